@@ -24,9 +24,9 @@ pub fn agent(bytes: &[u8]) {
     let Some((&first, script)) = bytes.split_first() else { return };
     let (agent, coordinator) = ends(first & 2 != 0);
     if first & 1 == 0 {
-        Stage { end: agent, now: Timestamp::START, over: false }.play(script);
+        AgentHost { end: agent, now: Timestamp::START, over: false }.play(script);
     } else {
-        Stage { end: coordinator, now: Timestamp::START, over: false }.play(script);
+        AgentHost { end: coordinator, now: Timestamp::START, over: false }.play(script);
     }
 }
 
@@ -62,13 +62,13 @@ fn said(end: &mut impl Dialogue) -> (Vec<u8>, bool) {
     (bytes, news)
 }
 
-struct Stage<D> {
+struct AgentHost<D> {
     end: D,
     now: Timestamp,
     over: bool,
 }
 
-impl<D: Dialogue> Stage<D> {
+impl<D: Dialogue> AgentHost<D> {
     fn play(&mut self, mut script: &[u8]) {
         while let Some((&step, rest)) = script.split_first() {
             let argument = rest.first().copied().unwrap_or_default();
@@ -159,7 +159,8 @@ fn is_well_formed(bytes: &[u8]) -> bool {
 
 /// A request about settings, or the answer to one.
 fn settings(argument: u8) -> Input<'static> {
-    let order = || Box::new(SettingsOrder { towards: vec!["b".to_owned().into()], ..SettingsOrder::default() });
+    let order =
+        || Box::new(SettingsOrder { towards: vec!["b".to_owned().into()], ..SettingsOrder::default() });
     match argument % 8 {
         0 => Input::SettingsDone(Box::default()),
         2 => Input::Settings(SettingsRequest::Check(order())),
@@ -302,8 +303,8 @@ mod tests {
         for (known, expected) in [(true, 2), (false, 0)] {
             let (agent, coordinator) = ends(known);
             let mut stages = (
-                Stage { end: agent, now: Timestamp::START, over: false },
-                Stage { end: coordinator, now: Timestamp::START, over: false },
+                AgentHost { end: agent, now: Timestamp::START, over: false },
+                AgentHost { end: coordinator, now: Timestamp::START, over: false },
             );
             let hold = frame(&messages()[7]);
             let at_work = [

@@ -9,7 +9,7 @@ use linerate_model::{
 };
 use linerate_proto::native::{ClientSession, FRAME_LIMIT, Framer, PREFACE_BYTES, Preface, ServerSession};
 use linerate_proto::{
-    Admission, Ended, FlowOrder, Input, Output, Place, Progress, Session, Trial, TrialCount,
+    Admission, Ended, FlowOrder, Input, Output, Progress, QueuePosition, Session, Trial, TrialCount,
 };
 use linerate_units::{Bytes, Span, Timestamp};
 
@@ -20,15 +20,16 @@ use crate::seeds::messages;
 pub fn native_client(script: &[u8]) {
     let drain = Span::from_secs(1);
     let spec = series();
-    Stage::new(ClientSession::new(Timestamp::START, HostInfo::default(), spec, drain), true).play(script);
+    DialogueHost::new(ClientSession::new(Timestamp::START, HostInfo::default(), spec, drain), true)
+        .play(script);
 }
 
 /// The server's session.
 pub fn native_server(script: &[u8]) {
-    Stage::new(ServerSession::new(Timestamp::START), false).play(script);
+    DialogueHost::new(ServerSession::new(Timestamp::START), false).play(script);
 }
 
-struct Stage<S> {
+struct DialogueHost<S> {
     session: S,
     now: Timestamp,
     /// The session said that it is done.
@@ -47,7 +48,7 @@ struct Stage<S> {
     spec: CheckedSpec,
 }
 
-impl<S: Session> Stage<S> {
+impl<S: Session> DialogueHost<S> {
     fn new(session: S, client: bool) -> Self {
         let (opening, running, trial) = (Vec::new(), Vec::new(), None);
         Self {
@@ -140,7 +141,7 @@ impl<S: Session> Stage<S> {
         }
         self.asked = which.is_multiple_of(3);
         match which % 3 {
-            0 => self.feed(Input::Wait(Place { place: 1, wait_ns: Span::from_secs(1) })),
+            0 => self.feed(Input::Wait(QueuePosition { place: 1, wait_ns: Span::from_secs(1) })),
             1 => self.feed(Input::Refuse("no".to_owned())),
             _ => {
                 let admission = Admission { host: HostInfo::default(), cookie: [7; 16], neighbours: 1 };
@@ -278,7 +279,7 @@ mod tests {
 
     /// Whether a regular script comes to its regular end: otherwise the seeds would reach nothing.
     fn ends_well(session: impl Session, client: bool, script: &[u8]) -> bool {
-        let mut stage = Stage::new(session, client);
+        let mut stage = DialogueHost::new(session, client);
         stage.drain();
         let mut script = Script { rest: script };
         while let Some(step) = script.byte() {

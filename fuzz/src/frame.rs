@@ -1,7 +1,7 @@
 //! What a TAP device hands over, with the header of virtio.
 
 use linerate_emu::frame::Frame;
-use linerate_emu::train::{Framing, HashFields, Train};
+use linerate_emu::packet_batch::{Framing, HashFields, PacketBatch};
 
 /// A frame: whatever is taken can be cut, marked, hashed and answered, and every piece of it is a frame again.
 pub fn frame(bytes: &[u8]) {

@@ -70,14 +70,14 @@ pub fn iperf3_results(bytes: &[u8]) {
 /// The client; the first byte chooses its options.
 pub fn iperf3_client(script: &[u8]) {
     if let Some((options, script)) = script.split_first() {
-        Stage::new(client(*options)).play(script);
+        Iperf3Host::new(client(*options)).play(script);
     }
 }
 
 /// The server; the first byte chooses its options.
 pub fn iperf3_server(script: &[u8]) {
     if let Some((options, script)) = script.split_first() {
-        Stage::new(server(*options)).play(script);
+        Iperf3Host::new(server(*options)).play(script);
     }
 }
 
@@ -107,7 +107,7 @@ fn server(options: u8) -> Box<dyn StandIn> {
     Box::new(Server::new(ServerConfig { settings, host, unix_ms: 0, seed: [1; 32], gate: None, shared }))
 }
 
-struct Stage {
+struct Iperf3Host {
     stand_in: Box<dyn StandIn>,
     now: Timestamp,
     opening: Vec<Link>,
@@ -123,7 +123,7 @@ struct Stage {
     over: bool,
 }
 
-impl Stage {
+impl Iperf3Host {
     fn new(stand_in: Box<dyn StandIn>) -> Self {
         let (opening, listeners, open) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
         let (adopting, asked, flows) = (Vec::new(), Vec::new(), BTreeMap::new());
@@ -432,10 +432,10 @@ mod tests {
     #[test]
     fn the_first_seeds_are_whole_runs() {
         for script in &client_scripts()[..3] {
-            assert_eq!(Stage::new(client(script[0])).play(&script[1..]), 1, "{script:?}");
+            assert_eq!(Iperf3Host::new(client(script[0])).play(&script[1..]), 1, "{script:?}");
         }
         for script in &server_scripts()[..3] {
-            assert_eq!(Stage::new(server(script[0])).play(&script[1..]), 1, "{script:?}");
+            assert_eq!(Iperf3Host::new(server(script[0])).play(&script[1..]), 1, "{script:?}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Result files of other programs.
 
-use linerate_model::reading::{Reading, Scope};
+use linerate_model::import::{Reading, Scope};
 use linerate_proto::reading::{Imported, bodies, name, read, text};
 
 /// Reads any file; whatever comes out points into it and can be told as a log.

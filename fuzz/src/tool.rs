@@ -192,7 +192,7 @@ pub(crate) fn scripts() -> Vec<Vec<u8>> {
 
 /// Runs a script against a stand-in.
 pub(crate) fn play(tool: Box<dyn StandIn>, script: &[u8]) {
-    let mut stage = Stage {
+    let mut stage = ToolHost {
         tool,
         now: Timestamp::START,
         over: false,
@@ -211,7 +211,7 @@ pub(crate) fn play(tool: Box<dyn StandIn>, script: &[u8]) {
     while !stage.over && stage.step(&mut script).is_some() {}
 }
 
-struct Stage {
+struct ToolHost {
     tool: Box<dyn StandIn>,
     now: Timestamp,
     over: bool,
@@ -228,7 +228,7 @@ struct Stage {
     next_accepted: u32,
 }
 
-impl Stage {
+impl ToolHost {
     fn step(&mut self, script: &mut Script<'_>) -> Option<()> {
         let what = script.byte()?;
         let which = script.byte()?;

@@ -26,18 +26,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::process::Keeper;
+use crate::process::Processes;
 use crate::tree;
 use figure::Figure;
 use machine::Machine;
 
 /// What all measurements share.
-struct Bench {
+struct TestBed {
     /// The program that is measured.
     linerate: PathBuf,
     /// Where logs, archives and results go.
     folder: PathBuf,
-    keeper: Keeper,
+    keeper: Processes,
     /// Whether a short look is enough.
     quick: bool,
     /// How often ours and theirs are compared.
@@ -50,12 +50,12 @@ struct Bench {
 
 /// How the task was asked for.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Wish {
+struct Options {
     quick: bool,
     only: Option<String>,
 }
 
-impl Wish {
+impl Options {
     fn parse(arguments: &[String]) -> Result<Self, String> {
         let mut wish = Self::default();
         let mut rest = arguments.iter();
@@ -82,13 +82,13 @@ impl Wish {
 
 /// Runs every wanted measurement, prints the table, writes the JSON.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    let wish = Wish::parse(arguments)?;
+    let wish = Options::parse(arguments)?;
     if !names().any(|name| wish.wants(name)) {
         let names: Vec<&str> = names().collect();
         return Err(format!("no such figure; there are: {}", names.join(", ")));
     }
     let root = tree::root()?;
-    let bench = Bench::new(&root, wish.quick)?;
+    let bench = TestBed::new(&root, wish.quick)?;
     let machine = Machine::look();
     report::heading(&machine, &bench);
     let mut figures = Vec::new();
@@ -147,7 +147,7 @@ enum Outcome {
     Skipped(&'static str),
 }
 
-impl Bench {
+impl TestBed {
     fn new(root: &Path, quick: bool) -> Result<Self, String> {
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
         let linerate = target.join("release/linerate");
@@ -156,7 +156,7 @@ impl Bench {
         }
         let folder = target.join("bench");
         fs::create_dir_all(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
-        let keeper = Keeper::new(&folder.join("programs.log"))?;
+        let keeper = Processes::new(&folder.join("programs.log"))?;
         let (pairs, seconds, rest) = if quick { (1, 1, 2) } else { (5, 5, 10) };
         let (transfer, rest) = (Duration::from_secs(seconds), Duration::from_secs(rest));
         Ok(Self { linerate, folder, keeper, quick, pairs, transfer, rest })
@@ -176,14 +176,14 @@ impl Bench {
     }
 }
 
-impl AsRef<Keeper> for Bench {
-    fn as_ref(&self) -> &Keeper {
+impl AsRef<Processes> for TestBed {
+    fn as_ref(&self) -> &Processes {
         &self.keeper
     }
 }
 
 /// Writes the result under its date, and a whole one also where it can be committed.
-fn write(root: &Path, bench: &Bench, wish: &Wish, document: &serde_json::Value) -> Result<(), String> {
+fn write(root: &Path, bench: &TestBed, wish: &Options, document: &serde_json::Value) -> Result<(), String> {
     let text = format!("{document:#}\n");
     let date = document["started_at"].as_str().unwrap_or_default().replace(':', "");
     let mut paths = vec![bench.folder.join(format!("{date}.json"))];
@@ -204,8 +204,8 @@ fn write(root: &Path, bench: &Bench, wish: &Wish, document: &serde_json::Value) 
 mod tests {
     use super::*;
 
-    fn wish(words: &[&str]) -> Result<Wish, String> {
-        Wish::parse(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
+    fn wish(words: &[&str]) -> Result<Options, String> {
+        Options::parse(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
     }
 
     #[test]

@@ -14,9 +14,9 @@ use std::time::Duration;
 use linerate_sock::clock;
 
 use crate::netns;
-use crate::process::{Keeper, Process};
+use crate::process::{Process, Processes};
 use path::Bottleneck;
-use run::{Bench, Measured};
+use run::{Measured, TestBed};
 
 /// Rates of the bucket, bit/s: those that are asked for first, and values between them.
 const RATES: [f64; 9] = [2e6, 3.7e6, 10e6, 33e6, 100e6, 170e6, 640e6, 1e9, 2e9];
@@ -30,7 +30,7 @@ const LENGTH_S: u64 = 10;
 const HELD: f64 = 0.93;
 
 /// What the caller wants.
-struct Wish {
+struct Options {
     runs: usize,
     length_s: u64,
     loads: Vec<usize>,
@@ -39,7 +39,7 @@ struct Wish {
     keep: Option<PathBuf>,
 }
 
-impl Wish {
+impl Options {
     fn read(arguments: &[String]) -> Result<Self, String> {
         let mut wish = Self {
             runs: RUNS,
@@ -84,7 +84,7 @@ fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, String> {
 
 /// Measures, prints a line for each run and a table, and fails where a bar is missed.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    let wish = Wish::read(arguments)?;
+    let wish = Options::read(arguments)?;
     if linerate_sock::netns::create().is_err() {
         return Err("namespaces with names need root".to_owned());
     }
@@ -99,14 +99,14 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     if let Some(keep) = &wish.keep {
         fs::create_dir_all(keep).map_err(|e| format!("cannot make {}: {e}", keep.display()))?;
     }
-    let keeper = Keeper::new(&folder.join("programs.log"))?;
-    let bench = Bench { linerate, folder: folder.clone(), keeper, keep: wish.keep.clone() };
+    let keeper = Processes::new(&folder.join("programs.log"))?;
+    let bench = TestBed { linerate, folder: folder.clone(), keeper, keep: wish.keep.clone() };
     let result = measure(&bench, &wish);
     let _ = fs::remove_dir_all(&folder);
     judge(&result?)
 }
 
-fn measure(bench: &Bench, wish: &Wish) -> Result<Vec<Measured>, String> {
+fn measure(bench: &TestBed, wish: &Options) -> Result<Vec<Measured>, String> {
     println!("   load        rate       truth    measured   half-width  allowed    share");
     let mut all = Vec::new();
     for &load in &wish.loads {
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn wishes_are_read_and_wrong_ones_named() {
         let wish =
-            |words: &[&str]| Wish::read(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+            |words: &[&str]| Options::read(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
         let some = wish(&["--rates", "3.7,640", "--loads", "0", "--runs", "4", "--time", "2"]).unwrap();
         assert_eq!((some.rates, some.loads, some.runs, some.length_s), (vec![3.7e6, 640e6], vec![0], 4, 2));
         assert!(wish(&["--rates", "fast"]).is_err() && wish(&["--loads"]).is_err());

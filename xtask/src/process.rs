@@ -17,14 +17,14 @@ use linerate_sock::{Mono, clock};
 const LOOK: Duration = Duration::from_millis(20);
 
 /// What all programs of a task share.
-pub(crate) struct Keeper {
+pub(crate) struct Processes {
     /// Where the programs complain.
     log: File,
     /// Set by Ctrl-C and SIGTERM: everything ends, and namespaces and labs are removed.
     stop: Arc<AtomicBool>,
 }
 
-impl Keeper {
+impl Processes {
     /// Opens the log anew, and from now on catches the signals that end a task.
     pub(crate) fn new(log: &Path) -> Result<Self, String> {
         let log = File::create(log).map_err(|e| format!("cannot write {}: {e}", log.display()))?;
@@ -54,7 +54,7 @@ impl Keeper {
     }
 }
 
-impl AsRef<Self> for Keeper {
+impl AsRef<Self> for Processes {
     fn as_ref(&self) -> &Self {
         self
     }
@@ -88,7 +88,7 @@ impl Memory {
 
 impl Process {
     /// Starts `command`, a program and its arguments; what it complains about goes to the log.
-    pub(crate) fn start(keeper: &impl AsRef<Keeper>, command: &[String]) -> Result<Self, String> {
+    pub(crate) fn start(keeper: &impl AsRef<Processes>, command: &[String]) -> Result<Self, String> {
         let (program, arguments) = command.split_first().ok_or("there is no command to start")?;
         let keeper = keeper.as_ref();
         let log: File = keeper.log.try_clone().map_err(|e| format!("cannot share the log: {e}"))?;
@@ -203,7 +203,7 @@ mod tests {
 
     fn shell(script: &str) -> Process {
         let log = File::options().write(true).open("/dev/null").unwrap();
-        let keeper = Keeper { log, stop: Arc::default() };
+        let keeper = Processes { log, stop: Arc::default() };
         Process::start(&keeper, &["sh", "-c", script].map(str::to_owned)).unwrap()
     }
 

@@ -18,10 +18,10 @@ use std::sync::{Mutex, PoisonError};
 
 use linerate_sock::{clock, thread};
 
-use crate::process::Keeper;
+use crate::process::Processes;
 use case::Case;
 use matrix::{Bars, Matrix, Row, Trial};
-use trial::Stage;
+use trial::TestBed;
 
 /// Seeds for each case in which chance decides something.
 const SEEDS: u32 = 20;
@@ -43,7 +43,7 @@ enum World {
 
 /// How the task was asked for.
 #[derive(Debug, PartialEq, Eq)]
-struct Wish {
+struct Options {
     world: World,
     /// The situations that nobody looks at while rules are tuned, instead of the others.
     held_out: bool,
@@ -56,7 +56,7 @@ struct Wish {
     program: Option<PathBuf>,
 }
 
-impl Wish {
+impl Options {
     fn parse(arguments: &[String]) -> Result<Self, String> {
         let mut wish = Self {
             world: World::Lab,
@@ -128,12 +128,12 @@ type Rows = Mutex<Vec<(Row, usize)>>;
 
 /// Plants every wanted cause, prints the matrix, and fails below the bars.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    let wish = Wish::parse(arguments)?;
+    let wish = Options::parse(arguments)?;
     let linerate = program(wish.program.as_deref())?;
     let folder = Folder::make()?;
     let start = clock::now();
     let matrix = match wish.world {
-        World::Lab => Stage::new(linerate, &folder.0)?.matrix(&wish)?,
+        World::Lab => TestBed::new(linerate, &folder.0)?.matrix(&wish)?,
         World::Kernel => kernel::matrix(&wish, linerate, &folder.0)?,
     };
     print!("{}", matrix.text());
@@ -149,13 +149,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     }
 }
 
-impl Stage {
+impl TestBed {
     fn new(linerate: PathBuf, folder: &Path) -> Result<Self, String> {
-        let keeper = Keeper::new(&folder.join("programs.log"))?;
+        let keeper = Processes::new(&folder.join("programs.log"))?;
         Ok(Self { linerate, folder: folder.to_owned(), keeper })
     }
 
-    fn matrix(&self, wish: &Wish) -> Result<Matrix, String> {
+    fn matrix(&self, wish: &Options) -> Result<Matrix, String> {
         let (mut rows, mut light, mut heavy) = (Vec::new(), Vec::new(), Vec::new());
         for case in cases::all().filter(|case| wish.wants(case.rule)) {
             for planted in [true, false] {
@@ -198,7 +198,7 @@ fn work<J: Sync>(
     jobs: &[J],
     at_once: usize,
     rows: &Rows,
-    keeper: &Keeper,
+    keeper: &Processes,
     run: &(impl Fn(usize, &J) -> (usize, Trial) + Sync),
 ) {
     let next = AtomicUsize::new(0);
@@ -233,7 +233,7 @@ fn add(rows: &Rows, number: usize, trial: Trial) {
 }
 
 /// The matrix of rows that are complete.
-fn gathered(rows: Rows, keeper: &Keeper, bars: Bars) -> Result<Matrix, String> {
+fn gathered(rows: Rows, keeper: &Processes, bars: Bars) -> Result<Matrix, String> {
     if keeper.stopped() {
         return Err("interrupted".to_owned());
     }
@@ -279,8 +279,8 @@ fn load() -> f64 {
 mod tests {
     use super::*;
 
-    fn wish(words: &[&str]) -> Result<Wish, String> {
-        Wish::parse(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
+    fn wish(words: &[&str]) -> Result<Options, String> {
+        Options::parse(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use linerate_control::{ControlError, Log, Request, Server, ServerConfig, Sink, Switch, measure};
+use linerate_control::{ControlError, Log, Request, Server, ServerConfig, ServerHandle, Sink, measure};
 use linerate_model::{Event, RunRecord, TestSpec, World};
 
 use crate::naming::{now, run_name, target};
@@ -49,7 +49,7 @@ pub fn run(
 /// An address cannot be listened on, or the host refuses threads or polling.
 pub fn serve(addresses: Vec<SocketAddr>) -> Result<(), ControlError> {
     let config = ServerConfig { addresses, ..ServerConfig::default() };
-    Server::bind(config)?.run(Arc::new(Switch::new()?), |_| ())
+    Server::bind(config)?.run(Arc::new(ServerHandle::new()?), |_| ())
 }
 
 struct Listener<'a>(&'a mut dyn FnMut(&Event));
@@ -73,7 +73,7 @@ mod tests {
         let server =
             Server::bind(ServerConfig { addresses, one_off: true, ..ServerConfig::default() }).unwrap();
         let host = server.addresses()[0].to_string();
-        let switch = Arc::new(Switch::new().unwrap());
+        let switch = Arc::new(ServerHandle::new().unwrap());
         let serving = std::thread::spawn(move || server.run(switch, |_| ()));
         let mut spec = TestSpec::default();
         spec.traffic.duration = Some(Span::from_ms(200));

@@ -6,8 +6,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use linerate_control::{Testimony, Witness, WitnessError};
-use linerate_emu::shell::wire::{self, Ask};
+use linerate_control::{PortObservations, PortObserver, WitnessError};
+use linerate_emu::shell::control_protocol::{self, Ask};
 use linerate_sock::{Mono, clock, local};
 use linerate_units::Span;
 
@@ -79,13 +79,13 @@ fn trouble(error: &std::io::Error, place: &str) -> WitnessError {
     }
 }
 
-impl Witness for LabWitness {
-    fn witness(&self, from: Mono, to: Mono) -> Result<Testimony, WitnessError> {
+impl PortObserver for LabWitness {
+    fn witness(&self, from: Mono, to: Mono) -> Result<PortObservations, WitnessError> {
         let garbled = |error: serde_json::Error| WitnessError::Garbled(error.to_string());
         let question = Ask::Witness { from_ns: from.as_ns(), to_ns: to.as_ns() };
         let line = self.ask(&serde_json::to_string(&question).map_err(garbled)?)?;
         // Not as an `Answer`: what is asked for is known, and other versions may name their answers otherwise.
-        let seen: wire::Witness = serde_json::from_slice(&line).map_err(garbled)?;
+        let seen: control_protocol::PortHistory = serde_json::from_slice(&line).map_err(garbled)?;
         testimony(seen)
     }
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use linerate_control::{FlowJob, Group, HostRef, Log, Rig, Target, Told, run_group};
+use linerate_control::{FlowJob, Group, HostRef, Log, RunEvent, Target, TestBed, run_group};
 use linerate_model::{Body, CaveatKind, Outcome, TestSpec};
 use linerate_proto::agent::Token;
 use linerate_sock::netns;
@@ -165,7 +165,7 @@ fn of_three_pairs_one_loses_its_client_one_its_server_and_the_third_goes_on() {
         token: Token::new(SECRET).unwrap(),
         netns: None,
     };
-    let rig = Rig { name: "the test".to_owned(), hosts: servers.iter().enumerate().map(host).collect() };
+    let rig = TestBed { name: "the test".to_owned(), hosts: servers.iter().enumerate().map(host).collect() };
     let flow = |from, to, seconds| {
         let mut spec = TestSpec::default();
         spec.traffic.duration = Some(Span::from_secs(seconds));
@@ -186,7 +186,7 @@ fn of_three_pairs_one_loses_its_client_one_its_server_and_the_third_goes_on() {
     let group = Group { name: Some("three pairs".to_owned()), started_at: String::new(), flows };
     let mut logs = ["1", "2", "3"].map(|name| Log::new(name.to_owned(), Vec::new()));
     let mut killed = [false; 2];
-    let mut on = |told: &Told<'_>| {
+    let mut on = |told: &RunEvent<'_>| {
         // The client of the first pair, and the server of the second.
         let victim = [&servers[0], &servers[3]].into_iter().nth(told.flow);
         if let (Body::Progress { .. }, Some(victim)) = (told.body, victim)
@@ -238,7 +238,8 @@ fn two_pairs_of_four_hosts_start_together() {
         token: Token::new(SECRET).unwrap(),
         netns: None,
     };
-    let rig = Rig { name: "the test".to_owned(), hosts: names.into_iter().zip(&servers).map(host).collect() };
+    let rig =
+        TestBed { name: "the test".to_owned(), hosts: names.into_iter().zip(&servers).map(host).collect() };
     let mut spec = TestSpec::default();
     spec.traffic.duration = Some(Span::from_secs(2));
     spec.traffic.upload = true;

@@ -7,9 +7,9 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 /// A folder with an archive and result files, which goes with its test.
-struct Place(PathBuf);
+struct TestDir(PathBuf);
 
-impl Place {
+impl TestDir {
     fn new(name: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("linerate-compare-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
@@ -50,7 +50,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TestDir {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -61,7 +61,7 @@ fn said(bytes: &[u8]) -> String {
 }
 
 /// Six results around 900 Mb/s and six around 940, in files `s0` to `s5` and `f0` to `f5`.
-fn twelve(place: &Place) -> (String, String) {
+fn twelve(place: &TestDir) -> (String, String) {
     let names = |letter: &str, mbps: f64| {
         let file = |number: u32| {
             let name = format!("{letter}{number}");
@@ -75,7 +75,7 @@ fn twelve(place: &Place) -> (String, String) {
 
 #[test]
 fn repeats_in_files_show_which_is_better() {
-    let place = Place::new("files");
+    let place = TestDir::new("files");
     let (slow, fast) = twelve(&place);
     let found = place.json(&["compare", "--json", &slow, &fast]);
     assert_eq!(found["schema"], "linerate.compare/1");
@@ -97,7 +97,7 @@ fn repeats_in_files_show_which_is_better() {
 
 #[test]
 fn a_run_of_the_archive_stands_beside_a_file() {
-    let place = Place::new("archive");
+    let place = TestDir::new("archive");
     place.result("one", 900.0);
     let run = place.json(&["import", "--json", "one"])["runs"][0]["id"].as_str().unwrap().to_owned();
     let text = said(&place.run(&["compare", &run, "one"]).stdout);
@@ -109,7 +109,7 @@ fn a_run_of_the_archive_stands_beside_a_file() {
 
 #[test]
 fn what_cannot_be_compared_is_named() {
-    let place = Place::new("mistakes");
+    let place = TestDir::new("mistakes");
     place.result("one", 900.0);
     std::fs::write(place.0.join("none"), "no result at all\n").unwrap();
     let mistakes: [(&[&str], i32, &str); 5] = [

@@ -8,9 +8,9 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 
 /// An archive that goes with its test.
-struct Place(PathBuf);
+struct TestDir(PathBuf);
 
-impl Place {
+impl TestDir {
     fn new(name: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("linerate-import-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
@@ -39,7 +39,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TestDir {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -51,7 +51,7 @@ fn said(bytes: &[u8]) -> String {
 
 #[test]
 fn a_file_becomes_a_run_once() {
-    let place = Place::new("once");
+    let place = TestDir::new("once");
     let first = place.json(&["import", "--json", "iperf3/v321-udp-loss.json"]);
     assert_eq!(first["runs"].as_array().unwrap().len(), 1, "{first}");
     assert_eq!((&first["runs"][0]["new"], &first["runs"][0]["tool"]), (&true.into(), &"iperf3".into()));
@@ -72,7 +72,7 @@ fn a_file_becomes_a_run_once() {
 
 #[test]
 fn a_run_of_a_sender_shows_its_count_as_what_it_is() {
-    let place = Place::new("sender");
+    let place = TestDir::new("sender");
     assert_eq!(place.run(&["import", "ttcp/pcattcp-transmit.txt"], b"").status.code(), Some(0));
     let text = said(&place.run(&["show"], b"").stdout);
     assert!(text.contains("imported by linerate"), "{text}");
@@ -83,7 +83,7 @@ fn a_run_of_a_sender_shows_its_count_as_what_it_is() {
 
 #[test]
 fn our_own_log_comes_back_as_the_run_that_it_was() {
-    let place = Place::new("own");
+    let place = TestDir::new("own");
     let imported = place.json(&["import", "--json", "linerate/loopback.jsonl"]);
     let log = std::fs::read_to_string(concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -97,7 +97,7 @@ fn our_own_log_comes_back_as_the_run_that_it_was() {
 
 #[test]
 fn what_cannot_be_read_is_named_with_its_line_and_the_rest_is_kept() {
-    let place = Place::new("mixed");
+    let place = TestDir::new("mixed");
     let text = "Throughput 5 Gbits/sec\nttcp-r: 5000 bytes in 1.00 real seconds = 4.88 KB/sec +++\n";
     let output = place.run(&["import", "-"], text.as_bytes());
     assert_eq!(output.status.code(), Some(0));
@@ -113,7 +113,7 @@ fn what_cannot_be_read_is_named_with_its_line_and_the_rest_is_kept() {
 
 #[test]
 fn an_example_in_prose_is_no_run() {
-    let place = Place::new("prose");
+    let place = TestDir::new("prose");
     let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
     let output = place.run(&["import", readme], b"");
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -126,7 +126,7 @@ fn an_example_in_prose_is_no_run() {
 
 #[test]
 fn a_log_whose_run_is_named_in_another_way_gets_a_name_of_ours_the_same_every_time() {
-    let place = Place::new("renamed");
+    let place = TestDir::new("renamed");
     let log = std::fs::read_to_string(concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../fixtures/results/linerate/loopback.jsonl"
@@ -151,7 +151,7 @@ fn a_log_whose_run_is_named_in_another_way_gets_a_name_of_ours_the_same_every_ti
 
 #[test]
 fn a_figure_of_three_hundred_digits_is_named_and_not_kept() {
-    let place = Place::new("digits");
+    let place = TestDir::new("digits");
     let digits = "9".repeat(300);
     let text = format!("ttcp-r: {digits} bytes in 1.00 real seconds = 4.88 KB/sec +++\n");
     let output = place.run(&["import", "-"], text.as_bytes());

@@ -10,9 +10,9 @@ use linerate_units::Timestamp;
 use serde_json::{Value, json};
 
 /// An archive and its files, which go with their test.
-struct Place(PathBuf);
+struct TestDir(PathBuf);
 
-impl Place {
+impl TestDir {
     fn new(name: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("linerate-report-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
@@ -42,7 +42,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TestDir {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -53,7 +53,7 @@ fn said(output: &Output) -> String {
 }
 
 /// Whether the program has its front end; it says itself when it has not.
-fn built(place: &Place) -> bool {
+fn built(place: &TestDir) -> bool {
     let output = place.run(&["report", "-o", "probe.html"]);
     let missing = said(&output).contains("make ui");
     assert_eq!(missing, !place.0.join("probe.html").exists(), "{}", said(&output));
@@ -62,7 +62,7 @@ fn built(place: &Place) -> bool {
 
 #[test]
 fn a_run_is_a_page_or_the_remedy_is_said() {
-    let place = Place::new("one");
+    let place = TestDir::new("one");
     let run = place.import("iperf3/v321-udp-loss.json").remove(0);
     if !built(&place) {
         let output = place.run(&["report", &run]);
@@ -85,7 +85,7 @@ fn a_run_is_a_page_or_the_remedy_is_said() {
 #[test]
 #[ignore = "needs the built front end (make ui)"]
 fn several_runs_are_one_page_in_the_order_in_which_they_are_named() {
-    let place = Place::new("several");
+    let place = TestDir::new("several");
     let first = place.import("iperf3/v321-udp-loss.json").remove(0);
     let second = place.import("ttcp/pcattcp-transmit.txt").remove(0);
     let output = place.run(&["report", &second, &first, "-o", "both.html"]);
@@ -99,7 +99,7 @@ fn several_runs_are_one_page_in_the_order_in_which_they_are_named() {
 #[test]
 #[ignore = "needs the built front end (make ui)"]
 fn what_is_not_there_is_named() {
-    let place = Place::new("none");
+    let place = TestDir::new("none");
     place.import("iperf3/v321-udp-loss.json");
     let output = place.run(&["report", "nowhere", "-o", "x.html"]);
     assert_eq!(output.status.code(), Some(1));
@@ -133,7 +133,7 @@ fn plan_log(runs: [&str; 2]) -> Vec<Event> {
 #[test]
 #[ignore = "needs the built front end (make ui)"]
 fn a_plan_brings_its_runs_along_and_says_which_are_gone() {
-    let place = Place::new("plan");
+    let place = TestDir::new("plan");
     let run = place.import("iperf3/v321-udp-loss.json").remove(0);
     let mut archive = SqliteArchive::open(&place.0.join("archive.sqlite")).unwrap();
     archive.append(&plan_log([&run, "gone-for-ever"])).unwrap();

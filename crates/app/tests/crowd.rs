@@ -6,7 +6,7 @@ mod support;
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
-use support::{Done, Folder, Island, PATIENCE, Process, linerate, signal};
+use support::{Done, Folder, Netns, PATIENCE, Process, linerate, signal};
 
 /// Clients of each tool.
 const EACH: usize = 50;
@@ -29,7 +29,7 @@ fn crowd(policy: &str) -> (Vec<(&'static str, Done)>, Vec<Value>) {
     // Two hundred clients, not four hundred: the other test of this program has its own.
     static MACHINE: Mutex<()> = Mutex::new(());
     let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
-    let (island, folder) = (Island::new(), Folder::new());
+    let (island, folder) = (Netns::new(), Folder::new());
     let program = env!("CARGO_BIN_EXE_linerate");
     let archive = folder.file("archive.sqlite");
     let serve = ["serve", "--classic", "--policy", policy, "--archive", &archive];

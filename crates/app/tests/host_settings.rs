@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use linerate_control::{Coordinator, FlowEnd, FlowJob, Group, HostRef, Log, Rig, SETTINGS, Target, Trouble};
+use linerate_control::{
+    Coordinator, FlowEnd, FlowJob, Group, HostError, HostRef, Log, SETTINGS, Target, TestBed,
+};
 use linerate_model::{Outcome, TestSpec};
 use linerate_proto::agent::Token;
 use linerate_sock::host_setting::HostSetting;
@@ -40,7 +42,7 @@ impl Rigged {
     }
 }
 
-fn rig() -> Rig {
+fn rig() -> TestBed {
     let host = |name: &str, side: Side| HostRef {
         name: name.to_owned(),
         address: side.address().to_owned(),
@@ -49,23 +51,23 @@ fn rig() -> Rig {
         token: Token::new(Rigged::SECRET).unwrap(),
         netns: None,
     };
-    Rig { name: "the tests".to_owned(), hosts: vec![host("a", Side::A), host("b", Side::B)] }
+    TestBed { name: "the tests".to_owned(), hosts: vec![host("a", Side::A), host("b", Side::B)] }
 }
 
 fn settings(given: &[(&str, &str)]) -> BTreeMap<String, String> {
     given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-fn said(troubles: &[Trouble]) -> String {
+fn said(troubles: &[HostError]) -> String {
     troubles.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 /// A run of a little from `a` to `b`; how it ended.
-fn measure(coordinator: &mut Coordinator) -> Result<Outcome, Vec<Trouble>> {
+fn measure(coordinator: &mut Coordinator) -> Result<Outcome, Vec<HostError>> {
     measured(coordinator).map(|end| end.outcome)
 }
 
-fn measured(coordinator: &mut Coordinator) -> Result<FlowEnd, Vec<Trouble>> {
+fn measured(coordinator: &mut Coordinator) -> Result<FlowEnd, Vec<HostError>> {
     let mut spec = TestSpec::default();
     spec.traffic.duration = Some(Span::from_ms(300));
     (spec.traffic.upload, spec.traffic.no_latency) = (true, true);

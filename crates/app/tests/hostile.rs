@@ -14,7 +14,7 @@ use linerate_proto::native::{Connection, Datagram, DatagramKind, Preface};
 use linerate_sock::clock;
 use serde_json::{Value, json};
 use support::absurd::{Role, orders, spec, word};
-use support::{Lot, PATIENCE, Peer, Process, Server, eventually, framed, hello, prepare, test};
+use support::{PATIENCE, Peer, Process, Rng, Server, eventually, framed, hello, prepare, test};
 
 /// Sessions at the same time.
 const AT_ONCE: u64 = 12;
@@ -43,7 +43,7 @@ fn running(port: u16) -> Option<(Peer, TcpStream)> {
 
 /// One session. What becomes of it is the server's business; errors are its answers.
 fn session(port: u16, seed: u64) {
-    let lot = &mut Lot::new(seed);
+    let lot = &mut Rng::new(seed);
     let _ = match lot.below(11) {
         0 => mutated_greeting(port, lot),
         1 => mutated_orders(port, lot),
@@ -59,7 +59,7 @@ fn session(port: u16, seed: u64) {
     };
 }
 
-fn mutated_greeting(port: u16, lot: &mut Lot) -> Option<()> {
+fn mutated_greeting(port: u16, lot: &mut Rng) -> Option<()> {
     let mut peer = Peer::welcomed(port, &spec(lot))?;
     peer.say(&orders(lot)).ok()?;
     peer.hear("prepared")?;
@@ -67,7 +67,7 @@ fn mutated_greeting(port: u16, lot: &mut Lot) -> Option<()> {
     peer.say(&json!({"type": "start"})).ok()
 }
 
-fn mutated_orders(port: u16, lot: &mut Lot) -> Option<()> {
+fn mutated_orders(port: u16, lot: &mut Rng) -> Option<()> {
     let asked = lot.of(&[1, 65_536, 64 << 20]);
     let spec = json!({"traffic": {"upload": true, "no_latency": true, "length_bytes": asked, "udp": lot.percent(20)}});
     let mut peer = Peer::welcomed(port, &spec)?;
@@ -78,7 +78,7 @@ fn mutated_orders(port: u16, lot: &mut Lot) -> Option<()> {
 }
 
 /// One word again and again, and nobody who reads the answers.
-fn flood(port: u16, lot: &mut Lot) -> Option<()> {
+fn flood(port: u16, lot: &mut Rng) -> Option<()> {
     let (mut peer, _data) = if lot.percent(50) {
         running(port)?
     } else {
@@ -94,14 +94,14 @@ fn flood(port: u16, lot: &mut Lot) -> Option<()> {
     Some(())
 }
 
-fn half_a_message(port: u16, lot: &mut Lot) -> Option<()> {
+fn half_a_message(port: u16, lot: &mut Rng) -> Option<()> {
     let mut peer = if lot.percent(50) { Peer::connect(port).ok()? } else { Peer::welcomed(port, &upload())? };
     let length = lot.of(&[4, 1_000, 60_000, 1 << 20, u32::MAX]);
     peer.raw(&length.to_be_bytes()).ok()?;
     peer.raw(&vec![b'['; lot.below(1 << 20)]).ok()
 }
 
-fn out_of_order(port: u16, lot: &mut Lot) -> Option<()> {
+fn out_of_order(port: u16, lot: &mut Rng) -> Option<()> {
     let (mut peer, _data) = running(port)?;
     for _ in 0..lot.below(40) {
         peer.say(&word(lot)).ok()?;
@@ -110,7 +110,7 @@ fn out_of_order(port: u16, lot: &mut Lot) -> Option<()> {
 }
 
 /// Data connections that nobody awaits.
-fn stray_connections(port: u16, lot: &mut Lot) -> Option<()> {
+fn stray_connections(port: u16, lot: &mut Rng) -> Option<()> {
     let mut peer = Peer::welcomed(port, &upload())?;
     if lot.percent(30) {
         peer.cookie[lot.below(16)] ^= 1;
@@ -124,7 +124,7 @@ fn stray_connections(port: u16, lot: &mut Lot) -> Option<()> {
 }
 
 /// Says a greeting a few bytes at a time, and not to its end.
-fn slow_greeting(port: u16, lot: &mut Lot) -> Option<()> {
+fn slow_greeting(port: u16, lot: &mut Rng) -> Option<()> {
     let mut peer = Peer::connect(port).ok()?;
     let greeting = framed(hello(&upload()).to_string().as_bytes());
     for piece in greeting.chunks(1 + lot.below(40)).take(lot.below(10)) {
@@ -135,7 +135,7 @@ fn slow_greeting(port: u16, lot: &mut Lot) -> Option<()> {
 }
 
 /// Connections that say nothing but their preface.
-fn many_connections(port: u16, lot: &mut Lot) -> Option<()> {
+fn many_connections(port: u16, lot: &mut Rng) -> Option<()> {
     let held: Vec<_> = (0..lot.below(60)).map_while(|_| Peer::connect(port).ok()).collect();
     support::pause(lot.time(Duration::from_millis(200)));
     drop(held);
@@ -143,7 +143,7 @@ fn many_connections(port: u16, lot: &mut Lot) -> Option<()> {
 }
 
 /// More connections for probes than a run may have, and nobody who reads the answers.
-fn many_probes(port: u16, lot: &mut Lot) -> Option<()> {
+fn many_probes(port: u16, lot: &mut Rng) -> Option<()> {
     let peer = Peer::welcomed(port, &upload())?;
     let cookie = peer.cookie;
     let probe = Datagram { kind: DatagramKind::Probe, flow: 0, stream: 0, cookie, number: 1, times: [0; 3] };
@@ -163,7 +163,7 @@ fn many_probes(port: u16, lot: &mut Lot) -> Option<()> {
 }
 
 /// Many places in the queue at once.
-fn many_places(port: u16, lot: &mut Lot) -> Option<()> {
+fn many_places(port: u16, lot: &mut Rng) -> Option<()> {
     let mut held = Vec::new();
     for _ in 0..lot.below(12) {
         let mut peer = Peer::connect(port).ok()?;
@@ -175,7 +175,7 @@ fn many_places(port: u16, lot: &mut Lot) -> Option<()> {
 }
 
 /// Says hello and nothing more, or not even that.
-fn silent(port: u16, lot: &mut Lot) -> Option<()> {
+fn silent(port: u16, lot: &mut Rng) -> Option<()> {
     let mut peer = Peer::connect(port).ok()?;
     if lot.percent(50) {
         peer.say(&hello(&upload())).ok()?;

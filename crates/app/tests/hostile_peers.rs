@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::Value;
 use support::absurd::Role;
 use support::tampering::Tampering;
-use support::{Done, Folder, Lot, Process, Server, eventually, linerate, resident_bytes, signal, test};
+use support::{Done, Folder, Process, Rng, Server, eventually, linerate, resident_bytes, signal, test};
 
 /// Programs under test at the same time.
 const AT_ONCE: usize = 8;
@@ -25,7 +25,7 @@ const END: Duration = Duration::from_secs(240);
 const MOST_BYTES: u64 = 256 << 20;
 
 /// What one session asks of the program under test.
-fn command(port: u16, lot: &mut Lot) -> Command {
+fn command(port: u16, lot: &mut Rng) -> Command {
     let mut command = if lot.percent(25) {
         let mut sweep = linerate();
         sweep.args(["sweep", "127.0.0.1", "-p", &port.to_string(), "--sizes", "1,64,4K", "-t", "0.3"]);
@@ -40,7 +40,7 @@ fn command(port: u16, lot: &mut Lot) -> Command {
     command
 }
 
-fn traffic(lot: &mut Lot) -> Vec<&'static str> {
+fn traffic(lot: &mut Rng) -> Vec<&'static str> {
     let length = lot.of(&[["-t", "0.2"], ["-t", "0.5"], ["-n", "1M"]]);
     let way = lot.of(&[&[][..], &["--upload"], &["--download"], &["--bidir"], &["-P", "3"], &["-u"]]);
     let mut all = length.to_vec();
@@ -134,7 +134,7 @@ fn hostile_sessions_of_servers_end_and_leave_their_client_whole() {
     let sessions = Role::Server.sessions();
     let mut server = Server::start(&["--policy", "shared"]);
     sessions.run(AT_ONCE, |seed| {
-        let lot = &mut Lot::new(seed);
+        let lot = &mut Rng::new(seed);
         let hostile = Tampering::to(server.port, false, seed);
         session(command(hostile.port, lot), &hostile, lot.percent(25));
     });
@@ -150,7 +150,7 @@ fn hostile_sessions_of_agents_and_coordinators_end_and_leave_the_other_one_whole
     let mut target = Server::start(&["--policy", "shared"]);
     let mut agent = Server::start(&["--policy", "shared", "--agent-token-file", &token]);
     sessions.run(AT_ONCE, |seed| {
-        let lot = &mut Lot::new(seed);
+        let lot = &mut Rng::new(seed);
         let hostile = Tampering::to(agent.port, lot.percent(50), seed);
         let target = format!("127.0.0.1:{}", target.port);
         let mut from = linerate();

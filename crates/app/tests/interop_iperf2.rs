@@ -204,10 +204,10 @@ fn a_client_without_a_header_is_just_counted() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn comma_separated_values_agree() {
-    use support::{Island, PATIENCE, eventually, signal};
+    use support::{Netns, PATIENCE, eventually, signal};
     for (client, server) in PAIRINGS {
         for udp in [false, true] {
-            let island = Island::new();
+            let island = Netns::new();
             let transport: &[&str] = if udp { &["-u"] } else { &[] };
             let serving = server.serve(&island, &[transport, &["-y", "C"]].concat());
             let args: &[&str] = if udp { &UDP } else { &TCP };

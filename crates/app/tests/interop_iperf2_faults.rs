@@ -4,7 +4,7 @@ mod support;
 
 use std::time::Duration;
 
-use support::{Done, Iperf2, Island, PATIENCE, Process, eventually, rows};
+use support::{Done, Iperf2, Netns, PATIENCE, Process, eventually, rows};
 
 use Iperf2::{Ours, Real};
 
@@ -14,7 +14,7 @@ const NOTICE: Duration = Duration::from_secs(30);
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn wrong_arguments_have_the_text_and_code_of_the_real_one() {
-    let island = Island::new();
+    let island = Netns::new();
     let wrong: [&[&str]; 15] = [
         &[],
         &["-t", "3"],
@@ -44,7 +44,7 @@ fn wrong_arguments_have_the_text_and_code_of_the_real_one() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn a_refused_connection_ends_as_with_the_real_one() {
-    let island = Island::new();
+    let island = Netns::new();
     let [ours, real] = [Ours, Real].map(|who| who.ask(&island, &["-t", "1"]));
     for done in [&ours, &real] {
         assert_eq!((done.code, done.stderr.as_str()), (Some(0), "tcp connect failed: Connection refused\n"));
@@ -54,7 +54,7 @@ fn a_refused_connection_ends_as_with_the_real_one() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn datagrams_to_nobody_end_as_with_the_real_one() {
-    let island = Island::new();
+    let island = Netns::new();
     for who in [Ours, Real] {
         let done = who.ask(&island, &["-u", "-t", "1", "-b", "1m"]);
         assert_eq!(done.code, Some(0), "{done:?}");
@@ -67,7 +67,7 @@ fn datagrams_to_nobody_end_as_with_the_real_one() {
 
 /// A client whose server is killed in the middle of the test.
 fn abandoned(client: Iperf2, server: Iperf2, args: &[&str]) -> Done {
-    let island = Island::new();
+    let island = Netns::new();
     let transport: &[&str] = if args.contains(&"-u") { &["-u"] } else { &[] };
     let serving = server.serve(&island, transport);
     let client =
@@ -97,7 +97,7 @@ fn a_server_that_vanishes_is_noticed_and_what_was_measured_is_told() {
 #[ignore = "needs root and network namespaces, iperf"]
 fn a_server_outlives_clients_that_vanish() {
     for server in [Ours, Real] {
-        let island = Island::new();
+        let island = Netns::new();
         let serving = server.serve(&island, &["-f", "b"]);
         let client = (if server == Ours { Real } else { Ours })
             .start(&island, &["-t", "30", "-i", "1", "-b", "1m", "-l", "1000", "-f", "b"]);
@@ -113,7 +113,7 @@ fn a_server_outlives_clients_that_vanish() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn a_second_server_on_the_port_ends_as_the_real_one() {
-    let island = Island::new();
+    let island = Netns::new();
     let _first = Real.serve(&island, &[]);
     for who in [Ours, Real] {
         let done = Process::start(who.command(&island, &["-s"])).finish(PATIENCE);
@@ -125,7 +125,7 @@ fn a_second_server_on_the_port_ends_as_the_real_one() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn real_clients_are_served_at_the_classic_port() {
-    let island = Island::new();
+    let island = Netns::new();
     let program = env!("CARGO_BIN_EXE_linerate");
     let serving = Process::start(island.exec(program, &["serve", "--classic", "--json"]));
     island.await_listener(Iperf2::PORT);

@@ -2,12 +2,12 @@
 
 mod support;
 
-use support::{Iperf2, Island, Lossy, PATIENCE, Process, eventually, rows, signal};
+use support::{Iperf2, Lossy, Netns, PATIENCE, Process, eventually, rows, signal};
 
 use Iperf2::{Ours, Real};
 
 fn told_exactly(client: Iperf2, server: Iperf2) {
-    let island = Island::new();
+    let island = Netns::new();
     // On the address that the path leads to, so that the path can have the same port.
     let serving = server.serve(&island, &["-u", "-B", "127.0.0.1", "-f", "b"]);
     let path = Lossy::numbered(&island, Iperf2::PORT, 0);

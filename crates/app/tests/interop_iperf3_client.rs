@@ -5,29 +5,29 @@ mod support;
 use std::time::Duration;
 
 use serde_json::Value;
-use support::bursts::{Way, tcp, udp};
-use support::{Iperf3, Island, PATIENCE, Process, both, both_json, eventually, list, number, signal};
+use support::bursts::{Direction, tcp, udp};
+use support::{Iperf3, Netns, PATIENCE, Process, both, both_json, eventually, list, number, signal};
 
 use Iperf3::{Ours, Real};
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn tcp_counts_are_those_of_the_server_to_the_byte() {
-    tcp(Ours, Real, Way::Up, 1);
-    tcp(Ours, Real, Way::Up, 3);
-    tcp(Ours, Real, Way::Down, 1);
-    tcp(Ours, Real, Way::Down, 2);
-    tcp(Ours, Real, Way::Both, 2);
+    tcp(Ours, Real, Direction::Up, 1);
+    tcp(Ours, Real, Direction::Up, 3);
+    tcp(Ours, Real, Direction::Down, 1);
+    tcp(Ours, Real, Direction::Down, 2);
+    tcp(Ours, Real, Direction::Both, 2);
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn udp_counts_are_those_of_the_server_to_the_datagram() {
-    udp(Ours, Real, Way::Up, 1, &[]);
-    udp(Ours, Real, Way::Up, 2, &["--udp-counters-64bit"]);
-    udp(Ours, Real, Way::Down, 1, &[]);
-    udp(Ours, Real, Way::Down, 1, &["--udp-counters-64bit"]);
-    udp(Ours, Real, Way::Both, 2, &[]);
+    udp(Ours, Real, Direction::Up, 1, &[]);
+    udp(Ours, Real, Direction::Up, 2, &["--udp-counters-64bit"]);
+    udp(Ours, Real, Direction::Down, 1, &[]);
+    udp(Ours, Real, Direction::Down, 1, &["--udp-counters-64bit"]);
+    udp(Ours, Real, Direction::Both, 2, &[]);
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn omitted_seconds_count_at_neither_end() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn a_busy_server_is_named_and_its_test_unharmed() {
-    let island = Island::new();
+    let island = Netns::new();
     let _server = Real.serve(&island, &["--forceflush"]);
     let first = Real.start(&island, &["-t", "4", "-b", "1M", "--forceflush"]);
     eventually("the first test runs", || first.stdout().contains("connected to").then_some(()));
@@ -106,7 +106,7 @@ fn a_busy_server_is_named_and_its_test_unharmed() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_refused_connection_has_the_error_text_in_the_object() {
-    let island = Island::new();
+    let island = Netns::new();
     let done = Ours.ask(&island, &["-p", "5999", "-J"]);
     assert_eq!(done.code, Some(1), "{done:?}");
     let document = done.json();
@@ -122,7 +122,7 @@ fn a_refused_connection_has_the_error_text_in_the_object() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn wrong_arguments_have_the_texts_of_the_real_one() {
-    let island = Island::new();
+    let island = Netns::new();
     let wrong: [&[&str]; 8] = [
         &["-c", "127.0.0.1", "-s"],
         &[],
@@ -147,7 +147,7 @@ fn wrong_arguments_have_the_texts_of_the_real_one() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn a_server_that_is_terminated_leaves_a_summary() {
-    let island = Island::new();
+    let island = Netns::new();
     let server = Real.serve(&island, &[]);
     let client = Ours.start(&island, &["-t", "30", "-b", "1M", "--forceflush"]);
     eventually("an interval is over", || client.stdout().contains("0.00-1.00").then_some(()));
@@ -162,7 +162,7 @@ fn a_server_that_is_terminated_leaves_a_summary() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn an_interrupted_client_tells_the_server_which_serves_the_next_one() {
-    let island = Island::new();
+    let island = Netns::new();
     let server = Real.serve(&island, &["--forceflush"]);
     let client = Ours.start(&island, &["-t", "30", "-b", "1M", "--forceflush"]);
     eventually("an interval is over", || client.stdout().contains("0.00-1.00").then_some(()));
@@ -228,7 +228,7 @@ fn multipath_tcp_runs_with_a_server_that_has_it_not() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn a_server_whose_process_is_gone_is_noticed() {
-    let island = Island::new();
+    let island = Netns::new();
     let server = Real.serve(&island, &[]);
     let client = Ours.start(&island, &["-t", "30", "-b", "1M", "--forceflush"]);
     eventually("an interval is over", || client.stdout().contains("0.00-1.00").then_some(()));

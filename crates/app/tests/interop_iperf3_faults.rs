@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 
 use serde_json::{Value, json};
-use support::{Done, Iperf3, Island, PATIENCE, PORT, Process, eventually, linerate, number};
+use support::{Done, Iperf3, Netns, PATIENCE, PORT, Process, eventually, linerate, number};
 
 use Iperf3::{Ours, Real};
 
@@ -87,7 +87,7 @@ fn is_error(answer: &[u8], expected: u8) {
 }
 
 /// Whether a real client is still served.
-fn still_serves(island: &Island, server: &mut Process) {
+fn still_serves(island: &Netns, server: &mut Process) {
     let done = Real.ask(island, &["-t", "1", "-b", "1M"]);
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(server.running(), "{}", server.stderr());
@@ -96,7 +96,7 @@ fn still_serves(island: &Island, server: &mut Process) {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn parameters_that_cannot_be_are_refused_by_number() {
-    let island = Island::new();
+    let island = Netns::new();
     let mut server = Ours.serve(&island, &[]);
     let long = format!(r#"{{"tcp":true,"title":"{}"}}"#, "x".repeat(9_100));
     let cases: [(Vec<u8>, u8); 9] = [
@@ -123,7 +123,7 @@ fn parameters_that_cannot_be_are_refused_by_number() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn a_short_cookie_is_waited_for_in_vain_and_not_for_ever() {
-    let island = Island::new();
+    let island = Netns::new();
     let mut server = Ours.serve(&island, &[]);
     island.inside(|| {
         let mut control = connect();
@@ -136,7 +136,7 @@ fn a_short_cookie_is_waited_for_in_vain_and_not_for_ever() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn an_unknown_state_ends_the_test_and_not_the_server() {
-    let island = Island::new();
+    let island = Netns::new();
     let mut server = Ours.serve(&island, &[]);
     island.inside(|| {
         let (mut control, _stream) = running();
@@ -149,7 +149,7 @@ fn an_unknown_state_ends_the_test_and_not_the_server() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn results_as_short_as_those_of_old_clients_are_taken() {
-    let island = Island::new();
+    let island = Netns::new();
     let server = Ours.serve(&island, &["-1", "-J"]);
     island.inside(|| {
         let (mut control, mut stream) = running();
@@ -188,7 +188,7 @@ fn unread(line: &str) -> u64 {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn clients_that_vanish_in_any_state_leave_a_server_that_serves() {
-    let island = Island::new();
+    let island = Netns::new();
     let mut server = Ours.serve(&island, &[]);
     let states: [fn(); 7] = [
         || drop(connect()),
@@ -220,7 +220,7 @@ fn clients_that_vanish_in_any_state_leave_a_server_that_serves() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn streams_of_another_test_or_too_many_are_turned_away_and_harm_nothing() {
-    let island = Island::new();
+    let island = Netns::new();
     let mut server = Ours.serve(&island, &[]);
     island.inside(|| {
         let mut control = greeted();
@@ -245,7 +245,7 @@ fn streams_of_another_test_or_too_many_are_turned_away_and_harm_nothing() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn two_hundred_silent_clients_do_not_keep_others_out() {
-    let island = Island::new();
+    let island = Netns::new();
     let mut server = Ours.serve(&island, &[]);
     let silent: Vec<TcpStream> = island.inside(|| (0..200).map(|_| connect()).collect());
     still_serves(&island, &mut server);

@@ -5,7 +5,7 @@ mod support;
 
 use std::process::Command;
 
-use support::{Done, Folder, Iperf3, Island, PATIENCE, Process, eventually};
+use support::{Done, Folder, Iperf3, Netns, PATIENCE, Process, eventually};
 
 use Iperf3::{Ours, Real};
 
@@ -33,13 +33,13 @@ impl Office {
         Self { folder }
     }
 
-    fn serve(&self, who: Iperf3, on: &Island, more: &[&str]) -> Process {
+    fn serve(&self, who: Iperf3, on: &Netns, more: &[&str]) -> Process {
         let (key, users) = (self.folder.file("private.pem"), self.folder.file("users.csv"));
         let args = ["--rsa-private-key-path", &key, "--authorized-users-path", &users];
         who.serve(on, &[&args[..], more].concat())
     }
 
-    fn login(&self, who: Iperf3, on: &Island, password: &str, more: &[&str]) -> Done {
+    fn login(&self, who: Iperf3, on: &Netns, password: &str, more: &[&str]) -> Done {
         let key = self.folder.file("public.pem");
         let args = ["-c", "127.0.0.1", "-t", "1", "-b", "1M", "--username", "mario"];
         let args = [&args[..], &["--rsa-public-key-path", &key], more].concat();
@@ -57,7 +57,7 @@ fn refused(done: &Done) {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3, openssl"]
 fn the_real_client_logs_in_at_our_server_with_the_old_padding_only() {
-    let (office, island) = (Office::new(), Island::new());
+    let (office, island) = (Office::new(), Netns::new());
     let server = office.serve(Ours, &island, &["-1", OLD]);
     refused(&office.login(Real, &island, "wrong", &[]));
     eventually("our server tells it", || server.stderr().contains("test authorization failed").then_some(()));
@@ -73,7 +73,7 @@ fn the_real_client_logs_in_at_our_server_with_the_old_padding_only() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3, openssl"]
 fn our_client_logs_in_at_the_real_server_with_the_old_padding_only() {
-    let (office, island) = (Office::new(), Island::new());
+    let (office, island) = (Office::new(), Netns::new());
     let _server = office.serve(Real, &island, &[]);
     let done = office.login(Ours, &island, "rossi", &[OLD]);
     assert_eq!(done.code, Some(0), "{done:?}");
@@ -85,7 +85,7 @@ fn our_client_logs_in_at_the_real_server_with_the_old_padding_only() {
 #[test]
 #[ignore = "needs root and network namespaces, openssl"]
 fn both_ends_of_ours_use_the_new_padding() {
-    let (office, island) = (Office::new(), Island::new());
+    let (office, island) = (Office::new(), Netns::new());
     let server = office.serve(Ours, &island, &["-1"]);
     refused(&office.login(Ours, &island, "wrong", &[]));
     let done = office.login(Ours, &island, "rossi", &[]);

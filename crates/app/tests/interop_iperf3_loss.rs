@@ -3,7 +3,7 @@
 mod support;
 
 use serde_json::Value;
-use support::{Iperf3, Island, Lossy, PATIENCE, PORT, Passed, Process, list, number};
+use support::{Iperf3, Lossy, Netns, PATIENCE, PORT, Passed, Process, list, number};
 
 use Iperf3::{Ours, Real};
 
@@ -15,7 +15,7 @@ const SENT: u64 = 2 * 5 * 30;
 
 /// The documents of client and server, and what the path did.
 fn spoiled(client: Iperf3, server: Iperf3, reverse: bool) -> (Value, Value, Vec<Passed>) {
-    let island = Island::new();
+    let island = Netns::new();
     // On the address that the path leads to, so that the path can have the same port.
     let serving = server.serve(&island, &["-1", "-J", "-B", "127.0.0.1"]);
     let path = Lossy::open(&island, PORT);

@@ -3,9 +3,9 @@
 mod support;
 
 use serde_json::Value;
-use support::bursts::{Way, tcp, udp};
+use support::bursts::{Direction, tcp, udp};
 use support::{
-    Folder, Iperf3, Island, PATIENCE, Process, both, both_json, eventually, linerate, list, number, signal,
+    Folder, Iperf3, Netns, PATIENCE, Process, both, both_json, eventually, linerate, list, number, signal,
 };
 
 use Iperf3::{Ours, Real};
@@ -13,29 +13,29 @@ use Iperf3::{Ours, Real};
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn tcp_counts_are_those_of_the_client_to_the_byte() {
-    tcp(Real, Ours, Way::Up, 1);
-    tcp(Real, Ours, Way::Up, 3);
-    tcp(Real, Ours, Way::Down, 1);
-    tcp(Real, Ours, Way::Down, 2);
-    tcp(Real, Ours, Way::Both, 2);
+    tcp(Real, Ours, Direction::Up, 1);
+    tcp(Real, Ours, Direction::Up, 3);
+    tcp(Real, Ours, Direction::Down, 1);
+    tcp(Real, Ours, Direction::Down, 2);
+    tcp(Real, Ours, Direction::Both, 2);
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn udp_counts_are_those_of_the_client_to_the_datagram() {
-    udp(Real, Ours, Way::Up, 1, &[]);
-    udp(Real, Ours, Way::Up, 2, &["--udp-counters-64bit"]);
-    udp(Real, Ours, Way::Down, 1, &[]);
-    udp(Real, Ours, Way::Down, 1, &["--udp-counters-64bit"]);
-    udp(Real, Ours, Way::Both, 2, &[]);
+    udp(Real, Ours, Direction::Up, 1, &[]);
+    udp(Real, Ours, Direction::Up, 2, &["--udp-counters-64bit"]);
+    udp(Real, Ours, Direction::Down, 1, &[]);
+    udp(Real, Ours, Direction::Down, 1, &["--udp-counters-64bit"]);
+    udp(Real, Ours, Direction::Both, 2, &[]);
 }
 
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn both_ends_of_ours_agree_as_well() {
-    tcp(Ours, Ours, Way::Up, 2);
-    tcp(Ours, Ours, Way::Both, 2);
-    udp(Ours, Ours, Way::Down, 2, &[]);
+    tcp(Ours, Ours, Direction::Up, 2);
+    tcp(Ours, Ours, Direction::Both, 2);
+    udp(Ours, Ours, Direction::Down, 2, &[]);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn the_text_of_a_reversed_udp_test_has_the_senders_total() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn a_busy_server_says_so_to_everybody_and_goes_on() {
-    let island = Island::new();
+    let island = Netns::new();
     let server = Ours.serve(&island, &["-1"]);
     let first = Real.start(&island, &["-t", "4", "-l", "1000", "-b", "1M/100", "-J"]);
     eventually("the first test runs", || server.stdout().contains("connected to").then_some(()));
@@ -116,7 +116,7 @@ fn a_busy_server_says_so_to_everybody_and_goes_on() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn a_terminated_server_tells_its_client() {
-    let island = Island::new();
+    let island = Netns::new();
     let server = Ours.serve(&island, &["--forceflush"]);
     let client = Real.start(&island, &["-t", "30", "-b", "1M", "--forceflush"]);
     eventually("an interval is over", || client.stdout().contains("0.00-1.00").then_some(()));
@@ -136,7 +136,7 @@ fn a_terminated_server_tells_its_client() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn clients_that_leave_in_the_middle_leave_a_server_that_serves() {
-    let island = Island::new();
+    let island = Netns::new();
     let mut server = Ours.serve(&island, &["--forceflush"]);
     for (round, (name, said)) in
         [("INT", "the client has terminated"), ("KILL", "the client has unexpectedly closed the connection")]
@@ -172,7 +172,7 @@ fn the_client_may_have_our_output() {
 #[ignore = "needs root and network namespaces, iperf3"]
 fn limits_refuse_with_the_text_of_their_number() {
     let refused = |server: &[&str], client: &[&str], text: &str| {
-        let island = Island::new();
+        let island = Netns::new();
         let mut server = Ours.serve(&island, server);
         let done = Real.ask(&island, client);
         assert_eq!(done.code, Some(1), "{done:?}");
@@ -194,7 +194,7 @@ fn limits_refuse_with_the_text_of_their_number() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn a_client_that_falls_silent_is_given_up() {
-    let island = Island::new();
+    let island = Netns::new();
     let server = Ours.serve(&island, &["-1", "--rcv-timeout", "1500", "--forceflush"]);
     let client = Real.start(&island, &["-t", "9", "-b", "1M"]);
     eventually("an interval is over", || server.stdout().contains("0.00-1.00").then_some(()));
@@ -208,7 +208,7 @@ fn a_client_that_falls_silent_is_given_up() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn an_idle_server_of_one_run_ends_without_it() {
-    let island = Island::new();
+    let island = Netns::new();
     let server = Ours.serve(&island, &["-1", "--idle-timeout", "2"]).finish(PATIENCE);
     assert_eq!(server.code, Some(0), "{server:?}");
 }
@@ -219,7 +219,7 @@ fn a_server_answers_the_ip_versions_that_it_was_asked_for() {
     for (flags, versions) in
         [(&[][..], &["127.0.0.1", "::1"][..]), (&["-4"], &["127.0.0.1"]), (&["-6"], &["::1"])]
     {
-        let island = Island::new();
+        let island = Netns::new();
         let server = Ours.serve(&island, flags);
         for host in ["127.0.0.1", "::1"] {
             let client = Process::start(Real.command(&island, &["-c", host, "-t", "1", "-b", "1M"]));
@@ -237,7 +237,7 @@ fn a_server_answers_the_ip_versions_that_it_was_asked_for() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn a_port_that_is_taken_is_told_as_the_real_one_tells_it() {
-    let island = Island::new();
+    let island = Netns::new();
     let _server = Real.serve(&island, &[]);
     let done = Process::start(Ours.command(&island, &["-s"])).finish(PATIENCE);
     assert_eq!(done.code, Some(1), "{done:?}");
@@ -248,7 +248,7 @@ fn a_port_that_is_taken_is_told_as_the_real_one_tells_it() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn a_run_of_a_stranger_is_archived_with_a_verdict() {
-    let (island, folder) = (Island::new(), Folder::new());
+    let (island, folder) = (Netns::new(), Folder::new());
     let archive = folder.file("archive.sqlite");
     let server = Ours.serve_with(&island, &["-1"], &[("LINERATE_ARCHIVE", archive.as_str())]);
     let client = Real.ask(&island, &["-t", "2", "-b", "20M"]);
@@ -275,7 +275,7 @@ fn a_run_of_a_stranger_is_archived_with_a_verdict() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn a_link_of_that_name_is_the_tool() {
-    let (island, folder) = (Island::new(), Folder::new());
+    let (island, folder) = (Netns::new(), Folder::new());
     let mut install = linerate();
     install.args(["install-links", folder.path().to_str().unwrap(), "iperf3"]);
     assert_eq!(Process::start(install).finish(PATIENCE).code, Some(0));

@@ -10,10 +10,10 @@ use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::path::Path;
 
 use support::{
-    Done, Folder, Island, NETPIPE, Net, PATIENCE, Process, Server, Side, Whose, eventually, form, signal,
+    Done, Folder, NETPIPE, Net, Netns, PATIENCE, Process, Program, Server, Side, eventually, form, signal,
 };
 
-use Whose::{Ours, Real};
+use Program::{Ours, Real};
 
 const HOST: &str = "127.0.0.1";
 const PORT: u16 = 5002;
@@ -30,8 +30,8 @@ fn file_of(folder: &Folder) -> String {
 }
 
 /// A series with the same options at both ends.
-fn series(transmitter: Whose, receiver: Whose, options: &[&str]) -> Series {
-    let (island, folder) = (Island::new(), Folder::new());
+fn series(transmitter: Program, receiver: Program, options: &[&str]) -> Series {
+    let (island, folder) = (Netns::new(), Folder::new());
     let receiving = NETPIPE.start(receiver, &island, options);
     island.await_listener(PORT);
     let args = [&["-h", HOST], options].concat();
@@ -198,7 +198,7 @@ fn one_wrong_byte_ends_an_integrity_check() {
     // Four synchronizations and the calibration are before the first message; the fourth is hit in its second number.
     let place = 4 * 6 + 100 * 64 + 3 * 64 + 5;
     for (transmitter, receiver) in [(Real, Ours), (Ours, Real), (Ours, Ours)] {
-        let (island, folder) = (Island::new(), Folder::new());
+        let (island, folder) = (Netns::new(), Folder::new());
         let options = ["-i", "-l", "64", "-u", "100"];
         let receiving = NETPIPE.start(receiver, &island, &[&options[..], &["-P", "5902"]].concat());
         island.await_listener(5902);
@@ -217,7 +217,7 @@ fn one_wrong_byte_ends_an_integrity_check() {
 }
 
 /// Both programs with the same arguments and nobody to talk to.
-fn alike(island: &Island, folder: &Path, args: &[&str]) {
+fn alike(island: &Netns, folder: &Path, args: &[&str]) {
     let [real, ours] =
         [Real, Ours].map(|whose| NETPIPE.start_in(whose, island, folder, args).finish(PATIENCE));
     assert_eq!((ours.code, &ours.stdout), (real.code, &real.stdout), "{args:?}\n{ours:?}\n{real:?}");
@@ -227,7 +227,7 @@ fn alike(island: &Island, folder: &Path, args: &[&str]) {
 #[test]
 #[ignore = "needs root and network namespaces, NPtcp"]
 fn mistakes_are_told_in_the_words_of_the_original() {
-    let (island, folder) = (Island::new(), Folder::new());
+    let (island, folder) = (Netns::new(), Folder::new());
     let mistakes: [&[&str]; 12] = [
         &[],
         &["-l", "10", "-u", "5"],
@@ -257,7 +257,7 @@ fn ends_with_different_options_do_not_wait_for_ever() {
     let cases: [(&[&str], &[&str]); 3] =
         [(&["-s"], &[]), (&[], &["-s"]), (&["-n", "3", "-u", "100"], &["-u", "50"])];
     for (to_transmitter, to_receiver) in cases {
-        let (island, folder) = (Island::new(), Folder::new());
+        let (island, folder) = (Netns::new(), Folder::new());
         let receiving = NETPIPE.start(Ours, &island, to_receiver);
         island.await_listener(PORT);
         let args = [&["-h", HOST, "-u", "200"], to_transmitter].concat();
@@ -273,7 +273,7 @@ fn ends_with_different_options_do_not_wait_for_ever() {
 }
 
 /// A series without end, once its file has rows.
-fn amid(transmitter: Whose, island: &Island, folder: &Folder) -> Process {
+fn amid(transmitter: Program, island: &Netns, folder: &Folder) -> Process {
     let process = NETPIPE.start_in(transmitter, island, folder.path(), &["-h", HOST]);
     eventually("rows", || (file_of(folder).lines().count() >= 2).then_some(()));
     process
@@ -283,7 +283,7 @@ fn amid(transmitter: Whose, island: &Island, folder: &Folder) -> Process {
 #[ignore = "needs root and network namespaces, NPtcp"]
 fn a_peer_that_is_killed_ends_the_series_and_the_rows_stay() {
     for (transmitter, receiver) in [(Ours, Real), (Real, Ours)] {
-        let (island, folder) = (Island::new(), Folder::new());
+        let (island, folder) = (Netns::new(), Folder::new());
         let receiving = NETPIPE.start(receiver, &island, &[]);
         island.await_listener(PORT);
         let transmitting = amid(transmitter, &island, &folder);

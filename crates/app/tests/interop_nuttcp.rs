@@ -2,9 +2,9 @@
 
 mod support;
 
-use support::{Done, Island, NUTTCP, Net, PATIENCE, Process, Server, Side, Whose, before, form};
+use support::{Done, NUTTCP, Net, Netns, PATIENCE, Process, Program, Server, Side, before, form};
 
-use Whose::{Ours, Real};
+use Program::{Ours, Real};
 
 const HOST: &str = "127.0.0.1";
 const CONTROL: u16 = 5000;
@@ -45,7 +45,7 @@ const KNOWN: [Known; 15] = [
 ];
 
 /// Runs a client that has to succeed.
-fn ask(client: Whose, on: &Island, args: &[&str]) -> Done {
+fn ask(client: Program, on: &Netns, args: &[&str]) -> Done {
     let done = NUTTCP.ask(client, on, &[args, &[HOST]].concat());
     assert_eq!(done.code, Some(0), "{args:?} {done:?}");
     assert_eq!(done.stderr, "", "{args:?} {done:?}");
@@ -53,14 +53,14 @@ fn ask(client: Whose, on: &Island, args: &[&str]) -> Done {
 }
 
 /// A server for one client that listens.
-fn serve_one(server: Whose, on: &Island) -> Process {
+fn serve_one(server: Program, on: &Netns) -> Process {
     let process = NUTTCP.start(server, on, &["-1"]);
     on.await_listener(CONTROL);
     process
 }
 
 /// A client and a server of one test, which both have to succeed; what the client printed.
-fn both(client: Whose, server: Whose, on: &Island, args: &[&str]) -> String {
+fn both(client: Program, server: Program, on: &Netns, args: &[&str]) -> String {
     let serving = serve_one(server, on);
     let done = ask(client, on, args);
     let served = serving.finish(PATIENCE);
@@ -94,8 +94,8 @@ fn tells(known: &Known, report: &str) {
     }
 }
 
-fn tell_what_is_known(client: Whose, server: Whose) {
-    let island = Island::new();
+fn tell_what_is_known(client: Program, server: Program) {
+    let island = Netns::new();
     for known in &KNOWN {
         tells(known, &both(client, server, &island, &[known.args, &["-v"]].concat()));
     }
@@ -138,7 +138,7 @@ fn the_real_client_and_a_server_for_all_tools_report_what_was_sent() {
 }
 
 /// The megabytes of both ends' results, from a test that ends by its time.
-fn moved(client: Whose, server: Whose, on: &Island, args: &[&str]) -> [String; 2] {
+fn moved(client: Program, server: Program, on: &Netns, args: &[&str]) -> [String; 2] {
     let report = both(client, server, on, &[args, &["-v"]].concat());
     ['t', 'r'].map(|end| {
         let megabytes = before(result_of(end, &report), " MB in ");
@@ -150,7 +150,7 @@ fn moved(client: Whose, server: Whose, on: &Island, args: &[&str]) -> [String; 2
 #[test]
 #[ignore = "needs root and network namespaces, nuttcp"]
 fn what_is_under_way_when_the_time_is_over_still_counts_at_both_ends() {
-    let island = Island::new();
+    let island = Netns::new();
     for (client, server) in [(Ours, Real), (Real, Ours)] {
         // A real receiver of several streams ends with the first of them that does.
         for args in
@@ -190,7 +190,7 @@ const INTERVALS: [&[&str]; 4] = [
 #[test]
 #[ignore = "needs root and network namespaces, nuttcp"]
 fn the_real_client_prints_with_our_server_the_lines_that_it_prints_with_its_own() {
-    let island = Island::new();
+    let island = Netns::new();
     for args in INTERVALS {
         let (ours, theirs) = (both(Real, Ours, &island, args), both(Real, Real, &island, args));
         assert!(lines(&theirs).0.len() >= 2, "{theirs}");
@@ -201,7 +201,7 @@ fn the_real_client_prints_with_our_server_the_lines_that_it_prints_with_its_own(
 #[test]
 #[ignore = "needs root and network namespaces, nuttcp"]
 fn our_client_prints_the_lines_of_the_real_one() {
-    let island = Island::new();
+    let island = Netns::new();
     for args in INTERVALS {
         // The congestion window is what newer versions add.
         let args = [args, &["-f-cwnd"]].concat();
@@ -219,7 +219,7 @@ fn keys(line: &str) -> Vec<&str> {
 #[test]
 #[ignore = "needs root and network namespaces, nuttcp"]
 fn lines_for_programs_have_the_keys_of_the_real_ones() {
-    let island = Island::new();
+    let island = Netns::new();
     let tests: [&[&str]; 4] = [
         &["-fparse", "-f-cwnd", "-n64", "-l8k"],
         // The real client finds no round trip in its server's lines for programs.
@@ -248,7 +248,7 @@ fn lines_for_programs_have_the_keys_of_the_real_ones() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn delays_one_way_are_measured_in_both_directions() {
-    let island = Island::new();
+    let island = Netns::new();
     for direction in ["-t", "-r"] {
         let report = both(Ours, Ours, &island, &[direction, "-u", "-o", "-i0.5", "-T1.8", "-R1m", "-l1000"]);
         let (intervals, last) = lines(&report);

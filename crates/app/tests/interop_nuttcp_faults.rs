@@ -6,15 +6,15 @@ mod support;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 
-use support::{Done, Island, NUTTCP, PATIENCE, Process, Whose, eventually, signal};
+use support::{Done, NUTTCP, Netns, PATIENCE, Process, Program, eventually, signal};
 
-use Whose::{Ours, Real};
+use Program::{Ours, Real};
 
 const HOST: &str = "127.0.0.1";
 const CONTROL: u16 = 5000;
 
 /// Both programs with the same arguments and nobody to talk to: they say the same and end with the same code.
-fn alike(island: &Island, args: &[&str]) {
+fn alike(island: &Netns, args: &[&str]) {
     let [real, ours] = [Real, Ours].map(|whose| NUTTCP.ask(whose, island, args));
     let bare = |done: &Done| done.stderr.replace("v6.1.2", "vX").replace("v8.2.2", "vX");
     assert_eq!((ours.code, bare(&ours)), (real.code, bare(&real)), "{args:?}\n{ours:?}\n{real:?}");
@@ -24,7 +24,7 @@ fn alike(island: &Island, args: &[&str]) {
 #[test]
 #[ignore = "needs root and network namespaces, nuttcp"]
 fn without_a_server_the_words_and_the_code_are_those_of_the_real_client() {
-    let island = Island::new();
+    let island = Netns::new();
     let tests: [&[&str]; 8] = [
         &["-T1"],
         &["-u", "-T1"],
@@ -44,7 +44,7 @@ fn without_a_server_the_words_and_the_code_are_those_of_the_real_client() {
 #[test]
 #[ignore = "needs root and network namespaces, nuttcp"]
 fn mistakes_are_told_in_the_words_of_the_real_client() {
-    let island = Island::new();
+    let island = Netns::new();
     let mistakes = [
         "-N0", "-N-1", "-N200", "-l0", "-l-5", "-c64", "-c300t", "-fbogus", "-P0", "-p80", "-Z", "-h",
         "-ul70000", "-i0",
@@ -62,7 +62,7 @@ fn mistakes_are_told_in_the_words_of_the_real_client() {
 #[test]
 #[ignore = "needs root and network namespaces, nuttcp"]
 fn tests_for_third_parties_and_traceroutes_are_refused() {
-    let island = Island::new();
+    let island = Netns::new();
     let mut server = NUTTCP.start(Ours, &island, &["-S"]);
     island.await_listener(CONTROL);
     let third = NUTTCP.ask(Real, &island, &["-T1", HOST, "127.0.0.2"]);
@@ -78,7 +78,7 @@ fn tests_for_third_parties_and_traceroutes_are_refused() {
 }
 
 /// A server that answers whoever comes next.
-fn still_serves(island: &Island, server: &mut Process) {
+fn still_serves(island: &Netns, server: &mut Process) {
     let done = NUTTCP.ask(Real, island, &["-n16", "-l8k", HOST]);
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(done.stdout.contains("0.1250 MB"), "{done:?}");
@@ -86,7 +86,7 @@ fn still_serves(island: &Island, server: &mut Process) {
 }
 
 /// A client in the middle of a test of ten seconds.
-fn amid(client: Whose, island: &Island, more: &[&str]) -> Process {
+fn amid(client: Program, island: &Netns, more: &[&str]) -> Process {
     let process = NUTTCP.start(client, island, &[more, &["-i0.2", "-T10", "-R8m", "-l8k", HOST]].concat());
     eventually("the test runs", || process.stdout().contains(" Mbps").then_some(()));
     process
@@ -95,7 +95,7 @@ fn amid(client: Whose, island: &Island, more: &[&str]) -> Process {
 #[test]
 #[ignore = "needs root and network namespaces, nuttcp"]
 fn clients_that_are_killed_leave_a_server_that_serves() {
-    let island = Island::new();
+    let island = Netns::new();
     let mut server = NUTTCP.start(Ours, &island, &["-S"]);
     island.await_listener(CONTROL);
     for more in [&[][..], &["-r"], &["-u", "-l1000"], &["-r", "-u", "-l1000"]] {
@@ -112,7 +112,7 @@ fn clients_that_are_killed_leave_a_server_that_serves() {
 fn a_client_whose_server_is_killed_ends_with_a_message() {
     for server in [Real, Ours] {
         for more in [&[][..], &["-r"]] {
-            let island = Island::new();
+            let island = Netns::new();
             // Otherwise the real one leaves the test to a child.
             let serving = NUTTCP.start(server, &island, &["-1", "--nofork"]);
             island.await_listener(CONTROL);
@@ -148,7 +148,7 @@ fn answers(words: &[&str]) -> String {
 #[test]
 #[ignore = "needs root and network namespaces, nuttcp"]
 fn requests_that_cannot_be_are_refused_with_a_reason() {
-    let island = Island::new();
+    let island = Netns::new();
     let mut server = NUTTCP.start(Ours, &island, &["-S"]);
     island.await_listener(CONTROL);
     let greeting = "HELO nuttcp v6.1.2\n";
@@ -185,7 +185,7 @@ fn requests_that_cannot_be_are_refused_with_a_reason() {
 #[test]
 #[ignore = "needs root and network namespaces, nuttcp"]
 fn a_client_that_opens_no_data_connection_is_told_and_the_next_is_served() {
-    let island = Island::new();
+    let island = Netns::new();
     let mut server = NUTTCP.start(Ours, &island, &["-S"]);
     island.await_listener(CONTROL);
     let said = island.inside(|| answers(&["HELO nuttcp v6.1.2\n", REQUEST]));

@@ -2,9 +2,9 @@
 
 mod support;
 
-use support::{Done, Island, NEAR, NUTTCP, PATIENCE, SERVER_PORT, Sieve, Whose, before, form};
+use support::{Done, NEAR, NUTTCP, Netns, PATIENCE, PacketFilter, Program, SERVER_PORT, before, form};
 
-use Whose::{Ours, Real};
+use Program::{Ours, Real};
 
 /// 200 datagrams in 3.2 s.
 const ARGS: [&str; 5] = ["-u", "-n200", "-l1000", "-R500k", NEAR];
@@ -12,15 +12,15 @@ const SENT: u64 = 200;
 
 /// One test over the path: what the client said, and how many datagrams were sent and dropped.
 fn over(
-    client: Whose,
-    server: Whose,
+    client: Program,
+    server: Program,
     more: &[&str],
     keeps: fn(u64, bool) -> bool,
 ) -> (Done, Done, (u64, u64)) {
-    let island = Island::new();
+    let island = Netns::new();
     let serving = NUTTCP.start(server, &island, &["-1", &format!("-P{SERVER_PORT}")]);
     island.await_listener(SERVER_PORT);
-    let path = Sieve::open(&island, !more.contains(&"-r"), keeps);
+    let path = PacketFilter::open(&island, !more.contains(&"-r"), keeps);
     // 6.1.2 would ask for another port.
     let args = [more, &["-p5101"], &ARGS].concat();
     let done = NUTTCP.ask(client, &island, &args);
@@ -35,7 +35,7 @@ fn each_25th(number: u64, is_data: bool) -> bool {
     !is_data || !number.is_multiple_of(25)
 }
 
-fn told_exactly(client: Whose, server: Whose, more: &[&str]) {
+fn told_exactly(client: Program, server: Program, more: &[&str]) {
     let (done, _, passed) = over(client, server, more, each_25th);
     assert_eq!(passed, (SENT, 8), "{done:?}");
     let last = done.stdout.lines().last().unwrap_or_default();

@@ -9,7 +9,7 @@
 mod support;
 
 use serde_json::Value;
-use support::{Iperf2, Iperf3, Island, NUTTCP, PATIENCE, Whose, before, both_json_on, pair_on};
+use support::{Iperf2, Iperf3, NUTTCP, Netns, PATIENCE, Program, before, both_json_on, pair_on};
 
 /// Of the sender's rate.
 const TOLERANCE: f64 = 0.005;
@@ -38,7 +38,7 @@ fn an_error_of_one_per_cent_is_none_of_the_clocks() {
 #[ignore = "needs root and network namespaces, chrt, iperf3"]
 fn rates_of_iperf3_agree() {
     use Iperf3::{Ours, Real};
-    let island = Island::prompt();
+    let island = Netns::prompt();
     let rate = |document: &Value, sum: &str| {
         document["end"][sum]["bits_per_second"].as_f64().unwrap_or_else(|| panic!("no {sum} in {document}"))
     };
@@ -61,7 +61,7 @@ fn rates_of_iperf3_agree() {
 #[ignore = "needs root and network namespaces, chrt, iperf"]
 fn rates_of_iperf_2_agree() {
     use Iperf2::{Ours, Real};
-    let island = Island::prompt();
+    let island = Netns::prompt();
     for (client, server) in [(Real, Real), (Ours, Real), (Real, Ours), (Ours, Ours)] {
         for way in [None, Some("-R")] {
             let receives = if way.is_none() { server } else { client };
@@ -82,8 +82,8 @@ fn rates_of_iperf_2_agree() {
 #[test]
 #[ignore = "needs root and network namespaces, chrt, tc, nuttcp"]
 fn rates_of_nuttcp_agree() {
-    use Whose::{Ours, Real};
-    let island = Island::prompt();
+    use Program::{Ours, Real};
+    let island = Netns::prompt();
     island.narrow("200mbit");
     for (client, server) in [(Real, Real), (Ours, Real), (Real, Ours), (Ours, Ours)] {
         for way in ["-t", "-r"] {

@@ -7,23 +7,23 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 
 use support::{
-    Done, Folder, IPERF, Island, NUTTCP, PATIENCE, Process, TTCP, Whose, before, eventually, pause, signal,
+    Done, Folder, IPERF, NUTTCP, Netns, PATIENCE, Process, Program, TTCP, before, eventually, pause, signal,
 };
 
-use Whose::{Ours, Real};
+use Program::{Ours, Real};
 
 const HOST: &str = "127.0.0.1";
 const PORT: u16 = 5001;
 
 /// A receiver that listens.
-fn receive(on: &Island, args: &[&str]) -> Process {
+fn receive(on: &Netns, args: &[&str]) -> Process {
     let process = TTCP.start(Ours, on, &[&["-r"], args].concat());
     on.await_listener(PORT);
     process
 }
 
 /// A receiver of datagrams that waits for them.
-fn receive_datagrams(on: &Island, args: &[&str]) -> Process {
+fn receive_datagrams(on: &Netns, args: &[&str]) -> Process {
     let process = TTCP.start(Ours, on, &[&["-r", "-s", "-u"], args].concat());
     eventually("a socket", || {
         let sockets = on.inside(|| {
@@ -61,7 +61,7 @@ fn succeeds(done: Done) -> Done {
 #[test]
 #[ignore = "needs root and network namespaces, nuttcp"]
 fn nuttcp_without_a_server_sends_to_our_receiver() {
-    let island = Island::new();
+    let island = Netns::new();
     let receiver = receive(&island, &["-s"]);
     let sender = succeeds(NUTTCP.ask(Real, &island, &["-n1m", "-l8k", HOST]));
     assert!(sender.stdout.starts_with("    1.0000 MB / "), "{sender:?}");
@@ -76,7 +76,7 @@ fn nuttcp_without_a_server_sends_to_our_receiver() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn iperf_2_sends_to_our_receiver() {
-    let island = Island::new();
+    let island = Netns::new();
     let receiver = receive(&island, &["-s"]);
     succeeds(IPERF.ask(Real, &island, &["-c", HOST, "-n", "1M"]));
     assert_eq!(received(receiver).0, 1 << 20);
@@ -85,7 +85,7 @@ fn iperf_2_sends_to_our_receiver() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn our_transmitter_sends_to_iperf_2() {
-    let island = Island::new();
+    let island = Netns::new();
     let server = IPERF.start(Real, &island, &["-s", "-y", "C"]);
     island.await_listener(PORT);
     let sender = succeeds(TTCP.ask(Ours, &island, &["-t", "-s", "-l", "1000", "-n", "500", HOST]));
@@ -99,7 +99,7 @@ fn our_transmitter_sends_to_iperf_2() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn both_ends_count_what_was_sent() {
-    let island = Island::new();
+    let island = Netns::new();
     for (args, expected) in [
         (&["-n", "512"][..], (4_194_304, 512)),
         (&["-l", "1000", "-n", "333", "-D", "-b", "65536"], (333_000, 333)),
@@ -120,7 +120,7 @@ fn both_ends_count_what_was_sent() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn the_line_of_resources_is_whole() {
-    let island = Island::new();
+    let island = Netns::new();
     let receiver = receive(&island, &["-s"]);
     let sender = succeeds(TTCP.ask(Ours, &island, &["-t", "-s", "-n", "64", HOST]));
     for report in [sender.stdout, succeeds(receiver.finish(PATIENCE)).stdout] {
@@ -136,7 +136,7 @@ fn the_line_of_resources_is_whole() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn what_goes_through_a_pipe_comes_out_as_it_was() {
-    let (island, folder) = (Island::new(), Folder::new());
+    let (island, folder) = (Netns::new(), Folder::new());
     let content: Vec<u8> = (0..300_001_u32).map(|at| (at * 7 % 251) as u8).collect();
     std::fs::write(folder.file("in"), &content).unwrap();
     let through = |role: &str, redirection: &str| {
@@ -154,7 +154,7 @@ fn what_goes_through_a_pipe_comes_out_as_it_was() {
 }
 
 /// Datagrams from a hand of the test's own.
-fn send_all(on: &Island, datagrams: &[Vec<u8>]) {
+fn send_all(on: &Netns, datagrams: &[Vec<u8>]) {
     on.inside(|| {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         for datagram in datagrams {
@@ -166,7 +166,7 @@ fn send_all(on: &Island, datagrams: &[Vec<u8>]) {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_receiver_of_datagrams_goes_by_their_length_alone() {
-    let island = Island::new();
+    let island = Netns::new();
     let (mark, data) = (vec![0x20, 0x21, 0x22, 0x23], vec![b'x'; 1000]);
     let ten = vec![data.clone(); 10];
     let whole = [vec![mark.clone()], ten.clone(), vec![mark.clone(); 5]].concat();
@@ -188,7 +188,7 @@ fn a_receiver_of_datagrams_goes_by_their_length_alone() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_transmitter_of_datagrams_marks_both_ends() {
-    let island = Island::new();
+    let island = Netns::new();
     let (sender, datagrams) = island.inside(|| {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, PORT)).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -212,7 +212,7 @@ fn a_transmitter_of_datagrams_marks_both_ends() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_refused_connection_has_the_words_of_the_tool() {
-    let island = Island::new();
+    let island = Netns::new();
     let done = TTCP.ask(Ours, &island, &["-t", "-s", HOST]);
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.stderr.contains("ttcp-t: connect: Connection refused\nerrno=111\n"), "{done:?}");
@@ -221,7 +221,7 @@ fn a_refused_connection_has_the_words_of_the_tool() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_peer_that_is_killed_ends_the_test() {
-    let island = Island::new();
+    let island = Netns::new();
     let receiver = receive(&island, &["-s"]);
     let sender = TTCP.start(Ours, &island, &["-t", "-s", "-n", "100000000", HOST]);
     eventually("a connection", || receiver.stderr().contains("accept from").then_some(()));
@@ -244,7 +244,7 @@ fn a_peer_that_is_killed_ends_the_test() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn every_block_begins_with_the_pattern() {
-    let island = Island::new();
+    let island = Netns::new();
     let (sender, stream) = island.inside(|| {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, PORT)).unwrap();
         let sender = TTCP.start(Ours, &island, &["-t", "-s", "-l", "100", "-n", "3", HOST]);

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use linerate_sock::clock;
 use serde_json::Value;
-use support::{Done, Lot, PATIENCE, Process, Rigged, elements, eventually, kill, pause, wish};
+use support::{Done, PATIENCE, Process, Rigged, Rng, elements, eventually, kill, pause, wish};
 
 /// Every point sets both hosts: an offload, buffers and a discipline hold in all of them, the MTU differs.
 const PLAN: &str = "name = \"kills\"\npause = 0\nrepeats = 2\n\
@@ -65,7 +65,7 @@ struct Undisturbed {
 
 impl Undisturbed {
     fn measure() -> Self {
-        let bench = Bench::new();
+        let bench = TestBed::new();
         let done = bench.carry_out(&[]).finish(PATIENCE);
         assert_eq!(done.code, Some(0), "{done:?}");
         bench.is_whole();
@@ -78,7 +78,7 @@ impl Undisturbed {
 
     /// Half of the moments lie evenly over the plan and a little beyond it. The others lie where settings change, where
     /// runs begin and end, and where programs start: that is short, and what a kill can spoil.
-    fn moment(&self, lot: &mut Lot) -> Moment {
+    fn moment(&self, lot: &mut Rng) -> Moment {
         match lot.below(10) {
             0 => Moment::In(lot.time(START)),
             1..5 => {
@@ -92,12 +92,12 @@ impl Undisturbed {
 }
 
 /// Two hosts with agents, an archive, and what both were before.
-struct Bench {
+struct TestBed {
     rigged: Rigged,
     before: Vec<String>,
 }
 
-impl Bench {
+impl TestBed {
     fn new() -> Self {
         let rigged = Rigged::new();
         std::fs::write(rigged.folder.file("plan.toml"), PLAN).unwrap();
@@ -134,7 +134,7 @@ impl Bench {
     }
 
     /// Kills at a moment; what was going on then. Whoever was killed is there again afterwards, but for the coordinator.
-    fn kill_at(&mut self, moment: Moment, victims: &[&str], lot: &mut Lot) -> &'static str {
+    fn kill_at(&mut self, moment: Moment, victims: &[&str], lot: &mut Rng) -> &'static str {
         let mut coordinator = self.begin_or_go_on();
         let lives = self.await_moment(moment, &mut coordinator);
         let phase = self.phase(lives);
@@ -270,8 +270,8 @@ fn whoever_is_killed_and_whenever_settings_come_back_and_the_plan_goes_on() {
     let mut counts: BTreeMap<(String, &str), u32> = BTreeMap::new();
     let mut slowest = Duration::ZERO;
     for seed in wish(6) {
-        let mut lot = Lot::new(seed);
-        let mut bench = Bench::new();
+        let mut lot = Rng::new(seed);
+        let mut bench = TestBed::new();
         for _ in 0..MOST_KILLS {
             let (victims, moment) = (lot.of(&VICTIMS), undisturbed.moment(&mut lot));
             eprint!("seed {seed}: {} at {moment}: ", victims.join(" "));

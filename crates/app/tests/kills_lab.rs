@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use linerate_sock::clock;
 use serde_json::Value;
-use support::{Bench, Lot, PATIENCE, Process, elements, files_below, kill, pause, wish, world};
+use support::{PATIENCE, PlanDir, Process, Rng, elements, files_below, kill, pause, wish, world};
 
 /// Settings of hosts, and a key for which the network is made anew.
 const PLAN: &str = "name = \"lab-kills\"\npause = 0\n\
@@ -34,7 +34,7 @@ const VICTIMS: [&[&str]; 6] = [
     &["coordinator", "switch", "agent"],
 ];
 
-impl Bench {
+impl PlanDir {
     fn plans(&self) -> usize {
         let done = self.done(&["history", "--json"]);
         assert_eq!(done.code, Some(0), "{done:?}");
@@ -142,14 +142,14 @@ impl Bench {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn whoever_is_killed_and_whenever_nothing_is_left_of_the_network_and_the_plan_goes_on() {
-    let sample = Bench::new(PLAN);
+    let sample = PlanDir::new(PLAN);
     let undisturbed = sample.begin_or_go_on().finish(PATIENCE);
     assert_eq!(undisturbed.code, Some(0), "{undisturbed:?}");
     sample.is_whole();
     let mut counts: BTreeMap<String, u32> = BTreeMap::new();
     for seed in wish(6) {
-        let mut lot = Lot::new(seed);
-        let bench = Bench::new(PLAN);
+        let mut lot = Rng::new(seed);
+        let bench = PlanDir::new(PLAN);
         for _ in 0..MOST_KILLS {
             let (victims, time) = (lot.of(&VICTIMS), lot.time(undisturbed.took.mul_f64(1.05)));
             eprintln!("seed {seed}: {} after {time:.0?}", victims.join(" "));

@@ -14,12 +14,12 @@ use support::{
 };
 
 /// A control socket on which each question is given to `answer`, which has the connection to itself.
-struct Switch {
+struct ControlSocket {
     folder: Folder,
     questions: Receiver<Value>,
 }
 
-impl Switch {
+impl ControlSocket {
     fn new(answer: impl Fn(&Value, UnixStream) + Send + 'static) -> Self {
         let folder = Folder::new();
         let listener = UnixListener::bind(folder.file("socket")).unwrap();
@@ -87,7 +87,7 @@ fn answer(question: &Value) -> Value {
 
 #[test]
 fn what_the_switch_saw_is_in_the_result_and_in_every_export() {
-    let switch = Switch::new(|question, mut stream| writeln!(stream, "{}", answer(question)).unwrap());
+    let switch = ControlSocket::new(|question, mut stream| writeln!(stream, "{}", answer(question)).unwrap());
     let server = Server::start(&["--one-off"]);
     let archive = switch.folder.file("archive.sqlite");
     let document = switch.download(&server, &["--archive", &archive]);
@@ -133,7 +133,7 @@ fn what_the_switch_saw_is_in_the_result_and_in_every_export() {
 
 #[test]
 fn a_server_in_a_network_asks_its_switch_for_the_runs_of_strangers() {
-    let switch = Switch::new(|question, mut stream| writeln!(stream, "{}", answer(question)).unwrap());
+    let switch = ControlSocket::new(|question, mut stream| writeln!(stream, "{}", answer(question)).unwrap());
     let archive = switch.folder.file("archive.sqlite");
     let mut serve = linerate();
     serve.args(["serve", "-p", "0", "--json", "--one-off", "--archive", &archive]);
@@ -155,14 +155,14 @@ fn a_server_in_a_network_asks_its_switch_for_the_runs_of_strangers() {
 #[test]
 fn a_silent_switch_is_a_caveat_and_not_waited_for_without_end() {
     let (give, held) = channel();
-    let switch = Switch::new(move |_, stream| give.send(stream).unwrap());
+    let switch = ControlSocket::new(move |_, stream| give.send(stream).unwrap());
     assert!(switch.download_without_ports().contains("no answer within 2 s"));
     assert!(held.try_recv().is_ok());
 }
 
 #[test]
 fn a_switch_that_never_comes_to_an_end_is_a_caveat() {
-    let switch = Switch::new(|_, mut stream| {
+    let switch = ControlSocket::new(|_, mut stream| {
         while stream.write_all(b" ").is_ok() {
             pause(Duration::from_millis(50));
         }
@@ -172,15 +172,15 @@ fn a_switch_that_never_comes_to_an_end_is_a_caveat() {
 
 #[test]
 fn nonsense_is_a_caveat() {
-    let switch = Switch::new(|_, mut stream| stream.write_all(b"\xff{]\n").unwrap());
+    let switch = ControlSocket::new(|_, mut stream| stream.write_all(b"\xff{]\n").unwrap());
     assert!(switch.download_without_ports().contains("makes no sense"));
-    let switch = Switch::new(|_, mut stream| stream.write_all(b"{\"error\":\"not now\"}\n").unwrap());
+    let switch = ControlSocket::new(|_, mut stream| stream.write_all(b"{\"error\":\"not now\"}\n").unwrap());
     assert!(switch.download_without_ports().contains("missing field `ports`"));
 }
 
 #[test]
 fn a_switch_that_leaves_in_the_middle_is_a_caveat() {
-    let switch = Switch::new(|_, mut stream| stream.write_all(b"{\"ports\":[").unwrap());
+    let switch = ControlSocket::new(|_, mut stream| stream.write_all(b"{\"ports\":[").unwrap());
     assert!(switch.download_without_ports().contains("left before its answer was complete"));
 }
 
@@ -188,7 +188,7 @@ fn a_switch_that_leaves_in_the_middle_is_a_caveat() {
 fn an_answer_without_measure_is_a_caveat_and_is_not_read_to_its_end() {
     const ANSWER: usize = 100 << 20;
     let (tell, told) = channel();
-    let switch = Switch::new(move |_, mut stream| {
+    let switch = ControlSocket::new(move |_, mut stream| {
         let piece = vec![b' '; 1 << 20];
         let taken = (0..ANSWER >> 20).take_while(|_| stream.write_all(&piece).is_ok()).count() << 20;
         tell.send(taken).unwrap();
@@ -200,7 +200,7 @@ fn an_answer_without_measure_is_a_caveat_and_is_not_read_to_its_end() {
 
 #[test]
 fn a_network_that_is_not_there_is_a_caveat_of_a_run_that_goes_on() {
-    let switch = Switch::new(|_, _| ());
+    let switch = ControlSocket::new(|_, _| ());
     std::fs::remove_file(switch.folder.file("socket")).unwrap();
     let why = switch.download_without_ports();
     assert!(why.contains("No such file") && why.contains("socket") && why.contains("linerate lab"), "{why}");

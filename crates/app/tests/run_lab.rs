@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 use support::{
-    Bench, PATIENCE, Process, elements, eventually, files_below, kill, pause, signal, switches, world,
+    PATIENCE, PlanDir, Process, elements, eventually, files_below, kill, pause, signal, switches, world,
 };
 
-impl Bench {
+impl PlanDir {
     /// What stands of labs that this bench has made.
     fn traces(&self, run: &str) -> Vec<String> {
         let name = format!("plan-{}", &run[..8]);
@@ -48,7 +48,7 @@ const KEYS: &str = "name = \"keys\"\npause = 0\n\
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_plan_in_the_lab_sets_links_as_its_points_want_and_leaves_nothing() {
-    let bench = Bench::new(KEYS);
+    let bench = PlanDir::new(KEYS);
     let done = bench.run(&["--json"]);
     assert_eq!(done.code, Some(0), "{done:?}");
     let document = done.json();
@@ -74,7 +74,7 @@ fn a_plan_in_the_lab_sets_links_as_its_points_want_and_leaves_nothing() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn the_lab_of_a_killed_coordinator_goes_and_the_plan_goes_on() {
-    let bench = Bench::new(
+    let bench = PlanDir::new(
         "name = \"killed\"\npause = 0\nrepeats = 6\n[lab]\ntopology = \"pair\"\n\
          [test]\nduration = 0.5\nupload = true\nrate = \"10M\"\nno_latency = true\n",
     );
@@ -101,7 +101,7 @@ fn the_lab_of_a_killed_coordinator_goes_and_the_plan_goes_on() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_plan_whose_switch_is_killed_leaves_as_little_as_any_other() {
-    let bench = Bench::new(
+    let bench = PlanDir::new(
         "name = \"switchless\"\npause = 0\nrepeats = 3\n[lab]\ntopology = \"pair\"\n\
          [test]\nduration = 0.2\nupload = true\nrate = \"10M\"\nno_latency = true\n[host.a]\nmtu = 1400\n",
     );
@@ -134,7 +134,7 @@ fn a_signal_takes_the_lab_down_and_a_dead_agent_only_its_own_flows() {
     let plan = "name = \"signal\"\npause = 0\nrepeats = 20\n[lab]\ntopology = \"gigabit-switch-4\"\n\
          [flow.ab]\nfrom = \"a\"\nto = \"b\"\n[flow.cd]\nfrom = \"c\"\nto = \"d\"\n\
          [test]\nduration = 0.5\nupload = true\nrate = \"10M\"\nno_latency = true\n";
-    let bench = Bench::new(plan);
+    let bench = PlanDir::new(plan);
     let running = Process::start(bench.command(&["run", &bench.folder.file("plan.toml")]));
     let trials = |at_least: usize| {
         eventually("trials are archived", || {
@@ -163,7 +163,7 @@ fn a_signal_takes_the_lab_down_and_a_dead_agent_only_its_own_flows() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn plans_that_come_along_run_in_the_lab() {
-    let bench = Bench::new("");
+    let bench = PlanDir::new("");
     for (plan, settings) in [
         ("switch-matrix", &["axis.window=64K", "axis.mss=536,1460", "test.duration=1s"][..]),
         ("window-sweep", &["axis.window=64K,default", "test.duration=1s", "test.omit=0.2s"]),
@@ -223,7 +223,7 @@ const SET: &str = "name = \"set\"\npause = 0\nrepeats = 4\n[lab]\ntopology = \"g
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_host_that_can_be_set_no_more_fails_its_own_flows_and_the_plan_goes_on() {
-    let bench = Bench::new(SET);
+    let bench = PlanDir::new(SET);
     let running = Process::start(bench.command(&["run", &bench.folder.file("plan.toml")]));
     let run = eventually("a trial is archived", || {
         let document = Process::start(bench.command(&["show", "--json"])).finish(PATIENCE);
@@ -264,7 +264,7 @@ const SERIES: &str = "method = \"block-size\"\npause = 0\nassert = [\"message_ra
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_flow_of_a_plan_is_a_series_on_loopback_and_on_the_line() {
-    let bench = Bench::new(SERIES);
+    let bench = PlanDir::new(SERIES);
     let done = bench.run(&["--json"]);
     assert_eq!(done.code, Some(0), "{done:?}");
     let document = done.json();
@@ -292,7 +292,7 @@ const STEP: &str = "method = \"switch-buffer\"\npause = 0\n\
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn buffers_of_known_size_are_found() {
-    let bench = Bench::new(STEP);
+    let bench = PlanDir::new(STEP);
     let done = bench.run(&["--json"]);
     assert_eq!(done.code, Some(0), "{done:?}");
     let document = done.json();
@@ -307,7 +307,7 @@ fn buffers_of_known_size_are_found() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn settings_of_hosts_hold_at_their_points() {
-    let bench = Bench::new("");
+    let bench = PlanDir::new("");
     let mut command = bench.command(&["run", "nic-roundup", "--world", "lab", "--json"]);
     for setting in [
         "axis.mtu=1500,9000",

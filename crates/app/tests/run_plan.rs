@@ -11,14 +11,14 @@ use serde_json::Value;
 use support::{Done, Folder, PATIENCE, Process, Server, elements, linerate, pause, signal};
 
 /// A folder with a token, an archive and a plan in it, and agents that have the token.
-struct Rig {
+struct TestBed {
     folder: Folder,
     agents: Vec<Server>,
 }
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
-impl Rig {
+impl TestBed {
     /// A plan with so many hosts in front of its own text.
     fn new(hosts: usize, plan: &str) -> Self {
         let folder = Folder::new();
@@ -83,8 +83,10 @@ const PAIRS: &str = "name = \"pairs\"\npause = 0\nrepeats = 2\n\
 
 #[test]
 fn a_plan_ends_with_tables_and_stays_in_the_archive() {
-    let rig =
-        Rig::new(4, &PAIRS.replace("pause = 0", "pause = 0\nassert = [\"goodput > 0\", \"fairness > 0\"]"));
+    let rig = TestBed::new(
+        4,
+        &PAIRS.replace("pause = 0", "pause = 0\nassert = [\"goodput > 0\", \"fairness > 0\"]"),
+    );
     let report = rig.folder.file("report.md");
     let done = rig.run(&["--json", "--report", &report]);
     assert_eq!(done.code, Some(0), "{done:?}");
@@ -139,7 +141,7 @@ fn a_plan_ends_with_tables_and_stays_in_the_archive() {
 
 #[test]
 fn an_assertion_that_fails_is_told_with_what_was_found_and_ends_with_3() {
-    let rig = Rig::new(
+    let rig = TestBed::new(
         2,
         "name = \"fast\"\nassert = [\"goodput >= 1G\"]\n[test]\nduration = 0.2\nupload = true\nrate = \"10M\"\n",
     );
@@ -153,7 +155,7 @@ fn an_assertion_that_fails_is_told_with_what_was_found_and_ends_with_3() {
 
 #[test]
 fn what_cannot_be_is_refused_before_anything_is_measured() {
-    let rig = Rig::new(2, "name = \"pair\"\n[test]\nduration = 0.2\nupload = true\n");
+    let rig = TestBed::new(2, "name = \"pair\"\n[test]\nduration = 0.2\nupload = true\n");
     let silent = {
         let gone = Server::start(&[]);
         gone.port.to_string()
@@ -183,7 +185,7 @@ fn what_cannot_be_is_refused_before_anything_is_measured() {
 
 #[test]
 fn a_host_that_dies_marks_its_points_and_the_others_go_on() {
-    let mut rig = Rig::new(4, &PAIRS.replace("repeats = 2", "repeats = 4"));
+    let mut rig = TestBed::new(4, &PAIRS.replace("repeats = 2", "repeats = 4"));
     let running = Process::start(rig.run_command(&[]));
     rig.agents[1].await_events("begun", 2);
     let dead = rig.agents.remove(1);
@@ -219,7 +221,7 @@ fn a_host_that_dies_marks_its_points_and_the_others_go_on() {
 
 #[test]
 fn a_coordinator_killed_at_any_moment_goes_on_without_measuring_twice() {
-    let rig = Rig::new(4, &PAIRS.replace("repeats = 2", "repeats = 3"));
+    let rig = TestBed::new(4, &PAIRS.replace("repeats = 2", "repeats = 3"));
     let mut begun = 0;
     for (number, wait_ms) in [10, 250, 600].into_iter().enumerate() {
         let resume: &[&str] = if number == 0 { &[] } else { &["--resume"] };
@@ -250,7 +252,7 @@ fn a_coordinator_killed_at_any_moment_goes_on_without_measuring_twice() {
 
 #[test]
 fn an_interrupted_plan_prints_what_it_has_and_goes_on_by_its_name_alone() {
-    let rig = Rig::new(4, &PAIRS.replace("repeats = 2", "repeats = 9"));
+    let rig = TestBed::new(4, &PAIRS.replace("repeats = 2", "repeats = 9"));
     let running = Process::start(rig.run_command(&["--set", "test.duration=0.4"]));
     rig.agents[1].await_events("begun", 2);
     let second = rig.run(&["--resume"]);
@@ -282,7 +284,7 @@ fn an_interrupted_plan_prints_what_it_has_and_goes_on_by_its_name_alone() {
 
 #[test]
 fn a_search_ends_at_the_largest_value_that_passes() {
-    let rig = Rig::new(
+    let rig = TestBed::new(
         2,
         "name = \"search\"\npause = 0\n[test]\nupload = true\nudp = true\nduration = 0.2\nno_latency = true\nlength = 1000\n\
          [axis.rate]\nfrom = \"1M\"\nto = \"9M\"\nresolution = \"20%\"\npass = \"goodput <= 4M\"\n",
@@ -300,7 +302,7 @@ fn a_search_ends_at_the_largest_value_that_passes() {
 
 #[test]
 fn the_stream_has_the_log_of_the_plan_and_of_its_runs() {
-    let rig = Rig::new(2, "name = \"stream\"\n[test]\nduration = 0.2\nupload = true\nrate = \"10M\"\n");
+    let rig = TestBed::new(2, "name = \"stream\"\n[test]\nduration = 0.2\nupload = true\nrate = \"10M\"\n");
     let done = rig.run(&["--json-stream"]);
     assert_eq!(done.code, Some(0), "{done:?}");
     let events: Vec<Value> = done.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -325,7 +327,7 @@ fn sixty_four_hosts_are_measured_in_pairs_at_once() {
     for pair in 0..32 {
         plan += &format!("[flow.f{pair}]\nfrom = \"{}\"\nto = \"{}\"\n", name(2 * pair), name(2 * pair + 1));
     }
-    let rig = Rig::new(64, &plan);
+    let rig = TestBed::new(64, &plan);
     let done = Process::start(rig.run_command(&["--json"])).finish(3 * PATIENCE);
     assert_eq!(done.code, Some(0), "{done:?}");
     let document = done.json();

@@ -7,7 +7,7 @@ mod support;
 use std::process::Command;
 
 use serde_json::Value;
-use support::{Folder, Island, Net, PATIENCE, Process, Server, Side, caveats, linerate, signal};
+use support::{Folder, Net, Netns, PATIENCE, Process, Server, Side, caveats, linerate, signal};
 
 /// A short series.
 const SHORT: [&str; 4] = ["--sizes", "1,64,1K,64K,1M", "-t", "1"];
@@ -265,7 +265,7 @@ fn no_series_is_faster_than_the_slower_way_of_its_path() {
 #[test]
 #[ignore = "needs root, ip for network namespaces, and NPtcp"]
 fn netpipes_runs_are_archived_with_their_points_at_both_ends() {
-    let (island, folder) = (Island::new(), Folder::new());
+    let (island, folder) = (Netns::new(), Folder::new());
     let (ours, theirs) = (folder.file("client.sqlite"), folder.file("server.sqlite"));
     let options = ["-l", "1", "-u", "64", "-n", "20", "-o", "/dev/null"];
     let run = |server: Command, client: Command| {

@@ -17,7 +17,7 @@ use crate::client::{Request, measure};
 use crate::error::ControlError;
 use crate::host::host_info;
 use crate::log::Log;
-use crate::server::{Server, ServerConfig, Switch};
+use crate::server::{Server, ServerConfig, ServerHandle};
 
 /// How long a flow is measured, and what of its start is left out.
 const LENGTH: Span = Span::from_ms(600);
@@ -149,7 +149,7 @@ fn pacing_error(flow: &FlowRecord) -> Option<PacingError> {
 /// A server of our own on the loopback interface, for as long as this lives.
 struct Loopback {
     address: SocketAddr,
-    switch: Arc<Switch>,
+    switch: Arc<ServerHandle>,
     thread: Option<JoinHandle<Result<(), ControlError>>>,
 }
 
@@ -159,7 +159,7 @@ impl Loopback {
         let server = Server::bind(ServerConfig { addresses, ..ServerConfig::default() })?;
         let nowhere = || ControlError::Local("the loopback interface has no address".to_owned());
         let address = server.addresses().first().copied().ok_or_else(nowhere)?;
-        let switch = Arc::new(Switch::new()?);
+        let switch = Arc::new(ServerHandle::new()?);
         let off = Arc::clone(&switch);
         let thread = linerate_sock::thread::spawn("calibration", move || server.run(off, |_| ()))?;
         Ok(Self { address, switch, thread: Some(thread) })

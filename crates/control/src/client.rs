@@ -22,15 +22,15 @@ use linerate_sock::poll::EventFd;
 use linerate_sock::{SocketOptions, clock, thread};
 use linerate_units::Span;
 
-use crate::dialogue::{Dialogue, Happening};
+use crate::dialogue::{Dialogue, DialogueEvent};
 use crate::error::ControlError;
 use crate::host::host_info;
 use crate::log::Log;
+use crate::port_observer::{self, PortObserver};
 use crate::probe::{Known, Prober, Rule, Task};
 use crate::setup::{drain, idle_time, socket_options};
-use crate::witness::{self, Witness};
 
-pub(crate) use gate::Gate;
+pub(crate) use gate::PhaseGate;
 
 /// Largest segment of the dialogue: one that every path takes (RFC 9293 section 3.7.1), so that both ends can say what became
 /// of a flow whose full segments vanish.
@@ -58,7 +58,7 @@ pub struct Request<'a> {
     /// What this host measured of itself; absent when it never did.
     pub calibration: Option<Box<Calibration>>,
     /// Who sees the packets between the hosts, in an emulated network.
-    pub witness: Option<&'a dyn Witness>,
+    pub witness: Option<&'a dyn PortObserver>,
     /// Set by a signal: end early and keep what was measured.
     pub stop: &'a AtomicBool,
 }
@@ -88,7 +88,7 @@ pub(crate) fn measure_then(
 /// As [`measure`]; with a gate, the first phase begins when somebody opens it.
 pub(crate) fn measure_with(
     request: &Request<'_>,
-    gate: Option<&Gate>,
+    gate: Option<&PhaseGate>,
     log: &mut Log<'_>,
 ) -> Result<Outcome, ControlError> {
     begin(request, log);
@@ -107,7 +107,11 @@ fn begin(request: &Request<'_>, log: &mut Log<'_>) {
     }));
 }
 
-fn carry_out(request: &Request<'_>, gate: Option<&Gate>, log: &mut Log<'_>) -> Result<Outcome, ControlError> {
+fn carry_out(
+    request: &Request<'_>,
+    gate: Option<&PhaseGate>,
+    log: &mut Log<'_>,
+) -> Result<Outcome, ControlError> {
     Client::connect(request, gate, log).and_then(|mut client| client.run(request, log))
 }
 
@@ -127,7 +131,7 @@ fn end(
         Err(error) => (Outcome::Failed, Some(error.to_string())),
     };
     if let (Outcome::Failed, Some(witness)) = (outcome, request.witness) {
-        witness::look_after(witness, log);
+        port_observer::look_after(witness, log);
     }
     log.note(Body::RunEnded { outcome, reason: reason.map(Into::into) });
     match result {
@@ -138,7 +142,7 @@ fn end(
 
 /// A run under way.
 struct Client<'g> {
-    gate: Option<&'g Gate>,
+    gate: Option<&'g PhaseGate>,
     dialogue: Dialogue<ClientSession>,
     server: SocketAddr,
     spec: CheckedSpec,
@@ -151,7 +155,7 @@ struct Client<'g> {
 impl<'g> Client<'g> {
     fn connect(
         request: &Request<'_>,
-        gate: Option<&'g Gate>,
+        gate: Option<&'g PhaseGate>,
         log: &mut Log<'_>,
     ) -> Result<Self, ControlError> {
         let spec = request.spec.clone().checked();
@@ -173,7 +177,7 @@ impl<'g> Client<'g> {
         let local = connected.stream.local_addr().ok().map(|address| address.ip());
         let here = HostInfo { calibration: request.calibration.clone(), ..host_info(local) };
         log.note(Body::Host { info: here.clone() });
-        let hello = Hello { host: here, spec: spec.clone(), ticket: gate.and_then(Gate::ticket) };
+        let hello = Hello { host: here, spec: spec.clone(), ticket: gate.and_then(PhaseGate::ticket) };
         let session = ClientSession::with_ticket(log.now(), hello, drain(&spec));
         Ok(Self {
             gate,
@@ -215,10 +219,10 @@ impl<'g> Client<'g> {
         loop {
             for happening in self.dialogue.turn(clock::now() + LOOK.as_duration(), &[])? {
                 match happening {
-                    Happening::Session(Output::Queued(place)) => {
+                    DialogueEvent::Session(Output::Queued(place)) => {
                         log.note(Body::Queued { place: place.place, wait: place.wait_ns });
                     }
-                    Happening::Session(Output::Welcomed(welcome)) => {
+                    DialogueEvent::Session(Output::Welcomed(welcome)) => {
                         self.cookie = welcome.cookie;
                         let can =
                             |name: &str| welcome.capabilities.iter().any(|capability| capability == name);

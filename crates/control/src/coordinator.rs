@@ -4,20 +4,20 @@
 //! holds a place in the queue of each, has the runs of a group prepared, and starts them by each host's own clock. What
 //! the agents tell is written to a log for each run, in the order in which it comes.
 
-mod ahead;
 mod check;
 mod clocks;
 mod group;
 mod host;
-mod lead;
 mod opening;
+mod prepare_next;
 mod progress;
-mod rig;
 mod settings;
+mod start_lead;
+mod test_bed;
 
-pub use group::{FlowEnd, FlowStart, Told};
-pub use rig::{After, FlowJob, Group, HostRef, Rig, Standing, Target, Trouble};
+pub use group::{FlowEnd, FlowStart, RunEvent};
 pub use settings::HostSettings;
+pub use test_bed::{After, FlowJob, Group, HostError, HostRef, HostState, Target, TestBed};
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -29,9 +29,9 @@ use linerate_sock::{Mono, SockError, clock, thread};
 
 use crate::error::ControlError;
 use crate::log::Log;
-use ahead::Ahead;
 use host::Host;
-use lead::Lead;
+use prepare_next::Ahead;
+use start_lead::Lead;
 
 /// Places in queues are kept for groups that follow each other so closely; then those who wait there get theirs.
 const KEEP: Duration = Duration::from_secs(1);
@@ -40,7 +40,7 @@ const KEEP: Duration = Duration::from_secs(1);
 ///
 /// A connection that nobody uses for some seconds is closed by the agent; the next group opens it again.
 pub struct Coordinator {
-    rig: Rig,
+    rig: TestBed,
     hosts: Vec<Host>,
     epoch: Mono,
     lead: Lead,
@@ -59,7 +59,7 @@ impl Coordinator {
     ///
     /// # Errors
     /// Every trouble of every host; then nothing is connected.
-    pub fn connect(rig: Rig, stop: &AtomicBool) -> Result<Self, Vec<Trouble>> {
+    pub fn connect(rig: TestBed, stop: &AtomicBool) -> Result<Self, Vec<HostError>> {
         let epoch = clock::now();
         let hosts: Vec<Host> = rig.hosts.iter().map(|_| Host::default()).collect();
         let mut coordinator = Self {
@@ -79,13 +79,13 @@ impl Coordinator {
 
     /// What each host said of itself, in the order of the rig; absent for one that is not reached at the moment.
     #[must_use]
-    pub fn standings(&self) -> Vec<Option<Standing>> {
+    pub fn standings(&self) -> Vec<Option<HostState>> {
         self.hosts.iter().map(Host::standing).collect()
     }
 
     /// What the hosts cannot do of a group, all of it: nothing was sent on the network yet.
     #[must_use]
-    pub fn check(&self, group: &Group) -> Vec<Trouble> {
+    pub fn check(&self, group: &Group) -> Vec<HostError> {
         let abouts: Vec<Option<&About>> = self.hosts.iter().map(Host::about).collect();
         check::group(&self.rig, group, &abouts)
     }
@@ -101,8 +101,8 @@ impl Coordinator {
         group: &Group,
         logs: &mut [Log<'_>],
         stop: &AtomicBool,
-        on: &mut dyn FnMut(&Told<'_>),
-    ) -> Result<Vec<FlowEnd>, Vec<Trouble>> {
+        on: &mut dyn FnMut(&RunEvent<'_>),
+    ) -> Result<Vec<FlowEnd>, Vec<HostError>> {
         self.run_before(group, None, logs, stop, on)
     }
 
@@ -118,11 +118,11 @@ impl Coordinator {
         next: Option<&Group>,
         logs: &mut [Log<'_>],
         stop: &AtomicBool,
-        on: &mut dyn FnMut(&Told<'_>),
-    ) -> Result<Vec<FlowEnd>, Vec<Trouble>> {
+        on: &mut dyn FnMut(&RunEvent<'_>),
+    ) -> Result<Vec<FlowEnd>, Vec<HostError>> {
         if logs.len() != group.flows.len() {
             let what = format!("{} logs for {} flows", logs.len(), group.flows.len());
-            return Err(vec![Trouble { host: String::new(), what }]);
+            return Err(vec![HostError { host: String::new(), what }]);
         }
         if self.ahead.as_ref().is_some_and(|ahead| !ahead.is_of(group)) {
             self.abandon();
@@ -199,7 +199,7 @@ impl Coordinator {
     }
 
     /// Connects to some hosts, all at once.
-    fn reach(&mut self, which: &[usize], stop: &AtomicBool) -> Vec<Trouble> {
+    fn reach(&mut self, which: &[usize], stop: &AtomicBool) -> Vec<HostError> {
         let (rig, epoch) = (&self.rig, self.epoch);
         let reached: Vec<(usize, Result<Host, ControlError>)> = std::thread::scope(|scope| {
             let reach = |at: &usize| {
@@ -220,7 +220,7 @@ impl Coordinator {
             let host = self.rig.hosts.get(at).map(|host| host.name.clone()).unwrap_or_default();
             match result {
                 Ok(reached) => self.hosts[at] = reached,
-                Err(error) => troubles.push(Trouble { host, what: error.to_string() }),
+                Err(error) => troubles.push(HostError { host, what: error.to_string() }),
             }
         }
         troubles
@@ -238,12 +238,12 @@ impl std::fmt::Debug for Coordinator {
 /// # Errors
 /// Every trouble of every host, before the first packet of a measurement; no log was written.
 pub fn run_group(
-    rig: Rig,
+    rig: TestBed,
     group: &Group,
     logs: &mut [Log<'_>],
     stop: &AtomicBool,
-    on: &mut dyn FnMut(&Told<'_>),
-) -> Result<Vec<FlowEnd>, Vec<Trouble>> {
+    on: &mut dyn FnMut(&RunEvent<'_>),
+) -> Result<Vec<FlowEnd>, Vec<HostError>> {
     let mut coordinator = Coordinator::connect(rig, stop)?;
     let ends = coordinator.run_group(group, logs, stop, on);
     coordinator.finish();

@@ -59,7 +59,7 @@ pub(crate) struct Dialogue<S> {
     next_progress: Timestamp,
     extra_caveats: Vec<Caveat>,
     interface: InterfaceWatch,
-    news: Vec<Happening>,
+    news: Vec<DialogueEvent>,
     closed: bool,
 }
 
@@ -87,7 +87,7 @@ struct Start {
 
 /// What the owner of a dialogue has to know or to do.
 #[derive(Debug)]
-pub(crate) enum Happening {
+pub(crate) enum DialogueEvent {
     /// Something the session wants that is not the dialogue's own business.
     Session(Output),
     /// A local flow runs, with these settings.
@@ -215,12 +215,12 @@ impl<S: Session> Dialogue<S> {
                 Output::Send(bytes) => self.unsent.extend_from_slice(&bytes),
                 Output::Start => {
                     self.start();
-                    self.news.push(Happening::Session(Output::Start));
+                    self.news.push(DialogueEvent::Session(Output::Start));
                 }
                 Output::StopWriting => self.flows.values().for_each(|flow| flow.handle.stop_writing()),
                 Output::Cut => self.cut(),
                 Output::PeerSenderDone { flow } => self.peer_sender_done(flow),
-                other => self.news.push(Happening::Session(other)),
+                other => self.news.push(DialogueEvent::Session(other)),
             }
         }
         self.flush();
@@ -234,7 +234,7 @@ impl<S: Session> Dialogue<S> {
         self.start.said = Some(clock::now());
         for (number, Flow { handle, side, .. }) in &self.flows {
             let settings = Box::new(handle.settings().clone());
-            self.news.push(Happening::Started { flow: *number, side: *side, settings });
+            self.news.push(DialogueEvent::Started { flow: *number, side: *side, settings });
         }
         self.next_progress = self.now() + self.progress_gap();
     }
@@ -248,7 +248,7 @@ impl<S: Session> Dialogue<S> {
                 Side::Receiver => flow.handle.stop_reading(clock::now() + LAST_BYTES.as_duration()),
             }
         }
-        self.news.push(Happening::Cut);
+        self.news.push(DialogueEvent::Cut);
     }
 
     /// A datagram receiver cannot see the end of the stream: it is told.
@@ -263,7 +263,7 @@ impl<S: Session> Dialogue<S> {
         &mut self,
         until: Mono,
         others: &[BorrowedFd<'_>],
-    ) -> Result<Vec<Happening>, ControlError> {
+    ) -> Result<Vec<DialogueEvent>, ControlError> {
         self.obey();
         if self.news.is_empty() {
             self.wait(until, others)?;
@@ -387,7 +387,7 @@ impl<S: Session> Dialogue<S> {
         if tell {
             self.tell(number, side, &progress)?;
             if !samples.is_empty() {
-                self.news.push(Happening::Samples { flow: number, samples });
+                self.news.push(DialogueEvent::Samples { flow: number, samples });
             }
         }
         if progress.ended {
@@ -414,7 +414,7 @@ impl<S: Session> Dialogue<S> {
         if !self.client {
             self.input(Input::Progress(progress))?;
         }
-        self.news.push(Happening::Progress(progress));
+        self.news.push(DialogueEvent::Progress(progress));
         Ok(())
     }
 
@@ -431,9 +431,9 @@ impl<S: Session> Dialogue<S> {
         self.note_counts(&mut report.tally);
         let ended = Box::new(last_word(number, side, report));
         if !rest.is_empty() {
-            self.news.push(Happening::Samples { flow: number, samples: rest });
+            self.news.push(DialogueEvent::Samples { flow: number, samples: rest });
         }
-        self.news.push(Happening::Ended(ended.clone()));
+        self.news.push(DialogueEvent::Ended(ended.clone()));
         if !self.client {
             for samples in samples.chunks(SAMPLES_AT_ONCE) {
                 self.input(Input::Samples { flow: number, samples: samples.to_vec() })?;
@@ -456,7 +456,7 @@ impl<S: Session> Dialogue<S> {
     }
 
     /// Ends every flow at once and keeps what they counted: the dialogue has failed.
-    pub(crate) fn salvage(&mut self) -> Vec<Happening> {
+    pub(crate) fn salvage(&mut self) -> Vec<DialogueEvent> {
         let mut news = std::mem::take(&mut self.news);
         for flow in self.flows.values() {
             flow.handle.abort();
@@ -468,10 +468,10 @@ impl<S: Session> Dialogue<S> {
             }
             let rest = flow.handle.new_samples();
             if !rest.is_empty() {
-                news.push(Happening::Samples { flow: number, samples: rest });
+                news.push(DialogueEvent::Samples { flow: number, samples: rest });
             }
             let side = flow.side;
-            news.push(Happening::Ended(Box::new(last_word(number, side, flow.handle.finish()))));
+            news.push(DialogueEvent::Ended(Box::new(last_word(number, side, flow.handle.finish()))));
         }
         news
     }

@@ -6,7 +6,7 @@
 //! left alone.
 
 mod asked;
-mod ground;
+mod held_journal;
 mod journal;
 #[cfg(test)]
 mod tests;
@@ -16,14 +16,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use linerate_model::ForeignText;
-use linerate_sock::host_setting::{HostSetting, Wish};
+use linerate_sock::host_setting::{HostSetting, HostSettingRequest};
 use linerate_sock::{SockError, iface, routing};
 
 use crate::error::ControlError;
 pub use asked::SETTINGS;
-use ground::{Ground, Place, boot_id};
-pub(crate) use journal::Card;
-use journal::{Entry, Found, Journal, JournalError, Slot};
+use held_journal::{HeldJournal, JournalDir, boot_id};
+pub(crate) use journal::Interface;
+use journal::{Entry, Found, Journal, JournalError, PendingSetting};
 
 /// What became of settings that an agent had left behind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub struct Leftovers {
 /// # Errors
 /// The journal cannot be read.
 pub fn leftovers(folder: &Path) -> Result<Option<Leftovers>, ControlError> {
-    let place = Place::here(folder);
+    let place = JournalDir::here(folder);
     let found = journal::read(&place.journal)?;
     let Some(found) = found.filter(|found| found.boot_id.as_deref() == Some(&boot_id())) else {
         return Ok(None);
@@ -68,7 +68,7 @@ pub fn leftovers(folder: &Path) -> Result<Option<Leftovers>, ControlError> {
 /// # Errors
 /// The journal cannot be read or written.
 pub fn restore_leftovers(folder: &Path) -> Result<Restored, ControlError> {
-    let place = Place::here(folder);
+    let place = JournalDir::here(folder);
     if !place.is_used() {
         return Ok(Restored::default());
     }
@@ -93,12 +93,12 @@ pub trait Guardian: Send + std::fmt::Debug {}
 /// The settings of this network namespace that are changed at the moment, by this process alone.
 #[derive(Debug)]
 pub(crate) struct Changes {
-    ground: Ground,
+    ground: HeldJournal,
     /// Absent before the first change.
     journal: Option<Journal>,
-    slots: Vec<Slot>,
+    slots: Vec<PendingSetting>,
     /// What each slot was last told to be: what is so already is left alone.
-    told: Vec<(Wish, Option<Card>)>,
+    told: Vec<(HostSettingRequest, Option<Interface>)>,
     guardians: Option<Arc<dyn Guardians>>,
     /// There from the first change on. It is let go last, when the namespace is free and there is nothing left to do.
     guardian: Option<Box<dyn Guardian>>,
@@ -110,7 +110,7 @@ impl Changes {
     /// # Errors
     /// Another agent has it, the journal cannot be written, or what was left cannot be put back.
     pub(crate) fn begin(folder: &Path) -> Result<(Self, Restored), String> {
-        let place = Place::here(folder);
+        let place = JournalDir::here(folder);
         let other = journal::read(&place.journal).ok().flatten().and_then(|found| found.pid);
         let ground = place.take().map_err(|error| error.to_string())?;
         let mut changes = ground
@@ -121,7 +121,7 @@ impl Changes {
     }
 
     /// Reads the journal that is there, if any.
-    fn take_over(ground: Ground) -> Result<Self, JournalError> {
+    fn take_over(ground: HeldJournal) -> Result<Self, JournalError> {
         let path = &ground.place.journal;
         let found = journal::read(path)?;
         let (journal, slots) = match found {
@@ -148,9 +148,13 @@ impl Changes {
     ///
     /// # Errors
     /// What stood in the way; nothing is changed any more.
-    pub(crate) fn apply(&mut self, wishes: &[(Wish, Option<Card>)]) -> Result<(), Vec<String>> {
-        let wanted =
-            |slot: &Slot| wishes.iter().any(|(wish, card)| slot.is_about(wish.setting(), card.as_ref()));
+    pub(crate) fn apply(
+        &mut self,
+        wishes: &[(HostSettingRequest, Option<Interface>)],
+    ) -> Result<(), Vec<String>> {
+        let wanted = |slot: &PendingSetting| {
+            wishes.iter().any(|(wish, card)| slot.is_about(wish.setting(), card.as_ref()))
+        };
         let mut troubles = Vec::new();
         for at in (0..self.slots.len()).rev() {
             if !wanted(&self.slots[at]) {
@@ -192,14 +196,15 @@ impl Changes {
     }
 
     /// Sets one, announced before.
-    fn make(&mut self, wish: &Wish, card: Option<&Card>) -> Result<(), String> {
+    fn make(&mut self, wish: &HostSettingRequest, card: Option<&Interface>) -> Result<(), String> {
         let setting = wish.setting();
         let what = name_of(setting, card);
         let name = interface_of(card).ok_or_else(|| format!("{what}: the interface is gone"))?;
         let failed = |error: SockError| format!("{what}: {}", ControlError::from(error));
         let now = setting.read(&name).map_err(failed)?;
         let slot = self.slots.iter().find(|slot| slot.is_about(setting, card));
-        let is_ours = |slot: &Slot| slot.ours.last().is_some_and(|ours| setting.is_same(&now, ours));
+        let is_ours =
+            |slot: &PendingSetting| slot.ours.last().is_some_and(|ours| setting.is_same(&now, ours));
         if slot.is_some_and(|slot| !is_ours(slot)) {
             return Err(format!("{what}: somebody else has made it {} meanwhile", short(setting, &now)));
         }
@@ -216,7 +221,7 @@ impl Changes {
             Some(slot) => slot.ours.push(becoming.clone()),
             None => {
                 let ours = vec![becoming.clone()];
-                self.slots.push(Slot { setting, card: card.cloned(), found: now, ours });
+                self.slots.push(PendingSetting { setting, card: card.cloned(), found: now, ours });
             }
         }
         wish.set(&name, &becoming).map_err(failed)?;
@@ -240,7 +245,7 @@ impl Changes {
         Ok(())
     }
 
-    fn tell(&mut self, told: (Wish, Option<Card>)) {
+    fn tell(&mut self, told: (HostSettingRequest, Option<Interface>)) {
         self.told.retain(|(wish, card)| wish.setting() != told.0.setting() || *card != told.1);
         self.told.push(told);
     }
@@ -298,7 +303,7 @@ enum Undoing {
     NotOurs(String),
 }
 
-fn put_back(slot: &Slot) -> Result<Undoing, String> {
+fn put_back(slot: &PendingSetting) -> Result<Undoing, String> {
     let (setting, what) = (slot.setting, name_of(slot.setting, slot.card.as_ref()));
     let Some(name) = interface_of(slot.card.as_ref()) else {
         return Ok(Undoing::NotOurs(format!("{what}: the interface is gone, so nothing was put back")));
@@ -332,7 +337,7 @@ fn put_back(slot: &Slot) -> Result<Undoing, String> {
 }
 
 /// Wishes, each with the interface that it is for, in the order in which they are to be set.
-pub(crate) type Wishes = Vec<(Wish, Option<Card>)>;
+pub(crate) type Wishes = Vec<(HostSettingRequest, Option<Interface>)>;
 
 /// Wishes of a plan's words, each with its interface, and what stands in their way.
 ///
@@ -348,7 +353,7 @@ pub(crate) fn check(
         let name = interface().map_err(|why| vec![why])?;
         let index = routing::index_of(&name)
             .map_err(|error| vec![format!("interface {name}: {}", ControlError::from(error))])?;
-        card = Some(Card { name, index });
+        card = Some(Interface { name, index });
     }
     let name = card.as_ref().map(|card| card.name.clone()).unwrap_or_default();
     let troubles: Vec<String> =
@@ -356,7 +361,7 @@ pub(crate) fn check(
     if !troubles.is_empty() {
         return Err(troubles);
     }
-    let with_card = |wish: Wish| {
+    let with_card = |wish: HostSettingRequest| {
         let card = card.clone().filter(|_| wish.setting().is_of_interface());
         (wish, card)
     };
@@ -369,19 +374,19 @@ fn taken(pid: Option<u32>) -> String {
 }
 
 /// The name that the interface has now; absent when it is gone, empty for a setting without interface.
-fn interface_of(card: Option<&Card>) -> Option<String> {
+fn interface_of(card: Option<&Interface>) -> Option<String> {
     match card {
         None => Some(String::new()),
         Some(card) => iface::name_of(card.index),
     }
 }
 
-fn name_of(setting: HostSetting, card: Option<&Card>) -> String {
+fn name_of(setting: HostSetting, card: Option<&Interface>) -> String {
     let of = card.map_or_else(String::new, |card| format!(" of {}", card.name));
     format!("{}{of}", setting.name())
 }
 
-fn describe(slot: &Slot) -> String {
+fn describe(slot: &PendingSetting) -> String {
     let what = name_of(slot.setting, slot.card.as_ref());
     let ours = slot.ours.last().map(|ours| short(slot.setting, ours)).unwrap_or_default();
     format!("{what}: {ours}, before {}", short(slot.setting, &slot.found))

@@ -2,11 +2,11 @@
 //!
 //! Gathers the evidence; formulas and rules are in `linerate_theory`.
 
+mod caveats;
 mod course;
 mod curve;
-mod doubts;
 mod gather;
-mod known;
+mod uncertainty;
 
 use std::collections::BTreeMap;
 
@@ -51,18 +51,18 @@ pub(crate) fn judge(flow: u16, log: &mut Log<'_>) {
         log.warn(Some(flow), missed.kind, missed.text.into());
     }
     reconcile_counts(flow, log);
-    let uncertainty = log.record().flow(flow).and_then(|found| known::uncertainty(log.record(), found));
+    let uncertainty = log.record().flow(flow).and_then(|found| uncertainty::uncertainty(log.record(), found));
     if let Some(uncertainty) = uncertainty {
         log.note(Body::Uncertainty { flow, uncertainty });
     }
     let Some(evidence) = evidence(log.record(), flow) else { return };
     let diagnosis = diagnose(&evidence);
     let doubts =
-        log.record().flow(flow).map(|record| doubts::doubts(log.record(), record, &evidence, &diagnosis));
+        log.record().flow(flow).map(|record| caveats::doubts(log.record(), record, &evidence, &diagnosis));
     for doubt in doubts.unwrap_or_default() {
         log.warn(Some(flow), doubt.kind, doubt.text.into());
     }
-    for doubt in doubts::outdated(log.record()) {
+    for doubt in caveats::outdated(log.record()) {
         let said = log.record().caveats.contains(&doubt);
         if !said {
             log.warn(None, doubt.kind, doubt.text.into());

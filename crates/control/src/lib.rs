@@ -10,23 +10,23 @@ mod calibrate;
 mod client;
 mod coordinator;
 mod dialogue;
+mod dialogue_loop;
 mod error;
 mod flow_log;
+mod follow_up;
 mod host;
 mod host_settings;
-mod inquiry;
 mod interface_watch;
 mod judge;
 mod log;
 mod memory;
 mod plan_log;
+mod port_observer;
 mod probe;
 mod server;
 mod setup;
 mod stand_in;
 mod sweep;
-mod talk;
-mod witness;
 
 /// How fast two clocks may drift apart, parts per million: crystals are sold for half of it each.
 const DRIFT_PPM: u64 = 100;
@@ -34,16 +34,16 @@ const DRIFT_PPM: u64 = 100;
 pub use calibrate::calibrate;
 pub use client::{Request, measure};
 pub use coordinator::{
-    After, Coordinator, FlowEnd, FlowJob, FlowStart, Group, HostRef, HostSettings, Rig, Standing, Target,
-    Told, Trouble, run_group,
+    After, Coordinator, FlowEnd, FlowJob, FlowStart, Group, HostError, HostRef, HostSettings, HostState,
+    RunEvent, Target, TestBed, run_group,
 };
 pub use error::ControlError;
+pub use follow_up::{FollowUpRun, investigate};
 pub use host::host_info;
 pub use host_settings::{Guardian, Guardians, Leftovers, Restored, SETTINGS, leftovers, restore_leftovers};
-pub use inquiry::{FollowUp, investigate};
 pub use judge::evidence;
 pub use log::{Log, Sink};
 pub use plan_log::PlanLog;
-pub use server::{ClassicPort, News, Policy, Server, ServerConfig, Switch};
-pub use stand_in::{Interrupts, Invocation, Keeper, Kept, drive};
-pub use witness::{Lateness, PacketRate, PortInterval, Testimony, Witness, WitnessError};
+pub use port_observer::{Lateness, PacketRate, PortInterval, PortObservations, PortObserver, WitnessError};
+pub use server::{ClassicPort, Policy, Server, ServerConfig, ServerEvent, ServerHandle};
+pub use stand_in::{Interrupts, Invocation, LogStore, StoredRun, drive};

@@ -2,18 +2,18 @@
 
 mod agent;
 mod datagrams;
+mod embedded_server;
 mod front;
-mod passes;
+mod inbox;
+mod pending_connection;
 mod probes;
 mod queue;
 mod registry;
-mod servant;
 mod session;
 mod shares;
-mod stranger;
 #[cfg(test)]
 mod tests;
-mod tray;
+mod tickets;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -32,14 +32,14 @@ use crate::error::ControlError;
 use crate::host::{get_ready, host_info};
 use crate::host_settings::{Guardians, Restored};
 use crate::memory::Budget;
-use crate::stand_in::Keeper;
-use crate::witness::Witness;
-use passes::Passes;
+use crate::port_observer::PortObserver;
+use crate::stand_in::LogStore;
 use probes::Probes;
 use queue::Queue;
 use registry::Registry;
 pub(crate) use shares::Permit;
 use shares::Shares;
+use tickets::Tickets;
 
 /// Connections that may wait in the kernel until they are accepted.
 const BACKLOG: i32 = 16_384;
@@ -87,13 +87,13 @@ pub struct ServerConfig {
     /// Further ports, at which only others are served.
     pub classic: Vec<ClassicPort>,
     /// Where the event logs of runs with others go; absent to keep none.
-    pub keeper: Option<Arc<dyn Keeper>>,
+    pub keeper: Option<Arc<dyn LogStore>>,
     /// Where an agent keeps the undo journal of settings of its host; absent for one that changes none.
     pub settings: Option<PathBuf>,
     /// What puts the settings back when the agent is killed; absent where the next start of an agent has to do it.
     pub guardians: Option<Arc<dyn Guardians>>,
     /// Who sees the packets of runs with others, in an emulated network; absent on a real host.
-    pub witness: Option<Arc<dyn Witness + Send + Sync>>,
+    pub witness: Option<Arc<dyn PortObserver + Send + Sync>>,
 }
 
 impl ServerConfig {
@@ -118,7 +118,7 @@ pub struct ClassicPort {
 /// What happens on a server, for its owner's log.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub enum News {
+pub enum ServerEvent {
     /// It listens here.
     Listening(SocketAddr),
     /// A client was let in.
@@ -189,12 +189,12 @@ pub enum News {
 
 /// Ends a server from another thread. At rest a server sleeps until something arrives or this is turned off.
 #[derive(Debug)]
-pub struct Switch {
+pub struct ServerHandle {
     off: AtomicBool,
     bell: EventFd,
 }
 
-impl Switch {
+impl ServerHandle {
     /// A switch that is on.
     ///
     /// # Errors
@@ -228,7 +228,7 @@ pub struct Server {
 struct Shared {
     registry: Registry,
     queue: Queue,
-    passes: Passes,
+    passes: Tickets,
     memory: Arc<Budget>,
     probes: Probes,
     /// Places of clients and coordinators.
@@ -236,8 +236,8 @@ struct Shared {
     /// A random number of this server, as digits.
     identity: String,
     config: ServerConfig,
-    switch: Arc<Switch>,
-    news: Box<dyn Fn(News) + Send + Sync>,
+    switch: Arc<ServerHandle>,
+    news: Box<dyn Fn(ServerEvent) + Send + Sync>,
 }
 
 impl Shared {
@@ -300,20 +300,20 @@ impl Server {
     /// The host refuses threads or polling.
     pub fn run(
         self,
-        switch: Arc<Switch>,
-        news: impl Fn(News) + Send + Sync + 'static,
+        switch: Arc<ServerHandle>,
+        news: impl Fn(ServerEvent) + Send + Sync + 'static,
     ) -> Result<(), ControlError> {
         // A program of others that connects has begun its test.
         if self.config.keeper.is_some() {
             get_ready();
         }
         for door in &self.doors {
-            news(News::Listening(door.address));
+            news(ServerEvent::Listening(door.address));
         }
         let shared = Arc::new(Shared {
             registry: Registry::new()?,
             queue: Queue::new(self.config.policy, self.config.most_clients),
-            passes: Passes::default(),
+            passes: Tickets::default(),
             memory: Budget::new(self.config.memory),
             probes: Probes::new()?,
             clients: Shares::new(MOST_CLIENTS),

@@ -4,16 +4,16 @@
 //! control messages itself; payload is the engine's. Each run that a stand-in makes has an event log of its own.
 
 mod console;
-mod desk;
 mod driver;
+mod driver_event;
 mod endpoint;
-mod errands;
 mod flows;
+mod helper_threads;
 mod host_counts;
 mod interrupts;
 mod links;
-mod news;
 mod runs;
+mod server_ports;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -23,16 +23,16 @@ use linerate_model::World;
 use linerate_proto::stand_in::StandIn;
 
 use crate::error::ControlError;
-use crate::witness::Witness;
+use crate::port_observer::PortObserver;
 use console::Console;
 use driver::Driver;
 use endpoint::Host;
 use runs::Runs;
 
-pub(crate) use desk::{Desk, Leave, Parcel};
 pub use interrupts::Interrupts;
 pub(crate) use links::Door;
-pub use runs::{Keeper, Kept};
+pub use runs::{LogStore, StoredRun};
+pub(crate) use server_ports::{Incoming, MeasurementPermit, ServerPorts};
 
 /// One call of a tool from a command line.
 pub struct Invocation<'a> {
@@ -41,9 +41,9 @@ pub struct Invocation<'a> {
     /// Where its runs take place.
     pub world: World,
     /// Who sees the packets between the hosts, in an emulated network.
-    pub witness: Option<&'a dyn Witness>,
+    pub witness: Option<&'a dyn PortObserver>,
     /// Where the event logs of its runs go; absent to keep none.
-    pub keeper: Option<&'a dyn Keeper>,
+    pub keeper: Option<&'a dyn LogStore>,
     /// Signals for it.
     pub interrupts: &'a Interrupts,
     /// Where it prints. A reader that has gone ends nothing.
@@ -69,9 +69,9 @@ pub fn drive(stand_in: Box<dyn StandIn>, invocation: Invocation<'_>) -> Result<i
 pub(crate) fn serve_at(
     stand_in: Box<dyn StandIn>,
     interrupts: &Interrupts,
-    keeper: Option<&dyn Keeper>,
-    witness: Option<&dyn Witness>,
-    desk: &mut dyn Desk,
+    keeper: Option<&dyn LogStore>,
+    witness: Option<&dyn PortObserver>,
+    desk: &mut dyn ServerPorts,
 ) -> Result<i32, ControlError> {
     let world = if witness.is_some() { World::Lab } else { World::Hosts };
     let runs = Runs::new(keeper, world, witness, None);

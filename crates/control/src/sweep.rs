@@ -5,4 +5,4 @@ mod schedule;
 mod sizes;
 
 pub(crate) use runner::Runner;
-pub(crate) use schedule::{Schedule, Step};
+pub(crate) use schedule::{NextTrial, Schedule};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use linerate_control::{Keeper, Kept, Server, ServerConfig, Sink, Switch};
+use linerate_control::{LogStore, Server, ServerConfig, ServerHandle, Sink, StoredRun};
 use linerate_model::{CaveatKind, Event, Outcome, RunRecord, Side};
 use linerate_proto::stand_in::Planned;
 
@@ -14,10 +14,10 @@ use linerate_proto::stand_in::Planned;
 #[derive(Debug, Clone)]
 struct Log(Sender<Event>);
 
-impl Keeper for Log {
-    fn open(&self, planned: &Planned) -> Option<Kept> {
+impl LogStore for Log {
+    fn open(&self, planned: &Planned) -> Option<StoredRun> {
         let (name, started_at) = (planned.run.to_string(), String::new());
-        Some(Kept { name, started_at, sinks: vec![Box::new(self.clone())], calibration: None })
+        Some(StoredRun { name, started_at, sinks: vec![Box::new(self.clone())], calibration: None })
     }
 }
 
@@ -48,7 +48,7 @@ fn the_real_client_is_measured_in_both_directions_and_its_runs_are_kept() {
     })
     .unwrap();
     let port = server.addresses()[0].port().to_string();
-    let switch = Arc::new(Switch::new().unwrap());
+    let switch = Arc::new(ServerHandle::new().unwrap());
     let serving = {
         let switch = Arc::clone(&switch);
         std::thread::spawn(move || server.run(switch, |_| ()))

@@ -2,7 +2,7 @@
 
 /// Where a mistake stands.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum SourcePosition {
     /// In a file.
     File {
         /// Which file of those that were read together, counted from 0.
@@ -16,7 +16,7 @@ pub enum Place {
     Override(String),
 }
 
-impl Place {
+impl SourcePosition {
     /// The beginning of the first file: where a mistake stands that has no better place.
     pub const START: Self = Self::File { file: 0, line: 1, column: 1 };
 }
@@ -25,7 +25,7 @@ impl Place {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mistake {
     /// Where.
-    pub place: Place,
+    pub place: SourcePosition,
     /// What is wrong, and what to do about it.
     pub text: String,
 }
@@ -44,12 +44,12 @@ impl Mistakes {
     pub const MOST_KEPT: usize = 50;
 
     /// Notes a mistake.
-    pub fn add(&mut self, place: &Place, text: impl Into<String>) {
+    pub fn add(&mut self, place: &SourcePosition, text: impl Into<String>) {
         self.add_with(place, || text.into());
     }
 
     /// Notes a mistake whose text takes work to find, as a name that was probably meant does.
-    pub fn add_with(&mut self, place: &Place, text: impl FnOnce() -> String) {
+    pub fn add_with(&mut self, place: &SourcePosition, text: impl FnOnce() -> String) {
         self.count += 1;
         if !self.is_full() {
             self.kept.push(Mistake { place: place.clone(), text: text() });
@@ -140,11 +140,11 @@ impl<'t> Lines<'t> {
 
     /// The place of byte `offset`.
     #[must_use]
-    pub fn place(&self, offset: usize) -> Place {
+    pub fn place(&self, offset: usize) -> SourcePosition {
         let line = self.starts.partition_point(|start| *start <= offset).max(1);
         let start = self.starts[line - 1];
         let column = self.characters_before(offset).saturating_sub(self.characters_before(start)) + 1;
-        Place::File { file: self.file, line, column }
+        SourcePosition::File { file: self.file, line, column }
     }
 
     /// Characters that begin before byte `offset`; counts [`STRIDE`] bytes at most.
@@ -170,8 +170,8 @@ fn characters(bytes: &[u8]) -> usize {
 mod tests {
     use super::*;
 
-    fn place(line: usize, column: usize) -> Place {
-        Place::File { file: 0, line, column }
+    fn place(line: usize, column: usize) -> SourcePosition {
+        SourcePosition::File { file: 0, line, column }
     }
 
     #[test]
@@ -220,8 +220,8 @@ mod tests {
     #[test]
     fn mistakes_are_told_in_the_order_of_the_files_and_once() {
         let mut mistakes = Mistakes::default();
-        mistakes.add(&Place::Override("a=1".to_owned()), "late");
-        mistakes.add(&Place::File { file: 1, line: 1, column: 1 }, "other");
+        mistakes.add(&SourcePosition::Override("a=1".to_owned()), "late");
+        mistakes.add(&SourcePosition::File { file: 1, line: 1, column: 1 }, "other");
         mistakes.add(&place(10, 1), "ten");
         mistakes.add(&place(9, 7), "nine");
         mistakes.add(&place(9, 7), "nine");

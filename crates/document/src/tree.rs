@@ -2,7 +2,7 @@
 
 use toml::de::{DeTable, DeValue};
 
-use crate::mistake::{Lines, Mistakes, Place};
+use crate::mistake::{Lines, Mistakes, SourcePosition};
 
 /// A table, in the order of the file.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -14,7 +14,7 @@ pub struct Entry {
     /// The key, one part of it where it was written with dots.
     pub key: String,
     /// Place of the key.
-    pub at: Place,
+    pub at: SourcePosition,
     /// What stands at it.
     pub value: Value,
 }
@@ -23,7 +23,7 @@ pub struct Entry {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Value {
     /// Place of the value.
-    pub at: Place,
+    pub at: SourcePosition,
     /// The value.
     pub content: Content,
 }
@@ -154,7 +154,7 @@ pub fn parse(text: &str, file: usize, mistakes: &mut Mistakes) -> Option<Table> 
              into files of their own",
             text.len()
         );
-        mistakes.add(&Place::File { file, line: 1, column: 1 }, text);
+        mistakes.add(&SourcePosition::File { file, line: 1, column: 1 }, text);
         return None;
     }
     let lines = Lines::new(text, file);
@@ -234,7 +234,7 @@ mod tests {
             told[0].text.starts_with("1048577 bytes; a plan or topology has at most 1048576"),
             "{told:?}"
         );
-        assert_eq!(told[0].place, Place::File { file: 3, line: 1, column: 1 });
+        assert_eq!(told[0].place, SourcePosition::File { file: 3, line: 1, column: 1 });
     }
 
     #[test]
@@ -242,8 +242,8 @@ mod tests {
         let table = parsed("z = 1\nm.y = 2\na = 3\nm.b = 4\n");
         let keys: Vec<&str> = table.0.iter().map(|entry| entry.key.as_str()).collect();
         assert_eq!(keys, ["z", "m", "a"]);
-        assert_eq!(table.find("m.b").unwrap().at, Place::File { file: 0, line: 4, column: 3 });
-        assert_eq!(table.find("m.b").unwrap().value.at, Place::File { file: 0, line: 4, column: 7 });
+        assert_eq!(table.find("m.b").unwrap().at, SourcePosition::File { file: 0, line: 4, column: 3 });
+        assert_eq!(table.find("m.b").unwrap().value.at, SourcePosition::File { file: 0, line: 4, column: 7 });
     }
 
     #[test]
@@ -259,7 +259,7 @@ mod tests {
     #[test]
     fn what_is_set_replaces_what_was_there() {
         let typed = |text: &str| Value {
-            at: Place::Override(text.to_owned()),
+            at: SourcePosition::Override(text.to_owned()),
             content: Content::Typed(text.to_owned()),
         };
         let mut table = parsed("[a]\nb = 1\n");

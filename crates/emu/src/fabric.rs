@@ -4,9 +4,9 @@
 //! time, whoever calls late: [`Fabric::advance`] carries out everything up to `now`, one instant after the other, so a
 //! late driver delivers late and changes nothing else.
 
-mod books;
+mod directed_link;
+mod packet_accounting;
 mod switch;
-mod wire;
 
 #[cfg(test)]
 mod tests;
@@ -17,16 +17,16 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use linerate_units::{Bytes, Span, Timestamp};
 
-pub use books::{Books, PortCounts};
+pub use packet_accounting::{PacketAccounting, PortCounts};
 
+use crate::link_direction::{Discipline, LinkDirection, TooBig};
+use crate::packet_batch::PacketBatch;
 use crate::topology::{Link, Topology};
-use crate::train::Train;
-use crate::way::{Discipline, TooBig, Way};
-use switch::Switch;
-use wire::Wire;
+use directed_link::DirectedLink;
+use switch::ForwardingTable;
 
 /// What a switch must know of a train besides its lengths.
-pub trait Ethernet: Train {
+pub trait Ethernet: PacketBatch {
     /// Address of the receiver.
     fn destination(&self) -> [u8; 6];
 
@@ -82,16 +82,16 @@ pub struct Delivery<T> {
 #[derive(Debug)]
 pub struct Fabric<T> {
     /// Two per link: away from its first end, away from its second.
-    wires: Vec<Wire<T>>,
+    wires: Vec<DirectedLink<T>>,
     /// From and to, for each wire.
     ends: Vec<(Node, Node)>,
-    switches: Vec<Switch>,
+    switches: Vec<ForwardingTable>,
     router: Router,
     /// For each wire, the least time from its far end to a host; `None` where no host is to be reached.
     ahead: Vec<Option<Span>>,
     agenda: BinaryHeap<Reverse<(Timestamp, usize)>>,
     outbox: VecDeque<Delivery<T>>,
-    books: Books,
+    books: PacketAccounting,
 }
 
 /// A host's own queue is its kernel's, which does not send faster than the line. What waits at the card came at once
@@ -107,8 +107,8 @@ impl<T: Ethernet> Fabric<T> {
             Some(host) => Node::Host(host),
             None => Node::Switch(topology.switches.iter().position(|s| s.name == name).unwrap_or_default()),
         };
-        let mut switches: Vec<Switch> =
-            topology.switches.iter().map(|switch| Switch::new(switch.shared)).collect();
+        let mut switches: Vec<ForwardingTable> =
+            topology.switches.iter().map(|switch| ForwardingTable::new(switch.shared)).collect();
         let (mut wires, mut ends) = (Vec::new(), Vec::new());
         for link in &topology.links {
             let nodes = [node(&link.ends[0]), node(&link.ends[1])];
@@ -121,7 +121,7 @@ impl<T: Ethernet> Fabric<T> {
                 let seed = topology.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number as u64);
                 let way = seen_from(from, link, &link.ways[side]);
                 let name = format!("{}>{}", link.ends[side], link.ends[1 - side]);
-                wires.push(Wire::new(name, link, way, seed));
+                wires.push(DirectedLink::new(name, link, way, seed));
                 ends.push((from, to));
             }
         }
@@ -133,7 +133,7 @@ impl<T: Ethernet> Fabric<T> {
             router,
             agenda: BinaryHeap::new(),
             outbox: VecDeque::new(),
-            books: Books::default(),
+            books: PacketAccounting::default(),
         };
         fabric.look_ahead();
         fabric
@@ -200,7 +200,7 @@ impl<T: Ethernet> Fabric<T> {
     }
 
     /// Changes one direction of a link while it runs; `side` 0 is away from its first end. What is on its way stays.
-    pub fn set_way(&mut self, now: Timestamp, link: &Link, number: usize, side: usize, way: &Way) {
+    pub fn set_way(&mut self, now: Timestamp, link: &Link, number: usize, side: usize, way: &LinkDirection) {
         let wire = 2 * number + side;
         let (Some((from, _)), Some(target)) = (self.ends.get(wire), self.wires.get_mut(wire)) else { return };
         target.set(now, seen_from(*from, link, way));
@@ -223,7 +223,7 @@ impl<T: Ethernet> Fabric<T> {
 
     /// What became of every packet so far.
     #[must_use]
-    pub fn books(&self) -> Books {
+    pub fn books(&self) -> PacketAccounting {
         let mut books = self.books;
         for wire in &self.wires {
             wire.enter_into(&mut books);
@@ -310,7 +310,7 @@ impl<T: Ethernet> Fabric<T> {
 }
 
 /// A way as its sending end makes it: a host's queue is its kernel's and its card's, not that of a switch.
-fn seen_from(from: Node, link: &Link, way: &Way) -> Way {
+fn seen_from(from: Node, link: &Link, way: &LinkDirection) -> LinkDirection {
     let mut way = way.clone();
     if let Node::Host(_) = from {
         way.discipline = Discipline::TailDrop;

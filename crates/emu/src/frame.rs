@@ -23,7 +23,7 @@ use self::cut::{Cut, Piece};
 use self::ip::{ETHERNET, Ip};
 use self::vnet::Vnet;
 use crate::fabric::{Ethernet, Router};
-use crate::train::{HashFields, Sizes, Train};
+use crate::packet_batch::{HashFields, PacketBatch, Sizes};
 
 /// What the kernel handed over cannot be forwarded. It is dropped and counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -247,7 +247,7 @@ impl Ethernet for Frame {
     }
 }
 
-impl Train for Frame {
+impl PacketBatch for Frame {
     fn sizes(&self) -> Sizes {
         self.sizes
     }

@@ -8,10 +8,10 @@
 
 pub mod fabric;
 pub mod frame;
+pub mod link_direction;
+pub mod packet_batch;
 pub mod port;
 #[cfg(feature = "shell")]
 pub mod shell;
 pub mod stage;
 pub mod topology;
-pub mod train;
-pub mod way;

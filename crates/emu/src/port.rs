@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 
 use linerate_units::{Bytes, Span, Timestamp};
 
+use crate::link_direction::LinkDirection;
+use crate::packet_batch::{Framing, PacketBatch};
 use crate::stage::queue::{Queue, Room};
 use crate::stage::shaper::Line;
 use crate::stage::{Count, Stage, Stats};
-use crate::train::{Framing, Train};
-use crate::way::Way;
 
 /// A queue in front of a line.
 ///
@@ -29,10 +29,10 @@ pub struct Port<T> {
     peak_ever: u64,
 }
 
-impl<T: Train> Port<T> {
+impl<T: PacketBatch> Port<T> {
     /// An empty port.
     #[must_use]
-    pub fn new(way: &Way, seed: u64) -> Self {
+    pub fn new(way: &LinkDirection, seed: u64) -> Self {
         Self {
             queue: Queue::new(way.discipline, way.framing, seed),
             line: Line::new(way.rate, way.shape, way.framing),
@@ -47,7 +47,7 @@ impl<T: Train> Port<T> {
     }
 
     /// Changes rate, buffer and discipline. What waits goes on waiting, also where the new buffer would not take it.
-    pub fn reconfigure(&mut self, way: &Way) {
+    pub fn reconfigure(&mut self, way: &LinkDirection) {
         self.queue.reconfigure(way.discipline, way.framing);
         self.line.reconfigure(way.rate, way.shape, way.framing);
         (self.framing, self.buffer) = (way.framing, way.buffer.get());
@@ -134,7 +134,7 @@ impl<T: Train> Port<T> {
     }
 }
 
-impl<T: Train> Stage<T> for Port<T> {
+impl<T: PacketBatch> Stage<T> for Port<T> {
     fn push(&mut self, now: Timestamp, train: T) {
         self.push_within(now, train, self.buffer);
     }
@@ -163,13 +163,17 @@ impl<T: Train> Stage<T> for Port<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::link_direction::{Bucket, CoDelSettings, Discipline, RedSettings};
     use crate::stage::laws::{Arriving, Laws, Numbered, arrivals, check};
-    use crate::way::{Bucket, CoDelSettings, Discipline, RedSettings};
     use linerate_units::{Bitrate, Ratio};
     use proptest::prelude::*;
 
-    fn way() -> Way {
-        Way { rate: Bitrate::from_bps(300e6), buffer: Bytes::new(100_000), ..Way::default() }
+    fn way() -> LinkDirection {
+        LinkDirection {
+            rate: Bitrate::from_bps(300e6),
+            buffer: Bytes::new(100_000),
+            ..LinkDirection::default()
+        }
     }
 
     fn disciplines() -> impl Strategy<Value = Discipline> {
@@ -188,7 +192,7 @@ mod tests {
         #[test]
         fn a_port_keeps_the_laws(arriving in arrivals(), discipline in disciplines(), shaped in any::<bool>()) {
             let shape = Bucket { rate: Bitrate::from_bps(150e6).unwrap(), burst: Bytes::new(30_000) };
-            let way = Way { discipline, shape: shaped.then_some(shape), ..way() };
+            let way = LinkDirection { discipline, shape: shaped.then_some(shape), ..way() };
             check(&arriving, Laws::IN_ORDER, || Port::new(&way, 3))?;
         }
 
@@ -221,7 +225,7 @@ mod tests {
 
     #[test]
     fn what_is_on_the_line_does_not_wait() {
-        let mut port = Port::new(&Way { buffer: Bytes::new(0), ..way() }, 0);
+        let mut port = Port::new(&LinkDirection { buffer: Bytes::new(0), ..way() }, 0);
         let train = |first| Numbered::new(first, 1, 1514);
         let now = Timestamp::from_ns(1000);
         port.push(now, train(0));
@@ -237,7 +241,11 @@ mod tests {
     fn a_second_has_as_many_bits_as_the_rate_says_however_odd_it_is() {
         // Three packets in 7 ns cannot be told in whole nanoseconds; after a million packets the sum is still right.
         let rate = 1538.0 * 8.0 * 3.0 / 7e-9;
-        let way = Way { rate: Bitrate::from_bps(rate), buffer: Bytes::new(1 << 40), ..Way::default() };
+        let way = LinkDirection {
+            rate: Bitrate::from_bps(rate),
+            buffer: Bytes::new(1 << 40),
+            ..LinkDirection::default()
+        };
         let mut port = Port::new(&way, 0);
         for number in 0..3_000_000 / 44 {
             port.push(Timestamp::START, Numbered::new(number * 44, 44, 1514));

@@ -5,37 +5,37 @@
 //! of all TAPs are held by one process, the switch. What is made is written down before, so that a switch that was killed
 //! at any moment leaves nothing that the next call cannot clear away.
 
-mod card;
 mod client;
 mod congestion;
 mod control;
+pub mod control_protocol;
 mod enter;
 mod folder;
-mod ground;
 mod ground_error;
 mod history;
 mod host;
+mod host_nic;
 mod journal;
 mod kernel;
 mod lab;
+mod lab_resources;
 mod lateness;
-mod place;
+mod privilege;
 mod rest;
-mod standing;
+mod spin_budget;
+mod state_dir;
 mod switch;
 mod undo;
-mod vigil;
-pub mod wire;
 
 pub use client::{AskError, ask};
 pub use enter::enter;
 
 pub use folder::{LabName, LabNameError, folder_of, is_up, labs, run_dir, switch_pid};
-pub use ground::{Ground, Site};
 pub use ground_error::GroundError;
 pub use host::{HostGround, HostTap};
 pub use kernel::{KernelError, script, up_by_kernel};
 pub use lab::{Lab, LabError, Stopper};
-pub use place::{LabHandle, Place};
-pub use standing::Standing;
+pub use lab_resources::{LabResources, Site};
+pub use privilege::Privilege;
+pub use state_dir::{LabHandle, StateDir};
 pub use undo::{Swept, sweep, undo};

@@ -12,6 +12,7 @@ mod cut;
 pub mod delay;
 mod departures;
 pub mod duplicate;
+pub mod lag;
 #[cfg(test)]
 pub(crate) mod laws;
 pub mod loss;
@@ -22,14 +23,13 @@ pub mod reorder;
 pub mod shaper;
 mod store;
 mod trials;
-pub mod trunk;
 
 use linerate_units::{Bytes, Timestamp};
 
-use crate::train::{Framing, Train};
+use crate::packet_batch::{Framing, PacketBatch};
 
 /// One stage of a path.
-pub trait Stage<T: Train> {
+pub trait Stage<T: PacketBatch> {
     /// Takes a train that has arrived: its last packet arrives `now`.
     fn push(&mut self, now: Timestamp, train: T);
 
@@ -54,7 +54,7 @@ pub struct Count {
 
 impl Count {
     /// The packets of a train.
-    pub fn of(train: &impl Train, framing: Framing) -> Self {
+    pub fn of(train: &impl PacketBatch, framing: Framing) -> Self {
         Self { packets: u64::from(train.packets()), bytes: train.bytes(framing) }
     }
 

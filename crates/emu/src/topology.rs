@@ -8,6 +8,7 @@
 mod address;
 mod bundled;
 mod check;
+mod direction_keys;
 mod graph;
 pub mod kernel;
 mod keys;
@@ -19,20 +20,19 @@ mod parameters;
 mod read;
 mod reference;
 mod schema;
-mod way_keys;
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use linerate_units::Bytes;
 
-use crate::train::HashFields;
-use crate::way::Way;
+use crate::link_direction::LinkDirection;
+use crate::packet_batch::HashFields;
 
 pub use bundled::bundled;
 pub use linerate_document::Bundled;
 pub use live::{SetError, Target, TargetError, change_way, parse_target, set_way};
-pub use mistake::{Mistake, Place, TopologyError};
+pub use mistake::{Mistake, SourcePosition, TopologyError};
 pub use overrides::{Override, OverrideError};
 pub use read::read;
 pub use reference::reference;
@@ -111,7 +111,7 @@ pub struct Link {
     /// Names of the two nodes.
     pub ends: [String; 2],
     /// The direction away from each of the two ends.
-    pub ways: [Way; 2],
+    pub ways: [LinkDirection; 2],
     /// How many equal members it has; 1 unless it is a trunk. Each member has a queue and a line of its own.
     pub members: u32,
     /// What chooses the member.

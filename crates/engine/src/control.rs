@@ -6,7 +6,7 @@ use std::time::Duration;
 use linerate_sock::poll::EventFd;
 use linerate_sock::{Mono, SockError, clock};
 
-use crate::gate::Gate;
+use crate::gate::StartGate;
 
 /// The longest that a pump waits before it looks at what it shall do.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
@@ -25,7 +25,7 @@ pub(crate) struct Control {
     running: AtomicUsize,
     patience: Duration,
     /// Where the pumps wait until they may begin.
-    pub(crate) gate: Gate,
+    pub(crate) gate: StartGate,
     /// Rings for the driver: writing is finished, or everything has ended.
     pub(crate) driver: EventFd,
     /// Rings for the sampler: the first byte, the end of writing, the end of everything.
@@ -44,7 +44,7 @@ impl Control {
             writing: AtomicUsize::new(if writing { pumps } else { 0 }),
             running: AtomicUsize::new(pumps),
             patience,
-            gate: Gate::default(),
+            gate: StartGate::default(),
             driver: EventFd::new()?,
             sampler: EventFd::new()?,
         })

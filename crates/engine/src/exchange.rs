@@ -26,8 +26,8 @@ const POOL: usize = 10_000_000;
 /// When a call fails, when the peer closes, when it takes longer than the exchange may, or when a message is longer than
 /// 64 MiB.
 pub fn exchange(socket: &TcpStream, task: &Exchange) -> Result<Exchanged, Reason> {
-    let mut outgoing = Place::new(task.send, task)?;
-    let mut incoming = Place::new(task.receive, &Exchange { head: Vec::new(), ..task.clone() })?;
+    let mut outgoing = MessageBuffer::new(task.send, task)?;
+    let mut incoming = MessageBuffer::new(task.receive, &Exchange { head: Vec::new(), ..task.clone() })?;
     let mut times = Times::new(task);
     prepare(socket).map_err(|error| reason(&error))?;
     if task.cold {
@@ -55,8 +55,8 @@ pub fn exchange(socket: &TcpStream, task: &Exchange) -> Result<Exchanged, Reason
 /// # Errors
 /// As [`exchange`].
 pub fn exchange_both(socket: &TcpStream, task: &Exchange) -> Result<Exchanged, Reason> {
-    let mut outgoing = Place::new(task.send, task)?;
-    let mut incoming = Place::new(task.receive, &Exchange { head: Vec::new(), ..task.clone() })?;
+    let mut outgoing = MessageBuffer::new(task.send, task)?;
+    let mut incoming = MessageBuffer::new(task.receive, &Exchange { head: Vec::new(), ..task.clone() })?;
     let mut times = Times::new(task);
     set_nonblocking(socket, true).map_err(|error| reason(&error))?;
     if task.cold {
@@ -145,14 +145,14 @@ fn prepare(socket: &TcpStream) -> Result<(), SockError> {
 }
 
 /// Where messages of one direction lie: always at the same place, or one behind the other through a pool.
-struct Place {
+struct MessageBuffer {
     bytes: Vec<u8>,
     length: usize,
     /// Where the latest message begins.
     at: usize,
 }
 
-impl Place {
+impl MessageBuffer {
     fn new(length: Bytes, task: &Exchange) -> Result<Self, Reason> {
         let length = usize::try_from(length.get())
             .ok()
@@ -301,23 +301,23 @@ mod tests {
 
     #[test]
     fn cold_messages_walk_through_the_pool_and_begin_again() {
-        let mut place = Place::new(Bytes::new(3_000_000), &task(true, b"ab")).unwrap();
+        let mut place = MessageBuffer::new(Bytes::new(3_000_000), &task(true, b"ab")).unwrap();
         let mut places = Vec::new();
         for _ in 0..4 {
             assert_eq!(place.next()[..3], *b"ab\0");
             places.push(place.at);
         }
         assert_eq!(places, [0, 3_000_000, 6_000_000, 0]);
-        let mut warm = Place::new(Bytes::new(5), &task(false, b"abcdefg")).unwrap();
+        let mut warm = MessageBuffer::new(Bytes::new(5), &task(false, b"abcdefg")).unwrap();
         assert_eq!((warm.next().to_vec(), warm.at), (b"abcde".to_vec(), 0));
         assert_eq!((warm.next().len(), warm.at), (5, 0));
     }
 
     #[test]
     fn no_message_is_no_place_and_an_endless_one_is_refused() {
-        let mut nothing = Place::new(Bytes::new(0), &task(true, b"")).unwrap();
+        let mut nothing = MessageBuffer::new(Bytes::new(0), &task(true, b"")).unwrap();
         assert!(nothing.next().is_empty() && nothing.current().is_empty());
-        let error = Place::new(Bytes::new(u64::MAX), &task(false, b"")).err().unwrap();
+        let error = MessageBuffer::new(Bytes::new(u64::MAX), &task(false, b"")).err().unwrap();
         assert!(error.errno == 0 && error.text.contains("64 MiB"));
     }
 

@@ -17,7 +17,7 @@ const AWAKE: Duration = Duration::from_millis(1);
 
 /// A gate that opens once, at an instant.
 #[derive(Debug, Default)]
-pub(crate) struct Gate {
+pub(crate) struct StartGate {
     /// When; absent until somebody says.
     opens: Mutex<Option<Mono>>,
     changed: Condvar,
@@ -25,7 +25,7 @@ pub(crate) struct Gate {
     last: AtomicU64,
 }
 
-impl Gate {
+impl StartGate {
     /// Lets everybody through at `at`; the first word counts.
     pub(crate) fn open_at(&self, at: Mono) {
         let mut opens = self.opens.lock().unwrap_or_else(PoisonError::into_inner);

@@ -5,7 +5,7 @@ use linerate_units::{Bitrate, Bytes, Span};
 
 use crate::counters::Counts;
 use crate::flow::Flow;
-use crate::pump::{StreamEnd, Trouble};
+use crate::pump::{StreamEnd, StreamError};
 
 /// Streams are listed one by one up to so many.
 const LISTED: usize = 128;
@@ -54,13 +54,13 @@ fn outcome(ends: &[StreamEnd], streams: usize) -> (bool, Option<String>) {
             Some(format!("{missing} of {streams} streams were given up by a fault of this program")),
         );
     }
-    let troubles: Vec<&Trouble> = ends.iter().filter_map(|end| end.trouble.as_ref()).collect();
+    let troubles: Vec<&StreamError> = ends.iter().filter_map(|end| end.trouble.as_ref()).collect();
     if troubles.is_empty() {
         return (true, None);
     }
     let failure = troubles.iter().find_map(|trouble| match trouble {
-        Trouble::Failed { text, .. } => Some(text.as_str()),
-        Trouble::Aborted => None,
+        StreamError::Failed { text, .. } => Some(text.as_str()),
+        StreamError::Aborted => None,
     });
     let text = failure.unwrap_or("stopped before the other end had finished");
     let count = troubles.len();
@@ -98,15 +98,15 @@ mod tests {
     use super::*;
     use linerate_proto::stand_in::Reason;
 
-    fn end(stream: usize, trouble: Option<Trouble>) -> StreamEnd {
+    fn end(stream: usize, trouble: Option<StreamError>) -> StreamEnd {
         StreamEnd { stream, trouble, ..StreamEnd::default() }
     }
 
     #[test]
     fn a_failure_is_named_before_an_order_to_stop() {
         let reason = Reason { errno: 104, text: "reset by peer".to_owned() };
-        let failed = Trouble::Failed { reason, text: "reset".to_owned() };
-        let ends = [end(0, Some(Trouble::Aborted)), end(1, Some(failed)), end(2, None)];
+        let failed = StreamError::Failed { reason, text: "reset".to_owned() };
+        let ends = [end(0, Some(StreamError::Aborted)), end(1, Some(failed)), end(2, None)];
         assert_eq!(outcome(&ends, 3), (false, Some("2 of 3 streams: reset".to_owned())));
         assert_eq!(outcome(&ends[2..], 1), (true, None));
         assert!(outcome(&ends[..1], 1).1.is_some_and(|text| text.contains("stopped")));

@@ -10,7 +10,8 @@ use crate::foreign_text::ForeignText;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Place {
+#[cfg_attr(feature = "schema", schemars(rename = "Place"))]
+pub enum AccountingPoint {
     /// The sending kernel's connections: payload sent for the first time.
     SenderSocket,
     /// The queue above the sender's interface.
@@ -29,7 +30,7 @@ pub enum Place {
     ReturnReceived,
 }
 
-impl Place {
+impl AccountingPoint {
     /// The name used in results.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -57,7 +58,7 @@ impl Place {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BookStep {
     /// Where.
-    pub place: Place,
+    pub place: AccountingPoint,
     /// The host; of a port of the emulated network the host that it leads from or to.
     pub host: ForeignText,
     /// What was read there: `socket`, an interface, a queueing discipline, a port.

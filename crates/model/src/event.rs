@@ -7,9 +7,9 @@ use crate::book_step::BookStep;
 use crate::caveat::{Caveat, CaveatKind};
 use crate::ceiling::Ceiling;
 use crate::finding::Finding;
+use crate::follow_up::FollowUp;
 use crate::foreign_text::ForeignText;
 use crate::host::HostInfo;
-use crate::inquiry::Inquiry;
 use crate::method::MethodTable;
 use crate::metrics::{Sample, Side};
 use crate::plan_run::{PlanJudgement, PlanPlace, PlanStart, PointSummary, SearchEnd, TrialEnd};
@@ -17,7 +17,7 @@ use crate::port::PortSample;
 use crate::settings::SideSettings;
 use crate::size::{SizeCurve, SizePoint};
 use crate::spec::{Direction, TestSpec, Transport};
-use crate::tally::{Books, LatencyReport, Steady, Tally};
+use crate::tally::{ByteAccounting, LatencyReport, Steady, Tally};
 use crate::uncertainty::Uncertainty;
 
 /// Version of the event format; a reader takes every version up to its own.
@@ -140,7 +140,7 @@ pub enum Body {
         /// The flow.
         flow: u16,
         /// What became of the bytes.
-        books: Books,
+        books: ByteAccounting,
     },
     /// Counts on the way to the wire and back are compared; a later one takes the place of an earlier one.
     Reconciled {
@@ -178,7 +178,7 @@ pub enum Body {
         /// The flow.
         flow: u16,
         /// The question and the answer.
-        inquiry: Inquiry,
+        inquiry: FollowUp,
     },
     /// What held the flow back. A later one takes the place of an earlier one.
     Verdict {

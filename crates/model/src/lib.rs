@@ -12,15 +12,15 @@ mod caveat;
 mod ceiling;
 mod event;
 mod finding;
+mod follow_up;
 pub mod foreign_text;
 mod host;
-mod inquiry;
+pub mod import;
 mod kernel_counts;
 mod method;
 pub mod metrics;
 mod plan_run;
 mod port;
-pub mod reading;
 mod record;
 mod settings;
 mod size;
@@ -28,15 +28,15 @@ mod spec;
 mod tally;
 mod uncertainty;
 
-pub use book_step::{BookStep, Place};
+pub use book_step::{AccountingPoint, BookStep};
 pub use calibration::{CALIBRATION_SCHEMA, Calibration, CopyRate, LoopbackRate, PacingError, WakeUp};
 pub use caveat::{Caveat, CaveatKind};
 pub use ceiling::{Ceiling, CeilingShare};
 pub use event::{Body, EVENT_SCHEMA, Event, FlowPlan, GroupPlace, GroupStart, Outcome, RunStart, World};
 pub use finding::{Cause, Confidence, Finding};
+pub use follow_up::FollowUp;
 pub use foreign_text::{ForeignLines, ForeignText};
 pub use host::{HostInfo, LinkInfo, LinkKind};
-pub use inquiry::Inquiry;
 pub use kernel_counts::{IdleCounts, InterfaceCounts, KernelCounts, PassedCounts, QdiscCounts, SocketCounts};
 pub use method::{MethodCell, MethodColumn, MethodRow, MethodTable};
 pub use metrics::{CATALOGUE, Readings, Sample, Side, Value};
@@ -53,7 +53,7 @@ pub use spec::{
     Traffic, Transport, TrialSequence, Variation, ZeroCopy,
 };
 pub use tally::{
-    Books, Digest, LatencyInterval, LatencyReport, ProbePhase, ProbeTransport, Steady, StreamTally, Tally,
-    UdpTally,
+    ByteAccounting, Digest, LatencyInterval, LatencyReport, ProbePhase, ProbeTransport, Steady, StreamTally,
+    Tally, UdpTally,
 };
 pub use uncertainty::{Contribution, Uncertainty, UncertaintySource};

@@ -7,14 +7,14 @@ use crate::caveat::Caveat;
 use crate::ceiling::{Ceiling, CeilingShare};
 use crate::event::{Body, Event, FlowPlan, GroupPlace, GroupStart, Outcome, RunStart};
 use crate::finding::{Cause, Finding};
+use crate::follow_up::FollowUp;
 use crate::foreign_text::ForeignText;
 use crate::host::HostInfo;
-use crate::inquiry::Inquiry;
 use crate::metrics::{Sample, Side};
 use crate::port::{PortRecord, PortSample};
 use crate::settings::SideSettings;
 use crate::size::{SizeCurve, SizePoint};
-use crate::tally::{Books, LatencyReport, ProbePhase, Steady, Tally};
+use crate::tally::{ByteAccounting, LatencyReport, ProbePhase, Steady, Tally};
 use crate::uncertainty::Uncertainty;
 
 /// A run folded from its events. Folding a log again gives the same record.
@@ -69,7 +69,7 @@ pub struct FlowRecord {
     /// What the receiver counted: the result.
     pub receiver: Option<Tally>,
     /// What became of the bytes.
-    pub books: Option<Books>,
+    pub books: Option<ByteAccounting>,
     /// The same books down to the wire; empty where nothing below the programs was read.
     pub steps: Vec<BookStep>,
     /// Latency beside this flow.
@@ -87,7 +87,7 @@ pub struct FlowRecord {
     /// Other rules whose conditions hold.
     pub also: Vec<Finding>,
     /// Questions that further runs answered, in their order.
-    pub inquiries: Vec<Inquiry>,
+    pub inquiries: Vec<FollowUp>,
     /// What weakens this flow's result.
     pub caveats: Vec<Caveat>,
 }

@@ -6,7 +6,7 @@ use linerate_units::{Bitrate, Bytes};
 use serde::{Deserialize, Serialize};
 
 use crate::foreign_text::ForeignText;
-use crate::reading::{Figure, Quantity};
+use crate::import::{Figure, Quantity};
 use crate::spec::SocketKnobs;
 
 /// A setting as asked and as it took effect.

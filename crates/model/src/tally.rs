@@ -100,7 +100,8 @@ pub struct UdpTally {
 /// Application bytes written, and what became of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Books {
+#[cfg_attr(feature = "schema", schemars(rename = "Books"))]
+pub struct ByteAccounting {
     /// Bytes that the sending application gave to its kernel.
     pub written_bytes: Bytes,
     /// Bytes that the receiving application read.
@@ -111,7 +112,7 @@ pub struct Books {
     pub unaccounted_bytes: Bytes,
 }
 
-impl Books {
+impl ByteAccounting {
     /// Closes the books of a TCP flow.
     #[must_use]
     pub fn close(sender: &Tally, receiver: &Tally) -> Self {
@@ -249,11 +250,11 @@ mod tests {
         let sender =
             Tally { total_bytes: Bytes::new(1000), queued_bytes: Some(Bytes::new(300)), ..Tally::default() };
         let receiver = |bytes| Tally { total_bytes: Bytes::new(bytes), ..Tally::default() };
-        let books = Books::close(&sender, &receiver(700));
+        let books = ByteAccounting::close(&sender, &receiver(700));
         assert_eq!((books.never_sent_bytes.get(), books.unaccounted_bytes.get()), (300, 0));
         // 50 bytes of the queue had arrived unacknowledged.
-        assert_eq!(Books::close(&sender, &receiver(750)).never_sent_bytes.get(), 250);
+        assert_eq!(ByteAccounting::close(&sender, &receiver(750)).never_sent_bytes.get(), 250);
         // 100 bytes are acknowledged and were never read.
-        assert_eq!(Books::close(&sender, &receiver(600)).unaccounted_bytes.get(), 100);
+        assert_eq!(ByteAccounting::close(&sender, &receiver(600)).unaccounted_bytes.get(), 100);
     }
 }

@@ -227,7 +227,7 @@ impl Reader<'_> {
             return fault(at, format!("there is no axis '{axis}'{hint}"));
         };
         let meant = linerate_document::Value {
-            at: linerate_document::Place::START,
+            at: linerate_document::SourcePosition::START,
             content: linerate_document::Content::Typed(value.to_owned()),
         };
         match self.axes[number].find(&meant) {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use linerate_document::{Content, Entry, Mistakes, Place, Table, Value, check_name, hint};
+use linerate_document::{Content, Entry, Mistakes, SourcePosition, Table, Value, check_name, hint};
 
 use crate::keys::{AXIS, Fields, SETTINGS};
-use crate::kind::{Kind, Setting, texts};
+use crate::kind::{Kind, SettingValue, texts};
 use crate::knobs::knob;
 use crate::range;
 use crate::sweep::MOST_POINTS;
@@ -27,7 +27,7 @@ pub struct AxisValue {
     /// What people see.
     pub label: String,
     /// The value.
-    pub setting: Setting,
+    pub setting: SettingValue,
 }
 
 /// What an axis changes.
@@ -63,9 +63,9 @@ pub(crate) struct Names {
 
 /// A table `[axis.NAME]`, or the short form `axis.NAME = […]`, before it is known whether it is swept or searched.
 #[derive(Debug)]
-pub(crate) struct Draft<'t> {
+pub(crate) struct AxisTable<'t> {
     pub(crate) name: String,
-    pub(crate) at: Place,
+    pub(crate) at: SourcePosition,
     pub(crate) targets: Vec<Target>,
     pub(crate) kind: Kind,
     /// Absent in the short form.
@@ -73,7 +73,7 @@ pub(crate) struct Draft<'t> {
     values: Option<&'t Value>,
 }
 
-impl<'t> Draft<'t> {
+impl<'t> AxisTable<'t> {
     /// Reads what is swept. Absent if that is wrong.
     pub(crate) fn read(entry: &'t Entry, names: &Names, mistakes: &mut Mistakes) -> Option<Self> {
         let name = entry.key.clone();
@@ -292,11 +292,11 @@ impl Axis {
             _ => meant.text().map(str::to_owned).unwrap_or_default(),
         };
         let by_label = self.values.iter().position(|value| value.label == text);
-        let like = |setting: &Setting| match setting {
-            Setting::Memory(_) => Kind::Memory.read(meant).as_ref() == Ok(setting),
-            Setting::Rate(_) => Kind::Rate.read(meant).as_ref() == Ok(setting),
-            Setting::Time(_) => Kind::Time.read(meant).as_ref() == Ok(setting),
-            Setting::Share(_) => Kind::Share.read(meant).as_ref() == Ok(setting),
+        let like = |setting: &SettingValue| match setting {
+            SettingValue::Memory(_) => Kind::Memory.read(meant).as_ref() == Ok(setting),
+            SettingValue::Rate(_) => Kind::Rate.read(meant).as_ref() == Ok(setting),
+            SettingValue::Time(_) => Kind::Time.read(meant).as_ref() == Ok(setting),
+            SettingValue::Share(_) => Kind::Share.read(meant).as_ref() == Ok(setting),
             other => other.to_string() == text,
         };
         by_label.or_else(|| self.values.iter().position(|value| like(&value.setting))).ok_or_else(|| {

@@ -31,7 +31,7 @@ const CLOCKS_PPM: f64 = 100.0;
 
 /// What one figure is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Subject {
     /// The point of a plan by its axes and values; empty outside of plans.
     pub point: Vec<(String, String)>,
     /// The flow, by its name in the plan or in the run.
@@ -44,7 +44,7 @@ pub struct Place {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// Where.
-    pub place: Place,
+    pub place: Subject,
     /// The quantity, by its name in assertions.
     pub quantity: &'static str,
     /// What it is measured in.
@@ -63,7 +63,7 @@ pub struct Table {
     /// Place by place, in the order of the base.
     pub rows: Vec<Row>,
     /// Figures of the base that a candidate has not, each with the candidate's number: nothing is said of them.
-    pub missing: Vec<(usize, Place, &'static str)>,
+    pub missing: Vec<(usize, Subject, &'static str)>,
     /// What differs between the configurations beside the figures.
     pub differences: Vec<Difference>,
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use linerate_document::{Mistake, Place};
+use linerate_document::{Mistake, SourcePosition};
 use serde::Serialize;
 
 /// A file and its text.
@@ -46,10 +46,10 @@ impl PlanError {
     pub(crate) fn new(mistakes: Vec<Mistake>, sources: &[Source]) -> Self {
         let lines: Vec<Vec<&str>> = sources.iter().map(|source| source.text.lines().collect()).collect();
         let locate = |mistake: Mistake| match mistake.place {
-            Place::Override(typed) => {
+            SourcePosition::Override(typed) => {
                 PlanMistake { file: None, line: None, column: None, quoted: typed, text: mistake.text }
             }
-            Place::File { file, line, column } => {
+            SourcePosition::File { file, line, column } => {
                 let source = sources.get(file);
                 let quoted = lines.get(file).and_then(|lines| lines.get(line.saturating_sub(1)).copied());
                 PlanMistake {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use linerate_document::{Content, Entry, Mistakes, Place, Table, Value, hint, parse};
+use linerate_document::{Content, Entry, Mistakes, SourcePosition, Table, Value, hint, parse};
 
 use crate::error::Source;
 use crate::keys::{HEAD, TABLES};
@@ -109,7 +109,7 @@ fn underlay(upper: &mut Table, lower: Table) {
 pub(crate) fn apply(document: &mut Table, settings: &[String], mistakes: &mut Mistakes) -> BTreeSet<String> {
     let mut changed = BTreeSet::new();
     for typed in settings {
-        let place = Place::Override(typed.clone());
+        let place = SourcePosition::Override(typed.clone());
         let Some((path, value)) = typed.split_once('=') else {
             mistakes.add(&place, "it is not of the form key=value, as test.duration=5s");
             continue;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use linerate_document::{Content, Mistakes, Place, Table, Value, hint};
+use linerate_document::{Content, Mistakes, SourcePosition, Table, Value, hint};
 
-use crate::kind::{Kind, Setting};
+use crate::kind::{Kind, SettingValue};
 use crate::method::METHODS;
 
 /// One key of a table.
@@ -256,7 +256,7 @@ pub(crate) const TABLES: &[&str] = &["notes", "host", "lab", "flow", "test", "ax
 /// The values that a table gave.
 #[derive(Debug)]
 pub(crate) struct Fields<'t> {
-    given: BTreeMap<&'static str, (&'t Value, Option<Setting>)>,
+    given: BTreeMap<&'static str, (&'t Value, Option<SettingValue>)>,
     /// False if one of them was wrong.
     pub(crate) sound: bool,
 }
@@ -305,37 +305,37 @@ impl<'t> Fields<'t> {
         self.given.get(key).map(|(value, _)| *value)
     }
 
-    pub(crate) fn setting(&self, key: &str) -> Option<&Setting> {
+    pub(crate) fn setting(&self, key: &str) -> Option<&SettingValue> {
         self.given.get(key)?.1.as_ref()
     }
 
     pub(crate) fn text(&self, key: &str) -> Option<String> {
         match self.setting(key)? {
-            Setting::Text(text) => Some(text.clone()),
+            SettingValue::Text(text) => Some(text.clone()),
             _ => None,
         }
     }
 
     pub(crate) fn whole(&self, key: &str) -> Option<u64> {
         match self.setting(key)? {
-            Setting::Whole(number) => Some(*number),
+            SettingValue::Whole(number) => Some(*number),
             _ => None,
         }
     }
 
     pub(crate) fn span(&self, key: &str) -> Option<linerate_units::Span> {
         match self.setting(key)? {
-            Setting::Time(span) => Some(*span),
+            SettingValue::Time(span) => Some(*span),
             _ => None,
         }
     }
 
     pub(crate) fn flag(&self, key: &str) -> bool {
-        matches!(self.setting(key), Some(Setting::Flag(true)))
+        matches!(self.setting(key), Some(SettingValue::Flag(true)))
     }
 }
 
 /// Where a mistake in an entry's value is shown: a table begins at its key.
-pub(crate) fn place(entry: &linerate_document::Entry) -> &Place {
+pub(crate) fn place(entry: &linerate_document::Entry) -> &SourcePosition {
     if matches!(entry.value.content, Content::Table(_)) { &entry.at } else { &entry.value.at }
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 
 /// A value as it was set.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Setting {
+pub enum SettingValue {
     /// What holds when nothing is set: written `"default"`.
     Default,
     /// True or false.
@@ -28,7 +28,7 @@ pub enum Setting {
     Text(String),
 }
 
-impl fmt::Display for Setting {
+impl fmt::Display for SettingValue {
     /// The value so that it can be read back.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -44,7 +44,7 @@ impl fmt::Display for Setting {
     }
 }
 
-impl Serialize for Setting {
+impl Serialize for SettingValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
@@ -57,7 +57,7 @@ fn rate_text(rate: Bitrate) -> String {
     whole.map_or_else(|| rate.exact(), |(name, size)| format!("{}{name}", rate.bps() / size))
 }
 
-impl Setting {
+impl SettingValue {
     /// The value as the specification's JSON has it; absent for the default.
     pub(crate) fn json(&self) -> Option<serde_json::Value> {
         Some(match self {
@@ -142,21 +142,21 @@ impl Kind {
     ///
     /// # Errors
     /// A text that goes behind the key's name and says what is wrong and what would be right.
-    pub(crate) fn read(&self, value: &Value) -> Result<Setting, String> {
+    pub(crate) fn read(&self, value: &Value) -> Result<SettingValue, String> {
         let wrong = |what: &str| format!("{} is not {what}", value.content.describe());
         match self {
-            Self::Text | Self::Texts | Self::Special(..) => text(value).map(Setting::Text),
+            Self::Text | Self::Texts | Self::Special(..) => text(value).map(SettingValue::Text),
             Self::Name => {
                 let name = text(value)?;
                 check_name(&name)?;
-                Ok(Setting::Text(name))
+                Ok(SettingValue::Text(name))
             }
             Self::Choice(words) => word(value, words.iter().copied()),
             Self::Words(words) => word(value, words.iter().map(String::as_str)),
             Self::Flag => match &value.content {
-                Content::Flag(flag) => Ok(Setting::Flag(*flag)),
-                Content::Typed(typed) if typed == "true" => Ok(Setting::Flag(true)),
-                Content::Typed(typed) if typed == "false" => Ok(Setting::Flag(false)),
+                Content::Flag(flag) => Ok(SettingValue::Flag(*flag)),
+                Content::Typed(typed) if typed == "true" => Ok(SettingValue::Flag(true)),
+                Content::Typed(typed) if typed == "false" => Ok(SettingValue::Flag(false)),
                 _ => Err(wrong("true or false")),
             },
             Self::Whole(from, to) => {
@@ -166,18 +166,18 @@ impl Kind {
                 };
                 let number = value.text().and_then(|text| text.parse::<u64>().ok());
                 let number = number.filter(|number| (from..=to).contains(&number));
-                number.map(Setting::Whole).ok_or_else(|| wrong(&range))
+                number.map(SettingValue::Whole).ok_or_else(|| wrong(&range))
             }
-            Self::Time => quantity(value, "a time such as \"25ms\"").map(Setting::Time),
-            Self::Rate => quantity(value, "a rate such as \"100M\"").map(Setting::Rate),
-            Self::Memory => quantity(value, "an amount of memory such as \"64K\"").map(Setting::Memory),
-            Self::Share => quantity(value, "a share such as 1e-4 or \"1%\"").map(Setting::Share),
+            Self::Time => quantity(value, "a time such as \"25ms\"").map(SettingValue::Time),
+            Self::Rate => quantity(value, "a rate such as \"100M\"").map(SettingValue::Rate),
+            Self::Memory => quantity(value, "an amount of memory such as \"64K\"").map(SettingValue::Memory),
+            Self::Share => quantity(value, "a share such as 1e-4 or \"1%\"").map(SettingValue::Share),
             Self::ThreeSizes => {
                 let text = text(value)?;
                 let sizes: Vec<Option<u64>> = text.split_whitespace().map(|size| size.parse().ok()).collect();
                 let right = matches!(sizes[..], [Some(a), Some(b), Some(c)] if a <= b && b <= c);
                 let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-                right.then_some(Setting::Text(text)).ok_or_else(|| {
+                right.then_some(SettingValue::Text(text)).ok_or_else(|| {
                     wrong("least, default and largest size in bytes, as \"4096 131072 33554432\"")
                 })
             }
@@ -185,8 +185,8 @@ impl Kind {
     }
 
     /// Reads a value that may also be `"default"`.
-    pub(crate) fn read_or_default(&self, value: &Value) -> Result<Setting, String> {
-        if value.text() == Some(DEFAULT) { Ok(Setting::Default) } else { self.read(value) }
+    pub(crate) fn read_or_default(&self, value: &Value) -> Result<SettingValue, String> {
+        if value.text() == Some(DEFAULT) { Ok(SettingValue::Default) } else { self.read(value) }
     }
 
     /// True if the values have an order that a range can follow.
@@ -227,10 +227,10 @@ fn text(value: &Value) -> Result<String, String> {
     }
 }
 
-fn word<'w>(value: &Value, words: impl Iterator<Item = &'w str> + Clone) -> Result<Setting, String> {
+fn word<'w>(value: &Value, words: impl Iterator<Item = &'w str> + Clone) -> Result<SettingValue, String> {
     let typed = text(value)?;
     if words.clone().any(|word| word == typed) {
-        return Ok(Setting::Text(typed));
+        return Ok(SettingValue::Text(typed));
     }
     Err(format!("'{typed}' is unknown{}", linerate_document::hint(&typed, words)))
 }
@@ -252,40 +252,40 @@ pub(crate) fn texts(value: &Value) -> Result<Vec<String>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_document::Place;
+    use linerate_document::SourcePosition;
     use proptest::prelude::*;
 
     fn typed(text: &str) -> Value {
-        Value { at: Place::START, content: Content::Typed(text.to_owned()) }
+        Value { at: SourcePosition::START, content: Content::Typed(text.to_owned()) }
     }
 
     #[test]
     fn values_obey_the_units_of_their_kind() {
-        assert_eq!(Kind::Memory.read(&typed("64K")), Ok(Setting::Memory(Bytes::new(65_536))));
+        assert_eq!(Kind::Memory.read(&typed("64K")), Ok(SettingValue::Memory(Bytes::new(65_536))));
         assert_eq!(Kind::Rate.read(&typed("64K")).unwrap().number(), Some(64e3));
-        assert_eq!(Kind::Time.read(&typed("21ms")), Ok(Setting::Time(Span::from_ms(21))));
+        assert_eq!(Kind::Time.read(&typed("21ms")), Ok(SettingValue::Time(Span::from_ms(21))));
         assert_eq!(Kind::Share.read(&typed("1%")).unwrap().number(), Some(0.01));
         assert!(Kind::Whole(1, 4).read(&typed("5")).unwrap_err().contains("1 to 4"));
         assert!(Kind::Choice(&["cross", "zip"]).read(&typed("cros")).unwrap_err().contains("'cross'"));
-        assert_eq!(Kind::Whole(1, 4).read_or_default(&typed("default")), Ok(Setting::Default));
+        assert_eq!(Kind::Whole(1, 4).read_or_default(&typed("default")), Ok(SettingValue::Default));
         assert!(Kind::ThreeSizes.read(&typed("4096 1 2")).is_err());
-        assert_eq!(Kind::ThreeSizes.read(&typed("1  2 3")), Ok(Setting::Text("1 2 3".to_owned())));
+        assert_eq!(Kind::ThreeSizes.read(&typed("1  2 3")), Ok(SettingValue::Text("1 2 3".to_owned())));
     }
 
     #[test]
     fn rates_are_printed_whole() {
-        let shown = |bps| Setting::Rate(Bitrate::from_bps(bps).unwrap()).to_string();
+        let shown = |bps| SettingValue::Rate(Bitrate::from_bps(bps).unwrap()).to_string();
         assert_eq!([1e9, 1.5e6, 1500.0, 0.0].map(shown), ["1Gb/s", "1500kb/s", "1500b/s", "0b/s"]);
     }
 
     proptest! {
         #[test]
         fn what_is_printed_reads_back(number in 0_u64..1 << 50) {
-            let bytes = Setting::Memory(Bytes::new(number));
+            let bytes = SettingValue::Memory(Bytes::new(number));
             prop_assert_eq!(Kind::Memory.read(&typed(&bytes.to_string())), Ok(bytes));
-            let span = Setting::Time(Span::from_ns(number));
+            let span = SettingValue::Time(Span::from_ns(number));
             prop_assert_eq!(Kind::Time.read(&typed(&span.to_string())), Ok(span));
-            let rate = Setting::Rate(Bitrate::from_bps(number as f64).unwrap());
+            let rate = SettingValue::Rate(Bitrate::from_bps(number as f64).unwrap());
             prop_assert_eq!(Kind::Rate.read(&typed(&rate.to_string())), Ok(rate));
         }
     }

@@ -8,7 +8,7 @@ use linerate_model::{SizeList, Sweep, TestSpec};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::kind::{Kind, Setting};
+use crate::kind::{Kind, SettingValue};
 
 /// One knob of a test.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,14 +58,14 @@ pub(crate) fn series_knobs() -> &'static [Knob] {
 /// # Errors
 /// What is wrong with one of them.
 pub(crate) fn series<'s>(
-    settings: impl IntoIterator<Item = (&'s Knob, &'s Setting)>,
+    settings: impl IntoIterator<Item = (&'s Knob, &'s SettingValue)>,
 ) -> Result<Sweep, String> {
     let mut json = serde_json::to_value(Sweep::default()).unwrap_or_default();
     let Some(table) = json.as_object_mut() else { return Ok(Sweep::default()) };
     for (knob, setting) in settings {
         let value = match setting {
             // Sizes are written as on the command line, and kept as a list.
-            Setting::Text(text) if knob.kind == Kind::Text => {
+            SettingValue::Text(text) if knob.kind == Kind::Text => {
                 serde_json::to_value(text.parse::<SizeList>()?).ok()
             }
             other => other.json(),
@@ -183,12 +183,12 @@ fn kind(schema: &Value, property: &Value) -> Kind {
 /// # Errors
 /// The name of a knob and what is wrong with its value.
 pub(crate) fn spec<'s>(
-    settings: impl IntoIterator<Item = (&'s str, &'s Setting)>,
+    settings: impl IntoIterator<Item = (&'s str, &'s SettingValue)>,
 ) -> Result<TestSpec, (String, String)> {
     static DEFAULT: LazyLock<Value> =
         LazyLock::new(|| serde_json::to_value(TestSpec::default()).unwrap_or_default());
     let mut json = DEFAULT.clone();
-    let last: BTreeMap<&str, &Setting> = settings.into_iter().collect();
+    let last: BTreeMap<&str, &SettingValue> = settings.into_iter().collect();
     for (name, setting) in last {
         let knob =
             knob(name).map_err(|hint| (name.to_owned(), format!("there is no knob '{name}'{hint}")))?;
@@ -242,19 +242,19 @@ mod tests {
     fn what_is_set_arrives_and_the_default_takes_it_away() {
         for knob in knobs() {
             let setting = match &knob.kind {
-                Kind::Flag => Setting::Flag(true),
-                Kind::Whole(..) => Setting::Whole(7),
-                Kind::Time => Setting::Time(Span::from_ms(7)),
-                Kind::Rate => Setting::Rate(Bitrate::from_bps(7.0).unwrap()),
-                Kind::Memory => Setting::Memory(Bytes::new(7)),
-                Kind::Share => Setting::Share("7%".parse().unwrap()),
-                Kind::Words(words) => Setting::Text(words[0].clone()),
-                _ => Setting::Text("192.0.2.1".to_owned()),
+                Kind::Flag => SettingValue::Flag(true),
+                Kind::Whole(..) => SettingValue::Whole(7),
+                Kind::Time => SettingValue::Time(Span::from_ms(7)),
+                Kind::Rate => SettingValue::Rate(Bitrate::from_bps(7.0).unwrap()),
+                Kind::Memory => SettingValue::Memory(Bytes::new(7)),
+                Kind::Share => SettingValue::Share("7%".parse().unwrap()),
+                Kind::Words(words) => SettingValue::Text(words[0].clone()),
+                _ => SettingValue::Text("192.0.2.1".to_owned()),
             };
             let set = spec([(knob.name.as_str(), &setting)]).unwrap();
             let json = serde_json::to_value(&set).unwrap();
             assert_eq!(Some(&json[&knob.group][&knob.key]), setting.json().as_ref(), "{}", knob.name);
-            let unset = spec([(knob.name.as_str(), &Setting::Default)]).unwrap();
+            let unset = spec([(knob.name.as_str(), &SettingValue::Default)]).unwrap();
             assert_eq!(unset, TestSpec::default(), "{}", knob.name);
         }
     }
@@ -264,20 +264,20 @@ mod tests {
     fn knobs_of_a_series_arrive_as_those_of_a_test() {
         for knob in series_knobs() {
             let setting = match &knob.kind {
-                Kind::Flag => Setting::Flag(true),
-                Kind::Whole(..) => Setting::Whole(5),
-                Kind::Time => Setting::Time(Span::from_ms(7)),
-                Kind::Memory => Setting::Memory(Bytes::new(7)),
-                Kind::Share => Setting::Share("7%".parse().unwrap()),
-                Kind::Words(words) => Setting::Text(words[1].clone()),
-                Kind::Text => Setting::Text("1..4".to_owned()),
+                Kind::Flag => SettingValue::Flag(true),
+                Kind::Whole(..) => SettingValue::Whole(5),
+                Kind::Time => SettingValue::Time(Span::from_ms(7)),
+                Kind::Memory => SettingValue::Memory(Bytes::new(7)),
+                Kind::Share => SettingValue::Share("7%".parse().unwrap()),
+                Kind::Words(words) => SettingValue::Text(words[1].clone()),
+                Kind::Text => SettingValue::Text("1..4".to_owned()),
                 other => panic!("{}: {other:?}", knob.name),
             };
             assert_ne!(series([(knob, &setting)]).unwrap(), Sweep::default(), "{}", knob.name);
-            assert_eq!(series([(knob, &Setting::Default)]).unwrap(), Sweep::default(), "{}", knob.name);
+            assert_eq!(series([(knob, &SettingValue::Default)]).unwrap(), Sweep::default(), "{}", knob.name);
         }
         let sizes = series_knobs().iter().find(|knob| knob.name == "sizes").unwrap();
-        let found = series([(sizes, &Setting::Text("64,1..4".to_owned()))]).unwrap().sizes.unwrap();
+        let found = series([(sizes, &SettingValue::Text("64,1..4".to_owned()))]).unwrap().sizes.unwrap();
         assert_eq!(found.0, [1, 2, 4, 64].map(Bytes::new));
     }
 
@@ -285,7 +285,7 @@ mod tests {
     fn an_unknown_knob_and_a_wrong_text_are_named() {
         assert_eq!(knob("widnow").unwrap_err(), "; did you mean 'window'?");
         assert_eq!(knob("window_bytes").unwrap_err(), "; write 'window', and the unit in its value");
-        let (name, text) = spec([("bind_address", &Setting::Text("here".to_owned()))]).unwrap_err();
+        let (name, text) = spec([("bind_address", &SettingValue::Text("here".to_owned()))]).unwrap_err();
         assert_eq!(name, "bind_address");
         assert!(text.contains("invalid IP address"), "{text}");
     }

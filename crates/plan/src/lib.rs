@@ -3,7 +3,7 @@
 //! [`read`] makes a checked [`Plan`] of a TOML file, or says everything that is wrong with it. A plan is a grid of points:
 //! [`Plan::point`] resolves one to what every flow, host and the lab are told, [`Plan::trials`] puts repeats in order,
 //! [`Plan::schedule`] says when the flows of a trial run and [`Plan::estimate`] how long all of it takes. [`judge`] holds
-//! assertions against results. [`Conductor`] is a plan that is carried out: which trial comes next, what searches and points
+//! assertions against results. [`PlanScheduler`] is a plan that is carried out: which trial comes next, what searches and points
 //! come to, and what is done already after an interruption. The knobs that can be swept are found in the schema of
 //! `linerate_model::TestSpec`, so a new one needs nothing here. [`bundled`] plans come with the program.
 //!
@@ -13,16 +13,17 @@ mod assertion;
 mod axis;
 mod bundled;
 mod compare;
-mod conductor;
+mod cross_flow;
 mod error;
 mod include;
 mod keys;
 mod kind;
 mod knobs;
 mod method;
-mod opening;
 mod order;
 mod plan;
+mod plan_header;
+mod plan_scheduler;
 mod point;
 mod progress;
 mod range;
@@ -32,8 +33,7 @@ mod schedule;
 mod schema;
 mod search;
 mod sweep;
-mod takings;
-mod together;
+mod trial_results;
 
 pub use assertion::{
     Assertion, Claim, Comparison, Dimension, Judgement, Measured, Outcome, QUANTITIES, Quantity, Results,
@@ -41,26 +41,28 @@ pub use assertion::{
 };
 pub use axis::{Axis, AxisValue, Part, Target};
 pub use bundled::bundled;
-pub use compare::{AxisError, Candidate, Difference, Place, Row, Table, beside, quantities, values_of_axis};
-pub use conductor::{Conductor, Standing, Task, counts, judgements};
+pub use compare::{
+    AxisError, Candidate, Difference, Row, Subject, Table, beside, quantities, values_of_axis,
+};
 pub use error::{PlanError, PlanMistake, Source};
 pub use include::Surroundings;
-pub use kind::Setting;
+pub use kind::SettingValue;
 pub use linerate_document::Bundled;
 pub use linerate_theory::compare::Pairing;
 pub use method::{Method, tables};
-pub use opening::Opening;
 pub use order::{MOST_TRIALS, Trial};
 pub use plan::{Flow, Host, Lab, Order, Plan};
+pub use plan_header::Opening;
+pub use plan_scheduler::{PlanProgress, PlanScheduler, Task, counts, judgements};
 pub use point::{Point, PointError, PointId, Test};
 pub use progress::{Done, Progress};
 pub use read::read;
 pub use reference::reference;
-pub use schedule::{Estimate, Slot, length};
+pub use schedule::{Estimate, FlowTiming, length};
 pub use schema::schema;
-pub use search::{Bisection, Search, Step};
+pub use search::{Bisection, NextValue, Search};
 pub use sweep::{Grid, MOST_POINTS};
-pub use takings::{Figures, Summed, Takings, TrialFigures};
+pub use trial_results::{Figures, Summed, TrialFigures, TrialResults};
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ use linerate_units::{Ratio, Span};
 use crate::assertion::Assertion;
 use crate::axis::Axis;
 use crate::error::Source;
-use crate::kind::Setting;
+use crate::kind::SettingValue;
 use crate::method::Method;
 use crate::search::Search;
 use crate::sweep::Grid;
@@ -33,7 +33,7 @@ pub struct Plan {
     /// Flows of each trial, in the order of the file.
     pub flows: Vec<Flow>,
     /// Knobs of all flows.
-    pub test: BTreeMap<String, Setting>,
+    pub test: BTreeMap<String, SettingValue>,
     /// What is swept, in the order of the file; the last one varies fastest.
     pub axes: Vec<Axis>,
     /// Which combinations of the axes are points.
@@ -74,7 +74,7 @@ pub struct Host {
     /// The interface that settings are for; absent: that of the way to the other hosts.
     pub interface: Option<String>,
     /// Its settings, by name; those that are not named stay as they are found.
-    pub settings: BTreeMap<String, Setting>,
+    pub settings: BTreeMap<String, SettingValue>,
     /// True if the lab's topology has it.
     pub in_lab: bool,
 }
@@ -104,7 +104,7 @@ pub struct Flow {
     /// True if it runs until the others have ended.
     pub background: bool,
     /// Knobs of this flow alone.
-    pub test: BTreeMap<String, Setting>,
+    pub test: BTreeMap<String, SettingValue>,
     /// The series over message sizes that it is; absent in a test.
     pub series: Option<Sweep>,
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use twox_hash::XxHash64;
 
 use crate::axis::Target;
-use crate::kind::Setting;
+use crate::kind::SettingValue;
 use crate::knobs;
 use crate::plan::{Flow, Lab, Plan};
 
@@ -58,7 +58,7 @@ pub struct Point {
     /// What each flow measures, in the order of the plan.
     pub tests: Vec<Test>,
     /// Settings by host; hosts without any are absent.
-    pub hosts: BTreeMap<String, BTreeMap<String, Setting>>,
+    pub hosts: BTreeMap<String, BTreeMap<String, SettingValue>>,
     /// The emulated network.
     pub lab: Option<Lab>,
     /// A digest of all that is measured and set here: what was measured under another one is another measurement.
@@ -93,7 +93,7 @@ pub struct PointError {
 }
 
 /// Knobs and their values, later ones over earlier ones.
-type Layers<'p> = Vec<(&'p str, &'p Setting)>;
+type Layers<'p> = Vec<(&'p str, &'p SettingValue)>;
 
 impl Plan {
     /// The point of that number.
@@ -108,7 +108,7 @@ impl Plan {
     ///
     /// # Errors
     /// As [`Plan::point`].
-    pub fn point_with(&self, number: usize, searched: Option<&Setting>) -> Result<Point, PointError> {
+    pub fn point_with(&self, number: usize, searched: Option<&SettingValue>) -> Result<Point, PointError> {
         let choice = self.grid.choice(number).ok_or_else(|| PointError {
             flow: String::new(),
             knob: None,
@@ -177,8 +177,8 @@ impl Plan {
     fn chosen<'p>(
         &'p self,
         choice: &'p [usize],
-        searched: Option<&'p Setting>,
-    ) -> impl Iterator<Item = (&'p Target, &'p Setting)> {
+        searched: Option<&'p SettingValue>,
+    ) -> impl Iterator<Item = (&'p Target, &'p SettingValue)> {
         let swept = self.axes.iter().zip(choice).flat_map(|(axis, value)| {
             let setting = axis.values.get(*value).map(|value| &value.setting);
             axis.targets.iter().filter_map(move |target| Some((target, setting?)))
@@ -191,7 +191,12 @@ impl Plan {
     }
 
     /// The knobs of a flow: those of the plan, of its axes, of the flow, of axes over that flow.
-    fn layers<'p>(&'p self, choice: &'p [usize], flow: usize, searched: Option<&'p Setting>) -> Layers<'p> {
+    fn layers<'p>(
+        &'p self,
+        choice: &'p [usize],
+        flow: usize,
+        searched: Option<&'p SettingValue>,
+    ) -> Layers<'p> {
         let Some(flow) = self.flows.get(flow) else { return Vec::new() };
         let of_all = self.chosen(choice, searched).filter_map(|(target, setting)| match target {
             Target::Test(knob) => Some((knob.as_str(), setting)),
@@ -209,9 +214,9 @@ impl Plan {
     fn host_settings(
         &self,
         choice: &[usize],
-        searched: Option<&Setting>,
-    ) -> BTreeMap<String, BTreeMap<String, Setting>> {
-        let mut hosts: BTreeMap<String, BTreeMap<String, Setting>> =
+        searched: Option<&SettingValue>,
+    ) -> BTreeMap<String, BTreeMap<String, SettingValue>> {
+        let mut hosts: BTreeMap<String, BTreeMap<String, SettingValue>> =
             self.hosts.iter().map(|host| (host.name.clone(), host.settings.clone())).collect();
         for (target, setting) in self.chosen(choice, searched) {
             if let Target::Host { host, key } = target {
@@ -220,17 +225,17 @@ impl Plan {
         }
         // What shall stay as it is found is no setting.
         for settings in hosts.values_mut() {
-            settings.retain(|_, setting| *setting != Setting::Default);
+            settings.retain(|_, setting| *setting != SettingValue::Default);
         }
         hosts.retain(|_, settings| !settings.is_empty());
         hosts
     }
 
-    fn lab_at(&self, choice: &[usize], searched: Option<&Setting>) -> Option<Lab> {
+    fn lab_at(&self, choice: &[usize], searched: Option<&SettingValue>) -> Option<Lab> {
         let mut lab = self.lab.clone()?;
         for (target, setting) in self.chosen(choice, searched) {
             match (target, setting) {
-                (Target::Lab(key), Setting::Default) => drop(lab.set.remove(key)),
+                (Target::Lab(key), SettingValue::Default) => drop(lab.set.remove(key)),
                 (Target::Lab(key), setting) => drop(lab.set.insert(key.clone(), setting.to_string())),
                 _ => {}
             }

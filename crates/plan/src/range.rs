@@ -1,16 +1,16 @@
 //! Ranges of values: equal steps, or equal ratios.
 
-use linerate_document::{Mistakes, Place};
+use linerate_document::{Mistakes, SourcePosition};
 
-use crate::axis::{AxisValue, Draft};
+use crate::axis::{AxisTable, AxisValue};
 use crate::keys::Fields;
-use crate::kind::Setting;
+use crate::kind::SettingValue;
 
 /// More values than this on one axis are more likely a slip of the pen.
 const MOST_VALUES: usize = 1000;
 
 /// Reads a range. What is wrong is noted.
-pub(crate) fn read(draft: &Draft<'_>, fields: &Fields<'_>, mistakes: &mut Mistakes) -> Vec<AxisValue> {
+pub(crate) fn read(draft: &AxisTable<'_>, fields: &Fields<'_>, mistakes: &mut Mistakes) -> Vec<AxisValue> {
     let name = &draft.name;
     let Some((from, to)) = bounds(draft, fields, mistakes) else { return Vec::new() };
     let (Some(low), Some(high)) = (from.number(), to.number()) else { return Vec::new() };
@@ -34,7 +34,7 @@ pub(crate) fn read(draft: &Draft<'_>, fields: &Fields<'_>, mistakes: &mut Mistak
         return Vec::new();
     }
     let settings = numbers.into_iter().filter_map(|number| from.with_number(decimal(number)));
-    let mut settings: Vec<Setting> = settings.collect();
+    let mut settings: Vec<SettingValue> = settings.collect();
     // Where a kind counts, neighbours may round to the same.
     settings.dedup();
     settings.into_iter().map(|setting| AxisValue { label: setting.to_string(), setting }).collect()
@@ -42,10 +42,10 @@ pub(crate) fn read(draft: &Draft<'_>, fields: &Fields<'_>, mistakes: &mut Mistak
 
 /// First and last value.
 pub(crate) fn bounds(
-    draft: &Draft<'_>,
+    draft: &AxisTable<'_>,
     fields: &Fields<'_>,
     mistakes: &mut Mistakes,
-) -> Option<(Setting, Setting)> {
+) -> Option<(SettingValue, SettingValue)> {
     let name = &draft.name;
     if !draft.kind.is_numeric() {
         let text = format!("axis.{name}: there is no range of such values; list them with values = […]");
@@ -82,7 +82,7 @@ fn end(high: f64) -> f64 {
 }
 
 fn step(
-    draft: &Draft<'_>,
+    draft: &AxisTable<'_>,
     fields: &Fields<'_>,
     low: f64,
     high: f64,
@@ -101,7 +101,7 @@ fn step(
 }
 
 fn factor(
-    draft: &Draft<'_>,
+    draft: &AxisTable<'_>,
     fields: &Fields<'_>,
     low: f64,
     high: f64,
@@ -138,7 +138,7 @@ fn ratios(low: f64, high: f64, count: u64) -> Vec<f64> {
     (0..count).map(number).collect()
 }
 
-fn refuse(at: &Place, text: String, mistakes: &mut Mistakes) -> Option<Vec<f64>> {
+fn refuse(at: &SourcePosition, text: String, mistakes: &mut Mistakes) -> Option<Vec<f64>> {
     mistakes.add(at, text);
     None
 }

@@ -7,14 +7,14 @@ mod series;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_document::{Content, Entry, Mistakes, Place, Table, check_name};
+use linerate_document::{Content, Entry, Mistakes, SourcePosition, Table, check_name};
 use linerate_units::Span;
 
-use crate::axis::{Draft, Names};
+use crate::axis::{AxisTable, Names};
 use crate::error::{PlanError, Source};
 use crate::include::{self, Surroundings};
 use crate::keys::{Fields, HEAD, HOST, LAB, SETTINGS, TABLES};
-use crate::kind::Setting;
+use crate::kind::SettingValue;
 use crate::knobs::{is_knob, knob};
 use crate::method::Method;
 use crate::plan::{Host, Lab, Order, Plan};
@@ -68,7 +68,7 @@ impl<'r> Reader<'r> {
             search: None,
             repeats: head.whole("repeats").unwrap_or(1) as u32,
             until: match head.setting("until") {
-                Some(Setting::Share(share)) => Some(*share),
+                Some(SettingValue::Share(share)) => Some(*share),
                 _ => None,
             },
             most_repeats: head.whole("most_repeats").unwrap_or(30) as u32,
@@ -106,7 +106,7 @@ impl<'r> Reader<'r> {
         let name = name.strip_suffix(".toml").unwrap_or(name);
         if check_name(name).is_err() {
             let text = format!("the plan has no name, and '{name}' cannot be one; write name = \"my-plan\"");
-            self.mistakes.add(&Place::START, text);
+            self.mistakes.add(&SourcePosition::START, text);
         }
         name.to_owned()
     }
@@ -257,19 +257,22 @@ impl<'r> Reader<'r> {
         match self.around.hosts(&lab.topology, &set, beside) {
             Ok(hosts) => hosts,
             Err(text) => {
-                let place = self.document.find("lab.topology").map_or(&Place::START, |entry| &entry.value.at);
+                let place = self
+                    .document
+                    .find("lab.topology")
+                    .map_or(&SourcePosition::START, |entry| &entry.value.at);
                 self.mistakes.add(place, format!("lab: {text}"));
                 Vec::new()
             }
         }
     }
 
-    fn test(&mut self) -> BTreeMap<String, Setting> {
+    fn test(&mut self) -> BTreeMap<String, SettingValue> {
         let table = self.table("test");
         table.map(|(_, table)| self.knobs(table, "test.")).unwrap_or_default()
     }
 
-    fn knobs(&mut self, table: &Table, path: &str) -> BTreeMap<String, Setting> {
+    fn knobs(&mut self, table: &Table, path: &str) -> BTreeMap<String, SettingValue> {
         let mut settings = BTreeMap::new();
         for entry in &table.0 {
             if self.mistakes.is_full() && !is_knob(&entry.key) {
@@ -303,7 +306,7 @@ impl<'r> Reader<'r> {
         let mut taken: BTreeMap<_, String> = BTreeMap::new();
         let mut searches = Vec::new();
         for entry in &table.0 {
-            let Some(draft) = Draft::read(entry, &names, self.mistakes) else { continue };
+            let Some(draft) = AxisTable::read(entry, &names, self.mistakes) else { continue };
             for target in &draft.targets {
                 if let Some(other) = taken.insert(target.clone(), draft.name.clone()) {
                     let text =

@@ -16,7 +16,7 @@ const TRIAL: Span = Span::from_secs(1);
 
 /// When a flow runs within its trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Slot {
+pub struct FlowTiming {
     /// The flow.
     pub flow: String,
     /// When it begins, after the beginning of the trial.
@@ -70,9 +70,9 @@ pub fn length(spec: &TestSpec) -> Option<Span> {
 impl Plan {
     /// When each flow of a point runs, in the order of the plan.
     #[must_use]
-    pub fn schedule(&self, point: &Point) -> Vec<Slot> {
+    pub fn schedule(&self, point: &Point) -> Vec<FlowTiming> {
         let lengths: Vec<Option<Span>> = point.tests.iter().map(|test| length(&test.spec)).collect();
-        let mut slots: BTreeMap<&str, Slot> = BTreeMap::new();
+        let mut slots: BTreeMap<&str, FlowTiming> = BTreeMap::new();
         // Each round places the flows whose predecessors have a place; reading a plan has refused circles.
         for _ in 0..self.flows.len() {
             for (flow, length) in self.flows.iter().zip(&lengths) {
@@ -82,13 +82,13 @@ impl Plan {
                 let Some(before) = latest(flow, &slots) else { continue };
                 let start = before + flow.at;
                 let end = length.map(|length| start + length);
-                slots.insert(&flow.name, Slot { flow: flow.name.clone(), start, end });
+                slots.insert(&flow.name, FlowTiming { flow: flow.name.clone(), start, end });
             }
         }
         let judged = || self.flows.iter().filter(|flow| !flow.background);
         let ends = judged().map(|flow| slots.get(flow.name.as_str()).and_then(|slot| slot.end));
         let last = ends.collect::<Option<Vec<Span>>>().and_then(|ends| ends.into_iter().max());
-        let background = |slot: &mut Slot| slot.end = last.map(|last| last.max(slot.start));
+        let background = |slot: &mut FlowTiming| slot.end = last.map(|last| last.max(slot.start));
         for flow in self.flows.iter().filter(|flow| flow.background) {
             slots.get_mut(flow.name.as_str()).map(background);
         }
@@ -138,7 +138,7 @@ impl Plan {
 }
 
 /// The end of the last flow that this one waits for; absent while one of them has no place yet.
-fn latest(flow: &Flow, slots: &BTreeMap<&str, Slot>) -> Option<Span> {
+fn latest(flow: &Flow, slots: &BTreeMap<&str, FlowTiming>) -> Option<Span> {
     let mut latest = Span::ZERO;
     for name in &flow.after {
         // An end that nobody knows is taken as the beginning: the estimate says that it is one.

@@ -4,7 +4,7 @@ use linerate_units::{Ratio, Span};
 
 use crate::assertion::Claim;
 use crate::axis::Target;
-use crate::kind::Setting;
+use crate::kind::SettingValue;
 
 /// An axis that is searched instead of swept.
 ///
@@ -17,9 +17,9 @@ pub struct Search {
     /// Everything that takes its value.
     pub targets: Vec<Target>,
     /// The least value.
-    pub low: Setting,
+    pub low: SettingValue,
     /// The largest value, which is tried first.
-    pub high: Setting,
+    pub high: SettingValue,
     /// The search ends when what is left is no wider than this share of the largest value.
     pub resolution: Ratio,
     /// Before the range is halved, values are tried that are each this share of the largest one lower, until two in a row
@@ -35,9 +35,9 @@ pub struct Search {
 
 /// What to try next.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Step {
+pub struct NextValue {
     /// The value.
-    pub value: Setting,
+    pub value: SettingValue,
     /// True if it is the last trial, of the duration [`Search::confirm`].
     pub confirm: bool,
 }
@@ -102,9 +102,9 @@ impl Search {
 impl Bisection<'_> {
     /// What to try next; absent when the search has ended.
     #[must_use]
-    pub fn step(&self) -> Option<Step> {
+    pub fn step(&self) -> Option<NextValue> {
         let (number, confirm) = self.step?;
-        Some(Step { value: self.search.high.with_number(number)?, confirm })
+        Some(NextValue { value: self.search.high.with_number(number)?, confirm })
     }
 
     /// Takes in whether the step passed.
@@ -154,7 +154,7 @@ impl Bisection<'_> {
 
     /// The largest value that passed, confirmed if that was asked; absent while the search goes on, and if none passed.
     #[must_use]
-    pub fn found(&self) -> Option<Setting> {
+    pub fn found(&self) -> Option<SettingValue> {
         if self.step.is_some() {
             return None;
         }
@@ -183,7 +183,7 @@ mod tests {
     use linerate_units::{Bitrate, Bytes};
     use proptest::prelude::*;
 
-    fn search(low: Setting, high: Setting, resolution: f64, confirm: bool) -> Search {
+    fn search(low: SettingValue, high: SettingValue, resolution: f64, confirm: bool) -> Search {
         Search {
             name: "rate".to_owned(),
             targets: Vec::new(),
@@ -197,12 +197,12 @@ mod tests {
         }
     }
 
-    fn rate(bps: f64) -> Setting {
-        Setting::Rate(Bitrate::from_bps(bps).unwrap())
+    fn rate(bps: f64) -> SettingValue {
+        SettingValue::Rate(Bitrate::from_bps(bps).unwrap())
     }
 
     /// Carries a search out on a device that loses nothing up to `limit`.
-    fn carry_out(search: &Search, limit: f64) -> (Option<Setting>, u32) {
+    fn carry_out(search: &Search, limit: f64) -> (Option<SettingValue>, u32) {
         let mut bisection = search.begin();
         let mut trials = 0;
         while let Some(step) = bisection.step() {
@@ -228,10 +228,10 @@ mod tests {
         let search = search(rate(0.0), rate(1e9), 0.01, true);
         let mut bisection = search.begin();
         bisection.passed(true);
-        assert_eq!(bisection.step(), Some(Step { value: rate(1e9), confirm: true }));
+        assert_eq!(bisection.step(), Some(NextValue { value: rate(1e9), confirm: true }));
         assert_eq!(bisection.found(), None, "not before it is confirmed");
         bisection.passed(false);
-        assert_eq!(bisection.step(), Some(Step { value: rate(0.99e9), confirm: true }));
+        assert_eq!(bisection.step(), Some(NextValue { value: rate(0.99e9), confirm: true }));
         bisection.passed(true);
         assert_eq!((bisection.step(), bisection.found()), (None, Some(rate(0.99e9))));
     }
@@ -279,7 +279,7 @@ mod tests {
         fn a_search_finds_the_limit_within_its_resolution(limit in 0_u64..1 << 20, percent in 0_u32..20) {
             let high = 1_u64 << 20;
             let search = search(
-                Setting::Memory(Bytes::new(0)), Setting::Memory(Bytes::new(high)), f64::from(percent) / 100.0, false,
+                SettingValue::Memory(Bytes::new(0)), SettingValue::Memory(Bytes::new(high)), f64::from(percent) / 100.0, false,
             );
             let (found, trials) = carry_out(&search, limit as f64);
             let found = found.and_then(|found| found.number()).unwrap_or(0.0);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use linerate_document::{Content, Entry, Mistakes, Place, Value, hint};
+use linerate_document::{Content, Entry, Mistakes, SourcePosition, Value, hint};
 
 use crate::axis::{Axis, Part};
 use crate::kind::texts;
@@ -50,7 +50,7 @@ impl Grid {
                 "the axes make {total} points ({}), at most are {MOST_POINTS}; leave values out, or use zip",
                 counts.join(" x ")
             );
-            mistakes.add(&Place::START, text);
+            mistakes.add(&SourcePosition::START, text);
             return Self::default();
         }
         let mut grid = Self { dimensions, kept: (0..total.unwrap_or(0)).collect() };

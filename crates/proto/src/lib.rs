@@ -27,7 +27,8 @@ mod watch;
 pub use error::PeerError;
 pub use refusal::no_refusal;
 pub use session::{
-    Admission, Ended, FlowOrder, Hello, Input, Output, Place, Progress, Session, Trial, TrialCount, Welcome,
+    Admission, Ended, FlowOrder, Hello, Input, Output, Progress, QueuePosition, Session, Trial, TrialCount,
+    Welcome,
 };
 pub use stamp::{SeqField, StampLayout, TimeField, TimeForm};
 pub use ticket::Ticket;

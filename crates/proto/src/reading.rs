@@ -4,7 +4,6 @@
 //! handed to their reader, every other line to the reader of the line before, and to the others when that does not
 //! know it.
 
-pub(crate) mod book;
 pub(crate) mod bracket;
 pub(crate) mod classic;
 pub(crate) mod date;
@@ -13,6 +12,7 @@ pub(crate) mod line;
 mod log;
 pub(crate) mod number;
 mod own;
+pub(crate) mod parsed_test;
 mod prose;
 mod scan;
 #[cfg(test)]
@@ -21,7 +21,7 @@ mod tests;
 use std::borrow::Cow;
 use std::fmt;
 
-use linerate_model::reading::Reading;
+use linerate_model::import::Reading;
 
 pub use log::{Imported, bodies, name, run_name};
 pub use prose::prose;

@@ -41,7 +41,7 @@ pub enum Input<'a> {
     /// Server: the client may begin.
     Admit(Box<Admission>),
     /// Server: the client has to wait.
-    Wait(Place),
+    Wait(QueuePosition),
     /// Server: the client is turned away.
     Refuse(String),
     /// Client: measure these flows now.
@@ -89,7 +89,7 @@ pub enum Output {
     /// Client: the server is ready for phases.
     Welcomed(Box<Welcome>),
     /// Client: the server is busy.
-    Queued(Place),
+    Queued(QueuePosition),
     /// Open (client) or await (server) the data sockets of these flows.
     Open(Vec<FlowOrder>),
     /// Start moving data.
@@ -213,7 +213,7 @@ pub struct Admission {
 
 /// A place in the server's queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Place {
+pub struct QueuePosition {
     /// 1 is next.
     pub place: u32,
     /// Longest expected wait.

@@ -2,7 +2,7 @@
 
 mod engine;
 mod flows;
-mod wire;
+mod virtual_link;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use crate::stand_in::{
     Cpu, FlowCounts, FlowId, FlowTask, Input, Link, LinkOptions, Opened, Output, Reason, StandIn, Transport,
 };
 use engine::Flow;
-use wire::{Wire, address, opened};
+use virtual_link::{VirtualLink, address, opened};
 
 /// One way.
 const DELAY: Span = Span::from_ms(1);
@@ -34,7 +34,7 @@ pub(crate) struct VirtualHosts {
     pub(crate) hosts: [Host; 2],
     /// Which datagrams are lost.
     pub(crate) loss: Loss,
-    queue: BTreeMap<(Timestamp, u64), (usize, Happening)>,
+    queue: BTreeMap<(Timestamp, u64), (usize, HostEvent)>,
     order: u64,
 }
 
@@ -58,13 +58,13 @@ pub(crate) struct Host {
     pub(crate) input: VecDeque<Vec<u8>>,
     /// The server's answer to a run.
     pub(crate) admits: bool,
-    links: BTreeMap<Link, Wire>,
+    links: BTreeMap<Link, VirtualLink>,
     flows: BTreeMap<FlowId, Flow>,
     next_accepted: u32,
     next_port: u16,
 }
 
-enum Happening {
+enum HostEvent {
     Opened(Link, Opened),
     NotOpened(Link, Reason),
     Accepted { listener: Link, link: Link, opened: Opened },
@@ -148,7 +148,7 @@ impl VirtualHosts {
     /// A connection of a test's own making, accepted by a listener.
     pub(crate) fn plant(&mut self, host: usize, link: Link, listener: Link) {
         let (local, peer) = (address(host, 5001), address(1 - host, 45_000));
-        self.hosts[host].links.insert(link, Wire::new(false, local, Some(peer)));
+        self.hosts[host].links.insert(link, VirtualLink::new(false, local, Some(peer)));
         self.feed(host, Input::Accepted { listener, link, opened: opened(local, Some(peer)) });
     }
 
@@ -163,10 +163,10 @@ impl VirtualHosts {
     pub(crate) fn inject(&mut self, from: usize, port: u16, to_port: u16, bytes: &[u8]) {
         let (from, to) = (address(from, port), address(1 - from, to_port));
         let host = usize::from(to.ip() == address(1, 0).ip());
-        self.later(Span::ZERO, host, Happening::Datagram { from, to, bytes: bytes.to_vec() });
+        self.later(Span::ZERO, host, HostEvent::Datagram { from, to, bytes: bytes.to_vec() });
     }
 
-    fn later(&mut self, wait: Span, host: usize, happening: Happening) {
+    fn later(&mut self, wait: Span, host: usize, happening: HostEvent) {
         self.order += 1;
         self.queue.insert((self.now + wait, self.order), (host, happening));
     }
@@ -180,22 +180,24 @@ impl VirtualHosts {
                 let taken =
                     self.hosts[host].links.values().any(|wire| wire.udp == udp && wire.local == local);
                 assert!(!taken, "port {port} is in use");
-                self.hosts[host].links.insert(link, Wire { listens: true, ..Wire::new(udp, local, None) });
-                self.later(Span::ZERO, host, Happening::Opened(link, opened(local, None)));
+                self.hosts[host]
+                    .links
+                    .insert(link, VirtualLink { listens: true, ..VirtualLink::new(udp, local, None) });
+                self.later(Span::ZERO, host, HostEvent::Opened(link, opened(local, None)));
             }
             Output::Adopt { listener, peer, .. } => {
                 let local = self.hosts[host].links[&listener].local;
-                let link = self.hosts[host].accept(Wire::new(true, local, Some(peer)));
+                let link = self.hosts[host].accept(VirtualLink::new(true, local, Some(peer)));
                 self.later(
                     Span::ZERO,
                     host,
-                    Happening::Accepted { listener, link, opened: opened(local, Some(peer)) },
+                    HostEvent::Accepted { listener, link, opened: opened(local, Some(peer)) },
                 );
             }
             Output::Send { link, bytes } => {
                 self.hosts[host].sent.push((link, bytes.clone()));
                 self.transmit(host, link, bytes);
-                self.later(Span::ZERO, host, Happening::Sent(link));
+                self.later(Span::ZERO, host, HostEvent::Sent(link));
             }
             Output::SendTo { link, to, bytes } => {
                 self.hosts[host].sent.push((link, bytes.clone()));
@@ -210,7 +212,7 @@ impl VirtualHosts {
             Output::Ask(planned) => {
                 self.hosts[host].planned += 1;
                 let admits = self.hosts[host].admits;
-                let happening = if admits { Happening::Admitted } else { Happening::Refused };
+                let happening = if admits { HostEvent::Admitted } else { HostEvent::Refused };
                 self.later(Span::ZERO, host, happening(planned.run));
             }
             Output::Plan(_) => self.hosts[host].planned += 1,
@@ -221,7 +223,7 @@ impl VirtualHosts {
             Output::RunOver { trouble, .. } => self.hosts[host].runs.push(trouble),
             Output::Print(text) => self.hosts[host].out.push_str(&text),
             Output::Complain(text) => self.hosts[host].err.push_str(&text),
-            Output::Read => self.later(Span::ZERO, host, Happening::Text),
+            Output::Read => self.later(Span::ZERO, host, HostEvent::Text),
             Output::Write(bytes) => self.hosts[host].written.extend(bytes),
             Output::Exit(code) => self.exit(host, code),
             _ => {}
@@ -259,9 +261,9 @@ impl VirtualHosts {
         let peer_host = usize::from(peer.ip() == address(1, 0).ip());
         let local = address(host, options.local_port.unwrap_or(self.hosts[host].next_port));
         self.hosts[host].next_port += 1;
-        self.hosts[host].links.insert(link, Wire::new(udp, local, Some(peer)));
+        self.hosts[host].links.insert(link, VirtualLink::new(udp, local, Some(peer)));
         if udp {
-            return self.later(Span::ZERO, host, Happening::Opened(link, opened(local, Some(peer))));
+            return self.later(Span::ZERO, host, HostEvent::Opened(link, opened(local, Some(peer))));
         }
         let listener = self.hosts[peer_host]
             .links
@@ -270,16 +272,16 @@ impl VirtualHosts {
             .map(|(link, _)| *link);
         let Some(listener) = listener.filter(|_| self.hosts[peer_host].exit.is_none()) else {
             let reason = Reason { errno: 111, text: "Connection refused".to_owned() };
-            return self.later(DELAY, host, Happening::NotOpened(link, reason));
+            return self.later(DELAY, host, HostEvent::NotOpened(link, reason));
         };
         let accepted = self.hosts[peer_host]
-            .accept(Wire { peer_link: Some(link), ..Wire::new(false, peer, Some(local)) });
+            .accept(VirtualLink { peer_link: Some(link), ..VirtualLink::new(false, peer, Some(local)) });
         if let Some(wire) = self.hosts[host].links.get_mut(&link) {
             wire.peer_link = Some(accepted);
         }
         let there = opened(peer, Some(local));
-        self.later(DELAY, peer_host, Happening::Accepted { listener, link: accepted, opened: there });
-        self.later(DELAY + DELAY, host, Happening::Opened(link, opened(local, Some(peer))));
+        self.later(DELAY, peer_host, HostEvent::Accepted { listener, link: accepted, opened: there });
+        self.later(DELAY + DELAY, host, HostEvent::Opened(link, opened(local, Some(peer))));
     }
 
     fn transmit(&mut self, host: usize, link: Link, bytes: Vec<u8>) {
@@ -288,13 +290,13 @@ impl VirtualHosts {
             let from = wire.local;
             self.datagram(host, from, to, bytes);
         } else if let Some(peer_link) = wire.peer_link {
-            self.later(DELAY, 1 - host, Happening::Bytes(peer_link, bytes));
+            self.later(DELAY, 1 - host, HostEvent::Bytes(peer_link, bytes));
         }
     }
 
     fn datagram(&mut self, host: usize, from: SocketAddr, to: SocketAddr, bytes: Vec<u8>) {
         if !(self.loss)(host, &bytes) {
-            self.later(DELAY, 1 - host, Happening::Datagram { from, to, bytes });
+            self.later(DELAY, 1 - host, HostEvent::Datagram { from, to, bytes });
         }
     }
 
@@ -302,18 +304,18 @@ impl VirtualHosts {
         let peer =
             self.hosts[host].links.get_mut(&link).and_then(|wire| wire.peer_link.filter(|_| !wire.udp));
         if let Some(peer_link) = peer {
-            self.later(DELAY, 1 - host, Happening::Fin(peer_link));
+            self.later(DELAY, 1 - host, HostEvent::Fin(peer_link));
         }
     }
 
-    fn happen(&mut self, host: usize, happening: Happening) {
+    fn happen(&mut self, host: usize, happening: HostEvent) {
         match happening {
-            Happening::Opened(link, opened) => self.feed(host, Input::Opened { link, opened }),
-            Happening::NotOpened(link, reason) => self.feed(host, Input::NotOpened { link, reason }),
-            Happening::Accepted { listener, link, opened } => {
+            HostEvent::Opened(link, opened) => self.feed(host, Input::Opened { link, opened }),
+            HostEvent::NotOpened(link, reason) => self.feed(host, Input::NotOpened { link, reason }),
+            HostEvent::Accepted { listener, link, opened } => {
                 self.feed(host, Input::Accepted { listener, link, opened });
             }
-            Happening::Bytes(link, bytes) => {
+            HostEvent::Bytes(link, bytes) => {
                 let now = self.now;
                 if let Some((running, at)) = self.hosts[host].receiver_of(link) {
                     running.read(now, at, &bytes);
@@ -326,8 +328,8 @@ impl VirtualHosts {
                     }
                 }
             }
-            Happening::Datagram { from, to, bytes } => self.arrive(host, from, to, &bytes),
-            Happening::Fin(link) => {
+            HostEvent::Datagram { from, to, bytes } => self.arrive(host, from, to, &bytes),
+            HostEvent::Fin(link) => {
                 let Some(wire) = self.hosts[host].links.get_mut(&link) else { return };
                 if std::mem::replace(&mut wire.peer_closed, true) {
                     return;
@@ -340,15 +342,15 @@ impl VirtualHosts {
                     self.end_if_closed(host, flow);
                 }
             }
-            Happening::Sent(link) => self.feed(host, Input::Sent { link }),
-            Happening::Admitted(run) => self.feed(host, Input::Admitted { run }),
-            Happening::Refused(run) => self.feed(host, Input::Refused { run, why: "busy".to_owned() }),
-            Happening::Started(flow) => {
+            HostEvent::Sent(link) => self.feed(host, Input::Sent { link }),
+            HostEvent::Admitted(run) => self.feed(host, Input::Admitted { run }),
+            HostEvent::Refused(run) => self.feed(host, Input::Refused { run, why: "busy".to_owned() }),
+            HostEvent::Started(flow) => {
                 let settings = SideSettings::default();
                 self.feed(host, Input::Started { flow, settings: &settings });
             }
-            Happening::Step(flow) => self.send_blocks(host, flow),
-            Happening::Text => {
+            HostEvent::Step(flow) => self.send_blocks(host, flow),
+            HostEvent::Text => {
                 let block = self.hosts[host].input.pop_front();
                 self.feed(host, Input::Text(block.as_deref()));
             }
@@ -357,7 +359,7 @@ impl VirtualHosts {
 
     fn arrive(&mut self, host: usize, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
         let now = self.now;
-        let here = |wire: &Wire| wire.udp && wire.local.port() == to.port();
+        let here = |wire: &VirtualLink| wire.udp && wire.local.port() == to.port();
         let links = &self.hosts[host].links;
         let connected = links.iter().find(|(_, wire)| here(wire) && wire.peer == Some(from));
         let found = connected.or_else(|| links.iter().find(|(_, wire)| here(wire) && wire.peer.is_none()));
@@ -397,7 +399,7 @@ impl Host {
         }
     }
 
-    fn accept(&mut self, wire: Wire) -> Link {
+    fn accept(&mut self, wire: VirtualLink) -> Link {
         let link = Link(self.next_accepted);
         self.next_accepted += 1;
         self.links.insert(link, wire);

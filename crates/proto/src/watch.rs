@@ -17,7 +17,7 @@ const SILENCE: Span = Span::from_secs(6);
 pub(crate) struct Watch {
     heard: Timestamp,
     said: Timestamp,
-    step: Option<Step>,
+    step: Option<Deadline>,
     /// Whether both ends send heartbeats.
     talking: bool,
     /// What is going on, for errors.
@@ -26,7 +26,7 @@ pub(crate) struct Watch {
 
 /// Something that has to happen by a time.
 #[derive(Debug, Clone, Copy)]
-struct Step {
+struct Deadline {
     by: Timestamp,
     allowed: Span,
 }
@@ -56,7 +56,7 @@ impl Watch {
     /// Begins a step that has to end in time.
     pub(crate) fn step(&mut self, now: Timestamp, during: &'static str, allowed: Span) {
         self.during = during;
-        self.step = Some(Step { by: now + allowed, allowed });
+        self.step = Some(Deadline { by: now + allowed, allowed });
     }
 
     /// Begins a step that only the heartbeats guard.

@@ -3,7 +3,7 @@
 use linerate_model::metrics::Metric;
 use linerate_model::{
     Body, Cause, Caveat, CaveatKind, Ceiling, Confidence, Digest, Direction, Event, Finding, FlowPlan,
-    HostInfo, Inquiry, LatencyReport, Outcome, PortSample, ProbePhase, ProbeTransport, Readings, RunRecord,
+    FollowUp, HostInfo, LatencyReport, Outcome, PortSample, ProbePhase, ProbeTransport, Readings, RunRecord,
     Sample, Side, SizeCurve, SizeFit, SizePoint, Tally, TestSpec, TimeInterval, Transport, UdpTally,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
@@ -203,7 +203,7 @@ fn body() -> impl Strategy<Value = Body> {
         ceilings(),
         (flow(), ".*", ".*").prop_map(|(flow, because, answer)| Body::Inquired {
             flow,
-            inquiry: Inquiry {
+            inquiry: FollowUp {
                 question: "ports".into(),
                 runs: vec![because.clone().into()],
                 because: because.into(),

@@ -10,7 +10,7 @@ use crate::layout::{Ink, View, width};
 /// What the line shows, folded from events.
 #[derive(Debug, Clone, Default)]
 pub struct Live {
-    stage: Stage,
+    stage: LiveState,
     total: Option<Span>,
     /// A series over message sizes.
     series: bool,
@@ -18,7 +18,7 @@ pub struct Live {
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
-enum Stage {
+enum LiveState {
     #[default]
     Connecting,
     Queued(u32),
@@ -63,9 +63,9 @@ impl Live {
                 let timed = traffic.bytes.is_none() && traffic.blocks.is_none();
                 self.total = timed.then(|| traffic.measured() + traffic.omit.unwrap_or_default());
                 self.series = start.spec.sweep.is_some();
-                self.stage = Stage::IdleLatency;
+                self.stage = LiveState::IdleLatency;
             }
-            Body::Queued { place, .. } => self.stage = Stage::Queued(*place),
+            Body::Queued { place, .. } => self.stage = LiveState::Queued(*place),
             Body::FlowPlanned(plan) => {
                 let moving = Moving { name: plan.name.to_string(), ..Moving::default() };
                 self.flows.insert(plan.flow, moving);
@@ -84,12 +84,12 @@ impl Live {
                     moving.running = false;
                 }
             }
-            Body::Latency { report, .. } if report.phase == ProbePhase::Idle => self.stage = Stage::Flows,
+            Body::Latency { report, .. } if report.phase == ProbePhase::Idle => self.stage = LiveState::Flows,
             Body::Size { point, .. } => {
                 let rate = point.bitrate.map(|rate| format!("  {rate}")).unwrap_or_default();
-                self.stage = Stage::Size(format!("{}  {}{rate}", point.message_bytes, point.one_way()));
+                self.stage = LiveState::Size(format!("{}  {}{rate}", point.message_bytes, point.one_way()));
             }
-            Body::RunEnded { .. } => self.stage = Stage::Over,
+            Body::RunEnded { .. } => self.stage = LiveState::Over,
             _ => {}
         }
     }
@@ -98,7 +98,7 @@ impl Live {
         if let Some(moving) = self.flows.get_mut(&flow) {
             moving.running = true;
             if !self.series {
-                self.stage = Stage::Flows;
+                self.stage = LiveState::Flows;
             }
         }
     }
@@ -110,14 +110,14 @@ impl Live {
     pub fn line(&self, view: &View) -> String {
         let running: Vec<&Moving> = self.flows.values().filter(|flow| flow.running).collect();
         let stage = match (&self.stage, running.is_empty() || self.series) {
-            (Stage::Over, _) => return String::new(),
-            (Stage::Connecting, _) => "connecting".to_owned(),
-            (Stage::Queued(place), _) => format!("waiting in the server's queue, place {place}"),
-            (Stage::IdleLatency, _) if self.series => "measuring message sizes".to_owned(),
-            (Stage::IdleLatency, _) => "measuring idle latency".to_owned(),
-            (Stage::Size(latest), _) => format!("measuring message sizes: {latest}"),
-            (Stage::Flows, true) => "preparing".to_owned(),
-            (Stage::Flows, false) => return self.moving_line(&running, view),
+            (LiveState::Over, _) => return String::new(),
+            (LiveState::Connecting, _) => "connecting".to_owned(),
+            (LiveState::Queued(place), _) => format!("waiting in the server's queue, place {place}"),
+            (LiveState::IdleLatency, _) if self.series => "measuring message sizes".to_owned(),
+            (LiveState::IdleLatency, _) => "measuring idle latency".to_owned(),
+            (LiveState::Size(latest), _) => format!("measuring message sizes: {latest}"),
+            (LiveState::Flows, true) => "preparing".to_owned(),
+            (LiveState::Flows, false) => return self.moving_line(&running, view),
         };
         fit(vec![Piece::plain(stage)], view)
     }

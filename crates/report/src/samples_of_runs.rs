@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use linerate_model::metrics::{flow, host, port, tcp};
 use linerate_model::{
-    Body, Books, Cause, Caveat, CaveatKind, Ceiling, Confidence, Contribution, Digest, Direction, Effective,
-    Event, Finding, FlowPlan, HostInfo, LatencyReport, LinkInfo, LinkKind, Outcome, PortSample, ProbePhase,
-    ProbeTransport, Readings, RunStart, Sample, Side, SideSettings, SizeCurve, SizeFit, SizePoint, Steady,
-    Sweep, Tally, TestSpec, TimeInterval, Transport, UdpTally, Uncertainty, UncertaintySource, World,
+    Body, ByteAccounting, Cause, Caveat, CaveatKind, Ceiling, Confidence, Contribution, Digest, Direction,
+    Effective, Event, Finding, FlowPlan, HostInfo, LatencyReport, LinkInfo, LinkKind, Outcome, PortSample,
+    ProbePhase, ProbeTransport, Readings, RunStart, Sample, Side, SideSettings, SizeCurve, SizeFit,
+    SizePoint, Steady, Sweep, Tally, TestSpec, TimeInterval, Transport, UdpTally, Uncertainty,
+    UncertaintySource, World,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 
@@ -246,7 +247,7 @@ pub(crate) fn tcp_run() -> Vec<Event> {
         half_width: Ratio::new(0.003),
     };
     bodies.push((0, Body::Steady { flow: 0, steady }));
-    let books = Books {
+    let books = ByteAccounting {
         written_bytes: Bytes::new(1_179_897_176),
         delivered_bytes: Bytes::new(1_176_751_448),
         never_sent_bytes: Bytes::new(3_145_728),

@@ -1,7 +1,7 @@
 //! What is said about one flow below its figures: the verdict with its evidence, the ceiling, the settings.
 
 use linerate_model::{
-    BookStep, Confidence, Contribution, Finding, FlowRecord, Inquiry, SideSettings, Transport,
+    BookStep, Confidence, Contribution, Finding, FlowRecord, FollowUp, SideSettings, Transport,
 };
 use linerate_units::{Bitrate, Bytes, Ratio};
 
@@ -68,7 +68,7 @@ pub(crate) fn details(flow: &FlowRecord) -> Vec<(&'static str, String)> {
 }
 
 /// A question that further runs answered, with the runs.
-fn inquired(inquiry: &Inquiry) -> String {
+fn inquired(inquiry: &FollowUp) -> String {
     let runs: Vec<String> = inquiry.runs.iter().map(|run| run.chars().take(8).collect()).collect();
     let kept = if runs.is_empty() { String::new() } else { format!(" (runs {})", runs.join(", ")) };
     format!("{} {}{kept}", inquiry.because, inquiry.answer)

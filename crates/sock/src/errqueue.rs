@@ -8,7 +8,7 @@ use crate::cmsg::{self, messages};
 
 /// How far a sent packet had come when it was stamped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum TimestampPoint {
     /// Entered the queueing discipline.
     Scheduled,
     /// Was handed to the driver.
@@ -36,7 +36,7 @@ pub enum Notice {
         /// Nanoseconds of the realtime clock.
         at_ns: u64,
         /// Where it was stamped.
-        stage: Stage,
+        stage: TimestampPoint,
     },
     /// A router or the peer answered with ICMP; only with [`crate::sockopt::set_receive_errors`].
     Icmp {
@@ -127,9 +127,9 @@ impl ExtendedError {
             }
             TIMESTAMPING => {
                 let stage = match self.info {
-                    0 => Stage::Sent,
-                    1 => Stage::Scheduled,
-                    2 => Stage::Acknowledged,
+                    0 => TimestampPoint::Sent,
+                    1 => TimestampPoint::Scheduled,
+                    2 => TimestampPoint::Acknowledged,
                     _ => return None,
                 };
                 Some(Notice::Timestamp { id: self.data, at_ns: stamp?, stage })
@@ -181,7 +181,7 @@ mod tests {
             decode(&entry(5, 0, 3, 3, None)),
             Some(Notice::ZeroCopy { first: 3, last: 3, copied: false })
         );
-        let stamped = Notice::Timestamp { id: 12, at_ns: 5_000_000_006, stage: Stage::Sent };
+        let stamped = Notice::Timestamp { id: 12, at_ns: 5_000_000_006, stage: TimestampPoint::Sent };
         assert_eq!(decode(&entry(4, 0, 0, 12, Some([5, 6]))), Some(stamped));
         assert_eq!(decode(&entry(4, 0, 0, 12, None)), None, "a stamp without a time is none");
         let icmp = Notice::Icmp { errno: libc::ENOMSG, kind: 3, code: 4, info: 1400 };

@@ -24,7 +24,7 @@ pub(crate) struct Questions {
 
 /// What the driver says about the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Wire {
+pub(crate) struct LinkState {
     pub(crate) speed_mbps: Option<u32>,
     pub(crate) full_duplex: Option<bool>,
 }
@@ -125,9 +125,9 @@ impl Questions {
     }
 
     /// Speed and duplex.
-    pub(crate) fn wire(&mut self) -> Option<Wire> {
+    pub(crate) fn wire(&mut self) -> Option<LinkState> {
         let words = self.link_settings()?;
-        Some(Wire::decode(words[1], byte(&words, DUPLEX_AT)))
+        Some(LinkState::decode(words[1], byte(&words, DUPLEX_AT)))
     }
 
     /// Sets the speed and full duplex, and leaves the other link settings as they are.
@@ -143,7 +143,7 @@ impl Questions {
     }
 }
 
-impl Wire {
+impl LinkState {
     /// The driver says 0 or all ones when it does not know, as a card without a cable.
     fn decode(speed_mbps: u32, duplex: u8) -> Self {
         Self {
@@ -173,11 +173,11 @@ mod tests {
 
     #[test]
     fn an_unknown_speed_or_duplex_is_absent() {
-        assert_eq!(Wire::decode(u32::MAX, 255), Wire::default());
-        assert_eq!(Wire::decode(0, 255), Wire::default());
-        let gigabit = Wire { speed_mbps: Some(1000), full_duplex: Some(true) };
-        assert_eq!(Wire::decode(1000, 1), gigabit);
-        assert_eq!(Wire::decode(10, 0).full_duplex, Some(false));
+        assert_eq!(LinkState::decode(u32::MAX, 255), LinkState::default());
+        assert_eq!(LinkState::decode(0, 255), LinkState::default());
+        let gigabit = LinkState { speed_mbps: Some(1000), full_duplex: Some(true) };
+        assert_eq!(LinkState::decode(1000, 1), gigabit);
+        assert_eq!(LinkState::decode(10, 0).full_duplex, Some(false));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! All of it happens in the network namespace of the calling thread. What is there is a *state*: a text, made by
 //! [`HostSetting::read`], that says enough to put it back and is the same as long as nobody changes the setting. A
 //! change is made in three steps, so that what it changes can be written down before it happens: read the state, ask
-//! which state the change will make ([`Wish::becomes`]), make it ([`Wish::set`]).
+//! which state the change will make ([`HostSettingRequest::becomes`]), make it ([`Wish::set`]).
 
 mod link;
 mod offload;
@@ -41,7 +41,7 @@ pub struct Obstacle(pub String);
 
 /// A setting as it is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum HostSettingRequest {
     /// The MTU, bytes.
     Mtu(u32),
     /// An offload ([`HostSetting::Tso`], `Gso`, `Gro` or `Lro`), on or off.
@@ -132,7 +132,7 @@ impl HostSetting {
     /// Makes the state that was found before.
     ///
     /// # Errors
-    /// As [`Wish::set`]; `EINVAL` for a text that is no state.
+    /// As [`HostSettingRequest::set`]; `EINVAL` for a text that is no state.
     pub fn put_back(self, interface: &str, found: &str) -> Result<(), SockError> {
         match self {
             Self::Mtu => link::set_mtu(interface, found.parse().map_err(|_| no_state())?),
@@ -157,7 +157,7 @@ impl HostSetting {
     }
 }
 
-impl Wish {
+impl HostSettingRequest {
     /// Which setting it is about.
     #[must_use]
     pub fn setting(&self) -> HostSetting {

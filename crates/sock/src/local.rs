@@ -30,15 +30,15 @@ mod tests {
     use std::io::{ErrorKind, Read, Write};
     use std::os::unix::net::UnixListener;
 
-    struct Place(std::path::PathBuf);
+    struct SocketPath(std::path::PathBuf);
 
-    impl Place {
+    impl SocketPath {
         fn new(name: &str) -> Self {
             Self(std::env::temp_dir().join(format!("lr-local-{}-{name}", std::process::id())))
         }
     }
 
-    impl Drop for Place {
+    impl Drop for SocketPath {
         fn drop(&mut self) {
             let _ = std::fs::remove_file(&self.0);
         }
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn bytes_pass_and_nobody_there_is_said() {
-        let place = Place::new("pass");
+        let place = SocketPath::new("pass");
         assert_eq!(connect(&place.0, Duration::from_secs(1)).unwrap_err().source.kind(), ErrorKind::NotFound);
         let listener = UnixListener::bind(&place.0).unwrap();
         let mut here = connect(&place.0, Duration::from_secs(9)).unwrap();
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn a_listener_that_takes_nobody_in_is_not_waited_for_without_end() {
-        let place = Place::new("full");
+        let place = SocketPath::new("full");
         let address = SockAddr::unix(&place.0).unwrap();
         let listener = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
         listener.bind(&address).unwrap();

@@ -3,11 +3,11 @@
 //! Each file has a parser over text, which never panics and skips what it does not know, and a reader. Readers of
 //! network counters see the network namespace of the calling thread.
 
-pub mod card;
 pub mod cpu;
 pub mod host;
 pub mod interrupts;
 pub mod net;
+pub mod nic;
 
 use std::fs;
 use std::io::Write;

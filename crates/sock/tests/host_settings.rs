@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::process::Command;
 
 use linerate_sock::discipline::RootDiscipline;
-use linerate_sock::host_setting::{HostSetting, Wish};
+use linerate_sock::host_setting::{HostSetting, HostSettingRequest};
 use linerate_sock::netns;
 
 /// A namespace with the cable `v0`-`v1`, gone when dropped.
@@ -42,7 +42,7 @@ impl Host {
     }
 
     /// Sets a wish against which nothing speaks; the state that it found.
-    fn set(&self, wish: &Wish) -> String {
+    fn set(&self, wish: &HostSettingRequest) -> String {
         self.run(|| {
             assert_eq!(wish.obstacles("v0"), []);
             let setting = wish.setting();
@@ -63,7 +63,7 @@ impl Host {
         });
     }
 
-    fn obstacles(&self, wish: &Wish) -> String {
+    fn obstacles(&self, wish: &HostSettingRequest) -> String {
         self.run(|| wish.obstacles("v0"))
             .into_iter()
             .map(|obstacle| obstacle.0)
@@ -88,18 +88,18 @@ fn ip(args: &[&str]) -> String {
 #[ignore = "needs root and network namespaces"]
 fn the_mtu_is_set_and_put_back_and_one_that_the_card_refuses_is_found_before() {
     let host = Host::new("mtu");
-    let found = host.set(&Wish::Mtu(9000));
+    let found = host.set(&HostSettingRequest::Mtu(9000));
     assert!(host.ip(&["link", "show", "v0"]).contains("mtu 9000"));
     host.put_back(HostSetting::Mtu, &found);
     assert!(host.ip(&["link", "show", "v0"]).contains("mtu 1500"));
-    assert!(host.obstacles(&Wish::Mtu(65_536)).contains("68 to 65535"));
+    assert!(host.obstacles(&HostSettingRequest::Mtu(65_536)).contains("68 to 65535"));
     host.ip(&["address", "add", "2001:db8::1/64", "dev", "v0"]);
-    assert!(host.obstacles(&Wish::Mtu(1279)).contains("IPv6"));
-    assert_eq!(host.obstacles(&Wish::Mtu(1280)), "");
+    assert!(host.obstacles(&HostSettingRequest::Mtu(1279)).contains("IPv6"));
+    assert_eq!(host.obstacles(&HostSettingRequest::Mtu(1280)), "");
     // What lies on it is shrunk by the kernel, and not widened again.
     host.ip(&["link", "add", "link", "v0", "name", "v0.5", "type", "macvlan"]);
-    assert!(host.obstacles(&Wish::Mtu(1400)).contains("v0.5"));
-    assert_eq!(host.obstacles(&Wish::Mtu(9000)), "");
+    assert!(host.obstacles(&HostSettingRequest::Mtu(1400)).contains("v0.5"));
+    assert_eq!(host.obstacles(&HostSettingRequest::Mtu(9000)), "");
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn an_mtu_without_ipv6_is_put_back_with_the_address_that_the_kernel_makes() {
     let host = Host::new("mtu-v6");
     let addresses = || host.ip(&["-6", "address", "show", "dev", "v0"]).matches("inet6").count();
     assert_eq!(addresses(), 1, "the kernel gives every cable one");
-    let found = host.set(&Wish::Mtu(576));
+    let found = host.set(&HostSettingRequest::Mtu(576));
     assert_eq!(addresses(), 0);
     host.put_back(HostSetting::Mtu, &found);
     assert_eq!(addresses(), 1);
@@ -128,7 +128,7 @@ fn offloads_are_switched_and_put_back_feature_by_feature() {
         (HostSetting::Gso, false, "generic-segmentation-offload: off"),
         (HostSetting::Gro, true, "generic-receive-offload: on"),
     ] {
-        put_back.push((setting, host.set(&Wish::Offload(setting, on))));
+        put_back.push((setting, host.set(&HostSettingRequest::Offload(setting, on))));
         let now = host.ask("ethtool -k v0");
         assert!(now.contains(line), "{now}");
     }
@@ -137,11 +137,11 @@ fn offloads_are_switched_and_put_back_feature_by_feature() {
     }
     assert_eq!(host.ask("ethtool -k v0"), before);
     // A cable has no LRO: off it is already, on it cannot be.
-    assert_eq!(host.obstacles(&Wish::Offload(HostSetting::Lro, false)), "");
-    assert!(host.obstacles(&Wish::Offload(HostSetting::Lro, true)).contains("off for good"));
+    assert_eq!(host.obstacles(&HostSettingRequest::Offload(HostSetting::Lro, false)), "");
+    assert!(host.obstacles(&HostSettingRequest::Offload(HostSetting::Lro, true)).contains("off for good"));
     host.ask("ethtool -K v0 sg off");
-    assert!(host.obstacles(&Wish::Offload(HostSetting::Tso, true)).contains("sg on"));
-    let refused = host.run(|| Wish::Offload(HostSetting::Tso, true).set("v0", ""));
+    assert!(host.obstacles(&HostSettingRequest::Offload(HostSetting::Tso, true)).contains("sg on"));
+    let refused = host.run(|| HostSettingRequest::Offload(HostSetting::Tso, true).set("v0", ""));
     assert!(refused.is_err(), "what the kernel leaves off is not said to be on");
 }
 
@@ -155,9 +155,9 @@ fn settings_of_tcp_are_those_of_the_namespace() {
     let now = host.run(|| current.read("").unwrap());
     let other = available.split_whitespace().find(|name| *name == "reno" && *name != now).unwrap();
     let wishes = [
-        Wish::Congestion(other.to_owned()),
-        Wish::Buffers(HostSetting::TcpRmem, [8192, 262_144, 8_388_608]),
-        Wish::Buffers(HostSetting::TcpWmem, [8192, 32_768, 4_194_304]),
+        HostSettingRequest::Congestion(other.to_owned()),
+        HostSettingRequest::Buffers(HostSetting::TcpRmem, [8192, 262_144, 8_388_608]),
+        HostSettingRequest::Buffers(HostSetting::TcpWmem, [8192, 32_768, 4_194_304]),
     ];
     let found: Vec<String> = wishes.iter().map(|wish| host.set(wish)).collect();
     assert_eq!(host.ask("sysctl -n net.ipv4.tcp_congestion_control").trim(), "reno");
@@ -166,7 +166,7 @@ fn settings_of_tcp_are_those_of_the_namespace() {
     for (wish, found) in wishes.iter().zip(&found) {
         host.put_back(wish.setting(), found);
     }
-    assert!(host.obstacles(&Wish::Congestion("vegas-7".to_owned())).contains("modprobe"));
+    assert!(host.obstacles(&HostSettingRequest::Congestion("vegas-7".to_owned())).contains("modprobe"));
 }
 
 /// The list is of the whole system and names who may be the default of a namespace.
@@ -179,7 +179,7 @@ fn a_congestion_control_that_a_namespace_may_not_have_is_found_before() {
     let available = words("net.ipv4.tcp_available_congestion_control");
     let is_allowed = |name: &str| allowed.split_whitespace().any(|other| other == name);
     for name in available.split_whitespace() {
-        let found = host.obstacles(&Wish::Congestion(name.to_owned()));
+        let found = host.obstacles(&HostSettingRequest::Congestion(name.to_owned()));
         assert_eq!(found.is_empty(), is_allowed(name), "{name}: {found}");
     }
 }
@@ -188,7 +188,7 @@ fn a_congestion_control_that_a_namespace_may_not_have_is_found_before() {
 #[ignore = "needs root and network namespaces"]
 fn the_discipline_of_the_kernel_comes_back_and_so_does_a_configured_one() {
     let host = Host::new("qdisc");
-    let parse = |text| Wish::Discipline(RootDiscipline::parse(text).unwrap());
+    let parse = |text| HostSettingRequest::Discipline(RootDiscipline::parse(text).unwrap());
     let found = host.set(&parse("pfifo limit 77"));
     assert_eq!(found, "default noqueue");
     assert!(host.ask("tc qdisc show dev v0").contains("pfifo 6c72: root refcnt 3 limit 77p"));
@@ -220,7 +220,8 @@ fn the_discipline_of_the_kernel_comes_back_and_so_does_a_configured_one() {
 #[ignore = "needs root and network namespaces"]
 fn a_discipline_that_the_kernel_does_not_have_is_found_before() {
     let host = Host::new("netem");
-    let wish = Wish::Discipline(RootDiscipline::netem(std::time::Duration::from_millis(25), 0.01));
+    let wish =
+        HostSettingRequest::Discipline(RootDiscipline::netem(std::time::Duration::from_millis(25), 0.01));
     let tc = Command::new("ip")
         .args([
             "netns", "exec", &host.name, "tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms",

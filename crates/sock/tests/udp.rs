@@ -5,7 +5,7 @@ use std::net::UdpSocket;
 use std::time::Duration;
 
 use linerate_sock::batch::{RecvBatch, SendBatch, send_segments};
-use linerate_sock::errqueue::{self, Notice, Stage};
+use linerate_sock::errqueue::{self, Notice, TimestampPoint};
 use linerate_sock::open::{bind_udp, connect_udp, source_towards, udp_connected_on_same_port};
 use linerate_sock::poll::{Interest, wait_for};
 use linerate_sock::sockopt::{self, Timestamping};
@@ -120,7 +120,7 @@ fn packets_are_stamped_between_sending_and_receiving() {
         let Some(Notice::Timestamp { id, at_ns, stage }) = errqueue::take(&client).unwrap() else {
             panic!("no stamp of datagram {number}");
         };
-        assert_eq!((id, stage), (number, Stage::Sent));
+        assert_eq!((id, stage), (number, TimestampPoint::Sent));
         assert!(at_ns <= arrived, "sent {at_ns}, arrived {arrived}");
         assert!(arrived.abs_diff(clock::wall_ns()) < 3_600_000_000_000, "realtime, not monotonic");
     }

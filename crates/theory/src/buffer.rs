@@ -18,7 +18,7 @@ use crate::stats::{Interval, order};
 
 pub use burst::burst_buffer_bytes;
 pub use record::{hosts_delay_s, line, line_share, looks, path, series};
-pub use step::{Look, Step, Stepped, step};
+pub use step::{LoadStep, Look, Stepped, step};
 
 /// Least load of the link in the interval before a drop at which the drop may be that of a full queue.
 const FULL: f64 = 0.95;
@@ -167,11 +167,11 @@ fn mean_window(before: Option<f64>, after: Option<f64>) -> Option<f64> {
 /// By which witness queues are told: one for a whole series. The round trip of the sender's kernel has the queue of its own
 /// host in it, so it does not fill the gaps of probes.
 #[derive(Debug, Clone, Copy)]
-struct Witness {
+struct DelaySource {
     probes: bool,
 }
 
-impl Witness {
+impl DelaySource {
     fn of(rows: &[Row]) -> Self {
         Self { probes: rows.iter().any(|row| row.probed_bytes.is_some()) }
     }
@@ -200,7 +200,7 @@ struct Loss {
 #[must_use]
 pub fn study(series: &[Reading], path: &Path) -> Option<Finding> {
     let rows = rows(series, path);
-    let witness = Witness::of(&rows);
+    let witness = DelaySource::of(&rows);
     let largest = witness.largest(&rows)?;
     let losses: Vec<Loss> = losses(&rows, path, witness).collect();
     let full = full(&rows, &losses, witness, largest);
@@ -228,7 +228,7 @@ pub fn study(series: &[Reading], path: &Path) -> Option<Finding> {
 
 /// The drops of a full queue: those behind the omitted start if there are any. In slow start a window doubles within a round
 /// trip, and the line of the sending host itself holds a queue, which a round trip does not tell from the other.
-fn full<'l>(rows: &[Row], losses: &'l [Loss], witness: Witness, largest: f64) -> Vec<&'l Loss> {
+fn full<'l>(rows: &[Row], losses: &'l [Loss], witness: DelaySource, largest: f64) -> Vec<&'l Loss> {
     let among = |wanted: &dyn Fn(&Loss) -> bool, largest: f64| {
         let stands = |loss: &&Loss| loss.load >= FULL && loss.queue > STANDING * largest && wanted(loss);
         losses.iter().filter(stands).collect::<Vec<_>>()
@@ -243,7 +243,7 @@ const REPAIR_ROUND_TRIPS: f64 = 4.0;
 
 /// Every interval in which a repair began. It begins a round trip after the drop, of a packet that had gone through the
 /// full queue: that queue stood up to two of these before.
-fn losses<'r>(rows: &'r [Row], path: &Path, witness: Witness) -> impl Iterator<Item = Loss> + 'r {
+fn losses<'r>(rows: &'r [Row], path: &Path, witness: DelaySource) -> impl Iterator<Item = Loss> + 'r {
     let repair_s = REPAIR_ROUND_TRIPS * path.base_rtt_s;
     let is_short = move |row: &Row| row.reading.span_s < repair_s;
     let repairs = move |row: &Row| row.reading.retransmits > 0 && is_short(row);

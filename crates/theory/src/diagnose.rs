@@ -3,7 +3,7 @@
 use linerate_model::{Ceiling, Finding};
 
 use crate::evidence::Evidence;
-use crate::{doubts, ethernet, ladder, phrase, prospect, rules};
+use crate::{caveats, ceilings, ethernet, format, rate_after_remedy, rules};
 
 /// What held a flow back, with everything else that was noticed.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,34 +27,38 @@ pub struct Diagnosis {
 /// "unknown" with all ceilings: that beats a wrong one.
 #[must_use]
 pub fn diagnose(evidence: &Evidence) -> Diagnosis {
-    let (mut ladder, disproved) = ladder::without_disproved(ladder::ladder(evidence), evidence);
+    let (mut ceilings, disproved) = ceilings::without_disproved(ceilings::ladder(evidence), evidence);
     let answers = |table: &[rules::Rule]| table.iter().filter_map(|rule| rule(evidence)).collect::<Vec<_>>();
     let mut found = answers(&rules::PRIMARY);
-    found.retain(|finding| !another_binds_first(finding, evidence, &ladder));
-    let primary = if found.is_empty() { rules::unexplained(evidence, &ladder) } else { found.remove(0) };
+    found.retain(|finding| !another_binds_first(finding, evidence, &ceilings));
+    let primary = if found.is_empty() { rules::unexplained(evidence, &ceilings) } else { found.remove(0) };
     found.extend(answers(&rules::ADDITIONAL));
-    let finished = |finding| doubts::weighed(prospect::with(finding, evidence, &ladder), evidence);
+    let finished =
+        |finding| caveats::weighed(rate_after_remedy::with(finding, evidence, &ceilings), evidence);
     let primary = finished(primary);
     let found: Vec<Finding> = found.into_iter().map(finished).collect();
     // What a shaper lets through may lie above what Ethernet of the stated rate would.
-    let link = ladder::of(&ladder, "link").filter(|_| primary.rule != "V14" || !evidence.is_stated_link());
+    let link =
+        ceilings::of(&ceilings, "link").filter(|_| primary.rule != "V14" || !evidence.is_stated_link());
     let link = link.cloned();
     let inferred = inferred(evidence, &primary);
-    if let Some(found) = inferred.as_ref().filter(|found| ladder::of(&ladder, &found.limit).is_none()) {
-        ladder.push(found.clone());
-        ladder.sort_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps));
+    if let Some(found) = inferred.as_ref().filter(|found| ceilings::of(&ceilings, &found.limit).is_none()) {
+        ceilings.push(found.clone());
+        ceilings.sort_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps));
     }
     // A slower link or a shaper that was found on the path is what holds the flow, however fast the host's own link is.
     let expected = link
         .into_iter()
-        .chain(ladder::of(&ladder, "qdisc").cloned())
+        .chain(ceilings::of(&ceilings, "qdisc").cloned())
         .chain(inferred)
         .min_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps))
-        .or_else(|| ladder::of(&ladder, "link").cloned())
+        .or_else(|| ceilings::of(&ceilings, "link").cloned())
         .or_else(|| {
-            ladder::of(&ladder, "host_memory").filter(|_| !doubts::is_of_the_path(primary.cause)).cloned()
+            ceilings::of(&ceilings, "host_memory")
+                .filter(|_| !caveats::is_of_the_path(primary.cause))
+                .cloned()
         });
-    Diagnosis { primary, also: found, ladder, disproved, expected }
+    Diagnosis { primary, also: found, ladder: ceilings, disproved, expected }
 }
 
 /// How far below the ceiling that a finding names another one must lie to be the limit instead.
@@ -63,15 +67,15 @@ const FIRST: f64 = 0.9;
 /// Whether a link, or a rate that the test itself asked for, lies clearly below the ceiling that the finding names, and
 /// the rate has not disproved it: then the finding is not what holds the rate.
 fn another_binds_first(finding: &Finding, evidence: &Evidence, ceilings: &[Ceiling]) -> bool {
-    let limit = prospect::limit_of(finding).filter(|limit| !["", "loss"].contains(limit));
-    let rung = limit.and_then(|limit| ladder::of(ceilings, limit)).map(|ceiling| ceiling.bitrate_bps);
+    let limit = rate_after_remedy::limit_of(finding).filter(|limit| !["", "loss"].contains(limit));
+    let rung = limit.and_then(|limit| ceilings::of(ceilings, limit)).map(|ceiling| ceiling.bitrate_bps);
     let named = finding.evidence.get("ceiling_bps").copied().or(rung);
     let (Some(named), Some(goodput)) = (named.filter(|_| limit.is_some()), evidence.outcome.goodput_bps)
     else {
         return false;
     };
     ["link", "qdisc", "pacing", "application"].into_iter().any(|hard| {
-        let other = ladder::of(ceilings, hard).filter(|_| Some(hard) != limit);
+        let other = ceilings::of(ceilings, hard).filter(|_| Some(hard) != limit);
         other.is_some_and(|other| other.bitrate_bps < FIRST * named && other.bitrate_bps >= goodput)
     })
 }
@@ -80,17 +84,17 @@ fn another_binds_first(finding: &Finding, evidence: &Evidence, ceilings: &[Ceili
 fn inferred(evidence: &Evidence, verdict: &Finding) -> Option<Ceiling> {
     let number = |name: &str| verdict.evidence.get(name).copied();
     let (bitrate_bps, what) = match verdict.rule.as_str() {
-        "V02" => (number("ceiling_bps")?, phrase::rate(number("link_bps")?)),
+        "V02" => (number("ceiling_bps")?, format::rate(number("link_bps")?)),
         // It was read, and is on the ladder.
         "V14" if own_queue_binds(evidence, number("shaper_bps")) => return None,
         "V14" => match number("shaper_bps") {
             Some(shaper) => {
                 let (packet, headers) = (evidence.packet_bytes(), evidence.headers());
                 let lets_through = ethernet::shaped_goodput_bps(shaper, packet, &headers, evidence.tags())?;
-                (lets_through, phrase::rate(shaper))
+                (lets_through, format::rate(shaper))
             }
             // One at an odd rate lets through what came.
-            None => (evidence.sustained_bps()?, phrase::rate(evidence.sustained_bps()?)),
+            None => (evidence.sustained_bps()?, format::rate(evidence.sustained_bps()?)),
         },
         _ => return None,
     };
@@ -101,13 +105,13 @@ fn inferred(evidence: &Evidence, verdict: &Finding) -> Option<Ceiling> {
     } else {
         ("link_inferred", "inferred from the rate itself")
     };
-    let because = format!("{what} {known}, {}", ladder::framing_text(evidence));
-    Some(ladder::rung(limit, bitrate_bps, because))
+    let because = format!("{what} {known}, {}", ceilings::framing_text(evidence));
+    Some(ceilings::rung(limit, bitrate_bps, because))
 }
 
 /// Whether the shaper that was found is the sender's own queueing discipline.
 fn own_queue_binds(evidence: &Evidence, shaper_bps: Option<f64>) -> bool {
-    let own = ladder::qdisc(evidence).and(evidence.own_queue.as_ref()).and_then(|queue| queue.rate_bps);
+    let own = ceilings::qdisc(evidence).and(evidence.own_queue.as_ref()).and_then(|queue| queue.rate_bps);
     own.is_some() && own == shaper_bps
 }
 

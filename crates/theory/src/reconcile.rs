@@ -10,7 +10,9 @@ mod place;
 #[cfg(test)]
 mod tests;
 
-use linerate_model::{BookStep, FlowRecord, ForeignText, LinkKind, Place, RunRecord, Side, Tally, Transport};
+use linerate_model::{
+    AccountingPoint, BookStep, FlowRecord, ForeignText, LinkKind, RunRecord, Side, Tally, Transport,
+};
 use linerate_units::Bytes;
 
 use load::Frames;
@@ -32,20 +34,20 @@ struct Range {
 /// Source: own definition; `linux/tcp.h` (connections), `net/core/dev.c` (qdisc_pkt_len_init), `rtnl_link_stats64`.
 #[must_use]
 pub fn steps(record: &RunRecord, flow: &FlowRecord) -> Vec<BookStep> {
-    let way = Way::of(record, flow);
+    let way = FlowAccounts::of(record, flow);
     let mut steps: Vec<BookStep> = way.sender_socket().into_iter().collect();
     if way.on_loopback() {
         steps.extend(way.loopback());
     } else {
         steps.extend(way.qdisc());
-        steps.extend(way.interface(Side::Sender, Heading::Out, Place::SenderInterface));
+        steps.extend(way.interface(Side::Sender, Heading::Out, AccountingPoint::SenderInterface));
         steps.extend(way.ports());
-        steps.extend(way.interface(Side::Receiver, Heading::In, Place::ReceiverInterface));
+        steps.extend(way.interface(Side::Receiver, Heading::In, AccountingPoint::ReceiverInterface));
     }
     steps.extend(way.receiver_socket());
     if !way.on_loopback() {
-        steps.extend(way.interface(Side::Receiver, Heading::Out, Place::ReturnSent));
-        steps.extend(way.interface(Side::Sender, Heading::In, Place::ReturnReceived));
+        steps.extend(way.interface(Side::Receiver, Heading::Out, AccountingPoint::ReturnSent));
+        steps.extend(way.interface(Side::Sender, Heading::In, AccountingPoint::ReturnReceived));
     }
     steps
 }
@@ -80,13 +82,13 @@ enum Heading {
 }
 
 /// A flow with everything that ran beside it.
-struct Way<'a> {
+struct FlowAccounts<'a> {
     record: &'a RunRecord,
     flow: &'a FlowRecord,
     stations: [Station<'a>; 2],
 }
 
-impl<'a> Way<'a> {
+impl<'a> FlowAccounts<'a> {
     fn of(record: &'a RunRecord, flow: &'a FlowRecord) -> Self {
         let both = record.start.as_ref().is_some_and(|start| start.spec.traffic.bidir);
         let beside: Vec<&FlowRecord> = if both { record.flows.iter().collect() } else { vec![flow] };
@@ -110,7 +112,13 @@ impl<'a> Way<'a> {
     }
 
     /// A step, and whether its residual matters for this flow.
-    fn step(&self, at: (Place, &str, ForeignText), counted: u64, range: Range, because: String) -> BookStep {
+    fn step(
+        &self,
+        at: (AccountingPoint, &str, ForeignText),
+        counted: u64,
+        range: Range,
+        because: String,
+    ) -> BookStep {
         let above = counted.saturating_sub(range.most);
         let below = range.least.saturating_sub(counted);
         let residual = i64::try_from(above).unwrap_or(i64::MAX) - i64::try_from(below).unwrap_or(i64::MAX);
@@ -146,7 +154,7 @@ impl<'a> Way<'a> {
         if thrown > 0 {
             because += &format!("; {thrown} packets were thrown away by this host's own queue and sent anew");
         }
-        let at = (Place::SenderSocket, self.station(Side::Sender).name(), "the connections".into());
+        let at = (AccountingPoint::SenderSocket, self.station(Side::Sender).name(), "the connections".into());
         Some(self.step(at, first, range, because))
     }
 
@@ -161,7 +169,8 @@ impl<'a> Way<'a> {
         let edge = u64::from(self.flow.plan.streams);
         let range = Range { least: read, most: read.saturating_add(unread).saturating_add(edge) };
         let because = format!("the program read {}", tally.total_bytes);
-        let at = (Place::ReceiverSocket, self.station(Side::Receiver).name(), "the connections".into());
+        let at =
+            (AccountingPoint::ReceiverSocket, self.station(Side::Receiver).name(), "the connections".into());
         Some(self.step(at, socket.received_bytes.get(), range, because))
     }
 
@@ -174,14 +183,14 @@ impl<'a> Way<'a> {
         let counter = format!("{} on {}", qdisc.kind, interface.name);
         let thrown = thrown_away(qdisc.dropped, "by it");
         Some(self.step(
-            (Place::SenderQdisc, station.name(), counter.into()),
+            (AccountingPoint::SenderQdisc, station.name(), counter.into()),
             qdisc.bytes.get(),
             range,
             because + &thrown,
         ))
     }
 
-    fn interface(&self, side: Side, heading: Heading, place: Place) -> Option<BookStep> {
+    fn interface(&self, side: Side, heading: Heading, place: AccountingPoint) -> Option<BookStep> {
         let station = self.station(side);
         let interface = station.interface()?;
         let load = station.load(heading, self.flow)?;
@@ -200,7 +209,8 @@ impl<'a> Way<'a> {
         let load = a.load(Heading::Out, self.flow)?.with(b.load(Heading::Out, self.flow)?);
         let passed = interface.sent;
         let (range, because) = load.explained(Frames::Counted { packets: passed.packets, check: 0 });
-        let at = (Place::SenderInterface, self.station(Side::Sender).name(), interface.name.clone());
+        let at =
+            (AccountingPoint::SenderInterface, self.station(Side::Sender).name(), interface.name.clone());
         Some(self.step(at, passed.bytes.get(), range, because))
     }
 
@@ -224,7 +234,7 @@ impl<'a> Way<'a> {
             range.least = range.least.saturating_sub(missing);
             let because = because + &thrown_away(counts.dropped, "at it");
             self.step(
-                (Place::Port, station.name(), format!("port {}", port.port).into()),
+                (AccountingPoint::Port, station.name(), format!("port {}", port.port).into()),
                 counts.bytes,
                 range,
                 because,

@@ -7,7 +7,7 @@ use linerate_model::{Contribution, Uncertainty, UncertaintySource as Source};
 use linerate_units::{Bitrate, Ratio};
 
 use crate::domain::{finite, not_negative, positive};
-use crate::phrase;
+use crate::format;
 use crate::stats::{order, series, spread};
 
 /// Probability for which the interval is made.
@@ -264,7 +264,7 @@ fn grain_bytes(observed: &Observed) -> f64 {
 /// A start that was slower than the rest, or faster: the mean is off by that, to an unknown part of it.
 fn ramp_up(observed: &Observed, rate: f64) -> Option<Part> {
     let steady = series::mean(&observed.steady_bps).filter(|_| observed.ramped)?;
-    let because = format!("{} without the start", phrase::rate(steady));
+    let because = format!("{} without the start", format::rate(steady));
     Some(part(Source::RampUp, rectangular((steady - rate).abs()), because))
 }
 
@@ -279,7 +279,7 @@ fn edges(observed: &Observed, varied: &Spread, rate: f64, elapsed: f64) -> Optio
     // The width of which that is the standard deviation.
     let size = standard * elapsed / 8.0 * 6_f64.sqrt();
     let because =
-        format!("{} may be on either side of an end of {}", phrase::size(size), phrase::time(elapsed));
+        format!("{} may be on either side of an end of {}", format::size(size), format::time(elapsed));
     Some(part(Source::Edges, standard, because))
 }
 
@@ -310,7 +310,7 @@ fn held_back_bits(observed: &Observed, elapsed: f64) -> Option<f64> {
 
 fn wake_up(observed: &Observed, rate: f64, elapsed: f64) -> Option<Part> {
     let late = not_negative(observed.wake_up_s?)?;
-    let because = format!("threads wake up to {} late", phrase::time(late));
+    let because = format!("threads wake up to {} late", format::time(late));
     Some(part(Source::WakeUp, difference(late) / elapsed * rate, because))
 }
 
@@ -322,7 +322,7 @@ fn clock(observed: &Observed, rate: f64, elapsed: f64) -> Part {
 
 fn unaccounted(observed: &Observed, elapsed: f64) -> Option<Part> {
     let bytes = positive(observed.unaccounted_bytes?)?;
-    let because = format!("{} that no count explains", phrase::size(bytes));
+    let because = format!("{} that no count explains", format::size(bytes));
     Some(part(Source::Unaccounted, rectangular(bytes) * 8.0 / elapsed, because))
 }
 

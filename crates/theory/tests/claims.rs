@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use linerate_model::CeilingShare;
+use linerate_model::import::{Claim, Figure, ForeignTest, Quantity, Scope};
 use linerate_model::metrics::Side;
-use linerate_model::reading::{Claim, Figure, ForeignTest, Quantity, Scope};
 use linerate_theory::claims::{Context, Judgement, Verdict, judge, name_and_unit};
 use linerate_units::Span;
 use serde::Deserialize;

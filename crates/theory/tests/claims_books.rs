@@ -2,8 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use linerate_model::Direction;
+use linerate_model::import::{Claim, Figure, ForeignTest, Quantity, Scope};
 use linerate_model::metrics::Side;
-use linerate_model::reading::{Claim, Figure, ForeignTest, Quantity, Scope};
 use linerate_theory::claims::{CauseKind, Check, Context, Judged, Verdict, judge};
 use linerate_theory::envelope::Congestion;
 use linerate_units::{Bytes, Span};

@@ -1,8 +1,8 @@
 //! A thousand honest runs: none is called impossible. The same runs falsified: each is, when it exceeds what can be.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+use linerate_model::import::{Claim, Figure, ForeignTest, Quantity, Scope};
 use linerate_model::metrics::Side;
-use linerate_model::reading::{Claim, Figure, ForeignTest, Quantity, Scope};
 use linerate_theory::claims::{Context, Judged, Verdict, judge};
 use linerate_units::Span;
 use rand::rngs::StdRng;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::bytes::Bytes;
 use crate::decimal::Decimal;
-use crate::parse::{ParseError, Trouble};
+use crate::parse::{ParseError, ParseErrorKind};
 use crate::time::Span;
 
 /// Bits per second; finite and never negative.
@@ -175,9 +175,9 @@ impl FromStr for Bitrate {
         let fail = |trouble| ParseError { text: text.trim().to_owned(), trouble, example: EXAMPLE };
         let (number, unit) = Decimal::split(text).map_err(fail)?;
         let factor = unit_factor(unit)
-            .ok_or_else(|| fail(Trouble::UnknownUnit { unit: unit.to_owned(), known: KNOWN }))?;
+            .ok_or_else(|| fail(ParseErrorKind::UnknownUnit { unit: unit.to_owned(), known: KNOWN }))?;
         let bps = number.times(factor).map_err(fail)?;
-        Self::from_bps(bps).ok_or_else(|| fail(Trouble::TooLarge))
+        Self::from_bps(bps).ok_or_else(|| fail(ParseErrorKind::TooLarge))
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::decimal::Decimal;
-use crate::parse::{ParseError, Trouble};
+use crate::parse::{ParseError, ParseErrorKind};
 
 /// A count of bytes.
 ///
@@ -87,7 +87,7 @@ impl FromStr for Bytes {
 }
 
 /// Bytes in one of a unit.
-fn factor(unit: &str) -> Result<u64, Trouble> {
+fn factor(unit: &str) -> Result<u64, ParseErrorKind> {
     Ok(match unit {
         "" | "B" | "b" => 1,
         "k" | "K" | "KiB" | "kiB" | "Ki" => 1 << 10,
@@ -98,7 +98,7 @@ fn factor(unit: &str) -> Result<u64, Trouble> {
         "MB" => 1_000_000,
         "GB" => 1_000_000_000,
         "TB" => 1_000_000_000_000,
-        other => return Err(Trouble::UnknownUnit { unit: other.to_owned(), known: KNOWN }),
+        other => return Err(ParseErrorKind::UnknownUnit { unit: other.to_owned(), known: KNOWN }),
     })
 }
 
@@ -129,20 +129,20 @@ mod tests {
         assert_eq!(nearest("6.57GiB"), Ok(7_054_483_784));
         assert_eq!(nearest("1.3K"), Ok(1331));
         assert_eq!(nearest("64K"), Ok(65_536));
-        assert!(matches!(nearest("1.5").unwrap_err().trouble, Trouble::NotWhole { .. }));
+        assert!(matches!(nearest("1.5").unwrap_err().trouble, ParseErrorKind::NotWhole { .. }));
         assert!(nearest("-1K").is_err() && nearest("99999999999G").is_err());
     }
 
     #[test]
     fn what_cannot_be_kept_exactly_is_refused_and_named() {
         let trouble = |text: &str| text.parse::<Bytes>().unwrap_err().trouble;
-        assert_eq!(trouble("1.3K"), Trouble::NotWhole { of: "bytes" });
-        assert_eq!(trouble("-1"), Trouble::Negative);
-        assert_eq!(trouble(""), Trouble::Empty);
-        assert_eq!(trouble("K"), Trouble::NotANumber);
-        assert_eq!(trouble("99999999999999999999"), Trouble::TooLarge);
-        assert_eq!(trouble("18446744073709551615K"), Trouble::TooLarge);
-        assert!(matches!(trouble("1X"), Trouble::UnknownUnit { .. }));
+        assert_eq!(trouble("1.3K"), ParseErrorKind::NotWhole { of: "bytes" });
+        assert_eq!(trouble("-1"), ParseErrorKind::Negative);
+        assert_eq!(trouble(""), ParseErrorKind::Empty);
+        assert_eq!(trouble("K"), ParseErrorKind::NotANumber);
+        assert_eq!(trouble("99999999999999999999"), ParseErrorKind::TooLarge);
+        assert_eq!(trouble("18446744073709551615K"), ParseErrorKind::TooLarge);
+        assert!(matches!(trouble("1X"), ParseErrorKind::UnknownUnit { .. }));
         let message = "12Q".parse::<Bytes>().unwrap_err().to_string();
         assert!(message.contains("'Q'") && message.contains("KiB"), "{message}");
     }

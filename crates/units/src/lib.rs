@@ -18,6 +18,6 @@ mod time;
 
 pub use bitrate::{Bitrate, RateInterval};
 pub use bytes::Bytes;
-pub use parse::{ParseError, Trouble};
+pub use parse::{ParseError, ParseErrorKind};
 pub use ratio::Ratio;
 pub use time::{Span, Timestamp};

@@ -8,7 +8,7 @@ pub struct ParseError {
     /// The text as typed.
     pub text: String,
     /// What is wrong with it.
-    pub trouble: Trouble,
+    pub trouble: ParseErrorKind,
     /// How a right one looks.
     pub example: &'static str,
 }
@@ -16,7 +16,7 @@ pub struct ParseError {
 /// What is wrong with the text of a quantity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Trouble {
+pub enum ParseErrorKind {
     /// Nothing was typed.
     Empty,
     /// There is no number at the start.
@@ -44,15 +44,15 @@ pub enum Trouble {
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.trouble {
-            Trouble::Empty => f.write_str("nothing given")?,
-            Trouble::NotANumber => write!(f, "'{}' does not start with a number", self.text)?,
-            Trouble::Negative => write!(f, "'{}' is negative", self.text)?,
-            Trouble::UnknownUnit { unit, known } => {
+            ParseErrorKind::Empty => f.write_str("nothing given")?,
+            ParseErrorKind::NotANumber => write!(f, "'{}' does not start with a number", self.text)?,
+            ParseErrorKind::Negative => write!(f, "'{}' is negative", self.text)?,
+            ParseErrorKind::UnknownUnit { unit, known } => {
                 write!(f, "unknown unit '{unit}' in '{}'; known are {known}", self.text)?;
             }
-            Trouble::TooLarge => write!(f, "'{}' is too large", self.text)?,
-            Trouble::TooFine => write!(f, "'{}' has more decimal places than can be kept", self.text)?,
-            Trouble::NotWhole { of } => write!(f, "'{}' is not a whole number of {of}", self.text)?,
+            ParseErrorKind::TooLarge => write!(f, "'{}' is too large", self.text)?,
+            ParseErrorKind::TooFine => write!(f, "'{}' has more decimal places than can be kept", self.text)?,
+            ParseErrorKind::NotWhole { of } => write!(f, "'{}' is not a whole number of {of}", self.text)?,
         }
         write!(f, " (example: {})", self.example)
     }

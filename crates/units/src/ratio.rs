@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::decimal::Decimal;
-use crate::parse::{ParseError, Trouble};
+use crate::parse::{ParseError, ParseErrorKind};
 
 /// A share or a relative error; finite and never negative. 1 is the whole.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
@@ -54,9 +54,11 @@ impl FromStr for Ratio {
         let value = match unit {
             "" => value,
             "%" => value / 100.0,
-            other => return Err(fail(Trouble::UnknownUnit { unit: other.to_owned(), known: "% or none" })),
+            other => {
+                return Err(fail(ParseErrorKind::UnknownUnit { unit: other.to_owned(), known: "% or none" }));
+            }
         };
-        Self::new(value).ok_or_else(|| fail(Trouble::TooLarge))
+        Self::new(value).ok_or_else(|| fail(ParseErrorKind::TooLarge))
     }
 }
 
@@ -69,7 +71,7 @@ mod tests {
     fn percent_and_plain_are_the_same_ratio() {
         assert_eq!("1%".parse::<Ratio>().unwrap().get(), 0.01);
         assert_eq!("1e-4".parse::<Ratio>().unwrap().get(), 1e-4);
-        assert_eq!("-1%".parse::<Ratio>().unwrap_err().trouble, Trouble::Negative);
+        assert_eq!("-1%".parse::<Ratio>().unwrap_err().trouble, ParseErrorKind::Negative);
         assert!("1 pct".parse::<Ratio>().is_err());
     }
 

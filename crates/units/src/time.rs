@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crate::decimal::Decimal;
-use crate::parse::{ParseError, Trouble};
+use crate::parse::{ParseError, ParseErrorKind};
 
 /// A span of time, never negative.
 ///
@@ -132,7 +132,7 @@ impl FromStr for Span {
         let factor = UNITS
             .into_iter()
             .find_map(|(name, size)| (name == unit).then_some(size))
-            .ok_or_else(|| fail(Trouble::UnknownUnit { unit: unit.to_owned(), known: KNOWN }))?;
+            .ok_or_else(|| fail(ParseErrorKind::UnknownUnit { unit: unit.to_owned(), known: KNOWN }))?;
         number.times_whole(factor, "nanoseconds").map(Self).map_err(fail)
     }
 }
@@ -204,8 +204,11 @@ mod tests {
         assert_eq!(ns("1.5us"), 1_500);
         assert_eq!(ns("2m"), 120_000_000_000);
         assert_eq!(ns("1h"), 3_600_000_000_000);
-        assert_eq!("0.5ns".parse::<Span>().unwrap_err().trouble, Trouble::NotWhole { of: "nanoseconds" });
-        assert_eq!("-3".parse::<Span>().unwrap_err().trouble, Trouble::Negative);
+        assert_eq!(
+            "0.5ns".parse::<Span>().unwrap_err().trouble,
+            ParseErrorKind::NotWhole { of: "nanoseconds" }
+        );
+        assert_eq!("-3".parse::<Span>().unwrap_err().trouble, ParseErrorKind::Negative);
         assert!("1d".parse::<Span>().unwrap_err().to_string().contains("'d'"));
     }
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::figure::{Bar, Readings};
-use super::place::{Place, Where};
+use super::place::{BenchNetwork, Where};
 use super::tools::{Tool, patience, wall_seconds};
-use super::{Bench, Outcome, report, sampling};
+use super::{Outcome, TestBed, report, sampling};
 use crate::process::{Memory, Process};
 
 /// One figure.
@@ -13,7 +13,7 @@ pub(super) struct Alone {
     pub(super) name: &'static str,
     unit: &'static str,
     bar: Bar,
-    measure: fn(&Bench) -> Result<Readings, String>,
+    measure: fn(&TestBed) -> Result<Readings, String>,
 }
 
 /// In the order in which they are run.
@@ -50,19 +50,19 @@ pub(super) const ALONE: &[Alone] = &[
 
 impl Alone {
     /// Takes the readings.
-    pub(super) fn run(&self, bench: &Bench) -> Result<Outcome, String> {
+    pub(super) fn run(&self, bench: &TestBed) -> Result<Outcome, String> {
         report::progress(self.name);
         let readings = (self.measure)(bench)?;
         Ok(Outcome::Measured(vec![readings.figure(self.name, self.unit, self.bar)?]))
     }
 }
 
-pub(super) fn loopback() -> Result<Place, String> {
-    Place::make(Where::Loopback)?.ok_or_else(|| "there is no loopback".to_owned())
+pub(super) fn loopback() -> Result<BenchNetwork, String> {
+    BenchNetwork::make(Where::Loopback)?.ok_or_else(|| "there is no loopback".to_owned())
 }
 
 /// `linerate --help`, from start to end.
-fn help_time(bench: &Bench) -> Result<Readings, String> {
+fn help_time(bench: &TestBed) -> Result<Readings, String> {
     let command = [bench.linerate.display().to_string(), "--help".to_owned()];
     let times = if bench.pairs > 1 { 20 } else { 5 };
     let seconds = (0..times).map(|_| wall_seconds(bench, &command)).collect::<Result<Vec<f64>, _>>()?;
@@ -70,7 +70,7 @@ fn help_time(bench: &Bench) -> Result<Readings, String> {
 }
 
 /// `linerate test -t 1 --upload`, from start to end.
-fn short_test_time(bench: &Bench) -> Result<Readings, String> {
+fn short_test_time(bench: &TestBed) -> Result<Readings, String> {
     let place = loopback()?;
     let mut all = Vec::new();
     for _ in 0..bench.pairs {
@@ -82,7 +82,7 @@ fn short_test_time(bench: &Bench) -> Result<Readings, String> {
 }
 
 /// A server that nobody calls: its memory at the end of the rest.
-fn rest_memory(bench: &Bench) -> Result<Readings, String> {
+fn rest_memory(bench: &TestBed) -> Result<Readings, String> {
     let server = Tool::Linerate.serve(bench, &loopback()?)?;
     bench.wait(bench.rest)?;
     let memory = server.process.memory().ok_or("the server has ended")?;
@@ -90,7 +90,7 @@ fn rest_memory(bench: &Bench) -> Result<Readings, String> {
 }
 
 /// A server that nobody calls: its CPU time during the rest.
-fn rest_cpu(bench: &Bench) -> Result<Readings, String> {
+fn rest_cpu(bench: &TestBed) -> Result<Readings, String> {
     let server = Tool::Linerate.serve(bench, &loopback()?)?;
     let spent = || server.process.cpu_time().ok_or("the server has ended");
     let before = spent()?;
@@ -103,7 +103,7 @@ fn rest_cpu(bench: &Bench) -> Result<Readings, String> {
 /// What a stream adds to the memory of server and client together. Buffers of its sockets are the kernel's, not in it.
 ///
 /// At rest is the server before the client came, and the client as it was first seen, before its streams were open.
-fn stream_memory(bench: &Bench, streams: u32) -> Result<Readings, String> {
+fn stream_memory(bench: &TestBed, streams: u32) -> Result<Readings, String> {
     let place = loopback()?;
     let server = Tool::Linerate.serve(bench, &place)?;
     let mut at_server = Growth::new(server.process.memory());

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::figure::{Bar, Figure};
-use super::place::{Place, Where};
+use super::place::{BenchNetwork, Where};
 use super::spread::Spread;
 use super::tools::{Tool, Transfer, transfer};
-use super::{Bench, Outcome, report};
+use super::{Outcome, TestBed, report};
 
 /// One comparison.
 pub(super) struct Duel {
@@ -30,7 +30,7 @@ enum Rounds {
 
 impl Rounds {
     /// Pairs, and how long each transfer lasts.
-    fn of(self, bench: &Bench) -> (usize, Duration) {
+    fn of(self, bench: &TestBed) -> (usize, Duration) {
         match self {
             Self::Many if !bench.quick => (15, Duration::from_secs(2)),
             _ => (bench.pairs, bench.transfer),
@@ -134,8 +134,8 @@ const fn paced(name: &'static str, rate: f64, options: Options) -> Duel {
 
 impl Duel {
     /// Runs all pairs.
-    pub(super) fn run(&self, bench: &Bench) -> Result<Outcome, String> {
-        let Some(place) = Place::make(self.place)? else {
+    pub(super) fn run(&self, bench: &TestBed) -> Result<Outcome, String> {
+        let Some(place) = BenchNetwork::make(self.place)? else {
             return Ok(Outcome::Skipped("two network namespaces need root"));
         };
         let (mut ours, mut peer) = (Vec::new(), Vec::new());
@@ -189,7 +189,7 @@ impl Side {
         Self { client: tool, server: tool, options }
     }
 
-    fn transfer(&self, bench: &Bench, place: &Place, length: Duration) -> Result<Transfer, String> {
+    fn transfer(&self, bench: &TestBed, place: &BenchNetwork, length: Duration) -> Result<Transfer, String> {
         transfer(bench, place, self.client, self.server, self.options, length)
     }
 

@@ -16,13 +16,13 @@ use std::time::Duration;
 
 use super::figure::{Bar, Readings};
 use super::place::is_root;
-use super::{Bench, Outcome, report};
+use super::{Outcome, TestBed, report};
 
 /// One measurement, which may give several figures.
 pub(super) struct Trial {
     figures: &'static [Row],
     /// As many readings as there are figures, in their order.
-    measure: fn(&Bench) -> Result<Vec<Readings>, String>,
+    measure: fn(&TestBed) -> Result<Vec<Readings>, String>,
 }
 
 /// One figure.
@@ -135,7 +135,7 @@ impl Trial {
     }
 
     /// Brings up a network, takes the readings, and removes it.
-    pub(super) fn run(&self, bench: &Bench) -> Result<Outcome, String> {
+    pub(super) fn run(&self, bench: &TestBed) -> Result<Outcome, String> {
         if !is_root() {
             return Ok(Outcome::Skipped("a lab in namespaces with names needs root"));
         }
@@ -148,7 +148,7 @@ impl Trial {
 }
 
 /// How long something is measured: `quick` where a short look is enough.
-fn length(bench: &Bench, full: u64, quick: u64) -> Duration {
+fn length(bench: &TestBed, full: u64, quick: u64) -> Duration {
     Duration::from_secs(if bench.quick { quick } else { full })
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use linerate_sock::clock;
 
 use super::figure::{Bar, Figure, Readings};
-use super::{Bench, Outcome, report};
+use super::{Outcome, TestBed, report};
 use crate::process::Process;
 
 /// Samples of the run, half of them of each end.
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(180);
 pub(super) const NAMES: [&str; 2] = ["report-make-time", "report-open-time"];
 
 /// Both figures.
-pub(super) fn run(bench: &Bench) -> Result<Outcome, String> {
+pub(super) fn run(bench: &TestBed) -> Result<Outcome, String> {
     report::progress(NAMES[0]);
     let (log, archive) = (bench.folder.join("long.jsonl"), bench.folder.join("long.sqlite"));
     let page = bench.folder.join("long.html");
@@ -32,7 +32,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome, String> {
     result
 }
 
-fn measure(bench: &Bench, log: &Path, archive: &Path, page: &Path) -> Result<Outcome, String> {
+fn measure(bench: &TestBed, log: &Path, archive: &Path, page: &Path) -> Result<Outcome, String> {
     write_log(log).map_err(|e| format!("cannot write {}: {e}", log.display()))?;
     let words = |words: &[&str]| -> Vec<String> {
         let program = bench.linerate.display().to_string();
@@ -54,14 +54,14 @@ fn measure(bench: &Bench, log: &Path, archive: &Path, page: &Path) -> Result<Out
 }
 
 /// From the start to the end of a program.
-fn seconds(bench: &Bench, command: &[String]) -> Result<f64, String> {
+fn seconds(bench: &TestBed, command: &[String]) -> Result<f64, String> {
     let start = clock::now();
     Process::start(bench, command)?.finish(PATIENCE, |_| ())?;
     Ok(clock::now().since(start).as_secs_f64())
 }
 
 /// Until the page is there and its first chart is drawn; absent where nothing can open it.
-fn open(bench: &Bench, page: &Path, times: usize) -> Result<Option<Figure>, String> {
+fn open(bench: &TestBed, page: &Path, times: usize) -> Result<Option<Figure>, String> {
     let script = crate::tree::root()?.join("ui/e2e/open.mjs");
     if !script.with_file_name("../node_modules").is_dir() || !chromium() {
         println!("{:<22} skipped: it needs Chromium and make ui", NAMES[1]);

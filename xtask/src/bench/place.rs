@@ -12,7 +12,7 @@ pub(super) enum Where {
 }
 
 /// A place that is ready; whatever was made for it goes with it.
-pub(super) struct Place {
+pub(super) struct BenchNetwork {
     /// Under which the client reaches the server.
     pub(super) address: String,
     /// What to write before the server's command.
@@ -22,7 +22,7 @@ pub(super) struct Place {
     _namespaces: Option<Namespaces>,
 }
 
-impl Place {
+impl BenchNetwork {
     /// Makes the place ready; absent when this host forbids it.
     pub(super) fn make(place: Where) -> Result<Option<Self>, String> {
         match place {
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     #[ignore = "needs root"]
     fn the_namespaces_go_with_the_place() {
-        let place = Place::make(Where::Veth).unwrap().unwrap();
+        let place = BenchNetwork::make(Where::Veth).unwrap().unwrap();
         let name = place.for_server[3].clone();
         assert!(namespaces().contains(&name));
         drop(place);
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn loopback_needs_nothing() {
-        let place = Place::make(Where::Loopback).unwrap().unwrap();
+        let place = BenchNetwork::make(Where::Loopback).unwrap().unwrap();
         assert!(place.for_server.is_empty() && place.for_client.is_empty());
     }
 }

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 
 use serde_json::{Value, json};
 
-use super::Bench;
+use super::TestBed;
 use super::figure::Figure;
 use super::machine::Machine;
 use super::spread::Spread;
@@ -17,7 +17,7 @@ pub(super) fn progress(what: &str) {
 }
 
 /// Printed before the first figure.
-pub(super) fn heading(machine: &Machine, bench: &Bench) {
+pub(super) fn heading(machine: &Machine, bench: &TestBed) {
     println!("{}", machine.describe());
     println!(
         "{} pairs of {} s each{}, ours and theirs in turn: median (min to max); CPU is of the whole machine",
@@ -68,7 +68,7 @@ pub(super) fn row(figure: &Figure) {
 }
 
 /// The versioned document.
-pub(super) fn document(machine: &Machine, bench: &Bench, figures: &[Figure]) -> Value {
+pub(super) fn document(machine: &Machine, bench: &TestBed, figures: &[Figure]) -> Value {
     json!({
         "schema": "linerate.bench/1",
         "started_at": machine.started_at(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linerate_sock::{Mono, clock};
 
-use super::Bench;
+use super::TestBed;
 use super::alone::{carried, loopback};
 use super::figure::Readings;
 use super::tools::{Tool, patience};
@@ -12,7 +12,7 @@ use crate::process::Process;
 
 /// Everything but the pumps of both ends, in percent of the machine: a rate that the processors limit is lower by that
 /// much at most. What pairs with and without it say is `watching`'s.
-pub(super) fn beside_the_pumps(bench: &Bench) -> Result<Readings, String> {
+pub(super) fn beside_the_pumps(bench: &TestBed) -> Result<Readings, String> {
     let cores = std::thread::available_parallelism().map_err(|e| format!("cannot count the cores: {e}"))?;
     let cores = cores.get() as f64;
     let mut all = Vec::new();
@@ -25,7 +25,7 @@ pub(super) fn beside_the_pumps(bench: &Bench) -> Result<Readings, String> {
 }
 
 /// The samplers with 128 streams and a tick of 10 ms, in percent of a core: that of the busier end.
-pub(super) fn samplers(bench: &Bench) -> Result<Readings, String> {
+pub(super) fn samplers(bench: &TestBed) -> Result<Readings, String> {
     let mut all = Vec::new();
     for _ in 0..bench.pairs {
         let (server, client) = watch(bench, 128, &["-i", "0.01"], |name| name == "sampler")?;
@@ -36,7 +36,7 @@ pub(super) fn samplers(bench: &Bench) -> Result<Readings, String> {
 
 /// Percent of a core that the wanted threads of the server and of the client used in the middle of an upload.
 fn watch(
-    bench: &Bench,
+    bench: &TestBed,
     streams: u32,
     options: &[&str],
     wanted: fn(&str) -> bool,

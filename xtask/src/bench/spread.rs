@@ -51,7 +51,7 @@ impl Spread {
 
 /// By how much pairs differ.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Shift {
+pub(super) struct PairedDifference {
     /// The median of the means of all two differences, each with itself among them.
     pub(super) middle: f64,
     /// 95 % interval; absent below six pairs, which have none.
@@ -60,7 +60,7 @@ pub(super) struct Shift {
 
 /// The shift of paired differences after Hodges and Lehmann, with the interval of Wilcoxon's signed ranks (normal
 /// approximation): one pair that something disturbed moves it little.
-pub(super) fn shift(differences: &[f64]) -> Option<Shift> {
+pub(super) fn shift(differences: &[f64]) -> Option<PairedDifference> {
     const QUANTILE: f64 = 1.96;
     let count = differences.len();
     let mut means: Vec<f64> = (0..count)
@@ -75,7 +75,7 @@ pub(super) fn shift(differences: &[f64]) -> Option<Shift> {
     // The interval is from that mean in order to the one as far from the end, counted from 1.
     let cut = (cut.floor() - 1.0).max(0.0) as usize;
     let interval = (count >= 6).then(|| (means[cut], means[means.len() - 1 - cut]));
-    Some(Shift { middle, interval })
+    Some(PairedDifference { middle, interval })
 }
 
 #[cfg(test)]
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn one_disturbed_pair_moves_the_shift_little_and_few_have_no_interval() {
         // Means of 1, 2, 9 by twos: 1, 1.5, 2, 5, 5.5, 9.
-        assert_eq!(shift(&[1.0, 2.0, 9.0]), Some(Shift { middle: 3.5, interval: None }));
+        assert_eq!(shift(&[1.0, 2.0, 9.0]), Some(PairedDifference { middle: 3.5, interval: None }));
         let found = shift(&[1.0, 2.0, 3.0, 4.0, 5.0, 600.0]).unwrap();
         let (low, high) = found.interval.unwrap();
         assert!(found.middle < 5.0 && low < found.middle && found.middle < high, "{found:?}");

@@ -8,8 +8,8 @@ use linerate_sock::clock;
 use linerate_sock::proc::cpu;
 use serde_json::Value;
 
-use super::Bench;
-use super::place::Place;
+use super::TestBed;
+use super::place::BenchNetwork;
 use crate::process::Process;
 
 /// Time for a server to be ready, and for a client beyond its transfer.
@@ -78,7 +78,7 @@ impl Tool {
     }
 
     /// What to write before its options.
-    fn program(self, bench: &Bench) -> Vec<String> {
+    fn program(self, bench: &TestBed) -> Vec<String> {
         let linerate = bench.linerate.display().to_string();
         // A stand-in would keep its runs in the user's archive. `env` becomes the command it starts.
         let stand_in = |tool: &str| {
@@ -93,7 +93,7 @@ impl Tool {
     }
 
     /// Starts a server and waits until it is ready.
-    pub(super) fn serve(self, bench: &Bench, place: &Place) -> Result<Server, String> {
+    pub(super) fn serve(self, bench: &TestBed, place: &BenchNetwork) -> Result<Server, String> {
         let mut command = [place.for_server.clone(), self.program(bench)].concat();
         let (port, data_port) = (free_port()?, free_port()?);
         if self == Self::Linerate {
@@ -123,7 +123,7 @@ impl Tool {
     /// Starts our server for one run, by a command that something may be put in front of, and waits until it is ready. It
     /// ends by itself.
     pub(super) fn serve_once(
-        bench: &Bench,
+        bench: &TestBed,
         wrap: impl FnOnce(Vec<String>) -> Vec<String>,
     ) -> Result<Server, String> {
         let words = ["serve", "--port", "0", "--json", "--one-off"].map(str::to_owned);
@@ -136,8 +136,8 @@ impl Tool {
     /// The client's command for a transfer of this length, an upload unless `options` say otherwise.
     pub(super) fn client(
         self,
-        bench: &Bench,
-        place: &Place,
+        bench: &TestBed,
+        place: &BenchNetwork,
         server: &Server,
         length: Duration,
         options: &[&str],
@@ -185,8 +185,8 @@ impl Tool {
 
 /// One transfer with a server of its own.
 pub(super) fn transfer(
-    bench: &Bench,
-    place: &Place,
+    bench: &TestBed,
+    place: &BenchNetwork,
     client: Tool,
     server: Tool,
     options: &[&str],
@@ -230,7 +230,7 @@ fn free_port() -> Result<u16, String> {
 }
 
 /// Waits until somebody listens on this port of this namespace, without calling there.
-fn await_listener(bench: &Bench, port: u16) -> Result<(), String> {
+fn await_listener(bench: &TestBed, port: u16) -> Result<(), String> {
     let deadline = clock::now() + PATIENCE;
     let tables =
         || ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
@@ -259,14 +259,14 @@ fn busy_seconds() -> Result<f64, String> {
 }
 
 /// Seconds that `command` takes from start to end.
-pub(super) fn wall_seconds(bench: &Bench, command: &[String]) -> Result<f64, String> {
+pub(super) fn wall_seconds(bench: &TestBed, command: &[String]) -> Result<f64, String> {
     let start = clock::now();
     Process::start(bench, command)?.finish(PATIENCE, |_| ())?;
     Ok(clock::now().since(start).as_secs_f64())
 }
 
 /// Time for a client with so many streams: opening and closing them takes a while.
-pub(super) fn patience(bench: &Bench, streams: u32) -> Duration {
+pub(super) fn patience(bench: &TestBed, streams: u32) -> Duration {
     bench.transfer + PATIENCE + Duration::from_millis(10) * streams
 }
 

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use super::alone::loopback;
 use super::figure::{Bar, Figure, Readings};
-use super::place::Place;
+use super::place::BenchNetwork;
 use super::spread::shift;
 use super::tools::{PATIENCE, Tool};
-use super::{Bench, Outcome, report};
+use super::{Outcome, TestBed, report};
 use crate::process::Process;
 
 /// Names of the figures, in the order in which they are measured.
@@ -36,7 +36,7 @@ enum Sharing {
 }
 
 /// Both figures.
-pub(super) fn run(bench: &Bench) -> Result<Outcome, String> {
+pub(super) fn run(bench: &TestBed) -> Result<Outcome, String> {
     let place = loopback()?;
     let figures = [
         (Sharing::Data, "data of both ends on one core"),
@@ -51,7 +51,7 @@ pub(super) fn run(bench: &Bench) -> Result<Outcome, String> {
 }
 
 /// What each pair lost, in per cent of the rate without.
-fn lost(bench: &Bench, place: &Place, name: &str, sharing: Sharing) -> Result<Vec<f64>, String> {
+fn lost(bench: &TestBed, place: &BenchNetwork, name: &str, sharing: Sharing) -> Result<Vec<f64>, String> {
     let pairs = if bench.quick { 1 } else { PAIRS };
     let pair = |number| {
         report::progress(&format!("{name}: pair {number} of {pairs}"));
@@ -83,7 +83,12 @@ fn figure(name: &'static str, what: &str, all: Vec<f64>) -> Result<Figure, Strin
 }
 
 /// What one transfer gave.
-fn bits_per_second(bench: &Bench, place: &Place, sharing: Sharing, watched: bool) -> Result<f64, String> {
+fn bits_per_second(
+    bench: &TestBed,
+    place: &BenchNetwork,
+    sharing: Sharing,
+    watched: bool,
+) -> Result<f64, String> {
     let placed = |command: Vec<String>| match sharing {
         Sharing::All => ["taskset", "-c", CORE].map(str::to_owned).into_iter().chain(command).collect(),
         Sharing::Data => command,

@@ -10,7 +10,7 @@ use super::path::{Bottleneck, SERVER_ADDRESS};
 use super::truth::{Truth, Watch, truth};
 use crate::bench::listening_port;
 use crate::netns::enter;
-use crate::process::{Keeper, Process};
+use crate::process::{Process, Processes};
 
 /// Time for a program to start, and for a client beyond its test.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -21,10 +21,10 @@ const NARROW: f64 = 0.002;
 const WIDER: f64 = 2.0;
 
 /// What all runs share.
-pub(super) struct Bench {
+pub(super) struct TestBed {
     pub(super) linerate: PathBuf,
     pub(super) folder: PathBuf,
-    pub(super) keeper: Keeper,
+    pub(super) keeper: Processes,
     /// Where the results and what the bottleneck counted are kept, if they are.
     pub(super) keep: Option<PathBuf>,
 }
@@ -52,7 +52,7 @@ pub(super) struct Measured {
     pub(super) main: String,
 }
 
-impl Bench {
+impl TestBed {
     /// Measures an upload for so many seconds.
     pub(super) fn run(
         &self,

@@ -16,10 +16,10 @@ use std::sync::Mutex;
 use linerate_sock::clock;
 
 use super::matrix::{Bars, Matrix, Row, Trial};
-use super::{Wish, load, work};
+use super::{Options, load, work};
 use crate::netns;
 use situation::Situation;
-use trial::Bench;
+use trial::TestBed;
 
 /// What both worlds must reach.
 const BARS: Bars =
@@ -47,14 +47,14 @@ impl Row {
 }
 
 /// Plants every wanted situation.
-pub(super) fn matrix(wish: &Wish, linerate: PathBuf, folder: &Path) -> Result<Matrix, String> {
+pub(super) fn matrix(wish: &Options, linerate: PathBuf, folder: &Path) -> Result<Matrix, String> {
     netns::remove_left_over(network::TASK)?;
     network::remove_left_groups();
-    let keeper = crate::process::Keeper::new(&folder.join("programs.log"))?;
+    let keeper = crate::process::Processes::new(&folder.join("programs.log"))?;
     if let Some(folder) = &wish.keep {
         std::fs::create_dir_all(folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
     }
-    let bench = Bench { linerate, folder: folder.to_owned(), keep: wish.keep.clone(), keeper };
+    let bench = TestBed { linerate, folder: folder.to_owned(), keep: wish.keep.clone(), keeper };
     let (mut rows, mut light, mut heavy) = (Vec::new(), Vec::new(), Vec::new());
     for situation in situations(wish.held_out).filter(|situation| wish.wants(situation.name)) {
         let jobs = if situation.alone { &mut heavy } else { &mut light };
@@ -69,7 +69,7 @@ pub(super) fn matrix(wish: &Wish, linerate: PathBuf, folder: &Path) -> Result<Ma
     super::gathered(rows, &bench.keeper, BARS)
 }
 
-impl Bench {
+impl TestBed {
     fn trial(&self, worker: usize, situation: &Situation, seed: u32) -> Trial {
         let start = clock::now();
         let mut trial = Trial { seed, answer: Err(String::new()), load: load(), repeats: 0, seconds: 0.0 };

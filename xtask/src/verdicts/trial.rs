@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::answer::Answer;
 use super::case::{Case, Deed, Look, Plant};
 use crate::bench::listening_port;
-use crate::process::{Keeper, Process};
+use crate::process::{Process, Processes};
 use linerate_sock::clock;
 
 /// Time for a program to start, and for a client beyond its test.
@@ -16,23 +16,23 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const PORT: &str = "5990";
 
 /// What all trials share.
-pub(super) struct Stage {
+pub(super) struct TestBed {
     /// The program that judges.
     pub(super) linerate: PathBuf,
     /// Of labs and archives.
     pub(super) folder: PathBuf,
-    pub(super) keeper: Keeper,
+    pub(super) keeper: Processes,
 }
 
 /// A network that is up; it is removed when this is dropped.
 struct Lab<'a> {
-    stage: &'a Stage,
+    stage: &'a TestBed,
     name: String,
     /// Of its state and archive: those who work at the same time do not share one.
     folder: PathBuf,
 }
 
-impl Stage {
+impl TestBed {
     /// Plants, measures, and takes everything away.
     pub(super) fn run(&self, worker: usize, case: &Case, plant: &Plant, seed: u32) -> Result<Answer, String> {
         let lab = Lab::up(self, worker, case, plant, seed)?;
@@ -64,7 +64,7 @@ impl Stage {
 }
 
 impl<'a> Lab<'a> {
-    fn up(stage: &'a Stage, worker: usize, case: &Case, plant: &Plant, seed: u32) -> Result<Self, String> {
+    fn up(stage: &'a TestBed, worker: usize, case: &Case, plant: &Plant, seed: u32) -> Result<Self, String> {
         let folder = stage.folder.join(worker.to_string());
         std::fs::create_dir_all(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
         // The guard exists before the lab: a failure half-way removes what is there.

@@ -12,7 +12,7 @@ use crate::args::ArchiveArgs;
 use crate::exit::Exit;
 use crate::{say, terminal};
 pub(super) use document::Document;
-use load::Trouble;
+use load::LoadError;
 
 /// Whether one configuration is better than another
 #[derive(Debug, clap::Args)]
@@ -47,15 +47,15 @@ struct Compared {
 pub(crate) fn run(args: &CompareArgs) -> Exit {
     let compared = match compared(args) {
         Ok(compared) => compared,
-        Err(Trouble::Usage(why)) => {
+        Err(LoadError::Usage(why)) => {
             say::error(why);
             return Exit::Usage;
         }
-        Err(Trouble::Input(why)) => {
+        Err(LoadError::Input(why)) => {
             say::error(why);
             return Exit::Failed;
         }
-        Err(Trouble::Archive(error)) => return failed(&error),
+        Err(LoadError::Archive(error)) => return failed(&error),
     };
     if args.json {
         return page::print_json(&Document::new(&compared));
@@ -65,18 +65,19 @@ pub(crate) fn run(args: &CompareArgs) -> Exit {
     page::print(text::text(page, &compared, args.all || !args.quantities.is_empty()).as_bytes())
 }
 
-fn compared(args: &CompareArgs) -> Result<Compared, Trouble> {
-    let wanted = quantities(&args.quantities).map_err(|why| Trouble::Usage(format!("--quantity: {why}")))?;
+fn compared(args: &CompareArgs) -> Result<Compared, LoadError> {
+    let wanted =
+        quantities(&args.quantities).map_err(|why| LoadError::Usage(format!("--quantity: {why}")))?;
     let mut loader = load::Loader::new(|| archive(&args.archive));
     let (base, others, pairing) = match &args.axis {
         Some(axis) => {
             let [plan] = &args.runs[..] else {
                 let why = "--axis compares values within one plan that was carried out; name one run";
-                return Err(Trouble::Usage(why.to_owned()));
+                return Err(LoadError::Usage(why.to_owned()));
             };
             let record = loader.plan(plan)?;
-            let (mut values, pairing) =
-                values_of_axis(&record, axis).map_err(|error| Trouble::Usage(format!("--axis: {error}")))?;
+            let (mut values, pairing) = values_of_axis(&record, axis)
+                .map_err(|error| LoadError::Usage(format!("--axis: {error}")))?;
             let base = values.remove(0);
             (base, values, pairing)
         }
@@ -86,18 +87,18 @@ fn compared(args: &CompareArgs) -> Result<Compared, Trouble> {
             if all.len() < 2 {
                 let why =
                     "one configuration is compared with nothing; name at least two, or --axis of a plan";
-                return Err(Trouble::Usage(why.to_owned()));
+                return Err(LoadError::Usage(why.to_owned()));
             }
             let base = all.remove(0);
             (base, all, Pairing::None)
         }
     };
     if let Some(empty) = std::iter::once(&base).chain(&others).find(|one| one.is_empty()) {
-        return Err(Trouble::Input(format!("{}: nothing was measured in it", empty.name)));
+        return Err(LoadError::Input(format!("{}: nothing was measured in it", empty.name)));
     }
     let table = beside(&base, &others, &wanted, pairing);
     if table.rows.is_empty() {
-        return Err(Trouble::Input(format!(
+        return Err(LoadError::Input(format!(
             "{} and what it is compared with have no figure in common: other flows, or other points",
             base.name
         )));

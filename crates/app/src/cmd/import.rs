@@ -6,7 +6,7 @@ use std::path::Path;
 
 use linerate_archive::{ArchiveError, SqliteArchive, Store};
 use linerate_model::foreign_text::one_line;
-use linerate_model::reading::{Reading, Unread};
+use linerate_model::import::{Reading, Unread};
 use linerate_model::{Body, Event, ForeignText, RunRecord};
 use linerate_proto::reading::{Imported, bodies, name, prose, read, run_name, text};
 use serde_json::json;

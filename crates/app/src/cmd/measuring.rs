@@ -6,7 +6,7 @@ pub(super) mod sinks;
 
 use std::path::Path;
 
-use linerate_control::{HostRef, Log, Request, Sink, Witness, measure};
+use linerate_control::{HostRef, Log, PortObserver, Request, Sink, measure};
 use linerate_model::{Event, Outcome, RunRecord, TestSpec, World};
 
 use super::format;
@@ -22,7 +22,7 @@ pub(super) use from::agent;
 use sinks::{Screen, Stream, Whole};
 
 /// What shall be measured, and where the result goes meanwhile.
-pub(super) struct Wish<'a> {
+pub(super) struct MeasureRequest<'a> {
     /// The server as typed.
     pub(super) host: &'a str,
     /// Its port, when it was given apart.
@@ -43,7 +43,10 @@ pub(super) struct Wish<'a> {
 
 /// Measures, and lets `print` print the result with its log and the name under which it is kept, whatever became of the
 /// run.
-pub(super) fn run(wish: Wish<'_>, print: impl FnOnce(&RunRecord, &[Event], Option<String>) -> Exit) -> Exit {
+pub(super) fn run(
+    wish: MeasureRequest<'_>,
+    print: impl FnOnce(&RunRecord, &[Event], Option<String>) -> Exit,
+) -> Exit {
     let (host, port) = match target(wish.host, wish.port) {
         Ok(found) => found,
         Err(trouble) => {
@@ -80,7 +83,7 @@ pub(super) fn run(wish: Wish<'_>, print: impl FnOnce(&RunRecord, &[Event], Optio
         world: if lab.is_some() { World::Lab } else { World::Hosts },
         started_at: now(),
         calibration: calibration::stored(),
-        witness: lab.as_ref().map(|lab| lab as &dyn Witness),
+        witness: lab.as_ref().map(|lab| lab as &dyn PortObserver),
         stop: signals.stop(),
     };
     let result = match (wish.agent, wish.investigate) {

@@ -87,12 +87,12 @@ impl From<WorldName> for World {
 
 /// What keeps a plan from being carried out, and how the command ends.
 #[derive(Debug)]
-struct Trouble {
+struct RunError {
     lines: Vec<String>,
     exit: Exit,
 }
 
-impl Trouble {
+impl RunError {
     /// The plan, or a host, is not fit for it: nothing was measured.
     #[expect(clippy::needless_pass_by_value, reason = "so that map_err can name it")]
     fn usage(text: impl ToString) -> Self {

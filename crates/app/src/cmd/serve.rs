@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use linerate_control::{
-    ClassicPort, News, Policy, Restored, Server, ServerConfig, Switch, restore_leftovers,
+    ClassicPort, Policy, Restored, Server, ServerConfig, ServerEvent, ServerHandle, restore_leftovers,
 };
 use linerate_proto::agent::SettingInForce;
 use linerate_proto::{Protocol, iperf2, netpipe, ntttcp, nuttcp, ttcp};
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &ServeArgs) -> Exit {
             return Exit::Failed;
         }
     };
-    let switch = match Switch::new() {
+    let switch = match ServerHandle::new() {
         Ok(switch) => Arc::new(switch),
         Err(error) => {
             say::error(error);
@@ -116,24 +116,26 @@ fn classic_ports() -> Vec<ClassicPort> {
 }
 
 /// What a server at port `own` tells its owner.
-fn tell(news: &News, own: u16) {
+fn tell(news: &ServerEvent, own: u16) {
     match news {
-        News::Listening(address) => say::note(match older_tools(address.port(), own) {
+        ServerEvent::Listening(address) => say::note(match older_tools(address.port(), own) {
             Some(tools) => format!("listening on {address} (TCP and UDP) for {tools}"),
             None => format!(
                 "listening on {address} (TCP and UDP); measure from another host with: linerate test {}",
                 how(*address)
             ),
         }),
-        News::Begun { client, name } => say::note(format!("{} ({name}): measuring", plain(*client))),
-        News::Waiting { client, place } => say::note(format!("{}: waiting, place {place}", plain(*client))),
-        News::Held { client, name } => {
+        ServerEvent::Begun { client, name } => say::note(format!("{} ({name}): measuring", plain(*client))),
+        ServerEvent::Waiting { client, place } => {
+            say::note(format!("{}: waiting, place {place}", plain(*client)))
+        }
+        ServerEvent::Held { client, name } => {
             say::note(format!("{} ({name}): coordinating, others wait", plain(*client)));
         }
-        News::Asked { client, target } => {
+        ServerEvent::Asked { client, target } => {
             say::note(format!("{}: has a run measured from here to {target}", plain(*client)));
         }
-        News::SettingsChanged { client, in_force } => {
+        ServerEvent::SettingsChanged { client, in_force } => {
             let one = |setting: &SettingInForce| {
                 let of = setting.interface.as_ref().map_or_else(String::new, |name| format!(" of {name}"));
                 format!("{}{of}: {}, before {}", setting.setting, setting.now, setting.found)
@@ -142,13 +144,13 @@ fn tell(news: &News, own: u16) {
             let all = if all.is_empty() { "no setting is changed".to_owned() } else { all.join("; ") };
             say::note(format!("{}: settings for its runs: {all}", plain(*client)));
         }
-        News::SettingsRestored { client, restored } => {
+        ServerEvent::SettingsRestored { client, restored } => {
             told_restored(restored, &format!("{}: ", plain(*client)))
         }
-        News::Ended { client, trouble: None } => say::note(format!("{}: done", plain(*client))),
-        News::Ended { client, trouble: Some(why) } => say::note(format!("{}: {why}", plain(*client))),
-        News::Foreign { client, why } => say::note(format!("{}: turned away: {why}", plain(*client))),
-        News::OutOfFiles { why, allowed } => say::warning(format!(
+        ServerEvent::Ended { client, trouble: None } => say::note(format!("{}: done", plain(*client))),
+        ServerEvent::Ended { client, trouble: Some(why) } => say::note(format!("{}: {why}", plain(*client))),
+        ServerEvent::Foreign { client, why } => say::note(format!("{}: turned away: {why}", plain(*client))),
+        ServerEvent::OutOfFiles { why, allowed } => say::warning(format!(
             "{why}: this server may have {allowed} open files, and who comes waits until some are closed; raise the limit \
              (ulimit -n, LimitNOFILE= of a service), or let fewer in (--limit-clients)"
         )),
@@ -179,40 +181,40 @@ fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-fn tell_json(news: &News, own: u16) {
-    if let News::Listening(_) = news {
+fn tell_json(news: &ServerEvent, own: u16) {
+    if let ServerEvent::Listening(_) = news {
         tell(news, own);
     }
     let line = match news {
-        News::Listening(address) => serde_json::json!({
+        ServerEvent::Listening(address) => serde_json::json!({
             "event": "listening", "address": address.ip().to_string(), "port": address.port()
         }),
-        News::Begun { client, name } => {
+        ServerEvent::Begun { client, name } => {
             serde_json::json!({ "event": "begun", "client": plain(*client).to_string(), "name": name })
         }
-        News::Waiting { client, place } => {
+        ServerEvent::Waiting { client, place } => {
             serde_json::json!({ "event": "waiting", "client": plain(*client).to_string(), "place": place })
         }
-        News::Held { client, name } => {
+        ServerEvent::Held { client, name } => {
             serde_json::json!({ "event": "held", "client": plain(*client).to_string(), "name": name })
         }
-        News::Asked { client, target } => {
+        ServerEvent::Asked { client, target } => {
             serde_json::json!({ "event": "asked", "client": plain(*client).to_string(), "target": target })
         }
-        News::SettingsChanged { client, in_force } => serde_json::json!({
+        ServerEvent::SettingsChanged { client, in_force } => serde_json::json!({
             "event": "settings_changed", "client": plain(*client).to_string(), "in_force": in_force
         }),
-        News::SettingsRestored { client, restored } => serde_json::json!({
+        ServerEvent::SettingsRestored { client, restored } => serde_json::json!({
             "event": "settings_restored", "client": plain(*client).to_string(),
             "put_back": restored.put_back, "left": restored.left
         }),
-        News::Ended { client, trouble } => {
+        ServerEvent::Ended { client, trouble } => {
             serde_json::json!({ "event": "ended", "client": plain(*client).to_string(), "trouble": trouble })
         }
-        News::Foreign { client, why } => {
+        ServerEvent::Foreign { client, why } => {
             serde_json::json!({ "event": "foreign", "client": plain(*client).to_string(), "why": why })
         }
-        News::OutOfFiles { why, allowed } => {
+        ServerEvent::OutOfFiles { why, allowed } => {
             serde_json::json!({ "event": "out_of_files", "why": why, "allowed": allowed })
         }
         _ => return,

@@ -17,7 +17,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use linerate_control::{Interrupts, Invocation, Keeper, Witness, drive};
+use linerate_control::{Interrupts, Invocation, LogStore, PortObserver, drive};
 use linerate_model::World;
 use linerate_proto::stand_in::StandIn;
 
@@ -140,8 +140,8 @@ fn perform(prepared: Prepared) -> Exit {
     let invocation = Invocation {
         host,
         world: if lab.is_some() { World::Lab } else { World::Hosts },
-        witness: lab.as_ref().map(|lab| lab as &dyn Witness),
-        keeper: Some(&keeper as &dyn Keeper),
+        witness: lab.as_ref().map(|lab| lab as &dyn PortObserver),
+        keeper: Some(&keeper as &dyn LogStore),
         interrupts: &interrupts,
         output: output.as_deref_mut().unwrap_or(&mut stdout),
         complaints: complaints.as_deref_mut().unwrap_or(&mut stderr),

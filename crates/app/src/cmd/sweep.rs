@@ -3,7 +3,7 @@
 use linerate_model::{Event, RunRecord, TestSpec};
 
 use super::format;
-use super::measuring::{self, Wish, file_trouble, format_of, write_report};
+use super::measuring::{self, MeasureRequest, file_trouble, format_of, write_report};
 use crate::args::{FormatName, OutputArgs, SweepArgs};
 use crate::exit::Exit;
 use crate::{say, terminal};
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &SweepArgs) -> Exit {
         explain: false,
         report: None,
     };
-    let wish = Wish {
+    let wish = MeasureRequest {
         host: &args.host,
         port: args.port,
         spec,

@@ -5,7 +5,7 @@ use linerate_model::{Event, RunRecord, TestSpec};
 use linerate_units::Bitrate;
 
 use super::format;
-use super::measuring::{self, Wish, file_trouble, format_of, write_report};
+use super::measuring::{self, MeasureRequest, file_trouble, format_of, write_report};
 use crate::args::{FormatName, TestArgs};
 use crate::exit::Exit;
 use crate::{say, terminal};
@@ -21,7 +21,7 @@ pub(crate) fn run(args: &TestArgs) -> Exit {
             return Exit::Usage;
         }
     };
-    let wish = Wish {
+    let wish = MeasureRequest {
         host: &args.host,
         port: args.port,
         spec: args.spec.clone(),

@@ -1,7 +1,7 @@
 //! The answer of a switch, in the terms of a run.
 
-use linerate_control::{Lateness, PacketRate, PortInterval, Testimony, WitnessError};
-use linerate_emu::shell::wire::{Interval, PortSeries, Witness};
+use linerate_control::{Lateness, PacketRate, PortInterval, PortObservations, WitnessError};
+use linerate_emu::shell::control_protocol::{Interval, PortHistory, PortSeries};
 use linerate_model::Readings;
 use linerate_model::metrics::port;
 use linerate_sock::Mono;
@@ -11,7 +11,7 @@ use linerate_units::{Bitrate, Bytes, Ratio, Span};
 ///
 /// # Errors
 /// An interval ends before it begins, or not after the one before it.
-pub(super) fn testimony(seen: Witness) -> Result<Testimony, WitnessError> {
+pub(super) fn testimony(seen: PortHistory) -> Result<PortObservations, WitnessError> {
     let mut intervals = Vec::new();
     for PortSeries { name, intervals: of_port } in seen.ports {
         let mut last_end = 0;
@@ -40,7 +40,7 @@ pub(super) fn testimony(seen: Witness) -> Result<Testimony, WitnessError> {
         limit_pps: rate.limit_pps,
         overrun: rate.overrun,
     });
-    Ok(Testimony { intervals, late, packet_rate })
+    Ok(PortObservations { intervals, late, packet_rate })
 }
 
 fn readings(interval: &Interval) -> Readings {
@@ -69,7 +69,7 @@ mod tests {
         })
     }
 
-    fn told(answer: &serde_json::Value) -> Result<Testimony, WitnessError> {
+    fn told(answer: &serde_json::Value) -> Result<PortObservations, WitnessError> {
         testimony(serde_json::from_value(answer.clone()).unwrap())
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-use super::{Lot, hello};
+use super::{Rng, hello};
 
 /// Sessions in `make test`.
 const SAMPLE: u64 = 120;
@@ -130,7 +130,7 @@ const WORDS: [&str; 20] = [
 ];
 
 /// A word with all that words can carry, some of it absurd.
-pub(crate) fn word(lot: &mut Lot) -> Value {
+pub(crate) fn word(lot: &mut Rng) -> Value {
     let number = lot.of(&NUMBERS);
     let flow = lot.of(&[0, 0, 0, 1, 7, u64::from(u16::MAX)]);
     let side = lot.of(&["sender", "receiver"]);
@@ -154,7 +154,7 @@ pub(crate) fn word(lot: &mut Lot) -> Value {
 }
 
 /// A specification of which one or two values were replaced.
-pub(crate) fn spec(lot: &mut Lot) -> Value {
+pub(crate) fn spec(lot: &mut Rng) -> Value {
     let mut spec =
         json!({"traffic": {"upload": lot.percent(50), "bidir": lot.percent(20), "no_latency": true}});
     const TRAFFIC: [&str; 11] = [
@@ -195,7 +195,7 @@ pub(crate) fn spec(lot: &mut Lot) -> Value {
 }
 
 /// Flows in any number, with any numbers.
-pub(crate) fn orders(lot: &mut Lot) -> Value {
+pub(crate) fn orders(lot: &mut Rng) -> Value {
     let mut flow = || {
         let direction = lot.of(&["upload", "download"]);
         json!({"flow": lot.of(&[0, 0, 1, 65_535]), "direction": direction, "length_bytes": lot.of(&NUMBERS)})
@@ -205,14 +205,14 @@ pub(crate) fn orders(lot: &mut Lot) -> Value {
 }
 
 /// Texts that steer terminals, tables and file names, and one that is long.
-fn text(lot: &mut Lot) -> String {
+fn text(lot: &mut Rng) -> String {
     let nasty =
         ["", "\u{1b}]0;x\u{7}\u{1b}[2J", "=1+1\r\n,\"", "\u{202e}\u{9b}31m\0", "../../etc/x", "NaN", "-1"];
     if lot.percent(5) { "w".repeat(lot.below(200_000)) } else { lot.of(&nasty).to_owned() }
 }
 
 /// What may stand where this stood: mostly of the same kind, so that it is read and its effect is seen.
-fn absurd(value: &Value, lot: &mut Lot) -> Value {
+fn absurd(value: &Value, lot: &mut Rng) -> Value {
     match (value, lot.below(20)) {
         (_, 0) if lot.percent(20) => Value::Null,
         (Value::Number(_), 1) if lot.percent(20) => json!(-1),
@@ -243,7 +243,7 @@ const KEYS: [&str; 14] = [
 ];
 
 /// Replaces some values of a message, `of_hundred` of a hundred, and rarely one without which it is not read.
-pub(crate) fn twist(value: &mut Value, lot: &mut Lot, of_hundred: usize) {
+pub(crate) fn twist(value: &mut Value, lot: &mut Rng, of_hundred: usize) {
     match value {
         Value::Object(fields) => {
             for (name, field) in fields.iter_mut() {

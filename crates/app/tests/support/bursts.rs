@@ -16,13 +16,13 @@ const UDP_DATAGRAMS: u64 = 3 * 25;
 
 /// Which way data goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Direction {
     Up,
     Down,
     Both,
 }
 
-impl Way {
+impl Direction {
     fn flag(self) -> Option<&'static str> {
         match self {
             Self::Up => None,
@@ -45,7 +45,7 @@ impl Way {
 }
 
 /// A TCP test in one way with parallel streams.
-pub(crate) fn tcp(client: Iperf3, server: Iperf3, way: Way, parallel: u64) {
+pub(crate) fn tcp(client: Iperf3, server: Iperf3, way: Direction, parallel: u64) {
     let streams = parallel.to_string();
     let args: Vec<&str> = TCP.iter().copied().chain(["-P", &streams]).chain(way.flag()).collect();
     let (near, far) = both_json(client, &args, server);
@@ -75,7 +75,7 @@ pub(crate) fn tcp(client: Iperf3, server: Iperf3, way: Way, parallel: u64) {
 }
 
 /// A UDP test in one way with parallel streams and more arguments.
-pub(crate) fn udp(client: Iperf3, server: Iperf3, way: Way, parallel: u64, more: &[&str]) {
+pub(crate) fn udp(client: Iperf3, server: Iperf3, way: Direction, parallel: u64, more: &[&str]) {
     let streams = parallel.to_string();
     let args: Vec<&str> = UDP.iter().chain(more).copied().chain(["-P", &streams]).chain(way.flag()).collect();
     let (near, far) = both_json(client, &args, server);
@@ -104,7 +104,7 @@ pub(crate) fn udp(client: Iperf3, server: Iperf3, way: Way, parallel: u64, more:
 }
 
 /// A client's final figures of each stream: those on which it sends come first.
-fn streams_of(near: &Value, way: Way, parallel: u64) -> &[Value] {
+fn streams_of(near: &Value, way: Direction, parallel: u64) -> &[Value] {
     let streams = list(near, "/end/streams");
     let directions = way.sums().into_iter().map(|(_, client_sends)| client_sends);
     let expected: Vec<bool> =

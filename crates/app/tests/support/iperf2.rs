@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, UdpSocket};
 use std::process::Command;
 
-use super::{Done, Island, PATIENCE, Process, eventually, signal};
+use super::{Done, Netns, PATIENCE, Process, eventually, signal};
 
 /// Whose iperf 2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,11 +15,11 @@ pub(crate) enum Iperf2 {
 }
 
 impl Iperf2 {
-    /// Its own port, which is free on every [`Island`].
+    /// Its own port, which is free on every [`Netns`].
     pub(crate) const PORT: u16 = 5001;
 
     /// Its command line.
-    pub(crate) fn command(self, on: &Island, args: &[&str]) -> Command {
+    pub(crate) fn command(self, on: &Netns, args: &[&str]) -> Command {
         match self {
             // It keeps its lines to itself when nobody but a program reads them.
             Self::Real => on.exec("stdbuf", &[&["-oL", "iperf"], args].concat()),
@@ -28,25 +28,25 @@ impl Iperf2 {
     }
 
     /// A server that listens; `-s` is added.
-    pub(crate) fn serve(self, on: &Island, args: &[&str]) -> Process {
+    pub(crate) fn serve(self, on: &Netns, args: &[&str]) -> Process {
         let server = Process::start(self.command(on, &[&["-s"], args].concat()));
         await_server(on, args.contains(&"-u"));
         server
     }
 
     /// A client of 127.0.0.1 that runs; `-c` is added.
-    pub(crate) fn start(self, on: &Island, args: &[&str]) -> Process {
+    pub(crate) fn start(self, on: &Netns, args: &[&str]) -> Process {
         Process::start(self.command(on, &[&["-c", "127.0.0.1"], args].concat()))
     }
 
     /// The same, run to its end.
-    pub(crate) fn ask(self, on: &Island, args: &[&str]) -> Done {
+    pub(crate) fn ask(self, on: &Netns, args: &[&str]) -> Done {
         self.start(on, args).finish(PATIENCE)
     }
 }
 
 /// Waits until somebody has the port.
-pub(crate) fn await_server(on: &Island, udp: bool) {
+pub(crate) fn await_server(on: &Netns, udp: bool) {
     if !udp {
         return on.await_listener(Iperf2::PORT);
     }
@@ -124,12 +124,12 @@ impl Pair {
 /// One test between a client and a server, which prints `expected` lines of whole tests before it is interrupted. Both
 /// have to end with 0.
 pub(crate) fn pair(client: Iperf2, args: &[&str], server: (Iperf2, &[&str]), expected: usize) -> Pair {
-    pair_on(&Island::new(), client, args, server, expected)
+    pair_on(&Netns::new(), client, args, server, expected)
 }
 
 /// The same on a host that is there already.
 pub(crate) fn pair_on(
-    island: &Island,
+    island: &Netns,
     client: Iperf2,
     args: &[&str],
     server: (Iperf2, &[&str]),

@@ -4,9 +4,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{Done, Island, PATIENCE, Process};
+use super::{Done, Netns, PATIENCE, Process};
 
-/// iperf3's own port, which is free on every [`Island`].
+/// iperf3's own port, which is free on every [`Netns`].
 pub(crate) const PORT: u16 = 5201;
 
 /// Whose iperf3.
@@ -20,7 +20,7 @@ pub(crate) enum Iperf3 {
 
 impl Iperf3 {
     /// Its command line.
-    pub(crate) fn command(self, on: &Island, args: &[&str]) -> Command {
+    pub(crate) fn command(self, on: &Netns, args: &[&str]) -> Command {
         match self {
             Self::Real => on.exec("iperf3", args),
             Self::Ours => on.exec(env!("CARGO_BIN_EXE_linerate"), &[&["iperf3"], args].concat()),
@@ -28,12 +28,12 @@ impl Iperf3 {
     }
 
     /// A server that listens; `-s` is added.
-    pub(crate) fn serve(self, on: &Island, args: &[&str]) -> Process {
+    pub(crate) fn serve(self, on: &Netns, args: &[&str]) -> Process {
         self.serve_with(on, args, &[])
     }
 
     /// The same, with environment variables.
-    pub(crate) fn serve_with(self, on: &Island, args: &[&str], environment: &[(&str, &str)]) -> Process {
+    pub(crate) fn serve_with(self, on: &Netns, args: &[&str], environment: &[(&str, &str)]) -> Process {
         let mut command = self.command(on, &[&["-s"], args].concat());
         command.envs(environment.iter().copied());
         let server = Process::start(command);
@@ -42,12 +42,12 @@ impl Iperf3 {
     }
 
     /// A client of 127.0.0.1 that runs; `-c` is added.
-    pub(crate) fn start(self, on: &Island, args: &[&str]) -> Process {
+    pub(crate) fn start(self, on: &Netns, args: &[&str]) -> Process {
         Process::start(self.command(on, &[&["-c", "127.0.0.1"], args].concat()))
     }
 
     /// The same, run to its end.
-    pub(crate) fn ask(self, on: &Island, args: &[&str]) -> Done {
+    pub(crate) fn ask(self, on: &Netns, args: &[&str]) -> Done {
         self.start(on, args).finish(PATIENCE)
     }
 }
@@ -61,12 +61,12 @@ pub(crate) struct Both {
 
 /// One test between a client and a server of one run, which both have to succeed.
 pub(crate) fn both(client: Iperf3, client_args: &[&str], server: Iperf3, server_args: &[&str]) -> Both {
-    both_on(&Island::new(), client, client_args, server, server_args)
+    both_on(&Netns::new(), client, client_args, server, server_args)
 }
 
 /// The same on a host that is there already.
 pub(crate) fn both_on(
-    island: &Island,
+    island: &Netns,
     client: Iperf3,
     client_args: &[&str],
     server: Iperf3,
@@ -82,11 +82,11 @@ pub(crate) fn both_on(
 
 /// The same with `-J` at both ends: their documents, the client's first.
 pub(crate) fn both_json(client: Iperf3, args: &[&str], server: Iperf3) -> (Value, Value) {
-    both_json_on(&Island::new(), client, args, server)
+    both_json_on(&Netns::new(), client, args, server)
 }
 
 /// The same on a host that is there already.
-pub(crate) fn both_json_on(island: &Island, client: Iperf3, args: &[&str], server: Iperf3) -> (Value, Value) {
+pub(crate) fn both_json_on(island: &Netns, client: Iperf3, args: &[&str], server: Iperf3) -> (Value, Value) {
     let both = both_on(island, client, &[args, &["-J"]].concat(), server, &["-J"]);
     let documents = (both.client.json(), both.server.json());
     assert_eq!(documents.0.get("error"), None, "{both:?}");

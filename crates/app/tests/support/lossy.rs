@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::relay::{Watch, join};
-use super::{Island, pause};
+use super::{Netns, pause};
 
 /// How long a reader waits before it looks whether it shall end.
 const GLANCE: Duration = Duration::from_millis(20);
@@ -23,10 +23,10 @@ const PAYLOAD: usize = 16;
 pub(crate) struct Lossy {
     stop: Arc<AtomicBool>,
     workers: Vec<JoinHandle<()>>,
-    books: Books,
+    books: PacketLog,
 }
 
-type Books = Arc<Mutex<BTreeMap<(SocketAddr, bool), Passed>>>;
+type PacketLog = Arc<Mutex<BTreeMap<(SocketAddr, bool), Passed>>>;
 
 /// What a receiver of one flow must find.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -50,17 +50,17 @@ impl Passed {
 
 impl Lossy {
     /// Opens the path on a host, for one port of iperf3.
-    pub(crate) fn open(island: &Island, port: u16) -> Self {
+    pub(crate) fn open(island: &Netns, port: u16) -> Self {
         Self::numbered(island, port, 8)
     }
 
     /// The same for datagrams that carry their number at another place, 4 bytes most significant first. Those with a
     /// negative number say that a test is over; nothing happens to them.
-    pub(crate) fn numbered(island: &Island, port: u16, number_at: usize) -> Self {
+    pub(crate) fn numbered(island: &Netns, port: u16, number_at: usize) -> Self {
         island.inside(|| {
             let near = SocketAddr::from((Ipv4Addr::new(127, 0, 0, 2), port));
             let stop = Arc::new(AtomicBool::new(false));
-            let books = Books::default();
+            let books = PacketLog::default();
             let listener = TcpListener::bind(near).unwrap();
             listener.set_nonblocking(true).unwrap();
             let socket = UdpSocket::bind(near).unwrap();
@@ -104,7 +104,12 @@ impl Drop for Lossy {
 }
 
 /// Takes the datagrams of every client, and opens the way back for each.
-fn forward(near: &Arc<UdpSocket>, (port, number_at): (u16, usize), stop: &Arc<AtomicBool>, books: &Books) {
+fn forward(
+    near: &Arc<UdpSocket>,
+    (port, number_at): (u16, usize),
+    stop: &Arc<AtomicBool>,
+    books: &PacketLog,
+) {
     let mut clients: BTreeMap<SocketAddr, (Arc<UdpSocket>, Spoiler)> = BTreeMap::new();
     let mut back = Vec::new();
     let mut datagram = [0; 1 << 16];

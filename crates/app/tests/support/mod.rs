@@ -3,41 +3,41 @@
 #![allow(dead_code, unused_imports, reason = "each test program uses its own part of this module")]
 
 pub(crate) mod absurd;
-mod bench;
 pub(crate) mod bursts;
 mod iperf2;
 mod iperf3;
-mod island;
 mod lab;
 mod lossy;
-mod lot;
 mod net;
+mod netns;
+mod packet_filter;
 mod peer;
+mod plan_dir;
 mod process;
 mod relay;
 mod rigged;
+mod rng;
 mod server;
 mod shape;
-mod sieve;
 pub(crate) mod tampering;
 mod tool;
 
-pub(crate) use bench::Bench;
 pub(crate) use iperf2::{Iperf2, Pair, Row, pair, pair_on, rows};
 pub(crate) use iperf3::{Both, Iperf3, PORT, both, both_json, both_json_on, list, number};
-pub(crate) use island::Island;
 pub(crate) use lab::{Lab, files_below, switches, world};
 pub(crate) use lossy::{Lossy, Passed};
-pub(crate) use lot::{Lot, wish};
 pub(crate) use net::{Net, Side};
+pub(crate) use netns::Netns;
+pub(crate) use packet_filter::{NEAR, PacketFilter, SERVER_PORT};
 pub(crate) use peer::{Peer, framed, hello, prepare};
+pub(crate) use plan_dir::PlanDir;
 pub(crate) use process::{Done, Process, kill, linerate, resident_bytes, signal, thread_names};
 pub(crate) use relay::Relay;
 pub(crate) use rigged::Rigged;
+pub(crate) use rng::{Rng, wish};
 pub(crate) use server::Server;
 pub(crate) use shape::shape;
-pub(crate) use sieve::{NEAR, SERVER_PORT, Sieve};
-pub(crate) use tool::{IPERF, NETPIPE, NUTTCP, TTCP, Tool, Whose, before, form};
+pub(crate) use tool::{IPERF, NETPIPE, NUTTCP, Program, TTCP, Tool, before, form};
 
 use std::path::PathBuf;
 use std::process::Command;

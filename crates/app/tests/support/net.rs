@@ -6,7 +6,7 @@ use std::process::Command;
 
 use linerate_sock::netns;
 
-use super::island::listens;
+use super::netns::listens;
 use super::{eventually, linerate, unique};
 
 /// An end of the cable.

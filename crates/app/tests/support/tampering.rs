@@ -11,7 +11,7 @@ use linerate_proto::native::{Connection, PREFACE_BYTES, Preface};
 use serde_json::Value;
 
 use super::absurd::{twist, word};
-use super::{Lot, framed, pause};
+use super::{Rng, framed, pause};
 
 /// What becomes of the words of the hostile end, from one of them on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +100,7 @@ impl Tampering {
     /// Forwards to a port of this host; the end behind it is the hostile one, or the one that connects.
     pub(crate) fn to(target: u16, near: bool, seed: u64) -> Self {
         use Misdeed::{Close, Flood, Half, Insert, Leave, Noise, OnlyAlive, Silence, Trickle, Twice, Twist};
-        let lot = &mut Lot::new(!seed);
+        let lot = &mut Rng::new(!seed);
         let few = Twist(lot.of(&[1, 1, 3, 10]));
         let all = [
             few, few, few, few, Flood, Trickle, OnlyAlive, Silence, Close, Half, Insert, Twice, Leave, Noise,
@@ -174,7 +174,7 @@ impl Shared {
 
 /// Sends datagrams back, with a byte of each replaced.
 fn echo(socket: &UdpSocket, shared: &Shared) {
-    let lot = &mut Lot::new(shared.plan.seed);
+    let lot = &mut Rng::new(shared.plan.seed);
     socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
     let mut bytes = [0; 2048];
     while !shared.over() {
@@ -299,7 +299,7 @@ fn carry(mut from: TcpStream, mut to: TcpStream, shared: &Shared) {
 
 /// The words of the hostile end.
 fn tamper(mut from: TcpStream, mut to: TcpStream, first: usize, shared: &Shared) {
-    let lot = &mut Lot::new(shared.plan.seed.rotate_left(17));
+    let lot = &mut Rng::new(shared.plan.seed.rotate_left(17));
     let mut start = vec![0; first];
     if fill(&mut from, &mut start, shared) && write(&mut to, &start, shared) {
         let mut distorted = 0;
@@ -328,7 +328,7 @@ fn tamper(mut from: TcpStream, mut to: TcpStream, first: usize, shared: &Shared)
 }
 
 /// One word of the hostile end; false when it was the last one.
-fn distort(body: &[u8], first: bool, to: &mut TcpStream, lot: &mut Lot, shared: &Shared) -> bool {
+fn distort(body: &[u8], first: bool, to: &mut TcpStream, lot: &mut Rng, shared: &Shared) -> bool {
     shared.strike();
     let other = word(lot).to_string();
     let alive = br#"{"type":"heartbeat"}"#;

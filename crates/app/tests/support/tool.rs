@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::{Done, Island, PATIENCE, Process};
+use super::{Done, Netns, PATIENCE, Process};
 
 /// Whose program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Whose {
+pub(crate) enum Program {
     /// The program of that name.
     Real,
     /// Our stand-in for it.
@@ -30,26 +30,26 @@ pub(crate) const IPERF: Tool = Tool { program: "iperf", stand_in: "iperf" };
 
 impl Tool {
     /// Its command line.
-    pub(crate) fn command(self, whose: Whose, on: &Island, args: &[&str]) -> Command {
+    pub(crate) fn command(self, whose: Program, on: &Netns, args: &[&str]) -> Command {
         match whose {
-            Whose::Real => on.exec(self.program, args),
-            Whose::Ours => on.exec(env!("CARGO_BIN_EXE_linerate"), &[&[self.stand_in], args].concat()),
+            Program::Real => on.exec(self.program, args),
+            Program::Ours => on.exec(env!("CARGO_BIN_EXE_linerate"), &[&[self.stand_in], args].concat()),
         }
     }
 
-    pub(crate) fn start(self, whose: Whose, on: &Island, args: &[&str]) -> Process {
+    pub(crate) fn start(self, whose: Program, on: &Netns, args: &[&str]) -> Process {
         Process::start(self.command(whose, on, args))
     }
 
     /// The same in a folder, for tools that leave files where they are.
-    pub(crate) fn start_in(self, whose: Whose, on: &Island, folder: &Path, args: &[&str]) -> Process {
+    pub(crate) fn start_in(self, whose: Program, on: &Netns, folder: &Path, args: &[&str]) -> Process {
         let mut command = self.command(whose, on, args);
         command.current_dir(folder);
         Process::start(command)
     }
 
     /// Runs it to its end.
-    pub(crate) fn ask(self, whose: Whose, on: &Island, args: &[&str]) -> Done {
+    pub(crate) fn ask(self, whose: Program, on: &Netns, args: &[&str]) -> Done {
         self.start(whose, on, args).finish(PATIENCE)
     }
 }

@@ -22,7 +22,7 @@ const AWAKE: Duration = Duration::from_millis(1);
 const TOLD_AHEAD: Duration = Duration::from_millis(100);
 
 /// Where a run waits before its first phase.
-pub(crate) struct Gate {
+pub(crate) struct PhaseGate {
     ticket: Option<Ticket>,
     ready: Box<dyn Fn() + Send + Sync>,
     /// When to begin, on the monotonic clock; 0 until somebody says.
@@ -31,7 +31,7 @@ pub(crate) struct Gate {
     bell: EventFd,
 }
 
-impl fmt::Debug for Gate {
+impl fmt::Debug for PhaseGate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Gate")
             .field("opens", &self.opens)
@@ -40,7 +40,7 @@ impl fmt::Debug for Gate {
     }
 }
 
-impl Gate {
+impl PhaseGate {
     /// A closed gate for a run that shows `ticket`; `ready` is called when everything is open.
     pub(crate) fn new(
         ticket: Option<Ticket>,

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use linerate_engine::settle_udp;
-use linerate_model::{Body, Books, CaveatKind, Direction, LatencyReport, Sample, Side, TestSpec};
+use linerate_model::{Body, ByteAccounting, CaveatKind, Direction, LatencyReport, Sample, Side, TestSpec};
 use linerate_proto::{Ended, FlowOrder, Output, PeerError, Progress};
 use linerate_sock::{Mono, clock};
 use linerate_units::Span;
 
-use crate::dialogue::Happening;
+use crate::dialogue::DialogueEvent;
 use crate::error::ControlError;
 use crate::flow_log::note_end;
 use crate::log::Log;
@@ -72,17 +72,17 @@ impl Merge {
     ///
     /// # Errors
     /// It tells more.
-    pub(super) fn admit(&mut self, happening: &Happening, now: Mono) -> Result<(), ControlError> {
+    pub(super) fn admit(&mut self, happening: &DialogueEvent, now: Mono) -> Result<(), ControlError> {
         let elapsed = Span::from(now.since(self.began)).as_ns();
         let can_be = |every: Span, spare: u64| spare + 2 * (elapsed / every.as_ns().max(1));
         let within = match happening {
-            Happening::Session(Output::PeerSamples { flow, samples }) => {
+            DialogueEvent::Session(Output::PeerSamples { flow, samples }) => {
                 let Some(flow) = self.flows.get_mut(flow) else { return Ok(()) };
                 flow.told_samples += samples.len() as u64;
                 flow.told_samples <= can_be(self.tick, SPARE_SAMPLES)
                     && samples.iter().all(|sample| sample.readings.iter().count() <= MOST_READINGS)
             }
-            Happening::Session(Output::PeerProgress(progress)) => {
+            DialogueEvent::Session(Output::PeerProgress(progress)) => {
                 let Some(flow) = self.flows.get_mut(&progress.flow) else { return Ok(()) };
                 flow.told_progress += 1;
                 flow.told_progress <= can_be(PROGRESS, SPARE_PROGRESS)
@@ -150,7 +150,7 @@ impl Merge {
             }
             let books = match (&flow.sender, &flow.receiver) {
                 (Some((_, sender)), Some((_, receiver))) if !self.udp => {
-                    Some(Books::close(&sender.tally, &receiver.tally))
+                    Some(ByteAccounting::close(&sender.tally, &receiver.tally))
                 }
                 _ => None,
             };
@@ -190,17 +190,17 @@ mod tests {
     use super::*;
 
     /// How many messages of so many samples, or of a count each, pass after so long; a million is without end.
-    fn passed(after: Duration, happening: &Happening) -> u32 {
+    fn passed(after: Duration, happening: &DialogueEvent) -> u32 {
         let order = FlowOrder::new(&CheckedSpec::default(), 0, Direction::Download, Bytes::new(1)).unwrap();
         let mut merge = Merge::new(&[order], &TestSpec::default());
         let now = merge.began + after;
         (0..1_000_000).take_while(|_| merge.admit(happening, now).is_ok()).count() as u32
     }
 
-    fn samples(readings: Readings) -> Happening {
+    fn samples(readings: Readings) -> DialogueEvent {
         let (start_ns, end_ns) = (Timestamp::START, Timestamp::from_ns(1));
         let each = Sample { side: Side::Sender, start_ns, end_ns, outside: false, readings };
-        Happening::Session(Output::PeerSamples { flow: 0, samples: vec![each; 10] })
+        DialogueEvent::Session(Output::PeerSamples { flow: 0, samples: vec![each; 10] })
     }
 
     #[test]
@@ -217,7 +217,7 @@ mod tests {
             srtt_ns: None,
             retransmits: None,
         };
-        let progress = Happening::Session(Output::PeerProgress(progress));
+        let progress = DialogueEvent::Session(Output::PeerProgress(progress));
         assert_eq!((passed(minute, &progress), passed(at_once, &progress)), (1_300, 100));
     }
 

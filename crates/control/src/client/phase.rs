@@ -10,18 +10,19 @@ use linerate_sock::{Mono, clock};
 
 use super::merge::Merge;
 use super::{Client, LOOK, Request, gate};
-use crate::dialogue::Happening;
+use crate::dialogue::DialogueEvent;
 use crate::error::ControlError;
 use crate::flow_log;
 use crate::judge::{self, Course};
 use crate::log::Log;
+use crate::port_observer;
 use crate::probe::Rule;
 use crate::setup::{flow_setup, length, sample_tick, side};
-use crate::witness;
 
 /// Notes what a receiver of either end tells of its progress.
-fn note_course(happening: &Happening, told: &mut BTreeMap<u16, Course>) {
-    if let Happening::Progress(progress) | Happening::Session(Output::PeerProgress(progress)) = happening
+fn note_course(happening: &DialogueEvent, told: &mut BTreeMap<u16, Course>) {
+    if let DialogueEvent::Progress(progress) | DialogueEvent::Session(Output::PeerProgress(progress)) =
+        happening
         && progress.side == Side::Receiver
     {
         told.entry(progress.flow).or_default().note(progress.bytes, progress.elapsed_ns);
@@ -69,7 +70,7 @@ impl Client<'_> {
         merge.finish(log);
         if let Some(witness) = request.witness {
             let flows: Vec<u16> = orders.iter().map(FlowOrder::flow).collect();
-            witness::hear(witness, began, &flows, log);
+            port_observer::hear(witness, began, &flows, log);
         }
         for order in orders {
             judge::judge(order.flow(), log);
@@ -106,8 +107,8 @@ impl Client<'_> {
                 merge.admit(&happening, clock::now())?;
                 note_course(&happening, &mut told);
                 match happening {
-                    Happening::Session(Output::Open(_)) => planned = self.open(orders, stop, log)?,
-                    Happening::Session(Output::PhaseDone) => {
+                    DialogueEvent::Session(Output::Open(_)) => planned = self.open(orders, stop, log)?,
+                    DialogueEvent::Session(Output::PhaseDone) => {
                         let probed = prober.take().and_then(crate::probe::Prober::report);
                         let (report, clocks) = probed.unzip();
                         self.clocks = clocks.unwrap_or_else(|| std::mem::take(&mut self.clocks));
@@ -183,20 +184,22 @@ impl Client<'_> {
         }
     }
 
-    fn take(&mut self, happening: Happening, log: &mut Log<'_>, merge: &mut Merge) {
+    fn take(&mut self, happening: DialogueEvent, log: &mut Log<'_>, merge: &mut Merge) {
         match happening {
-            Happening::Started { flow, side, settings } => {
+            DialogueEvent::Started { flow, side, settings } => {
                 log.note(Body::FlowOpened { flow, side, settings: *settings });
             }
-            Happening::Progress(progress) | Happening::Session(Output::PeerProgress(progress)) => {
+            DialogueEvent::Progress(progress) | DialogueEvent::Session(Output::PeerProgress(progress)) => {
                 merge.progress(&progress);
                 self.note_progress(&progress, log, merge);
             }
-            Happening::Cut => merge.cut(),
-            Happening::Samples { flow, samples } => merge.samples(0, flow, samples, log),
-            Happening::Session(Output::PeerSamples { flow, samples }) => merge.samples(1, flow, samples, log),
-            Happening::Ended(ended) => merge.ended(0, *ended),
-            Happening::Session(Output::PeerEnded(ended)) => merge.ended(1, *ended),
+            DialogueEvent::Cut => merge.cut(),
+            DialogueEvent::Samples { flow, samples } => merge.samples(0, flow, samples, log),
+            DialogueEvent::Session(Output::PeerSamples { flow, samples }) => {
+                merge.samples(1, flow, samples, log)
+            }
+            DialogueEvent::Ended(ended) => merge.ended(0, *ended),
+            DialogueEvent::Session(Output::PeerEnded(ended)) => merge.ended(1, *ended),
             _ => {}
         }
     }

@@ -3,17 +3,17 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use linerate_engine::Sockets;
-use linerate_model::{Body, Books, CaveatKind, Direction, Side, Sweep};
+use linerate_model::{Body, ByteAccounting, CaveatKind, Direction, Side, Sweep};
 use linerate_proto::{Ended, FlowOrder, Input, Output, PeerError, Trial, TrialCount};
 use linerate_sock::{Mono, clock};
 use linerate_units::Span;
 
 use super::{Client, LOOK, Request, gate};
-use crate::dialogue::Happening;
+use crate::dialogue::DialogueEvent;
 use crate::error::ControlError;
 use crate::log::Log;
-use crate::sweep::{Runner, Schedule, Step};
-use crate::{flow_log, judge, witness};
+use crate::sweep::{NextTrial, Runner, Schedule};
+use crate::{flow_log, judge, port_observer};
 
 /// The only flow.
 const FLOW: u16 = 0;
@@ -50,7 +50,7 @@ impl Client<'_> {
         }
         warn_unmeasured(&schedule, result.is_ok() && !request.stop.load(Ordering::Relaxed), log);
         let books = match (&words.own, &words.peer) {
-            (Some(own), Some(peer)) => Some(Books::close(&own.tally, &peer.tally)),
+            (Some(own), Some(peer)) => Some(ByteAccounting::close(&own.tally, &peer.tally)),
             _ => None,
         };
         for (host, ended) in (0..).zip([words.own, words.peer]) {
@@ -62,7 +62,7 @@ impl Client<'_> {
             log.note(Body::BooksClosed { flow: FLOW, books });
         }
         if let Some(witness) = request.witness {
-            witness::hear(witness, began, &[FLOW], log);
+            port_observer::hear(witness, began, &[FLOW], log);
         }
         judge::judge(FLOW, log);
         result
@@ -97,7 +97,7 @@ impl Client<'_> {
     ) -> Result<(Runner, Option<Mono>), ControlError> {
         let orders = [order];
         self.dialogue.input(Input::Measure(orders.to_vec()))?;
-        let open = |happening: &Happening| matches!(happening, Happening::Session(Output::Open(_)));
+        let open = |happening: &DialogueEvent| matches!(happening, DialogueEvent::Session(Output::Open(_)));
         self.wait_for(stop, |happening| open(&happening).then_some(()))?;
         let opened = self.open_flows(&orders, stop).and_then(|mut sockets| match sockets.pop() {
             Some(Sockets::Tcp(mut streams)) if streams.len() == 1 => {
@@ -116,7 +116,7 @@ impl Client<'_> {
         };
         let planned = self.wait_at_gate(true, stop)?;
         self.dialogue.input(Input::FlowsOpen)?;
-        let start = |happening: &Happening| matches!(happening, Happening::Session(Output::Start));
+        let start = |happening: &DialogueEvent| matches!(happening, DialogueEvent::Session(Output::Start));
         self.wait_for(stop, |happening| start(&happening).then_some(()))?;
         Ok((runner, planned))
     }
@@ -130,7 +130,7 @@ impl Client<'_> {
     ) -> Result<(), ControlError> {
         let began = clock::now();
         let spent = || Span::from(clock::now().since(began));
-        while let Step::Trial(trial) = schedule.next(spent()) {
+        while let NextTrial::Trial(trial) = schedule.next(spent()) {
             let Answer::Here((own, peer)) = self.trial(trial, runner, stop)? else { return Ok(()) };
             let counted = schedule.counted(spent(), &own, &peer);
             let point = counted.map_err(|what| PeerError::Misbehaved { what: what.into() })?;
@@ -157,7 +157,7 @@ impl Client<'_> {
                 return Ok(Answer::Stopped);
             }
             for happening in self.dialogue.turn(clock::now() + LOOK.as_duration(), &[runner.bell()])? {
-                if let Happening::Session(Output::PeerTrial(count)) = happening {
+                if let DialogueEvent::Session(Output::PeerTrial(count)) = happening {
                     peer = Some(count);
                 }
             }
@@ -187,11 +187,11 @@ impl Client<'_> {
         // Nobody is to be stopped any more: the server has a few seconds.
         let never = AtomicBool::new(false);
         self.wait_for(&never, |happening| match happening {
-            Happening::Session(Output::PeerEnded(ended)) => {
+            DialogueEvent::Session(Output::PeerEnded(ended)) => {
                 words.peer = Some(*ended);
                 None
             }
-            Happening::Session(Output::PhaseDone) => Some(()),
+            DialogueEvent::Session(Output::PhaseDone) => Some(()),
             _ => None,
         })?;
         runner.stop();
@@ -202,7 +202,7 @@ impl Client<'_> {
     fn wait_for<T>(
         &mut self,
         stop: &AtomicBool,
-        mut wanted: impl FnMut(Happening) -> Option<T>,
+        mut wanted: impl FnMut(DialogueEvent) -> Option<T>,
     ) -> Result<T, ControlError> {
         loop {
             let mut found = None;

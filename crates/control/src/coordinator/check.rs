@@ -2,21 +2,21 @@
 
 use linerate_proto::agent::About;
 
-use super::rig::{Group, Rig, Standing, Trouble};
+use super::test_bed::{Group, HostError, HostState, TestBed};
 use crate::setup::expected_time;
 
 /// One server under two names would wait for itself.
-pub(super) fn one_server_one_name(rig: &Rig, standings: &[Option<Standing>]) -> Vec<Trouble> {
+pub(super) fn one_server_one_name(rig: &TestBed, standings: &[Option<HostState>]) -> Vec<HostError> {
     let mut troubles = Vec::new();
     for (at, standing) in standings.iter().enumerate() {
         let Some(standing) = standing else { continue };
-        let same = |other: &&Option<Standing>| {
+        let same = |other: &&Option<HostState>| {
             other.as_ref().is_some_and(|other| other.about.identity == standing.about.identity)
         };
         let first = standings.iter().position(|other| same(&other));
         if let Some(first) = first.filter(|first| *first < at) {
             let what = format!("it is the same server as {}; give each host one name", name(rig, first));
-            troubles.push(Trouble { host: name(rig, at), what });
+            troubles.push(HostError { host: name(rig, at), what });
         }
     }
     troubles
@@ -40,11 +40,11 @@ fn can_end(flows: &[usize], group: &Group) -> bool {
 }
 
 /// Every flow against what its two ends say of themselves.
-pub(super) fn group(rig: &Rig, group: &Group, abouts: &[Option<&About>]) -> Vec<Trouble> {
+pub(super) fn group(rig: &TestBed, group: &Group, abouts: &[Option<&About>]) -> Vec<HostError> {
     let mut troubles = Vec::new();
     for (number, flow) in (1_u32..).zip(&group.flows) {
         let mut say = |host: String, what: String| {
-            troubles.push(Trouble { host, what: format!("flow {number}: {what}") })
+            troubles.push(HostError { host, what: format!("flow {number}: {what}") })
         };
         if let Err(error) = flow.spec.check() {
             say(String::new(), error.to_string());
@@ -84,6 +84,6 @@ pub(super) fn group(rig: &Rig, group: &Group, abouts: &[Option<&About>]) -> Vec<
     troubles
 }
 
-pub(super) fn name(rig: &Rig, at: usize) -> String {
+pub(super) fn name(rig: &TestBed, at: usize) -> String {
     rig.hosts.get(at).map(|host| host.name.clone()).unwrap_or_default()
 }

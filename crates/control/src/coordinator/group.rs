@@ -10,12 +10,12 @@ use linerate_sock::{Mono, clock};
 use linerate_units::{Span, Timestamp};
 
 use super::Coordinator;
-use super::ahead::Ahead;
 use super::check::name;
 use super::host::{Heard, Host, listen};
-use super::lead::Lead;
-use super::progress::{Flow, Stage};
-use super::rig::{FlowJob, Group, Rig, Target};
+use super::prepare_next::Ahead;
+use super::progress::{Flow, RunState};
+use super::start_lead::Lead;
+use super::test_bed::{FlowJob, Group, Target, TestBed};
 use crate::log::Log;
 
 /// How often the stop flag is looked at.
@@ -51,7 +51,7 @@ pub struct FlowStart {
 
 /// An event of a run, as it comes.
 #[derive(Debug, Clone, Copy)]
-pub struct Told<'a> {
+pub struct RunEvent<'a> {
     /// Which run, by its place in the group.
     pub flow: usize,
     /// When, on the coordinator's clock, within the error of the agent's offset.
@@ -64,13 +64,13 @@ pub struct Told<'a> {
 
 /// A group under way.
 pub(super) struct Run<'a, 'l> {
-    rig: &'a Rig,
+    rig: &'a TestBed,
     pub(super) hosts: &'a mut [Host],
     epoch: Mono,
     pub(super) group: &'a Group,
     pub(super) logs: &'a mut [Log<'l>],
     stop: &'a AtomicBool,
-    on: &'a mut dyn FnMut(&Told<'_>),
+    on: &'a mut dyn FnMut(&RunEvent<'_>),
     pub(super) flows: Vec<Flow>,
     pub(super) lead: &'a mut Lead,
     unfit: &'a BTreeMap<usize, String>,
@@ -91,7 +91,7 @@ pub(super) fn carry_out(
     next: Option<&Group>,
     logs: &mut [Log<'_>],
     stop: &AtomicBool,
-    on: &mut dyn FnMut(&Told<'_>),
+    on: &mut dyn FnMut(&RunEvent<'_>),
 ) -> Vec<FlowEnd> {
     let flows = group.flows.iter().map(|_| Flow::default()).collect();
     let mut run = Run {
@@ -195,7 +195,7 @@ impl Run<'_, '_> {
     /// Notes something of this host's own in the log of a run.
     fn note(&mut self, flow: usize, body: Body) {
         let at = self.now();
-        (self.on)(&Told { flow, at, host: 0, body: &body });
+        (self.on)(&RunEvent { flow, at, host: 0, body: &body });
         if self.flows[flow].epoch.is_some() {
             self.logs[flow].note(body);
         } else {
@@ -284,7 +284,7 @@ impl Run<'_, '_> {
         }
         let epoch = self.flows[flow].epoch.unwrap_or_default();
         let merged = epoch + Span::from_ns(time.as_ns());
-        (self.on)(&Told { flow, at: merged, host, body: &body });
+        (self.on)(&RunEvent { flow, at: merged, host, body: &body });
         self.logs[flow].note_at(time, host, body);
     }
 
@@ -325,7 +325,7 @@ impl Run<'_, '_> {
         let reason = format!("{}: {why}", name(self.rig, at));
         for flow in self.flows_at(at) {
             // A run towards it that is under way hears of it from the network itself.
-            if self.job(flow).from == at || self.flows[flow].stage == Stage::Waiting {
+            if self.job(flow).from == at || self.flows[flow].stage == RunState::Waiting {
                 self.salvage(flow);
                 self.end(flow, Outcome::Failed, Some(reason.clone()));
             }
@@ -388,7 +388,7 @@ impl Run<'_, '_> {
 
     fn prepare_what_is_due(&mut self) {
         for flow in 0..self.flows.len() {
-            if self.flows[flow].stage != Stage::Waiting || !self.is_due(flow) {
+            if self.flows[flow].stage != RunState::Waiting || !self.is_due(flow) {
                 continue;
             }
             let plan = self.job(flow).clone();
@@ -416,7 +416,7 @@ impl Run<'_, '_> {
     fn start_what_is_ready(&mut self) {
         if self.start.is_none() {
             let first: Vec<usize> = (0..self.flows.len()).filter(|flow| self.is_first(*flow)).collect();
-            let preparing = |flow: &&usize| self.flows[**flow].stage == Stage::Preparing;
+            let preparing = |flow: &&usize| self.flows[**flow].stage == RunState::Preparing;
             let late: Vec<usize> = first.iter().filter(preparing).copied().collect();
             let waits = self.patience.is_none_or(|until| self.now() < until);
             if !late.is_empty() && waits {

@@ -13,9 +13,9 @@ use linerate_sock::{Mono, SocketOptions, clock, netns};
 use linerate_units::Timestamp;
 
 use super::clocks::Offset;
-use super::rig::{HostRef, Standing};
+use super::test_bed::{HostRef, HostState};
+use crate::dialogue_loop::Talk;
 use crate::error::ControlError;
-use crate::talk::Talk;
 
 /// How long the connection may take.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -77,9 +77,9 @@ impl Host {
         self.about.as_deref()
     }
 
-    pub(super) fn standing(&self) -> Option<Standing> {
+    pub(super) fn standing(&self) -> Option<HostState> {
         let about = self.about.as_deref().filter(|_| self.connected())?;
-        Some(Standing {
+        Some(HostState {
             host: about.host.clone(),
             world: about.world,
             about: about.clone(),

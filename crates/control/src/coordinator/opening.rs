@@ -6,7 +6,7 @@ use linerate_units::Span;
 use super::clocks::Offset;
 use super::group::{LOOK, Run};
 use super::host::Heard;
-use super::rig::FlowJob;
+use super::test_bed::FlowJob;
 use crate::setup::{expected_time, idle_time};
 
 /// Questions for the time before a group, when the clocks were compared before.

@@ -9,7 +9,7 @@ use crate::{flow_log, judge};
 
 /// Where a run is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum RunState {
     /// Nobody was asked yet.
     #[default]
     Waiting,
@@ -26,7 +26,7 @@ pub(super) enum Stage {
 /// A run of a group.
 #[derive(Debug, Default)]
 pub(super) struct Flow {
-    pub(super) stage: Stage,
+    pub(super) stage: RunState,
     /// Its number at its agent.
     pub(super) job: Option<u32>,
     /// Where its own time begins, on the coordinator's clock.
@@ -43,24 +43,24 @@ pub(super) struct Flow {
 
 impl Flow {
     pub(super) fn is_over(&self) -> bool {
-        self.stage == Stage::Over
+        self.stage == RunState::Over
     }
 
     pub(super) fn prepare(&mut self, job: u32) {
-        self.stage = Stage::Preparing;
+        self.stage = RunState::Preparing;
         self.job = Some(job);
     }
 
     pub(super) fn is_ready(&mut self) {
-        if self.stage == Stage::Preparing {
-            self.stage = Stage::Ready;
+        if self.stage == RunState::Preparing {
+            self.stage = RunState::Ready;
         }
     }
 
     /// The job to start, once.
     pub(super) fn start_now(&mut self) -> Option<u32> {
-        let starts = self.stage == Stage::Ready && self.told.is_none();
-        starts.then(|| self.stage = Stage::Started)?;
+        let starts = self.stage == RunState::Ready && self.told.is_none();
+        starts.then(|| self.stage = RunState::Started)?;
         self.job
     }
 
@@ -78,7 +78,7 @@ impl Flow {
     }
 
     pub(super) fn end(&mut self, outcome: Outcome, reason: Option<String>, now: Timestamp) {
-        self.stage = Stage::Over;
+        self.stage = RunState::Over;
         self.ended = Some(now);
         self.end = Some((outcome, reason));
     }
@@ -98,7 +98,7 @@ impl Run<'_, '_> {
         }
         state.told = Some((outcome, why));
         match (state.stage, state.job) {
-            (Stage::Waiting, _) | (_, None) => {
+            (RunState::Waiting, _) | (_, None) => {
                 // What never began was not completed.
                 let outcome = if outcome == Outcome::Completed { Outcome::Interrupted } else { outcome };
                 self.end(flow, outcome, Some(why.to_owned()));

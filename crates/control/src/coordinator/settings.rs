@@ -15,7 +15,7 @@ use super::Coordinator;
 use super::check::name;
 use super::group::LOOK;
 use super::host::{Heard, Host, listen};
-use super::rig::{Rig, Trouble};
+use super::test_bed::{HostError, TestBed};
 
 /// The key that names the interface which the other settings of its host are for.
 const INTERFACE: &str = "interface";
@@ -40,7 +40,7 @@ impl Coordinator {
     /// the rig, with names and values as plans write them; `interface` names the interface that they are for, else it is
     /// that of the way to the other hosts.
     #[must_use]
-    pub fn check_settings(&mut self, wanted: &[Wanted], stop: &AtomicBool) -> Vec<Trouble> {
+    pub fn check_settings(&mut self, wanted: &[Wanted], stop: &AtomicBool) -> Vec<HostError> {
         let mut troubles = self.reach_all(stop);
         troubles.extend(self.cannot(wanted));
         if !troubles.is_empty() {
@@ -60,7 +60,7 @@ impl Coordinator {
         &mut self,
         wanted: &[Wanted],
         stop: &AtomicBool,
-    ) -> Result<Vec<HostSettings>, Vec<Trouble>> {
+    ) -> Result<Vec<HostSettings>, Vec<HostError>> {
         let (told, mut troubles) = self.apply_where_possible(wanted, stop)?;
         if troubles.is_empty() {
             return Ok(told);
@@ -78,7 +78,7 @@ impl Coordinator {
         &mut self,
         wanted: &[Wanted],
         stop: &AtomicBool,
-    ) -> Result<(Vec<HostSettings>, Vec<Trouble>), Vec<Trouble>> {
+    ) -> Result<(Vec<HostSettings>, Vec<HostError>), Vec<HostError>> {
         self.abandon();
         self.unfit.clear();
         if wanted.iter().all(|(_, values)| values.is_empty()) {
@@ -87,7 +87,7 @@ impl Coordinator {
         let mut troubles = self.reach_all(stop);
         let mut senseless = self.cannot(wanted);
         if stop.load(Ordering::Relaxed) {
-            senseless.push(Trouble { host: String::new(), what: "stopped by a signal".to_owned() });
+            senseless.push(HostError { host: String::new(), what: "stopped by a signal".to_owned() });
         }
         if !senseless.is_empty() {
             troubles.extend(senseless);
@@ -121,14 +121,14 @@ impl Coordinator {
     }
 
     /// Troubles by the places of their hosts.
-    fn index(&self, troubles: &[Trouble]) -> BTreeMap<usize, String> {
-        let place = |trouble: &Trouble| self.rig.hosts.iter().position(|host| host.name == trouble.host);
+    fn index(&self, troubles: &[HostError]) -> BTreeMap<usize, String> {
+        let place = |trouble: &HostError| self.rig.hosts.iter().position(|host| host.name == trouble.host);
         troubles.iter().filter_map(|trouble| Some((place(trouble)?, trouble.what.clone()))).collect()
     }
 
     /// Has every host put back what was set for this coordinator, and gives the places back. What was left alone, and
     /// why; a host that is gone puts its settings back by itself.
-    pub fn restore_settings(&mut self) -> Vec<Trouble> {
+    pub fn restore_settings(&mut self) -> Vec<HostError> {
         self.abandon();
         self.unfit.clear();
         self.settings_hold = false;
@@ -164,18 +164,18 @@ impl Coordinator {
         }
     }
 
-    fn reach_all(&mut self, stop: &AtomicBool) -> Vec<Trouble> {
+    fn reach_all(&mut self, stop: &AtomicBool) -> Vec<HostError> {
         let gone: Vec<usize> = (0..self.hosts.len()).filter(|at| !self.is_there(*at)).collect();
         self.reach(&gone, stop)
     }
 
     /// What can be said without asking anybody.
-    fn cannot(&self, wanted: &[Wanted]) -> Vec<Trouble> {
+    fn cannot(&self, wanted: &[Wanted]) -> Vec<HostError> {
         let mut troubles = Vec::new();
         for (at, values) in wanted.iter().filter(|(_, values)| !values.is_empty()) {
             let Some(host) = self.hosts.get(*at) else {
                 let what = format!("host number {at} is not in the rig of {}", self.hosts.len());
-                troubles.push(Trouble { host: String::new(), what });
+                troubles.push(HostError { host: String::new(), what });
                 continue;
             };
             let can = host.about().map(|about| about.settings.as_slice()).unwrap_or_default();
@@ -185,7 +185,7 @@ impl Coordinator {
             if !unknown.is_empty() {
                 let remedy = "start one of this version there, without --no-settings";
                 let what = format!("its agent cannot set {}; {remedy}", unknown.join(", "));
-                troubles.push(Trouble { host: name(&self.rig, *at), what });
+                troubles.push(HostError { host: name(&self.rig, *at), what });
             }
         }
         troubles
@@ -212,7 +212,7 @@ impl Coordinator {
     }
 
     /// Gets a place at every host, one after the other in the order that all coordinators keep.
-    fn hold_everywhere(&mut self, stop: &AtomicBool) -> Vec<Trouble> {
+    fn hold_everywhere(&mut self, stop: &AtomicBool) -> Vec<HostError> {
         let mut order: Vec<usize> = (0..self.hosts.len()).filter(|at| self.hosts[*at].connected()).collect();
         order.sort_by_key(|at| self.hosts[*at].about().map(|about| about.identity.clone()));
         let mut troubles = Vec::new();
@@ -234,7 +234,7 @@ impl Coordinator {
                     refused = Some("stopped while waiting for a place in its queue".to_owned());
                 }
             }
-            troubles.extend(refused.map(|what| Trouble { host: name(&self.rig, at), what }));
+            troubles.extend(refused.map(|what| HostError { host: name(&self.rig, at), what }));
             if stop.load(Ordering::Relaxed) {
                 break;
             }
@@ -246,10 +246,10 @@ impl Coordinator {
     fn settle(
         &mut self,
         requests: Vec<(usize, SettingsRequest)>,
-    ) -> (Vec<(usize, SettingsAnswer)>, Vec<Trouble>) {
+    ) -> (Vec<(usize, SettingsAnswer)>, Vec<HostError>) {
         let (mut answers, mut troubles) = (Vec::new(), Vec::new());
         let mut awaited: Vec<usize> = Vec::new();
-        let trouble = |rig: &Rig, at: usize, what: String| Trouble { host: name(rig, at), what };
+        let trouble = |rig: &TestBed, at: usize, what: String| HostError { host: name(rig, at), what };
         for (at, request) in requests {
             // From here on until it answers something may be changed there.
             self.hosts[at].in_force |= matches!(request, SettingsRequest::Apply(_));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use linerate_model::ForeignText;
 use linerate_sock::discipline::RootDiscipline;
-use linerate_sock::host_setting::{HostSetting, Wish};
+use linerate_sock::host_setting::{HostSetting, HostSettingRequest};
 use linerate_units::{Ratio, Span};
 
 /// The settings that an agent can set and put back, by the names that plans use.
@@ -33,7 +33,9 @@ const LONGEST_DELAY: Span = Span::from_secs(5);
 ///
 /// # Errors
 /// Every value that is none, with what would be.
-pub(super) fn wishes(values: &BTreeMap<ForeignText, ForeignText>) -> Result<Vec<Wish>, Vec<String>> {
+pub(super) fn wishes(
+    values: &BTreeMap<ForeignText, ForeignText>,
+) -> Result<Vec<HostSettingRequest>, Vec<String>> {
     let (mut wishes, mut troubles) = (Vec::new(), Vec::new());
     for (name, value) in values.iter().filter(|(name, _)| !name.starts_with("netem_")) {
         match wish(name, value) {
@@ -47,7 +49,7 @@ pub(super) fn wishes(values: &BTreeMap<ForeignText, ForeignText>) -> Result<Vec<
             let why = "both are the discipline at the root of the interface; give one of them";
             troubles.push(format!("qdisc and netem_delay or netem_loss: {why}"));
         }
-        Ok(Some(netem)) => wishes.push(Wish::Discipline(netem)),
+        Ok(Some(netem)) => wishes.push(HostSettingRequest::Discipline(netem)),
         Err(why) => troubles.push(why),
     }
     let unknown =
@@ -57,25 +59,27 @@ pub(super) fn wishes(values: &BTreeMap<ForeignText, ForeignText>) -> Result<Vec<
     if troubles.is_empty() { Ok(wishes) } else { Err(troubles) }
 }
 
-fn wish(name: &str, value: &str) -> Result<Wish, String> {
+fn wish(name: &str, value: &str) -> Result<HostSettingRequest, String> {
     let Some(setting) = HostSetting::named(name) else {
         return Err(
             "no setting of this agent is called so; install the coordinator's version here".to_owned()
         );
     };
     Ok(match setting {
-        HostSetting::Mtu => Wish::Mtu(value.parse().map_err(|_| "give a number of bytes".to_owned())?),
-        HostSetting::Tso | HostSetting::Gso | HostSetting::Gro | HostSetting::Lro => {
-            Wish::Offload(setting, value.parse().map_err(|_| "give true or false".to_owned())?)
+        HostSetting::Mtu => {
+            HostSettingRequest::Mtu(value.parse().map_err(|_| "give a number of bytes".to_owned())?)
         }
-        HostSetting::Congestion => Wish::Congestion(value.to_owned()),
+        HostSetting::Tso | HostSetting::Gso | HostSetting::Gro | HostSetting::Lro => {
+            HostSettingRequest::Offload(setting, value.parse().map_err(|_| "give true or false".to_owned())?)
+        }
+        HostSetting::Congestion => HostSettingRequest::Congestion(value.to_owned()),
         HostSetting::TcpRmem | HostSetting::TcpWmem => {
             let sizes: Result<Vec<u64>, _> = value.split_whitespace().map(str::parse).collect();
             let sizes = sizes.ok().and_then(|sizes| <[u64; 3]>::try_from(sizes).ok());
             let why = || "give least, default and largest size in bytes, as 4096 131072 33554432".to_owned();
-            Wish::Buffers(setting, sizes.ok_or_else(why)?)
+            HostSettingRequest::Buffers(setting, sizes.ok_or_else(why)?)
         }
-        HostSetting::RootDiscipline => Wish::Discipline(RootDiscipline::parse(value)?),
+        HostSetting::RootDiscipline => HostSettingRequest::Discipline(RootDiscipline::parse(value)?),
     })
 }
 
@@ -127,11 +131,11 @@ mod tests {
             ("tso", "false"),
         ]);
         let expected = [
-            Wish::Congestion("bbr".to_owned()),
-            Wish::Buffers(HostSetting::TcpRmem, [4096, 131_072, 33_554_432]),
-            Wish::Mtu(9000),
-            Wish::Offload(HostSetting::Tso, false),
-            Wish::Discipline(RootDiscipline::netem(Duration::from_millis(25), 0.01)),
+            HostSettingRequest::Congestion("bbr".to_owned()),
+            HostSettingRequest::Buffers(HostSetting::TcpRmem, [4096, 131_072, 33_554_432]),
+            HostSettingRequest::Mtu(9000),
+            HostSettingRequest::Offload(HostSetting::Tso, false),
+            HostSettingRequest::Discipline(RootDiscipline::netem(Duration::from_millis(25), 0.01)),
         ];
         assert_eq!(wishes(&asked).unwrap(), expected);
     }

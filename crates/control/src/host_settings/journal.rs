@@ -32,7 +32,7 @@ pub(super) enum Entry {
         setting: String,
         /// The interface that it is of; absent for one of the whole namespace.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        interface: Option<Card>,
+        interface: Option<Interface>,
         /// The state before.
         found: String,
         /// The state that is about to be.
@@ -44,13 +44,13 @@ pub(super) enum Entry {
         setting: String,
         /// See `Change`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        interface: Option<Card>,
+        interface: Option<Interface>,
     },
 }
 
 /// An interface, as it was called and numbered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Card {
+pub(crate) struct Interface {
     pub(crate) name: String,
     /// Its number, which stays when it is renamed.
     pub(crate) index: u32,
@@ -58,17 +58,17 @@ pub(crate) struct Card {
 
 /// A setting that is not yet put back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Slot {
+pub(super) struct PendingSetting {
     pub(super) setting: HostSetting,
-    pub(super) card: Option<Card>,
+    pub(super) card: Option<Interface>,
     /// The state before the first change.
     pub(super) found: String,
     /// Every state that was about to be made since, the last one last.
     pub(super) ours: Vec<String>,
 }
 
-impl Slot {
-    pub(super) fn is_about(&self, setting: HostSetting, card: Option<&Card>) -> bool {
+impl PendingSetting {
+    pub(super) fn is_about(&self, setting: HostSetting, card: Option<&Interface>) -> bool {
         self.setting == setting && self.card.as_ref().map(|card| card.index) == card.map(|card| card.index)
     }
 }
@@ -140,7 +140,7 @@ pub(super) struct Found {
     /// Who wrote it.
     pub(super) pid: Option<u32>,
     /// What is not yet put back, in the order in which it was changed.
-    pub(super) slots: Vec<Slot>,
+    pub(super) slots: Vec<PendingSetting>,
 }
 
 /// Reads a journal; absent where there is none. A last line that was cut off is left out: what it was to announce was not
@@ -169,7 +169,9 @@ impl Found {
                 let setting = known(&setting)?;
                 match self.slots.iter_mut().find(|slot| slot.is_about(setting, interface.as_ref())) {
                     Some(slot) => slot.ours.push(ours),
-                    None => self.slots.push(Slot { setting, card: interface, found, ours: vec![ours] }),
+                    None => {
+                        self.slots.push(PendingSetting { setting, card: interface, found, ours: vec![ours] })
+                    }
                 }
             }
             Entry::Undone { setting, interface } => {
@@ -188,14 +190,14 @@ mod tests {
     use std::fs;
 
     fn change(setting: &str, found: &str, ours: &str) -> Entry {
-        let interface = Some(Card { name: "eth0".to_owned(), index: 4 });
+        let interface = Some(Interface { name: "eth0".to_owned(), index: 4 });
         let (setting, found, ours) = (setting.to_owned(), found.to_owned(), ours.to_owned());
         Entry::Change { setting, interface, found, ours }
     }
 
     fn undone(setting: &str) -> Entry {
         // It has been renamed meanwhile.
-        let interface = Some(Card { name: "wan".to_owned(), index: 4 });
+        let interface = Some(Interface { name: "wan".to_owned(), index: 4 });
         Entry::Undone { setting: setting.to_owned(), interface }
     }
 

@@ -20,7 +20,7 @@ fn inside(test: impl FnOnce(&Path) + Send) {
     assert!(left.is_empty(), "{left:?}");
 }
 
-fn wishes(values: &[(&str, &str)]) -> Vec<(Wish, Option<Card>)> {
+fn wishes(values: &[(&str, &str)]) -> Vec<(HostSettingRequest, Option<Interface>)> {
     let values = values.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
     check(&values, || Ok("lo".to_owned())).unwrap()
 }
@@ -75,7 +75,7 @@ fn nothing_is_half_applied() {
         let mut changes = begin(folder);
         let mut asked = wishes(&[("mtu", "9000"), ("tcp_rmem", RMEM)]);
         // What no check would let through: the kernel refuses it when the first two are set.
-        asked.push((Wish::Congestion("carrier_pigeon".to_owned()), None));
+        asked.push((HostSettingRequest::Congestion("carrier_pigeon".to_owned()), None));
         let troubles = changes.apply(&asked).unwrap_err();
         assert!(troubles[0].starts_with("congestion"), "{troubles:?}");
         assert_eq!(state(), before);

@@ -3,7 +3,7 @@
 use linerate_model::{Ceiling, MessageMode, RunRecord, SizeCurve, SizeFit, SizePoint, Sweep};
 use linerate_theory::block_size::{fit_line, half_performance_bytes, saturation};
 use linerate_theory::evidence::Evidence;
-use linerate_theory::{framing, ladder};
+use linerate_theory::{ceilings, framing};
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
 /// A message that goes faster than the largest ones by more than this was taken by a buffer or a cache on the way: medians
@@ -43,9 +43,9 @@ fn both_ways(there: Ceiling, back: &Ceiling) -> Option<Ceiling> {
 
 /// The lowest of what nothing gets past in one direction.
 fn wall(evidence: &Evidence, largest: f64) -> Option<Ceiling> {
-    let link = ladder::of(&ladder::ladder(evidence), "link").cloned();
+    let link = ceilings::of(&ceilings::ladder(evidence), "link").cloned();
     link.into_iter()
-        .chain(ladder::qdisc_of_messages(evidence, largest))
+        .chain(ceilings::qdisc_of_messages(evidence, largest))
         .min_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps))
 }
 

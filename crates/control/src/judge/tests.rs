@@ -59,7 +59,7 @@ fn rates(count: usize, slow: &[f64]) -> Vec<f64> {
 }
 
 fn half_width(record: &RunRecord) -> f64 {
-    known::uncertainty(record, record.flow(0).unwrap()).unwrap().expanded_bps.bps()
+    uncertainty::uncertainty(record, record.flow(0).unwrap()).unwrap().expanded_bps.bps()
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use linerate_model::{LatencyReport, ProbePhase, ProbeTransport};
 use linerate_proto::native::{Connection, DATAGRAM_BYTES, Datagram, DatagramKind, Preface};
 use linerate_sock::batch::RecvBatch;
-use linerate_sock::errqueue::{self, Notice, Stage};
+use linerate_sock::errqueue::{self, Notice, TimestampPoint};
 use linerate_sock::open::{ConnectOptions, connect_tcp, connect_udp};
 use linerate_sock::poll::{Interest, wait_for};
 use linerate_sock::sockopt::{Timestamping, set_timestamping};
@@ -285,7 +285,7 @@ impl Series {
         // One notice for each probe; another one that comes between is no reason to stop.
         for _ in 0..=self.under_way.len() {
             match errqueue::take(socket) {
-                Ok(Some(Notice::Timestamp { id, at_ns, stage: Stage::Sent })) => {
+                Ok(Some(Notice::Timestamp { id, at_ns, stage: TimestampPoint::Sent })) => {
                     let (at, credible) = arrival(Some(at_ns));
                     if let Some(departure) = self.under_way.get_mut(&u64::from(id)).filter(|_| credible) {
                         departure.left = Some(at.0);

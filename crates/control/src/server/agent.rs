@@ -16,20 +16,20 @@ use std::time::Duration;
 
 use linerate_model::Outcome;
 use linerate_proto::agent::{AgentEnd, Input, Job, JobEnd, Output, SettingsAnswer, SettingsRequest};
-use linerate_proto::{Place, Ticket};
+use linerate_proto::{QueuePosition, Ticket};
 use linerate_sock::{Mono, clock, thread};
 use linerate_units::{Span, Timestamp};
 
 use super::queue::Turn;
-use super::{News, Shared};
-use crate::client::Gate;
+use super::{ServerEvent, Shared};
+use crate::client::PhaseGate;
+use crate::dialogue_loop::Talk;
 use crate::error::ControlError;
 use crate::host_settings::Restored;
 use crate::memory::{self, Loan};
 use crate::setup::expected_time;
-use crate::talk::Talk;
 use job::{Letter, Letters};
-use settings::Desk;
+use settings::CoordinatorSettings;
 
 /// How often a waiting coordinator's place and the switch are looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -41,7 +41,7 @@ const GRACE: Duration = Duration::from_secs(40);
 pub(super) fn serve(connection: TcpStream, peer: SocketAddr, said: &[u8], shared: &Shared) {
     let held = RefCell::new(None);
     let mut begun = false;
-    let desk = Arc::new(Desk::default());
+    let desk = Arc::new(CoordinatorSettings::default());
     // Every job has ended when the scope is left; only then settings are put back, and then others get the place:
     // whatever became of this thread meanwhile.
     let work = AssertUnwindSafe(|| {
@@ -63,7 +63,7 @@ pub(super) fn serve(connection: TcpStream, peer: SocketAddr, said: &[u8], shared
         Ok(trouble) => trouble,
         Err(error) => Some(error.to_string()),
     };
-    (shared.news)(News::Ended { client: peer, trouble: trouble.map(Into::into) });
+    (shared.news)(ServerEvent::Ended { client: peer, trouble: trouble.map(Into::into) });
     if begun && shared.config.one_off {
         shared.switch.turn_off();
     }
@@ -75,7 +75,7 @@ fn failed_in_the_middle() -> ControlError {
 
 fn tell_restored(restored: Restored, client: SocketAddr, shared: &Shared) {
     if restored != Restored::default() {
-        (shared.news)(News::SettingsRestored { client, restored });
+        (shared.news)(ServerEvent::SettingsRestored { client, restored });
     }
 }
 
@@ -83,7 +83,7 @@ fn tell_restored(restored: Restored, client: SocketAddr, shared: &Shared) {
 struct Held {
     place: u64,
     ticket: Option<Ticket>,
-    told: Option<Place>,
+    told: Option<QueuePosition>,
     until: Mono,
 }
 
@@ -98,7 +98,7 @@ impl Held {
 
 /// A job under way.
 struct Running {
-    gate: Arc<Gate>,
+    gate: Arc<PhaseGate>,
     stop: Arc<AtomicBool>,
     /// When it has to be over; absent for no limit.
     until: Option<Mono>,
@@ -123,7 +123,7 @@ struct Service<'scope, 'env> {
     jobs: BTreeMap<u32, Running>,
     letters: Arc<Letters>,
     turned_away: Option<String>,
-    desk: Arc<Desk>,
+    desk: Arc<CoordinatorSettings>,
 }
 
 impl<'scope, 'env> Service<'scope, 'env> {
@@ -132,7 +132,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
         peer: SocketAddr,
         shared: &'env Shared,
         scope: &'scope Scope<'scope, 'env>,
-        desk: Arc<Desk>,
+        desk: Arc<CoordinatorSettings>,
         place: &'scope RefCell<Option<Held>>,
     ) -> Result<Self, ControlError> {
         let mut nonce = [0; 16];
@@ -247,7 +247,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
                 }
                 self.shared.passes.give(ticket, held.place);
                 self.begun = true;
-                (self.shared.news)(News::Held { client: self.peer, name: self.name.as_str().into() });
+                (self.shared.news)(ServerEvent::Held { client: self.peer, name: self.name.as_str().into() });
                 self.talk.input(Input::Held(ticket))
             }
             Turn::Displaced => {
@@ -259,12 +259,12 @@ impl<'scope, 'env> Service<'scope, 'env> {
                 self.talk.input(Input::NotHeld(why.to_owned()))
             }
             Turn::Later { place, wait } => {
-                let place = Place { place, wait_ns: wait };
+                let place = QueuePosition { place, wait_ns: wait };
                 if held.told.is_some_and(|told| told.place == place.place) {
                     return Ok(());
                 }
                 held.told = Some(place);
-                (self.shared.news)(News::Waiting { client: self.peer, place: place.place });
+                (self.shared.news)(ServerEvent::Waiting { client: self.peer, place: place.place });
                 self.talk.input(Input::Waiting(place))
             }
         }
@@ -281,7 +281,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
         let work = move || {
             let answer = desk.carry_out(&request, local, shared);
             if request != SettingsRequest::Restore && !matches!(request, SettingsRequest::Check(_)) {
-                (shared.news)(News::SettingsChanged { client, in_force: answer.in_force.clone() });
+                (shared.news)(ServerEvent::SettingsChanged { client, in_force: answer.in_force.clone() });
             }
             letters.put(Letter::Settings(Box::new(answer)));
         };
@@ -313,13 +313,13 @@ impl<'scope, 'env> Service<'scope, 'env> {
         let letters = Arc::clone(&self.letters);
         let ready = move || letters.put(Letter::Ready { job: number });
         let running = Running {
-            gate: Arc::new(Gate::new(job.ticket, ready)?),
+            gate: Arc::new(PhaseGate::new(job.ticket, ready)?),
             stop: Arc::new(AtomicBool::new(false)),
             until: longest.map(|longest| clock::now() + longest.as_duration() + GRACE),
         };
         let (gate, stop) = (Arc::clone(&running.gate), Arc::clone(&running.stop));
         let (letters, config) = (Arc::clone(&self.letters), self.shared.config.clone());
-        (self.shared.news)(News::Asked { client: self.peer, target: job.host.as_str().into() });
+        (self.shared.news)(ServerEvent::Asked { client: self.peer, target: job.host.as_str().into() });
         let work = move || {
             job::carry_out(job, &gate, &stop, &letters, &config);
             drop(loan);

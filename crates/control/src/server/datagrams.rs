@@ -17,8 +17,8 @@ use linerate_sock::sockopt::{Timestamping, set_timestamping};
 use linerate_sock::{Mono, SocketOptions, clock, stream};
 
 use super::Shared;
+use super::inbox::{Detected, Inbox, whose};
 use super::registry::Arrival;
-use super::tray::{Tray, Whose, whose};
 use crate::probe::{arrival, reply};
 use crate::setup::UDP_RCV_BUF;
 
@@ -34,9 +34,9 @@ pub(super) struct Reflector {
     pub(super) port: u16,
     pub(super) native: bool,
     /// The servants who get what is not ours.
-    pub(super) trays: Vec<Arc<Tray>>,
+    pub(super) trays: Vec<Arc<Inbox>>,
     /// Every servant.
-    pub(super) all: Vec<Arc<Tray>>,
+    pub(super) all: Vec<Arc<Inbox>>,
 }
 
 impl Reflector {
@@ -75,9 +75,9 @@ impl Reflector {
         let maybe = || self.trays.iter().find(|tray| (tray.protocol.sniff)(bytes) == Match::More);
         let claimed = self.all.iter().find(|tray| tray.claims(self.port, from.ip()));
         let its = claimed.or_else(|| match whose(&self.trays, bytes, true) {
-            Whose::Its(tray) => Some(tray),
-            Whose::More => maybe(),
-            Whose::Nobody => None,
+            Detected::Its(tray) => Some(tray),
+            Detected::More => maybe(),
+            Detected::Nobody => None,
         });
         if let Some(tray) = its {
             tray.put_datagram(self.port, from, bytes.to_vec());

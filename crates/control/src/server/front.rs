@@ -18,12 +18,12 @@ use linerate_sock::poll::{Events, Interest, Poller};
 use linerate_sock::{Mono, clock, limits, stream, thread};
 
 use super::datagrams::Reflector;
+use super::embedded_server::{self, Posts, ServerPort};
+use super::inbox::Inbox;
+use super::pending_connection::{Action, Greets, Heard, PendingConnection, tell_refusal};
 use super::registry::Arrival;
-use super::servant::{self, Post, Posts};
 use super::shares::{Exhausted, Shares};
-use super::stranger::{Greets, Heard, Stranger, Wish, tell_refusal};
-use super::tray::Tray;
-use super::{News, Shared, agent, session};
+use super::{ServerEvent, Shared, agent, session};
 use crate::error::ControlError;
 
 /// How long a connection may take to say who it is, and then how long for its greeting.
@@ -65,7 +65,7 @@ pub(super) fn serve(doors: Vec<Door>, shared: &Arc<Shared>) -> Result<(), Contro
     let trays = hire(&doors, shared, &mut threads)?;
     let mut gates = Vec::new();
     for door in doors {
-        let own = |tray: &&Arc<Tray>| door.protocols.iter().any(|protocol| same(protocol, tray.protocol));
+        let own = |tray: &&Arc<Inbox>| door.protocols.iter().any(|protocol| same(protocol, tray.protocol));
         let here: Vec<_> = trays.iter().filter(own).cloned().collect();
         let reflector = Reflector {
             socket: door.socket,
@@ -77,7 +77,12 @@ pub(super) fn serve(doors: Vec<Door>, shared: &Arc<Shared>) -> Result<(), Contro
         };
         let for_datagrams = Arc::clone(shared);
         threads.push(thread::spawn("datagrams", move || reflector.serve(&for_datagrams))?);
-        gates.push(Gate { listener: door.listener, port: door.port, native: door.native, trays: here });
+        gates.push(ListeningPort {
+            listener: door.listener,
+            port: door.port,
+            native: door.native,
+            trays: here,
+        });
     }
     let for_probes = Arc::clone(shared);
     let probes = move || {
@@ -101,21 +106,24 @@ fn hire(
     doors: &[Door],
     shared: &Arc<Shared>,
     threads: &mut Vec<JoinHandle<()>>,
-) -> Result<Vec<Arc<Tray>>, ControlError> {
-    let mut trays: Vec<Arc<Tray>> = Vec::new();
+) -> Result<Vec<Arc<Inbox>>, ControlError> {
+    let mut trays: Vec<Arc<Inbox>> = Vec::new();
     for protocol in doors.iter().flat_map(|door| &door.protocols) {
         if trays.iter().any(|tray| same(tray.protocol, protocol)) {
             continue;
         }
-        let tray = Arc::new(Tray::new(protocol)?);
+        let tray = Arc::new(Inbox::new(protocol)?);
         let (own, others): (Vec<&Door>, Vec<&Door>) =
             doors.iter().partition(|door| door.protocols.iter().any(|other| same(other, protocol)));
-        let post =
-            |door: &Door| Post { port: door.port, address: door.address, socket: Arc::clone(&door.socket) };
+        let post = |door: &Door| ServerPort {
+            port: door.port,
+            address: door.address,
+            socket: Arc::clone(&door.socket),
+        };
         let [own, others] = [own, others].map(|doors| doors.into_iter().map(post).collect());
         let posts = Posts { own, others };
         let (its, for_servant) = (Arc::clone(&tray), Arc::clone(shared));
-        threads.push(thread::spawn("servant", move || servant::serve(&its, &posts, &for_servant))?);
+        threads.push(thread::spawn("servant", move || embedded_server::serve(&its, &posts, &for_servant))?);
         trays.push(tray);
     }
     Ok(trays)
@@ -126,21 +134,21 @@ fn same(one: &Protocol, other: &Protocol) -> bool {
 }
 
 /// A port at which connections come.
-struct Gate {
+struct ListeningPort {
     listener: TcpListener,
     port: u16,
     native: bool,
-    trays: Vec<Arc<Tray>>,
+    trays: Vec<Arc<Inbox>>,
 }
 
 /// Something that the owner is told of now and then, however often it happens.
 #[derive(Debug)]
-struct Told {
+struct RateLimitedNotice {
     not_before: Mono,
     times: u64,
 }
 
-impl Told {
+impl RateLimitedNotice {
     /// Counts one more; how many there were since the owner was told, when it is time to tell.
     fn is_due(&mut self) -> Option<u64> {
         self.times += 1;
@@ -151,7 +159,7 @@ impl Told {
     }
 }
 
-impl Default for Told {
+impl Default for RateLimitedNotice {
     fn default() -> Self {
         Self { not_before: Mono(0), times: 0 }
     }
@@ -159,22 +167,26 @@ impl Default for Told {
 
 struct Front {
     poller: Poller,
-    gates: Vec<Gate>,
+    gates: Vec<ListeningPort>,
     /// Every servant.
-    trays: Vec<Arc<Tray>>,
-    strangers: BTreeMap<u64, Stranger>,
+    trays: Vec<Arc<Inbox>>,
+    strangers: BTreeMap<u64, PendingConnection>,
     places: Arc<Shares>,
     next: u64,
     shared: Arc<Shared>,
     runs: Vec<JoinHandle<()>>,
     /// Until when nothing is accepted, for want of descriptors.
     paused: Option<Mono>,
-    out_of_files: Told,
-    too_many: Told,
+    out_of_files: RateLimitedNotice,
+    too_many: RateLimitedNotice,
 }
 
 impl Front {
-    fn new(gates: Vec<Gate>, trays: Vec<Arc<Tray>>, shared: Arc<Shared>) -> Result<Self, ControlError> {
+    fn new(
+        gates: Vec<ListeningPort>,
+        trays: Vec<Arc<Inbox>>,
+        shared: Arc<Shared>,
+    ) -> Result<Self, ControlError> {
         let poller = Poller::new()?;
         for (token, gate) in (0_u64..).zip(&gates) {
             stream::set_nonblocking(&gate.listener, true)?;
@@ -192,8 +204,8 @@ impl Front {
             shared,
             runs: Vec::new(),
             paused: None,
-            out_of_files: Told::default(),
-            too_many: Told::default(),
+            out_of_files: RateLimitedNotice::default(),
+            too_many: RateLimitedNotice::default(),
         })
     }
 
@@ -257,7 +269,7 @@ impl Front {
         self.watch_gates(Interest::ERROR);
         if self.out_of_files.is_due().is_some() {
             let allowed = limits::open_files().map(|files| files.soft).unwrap_or(0);
-            (self.shared.news)(News::OutOfFiles { why: error.to_string(), allowed });
+            (self.shared.news)(ServerEvent::OutOfFiles { why: error.to_string(), allowed });
         }
     }
 
@@ -279,7 +291,7 @@ impl Front {
         let until = clock::now() + PATIENCE;
         if self.poller.add(&connection, token, Interest::READ).is_ok() {
             let (said, greets) = (Vec::new(), None);
-            let stranger = Stranger { connection, peer, until, gate, said, greets, permit };
+            let stranger = PendingConnection { connection, peer, until, gate, said, greets, permit };
             self.strangers.insert(token, stranger);
             // Ours say it at once: no second round through the poller for each of ten thousand streams.
             self.listen_to(token);
@@ -288,14 +300,14 @@ impl Front {
 
     /// The oldest of a host or network that has its share of strangers goes.
     fn make_room(&mut self, exhausted: Exhausted) {
-        let its = |stranger: &Stranger| exhausted.group.contains(stranger.peer.ip());
+        let its = |stranger: &PendingConnection| exhausted.group.contains(stranger.peer.ip());
         let oldest = self.strangers.iter().find(|(_, stranger)| its(stranger)).map(|(token, _)| *token);
         if let Some(stranger) = oldest.and_then(|token| self.strangers.remove(&token)) {
             self.turn_away(stranger, exhausted);
         }
     }
 
-    fn turn_away(&mut self, stranger: Stranger, exhausted: Exhausted) {
+    fn turn_away(&mut self, stranger: PendingConnection, exhausted: Exhausted) {
         let Exhausted { group, taken } = exhausted;
         let why = format!("too many clients: {taken} from {group} are here already; try again later");
         self.tell_too_many(stranger.peer, &why);
@@ -305,11 +317,11 @@ impl Front {
     fn tell_too_many(&mut self, client: SocketAddr, why: &str) {
         if let Some(times) = self.too_many.is_due() {
             let more = if times > 1 { format!(" ({times} times)") } else { String::new() };
-            (self.shared.news)(News::Foreign { client, why: format!("{why}{more}").into() });
+            (self.shared.news)(ServerEvent::Foreign { client, why: format!("{why}{more}").into() });
         }
     }
 
-    fn hand_over(&mut self, tray: &Tray, port: u16, connection: TcpStream, peer: SocketAddr, said: Vec<u8>) {
+    fn hand_over(&mut self, tray: &Inbox, port: u16, connection: TcpStream, peer: SocketAddr, said: Vec<u8>) {
         if let Err((mut connection, why)) = tray.connect(port, connection, peer, said) {
             self.tell_too_many(peer, &why);
             tell_refusal(&mut connection, tray.protocol, &why);
@@ -329,14 +341,14 @@ impl Front {
         let Some(stranger) = self.strangers.remove(&token) else { return };
         let _ = self.poller.remove(&stranger.connection);
         match heard {
-            Ok(Wish::Run) => self.serve(stranger, Greets::Client),
-            Ok(Wish::Coordinator) => self.serve(stranger, Greets::Coordinator),
-            Ok(Wish::Part(preface)) => self.direct(stranger.connection, preface),
-            Ok(Wish::Foreign(tray)) => {
-                let Stranger { connection, peer, said, .. } = stranger;
+            Ok(Action::Run) => self.serve(stranger, Greets::Client),
+            Ok(Action::Coordinator) => self.serve(stranger, Greets::Coordinator),
+            Ok(Action::Part(preface)) => self.direct(stranger.connection, preface),
+            Ok(Action::Foreign(tray)) => {
+                let PendingConnection { connection, peer, said, .. } = stranger;
                 self.hand_over(&tray, port, connection, peer, said);
             }
-            Err(why) => (self.shared.news)(News::Foreign { client: stranger.peer, why: why.into() }),
+            Err(why) => (self.shared.news)(ServerEvent::Foreign { client: stranger.peer, why: why.into() }),
         }
     }
 
@@ -368,12 +380,12 @@ impl Front {
     }
 
     /// A client or coordinator gets a thread, if there is a place for its host.
-    fn serve(&mut self, stranger: Stranger, who: Greets) {
+    fn serve(&mut self, stranger: PendingConnection, who: Greets) {
         let permit = match self.shared.clients.take(stranger.peer.ip()) {
             Ok(permit) => permit,
             Err(exhausted) => return self.turn_away(stranger, exhausted),
         };
-        let Stranger { connection, peer, said, .. } = stranger;
+        let PendingConnection { connection, peer, said, .. } = stranger;
         let shared = Arc::clone(&self.shared);
         let (name, protocol) = match who {
             Greets::Client => ("run", &NATIVE),
@@ -411,7 +423,7 @@ impl Front {
             let stranger = oldest.remove();
             if stranger.greets.is_some() {
                 let why = format!("no greeting within {} s", PATIENCE.as_secs());
-                (self.shared.news)(News::Foreign { client: stranger.peer, why: why.as_str().into() });
+                (self.shared.news)(ServerEvent::Foreign { client: stranger.peer, why: why.as_str().into() });
                 stranger.turn_away(&why);
             }
         }

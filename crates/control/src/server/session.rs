@@ -12,14 +12,14 @@ use std::time::Duration;
 use linerate_engine::Sockets;
 use linerate_model::{Caveat, CaveatKind, CheckedSpec, TestSpec};
 use linerate_proto::native::ServerSession;
-use linerate_proto::{Admission, FlowOrder, Hello, Input, Output, Place, Ticket};
+use linerate_proto::{Admission, FlowOrder, Hello, Input, Output, QueuePosition, Ticket};
 use linerate_sock::{Mono, clock, limits};
 use linerate_units::Bytes;
 
 use super::queue::Turn;
 use super::registry::{Arrival, Inbox};
-use super::{News, Shared};
-use crate::dialogue::{Dialogue, Happening, is_gone};
+use super::{ServerEvent, Shared};
+use crate::dialogue::{Dialogue, DialogueEvent, is_gone};
 use crate::error::ControlError;
 use crate::memory::{self, Loan};
 use crate::setup::{expected_time, flow_setup, idle_time, socket_options};
@@ -56,7 +56,7 @@ pub(super) fn serve(connection: TcpStream, peer: SocketAddr, said: &[u8], shared
     {
         tracing::warn!(%peer, %error, "a run failed");
     }
-    (shared.news)(News::Ended { client: peer, trouble: trouble.map(Into::into) });
+    (shared.news)(ServerEvent::Ended { client: peer, trouble: trouble.map(Into::into) });
 }
 
 /// How long a client may measure nothing, or more than it has said, while clients of other hosts wait.
@@ -86,7 +86,7 @@ struct Run<'a> {
     shared: &'a Shared,
     client: Option<Client>,
     begun: bool,
-    told: Option<Place>,
+    told: Option<QueuePosition>,
     arrived: BTreeMap<(u16, u32), Arrival>,
     awaited: Vec<FlowOrder>,
     /// When data sockets that no phase awaits are closed.
@@ -158,16 +158,16 @@ impl<'a> Run<'a> {
             let happenings = self.turn()?;
             for happening in happenings {
                 match happening {
-                    Happening::Session(Output::Asked(hello)) => self.asked(*hello)?,
-                    Happening::Session(Output::Open(flows)) => {
+                    DialogueEvent::Session(Output::Asked(hello)) => self.asked(*hello)?,
+                    DialogueEvent::Session(Output::Open(flows)) => {
                         self.dialogue.idle_ends();
                         self.awaited = flows;
                     }
-                    Happening::Session(Output::Start) => self.idle_since = None,
-                    Happening::Session(Output::PhaseDone) => self.idle_since = Some(clock::now()),
-                    Happening::Session(Output::Trial(trial)) => self.begin_trial(trial)?,
-                    Happening::Session(Output::PeerEnded(ended)) => self.end_series(&ended)?,
-                    Happening::Session(Output::Done) => {
+                    DialogueEvent::Session(Output::Start) => self.idle_since = None,
+                    DialogueEvent::Session(Output::PhaseDone) => self.idle_since = Some(clock::now()),
+                    DialogueEvent::Session(Output::Trial(trial)) => self.begin_trial(trial)?,
+                    DialogueEvent::Session(Output::PeerEnded(ended)) => self.end_series(&ended)?,
+                    DialogueEvent::Session(Output::Done) => {
                         self.dialogue.flush_at_end();
                         return Ok(self.refused.take().map_or(Served::Measured, Served::Refused));
                     }
@@ -194,7 +194,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn turn(&mut self) -> Result<Vec<Happening>, ControlError> {
+    fn turn(&mut self) -> Result<Vec<DialogueEvent>, ControlError> {
         let until = clock::now() + LOOK;
         let inbox = self.client.as_ref().map(|client| Arc::clone(&client.inbox));
         let bells: Vec<_> = inbox.iter().map(|inbox| inbox.bell.as_fd()).chain(self.series.bell()).collect();
@@ -295,17 +295,20 @@ impl<'a> Run<'a> {
                 let local = self.dialogue.stream().local_addr().ok().map(|address| address.ip());
                 let host = self.shared.config.host(local);
                 let admission = Admission { host, cookie: client.cookie, neighbours: beside };
-                (self.shared.news)(News::Begun { client: self.peer, name: client.name.as_str().into() });
+                (self.shared.news)(ServerEvent::Begun {
+                    client: self.peer,
+                    name: client.name.as_str().into(),
+                });
                 self.dialogue.input(Input::Admit(Box::new(admission)))?;
                 self.dialogue.idle_begins();
                 Ok(())
             }
             Turn::Displaced => self.refuse(DISPLACED.to_owned()),
             Turn::Later { place, wait } => {
-                let place = Place { place, wait_ns: wait };
+                let place = QueuePosition { place, wait_ns: wait };
                 if self.told.is_none_or(|told| told.place != place.place) {
                     self.told = Some(place);
-                    (self.shared.news)(News::Waiting { client: self.peer, place: place.place });
+                    (self.shared.news)(ServerEvent::Waiting { client: self.peer, place: place.place });
                     self.dialogue.input(Input::Wait(place))?;
                 }
                 Ok(())

@@ -14,7 +14,7 @@ use linerate_proto::stand_in::{Input, Link, LinkOptions, Output, Planned, StandI
 use linerate_proto::{Match, Protocol, ServantConfig};
 use linerate_units::Span;
 
-use super::{ClassicPort, News, Policy, Server, ServerConfig, Switch};
+use super::{ClassicPort, Policy, Server, ServerConfig, ServerEvent, ServerHandle};
 use crate::stand_in::tests::script::{Memory, options, script};
 use crate::{Log, Request, measure};
 
@@ -112,8 +112,8 @@ fn greeter(config: &ServantConfig) -> Box<dyn StandIn> {
 
 struct Serving {
     addresses: Vec<SocketAddr>,
-    switch: Arc<Switch>,
-    news: Mutex<Receiver<News>>,
+    switch: Arc<ServerHandle>,
+    news: Mutex<Receiver<ServerEvent>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -123,10 +123,10 @@ impl Serving {
     }
 
     /// As [`Self::start`]; every news is shown to `on` in the thread that tells it.
-    fn start_with(config: ServerConfig, on: impl Fn(&News) + Send + Sync + 'static) -> Self {
+    fn start_with(config: ServerConfig, on: impl Fn(&ServerEvent) + Send + Sync + 'static) -> Self {
         let config = ServerConfig { addresses: vec!["127.0.0.1:0".parse().unwrap()], ..config };
         let server = Server::bind(config).unwrap();
-        let (addresses, switch) = (server.addresses(), Arc::new(Switch::new().unwrap()));
+        let (addresses, switch) = (server.addresses(), Arc::new(ServerHandle::new().unwrap()));
         let (tell, news) = channel();
         let for_server = Arc::clone(&switch);
         let thread = std::thread::spawn(move || {
@@ -151,7 +151,7 @@ impl Serving {
     }
 
     /// The first news that `wanted` knows.
-    fn hear<T>(&self, wanted: impl Fn(News) -> Option<T>) -> T {
+    fn hear<T>(&self, wanted: impl Fn(ServerEvent) -> Option<T>) -> T {
         let news = self.news.lock().unwrap();
         std::iter::from_fn(|| news.recv_timeout(PATIENCE).ok()).find_map(wanted).unwrap()
     }
@@ -205,18 +205,23 @@ fn answer(stream: &mut TcpStream) -> String {
 #[test]
 fn one_port_serves_natives_and_others_one_at_a_time() {
     let memory = Memory::default();
-    let keeper = Some(Arc::new(memory.clone()) as Arc<dyn crate::Keeper>);
+    let keeper = Some(Arc::new(memory.clone()) as Arc<dyn crate::LogStore>);
     let server = Serving::echo(ServerConfig { keeper, ..ServerConfig::default() });
     let mut first = server.say(b"echo:run");
     assert_eq!(answer(&mut first), "yes");
-    let begun = |news| if let News::Begun { name, .. } = news { Some(name.into_string()) } else { None };
+    let begun =
+        |news| if let ServerEvent::Begun { name, .. } = news { Some(name.into_string()) } else { None };
     assert_eq!(server.hear(begun), "echo");
     // Another one of them is refused, and a native client waits.
     assert_eq!(answer(&mut server.say(b"echo:run")), "another run is under way");
     std::thread::scope(|scope| {
         let native = scope.spawn(|| server.measure());
         assert_eq!(
-            server.hear(|news| if let News::Waiting { place, .. } = news { Some(place) } else { None }),
+            server.hear(|news| if let ServerEvent::Waiting { place, .. } = news {
+                Some(place)
+            } else {
+                None
+            }),
             1
         );
         first.shutdown(Shutdown::Write).unwrap();
@@ -230,13 +235,13 @@ fn one_port_serves_natives_and_others_one_at_a_time() {
 #[test]
 fn a_shared_server_lets_them_in_together_and_says_so() {
     let memory = Memory::default();
-    let keeper = Some(Arc::new(memory.clone()) as Arc<dyn crate::Keeper>);
+    let keeper = Some(Arc::new(memory.clone()) as Arc<dyn crate::LogStore>);
     let server = Serving::echo(ServerConfig { policy: Policy::Shared, keeper, ..ServerConfig::default() });
     let (mut first, mut second) = (server.say(b"echo:run"), server.say(b"echo:run"));
     assert_eq!((answer(&mut first).as_str(), answer(&mut second).as_str()), ("yes", "yes"));
     drop((first, second));
     for _ in 0..2 {
-        server.hear(|news| matches!(news, News::Ended { trouble: None, .. }).then_some(()));
+        server.hear(|news| matches!(news, ServerEvent::Ended { trouble: None, .. }).then_some(()));
     }
     drop(server);
     let events = memory.0.lock().unwrap();
@@ -295,7 +300,8 @@ fn what_nobody_understands_is_turned_away_and_the_server_goes_on() {
         // What was not read makes the closing a reset.
         let ended = stream.read(&mut [0; 10]);
         assert!(ended.is_err() || ended.unwrap() == 0);
-        let why = server.hear(|news| if let News::Foreign { why, .. } = news { Some(why) } else { None });
+        let why =
+            server.hear(|news| if let ServerEvent::Foreign { why, .. } = news { Some(why) } else { None });
         assert!(why.contains("not a protocol"), "{why}");
     }
     assert_eq!(answer(&mut server.say(b"echo:still there")), "echo:still there");
@@ -307,7 +313,7 @@ fn a_servant_that_dies_is_replaced_and_its_run_is_over() {
     let mut run = server.say(b"echo:run");
     assert_eq!(answer(&mut run), "yes");
     drop(server.say(b"echo:die"));
-    let why = server.hear(|news| if let News::Ended { trouble, .. } = news { trouble } else { None });
+    let why = server.hear(|news| if let ServerEvent::Ended { trouble, .. } = news { trouble } else { None });
     assert!(why.contains("ended in the middle"), "{why}");
     // Those who come meanwhile wait for the next one.
     assert_eq!(answer(&mut server.say(b"echo:again")), "echo:again");
@@ -318,7 +324,7 @@ fn a_run_that_panics_gives_its_place_back_and_its_client_reads_so() {
     let once = AtomicBool::new(true);
     let server = Serving::start_with(ServerConfig { most_clients: Some(1), ..ServerConfig::default() }, {
         move |news| {
-            let panics = matches!(news, News::Begun { .. }) && once.swap(false, Ordering::Relaxed);
+            let panics = matches!(news, ServerEvent::Begun { .. }) && once.swap(false, Ordering::Relaxed);
             assert!(!panics, "a run was told to panic");
         }
     });

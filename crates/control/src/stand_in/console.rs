@@ -3,8 +3,8 @@
 use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 
-use super::errands::Errands;
-use super::news::{News, reason};
+use super::driver_event::{DriverEvent, reason};
+use super::helper_threads::Helpers;
 
 /// Bytes of standard input that are read at once.
 const BLOCK: usize = 64 << 10;
@@ -41,18 +41,18 @@ impl<'a> Console<'a> {
     }
 
     /// Writes to a file that the user has named; tells when that fails. Inside a server nobody has named any.
-    pub(super) fn write_file(&self, name: String, text: &str, append: bool) -> Option<News> {
+    pub(super) fn write_file(&self, name: String, text: &str, append: bool) -> Option<DriverEvent> {
         if !self.attended {
             return None;
         }
         let mut how = OpenOptions::new();
         let file = how.create(true).write(true).append(append).truncate(!append).open(&name);
         let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
-        written.err().map(|error| News::NotWritten { name, reason: reason(&error) })
+        written.err().map(|error| DriverEvent::NotWritten { name, reason: reason(&error) })
     }
 
     /// Asks for the next block of input. A terminal or a pipe may take its time: a thread waits for it.
-    pub(super) fn ask(&mut self, errands: &Errands) -> Option<News> {
+    pub(super) fn ask(&mut self, errands: &Helpers) -> Option<DriverEvent> {
         if let Some(mut input) = self.input.take() {
             let (ask, asked) = std::sync::mpsc::channel();
             let post = errands.post();
@@ -61,7 +61,7 @@ impl<'a> Console<'a> {
                     let mut block = vec![0; BLOCK];
                     let count = read_some(input.as_mut(), &mut block);
                     block.truncate(count);
-                    post.send(News::Text((count > 0).then_some(block)));
+                    post.send(DriverEvent::Text((count > 0).then_some(block)));
                 }
             };
             // It may wait for a terminal for ever: it ends with the program.
@@ -71,7 +71,7 @@ impl<'a> Console<'a> {
         }
         match self.blocks.as_ref().map(|ask| ask.send(())) {
             Some(Ok(())) => None,
-            _ => Some(News::Text(None)),
+            _ => Some(DriverEvent::Text(None)),
         }
     }
 }

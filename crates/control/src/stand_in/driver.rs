@@ -12,14 +12,14 @@ use linerate_sock::{Mono, clock};
 use linerate_units::{Span, Timestamp};
 
 use super::console::Console;
-use super::desk::{Desk, Parcel};
+use super::driver_event::DriverEvent;
 use super::endpoint::Host;
-use super::errands::Errands;
 use super::flows::{Flows, Turn, flow_of};
+use super::helper_threads::Helpers;
 use super::interrupts::Interrupts;
 use super::links::{Links, More, Queue};
-use super::news::News;
 use super::runs::Runs;
+use super::server_ports::{Incoming, ServerPorts};
 use crate::error::ControlError;
 use courtesy::Admitted;
 
@@ -58,10 +58,10 @@ pub(crate) struct Driver<'a> {
     admitted: BTreeMap<RunId, Admitted>,
     next_courtesy: Mono,
     console: Console<'a>,
-    errands: Errands,
+    errands: Helpers,
     interrupts: &'a Interrupts,
     interrupted: bool,
-    desk: Option<&'a mut dyn Desk>,
+    desk: Option<&'a mut dyn ServerPorts>,
     news: Queue,
     next_interim: Mono,
     no_tick_before: Mono,
@@ -75,9 +75,9 @@ impl<'a> Driver<'a> {
         runs: Runs<'a>,
         console: Console<'a>,
         interrupts: &'a Interrupts,
-        desk: Option<&'a mut dyn Desk>,
+        desk: Option<&'a mut dyn ServerPorts>,
     ) -> Result<Self, ControlError> {
-        let (links, errands) = (Links::new()?, Errands::new()?);
+        let (links, errands) = (Links::new()?, Helpers::new()?);
         links.poller().add(interrupts, INTERRUPTS, Interest::READ)?;
         links.poller().add(errands.bell(), ERRANDS, Interest::READ)?;
         if let Some(desk) = &desk {
@@ -99,7 +99,7 @@ impl<'a> Driver<'a> {
             interrupts,
             interrupted: false,
             desk,
-            news: VecDeque::from([News::Begin]),
+            news: VecDeque::from([DriverEvent::Begin]),
             next_interim: Mono::FAR,
             no_tick_before: Mono(0),
             exit: None,
@@ -154,9 +154,9 @@ impl<'a> Driver<'a> {
                 return;
             }
             let Some(news) = self.news.pop_front() else { return };
-            self.interrupted |= matches!(news, News::Signal(_));
+            self.interrupted |= matches!(news, DriverEvent::Signal(_));
             self.note_activity(&news);
-            if let News::Opened { opened, .. } = &news {
+            if let DriverEvent::Opened { opened, .. } = &news {
                 self.host.answered(opened.remote);
             }
             news.tell(self.now(), self.stand_in.as_mut());
@@ -182,7 +182,7 @@ impl<'a> Driver<'a> {
         }
         if tokens.contains(&ERRANDS) {
             for news in self.errands.take() {
-                if let News::Exchanged { link, .. } = &news {
+                if let DriverEvent::Exchanged { link, .. } = &news {
                     self.links.restore(&[*link]);
                 }
                 self.news.push_back(news);
@@ -190,7 +190,7 @@ impl<'a> Driver<'a> {
             }
         }
         if let Some(signal) = self.interrupts.take() {
-            self.news.push_back(News::Signal(signal));
+            self.news.push_back(DriverEvent::Signal(signal));
             self.settle();
         }
         self.links.expire(&mut self.news);
@@ -215,18 +215,18 @@ impl<'a> Driver<'a> {
     fn take_parcels(&mut self) {
         for _ in 0..AT_ONCE {
             match self.desk.as_mut().and_then(|desk| desk.take()) {
-                Some(Parcel::Connection { port, stream, peer, said, permit }) => {
+                Some(Incoming::Connection { port, stream, peer, said, permit }) => {
                     let Some(listener) = self.links.door(Transport::Tcp, port) else { continue };
                     let link = self.links.take_in(listener, stream, peer, Some(permit), &mut self.news);
                     self.settle();
                     if let Some(link) = link.filter(|_| !said.is_empty()) {
-                        self.news.push_back(News::Bytes { link, bytes: said });
+                        self.news.push_back(DriverEvent::Bytes { link, bytes: said });
                     }
                 }
-                Some(Parcel::Datagram { port, from, bytes }) => {
+                Some(Incoming::Datagram { port, from, bytes }) => {
                     let Some(link) = self.links.door(Transport::Udp, port) else { continue };
                     let from = super::endpoint::plain(from);
-                    self.news.push_back(News::Datagram { link, from, bytes });
+                    self.news.push_back(DriverEvent::Datagram { link, from, bytes });
                 }
                 None => return,
             }
@@ -245,10 +245,10 @@ impl<'a> Driver<'a> {
         loop {
             match self.flows.look(flow, self.links.poller()) {
                 Turn::Nothing => return,
-                Turn::Written => self.news.push_back(News::Written { flow }),
+                Turn::Written => self.news.push_back(DriverEvent::Written { flow }),
                 Turn::Ended(over) => {
                     self.links.restore(&over.links);
-                    self.news.push_back(News::Ended { counts: Box::new(over.report.counts.clone()) });
+                    self.news.push_back(DriverEvent::Ended { counts: Box::new(over.report.counts.clone()) });
                     self.runs.ended(flow, *over);
                 }
             }
@@ -269,7 +269,7 @@ impl<'a> Driver<'a> {
         if self.exit.is_some() || !due(self.stand_in.as_ref()) || !self.no_tick_before.has_passed() {
             return;
         }
-        self.news.push_back(News::Tick);
+        self.news.push_back(DriverEvent::Tick);
         self.settle();
         if due(self.stand_in.as_ref()) {
             self.no_tick_before = clock::now() + BREATH;

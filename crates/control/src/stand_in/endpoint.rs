@@ -8,7 +8,7 @@ use linerate_sock::open::{IpVersion, resolve};
 use linerate_sock::{KeepAlive, SocketOptions, sockopt};
 use linerate_units::Span;
 
-use super::news::{own_reason, reason_of};
+use super::driver_event::{own_reason, reason_of};
 
 /// The host that was given on a command line: NAME, ADDRESS or either with `%DEVICE`.
 #[derive(Debug, Default)]

@@ -8,8 +8,8 @@ use linerate_proto::stand_in::{FlowCounts, FlowId, FlowTask, Link, Reason, RunId
 use linerate_sock::Mono;
 use linerate_sock::poll::{Interest, Poller};
 
+use super::driver_event::{own_reason, reason_of};
 use super::links::Links;
-use super::news::{own_reason, reason_of};
 use crate::memory::Loan;
 
 /// Tokens of the flows' bells, above those of links.

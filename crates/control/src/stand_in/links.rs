@@ -17,8 +17,8 @@ use linerate_proto::stand_in::{Link, Transport};
 use linerate_sock::poll::{Interest, Poller};
 use linerate_sock::{Mono, SocketOptions, clock};
 
+use super::driver_event::{DriverEvent, reason, reason_of};
 use super::endpoint::{disguised, opened, plain};
-use super::news::{News, reason, reason_of};
 use connection::{Connection, Read};
 use opening::Attempt;
 
@@ -32,7 +32,7 @@ const MOST_LINKS: usize = 4_096;
 const BUFFER: usize = 65_536;
 
 /// What waits to be told.
-pub(super) type Queue = VecDeque<News>;
+pub(super) type Queue = VecDeque<DriverEvent>;
 
 /// The links of a stand-in.
 #[derive(Debug)]
@@ -164,7 +164,7 @@ impl Links {
             self.table.iter().filter(|(_, entry)| late(entry)).map(|(link, _)| *link).collect();
         for link in gone {
             if let Some(Kind::Connecting(_)) = self.remove(link) {
-                news.push_back(News::NotOpened { link, reason: opening::timed_out() });
+                news.push_back(DriverEvent::NotOpened { link, reason: opening::timed_out() });
             }
         }
     }
@@ -262,14 +262,14 @@ impl Datagrams {
             Ok(_) if self.discards => More::Maybe,
             Ok((count, from)) => {
                 let bytes = buffer.get(..count).unwrap_or_default().to_vec();
-                news.push_back(News::Datagram { link, from: plain(from), bytes });
+                news.push_back(DriverEvent::Datagram { link, from: plain(from), bytes });
                 More::Maybe
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => More::No,
             Err(error) => {
                 // An answer by ICMP. The socket goes on; whoever waits for a datagram shall know.
                 if self.peer.is_some() && !self.discards {
-                    news.push_back(News::Closed { link, reason: Some(reason(&error)) });
+                    news.push_back(DriverEvent::Closed { link, reason: Some(reason(&error)) });
                 }
                 More::No
             }
@@ -282,11 +282,11 @@ fn read(connection: &mut Connection, link: Link, buffer: &mut [u8], news: &mut Q
         Read::Bytes(_) if connection.discards => More::Maybe,
         Read::Bytes(count) => {
             let bytes = buffer.get(..count).unwrap_or_default().to_vec();
-            news.push_back(News::Bytes { link, bytes });
+            news.push_back(DriverEvent::Bytes { link, bytes });
             More::Maybe
         }
         Read::Closed(reason) if !connection.discards => {
-            news.push_back(News::Closed { link, reason });
+            news.push_back(DriverEvent::Closed { link, reason });
             More::No
         }
         Read::Pending | Read::Closed(_) => More::No,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::{
-    Body, Books, Calibration, Caveat, CaveatKind, EVENT_SCHEMA, HostInfo, Outcome, RunStart, Side,
+    Body, ByteAccounting, Calibration, Caveat, CaveatKind, EVENT_SCHEMA, HostInfo, Outcome, RunStart, Side,
     SideSettings, SizePoint, Tally, World,
 };
 use linerate_proto::Ended;
@@ -14,18 +14,18 @@ use super::flows::{Interim, Over};
 use super::links::Links;
 use crate::host;
 use crate::log::{Log, Sink};
+use crate::port_observer::{self, PortObserver};
 use crate::setup::side;
-use crate::witness::{self, Witness};
 use crate::{flow_log, judge};
 
 /// Where the event logs go of runs with programs of others.
-pub trait Keeper: Send + Sync + std::fmt::Debug {
+pub trait LogStore: Send + Sync + std::fmt::Debug {
     /// Opens the log of a run that begins; absent where nobody wants one.
-    fn open(&self, planned: &Planned) -> Option<Kept>;
+    fn open(&self, planned: &Planned) -> Option<StoredRun>;
 }
 
 /// An event log that has been opened.
-pub struct Kept {
+pub struct StoredRun {
     /// Name of the run.
     pub name: String,
     /// Wall-clock start, RFC 3339.
@@ -38,9 +38,9 @@ pub struct Kept {
 
 /// What the logs of all runs of a stand-in have in common.
 pub(super) struct Runs<'a> {
-    keeper: Option<&'a dyn Keeper>,
+    keeper: Option<&'a dyn LogStore>,
     world: World,
-    witness: Option<&'a dyn Witness>,
+    witness: Option<&'a dyn PortObserver>,
     /// The host that was typed, at a client.
     typed: Option<String>,
     open: BTreeMap<RunId, Run>,
@@ -61,9 +61,9 @@ struct Flow {
 
 impl<'a> Runs<'a> {
     pub(super) fn new(
-        keeper: Option<&'a dyn Keeper>,
+        keeper: Option<&'a dyn LogStore>,
         world: World,
-        witness: Option<&'a dyn Witness>,
+        witness: Option<&'a dyn PortObserver>,
         typed: Option<String>,
     ) -> Self {
         if keeper.is_some() {
@@ -217,15 +217,15 @@ impl Run {
         u16::from(!self.planned.client)
     }
 
-    fn finish(mut self, outcome: Outcome, reason: Option<String>, witness: Option<&dyn Witness>) {
+    fn finish(mut self, outcome: Outcome, reason: Option<String>, witness: Option<&dyn PortObserver>) {
         let (here, there) = (self.here(), 1 - self.here());
         let log = &mut self.log;
         let flows: Vec<FlowId> = self.flows.keys().copied().collect();
         for (number, flow) in std::mem::take(&mut self.flows) {
             let books = match (&flow.own, &flow.peer) {
                 (Some(own), Some(peer)) if own.tally.udp.is_none() => Some(match own.side {
-                    Side::Sender => Books::close(&own.tally, peer),
-                    Side::Receiver => Books::close(peer, &own.tally),
+                    Side::Sender => ByteAccounting::close(&own.tally, peer),
+                    Side::Receiver => ByteAccounting::close(peer, &own.tally),
                 }),
                 _ => None,
             };
@@ -244,7 +244,7 @@ impl Run {
             }
         }
         if let Some(witness) = witness {
-            witness::hear(witness, self.began, &flows, log);
+            port_observer::hear(witness, self.began, &flows, log);
         }
         flows.iter().for_each(|flow| judge::judge(*flow, log));
         log.note(Body::RunEnded { outcome, reason: reason.map(Into::into) });

@@ -46,7 +46,7 @@ const PATIENCE_TIMES: f64 = 8.0;
 
 /// What comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum NextTrial {
     /// This trial.
     Trial(Trial),
     /// Nothing more: every size is measured, or the time is over.
@@ -112,9 +112,9 @@ impl Schedule {
     }
 
     /// The next trial, `now` being the time since the series began.
-    pub(crate) fn next(&mut self, now: Span) -> Step {
+    pub(crate) fn next(&mut self, now: Span) -> NextTrial {
         let now = now.as_secs_f64();
-        let Some(at) = self.pick().filter(|_| now < self.longest) else { return Step::Over };
+        let Some(at) = self.pick().filter(|_| now < self.longest) else { return NextTrial::Over };
         let share = self.share(now);
         if self.sizes[at].due.is_none() {
             let left = self.sizes.iter().filter(|size| !size.done).count().max(1);
@@ -143,7 +143,7 @@ impl Schedule {
             patience_ns: patience.min(Trial::LONGEST),
         };
         self.number = self.number.wrapping_add(1);
-        Step::Trial(trial)
+        NextTrial::Trial(trial)
     }
 
     /// The size whose turn it is.

@@ -2,7 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use linerate_control::{After, Coordinator, FlowJob, Group, Log, News, ServerConfig, Sink, Told, run_group};
+use linerate_control::{
+    After, Coordinator, FlowJob, Group, Log, RunEvent, ServerConfig, ServerEvent, Sink, run_group,
+};
 use linerate_model::{Body, CaveatKind, Event, Outcome};
 use linerate_units::{Span, Timestamp};
 
@@ -15,11 +17,11 @@ fn two_runs_to_one_exclusive_server_go_together_and_a_stranger_waits() {
     let rig = rig([&a, &b, &c]);
     let runs = std::thread::scope(|scope| {
         let waiting = scope.spawn(|| {
-            b.hear(|news| matches!(news, News::Held { .. }).then_some(()));
+            b.hear(|news| matches!(news, ServerEvent::Held { .. }).then_some(()));
             let late = stranger(&b);
             let first = b.hear(|news| match news {
-                News::Waiting { .. } => Some("waited"),
-                News::Ended { .. } => Some("did not wait"),
+                ServerEvent::Waiting { .. } => Some("waited"),
+                ServerEvent::Ended { .. } => Some("did not wait"),
                 _ => None,
             });
             (late, first)
@@ -55,7 +57,7 @@ fn the_stop_flag_ends_everything_and_keeps_what_was_measured() {
     let (a, b) = (Agent::start(), Agent::start());
     let stop = AtomicBool::new(false);
     let mut logs = [Log::new("1".to_owned(), Vec::new())];
-    let mut on = |told: &Told<'_>| {
+    let mut on = |told: &RunEvent<'_>| {
         if matches!(told.body, Body::Progress { .. }) {
             stop.store(true, Ordering::Relaxed);
         }
@@ -122,7 +124,8 @@ fn the_next_group_is_prepared_while_this_one_is_judged_and_another_one_may_follo
     let mut begun = Vec::new();
     let mut run = |group: &Group, next: Option<&Group>| {
         let mut logs = [Log::new("run".to_owned(), Vec::new())];
-        let mut on = |told: &Told<'_>| begun.extend(matches!(told.body, Body::Started(_)).then_some(told.at));
+        let mut on =
+            |told: &RunEvent<'_>| begun.extend(matches!(told.body, Body::Started(_)).then_some(told.at));
         let end = coordinator.run_before(group, next, &mut logs, &stop, &mut on).unwrap().remove(0);
         let [log] = logs;
         let record = log.into_record();
@@ -134,7 +137,7 @@ fn the_next_group_is_prepared_while_this_one_is_judged_and_another_one_may_follo
         );
         assert!(end.start.unwrap().late < Span::from_secs(1) && record.group_start.is_some());
     };
-    let asked = || a.hear(|news| matches!(news, News::Asked { .. }).then_some(()));
+    let asked = || a.hear(|news| matches!(news, ServerEvent::Asked { .. }).then_some(()));
     run(&first, Some(&second));
     asked();
     asked();
@@ -159,7 +162,7 @@ fn events_of_all_runs_come_with_the_time_of_the_coordinator() {
     let groups = [group(vec![flow(0, 1, 1500)]), group(vec![flow(0, 1, 300), flow(2, 3, 300)])];
     let mut logs = [Log::new("1".to_owned(), Vec::new()), Log::new("2".to_owned(), Vec::new())];
     let mut began: Vec<(usize, Timestamp, Span)> = Vec::new();
-    let mut on = |told: &Told<'_>| {
+    let mut on = |told: &RunEvent<'_>| {
         if let Body::Started(start) = told.body {
             began.push((told.flow, told.at, start.late));
         }

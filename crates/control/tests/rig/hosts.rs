@@ -8,8 +8,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use linerate_control::{
-    FlowEnd, FlowJob, Group, HostRef, Log, News, Request, Rig, Server, ServerConfig, Switch, Target, Trouble,
-    measure, run_group,
+    FlowEnd, FlowJob, Group, HostError, HostRef, Log, Request, Server, ServerConfig, ServerEvent,
+    ServerHandle, Target, TestBed, measure, run_group,
 };
 use linerate_model::{RunRecord, TestSpec, World};
 use linerate_proto::agent::Token;
@@ -25,8 +25,8 @@ pub(crate) fn token() -> Token {
 /// An agent of a test's own.
 pub(crate) struct Agent {
     pub(crate) address: SocketAddr,
-    pub(crate) switch: Arc<Switch>,
-    news: Mutex<Receiver<News>>,
+    pub(crate) switch: Arc<ServerHandle>,
+    news: Mutex<Receiver<ServerEvent>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -41,7 +41,7 @@ impl Agent {
 
     pub(crate) fn at(address: SocketAddr, config: ServerConfig) -> Self {
         let server = Server::bind(ServerConfig { addresses: vec![address], ..config }).unwrap();
-        let (address, switch) = (server.addresses()[0], Arc::new(Switch::new().unwrap()));
+        let (address, switch) = (server.addresses()[0], Arc::new(ServerHandle::new().unwrap()));
         let (tell, news) = channel();
         let for_server = Arc::clone(&switch);
         let thread = std::thread::spawn(move || {
@@ -56,7 +56,7 @@ impl Agent {
     }
 
     /// The first news that `wanted` knows.
-    pub(crate) fn hear<T>(&self, wanted: impl Fn(News) -> Option<T>) -> T {
+    pub(crate) fn hear<T>(&self, wanted: impl Fn(ServerEvent) -> Option<T>) -> T {
         let news = self.news.lock().unwrap();
         std::iter::from_fn(|| news.recv_timeout(PATIENCE).ok()).find_map(wanted).unwrap()
     }
@@ -71,10 +71,10 @@ impl Drop for Agent {
     }
 }
 
-pub(crate) fn rig<const N: usize>(agents: [&Agent; N]) -> Rig {
+pub(crate) fn rig<const N: usize>(agents: [&Agent; N]) -> TestBed {
     let names = ["a", "b", "c", "d"];
     let hosts = agents.iter().zip(names).map(|(agent, name)| agent.named(name)).collect();
-    Rig { name: "the tests".to_owned(), hosts }
+    TestBed { name: "the tests".to_owned(), hosts }
 }
 
 /// An upload of a little for so long.
@@ -97,7 +97,7 @@ pub(crate) fn group(flows: Vec<FlowJob>) -> Group {
 }
 
 /// Carries a group out; how each run ended, and its record.
-pub(crate) fn carry_out(rig: Rig, group: &Group) -> Result<Vec<(FlowEnd, RunRecord)>, Vec<Trouble>> {
+pub(crate) fn carry_out(rig: TestBed, group: &Group) -> Result<Vec<(FlowEnd, RunRecord)>, Vec<HostError>> {
     let mut logs: Vec<Log<'_>> = group.flows.iter().map(|_| Log::new("run".to_owned(), Vec::new())).collect();
     let ends = run_group(rig, group, &mut logs, &AtomicBool::new(false), &mut |_| ())?;
     Ok(ends.into_iter().zip(logs.into_iter().map(Log::into_record)).collect())

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use linerate_control::{Coordinator, Log, News};
+use linerate_control::{Coordinator, Log, ServerEvent};
 use linerate_model::{HostInfo, Outcome};
 use linerate_proto::Ticket;
 use linerate_proto::agent::{CoordinatorEnd, Dialogue, Input, Output};
@@ -25,9 +25,9 @@ fn places_are_kept_from_group_to_group_and_who_waits_gets_its_turn() {
         coordinator.run_group(&group, &mut logs, &stop, &mut |_| ()).unwrap().remove(0).outcome
     };
     let place = |news| match news {
-        News::Held { .. } => Some("held"),
-        News::Waiting { .. } => Some("waits"),
-        News::Begun { name, .. } if !name.is_empty() => Some("begun"),
+        ServerEvent::Held { .. } => Some("held"),
+        ServerEvent::Waiting { .. } => Some("waits"),
+        ServerEvent::Begun { name, .. } if !name.is_empty() => Some("begun"),
         _ => None,
     };
     assert_eq!(run(&mut coordinator), Outcome::Completed);

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::atomic::AtomicBool;
 
-use linerate_control::{FlowJob, Log, ServerConfig, Target, Told, run_group};
+use linerate_control::{FlowJob, Log, RunEvent, ServerConfig, Target, run_group};
 use linerate_model::{Body, Outcome};
 use linerate_proto::agent::Token;
 use linerate_units::Span;
@@ -55,7 +55,7 @@ fn an_agent_that_ends_fails_its_own_run_and_the_other_goes_on() {
     let (a, b, c, d) = (Agent::start(), Agent::start(), Agent::start(), Agent::start());
     let group = group(vec![flow(0, 1, 60_000), flow(2, 3, 2500)]);
     let mut logs = [Log::new("1".to_owned(), Vec::new()), Log::new("2".to_owned(), Vec::new())];
-    let mut on = |told: &Told<'_>| {
+    let mut on = |told: &RunEvent<'_>| {
         if told.flow == 0 && matches!(told.body, Body::Progress { .. }) {
             a.switch.turn_off();
         }

@@ -9,7 +9,7 @@ const TABLE: usize = 4096;
 
 /// The state of a switch.
 #[derive(Debug)]
-pub(super) struct Switch {
+pub(super) struct ForwardingTable {
     /// Memory that its ports share.
     pub(super) shared: Option<SharedBuffer>,
     /// The wires away from it.
@@ -17,7 +17,7 @@ pub(super) struct Switch {
     table: BTreeMap<[u8; 6], usize>,
 }
 
-impl Switch {
+impl ForwardingTable {
     pub(super) fn new(shared: Option<SharedBuffer>) -> Self {
         Self { shared, wires: Vec::new(), table: BTreeMap::new() }
     }
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn groups_are_flooded_and_a_full_table_learns_nothing_new() {
-        let mut switch = Switch::new(None);
+        let mut switch = ForwardingTable::new(None);
         switch.learn([1, 0, 0, 0, 0, 1], 7);
         assert_eq!(switch.look_up([1, 0, 0, 0, 0, 1]), None);
         for number in 0..=TABLE as u32 {

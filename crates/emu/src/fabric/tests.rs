@@ -8,9 +8,9 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use super::*;
+use crate::link_direction::{Bucket, GilbertElliott, Jitter, LinkDirection, Loss, Reorder};
+use crate::packet_batch::{HashFields, Sizes};
 use crate::topology::{Host, Link, SharedBuffer, Sharing, Switch as SwitchSpec, Topology};
-use crate::train::{HashFields, Sizes};
-use crate::way::{Bucket, GilbertElliott, Jitter, Loss, Reorder, Way};
 
 /// Packets of one length with numbers, between hosts that are named by the last byte of their addresses.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +28,7 @@ fn mac(host: u8) -> [u8; 6] {
     if host == ALL { [0xff; 6] } else { [2, 0, 0, 0, 0, host] }
 }
 
-impl Train for Sent {
+impl PacketBatch for Sent {
     fn sizes(&self) -> Sizes {
         let packets = (self.numbers.end - self.numbers.start) as u32;
         Sizes { packets, each: self.length, last: self.length }
@@ -85,12 +85,12 @@ fn train(from: u8, to: u8, numbers: Range<u64>) -> Sent {
     Sent { numbers, length: 1514, spread: Span::ZERO, from, to }
 }
 
-fn way(mbps: f64) -> Way {
-    Way { rate: Bitrate::from_bps(mbps * 1e6), ..Way::default() }
+fn way(mbps: f64) -> LinkDirection {
+    LinkDirection { rate: Bitrate::from_bps(mbps * 1e6), ..LinkDirection::default() }
 }
 
 /// Hosts 0, 1, 2 … on one switch, host `n` by link `n`.
-fn star(hosts: usize, way: &Way, card: bool) -> Topology {
+fn star(hosts: usize, way: &LinkDirection, card: bool) -> Topology {
     let name = |host: usize| format!("h{host}");
     let host = |number: usize| Host {
         name: name(number),
@@ -164,7 +164,8 @@ const PACKET_NS: u64 = 12_304;
 
 #[test]
 fn a_gigabit_port_sends_a_packet_every_12304_ns() {
-    let mut fabric = network(&star(2, &Way { buffer: Bytes::new(100 << 20), ..way(1000.0) }, false));
+    let mut fabric =
+        network(&star(2, &LinkDirection { buffer: Bytes::new(100 << 20), ..way(1000.0) }, false));
     for number in 0..1000 {
         fabric.input(at(START), plug(0), train(0, 1, 44 * number..44 * (number + 1)));
     }
@@ -181,7 +182,8 @@ fn a_gigabit_port_sends_a_packet_every_12304_ns() {
 fn drops_begin_at_the_configured_byte_whether_packets_come_one_by_one_or_in_trains() {
     for in_one_train in [1_u64, 4, 44] {
         let buffer = 100_000;
-        let mut fabric = network(&star(2, &Way { buffer: Bytes::new(buffer), ..way(1000.0) }, false));
+        let mut fabric =
+            network(&star(2, &LinkDirection { buffer: Bytes::new(buffer), ..way(1000.0) }, false));
         for number in 0..440 / in_one_train {
             let numbers = in_one_train * number..in_one_train * (number + 1);
             fabric.input(at(START), plug(0), train(0, 1, numbers));
@@ -198,7 +200,8 @@ fn drops_begin_at_the_configured_byte_whether_packets_come_one_by_one_or_in_trai
 
 #[test]
 fn a_packet_that_has_started_gives_its_place_back_while_its_train_is_being_sent() {
-    let mut fabric = network(&star(2, &Way { buffer: Bytes::new(44 * 1518), ..way(1000.0) }, false));
+    let mut fabric =
+        network(&star(2, &LinkDirection { buffer: Bytes::new(44 * 1518), ..way(1000.0) }, false));
     fabric.input(at(START), plug(0), train(0, 1, 0..45));
     // Half of the train has left: there is room for half a train.
     let later = START + 22 * PACKET_NS + 1;
@@ -247,7 +250,7 @@ fn two_disjoint_pairs_at_line_rate_meet_no_queue_and_two_into_one_do() {
 
 #[test]
 fn a_late_driver_gets_the_same_packets_at_the_same_times() {
-    let rough = Way {
+    let rough = LinkDirection {
         delay: Span::from_ms(3),
         jitter: Jitter { most: Span::from_ms(1), may_overtake: true },
         loss: Loss::Random(Ratio::new(0.01).unwrap()),
@@ -290,7 +293,7 @@ fn a_late_driver_gets_the_same_packets_at_the_same_times() {
 
 #[test]
 fn ten_million_packets_are_all_accounted_for() {
-    let rough = Way {
+    let rough = LinkDirection {
         police: Some(Bucket { rate: Bitrate::from_bps(900e6).unwrap(), burst: Bytes::new(100_000) }),
         shape: Some(Bucket { rate: Bitrate::from_bps(800e6).unwrap(), burst: Bytes::new(200_000) }),
         delay: Span::from_ms(5),
@@ -346,7 +349,7 @@ fn unknown_addresses_are_flooded_until_they_are_heard_from() {
 fn what_is_above_the_mtu_vanishes_and_its_sender_is_told_where_that_is_wanted() {
     for (told, expected) in [(TooBig::Silent, 0), (TooBig::Icmp, 1)] {
         let mut topology = star(2, &way(1000.0), false);
-        topology.links[1].ways[1] = Way { mtu: 1400, too_big: told, ..way(1000.0) };
+        topology.links[1].ways[1] = LinkDirection { mtu: 1400, too_big: told, ..way(1000.0) };
         let mut fabric = network(&topology);
         fabric.input(at(START), plug(0), train(0, 1, 0..3));
         let got = run(&mut fabric, at(START + SECOND));
@@ -359,7 +362,7 @@ fn what_is_above_the_mtu_vanishes_and_its_sender_is_told_where_that_is_wanted() 
 #[test]
 fn a_shaper_lets_its_burst_pass_at_line_rate_and_the_rest_at_its_own() {
     let bucket = Bucket { rate: Bitrate::from_bps(100e6).unwrap(), burst: Bytes::new(100 * 1518) };
-    let shaped = Way { shape: Some(bucket), buffer: Bytes::new(100 << 20), ..way(1000.0) };
+    let shaped = LinkDirection { shape: Some(bucket), buffer: Bytes::new(100 << 20), ..way(1000.0) };
     let mut topology = star(2, &way(1000.0), false);
     topology.links[1].ways[1] = shaped;
     let mut fabric = network(&topology);
@@ -378,7 +381,7 @@ fn a_shaper_lets_its_burst_pass_at_line_rate_and_the_rest_at_its_own() {
 
 #[test]
 fn a_change_while_packets_are_on_the_way_loses_none_and_keeps_their_order() {
-    let slow = Way { delay: Span::from_ms(50), buffer: Bytes::new(100 << 20), ..way(100.0) };
+    let slow = LinkDirection { delay: Span::from_ms(50), buffer: Bytes::new(100 << 20), ..way(100.0) };
     let topology = star(2, &slow, false);
     let mut fabric = network(&topology);
     for number in 0..100 {
@@ -386,7 +389,7 @@ fn a_change_while_packets_are_on_the_way_loses_none_and_keeps_their_order() {
     }
     let mut got = run(&mut fabric, at(START + 55_000_000));
     for (delay, mbps) in [(1, 1000.0), (20, 10.0), (0, 500.0)] {
-        let changed = Way { delay: Span::from_ms(delay), buffer: Bytes::new(3000), ..way(mbps) };
+        let changed = LinkDirection { delay: Span::from_ms(delay), buffer: Bytes::new(3000), ..way(mbps) };
         let now = got.last().map_or(at(START + 55_000_000), |d| d.at) + Span::from_ms(2);
         got.extend(run(&mut fabric, now));
         fabric.set_way(now, &topology.links[1], 1, 1, &changed);
@@ -398,7 +401,7 @@ fn a_change_while_packets_are_on_the_way_loses_none_and_keeps_their_order() {
 
 #[test]
 fn each_flow_of_a_trunk_keeps_its_member_and_members_add_up() {
-    let mut topology = star(2, &Way { buffer: Bytes::new(10 << 20), ..way(1000.0) }, false);
+    let mut topology = star(2, &LinkDirection { buffer: Bytes::new(10 << 20), ..way(1000.0) }, false);
     topology.links[1].members = 2;
     topology.links[1].hash = HashFields { ip: true, ..HashFields::default() };
     let mut fabric = network(&topology);

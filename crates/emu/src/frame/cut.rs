@@ -4,7 +4,7 @@ use super::FrameError;
 use super::checksum::{replace, set_word, word};
 use super::ip::{Fragment, Ip, TCP, UDP, Version};
 use super::vnet::{self, Partial, Segmentation, Vnet};
-use crate::train::Sizes;
+use crate::packet_batch::Sizes;
 
 /// Places in a TCP header (RFC 9293 §3.1, RFC 3168 §6.1).
 mod tcp {

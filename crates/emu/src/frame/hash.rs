@@ -5,7 +5,7 @@ use std::hash::Hasher;
 use twox_hash::XxHash64;
 
 use super::ip::Ip;
-use crate::train::HashFields;
+use crate::packet_batch::HashFields;
 
 /// Where the two Ethernet addresses end.
 const ADDRESSES: usize = 12;

@@ -15,7 +15,7 @@ use proptest::sample::Index;
 use self::flow::{CLIENT_MAC, Flow, SERVER_MAC};
 use self::segment::segment;
 use super::{Frame, FrameError};
-use crate::train::{HashFields, Sizes, Train};
+use crate::packet_batch::{HashFields, PacketBatch, Sizes};
 
 fn parsed(flow: &Flow) -> Frame {
     Frame::parse(flow.buffer()).unwrap()

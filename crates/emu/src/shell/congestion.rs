@@ -12,9 +12,9 @@ use std::path::Path;
 use linerate_sock::netns::with_netns_fd;
 use linerate_sock::{SockError, proc, sockopt};
 
-use super::ground::{Notes, Record};
 use super::journal::Entry;
-use super::{GroundError, Standing};
+use super::lab_resources::{Notes, Record};
+use super::{GroundError, Privilege};
 use crate::topology::Host;
 
 const DEFAULT: &str = "net.ipv4.tcp_congestion_control";
@@ -27,7 +27,7 @@ const AVAILABLE: &str = "net.ipv4.tcp_available_congestion_control";
 pub(super) fn set_default(
     host: &Host,
     netns: &OwnedFd,
-    standing: Standing,
+    standing: Privilege,
     record: &mut Record<'_>,
     notes: &mut Notes,
 ) -> Result<(), GroundError> {
@@ -38,7 +38,7 @@ pub(super) fn set_default(
     if is(&outcome, io::ErrorKind::NotFound) && load(wanted) {
         outcome = set();
     }
-    if is(&outcome, io::ErrorKind::PermissionDenied) && standing == Standing::Root {
+    if is(&outcome, io::ErrorKind::PermissionDenied) && standing == Privilege::Root {
         // Two labs that extend the list at once would put back each other's.
         let list = Path::new(LIST);
         let held = File::open(list).and_then(|list| list.lock().map(|()| list));

@@ -10,10 +10,10 @@ use linerate_sock::clock::{self, Mono};
 use linerate_sock::poll::EventFd;
 use linerate_sock::thread;
 
-use super::card::Card;
+use super::control_protocol::{Answer, Ask, HostStatus, PortStatus, Status};
 use super::history::{History, Past};
+use super::host_nic::HostNic;
 use super::switch::{LATE_BOUND_NS, Order, Report};
-use super::wire::{Answer, Ask, HostStatus, PortStatus, Status};
 use crate::topology::{self, Link, Topology};
 
 /// The longest question.
@@ -22,7 +22,7 @@ const LONGEST: u64 = 64 << 10;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the control threads know.
-pub(super) struct Desk {
+pub(super) struct ControlState {
     pub(super) name: String,
     pub(super) topology: Mutex<Topology>,
     pub(super) hosts: Vec<HostStatus>,
@@ -33,11 +33,11 @@ pub(super) struct Desk {
     pub(super) bell: Arc<EventFd>,
     pub(super) history: Arc<Mutex<History>>,
     /// The cards of the hosts whose links have them.
-    pub(super) cards: Vec<Card>,
+    pub(super) cards: Vec<HostNic>,
 }
 
 /// Answers everybody who connects, until the process ends.
-pub(super) fn serve(listener: &UnixListener, desk: &Arc<Desk>) {
+pub(super) fn serve(listener: &UnixListener, desk: &Arc<ControlState>) {
     for stream in listener.incoming().flatten() {
         let desk = Arc::clone(desk);
         // A client that finds no thread is turned away by the closing of its connection.
@@ -45,7 +45,7 @@ pub(super) fn serve(listener: &UnixListener, desk: &Arc<Desk>) {
     }
 }
 
-impl Desk {
+impl ControlState {
     fn attend(&self, stream: &UnixStream) {
         let timed = stream.set_read_timeout(Some(PATIENCE)).and(stream.set_write_timeout(Some(PATIENCE)));
         if timed.is_err() {

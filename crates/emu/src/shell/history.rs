@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::wire::{Interval, Lateness, PacketRate, PortSeries, Witness};
+use super::control_protocol::{Interval, Lateness, PacketRate, PortHistory, PortSeries};
 use crate::fabric::PortCounts;
 
 /// Intervals that are kept: half an hour at ten a second would be 18000; ten minutes do for a test and its repeats.
@@ -42,7 +42,7 @@ struct Totals {
 }
 
 #[derive(Debug)]
-struct Kept {
+struct RetainedInterval {
     at_ns: u64,
     ports: Vec<Totals>,
     frames: u64,
@@ -56,7 +56,7 @@ struct Kept {
 #[derive(Debug, Default)]
 pub(super) struct History {
     names: Arc<[String]>,
-    readings: VecDeque<Arc<Kept>>,
+    readings: VecDeque<Arc<RetainedInterval>>,
 }
 
 impl History {
@@ -78,7 +78,7 @@ impl History {
             queue_max: port.queue_max_bytes.get(),
             busy_ns: port.busy.as_ns() / port.members.len().max(1) as u64,
         };
-        self.readings.push_back(Arc::new(Kept {
+        self.readings.push_back(Arc::new(RetainedInterval {
             at_ns: reading.at_ns,
             ports: reading.ports.iter().map(totals).collect(),
             frames: reading.frames,
@@ -115,17 +115,17 @@ impl History {
 #[derive(Debug)]
 pub(super) struct Past {
     names: Arc<[String]>,
-    readings: Vec<Arc<Kept>>,
+    readings: Vec<Arc<RetainedInterval>>,
 }
 
 impl Past {
     /// What the ports that were used did, interval by interval.
-    pub(super) fn witness(&self, bound_ns: u64) -> Witness {
+    pub(super) fn witness(&self, bound_ns: u64) -> PortHistory {
         let ports = self.names.iter().enumerate().map(|(number, name)| PortSeries {
             name: name.clone(),
             intervals: self.pairs().filter_map(|(before, after)| interval(number, before, after)).collect(),
         });
-        Witness {
+        PortHistory {
             ports: ports.filter(|port| port.intervals.iter().any(|i| i.packets + i.dropped > 0)).collect(),
             late: Some(Lateness {
                 count: self.change(|kept| kept.late),
@@ -158,7 +158,7 @@ impl Past {
         })
     }
 
-    fn pairs(&self) -> impl Iterator<Item = (&Kept, &Kept)> {
+    fn pairs(&self) -> impl Iterator<Item = (&RetainedInterval, &RetainedInterval)> {
         self.readings.windows(2).filter_map(|pair| match pair {
             [before, after] => Some((&**before, &**after)),
             _ => None,
@@ -166,7 +166,7 @@ impl Past {
     }
 
     /// How much a counter grew.
-    fn change(&self, of: fn(&Kept) -> u64) -> u64 {
+    fn change(&self, of: fn(&RetainedInterval) -> u64) -> u64 {
         match (self.readings.first(), self.readings.last()) {
             (Some(first), Some(last)) => of(last).saturating_sub(of(first)),
             _ => 0,
@@ -208,7 +208,7 @@ pub(super) struct RecentPort {
     pub(super) queue_max: u64,
 }
 
-fn interval(number: usize, before: &Kept, after: &Kept) -> Option<Interval> {
+fn interval(number: usize, before: &RetainedInterval, after: &RetainedInterval) -> Option<Interval> {
     let (then, now) = (before.ports.get(number)?, after.ports.get(number)?);
     let length = after.at_ns.saturating_sub(before.at_ns).max(1);
     Some(Interval {

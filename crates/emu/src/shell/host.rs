@@ -8,10 +8,10 @@ use linerate_sock::routing::{LinkChange, RoutingSocket, index_of, set_speed};
 use linerate_sock::tap::Tap;
 use linerate_sock::{SockError, netns, proc};
 
-use super::ground::Notes;
-use super::{GroundError, LabName, card};
+use super::lab_resources::Notes;
+use super::{GroundError, LabName, host_nic};
+use crate::link_direction::LinkDirection;
 use crate::topology::{Host, Topology};
-use crate::way::Way;
 
 /// Frames that may wait between the kernel and a switch that is late, for each interface: some milliseconds of small
 /// packets. Behind a card's own pace next to nothing waits here.
@@ -97,7 +97,7 @@ pub(super) fn furnish(
         let name = format!("eth{count}");
         let described = &topology.links[link];
         let cable = Cable { host, name: &name, way: &described.ways[end], card: described.card };
-        let mac = card::mac(lab, &host.name, link);
+        let mac = host_nic::mac(lab, &host.name, link);
         let tap = cable.plug(mac, notes)?;
         // Two addresses of one network on two interfaces would make replies leave through the wrong one.
         if count == 0 {
@@ -129,7 +129,7 @@ fn silence_v6() -> bool {
 struct Cable<'a> {
     host: &'a Host,
     name: &'a str,
-    way: &'a Way,
+    way: &'a LinkDirection,
     card: bool,
 }
 
@@ -143,7 +143,7 @@ impl Cable<'_> {
             );
         }
         let (index, routing) = self.routing()?;
-        if let Some(mbps) = card::speed_mbps(self.way)
+        if let Some(mbps) = host_nic::speed_mbps(self.way)
             && set_speed(self.name, mbps).is_err()
         {
             notes.add(
@@ -155,11 +155,11 @@ impl Cable<'_> {
             mac: Some(mac),
             mtu: Some(self.way.mtu),
             queue_packets: Some(QUEUE_PACKETS),
-            super_frame: Some(card::super_frame_bytes(self.way)),
+            super_frame: Some(host_nic::super_frame_bytes(self.way)),
             alias: Some(ALIAS),
         };
         routing.change(index, &change).map_err(self.failed("setting MTU and address"))?;
-        if let Some(discipline) = card::discipline(self.way).filter(|_| self.card)
+        if let Some(discipline) = host_nic::discipline(self.way).filter(|_| self.card)
             && routing.replace_root_discipline(index, &discipline).is_err()
         {
             notes.add(

@@ -7,13 +7,13 @@ use std::process::Command;
 use linerate_sock::proc;
 use linerate_sock::userns::effective_user;
 
+use super::control_protocol::{HostStatus, KeepingUp, Status};
 use super::folder::Folder;
-use super::ground::{Notes, make_netns, open_journal};
 use super::journal::{self, Journal};
-use super::place::{LabHandle, Place};
-use super::wire::{HostStatus, KeepingUp, Status};
-use super::{GroundError, LabName, Standing, congestion, undo};
-use crate::fabric::Books;
+use super::lab_resources::{Notes, make_netns, open_journal};
+use super::state_dir::{LabHandle, StateDir};
+use super::{GroundError, LabName, Privilege, congestion, undo};
+use crate::fabric::PacketAccounting;
 use crate::topology::Topology;
 use crate::topology::kernel::{self, Commands, commands};
 
@@ -48,7 +48,7 @@ pub enum KernelError {
 ///
 /// # Errors
 /// A name is taken or the kernel refuses a command; nothing is left then.
-pub fn up_by_kernel(topology: &Topology, name: &LabName, place: &Place) -> Result<Status, KernelError> {
+pub fn up_by_kernel(topology: &Topology, name: &LabName, place: &StateDir) -> Result<Status, KernelError> {
     if effective_user() != 0 {
         return Err(KernelError::NotRoot);
     }
@@ -73,7 +73,7 @@ fn build(topology: &Topology, name: &LabName, handle: &LabHandle) -> Result<Stat
     let mut notes = Notes::default();
     for host in &topology.hosts {
         let netns = make_netns(&host.name, Some(&name.netns(&host.name)), &token, record)?;
-        congestion::set_default(host, &netns, Standing::Root, record, &mut notes)?;
+        congestion::set_default(host, &netns, Privilege::Root, record, &mut notes)?;
     }
     for switch in &topology.switches {
         make_netns(&switch.name, Some(&name.netns(&switch.name)), &token, record)?;
@@ -143,7 +143,7 @@ fn status_of(topology: &Topology, name: &LabName, cannot: Vec<String>) -> Status
         up_ns: None,
         hosts: topology.hosts.iter().map(host).collect(),
         ports: Vec::new(),
-        books: Books::default(),
+        books: PacketAccounting::default(),
         keeping_up: KeepingUp::default(),
         notes: cannot,
     }

@@ -10,13 +10,13 @@ use linerate_sock::poll::EventFd;
 use linerate_sock::routing::{RoutingSocket, index_of};
 use linerate_sock::{SockError, clock, process, thread};
 
-use super::card::Card;
-use super::control::{Desk, serve};
+use super::control::{ControlState, serve};
+use super::control_protocol::HostStatus;
 use super::history::History;
-use super::place::Place;
-use super::switch::{Gauge, Order, Switch};
-use super::wire::HostStatus;
-use super::{Ground, GroundError, HostGround, HostTap, LabName, Site, Standing};
+use super::host_nic::HostNic;
+use super::state_dir::StateDir;
+use super::switch::{Gauge, Order, SwitchLoop};
+use super::{GroundError, HostGround, HostTap, LabName, LabResources, Privilege, Site};
 use crate::fabric::{Fabric, Plug, Router};
 use crate::topology::Topology;
 
@@ -42,8 +42,8 @@ pub enum LabError {
 /// A lab whose hosts stand and whose switch is about to run.
 #[derive(Debug)]
 pub struct Lab {
-    ground: Ground,
-    switch: Switch,
+    ground: LabResources,
+    switch: SwitchLoop,
     stopper: Stopper,
 }
 
@@ -69,15 +69,15 @@ impl Lab {
     ///
     /// # Errors
     /// A name is taken, or the system does not permit it; nothing is left then.
-    pub fn lay(topology: Topology, name: &LabName, place: &Place) -> Result<Self, LabError> {
-        let standing = Standing::rise()?;
+    pub fn lay(topology: Topology, name: &LabName, place: &StateDir) -> Result<Self, LabError> {
+        let standing = Privilege::rise()?;
         // Its own session: what ends the terminal that it was started from does not end the lab.
         let _ = process::new_session();
         clock::set_timer_slack_ns(1)?;
         // Who may not go first is late more often, and says so.
         let _ = process::first_in_line();
         let site = Site { run_dir: place.run_dir().to_owned(), standing };
-        let mut ground = Ground::lay(&topology, name, &site)?;
+        let mut ground = LabResources::lay(&topology, name, &site)?;
         match furnish(topology, name, place, standing, &mut ground) {
             Ok((switch, stopper)) => Ok(Self { ground, switch, stopper }),
             Err(error) => {
@@ -109,10 +109,10 @@ impl Lab {
 fn furnish(
     topology: Topology,
     name: &LabName,
-    place: &Place,
-    standing: Standing,
-    ground: &mut Ground,
-) -> Result<(Switch, Stopper), LabError> {
+    place: &StateDir,
+    standing: Privilege,
+    ground: &mut LabResources,
+) -> Result<(SwitchLoop, Stopper), LabError> {
     let handle = place.lab(name.clone());
     handle.write_names(&topology)?;
     let path = handle.socket();
@@ -127,12 +127,13 @@ fn furnish(
     let cards = cards(&topology, ground)?;
     let plugged =
         ground.taps.drain(..).map(|cable| (Plug { host: cable.host, link: cable.link }, cable.tap)).collect();
-    let switch = Switch::new(fabric, plugged, epoch, taken, Arc::clone(&bell), Arc::clone(&history), gauges);
-    let desk = Arc::new(Desk {
+    let switch =
+        SwitchLoop::new(fabric, plugged, epoch, taken, Arc::clone(&bell), Arc::clone(&history), gauges);
+    let desk = Arc::new(ControlState {
         name: name.to_string(),
         hosts: ground.hosts.iter().map(status_of).collect(),
         notes: ground.notes.clone(),
-        rootless: standing == Standing::UserNamespace,
+        rootless: standing == Privilege::UserNamespace,
         topology: Mutex::new(topology),
         epoch,
         orders: Mutex::new(orders.clone()),
@@ -146,18 +147,18 @@ fn furnish(
 }
 
 /// The cards that follow the lines of their links.
-fn cards(topology: &Topology, ground: &Ground) -> Result<Vec<Card>, SockError> {
+fn cards(topology: &Topology, ground: &LabResources) -> Result<Vec<HostNic>, SockError> {
     let paced = ground.taps.iter().filter(|cable| topology.links[cable.link].card);
     let card = |cable: &HostTap| {
         let copied = ground.hosts[cable.host].netns.try_clone();
         let netns = copied.map_err(|source| SockError::new("keep a network namespace", source))?;
-        Ok(Card { link: cable.link, end: cable.end, netns, interface: cable.tap.name().to_owned() })
+        Ok(HostNic { link: cable.link, end: cable.end, netns, interface: cable.tap.name().to_owned() })
     };
     paced.map(card).collect()
 }
 
 /// One for each interface, opened in its host's network.
-fn gauges(ground: &Ground) -> Result<Vec<Gauge>, SockError> {
+fn gauges(ground: &LabResources) -> Result<Vec<Gauge>, SockError> {
     let gauge = |cable: &HostTap| {
         with_netns_fd(&ground.hosts[cable.host].netns, || {
             Ok(Gauge { routing: RoutingSocket::open()?, index: index_of(cable.tap.name())? })

@@ -11,16 +11,16 @@ use linerate_sock::routing::RoutingSocket;
 use linerate_sock::tap::Tap;
 use linerate_units::Timestamp;
 
+use super::control_protocol::KeepingUp;
 use super::history::{History, Reading};
 use super::lateness::Lateness;
 use super::rest::Rest;
-use super::vigil::Vigil;
-use super::wire::KeepingUp;
-use crate::fabric::{Books, Fabric, Plug, PortCounts};
+use super::spin_budget::SpinBudget;
+use crate::fabric::{Fabric, PacketAccounting, Plug, PortCounts};
 use crate::frame::Frame;
+use crate::link_direction::LinkDirection;
+use crate::packet_batch::PacketBatch;
 use crate::topology::Link;
-use crate::train::Train;
-use crate::way::Way;
 
 /// How often the counters are read.
 const TICK_NS: u64 = 100_000_000;
@@ -41,7 +41,7 @@ const SPARE: usize = 64;
 #[derive(Debug)]
 pub(super) enum Order {
     /// Change one direction of a link.
-    Set { link: Box<Link>, number: usize, side: usize, way: Box<Way> },
+    Set { link: Box<Link>, number: usize, side: usize, way: Box<LinkDirection> },
     /// Tell how it stands.
     Report(Sender<Report>),
     /// End.
@@ -52,7 +52,7 @@ pub(super) enum Order {
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) ports: Vec<PortCounts>,
-    pub(super) books: Books,
+    pub(super) books: PacketAccounting,
     pub(super) keeping_up: KeepingUp,
 }
 
@@ -65,7 +65,7 @@ pub(super) struct Gauge {
 
 /// The moving part of a lab.
 #[derive(Debug)]
-pub(super) struct Switch {
+pub(super) struct SwitchLoop {
     pub(super) fabric: Fabric<Frame>,
     pub(super) taps: Vec<(Plug, Tap)>,
     pub(super) epoch: Mono,
@@ -80,14 +80,14 @@ pub(super) struct Switch {
     reached: Timestamp,
     spare: Vec<Vec<u8>>,
     lateness: Lateness,
-    vigil: Vigil,
+    vigil: SpinBudget,
     rest: Rest,
     next_look: Mono,
     worst_ns: u64,
     counts: KeepingUp,
 }
 
-impl Switch {
+impl SwitchLoop {
     /// A switch at rest.
     pub(super) fn new(
         fabric: Fabric<Frame>,
@@ -113,7 +113,7 @@ impl Switch {
             reached: Timestamp::START,
             spare: Vec::new(),
             lateness: Lateness::default(),
-            vigil: Vigil::new(clock::now()),
+            vigil: SpinBudget::new(clock::now()),
             rest: Rest::new(clock::now()),
             next_look: Mono(0),
             worst_ns: 0,

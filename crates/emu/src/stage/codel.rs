@@ -2,10 +2,10 @@
 
 use linerate_units::{Span, Timestamp};
 
+use crate::link_direction::CoDelSettings;
+use crate::packet_batch::{Framing, PacketBatch, Sizes};
 use crate::stage::cut::Arrivals;
 use crate::stage::store::Store;
-use crate::train::{Framing, Sizes, Train};
-use crate::way::CoDelSettings;
 
 /// The state of CoDel. Decisions are pure state changes, so a copy can be asked what would happen.
 ///
@@ -118,7 +118,7 @@ impl CoDel {
 }
 
 /// Takes the next train for the line, whose first packet starts at `start`.
-pub(super) fn take<T: Train>(
+pub(super) fn take<T: PacketBatch>(
     codel: &mut CoDel,
     store: &mut Store<T>,
     start: Timestamp,
@@ -158,7 +158,11 @@ struct Outlook {
 }
 
 impl Outlook {
-    fn of<T: Train>(store: &Store<T>, start: Timestamp, packet_time: impl Fn(u32) -> Span) -> Option<Self> {
+    fn of<T: PacketBatch>(
+        store: &Store<T>,
+        start: Timestamp,
+        packet_time: impl Fn(u32) -> Span,
+    ) -> Option<Self> {
         let (arrived, train) = store.head()?;
         let sizes = train.sizes();
         Some(Self {
@@ -227,9 +231,9 @@ impl Outlook {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::link_direction::Discipline;
     use crate::stage::laws::Numbered;
     use crate::stage::queue::{Queue, Room};
-    use crate::way::Discipline;
 
     const ROOM: Room = Room { free: u64::MAX, ahead: 0 };
 

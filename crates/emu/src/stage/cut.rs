@@ -4,7 +4,7 @@ use std::mem;
 
 use linerate_units::{Span, Timestamp};
 
-use crate::train::Train;
+use crate::packet_batch::PacketBatch;
 
 /// When the packets of a train arrive, evenly over its spread.
 #[derive(Debug, Clone, Copy)]
@@ -16,7 +16,7 @@ pub(super) struct Arrivals {
 
 impl Arrivals {
     /// Of a train that has arrived as a whole at `last`.
-    pub(super) fn of(train: &impl Train, last: Timestamp) -> Self {
+    pub(super) fn of(train: &impl PacketBatch, last: Timestamp) -> Self {
         let spread = train.spread();
         let first = Timestamp::from_ns(last.as_ns().saturating_sub(spread.as_ns()));
         Self { first, spread, gaps: u64::from(train.packets()).saturating_sub(1) }
@@ -37,7 +37,7 @@ impl Arrivals {
 
 /// Cuts a train behind its first `packets` packets (at least 1, and fewer than it has) and returns the others. Each
 /// part keeps the spacing of its packets.
-pub(super) fn split<T: Train>(train: &mut T, packets: u32) -> T {
+pub(super) fn split<T: PacketBatch>(train: &mut T, packets: u32) -> T {
     let arrivals = Arrivals::of(train, Timestamp::START);
     let mut rest = train.split_off(packets);
     train.set_spread(arrivals.offset(packets - 1));
@@ -50,7 +50,7 @@ pub(super) fn split<T: Train>(train: &mut T, packets: u32) -> T {
 /// `next` is told the index of the first undecided packet and how many there are from it on; it answers for how many of
 /// them, at least 1, it decides, and how. It sees the part of the train that is not cut off yet, too. A train with one
 /// fate is not cut.
-pub(super) fn runs<T: Train, Fate: Copy + PartialEq>(
+pub(super) fn runs<T: PacketBatch, Fate: Copy + PartialEq>(
     train: T,
     mut next: impl FnMut(&T, u32, u32) -> (u32, Fate),
     mut each: impl FnMut(T, Fate),

@@ -4,10 +4,10 @@ use linerate_units::{Span, Timestamp};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
+use crate::link_direction::Jitter;
+use crate::packet_batch::{Framing, PacketBatch};
 use crate::stage::departures::Departures;
 use crate::stage::{Stage, Stats};
-use crate::train::{Framing, Train};
-use crate::way::Jitter;
 
 /// A propagation delay. A train keeps its shape: all its packets are delayed alike.
 ///
@@ -21,7 +21,7 @@ pub struct Delay<T> {
     departures: Departures<T>,
 }
 
-impl<T: Train> Delay<T> {
+impl<T: PacketBatch> Delay<T> {
     /// A delay that differs by at most `jitter` to either side.
     #[must_use]
     pub fn new(delay: Span, jitter: Jitter, framing: Framing, seed: u64) -> Self {
@@ -43,7 +43,7 @@ impl<T: Train> Delay<T> {
     }
 }
 
-impl<T: Train> Stage<T> for Delay<T> {
+impl<T: PacketBatch> Stage<T> for Delay<T> {
     fn push(&mut self, now: Timestamp, train: T) {
         self.departures.arrived(&train);
         let at = now + self.draw();

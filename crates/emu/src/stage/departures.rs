@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use linerate_units::Timestamp;
 
+use crate::packet_batch::{Framing, PacketBatch};
 use crate::stage::{Count, Stats};
-use crate::train::{Framing, Train};
 
 /// Time of leaving; among equals, the order of coming.
 type Turn = (Timestamp, u64);
@@ -23,7 +23,7 @@ pub(super) struct Departures<T> {
     scheduled: u64,
 }
 
-impl<T: Train> Departures<T> {
+impl<T: PacketBatch> Departures<T> {
     pub(super) fn new(framing: Framing) -> Self {
         Self {
             framing,

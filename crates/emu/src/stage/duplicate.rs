@@ -4,11 +4,11 @@ use linerate_units::{Ratio, Timestamp};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
+use crate::packet_batch::{Framing, PacketBatch};
 use crate::stage::cut::{runs, split};
 use crate::stage::departures::Departures;
 use crate::stage::trials::Trials;
 use crate::stage::{Stage, Stats};
-use crate::train::{Framing, Train};
 
 /// A network that duplicates packets, each with the same probability; the copy follows its packet directly.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub struct Duplicate<T> {
     departures: Departures<T>,
 }
 
-impl<T: Train> Duplicate<T> {
+impl<T: PacketBatch> Duplicate<T> {
     /// Duplicates a `share` of the packets.
     #[must_use]
     pub fn new(share: Ratio, framing: Framing, seed: u64) -> Self {
@@ -32,7 +32,7 @@ impl<T: Train> Duplicate<T> {
     }
 }
 
-impl<T: Train> Stage<T> for Duplicate<T> {
+impl<T: PacketBatch> Stage<T> for Duplicate<T> {
     fn push(&mut self, now: Timestamp, train: T) {
         let Self { chosen, rng, departures } = self;
         departures.arrived(&train);
@@ -63,7 +63,7 @@ impl<T: Train> Stage<T> for Duplicate<T> {
 }
 
 /// Sends each packet of a run, and its copy behind it.
-fn leave_twice<T: Train>(departures: &mut Departures<T>, now: Timestamp, run: T) {
+fn leave_twice<T: PacketBatch>(departures: &mut Departures<T>, now: Timestamp, run: T) {
     let mut rest = Some(run);
     while let Some(mut packet) = rest {
         rest = (packet.packets() > 1).then(|| split(&mut packet, 1));

@@ -7,8 +7,8 @@ use linerate_units::{Span, Timestamp};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
+use crate::packet_batch::{Framing, HashFields, PacketBatch, Sizes};
 use crate::stage::{Count, Stage};
-use crate::train::{Framing, HashFields, Sizes, Train};
 
 /// A train whose packets carry consecutive numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl Numbered {
     }
 }
 
-impl Train for Numbered {
+impl PacketBatch for Numbered {
     fn sizes(&self) -> Sizes {
         self.sizes
     }
@@ -344,12 +344,12 @@ mod tests {
     use linerate_units::{Bitrate, Bytes, Ratio};
 
     use super::*;
+    use crate::link_direction::{Bucket, Jitter, Loss, Reorder};
     use crate::stage::delay::Delay;
     use crate::stage::duplicate::Duplicate;
     use crate::stage::loss::Losses;
     use crate::stage::policer::Policer;
     use crate::stage::reorder::Overtake;
-    use crate::way::{Bucket, Jitter, Loss, Reorder};
 
     #[test]
     fn of_ten_million_packets_none_is_unaccounted_for() {

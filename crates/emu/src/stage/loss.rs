@@ -6,12 +6,12 @@ use linerate_units::Timestamp;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
+use crate::link_direction::{GilbertElliott, Loss};
+use crate::packet_batch::{Framing, PacketBatch};
 use crate::stage::cut::{Arrivals, runs};
 use crate::stage::departures::Departures;
 use crate::stage::trials::{Trials, failures};
 use crate::stage::{Stage, Stats};
-use crate::train::{Framing, Train};
-use crate::way::{GilbertElliott, Loss};
 
 /// A wire that loses packets and passes the others at once.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub struct Losses<T> {
     departures: Departures<T>,
 }
 
-impl<T: Train> Losses<T> {
+impl<T: PacketBatch> Losses<T> {
     /// Loses packets as `loss` says.
     #[must_use]
     pub fn new(loss: &Loss, framing: Framing, seed: u64) -> Self {
@@ -38,7 +38,7 @@ impl<T: Train> Losses<T> {
     }
 }
 
-impl<T: Train> Stage<T> for Losses<T> {
+impl<T: PacketBatch> Stage<T> for Losses<T> {
     fn push(&mut self, now: Timestamp, train: T) {
         let Self { process, rng, newest, departures } = self;
         departures.arrived(&train);

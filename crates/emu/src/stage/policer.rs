@@ -2,11 +2,11 @@
 
 use linerate_units::Timestamp;
 
+use crate::link_direction::Bucket;
+use crate::packet_batch::{Framing, PacketBatch};
 use crate::stage::cut::{Arrivals, runs};
 use crate::stage::departures::Departures;
 use crate::stage::{Stage, Stats};
-use crate::train::{Framing, Train};
-use crate::way::Bucket;
 
 /// A policer. It judges each packet of a train at that packet's own arrival.
 ///
@@ -19,7 +19,7 @@ pub struct Policer<T> {
     departures: Departures<T>,
 }
 
-impl<T: Train> Policer<T> {
+impl<T: PacketBatch> Policer<T> {
     /// A policer whose bucket is full.
     #[must_use]
     pub fn new(bucket: Bucket, framing: Framing) -> Self {
@@ -34,7 +34,7 @@ impl<T: Train> Policer<T> {
     }
 }
 
-impl<T: Train> Stage<T> for Policer<T> {
+impl<T: PacketBatch> Stage<T> for Policer<T> {
     fn push(&mut self, now: Timestamp, train: T) {
         let Self { framing, tokens, departures } = self;
         departures.arrived(&train);

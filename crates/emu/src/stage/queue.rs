@@ -5,12 +5,12 @@
 
 use linerate_units::{Span, Timestamp};
 
+use crate::link_direction::Discipline;
+use crate::packet_batch::{Framing, PacketBatch, Sizes};
 use crate::stage::codel::{self, CoDel};
 use crate::stage::red::{self, Red};
 use crate::stage::store::Store;
 use crate::stage::{Count, Stats};
-use crate::train::{Framing, Sizes, Train};
-use crate::way::Discipline;
 
 /// The room that a train finds.
 ///
@@ -61,7 +61,7 @@ impl Control {
     }
 }
 
-impl<T: Train> Queue<T> {
+impl<T: PacketBatch> Queue<T> {
     /// An empty queue.
     #[must_use]
     pub fn new(discipline: Discipline, framing: Framing, seed: u64) -> Self {
@@ -141,10 +141,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::link_direction::{CoDelSettings, RedSettings};
     use crate::stage::Stage;
     use crate::stage::cut::{Arrivals, split};
     use crate::stage::laws::{Laws, Numbered, arrivals, check};
-    use crate::way::{CoDelSettings, RedSettings};
 
     /// A frame of 1514 bytes with its check sequence.
     const FRAME: u64 = 1518;

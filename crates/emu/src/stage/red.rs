@@ -4,11 +4,11 @@ use linerate_units::{Span, Timestamp};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
+use crate::link_direction::RedSettings;
+use crate::packet_batch::PacketBatch;
 use crate::stage::cut::{Arrivals, runs};
 use crate::stage::queue::Room;
 use crate::stage::store::Store;
-use crate::train::Train;
-use crate::way::RedSettings;
 
 /// What RED does with a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,7 +117,13 @@ enum Fate {
 }
 
 /// Offers a train. RED judges every packet by what waits in front of it, earlier packets of its train included.
-pub(super) fn offer<T: Train>(red: &mut Red, store: &mut Store<T>, now: Timestamp, train: T, room: Room) {
+pub(super) fn offer<T: PacketBatch>(
+    red: &mut Red,
+    store: &mut Store<T>,
+    now: Timestamp,
+    train: T,
+    room: Room,
+) {
     let (framing, sizes, arrivals) = (store.framing(), train.sizes(), Arrivals::of(&train, now));
     let mut waits = store.stats().held.bytes.get().saturating_add(room.ahead);
     let mut free = room.free;
@@ -153,8 +159,8 @@ mod tests {
     use linerate_units::{Bytes, Ratio};
 
     use super::*;
+    use crate::packet_batch::Framing;
     use crate::stage::laws::{Numbered, within_99};
-    use crate::train::Framing;
 
     /// Between 10 and 30 kilobytes up to 10 %; the average follows at once.
     fn settings(ecn: bool) -> RedSettings {

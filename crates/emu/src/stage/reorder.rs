@@ -4,12 +4,12 @@ use linerate_units::{Span, Timestamp};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
+use crate::link_direction::Reorder;
+use crate::packet_batch::{Framing, PacketBatch};
 use crate::stage::cut::runs;
 use crate::stage::departures::Departures;
 use crate::stage::trials::Trials;
 use crate::stage::{Stage, Stats};
-use crate::train::{Framing, Train};
-use crate::way::Reorder;
 
 /// A network that lets later packets overtake some: those leave later by a fixed time, all others at once.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct Overtake<T> {
     overtaken: u64,
 }
 
-impl<T: Train> Overtake<T> {
+impl<T: PacketBatch> Overtake<T> {
     /// Holds back as `reorder` says.
     #[must_use]
     pub fn new(reorder: Reorder, framing: Framing, seed: u64) -> Self {
@@ -43,7 +43,7 @@ impl<T: Train> Overtake<T> {
     }
 }
 
-impl<T: Train> Stage<T> for Overtake<T> {
+impl<T: PacketBatch> Stage<T> for Overtake<T> {
     fn push(&mut self, now: Timestamp, train: T) {
         let Self { chosen, by, rng, departures, overtaken } = self;
         departures.arrived(&train);

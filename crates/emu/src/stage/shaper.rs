@@ -2,8 +2,8 @@
 
 use linerate_units::{Bitrate, Span, Timestamp};
 
-use crate::train::{Framing, Sizes, Train};
-use crate::way::Bucket;
+use crate::link_direction::Bucket;
+use crate::packet_batch::{Framing, PacketBatch, Sizes};
 
 /// Instants and spans inside a line. At 400 Gb/s a byte takes 20 ps, and what is rounded off each train adds up: finer
 /// than that, no rate is off by a millionth.
@@ -67,7 +67,7 @@ impl Tokens {
     }
 }
 
-impl<T: Train> Line<T> {
+impl<T: PacketBatch> Line<T> {
     /// An idle line; without a rate it takes no time.
     #[must_use]
     pub fn new(rate: Option<Bitrate>, shape: Option<Bucket>, framing: Framing) -> Self {

@@ -5,9 +5,9 @@ use std::mem;
 
 use linerate_units::Timestamp;
 
+use crate::packet_batch::{Framing, PacketBatch};
 use crate::stage::cut::{Arrivals, runs, split};
 use crate::stage::{Count, Stats};
-use crate::train::{Framing, Train};
 
 /// Trains that wait, and the books about them.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ struct Waiting<T> {
     train: T,
 }
 
-impl<T: Train> Store<T> {
+impl<T: PacketBatch> Store<T> {
     pub(super) fn new(framing: Framing) -> Self {
         Self { waiting: VecDeque::new(), framing, largest: 0, stats: Stats::default() }
     }

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use linerate_document::{Mistakes, Place, hint};
+use linerate_document::{Mistakes, SourcePosition, hint};
 use linerate_units::Bytes;
 
 use super::address::{network_v4, network_v6};
 use super::graph::{self, Fault};
-use super::read::{Draft, Places};
+use super::read::{ParsedTopology, Places};
 use super::{Link, Topology};
-use crate::train::Framing;
-use crate::way::{Bucket, Discipline, Way};
+use crate::link_direction::{Bucket, Discipline, LinkDirection};
+use crate::packet_batch::Framing;
 
 /// Ethernet header: two addresses and a type.
 const ETHERNET: u32 = 14;
@@ -21,7 +21,7 @@ pub(super) fn frame(mtu: u32, tags: u8) -> u64 {
 }
 
 /// Looks at everything.
-pub(super) fn all(draft: &Draft, mistakes: &mut Mistakes) {
+pub(super) fn all(draft: &ParsedTopology, mistakes: &mut Mistakes) {
     names(draft, mistakes);
     addresses(draft, mistakes);
     ends(draft, mistakes);
@@ -32,10 +32,10 @@ pub(super) fn all(draft: &Draft, mistakes: &mut Mistakes) {
     mtus(draft, mistakes);
 }
 
-fn names(draft: &Draft, mistakes: &mut Mistakes) {
+fn names(draft: &ParsedTopology, mistakes: &mut Mistakes) {
     let Topology { hosts, switches, .. } = &draft.topology;
     if hosts.is_empty() && mistakes.is_empty() {
-        let top = Place::START;
+        let top = SourcePosition::START;
         mistakes.add(&top, "no host is described; add one with [host.NAME]");
     }
     for (switch, places) in switches.iter().zip(&draft.switches) {
@@ -47,7 +47,7 @@ fn names(draft: &Draft, mistakes: &mut Mistakes) {
     }
 }
 
-fn addresses(draft: &Draft, mistakes: &mut Mistakes) {
+fn addresses(draft: &ParsedTopology, mistakes: &mut Mistakes) {
     let hosts = &draft.topology.hosts;
     let v4 = |host: usize| (hosts[host].v4.0.to_string(), network_v4(hosts[host].v4));
     let v6 = |host: usize| (hosts[host].v6.0.to_string(), network_v6(hosts[host].v6));
@@ -57,7 +57,7 @@ fn addresses(draft: &Draft, mistakes: &mut Mistakes) {
 
 /// `parts` gives the address of a host, and its network.
 fn addresses_of(
-    draft: &Draft,
+    draft: &ParsedTopology,
     key: &str,
     parts: impl Fn(usize) -> (String, String),
     mistakes: &mut Mistakes,
@@ -84,7 +84,7 @@ fn addresses_of(
     }
 }
 
-fn ends(draft: &Draft, mistakes: &mut Mistakes) {
+fn ends(draft: &ParsedTopology, mistakes: &mut Mistakes) {
     let Topology { hosts, switches, links, .. } = &draft.topology;
     let nodes = || hosts.iter().map(|host| &*host.name).chain(switches.iter().map(|switch| &*switch.name));
     for (link, places) in links.iter().zip(&draft.links) {
@@ -104,7 +104,7 @@ fn ends(draft: &Draft, mistakes: &mut Mistakes) {
 }
 
 /// A host has one port; every node has at least one.
-fn ports(draft: &Draft, mistakes: &mut Mistakes) {
+fn ports(draft: &ParsedTopology, mistakes: &mut Mistakes) {
     let Topology { hosts, switches, links, .. } = &draft.topology;
     for host in hosts {
         let mut ports = links.iter().zip(&draft.links).flat_map(|(link, places)| {
@@ -140,7 +140,7 @@ fn same_nodes(one: &Link, other: &Link) -> bool {
     other.ends.contains(a) && other.ends.contains(b)
 }
 
-fn loops(draft: &Draft, mistakes: &mut Mistakes) {
+fn loops(draft: &ParsedTopology, mistakes: &mut Mistakes) {
     let links = &draft.topology.links;
     for fault in graph::faults(links) {
         match fault {
@@ -167,7 +167,7 @@ fn loops(draft: &Draft, mistakes: &mut Mistakes) {
     }
 }
 
-fn ways(draft: &Draft, mistakes: &mut Mistakes) {
+fn ways(draft: &ParsedTopology, mistakes: &mut Mistakes) {
     for (link, places) in draft.topology.links.iter().zip(&draft.links) {
         for ((way, places), from) in link.ways.iter().zip(&places.ways).zip(&link.ends) {
             let shared = draft.topology.switches.iter().any(|s| s.name == *from && s.shared.is_some());
@@ -189,7 +189,7 @@ pub(super) struct WayFault {
 }
 
 /// What does not go together in one direction.
-pub(super) fn way_faults(way: &Way) -> Vec<WayFault> {
+pub(super) fn way_faults(way: &LinkDirection) -> Vec<WayFault> {
     let full = Bytes::new(frame(way.mtu, way.framing.tags));
     let mut faults = Vec::new();
     let mut add = |keys, text| faults.push(WayFault { keys, text });
@@ -234,7 +234,7 @@ pub(super) fn way_faults(way: &Way) -> Vec<WayFault> {
 }
 
 /// A shared buffer holds a frame for each port.
-fn shared_buffers(draft: &Draft, mistakes: &mut Mistakes) {
+fn shared_buffers(draft: &ParsedTopology, mistakes: &mut Mistakes) {
     for (switch, places) in draft.topology.switches.iter().zip(&draft.switches) {
         let Some(shared) = switch.shared else { continue };
         let links = draft.topology.links.iter().filter(|link| link.ends.contains(&switch.name));
@@ -256,7 +256,7 @@ fn shared_buffers(draft: &Draft, mistakes: &mut Mistakes) {
 }
 
 /// Both directions of a link have one MTU, and a smaller one than hosts use is meant to be.
-fn mtus(draft: &Draft, mistakes: &mut Mistakes) {
+fn mtus(draft: &ParsedTopology, mistakes: &mut Mistakes) {
     let Topology { links, hosts, .. } = &draft.topology;
     for (link, places) in links.iter().zip(&draft.links).filter(|(_, places)| places.sound()) {
         let [one, other] = [&link.ways[0], &link.ways[1]];

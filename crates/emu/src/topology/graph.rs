@@ -89,14 +89,14 @@ pub(super) fn networks(links: &[Link]) -> Vec<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::train::HashFields;
-    use crate::way::Way;
+    use crate::link_direction::LinkDirection;
+    use crate::packet_batch::HashFields;
 
     fn links(ends: &[[&str; 2]]) -> Vec<Link> {
         let link = |ends: &[&str; 2]| Link {
             name: ends.concat(),
             ends: ends.map(str::to_owned),
-            ways: [Way::default(), Way::default()],
+            ways: [LinkDirection::default(), LinkDirection::default()],
             members: 1,
             hash: HashFields::default(),
             card: true,

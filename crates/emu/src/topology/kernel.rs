@@ -12,7 +12,7 @@ use std::fmt;
 use linerate_units::{Bitrate, Bytes};
 
 use super::{Host, Link, SharedBuffer, Sharing, Topology};
-use crate::way::Way;
+use crate::link_direction::LinkDirection;
 
 /// One command: a program and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -145,7 +145,7 @@ fn settle(topology: &Topology, lab: &str, host: &Host) -> Vec<Command> {
 }
 
 /// A direction as one device can have it: a trunk as one fast line, a shared buffer as a part for each port.
-fn as_one_queue(topology: &Topology, link: &Link, side: usize, way: &Way) -> Way {
+fn as_one_queue(topology: &Topology, link: &Link, side: usize, way: &LinkDirection) -> LinkDirection {
     let node = &link.ends[side];
     let members = f64::from(link.members);
     let shared =
@@ -164,7 +164,7 @@ fn as_one_queue(topology: &Topology, link: &Link, side: usize, way: &Way) -> Way
     };
     let immediate = !link.card && topology.host(node).is_some();
     let rate = way.rate.filter(|_| !immediate).and_then(|rate| Bitrate::from_bps(rate.bps() * members));
-    Way { rate, buffer: Bytes::new(buffer as u64), ..way.clone() }
+    LinkDirection { rate, buffer: Bytes::new(buffer as u64), ..way.clone() }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use linerate_units::Bytes;
 
 use super::kind::{Kind, Needs};
 use super::{Host, Link, SharedBuffer, Sharing, Switch, Topology};
-use crate::train::HashFields;
+use crate::packet_batch::HashFields;
 
 /// One key of a table that describes a `T`.
 pub(super) struct Key<T> {

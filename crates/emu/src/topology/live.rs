@@ -1,11 +1,11 @@
 //! Changes while a lab runs.
 
-use linerate_document::{Content, Place, Value, hint};
+use linerate_document::{Content, SourcePosition, Value, hint};
 
+use super::direction_keys::WAY;
 use super::keys::{Key, LINK};
-use super::way_keys::WAY;
 use super::{Topology, check};
-use crate::way::Way;
+use crate::link_direction::LinkDirection;
 
 /// A setting that a running lab does not take.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -44,7 +44,7 @@ pub enum SetError {
 ///
 /// # Errors
 /// [`SetError`]; then `way` is as it was.
-pub fn set_way(way: &mut Way, key: &str, value: &str) -> Result<(), SetError> {
+pub fn set_way(way: &mut LinkDirection, key: &str, value: &str) -> Result<(), SetError> {
     change_way(way, [(key, value)])
 }
 
@@ -54,7 +54,7 @@ pub fn set_way(way: &mut Way, key: &str, value: &str) -> Result<(), SetError> {
 /// # Errors
 /// [`SetError`]; then `way` is as it was.
 pub fn change_way<'a>(
-    way: &mut Way,
+    way: &mut LinkDirection,
     changes: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> Result<(), SetError> {
     let mut changed = way.clone();
@@ -68,7 +68,7 @@ pub fn change_way<'a>(
     Ok(())
 }
 
-fn apply(way: &mut Way, key: &str, value: &str) -> Result<(), SetError> {
+fn apply(way: &mut LinkDirection, key: &str, value: &str) -> Result<(), SetError> {
     let Some(found) = WAY.iter().find(|known| known.name == key) else {
         if let Some(fixed) = LINK.iter().find(|known| known.name == key) {
             return Err(SetError::Fixed { key: fixed.name });
@@ -80,7 +80,8 @@ fn apply(way: &mut Way, key: &str, value: &str) -> Result<(), SetError> {
     if !live {
         return Err(SetError::Fixed { key });
     }
-    let typed = Value { at: Place::Override(value.to_owned()), content: Content::Typed(value.to_owned()) };
+    let typed =
+        Value { at: SourcePosition::Override(value.to_owned()), content: Content::Typed(value.to_owned()) };
     kind.apply(way, &typed).map_err(|refusal| SetError::Wrong { key, text: refusal.to_string() })
 }
 

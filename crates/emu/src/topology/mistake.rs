@@ -3,7 +3,7 @@
 use std::fmt;
 
 use linerate_document::Mistakes;
-pub use linerate_document::{Mistake, Place};
+pub use linerate_document::{Mistake, SourcePosition};
 
 /// A file that describes no network: everything that was found wrong with it, in the order of the file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -28,8 +28,10 @@ impl fmt::Display for TopologyError {
                 writeln!(f)?;
             }
             match place {
-                Place::File { line, column, .. } => write!(f, "{}:{line}:{column}: {text}", self.file)?,
-                Place::Override(typed) => write!(f, "--set {typed}: {text}")?,
+                SourcePosition::File { line, column, .. } => {
+                    write!(f, "{}:{line}:{column}: {text}", self.file)?
+                }
+                SourcePosition::Override(typed) => write!(f, "--set {typed}: {text}")?,
             }
         }
         Ok(())
@@ -43,10 +45,10 @@ mod tests {
     #[test]
     fn mistakes_are_told_in_the_order_of_the_file_and_once() {
         let mut mistakes = Mistakes::default();
-        mistakes.add(&Place::Override("a=1".to_owned()), "late");
-        mistakes.add(&Place::File { file: 0, line: 10, column: 1 }, "ten");
-        mistakes.add(&Place::File { file: 0, line: 9, column: 7 }, "nine");
-        mistakes.add(&Place::File { file: 0, line: 9, column: 7 }, "nine");
+        mistakes.add(&SourcePosition::Override("a=1".to_owned()), "late");
+        mistakes.add(&SourcePosition::File { file: 0, line: 10, column: 1 }, "ten");
+        mistakes.add(&SourcePosition::File { file: 0, line: 9, column: 7 }, "nine");
+        mistakes.add(&SourcePosition::File { file: 0, line: 9, column: 7 }, "nine");
         let error = TopologyError::new("net.toml", mistakes);
         assert_eq!(error.to_string(), "net.toml:9:7: nine\nnet.toml:10:1: ten\n--set a=1: late");
     }

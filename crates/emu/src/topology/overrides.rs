@@ -2,10 +2,10 @@
 
 use std::str::FromStr;
 
-use linerate_document::{Content, Mistakes, Place, Table, Value, hint};
+use linerate_document::{Content, Mistakes, SourcePosition, Table, Value, hint};
 
+use super::direction_keys::LOSS_MODELS;
 use super::keys::HEAD;
-use super::way_keys::LOSS_MODELS;
 
 /// A setting as typed: `buffer=36MB` for a parameter that the file declares, `link.trunk.delay=5ms`,
 /// `link.trunk.from.s2.loss=1e-3`, `host.a.congestion=reno`, `switch.s1.alpha=2` or `seed=7` for any key.
@@ -41,7 +41,7 @@ impl FromStr for Override {
 /// Puts settings into a document.
 pub(super) fn apply(document: &mut Table, overrides: &[Override], mistakes: &mut Mistakes) {
     for setting in overrides {
-        let place = Place::Override(setting.typed.clone());
+        let place = SourcePosition::Override(setting.typed.clone());
         let value = Value { at: place.clone(), content: Content::Typed(setting.value.clone()) };
         let path: Vec<&str> = setting.path.iter().map(String::as_str).collect();
         if let Err(text) = put(document, &path, value) {

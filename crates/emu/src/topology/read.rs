@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_document::{Content, Entry, Mistakes, Place, Table, check_name, hint, parse};
+use linerate_document::{Content, Entry, Mistakes, SourcePosition, Table, check_name, hint, parse};
 
+use super::direction_keys::{LOSS_MODELS, WAY};
 use super::keys::{HEAD, HOST, Key, LINK, SWITCH};
 use super::kind::Refusal;
 use super::mistake::TopologyError;
 use super::overrides::{self, Override};
-use super::way_keys::{LOSS_MODELS, WAY};
 use super::{Host, Link, Switch, Topology, address, check, parameters};
-use crate::train::HashFields;
-use crate::way::Way;
+use crate::link_direction::LinkDirection;
+use crate::packet_batch::HashFields;
 
 /// Reads a description. `file_name` is only named in mistakes, and gives the network its name if the text does not.
 ///
@@ -31,7 +31,7 @@ pub fn read(text: &str, file_name: &str, overrides: &[Override]) -> Result<Topol
 }
 
 /// What was read, and where each part of it stands.
-pub(super) struct Draft {
+pub(super) struct ParsedTopology {
     pub(super) topology: Topology,
     /// As the hosts of the topology.
     pub(super) hosts: Vec<Places>,
@@ -46,9 +46,9 @@ pub(super) struct Draft {
 /// Where the keys of one table stand.
 pub(super) struct Places {
     /// The name of what is described.
-    pub(super) at: Place,
+    pub(super) at: SourcePosition,
     /// The values that were given.
-    pub(super) given: BTreeMap<&'static str, Place>,
+    pub(super) given: BTreeMap<&'static str, SourcePosition>,
     /// False if a value was wrong, so that its default stands in for it.
     pub(super) sound: bool,
 }
@@ -56,17 +56,17 @@ pub(super) struct Places {
 /// Where a link's keys stand.
 pub(super) struct LinkPlaces {
     pub(super) link: Places,
-    pub(super) ends: [Place; 2],
+    pub(super) ends: [SourcePosition; 2],
     pub(super) ways: [Places; 2],
 }
 
 impl Places {
-    fn new(at: &Place) -> Self {
+    fn new(at: &SourcePosition) -> Self {
         Self { at: at.clone(), given: BTreeMap::new(), sound: true }
     }
 
     /// Place of the first of these keys that was given, or of the whole.
-    pub(super) fn of(&self, keys: &[&str]) -> &Place {
+    pub(super) fn of(&self, keys: &[&str]) -> &SourcePosition {
         keys.iter().find_map(|key| self.given.get(*key)).unwrap_or(&self.at)
     }
 }
@@ -78,9 +78,9 @@ impl LinkPlaces {
     }
 }
 
-fn draft(document: &Table, file_name: &str, mistakes: &mut Mistakes) -> Draft {
-    let top = Place::START;
-    let mut draft = Draft {
+fn draft(document: &Table, file_name: &str, mistakes: &mut Mistakes) -> ParsedTopology {
+    let top = SourcePosition::START;
+    let mut draft = ParsedTopology {
         topology: Topology {
             name: String::new(),
             about: String::new(),
@@ -112,7 +112,7 @@ fn draft(document: &Table, file_name: &str, mistakes: &mut Mistakes) -> Draft {
     draft
 }
 
-fn name_of_file(file_name: &str, top: &Place, mistakes: &mut Mistakes) -> String {
+fn name_of_file(file_name: &str, top: &SourcePosition, mistakes: &mut Mistakes) -> String {
     let name = file_name.rsplit('/').next().unwrap_or_default();
     let name = name.strip_suffix(".toml").unwrap_or(name);
     if check_name(name).is_err() {
@@ -148,7 +148,7 @@ fn described<'d>(document: &'d Table, kind: &str, mistakes: &mut Mistakes) -> Ve
     found
 }
 
-fn read_host(draft: &mut Draft, entry: &Entry, table: &Table, mistakes: &mut Mistakes) {
+fn read_host(draft: &mut ParsedTopology, entry: &Entry, table: &Table, mistakes: &mut Mistakes) {
     let number = draft.topology.hosts.len() + 1;
     let mut host = Host {
         name: entry.key.clone(),
@@ -163,7 +163,7 @@ fn read_host(draft: &mut Draft, entry: &Entry, table: &Table, mistakes: &mut Mis
     draft.topology.hosts.push(host);
 }
 
-fn read_switch(draft: &mut Draft, entry: &Entry, table: &Table, mistakes: &mut Mistakes) {
+fn read_switch(draft: &mut ParsedTopology, entry: &Entry, table: &Table, mistakes: &mut Mistakes) {
     let mut switch = Switch { name: entry.key.clone(), shared: None };
     let path = format!("switch.{}.", entry.key);
     draft.switches.push(apply(SWITCH, &[(&path, table)], &mut switch, &entry.at, mistakes));
@@ -171,12 +171,12 @@ fn read_switch(draft: &mut Draft, entry: &Entry, table: &Table, mistakes: &mut M
     draft.topology.switches.push(switch);
 }
 
-fn read_link(draft: &mut Draft, entry: &Entry, table: &Table, mistakes: &mut Mistakes) {
+fn read_link(draft: &mut ParsedTopology, entry: &Entry, table: &Table, mistakes: &mut Mistakes) {
     let path = format!("link.{}.", entry.key);
     let mut link = Link {
         name: entry.key.clone(),
         ends: [String::new(), String::new()],
-        ways: [Way::default(), Way::default()],
+        ways: [LinkDirection::default(), LinkDirection::default()],
         members: 1,
         hash: HashFields { mac: false, ip: true, ports: true },
         card: true,
@@ -208,7 +208,7 @@ fn read_link(draft: &mut Draft, entry: &Entry, table: &Table, mistakes: &mut Mis
 }
 
 /// Places of the two names in `ends`.
-fn ends_places(table: &Table, at: &Place) -> [Place; 2] {
+fn ends_places(table: &Table, at: &SourcePosition) -> [SourcePosition; 2] {
     let value = table.get("ends").map(|entry| &entry.value);
     let whole = value.map_or(at, |value| &value.at);
     [0, 1].map(|side| match value.map(|value| &value.content) {
@@ -254,10 +254,10 @@ fn refuse_strange_ways(link: &Table, path: &str, ends: Option<&[String; 2]>, mis
 
 /// One direction: what is said for it alone goes before what is said for the link.
 fn read_way(
-    way: &mut Way,
+    way: &mut LinkDirection,
     link: (&str, &Table),
     one_way: Option<(&str, &Table)>,
-    at: &Place,
+    at: &SourcePosition,
     mistakes: &mut Mistakes,
 ) -> Places {
     let mut whole = link.1.clone();
@@ -282,7 +282,7 @@ fn apply<T>(
     keys: &[Key<T>],
     layers: &[(&str, &Table)],
     target: &mut T,
-    at: &Place,
+    at: &SourcePosition,
     mistakes: &mut Mistakes,
 ) -> Places {
     let mut places = Places::new(at);
@@ -316,7 +316,7 @@ fn winner<'t>(layers: &[(&str, &'t Table)], key: &str) -> Option<(usize, &'t Ent
 }
 
 fn is_typed(entry: &Entry) -> bool {
-    matches!(entry.value.at, Place::Override(_))
+    matches!(entry.value.at, SourcePosition::Override(_))
 }
 
 fn names<T>(keys: &'static [Key<T>]) -> Vec<&'static str> {

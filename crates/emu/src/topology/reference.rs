@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::bundled;
+use super::direction_keys::WAY;
 use super::keys::{HEAD, HOST, Key, LINK, SWITCH};
-use super::way_keys::WAY;
 
 const INTRODUCTION: &str = "# Topology files\n
 A network that `linerate lab` emulates, as a TOML file. Written by `cargo xtask gen`.\n

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
+use super::direction_keys::WAY;
 use super::keys::{HEAD, HOST, Key, LINK, SWITCH};
 use super::kind::Kind;
-use super::way_keys::WAY;
 
 /// What is a name.
 const NAME: &str = "^[a-z0-9][a-z0-9-]{0,31}$";

@@ -3,7 +3,7 @@
 use linerate_units::Timestamp;
 
 use super::*;
-use crate::way::Loss;
+use crate::link_direction::Loss;
 
 mod mistakes;
 mod properties;

@@ -12,7 +12,7 @@ use linerate_sock::{Mono, Moved, SockError, clock};
 use super::feed::Feed;
 use super::gather::Gather;
 use super::notes::Writer as Notes;
-use super::{PumpEnd, Shift, StreamEnd, Trouble, queued};
+use super::{PumpEnd, PumpGuard, StreamEnd, StreamError, queued};
 use crate::control::Control;
 use crate::counters::Meter;
 use crate::flow::Flow;
@@ -33,7 +33,7 @@ struct Writer<'f> {
 }
 
 /// Writes until the limit or an order; the connection stays as it is.
-pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut Shift<'_>, feed: Feed) -> PumpEnd {
+pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut PumpGuard<'_>, feed: Feed) -> PumpEnd {
     let Some(socket) = flow.sockets.tcp(pump) else { return PumpEnd::default() };
     let notes = flow.setup.note.map(|note| Notes::new(note, socket));
     let stamps = matches!(flow.setup.transit, Transit::Blocks(_));
@@ -42,12 +42,12 @@ pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut Shift<'_>, feed: Feed)
     let gather = Gather::new(flow.plan.block, flow.setup.together && alike, clock::now());
     let mut writer = Writer { flow, meter: flow.meter(pump), socket, feed, notes, stamps, gather };
     let ended = writer.run(flow.plan.share(&flow.setup, pump) / flow.plan.block as u64);
-    let aborted = flow.control.aborted().then_some(Trouble::Aborted);
+    let aborted = flow.control.aborted().then_some(StreamError::Aborted);
     let end = StreamEnd {
         stream: pump,
         bytes: flow.counters[pump].read().total,
         queued: queued(flow, pump, false),
-        trouble: ended.err().map(Trouble::from).or(aborted),
+        trouble: ended.err().map(StreamError::from).or(aborted),
         mark: None,
     };
     flow.stream_ended(&writer.meter, end.trouble.as_ref());

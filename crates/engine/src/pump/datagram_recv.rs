@@ -10,7 +10,7 @@ use linerate_sock::sockopt::{Timestamping, set_timestamping};
 use linerate_sock::stream::{set_nonblocking, set_recv_timeout};
 use linerate_sock::{Mono, SockError, clock, sockopt};
 
-use super::{PumpEnd, StreamEnd, Trouble};
+use super::{PumpEnd, StreamEnd, StreamError};
 use crate::arrivals::Arrivals;
 use crate::counters::Meter;
 use crate::flow::Flow;
@@ -53,7 +53,7 @@ pub(crate) fn room() -> RecvBatch {
     RecvBatch::new(MESSAGES, ROOM)
 }
 
-struct Slot<'f> {
+struct DatagramStream<'f> {
     end: StreamEnd,
     socket: &'f UdpSocket,
     meter: Meter<'f>,
@@ -64,14 +64,14 @@ struct Slot<'f> {
     marks: u32,
 }
 
-struct Bench<'f> {
+struct StreamSet<'f> {
     flow: &'f Flow,
-    slots: Vec<Slot<'f>>,
+    slots: Vec<DatagramStream<'f>>,
     batch: RecvBatch,
     last_arrival: Mono,
 }
 
-impl Bench<'_> {
+impl StreamSet<'_> {
     /// Receives once from a socket; false when its stream has ended.
     fn receive(&mut self, index: usize) -> bool {
         let slot = &mut self.slots[index];
@@ -169,7 +169,7 @@ impl Origin {
     }
 }
 
-impl Slot<'_> {
+impl DatagramStream<'_> {
     /// Whether a datagram is a mark by its length; notes the one that ends the stream.
     #[inline]
     fn is_short_mark(&mut self, datagram: &[u8], mark: EndMark) -> bool {
@@ -189,7 +189,7 @@ impl Slot<'_> {
 pub(crate) fn read(flow: &Flow, pump: usize, batch: RecvBatch) -> PumpEnd {
     let setup = &flow.setup;
     let slots = flow.plan.streams_of(pump).filter_map(|stream| {
-        Some(Slot {
+        Some(DatagramStream {
             end: StreamEnd { stream, ..StreamEnd::default() },
             socket: flow.sockets.udp(stream)?,
             meter: flow.meter(stream),
@@ -199,7 +199,7 @@ pub(crate) fn read(flow: &Flow, pump: usize, batch: RecvBatch) -> PumpEnd {
             marks: 0,
         })
     });
-    let mut bench = Bench { flow, slots: slots.collect(), batch, last_arrival: Mono::default() };
+    let mut bench = StreamSet { flow, slots: slots.collect(), batch, last_arrival: Mono::default() };
     let ended = if flow.plan.shared() { read_many(&mut bench) } else { read_one(&mut bench) };
     if let Err(trouble) = ended {
         for slot in &mut bench.slots {
@@ -212,7 +212,7 @@ pub(crate) fn read(flow: &Flow, pump: usize, batch: RecvBatch) -> PumpEnd {
     PumpEnd { streams: bench.slots.into_iter().map(|slot| slot.end).collect(), ..PumpEnd::default() }
 }
 
-fn read_one(bench: &mut Bench<'_>) -> Result<(), Trouble> {
+fn read_one(bench: &mut StreamSet<'_>) -> Result<(), StreamError> {
     let mut patience = Silence::default();
     while !patience.is_over(bench)? {
         if !bench.receive(0) {
@@ -222,7 +222,7 @@ fn read_one(bench: &mut Bench<'_>) -> Result<(), Trouble> {
     Ok(())
 }
 
-fn read_many(bench: &mut Bench<'_>) -> Result<(), Trouble> {
+fn read_many(bench: &mut StreamSet<'_>) -> Result<(), StreamError> {
     let poller = Poller::new()?;
     for (index, slot) in bench.slots.iter().enumerate() {
         poller.add(slot.socket, index as u64, Interest::READ)?;
@@ -250,10 +250,10 @@ struct Silence {
 }
 
 impl Silence {
-    fn is_over(&mut self, bench: &Bench<'_>) -> Result<bool, Trouble> {
+    fn is_over(&mut self, bench: &StreamSet<'_>) -> Result<bool, StreamError> {
         let control = &bench.flow.control;
         if control.aborted() {
-            return Err(Trouble::Aborted);
+            return Err(StreamError::Aborted);
         }
         let deadline = control.read_until();
         if deadline == Mono::FAR {

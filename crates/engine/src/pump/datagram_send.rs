@@ -10,7 +10,7 @@ use linerate_sock::stream::{send, set_nonblocking, set_send_timeout};
 use linerate_sock::{Moved, SockError, clock, sockopt};
 use linerate_units::{Bitrate, Bytes};
 
-use super::{PumpEnd, Shift, StreamEnd, payload};
+use super::{PumpEnd, PumpGuard, StreamEnd, payload};
 use crate::control::Control;
 use crate::counters::Meter;
 use crate::flow::Flow;
@@ -29,7 +29,7 @@ const REST: Duration = Duration::from_millis(1);
 const HEADERS: usize = 28;
 
 /// Datagrams handed to the kernel together.
-pub(crate) struct Parcel {
+pub(crate) struct DatagramBatch {
     bytes: Vec<u8>,
     /// The first datagram of a stream, where it is longer.
     first: Option<Vec<u8>>,
@@ -61,7 +61,7 @@ fn burst(length: usize, offered: Option<Bitrate>, asked: Option<u32>) -> usize {
     usize::try_from(together).unwrap_or(most).clamp(1, most)
 }
 
-impl Parcel {
+impl DatagramBatch {
     pub(crate) fn new(flow: &Flow) -> Result<Self, SockError> {
         let (setup, length) = (&flow.setup, flow.setup.datagram_length());
         let burst = burst(length, setup.offered, setup.burst);
@@ -135,7 +135,7 @@ impl Parcel {
     }
 }
 
-struct Slot<'f> {
+struct DatagramStream<'f> {
     end: StreamEnd,
     socket: &'f UdpSocket,
     meter: Meter<'f>,
@@ -144,14 +144,19 @@ struct Slot<'f> {
 }
 
 /// Sends every stream's datagrams until the limit.
-pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut Shift<'_>, mut parcel: Parcel) -> PumpEnd {
-    let mut slots: Vec<Slot<'_>> = flow
+pub(crate) fn write(
+    flow: &Flow,
+    pump: usize,
+    shift: &mut PumpGuard<'_>,
+    mut parcel: DatagramBatch,
+) -> PumpEnd {
+    let mut slots: Vec<DatagramStream<'_>> = flow
         .plan
         .streams_of(pump)
         .filter_map(|stream| {
             let (socket, left) = (flow.sockets.udp(stream)?, flow.plan.share(&flow.setup, stream));
             let end = StreamEnd { stream, ..StreamEnd::default() };
-            Some(Slot { end, socket, meter: flow.meter(stream), next_seq: 0, left })
+            Some(DatagramStream { end, socket, meter: flow.meter(stream), next_seq: 0, left })
         })
         .collect();
     if flow.setup.offered.is_some() {
@@ -200,9 +205,9 @@ pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut Shift<'_>, mut parcel:
     }
 }
 
-impl Slot<'_> {
+impl DatagramStream<'_> {
     /// Sends the stream's next datagrams; says how many left.
-    fn burst(&mut self, flow: &Flow, parcel: &mut Parcel) -> u64 {
+    fn burst(&mut self, flow: &Flow, parcel: &mut DatagramBatch) -> u64 {
         if self.left == 0 || self.end.trouble.is_some() {
             return 0;
         }

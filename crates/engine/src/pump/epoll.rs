@@ -11,7 +11,7 @@ use linerate_sock::{Mono, Moved, SockError, clock, queues};
 use linerate_units::Bitrate;
 
 use super::feed::Drain;
-use super::{PumpEnd, Shift, StreamEnd, Trouble, queued};
+use super::{PumpEnd, PumpGuard, StreamEnd, StreamError, queued};
 use crate::counters::Meter;
 use crate::flow::Flow;
 use crate::pacer::{self, Schedule};
@@ -35,7 +35,7 @@ enum Phase {
     Ended,
 }
 
-struct Slot<'f> {
+struct EpollStream<'f> {
     end: StreamEnd,
     socket: &'f TcpStream,
     meter: Meter<'f>,
@@ -44,9 +44,9 @@ struct Slot<'f> {
 }
 
 /// The streams of one pump and what wakes it.
-struct Bench<'f> {
+struct StreamSet<'f> {
     flow: &'f Flow,
-    slots: Vec<Slot<'f>>,
+    slots: Vec<EpollStream<'f>>,
     poller: Poller,
     pace: Option<Schedule>,
     chunk: usize,
@@ -56,7 +56,7 @@ struct Bench<'f> {
     closing: usize,
 }
 
-impl<'f> Bench<'f> {
+impl<'f> StreamSet<'f> {
     fn new(flow: &'f Flow, pump: usize, rate: Option<Bitrate>, ready: Interest) -> Result<Self, SockError> {
         let interest = if rate.is_some() { Interest::ERROR } else { ready };
         let poller = Poller::new()?;
@@ -66,7 +66,7 @@ impl<'f> Bench<'f> {
             poller.add(socket, slots.len() as u64, interest)?;
             let end = StreamEnd { stream, ..StreamEnd::default() };
             let (meter, left) = (flow.meter(stream), flow.plan.share(&flow.setup, stream));
-            slots.push(Slot { end, socket, meter, left, phase: Phase::Open });
+            slots.push(EpollStream { end, socket, meter, left, phase: Phase::Open });
         }
         Ok(Self {
             open: slots.len(),
@@ -85,7 +85,7 @@ impl<'f> Bench<'f> {
         self.interest == Interest::ERROR
     }
 
-    fn is_due(&self, slot: &Slot<'_>, now: Mono) -> bool {
+    fn is_due(&self, slot: &EpollStream<'_>, now: Mono) -> bool {
         let due = |pace: Schedule| pace.due(slot.end.bytes) <= now;
         slot.phase == Phase::Open && (self.flow.control.reads_out() || self.pace.is_none_or(due))
     }
@@ -105,7 +105,7 @@ impl<'f> Bench<'f> {
         due.clamp(now + REST, latest)
     }
 
-    fn end(&mut self, index: usize, trouble: Option<Trouble>) {
+    fn end(&mut self, index: usize, trouble: Option<StreamError>) {
         let slot = &mut self.slots[index];
         match slot.phase {
             Phase::Open => self.open -= 1,
@@ -204,8 +204,8 @@ impl<'f> Bench<'f> {
 }
 
 /// Writes every stream until its limit, half-closes it, and waits until the peer closes it too.
-pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut Shift<'_>, block: &[u8]) -> PumpEnd {
-    let mut bench = match Bench::new(flow, pump, flow.setup.offered, Interest::WRITE) {
+pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut PumpGuard<'_>, block: &[u8]) -> PumpEnd {
+    let mut bench = match StreamSet::new(flow, pump, flow.setup.offered, Interest::WRITE) {
         Ok(bench) => bench,
         Err(error) => return failed(flow, pump, error),
     };
@@ -225,7 +225,7 @@ pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut Shift<'_>, block: &[u8
     loop {
         let until = flow.write_until();
         if bench.open > 0 && (now >= until || !flow.control.may_write()) && !flow.control.aborted() {
-            let open = |bench: &Bench<'_>, index: usize| bench.slots[index].phase == Phase::Open;
+            let open = |bench: &StreamSet<'_>, index: usize| bench.slots[index].phase == Phase::Open;
             (0..bench.slots.len()).for_each(|index| {
                 if open(&bench, index) {
                     bench.half_close(index)
@@ -264,7 +264,7 @@ pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut Shift<'_>, block: &[u8
 
 /// Reads every stream until the peer has half-closed it, and closes it.
 pub(crate) fn read(flow: &Flow, pump: usize, mut drain: Drain) -> PumpEnd {
-    let mut bench = match Bench::new(flow, pump, flow.setup.read_rate, Interest::READ) {
+    let mut bench = match StreamSet::new(flow, pump, flow.setup.read_rate, Interest::READ) {
         Ok(bench) => bench,
         Err(error) => return failed(flow, pump, error),
     };
@@ -291,7 +291,7 @@ pub(crate) fn read(flow: &Flow, pump: usize, mut drain: Drain) -> PumpEnd {
 
 /// A pump that could not begin.
 fn failed(flow: &Flow, pump: usize, error: SockError) -> PumpEnd {
-    let trouble = Trouble::from(error);
+    let trouble = StreamError::from(error);
     let end = |stream| StreamEnd { stream, trouble: Some(trouble.clone()), ..StreamEnd::default() };
     PumpEnd { streams: flow.plan.streams_of(pump).map(end).collect(), ..PumpEnd::default() }
 }

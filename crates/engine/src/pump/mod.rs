@@ -26,7 +26,7 @@ use std::os::fd::AsFd;
 use crate::control::Control;
 use crate::counters::Meter;
 use crate::flow::Flow;
-use datagram_send::Parcel;
+use datagram_send::DatagramBatch;
 use feed::{Drain, Feed};
 
 /// What a pump needs beside the sockets, allocated before it starts.
@@ -42,7 +42,7 @@ pub(crate) enum Job {
     /// Read several TCP streams.
     ReadMany(Drain),
     /// Send datagrams.
-    Datagrams(Parcel),
+    Datagrams(DatagramBatch),
     /// Receive datagrams.
     Arrivals(RecvBatch),
 }
@@ -53,7 +53,7 @@ impl Job {
         let (setup, block, reads) = (&flow.setup, flow.plan.block, flow.plan.read_length(&flow.setup));
         if flow.sockets.udp(0).is_some() {
             return Ok(match setup.side {
-                Side::Sender => Self::Datagrams(Parcel::new(flow)?),
+                Side::Sender => Self::Datagrams(DatagramBatch::new(flow)?),
                 Side::Receiver => Self::Arrivals(datagram_recv::room()),
             });
         }
@@ -83,14 +83,14 @@ pub(crate) struct StreamEnd {
     /// Bytes left in the send queue.
     pub(crate) queued: Option<u64>,
     /// Why it ended before its regular end.
-    pub(crate) trouble: Option<Trouble>,
+    pub(crate) trouble: Option<StreamError>,
     /// The datagram that ended it.
     pub(crate) mark: Option<Vec<u8>>,
 }
 
 /// Why a stream ended before its regular end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum StreamError {
     /// It was told to.
     Aborted,
     /// A call failed.
@@ -110,7 +110,7 @@ pub fn reason(error: &SockError) -> Reason {
     Reason { errno: error.raw_os_error().unwrap_or(0), text: words.to_owned() }
 }
 
-impl From<SockError> for Trouble {
+impl From<SockError> for StreamError {
     fn from(error: SockError) -> Self {
         let text = match error.remedy() {
             Some(remedy) => format!("{error}: {}; {remedy}", error.source),
@@ -133,12 +133,12 @@ pub(crate) struct PumpEnd {
 }
 
 /// The presence of a pump at its work; it tells the others of its end even when the work panics.
-pub(crate) struct Shift<'f> {
+pub(crate) struct PumpGuard<'f> {
     control: &'f Control,
     writing: bool,
 }
 
-impl<'f> Shift<'f> {
+impl<'f> PumpGuard<'f> {
     fn new(flow: &'f Flow) -> Self {
         Self { control: &flow.control, writing: flow.writes() }
     }
@@ -151,7 +151,7 @@ impl<'f> Shift<'f> {
     }
 }
 
-impl Drop for Shift<'_> {
+impl Drop for PumpGuard<'_> {
     fn drop(&mut self) {
         self.written();
         self.control.tell_ended();
@@ -160,8 +160,8 @@ impl Drop for Shift<'_> {
 
 impl Flow {
     /// Notes the end of a stream where others can see it.
-    pub(crate) fn stream_ended(&self, meter: &Meter<'_>, trouble: Option<&Trouble>) {
-        if let Some(Trouble::Failed { reason, .. }) = trouble {
+    pub(crate) fn stream_ended(&self, meter: &Meter<'_>, trouble: Option<&StreamError>) {
+        if let Some(StreamError::Failed { reason, .. }) = trouble {
             let _ = self.trouble.set(reason.clone());
             self.control.tell_failed();
         }
@@ -169,8 +169,12 @@ impl Flow {
     }
 
     /// How a receiver ends that was told to: in the regular way where its links are lent.
-    pub(crate) fn told_ending(&self) -> Result<(), Trouble> {
-        if self.control.stopped_at_once() && !self.control.aborted() { Ok(()) } else { Err(Trouble::Aborted) }
+    pub(crate) fn told_ending(&self) -> Result<(), StreamError> {
+        if self.control.stopped_at_once() && !self.control.aborted() {
+            Ok(())
+        } else {
+            Err(StreamError::Aborted)
+        }
     }
 
     /// Whether an error ends no stream of datagrams: their port at the other host is closed at the moment, which some
@@ -194,7 +198,7 @@ impl Flow {
 
 /// The life of one pump thread.
 pub(crate) fn run(flow: &Flow, pump: usize, job: Job) -> PumpEnd {
-    let mut shift = Shift::new(flow);
+    let mut shift = PumpGuard::new(flow);
     if let Some(clock) = flow.clocks.get(pump) {
         let _ = clock.set(ThreadClock::of_this_thread());
     }

@@ -11,7 +11,7 @@ use linerate_sock::{Mono, Moved, SockError, clock, queues};
 use super::feed::{Drain, Feed};
 use super::low_water::LowWater;
 use super::notes::Reader;
-use super::{PumpEnd, Shift, StreamEnd, Trouble, queued};
+use super::{PumpEnd, PumpGuard, StreamEnd, StreamError, queued};
 use crate::control::{Control, PATIENCE};
 use crate::counters::Meter;
 use crate::flow::Flow;
@@ -25,7 +25,7 @@ pub(crate) fn prepare(fd: &impl AsFd, patience: Duration) -> Result<(), SockErro
 }
 
 /// Writes until the limit, half-closes, and waits until the peer closes too.
-pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut Shift<'_>, mut feed: Feed) -> PumpEnd {
+pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut PumpGuard<'_>, mut feed: Feed) -> PumpEnd {
     let Some(socket) = flow.sockets.tcp(pump) else { return PumpEnd::default() };
     let meter = flow.meter(pump);
     let filled = fill(flow, pump, &meter, socket, &mut feed);
@@ -33,7 +33,7 @@ pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut Shift<'_>, mut feed: F
     let ends_well = filled.is_ok() && !flow.control.aborted();
     let half_closed = ends_well && queues::finish_writing(socket).is_ok();
     shift.written();
-    let ended = filled.map_err(Trouble::from).and_then(|()| await_close(&flow.control, socket));
+    let ended = filled.map_err(StreamError::from).and_then(|()| await_close(&flow.control, socket));
     let end = StreamEnd {
         stream: pump,
         bytes: flow.counters[pump].read().total,
@@ -90,14 +90,14 @@ fn fill(
 }
 
 /// Waits for the peer's FIN, which says that it has read everything.
-fn await_close(control: &Control, socket: &TcpStream) -> Result<(), Trouble> {
+fn await_close(control: &Control, socket: &TcpStream) -> Result<(), StreamError> {
     let mut ignored = [0; 4096];
     while !control.aborted() {
         if recv(socket, &mut ignored)? == Moved::Closed {
             return Ok(());
         }
     }
-    Err(Trouble::Aborted)
+    Err(StreamError::Aborted)
 }
 
 /// Reads until the peer has half-closed, and closes.
@@ -122,7 +122,7 @@ fn empty(
     meter: &Meter<'_>,
     socket: &TcpStream,
     drain: &mut Drain,
-) -> Result<(), Trouble> {
+) -> Result<(), StreamError> {
     let chunk = flow.setup.read_rate.map_or(usize::MAX, |rate| pacer::chunk(rate, flow.plan.block));
     let mut pace = None;
     // A reader that is slow by order is woken by its schedule.

@@ -6,7 +6,7 @@ use linerate_model::{PlanRecord, RunRecord};
 use linerate_theory::compare::Pairing;
 use thiserror::Error;
 
-use super::{Place, facts};
+use super::{Subject, facts};
 use crate::assertion::{Measured, QUANTITIES};
 use crate::plan::Order;
 
@@ -16,7 +16,7 @@ pub struct Candidate {
     /// What it is called.
     pub name: String,
     /// Places in the order in which they were found, each with its figures by quantity, one a repeat.
-    figures: Vec<(Place, BTreeMap<String, Vec<f64>>)>,
+    figures: Vec<(Subject, BTreeMap<String, Vec<f64>>)>,
     /// What is known of hosts and settings, each with every value that was seen.
     pub(super) facts: BTreeMap<String, BTreeSet<String>>,
 }
@@ -49,7 +49,7 @@ impl Candidate {
             facts::note(&mut candidate.facts, run);
             for flow in &run.flows {
                 let (name, direction) = (flow.plan.name.clone(), flow.plan.direction);
-                let place = Place { point: Vec::new(), flow: name.into(), direction };
+                let place = Subject { point: Vec::new(), flow: name.into(), direction };
                 for quantity in QUANTITIES {
                     if let Some(Measured::Number(number)) = (quantity.of)(run, flow) {
                         candidate.note(&place, quantity.name, number);
@@ -78,14 +78,14 @@ impl Candidate {
             }
             let kept = labels.into_iter().filter(|(axis, _)| only.is_none_or(|(name, _)| name != *axis));
             let point = kept.map(|(axis, label)| (axis.to_owned(), label.to_owned())).collect();
-            let place = Place { point, flow: summary.flow.to_string(), direction: summary.direction };
+            let place = Subject { point, flow: summary.flow.to_string(), direction: summary.direction };
             for value in &summary.values {
                 self.note(&place, &summary.quantity, *value);
             }
         }
     }
 
-    fn note(&mut self, place: &Place, quantity: &str, number: f64) {
+    fn note(&mut self, place: &Subject, quantity: &str, number: f64) {
         let at = self.figures.iter().position(|(known, _)| known == place).unwrap_or_else(|| {
             self.figures.push((place.clone(), BTreeMap::new()));
             self.figures.len() - 1
@@ -96,12 +96,12 @@ impl Candidate {
     }
 
     /// Where it has figures.
-    pub(super) fn places(&self) -> impl Iterator<Item = &Place> {
+    pub(super) fn places(&self) -> impl Iterator<Item = &Subject> {
         self.figures.iter().map(|(place, _)| place)
     }
 
     /// The figures of a quantity at a place, one a repeat.
-    pub(super) fn samples(&self, place: &Place, quantity: &str) -> Option<&[f64]> {
+    pub(super) fn samples(&self, place: &Subject, quantity: &str) -> Option<&[f64]> {
         let (_, figures) = self.figures.iter().find(|(known, _)| known == place)?;
         figures.get(quantity).map(Vec::as_slice)
     }

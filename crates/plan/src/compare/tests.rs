@@ -76,7 +76,7 @@ fn points_of_two_plans_stand_beside_each_other() {
     let table = beside(&before, std::slice::from_ref(&after), &goodput(), Pairing::None);
     let outcomes: Vec<Outcome> = table.rows.iter().map(|row| row.comparison.outcome).collect();
     assert_eq!(outcomes, [Outcome::NotShown, Outcome::Higher, Outcome::NotShown]);
-    let label = |place: &Place| {
+    let label = |place: &Subject| {
         place.point.iter().map(|(axis, value)| format!("{axis}={value}")).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(label(&table.rows[1].place), "window=64K streams=5");

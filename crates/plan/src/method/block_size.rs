@@ -7,7 +7,7 @@ use linerate_model::{
 };
 use linerate_theory::stats::order::{median, median_interval};
 
-use super::points::{Points, Way, numbers, words};
+use super::points::{FlowAtPoint, Points, numbers, words};
 
 /// How sure the interval of a median is at least.
 const CONFIDENCE: f64 = 0.95;
@@ -23,7 +23,7 @@ pub(super) fn tables(record: &PlanRecord, runs: &dyn Fn(&str) -> Option<RunRecor
     figures(&points, &ways).into_iter().chain(curves.flatten().collect::<Vec<_>>()).collect()
 }
 
-fn figures(points: &Points<'_>, ways: &[Way<'_>]) -> Option<MethodTable> {
+fn figures(points: &Points<'_>, ways: &[FlowAtPoint<'_>]) -> Option<MethodTable> {
     if ways.is_empty() {
         return None;
     }
@@ -56,7 +56,7 @@ fn figures(points: &Points<'_>, ways: &[Way<'_>]) -> Option<MethodTable> {
 }
 
 /// The flow, and from where to where.
-fn path_of(points: &Points<'_>, way: &Way<'_>) -> String {
+fn path_of(points: &Points<'_>, way: &FlowAtPoint<'_>) -> String {
     let flow = points.start.flows.iter().find(|flow| flow.name == way.flow);
     flow.map_or_else(
         || way.flow.to_owned(),
@@ -71,7 +71,7 @@ fn path_of(points: &Points<'_>, way: &Way<'_>) -> String {
 fn curve(
     record: &PlanRecord,
     points: &Points<'_>,
-    way: &Way<'_>,
+    way: &FlowAtPoint<'_>,
     runs: &dyn Fn(&str) -> Option<RunRecord>,
 ) -> Option<MethodTable> {
     let mut sizes: BTreeMap<u64, Measured> = BTreeMap::new();

@@ -9,9 +9,9 @@ use linerate_model::{
 use linerate_theory::buffer::fits;
 use linerate_theory::queueing::udp_wire_rate_bps;
 
+use crate::cross_flow::{Known, QueueObservation};
 use crate::plan::{Flow, Plan};
 use crate::progress::is_complete;
-use crate::together::{Known, Passage};
 
 /// The tables of the method.
 pub(super) fn tables(
@@ -49,7 +49,7 @@ struct View<'r> {
     flow: &'r Flow,
     direction: Direction,
     measured: FlowRecord,
-    passage: Option<Passage>,
+    passage: Option<QueueObservation>,
     known: Option<Known>,
     /// Goodput that other traffic leaves of the line; absent where its rate is not known beforehand.
     expected_bps: Option<f64>,
@@ -74,10 +74,10 @@ impl<'r> View<'r> {
         };
         let of = |run: &RunRecord| {
             let flow = run.flows.iter().find(|flow| flow.plan.direction == direction)?;
-            Passage::of(run, flow)
+            QueueObservation::of(run, flow)
         };
-        let others: Vec<Passage> = beside().filter_map(of).collect();
-        let passage = Passage::of(run, measured);
+        let others: Vec<QueueObservation> = beside().filter_map(of).collect();
+        let passage = QueueObservation::of(run, measured);
         let known = passage.as_ref().and_then(|one| one.known(&others.iter().collect::<Vec<_>>()));
         let taken: Option<f64> = beside().map(|run| wire_rate_bps(run, direction)).sum();
         let expected_bps = passage.as_ref().zip(taken).and_then(|(passage, taken)| {
@@ -88,7 +88,7 @@ impl<'r> View<'r> {
         if run.flows.len() > 1 || plan.flows.iter().filter(|flow| !flow.background).count() > 1 {
             label = format!("{label}, {} {}", flow.name, direction.name());
         }
-        let others = others.iter().map(Passage::share).sum();
+        let others = others.iter().map(QueueObservation::share).sum();
         let measured = measured.clone();
         Self { record, point, label, flow, direction, measured, passage, known, expected_bps, others }
     }

@@ -8,7 +8,7 @@ use linerate_model::{
 
 /// A flow in one direction, at a point.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Way<'r> {
+pub(super) struct FlowAtPoint<'r> {
     pub(super) point: &'r PlanPoint,
     pub(super) flow: &'r str,
     pub(super) direction: Direction,
@@ -32,28 +32,29 @@ impl<'r> Points<'r> {
     }
 
     /// Every flow that is not in the background, in each direction in which it has the quantity, point by point.
-    pub(super) fn ways_with(&self, quantity: &str) -> Vec<Way<'r>> {
+    pub(super) fn ways_with(&self, quantity: &str) -> Vec<FlowAtPoint<'r>> {
         let flows = || self.start.flows.iter().filter(|flow| !flow.background);
         let directions = [Direction::Upload, Direction::Download];
         let of_point = |point: &'r PlanPoint| {
-            let of_flow = move |flow: &'r str| directions.map(|direction| Way { point, flow, direction });
+            let of_flow =
+                move |flow: &'r str| directions.map(|direction| FlowAtPoint { point, flow, direction });
             flows().flat_map(move |flow| of_flow(&flow.name))
         };
         let all = self.start.points.iter().flat_map(of_point);
         all.filter(|way| self.find(way, quantity).is_some()).collect()
     }
 
-    pub(super) fn find(&self, way: &Way<'_>, quantity: &str) -> Option<&'r PointSummary> {
+    pub(super) fn find(&self, way: &FlowAtPoint<'_>, quantity: &str) -> Option<&'r PointSummary> {
         self.by_place.get(&(way.point.id.as_str(), way.flow, way.direction.name(), quantity)).copied()
     }
 
     /// Its median.
-    pub(super) fn number(&self, way: &Way<'_>, quantity: &str) -> Option<f64> {
+    pub(super) fn number(&self, way: &FlowAtPoint<'_>, quantity: &str) -> Option<f64> {
         self.find(way, quantity)?.median
     }
 
     /// Its median with the interval.
-    pub(super) fn cell(&self, way: &Way<'_>, quantity: &str) -> MethodCell {
+    pub(super) fn cell(&self, way: &FlowAtPoint<'_>, quantity: &str) -> MethodCell {
         let Some(found) = self.find(way, quantity) else { return MethodCell::default() };
         let ends = found.interval.as_ref();
         MethodCell {
@@ -70,8 +71,9 @@ impl<'r> Points<'r> {
     }
 
     /// Columns that say which row is which: the axes, the flow where there are several, the direction where both are.
-    pub(super) fn naming(&self, ways: &[Way<'_>]) -> Naming {
-        let differ = |of: fn(&Way<'_>) -> String| ways.windows(2).any(|pair| of(&pair[0]) != of(&pair[1]));
+    pub(super) fn naming(&self, ways: &[FlowAtPoint<'_>]) -> Naming {
+        let differ =
+            |of: fn(&FlowAtPoint<'_>) -> String| ways.windows(2).any(|pair| of(&pair[0]) != of(&pair[1]));
         Naming {
             axes: self.start.axes.len(),
             flow: differ(|way| way.flow.to_owned()),
@@ -85,7 +87,7 @@ impl<'r> Points<'r> {
         axes.chain(flow).chain(naming.direction.then(|| words("direction"))).collect()
     }
 
-    pub(super) fn naming_cells(&self, naming: &Naming, way: &Way<'_>) -> Vec<MethodCell> {
+    pub(super) fn naming_cells(&self, naming: &Naming, way: &FlowAtPoint<'_>) -> Vec<MethodCell> {
         let axes = (0..naming.axes)
             .map(|axis| self.label(way.point, axis).map_or_else(MethodCell::default, MethodCell::text));
         let flow = naming.flow.then(|| MethodCell::text(way.flow));

@@ -11,7 +11,7 @@ use linerate_theory::framing::{
 use linerate_theory::rfc2544::frame_loss_percent;
 use linerate_theory::stats::order::median;
 
-use super::points::{Points, Way, numbers, words};
+use super::points::{FlowAtPoint, Points, numbers, words};
 use crate::axis::Target;
 use crate::plan::Plan;
 
@@ -76,7 +76,7 @@ fn frames_of(plan: &Plan, point: &PlanPoint) -> Option<Frames> {
 }
 
 /// The way of a point on which its figures stand: that of its first flow that was measured.
-fn way_of<'r>(points: &Points<'r>, point: &'r PlanPoint) -> Option<Way<'r>> {
+fn way_of<'r>(points: &Points<'r>, point: &'r PlanPoint) -> Option<FlowAtPoint<'r>> {
     let ways = points.ways_with("goodput");
     ways.into_iter().find(|way| way.point.id == point.id)
 }

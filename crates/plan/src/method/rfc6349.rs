@@ -3,7 +3,7 @@
 use linerate_model::{MethodCell, MethodRow, MethodTable, PlanRecord};
 use linerate_theory::bdp;
 
-use super::points::{Points, Way, numbers, typical, words};
+use super::points::{FlowAtPoint, Points, numbers, typical, words};
 
 /// The path, then every test on it.
 pub(super) fn tables(record: &PlanRecord) -> Vec<MethodTable> {
@@ -97,7 +97,7 @@ const NEARLY: f64 = 0.98;
 /// The throughput tests: sections 3.3 and 4.
 fn tests(points: &Points<'_>) -> Option<MethodTable> {
     // A test without a transfer time ratio has no ideal, and one of datagrams no window.
-    let ways: Vec<Way<'_>> = points
+    let ways: Vec<FlowAtPoint<'_>> = points
         .ways_with("transfer_time_ratio")
         .into_iter()
         .filter(|way| points.find(way, "loss").is_none())

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use linerate_document::{Content, Entry, Mistakes, Place, Table, Value, hint};
+use linerate_document::{Content, Entry, Mistakes, SourcePosition, Table, Value, hint};
 use linerate_model::Direction;
 use linerate_units::Ratio;
 
 use super::Reader;
 use crate::assertion::{Assertion, Claim, Fault, read as read_claim};
-use crate::axis::{Axis, Draft, Part};
+use crate::axis::{Axis, AxisTable, Part};
 use crate::error::Source;
 use crate::keys::{ASSERT, Fields};
-use crate::kind::Setting;
+use crate::kind::SettingValue;
 use crate::plan::Plan;
 use crate::range;
 use crate::search::Search;
@@ -129,8 +129,8 @@ fn claim(
 }
 
 /// The place of a byte of a text that stands in a file; that of the text itself where it is written with escapes.
-fn within(sources: &[Source], value: &Value, text: &str, at: usize) -> Place {
-    let Place::File { file, line, column } = value.at else { return value.at.clone() };
+fn within(sources: &[Source], value: &Value, text: &str, at: usize) -> SourcePosition {
+    let SourcePosition::File { file, line, column } = value.at else { return value.at.clone() };
     let written = sources.get(file).and_then(|source| source.text.lines().nth(line.saturating_sub(1)));
     let rest: String = written.unwrap_or_default().chars().skip(column.saturating_sub(1)).collect();
     let plain = rest.strip_prefix(['"', '\'']).is_some_and(|rest| rest.starts_with(text));
@@ -138,11 +138,11 @@ fn within(sources: &[Source], value: &Value, text: &str, at: usize) -> Place {
         return value.at.clone();
     }
     let letters = text.get(..at).unwrap_or_default().chars().count();
-    Place::File { file, line, column: column + 1 + letters }
+    SourcePosition::File { file, line, column: column + 1 + letters }
 }
 
 /// Reads an axis that is searched.
-pub(crate) fn search(reader: &mut Reader<'_>, draft: &Draft<'_>, axes: &[Axis]) -> Option<Search> {
+pub(crate) fn search(reader: &mut Reader<'_>, draft: &AxisTable<'_>, axes: &[Axis]) -> Option<Search> {
     let fields = draft.fields.as_ref()?;
     for key in ["values", "step", "factor", "points", "labels"] {
         if let Some(value) = fields.value(key) {
@@ -157,11 +157,11 @@ pub(crate) fn search(reader: &mut Reader<'_>, draft: &Draft<'_>, axes: &[Axis]) 
         reader.mistakes.add(&draft.at, text);
     }
     let resolution = match fields.setting("resolution") {
-        Some(Setting::Share(share)) => *share,
+        Some(SettingValue::Share(share)) => *share,
         _ => Ratio::new(0.01)?,
     };
     let descend = match fields.setting("descend") {
-        Some(Setting::Share(share)) => Some(*share),
+        Some(SettingValue::Share(share)) => Some(*share),
         _ => None,
     };
     if let Some(value) =

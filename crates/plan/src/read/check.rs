@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use linerate_document::Place;
+use linerate_document::SourcePosition;
 
 use super::Reader;
 use crate::axis::Target;
@@ -22,7 +22,7 @@ impl Reader<'_> {
                 "{points} points, {} times each, are {trials} trials; at most are {MOST_TRIALS}",
                 plan.largest_repeats()
             );
-            self.mistakes.add(&Place::START, text);
+            self.mistakes.add(&SourcePosition::START, text);
         }
         let tests = points.saturating_mul(plan.flows.len());
         if tests > MOST_TESTS {
@@ -30,7 +30,7 @@ impl Reader<'_> {
                 "{points} points of {} flows are {tests} tests; at most are {MOST_TESTS}",
                 plan.flows.len()
             );
-            self.mistakes.add(&Place::START, text);
+            self.mistakes.add(&SourcePosition::START, text);
             return;
         }
         for number in 0..points {
@@ -61,7 +61,7 @@ impl Reader<'_> {
     }
 
     /// Where a knob of a flow is set: by an axis, by the flow, by the plan.
-    fn place_of_knob(&self, plan: &Plan, flow: &str, knob: Option<&str>) -> Place {
+    fn place_of_knob(&self, plan: &Plan, flow: &str, knob: Option<&str>) -> SourcePosition {
         let knob = knob.unwrap_or_default();
         let search = plan.search.iter().map(|search| (&search.name, &search.targets));
         let axes = plan.axes.iter().map(|axis| (&axis.name, &axis.targets)).chain(search);
@@ -75,7 +75,7 @@ impl Reader<'_> {
         let axis = axes.filter(|(_, targets)| sweeps(targets)).map(|(name, _)| format!("axis.{name}"));
         let paths = axis.chain([format!("flow.{flow}.test.{knob}"), format!("test.{knob}")]);
         let mut found = paths.filter_map(|path| self.document.find(&path));
-        found.next().map_or(Place::START, |entry| entry.at.clone())
+        found.next().map_or(SourcePosition::START, |entry| entry.at.clone())
     }
 
     /// Every value that an axis gives the lab must make a network.
@@ -96,7 +96,7 @@ impl Reader<'_> {
                 };
                 let axis = plan.axes.iter().find(swept).map(|axis| format!("axis.{}", axis.name));
                 let entry = axis.and_then(|path| self.document.find(&path));
-                let place = entry.map_or(Place::START, |entry| entry.at.clone());
+                let place = entry.map_or(SourcePosition::START, |entry| entry.at.clone());
                 self.mistakes.add(&place, format!("the lab cannot be made with this: {text}"));
                 return;
             }

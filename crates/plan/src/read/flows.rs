@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_document::{Content, Place, hint};
+use linerate_document::{Content, SourcePosition, hint};
 use linerate_units::Span;
 
 use super::Reader;
@@ -95,7 +95,7 @@ impl Reader<'_> {
                     "with more than two hosts, say what is measured; add [flow.NAME] with from = \"…\" and to = \"…\""
                 }
             };
-            self.mistakes.add(&Place::START, text);
+            self.mistakes.add(&SourcePosition::START, text);
         }
         None
     }
@@ -108,7 +108,7 @@ impl Reader<'_> {
                 Content::Table(table) => table.get(key).map(|entry| entry.value.at.clone()),
                 _ => None,
             });
-            own.or_else(|| table.map(|entry| entry.at.clone())).unwrap_or(Place::START)
+            own.or_else(|| table.map(|entry| entry.at.clone())).unwrap_or(SourcePosition::START)
         };
         let mut found = Vec::new();
         for flow in flows {

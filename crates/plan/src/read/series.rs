@@ -5,7 +5,7 @@ use linerate_model::{HostKnobs, SocketKnobs, Sweep, TestSpec};
 
 use super::Reader;
 use crate::keys::Fields;
-use crate::kind::Setting;
+use crate::kind::SettingValue;
 use crate::knobs::{Knob, knob, series, series_knobs};
 
 impl Reader<'_> {
@@ -21,7 +21,7 @@ impl Reader<'_> {
             return None;
         };
         let before = self.mistakes.len();
-        let mut set: Vec<(&Knob, Setting)> = Vec::new();
+        let mut set: Vec<(&Knob, SettingValue)> = Vec::new();
         for entry in &table.0 {
             let Some(knob) = series_knobs().iter().find(|knob| knob.name == entry.key) else {
                 self.mistakes.add_with(&entry.at, || {

@@ -10,7 +10,7 @@ use linerate_model::{
 use linerate_units::{Bitrate, Bytes, Span, Timestamp};
 
 use super::plan;
-use crate::{Conductor, Figures, Opening, Plan, TrialFigures, tables};
+use crate::{Figures, Opening, Plan, PlanScheduler, TrialFigures, tables};
 
 const MS: u64 = 1_000_000;
 
@@ -182,7 +182,7 @@ fn carry_out(plan: &Plan, trials: &[[Run; 2]]) -> (PlanRecord, Vec<MethodTable>)
         record.apply(&Event { run: "p".into(), host: 0, seq: 0, at: Timestamp::START, body });
     };
     note(Body::PlanStarted(Box::new(plan.open(opening).unwrap())));
-    let mut conductor = Conductor::new(plan).unwrap();
+    let mut conductor = PlanScheduler::new(plan).unwrap();
     let mut kept: Vec<RunRecord> = Vec::new();
     for trial in trials {
         let task = conductor.next_task().unwrap().unwrap();

@@ -11,7 +11,8 @@ use proptest::prelude::*;
 
 use super::plan;
 use crate::{
-    Conductor, Figures, Opening, Plan, Summed, Takings, Task, TrialFigures, counts, judge_at, judgements,
+    Figures, Opening, Plan, PlanScheduler, Summed, Task, TrialFigures, TrialResults, counts, judge_at,
+    judgements,
 };
 
 /// What a run measured that got this goodput up.
@@ -69,7 +70,7 @@ impl<'f> Network<'f> {
     }
 
     /// Carries out at most so many trials; the labels of what was measured, with the repeat.
-    fn carry_out(&mut self, conductor: &mut Conductor<'_>, most: usize) -> Vec<(String, u32)> {
+    fn carry_out(&mut self, conductor: &mut PlanScheduler<'_>, most: usize) -> Vec<(String, u32)> {
         let mut seen = Vec::new();
         while seen.len() < most
             && let Some(task) = conductor.next_task().unwrap()
@@ -102,12 +103,12 @@ impl<'f> Network<'f> {
         seen
     }
 
-    fn resume<'p>(&self, plan: &'p Plan) -> Conductor<'p> {
+    fn resume<'p>(&self, plan: &'p Plan) -> PlanScheduler<'p> {
         let mut found = |trial: &TrialEnd| -> TrialFigures {
             let of = |run: &TrialRun| self.kept.get(run.run.as_str()).filter(|_| counts(run)).cloned();
             trial.runs.iter().map(of).collect()
         };
-        Conductor::resume(plan, &self.record, &mut found).unwrap()
+        PlanScheduler::resume(plan, &self.record, &mut found).unwrap()
     }
 }
 
@@ -120,7 +121,7 @@ const SMALL: &str = "repeats = 2\ntest = { upload = true }\naxis.window = [1000,
 #[test]
 fn what_follows_is_known_unless_results_decide_and_up_to_the_last_trial() {
     let plan = plan(SMALL);
-    let mut conductor = Conductor::new(&plan).unwrap();
+    let mut conductor = PlanScheduler::new(&plan).unwrap();
     assert!(conductor.next_task().unwrap().is_some());
     let following = conductor.following().unwrap();
     assert_eq!((following.point.label(), following.repeat), wanted(&plan)[1]);
@@ -129,7 +130,7 @@ fn what_follows_is_known_unless_results_decide_and_up_to_the_last_trial() {
     assert!(conductor.next_task().unwrap().is_some() && conductor.following().is_none());
     for decided in [SEARCH.to_owned(), format!("until = \"2%\"\nmost_repeats = 9\n{SMALL}")] {
         let plan = self::plan(&decided);
-        let mut conductor = Conductor::new(&plan).unwrap();
+        let mut conductor = PlanScheduler::new(&plan).unwrap();
         assert!(conductor.next_task().unwrap().is_some() && conductor.following().is_none(), "{decided}");
     }
 }
@@ -161,7 +162,7 @@ proptest! {
         prop_assert!(!conductor.is_missing_any());
         let whole = {
             let mut network = Network::new(&plan, &|task, _| Some(1e6 * f64::from(task.repeat)));
-            let mut conductor = Conductor::new(&plan).unwrap();
+            let mut conductor = PlanScheduler::new(&plan).unwrap();
             network.carry_out(&mut conductor, usize::MAX);
             conductor.sum().unwrap()
         };
@@ -213,10 +214,10 @@ fn a_trial_that_failed_is_missing_and_comes_again_when_the_plan_goes_on() {
     let fails =
         |task: &Task, _: usize| (task.point.label() != "window=2000" || task.repeat != 1).then_some(1e6);
     let mut network = Network::new(&plan, &fails);
-    let mut conductor = Conductor::new(&plan).unwrap();
+    let mut conductor = PlanScheduler::new(&plan).unwrap();
     assert_eq!(network.carry_out(&mut conductor, usize::MAX), wanted(&plan), "the others go on");
     assert!(conductor.is_missing_any());
-    let goodput = |conductor: &Conductor<'_>| -> Vec<usize> {
+    let goodput = |conductor: &PlanScheduler<'_>| -> Vec<usize> {
         let sums = conductor.sum().unwrap();
         sums.iter().filter(|one| one.quantity == "goodput").map(|one| one.values.len()).collect()
     };
@@ -233,7 +234,7 @@ fn a_trial_that_failed_is_missing_and_comes_again_when_the_plan_goes_on() {
 fn what_has_changed_since_is_measured_again() {
     let before = plan(SMALL);
     let mut network = Network::new(&before, &|_, _| Some(1e6));
-    network.carry_out(&mut Conductor::new(&before).unwrap(), usize::MAX);
+    network.carry_out(&mut PlanScheduler::new(&before).unwrap(), usize::MAX);
     let longer = plan(&SMALL.replace("upload = true", "upload = true, duration = 3"));
     let mut conductor = network.resume(&longer);
     assert_eq!(network.carry_out(&mut conductor, usize::MAX), wanted(&longer));
@@ -268,7 +269,7 @@ fn points_are_repeated_until_they_are_known_well_enough() {
         Some(if task.point.label() == "window=1000" { 1e6 } else { 1e6 + 4e3 * f64::from(task.repeat) })
     };
     let mut network = Network::new(&plan, &noisy);
-    let mut conductor = Conductor::new(&plan).unwrap();
+    let mut conductor = PlanScheduler::new(&plan).unwrap();
     let seen = network.carry_out(&mut conductor, usize::MAX);
     let count = |label: &str| seen.iter().filter(|(of, _)| of == label).count();
     assert_eq!((count("window=1000"), count("window=2000")), (6, 9));
@@ -287,7 +288,7 @@ fn five_trials_have_no_interval_and_flows_at_once_have_a_fairness() {
     let flows = "[flow.x]\nfrom = \"a\"\nto = \"b\"\n[flow.y]\nfrom = \"b\"\nto = \"a\"\n[flow.noise]\nfrom = \"a\"\nto = \"b\"\nbackground = true\n";
     let plan = plan(&format!("repeats = 5\ntest = {{ upload = true }}\n{flows}"));
     let mut network = Network::new(&plan, &|_, flow| Some([3e6, 1e6, 9e9][flow]));
-    let mut conductor = Conductor::new(&plan).unwrap();
+    let mut conductor = PlanScheduler::new(&plan).unwrap();
     network.carry_out(&mut conductor, usize::MAX);
     let sums = conductor.sum().unwrap();
     let of =
@@ -309,7 +310,7 @@ fn assertions_see_the_median_of_the_trials_and_other_plans_by_name() {
         Some(base * [0.5, 1.0, 100.0][task.repeat as usize - 1])
     };
     let mut network = Network::new(&plan, &measured);
-    let mut conductor = Conductor::new(&plan).unwrap();
+    let mut conductor = PlanScheduler::new(&plan).unwrap();
     network.carry_out(&mut conductor, usize::MAX);
     let sums = conductor.sum().unwrap();
     let old = PlanRecord { summaries: sums.clone(), ..PlanRecord::default() };
@@ -322,7 +323,7 @@ fn assertions_see_the_median_of_the_trials_and_other_plans_by_name() {
     let all = judgements(&plan, &sums, &BTreeMap::new());
     assert_eq!(all[0].found.as_deref(), Some("found 1.000 Mb/s, which is not >= 2.000 Mb/s"));
     assert!(all[4].found.as_deref().unwrap().starts_with("not measured: loss"), "{:?}", all[4]);
-    let takings = Takings::default();
+    let takings = TrialResults::default();
     let point = plan.point(0).unwrap();
     let nothing = takings.sum(&plan, &point);
     let none = BTreeMap::new();
@@ -334,7 +335,7 @@ fn assertions_see_the_median_of_the_trials_and_other_plans_by_name() {
 fn the_standing_counts_down() {
     let plan = plan(SMALL);
     let mut network = Network::new(&plan, &|_, _| Some(1e6));
-    let mut conductor = Conductor::new(&plan).unwrap();
+    let mut conductor = PlanScheduler::new(&plan).unwrap();
     let all = conductor.standing();
     assert_eq!((all.done, all.of, all.behind), (0, 6, Span::ZERO));
     network.carry_out(&mut conductor, 4);

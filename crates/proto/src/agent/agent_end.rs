@@ -48,8 +48,8 @@ pub struct AgentEnd {
     nonces: Nonces,
     name: String,
     state: State,
-    place: Place,
-    jobs: BTreeMap<u32, Step>,
+    place: Reservation,
+    jobs: BTreeMap<u32, JobState>,
     last_job: Option<u32>,
     /// Until when the program has to answer a request about settings.
     settings: Option<Timestamp>,
@@ -71,7 +71,7 @@ enum State {
 
 /// The coordinator's place in this server's queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Reservation {
     Free,
     Asked,
     Held,
@@ -79,14 +79,14 @@ enum Place {
 
 /// Where a job is, and until when.
 #[derive(Debug, Clone, Copy)]
-enum Step {
+enum JobState {
     Preparing(Timestamp),
     Ready(Timestamp),
     Measuring,
     Ending(Timestamp),
 }
 
-impl Step {
+impl JobState {
     fn until(self) -> Option<Timestamp> {
         match self {
             Self::Preparing(until) | Self::Ready(until) | Self::Ending(until) => Some(until),
@@ -105,7 +105,7 @@ impl AgentEnd {
             nonces: Nonces { agent: nonce, ..Nonces::default() },
             name: String::new(),
             state: State::New,
-            place: Place::Free,
+            place: Reservation::Free,
             jobs: BTreeMap::new(),
             last_job: None,
             settings: None,
@@ -186,13 +186,13 @@ impl AgentEnd {
                     "it asked for a place for {expected_ns}, at most {LONGEST_HOLD} can be"
                 )));
             }
-            Message::Hold { expected_ns } if self.place == Place::Free => {
-                self.place = Place::Asked;
+            Message::Hold { expected_ns } if self.place == Reservation::Free => {
+                self.place = Reservation::Asked;
                 self.link.put(Output::Hold { expected: expected_ns });
             }
             Message::Release if self.jobs.is_empty() && self.settings.is_none() => {
-                if self.place != Place::Free {
-                    self.place = Place::Free;
+                if self.place != Reservation::Free {
+                    self.place = Reservation::Free;
                     self.link.put(Output::Release);
                 }
             }
@@ -201,12 +201,12 @@ impl AgentEnd {
             Message::RestoreSettings => self.ask_settings(now, SettingsRequest::Restore)?,
             Message::Prepare(job) => self.prepare(now, job)?,
             Message::Start { job, at_ns } => match self.jobs.get_mut(&job) {
-                Some(step @ Step::Ready(_)) => {
-                    *step = Step::Measuring;
+                Some(step @ JobState::Ready(_)) => {
+                    *step = JobState::Measuring;
                     self.link.put(Output::Start { job, at: at_ns });
                 }
                 // It ended, or was told to, while the start was on its way.
-                None | Some(Step::Ending(_)) => {}
+                None | Some(JobState::Ending(_)) => {}
                 Some(_) => return Err(misbehaved(format!("it started job {job}, which is not ready"))),
             },
             Message::Stop { job } => self.stop(now, job),
@@ -223,7 +223,7 @@ impl AgentEnd {
         }
         let order = match &request {
             SettingsRequest::Check(order) => Some(order),
-            SettingsRequest::Apply(order) if self.place == Place::Held => Some(order),
+            SettingsRequest::Apply(order) if self.place == Reservation::Held => Some(order),
             SettingsRequest::Apply(_) => {
                 return Err(misbehaved("it asked for settings without a place in the queue".to_owned()));
             }
@@ -255,7 +255,7 @@ impl AgentEnd {
         if self.settings.is_some() {
             return Err(misbehaved("it asked for a job while settings are being changed".to_owned()));
         }
-        if self.place != Place::Held {
+        if self.place != Reservation::Held {
             return Err(misbehaved("it asked for a job without a place in the queue".to_owned()));
         }
         if self.jobs.len() >= MOST_JOBS || self.last_job.is_some_and(|last| job.job <= last) {
@@ -267,16 +267,16 @@ impl AgentEnd {
             let ended = Message::Ended { job: job.job, outcome, reason: Some(error.to_string().into()) };
             return self.link.send(now, &ended);
         }
-        self.jobs.insert(job.job, Step::Preparing(now + PREPARING));
+        self.jobs.insert(job.job, JobState::Preparing(now + PREPARING));
         self.link.put(Output::Prepare(job));
         Ok(())
     }
 
     fn stop(&mut self, now: Timestamp, job: u32) {
         if let Some(step) = self.jobs.get_mut(&job)
-            && !matches!(step, Step::Ending(_))
+            && !matches!(step, JobState::Ending(_))
         {
-            *step = Step::Ending(now + ENDING);
+            *step = JobState::Ending(now + ENDING);
             self.link.put(Output::Stop { job });
         }
     }
@@ -291,11 +291,11 @@ impl AgentEnd {
 
     /// Jobs that were too late are told to end; one that does not end ends the dialogue, and with it everything.
     fn look_at_jobs(&mut self, now: Timestamp) -> Result<(), PeerError> {
-        let late = |step: &Step| step.until().is_some_and(|until| now >= until);
-        let all: Vec<(u32, Step)> =
+        let late = |step: &JobState| step.until().is_some_and(|until| now >= until);
+        let all: Vec<(u32, JobState)> =
             self.jobs.iter().filter(|(_, step)| late(step)).map(|(job, step)| (*job, *step)).collect();
         for (job, step) in all {
-            if matches!(step, Step::Ending(_)) {
+            if matches!(step, JobState::Ending(_)) {
                 return Err(PeerError::Local { why: format!("job {job} did not end") });
             }
             self.stop(now, job);
@@ -306,21 +306,21 @@ impl AgentEnd {
     /// What this end's program says while it serves.
     fn told(&mut self, now: Timestamp, input: Input<'_>) -> Result<(), PeerError> {
         match (input, self.place) {
-            (Input::Waiting(place), Place::Asked) => self.link.send(now, &Message::Waiting(place)),
-            (Input::Held(ticket), Place::Asked) => {
-                self.place = Place::Held;
+            (Input::Waiting(place), Reservation::Asked) => self.link.send(now, &Message::Waiting(place)),
+            (Input::Held(ticket), Reservation::Asked) => {
+                self.place = Reservation::Held;
                 self.link.send(now, &Message::Held { ticket })
             }
-            (Input::NotHeld(why), Place::Asked) => {
-                self.place = Place::Free;
+            (Input::NotHeld(why), Reservation::Asked) => {
+                self.place = Reservation::Free;
                 self.link.send(now, &Message::NotHeld { why: why.into() })
             }
             (Input::Accepted { job, epoch }, _) if self.jobs.contains_key(&job) => {
                 self.link.send(now, &Message::Accepted { job, epoch_ns: epoch })
             }
             (Input::Ready { job }, _) => match self.jobs.get_mut(&job) {
-                Some(step @ Step::Preparing(_)) => {
-                    *step = Step::Ready(now + GATE);
+                Some(step @ JobState::Preparing(_)) => {
+                    *step = JobState::Ready(now + GATE);
                     self.link.send(now, &Message::Ready { job })
                 }
                 _ => Ok(()),

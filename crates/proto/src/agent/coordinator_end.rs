@@ -49,7 +49,7 @@ pub struct CoordinatorEnd {
     holding: bool,
     /// Until when there has to be an answer about settings.
     settings: Option<Timestamp>,
-    jobs: BTreeMap<u32, Step>,
+    jobs: BTreeMap<u32, JobState>,
     events: u64,
 }
 
@@ -67,7 +67,7 @@ enum State {
 
 /// Where a job is, and until when.
 #[derive(Debug, Clone, Copy)]
-enum Step {
+enum JobState {
     Asked(Timestamp),
     Preparing(Timestamp),
     Ready,
@@ -75,7 +75,7 @@ enum Step {
     Ending(Timestamp),
 }
 
-impl Step {
+impl JobState {
     fn until(self) -> Option<(Timestamp, &'static str, Span)> {
         match self {
             Self::Asked(until) => Some((until, "asking for a job", ANSWER)),
@@ -184,11 +184,15 @@ impl CoordinatorEnd {
                 self.link.put(Output::SettingsDone(answer));
             }
             Message::Accepted { job, epoch_ns } => {
-                self.advance(job, |step| matches!(step, Step::Asked(_)), Step::Preparing(now + PREPARING))?;
+                self.advance(
+                    job,
+                    |step| matches!(step, JobState::Asked(_)),
+                    JobState::Preparing(now + PREPARING),
+                )?;
                 self.link.put(Output::Accepted { job, epoch: epoch_ns });
             }
             Message::Ready { job } => {
-                self.advance(job, |step| matches!(step, Step::Preparing(_)), Step::Ready)?;
+                self.advance(job, |step| matches!(step, JobState::Preparing(_)), JobState::Ready)?;
                 self.link.put(Output::Ready { job });
             }
             Message::Event { job, host, at_ns, body } => {
@@ -213,9 +217,9 @@ impl CoordinatorEnd {
     }
 
     /// Moves a job on, unless it was told to end.
-    fn advance(&mut self, job: u32, from: fn(&Step) -> bool, to: Step) -> Result<(), PeerError> {
+    fn advance(&mut self, job: u32, from: fn(&JobState) -> bool, to: JobState) -> Result<(), PeerError> {
         match self.jobs.get_mut(&job) {
-            Some(Step::Ending(_)) => Ok(()),
+            Some(JobState::Ending(_)) => Ok(()),
             Some(step) if from(step) => {
                 *step = to;
                 Ok(())
@@ -256,7 +260,7 @@ impl CoordinatorEnd {
     }
 
     fn prepare(&mut self, now: Timestamp, job: Box<Job>) -> Result<(), PeerError> {
-        self.jobs.insert(job.job, Step::Asked(now + ANSWER));
+        self.jobs.insert(job.job, JobState::Asked(now + ANSWER));
         self.link.measuring(now, self.jobs.len());
         self.link.send(now, &Message::Prepare(job))
     }
@@ -280,18 +284,18 @@ impl CoordinatorEnd {
             Input::Settings(request) => return self.ask_settings(now, request),
             Input::Prepare(job) => return self.prepare(now, job),
             Input::Start { job, at } => {
-                let Some(step @ Step::Ready) = self.jobs.get_mut(&job) else {
+                let Some(step @ JobState::Ready) = self.jobs.get_mut(&job) else {
                     return Err(PeerError::Local { why: format!("job {job} is not ready to start") });
                 };
-                *step = Step::Measuring;
+                *step = JobState::Measuring;
                 Message::Start { job, at_ns: at }
             }
             Input::Stop { job } => {
                 let Some(step) = self.jobs.get_mut(&job) else { return Ok(()) };
-                if matches!(step, Step::Ending(_)) {
+                if matches!(step, JobState::Ending(_)) {
                     return Ok(());
                 }
-                *step = Step::Ending(now + ENDING);
+                *step = JobState::Ending(now + ENDING);
                 Message::Stop { job }
             }
             _ => return Err(PeerError::Local { why: "an agent's word reached the coordinator".to_owned() }),

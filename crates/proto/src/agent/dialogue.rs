@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::settings::{SettingsAnswer, SettingsRequest};
 use crate::error::PeerError;
-use crate::session::Place;
+use crate::session::QueuePosition;
 use crate::ticket::Ticket;
 
 /// Most jobs of one coordinator at one agent at a time.
@@ -45,7 +45,7 @@ pub enum Input<'a> {
     /// Agent: what there is to know of it; the answer to [`Output::Known`].
     About(Box<About>),
     /// Agent: the place is not free yet.
-    Waiting(Place),
+    Waiting(QueuePosition),
     /// Agent: the place is the coordinator's.
     Held(Ticket),
     /// Agent: the coordinator gets no place.
@@ -140,7 +140,7 @@ pub enum Output {
     /// Coordinator: the agent's time came.
     Pong(Exchange),
     /// Coordinator: the place is not free yet.
-    Waiting(Place),
+    Waiting(QueuePosition),
     /// Coordinator: the place is held.
     Held(Ticket),
     /// Coordinator: there will be no place, for this reason.

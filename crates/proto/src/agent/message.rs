@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::dialogue::{About, Job};
 use super::settings::{SettingsAnswer, SettingsOrder};
-use crate::session::Place;
+use crate::session::QueuePosition;
 use crate::ticket::Ticket;
 
 /// One message.
@@ -32,7 +32,7 @@ pub(super) enum Message {
     /// Coordinator: keep a place in your queue for me, for about so long.
     Hold { expected_ns: Span },
     /// Agent: others are before you.
-    Waiting(Place),
+    Waiting(QueuePosition),
     /// Agent: it is your turn until you release it; who shows this ticket is measured for you.
     Held { ticket: Ticket },
     /// Agent: not you.

@@ -4,7 +4,7 @@ use linerate_model::{Body, HostInfo, Outcome, TestSpec};
 use linerate_units::{Span, Timestamp};
 
 use super::{About, AgentEnd, CoordinatorEnd, Dialogue, Input, Job, JobEnd, JobEvent, Output, Token};
-use crate::session::Place;
+use crate::session::QueuePosition;
 use crate::{PeerError, Ticket};
 
 pub(super) const TICKET: Ticket = Ticket([7; 16]);
@@ -160,7 +160,7 @@ fn a_job_from_the_greeting_to_the_farewell() {
     pair.forget();
 
     pair.ask(Input::Hold { expected: Span::from_secs(60) });
-    pair.tell(Input::Waiting(Place { place: 2, wait_ns: Span::from_secs(9) }));
+    pair.tell(Input::Waiting(QueuePosition { place: 2, wait_ns: Span::from_secs(9) }));
     pair.tell(Input::Held(TICKET));
     assert!(matches!(pair.asked[..], [Output::Hold { expected }] if expected == Span::from_secs(60)));
     assert!(matches!(pair.heard[..], [Output::Waiting(_), Output::Held(ticket)] if ticket == TICKET));

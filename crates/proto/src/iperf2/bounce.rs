@@ -2,7 +2,7 @@
 
 use linerate_units::Timestamp;
 
-use super::desk::Desk;
+use super::output_queue::OutputQueue;
 use super::report::Row;
 use super::track::Stream;
 use super::wire::{put, word};
@@ -28,7 +28,7 @@ impl Bounce {
     }
 
     /// Returns every message that is complete.
-    pub(super) fn bytes(&mut self, desk: &mut Desk, now: Timestamp, link: Link, bytes: &[u8]) {
+    pub(super) fn bytes(&mut self, desk: &mut OutputQueue, now: Timestamp, link: Link, bytes: &[u8]) {
         self.heard.extend_from_slice(bytes);
         loop {
             let Some(size) = word(&self.heard, 4).map(|size| size as usize) else { return };
@@ -52,7 +52,7 @@ impl Bounce {
         }
     }
 
-    pub(super) fn finish(&self, desk: &mut Desk, now: Timestamp) {
+    pub(super) fn finish(&self, desk: &mut OutputQueue, now: Timestamp) {
         let row = Row {
             id: Some(self.stream.id),
             to: now.since(self.started_at).as_secs_f64(),

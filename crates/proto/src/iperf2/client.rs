@@ -11,9 +11,9 @@ use std::net::SocketAddr;
 use linerate_units::{Span, Timestamp};
 
 use super::datagram::{Generation, number_of};
-use super::desk::Desk;
-use super::half::Half;
-use super::report::{Ends, Told};
+use super::direction::Half;
+use super::output_queue::OutputQueue;
+use super::report::{ConnectionDetails, Ends};
 use super::settings::{Amount, Mode, Settings};
 use super::track::Stream;
 use super::wire::{Ack, Extension, TestHeader};
@@ -34,7 +34,7 @@ const CALLS: u32 = 12;
 
 /// How far the client has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum ClientState {
     /// The port for connections back, then the connections.
     Connecting,
     /// With -X: the server's answer.
@@ -50,8 +50,8 @@ enum Stage {
 /// The client.
 #[derive(Debug)]
 pub struct Client {
-    desk: Desk,
-    stage: Stage,
+    desk: OutputQueue,
+    stage: ClientState,
     opened: BTreeMap<u32, Opened>,
     streams: Vec<Stream>,
     header: TestHeader,
@@ -73,8 +73,8 @@ impl Client {
     pub fn new(settings: Settings) -> Self {
         let header = header_of(&settings);
         Self {
-            desk: Desk::new(settings),
-            stage: Stage::Connecting,
+            desk: OutputQueue::new(settings),
+            stage: ClientState::Connecting,
             opened: BTreeMap::new(),
             streams: Vec::new(),
             header,
@@ -130,7 +130,7 @@ impl Client {
             self.banner(Some(opened.snd_buf));
         }
         self.opened.insert(link.0, opened);
-        if self.opened.len() == self.wanted() as usize && self.stage == Stage::Connecting {
+        if self.opened.len() == self.wanted() as usize && self.stage == ClientState::Connecting {
             self.go(now);
         }
     }
@@ -153,13 +153,13 @@ impl Client {
             let transport = if self.desk.settings.udp { "udp" } else { "tcp" };
             self.desk.complain(format!("{transport} connect failed: {}\n", reason.text));
         }
-        self.stage = Stage::Over;
+        self.stage = ClientState::Over;
         self.desk.exit(0);
     }
 
     /// Every connection is there.
     fn go(&mut self, now: Timestamp) {
-        let told = |opened: &Opened| Told {
+        let told = |opened: &Opened| ConnectionDetails {
             no_udp_fin: self.header.extension.is_some_and(|extension| extension.no_udp_fin),
             trip_times: self.desk.settings.trip_times,
             descriptor: opened.descriptor,
@@ -188,10 +188,10 @@ impl Client {
             }
         }
         if udp && mode == Mode::Reverse {
-            self.stage = Stage::Calling;
+            self.stage = ClientState::Calling;
             self.call(now);
         } else if !udp && self.desk.settings.peer_detect {
-            self.stage = Stage::Detecting;
+            self.stage = ClientState::Detecting;
             self.due = Some(now + DETECT_FOR);
         } else {
             self.start(now);
@@ -222,7 +222,7 @@ impl Client {
     }
 
     fn start(&mut self, now: Timestamp) {
-        self.stage = Stage::Testing;
+        self.stage = ClientState::Testing;
         self.due = None;
         let mode = self.desk.settings.mode;
         if mode != Mode::Reverse {
@@ -249,7 +249,7 @@ impl Client {
             self.back_datagram(from, bytes);
             return;
         }
-        if self.stage == Stage::Calling {
+        if self.stage == ClientState::Calling {
             let number = number_of(bytes, Generation::New).filter(|number| *number >= 0);
             if let (Some(stream), Some(number)) =
                 (self.streams.iter_mut().find(|stream| stream.link == link), number)
@@ -270,7 +270,7 @@ impl Client {
             stream.own_bytes = stream.own_bytes.saturating_add(bytes.len() as u64);
             return;
         }
-        if self.stage != Stage::Detecting {
+        if self.stage != ClientState::Detecting {
             // The answer that a plain client need not wait for.
             return;
         }
@@ -291,7 +291,7 @@ impl Client {
     }
 
     fn closed(&mut self, now: Timestamp, link: Link, reason: Option<&Reason>) {
-        if self.stage == Stage::Detecting {
+        if self.stage == ClientState::Detecting {
             self.desk.complain("the server closed the connection before it answered\n".to_owned());
             self.end(Some("the server closed the connection".to_owned()));
             return;
@@ -306,20 +306,20 @@ impl Client {
         if self.due.is_some_and(|due| due <= now) {
             self.due = None;
             match self.stage {
-                Stage::Detecting => {
+                ClientState::Detecting => {
                     self.desk.complain("the server does not answer to peer detection: going on\n".to_owned());
                     self.start(now);
                 }
-                Stage::Calling if self.calls < CALLS => self.call(now),
-                Stage::Calling => {
+                ClientState::Calling if self.calls < CALLS => self.call(now),
+                ClientState::Calling => {
                     self.desk.complain("the server does not send: it may be too old for -R\n".to_owned());
                     self.end(Some("no datagram came".to_owned()));
                 }
-                Stage::Waiting => {
+                ClientState::Waiting => {
                     self.desk.complain("ERROR: expected reverse connect did not occur\n".to_owned());
                     self.end(Some("the server did not connect back".to_owned()));
                 }
-                Stage::Connecting | Stage::Testing | Stage::Over => {}
+                ClientState::Connecting | ClientState::Testing | ClientState::Over => {}
             }
         }
         for half in &mut self.halves {
@@ -330,7 +330,7 @@ impl Client {
 
     /// Whether everything is over, or only the first half of it.
     fn look_over(&mut self, now: Timestamp) {
-        if self.stage != Stage::Testing || !self.halves.iter().all(Half::is_over) {
+        if self.stage != ClientState::Testing || !self.halves.iter().all(Half::is_over) {
             return;
         }
         let trouble = self.halves.iter().find_map(|half| half.trouble.clone());
@@ -340,7 +340,7 @@ impl Client {
                 Amount::Time(time) => time,
                 Amount::Bytes(_) => Span::from_secs(10),
             };
-            self.stage = Stage::Waiting;
+            self.stage = ClientState::Waiting;
             self.due = Some(now + wait + Span::from_secs(2));
             self.start_back(now);
             return;
@@ -349,10 +349,10 @@ impl Client {
     }
 
     fn end(&mut self, trouble: Option<String>) {
-        if self.stage == Stage::Over {
+        if self.stage == ClientState::Over {
             return;
         }
-        self.stage = Stage::Over;
+        self.stage = ClientState::Over;
         for stream in self.streams.iter().chain(self.back.iter().filter(|stream| stream.link != BACK)) {
             self.desk.outputs.push_back(Output::Close { link: stream.link });
         }

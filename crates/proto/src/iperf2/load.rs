@@ -4,7 +4,7 @@ use linerate_model::{Direction, Side};
 use linerate_units::{Bitrate, Bytes, Span};
 
 use super::datagram::Generation;
-use super::desk::Desk;
+use super::output_queue::OutputQueue;
 use super::settings::Amount;
 use super::track::Stream;
 use super::wire::{BURST_BYTES, BURST_LENGTH_AT, BURST_NUMBER_AT, BURST_TIME_AT};
@@ -71,7 +71,7 @@ fn share(load: &Load, streams: usize, headers: u64) -> Option<(u64, u64)> {
 }
 
 /// What the engine is asked to move.
-pub(super) fn task(desk: &Desk, load: &Load, streams: &[Stream]) -> FlowTask {
+pub(super) fn task(desk: &OutputQueue, load: &Load, streams: &[Stream]) -> FlowTask {
     let headers = streams.iter().map(|stream| stream.own_bytes).sum();
     let seq = match load.generation {
         Generation::New => SeqField::Halves { low_at: 0, high_at: 12, first: 1 },
@@ -120,7 +120,7 @@ pub(super) fn task(desk: &Desk, load: &Load, streams: &[Stream]) -> FlowTask {
 }
 
 /// How long the data were under way: told of datagrams with -e too, as they always say when they were sent.
-fn transit(desk: &Desk, load: &Load, streams: &[Stream]) -> Transit {
+fn transit(desk: &OutputQueue, load: &Load, streams: &[Stream]) -> Transit {
     if load.is_stamped() {
         let early = streams.iter().map(|stream| stream.early.clone()).collect();
         Transit::Blocks(Blocks { length_at: BURST_LENGTH_AT, skipped: load.skipped, early })

@@ -9,7 +9,7 @@ pub(crate) use text::Text;
 
 use std::collections::BTreeMap;
 
-use linerate_model::reading::{ForeignTest, Scope};
+use linerate_model::import::{ForeignTest, Scope};
 
 /// Finds out which line covers the whole: the program does not tell intervals and the total apart.
 ///

@@ -336,7 +336,7 @@ impl Report {
     }
 
     /// The parts in brackets behind a connection.
-    pub(super) fn notes(&self, mode: Mode, told: &Told) -> Vec<String> {
+    pub(super) fn notes(&self, mode: Mode, told: &ConnectionDetails) -> Vec<String> {
         let mut notes = Vec::new();
         match mode {
             Mode::Reverse => notes.push("reverse".to_owned()),
@@ -377,7 +377,7 @@ pub(super) struct Ends {
 
 /// What is told about a connection in brackets.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Told {
+pub(super) struct ConnectionDetails {
     pub(super) no_udp_fin: bool,
     pub(super) trip_times: bool,
     pub(super) descriptor: i32,

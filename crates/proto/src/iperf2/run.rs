@@ -11,9 +11,9 @@ use linerate_units::{Bytes, Span, Timestamp};
 use super::VERSION;
 use super::arrival::Arrival;
 use super::datagram::{Generation, number_of};
-use super::desk::{Desk, amount_of};
-use super::half::Half;
-use super::report::{Ends, Told};
+use super::direction::Half;
+use super::output_queue::{OutputQueue, amount_of};
+use super::report::{ConnectionDetails, Ends};
 use super::settings::{Amount, Mode};
 use super::track::Stream;
 use super::wire::{Ack, TestHeader};
@@ -27,7 +27,7 @@ const GATHER_FOR: Span = Span::from_ms(500);
 
 /// How far a run has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum RunState {
     /// Connections are missing.
     Gathering,
     /// May it begin?
@@ -48,7 +48,7 @@ pub(super) struct Run {
     generation: Generation,
     threads: usize,
     accepted_at: Timestamp,
-    stage: Stage,
+    stage: RunState,
     streams: Vec<Stream>,
     /// How many there have been.
     connections: usize,
@@ -66,7 +66,7 @@ pub(super) struct Run {
 
 impl Run {
     pub(super) fn new(
-        desk: &mut Desk,
+        desk: &mut OutputQueue,
         now: Timestamp,
         number: RunId,
         flows: [FlowId; 2],
@@ -81,7 +81,7 @@ impl Run {
             generation: first.generation,
             threads: first.threads(),
             accepted_at: first.at,
-            stage: Stage::Gathering,
+            stage: RunState::Gathering,
             streams: Vec::new(),
             connections: 0,
             closed: Vec::new(),
@@ -99,14 +99,14 @@ impl Run {
 
     /// Whether a connection belongs here: same host, same header, not complete yet.
     pub(super) fn takes(&self, arrival: &Arrival) -> bool {
-        self.stage == Stage::Gathering
+        self.stage == RunState::Gathering
             && self.udp == arrival.udp
             && self.host == arrival.stream.ends.remote.ip()
             && self.generation == arrival.generation
             && self.header.map(TestHeader::without_start) == arrival.header.map(TestHeader::without_start)
     }
 
-    pub(super) fn join(&mut self, desk: &mut Desk, arrival: Arrival) {
+    pub(super) fn join(&mut self, desk: &mut OutputQueue, arrival: Arrival) {
         if arrival.closed {
             self.closed.push(arrival.stream.link);
         }
@@ -117,8 +117,8 @@ impl Run {
         }
     }
 
-    fn ask(&mut self, desk: &mut Desk) {
-        self.stage = Stage::Asking;
+    fn ask(&mut self, desk: &mut OutputQueue) {
+        self.stage = RunState::Asking;
         self.due = None;
         let amount = self.header.filter(|header| header.amount != 0).map(|header| amount_of(&header));
         let mut spec = desk.spec(self.udp, self.streams.len(), self.offered(desk).filter(|_| self.udp));
@@ -158,11 +158,11 @@ impl Run {
         desk.put(Output::Ask(Box::new(planned)));
     }
 
-    pub(super) fn admitted(&mut self, desk: &mut Desk, now: Timestamp, links: &mut Vec<Link>) {
-        if self.stage != Stage::Asking {
+    pub(super) fn admitted(&mut self, desk: &mut OutputQueue, now: Timestamp, links: &mut Vec<Link>) {
+        if self.stage != RunState::Asking {
             return;
         }
-        self.stage = Stage::Running;
+        self.stage = RunState::Running;
         self.acknowledge(desk, now);
         let mode = self.mode();
         let shared = mode == Mode::FullDuplex;
@@ -198,7 +198,7 @@ impl Run {
     }
 
     /// The answer to headers that ask for none of their own sending.
-    fn acknowledge(&self, desk: &mut Desk, now: Timestamp) {
+    fn acknowledge(&self, desk: &mut OutputQueue, now: Timestamp) {
         let Some(extension) = self.header.and_then(|header| header.extension).filter(|_| !self.udp) else {
             return;
         };
@@ -213,9 +213,9 @@ impl Run {
         }
     }
 
-    pub(super) fn refused(&mut self, desk: &mut Desk, why: &str) {
+    pub(super) fn refused(&mut self, desk: &mut OutputQueue, why: &str) {
         self.trouble = Some(why.to_owned());
-        self.stage = Stage::Over;
+        self.stage = RunState::Over;
         if !self.udp {
             for stream in self.streams.drain(..) {
                 desk.put(Output::Reset { link: stream.link });
@@ -224,7 +224,7 @@ impl Run {
     }
 
     /// Connects to the client's own port.
-    fn go_back(&mut self, desk: &mut Desk, links: &mut Vec<Link>) {
+    fn go_back(&mut self, desk: &mut OutputQueue, links: &mut Vec<Link>) {
         self.went_back = true;
         let port = self.header.and_then(|header| u16::try_from(header.port).ok()).filter(|port| *port > 0);
         let wanted = self.connections;
@@ -246,7 +246,7 @@ impl Run {
 
     pub(super) fn connected_back(
         &mut self,
-        desk: &mut Desk,
+        desk: &mut OutputQueue,
         now: Timestamp,
         link: Link,
         opened: &Opened,
@@ -261,11 +261,11 @@ impl Run {
             let text = desk.report.connecting(&host, pace, remote.port(), Some(opened.snd_buf));
             desk.print(text);
         }
-        let told = Told {
+        let told = ConnectionDetails {
             descriptor: opened.descriptor,
             mss: opened.mss.filter(|_| !self.udp),
             handshake: opened.handshake.filter(|_| !self.udp),
-            ..Told::default()
+            ..ConnectionDetails::default()
         };
         let notes = desk.report.notes(Mode::Reverse, &told);
         let text = desk.report.connected(id, true, ends.local, ends.remote, &notes);
@@ -274,14 +274,14 @@ impl Run {
         self.start_back(desk, now);
     }
 
-    fn start_back(&mut self, desk: &mut Desk, now: Timestamp) {
-        if self.asked_back.is_empty() && !self.back.is_empty() && self.stage == Stage::Running {
+    fn start_back(&mut self, desk: &mut OutputQueue, now: Timestamp) {
+        if self.asked_back.is_empty() && !self.back.is_empty() && self.stage == RunState::Running {
             let load = self.load(desk, true, true, false);
             self.halves.push(Half::start(desk, now, load, self.back.clone()));
         }
     }
 
-    pub(super) fn cannot_connect_back(&mut self, desk: &mut Desk, link: Link, reason: &Reason) {
+    pub(super) fn cannot_connect_back(&mut self, desk: &mut OutputQueue, link: Link, reason: &Reason) {
         self.asked_back.retain(|asked| *asked != link);
         self.trouble = Some(reason.text.clone());
         for stream in self.back.drain(..) {
@@ -304,7 +304,7 @@ impl Run {
 
     /// Bytes that come before the engine has the connection.
     pub(super) fn early_bytes(&mut self, link: Link, bytes: usize) {
-        if !matches!(self.stage, Stage::Gathering | Stage::Asking) {
+        if !matches!(self.stage, RunState::Gathering | RunState::Asking) {
             return;
         }
         if let Some(stream) = self.streams.iter_mut().find(|stream| stream.link == link) {
@@ -312,8 +312,8 @@ impl Run {
         }
     }
 
-    pub(super) fn datagram(&mut self, desk: &mut Desk, now: Timestamp, link: Link, bytes: &[u8]) {
-        if self.stage == Stage::Running {
+    pub(super) fn datagram(&mut self, desk: &mut OutputQueue, now: Timestamp, link: Link, bytes: &[u8]) {
+        if self.stage == RunState::Running {
             for half in &mut self.halves {
                 half.late_datagram(link, bytes);
                 half.datagram(desk, now, link, bytes);
@@ -327,14 +327,20 @@ impl Run {
         }
     }
 
-    pub(super) fn closed(&mut self, desk: &mut Desk, now: Timestamp, link: Link, reason: Option<&Reason>) {
+    pub(super) fn closed(
+        &mut self,
+        desk: &mut OutputQueue,
+        now: Timestamp,
+        link: Link,
+        reason: Option<&Reason>,
+    ) {
         self.closed.push(link);
         for half in &mut self.halves {
             half.closed(desk, now, link, reason);
         }
     }
 
-    pub(super) fn written(&self, desk: &mut Desk, flow: FlowId) {
+    pub(super) fn written(&self, desk: &mut OutputQueue, flow: FlowId) {
         if let Some(half) = self.halves.iter().find(|half| half.load.flow == flow) {
             half.written(desk);
         }
@@ -346,7 +352,7 @@ impl Run {
         }
     }
 
-    pub(super) fn counts(&mut self, desk: &mut Desk, now: Timestamp, flows: &[FlowCounts]) {
+    pub(super) fn counts(&mut self, desk: &mut OutputQueue, now: Timestamp, flows: &[FlowCounts]) {
         for half in &mut self.halves {
             half.counts(desk, now, flows);
         }
@@ -354,7 +360,7 @@ impl Run {
 
     pub(super) fn ended(
         &mut self,
-        desk: &mut Desk,
+        desk: &mut OutputQueue,
         now: Timestamp,
         counts: &FlowCounts,
         links: &mut Vec<Link>,
@@ -372,17 +378,17 @@ impl Run {
     }
 
     /// With -r the way back begins when the client's test is over.
-    fn go_back_when_due(&mut self, desk: &mut Desk, links: &mut Vec<Link>) {
+    fn go_back_when_due(&mut self, desk: &mut OutputQueue, links: &mut Vec<Link>) {
         let received = self.halves.iter().any(Half::is_over);
         if self.mode() == Mode::Tradeoff && received && !self.went_back && self.trouble().is_none() {
             self.go_back(desk, links);
         }
     }
 
-    pub(super) fn tick(&mut self, desk: &mut Desk, now: Timestamp, links: &mut Vec<Link>) {
+    pub(super) fn tick(&mut self, desk: &mut OutputQueue, now: Timestamp, links: &mut Vec<Link>) {
         if self.due.is_some_and(|due| due <= now) {
             self.due = None;
-            if self.stage == Stage::Gathering {
+            if self.stage == RunState::Gathering {
                 // The others do not come: those that are here are the test.
                 self.ask(desk);
             }
@@ -393,13 +399,13 @@ impl Run {
         self.go_back_when_due(desk, links);
     }
 
-    pub(super) fn stop(&mut self, desk: &mut Desk, _now: Timestamp) {
+    pub(super) fn stop(&mut self, desk: &mut OutputQueue, _now: Timestamp) {
         self.went_back = true;
         for half in &mut self.halves {
             half.stop(desk);
         }
-        if self.stage != Stage::Running {
-            self.stage = Stage::Over;
+        if self.stage != RunState::Running {
+            self.stage = RunState::Over;
         }
     }
 
@@ -418,22 +424,22 @@ impl Run {
         };
         let opening = !self.asked_back.is_empty();
         match self.stage {
-            Stage::Gathering | Stage::Asking => false,
-            Stage::Running => !opening && !back_missing && self.halves.iter().all(Half::is_over),
-            Stage::Over => true,
+            RunState::Gathering | RunState::Asking => false,
+            RunState::Running => !opening && !back_missing && self.halves.iter().all(Half::is_over),
+            RunState::Over => true,
         }
     }
 
     /// Others may be measured while the last datagram is still answered.
-    pub(super) fn tell_measured(&mut self, desk: &mut Desk) {
+    pub(super) fn tell_measured(&mut self, desk: &mut OutputQueue) {
         let waits = self.mode() == Mode::Tradeoff && !self.went_back || !self.asked_back.is_empty();
         let measured = !self.halves.is_empty() && self.halves.iter().all(Half::is_measured);
-        if self.stage == Stage::Running && measured && !waits {
+        if self.stage == RunState::Running && measured && !waits {
             self.tell_over(desk);
         }
     }
 
-    fn tell_over(&mut self, desk: &mut Desk) {
+    fn tell_over(&mut self, desk: &mut OutputQueue) {
         if !std::mem::replace(&mut self.told_over, true) {
             let trouble = self.trouble().cloned();
             desk.put(Output::RunOver { run: self.number, trouble });
@@ -441,7 +447,7 @@ impl Run {
     }
 
     /// Closes everything.
-    pub(super) fn leave(mut self, desk: &mut Desk) {
+    pub(super) fn leave(mut self, desk: &mut OutputQueue) {
         for stream in self.streams.iter().chain(&self.back) {
             desk.put(Output::Close { link: stream.link });
         }

@@ -8,8 +8,8 @@ use linerate_units::Timestamp;
 use super::arrival::{Arrival, Heard};
 use super::bounce::Bounce;
 use super::datagram::{Generation, number_of, opening_header};
-use super::desk::Desk;
-use super::report::{Ends, Told};
+use super::output_queue::OutputQueue;
+use super::report::{ConnectionDetails, Ends};
 use super::run::{BACK_LINKS, Run};
 use super::settings::{Mode, Settings};
 use super::track::Stream;
@@ -27,7 +27,7 @@ const MOST_RUNS: usize = 256;
 /// The server.
 #[derive(Debug)]
 pub struct Server {
-    desk: Desk,
+    desk: OutputQueue,
     /// Connections whose header has not come yet, and senders of datagrams without a socket of their own.
     arrivals: Vec<Arrival>,
     runs: BTreeMap<RunId, Run>,
@@ -45,7 +45,7 @@ impl Server {
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self {
-            desk: Desk::new(settings),
+            desk: OutputQueue::new(settings),
             arrivals: Vec::new(),
             runs: BTreeMap::new(),
             bounces: BTreeMap::new(),
@@ -228,7 +228,7 @@ impl Server {
             Some(extension) if extension.reverse => Mode::Reverse,
             _ => Mode::Plain,
         };
-        let told = Told {
+        let told = ConnectionDetails {
             no_udp_fin: arrival.udp && extension.is_some_and(|e| e.no_udp_fin || e.reverse || e.full_duplex),
             trip_times: extension.is_some_and(|extension| extension.trip_times),
             descriptor: arrival.descriptor,
@@ -307,7 +307,7 @@ impl Server {
     }
 
     /// Gives an input to a run that may then want connections back.
-    fn with_run(&mut self, run: RunId, act: impl FnOnce(&mut Run, &mut Desk, &mut Vec<Link>)) {
+    fn with_run(&mut self, run: RunId, act: impl FnOnce(&mut Run, &mut OutputQueue, &mut Vec<Link>)) {
         let mut links = self.free_back_links();
         if let Some(run) = self.runs.get_mut(&run) {
             act(run, &mut self.desk, &mut links);

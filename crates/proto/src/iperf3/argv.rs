@@ -13,8 +13,8 @@ mod table;
 mod tests;
 mod values;
 
-use self::table::Draft;
-use super::errors::{Number, Trouble};
+use self::table::ParsedSettings;
+use super::errors::{Iperf3Error, Number};
 use super::report::VERSION;
 use super::settings::{EndCondition, Settings};
 
@@ -48,7 +48,7 @@ pub struct Refusal {
 /// # Errors
 /// The text and the exit code of iperf3.
 pub fn parse<S: AsRef<str>>(args: &[S]) -> Result<Command, Refusal> {
-    let mut draft = Draft::default();
+    let mut draft = ParsedSettings::default();
     for given in getopt::Given::all(args, table::options()) {
         let (option, value) =
             given.map_err(|text| Refusal { text: format!("iperf3: {text}\n{}", usage()), code: 1 })?;
@@ -65,7 +65,7 @@ pub fn parse<S: AsRef<str>>(args: &[S]) -> Result<Command, Refusal> {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "made to stand in map_err")]
-fn parameter_error(trouble: Trouble) -> Refusal {
+fn parameter_error(trouble: Iperf3Error) -> Refusal {
     Refusal { text: format!("iperf3: parameter error - {trouble}\n\n{}", usage()), code: 1 }
 }
 
@@ -74,9 +74,11 @@ fn usage() -> &'static str {
 }
 
 /// Checks what concerns several options, in iperf3's order, and fills in defaults.
-fn complete(draft: Draft) -> Result<Command, Trouble> {
-    let refuse = |number| Err(Trouble::new(number));
-    let Draft { mut settings, server, client_only, server_only, time, bytes, blocks, bitrate, .. } = draft;
+fn complete(draft: ParsedSettings) -> Result<Command, Iperf3Error> {
+    let refuse = |number| Err(Iperf3Error::new(number));
+    let ParsedSettings {
+        mut settings, server, client_only, server_only, time, bytes, blocks, bitrate, ..
+    } = draft;
     let is_client = settings.is_client();
     if server && client_only {
         return refuse(Number::CLIENT_ONLY);
@@ -114,7 +116,7 @@ fn complete(draft: Draft) -> Result<Command, Trouble> {
     }
     if settings.common.file.is_some() {
         // A file that silently is not sent would be worse than none.
-        return Err(Trouble::because(Number::FILE, 0, "linerate moves no files; leave -F out"));
+        return Err(Iperf3Error::because(Number::FILE, 0, "linerate moves no files; leave -F out"));
     }
     if !is_client && !server {
         return refuse(Number::NO_ROLE);

@@ -55,20 +55,20 @@ impl Login {
 }
 
 /// What decides who may test.
-pub struct Gate {
+pub struct Authenticator {
     key: RsaPrivateKey,
     users: Box<dyn FnMut() -> String + Send>,
     skew: Span,
     pkcs1: bool,
 }
 
-impl std::fmt::Debug for Gate {
+impl std::fmt::Debug for Authenticator {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Gate").field("skew", &self.skew).field("pkcs1", &self.pkcs1).finish_non_exhaustive()
     }
 }
 
-impl Gate {
+impl Authenticator {
     /// `key` is the private key in PEM; `users` reads the users file, anew for every test; `skew` is the most that the
     /// clocks of both ends may differ; `pkcs1` takes also what clients before 3.17 send.
     ///
@@ -166,8 +166,8 @@ mod tests {
     const USERS: &str = "# comment,bf7a\nno comma\nluigi,00\n\
         mario,bf7a49a846d44b454a5d11e7acfaf13d138bbe0b7483aa3e050879700572709b\r\n";
 
-    fn gate(pkcs1: bool) -> Gate {
-        Gate::new(PRIVATE, Box::new(|| USERS.to_owned()), Span::from_secs(10), pkcs1).unwrap()
+    fn gate(pkcs1: bool) -> Authenticator {
+        Authenticator::new(PRIVATE, Box::new(|| USERS.to_owned()), Span::from_secs(10), pkcs1).unwrap()
     }
 
     fn random() -> StdRng {
@@ -220,6 +220,6 @@ mod tests {
             assert_eq!(gate(true).admits(token, OAEP_AT, random()), None, "{token:.20}");
         }
         assert_eq!(Login::new("mario", "rossi", "no key", false).unwrap_err(), BadKey);
-        assert!(Gate::new(PUBLIC, Box::new(String::new), Span::ZERO, false).is_err());
+        assert!(Authenticator::new(PUBLIC, Box::new(String::new), Span::ZERO, false).is_err());
     }
 }

@@ -12,13 +12,13 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 
 use super::auth::Login;
-use super::course::Course;
-use super::errors::{Number, Trouble};
+use super::errors::{Iperf3Error, Number};
 use super::params::Params;
 use super::report::{Host, Report, Words};
 use super::results::Results;
 use super::settings::Settings;
 use super::state::State;
+use super::test_state::Course;
 use super::wire::Cookie;
 use crate::stand_in::{Input, Link, Opened, Output, RunId, StandIn, Stop};
 
@@ -81,7 +81,7 @@ pub struct Client {
     /// When a goal is looked at next.
     goal_tick: Option<Timestamp>,
     /// A stream broke: what to say about it, unless the server says more.
-    broken: Option<Trouble>,
+    broken: Option<Iperf3Error>,
     /// When the last counts were read.
     ended_at: Timestamp,
     /// What the server has counted.
@@ -228,7 +228,7 @@ impl Client {
     /// What was waited for has not come.
     fn give_up(&mut self, now: Timestamp) {
         const ETIMEDOUT: i32 = 110;
-        let late = |number| Trouble::because(number, ETIMEDOUT, "Connection timed out");
+        let late = |number| Iperf3Error::because(number, ETIMEDOUT, "Connection timed out");
         match self.phase {
             Phase::Opening => {
                 self.fail(&late(if self.is_udp() { Number::STREAM_READ } else { Number::STREAM_CONNECT }))

@@ -101,7 +101,7 @@ errors! {
 
 /// What went wrong, in iperf3's words ([`fmt::Display`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trouble {
+pub struct Iperf3Error {
     /// Which error.
     pub number: Number,
     /// Error number of the system; 0 when there is none.
@@ -110,7 +110,7 @@ pub struct Trouble {
     pub detail: String,
 }
 
-impl Trouble {
+impl Iperf3Error {
     /// An error without a word of the system.
     #[must_use]
     pub fn new(number: Number) -> Self {
@@ -124,7 +124,7 @@ impl Trouble {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for Iperf3Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some((_, tail, text)) = TEXTS.iter().find(|(number, ..)| *number == self.number) else {
             return write!(f, "int_errno={}", self.number.0);
@@ -137,7 +137,7 @@ impl fmt::Display for Trouble {
     }
 }
 
-impl std::error::Error for Trouble {}
+impl std::error::Error for Iperf3Error {}
 
 #[cfg(test)]
 mod tests {
@@ -145,23 +145,23 @@ mod tests {
 
     #[test]
     fn words_of_the_system_follow_where_iperf3_has_them() {
-        let refused = Trouble::because(Number::CONNECT, 111, "Connection refused");
+        let refused = Iperf3Error::because(Number::CONNECT, 111, "Connection refused");
         assert_eq!(
             refused.to_string(),
             "unable to connect to server - server may have stopped running or use a different port, \
              firewall issue, etc.: Connection refused"
         );
-        let silent = Trouble::new(Number::RECV_RESULTS);
+        let silent = Iperf3Error::new(Number::RECV_RESULTS);
         assert_eq!(silent.to_string(), "unable to receive results: ", "the colon stays");
-        let busy = Trouble::because(Number::ACCESS_DENIED, 11, "Try again");
+        let busy = Iperf3Error::because(Number::ACCESS_DENIED, 11, "Try again");
         assert_eq!(busy.to_string(), "the server is busy running a test. try again later");
     }
 
     #[test]
     fn a_bad_unit_is_named_and_an_unknown_number_is_told() {
-        let unit = Trouble::because(Number::BAD_UNIT, 0, "12x");
+        let unit = Iperf3Error::because(Number::BAD_UNIT, 0, "12x");
         assert_eq!(unit.to_string(), "invalid unit value or suffix: '12x'");
-        assert_eq!(Trouble::new(Number(999)).to_string(), "int_errno=999");
+        assert_eq!(Iperf3Error::new(Number(999)).to_string(), "int_errno=999");
     }
 
     #[test]

@@ -10,7 +10,6 @@ pub mod argv;
 pub mod auth;
 mod calendar;
 pub mod client;
-mod course;
 pub mod errors;
 mod json;
 mod measure;
@@ -23,6 +22,7 @@ pub mod results;
 pub mod server;
 pub mod settings;
 pub mod state;
+mod test_state;
 #[cfg(test)]
 mod tests;
 pub mod wire;

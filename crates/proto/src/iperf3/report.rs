@@ -31,7 +31,7 @@ use self::ending::Direction;
 use self::records::Extremes;
 use self::text::{SEPARATOR, Style};
 use super::calendar::gmt;
-use super::errors::{Number, Trouble};
+use super::errors::{Iperf3Error, Number};
 use super::settings::Settings;
 
 /// The report of one test.
@@ -251,7 +251,7 @@ impl Report {
     }
 
     /// It did not. A server that cannot listen says that it ends.
-    pub fn failed(&mut self, trouble: &Trouble) -> Words {
+    pub fn failed(&mut self, trouble: &Iperf3Error) -> Words {
         let line = format!("error - {trouble}");
         if trouble.number != Number::LISTEN {
             return self.end_with(&line, trouble.to_string());
@@ -261,7 +261,7 @@ impl Report {
     }
 
     /// A signal ended the program; its number is the system's.
-    pub fn interrupted(&mut self, trouble: &Trouble, signal: i32) -> Words {
+    pub fn interrupted(&mut self, trouble: &Iperf3Error, signal: i32) -> Words {
         let name = match signal {
             1 => "Hangup",
             2 => "Interrupt",
@@ -273,9 +273,9 @@ impl Report {
     }
 
     /// Client: the server said what went wrong.
-    pub fn server_error(&mut self, trouble: &Trouble) -> Words {
+    pub fn server_error(&mut self, trouble: &Iperf3Error) -> Words {
         let errno = if trouble.errno == 0 { String::new() } else { format!(", errno: {}", trouble.detail) };
-        let told = Trouble { detail: String::new(), ..trouble.clone() };
+        let told = Iperf3Error { detail: String::new(), ..trouble.clone() };
         self.end_with(
             &format!("SERVER ERROR - {told}{errno}\niperf3: error - {trouble}"),
             trouble.to_string(),

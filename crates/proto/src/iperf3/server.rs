@@ -12,8 +12,8 @@ use linerate_units::{Span, Timestamp};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::auth::Gate;
-use super::errors::{Number, Trouble};
+use super::auth::Authenticator;
+use super::errors::{Iperf3Error, Number};
 use super::plan;
 use super::report::{Host, Report, Words};
 use super::settings::Settings;
@@ -38,7 +38,7 @@ pub struct ServerConfig {
     /// Randomness for logins; nobody may guess it.
     pub seed: [u8; 32],
     /// Who may test; absent for everybody.
-    pub gate: Option<Gate>,
+    pub gate: Option<Authenticator>,
     /// Several tests at once, told apart by their cookies.
     pub shared: bool,
 }
@@ -46,9 +46,9 @@ pub struct ServerConfig {
 /// The server of iperf3: tests, one after another or side by side.
 #[derive(Debug)]
 pub struct Server {
-    desk: Desk,
+    desk: ServerState,
     random: StdRng,
-    gate: Option<Gate>,
+    gate: Option<Authenticator>,
     shared: bool,
     listener: Link,
     door: Option<Door>,
@@ -68,7 +68,7 @@ pub struct Server {
 
 /// What the server and its tests share.
 #[derive(Debug)]
-struct Desk {
+struct ServerState {
     settings: Settings,
     host: Host,
     unix_ms: u64,
@@ -82,7 +82,7 @@ impl Server {
     #[must_use]
     pub fn new(config: ServerConfig) -> Self {
         let ServerConfig { settings, host, unix_ms, seed, gate, shared } = config;
-        let desk = Desk { settings, host, unix_ms, out: VecDeque::new(), next_flow: 0, next_link: 1 };
+        let desk = ServerState { settings, host, unix_ms, out: VecDeque::new(), next_flow: 0, next_link: 1 };
         Self {
             desk,
             random: StdRng::from_seed(seed),
@@ -149,7 +149,7 @@ impl Server {
 
     fn not_opened(&mut self, now: Timestamp, link: Link, reason: &Reason) {
         if link == self.listener {
-            let trouble = Trouble::because(Number::LISTEN, reason.errno, reason.text.clone());
+            let trouble = Iperf3Error::because(Number::LISTEN, reason.errno, reason.text.clone());
             let words = self.report().failed(&trouble);
             self.desk.speak(words);
             self.exit(1);
@@ -211,7 +211,7 @@ impl Server {
     }
 }
 
-impl Desk {
+impl ServerState {
     fn print(&mut self, text: String) {
         if !text.is_empty() {
             self.out.push_back(Output::Print(text));

@@ -6,7 +6,7 @@ use linerate_model::{Direction, ForeignText, HostInfo, Sample, TestSpec};
 use linerate_units::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::session::{Ended, FlowOrder, Place, Progress, Trial, TrialCount};
+use crate::session::{Ended, FlowOrder, Progress, QueuePosition, Trial, TrialCount};
 use crate::ticket::Ticket;
 
 /// One control message.
@@ -31,7 +31,7 @@ pub(super) enum Message {
         neighbours: u32,
     },
     /// Server: wait.
-    Busy(Place),
+    Busy(QueuePosition),
     /// Server: no.
     Refused { why: ForeignText },
     /// Client: expect the data sockets of these flows.

@@ -10,7 +10,7 @@ use linerate_units::{Bytes, Span, Timestamp};
 use proptest::prelude::*;
 
 use super::*;
-use crate::session::{Admission, Ended, FlowOrder, Input, Output, Place, Session};
+use crate::session::{Admission, Ended, FlowOrder, Input, Output, QueuePosition, Session};
 use crate::{ALL, PeerError};
 
 const COOKIE: [u8; 16] = *b"0123456789abcdef";
@@ -318,8 +318,8 @@ fn a_waiting_client_hears_its_place_and_then_begins() {
         }
     };
     assert!(carry(&mut client, &mut server, now).contains("Asked"));
-    server.input(now, Input::Wait(Place { place: 2, wait_ns: Span::from_secs(30) })).unwrap();
-    assert!(carry(&mut client, &mut server, now).contains("Queued(Place { place: 2"));
+    server.input(now, Input::Wait(QueuePosition { place: 2, wait_ns: Span::from_secs(30) })).unwrap();
+    assert!(carry(&mut client, &mut server, now).contains("Queued(QueuePosition { place: 2"));
     // A minute in the queue, kept alive by heartbeats alone.
     for _ in 0..600 {
         now = now + Span::from_ms(100);

@@ -1,10 +1,10 @@
 //! What NetPIPE wrote, read again: the lines of the transmitter, and the three columns of its file.
 
-use linerate_model::reading::{Claim, End, Quantity, Reading, Scope};
+use linerate_model::import::{Claim, End, Quantity, Reading, Scope};
 
-use crate::reading::book::{Book, figure, of_line};
 use crate::reading::line::Line;
 use crate::reading::number::{Printed, number};
+use crate::reading::parsed_test::{ParsedTest, figure, of_line};
 
 /// Its "Mega" is 1024 x 1024.
 const MEGA: f64 = 1_048_576.0;
@@ -12,7 +12,7 @@ const MEGA: f64 = 1_048_576.0;
 /// Reads text line by line.
 #[derive(Debug)]
 pub(crate) struct Text {
-    book: Book,
+    book: ParsedTest,
     /// The size of the line before.
     size: f64,
     /// Lines of a file, not of a terminal.
@@ -21,7 +21,7 @@ pub(crate) struct Text {
 
 impl Default for Text {
     fn default() -> Self {
-        Self { book: Book::new("netpipe"), size: 0.0, columns: false }
+        Self { book: ParsedTest::new("netpipe"), size: 0.0, columns: false }
     }
 }
 

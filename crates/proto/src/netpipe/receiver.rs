@@ -7,7 +7,7 @@ use linerate_units::{Span, Timestamp};
 
 use super::argv::Options;
 use super::report;
-use super::series::{Series, Standing};
+use super::series::{Progress, Series};
 use super::transmitter::planned;
 use crate::stand_in::{Input, Link, Opened, Output, Reason, RunId, StandIn};
 
@@ -155,11 +155,11 @@ impl Receiver {
     /// Does what each series has come to.
     fn follow(&mut self, now: Timestamp) {
         for mut running in std::mem::take(&mut self.runs) {
-            if running.series.standing == Standing::Reconnect {
+            if running.series.standing == Progress::Reconnect {
                 running.reconnect(now, &mut self.outputs);
             }
             self.outputs.append(&mut running.series.outputs);
-            let Standing::Over(code) = running.series.standing else {
+            let Progress::Over(code) = running.series.standing else {
                 self.runs.push(running);
                 continue;
             };

@@ -38,7 +38,7 @@ const BROKEN_PIPE: i32 = 32;
 
 /// Where the series stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum Progress {
     /// It waits for what it has asked for.
     Going,
     /// It needs a new connection.
@@ -49,8 +49,8 @@ pub(super) enum Standing {
 
 /// What an exchange is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
-    Sync(Place),
+enum ExchangeStep {
+    Sync(SyncPoint),
     /// The receiver looks whether another size comes or the end.
     Head,
     Calibrate,
@@ -59,14 +59,14 @@ enum Step {
     /// One message of an integrity check.
     Checked,
     Time,
-    Quit(Place),
+    Quit(SyncPoint),
     /// The receiver's answer to the end.
     Bye,
 }
 
 /// Where a synchronization or a reset stands in the series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum SyncPoint {
     Connected,
     Calibrated,
     Size,
@@ -81,13 +81,13 @@ pub(super) struct Series {
     options: Options,
     /// What shall be done, in order.
     pub(super) outputs: VecDeque<Output>,
-    pub(super) standing: Standing,
+    pub(super) standing: Progress,
     link: Link,
     /// Bytes that were read from the connection before the series asked.
     early: Vec<u8>,
     /// What the step has read so far.
     got: Vec<u8>,
-    step: Step,
+    step: ExchangeStep,
     /// The exchange under way, and what it is given.
     exchange: Option<Exchange>,
     asked_at: Timestamp,
@@ -95,7 +95,7 @@ pub(super) struct Series {
     fresh: bool,
     /// Connections in a row on which nothing could be exchanged.
     wasted: u32,
-    resume: Option<Place>,
+    resume: Option<SyncPoint>,
     sizes: Sizes,
     point: u32,
     size: u64,
@@ -119,11 +119,11 @@ impl Series {
             transmits,
             run,
             outputs: VecDeque::new(),
-            standing: Standing::Going,
+            standing: Progress::Going,
             link: Link(0),
             early: Vec::new(),
             got: Vec::new(),
-            step: Step::Sync(Place::Connected),
+            step: ExchangeStep::Sync(SyncPoint::Connected),
             exchange: None,
             asked_at: Timestamp::START,
             fresh: true,
@@ -160,20 +160,20 @@ impl Series {
     /// Goes on over a connection, from which `early` was read already.
     pub(super) fn connected(&mut self, now: Timestamp, link: Link, early: Vec<u8>) {
         (self.link, self.early, self.fresh) = (link, early, true);
-        self.standing = Standing::Going;
+        self.standing = Progress::Going;
         if let Some(exchange) = self.exchange.take() {
             return self.ask(now, Exchange { link, ..exchange });
         }
         match self.resume.take() {
-            None => self.sync(now, Place::Connected),
-            Some(Place::Calibrated) => self.next_size(now),
+            None => self.sync(now, SyncPoint::Connected),
+            Some(SyncPoint::Calibrated) => self.next_size(now),
             Some(_) => self.after_trial(now),
         }
     }
 
     /// Takes in how an exchange went.
     pub(super) fn exchanged(&mut self, now: Timestamp, result: Result<Exchanged, Reason>) {
-        if self.standing != Standing::Going || self.exchange.is_none() {
+        if self.standing != Progress::Going || self.exchange.is_none() {
             return;
         }
         match result {
@@ -185,7 +185,7 @@ impl Series {
             }
             Err(reason) if self.fresh && self.may_reconnect(&reason) => {
                 self.wasted += 1;
-                self.standing = Standing::Reconnect;
+                self.standing = Progress::Reconnect;
             }
             Err(reason) => self.failed(now, &reason),
         }
@@ -208,9 +208,9 @@ impl Series {
             return self.give_up(OTHER_MODE, 3);
         }
         match self.step {
-            Step::Sync(Place::Size) if self.transmits && self.last >= NEARLY_OVER => self.over(0),
-            Step::Bye | Step::Quit(Place::End) if self.transmits => self.over(0),
-            Step::Sync(_) | Step::Head => {
+            ExchangeStep::Sync(SyncPoint::Size) if self.transmits && self.last >= NEARLY_OVER => self.over(0),
+            ExchangeStep::Bye | ExchangeStep::Quit(SyncPoint::End) if self.transmits => self.over(0),
+            ExchangeStep::Sync(_) | ExchangeStep::Head => {
                 let text =
                     format!("NetPIPE: error writing or reading synchronization string: {}\n", reason.text);
                 self.give_up(&text, 3);
@@ -230,14 +230,14 @@ impl Series {
     fn done(&mut self, now: Timestamp, seconds: f64) {
         let got = std::mem::take(&mut self.got);
         match self.step {
-            Step::Sync(place) if got == SYNC => self.synced(now, place),
-            Step::Sync(_) => self.wrong_sync(&got),
-            Step::Head => self.head(now, got),
-            Step::Calibrate => {
+            ExchangeStep::Sync(place) if got == SYNC => self.synced(now, place),
+            ExchangeStep::Sync(_) => self.wrong_sync(&got),
+            ExchangeStep::Head => self.head(now, got),
+            ExchangeStep::Calibrate => {
                 self.last = per_message(seconds, CALIBRATION * 2);
-                self.sync(now, Place::Calibrated);
+                self.sync(now, SyncPoint::Calibrated);
             }
-            Step::Repeats => {
+            ExchangeStep::Repeats => {
                 if !self.transmits {
                     let Some(repeats) = wire::decode_repeats(&got) else {
                         return self.give_up(OTHER_MODE, 3);
@@ -246,47 +246,47 @@ impl Series {
                 }
                 self.trial = 0;
                 self.best = f64::INFINITY;
-                self.sync(now, Place::Trial);
+                self.sync(now, SyncPoint::Trial);
             }
-            Step::Trial => self.trial_over(now, seconds),
-            Step::Checked => self.checked(now, &got, seconds),
-            Step::Time => {
+            ExchangeStep::Trial => self.trial_over(now, seconds),
+            ExchangeStep::Checked => self.checked(now, &got, seconds),
+            ExchangeStep::Time => {
                 if let Some(told) = wire::decode_time(&got).filter(|_| self.transmits) {
                     self.best = told;
                 }
                 self.size_over(now);
             }
-            Step::Quit(place) if got == QUIT => self.quit(place),
-            Step::Quit(_) => self.give_up(OTHER_MODE, 3),
-            Step::Bye => self.over(0),
+            ExchangeStep::Quit(place) if got == QUIT => self.quit(place),
+            ExchangeStep::Quit(_) => self.give_up(OTHER_MODE, 3),
+            ExchangeStep::Bye => self.over(0),
         }
     }
 
-    fn synced(&mut self, now: Timestamp, place: Place) {
+    fn synced(&mut self, now: Timestamp, place: SyncPoint) {
         match place {
-            Place::Connected => {
+            SyncPoint::Connected => {
                 let size = self.options.start;
-                self.turns(now, Step::Calibrate, Mode::PingPong, size, CALIBRATION);
+                self.turns(now, ExchangeStep::Calibrate, Mode::PingPong, size, CALIBRATION);
             }
-            Place::Calibrated => {
+            SyncPoint::Calibrated => {
                 self.begin_file();
                 if self.options.resets() {
-                    self.say_quit(now, Place::Calibrated);
+                    self.say_quit(now, SyncPoint::Calibrated);
                 } else {
                     self.next_size(now);
                 }
             }
-            Place::Size if self.transmits => {
+            SyncPoint::Size if self.transmits => {
                 let repeats = self.repeats.to_be_bytes().to_vec();
-                self.once(now, Step::Repeats, repeats, 0, true);
+                self.once(now, ExchangeStep::Repeats, repeats, 0, true);
             }
-            Place::Size => self.once(now, Step::Repeats, Vec::new(), 4, false),
-            Place::Trial | Place::End => {
+            SyncPoint::Size => self.once(now, ExchangeStep::Repeats, Vec::new(), 4, false),
+            SyncPoint::Trial | SyncPoint::End => {
                 (self.checked, self.sum) = (0, 0.0);
                 if self.options.integrity {
                     self.check_one(now);
                 } else {
-                    self.turns(now, Step::Trial, self.options.mode, self.size, self.repeats);
+                    self.turns(now, ExchangeStep::Trial, self.options.mode, self.size, self.repeats);
                 }
             }
         }
@@ -310,13 +310,13 @@ impl Series {
             self.repeats = self.options.repeats.unwrap_or_else(|| repeats(self.previous, step, self.last));
         }
         if !self.transmits {
-            return self.once(now, Step::Head, Vec::new(), QUIT.len(), false);
+            return self.once(now, ExchangeStep::Head, Vec::new(), QUIT.len(), false);
         }
         if size.is_none() {
-            return self.say_quit(now, Place::End);
+            return self.say_quit(now, SyncPoint::End);
         }
         self.outputs.push_back(Output::Complain(report::begins(self.point, self.size, self.repeats)));
-        self.sync(now, Place::Size);
+        self.sync(now, SyncPoint::Size);
     }
 
     fn begin_file(&mut self) {
@@ -335,11 +335,11 @@ impl Series {
                 // The transmitter closes after the calibration: it wants a connection for each trial.
                 return self.give_up(OTHER_MODE, 3);
             }
-            return self.once(now, Step::Bye, QUIT.to_vec(), 0, true);
+            return self.once(now, ExchangeStep::Bye, QUIT.to_vec(), 0, true);
         }
         if SYNC.starts_with(&got) && !self.complete {
             self.got = got;
-            return self.once(now, Step::Sync(Place::Size), SYNC.to_vec(), 1, true);
+            return self.once(now, ExchangeStep::Sync(SyncPoint::Size), SYNC.to_vec(), 1, true);
         }
         self.wrong_sync(&got);
     }
@@ -354,23 +354,23 @@ impl Series {
         self.best = self.best.min(each);
         self.trial += 1;
         if self.options.resets() {
-            return self.say_quit(now, Place::Trial);
+            return self.say_quit(now, SyncPoint::Trial);
         }
         self.after_trial(now);
     }
 
     fn after_trial(&mut self, now: Timestamp) {
         if self.trial < self.trials() {
-            return self.sync(now, Place::Trial);
+            return self.sync(now, SyncPoint::Trial);
         }
         if self.options.mode != Mode::Stream {
             return self.size_over(now);
         }
         if self.transmits {
-            self.once(now, Step::Time, Vec::new(), 4, false);
+            self.once(now, ExchangeStep::Time, Vec::new(), 4, false);
         } else {
             let told = wire::encode_time(self.best).to_vec();
-            self.once(now, Step::Time, told, 0, true);
+            self.once(now, ExchangeStep::Time, told, 0, true);
         }
     }
 
@@ -421,7 +421,7 @@ impl Series {
         if self.checked >= self.repeats {
             return self.trial_over(now, self.sum);
         }
-        self.turns(now, Step::Checked, self.options.mode, self.size, 1);
+        self.turns(now, ExchangeStep::Checked, self.options.mode, self.size, 1);
     }
 
     fn checked(&mut self, now: Timestamp, got: &[u8], seconds: f64) {
@@ -434,12 +434,12 @@ impl Series {
         self.check_one(now);
     }
 
-    fn quit(&mut self, place: Place) {
-        if place == Place::End {
+    fn quit(&mut self, place: SyncPoint) {
+        if place == SyncPoint::End {
             return self.over(0);
         }
         self.resume = Some(place);
-        self.standing = Standing::Reconnect;
+        self.standing = Progress::Reconnect;
     }
 
     pub(super) fn give_up(&mut self, text: &str, code: i32) {
@@ -448,7 +448,7 @@ impl Series {
     }
 
     fn over(&mut self, code: i32) {
-        self.standing = Standing::Over(code);
+        self.standing = Progress::Over(code);
     }
 }
 

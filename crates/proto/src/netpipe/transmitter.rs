@@ -8,7 +8,7 @@ use linerate_units::{Span, Timestamp};
 
 use super::argv::Options;
 use super::report;
-use super::series::{FLOW, OTHER_MODE, Series, Standing};
+use super::series::{FLOW, OTHER_MODE, Progress, Series};
 use crate::stand_in::{Input, Link, LinkOptions, Opened, Output, Planned, Reason, RunId, StandIn};
 
 /// A listener that is closed at once: its buffers are those that a connection begins with.
@@ -129,17 +129,17 @@ impl Transmitter {
     fn follow(&mut self, now: Timestamp) {
         self.outputs.append(&mut self.series.outputs);
         match self.series.standing {
-            Standing::Over(code) => {
+            Progress::Over(code) => {
                 let trouble = (code != 0).then(|| "the series was not finished".to_owned());
                 self.end(code, trouble);
             }
-            Standing::Reconnect if self.connect_until.is_none() => {
+            Progress::Reconnect if self.connect_until.is_none() => {
                 self.outputs.push_back(Output::Close { link: Link(self.link) });
                 self.link = self.link % LAST_LINK + 1;
                 self.connect_at = Some(now + PAUSE);
                 self.connect_until = Some(now + RECONNECT);
             }
-            Standing::Reconnect | Standing::Going => {}
+            Progress::Reconnect | Progress::Going => {}
         }
     }
 }

@@ -11,8 +11,8 @@ pub(crate) use document::{is_document, read};
 pub(crate) use text::Text;
 
 use linerate_model::Direction;
+use linerate_model::import::{Claim, End, ForeignTest};
 use linerate_model::metrics::Side;
-use linerate_model::reading::{Claim, End, ForeignTest};
 
 /// What the role of the writer says of a test: the sender connects.
 fn describe(test: &mut ForeignTest, side: Side) {

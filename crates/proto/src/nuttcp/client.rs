@@ -11,9 +11,9 @@ use linerate_units::{Span, Timestamp};
 use super::options::{ClientOptions, Verbosity};
 use super::report::{prefix, setup_lines};
 use super::results::Results;
-use super::transfer::{Failure, News, Transfer};
+use super::transfer::{Failure, Transfer, TransferEvent};
 use super::wire::{Format, Lines, Request, Version};
-use super::{brief, plan};
+use super::{plan, summary};
 use crate::stand_in::{FlowId, Input, Link, Output, Reason, RunId, StandIn};
 
 /// The control connection.
@@ -245,31 +245,31 @@ impl NuttcpClient {
     fn news(&mut self, now: Timestamp) {
         while let Some(news) = self.transfer.as_mut().and_then(Transfer::news) {
             match news {
-                News::Ready => self.ready(now),
-                News::Begun => self.begun(),
-                News::Interval { interval, total, told } => {
+                TransferEvent::Ready => self.ready(now),
+                TransferEvent::Begun => self.begun(),
+                TransferEvent::Interval { interval, total, told } => {
                     self.intervals = true;
                     let Some(terms) = self.transfer.as_ref().map(|transfer| &transfer.terms) else {
                         continue;
                     };
                     let lossy = Some(terms.length).filter(|_| terms.sees_losses() && terms.streams == 1);
                     let format = self.options.format;
-                    let line = brief::interval_line(interval, total, lossy, format);
-                    self.print_line(&brief::with_marks(&line, told, format));
+                    let line = summary::interval_line(interval, total, lossy, format);
+                    self.print_line(&summary::with_marks(&line, told, format));
                 }
-                News::Looked(told) => {
+                TransferEvent::Looked(told) => {
                     let Some(line) = self.waiting.pop_front() else { continue };
-                    self.print_line(&brief::with_marks(&line, told, self.options.format));
+                    self.print_line(&summary::with_marks(&line, told, self.options.format));
                 }
-                News::Idle => {
+                TransferEvent::Idle => {
                     let urgent =
                         self.control_open && self.transfer.as_ref().is_some_and(|t| t.terms.urgent());
                     if urgent {
                         self.out.push_back(Output::Urgent { link: CONTROL, byte: plan::GIVEN_UP });
                     }
                 }
-                News::Over => self.over(now),
-                News::Failed(failure) => self.failed(&failure),
+                TransferEvent::Over => self.over(now),
+                TransferEvent::Failed(failure) => self.failed(&failure),
             }
         }
     }

@@ -30,16 +30,16 @@ pub(super) struct Marked {
 
 /// What a transmitter's kernel counted in an interval, and since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct KernelCounts {
     pub(super) interval: Marked,
     pub(super) total: Marked,
 }
 
 impl Marked {
     /// The same with what came after `shown`, which then is what has been shown.
-    pub(super) fn told(self, shown: &mut u64) -> Told {
+    pub(super) fn told(self, shown: &mut u64) -> KernelCounts {
         let before = std::mem::replace(shown, self.retrans);
-        Told { interval: Self { retrans: self.retrans.saturating_sub(before), ..self }, total: self }
+        KernelCounts { interval: Self { retrans: self.retrans.saturating_sub(before), ..self }, total: self }
     }
 
     /// Reads the marks of a stream; absent when its blocks have none. The first one shows the byte order.

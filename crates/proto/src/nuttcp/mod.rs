@@ -18,7 +18,6 @@
 //! - `-s` works for one stream over TCP. Third-party requests, traceroutes and multicast are refused.
 
 mod argv;
-mod brief;
 mod client;
 mod delays;
 mod marks;
@@ -29,6 +28,7 @@ mod report;
 mod results;
 mod server;
 mod session;
+mod summary;
 #[cfg(test)]
 mod tests;
 mod transfer;

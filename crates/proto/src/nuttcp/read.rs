@@ -1,20 +1,20 @@
 //! What nuttcp wrote, read again: the one line, intervals, `-fparse` and the blocks of `-v`, 6.1.2 to 8.2.2.
 
 use linerate_model::Direction;
+use linerate_model::import::{Claim, End, Figure, Quantity, Reading, Scope};
 use linerate_model::metrics::Side;
-use linerate_model::reading::{Claim, End, Figure, Quantity, Reading, Scope};
 use linerate_units::Bytes;
 
-use crate::reading::book::{Book, figure, of_line};
 use crate::reading::classic::{after, before, calls, usage};
 use crate::reading::line::Line;
+use crate::reading::parsed_test::{ParsedTest, figure, of_line};
 
 const MEGA: f64 = 1_048_576.0;
 
 /// Reads text line by line.
 #[derive(Debug)]
 pub(crate) struct Text {
-    book: Book,
+    book: ParsedTest,
     /// Roles of the ends that have reported in blocks, the client's first.
     blocks: Vec<Side>,
     /// It went on without a server, as a plain ttcp transmitter.
@@ -23,7 +23,7 @@ pub(crate) struct Text {
 
 impl Default for Text {
     fn default() -> Self {
-        Self { book: Book::new("nuttcp"), blocks: Vec::new(), classic: false }
+        Self { book: ParsedTest::new("nuttcp"), blocks: Vec::new(), classic: false }
     }
 }
 
@@ -243,7 +243,7 @@ const fn cpu_of(side: Side) -> Quantity {
 }
 
 /// The words of `-fparse`.
-fn words(line: Line<'_>, text: &str, book: &mut Book) -> Vec<Figure> {
+fn words(line: Line<'_>, text: &str, book: &mut ParsedTest) -> Vec<Figure> {
     let names = [
         ("megabytes=", Quantity::Bytes, MEGA),
         ("real_sec=", Quantity::Seconds, 1.0),

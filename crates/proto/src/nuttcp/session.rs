@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 
 use linerate_units::{Span, Timestamp};
 
-use super::brief;
-use super::marks::Told;
+use super::marks::KernelCounts;
 use super::options::ServerOptions;
 use super::plan::{GIVEN_UP, Terms};
 use super::report::{count_lines, prefix, setup_lines};
-use super::transfer::{Failure, News, Transfer};
+use super::summary;
+use super::transfer::{Failure, Transfer, TransferEvent};
 use super::wire::{Format, LINE_LIMIT, Lines, Request, Version};
 use crate::stand_in::{FlowId, Input, Link, Output, Reason, RunId};
 
@@ -254,24 +254,24 @@ impl Session {
     fn news(&mut self, now: Timestamp) {
         while let Some(news) = self.transfer.as_mut().and_then(Transfer::news) {
             match news {
-                News::Ready => {
+                TransferEvent::Ready => {
                     self.phase = Phase::Testing;
                     self.say(&format!("OK v{}\n", Version::OURS));
                     if let Some(transfer) = &mut self.transfer {
                         transfer.go(now, AFTER_OK);
                     }
                 }
-                News::Begun => self.begun(),
-                News::Interval { interval, total, told } => self.interval(interval, total, told),
-                News::Looked(_) => {}
-                News::Idle => {
+                TransferEvent::Begun => self.begun(),
+                TransferEvent::Interval { interval, total, told } => self.interval(interval, total, told),
+                TransferEvent::Looked(_) => {}
+                TransferEvent::Idle => {
                     let urgent = self.transfer.as_ref().is_some_and(|transfer| transfer.terms.urgent());
                     if urgent && !self.deaf {
                         self.out.push_back(Output::Urgent { link: self.control, byte: GIVEN_UP });
                     }
                 }
-                News::Over => self.report(),
-                News::Failed(failure) => self.failed(&failure),
+                TransferEvent::Over => self.report(),
+                TransferEvent::Failed(failure) => self.failed(&failure),
             }
         }
     }
@@ -299,14 +299,14 @@ impl Session {
         }
     }
 
-    fn interval(&mut self, interval: brief::Amount, total: brief::Amount, told: Option<Told>) {
+    fn interval(&mut self, interval: summary::Amount, total: summary::Amount, told: Option<KernelCounts>) {
         let Some(terms) = self.transfer.as_ref().map(|transfer| &transfer.terms) else { return };
         if !self.live() {
             return;
         }
         let lossy = Some(terms.length).filter(|_| terms.sees_losses() && terms.streams == 1);
-        let line = brief::interval_line(interval, total, lossy, self.format());
-        let line = brief::with_marks(&line, told, self.format());
+        let line = summary::interval_line(interval, total, lossy, self.format());
+        let line = summary::with_marks(&line, told, self.format());
         self.say(&format!("{line}\n"));
     }
 

@@ -1,6 +1,6 @@
 //! The data phase at one end: links, datagrams that open and end it, the flow, its counts.
 //!
-//! Both roles use it: they say when the peer is ready ([`Transfer::go`]) and read its [`News`].
+//! Both roles use it: they say when the peer is ready ([`Transfer::go`]) and read its [`TransferEvent`].
 
 mod input;
 
@@ -8,11 +8,11 @@ use std::collections::VecDeque;
 
 use linerate_units::{Span, Timestamp};
 
-use super::brief::Amount;
 use super::delays::OneWay;
-use super::marks::Told;
+use super::marks::KernelCounts;
 use super::plan::Terms;
 use super::report::Counted;
+use super::summary::Amount;
 use crate::stand_in::{Cpu, FlowCounts, FlowId, Link, Opened, Output, Reason, RunId, Stop};
 
 /// How long a refused data connection is tried again: a peer before 6.2.8 says OK before it listens.
@@ -44,7 +44,7 @@ const GRACE: Span = Span::from_secs(1);
 
 /// What the owner of a transfer learns.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum News {
+pub(super) enum TransferEvent {
     /// Everything that has to listen does.
     Ready,
     /// The data connections are open.
@@ -56,10 +56,10 @@ pub(super) enum News {
         /// What came since the start.
         total: Amount,
         /// What its transmitter told of retransmissions; absent where it tells nothing.
-        told: Option<Told>,
+        told: Option<KernelCounts>,
     },
     /// The answer to [`Transfer::look`]: what the kernel counted since the last one; absent where it does not say.
-    Looked(Option<Told>),
+    Looked(Option<KernelCounts>),
     /// No data came for too long.
     Idle,
     /// The counts are final.
@@ -82,7 +82,7 @@ pub(super) enum Failure {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum TransferState {
     /// Not yet begun.
     Idle,
     /// The system is asked for listeners.
@@ -141,7 +141,7 @@ pub(super) struct Transfer {
     /// Number of the first stream's own link; the others follow.
     base: u32,
     links: Vec<Option<Link>>,
-    stage: Stage,
+    stage: TransferState,
     /// The first stream, for the report.
     pub(super) opened: Option<Opened>,
     due: Option<Timestamp>,
@@ -166,7 +166,7 @@ pub(super) struct Transfer {
     pub(super) counted: Counted,
     /// What went wrong with the flow.
     pub(super) trouble: Option<Reason>,
-    news: VecDeque<News>,
+    news: VecDeque<TransferEvent>,
 }
 
 impl Transfer {
@@ -179,7 +179,7 @@ impl Transfer {
             run,
             base,
             links,
-            stage: Stage::Idle,
+            stage: TransferState::Idle,
             opened: None,
             due: None,
             give_up_connecting: Timestamp::START,
@@ -202,35 +202,39 @@ impl Transfer {
         }
     }
 
-    pub(super) fn news(&mut self) -> Option<News> {
+    pub(super) fn news(&mut self) -> Option<TransferEvent> {
         self.news.pop_front()
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.stage == Stage::Over
+        self.stage == TransferState::Over
     }
 
     /// Whether data flow, or did.
     pub(super) fn has_begun(&self) -> bool {
         matches!(
             self.stage,
-            Stage::Running | Stage::Stopping | Stage::Ending(_) | Stage::Counting | Stage::Over
+            TransferState::Running
+                | TransferState::Stopping
+                | TransferState::Ending(_)
+                | TransferState::Counting
+                | TransferState::Over
         )
     }
 
     /// Whether data flow now.
     pub(super) fn is_running(&self) -> bool {
-        self.stage == Stage::Running
+        self.stage == TransferState::Running
     }
 
     /// Opens the listeners, where this end has any.
     pub(super) fn prepare(&mut self, out: &mut VecDeque<Output>) {
         if self.terms.connects() {
-            self.stage = Stage::Ready;
-            self.news.push_back(News::Ready);
+            self.stage = TransferState::Ready;
+            self.news.push_back(TransferEvent::Ready);
             return;
         }
-        self.stage = Stage::Listening;
+        self.stage = TransferState::Listening;
         for number in 0..self.terms.streams {
             out.push_back(Output::Listen {
                 link: self.own(number),
@@ -242,19 +246,19 @@ impl Transfer {
 
     /// The peer is ready: connects after `delay`, or waits.
     pub(super) fn go(&mut self, now: Timestamp, delay: Span) {
-        if self.stage != Stage::Ready {
+        if self.stage != TransferState::Ready {
             return;
         }
         if self.terms.connects() {
-            self.stage = Stage::Connecting;
+            self.stage = TransferState::Connecting;
             self.give_up_connecting = now + delay + RETRY_FOR;
             self.missing = (0..self.terms.streams).collect();
             self.due = Some(now + delay);
         } else if self.terms.udp {
-            self.stage = Stage::Awaiting;
+            self.stage = TransferState::Awaiting;
             self.due = Some(now + self.terms.patience());
         } else {
-            self.stage = Stage::Accepting;
+            self.stage = TransferState::Accepting;
             self.due = Some(now + ACCEPT_WITHIN);
         }
     }
@@ -268,21 +272,21 @@ impl Transfer {
     pub(super) fn peer_gone(&mut self, now: Timestamp, out: &mut VecDeque<Output>) {
         self.cut = true;
         match self.stage {
-            Stage::Running if self.terms.transmit => self.stop(now, out),
-            Stage::Running => self.due = Some(now + GRACE),
-            Stage::Stopping | Stage::Counting | Stage::Over => {}
+            TransferState::Running if self.terms.transmit => self.stop(now, out),
+            TransferState::Running => self.due = Some(now + GRACE),
+            TransferState::Stopping | TransferState::Counting | TransferState::Over => {}
             // A receiver that has reported needs no more of the datagrams that end the test.
-            Stage::Ending(_) => self.finish(out),
+            TransferState::Ending(_) => self.finish(out),
             _ => {
                 self.abort(out);
-                self.news.push_back(News::Failed(Failure::Nobody));
+                self.news.push_back(TransferEvent::Failed(Failure::Nobody));
             }
         }
     }
 
     /// Ends the test early, regularly.
     pub(super) fn stop(&mut self, now: Timestamp, out: &mut VecDeque<Output>) {
-        if self.stage != Stage::Running {
+        if self.stage != TransferState::Running {
             return;
         }
         if !self.has_flow {
@@ -292,16 +296,16 @@ impl Transfer {
         let regularly = self.terms.transmit && !self.terms.udp;
         let how = if regularly { Stop::Regularly } else { Stop::AtOnce };
         out.push_back(Output::Stop { flow: self.flow, how });
-        self.stage = Stage::Stopping;
+        self.stage = TransferState::Stopping;
         self.due = Some(now + END_WITHIN);
     }
 
     /// Gives everything up.
     pub(super) fn abort(&mut self, out: &mut VecDeque<Output>) {
-        if self.stage == Stage::Over {
+        if self.stage == TransferState::Over {
             return;
         }
-        if self.has_flow && matches!(self.stage, Stage::Running | Stage::Stopping) {
+        if self.has_flow && matches!(self.stage, TransferState::Running | TransferState::Stopping) {
             out.push_back(Output::Stop { flow: self.flow, how: Stop::Abort });
         }
         self.close(out);
@@ -328,10 +332,10 @@ impl Transfer {
 
     /// All links are open: the test begins.
     fn begin(&mut self, now: Timestamp, out: &mut VecDeque<Output>) {
-        self.news.push_back(News::Begun);
+        self.news.push_back(TransferEvent::Begun);
         self.began = now;
         if self.terms.udp && self.terms.transmit {
-            self.stage = Stage::Beginning(0);
+            self.stage = TransferState::Beginning(0);
             self.due = Some(now);
             return;
         }
@@ -341,7 +345,7 @@ impl Transfer {
     /// The flow begins.
     fn run(&mut self, now: Timestamp, out: &mut VecDeque<Output>) {
         self.began = now;
-        self.stage = Stage::Running;
+        self.stage = TransferState::Running;
         self.due = None;
         self.ask(Look::Begin, out);
         if !self.terms.transmit {
@@ -365,7 +369,7 @@ impl Transfer {
 
     /// The flow has ended; what it cost is asked for.
     fn count(&mut self, out: &mut VecDeque<Output>) {
-        self.stage = Stage::Counting;
+        self.stage = TransferState::Counting;
         (self.due, self.next_look, self.next_interval) = (None, None, None);
         self.ask(Look::End, out);
     }
@@ -417,17 +421,17 @@ impl Transfer {
             let own = self.own(number);
             if let Some(link) = self.links.get_mut(usize::from(number)).and_then(Option::take) {
                 out.push_back(Output::Close { link });
-            } else if self.stage != Stage::Idle && !self.has_flow {
+            } else if self.stage != TransferState::Idle && !self.has_flow {
                 out.push_back(Output::Close { link: own });
             }
         }
         (self.due, self.next_look, self.next_interval) = (None, None, None);
-        self.stage = Stage::Over;
+        self.stage = TransferState::Over;
     }
 
     fn fail(&mut self, failure: Failure, out: &mut VecDeque<Output>) {
         self.close(out);
-        self.news.push_back(News::Failed(failure));
+        self.news.push_back(TransferEvent::Failed(failure));
     }
 }
 

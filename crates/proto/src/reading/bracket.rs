@@ -1,11 +1,11 @@
 //! The lines of iperf 2 and iperf3: `[ ID] begin-end sec  transfer  rate  more`.
 
-use linerate_model::reading::{Claim, Figure, Quantity};
+use linerate_model::import::{Claim, Figure, Quantity};
 use linerate_units::Span;
 
-use super::book::{Book, figure};
 use super::line::Line;
 use super::number::{Printed, is_no_number, number};
+use super::parsed_test::{ParsedTest, figure};
 
 /// What stands before the figures.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -90,7 +90,7 @@ impl<'a> Bracket<'a> {
     ///
     /// What looks like a figure and cannot be read is noted in the book. Absent for lines that have no bytes, as those
     /// about datagrams out of order.
-    pub(crate) fn claim(&self, line: Line<'a>, book: &mut Book) -> Option<(Claim, &'a str)> {
+    pub(crate) fn claim(&self, line: Line<'a>, book: &mut ParsedTest) -> Option<(Claim, &'a str)> {
         let mut words = self.rest.split_whitespace();
         let (amount, unit) = (words.next()?, words.next()?);
         let factor = byte_unit(unit)?;
@@ -157,7 +157,7 @@ fn power(prefix: &str) -> Option<i32> {
 }
 
 /// Jitter, lost and all datagrams: `0.012 ms    0/  851 (0.12%)`; in the sum of iperf 2 without the jitter.
-pub(crate) fn datagrams(line: Line<'_>, tail: &str, book: &mut Book) -> Vec<Figure> {
+pub(crate) fn datagrams(line: Line<'_>, tail: &str, book: &mut ParsedTest) -> Vec<Figure> {
     let mut figures = Vec::new();
     let mut counts = tail;
     if let Some((jitter, rest)) = tail.split_once(" ms ") {
@@ -224,7 +224,7 @@ mod tests {
     fn figures_carry_their_units_and_their_last_digit() {
         let line =
             Line { number: 4, text: "[  5]   0.00-2.00   sec   978 KBytes  4.00 MBytes/sec  rest of it" };
-        let mut book = Book::new("x");
+        let mut book = ParsedTest::new("x");
         let (claim, tail) = Bracket::of(line).unwrap().claim(line, &mut book).unwrap();
         assert_eq!(tail.trim(), "rest of it");
         let bytes = claim.figure(Quantity::Bytes).unwrap();
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn a_figure_that_cannot_be_read_is_named_and_the_others_are_kept() {
         let line = Line { number: 9, text: "[  5] 0.0-1.0 sec  1,234 MBytes  4.00 Mbits/sec" };
-        let mut book = Book::new("x");
+        let mut book = ParsedTest::new("x");
         let (claim, _) = Bracket::of(line).unwrap().claim(line, &mut book).unwrap();
         assert_eq!(claim.figure(Quantity::Bytes), None);
         assert_eq!(claim.figure(Quantity::Bitrate).unwrap().value, 4e6);
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn datagrams_are_counted_as_printed() {
-        let mut book = Book::new("x");
+        let mut book = ParsedTest::new("x");
         let line = Line { number: 1, text: "" };
         let figures = datagrams(line, "  0.012 ms    0/  851 (1e+02%)", &mut book);
         let values: Vec<_> = figures.iter().map(|f| (f.quantity, f.value)).collect();

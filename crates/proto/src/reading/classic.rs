@@ -1,10 +1,10 @@
 //! Lines that ttcp and its descendant nuttcp have in common.
 
-use linerate_model::reading::{Figure, Quantity};
+use linerate_model::import::{Figure, Quantity};
 
-use super::book::{Book, figure};
 use super::line::Line;
 use super::number::Printed;
+use super::parsed_test::{ParsedTest, figure};
 
 /// The tools say milliseconds for each call and divide a second by 1024 of them.
 const CALLS_FLAW: f64 = 1.0 / 1024.0;
@@ -27,7 +27,7 @@ pub(crate) fn before(
     word: &str,
     quantity: Quantity,
     factor: f64,
-    book: &mut Book,
+    book: &mut ParsedTest,
 ) -> Option<Figure> {
     let (front, _) = text.split_once(word)?;
     let amount = front.rsplit([' ', '\t', '=']).find(|part| !part.is_empty())?;
@@ -43,7 +43,7 @@ pub(crate) fn after(
     word: &str,
     quantity: Quantity,
     factor: f64,
-    book: &mut Book,
+    book: &mut ParsedTest,
 ) -> Option<Figure> {
     let (_, rest) = text.split_once(word)?;
     let rest = rest.trim_start();
@@ -53,7 +53,13 @@ pub(crate) fn after(
     Some(figure(quantity, printed, format!("{word}{amount}")))
 }
 
-fn scaled(line: Line<'_>, amount: &str, quantity: Quantity, factor: f64, book: &mut Book) -> Option<Printed> {
+fn scaled(
+    line: Line<'_>,
+    amount: &str,
+    quantity: Quantity,
+    factor: f64,
+    book: &mut ParsedTest,
+) -> Option<Printed> {
     let count = [
         Quantity::Bytes,
         Quantity::Calls,
@@ -68,7 +74,7 @@ fn scaled(line: Line<'_>, amount: &str, quantity: Quantity, factor: f64, book: &
 }
 
 /// `2048 I/O calls, msec/call = 0.33, calls/sec = 3110.66`, and the forms of PCATTCP and of `-fparse`.
-pub(crate) fn calls(line: Line<'_>, text: &str, book: &mut Book) -> Vec<Figure> {
+pub(crate) fn calls(line: Line<'_>, text: &str, book: &mut ParsedTest) -> Vec<Figure> {
     let mut found = Vec::new();
     let each = CALLS_FLAW;
     if text.contains(" I/O calls") {
@@ -88,7 +94,7 @@ pub(crate) fn calls(line: Line<'_>, text: &str, book: &mut Book) -> Vec<Figure> 
 }
 
 /// `0.0user 0.0sys 0:00real 4% …`: the share of a CPU that the program had.
-pub(crate) fn usage(line: Line<'_>, text: &str, book: &mut Book) -> Option<Figure> {
+pub(crate) fn usage(line: Line<'_>, text: &str, book: &mut ParsedTest) -> Option<Figure> {
     if !(text.contains("user ") && text.contains("sys ") && text.contains("real ")) {
         return None;
     }

@@ -4,8 +4,8 @@
 
 use std::fmt::Write as _;
 
+use linerate_model::import::{Claim, End, ForeignTest, Quantity, Reading, Scope};
 use linerate_model::metrics::{flow, loss, tcp};
-use linerate_model::reading::{Claim, End, ForeignTest, Quantity, Reading, Scope};
 use linerate_model::{
     Body, Caveat, CaveatKind, Direction, EVENT_SCHEMA, FlowPlan, Outcome, Readings, RunStart, Sample, Side,
     SideSettings, SizePoint, Tally, UdpTally, World,

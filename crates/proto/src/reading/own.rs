@@ -1,13 +1,13 @@
 //! Our own results: the document `linerate.result/1` and the event log.
 
-use linerate_model::reading::{Claim, End, Figure, ForeignTest, Quantity, Scope};
+use linerate_model::import::{Claim, End, Figure, ForeignTest, Quantity, Scope};
 use linerate_model::{Event, ForeignText, RunRecord, Side, Tally};
 
 use linerate_units::Span;
 
-use super::book::{Book, figure};
 use super::json::Node;
 use super::number::{Printed, number};
+use super::parsed_test::{ParsedTest, figure};
 use linerate_model::{Direction, TestSpec};
 
 /// Whether a JSON object is a result document.
@@ -21,7 +21,7 @@ pub(super) fn is_event(root: &Node) -> bool {
 }
 
 /// Reads a result document; `text` is all of it.
-pub(super) fn read(root: &Node, text: &str, book: &mut Book) {
+pub(super) fn read(root: &Node, text: &str, book: &mut ParsedTest) {
     let mut test = ForeignTest { written_by: Some(End::Client), ..ForeignTest::default() };
     if let Some(run) = root.get("run") {
         let of = |key| run.get(key).and_then(Node::text).map(ForeignText::from);
@@ -82,7 +82,7 @@ const UDP: &[(&str, Quantity, f64)] = &[
     ("jitter_ns", Quantity::Jitter, 1e-9),
 ];
 
-fn figures(node: &Node, keys: &[(&str, Quantity, f64)], book: &mut Book) -> Vec<Figure> {
+fn figures(node: &Node, keys: &[(&str, Quantity, f64)], book: &mut ParsedTest) -> Vec<Figure> {
     let mut found = Vec::new();
     for (key, quantity, factor) in keys {
         let Some(value) = node.get(key) else { continue };
@@ -107,7 +107,7 @@ pub(super) struct Log {
 
 impl Log {
     /// Takes one line of the log.
-    pub(super) fn take(&mut self, text: &str, line: u32, book: &mut Book) {
+    pub(super) fn take(&mut self, text: &str, line: u32, book: &mut ParsedTest) {
         let event: Event = match serde_json::from_str(text) {
             Ok(event) => event,
             Err(error) => {
@@ -126,7 +126,7 @@ impl Log {
     }
 
     /// The run is over, with or without its end.
-    pub(super) fn close(&mut self, book: &mut Book) {
+    pub(super) fn close(&mut self, book: &mut ParsedTest) {
         let Self { record, first_line, run } = std::mem::take(self);
         if run.is_none() {
             return;

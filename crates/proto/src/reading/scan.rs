@@ -1,11 +1,11 @@
 //! One pass over a text: documents to their readers, lines to theirs.
 
-use linerate_model::reading::Reading;
+use linerate_model::import::Reading;
 
-use super::book::Book;
 use super::json::{self, Node};
 use super::line::{Line, plain};
 use super::own;
+use super::parsed_test::ParsedTest;
 use crate::{iperf2, iperf3, netpipe, ntttcp, nuttcp, ttcp};
 
 /// Longest line of text that any of the programs writes, with room for what loggers add.
@@ -89,7 +89,7 @@ impl Reader {
 /// The documents of one program after the other, and their events.
 struct Documents {
     tool: &'static str,
-    book: Book,
+    book: ParsedTest,
     stream: iperf3::read::Stream,
     log: own::Log,
 }
@@ -98,7 +98,7 @@ impl Documents {
     fn new(tool: &'static str) -> Self {
         Self {
             tool,
-            book: Book::new(tool),
+            book: ParsedTest::new(tool),
             stream: iperf3::read::Stream::default(),
             log: own::Log::default(),
         }
@@ -117,7 +117,7 @@ struct Scan {
     current: Option<usize>,
     documents: Option<Documents>,
     /// What nobody knows, for the reading that is found.
-    strange: Book,
+    strange: ParsedTest,
     readings: Vec<Reading>,
 }
 
@@ -126,7 +126,7 @@ pub(super) fn scan(text: &str, only: Option<&'static str>) -> Vec<Reading> {
     let mut readers = Reader::all();
     readers.retain(|reader| only.is_none_or(|tool| reader.tool() == tool));
     let mut scan =
-        Scan { readers, current: None, documents: None, strange: Book::new(""), readings: Vec::new() };
+        Scan { readers, current: None, documents: None, strange: ParsedTest::new(""), readings: Vec::new() };
     let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut number = 1;
     while !rest.is_empty() {

@@ -1,18 +1,18 @@
 //! What ttcp wrote, read again: the BRL program of 1987, the SGI and Ohio lines, and PCATTCP 1 and 2.
 
 use linerate_model::Direction;
+use linerate_model::import::{Claim, End, Quantity, Reading};
 use linerate_model::metrics::Side;
-use linerate_model::reading::{Claim, End, Quantity, Reading};
 use linerate_units::Bytes;
 
-use crate::reading::book::{Book, figure, of_line};
 use crate::reading::classic::{after, before, calls, rate_unit, usage};
 use crate::reading::line::Line;
+use crate::reading::parsed_test::{ParsedTest, figure, of_line};
 
 /// Reads text line by line.
 #[derive(Debug)]
 pub(crate) struct Text {
-    book: Book,
+    book: ParsedTest,
     side: Option<Side>,
     /// The transmitter waits for a connection, or the receiver makes one (`-S`, `-C`).
     turned: bool,
@@ -22,7 +22,7 @@ pub(crate) struct Text {
 
 impl Default for Text {
     fn default() -> Self {
-        Self { book: Book::new("ttcp"), side: None, turned: false, complete: false }
+        Self { book: ParsedTest::new("ttcp"), side: None, turned: false, complete: false }
     }
 }
 
@@ -191,7 +191,7 @@ impl Text {
 }
 
 /// `0.175787 real sec = 23300.9 KB/real sec, 186407 Kbits/sec`: six significant digits each.
-fn brl(line: Line<'_>, text: &str, book: &mut Book) -> Vec<Option<linerate_model::reading::Figure>> {
+fn brl(line: Line<'_>, text: &str, book: &mut ParsedTest) -> Vec<Option<linerate_model::import::Figure>> {
     let mut found = Vec::new();
     for (word, quantity, factor) in
         [(" real sec ", Quantity::Seconds, 1.0), (" Kbits/sec", Quantity::Bitrate, 1024.0)]

@@ -10,7 +10,7 @@ use linerate_units::{Span, Timestamp};
 use super::pipe::Pipe;
 use super::report;
 use super::settings::{Line, Settings};
-use super::transfer::{Stage, Transfer};
+use super::transfer::{Transfer, TransferState};
 use super::{MARK_BYTES, PCATTCP_PREAMBLE, SPARE_MARKS, UNIX_START};
 use crate::ServantConfig;
 use crate::stand_in::{
@@ -179,7 +179,7 @@ impl Ttcp {
     }
 
     fn admitted(&mut self, now: Timestamp, run: RunId) {
-        if self.transfers.get(&run).is_some_and(|transfer| transfer.stage == Stage::Asking) {
+        if self.transfers.get(&run).is_some_and(|transfer| transfer.stage == TransferState::Asking) {
             self.start(now, run);
         }
     }
@@ -192,7 +192,7 @@ impl Ttcp {
             self.measured(run);
             return;
         }
-        transfer.stage = Stage::Running;
+        transfer.stage = TransferState::Running;
         transfer.alive = (now, 0);
         transfer.due = Some(now + every);
         let (task, udp, link) = (transfer.task(&self.settings, run), transfer.udp, transfer.link);
@@ -235,7 +235,7 @@ impl Ttcp {
         let Some(transfer) = self.transfers.get_mut(&run) else { return };
         let before = super::count::moved(&transfer.counts);
         let Some(counts) = flows.iter().find(|counts| counts.flow == transfer.flow) else { return };
-        if transfer.stage != Stage::Running {
+        if transfer.stage != TransferState::Running {
             return;
         }
         transfer.counts = counts.clone();
@@ -264,7 +264,7 @@ impl Ttcp {
         let found = self.transfers.iter_mut().find(|(_, transfer)| transfer.flow == counts.flow);
         let Some((run, transfer)) = found else { return };
         let run = *run;
-        if transfer.stage != Stage::Running {
+        if transfer.stage != TransferState::Running {
             return;
         }
         transfer.counts = counts.clone();
@@ -276,7 +276,7 @@ impl Ttcp {
             self.put(Output::Send { link, bytes: self.mark() });
         } else if delivering && transfer.trouble.is_none() {
             // This line's clock stops when everything is delivered, not when it is written.
-            transfer.stage = Stage::Delivering;
+            transfer.stage = TransferState::Delivering;
             transfer.due = Some(now + Span::from_secs(5));
             return;
         }
@@ -285,7 +285,7 @@ impl Ttcp {
 
     fn measured(&mut self, run: RunId) {
         let Some(transfer) = self.transfers.get_mut(&run) else { return };
-        transfer.stage = Stage::Measured;
+        transfer.stage = TransferState::Measured;
         transfer.due = None;
         self.look(Wanted::End(run));
     }
@@ -296,7 +296,7 @@ impl Ttcp {
         let settings = Settings { udp: transfer.udp, ..self.settings.clone() };
         let outcome = transfer.outcome(&settings, cpu);
         let (peer, flow, trouble) = (transfer.peer, transfer.flow, transfer.trouble.clone());
-        transfer.stage = Stage::Sparing;
+        transfer.stage = TransferState::Sparing;
         let pause = settings.udp && settings.transmit && settings.line == Line::Pcattcp;
         transfer.due = pause.then(|| now + LOOK_EVERY);
         if let Some(trouble) = &trouble {
@@ -338,7 +338,7 @@ impl Ttcp {
         let step = if self.settings.connects() { "connect" } else { "bind" };
         self.complain(Some(report::failed(&self.settings, step, reason.errno, &reason.text)));
         let before = self.transfers.len();
-        self.transfers.retain(|_, transfer| transfer.stage != Stage::Adopting);
+        self.transfers.retain(|_, transfer| transfer.stage != TransferState::Adopting);
         // A peer that cannot be had is its own loss; without its datagram socket a receiver still serves connections.
         let serves = self.settings.forever && (before > self.transfers.len() || link == SECOND);
         if !serves {
@@ -358,7 +358,7 @@ impl Ttcp {
         if let Some(reason) = reason {
             transfer.trouble = Some(reason.text.clone());
         }
-        if transfer.stage == Stage::Delivering {
+        if transfer.stage == TransferState::Delivering {
             transfer.counts.last_at = Some(now);
             self.measured(run);
         }
@@ -367,7 +367,7 @@ impl Ttcp {
     fn not_started(&mut self, flow: FlowId, reason: &Reason) {
         let found = self.transfers.iter_mut().find(|(_, transfer)| transfer.flow == flow);
         let Some((run, transfer)) = found else { return };
-        if transfer.stage == Stage::Running {
+        if transfer.stage == TransferState::Running {
             let run = *run;
             transfer.trouble = Some(reason.text.clone());
             // Its links are closed already.
@@ -387,13 +387,15 @@ impl Ttcp {
         for run in due {
             let Some(transfer) = self.transfers.get_mut(&run) else { continue };
             match transfer.stage {
-                Stage::Running => {
+                TransferState::Running => {
                     transfer.due = Some(now + every);
                     self.look(Wanted::Progress(run));
                 }
-                Stage::Delivering => self.measured(run),
-                Stage::Sparing => self.leave(now, run),
-                Stage::Adopting | Stage::Asking | Stage::Measured => transfer.due = None,
+                TransferState::Delivering => self.measured(run),
+                TransferState::Sparing => self.leave(now, run),
+                TransferState::Adopting | TransferState::Asking | TransferState::Measured => {
+                    transfer.due = None
+                }
             }
         }
         self.pipe_tick(now);
@@ -410,13 +412,15 @@ impl Ttcp {
             let Some(transfer) = self.transfers.get_mut(&run) else { continue };
             transfer.cut = true;
             match transfer.stage {
-                Stage::Running => {
+                TransferState::Running => {
                     let flow = transfer.flow;
                     self.put(Output::Stop { flow, how: Stop::AtOnce });
                 }
-                Stage::Measured => {}
-                Stage::Sparing => self.leave(now, run),
-                Stage::Adopting | Stage::Asking | Stage::Delivering => self.measured(run),
+                TransferState::Measured => {}
+                TransferState::Sparing => self.leave(now, run),
+                TransferState::Adopting | TransferState::Asking | TransferState::Delivering => {
+                    self.measured(run)
+                }
             }
         }
     }

@@ -26,7 +26,7 @@ const TCP_IDLE: Span = Span::from_secs(60);
 
 /// How far a test has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum TransferState {
     /// A datagram came; a socket of its own is wanted.
     Adopting,
     /// May it begin?
@@ -48,7 +48,7 @@ pub(super) struct Transfer {
     pub(super) udp: bool,
     pub(super) link: Option<Link>,
     pub(super) peer: SocketAddr,
-    pub(super) stage: Stage,
+    pub(super) stage: TransferState,
     pub(super) early: Early,
     pub(super) counts: FlowCounts,
     /// CPU time at the start.
@@ -72,7 +72,7 @@ impl Transfer {
             udp,
             link,
             peer,
-            stage: if link.is_some() { Stage::Asking } else { Stage::Adopting },
+            stage: if link.is_some() { TransferState::Asking } else { TransferState::Adopting },
             early: Early::default(),
             counts: FlowCounts::default(),
             cpu: None,

@@ -4,7 +4,7 @@ use linerate_model::Side;
 use linerate_units::Span;
 
 use super::engine::Flow;
-use super::{Happening, VirtualHosts};
+use super::{HostEvent, VirtualHosts};
 use crate::stand_in::{FlowId, FlowTask, Input, Stop};
 
 impl VirtualHosts {
@@ -17,9 +17,9 @@ impl VirtualHosts {
         self.hosts[host].tasks.push(task.clone());
         let running = Flow::new(task, self.now);
         assert!(self.hosts[host].flows.insert(flow, running).is_none(), "flow {flow} is in use");
-        self.later(Span::ZERO, host, Happening::Started(flow));
+        self.later(Span::ZERO, host, HostEvent::Started(flow));
         if sends {
-            self.later(Span::ZERO, host, Happening::Step(flow));
+            self.later(Span::ZERO, host, HostEvent::Step(flow));
         } else {
             self.end_if_closed(host, flow);
         }
@@ -99,6 +99,6 @@ impl VirtualHosts {
             self.transmit(host, link, block);
         }
         let gap = self.hosts[host].flows.get(&flow).map_or(Span::ZERO, Flow::gap);
-        self.later(gap, host, Happening::Step(flow));
+        self.later(gap, host, HostEvent::Step(flow));
     }
 }

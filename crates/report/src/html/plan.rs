@@ -15,10 +15,10 @@ use crate::quantity::{ABSENT, in_unit};
 use crate::text_flow::plural;
 
 /// Where the section of a run is on the page; absent when it is not there.
-pub(super) type Place<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub(super) type SectionLink<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Everything about a plan but its raw log.
-pub(super) fn section(record: &PlanRecord, place: Place<'_>, figures: &mut Figures) -> Markup {
+pub(super) fn section(record: &PlanRecord, place: SectionLink<'_>, figures: &mut Figures) -> Markup {
     let plan = Summaries::of(record);
     html! {
         (judgements(record))
@@ -188,7 +188,7 @@ fn found(record: &PlanRecord) -> Markup {
     html! { @if rows.len() > 1 { (plain_table(&rows, &format!("Search for the largest value at which holds: {claim}"))) } }
 }
 
-fn trials(record: &PlanRecord, place: Place<'_>) -> Markup {
+fn trials(record: &PlanRecord, place: SectionLink<'_>) -> Markup {
     html! {
         details open[record.trials.len() <= 40] {
             summary { (plural(record.trials.len() as u64, "trial")) ", in the order in which they were run" }
@@ -200,7 +200,7 @@ fn trials(record: &PlanRecord, place: Place<'_>) -> Markup {
     }
 }
 
-fn trial_row(record: &PlanRecord, trial: &TrialEnd, place: Place<'_>) -> Markup {
+fn trial_row(record: &PlanRecord, trial: &TrialEnd, place: SectionLink<'_>) -> Markup {
     html! { tr {
         td {
             (point(record, &trial.point))

@@ -1,8 +1,8 @@
 //! The parts of the result document. Field names are public: they carry their units and keep their meaning.
 
 use linerate_model::{
-    BookStep, Books, Caveat, Ceiling, CeilingShare, Digest, Direction, Effective, Finding, ForeignText,
-    GroupPlace, GroupStart, HostInfo, Inquiry, Outcome, PortSample, ProbeTransport, Sample, SideSettings,
+    BookStep, ByteAccounting, Caveat, Ceiling, CeilingShare, Digest, Direction, Effective, Finding, FollowUp,
+    ForeignText, GroupPlace, GroupStart, HostInfo, Outcome, PortSample, ProbeTransport, Sample, SideSettings,
     SizeCurve, SizePoint, Steady, TestSpec, Transport, Uncertainty, World,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
@@ -125,7 +125,7 @@ section! {
         also: Vec<Finding>,
         /// Questions that further runs answered; the verdict is the one after them.
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        inquiries: Vec<Inquiry>,
+        inquiries: Vec<FollowUp>,
         /// What became of the bytes.
         #[serde(skip_serializing_if = "Option::is_none")]
         books: Option<BooksSection>,
@@ -147,7 +147,7 @@ section! {
     BooksSection {
         /// Between the programs; absent for datagrams.
         #[serde(flatten)]
-        programs: Option<Books>,
+        programs: Option<ByteAccounting>,
         /// What was counted on the way to the wire and back, and what explains it; absent where nothing was read there.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         steps: Vec<BookStep>,

@@ -28,7 +28,7 @@ const BEHIND: &[(&str, &str)] = &[
 
 /// A flow in one direction.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Way {
+pub(super) struct FlowDirection {
     flow: String,
     direction: Direction,
     name: String,
@@ -37,7 +37,7 @@ pub(super) struct Way {
 /// One row: a point, and the ways that it shows.
 struct Row<'r> {
     point: &'r PlanPoint,
-    ways: Vec<&'r Way>,
+    ways: Vec<&'r FlowDirection>,
 }
 
 /// Columns that a narrow page does without, the first to go first.
@@ -111,7 +111,7 @@ fn laid_out(record: &PlanRecord, beside: bool) -> Option<Table> {
 }
 
 /// Every flow and direction that was measured, in the order of the plan.
-fn ways(record: &PlanRecord) -> Vec<Way> {
+fn ways(record: &PlanRecord) -> Vec<FlowDirection> {
     let Some(start) = &record.start else { return Vec::new() };
     let mut ways = Vec::new();
     for flow in &start.flows {
@@ -123,7 +123,7 @@ fn ways(record: &PlanRecord) -> Vec<Way> {
         for (direction, short) in [(Direction::Upload, "up"), (Direction::Download, "down")] {
             if measured(direction) {
                 let name = if both { format!("{} {short}", flow.name) } else { flow.name.to_string() };
-                ways.push(Way { flow: flow.name.to_string(), direction, name });
+                ways.push(FlowDirection { flow: flow.name.to_string(), direction, name });
             }
         }
     }
@@ -141,7 +141,7 @@ impl<'r> Index<'r> {
         Self(record.summaries.iter().map(row).collect())
     }
 
-    fn find(&self, point: &PlanPoint, way: &Way, quantity: &str) -> Option<&'r PointSummary> {
+    fn find(&self, point: &PlanPoint, way: &FlowDirection, quantity: &str) -> Option<&'r PointSummary> {
         self.0.get(&(point.id.as_str(), way.flow.as_str(), way.direction.name(), quantity)).copied()
     }
 }
@@ -166,7 +166,7 @@ fn segment_column(record: &PlanRecord, index: &Index<'_>, rows: &[Row<'_>]) -> O
     (asked || all.any(|other| other != first)).then(|| joined(index, rows, "segment", "segment"))?
 }
 
-fn rate(index: &Index<'_>, point: &PlanPoint, way: &Way) -> Cell {
+fn rate(index: &Index<'_>, point: &PlanPoint, way: &FlowDirection) -> Cell {
     let found = index.find(point, way, "goodput").map(spread);
     found.map_or_else(|| Cell::new(Ink::Warning, "missing"), |text| Cell::new(Ink::Result, text))
 }

@@ -318,7 +318,7 @@ fn what_was_received_stands_beside_the_interval_in_which_it_lies() {
 #[test]
 fn a_question_that_further_runs_answered_stands_with_its_runs_below_the_verdict() {
     let mut record = RunRecord::fold(&runs::tcp_run());
-    record.flows[1].inquiries.push(linerate_model::Inquiry {
+    record.flows[1].inquiries.push(linerate_model::FollowUp {
         question: "sizes".into(),
         because: "full segments vanish: above which size?".into(),
         runs: vec!["0123456789abcdef".into(), "fedcba9876543210".into()],
@@ -335,7 +335,7 @@ fn a_question_that_further_runs_answered_stands_with_its_runs_below_the_verdict(
 
 /// A place that counted 1 MiB more than was explained, and one where all is.
 fn steps() -> Vec<linerate_model::BookStep> {
-    use linerate_model::{BookStep, Place};
+    use linerate_model::{AccountingPoint, BookStep};
     let step = |place, counter: &str, counted: u64, residual_bytes| BookStep {
         place,
         host: "server".into(),
@@ -348,8 +348,8 @@ fn steps() -> Vec<linerate_model::BookStep> {
         because: "4 MiB of payload".into(),
     };
     vec![
-        step(Place::ReceiverInterface, "eth0", 5 << 20, 1 << 20),
-        step(Place::ReceiverSocket, "the connections", 4 << 20, 0),
+        step(AccountingPoint::ReceiverInterface, "eth0", 5 << 20, 1 << 20),
+        step(AccountingPoint::ReceiverSocket, "the connections", 4 << 20, 0),
     ]
 }
 

@@ -27,7 +27,7 @@ pub struct Look {
 
 /// The step.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Step {
+pub struct LoadStep {
     /// What all flows offer together, bit/s on the line.
     pub offered_bps: f64,
     /// Rate at which the queue drains, bit/s on the line.
@@ -59,7 +59,7 @@ pub struct Stepped {
 /// Source: B = C · plateau / 8, with d(delay)/dt = (offered − C)/C as the check (RFC 8238 section 3 measures buffers by bursts
 /// in the same way).
 #[must_use]
-pub fn step(looks: &[Look], step: &Step) -> Option<Stepped> {
+pub fn step(looks: &[Look], step: &LoadStep) -> Option<Stepped> {
     let drain = positive(step.drain_bps)?;
     let load = not_negative(step.offered_bps)? / drain;
     let hosts = not_negative(step.hosts_s)?;
@@ -128,7 +128,7 @@ mod tests {
         (0..intervals).map(look).collect()
     }
 
-    const STEP: Step = Step { offered_bps: 1.25e9, drain_bps: 1e9, base_rtt_s: 0.002, hosts_s: 0.0 };
+    const STEP: LoadStep = LoadStep { offered_bps: 1.25e9, drain_bps: 1e9, base_rtt_s: 0.002, hosts_s: 0.0 };
 
     #[test]
     fn the_plateau_is_the_buffer_and_the_slope_is_that_of_the_surplus() {
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn losses_beside_room_or_without_a_plateau_are_not_of_a_full_queue() {
-        let idle = Step { offered_bps: 0.9e9, ..STEP };
+        let idle = LoadStep { offered_bps: 0.9e9, ..STEP };
         let found = step(&looks(8.0, 60), &idle).unwrap().finding;
         assert!(matches!(found, Finding::NotAFullQueue { losses: 52, .. }), "{found:?}");
         let mut flat = looks(8.0, 60);
@@ -163,7 +163,7 @@ mod tests {
         let found = step(&flat, &STEP).unwrap().finding;
         assert!(matches!(found, Finding::NotAFullQueue { queue_bytes: 0.0, .. }), "{found:?}");
         assert_eq!(step(&[], &STEP), None);
-        assert_eq!(step(&looks(8.0, 60), &Step { drain_bps: 0.0, ..STEP }), None);
+        assert_eq!(step(&looks(8.0, 60), &LoadStep { drain_bps: 0.0, ..STEP }), None);
     }
 
     /// 200 kB at 1 Gb/s are 1.6 ms. Hosts that are late under the load by as much would double them.
@@ -175,7 +175,7 @@ mod tests {
                 .map(|look| Look { rtt_s: look.rtt_s.map(|rtt| rtt + ms / 1e3), ..look });
             shifted.collect::<Vec<Look>>()
         };
-        let with = |looks: &[Look], hosts_s: f64| step(looks, &Step { hosts_s, ..STEP }).unwrap().finding;
+        let with = |looks: &[Look], hosts_s: f64| step(looks, &LoadStep { hosts_s, ..STEP }).unwrap().finding;
         let Finding::Estimate { bytes, .. } = with(&late(0.0), 0.0) else { panic!("quiet hosts") };
         assert!((bytes - 200e3).abs() < 1.0, "{bytes}");
         // 1.55 ms more, half of it on the way back: what is left is 200 kB and 97 kB that nobody can tell from it.

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use linerate_model::import::{Claim, ForeignTest, Quantity, Scope};
 use linerate_model::metrics::Side;
-use linerate_model::reading::{Claim, ForeignTest, Quantity, Scope};
 use linerate_model::{Ceiling, CeilingShare, Direction};
 use linerate_units::Bitrate;
 
-use super::books::MESSAGE_DIGITS;
+use super::byte_accounting::MESSAGE_DIGITS;
 use super::context::{Context, Frame};
 use super::judgement::{Check, Judged, Judgement, Reason, Verdict};
 use super::range::Range;
@@ -65,7 +65,7 @@ pub(super) struct Rate {
 
 /// How a rate stands to a ceiling.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Standing {
+pub(super) enum CeilingComparison {
     /// Not above it.
     Within,
     /// Above it by as many bytes as buffers can hold.
@@ -160,10 +160,10 @@ impl<'a> Case<'a> {
         rate: &Rate,
         ceiling_bps: f64,
         queue_bytes: f64,
-    ) -> Standing {
+    ) -> CeilingComparison {
         let most = ceiling_bps * (1.0 + CLOCKS);
         if rate.range.low <= most {
-            return Standing::Within;
+            return CeilingComparison::Within;
         }
         let seconds = self.seconds(claim).map(|range| range.high);
         let too_much = seconds.map(|seconds| (rate.range.low - most) * seconds / 8.0);
@@ -171,9 +171,9 @@ impl<'a> Case<'a> {
         let all = Range::in_claim(claim, Quantity::Bytes).map_or(f64::INFINITY, |bytes| bytes.high);
         let too_much = too_much.map(|bytes| bytes.min(all).max(queue_bytes));
         match too_much {
-            Some(bytes) if bytes <= self.buffered_bytes(claim) => Standing::InBuffers(bytes),
-            None if self.context.from_file && claim.scope == Scope::Interval => Standing::Untimed,
-            other => Standing::Beyond(other),
+            Some(bytes) if bytes <= self.buffered_bytes(claim) => CeilingComparison::InBuffers(bytes),
+            None if self.context.from_file && claim.scope == Scope::Interval => CeilingComparison::Untimed,
+            other => CeilingComparison::Beyond(other),
         }
     }
 

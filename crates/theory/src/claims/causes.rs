@@ -1,13 +1,13 @@
 //! What may have made a rate that a link cannot carry, by the arithmetic that turns one into the other.
 
+use linerate_model::import::Claim;
 use linerate_model::metrics::Side;
-use linerate_model::reading::Claim;
 
 use super::context::{Context, Frame};
 use super::judgement::{Cause, CauseKind, Numbers};
 use crate::ethernet::STANDARD_RATES;
 use crate::framing::{self, ETHERNET_HEADER_BYTES, FCS_BYTES, Headers, IpVersion};
-use crate::{conversion, phrase, sender_error};
+use crate::{conversion, format, sender_error};
 
 /// Buffers that explain a figure without more ado, bytes.
 const ORDINARY_BYTES: f64 = 10_485_760.0;
@@ -101,8 +101,8 @@ fn binary_prefix(excess: &Excess<'_>) -> Option<Ranked> {
     let implied = excess.bps / factor;
     let text = format!(
         "a factor of {factor} ({words}) applied once too often: without it {}, {} of the ceiling",
-        phrase::fine_rate(implied),
-        phrase::percent((implied / excess.ceiling_bps).min(1.0))
+        format::fine_rate(implied),
+        format::percent((implied / excess.ceiling_bps).min(1.0))
     );
     let remedy = "compare with bytes x 8 / seconds of the same test";
     Some((excess.miss(implied), cause(CauseKind::BinaryPrefix, text, remedy, &[("implied_bps", implied)])))
@@ -113,7 +113,7 @@ fn headers_forgotten(excess: &Excess<'_>) -> Option<Ranked> {
     (miss <= 0.002).then(|| {
         let text = format!(
             "it is the link's own {}, of which {} bytes in each {} are headers, preamble and gap",
-            phrase::rate(excess.link_bps),
+            format::rate(excess.link_bps),
             excess.frame.wire_bytes - excess.frame.payload_bytes,
             excess.frame.wire_bytes
         );
@@ -144,15 +144,15 @@ fn sender_timing(excess: &Excess<'_>) -> Option<Ranked> {
     let span = if usual > least * 1.001 {
         format!(
             "{} (or {} with {})",
-            phrase::size(least),
-            phrase::size(usual),
+            format::size(least),
+            format::size(usual),
             excess.frames.first()?.because
         )
     } else {
-        phrase::size(least)
+        format::size(least)
     };
     let text =
-        format!("the sender's clock stopped while {span} of {} waited in buffers", phrase::size(total));
+        format!("the sender's clock stopped while {span} of {} waited in buffers", format::size(total));
     let remedy = "take the receiver's count and time";
     let numbers = [("outstanding_bytes", least), ("outstanding_likely_bytes", usual), ("total_bytes", total)];
     let miss = if least <= ORDINARY_BYTES { 0.005 } else { 0.05 };
@@ -173,9 +173,9 @@ fn headers_counted(excess: &Excess<'_>) -> Option<Ranked> {
     let share = excess.bps / most;
     let text = format!(
         "a rate of {layer}, not of payload: {} of the {} of that layer, payload {}",
-        phrase::percent(share),
-        phrase::fine_rate(most),
-        phrase::fine_rate(implied)
+        format::percent(share),
+        format::fine_rate(most),
+        format::fine_rate(implied)
     );
     let numbers = [("layer_ceiling_bps", most), ("implied_bps", implied)];
     let remedy = "count what the application read";
@@ -196,8 +196,8 @@ fn shaper_counts(excess: &Excess<'_>) -> Option<Ranked> {
         (excess.bps <= most * (1.0 + super::case::CLOCKS)).then(|| {
             let text = format!(
                 "no wire but a shaper or a tariff of {} that counts {what}: it lets {} through",
-                phrase::rate(excess.link_bps),
-                phrase::fine_rate(most)
+                format::rate(excess.link_bps),
+                format::fine_rate(most)
             );
             let remedy = "state the rate of the wire with --link";
             // A shaper that nobody spoke of is less likely than a mistake that fits as well.
@@ -215,7 +215,7 @@ fn no_timestamps(excess: &Excess<'_>) -> Option<Ranked> {
     let bare = excess.link_bps * (frame.payload_bytes + frame.headers.option_bytes) / frame.wire_bytes;
     (excess.bps <= bare * (1.0 + super::case::CLOCKS)).then(|| {
         let text =
-            format!("segments without timestamps: the link carries {} of them", phrase::fine_rate(bare));
+            format!("segments without timestamps: the link carries {} of them", format::fine_rate(bare));
         let remedy = "look at the segment size that took effect";
         let miss = (1.0 - excess.bps / bare).abs();
         (miss, cause(CauseKind::NoTimestamps, text, remedy, &[("ceiling_without_timestamps_bps", bare)]))
@@ -242,7 +242,7 @@ fn larger_mtu(excess: &Excess<'_>) -> Option<Ranked> {
     let usual = LARGER_MTUS.into_iter().find(|mtu| *mtu >= stamped);
     let ceiling = usual.and_then(|mtu| framing::goodput_ceiling_bps(excess.link_bps, mtu, &headers, 0.0));
     let example = usual.zip(ceiling).map_or_else(String::new, |(mtu, bps)| {
-        format!("; at {mtu:.0} the ceiling is {}", phrase::fine_rate(bps))
+        format!("; at {mtu:.0} the ceiling is {}", format::fine_rate(bps))
     });
     let text = format!(
         "an MTU of at least {:.0} bytes in effect, {:.0} with timestamps{example}",
@@ -260,8 +260,8 @@ fn bits_for_bytes(excess: &Excess<'_>) -> Option<Ranked> {
     excess.fits(implied).then(|| {
         let text = format!(
             "bits printed as bytes: an eighth of it is {}, {} of the ceiling",
-            phrase::fine_rate(implied),
-            phrase::percent((implied / excess.ceiling_bps).min(1.0))
+            format::fine_rate(implied),
+            format::percent((implied / excess.ceiling_bps).min(1.0))
         );
         let remedy = "compare with bytes x 8 / seconds of the same test";
         (excess.miss(implied), cause(CauseKind::BitsForBytes, text, remedy, &[("implied_bps", implied)]))
@@ -273,8 +273,8 @@ fn both_directions(excess: &Excess<'_>) -> Option<Ranked> {
     excess.fits(implied).then(|| {
         let text = format!(
             "both directions added: {} each, {} of the ceiling",
-            phrase::fine_rate(implied),
-            phrase::percent((implied / excess.ceiling_bps).min(1.0))
+            format::fine_rate(implied),
+            format::percent((implied / excess.ceiling_bps).min(1.0))
         );
         let miss = excess.miss(implied) + 0.01;
         (
@@ -295,7 +295,7 @@ fn faster_link(excess: &Excess<'_>) -> Option<Ranked> {
         .into_iter()
         .find(|rate| rate.bps > excess.link_bps && rate.bps * share >= excess.bps)?;
     let ceiling = next.bps * share;
-    let text = format!("the link is {}, which carries {}", next.name, phrase::fine_rate(ceiling));
+    let text = format!("the link is {}, which carries {}", next.name, format::fine_rate(ceiling));
     let miss = (1.0 - excess.bps / ceiling).clamp(0.1, 0.9);
     let remedy = "read the rate of every link on the path";
     Some((miss, cause(CauseKind::FasterLink, text, remedy, &[("link_bps", next.bps)])))

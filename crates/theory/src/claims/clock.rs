@@ -1,12 +1,12 @@
 //! Clocks and lengths: tests too short to say much, and round trips too short for their distance.
 
-use linerate_model::reading::{Claim, Quantity, Scope};
+use linerate_model::import::{Claim, Quantity, Scope};
 
 use super::case::Case;
 use super::judgement::{Check, Reason, Verdict};
 use super::range::Range;
 use crate::slow_start::{self, GROWTH_PER_SEGMENT, Start};
-use crate::{bdp, phrase, sender_error};
+use crate::{bdp, format, sender_error};
 
 /// Share by which the digits of a time may leave a rate open before it is doubted.
 const COARSE: f64 = 0.01;
@@ -27,10 +27,10 @@ pub(super) fn check(case: &mut Case<'_>) {
     }
 }
 
-type Told = Option<(Quantity, Reason)>;
+type Judgement = Option<(Quantity, Reason)>;
 
 /// A rate that nobody printed, made of a time with few digits.
-fn granularity(case: &Case<'_>, claim: &Claim) -> Told {
+fn granularity(case: &Case<'_>, claim: &Claim) -> Judgement {
     let printed = claim.figure(Quantity::Seconds)?;
     if claim.scope != Scope::Total || claim.figure(Quantity::Bytes).is_none() {
         return None;
@@ -46,14 +46,14 @@ fn granularity(case: &Case<'_>, claim: &Claim) -> Told {
     }
     let text = format!(
         "Too short for its clock: the digits leave the rate open by {} either way; test longer.",
-        phrase::percent(open)
+        format::percent(open)
     );
     let reason = Reason::new(Check::Clock, Verdict::Doubtful, text).with("open_ratio", Some(open));
     Some((Quantity::Seconds, reason))
 }
 
 /// A test that is mostly slow start.
-fn ramp(case: &Case<'_>, claim: &Claim) -> Told {
+fn ramp(case: &Case<'_>, claim: &Claim) -> Judgement {
     let (rtt, link) = (case.context.rtt_s?, case.context.link_bps?);
     if claim.scope != Scope::Total || case.context.udp {
         return None;
@@ -80,9 +80,9 @@ fn ramp(case: &Case<'_>, claim: &Claim) -> Told {
     }
     let text = format!(
         "Too short: slow start alone costs {} of {}; test for {} or leave the start out.",
-        phrase::time(lost),
-        phrase::time(seconds),
-        phrase::time(lost / 0.01)
+        format::time(lost),
+        format::time(seconds),
+        format::time(lost / 0.01)
     );
     let reason = Reason::new(Check::Clock, Verdict::Doubtful, text)
         .with("lost_s", Some(lost))
@@ -91,7 +91,7 @@ fn ramp(case: &Case<'_>, claim: &Claim) -> Told {
 }
 
 /// A round trip against light in fibre, and in vacuum for those who have no fibre.
-fn distance(case: &Case<'_>, claim: &Claim) -> Told {
+fn distance(case: &Case<'_>, claim: &Claim) -> Judgement {
     let printed = claim.figure(Quantity::RoundTrip)?;
     let range = Range::of(printed)?;
     let distance = case.context.distance_m?;
@@ -100,16 +100,16 @@ fn distance(case: &Case<'_>, claim: &Claim) -> Told {
     let vacuum = sender_error::round_trip_floor_s(distance, sender_error::LIGHT_M_PER_S)?;
     let stretch = sender_error::path_stretch(printed.value, fibre, distance)?;
     let (verdict, text) = if range.high < vacuum {
-        let text = format!("Light takes {}: the place or the clock is wrong.", phrase::time(vacuum));
+        let text = format!("Light takes {}: the place or the clock is wrong.", format::time(vacuum));
         (Verdict::Impossible, text)
     } else if range.high < floor {
-        let text = format!("Light in fibre takes {}; only radio is faster.", phrase::time(floor));
+        let text = format!("Light in fibre takes {}; only radio is faster.", format::time(floor));
         (Verdict::Doubtful, text)
     } else if stretch > DETOUR {
-        let text = format!("{stretch:.3} times the {} of light in fibre: detours.", phrase::time(floor));
+        let text = format!("{stretch:.3} times the {} of light in fibre: detours.", format::time(floor));
         (Verdict::Possible, text)
     } else {
-        let text = format!("{stretch:.3} times the {} of light in fibre.", phrase::time(floor));
+        let text = format!("{stretch:.3} times the {} of light in fibre.", format::time(floor));
         (Verdict::Possible, text)
     };
     let reason = Reason::new(Check::Distance, verdict, text)

@@ -1,7 +1,7 @@
 //! What is known about the path and the test beside the claims.
 
 use linerate_model::Ceiling;
-use linerate_model::reading::{Claim, ForeignTest, Quantity};
+use linerate_model::import::{Claim, ForeignTest, Quantity};
 use linerate_units::Bitrate;
 
 use crate::encapsulation::Encapsulation;
@@ -9,7 +9,7 @@ use crate::envelope::Congestion;
 use crate::framing::{
     self, ETHERNET_HEADER_BYTES, FCS_BYTES, Headers, IpVersion, PREAMBLE_AND_GAP_BYTES, TAG_BYTES,
 };
-use crate::{ethernet, ladder, phrase};
+use crate::{ceilings, ethernet, format};
 
 /// What an Ethernet link carries unless somebody changed it, bytes. Source: IEEE 802.3 clause 3.
 pub(super) const USUAL_MTU_BYTES: f64 = 1500.0;
@@ -266,8 +266,8 @@ impl Frame {
 
     /// The same as a rung, named.
     pub(super) fn ceiling(&self, link_bps: f64) -> Option<Ceiling> {
-        let name = ethernet::standard_name(link_bps).map_or_else(|| phrase::rate(link_bps), str::to_owned);
-        Some(ladder::rung("link", self.rate_bps(link_bps)?, format!("{name}, {}", self.because)))
+        let name = ethernet::standard_name(link_bps).map_or_else(|| format::rate(link_bps), str::to_owned);
+        Some(ceilings::rung("link", self.rate_bps(link_bps)?, format!("{name}, {}", self.because)))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::reading::Quantity;
+use linerate_model::import::Quantity;
 use linerate_model::{Ceiling, CeilingShare};
 use serde::Serialize;
 

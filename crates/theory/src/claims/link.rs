@@ -1,18 +1,18 @@
 //! Rates against the link, stated or recognised.
 
 use linerate_model::Ceiling;
+use linerate_model::import::{Claim, Quantity, Scope};
 use linerate_model::metrics::Side;
-use linerate_model::reading::{Claim, Quantity, Scope};
 
-use super::case::{CLOCKS, Case, Rate, Standing};
+use super::case::{CLOCKS, Case, CeilingComparison, Rate};
 use super::causes::{self, Excess};
 use super::context::{Context, Frame, USUAL_MTU_BYTES};
 use super::judgement::{Check, Reason, Verdict};
 use super::range::Range;
+use crate::ceilings::rung;
 use crate::ethernet::{self, STANDARD_RATES, StandardRate};
+use crate::format;
 use crate::framing::{ETHERNET_HEADER_BYTES, TAG_BYTES};
-use crate::ladder::rung;
-use crate::phrase;
 
 /// Digits that a rate must be printed with, as a share of it, to be recognised as a ceiling.
 const COARSEST: f64 = 0.002;
@@ -121,12 +121,18 @@ impl<'a> Limits<'a> {
         let absolute = case.standing(claim, rate, self.absolute_bps, queue(&self.absolute_queues));
         let usual = case.standing(claim, rate, self.usual_bps, queue(&self.usual_queues));
         match (absolute, usual) {
-            (Standing::Beyond(bytes), _) => Some(self.impossible(case, claim, rate, bytes)),
-            (_, Standing::Within) => recognised(case, claim, rate, self.link_bps).map(|(reason, _)| reason),
-            (_, Standing::InBuffers(bytes)) => Some(in_buffers(claim, rate, self.usual_bps, bytes)),
-            (Standing::InBuffers(bytes), _) => Some(in_buffers(claim, rate, self.absolute_bps, bytes)),
-            (Standing::Untimed, _) | (_, Standing::Untimed) => Some(untimed(rate, self.usual_bps)),
-            (Standing::Within, _) => Some(
+            (CeilingComparison::Beyond(bytes), _) => Some(self.impossible(case, claim, rate, bytes)),
+            (_, CeilingComparison::Within) => {
+                recognised(case, claim, rate, self.link_bps).map(|(reason, _)| reason)
+            }
+            (_, CeilingComparison::InBuffers(bytes)) => Some(in_buffers(claim, rate, self.usual_bps, bytes)),
+            (CeilingComparison::InBuffers(bytes), _) => {
+                Some(in_buffers(claim, rate, self.absolute_bps, bytes))
+            }
+            (CeilingComparison::Untimed, _) | (_, CeilingComparison::Untimed) => {
+                Some(untimed(rate, self.usual_bps))
+            }
+            (CeilingComparison::Within, _) => Some(
                 self.shaped(rate)
                     .unwrap_or_else(|| larger_packets(case, rate, self.link_bps, self.usual_bps)),
             ),
@@ -138,9 +144,9 @@ impl<'a> Limits<'a> {
         let shaped_bps = self.shaped_bps.filter(|most| rate.range.low <= most * (1.0 + CLOCKS))?;
         let text = format!(
             "No wire of {} carries it, but {}; a shaper of that rate that counts frames without preamble, gap and FCS lets {} through.",
-            phrase::rate(self.link_bps),
-            phrase::fine_rate(self.usual_bps),
-            phrase::fine_rate(shaped_bps)
+            format::rate(self.link_bps),
+            format::fine_rate(self.usual_bps),
+            format::fine_rate(shaped_bps)
         );
         let reason = Reason::new(Check::Link, Verdict::Doubtful, text)
             .with("rate_bps", Some(rate.bps))
@@ -171,10 +177,10 @@ fn beyond(rate: &Rate, ceiling_bps: f64, because: &str) -> Reason {
     let excess = rate.bps - ceiling_bps;
     let text = format!(
         "{} exceeds the {} that the link carries ({because}) by {}, {}.",
-        phrase::fine_rate(rate.bps),
-        phrase::fine_rate(ceiling_bps),
-        phrase::fine_rate(excess),
-        phrase::beyond(rate.bps / ceiling_bps)
+        format::fine_rate(rate.bps),
+        format::fine_rate(ceiling_bps),
+        format::fine_rate(excess),
+        format::beyond(rate.bps / ceiling_bps)
     );
     Reason::new(Check::Link, Verdict::Impossible, text)
         .with("rate_bps", Some(rate.bps))
@@ -188,8 +194,8 @@ fn untimed(rate: &Rate, ceiling_bps: f64) -> Reason {
     let text = format!(
         "{} is more than the {} of the path, over a time that the line does not tell: bytes may have waited in buffers; take the \
          whole test.",
-        phrase::fine_rate(rate.bps),
-        phrase::fine_rate(ceiling_bps)
+        format::fine_rate(rate.bps),
+        format::fine_rate(ceiling_bps)
     );
     Reason::new(Check::Link, Verdict::Doubtful, text)
         .with("rate_bps", Some(rate.bps))
@@ -210,9 +216,9 @@ fn in_buffers(claim: &Claim, rate: &Rate, ceiling_bps: f64, bytes: f64) -> Reaso
     };
     let text = format!(
         "{} is no rate of the path, which carries {}: {} too much, {what}; {remedy}.",
-        phrase::fine_rate(rate.bps),
-        phrase::fine_rate(ceiling_bps),
-        phrase::size(bytes)
+        format::fine_rate(rate.bps),
+        format::fine_rate(ceiling_bps),
+        format::size(bytes)
     );
     Reason::new(Check::Link, Verdict::Doubtful, text)
         .with("rate_bps", Some(rate.bps))
@@ -229,8 +235,8 @@ fn larger_packets(case: &Case<'_>, rate: &Rate, link_bps: f64, usual: f64) -> Re
     });
     let text = format!(
         "{} needs a larger MTU than 1500, with which the link carries {}: one{mtu}; say with --mtu what it is.",
-        phrase::fine_rate(rate.bps),
-        phrase::fine_rate(usual)
+        format::fine_rate(rate.bps),
+        format::fine_rate(usual)
     );
     Reason::new(Check::Link, Verdict::Doubtful, text)
         .with("rate_bps", Some(rate.bps))
@@ -250,7 +256,7 @@ fn recognised(case: &Case<'_>, claim: &Claim, rate: &Rate, link_bps: f64) -> Opt
     let slower = STANDARD_RATES.into_iter().filter(|one| one.bps < link_bps);
     let links = stated.into_iter().chain(slower.map(|StandardRate { name, bps }| (Some(name), bps)));
     let links: Vec<(String, f64)> =
-        links.map(|(name, bps)| (name.map_or_else(|| phrase::rate(bps), str::to_owned), bps)).collect();
+        links.map(|(name, bps)| (name.map_or_else(|| format::rate(bps), str::to_owned), bps)).collect();
     for (name, bps) in links.iter().filter(|_| width <= COARSEST) {
         if let Some(found) = at_ceiling(case, rate, name, *bps) {
             return Some(found);
@@ -283,7 +289,7 @@ fn at_ceiling(case: &Case<'_>, rate: &Rate, name: &str, link_bps: f64) -> Option
         let ceiling = frame.rate_bps(link_bps)?;
         if is(ceiling) {
             let because = format!("{name}, {}", frame.because);
-            let full = phrase::fine_rate(ceiling);
+            let full = format::fine_rate(ceiling);
             return Some(known(
                 format!("Exactly the {full} that a full link carries ({because})."),
                 ceiling,
@@ -298,7 +304,7 @@ fn at_ceiling(case: &Case<'_>, rate: &Rate, name: &str, link_bps: f64) -> Option
         let because = format!("{name}, {}", frame.because);
         let text = format!(
             "Exactly the {} that a full link carries ({because}): the larger MTU is not in effect.",
-            phrase::fine_rate(ceiling)
+            format::fine_rate(ceiling)
         );
         return Some(known(text, ceiling, because));
     }
@@ -309,10 +315,10 @@ fn at_ceiling(case: &Case<'_>, rate: &Rate, name: &str, link_bps: f64) -> Option
     (slower && is(shaped)).then(|| {
         let because = format!(
             "shaper of {} that counts frames without preamble, gap and FCS, {}",
-            phrase::rate(link_bps),
+            format::rate(link_bps),
             frame.because
         );
-        known(format!("Exactly the {} behind a {because}.", phrase::fine_rate(shaped)), shaped, because)
+        known(format!("Exactly the {} behind a {because}.", format::fine_rate(shaped)), shaped, because)
     })
 }
 
@@ -329,8 +335,8 @@ fn suspected(rate: &Rate, name: &str, ceiling: f64, share: f64, frame: &Frame) -
     let because = format!("{name}, {}", frame.because);
     let text = format!(
         "{} of the {} that {name} carries ({}): a link of that rate may be on the path, or a shaper set to it.",
-        phrase::percent(share.min(1.0)),
-        phrase::fine_rate(ceiling),
+        format::percent(share.min(1.0)),
+        format::fine_rate(ceiling),
         frame.because
     );
     let reason = Reason::new(Check::KnownCeiling, Verdict::Possible, text)

@@ -3,7 +3,7 @@
 //! A figure stands for every value that its digits allow; it is called impossible only when none of them can be. What is
 //! not stated about the path is allowed to be whatever helps the figure.
 
-mod books;
+mod byte_accounting;
 mod case;
 mod causes;
 mod clock;
@@ -16,7 +16,7 @@ mod range;
 mod sums;
 mod tcp;
 
-use linerate_model::reading::ForeignTest;
+use linerate_model::import::ForeignTest;
 
 use self::case::Case;
 pub use self::context::Context;
@@ -40,7 +40,7 @@ pub fn judge(test: &ForeignTest, context: &Context) -> Vec<Judged> {
     case::domain(&mut case);
     link::check(&mut case);
     packets::check(&mut case);
-    books::check(&mut case);
+    byte_accounting::check(&mut case);
     sums::check(&mut case);
     tcp::check(&mut case);
     clock::check(&mut case);

@@ -1,14 +1,14 @@
 //! Packets each second against the link, alone and together with the rate.
 
+use linerate_model::import::{Claim, Quantity};
 use linerate_model::metrics::Side;
-use linerate_model::reading::{Claim, Quantity};
 
 use super::case::{CLOCKS, Case};
 use super::context::tag_bytes;
 use super::judgement::{Cause, CauseKind, Check, Reason, Verdict};
 use super::range::Range;
 use crate::framing::{self, ETHERNET_HEADER_BYTES, Headers, IpVersion, PREAMBLE_AND_GAP_BYTES};
-use crate::{phrase, sender_error};
+use crate::{format, sender_error};
 
 /// Wire bytes of the smallest frame.
 const SMALLEST_WIRE_BYTES: f64 = framing::MINIMUM_FRAME_BYTES + PREAMBLE_AND_GAP_BYTES;
@@ -133,8 +133,8 @@ fn with_rate(case: &Case<'_>, claim: &Claim, packets: &Packets) -> Option<Reason
     {
         let text = format!(
             "With the rate it makes {middle:.2} bytes of payload in each packet, which need {} on the wire; the link has {}.",
-            phrase::fine_rate(shown.unwrap_or(needed)),
-            phrase::rate(link)
+            format::fine_rate(shown.unwrap_or(needed)),
+            format::rate(link)
         );
         let mut reason = describe(Verdict::Impossible, text);
         let mtu = context.mtu_bytes.unwrap_or(1500.0);

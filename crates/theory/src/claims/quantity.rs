@@ -1,6 +1,6 @@
 //! Quantities of results by name and unit.
 
-use linerate_model::reading::Quantity;
+use linerate_model::import::Quantity;
 
 /// The name of a quantity in JSON, and its unit there; a quantity of a later version has the name `other`.
 #[must_use]

@@ -1,6 +1,6 @@
 //! Where the value behind a printed figure can lie.
 
-use linerate_model::reading::{Claim, Figure, Quantity};
+use linerate_model::import::{Claim, Figure, Quantity};
 
 /// What arithmetic on doubles may add to a figure that is printed with all its digits.
 const ARITHMETIC: f64 = 1e-9;

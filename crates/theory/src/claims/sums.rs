@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use linerate_model::import::{Claim, Quantity, Scope};
 use linerate_model::metrics::Side;
-use linerate_model::reading::{Claim, Quantity, Scope};
 use linerate_units::Span;
 
 use super::case::{Case, Row, row};
 use super::judgement::{Check, Reason, Verdict};
 use super::range::Range;
-use crate::phrase;
+use crate::format;
 
 /// Quantities that add up over streams and over intervals.
 const ADDITIVE: [Quantity; 4] = [Quantity::Bytes, Quantity::Packets, Quantity::Lost, Quantity::Retransmits];
@@ -205,8 +205,8 @@ fn both_ends(case: &mut Case<'_>) {
         let verdict = if excused { Verdict::Doubtful } else { Verdict::Impossible };
         let text = format!(
             "The receiver has {}, the sender sent {}.",
-            phrase::size(got.middle()),
-            phrase::size(sent.middle())
+            format::size(got.middle()),
+            format::size(sent.middle())
         );
         let reason = Reason::new(Check::ReceivedOverSent, verdict, text)
             .with("received_bytes", Some(got.middle()))
@@ -217,5 +217,5 @@ fn both_ends(case: &mut Case<'_>) {
 }
 
 fn amount(quantity: Quantity, value: f64) -> String {
-    if quantity == Quantity::Bytes { phrase::size(value) } else { format!("{value:.0}") }
+    if quantity == Quantity::Bytes { format::size(value) } else { format!("{value:.0}") }
 }

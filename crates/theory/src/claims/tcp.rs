@@ -1,15 +1,15 @@
 //! Windows, loss and retransmissions: what TCP can do over a round trip.
 
+use linerate_model::import::{Claim, Figure, Quantity, Scope};
 use linerate_model::metrics::Side;
-use linerate_model::reading::{Claim, Figure, Quantity, Scope};
 
-use super::case::{CLOCKS, Case, Rate, Standing};
+use super::case::{CLOCKS, Case, CeilingComparison, Rate};
 use super::causes;
 use super::judgement::{Cause, CauseKind, Check, Reason, Verdict};
 use super::range::Range;
+use crate::ceilings::rung;
 use crate::envelope::Congestion;
-use crate::ladder::rung;
-use crate::{bdp, framing, phrase, tcp_rate};
+use crate::{bdp, format, framing, tcp_rate};
 
 /// By what factor a rate may exceed a loss model before it is doubted: the models are no better.
 const LOSS_MODELS: f64 = 1.5;
@@ -38,24 +38,24 @@ pub(super) fn check(case: &mut Case<'_>) {
     }
 }
 
-type Told = Option<(Quantity, Reason)>;
+type Judgement = Option<(Quantity, Reason)>;
 
 /// What the window stated lets through, with the queues that intervals make of it.
-struct Rung {
+struct WindowCeiling {
     ceiling_bps: f64,
     rtt_s: f64,
     because: String,
     queues_bytes: Vec<f64>,
 }
 
-fn window_rungs(case: &Case<'_>, streams: f64) -> Option<Rung> {
+fn window_rungs(case: &Case<'_>, streams: f64) -> Option<WindowCeiling> {
     let (window, rtt_s) = (case.context.window_bytes?, case.context.rtt_s?);
     let ceiling_bps = bdp::window_rate_bps(window, rtt_s)? * streams;
-    let because = format!("window of {}, RTT {}", phrase::size(window), phrase::time(rtt_s));
-    Some(Rung { ceiling_bps, rtt_s, because, queues_bytes: case.queues_bytes(ceiling_bps) })
+    let because = format!("window of {}, RTT {}", format::size(window), format::time(rtt_s));
+    Some(WindowCeiling { ceiling_bps, rtt_s, because, queues_bytes: case.queues_bytes(ceiling_bps) })
 }
 
-fn window(case: &mut Case<'_>, index: usize, claim: &Claim, limit: &Rung) {
+fn window(case: &mut Case<'_>, index: usize, claim: &Claim, limit: &WindowCeiling) {
     let Some(rate) = case.rate(claim) else { return };
     let (ceiling, rtt, because) = (limit.ceiling_bps, limit.rtt_s, &limit.because);
     let streams = case.context.streams_of(claim.stream);
@@ -71,33 +71,33 @@ fn window(case: &mut Case<'_>, index: usize, claim: &Claim, limit: &Rung) {
             .with("window_needed_bytes", needed)
     };
     let reason = match case.standing(claim, &rate, ceiling, queue) {
-        Standing::Within if !rate.rounded.meets(Range::exact(ceiling).widened(CLOCKS)) => return,
-        Standing::Within => {
+        CeilingComparison::Within if !rate.rounded.meets(Range::exact(ceiling).widened(CLOCKS)) => return,
+        CeilingComparison::Within => {
             let text =
-                format!("Exactly one window each round trip: {} ({because}).", phrase::fine_rate(ceiling));
+                format!("Exactly one window each round trip: {} ({because}).", format::fine_rate(ceiling));
             with(Reason::new(Check::Window, Verdict::AtCeiling, text))
         }
-        Standing::Untimed => {
+        CeilingComparison::Untimed => {
             let text = format!(
                 "The {because} lets {} through; the line does not say over what time it counts.",
-                phrase::fine_rate(ceiling)
+                format::fine_rate(ceiling)
             );
             with(Reason::new(Check::Window, Verdict::Doubtful, text))
         }
-        Standing::InBuffers(bytes) => {
+        CeilingComparison::InBuffers(bytes) => {
             let text = format!(
                 "The {because} lets {} through; {} more were written into buffers, or read late.",
-                phrase::fine_rate(ceiling),
-                phrase::size(bytes)
+                format::fine_rate(ceiling),
+                format::size(bytes)
             );
             with(Reason::new(Check::Window, Verdict::Doubtful, text)).with("excess_bytes", Some(bytes))
         }
-        Standing::Beyond(bytes) => {
+        CeilingComparison::Beyond(bytes) => {
             let text = format!(
                 "{} exceeds the {} of one window each round trip ({because}) by {}.",
-                phrase::fine_rate(rate.bps),
-                phrase::fine_rate(ceiling),
-                phrase::beyond(rate.bps / ceiling)
+                format::fine_rate(rate.bps),
+                format::fine_rate(ceiling),
+                format::beyond(rate.bps / ceiling)
             );
             let mut reason =
                 with(Reason::new(Check::Window, Verdict::Impossible, text)).with("excess_bytes", bytes);
@@ -118,7 +118,7 @@ fn window_causes(rate: &Rate, ceiling: f64, rtt: f64, needed: Option<f64>) -> Ve
     for (factor, kind, words) in units {
         let implied = rate.bps / factor;
         if implied <= ceiling * (1.0 + CLOCKS) {
-            let text = format!("{words}: without it {}", phrase::fine_rate(implied));
+            let text = format!("{words}: without it {}", format::fine_rate(implied));
             let remedy = "compare with bytes x 8 / seconds of the same test";
             let evidence = [("implied_bps", implied)].into();
             found.push(((1.0 - implied / ceiling).abs(), Cause { kind, text, remedy, evidence }));
@@ -127,8 +127,8 @@ fn window_causes(rate: &Rate, ceiling: f64, rtt: f64, needed: Option<f64>) -> Ve
     if let Some(needed) = needed {
         let text = format!(
             "a window of {} in effect, or a round trip of {}",
-            phrase::size(needed),
-            phrase::time(rtt * ceiling / rate.bps)
+            format::size(needed),
+            format::time(rtt * ceiling / rate.bps)
         );
         let evidence = [("window_needed_bytes", needed), ("rtt_needed_s", rtt * ceiling / rate.bps)].into();
         let remedy = "read the buffer that was granted, and the smallest round trip";
@@ -138,7 +138,7 @@ fn window_causes(rate: &Rate, ceiling: f64, rtt: f64, needed: Option<f64>) -> Ve
 }
 
 /// A rate and the window of the same line tell a round trip; with the stated one, a window.
-fn congestion_window(case: &Case<'_>, index: usize, claim: &Claim) -> Told {
+fn congestion_window(case: &Case<'_>, index: usize, claim: &Claim) -> Judgement {
     let figure = claim.figure(Quantity::CongestionWindow)?;
     let rate = case.rate(claim).filter(|rate| rate.bps > 0.0)?;
     let cwnd = Range::of(figure).filter(|range| range.low > 0.0)?;
@@ -147,7 +147,7 @@ fn congestion_window(case: &Case<'_>, index: usize, claim: &Claim) -> Told {
     let most = before.and_then(Range::of).map_or(cwnd.high, |before| before.high.max(cwnd.high));
     let implied = mean * 8.0 / rate.bps;
     let Some(rtt) = case.context.rtt_s else {
-        let text = format!("With the rate it makes a round trip of {}.", phrase::time(implied));
+        let text = format!("With the rate it makes a round trip of {}.", format::time(implied));
         let reason = Reason::new(Check::CongestionWindow, Verdict::Possible, text)
             .with("rtt_implied_s", Some(implied));
         return Some((Quantity::CongestionWindow, reason));
@@ -163,18 +163,18 @@ fn congestion_window(case: &Case<'_>, index: usize, claim: &Claim) -> Told {
     if bdp::bdp_bytes(rate.range.low, rtt)? <= most * MOMENT {
         let text = format!(
             "With the rate it makes a round trip of {}, {} of it in queues.",
-            phrase::time(implied),
-            phrase::time((implied - rtt).max(0.0))
+            format::time(implied),
+            format::time((implied - rtt).max(0.0))
         );
         let reason = numbers(Reason::new(Check::CongestionWindow, Verdict::Possible, text));
         return Some((Quantity::CongestionWindow, reason));
     }
     let text = format!(
         "{} over a round trip of {} needs a mean window of {}; {} is printed: {}.",
-        phrase::fine_rate(rate.bps),
-        phrase::time(rtt),
-        phrase::size(needed),
-        phrase::size(figure.value),
+        format::fine_rate(rate.bps),
+        format::time(rtt),
+        format::size(needed),
+        format::size(figure.value),
         if claim.side == Some(Side::Receiver) {
             "the window fell since"
         } else {
@@ -209,7 +209,7 @@ fn loss(case: &mut Case<'_>, index: usize, claim: &Claim) {
     let streams = context.streams_of(claim.stream);
     let (Some(model), Some(rate)) = (one.map(|one| one * streams), case.rate(claim)) else { return };
     let name = context.congestion.map_or("cubic", Congestion::name);
-    let because = format!("{name} at a loss of {}, RTT {}", phrase::percent(loss), phrase::time(rtt));
+    let because = format!("{name} at a loss of {}, RTT {}", format::percent(loss), format::time(rtt));
     // Only where no link is lower: a model of loss says nothing of links.
     case.beside(index, Some(rung("loss", model, because.clone())));
     if claim.scope == Scope::Interval || rate.range.low <= model * LOSS_MODELS {
@@ -217,9 +217,9 @@ fn loss(case: &mut Case<'_>, index: usize, claim: &Claim) {
     }
     let text = format!(
         "{} is {:.1} times what {because}, leaves: {}.",
-        phrase::fine_rate(rate.bps),
+        format::fine_rate(rate.bps),
         rate.bps / model,
-        phrase::fine_rate(model)
+        format::fine_rate(model)
     );
     let reason = Reason::new(Check::Loss, Verdict::Doubtful, text)
         .with("rate_bps", Some(rate.bps))
@@ -228,7 +228,7 @@ fn loss(case: &mut Case<'_>, index: usize, claim: &Claim) {
     case.remark(index, rate.quantity, reason);
 }
 
-fn retransmits(case: &Case<'_>, claim: &Claim) -> Told {
+fn retransmits(case: &Case<'_>, claim: &Claim) -> Judgement {
     let figure = claim.figure(Quantity::Retransmits).filter(|figure| figure.value > 0.0)?;
     let bytes = sent_bytes(case, claim)?;
     let mss = case.frames.first()?.payload_bytes;
@@ -249,7 +249,7 @@ fn retransmits(case: &Case<'_>, claim: &Claim) -> Told {
         let text = format!("More segments were sent again than the bytes make: {segments:.0} full ones.");
         return told(Verdict::Doubtful, text);
     }
-    let text = format!("{} of the segments, at most so much was lost.", phrase::percent(ratio));
+    let text = format!("{} of the segments, at most so much was lost.", format::percent(ratio));
     told(Verdict::Possible, text)
 }
 
@@ -263,7 +263,7 @@ fn sent_bytes(case: &Case<'_>, claim: &Claim) -> Option<f64> {
     bytes.or_else(of_rate).filter(|bytes| *bytes > 0.0 && bytes.is_finite())
 }
 
-fn segment(claim: &Claim) -> Told {
+fn segment(claim: &Claim) -> Judgement {
     let figure = claim.figure(Quantity::Mss)?;
     let mtu = claim.figure(Quantity::Mtu).map(|mtu| mtu.value - 40.0);
     let most = mtu.map_or(LARGEST_MSS_BYTES, |mtu| mtu.min(LARGEST_MSS_BYTES));

@@ -4,10 +4,10 @@ use linerate_model::Ceiling;
 
 use super::{Frames, LayerRates, Path, at_most_bps, hosts};
 use crate::bdp::{self, LinuxBuffer};
+use crate::ceilings::rung;
 use crate::encapsulation::Encapsulation;
 use crate::framing::Headers;
-use crate::ladder::rung;
-use crate::{ethernet, phrase, trunk};
+use crate::{ethernet, format, lag};
 
 /// Loss whose share of the link is seen in its rate.
 const SEEN: f64 = 1e-3;
@@ -15,7 +15,7 @@ const SEEN: f64 = 1e-3;
 /// Every ceiling of a described path, ascending.
 pub(super) fn ascending(path: &Path, headers: &Headers, frames: &Frames, rates: &LayerRates) -> Vec<Ceiling> {
     let mut all = vec![link(path, headers, rates)];
-    all.extend(trunk(path, rates));
+    all.extend(lag_ceiling(path, rates));
     all.extend(path.offered_bps.map(|rate| rung("application", rate, "no more is offered".to_owned())));
     if !path.udp {
         all.extend(windows(path));
@@ -28,7 +28,7 @@ pub(super) fn ascending(path: &Path, headers: &Headers, frames: &Frames, rates: 
 
 fn link(path: &Path, headers: &Headers, rates: &LayerRates) -> Ceiling {
     let name =
-        ethernet::standard_name(path.link_bps).map_or_else(|| phrase::rate(path.link_bps), str::to_owned);
+        ethernet::standard_name(path.link_bps).map_or_else(|| format::rate(path.link_bps), str::to_owned);
     let size = match path.datagram_bytes.filter(|_| path.udp) {
         Some(_) => format!("packets of {:.0} bytes", path.packet_bytes()),
         None => format!("MTU {:.0}", path.mtu_bytes),
@@ -44,9 +44,9 @@ fn link(path: &Path, headers: &Headers, rates: &LayerRates) -> Ceiling {
 }
 
 /// What a hash leaves of a bundle in the mean; absent where it takes nothing.
-fn trunk(path: &Path, rates: &LayerRates) -> Option<Ceiling> {
+fn lag_ceiling(path: &Path, rates: &LayerRates) -> Option<Ceiling> {
     let (streams, links) = (f64::from(path.streams), f64::from(path.trunk_links));
-    let rate = trunk::used_share(streams, links)? * links * rates.payload_bps;
+    let rate = lag::used_share(streams, links)? * links * rates.payload_bps;
     let because = format!("{streams} streams on {links} links in the mean, as a hash spreads them");
     (path.streams > 1 && path.trunk_links > 1).then(|| rung("trunk", rate, because))
 }
@@ -63,8 +63,8 @@ fn windows(path: &Path) -> impl Iterator<Item = Ceiling> {
     rungs.into_iter().filter_map(|(limit, window)| {
         let (bytes, what) = window?;
         let rate = bdp::window_rate_bps(bytes, path.rtt_s)? * f64::from(path.streams);
-        let round = phrase::time(path.rtt_s);
-        Some(rung(limit, rate, format!("{what} of {}, RTT {round}", phrase::size(bytes))))
+        let round = format::time(path.rtt_s);
+        Some(rung(limit, rate, format!("{what} of {}, RTT {round}", format::size(bytes))))
     })
 }
 
@@ -78,8 +78,8 @@ fn loss(path: &Path, frames: &Frames, rates: &LayerRates) -> Option<Ceiling> {
     let because = format!(
         "{} at a loss of {}, RTT {}",
         path.congestion.name(),
-        phrase::percent(loss),
-        phrase::time(path.rtt_s)
+        format::percent(loss),
+        format::time(path.rtt_s)
     );
     Some(rung("loss", rate, because))
 }

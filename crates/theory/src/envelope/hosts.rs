@@ -4,8 +4,8 @@ use linerate_model::Ceiling;
 use serde::{Deserialize, Serialize};
 
 use super::{Frames, Path};
-use crate::ladder::rung;
-use crate::{host, phrase};
+use crate::ceilings::rung;
+use crate::{format, host};
 
 /// The hosts as somebody describes them; what is not described limits nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -56,10 +56,10 @@ pub(super) fn ceilings(path: &Path, frames: &Frames) -> impl Iterator<Item = Cei
     let cpu = hosts.cpu.and_then(|cpu| processor(path, frames, &cpu));
     let bus = hosts.bus_bps.map(|bus_bps| {
         let rate = bus_bps * frames.payload_bytes / (frames.frame_bytes - 4.0);
-        rung("bus", rate, format!("a slot of {}", phrase::rate(bus_bps)))
+        rung("bus", rate, format!("a slot of {}", format::rate(bus_bps)))
     });
     let disk = hosts.disk_bps.map(|disk_bps| {
-        let because = format!("{} a second, while the network works", phrase::size(disk_bps / 8.0));
+        let because = format!("{} a second, while the network works", format::size(disk_bps / 8.0));
         rung("disk", disk_bps, because)
     });
     [cpu, bus, disk].into_iter().flatten()

@@ -15,7 +15,7 @@ use crate::bdp::LinuxBuffer;
 use crate::framing::{self, Headers};
 use crate::sender_error::length_for_bias_s;
 use crate::slow_start::Start;
-use crate::{bdp, conversion, ladder, slow_start};
+use crate::{bdp, conversion, slow_start};
 
 /// Room for bursts of acknowledgements beyond the bandwidth-delay product: two aggregated packets of 64 KiB, bytes.
 const AGGREGATION_BYTES: f64 = 131_072.0;
@@ -127,8 +127,8 @@ pub fn envelope(path: &Path) -> Result<Envelope, PathError> {
     let frames = frames(path, &headers).ok_or(no_payload.clone())?;
     let rates = rates(path, &frames).ok_or(no_payload.clone())?;
     let ceilings = ceilings::ascending(path, &headers, &frames, &rates);
-    let binding = ladder::binding(&ceilings).cloned().ok_or(no_payload)?;
-    let after_remedy = ladder::after_remedy(&ceilings, &binding.limit).cloned();
+    let binding = crate::ceilings::binding(&ceilings).cloned().ok_or(no_payload)?;
+    let after_remedy = crate::ceilings::after_remedy(&ceilings, &binding.limit).cloned();
     let tcp = !path.udp;
     Ok(Envelope {
         needs: tcp.then(|| needs(path, &rates)).flatten(),

@@ -185,7 +185,7 @@ fn bytes_of_others_are_named_where_they_pass() {
     let steps = run.steps();
     let open: Vec<&BookStep> = steps.iter().filter(|step| step.open).collect();
     assert_eq!(open.len(), 1);
-    assert_eq!((open[0].place, open[0].host.as_str()), (Place::ReceiverInterface, "b"));
+    assert_eq!((open[0].place, open[0].host.as_str()), (AccountingPoint::ReceiverInterface, "b"));
     // All but what the edges of the time may hold.
     assert!((990_000..=1_000_000).contains(&open[0].residual_bytes), "{}", open[0].residual_bytes);
     let text = said(&steps).unwrap();

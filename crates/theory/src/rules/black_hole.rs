@@ -2,7 +2,7 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::Draft;
+use super::FindingBuilder;
 use crate::evidence::{Evidence, Transport};
 
 /// Full segments that a connection may have had acknowledged and still count as stalled.
@@ -28,7 +28,7 @@ pub(super) fn stalled(evidence: &Evidence) -> Option<Finding> {
          the dialogue arrive: packets of that size vanish on the path, and no ICMP message says so."
     );
     // Something that drops the data of such connections whatever its size would look the same.
-    Draft::new(Cause::Mtu, "V15", Confidence::Probable, text)
+    FindingBuilder::new(Cause::Mtu, "V15", Confidence::Probable, text)
         .with("acked_bytes", Some(acked))
         .with("mss_bytes", Some(segment))
         .with("packet_bytes", Some(packet))
@@ -49,7 +49,7 @@ pub(super) fn probed(evidence: &Evidence) -> Option<Finding> {
     let text = format!(
         "The sender had to find out by probing that segments of {first:.0} bytes vanish; it went down to {smallest:.0} bytes."
     );
-    Draft::new(Cause::Mtu, "V15", Confidence::Probable, text)
+    FindingBuilder::new(Cause::Mtu, "V15", Confidence::Probable, text)
         .with("mss_first_bytes", Some(first))
         .with("mss_bytes", Some(smallest))
         .with("mtu_probes", Some(probes))

@@ -2,9 +2,9 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::Draft;
+use super::FindingBuilder;
 use crate::evidence::Evidence;
-use crate::{delay, phrase};
+use crate::{delay, format};
 
 /// Rise of the round trip that is worth a notice, s.
 const NOTICE_S: f64 = 0.030;
@@ -27,10 +27,10 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let rpm = delay::round_trips_per_minute(working)?;
     let text = format!(
         "Under load a round trip takes {} instead of {} ({rpm:.0} per minute, {grade}): a queue stands on the path.",
-        phrase::time(working),
-        phrase::time(base)
+        format::time(working),
+        format::time(base)
     );
-    Draft::new(Cause::Congestion, "V22", Confidence::Confirmed, text)
+    FindingBuilder::new(Cause::Congestion, "V22", Confidence::Confirmed, text)
         .with_time("rtt_base_ns", Some(base))
         .with_time("rtt_loaded_p95_ns", Some(working))
         .with("round_trips_per_minute", Some(rpm))

@@ -2,9 +2,9 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::Draft;
+use super::FindingBuilder;
 use crate::evidence::Evidence;
-use crate::phrase;
+use crate::format;
 
 /// Lateness of the sampling clock that spoils a result, in intervals.
 const LATE_INTERVALS: f64 = 2.0;
@@ -24,11 +24,11 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     if !(late || miscounted) {
         return None;
     }
-    let text = match paused.filter(|_| late).map(phrase::time) {
+    let text = match paused.filter(|_| late).map(format::time) {
         Some(gap) => format!("A measuring host was paused for {gap}."),
         None => "The number of intervals seen does not match the test's length.".to_owned(),
     };
-    Draft::new(Cause::Invalid, "V26", Confidence::Confirmed, text)
+    FindingBuilder::new(Cause::Invalid, "V26", Confidence::Confirmed, text)
         .with_time("gap_max_ns", timing.gap_max_s)
         .with("expected_intervals", timing.expected_intervals.map(|count| count as f64))
         .with("seen_intervals", timing.seen_intervals.map(|count| count as f64))

@@ -3,11 +3,11 @@
 use linerate_model::{Cause, Finding};
 
 use super::{
-    Draft, confidence, link_full, local_drops, near, policer, rate_was_asked_for, reordering, shaper,
-    windows_are_open,
+    FindingBuilder, confidence, link_full, local_drops, near, policer, rate_was_asked_for, reordering,
+    shaper, windows_are_open,
 };
 use crate::evidence::{Evidence, Transport};
-use crate::{ladder, phrase};
+use crate::{ceilings, format};
 
 /// A loss model explains a rate within this factor.
 const MODEL_FACTOR: f64 = 2.0;
@@ -25,10 +25,10 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let sure = confidence(near(evidence.outcome.goodput_bps?, Some(model), 0.1), true)?;
     let text = format!(
         "A queue on the path fills ({} added) and overflows ({} lost); other traffic may share it.",
-        phrase::time(rise),
-        phrase::percent(loss)
+        format::time(rise),
+        format::percent(loss)
     );
-    numbers(Draft::new(Cause::Congestion, "V18", sure, text), evidence)
+    numbers(FindingBuilder::new(Cause::Congestion, "V18", sure, text), evidence)
         .remedy("Look for other traffic on the path, and for the slowest link on it.")
         .finish()
 }
@@ -69,11 +69,11 @@ pub(super) fn over_the_law(evidence: &Evidence) -> Option<f64> {
 
 /// The rate that the flow's congestion control makes of the loss.
 fn model_bps(evidence: &Evidence) -> Option<f64> {
-    ladder::of(&ladder::ladder(evidence), "loss").map(|ceiling| ceiling.bitrate_bps)
+    ceilings::of(&ceilings::ladder(evidence), "loss").map(|ceiling| ceiling.bitrate_bps)
 }
 
 /// The numbers of a verdict about loss.
-pub(super) fn numbers(draft: Draft, evidence: &Evidence) -> Draft {
+pub(super) fn numbers(draft: FindingBuilder, evidence: &Evidence) -> FindingBuilder {
     draft
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .with("ceiling_bps", model_bps(evidence))

@@ -3,7 +3,7 @@
 use linerate_model::{Cause, Confidence, Finding};
 
 use super::cpu_sender::{got_what_it_asked, is_near, is_nearly_full, load, share};
-use super::{Draft, confidence, core_is_full, host_busy};
+use super::{FindingBuilder, confidence, core_is_full, host_busy};
 use crate::evidence::{Evidence, Transport};
 
 /// Loss that drops in the host have to explain.
@@ -54,7 +54,7 @@ fn finish(evidence: &Evidence, sure: Confidence, text: &str) -> Option<Finding> 
     let squeezed = host.softnet_squeezed_per_s.filter(|rate| *rate > 10.0).map_or_else(String::new, |rate| {
         format!(" Packet processing ran out of its budget {rate:.0} times a second.")
     });
-    Draft::new(Cause::CpuReceiver, "V08", sure, format!("{text}{squeezed}"))
+    FindingBuilder::new(Cause::CpuReceiver, "V08", sure, format!("{text}{squeezed}"))
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .with("receiver_thread_share", host.thread_share)
         .with("receiver_thread_wait_share", host.thread_wait_share)

@@ -3,10 +3,11 @@
 use linerate_model::{Cause, Finding};
 
 use super::{
-    Draft, STARVED, confidence, core_is_full, granted, host_busy, is_crowded, is_starved, rate_was_asked_for,
+    FindingBuilder, STARVED, confidence, core_is_full, granted, host_busy, is_crowded, is_starved,
+    rate_was_asked_for,
 };
 use crate::evidence::{Evidence, Host};
-use crate::phrase;
+use crate::format;
 
 /// From this share of a core the rate comes close to what the core could do; where no link is, nothing else is left.
 const NEARLY_FULL: f64 = 0.85;
@@ -26,7 +27,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .is_none_or(|(flight, cwnd)| flight < 0.7 * cwnd);
     let sure = confidence(is_near(host) || wants, core_is_full(host) && window_unused)?;
     let text = format!("The sender's processor is the limit: {}.", load(host));
-    Draft::new(Cause::CpuSender, "V07", sure, text)
+    FindingBuilder::new(Cause::CpuSender, "V07", sure, text)
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .with("sender_thread_share", host.thread_share)
         .with("sender_thread_wait_share", host.thread_wait_share)
@@ -70,16 +71,16 @@ pub(super) fn load(host: &Host) -> String {
     if let Some(waits) = host.thread_wait_share.filter(|_| is_starved(host)) {
         return format!(
             "its busiest thread had {} of a core and waited {} of the time for one",
-            phrase::percent(thread),
-            phrase::percent(waits)
+            format::percent(thread),
+            format::percent(waits)
         );
     }
     if let Some(softirq) = host.softirq_share.filter(|softirq| *softirq > thread) {
-        return format!("software interrupts took {} of a core", phrase::percent(softirq));
+        return format!("software interrupts took {} of a core", format::percent(softirq));
     }
     match host.all_cores_share.filter(|busy| is_crowded(host) && *busy > thread) {
-        Some(busy) => format!("all its cores together were {} busy", phrase::percent(busy)),
-        None => format!("its busiest thread took {} of a core", phrase::percent(thread)),
+        Some(busy) => format!("all its cores together were {} busy", format::percent(busy)),
+        None => format!("its busiest thread took {} of a core", format::percent(thread)),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, confidence, link_full, local_drops, near, rate_was_asked_for};
+use super::{FindingBuilder, confidence, link_full, local_drops, near, rate_was_asked_for};
 use crate::evidence::{Evidence, Host};
-use crate::{ladder, phrase};
+use crate::{ceilings, format};
 
 /// Share of the losses that damaged frames must account for.
 const EXPLAINED: f64 = 0.5;
@@ -22,15 +22,15 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .into_iter()
         .find_map(|(end, host)| Some((end, sign(host, lost)?)))?;
     let text =
-        format!("{} of the packets are lost, and {sign} at the {end}'s interface.", phrase::percent(loss));
-    let model = ladder::backed_off_bps(evidence, loss);
+        format!("{} of the packets are lost, and {sign} at the {end}'s interface.", format::percent(loss));
+    let model = ceilings::backed_off_bps(evidence, loss);
     let counted = [&evidence.sender, &evidence.receiver].into_iter().any(|host| counted(host, lost));
     let sure = if counted {
         confidence(near(evidence.outcome.goodput_bps?, model, 0.1), true)?
     } else {
         Confidence::Probable
     };
-    Draft::new(Cause::Duplex, "V16", sure, text)
+    FindingBuilder::new(Cause::Duplex, "V16", sure, text)
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .with("ceiling_bps", model)
         .with("loss_ratio", Some(loss))

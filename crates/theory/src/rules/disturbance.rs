@@ -2,9 +2,9 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, clock_fault};
+use super::{FindingBuilder, clock_fault};
 use crate::evidence::Evidence;
-use crate::phrase;
+use crate::format;
 
 /// Share of the time taken by a hypervisor that is worth a remark.
 const STOLEN: f64 = 0.05;
@@ -21,11 +21,11 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         (Some(share), _) => {
             format!(
                 "A hypervisor took {} of a host's time: the figure may be too low.",
-                phrase::percent(share)
+                format::percent(share)
             )
         }
         (None, Some(pause)) => {
-            format!("A measuring host was paused for {}: the figure may be too low.", phrase::time(pause))
+            format!("A measuring host was paused for {}: the figure may be too low.", format::time(pause))
         }
         (None, None) if stepped => {
             "A wall clock was set during the test; rates and round trips come from clocks that nobody sets."
@@ -33,7 +33,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         }
         (None, None) => return None,
     };
-    Draft::new(Cause::Invalid, "V26", Confidence::Probable, text)
+    FindingBuilder::new(Cause::Invalid, "V26", Confidence::Probable, text)
         .with("sender_steal_share", evidence.sender.steal_share)
         .with("receiver_steal_share", evidence.receiver.steal_share)
         .with_time("gap_max_ns", paused)

@@ -2,9 +2,9 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, rate_was_asked_for, windows_are_open};
+use super::{FindingBuilder, rate_was_asked_for, windows_are_open};
 use crate::evidence::{Evidence, Transport};
-use crate::phrase;
+use crate::format;
 
 /// Share of segments with an echo from which marks set the rate: about one back-off in 200 round trips.
 ///
@@ -26,9 +26,9 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     }
     let text = format!(
         "A queue on the path marks packets instead of dropping them (ECN), and {} of the segments came back with the echo of a mark: a link is full, without loss.",
-        phrase::percent(share)
+        format::percent(share)
     );
-    Draft::new(Cause::Ecn, "V24", Confidence::Probable, text)
+    FindingBuilder::new(Cause::Ecn, "V24", Confidence::Probable, text)
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .with("echoed_share", Some(share))
         .with("echoed", Some(echoed))

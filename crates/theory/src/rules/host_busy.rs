@@ -2,9 +2,9 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, FULL_CORE, STARVED, is_crowded, is_starved, link_full, rate_was_asked_for};
+use super::{FULL_CORE, FindingBuilder, STARVED, is_crowded, is_starved, link_full, rate_was_asked_for};
 use crate::evidence::{Evidence, Host};
-use crate::phrase;
+use crate::format;
 
 /// Share of all cores from which other programs are why a thread waits.
 pub(crate) const MUCH: f64 = 0.3;
@@ -50,14 +50,14 @@ pub(super) fn by_others(host: &Host) -> bool {
 fn finding(evidence: &Evidence, waits: impl Fn(&Host) -> bool) -> Option<Finding> {
     let sides = [("sending", &evidence.sender), ("receiving", &evidence.receiver)];
     let (side, host) = sides.into_iter().find(|(_, host)| waits(host))?;
-    let others = phrase::percent(host.others_share?);
+    let others = format::percent(host.others_share?);
     let waited = host.thread_wait_share.map_or_else(String::new, |share| {
-        format!(", and its thread waited {} of the time for one", phrase::percent(share))
+        format!(", and its thread waited {} of the time for one", format::percent(share))
     });
     let text = format!(
         "Other programs used {others} of the {side} host's processors{waited}: the host may be the limit and not the path."
     );
-    Draft::new(Cause::HostBusy, "V27", Confidence::Probable, text)
+    FindingBuilder::new(Cause::HostBusy, "V27", Confidence::Probable, text)
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .with("others_share", host.others_share)
         .with("thread_share", host.thread_share)

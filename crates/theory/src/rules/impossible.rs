@@ -3,9 +3,9 @@
 use linerate_model::{Cause, Confidence, Finding};
 use linerate_units::Bitrate;
 
-use super::{Draft, core_is_full, slow_reader};
+use super::{FindingBuilder, core_is_full, slow_reader};
 use crate::evidence::{CountedBy, Evidence, LinkSource};
-use crate::{framing, ladder, phrase};
+use crate::{ceilings, format, framing};
 
 /// Share of the receive buffer from which data waited for the program.
 const WAITED: f64 = 0.1;
@@ -23,11 +23,11 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
 fn above_the_link(evidence: &Evidence) -> Option<Finding> {
     // The rate that is printed and that of the steady part: neither may be more than can be.
     let goodput = evidence.highest_bps()?;
-    let ceiling = ladder::link_goodput_bps(evidence, evidence.line_rate_bps()?)?;
+    let ceiling = ceilings::link_goodput_bps(evidence, evidence.line_rate_bps()?)?;
     // A rate that somebody states may be a shaper's or a tariff's, which count packets and not what is on the wire.
     let counted = match evidence.link.source {
         Some(LinkSource::User) => {
-            ladder::link_packets_goodput_bps(evidence, evidence.line_rate_bps()?)?.max(ceiling)
+            ceilings::link_packets_goodput_bps(evidence, evidence.line_rate_bps()?)?.max(ceiling)
         }
         _ => ceiling,
     };
@@ -40,15 +40,15 @@ fn above_the_link(evidence: &Evidence) -> Option<Finding> {
     }
     let text = format!(
         "{} exceeds the {} that the link can carry ({}).",
-        phrase::rate(goodput),
-        phrase::rate(ceiling),
-        ladder::framing_text(evidence)
+        format::rate(goodput),
+        format::rate(ceiling),
+        ceilings::framing_text(evidence)
     );
     let remedy = match evidence.outcome.counted_by {
         Some(CountedBy::Sender) => "The sender counted; take the receiver's figure.",
         _ => "Check the units, the MTU, the rate of the link, and that the receiver's count was used.",
     };
-    Draft::new(Cause::Impossible, "V00", Confidence::Confirmed, text)
+    FindingBuilder::new(Cause::Impossible, "V00", Confidence::Confirmed, text)
         .with("goodput_bps", Some(goodput))
         .with("ceiling_bps", Some(ceiling))
         .remedy(remedy)
@@ -58,7 +58,7 @@ fn above_the_link(evidence: &Evidence) -> Option<Finding> {
 /// More than the sender's own queueing discipline lets through, and than its bucket held.
 fn above_the_bucket(evidence: &Evidence) -> Option<Finding> {
     let goodput = evidence.highest_bps()?;
-    let bucket = ladder::qdisc(evidence)?;
+    let bucket = ceilings::qdisc(evidence)?;
     let ceiling = bucket.bitrate_bps;
     if !bucket.is_exceeded_by(Bitrate::from_bps(goodput)?) || held_back(evidence, goodput - ceiling, ceiling)
     {
@@ -69,11 +69,11 @@ fn above_the_bucket(evidence: &Evidence) -> Option<Finding> {
     }
     let text = format!(
         "{} exceeds the {} that the sender's own queueing discipline lets through ({}).",
-        phrase::rate(goodput),
-        phrase::rate(ceiling),
+        format::rate(goodput),
+        format::rate(ceiling),
         bucket.because
     );
-    Draft::new(Cause::Impossible, "V00", Confidence::Confirmed, text)
+    FindingBuilder::new(Cause::Impossible, "V00", Confidence::Confirmed, text)
         .with("goodput_bps", Some(goodput))
         .with("ceiling_bps", Some(ceiling))
         .remedy(
@@ -104,10 +104,10 @@ pub(super) fn held_back(evidence: &Evidence, excess_bps: f64, ceiling_bps: f64) 
 fn late(goodput: f64, ceiling: f64) -> Option<Finding> {
     let text = format!(
         "{} exceeds the {} that the emulated link carries: its switch was late, and made up for it.",
-        phrase::rate(goodput),
-        phrase::rate(ceiling)
+        format::rate(goodput),
+        format::rate(ceiling)
     );
-    Draft::new(Cause::Invalid, "V26", Confidence::Confirmed, text)
+    FindingBuilder::new(Cause::Invalid, "V26", Confidence::Confirmed, text)
         .with("goodput_bps", Some(goodput))
         .with("ceiling_bps", Some(ceiling))
         .remedy("Repeat the test when the machine is quiet, or with less to carry.")
@@ -131,8 +131,8 @@ fn books_do_not_balance(evidence: &Evidence) -> Option<Finding> {
         return None;
     }
     let text =
-        format!("{} of the bytes written appear nowhere: the two ends disagree.", phrase::percent(share));
-    Draft::new(Cause::Impossible, "V00", Confidence::Probable, text)
+        format!("{} of the bytes written appear nowhere: the two ends disagree.", format::percent(share));
+    FindingBuilder::new(Cause::Impossible, "V00", Confidence::Probable, text)
         .with("unaccounted_share", Some(share))
         .with("written_bytes", evidence.outcome.written_bytes)
         .with("delivered_bytes", evidence.outcome.delivered_bytes)

@@ -161,7 +161,7 @@ proptest! {
     fn the_verdict_and_the_ceilings_agree(evidence in record()) {
         let goodput = evidence.outcome.goodput_bps.unwrap();
         let found = diagnose(&evidence);
-        let ceiling = |limit: &str| crate::ladder::of(&found.ladder, limit).map(|ceiling| ceiling.bitrate_bps);
+        let ceiling = |limit: &str| crate::ceilings::of(&found.ladder, limit).map(|ceiling| ceiling.bitrate_bps);
         let named = match found.primary.rule.as_str() {
             "V04" => number(&found.primary, "ceiling_bps"),
             "V06" => ceiling("send_buffer"),

@@ -4,12 +4,12 @@ use linerate_model::{Cause, Confidence, Finding};
 
 use super::standard_rates::{self, Kind};
 use super::{
-    Draft, any_core_is_full, confidence, congestion, hosts_have_room, impossible, own_queue,
+    FindingBuilder, any_core_is_full, confidence, congestion, hosts_have_room, impossible, own_queue,
     rate_was_asked_for, windows_are_open,
 };
 use crate::ethernet::StandardRate;
 use crate::evidence::{Evidence, Transport};
-use crate::{ethernet, framing, ladder, phrase};
+use crate::{ceilings, ethernet, format, framing};
 
 /// From this share of its ceiling a link is full.
 const FULL: f64 = 0.98;
@@ -35,7 +35,7 @@ pub(super) fn own_link_is_full(evidence: &Evidence) -> bool {
 }
 
 fn share_of_own_link(evidence: &Evidence) -> Option<(f64, f64)> {
-    let ceiling = ladder::link_goodput_bps(evidence, evidence.line_rate_bps()?)?;
+    let ceiling = ceilings::link_goodput_bps(evidence, evidence.line_rate_bps()?)?;
     Some((evidence.outcome.goodput_bps? / ceiling, ceiling))
 }
 
@@ -60,13 +60,13 @@ fn own_link(evidence: &Evidence) -> Option<Finding> {
     let link = evidence.line_rate_bps()?;
     let whose =
         if evidence.link.link_bps.is_some_and(|own| own > link) { "The peer's link" } else { "The link" };
-    let name = ethernet::standard_name(link).map_or_else(|| phrase::rate(link), str::to_owned);
+    let name = ethernet::standard_name(link).map_or_else(|| format::rate(link), str::to_owned);
     let text = format!(
         "{whose} is full: {} of what {name} carries with {}.",
-        phrase::percent(share.min(1.0)),
-        ladder::framing_text(evidence)
+        format::percent(share.min(1.0)),
+        ceilings::framing_text(evidence)
     );
-    numbers(Draft::new(Cause::Link, "V02", sure, text), evidence, ceiling, link)
+    numbers(FindingBuilder::new(Cause::Link, "V02", sure, text), evidence, ceiling, link)
         .remedy("This is the maximum; only a faster link or a larger MTU gives more.")
         .finish()
 }
@@ -95,12 +95,12 @@ fn slower_link(evidence: &Evidence) -> Option<Finding> {
     if !slower || !undisturbed || coincidence || lossy {
         return None;
     }
-    let ceiling = ladder::link_goodput_bps(evidence, found.bps)?;
+    let ceiling = ceilings::link_goodput_bps(evidence, found.bps)?;
     let fits = format!(
         "The rate is {} of what {} carries with {}",
-        phrase::percent((evidence.sustained_bps()? / ceiling).min(1.0)),
+        format::percent((evidence.sustained_bps()? / ceiling).min(1.0)),
         found.name,
-        ladder::framing_text(evidence)
+        ceilings::framing_text(evidence)
     );
     let (sure, text, remedy) = if alone {
         (
@@ -109,7 +109,7 @@ fn slower_link(evidence: &Evidence) -> Option<Finding> {
             "Check negotiation and cabling at the peer and at the next hop.".to_owned(),
         )
     } else {
-        let shaper = phrase::rate(found.bps);
+        let shaper = format::rate(found.bps);
         (
             Confidence::Probable,
             format!(
@@ -121,7 +121,9 @@ fn slower_link(evidence: &Evidence) -> Option<Finding> {
             ),
         )
     };
-    numbers(Draft::new(Cause::Link, "V02", sure, text), evidence, ceiling, found.bps).remedy(remedy).finish()
+    numbers(FindingBuilder::new(Cause::Link, "V02", sure, text), evidence, ceiling, found.bps)
+        .remedy(remedy)
+        .finish()
 }
 
 /// The standard link at whose rate the flow is, and whether nothing else fits.
@@ -144,7 +146,7 @@ pub(super) fn queue_was_seen(evidence: &Evidence) -> bool {
     waited || (evidence.transport == Transport::Udp && evidence.loss().is_some_and(|loss| loss > 0.001))
 }
 
-fn numbers(draft: Draft, evidence: &Evidence, ceiling: f64, link: f64) -> Draft {
+fn numbers(draft: FindingBuilder, evidence: &Evidence, ceiling: f64, link: f64) -> FindingBuilder {
     let goodput = evidence.outcome.goodput_bps;
     draft
         .with("goodput_bps", goodput)
@@ -262,7 +264,7 @@ mod tests {
     #[test]
     fn a_coincidence_on_loopback_is_no_link() {
         let mut evidence = loopback();
-        evidence.outcome.goodput_bps = ladder::link_goodput_bps(&evidence, 25e9);
+        evidence.outcome.goodput_bps = ceilings::link_goodput_bps(&evidence, 25e9);
         evidence.outcome.intervals_bps = vec![24.9e9; 90];
         evidence.sender.thread_share = Some(0.6);
         assert_eq!(rule(&evidence), None);

@@ -2,9 +2,9 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::Draft;
+use super::FindingBuilder;
+use crate::ceilings;
 use crate::evidence::Evidence;
-use crate::ladder;
 
 /// Share of the losses that the host's own drops must explain.
 const EXPLAINED: f64 = 0.5;
@@ -26,7 +26,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         |queue| format!("{} on {} of {}", queue.kind, queue.interface, queue.host),
     );
     let text = format!("The sending host's own {place} dropped {drops:.0} packets: the loss happens there.");
-    Draft::new(Cause::LocalDrops, "V25", Confidence::Probable, text)
+    FindingBuilder::new(Cause::LocalDrops, "V25", Confidence::Probable, text)
         .with("local_drops", Some(drops))
         .with("retransmits", evidence.tcp.retransmits)
         .with("loss_ratio", evidence.loss())
@@ -45,7 +45,7 @@ fn matters(evidence: &Evidence) -> bool {
     let dropped =
         evidence.sender.local_drops.zip(evidence.tcp.segments_sent).map(|(drops, sent)| drops / sent);
     let loss = dropped.map_or(lost, |dropped| lost.max(dropped));
-    match ladder::backed_off_bps(evidence, loss) {
+    match ceilings::backed_off_bps(evidence, loss) {
         Some(law) => evidence.outcome.goodput_bps.is_none_or(|goodput| law <= ROOMY * goodput),
         None => loss >= SOME_LOSS || loss.is_nan(),
     }

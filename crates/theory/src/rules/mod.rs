@@ -93,9 +93,9 @@ pub(crate) use policer::rtt_is_flat;
 pub(crate) use unexplained::finding as unexplained;
 
 /// A finding in the making.
-pub(crate) struct Draft(Finding);
+pub(crate) struct FindingBuilder(Finding);
 
-impl Draft {
+impl FindingBuilder {
     pub(crate) fn new(cause: Cause, rule: &str, confidence: Confidence, text: String) -> Self {
         Self(Finding {
             cause,

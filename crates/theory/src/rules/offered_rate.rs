@@ -2,9 +2,9 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, near};
+use super::{FindingBuilder, near};
 use crate::evidence::{Evidence, Transport};
-use crate::{ladder, phrase};
+use crate::{ceilings, format};
 
 /// How close the goodput comes to what was offered.
 const CLOSE: f64 = 0.03;
@@ -17,8 +17,8 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     }
     let (goodput, offered) = (evidence.outcome.goodput_bps?, evidence.asked.offered_bps?);
     let text =
-        format!("The test offered only {} and {} arrived.", phrase::rate(offered), phrase::rate(goodput));
-    Draft::new(Cause::Application, "V03", Confidence::Confirmed, text)
+        format!("The test offered only {} and {} arrived.", format::rate(offered), format::rate(goodput));
+    FindingBuilder::new(Cause::Application, "V03", Confidence::Confirmed, text)
         .with("goodput_bps", Some(goodput))
         .with("offered_bps", Some(offered))
         .remedy("Offer more, or leave the rate open, to learn what the path carries.")
@@ -34,7 +34,7 @@ pub(super) fn holds(evidence: &Evidence) -> bool {
     if evidence.transport == Transport::Udp && evidence.loss().is_some_and(|loss| loss > LOST) {
         return false;
     }
-    let link = evidence.line_rate_bps().and_then(|rate| ladder::link_goodput_bps(evidence, rate));
+    let link = evidence.line_rate_bps().and_then(|rate| ceilings::link_goodput_bps(evidence, rate));
     near(goodput, Some(offered), CLOSE) && link.is_none_or(|ceiling| offered < ceiling)
 }
 

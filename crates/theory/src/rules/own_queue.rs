@@ -2,9 +2,9 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, impossible, rate_was_asked_for};
+use super::{FindingBuilder, impossible, rate_was_asked_for};
 use crate::evidence::{Evidence, LinkSource, OwnQueue};
-use crate::{ethernet, ladder, phrase};
+use crate::{ceilings, ethernet, format};
 
 /// From this share of what the discipline lets through, the rate is its.
 const NEAR: f64 = 0.90;
@@ -29,10 +29,10 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         queue.kind,
         queue.interface,
         queue.host,
-        phrase::rate(rate),
-        phrase::rate(ceiling)
+        format::rate(rate),
+        format::rate(ceiling)
     );
-    Draft::new(Cause::Shaper, "V14", sure, text)
+    FindingBuilder::new(Cause::Shaper, "V14", sure, text)
         .with("goodput_bps", Some(goodput))
         .with("ceiling_bps", Some(ceiling))
         .with("shaper_bps", Some(rate))
@@ -56,7 +56,7 @@ pub(super) fn holds(evidence: &Evidence) -> bool {
 /// Whether the link carries no more than the discipline lets through, also as somebody states it: then the link is what
 /// is full. What is stated may be exceeded, and then it is not.
 fn link_comes_first(evidence: &Evidence, ceiling: f64) -> bool {
-    let carries = evidence.line_rate_bps().and_then(|link| ladder::link_goodput_bps(evidence, link));
+    let carries = evidence.line_rate_bps().and_then(|link| ceilings::link_goodput_bps(evidence, link));
     let exceeded =
         |carries: f64| evidence.sustained_bps().is_some_and(|rate| rate > impossible::LIFTED * carries);
     carries.is_some_and(|carries| ceiling >= AS_FAST * carries && !exceeded(carries))
@@ -70,7 +70,7 @@ pub(crate) fn shaper(evidence: &Evidence) -> Option<(&OwnQueue, f64)> {
         ethernet::shaped_goodput_bps(rate, evidence.packet_bytes(), &evidence.headers(), evidence.tags())?;
     let told = evidence.link.source == Some(LinkSource::Interface);
     let line = evidence.line_rate_bps().filter(|_| told);
-    let line = line.and_then(|line| ladder::link_goodput_bps(evidence, line));
+    let line = line.and_then(|line| ceilings::link_goodput_bps(evidence, line));
     (line.is_none_or(|line| ceiling < LINE * line)).then_some((queue, ceiling))
 }
 

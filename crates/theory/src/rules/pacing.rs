@@ -2,9 +2,9 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, near};
+use super::{FindingBuilder, near};
 use crate::evidence::Evidence;
-use crate::{ladder, phrase};
+use crate::{ceilings, format};
 
 /// How close the goodput comes to the pacing rate, which may or may not count headers.
 const CLOSE: f64 = 0.06;
@@ -14,11 +14,11 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         return None;
     }
     let paced = evidence.asked.max_pacing_bps?;
-    Draft::new(
+    FindingBuilder::new(
         Cause::Pacing,
         "V09",
         Confidence::Confirmed,
-        format!("The rate is paced at {}.", phrase::rate(paced)),
+        format!("The rate is paced at {}.", format::rate(paced)),
     )
     .with("goodput_bps", evidence.outcome.goodput_bps)
     .with("max_pacing_bps", Some(paced))
@@ -31,8 +31,8 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
 /// the time, would be the limit.
 pub(super) fn holds(evidence: &Evidence) -> bool {
     let paced = evidence.asked.max_pacing_bps.map(|rate| rate * evidence.streams());
-    let link = evidence.line_rate_bps().and_then(|rate| ladder::link_goodput_bps(evidence, rate));
-    let pace = ladder::pacing_bps(evidence);
+    let link = evidence.line_rate_bps().and_then(|rate| ceilings::link_goodput_bps(evidence, rate));
+    let pace = ceilings::pacing_bps(evidence);
     let link_first = link.zip(pace).is_some_and(|(link, pace)| link < pace);
     let queued = evidence.queue_stands() && evidence.queue_never_empties();
     !link_first && !queued && evidence.outcome.goodput_bps.is_some_and(|goodput| near(goodput, paced, CLOSE))

@@ -2,9 +2,9 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, congestion, link_full, local_drops, rate_was_asked_for, windows_are_open};
+use super::{FindingBuilder, congestion, link_full, local_drops, rate_was_asked_for, windows_are_open};
 use crate::evidence::{Evidence, Host, Transport};
-use crate::phrase;
+use crate::format;
 use crate::stats::{order, series};
 
 /// Loss from which packets are dropped on purpose.
@@ -43,7 +43,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     if !signs || !rtt_is_flat(evidence)? || explained {
         return None;
     }
-    let rate = phrase::rate(goodput);
+    let rate = format::rate(goodput);
     let text = if after_a_burst(evidence) {
         format!(
             "After a burst the path delivers a constant {rate} and drops the rest without queueing it: it is policed."
@@ -51,15 +51,15 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     } else {
         format!(
             "The path delivers {rate} and drops the rest ({}) without queueing it: it is policed, or a buffer there holds next to nothing.",
-            phrase::percent(evidence.loss()?)
+            format::percent(evidence.loss()?)
         )
     };
-    Draft::new(Cause::Policer, "V13", Confidence::Probable, text)
+    FindingBuilder::new(Cause::Policer, "V13", Confidence::Probable, text)
         .with("goodput_bps", Some(goodput))
         .with("loss_ratio", evidence.loss())
         .with("early_over_steady", evidence.outcome.early_over_steady)
         .with("interval_variation", evidence.variation())
-        .remedy(format!("Shape at the sender to {}.", phrase::rate(CONFORMING * goodput)))
+        .remedy(format!("Shape at the sender to {}.", format::rate(CONFORMING * goodput)))
         .finish()
 }
 

@@ -2,9 +2,9 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, window_regrowth};
+use super::{FindingBuilder, window_regrowth};
 use crate::evidence::Evidence;
-use crate::{bdp, ladder, phrase};
+use crate::{bdp, ceilings, format};
 
 /// Share of the bandwidth-delay product below which leaving slow start was early.
 const EARLY: f64 = 0.5;
@@ -23,10 +23,10 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let text = format!(
         "HyStart ended slow start with {} in flight, {} of what the path holds, although nothing was lost; it had \
          to grow slowly from there.",
-        phrase::size(left_at),
-        phrase::percent(left_at / product)
+        format::size(left_at),
+        format::percent(left_at / product)
     );
-    Draft::new(Cause::SlowStart, "V12", Confidence::Probable, text)
+    FindingBuilder::new(Cause::SlowStart, "V12", Confidence::Probable, text)
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .with("hystart_exits", evidence.tcp.hystart_exits)
         .with("hystart_window_bytes", Some(left_at))
@@ -60,7 +60,7 @@ fn waits_longer(evidence: &Evidence) -> bool {
 
 /// One connection's share of what the known link holds in a round trip.
 fn product_bytes(evidence: &Evidence) -> Option<f64> {
-    let link = ladder::link_goodput_bps(evidence, evidence.line_rate_bps()?)?;
+    let link = ceilings::link_goodput_bps(evidence, evidence.line_rate_bps()?)?;
     Some(bdp::bdp_bytes(link, evidence.base_rtt_s()?)? / evidence.streams())
 }
 

@@ -3,9 +3,9 @@
 use linerate_model::{Cause, Confidence, Finding};
 
 use super::congestion::{loss_limits, numbers};
-use super::{Draft, local_drops, near, policer};
+use super::{FindingBuilder, local_drops, near, policer};
 use crate::evidence::{Evidence, Transport};
-use crate::phrase;
+use crate::format;
 
 /// Share of datagrams from which their loss is worth a word.
 const SOME_LOSS: f64 = 2e-3;
@@ -28,10 +28,10 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     }
     let text = format!(
         "{} of the segments are lost although no queue fills; at this round trip that alone holds the rate down.",
-        phrase::percent(evidence.loss()?)
+        format::percent(evidence.loss()?)
     );
     // One run cannot show that the loss does not depend on the load, nor that pacing removes it.
-    numbers(Draft::new(Cause::RandomLoss, "V20", Confidence::Probable, text), evidence)
+    numbers(FindingBuilder::new(Cause::RandomLoss, "V20", Confidence::Probable, text), evidence)
         .remedy("Check cables, optics and error counters hop by hop; pacing tells whether bursts overrun a small queue.")
         .finish()
 }
@@ -56,10 +56,10 @@ fn datagrams(evidence: &Evidence) -> Option<Finding> {
     }
     let text = format!(
         "{} of the datagrams are lost although no queue fills and the rest of the {} that were offered arrives.",
-        phrase::percent(loss),
-        phrase::rate(offered)
+        format::percent(loss),
+        format::rate(offered)
     );
-    Draft::new(Cause::RandomLoss, "V20", Confidence::Probable, text)
+    FindingBuilder::new(Cause::RandomLoss, "V20", Confidence::Probable, text)
         .with("goodput_bps", Some(goodput))
         .with("offered_bps", Some(offered))
         .with("loss_ratio", Some(loss))

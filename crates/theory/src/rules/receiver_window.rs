@@ -3,11 +3,11 @@
 use linerate_model::{Cause, Confidence, Finding};
 
 use super::{
-    Draft, TINY_BUFFER_BYTES, confidence, core_is_full, hosts_have_room, known_round_trips, near,
+    FindingBuilder, TINY_BUFFER_BYTES, confidence, core_is_full, hosts_have_room, known_round_trips, near,
     slow_reader, window_allows_bps,
 };
 use crate::evidence::Evidence;
-use crate::{bdp, ladder, phrase};
+use crate::{bdp, ceilings, format};
 
 /// Share of the busy time from which the window counts as the limit.
 const HELD: f64 = 0.25;
@@ -48,14 +48,14 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     // What the hosts add nobody measured: it follows from the rate, and is told apart.
     let hosts = (!was_measured).then_some(rtt - measured);
     let time =
-        hosts.map_or_else(String::new, |time| format!(" and {} of the hosts' own time", phrase::time(time)));
+        hosts.map_or_else(String::new, |time| format!(" and {} of the hosts' own time", format::time(time)));
     let text = format!(
         "The receive window of {} at a round trip of {}{time} allows {}.",
-        phrase::size(window),
-        phrase::time(measured),
-        phrase::rate(ceiling)
+        format::size(window),
+        format::time(measured),
+        format::rate(ceiling)
     );
-    Draft::new(Cause::ReceiverWindow, "V04", sure, text)
+    FindingBuilder::new(Cause::ReceiverWindow, "V04", sure, text)
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .with("ceiling_bps", Some(ceiling))
         .with("window_bytes", Some(window))
@@ -140,11 +140,11 @@ fn remedy(evidence: &Evidence, rtt: f64) -> String {
     };
     let needed = evidence
         .line_rate_bps()
-        .and_then(|link| ladder::link_goodput_bps(evidence, link))
+        .and_then(|link| ceilings::link_goodput_bps(evidence, link))
         .and_then(|goodput| bdp::bdp_bytes(goodput / evidence.streams(), rtt));
     needed.map_or_else(
         || format!("{how}."),
-        |bytes| format!("{how}; a full link needs {} for each connection.", phrase::size(bytes)),
+        |bytes| format!("{how}; a full link needs {} for each connection.", format::size(bytes)),
     )
 }
 

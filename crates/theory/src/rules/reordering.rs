@@ -2,9 +2,11 @@
 
 use linerate_model::{Cause, Finding};
 
-use super::{Draft, confidence, link_full, local_drops, near, rate_was_asked_for, shaper, windows_are_open};
+use super::{
+    FindingBuilder, confidence, link_full, local_drops, near, rate_was_asked_for, shaper, windows_are_open,
+};
 use crate::evidence::{Evidence, Transport};
-use crate::{ladder, phrase};
+use crate::{ceilings, format};
 
 /// Share of the retransmissions that the receiver already had.
 const NEEDLESS: f64 = 0.3;
@@ -32,9 +34,9 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let share = (needless / retransmits).min(1.0);
     let text = format!(
         "{} of the retransmissions were needless: packets overtake each other on the path, which looks like loss to the sender.",
-        phrase::percent(share)
+        format::percent(share)
     );
-    Draft::new(Cause::Reordering, "V21", sure, text)
+    FindingBuilder::new(Cause::Reordering, "V21", sure, text)
         .with("goodput_bps", Some(goodput))
         .with("needless_share", Some(share))
         .with("retransmits", Some(retransmits))
@@ -91,7 +93,7 @@ fn held_share(evidence: &Evidence) -> Option<f64> {
 /// The rate if every retransmission stood for a loss.
 fn model_bps(evidence: &Evidence) -> Option<f64> {
     let sent = evidence.tcp.segments_sent.filter(|sent| *sent > 0.0)?;
-    ladder::backed_off_bps(evidence, evidence.tcp.retransmits? / sent)
+    ceilings::backed_off_bps(evidence, evidence.tcp.retransmits? / sent)
 }
 
 #[cfg(test)]

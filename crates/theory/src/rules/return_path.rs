@@ -2,9 +2,9 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, any_core_is_full, link_full, rate_was_asked_for};
+use super::{FindingBuilder, any_core_is_full, link_full, rate_was_asked_for};
 use crate::evidence::{Evidence, Transport};
-use crate::phrase;
+use crate::format;
 
 /// From this much of the round trip without load, and at least [`LEAST_QUEUE_S`], a queue on the way back counts.
 const QUEUE_OF_BASE: f64 = 0.5;
@@ -27,7 +27,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     }
     let text = held_back(evidence).or_else(|| lost(evidence))?;
     // One run cannot show what the flow would do with a free way back.
-    Draft::new(Cause::ReturnPath, "V28", Confidence::Probable, text)
+    FindingBuilder::new(Cause::ReturnPath, "V28", Confidence::Probable, text)
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .with_time("back_rise_ns", evidence.rtt.back_rise_s)
         .with_time("out_rise_ns", evidence.rtt.out_rise_s)
@@ -49,8 +49,8 @@ fn held_back(evidence: &Evidence) -> Option<String> {
     }
     Some(format!(
         "Acknowledgements wait {} in a queue on the way back, and the data waits {}: the way back holds the flow.",
-        phrase::time(back),
-        phrase::time(out)
+        format::time(back),
+        format::time(out)
     ))
 }
 
@@ -62,7 +62,7 @@ fn lost(evidence: &Evidence) -> Option<String> {
     }
     Some(format!(
         "{} of the receiver's acknowledgements are lost on the way back, which holds the flow.",
-        phrase::percent(back)
+        format::percent(back)
     ))
 }
 

@@ -2,9 +2,11 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, TINY_BUFFER_BYTES, any_core_is_full, confidence, rate_was_asked_for, window_allows_bps};
+use super::{
+    FindingBuilder, TINY_BUFFER_BYTES, any_core_is_full, confidence, rate_was_asked_for, window_allows_bps,
+};
 use crate::evidence::Evidence;
-use crate::{bdp, phrase};
+use crate::{bdp, format};
 
 /// Share of the busy time from which the buffer counts as the limit.
 const HELD: f64 = 0.25;
@@ -36,9 +38,9 @@ fn smallest_window(evidence: &Evidence) -> Option<Finding> {
     }
     let text = format!(
         "The send buffer of {} is smaller than the congestion window of {} and the receiver's of {}: it is the window.",
-        phrase::size(buffer),
-        phrase::size(evidence.tcp.cwnd_bytes?),
-        phrase::size(evidence.windows.offered_median_bytes?)
+        format::size(buffer),
+        format::size(evidence.tcp.cwnd_bytes?),
+        format::size(evidence.windows.offered_median_bytes?)
     );
     finding(evidence, Confidence::Confirmed, text)
 }
@@ -68,8 +70,8 @@ fn kernel_says_so(evidence: &Evidence) -> Option<Finding> {
     };
     let text = format!(
         "The send buffer of {} is too small for a round trip of {}.",
-        phrase::size(buffer),
-        phrase::time(rtt)
+        format::size(buffer),
+        format::time(rtt)
     );
     finding(evidence, sure, text)
 }
@@ -130,7 +132,7 @@ fn finding(evidence: &Evidence, sure: Confidence, text: String) -> Option<Findin
     } else {
         "The sender's kernel may still raise the buffer: test longer."
     };
-    Draft::new(Cause::SenderWindow, "V06", sure, text)
+    FindingBuilder::new(Cause::SenderWindow, "V06", sure, text)
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .with("snd_buf_bytes", evidence.windows.snd_buf_bytes)
         .with("cwnd_bytes", evidence.tcp.cwnd_bytes)

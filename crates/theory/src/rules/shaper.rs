@@ -4,12 +4,12 @@ use linerate_model::{Cause, Confidence, Finding};
 
 use super::standard_rates::{self, Kind};
 use super::{
-    Draft, any_core_is_full, congestion, hosts_have_room, link_full, own_queue, random_loss,
+    FindingBuilder, any_core_is_full, congestion, hosts_have_room, link_full, own_queue, random_loss,
     rate_was_asked_for, windows_are_open,
 };
 use crate::ethernet::StandardRate;
 use crate::evidence::{Evidence, LinkSource, Transport};
-use crate::phrase;
+use crate::format;
 
 /// Constancy of a shaped rate.
 const CONSTANT: f64 = 0.03;
@@ -28,13 +28,13 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     }
     let goodput = evidence.outcome.goodput_bps?;
     let rise = evidence.rtt_rise_s().filter(|rise| *rise > 0.0);
-    let waits = rise.map_or_else(String::new, |rise| format!(" Its queue adds {}.", phrase::time(rise)));
+    let waits = rise.map_or_else(String::new, |rise| format!(" Its queue adds {}.", format::time(rise)));
     let (sure, text) = match standard(evidence) {
         Some((rate, true)) => (
             if link_full::queue_was_seen(evidence) { Confidence::Confirmed } else { Confidence::Probable },
             format!(
                 "Limited to {} by a shaper that counts frames without preamble, gap and FCS.{waits}",
-                phrase::rate(rate.bps)
+                format::rate(rate.bps)
             ),
         ),
         Some((rate, false)) => (
@@ -42,7 +42,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
             format!(
                 "The rate is what a shaper set to {} lets through, but not known well enough to tell it from what {} \
                  carries: one of the two is on the path.{waits}",
-                phrase::rate(rate.bps),
+                format::rate(rate.bps),
                 rate.name
             ),
         ),
@@ -50,11 +50,11 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
             Confidence::Probable,
             format!(
                 "A shaper, a slower link, or a share beside steady traffic holds the rate at {}.{waits}",
-                phrase::rate(goodput)
+                format::rate(goodput)
             ),
         ),
     };
-    Draft::new(Cause::Shaper, "V14", sure, text)
+    FindingBuilder::new(Cause::Shaper, "V14", sure, text)
         .with("goodput_bps", Some(goodput))
         .with("shaper_bps", standard(evidence).map(|(rate, _)| rate.bps))
         .with_time("queue_ns", rise)
@@ -135,7 +135,7 @@ fn is_a_link(evidence: &Evidence) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ladder;
+    use crate::ceilings;
     use crate::rules::examples::{full_gigabit, long_path, loopback, lossy_path, shaped};
 
     #[test]
@@ -306,7 +306,7 @@ mod tests {
             }
             // As much loss as makes the law give each connection its share.
             let law = |loss: f64| {
-                ladder::backed_off_bps(&evidence, loss).unwrap() / evidence.outcome.goodput_bps.unwrap()
+                ceilings::backed_off_bps(&evidence, loss).unwrap() / evidence.outcome.goodput_bps.unwrap()
             };
             let loss = (1..400).map(|i| 0.3 * 0.97_f64.powi(i)).find(|loss| law(*loss) > 1.0).unwrap();
             evidence.tcp.retransmits = evidence.tcp.segments_sent.map(|sent| sent * loss);

@@ -2,9 +2,9 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, TINY_BUFFER_BYTES, any_core_is_full, near};
+use super::{FindingBuilder, TINY_BUFFER_BYTES, any_core_is_full, near};
 use crate::evidence::Evidence;
-use crate::{ladder, phrase};
+use crate::{ceilings, format};
 
 /// Share of the busy time from which a closed window counts as the limit.
 const HELD: f64 = 0.25;
@@ -29,11 +29,11 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         return None;
     }
     let text = match evidence.asked.read_bps.filter(|_| asked) {
-        Some(read) => format!("The receiver was told to read {} and no more arrived.", phrase::rate(read)),
+        Some(read) => format!("The receiver was told to read {} and no more arrived.", format::rate(read)),
         None => "The receive buffer was full: the receiving application does not keep up.".to_owned(),
     };
     let sure = if asked { Confidence::Confirmed } else { Confidence::Probable };
-    Draft::new(Cause::Application, "V05", sure, text)
+    FindingBuilder::new(Cause::Application, "V05", sure, text)
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .with("read_bps", evidence.asked.read_bps)
         .with("receiver_window_share", held)
@@ -47,7 +47,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
 
 /// Whether the test asked for a rate of reading and got it.
 pub(super) fn read_rate_holds(evidence: &Evidence) -> bool {
-    let link = evidence.line_rate_bps().and_then(|rate| ladder::link_goodput_bps(evidence, rate));
+    let link = evidence.line_rate_bps().and_then(|rate| ceilings::link_goodput_bps(evidence, rate));
     let link_first = link.zip(evidence.asked.read_bps).is_some_and(|(link, read)| link < read);
     let near = |goodput| near(goodput, evidence.asked.read_bps, CLOSE);
     !link_first && evidence.outcome.goodput_bps.is_some_and(near)

@@ -2,9 +2,9 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, link_full};
+use super::{FindingBuilder, link_full};
 use crate::evidence::Evidence;
-use crate::phrase;
+use crate::format;
 
 /// Growth of the last interval, and of the window per second, that shows slow start at work.
 const GROWING: f64 = 0.1;
@@ -21,9 +21,9 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let longer = evidence.outcome.asked_s.or(evidence.outcome.measured_s).map(|seconds| 2.0 * seconds);
     let remedy = longer.map_or_else(
         || "Test longer, and omit the start (-O).".to_owned(),
-        |seconds| format!("Test at least {}, and omit the start (-O).", phrase::time(seconds)),
+        |seconds| format!("Test at least {}, and omit the start (-O).", format::time(seconds)),
     );
-    Draft::new(Cause::SlowStart, "V10", sure, text)
+    FindingBuilder::new(Cause::SlowStart, "V10", sure, text)
         .with("last_over_previous", evidence.outcome.last_over_previous)
         .with("cwnd_growth_per_s", evidence.tcp.cwnd_growth_per_s)
         .with("cwnd_last_bytes", evidence.tcp.cwnd_last_bytes)

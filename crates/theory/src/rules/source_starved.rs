@@ -2,9 +2,9 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, core_is_full, link_full, rate_was_asked_for, send_buffer};
+use super::{FindingBuilder, core_is_full, link_full, rate_was_asked_for, send_buffer};
 use crate::evidence::Evidence;
-use crate::phrase;
+use crate::format;
 
 /// Below this share of time with data outstanding the sender waits for its application.
 const BUSY: f64 = 0.9;
@@ -36,9 +36,9 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let waiting = tcp.busy_share.map(|busy| 1.0 - busy);
     let text = waiting.filter(|_| idle).map_or_else(
         || "The sender had nothing to send in most samples.".to_owned(),
-        |share| format!("For {} of the time the sender had nothing to send.", phrase::percent(share)),
+        |share| format!("For {} of the time the sender had nothing to send.", format::percent(share)),
     );
-    Draft::new(Cause::Application, "V03", Confidence::Probable, text)
+    FindingBuilder::new(Cause::Application, "V03", Confidence::Probable, text)
         .with("busy_share", tcp.busy_share)
         .with("app_limited_share", tcp.app_limited_share)
         .with("not_sent_bytes", tcp.not_sent_bytes)

@@ -5,7 +5,7 @@
 
 use crate::ethernet::{STANDARD_RATES, StandardRate};
 use crate::evidence::Evidence;
-use crate::{framing, ladder};
+use crate::{ceilings, framing};
 
 /// Share of a link's ceiling from which it is full: busy hosts and other traffic have the rest.
 const FULL: f64 = 0.98;
@@ -79,7 +79,7 @@ fn of(evidence: &Evidence, rate: StandardRate) -> [Option<Candidate>; 2] {
     // An emulated line that was late makes up for it, and carries a little more than its rate for a while.
     let late = evidence.timing.emulator_late == Some(true);
     let over = if late { LATE_OVER } else { framing::CLOCK_TOLERANCE_PPM * 1e-6 };
-    let link = ladder::link_goodput_bps(evidence, rate.bps).map(|ceiling| Candidate {
+    let link = ceilings::link_goodput_bps(evidence, rate.bps).map(|ceiling| Candidate {
         rate,
         kind: Kind::Link,
         goodput_bps: (FULL * ceiling, ceiling * (1.0 + over)),
@@ -93,7 +93,7 @@ fn shaper(evidence: &Evidence, rate: StandardRate) -> Option<Candidate> {
     let payload = framing::payload_bytes(packet, &evidence.headers())?;
     let frame = framing::frame_bytes(packet, evidence.tags())?;
     let least = framing::payload_rate_bps(rate.bps, payload, frame)? * (1.0 - SHAPER_SHORT);
-    let most = ladder::link_packets_goodput_bps(evidence, rate.bps)? * (1.0 + SHAPER_OVER);
+    let most = ceilings::link_packets_goodput_bps(evidence, rate.bps)? * (1.0 + SHAPER_OVER);
     Some(Candidate { rate, kind: Kind::Shaper, goodput_bps: (least, most) })
 }
 

@@ -2,9 +2,9 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::Draft;
+use super::FindingBuilder;
 use crate::evidence::Evidence;
-use crate::phrase;
+use crate::format;
 
 /// Share of the time in timeouts that limits.
 const SHARE: f64 = 0.02;
@@ -26,13 +26,13 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
             format!(
                 "{:.0} retransmission timeouts in {}.",
                 tcp.timeouts.unwrap_or(0.0),
-                phrase::time(measured)
+                format::time(measured)
             )
         },
-        |share| format!("Retransmission timeouts took {} of the time.", phrase::percent(share)),
+        |share| format!("Retransmission timeouts took {} of the time.", format::percent(share)),
     );
     let sure = if long && often { Confidence::Confirmed } else { Confidence::Probable };
-    Draft::new(Cause::Timeouts, "V23", sure, text)
+    FindingBuilder::new(Cause::Timeouts, "V23", sure, text)
         .with("timeouts", tcp.timeouts)
         .with_time("timeout_ns", tcp.timeout_s)
         .with("loss_ratio", evidence.loss())

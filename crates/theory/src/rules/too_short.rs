@@ -2,9 +2,9 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, any_core_is_full};
+use super::{FindingBuilder, any_core_is_full};
 use crate::evidence::{CountedBy, Evidence};
-use crate::{phrase, sender_error, tcp_rate};
+use crate::{format, sender_error, tcp_rate};
 
 /// No figure comes from less than five samples of 100 ms.
 const LEAST_MEASURED_S: f64 = 0.5;
@@ -44,14 +44,14 @@ fn finding<const N: usize>(
 ) -> Option<Finding> {
     // The reason that asks for the longest test.
     let (needed, reason) = reasons.into_iter().flatten().max_by(|a, b| a.0.total_cmp(&b.0))?;
-    let text = format!("{} of steady measurement is too short: {reason}.", phrase::time(measured));
+    let text = format!("{} of steady measurement is too short: {reason}.", format::time(measured));
     let before = evidence.outcome.ramp_s.unwrap_or(0.0).max(evidence.outcome.omitted_s.unwrap_or(0.0));
     let total = (needed + before).ceil();
-    Draft::new(Cause::TooShort, "V01", sure, text)
+    FindingBuilder::new(Cause::TooShort, "V01", sure, text)
         .with_time("measured_ns", Some(measured))
         .with_time("needed_ns", Some(needed))
         .with_time("ramp_ns", evidence.outcome.ramp_s)
-        .remedy(format!("Run at least {total:.0} s; {} of it is ramp-up.", phrase::time(before)))
+        .remedy(format!("Run at least {total:.0} s; {} of it is ramp-up.", format::time(before)))
         .finish()
 }
 
@@ -65,7 +65,7 @@ fn too_few_samples(measured: f64) -> Reason {
 fn too_few_round_trips(evidence: &Evidence, measured: f64) -> Reason {
     let rtt = evidence.rtt.mean_s.or_else(|| evidence.base_rtt_s())?;
     let needed = LEAST_ROUND_TRIPS * rtt;
-    (measured < needed).then(|| (needed, format!("fewer than ten round trips of {}", phrase::time(rtt))))
+    (measured < needed).then(|| (needed, format!("fewer than ten round trips of {}", format::time(rtt))))
 }
 
 /// Whether a queue that never ran empty held the rate even: then it is the path's, after any number of back-offs.
@@ -76,7 +76,7 @@ fn holds_a_rate(evidence: &Evidence) -> bool {
 fn mostly_ramp(evidence: &Evidence, measured: f64) -> Reason {
     // Where the processors set the rate, a slow beginning is something else that ran beside, not slow start.
     let ramp = evidence.outcome.ramp_s.filter(|_| !any_core_is_full(evidence) && !holds_a_rate(evidence))?;
-    (measured < ramp).then(|| (2.0 * ramp, format!("the ramp-up alone took {}", phrase::time(ramp))))
+    (measured < ramp).then(|| (2.0 * ramp, format!("the ramp-up alone took {}", format::time(ramp))))
 }
 
 /// Epochs count only for a flow that had them and whose rate shows it: a full link is steady after any number.
@@ -98,7 +98,7 @@ fn too_few_epochs(evidence: &Evidence, measured: f64) -> Reason {
     };
     let needed = LEAST_EPOCHS * epoch;
     (measured < needed)
-        .then(|| (needed, format!("fewer than five congestion epochs of {}", phrase::time(epoch))))
+        .then(|| (needed, format!("fewer than five congestion epochs of {}", format::time(epoch))))
 }
 
 fn sender_error(evidence: &Evidence, measured: f64) -> Reason {
@@ -109,7 +109,7 @@ fn sender_error(evidence: &Evidence, measured: f64) -> Reason {
     let error = sender_error::overreport(written, written - delivered)?;
     (error > SENDER_ERROR).then(|| {
         let needed = measured * error / SENDER_ERROR;
-        (needed, format!("the sender's count is {} too high", phrase::percent(error)))
+        (needed, format!("the sender's count is {} too high", format::percent(error)))
     })
 }
 

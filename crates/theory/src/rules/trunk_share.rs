@@ -2,7 +2,7 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, any_core_is_full, link_full, rate_was_asked_for, windows_are_open};
+use super::{FindingBuilder, any_core_is_full, link_full, rate_was_asked_for, windows_are_open};
 use crate::ethernet::{self, StandardRate};
 use crate::evidence::{Evidence, Transport};
 
@@ -41,7 +41,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     );
     let largest = evidence.outcome.stream_bytes.iter().copied().reduce(f64::max);
     let smallest = evidence.outcome.stream_bytes.iter().copied().reduce(f64::min);
-    Draft::new(Cause::Trunk, "V17", Confidence::Probable, text)
+    FindingBuilder::new(Cause::Trunk, "V17", Confidence::Probable, text)
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .with("member_bps", Some(bundle.member.bps))
         .with("members_used", Some(used as f64))

@@ -3,7 +3,7 @@
 use linerate_model::{Cause, Ceiling, Confidence, Finding, ForeignText};
 
 use crate::evidence::Evidence;
-use crate::phrase;
+use crate::format;
 
 /// A ceiling so many times above the rate says nothing of it.
 const FAR: f64 = 4.0;
@@ -20,7 +20,7 @@ pub(crate) fn finding(evidence: &Evidence, ceilings: &[Ceiling]) -> Finding {
     let near: Vec<&Ceiling> = ceilings.iter().filter(|ceiling| within(ceiling, FAR)).collect();
     let listed: Vec<String> = near
         .iter()
-        .map(|ceiling| format!("{} {}", ceiling.limit.replace('_', " "), phrase::rate(ceiling.bitrate_bps)))
+        .map(|ceiling| format!("{} {}", ceiling.limit.replace('_', " "), format::rate(ceiling.bitrate_bps)))
         .collect();
     if !listed.is_empty() {
         text = format!("{text} The ceilings above it are: {}.", listed.join(", "));
@@ -53,7 +53,7 @@ pub(crate) fn finding(evidence: &Evidence, ceilings: &[Ceiling]) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ladder;
+    use crate::ceilings;
     use crate::rules::examples::full_gigabit;
 
     #[test]
@@ -61,7 +61,7 @@ mod tests {
         // Cores at 0.3 and 0.4 of one, a link of a gigabit.
         let mut evidence = full_gigabit();
         let listed = |evidence: &Evidence| {
-            let found = finding(evidence, &ladder::ladder(evidence));
+            let found = finding(evidence, &ceilings::ladder(evidence));
             let names: Vec<ForeignText> = found.evidence.into_keys().collect();
             (names, found.remedy.unwrap_or_default())
         };

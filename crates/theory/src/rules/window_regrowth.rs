@@ -2,9 +2,9 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{Draft, any_core_is_full, link_full, premature_exit, rate_was_asked_for, shaper};
+use super::{FindingBuilder, any_core_is_full, link_full, premature_exit, rate_was_asked_for, shaper};
 use crate::evidence::Evidence;
-use crate::{bdp, ladder, phrase, tcp_rate};
+use crate::{bdp, ceilings, format, tcp_rate};
 
 /// Growth per second below which the window regrows slowly.
 const SLOW: f64 = 0.1;
@@ -22,14 +22,14 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     }
     let text = format!(
         "The congestion window ({}) limits although nothing is lost: the flow recovers from an early loss or left slow start early.",
-        phrase::size(tcp.cwnd_bytes?)
+        format::size(tcp.cwnd_bytes?)
     );
     let name = tcp.congestion.as_deref().unwrap_or("the congestion control");
     let remedy = recovery_s(evidence).map_or_else(
         || "Test longer.".to_owned(),
-        |seconds| format!("{name} needs about {} to come back: test longer.", phrase::time(seconds)),
+        |seconds| format!("{name} needs about {} to come back: test longer.", format::time(seconds)),
     );
-    Draft::new(Cause::SlowStart, "V11", Confidence::Probable, text)
+    FindingBuilder::new(Cause::SlowStart, "V11", Confidence::Probable, text)
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .with("cwnd_bytes", tcp.cwnd_bytes)
         .with("cwnd_growth_per_s", tcp.cwnd_growth_per_s)
@@ -71,7 +71,7 @@ fn window_is_the_limit(evidence: &Evidence) -> bool {
 
 /// Time that the congestion control needs to fill the link again.
 fn recovery_s(evidence: &Evidence) -> Option<f64> {
-    let rate = ladder::link_goodput_bps(evidence, evidence.line_rate_bps()?)? / evidence.streams();
+    let rate = ceilings::link_goodput_bps(evidence, evidence.line_rate_bps()?)? / evidence.streams();
     let (rtt, mss) = (evidence.base_rtt_s()?, evidence.link.mss_bytes?);
     if evidence.tcp.congestion.as_deref() == Some("cubic") {
         tcp_rate::cubic_recovery_s(tcp_rate::CUBIC, rate, rtt, mss)

@@ -1,8 +1,8 @@
 //! Honest runs, made by arithmetic alone: a path, what it carries, and what programs would print of it.
 
 use linerate_model::Direction;
+use linerate_model::import::{Claim, Figure, ForeignTest, Quantity, Scope};
 use linerate_model::metrics::Side;
-use linerate_model::reading::{Claim, Figure, ForeignTest, Quantity, Scope};
 use linerate_theory::claims::Context;
 use linerate_theory::framing::IpVersion;
 use linerate_units::Span;

@@ -1,14 +1,14 @@
 //! Bundles of links, hosts, estimates, the ladder.
 
 use linerate_model::Ceiling;
+use linerate_theory::ceilings::binding;
 use linerate_theory::framing::{ack_wire_bytes, frames_per_second, wire_bytes};
 use linerate_theory::host::{
     ack_rate_bps, acks_per_second, burst_efficiency, burst_overhead_clocks, bus_rate_bps, cpu_rate_bps,
     cpu_share, estimate, estimate_error_factor, instructions_per_packet, instructions_per_second,
     other_stage_rate, reads_per_second, segments_per_second, serial_rate, utilisation,
 };
-use linerate_theory::ladder::binding;
-use linerate_theory::trunk::{
+use linerate_theory::lag::{
     all_together_probability, expected_largest_load, flows_to_see_two_links, flows_to_touch_all, member_loss,
     no_collision_probability, occupancy_probability, polarised_share, used_share,
 };

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::super::Bench;
+use super::super::TestBed;
 use super::super::figure::Readings;
 use super::super::tools::PATIENCE;
 use super::length;
@@ -24,7 +24,7 @@ impl Drop for Folder {
 }
 
 /// Fifteen repeats of each configuration in turn; 1 where the change is found, and 1 where one is found that is not there.
-pub(super) fn planted(bench: &Bench) -> Result<Vec<Readings>, String> {
+pub(super) fn planted(bench: &TestBed) -> Result<Vec<Readings>, String> {
     let network = Network::up(bench, "pair", &["link.b.rate=100M"])?;
     let folder = Folder(std::env::temp_dir().join(format!("linerate-bench-ab-{}", std::process::id())));
     std::fs::create_dir_all(&folder.0).map_err(|error| format!("{}: {error}", folder.0.display()))?;
@@ -73,7 +73,7 @@ impl Readings {
     }
 }
 
-fn compared(bench: &Bench, folder: &Path, repeats: u32, other: &str) -> Result<Said, String> {
+fn compared(bench: &TestBed, folder: &Path, repeats: u32, other: &str) -> Result<Said, String> {
     let files = |name: &str| {
         let file = |repeat| folder.join(format!("{name}-{repeat}")).display().to_string();
         format!("{name}={}", (0..repeats).map(file).collect::<Vec<_>>().join(","))

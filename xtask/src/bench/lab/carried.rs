@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::Bench;
+use super::super::TestBed;
 use super::super::figure::Readings;
 use super::super::tools::{PATIENCE, Tool};
 use super::meter::Meter;
@@ -15,7 +15,7 @@ use crate::process::Process;
 const SLOW_START: Duration = Duration::from_secs(1);
 
 /// Both links of `pair` with this rate, MTU and number of VLAN tags.
-fn pair(bench: &Bench, rate_bps: f64, mtu: u32, tags: u32) -> Result<Network<'_>, String> {
+fn pair(bench: &TestBed, rate_bps: f64, mtu: u32, tags: u32) -> Result<Network<'_>, String> {
     let keys = |link| {
         [
             format!("link.{link}.rate={rate_bps}"),
@@ -28,14 +28,14 @@ fn pair(bench: &Bench, rate_bps: f64, mtu: u32, tags: u32) -> Result<Network<'_>
 }
 
 /// One stream from a to b after its slow start.
-fn one_stream(bench: &Bench, network: &Network, look: impl FnMut()) -> Result<Run, String> {
+fn one_stream(bench: &TestBed, network: &Network, look: impl FnMut()) -> Result<Run, String> {
     let options = ["-C", "cubic", "-O", &SLOW_START.as_secs().to_string()];
     let upload = Upload { from: "a", to: "b", length: length(bench, 5, 2), options: &options };
     network.upload(&upload, look)
 }
 
 /// TCP's share of the exact ceiling.
-pub(super) fn goodput(bench: &Bench, rate_bps: f64, mtu: u32, tags: u32) -> Result<Vec<Readings>, String> {
+pub(super) fn goodput(bench: &TestBed, rate_bps: f64, mtu: u32, tags: u32) -> Result<Vec<Readings>, String> {
     let network = pair(bench, rate_bps, mtu, tags)?;
     let ceiling = expected::tcp_goodput(rate_bps, f64::from(mtu), f64::from(tags));
     let mut all = Vec::new();
@@ -47,7 +47,7 @@ pub(super) fn goodput(bench: &Bench, rate_bps: f64, mtu: u32, tags: u32) -> Resu
 }
 
 /// The receiver's figure of the real iperf3.
-pub(super) fn iperf3(bench: &Bench) -> Result<Vec<Readings>, String> {
+pub(super) fn iperf3(bench: &TestBed) -> Result<Vec<Readings>, String> {
     let network = Network::up(bench, "pair", &[])?;
     let place = network.way("a", "b");
     let server = Tool::Iperf3.serve(bench, &place)?;
@@ -62,7 +62,7 @@ pub(super) fn iperf3(bench: &Bench) -> Result<Vec<Readings>, String> {
 }
 
 /// One stream through ports of 40 Gb/s, which is more than a core can do.
-pub(super) fn without_delay(bench: &Bench) -> Result<Vec<Readings>, String> {
+pub(super) fn without_delay(bench: &TestBed) -> Result<Vec<Readings>, String> {
     let network = pair(bench, 40e9, 9000, 0)?;
     let (mut all, mut meter) = (Vec::new(), Meter::new("s>b"));
     for _ in 0..bench.pairs {

@@ -1,6 +1,6 @@
 //! Whether the interval that a result states for its rate holds the rate of the line that limited it.
 
-use super::super::Bench;
+use super::super::TestBed;
 use super::super::figure::Readings;
 use super::network::{Network, Upload};
 use super::result::Run;
@@ -14,7 +14,7 @@ const EACH: (usize, usize) = (25, 2);
 const SILENT: usize = 2;
 
 /// The share of runs whose interval holds what the line carries.
-pub(super) fn coverage(bench: &Bench) -> Result<Vec<Readings>, String> {
+pub(super) fn coverage(bench: &TestBed) -> Result<Vec<Readings>, String> {
     let each = if bench.quick { EACH.1 } else { EACH.0 };
     let mut seen = Vec::new();
     for rate in RATES {
@@ -53,7 +53,7 @@ fn note(seen: &[Stated], mut widths: Vec<f64>, inside: usize) -> String {
 
 /// The link of the receiver is the limit, and a queue stands before it whatever else the machine does: the sender's
 /// window is 200 ms of the line, for which there is room.
-fn limited(bench: &Bench, rate: f64) -> Result<Network<'_>, String> {
+fn limited(bench: &TestBed, rate: f64) -> Result<Network<'_>, String> {
     let window = rate / 8.0 * 0.2;
     let changes = [
         "link.a.rate=10G".to_owned(),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::Bench;
+use super::super::TestBed;
 use super::super::figure::Readings;
 use super::super::tools::{PATIENCE, Tool};
 use super::length;
@@ -22,7 +22,7 @@ const LAST: f64 = 6_400_000.0;
 const WILLING: f64 = 0.95;
 
 /// One rate, offered.
-struct Step {
+struct OfferedRate {
     asked_pps: f64,
     /// What the sender gave.
     sent_pps: f64,
@@ -44,7 +44,7 @@ enum End {
 }
 
 /// linerate, which hands packets over in batches where the kernel takes them, so that many share a frame.
-pub(super) fn small_packets(bench: &Bench) -> Result<Vec<Readings>, String> {
+pub(super) fn small_packets(bench: &TestBed) -> Result<Vec<Readings>, String> {
     let network = fast_pair(bench)?;
     let readings = search(bench, &network, |bitrate| {
         let payload = PAYLOAD.to_string();
@@ -58,7 +58,7 @@ pub(super) fn small_packets(bench: &Bench) -> Result<Vec<Readings>, String> {
 }
 
 /// iperf3, which hands them over one by one: each is a frame and a call of its own on both sides of a TAP.
-pub(super) fn small_frames(bench: &Bench) -> Result<Vec<Readings>, String> {
+pub(super) fn small_frames(bench: &TestBed) -> Result<Vec<Readings>, String> {
     let network = fast_pair(bench)?;
     let place = network.way("a", "b");
     let server = Tool::Iperf3.serve(bench, &place)?;
@@ -73,11 +73,11 @@ pub(super) fn small_frames(bench: &Bench) -> Result<Vec<Readings>, String> {
 }
 
 /// Lines that take 9.6 million such packets a second, so that they are not the limit.
-fn fast_pair(bench: &Bench) -> Result<Network<'_>, String> {
+fn fast_pair(bench: &TestBed) -> Result<Network<'_>, String> {
     Network::up(bench, "pair", &["link.a.rate=10G", "link.b.rate=10G"])
 }
 
-fn step(bench: &Bench) -> std::time::Duration {
+fn step(bench: &TestBed) -> std::time::Duration {
     length(bench, 2, 1)
 }
 
@@ -87,7 +87,7 @@ fn packet_bits() -> f64 {
 
 /// Offers more and more, until packets are lost in the lab or the sender gives no more.
 fn search(
-    bench: &Bench,
+    bench: &TestBed,
     network: &Network,
     mut offer: impl FnMut(&str) -> Result<(f64, Option<bool>), String>,
 ) -> Result<Readings, String> {
@@ -98,7 +98,7 @@ fn search(
     while asked_pps <= LAST && verdict(&steps) == End::Asked {
         let (sent_pps, warned) = offer(&format!("{:.0}", asked_pps * packet_bits()))?;
         let lost_now = lost(&network.status()?)?;
-        steps.push(Step { asked_pps, sent_pps, lost: lost_now - lost_before, warned });
+        steps.push(OfferedRate { asked_pps, sent_pps, lost: lost_now - lost_before, warned });
         lost_before = lost_now;
         asked_pps *= growth;
     }
@@ -112,7 +112,7 @@ fn lost(status: &Value) -> Result<u64, String> {
 }
 
 /// Whether the last step was the last one worth trying. One with loss may be an accident of the machine, two are none.
-fn verdict(steps: &[Step]) -> End {
+fn verdict(steps: &[OfferedRate]) -> End {
     match steps {
         [.., first, second] if first.lost > 0 && second.lost > 0 => End::Lost(first.asked_pps),
         [.., last] if last.sent_pps < WILLING * last.asked_pps => End::Sender,
@@ -121,7 +121,7 @@ fn verdict(steps: &[Step]) -> End {
 }
 
 /// The best step without loss; absent when there is none.
-fn readings(steps: &[Step]) -> Option<Readings> {
+fn readings(steps: &[OfferedRate]) -> Option<Readings> {
     let best = steps.iter().filter(|step| step.lost == 0).map(|step| step.sent_pps).reduce(f64::max)?;
     let end = match verdict(steps) {
         End::Lost(pps) => format!("packets were lost at the switch from {pps:.0}/s on"),
@@ -157,8 +157,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn step(asked_pps: f64, sent_pps: f64, lost: u64, warned: Option<bool>) -> Step {
-        Step { asked_pps, sent_pps, lost, warned }
+    fn step(asked_pps: f64, sent_pps: f64, lost: u64, warned: Option<bool>) -> OfferedRate {
+        OfferedRate { asked_pps, sent_pps, lost, warned }
     }
 
     #[test]

@@ -7,15 +7,15 @@ use std::time::Duration;
 use linerate_sock::clock;
 use serde_json::Value;
 
-use super::super::Bench;
-use super::super::place::Place;
+use super::super::TestBed;
+use super::super::place::BenchNetwork;
 use super::super::tools::{PATIENCE, Tool};
 use super::result::Run;
 use crate::process::Process;
 
 /// An emulated network that is up; it is removed when this is dropped.
 pub(super) struct Network<'a> {
-    bench: &'a Bench,
+    bench: &'a TestBed,
     name: String,
     /// State of the lab, apart from that of any other on this machine.
     folder: PathBuf,
@@ -36,7 +36,7 @@ pub(super) struct Upload<'a> {
 
 impl<'a> Network<'a> {
     /// Brings up a topology with `--set` for each of `changes`.
-    pub(super) fn up(bench: &'a Bench, topology: &str, changes: &[&str]) -> Result<Self, String> {
+    pub(super) fn up(bench: &'a TestBed, topology: &str, changes: &[&str]) -> Result<Self, String> {
         let own = std::process::id();
         // Sockets are in that folder, and their paths may not be long.
         let folder = std::env::temp_dir().join(format!("linerate-bench-{own}"));
@@ -62,10 +62,10 @@ impl<'a> Network<'a> {
     }
 
     /// From one host to another: the client runs on the first, the server on the second.
-    pub(super) fn way(&self, from: &str, to: &str) -> Place {
+    pub(super) fn way(&self, from: &str, to: &str) -> BenchNetwork {
         // It becomes the command too, so the process number stays that of the program.
         let on = |host: &str| self.lab(&["exec", "--lab", &self.name, host, "--"]);
-        Place::at(to, on(to), on(from))
+        BenchNetwork::at(to, on(to), on(from))
     }
 
     /// One transfer of linerate; `look` is called while it runs.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use linerate_sock::clock;
 use serde_json::Value;
 
-use super::super::Bench;
+use super::super::TestBed;
 use super::super::figure::Readings;
 use super::super::tools::PATIENCE;
 use crate::process::Process;
@@ -36,7 +36,7 @@ impl Drop for Folder {
 }
 
 /// Carries a plan out in the lab; its result, and how long the whole command took.
-fn carried_out(bench: &Bench, words: &[&str], longest: Duration) -> Result<(Value, Duration), String> {
+fn carried_out(bench: &TestBed, words: &[&str], longest: Duration) -> Result<(Value, Duration), String> {
     let linerate = bench.linerate.display().to_string();
     let words = ["run", "--world", "lab", "--quiet", "--json"].iter().chain(words);
     let command: Vec<String> =
@@ -58,7 +58,7 @@ fn runs(document: &Value) -> impl Iterator<Item = &Value> {
 /// From one beginning of a measurement to the next, in units of what each measures. That the network comes up before the
 /// first and goes behind the last is not in it. The window keeps short what waits in the sender's buffer when the time is
 /// over, which is received, and measured, after it.
-pub(super) fn overhead(bench: &Bench) -> Result<Vec<Readings>, String> {
+pub(super) fn overhead(bench: &TestBed) -> Result<Vec<Readings>, String> {
     let points: u32 = if bench.quick { 100 } else { 1000 };
     let folder = Folder::make()?;
     // Each point is another one by a length that makes no difference.
@@ -90,7 +90,7 @@ fn period(document: &Value, points: u32) -> Result<f64, String> {
 }
 
 /// How late the flows of two pairs began that were to start together.
-pub(super) fn start_error(bench: &Bench) -> Result<Vec<Readings>, String> {
+pub(super) fn start_error(bench: &TestBed) -> Result<Vec<Readings>, String> {
     let folder = Folder::make()?;
     let archive = folder.file("archive.sqlite");
     let repeats = if bench.quick { 10 } else { 40 };

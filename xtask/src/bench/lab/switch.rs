@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::super::Bench;
+use super::super::TestBed;
 use super::super::figure::Readings;
 use super::super::spread::Spread;
 use super::meter::Meter;
@@ -16,7 +16,7 @@ use crate::process::Memory;
 const IN_FLIGHT: u64 = 31_250_000;
 
 /// One stream over 10 Gb/s and 50 ms: its goodput, the core of the switch, what a gigabyte costs it, its memory.
-pub(super) fn long_fat_line(bench: &Bench) -> Result<Vec<Readings>, String> {
+pub(super) fn long_fat_line(bench: &TestBed) -> Result<Vec<Readings>, String> {
     let network = Network::up(bench, "science-dmz", &[])?;
     let omit = Duration::from_secs(5);
     let upload = Upload {
@@ -64,7 +64,7 @@ fn own_memory(memory: Memory, status: &Value) -> Result<Readings, String> {
 }
 
 /// How late the switch hands over small packets, when there is nothing else to do.
-pub(super) fn lateness(bench: &Bench) -> Result<Vec<Readings>, String> {
+pub(super) fn lateness(bench: &TestBed) -> Result<Vec<Readings>, String> {
     let network = Network::up(bench, "pair", &["link.b.delay=10ms"])?;
     // 100 packets of 64 bytes a second.
     let options = ["-u", "-l", "64", "-b", "51200"];
@@ -77,7 +77,7 @@ pub(super) fn lateness(bench: &Bench) -> Result<Vec<Readings>, String> {
 }
 
 /// How long four hosts take to come and to go.
-pub(super) fn up_and_down(bench: &Bench) -> Result<Vec<Readings>, String> {
+pub(super) fn up_and_down(bench: &TestBed) -> Result<Vec<Readings>, String> {
     let (mut up, mut down) = (Vec::new(), Vec::new());
     for _ in 0..bench.pairs {
         let network = Network::up(bench, "gigabit-switch-4", &[])?;

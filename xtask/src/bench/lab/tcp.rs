@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::Bench;
+use super::super::TestBed;
 use super::super::figure::Readings;
 use super::super::tools::Tool;
 use super::network::{Network, Upload};
@@ -18,7 +18,7 @@ const MSS: f64 = 1448.0;
 const LOSS: f64 = 1e-4;
 
 /// One stream that loses one packet in ten thousand, and none of its acknowledgements.
-pub(super) fn loss(bench: &Bench, congestion: &'static str) -> Result<Vec<Readings>, String> {
+pub(super) fn loss(bench: &TestBed, congestion: &'static str) -> Result<Vec<Readings>, String> {
     let network = Network::up(bench, "long-haul", &[&format!("link.b.from.r.loss={LOSS}")])?;
     // Behind slow start, which knows nothing of the loss ratio.
     let options = ["-C", congestion, "-O", "3"];
@@ -43,7 +43,7 @@ pub(super) fn loss(bench: &Bench, congestion: &'static str) -> Result<Vec<Readin
 /// The kernel doubles `-w` for both buffers. It announces what payload it expects to find room in the receiver's, and
 /// lets a writer that filled the sender's sleep until a third is free, so what is in flight is neither W nor constant.
 /// The formula is one of a steady flow: without pacing the window would leave in bursts, which wait for themselves.
-pub(super) fn window(bench: &Bench, asked: u32) -> Result<Vec<Readings>, String> {
+pub(super) fn window(bench: &TestBed, asked: u32) -> Result<Vec<Readings>, String> {
     let network = Network::up(bench, "long-haul", &[])?;
     // Far more than the window allows, so the window stays the limit, and no more than the line, where bursts would wait.
     // At twice, the second of two segments that one acknowledgement answers came so late at small windows that the
@@ -92,7 +92,7 @@ const BESIDE_BYTES: f64 = 8192.0;
 const PACE_BPS: f64 = 8.2e9;
 
 /// One stream beside UDP, until the queue before the trunk is full: what the sender has in flight at that moment.
-pub(super) fn first_drop(bench: &Bench) -> Result<Vec<Readings>, String> {
+pub(super) fn first_drop(bench: &TestBed) -> Result<Vec<Readings>, String> {
     // CUBIC takes the cube root of the window to get there: a short look needs a short path.
     let (delay_ms, buffer) = if bench.quick { (5.0, 4e6) } else { (25.0, 16e6) };
     let changes = [format!("link.trunk.delay={delay_ms}ms"), format!("link.trunk.from.s1.buffer={buffer}")];

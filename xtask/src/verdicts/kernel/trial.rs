@@ -10,7 +10,7 @@ use super::super::matrix::Fate;
 use super::network::{CLIENT_ADDRESS, Network, SERVER_ADDRESS};
 use super::situation::{Host, Means, Situation};
 use crate::bench::listening_port;
-use crate::process::{Keeper, Process};
+use crate::process::{Process, Processes};
 
 /// Time for a program to start, and for a client beyond its test.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -19,17 +19,17 @@ const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
 const NEIGHBOUR_LEAD: Duration = Duration::from_millis(1500);
 
 /// What all trials share.
-pub(super) struct Bench {
+pub(super) struct TestBed {
     /// The program that judges.
     pub(super) linerate: PathBuf,
     /// Of archives.
     pub(super) folder: PathBuf,
     /// Where result documents and counters are kept, if anywhere.
     pub(super) keep: Option<PathBuf>,
-    pub(super) keeper: Keeper,
+    pub(super) keeper: Processes,
 }
 
-impl Bench {
+impl TestBed {
     /// Plants, measures, and takes everything away.
     pub(super) fn run(&self, worker: usize, situation: &Situation, seed: u32) -> Result<Answer, String> {
         let network = Network::make(worker, situation, seed)?;

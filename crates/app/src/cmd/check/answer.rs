@@ -1,6 +1,6 @@
 //! What the theory says to everything that was given.
 
-use linerate_model::reading::{Claim, ForeignTest, Reading, Unread};
+use linerate_model::import::{Claim, ForeignTest, Reading, Unread};
 use linerate_theory::claims::{Context, Judged, Judgement, Verdict, judge};
 
 use super::input::Input;
@@ -147,8 +147,8 @@ fn judged(reading: Reading, context: &Context) -> JudgedReading {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use linerate_model::import::{Figure, Quantity, Scope};
     use linerate_model::metrics::Side;
-    use linerate_model::reading::{Figure, Quantity, Scope};
 
     /// A result of iperf3, as its reader would give it: two intervals and a total that no gigabit carries.
     pub(in crate::cmd::check) fn reading(rate_bps: f64) -> Reading {

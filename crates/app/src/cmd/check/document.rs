@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use linerate_model::import::{Claim, Figure, Scope, Unread};
 use linerate_model::metrics::Side;
-use linerate_model::reading::{Claim, Figure, Scope, Unread};
 use linerate_model::{Ceiling, CeilingShare};
 use linerate_theory::claims::{Cause, Context, Judged, Judgement, Reason, Verdict, name_and_unit};
 use schemars::JsonSchema;

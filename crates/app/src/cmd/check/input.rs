@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use linerate_model::reading::Reading;
+use linerate_model::import::Reading;
 
 /// No result is larger, bytes.
 const LARGEST_BYTES: u64 = 256 << 20;

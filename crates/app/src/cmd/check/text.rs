@@ -1,6 +1,6 @@
 //! The answer for a terminal.
 
-use linerate_model::reading::{Claim, Scope, Unread};
+use linerate_model::import::{Claim, Scope, Unread};
 use linerate_theory::claims::{Cause, Context, Judged, Judgement, Reason, Verdict, name_and_unit};
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use linerate_model::reading::{Claim, Figure, ForeignTest, Quantity, Scope};
+use linerate_model::import::{Claim, Figure, ForeignTest, Quantity, Scope};
 use linerate_units::{Bitrate, Bytes, ParseError, Ratio, Span};
 
 use super::CheckArgs;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_plan::{Place, Row};
+use linerate_plan::{Row, Subject};
 use linerate_theory::compare::{Group, Outcome};
 use linerate_theory::stats::Interval;
 use schemars::JsonSchema;
@@ -208,7 +208,7 @@ impl ComparisonOf {
 }
 
 impl PlaceOf {
-    fn of(place: &Place) -> Self {
+    fn of(place: &Subject) -> Self {
         Self {
             point: place.point.iter().cloned().collect(),
             flow: place.flow.clone(),

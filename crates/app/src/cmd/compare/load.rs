@@ -9,7 +9,7 @@ use linerate_plan::Candidate;
 use crate::cmd::import;
 
 /// Why nothing can be compared.
-pub(super) enum Trouble {
+pub(super) enum LoadError {
     /// What was typed.
     Usage(String),
     /// What was found.
@@ -29,21 +29,21 @@ impl<F: Fn() -> Result<SqliteArchive, ArchiveError>> Loader<F> {
         Self { open, archive: None }
     }
 
-    fn archive(&mut self) -> Result<&SqliteArchive, Trouble> {
+    fn archive(&mut self) -> Result<&SqliteArchive, LoadError> {
         let archive = match self.archive.take() {
             Some(archive) => archive,
-            None => (self.open)().map_err(Trouble::Archive)?,
+            None => (self.open)().map_err(LoadError::Archive)?,
         };
         Ok(self.archive.insert(archive))
     }
 
     /// The plan that was carried out under that name.
-    pub(super) fn plan(&mut self, name: &str) -> Result<PlanRecord, Trouble> {
-        Ok(PlanRecord::fold(&self.archive()?.events(name).map_err(Trouble::Archive)?))
+    pub(super) fn plan(&mut self, name: &str) -> Result<PlanRecord, LoadError> {
+        Ok(PlanRecord::fold(&self.archive()?.events(name).map_err(LoadError::Archive)?))
     }
 
     /// What was typed as one configuration.
-    pub(super) fn candidate(&mut self, typed: &str) -> Result<Candidate, Trouble> {
+    pub(super) fn candidate(&mut self, typed: &str) -> Result<Candidate, LoadError> {
         let (name, list) = match typed.split_once('=') {
             Some((name, list)) if !name.contains(['/', ',']) => (name, list),
             _ => (typed, typed),
@@ -52,10 +52,10 @@ impl<F: Fn() -> Result<SqliteArchive, ArchiveError>> Loader<F> {
         for one in list.split(',').map(str::trim).filter(|one| !one.is_empty()) {
             if Path::new(one).is_file() {
                 logs.extend(
-                    import::logs(Path::new(one)).map_err(|why| Trouble::Input(format!("{one}: {why}")))?,
+                    import::logs(Path::new(one)).map_err(|why| LoadError::Input(format!("{one}: {why}")))?,
                 );
             } else {
-                logs.push(self.archive()?.events(one).map_err(Trouble::Archive)?);
+                logs.push(self.archive()?.events(one).map_err(LoadError::Archive)?);
             }
         }
         let plans: Vec<PlanRecord> =
@@ -69,14 +69,14 @@ impl<F: Fn() -> Result<SqliteArchive, ArchiveError>> Loader<F> {
                 let runs = self.samples(plan)?;
                 Ok(Candidate::of_plan(name.to_owned(), plan, &runs))
             }
-            _ => Err(Trouble::Usage(format!(
+            _ => Err(LoadError::Usage(format!(
                 "{typed}: a plan that was carried out has its repeats in itself; name it alone"
             ))),
         }
     }
 
     /// A run of each flow, for what is known of hosts and settings.
-    fn samples(&mut self, plan: &PlanRecord) -> Result<Vec<RunRecord>, Trouble> {
+    fn samples(&mut self, plan: &PlanRecord) -> Result<Vec<RunRecord>, LoadError> {
         let Some(trial) = plan.trials.last() else { return Ok(Vec::new()) };
         let archive = self.archive()?;
         // A run that is gone from the archive explains nothing; the figures are in the plan's own log.

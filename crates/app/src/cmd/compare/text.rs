@@ -1,6 +1,6 @@
 //! The table for a terminal.
 
-use linerate_plan::{Place, Row};
+use linerate_plan::{Row, Subject};
 use linerate_theory::compare::{Comparison, ENOUGH_TO_TELL, Group, Outcome};
 use linerate_theory::stats::Interval;
 
@@ -166,7 +166,7 @@ fn too_few(comparison: &Comparison) -> String {
     }
 }
 
-fn place_name(place: &Place) -> String {
+fn place_name(place: &Subject) -> String {
     let values = place.point.iter().map(|(axis, value)| format!("{axis}={value}"));
     let flow = match place.flow.as_str() {
         flow if flow == place.direction.name() => flow.to_owned(),

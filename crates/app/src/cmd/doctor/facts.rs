@@ -7,8 +7,8 @@ use std::time::Duration;
 use linerate_sock::iface::{self, LinkInfo};
 use linerate_sock::limits::{self, OpenFiles};
 use linerate_sock::open::IpVersion;
-use linerate_sock::proc::card::{self, Card};
 use linerate_sock::proc::net::{Device, Softnet};
+use linerate_sock::proc::nic::{self, Nic};
 use linerate_sock::proc::{cpu, host, net};
 use linerate_sock::{SockError, SocketOptions, affinity, clock, open, proc, sockopt};
 
@@ -35,7 +35,7 @@ pub(super) struct Interface {
     /// Counters since the interface was made.
     pub(super) counters: Option<Device>,
     /// Slot and queues.
-    pub(super) card: Card,
+    pub(super) card: Nic,
 }
 
 /// Processors, clock and memory.
@@ -78,7 +78,7 @@ impl Facts {
 
 impl Interface {
     fn gather(link: LinkInfo, counters: &BTreeMap<String, Device>) -> Self {
-        Self { counters: counters.get(&link.name).copied(), card: card::card(&link.name, link.index), link }
+        Self { counters: counters.get(&link.name).copied(), card: nic::card(&link.name, link.index), link }
     }
 }
 

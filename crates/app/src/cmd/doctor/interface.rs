@@ -209,8 +209,8 @@ fn receive_queues(interface: &Interface, cores: usize) -> Option<Check> {
 mod tests {
     use super::*;
     use linerate_sock::iface::{self, Offloads};
-    use linerate_sock::proc::card::{Card, Slot};
     use linerate_sock::proc::net::parse_devices;
+    use linerate_sock::proc::nic::{Nic, PcieLink};
 
     /// A card of 10 Gb/s as it should be.
     fn card() -> Interface {
@@ -225,8 +225,8 @@ mod tests {
         (offloads.tso, offloads.gso, offloads.gro) = (Some(true), Some(true), Some(true));
         (offloads.tx_checksum, offloads.rx_checksum) = (Some(true), Some(true));
         link.offloads = offloads;
-        let mut card = Card::default();
-        card.slot = Some(Slot { transfers_per_second: 5e9, lanes: 8 });
+        let mut card = Nic::default();
+        card.slot = Some(PcieLink { transfers_per_second: 5e9, lanes: 8 });
         card.receive_queues = Some(8);
         Interface { link, counters: None, card }
     }
@@ -260,7 +260,7 @@ mod tests {
             (|card| card.link.discipline = Some("tbf".to_owned()), "eth7.qdisc bad"),
             (|card| card.link.discipline = Some("pfifo_fast".to_owned()), "eth7.qdisc note"),
             (|of| of.card.receive_queues = Some(1), "eth7.queues note"),
-            (|of| of.card.slot = Some(Slot { transfers_per_second: 2.5e9, lanes: 4 }), "eth7.pcie bad"),
+            (|of| of.card.slot = Some(PcieLink { transfers_per_second: 2.5e9, lanes: 4 }), "eth7.pcie bad"),
         ];
         for (damage, complaint) in faults {
             let mut interface = card();
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn loopback_needs_no_wire() {
         let link = iface::link("lo").unwrap();
-        let lo = section(&Interface { link, counters: None, card: Card::default() }, 8);
+        let lo = section(&Interface { link, counters: None, card: Nic::default() }, 8);
         assert!(lo.checks.iter().all(|check| !check.id.ends_with("speed") && !check.id.ends_with("tso")));
     }
 

@@ -1,7 +1,7 @@
 //! The PCI Express slot that a card sits in.
 
 use linerate_sock::iface::LinkInfo;
-use linerate_sock::proc::card::Slot;
+use linerate_sock::proc::nic::PcieLink;
 use linerate_theory::host;
 use linerate_units::Bitrate;
 
@@ -11,7 +11,7 @@ use super::check::{Check, Status};
 const RESERVE: f64 = 1.2;
 
 /// The slot against the line rate of the card in it.
-pub(super) fn check(slot: Slot, link: &LinkInfo) -> Option<Check> {
+pub(super) fn check(slot: PcieLink, link: &LinkInfo) -> Option<Check> {
     let usable = host::pcie_rate_bps(slot.transfers_per_second, f64::from(slot.lanes))?;
     let usable = Bitrate::from_bps(usable)?;
     let value = format!("{} lanes of {} GT/s", slot.lanes, slot.transfers_per_second / 1e9);
@@ -34,8 +34,9 @@ mod tests {
     fn a_slot_carries_the_line_rate_and_a_fifth_more() {
         let mut link = iface::link("lo").unwrap();
         link.speed_bps = Some(100_000_000_000);
-        let status =
-            |transfers_per_second, lanes| check(Slot { transfers_per_second, lanes }, &link).unwrap().status;
+        let status = |transfers_per_second, lanes| {
+            check(PcieLink { transfers_per_second, lanes }, &link).unwrap().status
+        };
         // 16 lanes of 8 GT/s: 107 Gb/s, less than the 120 that 100 Gb/s should have.
         assert_eq!(status(8e9, 16), Status::Bad);
         assert_eq!(status(16e9, 16), Status::Good);

@@ -105,7 +105,7 @@ fn numbers(setting: &str) -> Option<[u64; 3]> {
 }
 
 /// A setting that is on or off.
-struct Switch {
+struct BooleanSysctl {
     name: &'static str,
     /// Values that are as they should be.
     wanted: &'static [&'static str],
@@ -115,43 +115,43 @@ struct Switch {
     wrong: &'static str,
 }
 
-const SWITCHES: [Switch; 6] = [
-    Switch {
+const SWITCHES: [BooleanSysctl; 6] = [
+    BooleanSysctl {
         name: "net.ipv4.tcp_window_scaling",
         wanted: &["1"],
         good: "windows may exceed 64 KiB",
         otherwise: Status::Bad,
         wrong: "no window exceeds 64 KiB, on whichever side this is off: 25 Mb/s over 21 ms",
     },
-    Switch {
+    BooleanSysctl {
         name: "net.ipv4.tcp_timestamps",
         wanted: &["1", "2"],
         good: "round trips are measured on every segment; costs 12 bytes in each",
         otherwise: Status::Note,
         wrong: "round trips are measured once per window, and old segments are not told from new ones at high rates",
     },
-    Switch {
+    BooleanSysctl {
         name: "net.ipv4.tcp_sack",
         wanted: &["1"],
         good: "several losses in one window are repaired in one round trip",
         otherwise: Status::Bad,
         wrong: "each loss in a window costs a round trip of its own, or a timeout",
     },
-    Switch {
+    BooleanSysctl {
         name: "net.ipv4.tcp_moderate_rcvbuf",
         wanted: &["1"],
         good: "receive windows grow with the path",
         otherwise: Status::Bad,
         wrong: "receive windows stay at the middle number of tcp_rmem, whatever its last one allows",
     },
-    Switch {
+    BooleanSysctl {
         name: "net.ipv4.tcp_mtu_probing",
         wanted: &["1", "2"],
         good: "paths that drop large packets in silence are noticed",
         otherwise: Status::Note,
         wrong: "on a path with a smaller MTU whose ICMP messages are filtered, connections open and then hang",
     },
-    Switch {
+    BooleanSysctl {
         name: "net.ipv4.tcp_no_metrics_save",
         wanted: &["1"],
         good: "every test starts without memory of the one before",
@@ -170,7 +170,7 @@ pub(super) fn tcp(facts: &Facts) -> Section {
     Section { title: "TCP".to_owned(), checks }
 }
 
-fn switched(sysctls: &BTreeMap<&str, String>, switch: &Switch) -> Option<Check> {
+fn switched(sysctls: &BTreeMap<&str, String>, switch: &BooleanSysctl) -> Option<Check> {
     let value = sysctls.get(switch.name)?;
     let check = Check::good(switch.name, value, switch.good);
     if switch.wanted.contains(&value.as_str()) {

@@ -2,12 +2,12 @@
 
 use linerate_model::CeilingShare;
 use linerate_theory::envelope::{Envelope, Path, envelope};
-use linerate_theory::{conversion, ladder, queueing, slow_start};
+use linerate_theory::{ceilings, conversion, queueing, slow_start};
 use linerate_units::{Bitrate, Bytes};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::questions::{Acknowledgements, Distance, Need, Target, Trunk};
+use super::questions::{Acknowledgements, Distance, LagQuestion, Need, Target};
 use super::{EnvelopeArgs, Fault};
 
 /// Version of the JSON document.
@@ -24,7 +24,7 @@ pub(super) struct Answer {
     pub(super) burst: Option<Burst>,
     pub(super) need: Option<Need>,
     pub(super) target: Option<Target>,
-    pub(super) trunk: Option<Trunk>,
+    pub(super) trunk: Option<LagQuestion>,
     pub(super) distance: Option<Distance>,
     /// Of the other direction; absent for UDP.
     pub(super) acknowledgements: Option<Acknowledgements>,
@@ -82,7 +82,7 @@ impl Answer {
             burst: args.burst.zip(args.burst_rate).map(|(bytes, rate)| burst(&envelope, bytes, rate)),
             need: args.need.and_then(|wanted| Need::of(&envelope, wanted, has_rtt)),
             target: args.target.and_then(|rate| Target::of(&envelope, rate)),
-            trunk: args.trunk.and_then(|links| Trunk::of(&envelope, links)),
+            trunk: args.trunk.and_then(|links| LagQuestion::of(&envelope, links)),
             distance: args.distance.and_then(|km| Distance::of(&envelope, km, has_rtt)),
             acknowledgements: Acknowledgements::of(&envelope),
             envelope,
@@ -128,7 +128,7 @@ fn transfer(envelope: &Envelope, bytes: Bytes, has_rtt: bool) -> Transfer {
 
 fn offered(envelope: &Envelope, rate: Bitrate) -> Offered {
     // What is offered is a rung itself; it is compared with the others.
-    let next = ladder::after_remedy(&envelope.ceilings, "application");
+    let next = ceilings::after_remedy(&envelope.ceilings, "application");
     let carried_bps = next.map(|next| next.bitrate_bps);
     Offered {
         bitrate_bps: rate.bps(),

@@ -1,7 +1,7 @@
 //! Questions about a path beside its ceilings: does a transfer fit, what do a bundle and a distance make of it.
 
 use linerate_theory::envelope::{Envelope, LossBudget, Needs};
-use linerate_theory::{conversion, framing, host, sender_error, trunk};
+use linerate_theory::{conversion, framing, host, lag, sender_error};
 use linerate_units::{Bitrate, Bytes, Span};
 use serde::Serialize;
 
@@ -89,7 +89,7 @@ impl Target {
 
 /// What a bundle of links makes of the streams, whose members a hash chooses.
 #[derive(Debug, PartialEq, Serialize)]
-pub(super) struct Trunk {
+pub(super) struct LagQuestion {
     pub(super) links: u32,
     /// What all members together carry, bit/s.
     pub(super) all_bps: f64,
@@ -109,26 +109,26 @@ pub(super) struct Trunk {
     pub(super) streams_for_all: Option<f64>,
 }
 
-impl Trunk {
+impl LagQuestion {
     pub(super) fn of(envelope: &Envelope, links: u32) -> Option<Self> {
         let (streams, member_bps) = (envelope.path.streams, envelope.rates.payload_bps);
-        let used_share = trunk::used_share(f64::from(streams), f64::from(links))?;
+        let used_share = lag::used_share(f64::from(streams), f64::from(links))?;
         let all_bps = member_bps * f64::from(links);
         // What limits the streams beside the link does so over a bundle, too.
         let others = envelope.ceilings.iter().filter(|one| !["link", "trunk"].contains(&one.limit.as_str()));
         let others = others.map(|one| one.bitrate_bps).reduce(f64::min);
         let expected_bps = others.map_or(used_share * all_bps, |other| other.min(used_share * all_bps));
-        let fullest = trunk::expected_largest_load(streams, links);
+        let fullest = lag::expected_largest_load(streams, links);
         Some(Self {
             links,
             all_bps,
             expected_bps,
             used_share,
-            no_collision: trunk::no_collision_probability(streams, links),
-            all_on_one: trunk::all_together_probability(f64::from(streams), f64::from(links)),
+            no_collision: lag::no_collision_probability(streams, links),
+            all_on_one: lag::all_together_probability(f64::from(streams), f64::from(links)),
             fullest,
             slowest_bps: fullest.map(|load| member_bps / load.max(1.0)),
-            streams_for_all: trunk::flows_to_touch_all(links),
+            streams_for_all: lag::flows_to_touch_all(links),
         })
     }
 }
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn eight_streams_on_four_links_use_nine_tenths_of_them() {
-        let found = Trunk::of(&envelope("--link 1G -P 8"), 4).unwrap();
+        let found = LagQuestion::of(&envelope("--link 1G -P 8"), 4).unwrap();
         close(found.used_share, 0.899_887);
         close(found.expected_bps, 0.899_887 * 4.0 * 941.482_445e6);
         close(found.fullest.unwrap(), 3.538_086);
@@ -234,7 +234,7 @@ mod tests {
         close(found.streams_for_all.unwrap(), 8.3333);
         assert_eq!(found.no_collision, Some(0.0));
         let windowed = envelope("--link 1G -P 8 --rtt 21ms --window 65535");
-        close(Trunk::of(&windowed, 4).unwrap().expected_bps, 8.0 * 24.965_714e6);
+        close(LagQuestion::of(&windowed, 4).unwrap().expected_bps, 8.0 * 24.965_714e6);
     }
 
     #[test]

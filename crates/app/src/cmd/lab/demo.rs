@@ -7,7 +7,7 @@ use std::time::Duration;
 use linerate_emu::shell::LabHandle;
 
 use super::super::page;
-use super::topology::{Trouble, find, lab_name};
+use super::topology::{LabError, find, lab_name};
 use super::{PlaceArgs, status, up};
 use crate::exit::Exit;
 use crate::signals::Signals;
@@ -25,15 +25,15 @@ pub(super) fn run(place: &PlaceArgs) -> Exit {
         Ok(lab) => lab,
         Err(trouble) => return trouble.say(),
     };
-    let mut exit = measure(&lab).unwrap_or_else(Trouble::say);
+    let mut exit = measure(&lab).unwrap_or_else(LabError::say);
     match lab.down() {
         Ok(_) => say::note("\nthe lab is down, nothing is left of it"),
-        Err(error) => exit = Trouble::failed(error).say(),
+        Err(error) => exit = LabError::failed(error).say(),
     }
     signals.which().map_or(exit, Exit::Interrupted)
 }
 
-fn bring_up(place: &PlaceArgs) -> Result<LabHandle, Trouble> {
+fn bring_up(place: &PlaceArgs) -> Result<LabHandle, LabError> {
     let place = place.open()?;
     let name = format!("demo-{}", std::process::id());
     say::note(format!("two hosts, a and b, on a 1 Gb/s switch: linerate lab up pair --name {name}"));
@@ -41,12 +41,12 @@ fn bring_up(place: &PlaceArgs) -> Result<LabHandle, Trouble> {
     Ok(lab)
 }
 
-fn measure(lab: &LabHandle) -> Result<Exit, Trouble> {
+fn measure(lab: &LabHandle) -> Result<Exit, LabError> {
     let mut server = Server::start(lab)?;
     say::note("measuring from a to b: linerate test b -t 3\n");
     let done = on(lab, "a", &["test", "b", "-t", "3"])?
         .status()
-        .map_err(|error| Trouble::failed(format!("the client cannot be started: {error}")))?;
+        .map_err(|error| LabError::failed(format!("the client cannot be started: {error}")))?;
     server.end();
     if let Ok(now) = lab.status(PATIENCE) {
         let view = terminal::stdout_view();
@@ -57,8 +57,8 @@ fn measure(lab: &LabHandle) -> Result<Exit, Trouble> {
 }
 
 /// This program, on a host of the lab.
-fn on(lab: &LabHandle, host: &str, args: &[&str]) -> Result<Command, Trouble> {
-    let program = std::env::current_exe().map_err(Trouble::failed)?;
+fn on(lab: &LabHandle, host: &str, args: &[&str]) -> Result<Command, LabError> {
+    let program = std::env::current_exe().map_err(LabError::failed)?;
     let mut command = Command::new(&program);
     command.args(["lab", "exec", "--run-dir"]).arg(lab.run_dir()).args(["--lab", lab.name(), host, "--"]);
     command.arg(program).args(args);
@@ -70,18 +70,18 @@ struct Server(Child);
 
 impl Server {
     /// Starts it and waits until it listens.
-    fn start(lab: &LabHandle) -> Result<Self, Trouble> {
+    fn start(lab: &LabHandle) -> Result<Self, LabError> {
         let mut child = on(lab, "b", &["serve", "--json"])?
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .map_err(|error| Trouble::failed(format!("the server cannot be started: {error}")))?;
+            .map_err(|error| LabError::failed(format!("the server cannot be started: {error}")))?;
         let out = child.stdout.take();
         let server = Self(child);
         let mut line = String::new();
         let read = out.map(|out| BufReader::new(out).read_line(&mut line));
         if !matches!(read, Some(Ok(1..))) {
-            return Err(Trouble::failed("the server on host b ended before it listened"));
+            return Err(LabError::failed("the server on host b ended before it listened"));
         }
         Ok(server)
     }

@@ -1,7 +1,7 @@
 //! `linerate lab down`.
 
 use super::DownArgs;
-use super::topology::Trouble;
+use super::topology::LabError;
 use crate::exit::Exit;
 use crate::say;
 
@@ -13,7 +13,7 @@ pub(super) fn run(args: &DownArgs) -> Exit {
     let labs = if args.all {
         match place.labs() {
             Ok(labs) => labs,
-            Err(error) => return Trouble::failed(error).say(),
+            Err(error) => return LabError::failed(error).say(),
         }
     } else {
         match args.place.lab_or_leftover(args.name.as_deref()) {
@@ -30,13 +30,13 @@ pub(super) fn run(args: &DownArgs) -> Exit {
                 }
                 say::note(format!("{} is down", lab.name()));
             }
-            Err(error) => exit = Trouble::failed(error).say(),
+            Err(error) => exit = LabError::failed(error).say(),
         }
     }
     if args.all
         && let Err(error) = place.forget_the_dead()
     {
-        exit = Trouble::failed(error).say();
+        exit = LabError::failed(error).say();
     }
     exit
 }

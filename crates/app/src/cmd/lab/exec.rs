@@ -7,7 +7,7 @@ use std::time::Duration;
 use linerate_emu::shell;
 
 use super::ExecArgs;
-use super::topology::Trouble;
+use super::topology::LabError;
 use crate::exit::Exit;
 use crate::say;
 
@@ -21,16 +21,16 @@ pub(super) fn run(args: &ExecArgs) -> Exit {
     };
     let status = match lab.status(PATIENCE) {
         Ok(status) => status,
-        Err(error) => return Trouble::failed(error).say(),
+        Err(error) => return LabError::failed(error).say(),
     };
     let Some(host) = status.hosts.iter().find(|host| host.name == args.host) else {
         let names: Vec<&str> = status.hosts.iter().map(|host| host.name.as_str()).collect();
         let text =
             format!("lab {} has no host {:?}; its hosts: {}", status.name, args.host, names.join(", "));
-        return Trouble::usage(text).say();
+        return LabError::usage(text).say();
     };
     if let Err(error) = shell::enter(&lab, host, &status) {
-        return Trouble::failed(error).say();
+        return LabError::failed(error).say();
     }
     let Some((program, rest)) = args.command.split_first() else { return Exit::Usage };
     let mut command = Command::new(program);

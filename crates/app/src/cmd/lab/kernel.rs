@@ -4,17 +4,17 @@ use linerate_emu::shell::{script, up_by_kernel};
 use linerate_emu::topology::Topology;
 
 use super::super::page;
-use super::topology::{Trouble, lab_name};
+use super::topology::{LabError, lab_name};
 use super::{UpArgs, status};
 use crate::exit::Exit;
 use crate::terminal;
 
-pub(super) fn up(topology: &Topology, name: &str, args: &UpArgs) -> Result<Exit, Trouble> {
+pub(super) fn up(topology: &Topology, name: &str, args: &UpArgs) -> Result<Exit, LabError> {
     let name = lab_name(name)?;
     if args.dry_run {
         return Ok(page::print(script(topology, &name).as_bytes()));
     }
-    let status = up_by_kernel(topology, &name, &args.place.open()?).map_err(Trouble::failed)?;
+    let status = up_by_kernel(topology, &name, &args.place.open()?).map_err(LabError::failed)?;
     if args.json {
         return Ok(page::print_json(&status));
     }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::super::page::{self, Ink, Page};
 use super::PlaceArgs;
-use super::topology::Trouble;
+use super::topology::LabError;
 use crate::exit::Exit;
 use crate::terminal;
 
@@ -31,7 +31,7 @@ struct Running {
 pub(super) fn run(json: bool, place: &PlaceArgs) -> Exit {
     let topologies: Vec<Entry> =
         topology::bundled().iter().map(|known| Entry { name: known.name, about: known.about }).collect();
-    let labs: Vec<LabHandle> = match place.open().and_then(|place| place.labs().map_err(Trouble::failed)) {
+    let labs: Vec<LabHandle> = match place.open().and_then(|place| place.labs().map_err(LabError::failed)) {
         Ok(labs) => labs,
         Err(trouble) => return trouble.say(),
     };

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use linerate_emu::shell::wire::Ask;
+use linerate_emu::shell::control_protocol::Ask;
 
 use super::SetArgs;
-use super::topology::Trouble;
+use super::topology::LabError;
 use crate::exit::Exit;
 use crate::say;
 
@@ -15,7 +15,8 @@ pub(super) fn run(args: &SetArgs) -> Exit {
     let mut changes = Vec::new();
     for change in &args.changes {
         let Some((key, value)) = change.split_once('=') else {
-            return Trouble::usage(format!("{change:?}: give it as KEY=VALUE, for example delay=25ms")).say();
+            return LabError::usage(format!("{change:?}: give it as KEY=VALUE, for example delay=25ms"))
+                .say();
         };
         changes.push((key.trim().to_owned(), value.trim().to_owned()));
     }
@@ -25,7 +26,7 @@ pub(super) fn run(args: &SetArgs) -> Exit {
     };
     if lab.status(PATIENCE).is_ok_and(|status| status.pid.is_none()) {
         let text = "the kernel carries this lab, and it cannot be changed while it is up; bring it up again with --set";
-        return Trouble::failed(text).say();
+        return LabError::failed(text).say();
     }
     match lab.ask(&Ask::Set { target: args.target.clone(), changes }, PATIENCE) {
         Ok(_) => Exit::Done,
@@ -33,6 +34,6 @@ pub(super) fn run(args: &SetArgs) -> Exit {
             say::error(why);
             Exit::Usage
         }
-        Err(error) => Trouble::failed(error).say(),
+        Err(error) => LabError::failed(error).say(),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_emu::shell::wire::{PortStatus, Status};
+use linerate_emu::shell::control_protocol::{PortStatus, Status};
 use linerate_sock::clock;
 use linerate_units::{Bitrate, Span};
 
@@ -241,8 +241,8 @@ fn widths<'a, const N: usize>(rows: impl Iterator<Item = &'a [&'a str; N]>) -> V
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_emu::fabric::{Books, PortCounts};
-    use linerate_emu::shell::wire::{HostStatus, KeepingUp};
+    use linerate_emu::fabric::{PacketAccounting, PortCounts};
+    use linerate_emu::shell::control_protocol::{HostStatus, KeepingUp};
     use linerate_units::Bytes;
 
     fn status() -> Status {
@@ -277,7 +277,12 @@ mod tests {
                 dropped: 3,
                 counts,
             }],
-            books: Books { entered: 1003, delivered: 1000, dropped: 3, ..Books::default() },
+            books: PacketAccounting {
+                entered: 1003,
+                delivered: 1000,
+                dropped: 3,
+                ..PacketAccounting::default()
+            },
             keeping_up: KeepingUp { frames: 100, bound_ns: 1_000_000, ..KeepingUp::default() },
             notes: vec!["a note".into()],
         }

@@ -8,7 +8,7 @@ use linerate_sock::{Mono, poll};
 use serde::{Deserialize, Serialize};
 
 use super::SwitchArgs;
-use super::topology::{Source, Trouble, lab_name, read};
+use super::topology::{LabError, Source, lab_name, read};
 use crate::exit::Exit;
 use crate::signals::Signals;
 
@@ -23,7 +23,7 @@ pub(super) struct Assignment {
 /// What it says on its standard output when the network stands, or cannot.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum News {
+pub(super) enum SwitchStatus {
     Ready,
     Failed(String),
 }
@@ -36,7 +36,7 @@ pub(super) fn run(args: &SwitchArgs) -> Exit {
             exit
         }
         Err(why) => {
-            tell(&News::Failed(why));
+            tell(&SwitchStatus::Failed(why));
             Exit::Failed
         }
     }
@@ -47,9 +47,9 @@ fn lay(args: &SwitchArgs) -> Result<Lab, String> {
     std::io::stdin().read_to_string(&mut told).map_err(|error| error.to_string())?;
     let told: Assignment = serde_json::from_str(&told).map_err(|error| error.to_string())?;
     let source = Source { file: told.file, text: told.text };
-    let topology: Topology = read(&source, &told.set).map_err(Trouble::into_text)?;
-    let place = args.place.open().map_err(Trouble::into_text)?;
-    let name = lab_name(&args.name).map_err(Trouble::into_text)?;
+    let topology: Topology = read(&source, &told.set).map_err(LabError::into_text)?;
+    let place = args.place.open().map_err(LabError::into_text)?;
+    let name = lab_name(&args.name).map_err(LabError::into_text)?;
     Lab::lay(topology, &name, &place).map_err(|error| with_causes(&error))
 }
 
@@ -77,10 +77,10 @@ fn carry(lab: Lab, tied: bool) -> Exit {
     let stopper = lab.stopper();
     let at_signals = lab.stopper();
     if let Err(error) = Signals::on_each(move || at_signals.stop()) {
-        tell(&News::Failed(format!("cannot wait for signals: {error}")));
+        tell(&SwitchStatus::Failed(format!("cannot wait for signals: {error}")));
         return Exit::Failed;
     }
-    if !tell(&News::Ready) {
+    if !tell(&SwitchStatus::Ready) {
         // Who asked is gone, and nobody knows of this lab.
         stopper.stop();
     }
@@ -92,7 +92,7 @@ fn carry(lab: Lab, tied: bool) -> Exit {
             stopper.stop();
         };
         if let Err(error) = linerate_sock::thread::spawn("tie", watch) {
-            tell(&News::Failed(format!("cannot watch over the lab: {}", error.source)));
+            tell(&SwitchStatus::Failed(format!("cannot watch over the lab: {}", error.source)));
             return Exit::Failed;
         }
     }
@@ -106,7 +106,7 @@ fn carry(lab: Lab, tied: bool) -> Exit {
 }
 
 /// True if somebody heard it.
-fn tell(news: &News) -> bool {
+fn tell(news: &SwitchStatus) -> bool {
     let Ok(line) = serde_json::to_string(news) else { return false };
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}").and_then(|()| out.flush()).is_ok()

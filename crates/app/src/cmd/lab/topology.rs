@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use linerate_emu::shell::{LabHandle, LabName, Place};
+use linerate_emu::shell::{LabHandle, LabName, StateDir};
 use linerate_emu::topology::{self, Override, Topology};
 
 use super::{PlaceArgs, WhichLab};
@@ -11,12 +11,12 @@ use crate::say;
 
 /// What is wrong, and how the command ends.
 #[derive(Debug)]
-pub(in crate::cmd) struct Trouble {
+pub(in crate::cmd) struct LabError {
     text: String,
     exit: Exit,
 }
 
-impl Trouble {
+impl LabError {
     /// The command line or the file is at fault.
     #[expect(clippy::needless_pass_by_value, reason = "so that map_err can name it")]
     pub(super) fn usage(text: impl ToString) -> Self {
@@ -45,8 +45,8 @@ impl Trouble {
 }
 
 /// A name for a lab.
-pub(in crate::cmd) fn lab_name(text: &str) -> Result<LabName, Trouble> {
-    text.parse().map_err(Trouble::usage)
+pub(in crate::cmd) fn lab_name(text: &str) -> Result<LabName, LabError> {
+    text.parse().map_err(LabError::usage)
 }
 
 /// The text of a topology, and the name that messages give it.
@@ -57,7 +57,7 @@ pub(in crate::cmd) struct Source {
 }
 
 /// The topology that comes along under this name, or the file of this name.
-pub(in crate::cmd) fn find(name: &str) -> Result<Source, Trouble> {
+pub(in crate::cmd) fn find(name: &str) -> Result<Source, LabError> {
     if let Some(bundled) = topology::bundled().iter().find(|bundled| bundled.name == name) {
         return Ok(Source { file: format!("{name} (comes along)"), text: bundled.text.to_owned() });
     }
@@ -65,47 +65,47 @@ pub(in crate::cmd) fn find(name: &str) -> Result<Source, Trouble> {
         Ok(text) => Ok(Source { file: name.to_owned(), text }),
         Err(error) if Path::new(name).extension().is_none() && !name.contains('/') => {
             let known: Vec<&str> = topology::bundled().iter().map(|bundled| bundled.name).collect();
-            Err(Trouble::usage(format!(
+            Err(LabError::usage(format!(
                 "no topology {name:?} comes along, and as a file it cannot be read ({error}); those that come along: {}",
                 known.join(", ")
             )))
         }
-        Err(error) => Err(Trouble::usage(format!("the topology file {name} cannot be read: {error}"))),
+        Err(error) => Err(LabError::usage(format!("the topology file {name} cannot be read: {error}"))),
     }
 }
 
 /// Reads it, with what `--set` changes.
-pub(super) fn read(source: &Source, set: &[String]) -> Result<Topology, Trouble> {
+pub(super) fn read(source: &Source, set: &[String]) -> Result<Topology, LabError> {
     let overrides: Vec<Override> =
-        set.iter().map(|text| text.parse()).collect::<Result<_, _>>().map_err(Trouble::usage)?;
-    topology::read(&source.text, &source.file, &overrides).map_err(Trouble::usage)
+        set.iter().map(|text| text.parse()).collect::<Result<_, _>>().map_err(LabError::usage)?;
+    topology::read(&source.text, &source.file, &overrides).map_err(LabError::usage)
 }
 
 impl PlaceArgs {
     /// The folder of this user's labs.
-    pub(in crate::cmd) fn open(&self) -> Result<Place, Trouble> {
-        Place::open(self.run_dir.as_deref()).map_err(Trouble::failed)
+    pub(in crate::cmd) fn open(&self) -> Result<StateDir, LabError> {
+        StateDir::open(self.run_dir.as_deref()).map_err(LabError::failed)
     }
 
     /// The lab that is meant, and is up.
-    pub(super) fn lab(&self, name: Option<&str>) -> Result<LabHandle, Trouble> {
-        let labs = self.open()?.labs().map_err(Trouble::failed)?;
+    pub(super) fn lab(&self, name: Option<&str>) -> Result<LabHandle, LabError> {
+        let labs = self.open()?.labs().map_err(LabError::failed)?;
         choose(labs.into_iter().filter(LabHandle::is_up).collect(), name)
     }
 
     /// The lab that is meant, up or killed.
-    pub(super) fn lab_or_leftover(&self, name: Option<&str>) -> Result<LabHandle, Trouble> {
-        choose(self.open()?.labs().map_err(Trouble::failed)?, name)
+    pub(super) fn lab_or_leftover(&self, name: Option<&str>) -> Result<LabHandle, LabError> {
+        choose(self.open()?.labs().map_err(LabError::failed)?, name)
     }
 }
 
 impl WhichLab {
-    pub(in crate::cmd) fn find(&self) -> Result<LabHandle, Trouble> {
+    pub(in crate::cmd) fn find(&self) -> Result<LabHandle, LabError> {
         self.place.lab(self.name.as_deref())
     }
 }
 
-fn choose(mut labs: Vec<LabHandle>, name: Option<&str>) -> Result<LabHandle, Trouble> {
+fn choose(mut labs: Vec<LabHandle>, name: Option<&str>) -> Result<LabHandle, LabError> {
     let names: Vec<String> = labs.iter().map(|lab| lab.name().to_owned()).collect();
     let found = match name {
         Some(name) => names.iter().position(|lab| lab == name),
@@ -115,7 +115,7 @@ fn choose(mut labs: Vec<LabHandle>, name: Option<&str>) -> Result<LabHandle, Tro
     if let Some(found) = found {
         return Ok(labs.swap_remove(found));
     }
-    Err(Trouble::failed(match (name, names.as_slice()) {
+    Err(LabError::failed(match (name, names.as_slice()) {
         (_, []) => "no lab is up; bring one up with: linerate lab up pair".to_owned(),
         (Some(name), names) => format!("no lab {name:?} is up; those that are: {}", names.join(", ")),
         (None, names) => format!("several labs are up, say which: {}", names.join(", ")),

@@ -4,13 +4,13 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use linerate_emu::shell::wire::Status;
-use linerate_emu::shell::{LabHandle, LabName, Place};
+use linerate_emu::shell::control_protocol::Status;
+use linerate_emu::shell::{LabHandle, LabName, StateDir};
 use linerate_emu::topology::Topology;
 
 use super::super::page;
-use super::switch::{Assignment, News};
-use super::topology::{Source, Trouble, find, lab_name, read};
+use super::switch::{Assignment, SwitchStatus};
+use super::topology::{LabError, Source, find, lab_name, read};
 use super::{Backend, UpArgs, kernel, status};
 use crate::exit::Exit;
 use crate::{say, terminal};
@@ -24,7 +24,7 @@ pub(super) fn run(args: &UpArgs) -> Exit {
     }
 }
 
-fn bring_up(args: &UpArgs) -> Result<Exit, Trouble> {
+fn bring_up(args: &UpArgs) -> Result<Exit, LabError> {
     let source = find(&args.topology)?;
     let topology = read(&source, &args.set)?;
     let name = args.name.clone().unwrap_or_else(|| topology.name.clone());
@@ -55,8 +55,8 @@ pub(in crate::cmd) fn start(
     source: &Source,
     set: &[String],
     name: &LabName,
-    place: &Place,
-) -> Result<(LabHandle, Status), Trouble> {
+    place: &StateDir,
+) -> Result<(LabHandle, Status), LabError> {
     let (lab, status, _) = start_as(false, source, set, name, place)?;
     Ok((lab, status))
 }
@@ -66,8 +66,8 @@ pub(in crate::cmd) fn start_tied(
     source: &Source,
     set: &[String],
     name: &LabName,
-    place: &Place,
-) -> Result<(LabHandle, Status, Tie), Trouble> {
+    place: &StateDir,
+) -> Result<(LabHandle, Status, Tie), LabError> {
     let (lab, status, child) = start_as(true, source, set, name, place)?;
     Ok((lab, status, Tie(child)))
 }
@@ -89,15 +89,15 @@ fn start_as(
     source: &Source,
     set: &[String],
     name: &LabName,
-    place: &Place,
-) -> Result<(LabHandle, Status, Child), Trouble> {
+    place: &StateDir,
+) -> Result<(LabHandle, Status, Child), LabError> {
     // What a killed lab left is removed first, so that its names are free.
-    for text in place.sweep().map_err(Trouble::failed)? {
+    for text in place.sweep().map_err(LabError::failed)? {
         say::note(text);
     }
     let lab = place.lab(name.clone());
-    let log = place.log(name).map_err(Trouble::failed)?;
-    let program = std::env::current_exe().map_err(Trouble::failed)?;
+    let log = place.log(name).map_err(LabError::failed)?;
+    let program = std::env::current_exe().map_err(LabError::failed)?;
     let mut child = Command::new(program)
         .args(["lab", "switch", "--name", name.as_str(), "--run-dir"])
         .arg(place.run_dir())
@@ -108,31 +108,31 @@ fn start_as(
         .stdout(Stdio::piped())
         .stderr(log)
         .spawn()
-        .map_err(|error| Trouble::failed(format!("the switch cannot be started: {error}")))?;
+        .map_err(|error| LabError::failed(format!("the switch cannot be started: {error}")))?;
     let assignment = Assignment { file: source.file.clone(), text: source.text.clone(), set: set.to_vec() };
     match told(&mut child, &assignment) {
-        Some(News::Ready) => {}
-        Some(News::Failed(why)) => {
+        Some(SwitchStatus::Ready) => {}
+        Some(SwitchStatus::Failed(why)) => {
             let _ = child.wait();
             lab.forget();
-            return Err(Trouble::failed(why));
+            return Err(LabError::failed(why));
         }
         None => {
             let ended = child.wait().map(|status| format!(" ({status})")).unwrap_or_default();
             let log = lab.log();
             let trouble = format!("the switch ended before the network stood{ended}");
             if std::fs::metadata(&log).is_ok_and(|about| about.len() > 0) {
-                return Err(Trouble::failed(format!("{trouble}; what it said is in {}", log.display())));
+                return Err(LabError::failed(format!("{trouble}; what it said is in {}", log.display())));
             }
             lab.forget();
-            return Err(Trouble::failed(trouble));
+            return Err(LabError::failed(trouble));
         }
     }
-    let status = lab.status(PATIENCE).map_err(Trouble::failed)?;
+    let status = lab.status(PATIENCE).map_err(LabError::failed)?;
     Ok((lab, status, child))
 }
 
-fn told(child: &mut Child, assignment: &Assignment) -> Option<News> {
+fn told(child: &mut Child, assignment: &Assignment) -> Option<SwitchStatus> {
     let text = serde_json::to_string(assignment).ok()?;
     child.stdin.take()?.write_all(text.as_bytes()).ok()?;
     let mut line = String::new();

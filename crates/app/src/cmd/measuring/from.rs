@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use linerate_control::{ControlError, FlowJob, Group, HostRef, Log, Request, Rig, Target, run_group};
+use linerate_control::{ControlError, FlowJob, Group, HostRef, Log, Request, Target, TestBed, run_group};
 use linerate_model::{Body, EVENT_SCHEMA, Outcome, RunStart};
 use linerate_units::Span;
 
@@ -24,7 +24,7 @@ pub(super) fn measure(
     request: &Request<'_>,
     log: &mut Log<'_>,
 ) -> Result<Outcome, ControlError> {
-    let rig = Rig { name: linerate_sock::proc::host::kernel().host, hosts: vec![agent] };
+    let rig = TestBed { name: linerate_sock::proc::host::kernel().host, hosts: vec![agent] };
     let flow = FlowJob {
         from: 0,
         to: Target::Server { host: request.host.clone(), port: request.port },

@@ -1,8 +1,8 @@
 //! Runs that answer what a test leaves open: `--investigate`.
 
-use linerate_control::{ControlError, FollowUp, Log, Request, Sink, investigate};
+use linerate_control::{ControlError, FollowUpRun, Log, Request, Sink, investigate};
 use linerate_model::Outcome;
-use linerate_theory::inquiry::Topic;
+use linerate_theory::follow_up::Topic;
 
 use crate::archive_sink::ArchiveSink;
 use crate::args::{ArchiveArgs, Investigation, OutputArgs};
@@ -29,6 +29,6 @@ pub(super) fn measure(
         let id = run_name().inspect_err(|trouble| say::warning(trouble)).ok()?;
         let sink = ArchiveSink::open(archive.archive.as_deref());
         let sinks = sink.map(|sink| Box::new(sink) as Box<dyn Sink>).into_iter().collect();
-        Some(FollowUp { log: Log::owning(id, sinks), started_at: now() })
+        Some(FollowUpRun { log: Log::owning(id, sinks), started_at: now() })
     })
 }

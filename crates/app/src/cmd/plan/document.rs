@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::TestSpec;
-use linerate_plan::{Estimate, Plan, PlanError, PlanMistake, Point, PointId, Setting, bundled};
+use linerate_plan::{Estimate, Plan, PlanError, PlanMistake, Point, PointId, SettingValue, bundled};
 use linerate_units::Span;
 use serde::Serialize;
 
@@ -81,7 +81,7 @@ struct PointEntry {
     values: BTreeMap<String, String>,
     flows: Vec<FlowEntry>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    hosts: BTreeMap<String, BTreeMap<String, Setting>>,
+    hosts: BTreeMap<String, BTreeMap<String, SettingValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lab: Option<LabEntry>,
 }
@@ -107,8 +107,8 @@ struct FlowEntry {
 #[derive(Serialize)]
 struct SearchEntry<'p> {
     axis: &'p str,
-    from: &'p Setting,
-    to: &'p Setting,
+    from: &'p SettingValue,
+    to: &'p SettingValue,
     resolution: f64,
     pass: &'p str,
     trials: u32,
@@ -163,7 +163,7 @@ impl<'p> Listed<'p> {
 
 fn entry(plan: &Plan, point: Point) -> PointEntry {
     let slots = plan.schedule(&point);
-    let flow = |(test, slot): (linerate_plan::Test, linerate_plan::Slot)| FlowEntry {
+    let flow = |(test, slot): (linerate_plan::Test, linerate_plan::FlowTiming)| FlowEntry {
         flow: test.flow,
         from: test.from,
         to: test.to,

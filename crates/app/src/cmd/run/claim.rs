@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 
-use super::Trouble;
+use super::RunError;
 
 /// The claim to carry a run out. It ends with this process, however that ends.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ pub(super) struct Claim(#[expect(dead_code, reason = "held, not used")] Option<U
 
 impl Claim {
     /// Claims a run: a name that only one process of this machine can have, and that leaves no file behind.
-    pub(super) fn lay(run: &str) -> Result<Self, Trouble> {
+    pub(super) fn lay(run: &str) -> Result<Self, RunError> {
         let name = SocketAddr::from_abstract_name(format!("linerate-plan-{run}"));
         match name.and_then(|name| UnixListener::bind_addr(&name)) {
             Ok(held) => Ok(Self(Some(held))),
@@ -21,7 +21,7 @@ impl Claim {
                 let text = format!(
                     "run {short} is being carried out by another process; wait for its end, or stop it"
                 );
-                Err(Trouble::usage(text))
+                Err(RunError::usage(text))
             }
             // A system without such names has no other process that could hold one.
             Err(_) => Ok(Self(None)),

@@ -4,11 +4,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use linerate_archive::Store;
-use linerate_control::{Coordinator, HostRef, PlanLog, Rig, Trouble as HostTrouble};
+use linerate_control::{Coordinator, HostError as HostTrouble, HostRef, PlanLog, TestBed};
 use linerate_model::{
     Body, Caveat, CaveatKind, MethodTable, Outcome, PlanRecord, RunRecord, TrialEnd, World,
 };
-use linerate_plan::{Conductor, Figures, Opening, Point, Task, TrialFigures, counts, judgements, tables};
+use linerate_plan::{Figures, Opening, PlanScheduler, Point, Task, TrialFigures, counts, judgements, tables};
 use linerate_sock::clock;
 use linerate_units::Span;
 
@@ -17,7 +17,7 @@ use super::lab::LabWorld;
 use super::prepare::Prepared;
 use super::screen::Screen;
 use super::sinks::Sinks;
-use super::{RunArgs, Trouble, hosts, outcome};
+use super::{RunArgs, RunError, hosts, outcome};
 use crate::exit::Exit;
 use crate::naming::{now, run_name};
 use crate::say;
@@ -33,7 +33,7 @@ const COARSE_CLOCK: Span = Span::from_ms(1);
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Where the hosts are.
-enum Place {
+enum HostsSource {
     Hosts(Vec<HostRef>),
     Lab(Box<LabWorld>),
 }
@@ -44,8 +44,8 @@ pub(super) struct Drive<'a> {
     pub(super) prepared: &'a Prepared,
     pub(super) signals: &'a Signals,
     pub(super) sinks: &'a Sinks,
-    pub(super) conductor: Conductor<'a>,
-    place: Place,
+    pub(super) conductor: PlanScheduler<'a>,
+    place: HostsSource,
     pub(super) coordinator: Option<Coordinator>,
     /// The hosts of the rig by name, in its order.
     pub(super) names: Vec<String>,
@@ -56,10 +56,10 @@ pub(super) struct Drive<'a> {
 }
 
 /// Carries the plan out, prints what it came to, and says how the command ends.
-pub(super) fn drive(args: &RunArgs, prepared: &Prepared, signals: &Signals) -> Result<Exit, Trouble> {
+pub(super) fn drive(args: &RunArgs, prepared: &Prepared, signals: &Signals) -> Result<Exit, RunError> {
     let record = match &prepared.before {
         Some(record) => record.clone(),
-        None => PlanRecord { run: run_name().map_err(Trouble::failed)?.into(), ..PlanRecord::default() },
+        None => PlanRecord { run: run_name().map_err(RunError::failed)?.into(), ..PlanRecord::default() },
     };
     let _claim = Claim::lay(&record.run)?;
     let sinks = Sinks::open(args);
@@ -70,8 +70,8 @@ pub(super) fn drive(args: &RunArgs, prepared: &Prepared, signals: &Signals) -> R
         sinks: &sinks,
         conductor: conductor(args, prepared)?,
         place: match prepared.world {
-            World::Lab => Place::Lab(Box::new(LabWorld::new(args, &prepared.plan, &record.run)?)),
-            _ => Place::Hosts(hosts::hosts(args, &prepared.plan)?),
+            World::Lab => HostsSource::Lab(Box::new(LabWorld::new(args, &prepared.plan, &record.run)?)),
+            _ => HostsSource::Hosts(hosts::hosts(args, &prepared.plan)?),
         },
         coordinator: None,
         names: prepared.plan.used_hosts().map(|host| host.name.clone()).collect(),
@@ -99,11 +99,11 @@ pub(super) fn drive(args: &RunArgs, prepared: &Prepared, signals: &Signals) -> R
     })
 }
 
-fn conductor<'a>(args: &RunArgs, prepared: &'a Prepared) -> Result<Conductor<'a>, Trouble> {
+fn conductor<'a>(args: &RunArgs, prepared: &'a Prepared) -> Result<PlanScheduler<'a>, RunError> {
     let Some(record) = &prepared.before else {
-        return Conductor::new(&prepared.plan).map_err(Trouble::usage);
+        return PlanScheduler::new(&prepared.plan).map_err(RunError::usage);
     };
-    let archive = super::super::archived::archive(&args.archive).map_err(Trouble::failed)?;
+    let archive = super::super::archived::archive(&args.archive).map_err(RunError::failed)?;
     let mut figures = |trial: &TrialEnd| -> TrialFigures {
         let of_flow = |flow: &linerate_plan::Flow| {
             let run = trial.runs.iter().find(|run| run.flow == flow.name).filter(|run| counts(run))?;
@@ -112,13 +112,13 @@ fn conductor<'a>(args: &RunArgs, prepared: &'a Prepared) -> Result<Conductor<'a>
         };
         prepared.plan.flows.iter().map(of_flow).collect()
     };
-    Conductor::resume(&prepared.plan, record, &mut figures).map_err(Trouble::usage)
+    PlanScheduler::resume(&prepared.plan, record, &mut figures).map_err(RunError::usage)
 }
 
 impl Drive<'_> {
     /// All that remains. An error is one before the log began; later ones stand in the log.
-    fn carry_out(&mut self, log: &mut PlanLog<'_>) -> Result<(), Trouble> {
-        let mut task = self.conductor.next_task().map_err(Trouble::usage)?;
+    fn carry_out(&mut self, log: &mut PlanLog<'_>) -> Result<(), RunError> {
+        let mut task = self.conductor.next_task().map_err(RunError::usage)?;
         let mut doubts = Vec::new();
         if let Some(first) = &task {
             self.make_ready(&first.point)?;
@@ -152,12 +152,12 @@ impl Drive<'_> {
                 trouble = Some(format!("nothing was measured in {MOST_IN_VAIN} trials in a row"));
                 break;
             }
-            task = self.conductor.next_task().map_err(Trouble::usage)?;
+            task = self.conductor.next_task().map_err(RunError::usage)?;
         }
         self.close(log, trouble)
     }
 
-    fn open(&self, log: &mut PlanLog<'_>) -> Result<(), Trouble> {
+    fn open(&self, log: &mut PlanLog<'_>) -> Result<(), RunError> {
         let resumes = log.record().start.clone();
         let opening = Opening {
             started_at: resumes.as_ref().map_or_else(now, |start| start.started_at.to_string()),
@@ -165,7 +165,7 @@ impl Drive<'_> {
             linerate: env!("CARGO_PKG_VERSION").to_owned(),
             set: self.prepared.set.clone(),
         };
-        let start = self.prepared.plan.open(opening).map_err(Trouble::usage)?;
+        let start = self.prepared.plan.open(opening).map_err(RunError::usage)?;
         if resumes.is_some() {
             log.note(Body::PlanResumed);
         }
@@ -176,8 +176,8 @@ impl Drive<'_> {
     }
 
     /// What all of it amounts to, and the last word.
-    fn close(&mut self, log: &mut PlanLog<'_>, trouble: Option<String>) -> Result<(), Trouble> {
-        let summaries = self.conductor.sum().map_err(Trouble::usage)?;
+    fn close(&mut self, log: &mut PlanLog<'_>, trouble: Option<String>) -> Result<(), RunError> {
+        let summaries = self.conductor.sum().map_err(RunError::usage)?;
         let missing = self.conductor.is_missing_any();
         let stopped = self.is_stopped() && missing;
         let judged = match stopped {
@@ -232,9 +232,9 @@ impl Drive<'_> {
     }
 
     /// The network as the point wants it, and its hosts connected.
-    fn make_ready(&mut self, point: &Point) -> Result<(), Trouble> {
+    fn make_ready(&mut self, point: &Point) -> Result<(), RunError> {
         let fresh = match (&mut self.place, &point.lab) {
-            (Place::Lab(world), Some(lab)) => {
+            (HostsSource::Lab(world), Some(lab)) => {
                 let coordinator = &mut self.coordinator;
                 world.become_as(lab, &mut || {
                     if let Some(old) = coordinator.take() {
@@ -242,11 +242,11 @@ impl Drive<'_> {
                     }
                 })?
             }
-            (Place::Hosts(hosts), _) if self.coordinator.is_none() => Some(hosts.clone()),
+            (HostsSource::Hosts(hosts), _) if self.coordinator.is_none() => Some(hosts.clone()),
             _ => None,
         };
         let Some(hosts) = fresh else { return Ok(()) };
-        let rig = Rig { name: format!("plan {}", self.prepared.plan.name), hosts };
+        let rig = TestBed { name: format!("plan {}", self.prepared.plan.name), hosts };
         let connected =
             Coordinator::connect(rig, self.signals.stop()).map_err(|troubles| host_troubles(&troubles))?;
         self.coordinator = Some(connected);
@@ -254,11 +254,11 @@ impl Drive<'_> {
     }
 
     /// Whether the hosts can do all that the plan asks of them, before the first packet; what makes its figures doubtful.
-    fn check(&self) -> Result<Vec<(CaveatKind, String)>, Trouble> {
+    fn check(&self) -> Result<Vec<(CaveatKind, String)>, RunError> {
         let Some(coordinator) = &self.coordinator else { return Ok(Vec::new()) };
         let mut troubles: Vec<HostTrouble> = Vec::new();
         for number in 0..self.prepared.plan.grid.len() {
-            let point = self.prepared.plan.point(number).map_err(Trouble::usage)?;
+            let point = self.prepared.plan.point(number).map_err(RunError::usage)?;
             let task = Task { point, repeat: 1, step: None };
             for trouble in coordinator.check(&self.group(&task, "")) {
                 if !troubles.contains(&trouble) {
@@ -296,16 +296,16 @@ impl Drive<'_> {
         if let Some(coordinator) = self.coordinator.take() {
             coordinator.finish();
         }
-        if let Place::Lab(world) = self.place {
+        if let HostsSource::Lab(world) = self.place {
             world.end();
         }
     }
 }
 
-pub(super) fn host_troubles(troubles: &[HostTrouble]) -> Trouble {
+pub(super) fn host_troubles(troubles: &[HostTrouble]) -> RunError {
     let mut lines: Vec<String> = troubles.iter().map(ToString::to_string).collect();
     if lines.is_empty() {
         lines.push("no host is connected".to_owned());
     }
-    Trouble { lines, exit: Exit::Usage }
+    RunError { lines, exit: Exit::Usage }
 }

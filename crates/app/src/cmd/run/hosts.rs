@@ -5,16 +5,16 @@ use linerate_plan::Plan;
 use linerate_proto::agent::Token;
 
 use super::super::token::read_token;
-use super::{RunArgs, Trouble};
+use super::{RunArgs, RunError};
 
 /// The hosts that flows need, in the order of the plan.
-pub(super) fn hosts(args: &RunArgs, plan: &Plan) -> Result<Vec<HostRef>, Trouble> {
+pub(super) fn hosts(args: &RunArgs, plan: &Plan) -> Result<Vec<HostRef>, RunError> {
     let Some(file) = &args.agent_token_file else {
         let text = "the hosts ask for a token; start `linerate serve --agent-token-file FILE` on each of them and give \
                     the same file here";
-        return Err(Trouble::usage(text));
+        return Err(RunError::usage(text));
     };
-    let token: Token = read_token(file).map_err(Trouble::usage)?;
+    let token: Token = read_token(file).map_err(RunError::usage)?;
     let host = |host: &linerate_plan::Host| {
         Some(HostRef {
             name: host.name.clone(),

@@ -11,15 +11,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_control::HostRef;
-use linerate_emu::shell::wire::{Ask, HostStatus, Status};
-use linerate_emu::shell::{LabHandle, LabName, Place};
+use linerate_emu::shell::control_protocol::{Ask, HostStatus, Status};
+use linerate_emu::shell::{LabHandle, LabName, StateDir};
 use linerate_plan::{Lab, Plan};
 use linerate_proto::agent::Token;
 
 use super::super::lab::topology::{Source, lab_name};
 use super::super::lab::up::{Tie, start, start_tied};
 use super::super::plan::files::topology;
-use super::{RunArgs, Trouble};
+use super::{RunArgs, RunError};
 use crate::say;
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -29,7 +29,7 @@ const PORT: u16 = 5201;
 
 /// The emulated network of a plan.
 pub(super) struct LabWorld {
-    place: Place,
+    place: StateDir,
     name: LabName,
     /// The hosts that flows need.
     hosts: Vec<String>,
@@ -53,12 +53,12 @@ struct Up {
 
 impl LabWorld {
     /// Nothing is brought up yet. The network is named after the plan's run.
-    pub(super) fn new(args: &RunArgs, plan: &Plan, run: &str) -> Result<Self, Trouble> {
+    pub(super) fn new(args: &RunArgs, plan: &Plan, run: &str) -> Result<Self, RunError> {
         let short: String = run.chars().take(8).collect();
         Ok(Self {
-            place: args.place.open().map_err(|trouble| Trouble::failed(trouble.into_text()))?,
+            place: args.place.open().map_err(|trouble| RunError::failed(trouble.into_text()))?,
             name: lab_name(&format!("plan-{short}"))
-                .map_err(|trouble| Trouble::failed(trouble.into_text()))?,
+                .map_err(|trouble| RunError::failed(trouble.into_text()))?,
             hosts: plan.used_hosts().map(|host| host.name.clone()).collect(),
             beside: plan.files.first().map(|file| file.name.clone()).unwrap_or_default(),
             keep: args.keep_lab,
@@ -72,7 +72,7 @@ impl LabWorld {
         &mut self,
         lab: &Lab,
         leave: &mut dyn FnMut(),
-    ) -> Result<Option<Vec<HostRef>>, Trouble> {
+    ) -> Result<Option<Vec<HostRef>>, RunError> {
         if let Some(up) = &mut self.up {
             if up.lab == *lab || up.change_to(lab) {
                 return Ok(None);
@@ -88,17 +88,17 @@ impl LabWorld {
         furnished.map(Some)
     }
 
-    fn bring_up(&self, lab: &Lab) -> Result<Up, Trouble> {
-        let found = topology(&lab.topology, &self.beside).map_err(Trouble::usage)?;
+    fn bring_up(&self, lab: &Lab) -> Result<Up, RunError> {
+        let found = topology(&lab.topology, &self.beside).map_err(RunError::usage)?;
         let source = Source { file: found.name, text: found.text };
         let set: Vec<String> = lab.set.iter().map(|(key, value)| format!("{key}={value}")).collect();
         // One of that name that was left up, by --keep-lab or by a resumed run that was killed, is in the way.
         let old = self.place.lab(self.name.clone());
         if old.is_up() {
-            old.down().map_err(Trouble::failed)?;
+            old.down().map_err(RunError::failed)?;
         }
         let secret = secret()?;
-        let token = Token::new(&secret).map_err(Trouble::failed)?;
+        let token = Token::new(&secret).map_err(RunError::failed)?;
         let started = match self.keep {
             true => start(&source, &set, &self.name, &self.place).map(|(lab, status)| (lab, status, None)),
             false => start_tied(&source, &set, &self.name, &self.place)
@@ -111,7 +111,7 @@ impl LabWorld {
             if std::fs::metadata(lab.log()).is_ok_and(|about| about.len() == 0) {
                 lab.forget();
             }
-            Trouble::failed(trouble.into_text())
+            RunError::failed(trouble.into_text())
         })?;
         Ok(Up { agents: Vec::new(), lab: lab.clone(), handle, status, secret, token, tie })
     }
@@ -138,9 +138,9 @@ impl LabWorld {
 
 impl Up {
     /// Starts the agents; the hosts as a coordinator reaches them.
-    fn furnish(&mut self, names: &[String]) -> Result<Vec<HostRef>, Trouble> {
+    fn furnish(&mut self, names: &[String]) -> Result<Vec<HostRef>, RunError> {
         if self.status.rootless {
-            return Err(Trouble::failed(
+            return Err(RunError::failed(
                 "plans in the lab need root: a network without root lives where a coordinator cannot reach it",
             ));
         }
@@ -183,10 +183,10 @@ impl Up {
         true
     }
 
-    fn hosts(&self, names: &[String]) -> Result<Vec<HostRef>, Trouble> {
+    fn hosts(&self, names: &[String]) -> Result<Vec<HostRef>, RunError> {
         let host = |name: &String| {
             let found = self.status.hosts.iter().find(|host| host.name == *name);
-            let host = found.ok_or_else(|| Trouble::failed(format!("the lab has no host {name}")))?;
+            let host = found.ok_or_else(|| RunError::failed(format!("the lab has no host {name}")))?;
             Ok(HostRef {
                 name: name.clone(),
                 // In the host's own network: no packet of the coordinator's is on the network under test.
@@ -201,20 +201,20 @@ impl Up {
     }
 }
 
-fn namespace(host: &HostStatus) -> Result<OwnedFd, Trouble> {
+fn namespace(host: &HostStatus) -> Result<OwnedFd, RunError> {
     let path = match host.netns.starts_with('/') {
         true => PathBuf::from(&host.netns),
         false => PathBuf::from("/run/netns").join(&host.netns),
     };
     let opened = File::open(&path).map(OwnedFd::from);
-    opened.map_err(|error| Trouble::failed(format!("the network of host {}: {error}", host.name)))
+    opened.map_err(|error| RunError::failed(format!("the network of host {}: {error}", host.name)))
 }
 
 /// What only this coordinator and its agents know, as text.
-fn secret() -> Result<String, Trouble> {
+fn secret() -> Result<String, RunError> {
     let mut bytes = [0; 24];
     getrandom::fill(&mut bytes)
-        .map_err(|error| Trouble::failed(format!("this system has no random numbers: {error}")))?;
+        .map_err(|error| RunError::failed(format!("this system has no random numbers: {error}")))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
@@ -225,9 +225,9 @@ struct Agent {
 }
 
 impl Agent {
-    fn start(lab: &LabHandle, host: &str, secret: &str) -> Result<Self, Trouble> {
-        let failed = |error| Trouble::failed(format!("the agent on host {host} cannot be started: {error}"));
-        let program = std::env::current_exe().map_err(Trouble::failed)?;
+    fn start(lab: &LabHandle, host: &str, secret: &str) -> Result<Self, RunError> {
+        let failed = |error| RunError::failed(format!("the agent on host {host} cannot be started: {error}"));
+        let program = std::env::current_exe().map_err(RunError::failed)?;
         let mut child = Command::new(&program)
             .args(["lab", "exec", "--run-dir"])
             .arg(lab.run_dir())
@@ -262,12 +262,12 @@ impl Agent {
     }
 
     /// Waits until it listens. What it tells later nobody reads, which is nothing to it.
-    fn listens(&mut self) -> Result<(), Trouble> {
+    fn listens(&mut self) -> Result<(), RunError> {
         let mut line = String::new();
         let read = self.child.stdout.take().map(|out| BufReader::new(out).read_line(&mut line));
         match read {
             Some(Ok(1..)) => Ok(()),
-            _ => Err(Trouble::failed(format!("the agent on host {} ended before it listened", self.host))),
+            _ => Err(RunError::failed(format!("the agent on host {} ended before it listened", self.host))),
         }
     }
 }

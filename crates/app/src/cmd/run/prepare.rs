@@ -11,7 +11,7 @@ use super::super::archived;
 use super::super::measuring::file_trouble;
 use super::super::plan::files::{Files, find};
 use super::super::plan::too_long;
-use super::{RunArgs, Trouble, WorldName};
+use super::{RunArgs, RunError, WorldName};
 
 /// What a report may end in. A further format is one more ending here and one more arm in `outcome::write`.
 const REPORTS: &str = ".html, .json, .csv, .md, .txt or .svg";
@@ -29,9 +29,9 @@ pub(super) struct Prepared {
 }
 
 /// Reads and checks everything that can be checked here.
-pub(super) fn prepare(args: &RunArgs) -> Result<Prepared, Trouble> {
+pub(super) fn prepare(args: &RunArgs) -> Result<Prepared, RunError> {
     if let Some(trouble) = args.report.as_deref().and_then(|file| file_trouble("--report", file, REPORTS)) {
-        return Err(Trouble::usage(trouble));
+        return Err(RunError::usage(trouble));
     }
     // `--resume NAME` alone may be meant as the plan's name.
     let (name, resume) = match (&args.plan, &args.resume) {
@@ -39,12 +39,12 @@ pub(super) fn prepare(args: &RunArgs) -> Result<Prepared, Trouble> {
         (plan, resume) => (plan.as_deref(), resume.as_deref()),
     };
     if name == Some("") {
-        return Err(Trouble::usage("--resume: name the plan, or the run that shall go on"));
+        return Err(RunError::usage("--resume: name the plan, or the run that shall go on"));
     }
     let (source, named) = match (name, name.map(find)) {
         // A plan whose file is elsewhere, or gone, is still in the archive.
         (Some(name), Some(Err(_))) if args.plan.is_none() => (None, Some(newest_unfinished(args, name)?)),
-        (_, found) => (found.transpose().map_err(Trouble::usage)?, None),
+        (_, found) => (found.transpose().map_err(RunError::usage)?, None),
     };
     let before = match resume {
         None | Some("") => named,
@@ -54,7 +54,7 @@ pub(super) fn prepare(args: &RunArgs) -> Result<Prepared, Trouble> {
     let (source, kept) = match (source, &before) {
         (Some(source), _) => (source, Vec::new()),
         (None, Some(record)) => from_log(record)?,
-        (None, None) => return Err(Trouble::usage("name a plan")),
+        (None, None) => return Err(RunError::usage("name a plan")),
     };
     let around = Around { kept };
     let mut plan = checked(&source, &set, &around)?;
@@ -67,17 +67,17 @@ pub(super) fn prepare(args: &RunArgs) -> Result<Prepared, Trouble> {
         }
         (before, _) => before,
     };
-    let estimate = plan.estimate().map_err(Trouble::usage)?;
+    let estimate = plan.estimate().map_err(RunError::usage)?;
     if let Some(trouble) = too_long(&plan, &estimate, args.max_time) {
-        return Err(Trouble::usage(trouble));
+        return Err(RunError::usage(trouble));
     }
     let world = world(args, &plan, before.as_ref())?;
     let others = others(args, &plan)?;
     Ok(Prepared { plan, set, world, before, others })
 }
 
-fn checked(source: &Source, set: &[String], around: &Around) -> Result<Plan, Trouble> {
-    read(source.clone(), set, around).map_err(Trouble::usage)
+fn checked(source: &Source, set: &[String], around: &Around) -> Result<Plan, RunError> {
+    read(source.clone(), set, around).map_err(RunError::usage)
 }
 
 /// Hexadecimal digits alone, as runs are named.
@@ -108,12 +108,12 @@ fn from_here(topology: &str) -> String {
 }
 
 /// The plan as it stands in a log, and what it includes.
-fn from_log(record: &PlanRecord) -> Result<(Source, Vec<Source>), Trouble> {
+fn from_log(record: &PlanRecord) -> Result<(Source, Vec<Source>), RunError> {
     let files = record.start.as_ref().map(|start| start.files.as_slice()).unwrap_or_default();
     let source =
         |file: &PlanFile| Source { name: file.name.to_string(), text: file.text.as_str().to_owned() };
     let Some((first, rest)) = files.split_first() else {
-        return Err(Trouble::usage(format!("run {} is no plan that could go on", record.run)));
+        return Err(RunError::usage(format!("run {} is no plan that could go on", record.run)));
     };
     Ok((source(first), rest.iter().map(source).collect()))
 }
@@ -135,35 +135,35 @@ impl Surroundings for Around {
     }
 }
 
-fn archive(args: &RunArgs) -> Result<SqliteArchive, Trouble> {
-    archived::archive(&args.archive).map_err(Trouble::failed)
+fn archive(args: &RunArgs) -> Result<SqliteArchive, RunError> {
+    archived::archive(&args.archive).map_err(RunError::failed)
 }
 
 /// The record of a plan's run.
-fn record_of(args: &RunArgs, run: &str) -> Result<PlanRecord, Trouble> {
-    let record = PlanRecord::fold(&archive(args)?.events(run).map_err(Trouble::usage)?);
+fn record_of(args: &RunArgs, run: &str) -> Result<PlanRecord, RunError> {
+    let record = PlanRecord::fold(&archive(args)?.events(run).map_err(RunError::usage)?);
     if record.start.is_none() {
-        return Err(Trouble::usage(format!("run {run} is no plan; linerate history lists the plans")));
+        return Err(RunError::usage(format!("run {run} is no plan; linerate history lists the plans")));
     }
     Ok(record)
 }
 
-fn newest_unfinished(args: &RunArgs, plan: &str) -> Result<PlanRecord, Trouble> {
+fn newest_unfinished(args: &RunArgs, plan: &str) -> Result<PlanRecord, RunError> {
     let archive = archive(args)?;
     let filter = Filter { plan: Some(plan.to_owned()), ..Filter::default() };
-    let runs = archive.runs(&filter).map_err(Trouble::failed)?;
+    let runs = archive.runs(&filter).map_err(RunError::failed)?;
     let unfinished = runs.iter().find(|run| run.outcome != Some(Outcome::Completed));
     let Some(run) = unfinished else {
         let text = format!(
             "no unfinished run of the plan {plan} is in the archive; leave --resume out to begin one"
         );
-        return Err(Trouble::usage(text));
+        return Err(RunError::usage(text));
     };
-    Ok(PlanRecord::fold(&archive.events(&run.id).map_err(Trouble::failed)?))
+    Ok(PlanRecord::fold(&archive.events(&run.id).map_err(RunError::failed)?))
 }
 
 /// Where the plan is carried out.
-fn world(args: &RunArgs, plan: &Plan, before: Option<&PlanRecord>) -> Result<World, Trouble> {
+fn world(args: &RunArgs, plan: &Plan, before: Option<&PlanRecord>) -> Result<World, RunError> {
     let nowhere = plan.used_hosts().find(|host| host.address.is_none());
     let began = before.and_then(|record| record.start.as_ref()).map(|start| start.world);
     let by_itself = || match nowhere {
@@ -174,16 +174,16 @@ fn world(args: &RunArgs, plan: &Plan, before: Option<&PlanRecord>) -> Result<Wor
     let world = asked.or(began).unwrap_or_else(by_itself);
     if let Some(began) = began.filter(|began| *began != world) {
         let text = format!("the run was begun with --world {}, and goes on only there", began.name());
-        return Err(Trouble::usage(text));
+        return Err(RunError::usage(text));
     }
     match world {
         World::Lab => {
             if plan.lab.is_none() {
-                return Err(Trouble::usage("the plan has no lab; name one with --topology"));
+                return Err(RunError::usage("the plan has no lab; name one with --topology"));
             }
             let absent = plan.used_hosts().find(|host| !host.in_lab);
             absent.map_or(Ok(()), |host| {
-                Err(Trouble::usage(format!("the topology has no host '{}', which a flow needs", host.name)))
+                Err(RunError::usage(format!("the topology has no host '{}', which a flow needs", host.name)))
             })?;
         }
         _ => {
@@ -196,12 +196,12 @@ fn world(args: &RunArgs, plan: &Plan, before: Option<&PlanRecord>) -> Result<Wor
                         .map(|value| value.get_name().to_owned())
                         .unwrap_or_default()
                 );
-                return Err(Trouble::usage(text));
+                return Err(RunError::usage(text));
             }
             if let Some(axis) = lab_axis(plan) {
                 let text =
                     format!("axis '{axis}' changes the emulated network; use --world lab, or take it away");
-                return Err(Trouble::usage(text));
+                return Err(RunError::usage(text));
             }
         }
     }
@@ -220,7 +220,7 @@ fn lab_axis(plan: &Plan) -> Option<&str> {
 }
 
 /// The plans that assertions name: by the beginning of their run's name, or the newest completed one of that name.
-fn others(args: &RunArgs, plan: &Plan) -> Result<BTreeMap<String, PlanRecord>, Trouble> {
+fn others(args: &RunArgs, plan: &Plan) -> Result<BTreeMap<String, PlanRecord>, RunError> {
     let mut found = BTreeMap::new();
     for name in plan.assertions.iter().flat_map(|assertion| assertion.claim.runs()) {
         if found.contains_key(name) {
@@ -228,16 +228,16 @@ fn others(args: &RunArgs, plan: &Plan) -> Result<BTreeMap<String, PlanRecord>, T
         }
         let archive = archive(args)?;
         let filter = Filter { plan: Some(name.to_owned()), ..Filter::default() };
-        let runs = archive.runs(&filter).map_err(Trouble::failed)?;
+        let runs = archive.runs(&filter).map_err(RunError::failed)?;
         let newest = runs.into_iter().find(|run| run.outcome == Some(Outcome::Completed)).map(|run| run.id);
         let run = newest.unwrap_or_else(|| name.into());
         let record = PlanRecord::fold(
             &archive
                 .events(&run)
-                .map_err(|error| Trouble::usage(format!("run(\"{name}\") of an assertion: {error}")))?,
+                .map_err(|error| RunError::usage(format!("run(\"{name}\") of an assertion: {error}")))?,
         );
         if record.start.is_none() {
-            return Err(Trouble::usage(format!("run(\"{name}\") of an assertion is no plan")));
+            return Err(RunError::usage(format!("run(\"{name}\") of an assertion is no plan")));
         }
         found.insert(name.to_owned(), record);
     }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use linerate_control::Told;
+use linerate_control::RunEvent;
 use linerate_model::foreign_text::one_line;
 use linerate_model::{Body, Direction, Outcome, PlanRecord};
-use linerate_plan::{Figures, Plan, Standing, Task, TrialFigures};
+use linerate_plan::{Figures, Plan, PlanProgress, Task, TrialFigures};
 use linerate_sock::{Mono, clock};
 use linerate_units::{Bitrate, Bytes, Span};
 
@@ -48,7 +48,7 @@ impl Screen {
         }
     }
 
-    pub(super) fn begin_trial(&mut self, task: &Task, plan: &Plan, standing: Standing, elapsed: Span) {
+    pub(super) fn begin_trial(&mut self, task: &Task, plan: &Plan, standing: PlanProgress, elapsed: Span) {
         let step = task.step.as_ref().map(|step| format!(" {}", step.value)).unwrap_or_default();
         let repeat =
             if plan.largest_repeats() > 1 { format!(" trial {}", task.repeat) } else { String::new() };
@@ -69,7 +69,7 @@ impl Screen {
     }
 
     /// Takes an event of a run in.
-    pub(super) fn told(&mut self, told: &Told<'_>) {
+    pub(super) fn told(&mut self, told: &RunEvent<'_>) {
         let Body::Progress { bytes, elapsed, .. } = told.body else { return };
         let Some(flow) = self.flows.get_mut(told.flow) else { return };
         let (before, then) = flow.last;
@@ -141,7 +141,7 @@ impl Screen {
 }
 
 /// The time that is left: the estimate of what is left, as much longer or shorter as what is behind took.
-fn left(standing: Standing, elapsed: Span) -> Span {
+fn left(standing: PlanProgress, elapsed: Span) -> Span {
     if standing.behind == Span::ZERO {
         return standing.left;
     }
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn the_time_left_follows_the_pace_so_far() {
-        let standing = |behind, left| Standing {
+        let standing = |behind, left| PlanProgress {
             done: 1,
             of: 2,
             behind: Span::from_secs(behind),

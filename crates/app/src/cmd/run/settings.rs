@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use linerate_plan::Point;
 
-use super::Trouble;
+use super::RunError;
 use super::drive::{Drive, host_troubles};
 use crate::say;
 
@@ -13,10 +13,10 @@ type Wanted = Vec<(usize, BTreeMap<String, String>)>;
 
 impl Drive<'_> {
     /// What a point asks of each host. A host that it leaves alone gets back what was found on it.
-    fn wanted(&self, point: &Point) -> Result<Wanted, Trouble> {
-        let of_host = |(host, settings): (&String, &BTreeMap<String, linerate_plan::Setting>)| {
+    fn wanted(&self, point: &Point) -> Result<Wanted, RunError> {
+        let of_host = |(host, settings): (&String, &BTreeMap<String, linerate_plan::SettingValue>)| {
             let at = self.names.iter().position(|name| name == host).ok_or_else(|| {
-                Trouble::usage(format!("the plan sets something on host {host}, which no flow uses"))
+                RunError::usage(format!("the plan sets something on host {host}, which no flow uses"))
             })?;
             let mut values: BTreeMap<String, String> =
                 settings.iter().map(|(key, value)| (key.clone(), value.to_string())).collect();
@@ -30,10 +30,10 @@ impl Drive<'_> {
     }
 
     /// Whether every host can be set as every point asks, before anything is; then whether the plan sets anything at all.
-    pub(super) fn check_settings(&mut self) -> Result<bool, Trouble> {
+    pub(super) fn check_settings(&mut self) -> Result<bool, RunError> {
         let mut asked: Vec<Wanted> = Vec::new();
         for number in 0..self.prepared.plan.grid.len() {
-            let point = self.prepared.plan.point(number).map_err(Trouble::usage)?;
+            let point = self.prepared.plan.point(number).map_err(RunError::usage)?;
             let wanted = self.wanted(&point)?;
             if !wanted.is_empty() && !asked.contains(&wanted) {
                 asked.push(wanted);
@@ -53,7 +53,7 @@ impl Drive<'_> {
 
     /// Makes the hosts be set as a point asks; what an earlier one set and this one does not ask for is put back. A host
     /// that is gone, or refuses, fails its own flows.
-    pub(super) fn apply_settings(&mut self, point: &Point) -> Result<(), Trouble> {
+    pub(super) fn apply_settings(&mut self, point: &Point) -> Result<(), RunError> {
         if !self.sets_hosts {
             return Ok(());
         }

@@ -1,6 +1,6 @@
 //! One trial of a plan: what is asked of the hosts, and what they brought in.
 
-use linerate_control::{After, FlowEnd, FlowJob, Group, Log, PlanLog, Target, Told};
+use linerate_control::{After, FlowEnd, FlowJob, Group, Log, PlanLog, RunEvent, Target};
 use linerate_model::{Body, EVENT_SCHEMA, GroupPlace, Outcome, PlanPlace, RunStart, TrialRun, World};
 use linerate_plan::{Figures, Task, TrialFigures, counts};
 use linerate_units::Span;
@@ -21,30 +21,32 @@ impl Drive<'_> {
             flows: flow.after.iter().filter_map(place).collect(),
             pause: flow.at,
         };
-        let flow =
-            |((test, slot), own): ((&linerate_plan::Test, &linerate_plan::Slot), &linerate_plan::Flow)| {
-                let mut spec = test.spec.clone();
-                if test.background {
-                    // Its own end must not come before that of the others.
-                    let others = slot.end.map_or(Span::from_secs(3600), |end| end.saturating_sub(slot.start));
-                    spec.traffic.duration = Some(spec.traffic.measured().max(others + SPARE));
-                }
-                let place = PlanPlace {
-                    run: run.into(),
-                    point: task.point.id.to_string().into(),
-                    repeat: task.repeat.saturating_sub(1),
-                    flow: test.flow.clone().into(),
-                };
-                FlowJob {
-                    from: at(&test.from),
-                    to: Target::Host(at(&test.to)),
-                    spec,
-                    start_after: slot.start,
-                    after: (!own.after.is_empty()).then(|| after(own)),
-                    background: test.background,
-                    plan: Some(place),
-                }
+        let flow = |((test, slot), own): (
+            (&linerate_plan::Test, &linerate_plan::FlowTiming),
+            &linerate_plan::Flow,
+        )| {
+            let mut spec = test.spec.clone();
+            if test.background {
+                // Its own end must not come before that of the others.
+                let others = slot.end.map_or(Span::from_secs(3600), |end| end.saturating_sub(slot.start));
+                spec.traffic.duration = Some(spec.traffic.measured().max(others + SPARE));
+            }
+            let place = PlanPlace {
+                run: run.into(),
+                point: task.point.id.to_string().into(),
+                repeat: task.repeat.saturating_sub(1),
+                flow: test.flow.clone().into(),
             };
+            FlowJob {
+                from: at(&test.from),
+                to: Target::Host(at(&test.to)),
+                spec,
+                start_after: slot.start,
+                after: (!own.after.is_empty()).then(|| after(own)),
+                background: test.background,
+                plan: Some(place),
+            }
+        };
         Group {
             name: Some(format!("{} {} trial {}", plan.name, task.point.id, task.repeat)),
             started_at: now(),
@@ -72,7 +74,7 @@ impl Drive<'_> {
         let mut logs: Vec<Log<'_>> =
             names.iter().map(|name| Log::owning(name.clone(), self.sinks.for_a_log())).collect();
         let (screen, signals) = (&mut self.screen, self.signals);
-        let mut on = |told: &Told<'_>| screen.told(told);
+        let mut on = |told: &RunEvent<'_>| screen.told(told);
         let ran = match &mut self.coordinator {
             Some(coordinator) => {
                 coordinator.run_before(&group, next.as_ref(), &mut logs, signals.stop(), &mut on)

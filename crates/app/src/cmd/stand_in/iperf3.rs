@@ -6,9 +6,9 @@ use std::io::Write;
 use std::path::Path;
 
 use linerate_proto::iperf3::argv::{self, Command};
-use linerate_proto::iperf3::auth::{Gate, Login};
+use linerate_proto::iperf3::auth::{Authenticator, Login};
 use linerate_proto::iperf3::client::{Client, ClientConfig};
-use linerate_proto::iperf3::errors::{Number, Trouble};
+use linerate_proto::iperf3::errors::{Iperf3Error, Number};
 use linerate_proto::iperf3::report::Host;
 use linerate_proto::iperf3::server::{Server, ServerConfig};
 use linerate_proto::iperf3::settings::{Common, Settings};
@@ -87,7 +87,7 @@ fn login(settings: &Settings) -> Result<Option<Login>, Refusal> {
     login.map(Some).map_err(|_| parameter(Number::CLIENT_AUTH))
 }
 
-fn gate(settings: &Settings) -> Result<Option<Gate>, Refusal> {
+fn gate(settings: &Settings) -> Result<Option<Authenticator>, Refusal> {
     let server = &settings.server;
     let (Some(key), Some(users)) = (&server.rsa_private_key, &server.authorized_users) else {
         return Ok(None);
@@ -97,7 +97,7 @@ fn gate(settings: &Settings) -> Result<Option<Gate>, Refusal> {
     let users = users.clone();
     // A file that has gone lets nobody in.
     let reader = Box::new(move || fs::read_to_string(&users).unwrap_or_default());
-    let gate = Gate::new(&key, reader, server.time_skew_threshold, settings.common.pkcs1_padding);
+    let gate = Authenticator::new(&key, reader, server.time_skew_threshold, settings.common.pkcs1_padding);
     gate.map(Some).map_err(|_| parameter(Number::SERVER_AUTH))
 }
 
@@ -106,9 +106,9 @@ fn read(path: &Path, number: Number) -> Result<String, Refusal> {
 }
 
 fn parameter(number: Number) -> Refusal {
-    Refusal::error(format!("iperf3: parameter error - {}\n", Trouble::new(number)), 1)
+    Refusal::error(format!("iperf3: parameter error - {}\n", Iperf3Error::new(number)), 1)
 }
 
 fn unusable(number: Number, path: &Path, error: &std::io::Error) -> Refusal {
-    Refusal::error(format!("iperf3: error - {}{}: {error}\n", Trouble::new(number), path.display()), 1)
+    Refusal::error(format!("iperf3: error - {}{}: {error}\n", Iperf3Error::new(number), path.display()), 1)
 }

@@ -1,6 +1,6 @@
 //! Runs of other tools in the archive.
 
-use linerate_control::{Keeper, Kept, Sink};
+use linerate_control::{LogStore, Sink, StoredRun};
 use linerate_model::Calibration;
 use linerate_proto::stand_in::Planned;
 
@@ -38,8 +38,8 @@ impl ArchiveKeeper {
     }
 }
 
-impl Keeper for ArchiveKeeper {
-    fn open(&self, _: &Planned) -> Option<Kept> {
+impl LogStore for ArchiveKeeper {
+    fn open(&self, _: &Planned) -> Option<StoredRun> {
         let name = run_name().map_err(say::warning).ok()?;
         let location = self.location.as_deref();
         let sink = match &self.strangers {
@@ -47,6 +47,6 @@ impl Keeper for ArchiveKeeper {
             None => ArchiveSink::open(location)?,
         };
         let sinks: Vec<Box<dyn Sink>> = vec![Box::new(sink)];
-        Some(Kept { name, started_at: now(), sinks, calibration: self.calibration.clone() })
+        Some(StoredRun { name, started_at: now(), sinks, calibration: self.calibration.clone() })
     }
 }

@@ -11,12 +11,12 @@ use linerate_sock::poll::EventFd;
 
 use super::failed;
 use crate::Request;
-use crate::client::{Gate, measure_with};
+use crate::client::{PhaseGate, measure_with};
 use crate::error::ControlError;
 use crate::log::{Log, Sink};
+use crate::port_observer::PortObserver;
 use crate::server::ServerConfig;
 use crate::server::registry::locked;
-use crate::witness::Witness;
 
 /// What a job, or a change of settings, tells the thread that talks to the coordinator.
 #[derive(Debug)]
@@ -58,9 +58,15 @@ impl Letters {
 }
 
 /// Carries a job out; every event is a letter, but for the first and the last, which the coordinator writes itself.
-pub(super) fn carry_out(job: Job, gate: &Gate, stop: &AtomicBool, letters: &Letters, config: &ServerConfig) {
+pub(super) fn carry_out(
+    job: Job,
+    gate: &PhaseGate,
+    stop: &AtomicBool,
+    letters: &Letters,
+    config: &ServerConfig,
+) {
     let (number, witness) = (job.job, config.witness.as_deref());
-    let mut post = Post { job: number, letters };
+    let mut post = JobReporter { job: number, letters };
     let mut log = Log::new(String::new(), vec![&mut post]);
     letters.put(Letter::Accepted { job: number, epoch: log.epoch() });
     let request = Request {
@@ -70,7 +76,7 @@ pub(super) fn carry_out(job: Job, gate: &Gate, stop: &AtomicBool, letters: &Lett
         world: if witness.is_some() { World::Lab } else { World::Hosts },
         started_at: String::new(),
         calibration: config.calibration.clone(),
-        witness: witness.map(|witness| witness as &dyn Witness),
+        witness: witness.map(|witness| witness as &dyn PortObserver),
         stop,
     };
     // Whatever becomes of one job, its coordinator hears that it is over.
@@ -86,12 +92,12 @@ pub(super) fn carry_out(job: Job, gate: &Gate, stop: &AtomicBool, letters: &Lett
     letters.put(Letter::Ended(end));
 }
 
-struct Post<'a> {
+struct JobReporter<'a> {
     job: u32,
     letters: &'a Letters,
 }
 
-impl Sink for Post<'_> {
+impl Sink for JobReporter<'_> {
     fn on(&mut self, event: &Event) -> Result<(), String> {
         if !matches!(event.body, Body::RunStarted(_) | Body::RunEnded { .. }) {
             let (host, at, body) = (event.host, event.at, event.body.clone());

@@ -16,9 +16,9 @@ const SOME_PORT: u16 = 5201;
 
 /// What one coordinator has changed here.
 #[derive(Debug, Default)]
-pub(super) struct Desk(Mutex<Option<Changes>>);
+pub(super) struct CoordinatorSettings(Mutex<Option<Changes>>);
 
-impl Desk {
+impl CoordinatorSettings {
     /// Does what is asked; `local` is this host's end of the connection to the coordinator. May take seconds.
     pub(super) fn carry_out(
         &self,

@@ -7,8 +7,8 @@ use std::time::Duration;
 use linerate_proto::stand_in::{Link, Planned, RunId};
 use linerate_sock::{Mono, clock};
 
-use super::super::desk::Leave;
-use super::super::news::{News, own_reason};
+use super::super::driver_event::{DriverEvent, own_reason};
+use super::super::server_ports::MeasurementPermit;
 use super::Driver;
 
 /// How often runs are looked at.
@@ -59,7 +59,7 @@ impl Admitted {
 
 impl Driver<'_> {
     /// A run was let in.
-    pub(super) fn admit(&mut self, planned: &Planned, peer: Option<SocketAddr>, leave: Leave) {
+    pub(super) fn admit(&mut self, planned: &Planned, peer: Option<SocketAddr>, leave: MeasurementPermit) {
         let now = clock::now();
         let admitted = Admitted {
             until: leave.until,
@@ -78,16 +78,16 @@ impl Driver<'_> {
     }
 
     /// Something came from a host: its runs live.
-    pub(super) fn note_activity(&mut self, news: &News) {
+    pub(super) fn note_activity(&mut self, news: &DriverEvent) {
         if self.admitted.is_empty() {
             return;
         }
         let host =
             |link: &Link| self.links.ends(*link).and_then(|(_, remote)| remote).map(|remote| remote.ip());
         let (from, exchanged) = match news {
-            News::Bytes { link, .. } => (host(link), false),
-            News::Exchanged { link, .. } => (host(link), true),
-            News::Datagram { from, .. } => (Some(from.ip()), false),
+            DriverEvent::Bytes { link, .. } => (host(link), false),
+            DriverEvent::Exchanged { link, .. } => (host(link), true),
+            DriverEvent::Datagram { from, .. } => (Some(from.ip()), false),
             _ => return,
         };
         let from = from.map(|from| from.to_canonical());
@@ -146,7 +146,7 @@ impl Driver<'_> {
         let link = run.link;
         self.flows.abort(number);
         self.links.reset(link);
-        self.news.push_back(News::Closed { link, reason: Some(own_reason(why)) });
+        self.news.push_back(DriverEvent::Closed { link, reason: Some(own_reason(why)) });
     }
 }
 

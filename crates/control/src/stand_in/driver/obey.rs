@@ -8,9 +8,9 @@ use linerate_proto::stand_in::{
 };
 use linerate_sock::{Mono, clock};
 
-use super::super::desk::Leave;
+use super::super::driver_event::{DriverEvent, own_reason, reason_of};
 use super::super::host_counts;
-use super::super::news::{News, own_reason, reason_of};
+use super::super::server_ports::MeasurementPermit;
 use super::{Driver, INTERIM};
 use crate::memory::Loan;
 use crate::setup::sample_tick;
@@ -40,7 +40,7 @@ impl Driver<'_> {
             Output::Look => self.look(),
             Output::LookHost { interrupts, interface } => {
                 let counts = host_counts::read(interrupts.as_deref(), interface.as_deref());
-                self.news.push_front(News::Host(Box::new(counts)));
+                self.news.push_front(DriverEvent::Host(Box::new(counts)));
             }
             Output::PeerCounted { flow, tally } => self.runs.peer_counted(flow, *tally),
             Output::Doubt { run, caveat } => self.runs.doubt(run, caveat),
@@ -66,7 +66,7 @@ impl Driver<'_> {
         };
         match addresses {
             Ok(addresses) => self.links.connect(link, addresses, &options, &mut self.news),
-            Err(reason) => self.news.push_back(News::NotOpened { link, reason }),
+            Err(reason) => self.news.push_back(DriverEvent::NotOpened { link, reason }),
         }
     }
 
@@ -86,15 +86,15 @@ impl Driver<'_> {
         let peer = self.links.ends(planned.link).and_then(|(_, remote)| remote);
         let leave = match &mut self.desk {
             Some(desk) => desk.ask(&planned, peer),
-            None => Ok(Leave { beside: 0, until: Mono::FAR }),
+            None => Ok(MeasurementPermit { beside: 0, until: Mono::FAR }),
         };
         match leave {
             Ok(leave) => {
                 self.admit(&planned, peer, leave);
                 self.runs.begin(planned, leave.beside, &self.links);
-                self.news.push_back(News::Admitted { run });
+                self.news.push_back(DriverEvent::Admitted { run });
             }
-            Err(why) => self.news.push_back(News::Refused { run, why }),
+            Err(why) => self.news.push_back(DriverEvent::Refused { run, why }),
         }
     }
 
@@ -131,7 +131,7 @@ impl Driver<'_> {
         match self.flows.start(&task, setup, loan, &mut self.links, self.epoch) {
             Ok(settings) => {
                 self.runs.started(task.run, flow, task.side, settings.clone());
-                self.news.push_back(News::Started { flow, settings: Box::new(settings) });
+                self.news.push_back(DriverEvent::Started { flow, settings: Box::new(settings) });
             }
             Err(reason) => self.not_started(&task, reason),
         }
@@ -147,7 +147,7 @@ impl Driver<'_> {
 
     fn not_started(&mut self, task: &FlowTask, reason: Reason) {
         task.links.iter().for_each(|link| self.links.close(*link));
-        self.news.push_back(News::NotStarted { flow: task.flow, reason });
+        self.news.push_back(DriverEvent::NotStarted { flow: task.flow, reason });
     }
 
     /// The answer comes before everything that waits to be told.
@@ -166,12 +166,12 @@ impl Driver<'_> {
                 involuntary_switches: used.involuntary_switches,
             }),
         };
-        self.news.push_front(News::Counts { cpu, flows: self.flows.counts() });
+        self.news.push_front(DriverEvent::Counts { cpu, flows: self.flows.counts() });
     }
 
     fn exchange(&mut self, exchange: Exchange) {
         let link = exchange.link;
-        let fail = |reason| News::Exchanged { link, result: Err(reason) };
+        let fail = |reason| DriverEvent::Exchanged { link, result: Err(reason) };
         let stream = match self.links.lend(&[link]) {
             Ok(Sockets::Tcp(streams)) => streams.into_iter().next(),
             Ok(Sockets::Udp(_)) | Err(_) => None,
@@ -183,7 +183,7 @@ impl Driver<'_> {
         let post = self.errands.post();
         let work = move || {
             let result = linerate_engine::exchange(&stream, &exchange);
-            post.send(News::Exchanged { link, result });
+            post.send(DriverEvent::Exchanged { link, result });
         };
         if let Err(error) = linerate_sock::thread::spawn("exchange", work) {
             self.links.restore(&[link]);

@@ -7,7 +7,7 @@ use linerate_sock::poll::{Interest, wait_for};
 use linerate_sock::{Mono, clock, sockopt, stream};
 
 use super::connection::Flushed;
-use super::{Entry, Kind, LINGER, Links, News, Queue, disguised, opening};
+use super::{DriverEvent, Entry, Kind, LINGER, Links, Queue, disguised, opening};
 
 impl Links {
     /// Sends bytes, or a datagram.
@@ -20,7 +20,7 @@ impl Links {
             Kind::Datagrams(datagrams) => {
                 // A refusal by ICMP, or a full queue: a datagram may be lost.
                 let _ = stream::send(&datagrams.socket, bytes);
-                news.push_back(News::Sent { link });
+                news.push_back(DriverEvent::Sent { link });
             }
             _ => {}
         }
@@ -116,8 +116,8 @@ impl Links {
 
 pub(super) fn note_flushed(link: Link, flushed: Flushed, news: &mut Queue) {
     match flushed {
-        Flushed::Sent => news.push_back(News::Sent { link }),
-        Flushed::Broken(reason) => news.push_back(News::Closed { link, reason: Some(reason) }),
+        Flushed::Sent => news.push_back(DriverEvent::Sent { link }),
+        Flushed::Broken(reason) => news.push_back(DriverEvent::Closed { link, reason: Some(reason) }),
         Flushed::Nothing => {}
     }
 }

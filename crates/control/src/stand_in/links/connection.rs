@@ -7,7 +7,7 @@ use linerate_proto::stand_in::Reason;
 use linerate_sock::poll::Interest;
 use linerate_sock::{Mono, Moved, SockError, stream};
 
-use super::super::news::{own_reason, reason_of};
+use super::super::driver_event::{own_reason, reason_of};
 use crate::server::Permit;
 
 /// Most bytes that wait for a peer that does not read.

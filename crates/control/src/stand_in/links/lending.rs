@@ -6,7 +6,7 @@ use linerate_engine::Sockets;
 use linerate_proto::stand_in::{Link, Reason};
 use linerate_sock::stream;
 
-use super::super::news::own_reason;
+use super::super::driver_event::own_reason;
 use super::{Kind, Links, reason};
 
 /// A link may be in two flows: one reads it, the other writes.

@@ -11,11 +11,11 @@ use linerate_sock::open::{
 use linerate_sock::{KeepAlive, Mono, SockError, SocketOptions, clock, sockopt, stream};
 use linerate_units::Span;
 
+use super::super::driver_event::own_reason;
 use super::super::endpoint::{listening_at, wishes};
-use super::super::news::own_reason;
 use super::{
-    Connection, Datagrams, Door, Kind, Links, MOST_LINKS, More, News, Queue, disguised, opened, reason,
-    reason_of,
+    Connection, Datagrams, Door, DriverEvent, Kind, Links, MOST_LINKS, More, Queue, disguised, opened,
+    reason, reason_of,
 };
 
 use crate::server::Permit;
@@ -88,7 +88,7 @@ impl Links {
                 Err(error) => last = reason_of(&error),
             }
         }
-        news.push_back(News::NotOpened { link, reason: last });
+        news.push_back(DriverEvent::NotOpened { link, reason: last });
     }
 
     /// The handshake of a link is over, one way or the other.
@@ -168,7 +168,7 @@ impl Links {
             descriptor: -1,
         };
         self.insert(link, Kind::Doors(doors, wishes(options)));
-        news.push_back(News::Opened { link, opened: told });
+        news.push_back(DriverEvent::Opened { link, opened: told });
     }
 
     /// The listener that takes what arrives at a port of the server.
@@ -206,7 +206,7 @@ impl Links {
                 if let Some(Kind::Connection(connection)) = self.table.get_mut(&link).map(|e| &mut e.kind) {
                     connection.permit = permit;
                 }
-                news.push_back(News::Accepted { listener, link, opened });
+                news.push_back(DriverEvent::Accepted { listener, link, opened });
                 Some(link)
             }
             // It broke before anybody knew of it.
@@ -236,8 +236,8 @@ impl Links {
             self.hold_datagrams(link, bound.map_err(|error| reason_of(&error))?, Some(peer))
         });
         news.push_back(match held {
-            Ok(opened) => News::Accepted { listener, link, opened },
-            Err(reason) => News::NotOpened { link, reason },
+            Ok(opened) => DriverEvent::Accepted { listener, link, opened },
+            Err(reason) => DriverEvent::NotOpened { link, reason },
         });
     }
 
@@ -300,10 +300,10 @@ pub(super) fn door_towards(doors: &[Door], peer: SocketAddr) -> Option<&Door> {
         .or(doors.first())
 }
 
-fn opening(link: Link, opened: Result<Opened, Reason>) -> News {
+fn opening(link: Link, opened: Result<Opened, Reason>) -> DriverEvent {
     match opened {
-        Ok(opened) => News::Opened { link, opened },
-        Err(reason) => News::NotOpened { link, reason },
+        Ok(opened) => DriverEvent::Opened { link, opened },
+        Err(reason) => DriverEvent::NotOpened { link, reason },
     }
 }
 

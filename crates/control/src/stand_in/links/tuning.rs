@@ -3,8 +3,8 @@
 use linerate_proto::stand_in::{Link, LinkOptions};
 use linerate_sock::{SockError, SocketOptions, sockopt};
 
+use super::super::driver_event::DriverEvent;
 use super::super::endpoint::{opened, wishes};
-use super::super::news::News;
 use super::{Kind, Links, Queue};
 
 impl Links {
@@ -18,7 +18,7 @@ impl Links {
             tracing::info!(%refused, "a connection stays as it is");
         }
         let (local, peer) = (connection.local, Some(connection.peer));
-        news.push_back(News::Opened { link, opened: opened(&connection.stream, local, peer, None) });
+        news.push_back(DriverEvent::Opened { link, opened: opened(&connection.stream, local, peer, None) });
     }
 }
 

@@ -279,7 +279,7 @@ fn what_was_on_the_way_when_a_strangers_test_ended_is_no_contradiction() {
     let flow = record.flows.iter_mut().find(|flow| flow.plan.flow == 1).unwrap();
     assert!(flow.sender.is_some() && flow.receiver.is_none() && flow.books.is_none());
     let received = Tally { total_bytes: Bytes::new(1_000_000), ..Tally::default() };
-    flow.books = flow.sender.as_ref().map(|sent| linerate_model::Books::close(sent, &received));
+    flow.books = flow.sender.as_ref().map(|sent| linerate_model::ByteAccounting::close(sent, &received));
     flow.receiver = Some(received);
     let outcome = crate::evidence(&record, 1).unwrap().outcome;
     assert_eq!((outcome.written_bytes, outcome.unaccounted_bytes), (Some(2e6), None));

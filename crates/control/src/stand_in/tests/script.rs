@@ -12,7 +12,7 @@ use linerate_proto::stand_in::{Input, LinkOptions, Output, Planned, StandIn, Tra
 use linerate_units::Timestamp;
 
 use crate::Sink;
-use crate::stand_in::{Interrupts, Invocation, Keeper, Kept, drive};
+use crate::stand_in::{Interrupts, Invocation, LogStore, StoredRun, drive};
 
 /// Ends a script that waits without end, with a panic.
 const NOTHING_HAPPENS: i32 = 99;
@@ -67,7 +67,7 @@ pub(crate) fn run_with(
     host: Option<&str>,
     stand_in: Box<dyn StandIn>,
     interrupts: &Interrupts,
-    keeper: Option<&dyn Keeper>,
+    keeper: Option<&dyn LogStore>,
 ) -> (i32, String) {
     let (mut output, mut complaints) = (Vec::new(), Vec::new());
     let invocation = Invocation {
@@ -112,9 +112,9 @@ pub(crate) fn loopback(port: u16) -> Option<SocketAddr> {
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Memory(pub(crate) Arc<Mutex<Vec<Event>>>);
 
-impl Keeper for Memory {
-    fn open(&self, planned: &Planned) -> Option<Kept> {
-        Some(Kept {
+impl LogStore for Memory {
+    fn open(&self, planned: &Planned) -> Option<StoredRun> {
+        Some(StoredRun {
             name: format!("{}-{}", planned.tool, planned.run),
             started_at: "2026-01-01T00:00:00Z".to_owned(),
             sinks: vec![Box::new(self.clone())],

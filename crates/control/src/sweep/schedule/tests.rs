@@ -22,7 +22,7 @@ impl Path {
     fn run(&mut self, sweep: &Sweep) -> (Vec<SizePoint>, Schedule) {
         let mut schedule = Schedule::new(sweep);
         let mut told = Vec::new();
-        while let Step::Trial(trial) = schedule.next(span(self.now)) {
+        while let NextTrial::Trial(trial) = schedule.next(span(self.now)) {
             assert!(trial.is_sound(sweep), "{trial:?}");
             assert_eq!(trial.trial as usize, self.seen.len());
             self.seen.push((trial.message_bytes.get(), trial.repeats));
@@ -104,7 +104,7 @@ fn a_path_that_is_slower_than_its_rehearsal_has_all_its_trials() {
     let sweep = Sweep { sizes: list(&[1, 2, 4]), time: Some(Span::from_secs(3)), ..Sweep::default() };
     let mut schedule = Schedule::new(&sweep);
     let (mut now, mut told) = (0.0, Vec::new());
-    while let Step::Trial(trial) = schedule.next(span(now)) {
+    while let NextTrial::Trial(trial) = schedule.next(span(now)) {
         // The first trials find a path of 5 us, all others one of 20 us.
         let path = Path::new(if trial.trial < 3 { 5e-6 } else { 20e-6 }, 1e9);
         let (own, peer) = path.carry(&trial, MessageMode::PingPong);
@@ -185,7 +185,7 @@ fn a_size_that_is_known_well_enough_gets_no_further_trial() {
 fn ends_that_do_not_agree_end_the_series() {
     let sweep = Sweep { sizes: list(&[100]), ..Sweep::default() };
     let mut schedule = Schedule::new(&sweep);
-    let Step::Trial(trial) = schedule.next(Span::ZERO) else { panic!("no trial") };
+    let NextTrial::Trial(trial) = schedule.next(Span::ZERO) else { panic!("no trial") };
     let (own, peer) = Path::new(1e-4, 1e9).carry(&trial, MessageMode::PingPong);
     let peer = TrialCount { read_bytes: Bytes::new(1), ..peer };
     let error = schedule.counted(Span::from_ms(1), &own, &peer).unwrap_err();
@@ -200,7 +200,7 @@ fn a_clock_that_stands_still_and_a_peer_that_says_nonsense_do_no_harm() {
         let sweep = Sweep { stream: mode.0, bidir: mode.1, sizes: list(&[1, 2, 4]), ..Sweep::default() };
         let mut schedule = Schedule::new(&sweep);
         let mut steps = 0;
-        while let Step::Trial(trial) = schedule.next(Span::from_ms(steps)) {
+        while let NextTrial::Trial(trial) = schedule.next(Span::from_ms(steps)) {
             assert!(trial.is_sound(&sweep));
             let own = TrialCount::default();
             let peer = TrialCount { elapsed_ns: Span::from_ns(u64::MAX), ..TrialCount::default() };
@@ -248,7 +248,7 @@ fn the_slower_of_two_unequal_ways_has_the_rate() {
         let mut schedule = Schedule::new(&sweep);
         let mut now = 0.0;
         let mut told = None;
-        while let Step::Trial(trial) = schedule.next(span(now)) {
+        while let NextTrial::Trial(trial) = schedule.next(span(now)) {
             let bytes = trial.message_bytes.get() as f64 * f64::from(trial.repeats);
             // The first 64 KiB of each message come in one piece.
             let later = (1_000_000 - 65_536) * u64::from(trial.repeats);

@@ -8,7 +8,7 @@ use etherparse::{Icmpv4Type, Icmpv6Type, icmpv4::DestUnreachableHeader};
 use super::super::Frame;
 use super::flow::{CLIENT_MAC, CLIENT_V4, CLIENT_V6, Flow};
 use super::segment::segment;
-use crate::train::{Sizes, Train};
+use crate::packet_batch::{PacketBatch, Sizes};
 
 const ROUTER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 99];
 const ROUTER: (Ipv4Addr, Ipv6Addr) =

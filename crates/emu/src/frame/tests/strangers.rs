@@ -2,7 +2,7 @@
 
 use super::super::{Frame, FrameError};
 use super::flow::Flow;
-use crate::train::{HashFields, Sizes, Train};
+use crate::packet_batch::{HashFields, PacketBatch, Sizes};
 
 const PORTS: HashFields = HashFields { mac: false, ip: false, ports: true };
 

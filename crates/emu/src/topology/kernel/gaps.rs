@@ -1,7 +1,7 @@
 //! What the kernel's means cannot do of a description.
 
+use crate::link_direction::{Discipline, LinkDirection, Loss, TooBig};
 use crate::topology::{Link, Sharing, Topology};
-use crate::way::{Discipline, Loss, TooBig, Way};
 
 /// One sentence for everything that will differ.
 pub(super) fn of(topology: &Topology) -> Vec<String> {
@@ -42,7 +42,7 @@ pub(super) fn of(topology: &Topology) -> Vec<String> {
     gaps
 }
 
-fn is_random(way: &Way) -> bool {
+fn is_random(way: &LinkDirection) -> bool {
     way.jitter.most.as_ns() > 0
         || matches!(way.loss, Loss::Random(_) | Loss::Burst(_))
         || matches!(way.discipline, Discipline::Red(_))
@@ -50,7 +50,7 @@ fn is_random(way: &Way) -> bool {
         || way.reorder.probability.get() > 0.0
 }
 
-fn of_way(topology: &Topology, link: &Link, way: &Way) -> Vec<&'static str> {
+fn of_way(topology: &Topology, link: &Link, way: &LinkDirection) -> Vec<&'static str> {
     let mut gaps = Vec::new();
     let delayed = way.delay.as_ns() > 0 || way.jitter.most.as_ns() > 0;
     let waits = way.rate.is_some() || way.shape.is_some();

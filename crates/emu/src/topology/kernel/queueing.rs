@@ -7,8 +7,8 @@
 use linerate_units::{Bitrate, Ratio, Span};
 
 use super::{Command, command};
+use crate::link_direction::{Bucket, Discipline, LinkDirection, Loss};
 use crate::topology::check::frame;
-use crate::way::{Bucket, Discipline, Loss, Way};
 
 /// What the kernel does not count of a frame: the check sequence; and behind it preamble and gap.
 const CHECK_SEQUENCE: u32 = 4;
@@ -21,7 +21,7 @@ const MANY_PACKETS: u64 = 1_000_000;
 const AVERAGE_PACKET: u64 = 1000;
 
 /// The commands for the direction that leaves through `device`.
-pub(super) fn commands(ns: &str, device: &str, way: &Way) -> Vec<Command> {
+pub(super) fn commands(ns: &str, device: &str, way: &LinkDirection) -> Vec<Command> {
     let mut commands = Vec::new();
     if let Some(bucket) = way.police {
         commands.push(command(&format!("tc -n {ns} qdisc add dev {device} clsact"), &[]));
@@ -46,7 +46,7 @@ pub(super) fn commands(ns: &str, device: &str, way: &Way) -> Vec<Command> {
     commands
 }
 
-fn police(ns: &str, device: &str, way: &Way, bucket: Bucket) -> Command {
+fn police(ns: &str, device: &str, way: &LinkDirection, bucket: Bucket) -> Command {
     let (rate, burst) = (bits(bucket.rate), bucket.burst.get());
     let overhead = CHECK_SEQUENCE + tags(way);
     command(
@@ -58,7 +58,7 @@ fn police(ns: &str, device: &str, way: &Way, bucket: Bucket) -> Command {
     )
 }
 
-fn tags(way: &Way) -> u32 {
+fn tags(way: &LinkDirection) -> u32 {
     4 * u32::from(way.framing.tags)
 }
 
@@ -67,12 +67,12 @@ fn bits(rate: Bitrate) -> String {
 }
 
 /// Bytes of the largest frame as the line counts them.
-fn largest(way: &Way) -> u64 {
+fn largest(way: &LinkDirection) -> u64 {
     frame(way.mtu, way.framing.tags) + u64::from(PREAMBLE_AND_GAP)
 }
 
 /// The line, the shaper in front of it, and the buffer in front of both.
-fn tbf(way: &Way) -> Option<String> {
+fn tbf(way: &LinkDirection) -> Option<String> {
     // A shaper that is no slower than the line shapes nothing.
     let shape = way.shape.filter(|shape| way.rate.is_none_or(|line| shape.rate < line));
     let limit = way.buffer.get().min(u64::from(u32::MAX));
@@ -100,7 +100,7 @@ fn tbf(way: &Way) -> Option<String> {
     }
 }
 
-fn discipline(way: &Way) -> Option<String> {
+fn discipline(way: &LinkDirection) -> Option<String> {
     let limit = way.buffer.get().min(u64::from(u32::MAX));
     match way.discipline {
         Discipline::TailDrop => None,
@@ -135,7 +135,7 @@ fn microseconds(span: Span) -> String {
 }
 
 /// Delay, loss, repetition; absent if there is nothing to do.
-fn netem(way: &Way) -> Option<String> {
+fn netem(way: &LinkDirection) -> Option<String> {
     let mut text = String::new();
     let (delay, jitter) = (way.delay, way.jitter.most);
     if delay > Span::ZERO || jitter > Span::ZERO {
@@ -164,7 +164,7 @@ fn netem(way: &Way) -> Option<String> {
 }
 
 /// As many packets as fit into the delay if all are as short as packets can be, and some more.
-fn packets_under_way(way: &Way) -> u64 {
+fn packets_under_way(way: &LinkDirection) -> u64 {
     const SPARE: u64 = 1000;
     let longest = (way.delay + way.jitter.most + way.reorder.by).as_secs_f64();
     let Some(rate) = way.rate else { return MANY_PACKETS };

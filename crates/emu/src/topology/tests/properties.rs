@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::topology::{check, way_keys};
+use crate::topology::{check, direction_keys};
 
 /// Lines that files are made of, right and wrong ones, so that random files come past the parser.
 fn line() -> impl Strategy<Value = String> {
@@ -86,7 +86,7 @@ proptest! {
         if let Err(error) = read(&text, "net.toml", &settings) {
             prop_assert!(!error.mistakes.is_empty());
             for mistake in &error.mistakes {
-                if let Place::File { line, column, .. } = mistake.place {
+                if let SourcePosition::File { line, column, .. } = mistake.place {
                     let length = text.split('\n').nth(line - 1).map(|line| line.chars().count());
                     prop_assert!(length.is_some_and(|length| column <= length + 1), "{mistake:?} in\n{text}");
                 }
@@ -96,10 +96,10 @@ proptest! {
 
     #[test]
     fn no_change_makes_a_direction_that_a_file_could_not_have(
-        changes in prop::collection::vec((prop::sample::select(way_keys::WAY.iter().map(|key| key.name).collect::<Vec<_>>()),
+        changes in prop::collection::vec((prop::sample::select(direction_keys::WAY.iter().map(|key| key.name).collect::<Vec<_>>()),
             prop::sample::select(vec!["0", "1", "0.5", "5000", "1M", "none", "red", "codel", "tail-drop", "true", "1s,2s", "9ms"])), 0..20)
     ) {
-        let mut way = Way::default();
+        let mut way = LinkDirection::default();
         for (key, value) in changes {
             let before = way.clone();
             if set_way(&mut way, key, value).is_err() {

@@ -3,7 +3,7 @@
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
 use super::*;
-use crate::way::{Bucket, Discipline, GilbertElliott, TooBig};
+use crate::link_direction::{Bucket, Discipline, GilbertElliott, TooBig};
 
 #[test]
 fn every_key_of_a_direction_goes_to_its_place() {
@@ -72,7 +72,7 @@ fn what_is_not_said_has_its_default() {
     assert_eq!((burst(0), burst(1)), (125_000, 3036));
     let link = &topology.links[0];
     assert_eq!(link.hash, HashFields { mac: false, ip: true, ports: true });
-    assert_eq!(link.ways[0], Way { police: link.ways[0].police, ..Way::default() });
+    assert_eq!(link.ways[0], LinkDirection { police: link.ways[0].police, ..LinkDirection::default() });
     // A twelfth and a quarter of the buffer.
     let Discipline::Red(red) = topology.links[1].ways[0].discipline else { panic!("{topology:?}") };
     assert_eq!((red.min, red.max, red.ecn), (Bytes::new(83_333), Bytes::new(250_000), false));
@@ -172,7 +172,7 @@ fn a_setting_that_is_wrong_is_named() {
 
 #[test]
 fn keys_that_bound_each_other_change_together_in_any_order() {
-    let mut way = Way::default();
+    let mut way = LinkDirection::default();
     let red = [("discipline", "red"), ("red_min", "30kB"), ("red_max", "90kB")];
     change_way(&mut way, red).unwrap();
     for changes in [[("red_min", "100kB"), ("red_max", "300kB")], [("red_max", "90kB"), ("red_min", "30kB")]]
@@ -187,7 +187,7 @@ fn keys_that_bound_each_other_change_together_in_any_order() {
 
 #[test]
 fn a_running_direction_takes_live_keys_only() {
-    let mut way = Way { rate: Bitrate::from_bps(1e9), ..Way::default() };
+    let mut way = LinkDirection { rate: Bitrate::from_bps(1e9), ..LinkDirection::default() };
     set_way(&mut way, "delay", "25ms").unwrap();
     set_way(&mut way, "rate", "none").unwrap();
     set_way(&mut way, "loss", "1e-4").unwrap();

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 
 use linerate_units::Timestamp;
 
-use super::{BACK, Client, Stage};
+use super::{BACK, Client, ClientState};
 use crate::iperf2::datagram::{number_of, opening_header};
-use crate::iperf2::half::Half;
-use crate::iperf2::report::{Ends, Told};
+use crate::iperf2::direction::Half;
+use crate::iperf2::report::{ConnectionDetails, Ends};
 use crate::iperf2::settings::Mode;
 use crate::iperf2::track::Stream;
 use crate::stand_in::{Link, Opened, Output};
@@ -31,7 +31,7 @@ impl Client {
             self.desk.put(Output::Reset { link });
             return;
         }
-        let told = Told { descriptor: opened.descriptor, ..Told::default() };
+        let told = ConnectionDetails { descriptor: opened.descriptor, ..ConnectionDetails::default() };
         if let Some(stream) = self.back.iter().find(|stream| stream.link == link) {
             let notes = self.desk.report.notes(Mode::Plain, &told);
             let (id, ends) = (stream.id, stream.ends);
@@ -49,7 +49,7 @@ impl Client {
         let started = self.halves.iter().any(|half| half.load.flow == 1);
         let all =
             self.back.len() == self.wanted() as usize && self.back.iter().all(|stream| stream.link != BACK);
-        if started || !all || !matches!(self.stage, Stage::Testing | Stage::Waiting) {
+        if started || !all || !matches!(self.stage, ClientState::Testing | ClientState::Waiting) {
             return;
         }
         let mut load = self.load(false, false);
@@ -57,7 +57,7 @@ impl Client {
         load.generation = self.back_generation;
         let half = Half::start(&mut self.desk, now, load, self.back.clone());
         self.halves.push(half);
-        self.stage = Stage::Testing;
+        self.stage = ClientState::Testing;
         self.due = None;
     }
 

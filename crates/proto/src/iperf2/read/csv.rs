@@ -1,18 +1,18 @@
 //! `-y C`: one line for each interval, comma between the values.
 
+use linerate_model::import::{Claim, Quantity, Reading};
 use linerate_model::metrics::Side;
-use linerate_model::reading::{Claim, Quantity, Reading};
 use linerate_units::Span;
 
 use super::Totals;
-use crate::reading::book::{Book, figure, of_line};
 use crate::reading::line::Line;
 use crate::reading::number::{is_no_number, number};
+use crate::reading::parsed_test::{ParsedTest, figure, of_line};
 
 /// Reads lines of values.
 #[derive(Debug)]
 pub(crate) struct Csv {
-    book: Book,
+    book: ParsedTest,
     totals: Totals<String>,
     /// Ends of the connection of the line before.
     ends: Option<String>,
@@ -20,7 +20,7 @@ pub(crate) struct Csv {
 
 impl Default for Csv {
     fn default() -> Self {
-        Self { book: Book::new("iperf2"), totals: Totals::default(), ends: None }
+        Self { book: ParsedTest::new("iperf2"), totals: Totals::default(), ends: None }
     }
 }
 

@@ -1,12 +1,12 @@
 //! What iperf 2 says about a connection and its buffers, between brackets and in banners.
 
-use linerate_model::reading::{Figure, Quantity};
+use linerate_model::import::{Figure, Quantity};
 
-use crate::reading::book::figure;
 use crate::reading::bracket::byte_unit;
 use crate::reading::date::checked;
 use crate::reading::line::Line;
 use crate::reading::number::number;
+use crate::reading::parsed_test::figure;
 
 /// `TCP window size:  128 KByte (default)`, `UDP buffer size: 2.00 MByte (WARNING: requested 1.00 MByte)`.
 pub(super) fn window(rest: &str, quantity: Quantity) -> Option<Figure> {

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use linerate_model::Direction;
+use linerate_model::import::{Claim, End, Quantity, Reading, Scope};
 use linerate_model::metrics::Side;
-use linerate_model::reading::{Claim, End, Quantity, Reading, Scope};
 use linerate_units::Bytes;
 
 use super::{Totals, notes};
-use crate::reading::book::{Book, figure, of_line};
 use crate::reading::bracket::{Bracket, datagrams, find};
 use crate::reading::line::Line;
 use crate::reading::number::is_no_number;
+use crate::reading::parsed_test::{ParsedTest, figure, of_line};
 
 /// A line of a stream: its number, whether backwards, and whether the other end reports.
 type Key = (Option<u32>, bool, bool);
@@ -19,7 +19,7 @@ type Key = (Option<u32>, bool, bool);
 /// Reads text line by line.
 #[derive(Debug)]
 pub(crate) struct Text {
-    book: Book,
+    book: ParsedTest,
     /// Port at which the last banner listens.
     listens: Option<String>,
     /// The test has a banner of a client.
@@ -37,7 +37,7 @@ pub(crate) struct Text {
 impl Default for Text {
     fn default() -> Self {
         Self {
-            book: Book::new("iperf2"),
+            book: ParsedTest::new("iperf2"),
             listens: None,
             connects: false,
             ways: BTreeMap::new(),

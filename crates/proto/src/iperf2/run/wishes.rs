@@ -3,8 +3,8 @@
 use linerate_model::Direction;
 
 use super::Run;
-use crate::iperf2::desk::{Desk, amount_of};
 use crate::iperf2::load::Load;
+use crate::iperf2::output_queue::{OutputQueue, amount_of};
 use crate::iperf2::settings::Mode;
 use crate::iperf2::wire::{BURST_BYTES, TestHeader, burst_head};
 
@@ -32,7 +32,7 @@ impl Run {
     }
 
     /// Bits per second that the server shall send at on each connection.
-    pub(super) fn offered(&self, desk: &Desk) -> Option<u64> {
+    pub(super) fn offered(&self, desk: &OutputQueue) -> Option<u64> {
         let extension = self.header.and_then(|header| header.extension);
         let old = self.header.map(|header| u64::from(header.window_or_rate)).filter(|_| self.udp);
         let rate = match extension {
@@ -46,14 +46,14 @@ impl Run {
         rate.filter(|rate| *rate > 0).or(self.udp.then_some(1 << 20))
     }
 
-    pub(super) fn length(&self, desk: &Desk) -> u32 {
+    pub(super) fn length(&self, desk: &OutputQueue) -> u32 {
         let asked = self.header.map(|header| header.length).filter(|length| *length > 0);
         let length = asked.unwrap_or_else(|| desk.settings.length_for(self.udp));
         let shortest = if self.trip_times() { BURST_BYTES as u32 } else { 1 };
         if self.udp { length.clamp(18, 65_507) } else { length.clamp(shortest, LONGEST) }
     }
 
-    pub(super) fn load(&self, desk: &Desk, sends: bool, star: bool, shared: bool) -> Load {
+    pub(super) fn load(&self, desk: &OutputQueue, sends: bool, star: bool, shared: bool) -> Load {
         let extension = self.header.and_then(|header| header.extension);
         let two_way = extension.is_some_and(|e| e.reverse || e.full_duplex || e.no_udp_fin);
         let amount = self.header.map(|header| amount_of(&header));

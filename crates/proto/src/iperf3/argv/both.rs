@@ -2,14 +2,14 @@
 
 use linerate_units::Span;
 
-use super::table::{Draft, Opt};
+use super::table::{Opt, ParsedSettings};
 use super::values::{affinity, host_and_device, keep_alive, milliseconds, port, seconds};
-use crate::iperf3::errors::{Number, Trouble};
+use crate::iperf3::errors::{Iperf3Error, Number};
 use crate::iperf3::numbers::{Format, leading_int};
 use crate::iperf3::settings::Family;
 
 /// Never called: the parser ends at these options.
-fn nothing(_: &mut Draft, _: &str) -> Result<(), Trouble> {
+fn nothing(_: &mut ParsedSettings, _: &str) -> Result<(), Iperf3Error> {
     Ok(())
 }
 
@@ -22,7 +22,7 @@ pub(super) const OPTIONS: &[Opt] = &[
     .value("PORT"),
     Opt::both("format", "unit of rates: kmgt for bits, KMGT for bytes", |d, v| {
         let format = v.chars().next().and_then(Format::from_letter);
-        d.settings.common.format = Some(format.ok_or(Trouble::new(Number::BAD_FORMAT))?);
+        d.settings.common.format = Some(format.ok_or(Iperf3Error::new(Number::BAD_FORMAT))?);
         Ok(())
     })
     .short('f')
@@ -143,9 +143,11 @@ pub(super) const OPTIONS: &[Opt] = &[
         Ok(())
     })
     .short('6'),
-    Opt::both("xbind", "SCTP only, which this program has not", |_, _| Err(Trouble::new(Number::NO_SCTP)))
-        .short('X')
-        .value("NAME"),
+    Opt::both("xbind", "SCTP only, which this program has not", |_, _| {
+        Err(Iperf3Error::new(Number::NO_SCTP))
+    })
+    .short('X')
+    .value("NAME"),
     Opt::both("use-pkcs1-padding", "passwords as iperf3 before 3.17 encrypts them", |d, _| {
         d.settings.common.pkcs1_padding = true;
         Ok(())

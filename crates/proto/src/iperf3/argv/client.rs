@@ -4,19 +4,19 @@ use linerate_units::Span;
 
 use super::table::Opt;
 use super::values::{dscp, flow_label, host_and_device, port, rated, sized, split_rate, tos, within};
-use crate::iperf3::errors::{Number, Trouble};
+use crate::iperf3::errors::{Iperf3Error, Number};
 
 pub(super) const OPTIONS: &[Opt] = &[
     Opt::both("client", "be a client of this server", |d, v| {
         let (host, device) = host_and_device(v);
         d.settings.host = Some(host);
         d.settings.common.bind_dev = device.or(d.settings.common.bind_dev.take());
-        if d.server { Err(Trouble::new(Number::BOTH_ROLES)) } else { Ok(()) }
+        if d.server { Err(Iperf3Error::new(Number::BOTH_ROLES)) } else { Ok(()) }
     })
     .short('c')
     .value("HOST[%DEVICE]"),
-    Opt::client("sctp", "SCTP, which this program has not", |_, _| Err(Trouble::new(Number::NO_SCTP))),
-    Opt::client("nstreams", "SCTP only", |_, _| Err(Trouble::new(Number::NO_SCTP))).value("N"),
+    Opt::client("sctp", "SCTP, which this program has not", |_, _| Err(Iperf3Error::new(Number::NO_SCTP))),
+    Opt::client("nstreams", "SCTP only", |_, _| Err(Iperf3Error::new(Number::NO_SCTP))).value("N"),
     Opt::client("udp", "UDP instead of TCP", |d, _| {
         d.settings.client.udp = true;
         Ok(())
@@ -93,17 +93,17 @@ pub(super) const OPTIONS: &[Opt] = &[
     .value("N"),
     Opt::client("reverse", "the server sends", |d, _| {
         d.settings.client.reverse = true;
-        if d.settings.client.bidir { Err(Trouble::new(Number::REVERSE_BIDIR)) } else { Ok(()) }
+        if d.settings.client.bidir { Err(Iperf3Error::new(Number::REVERSE_BIDIR)) } else { Ok(()) }
     })
     .short('R'),
     Opt::client("bidir", "both send", |d, _| {
         d.settings.client.bidir = true;
-        if d.settings.client.reverse { Err(Trouble::new(Number::REVERSE_BIDIR)) } else { Ok(()) }
+        if d.settings.client.reverse { Err(Iperf3Error::new(Number::REVERSE_BIDIR)) } else { Ok(()) }
     }),
     Opt::client("window", "socket buffers of both ends", |d, v| {
         let window = sized(v)?;
         if window > 512 << 20 {
-            return Err(Trouble::new(Number::BUF_SIZE));
+            return Err(Iperf3Error::new(Number::BUF_SIZE));
         }
         d.settings.client.window = Some(window).filter(|window| *window > 0);
         Ok(())

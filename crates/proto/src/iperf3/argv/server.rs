@@ -4,12 +4,12 @@ use linerate_units::Span;
 
 use super::table::Opt;
 use super::values::{seconds, split_rate, within};
-use crate::iperf3::errors::{Number, Trouble};
+use crate::iperf3::errors::{Iperf3Error, Number};
 
 pub(super) const OPTIONS: &[Opt] = &[
     Opt::both("server", "be a server", |d, _| {
         d.server = true;
-        if d.settings.is_client() { Err(Trouble::new(Number::BOTH_ROLES)) } else { Ok(()) }
+        if d.settings.is_client() { Err(Iperf3Error::new(Number::BOTH_ROLES)) } else { Ok(()) }
     })
     .short('s'),
     Opt::server("daemon", "run in the background", |d, _| {

@@ -1,7 +1,7 @@
 //! The table of options, and what is gathered from them.
 
 use super::{both, client, server};
-use crate::iperf3::errors::Trouble;
+use crate::iperf3::errors::Iperf3Error;
 use crate::iperf3::settings::Settings;
 
 /// One option.
@@ -20,7 +20,7 @@ pub(super) struct Opt {
 }
 
 /// Takes the value in; it is empty where there is none.
-pub(super) type Set = fn(&mut Draft, &str) -> Result<(), Trouble>;
+pub(super) type Set = fn(&mut ParsedSettings, &str) -> Result<(), Iperf3Error>;
 
 /// Whether an option has a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ enum Side {
 
 /// Settings while the command line is being read.
 #[derive(Debug, Default)]
-pub(super) struct Draft {
+pub(super) struct ParsedSettings {
     pub(super) settings: Settings,
     /// `-s` was given.
     pub(super) server: bool,
@@ -56,7 +56,7 @@ pub(super) struct Draft {
     pub(super) bitrate: Option<u64>,
 }
 
-impl Draft {
+impl ParsedSettings {
     /// Remembers for which role an option is.
     pub(super) fn note(&mut self, option: &Opt) {
         self.client_only |= option.side == Side::Client;

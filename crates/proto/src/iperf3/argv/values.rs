@@ -2,49 +2,49 @@
 
 use linerate_units::Span;
 
-use crate::iperf3::errors::{Number, Trouble};
+use crate::iperf3::errors::{Iperf3Error, Number};
 use crate::iperf3::numbers::{leading_float, leading_int, rate, size};
 use crate::iperf3::settings::KeepAlive;
 
 /// A whole number within bounds.
-pub(super) fn within(text: &str, least: u32, most: u32, otherwise: Number) -> Result<u32, Trouble> {
+pub(super) fn within(text: &str, least: u32, most: u32, otherwise: Number) -> Result<u32, Iperf3Error> {
     let value = u32::try_from(leading_int(text)).ok();
-    value.filter(|value| (least..=most).contains(value)).ok_or(Trouble::new(otherwise))
+    value.filter(|value| (least..=most).contains(value)).ok_or(Iperf3Error::new(otherwise))
 }
 
 /// A port.
-pub(super) fn port(text: &str) -> Result<u16, Trouble> {
+pub(super) fn port(text: &str) -> Result<u16, Iperf3Error> {
     let value = u16::try_from(leading_int(text)).ok();
-    value.filter(|port| *port > 0).ok_or(Trouble::new(Number::BAD_PORT))
+    value.filter(|port| *port > 0).ok_or(Iperf3Error::new(Number::BAD_PORT))
 }
 
 /// A size with a letter for powers of 1024.
-pub(super) fn sized(text: &str) -> Result<u64, Trouble> {
-    size(text).ok_or(Trouble::because(Number::BAD_UNIT, 0, text))
+pub(super) fn sized(text: &str) -> Result<u64, Iperf3Error> {
+    size(text).ok_or(Iperf3Error::because(Number::BAD_UNIT, 0, text))
 }
 
 /// A rate with a letter for powers of 1000, bit/s.
-pub(super) fn rated(text: &str) -> Result<u64, Trouble> {
-    rate(text).ok_or(Trouble::because(Number::BAD_UNIT, 0, text))
+pub(super) fn rated(text: &str) -> Result<u64, Iperf3Error> {
+    rate(text).ok_or(Iperf3Error::because(Number::BAD_UNIT, 0, text))
 }
 
 /// Milliseconds within bounds.
-pub(super) fn milliseconds(text: &str, least: u32, otherwise: Number) -> Result<Span, Trouble> {
+pub(super) fn milliseconds(text: &str, least: u32, otherwise: Number) -> Result<Span, Iperf3Error> {
     Ok(Span::from_ms(within(text, least, 86_400_000, otherwise)?.into()))
 }
 
 /// Seconds as a fraction, zero or within bounds.
-pub(super) fn seconds(text: &str, otherwise: Number) -> Result<Span, Trouble> {
+pub(super) fn seconds(text: &str, otherwise: Number) -> Result<Span, Iperf3Error> {
     let value = leading_float(text).map_or(0.0, |(value, _)| value);
     if value == 0.0 {
         return Ok(Span::default());
     }
     let span = Some(value).filter(|value| (0.1..=60.0).contains(value)).and_then(Span::from_secs_f64);
-    span.ok_or(Trouble::new(otherwise))
+    span.ok_or(Iperf3Error::new(otherwise))
 }
 
 /// `RATE` or `RATE/REST`.
-pub(super) fn split_rate(text: &str) -> Result<(u64, Option<&str>), Trouble> {
+pub(super) fn split_rate(text: &str) -> Result<(u64, Option<&str>), Iperf3Error> {
     match text.split_once('/') {
         Some((rate, rest)) => Ok((rated(rate)?, Some(rest))),
         None => Ok((rated(text)?, None)),
@@ -60,10 +60,10 @@ pub(super) fn host_and_device(text: &str) -> (String, Option<String>) {
 }
 
 /// `CPU` or `CPU,CPU OF THE SERVER`, from 0 to 1024.
-pub(super) fn affinity(text: &str) -> Result<(u32, Option<u32>), Trouble> {
+pub(super) fn affinity(text: &str) -> Result<(u32, Option<u32>), Iperf3Error> {
     let one = |text: &str| {
         let cpu = text.trim().parse::<u32>().ok().filter(|cpu| *cpu <= 1024);
-        cpu.ok_or(Trouble::new(Number::AFFINITY))
+        cpu.ok_or(Iperf3Error::new(Number::AFFINITY))
     };
     match text.split_once(',') {
         Some((ours, theirs)) => Ok((one(ours)?, Some(one(theirs)?))),
@@ -72,7 +72,7 @@ pub(super) fn affinity(text: &str) -> Result<(u32, Option<u32>), Trouble> {
 }
 
 /// `IDLE/INTERVAL/COUNT`, each of which may be missing.
-pub(super) fn keep_alive(text: &str) -> Result<KeepAlive, Trouble> {
+pub(super) fn keep_alive(text: &str) -> Result<KeepAlive, Iperf3Error> {
     let mut parts =
         text.split('/').map(|part| u32::try_from(leading_int(part)).ok().filter(|value| *value > 0));
     let mut next = || parts.next().flatten();
@@ -80,7 +80,7 @@ pub(super) fn keep_alive(text: &str) -> Result<KeepAlive, Trouble> {
     if let (Some(idle), Some(interval), Some(count)) = (idle, interval, count)
         && u64::from(idle) <= u64::from(interval) * u64::from(count)
     {
-        return Err(Trouble::new(Number::KEEP_ALIVE));
+        return Err(Iperf3Error::new(Number::KEEP_ALIVE));
     }
     let seconds = |value: Option<u32>| value.map(|value| Span::from_secs(value.into()));
     Ok(KeepAlive { idle: seconds(idle), interval: seconds(interval), count })
@@ -98,16 +98,16 @@ fn c_number(text: &str) -> Option<u32> {
 }
 
 /// The type-of-service byte.
-pub(super) fn tos(text: &str) -> Result<u8, Trouble> {
-    c_number(text).and_then(|value| u8::try_from(value).ok()).ok_or(Trouble::new(Number::BAD_TOS))
+pub(super) fn tos(text: &str) -> Result<u8, Iperf3Error> {
+    c_number(text).and_then(|value| u8::try_from(value).ok()).ok_or(Iperf3Error::new(Number::BAD_TOS))
 }
 
 /// The type-of-service byte of a code point, by number or by name (RFC 2474, RFC 2597, RFC 3246, RFC 5865; RFC 1349
 /// for the three old names).
-pub(super) fn dscp(text: &str) -> Result<u8, Trouble> {
+pub(super) fn dscp(text: &str) -> Result<u8, Iperf3Error> {
     let name = text.to_ascii_lowercase();
     let number = c_number(&name).filter(|value| *value < 64).and_then(|value| u8::try_from(value << 2).ok());
-    number.or_else(|| named_tos(&name)).ok_or(Trouble::new(Number::BAD_DSCP))
+    number.or_else(|| named_tos(&name)).ok_or(Iperf3Error::new(Number::BAD_DSCP))
 }
 
 fn named_tos(name: &str) -> Option<u8> {
@@ -126,6 +126,6 @@ fn named_tos(name: &str) -> Option<u8> {
 }
 
 /// A flow label.
-pub(super) fn flow_label(text: &str) -> Result<u32, Trouble> {
-    c_number(text).filter(|label| (1..=0xf_ffff).contains(label)).ok_or(Trouble::new(Number::FLOW_LABEL))
+pub(super) fn flow_label(text: &str) -> Result<u32, Iperf3Error> {
+    c_number(text).filter(|label| (1..=0xf_ffff).contains(label)).ok_or(Iperf3Error::new(Number::FLOW_LABEL))
 }

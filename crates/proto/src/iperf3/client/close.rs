@@ -3,7 +3,7 @@
 use linerate_units::Timestamp;
 
 use super::{CONTROL, Client, FAREWELL_PATIENCE, FIRST_STREAM, Looking, Phase, RESULTS_PATIENCE, RUN, abort};
-use crate::iperf3::errors::{Number, Trouble};
+use crate::iperf3::errors::{Iperf3Error, Number};
 use crate::iperf3::report::Words;
 use crate::iperf3::results::Results;
 use crate::iperf3::state::State;
@@ -23,10 +23,10 @@ impl Client {
     pub(super) fn take_results(&mut self, now: Timestamp, message: &[u8]) {
         let Some(course) = &self.course else { return };
         let Some(results) = Results::read(message, course.meter.elapsed(self.ended_at)) else {
-            return self.fail(&Trouble::new(Number::RECV_RESULTS));
+            return self.fail(&Iperf3Error::new(Number::RECV_RESULTS));
         };
         if !course.knows(&results) {
-            return self.fail(&Trouble::new(Number::STREAM_ID));
+            return self.fail(&Iperf3Error::new(Number::STREAM_ID));
         }
         for (flow, tally) in course.peer_tallies(&results, self.is_udp()) {
             self.out.push_back(Output::PeerCounted { flow, tally: Box::new(tally) });
@@ -53,7 +53,7 @@ impl Client {
     }
 
     /// It went wrong.
-    pub(super) fn fail(&mut self, trouble: &Trouble) {
+    pub(super) fn fail(&mut self, trouble: &Iperf3Error) {
         if self.phase == Phase::Over {
             return;
         }
@@ -61,14 +61,14 @@ impl Client {
         self.leave_with(words, trouble);
     }
 
-    pub(super) fn leave_with(&mut self, words: Words, trouble: &Trouble) {
+    pub(super) fn leave_with(&mut self, words: Words, trouble: &Iperf3Error) {
         self.speak(words);
         self.abandon(trouble);
         self.exit(1);
     }
 
     /// The server ends the test before its time: what there is is shown, as far as there is something.
-    pub(super) fn break_off(&mut self, trouble: &Trouble) {
+    pub(super) fn break_off(&mut self, trouble: &Iperf3Error) {
         if self.phase == Phase::Running {
             self.broken = Some(trouble.clone());
             self.look(Looking::BreakOff);
@@ -95,7 +95,7 @@ impl Client {
 
     /// A signal ended it.
     pub(super) fn show_interrupted(&mut self) {
-        let trouble = Trouble::new(Number::CLIENT_TERM);
+        let trouble = Iperf3Error::new(Number::CLIENT_TERM);
         if self.control.is_some() {
             self.say(State::ClientTerminate);
         }
@@ -106,7 +106,7 @@ impl Client {
     }
 
     /// Ends the flows of a test that did not come to its end.
-    fn abandon(&mut self, trouble: &Trouble) {
+    fn abandon(&mut self, trouble: &Iperf3Error) {
         if let Some(course) = &self.course {
             abort(course, &mut self.out);
         }

@@ -3,7 +3,7 @@
 use linerate_units::Timestamp;
 
 use super::{CONTROL, Client, FAREWELL_PATIENCE, Phase};
-use crate::iperf3::errors::{Number, Trouble};
+use crate::iperf3::errors::{Iperf3Error, Number};
 use crate::iperf3::state::State;
 use crate::iperf3::wire::{RESULTS_LIMIT, read_server_error, take_message};
 use crate::stand_in::{Link, Reason};
@@ -22,7 +22,7 @@ impl Client {
                 match take_message(&mut self.held, RESULTS_LIMIT) {
                     Ok(Some(message)) => self.take_results(now, &message),
                     Ok(None) => return,
-                    Err(_) => self.fail(&Trouble::new(Number::RECV_RESULTS)),
+                    Err(_) => self.fail(&Iperf3Error::new(Number::RECV_RESULTS)),
                 }
                 continue;
             }
@@ -47,17 +47,17 @@ impl Client {
             (Some(State::TestRunning), Phase::Running) => self.start_senders(),
             (Some(State::ExchangeResults), Phase::Ended) => self.tell_results(now),
             (Some(State::DisplayResults), Phase::Showing) => self.show(now),
-            (Some(State::ServerTerminate), _) => self.break_off(&Trouble::new(Number::SERVER_TERM)),
-            (Some(State::AccessDenied), _) => self.fail(&Trouble::new(Number::ACCESS_DENIED)),
+            (Some(State::ServerTerminate), _) => self.break_off(&Iperf3Error::new(Number::SERVER_TERM)),
+            (Some(State::AccessDenied), _) => self.fail(&Iperf3Error::new(Number::ACCESS_DENIED)),
             (Some(State::ServerError), _) => self.enter(Phase::Failing, Some(now + FAREWELL_PATIENCE)),
-            _ => self.fail(&Trouble::new(Number::MESSAGE)),
+            _ => self.fail(&Iperf3Error::new(Number::MESSAGE)),
         }
     }
 
     /// The server said what went wrong on its side.
     pub(super) fn server_failed(&mut self) {
         let (number, errno) = read_server_error(&self.held);
-        let trouble = Trouble::because(Number(number), errno, String::new());
+        let trouble = Iperf3Error::because(Number(number), errno, String::new());
         let words = self.report.server_error(&trouble);
         self.leave_with(words, &trouble);
     }
@@ -74,9 +74,9 @@ impl Client {
             // A busy server that closes with our cookie unread resets the connection, and its word may be lost.
             _ => match reason {
                 Some(reason) if !self.heard => {
-                    self.fail(&Trouble::because(Number::RECV_MESSAGE, reason.errno, reason.text));
+                    self.fail(&Iperf3Error::because(Number::RECV_MESSAGE, reason.errno, reason.text));
                 }
-                _ => self.fail(&Trouble::new(Number::CONTROL_CLOSED)),
+                _ => self.fail(&Iperf3Error::new(Number::CONTROL_CLOSED)),
             },
         }
     }
@@ -86,7 +86,7 @@ impl Client {
             self.control_closed(now, reason);
         } else if matches!(self.phase, Phase::Opening) && self.is_udp() {
             let (errno, text) = reason.map_or((0, String::new()), |reason| (reason.errno, reason.text));
-            self.fail(&Trouble::because(Number::STREAM_READ, errno, text));
+            self.fail(&Iperf3Error::because(Number::STREAM_READ, errno, text));
         }
         // A stream that is closed before or after the test says nothing that the server will not say itself.
     }

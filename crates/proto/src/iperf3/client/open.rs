@@ -3,11 +3,11 @@
 use linerate_units::Timestamp;
 
 use super::{CONTROL, Client, FIRST_STREAM, Phase, RUN, SETUP_PATIENCE};
-use crate::iperf3::course::Course;
-use crate::iperf3::errors::{Number, Trouble};
+use crate::iperf3::errors::{Iperf3Error, Number};
 use crate::iperf3::params::Params;
 use crate::iperf3::plan;
 use crate::iperf3::report::{Control, Stream, Test};
+use crate::iperf3::test_state::Course;
 use crate::iperf3::wire::{HELLO, frame, is_hello_reply};
 use crate::stand_in::{Link, Opened, Output, Reason};
 
@@ -46,7 +46,7 @@ impl Client {
             _ if congested => Number::CONGESTION,
             _ => Number::STREAM_CONNECT,
         };
-        self.fail(&Trouble::because(number, reason.errno, reason.text.clone()));
+        self.fail(&Iperf3Error::because(number, reason.errno, reason.text.clone()));
     }
 
     /// The server asks for the parameters.
@@ -57,7 +57,7 @@ impl Client {
             None => None,
             Some(login) => match login.token(unix_ms / 1000, &mut self.random) {
                 Some(token) => Some(token),
-                None => return self.fail(&Trouble::new(Number::AUTH)),
+                None => return self.fail(&Iperf3Error::new(Number::AUTH)),
             },
         };
         let settings = &self.config.settings;
@@ -112,7 +112,7 @@ impl Client {
         }
         let window = self.config.settings.client.window.unwrap_or(0);
         if opened.snd_buf < window || opened.rcv_buf < window {
-            return self.fail(&Trouble::new(Number::SET_BUF_SIZE));
+            return self.fail(&Iperf3Error::new(Number::SET_BUF_SIZE));
         }
         self.streams.push(opened);
         if self.is_udp() {

@@ -3,7 +3,7 @@
 use linerate_units::{Span, Timestamp};
 
 use super::{BROKEN_PATIENCE, Client, GOAL_TICK, Looking, Phase, RESULTS_PATIENCE, RUN, STOP_PATIENCE};
-use crate::iperf3::errors::{Number, Trouble};
+use crate::iperf3::errors::{Iperf3Error, Number};
 use crate::iperf3::params::natural;
 use crate::iperf3::plan;
 use crate::iperf3::state::State;
@@ -76,7 +76,7 @@ impl Client {
             .silent_at(self.config.settings.common.rcv_timeout)
             .is_some_and(|silent| silent <= now)
         {
-            self.fail(&Trouble::new(Number::IDLE_TIMEOUT));
+            self.fail(&Iperf3Error::new(Number::IDLE_TIMEOUT));
         } else if self.goal_tick.is_some_and(|tick| tick <= now) {
             self.goal_tick = Some(now + GOAL_TICK);
         }
@@ -134,7 +134,7 @@ impl Client {
                 // The server may be about to say why.
                 let number = if sends { Number::STREAM_WRITE } else { Number::STREAM_READ };
                 let reason = counts.trouble.clone().unwrap_or(Reason { errno: 0, text: String::new() });
-                self.broken.get_or_insert(Trouble::because(number, reason.errno, reason.text));
+                self.broken.get_or_insert(Iperf3Error::because(number, reason.errno, reason.text));
                 self.patience = Some(now + BROKEN_PATIENCE);
             }
             Phase::Leaving => self.exit_when_done(),
@@ -151,7 +151,7 @@ impl Client {
         if let Some(course) = &mut self.course {
             course.ended(flow);
         }
-        self.fail(&Trouble::because(Number::INIT_STREAM, reason.errno, reason.text.clone()));
+        self.fail(&Iperf3Error::because(Number::INIT_STREAM, reason.errno, reason.text.clone()));
     }
 
     /// The senders have ended; receivers were told to.

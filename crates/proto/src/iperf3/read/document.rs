@@ -1,15 +1,15 @@
 //! The JSON object of a test (`-J`).
 
 use linerate_model::Direction;
+use linerate_model::import::{Claim, End, ForeignTest, Quantity, Scope};
 use linerate_model::metrics::Side;
-use linerate_model::reading::{Claim, End, ForeignTest, Quantity, Scope};
 use linerate_units::{Bitrate, Bytes, Span};
 
-use super::record::{Place, claim, read as read_figure};
-use crate::reading::book::Book;
+use super::record::{RecordContext, claim, read as read_figure};
 use crate::reading::date::rfc3339;
 use crate::reading::json::Node;
 use crate::reading::number::number;
+use crate::reading::parsed_test::ParsedTest;
 
 /// Whether a JSON object is a result of iperf3.
 pub(crate) fn is_document(root: &Node) -> bool {
@@ -41,7 +41,7 @@ impl Roles {
 }
 
 /// Reads one object into the book, as a test of its own.
-pub(crate) fn read(root: &Node, book: &mut Book) {
+pub(crate) fn read(root: &Node, book: &mut ParsedTest) {
     let mut test = ForeignTest::default();
     let mut roles = Roles::default();
     if let Some(start) = root.get("start") {
@@ -61,14 +61,14 @@ pub(crate) fn read(root: &Node, book: &mut Book) {
 }
 
 /// The server's own object inside the client's; it holds none itself.
-fn read_inner(root: &Node, book: &mut Book) {
+fn read_inner(root: &Node, book: &mut ParsedTest) {
     if root.get("server_output_json").is_none() {
         read(root, book);
     }
 }
 
 /// The `start` object.
-pub(super) fn begin(start: &Node, test: &mut ForeignTest, book: &mut Book) -> Roles {
+pub(super) fn begin(start: &Node, test: &mut ForeignTest, book: &mut ParsedTest) -> Roles {
     if let Some(version) = start.get("version").and_then(Node::text) {
         book.version(version.strip_prefix("iperf ").unwrap_or(version));
     }
@@ -120,13 +120,22 @@ pub(super) fn begin(start: &Node, test: &mut ForeignTest, book: &mut Book) -> Ro
 }
 
 /// One element of `intervals`.
-pub(super) fn interval_claims(interval: &Node, path: &str, roles: Roles, book: &mut Book) -> Vec<Claim> {
+pub(super) fn interval_claims(
+    interval: &Node,
+    path: &str,
+    roles: Roles,
+    book: &mut ParsedTest,
+) -> Vec<Claim> {
     let mut claims = Vec::new();
-    let mut note = |node: &Node, path: &str, book: &mut Book| {
+    let mut note = |node: &Node, path: &str, book: &mut ParsedTest| {
         let sends = roles.local_sends(node);
         let side = sends.map(|sends| if sends { Side::Sender } else { Side::Receiver });
         let direction = roles.direction(sends);
-        claims.push(claim(node, Place { path, scope: Scope::Interval, direction, side, only: None }, book));
+        claims.push(claim(
+            node,
+            RecordContext { path, scope: Scope::Interval, direction, side, only: None },
+            book,
+        ));
     };
     for (number, stream) in interval.get("streams").map_or(&[][..], Node::items).iter().enumerate() {
         note(stream, &format!("{path}.streams[{number}]"), book);
@@ -150,12 +159,12 @@ const FATE: &[Quantity] =
     &[Quantity::Jitter, Quantity::Lost, Quantity::Packets, Quantity::LossRatio, Quantity::OutOfOrder];
 
 /// The `end` object.
-pub(super) fn end_claims(end: &Node, roles: Roles, book: &mut Book) -> Vec<Claim> {
+pub(super) fn end_claims(end: &Node, roles: Roles, book: &mut ParsedTest) -> Vec<Claim> {
     let mut claims = Vec::new();
-    let mut note = |node: &Node, path: &str, side, only, book: &mut Book| {
+    let mut note = |node: &Node, path: &str, side, only, book: &mut ParsedTest| {
         let direction = roles.direction(roles.local_sends(node));
         let mut found =
-            claim(node, Place { path, scope: Scope::Total, direction, side: Some(side), only }, book);
+            claim(node, RecordContext { path, scope: Scope::Total, direction, side: Some(side), only }, book);
         // Before a server hears what was sent it divides what was lost by nothing, and writes 0.
         let lost = found.figure(Quantity::Lost).is_some_and(|lost| lost.value > 0.0);
         found
@@ -204,8 +213,13 @@ pub(super) fn end_claims(end: &Node, roles: Roles, book: &mut Book) -> Vec<Claim
     {
         let direction = roles.direction(roles.local_sends(sum));
         for (side, only) in [(Side::Sender, SENT_WITHOUT_TIME), (Side::Receiver, FATE)] {
-            let place =
-                Place { path: "end.sum", scope: Scope::Total, direction, side: Some(side), only: Some(only) };
+            let place = RecordContext {
+                path: "end.sum",
+                scope: Scope::Total,
+                direction,
+                side: Some(side),
+                only: Some(only),
+            };
             claims.push(claim(sum, place, book));
         }
     }
@@ -214,10 +228,10 @@ pub(super) fn end_claims(end: &Node, roles: Roles, book: &mut Book) -> Vec<Claim
     claims
 }
 
-fn note_sum(sum: &Node, key: &str, side: Side, roles: Roles, claims: &mut Vec<Claim>, book: &mut Book) {
+fn note_sum(sum: &Node, key: &str, side: Side, roles: Roles, claims: &mut Vec<Claim>, book: &mut ParsedTest) {
     let sends = roles.local_sends(sum);
     let path = format!("end.{key}");
-    let place = Place {
+    let place = RecordContext {
         path: &path,
         scope: Scope::Total,
         direction: roles.direction(sends),
@@ -239,16 +253,16 @@ fn udp_sum(
     only: Option<&[Quantity]>,
     roles: Roles,
     backwards: bool,
-    book: &mut Book,
+    book: &mut ParsedTest,
 ) -> Claim {
     let download = if roles.bidir { backwards } else { roles.reverse };
     let direction = Some(if download { Direction::Download } else { Direction::Upload });
     let path = format!("end.{key}");
-    claim(sum, Place { path: &path, scope: Scope::Total, direction, side: Some(side), only }, book)
+    claim(sum, RecordContext { path: &path, scope: Scope::Total, direction, side: Some(side), only }, book)
 }
 
 /// Shares of CPU time; a server prints those of the client before it has heard of them, as 0.
-fn cpu(end: &Node, roles: Roles, book: &mut Book) -> Option<Claim> {
+fn cpu(end: &Node, roles: Roles, book: &mut ParsedTest) -> Option<Claim> {
     let shares = end.get("cpu_utilization_percent")?;
     let mut found =
         Claim { line: shares.line, quote: "end.cpu_utilization_percent".into(), ..Claim::default() };

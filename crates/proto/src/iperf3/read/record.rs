@@ -1,17 +1,17 @@
 //! One record of the JSON: a stream or a sum, over an interval or the whole test.
 
 use linerate_model::Direction;
+use linerate_model::import::{Claim, Figure, Quantity, Scope};
 use linerate_model::metrics::Side;
-use linerate_model::reading::{Claim, Figure, Quantity, Scope};
 use linerate_units::Span;
 
-use crate::reading::book::{Book, figure};
 use crate::reading::json::{Node, Value};
 use crate::reading::number::number;
+use crate::reading::parsed_test::{ParsedTest, figure};
 
 /// What a record is about, as its place in the document says.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct RecordContext<'a> {
     pub(super) path: &'a str,
     pub(super) scope: Scope,
     pub(super) direction: Option<Direction>,
@@ -43,7 +43,7 @@ const UNKNOWN_AS_ZERO: &[Quantity] =
     &[Quantity::RoundTrip, Quantity::RoundTripVariation, Quantity::CongestionWindow, Quantity::Mtu];
 
 /// The claim of a record; without figures when nothing in it could be read.
-pub(super) fn claim(node: &Node, place: Place<'_>, book: &mut Book) -> Claim {
+pub(super) fn claim(node: &Node, place: RecordContext<'_>, book: &mut ParsedTest) -> Claim {
     let mut claim = Claim {
         line: node.line,
         quote: place.path.into(),
@@ -99,7 +99,7 @@ pub(super) fn read(
     key: &str,
     quantity: Quantity,
     factor: f64,
-    book: &mut Book,
+    book: &mut ParsedTest,
 ) -> Option<Figure> {
     let Value::Number(written) = &node.value else {
         book.unread(node.line, None, format!("{key} is not a number"));

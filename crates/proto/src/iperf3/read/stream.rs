@@ -1,10 +1,10 @@
 //! JSON line by line (`--json-stream`).
 
-use linerate_model::reading::ForeignTest;
+use linerate_model::import::ForeignTest;
 
 use super::document::{Roles, begin, end_claims, interval_claims};
-use crate::reading::book::Book;
 use crate::reading::json::Node;
+use crate::reading::parsed_test::ParsedTest;
 
 /// A test while its lines come in.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub(crate) struct Stream {
 
 impl Stream {
     /// Takes one object; `line` is the one in which it stands.
-    pub(crate) fn take(&mut self, event: &Node, book: &mut Book) {
+    pub(crate) fn take(&mut self, event: &Node, book: &mut ParsedTest) {
         let (Some(name), Some(data)) = (event.get("event").and_then(Node::text), event.get("data")) else {
             return;
         };
@@ -43,7 +43,7 @@ impl Stream {
     }
 
     /// The test is over, with or without its end.
-    pub(crate) fn close(&mut self, book: &mut Book) {
+    pub(crate) fn close(&mut self, book: &mut ParsedTest) {
         self.intervals = 0;
         if let Some((test, _)) = self.open.take() {
             book.add(test);

@@ -1,20 +1,20 @@
 //! The text that iperf3 prints for people, of a client and of a server, one test after the other.
 
 use linerate_model::Direction;
+use linerate_model::import::{Claim, End, Figure, Quantity, Reading, Scope};
 use linerate_model::metrics::Side;
-use linerate_model::reading::{Claim, End, Figure, Quantity, Reading, Scope};
 use linerate_units::{Bytes, Span};
 
-use crate::reading::book::{Book, figure, of_line};
 use crate::reading::bracket::{Bracket, byte_unit, datagrams};
 use crate::reading::date::from_rfc1123;
 use crate::reading::line::Line;
 use crate::reading::number::number;
+use crate::reading::parsed_test::{ParsedTest, figure, of_line};
 
 /// Reads text line by line.
 #[derive(Debug)]
 pub(crate) struct Text {
-    book: Book,
+    book: ParsedTest,
     reverse: bool,
     bidir: bool,
     udp: bool,
@@ -29,7 +29,7 @@ pub(crate) struct Text {
 impl Default for Text {
     fn default() -> Self {
         Self {
-            book: Book::new("iperf3"),
+            book: ParsedTest::new("iperf3"),
             reverse: false,
             bidir: false,
             udp: false,

@@ -340,7 +340,7 @@ fn host() -> Host {
 
 #[test]
 fn an_early_failure_is_an_object_or_a_line() {
-    let trouble = Trouble::because(Number::CONNECT, 111, "Connection refused");
+    let trouble = Iperf3Error::because(Number::CONNECT, 111, "Connection refused");
     let mut settings = client();
     let words = Report::new(&settings, &host()).failed(&trouble);
     assert_eq!(words.err, format!("iperf3: error - {trouble}\n"));

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use linerate_units::Timestamp;
 
 use super::{Server, Visitor};
-use crate::iperf3::errors::{Number, Trouble};
+use crate::iperf3::errors::{Iperf3Error, Number};
 use crate::iperf3::params::{Limits, Params};
 use crate::iperf3::plan;
 use crate::iperf3::server::test::{Phase, Test};
@@ -34,16 +34,16 @@ impl Server {
         if let Some(gate) = &mut self.gate {
             let token = params.authtoken.as_deref().unwrap_or_default();
             if gate.admits(token, seconds, &mut self.random).is_none() {
-                return test.fail(&Trouble::new(Number::AUTH), &mut self.desk);
+                return test.fail(&Iperf3Error::new(Number::AUTH), &mut self.desk);
             }
         }
         if params.sctp {
             const EPROTONOSUPPORT: i32 = 93;
-            let why = Trouble::because(Number::STREAM_LISTEN, EPROTONOSUPPORT, "Protocol not supported");
+            let why = Iperf3Error::because(Number::STREAM_LISTEN, EPROTONOSUPPORT, "Protocol not supported");
             return test.fail(&why, &mut self.desk);
         }
         if let Err(number) = params.check(&limits) {
-            return test.fail(&Trouble::new(number), &mut self.desk);
+            return test.fail(&Iperf3Error::new(number), &mut self.desk);
         }
         if busy {
             return test.deny(&mut self.desk);
@@ -115,7 +115,7 @@ impl Server {
         }
         let opened = self.door.take().is_some_and(|door| door.open);
         let number = if opened { Number::STREAM_ACCEPT } else { Number::STREAM_LISTEN };
-        let trouble = Trouble::because(number, reason.errno, reason.text.clone());
+        let trouble = Iperf3Error::because(number, reason.errno, reason.text.clone());
         for test in self.tests.values_mut().filter(|test| test.is_udp()) {
             if test.phase == Phase::AtDoor || test.awaits_streams() {
                 test.fail(&trouble, &mut self.desk);

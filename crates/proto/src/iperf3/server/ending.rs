@@ -3,8 +3,8 @@
 use linerate_units::Timestamp;
 
 use super::test::{Break, Ending, Looking, Phase, Test};
-use super::{Desk, Server, Visitor};
-use crate::iperf3::errors::{Number, Trouble};
+use super::{Server, ServerState, Visitor};
+use crate::iperf3::errors::{Iperf3Error, Number};
 use crate::iperf3::report::Report;
 use crate::iperf3::state::State;
 use crate::iperf3::wire::server_error;
@@ -12,14 +12,14 @@ use crate::stand_in::{Output, RunId, Stop};
 
 impl Test {
     /// The client has said farewell.
-    pub(super) fn done(&mut self, desk: &mut Desk) {
+    pub(super) fn done(&mut self, desk: &mut ServerState) {
         let words = self.report.done();
         desk.speak(words);
         self.over(None, false, desk);
     }
 
     /// It went wrong: both the client and the terminal are told.
-    pub(super) fn fail(&mut self, trouble: &Trouble, desk: &mut Desk) {
+    pub(super) fn fail(&mut self, trouble: &Iperf3Error, desk: &mut ServerState) {
         if matches!(self.phase, Phase::Over(_)) {
             return;
         }
@@ -33,19 +33,19 @@ impl Test {
     }
 
     /// The test is not admitted; nothing is printed, as others are not disturbed.
-    pub(super) fn deny(&mut self, desk: &mut Desk) {
+    pub(super) fn deny(&mut self, desk: &mut ServerState) {
         self.say(State::AccessDenied, desk);
         self.enter(Phase::Over(Ending { counts: false, last_word: true }), None);
     }
 
     /// The control connection was closed.
-    pub(super) fn control_closed(&mut self, now: Timestamp, desk: &mut Desk) {
+    pub(super) fn control_closed(&mut self, now: Timestamp, desk: &mut ServerState) {
         self.listen(now, desk);
         match self.phase {
             Phase::Over(_) => {}
             Phase::Showing => self.done(desk),
             Phase::Negotiating => {
-                let words = self.report.failed(&Trouble::new(Number::RECV_PARAMS));
+                let words = self.report.failed(&Iperf3Error::new(Number::RECV_PARAMS));
                 desk.speak(words);
                 self.over(None, false, desk);
             }
@@ -55,14 +55,14 @@ impl Test {
     }
 
     /// The client is gone without a word.
-    pub(super) fn vanished(&mut self, desk: &mut Desk) {
+    pub(super) fn vanished(&mut self, desk: &mut ServerState) {
         let words = self.report.client_gone(false);
         desk.speak(words);
         self.over(Some("the client has unexpectedly closed the connection"), false, desk);
     }
 
     /// The client has said that it was told to end.
-    pub(super) fn terminated(&mut self, desk: &mut Desk) {
+    pub(super) fn terminated(&mut self, desk: &mut ServerState) {
         let bytes = server_error(Number::CLIENT_TERM.0, 0);
         desk.out.push_back(Output::Send { link: self.control, bytes });
         let words = self.report.client_gone(true);
@@ -71,7 +71,7 @@ impl Test {
     }
 
     /// What was counted until the test was broken off.
-    pub(super) fn show_broken_off(&mut self, now: Timestamp, by: Break, desk: &mut Desk) {
+    pub(super) fn show_broken_off(&mut self, now: Timestamp, by: Break, desk: &mut ServerState) {
         if let Some(course) = &mut self.course {
             let interval = course.close(now, &mut self.report);
             let summary = self.report.summary(&course.end(now, None));
@@ -85,19 +85,25 @@ impl Test {
     }
 
     /// A signal ends the program.
-    fn interrupted(&mut self, signal: i32, desk: &mut Desk) {
+    fn interrupted(&mut self, signal: i32, desk: &mut ServerState) {
         self.say(State::ServerTerminate, desk);
-        let trouble = Trouble::new(Number::SERVER_TERM);
+        let trouble = Iperf3Error::new(Number::SERVER_TERM);
         let words = self.report.interrupted(&trouble, signal);
         desk.speak(words);
         self.over(Some(&trouble.to_string()), true, desk);
     }
 
-    fn over(&mut self, trouble: Option<&str>, last_word: bool, desk: &mut Desk) {
+    fn over(&mut self, trouble: Option<&str>, last_word: bool, desk: &mut ServerState) {
         self.over_counting(trouble, last_word, true, desk);
     }
 
-    fn over_counting(&mut self, trouble: Option<&str>, last_word: bool, counts: bool, desk: &mut Desk) {
+    fn over_counting(
+        &mut self,
+        trouble: Option<&str>,
+        last_word: bool,
+        counts: bool,
+        desk: &mut ServerState,
+    ) {
         let running = self.course.as_ref().map(|course| course.running().to_vec()).unwrap_or_default();
         desk.out.extend(running.into_iter().map(|flow| Output::Stop { flow, how: Stop::Abort }));
         self.close_streams(desk);
@@ -120,7 +126,7 @@ impl Server {
         }
         self.leaving = true;
         if self.tests.is_empty() {
-            let words = self.report().interrupted(&Trouble::new(Number::SERVER_TERM), signal);
+            let words = self.report().interrupted(&Iperf3Error::new(Number::SERVER_TERM), signal);
             self.desk.speak(words);
         }
         for test in self.tests.values_mut() {

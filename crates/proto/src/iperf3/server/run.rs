@@ -3,15 +3,15 @@
 use linerate_units::{Span, Timestamp};
 
 use super::test::{Break, Drain, Looking, MESSAGE_PATIENCE, Phase, Test};
-use super::{Desk, SILENCE};
-use crate::iperf3::course::Course;
-use crate::iperf3::errors::{Number, Trouble};
+use super::{SILENCE, ServerState};
+use crate::iperf3::errors::{Iperf3Error, Number};
 use crate::iperf3::params::{Params, natural};
 use crate::iperf3::plan;
 use crate::iperf3::report::Stream;
 use crate::iperf3::results::Results;
 use crate::iperf3::settings::Settings;
 use crate::iperf3::state::State;
+use crate::iperf3::test_state::Course;
 use crate::iperf3::wire::{RESULTS_LIMIT, frame, take_message};
 use crate::stand_in::{Cpu, FlowCounts, FlowId, Opened, Output, Reason, Stop};
 
@@ -24,7 +24,7 @@ const DRAIN: (Span, Span, Span) = (Span::from_secs(1), Span::from_ms(50), Span::
 
 impl Test {
     /// Acts on what the client has said.
-    pub(super) fn listen(&mut self, now: Timestamp, desk: &mut Desk) {
+    pub(super) fn listen(&mut self, now: Timestamp, desk: &mut ServerState) {
         loop {
             match self.phase {
                 // The parameters are the server's to judge; before the streams are open there is nothing to say.
@@ -33,7 +33,7 @@ impl Test {
                 Phase::Exchanging => match take_message(&mut self.held, RESULTS_LIMIT) {
                     Ok(Some(message)) => self.take_results(now, &message, desk),
                     Ok(None) => return,
-                    Err(_) => self.fail(&Trouble::new(Number::RECV_RESULTS), desk),
+                    Err(_) => self.fail(&Iperf3Error::new(Number::RECV_RESULTS), desk),
                 },
                 Phase::Creating | Phase::Running | Phase::Showing => {
                     let Some(byte) = self.held.first().copied() else { return };
@@ -44,7 +44,7 @@ impl Test {
         }
     }
 
-    fn obey(&mut self, now: Timestamp, state: Option<State>, desk: &mut Desk) {
+    fn obey(&mut self, now: Timestamp, state: Option<State>, desk: &mut ServerState) {
         match (state, self.phase) {
             (Some(State::TestStart), _) => {}
             (Some(State::TestEnd), Phase::Running) => self.test_end(now),
@@ -52,7 +52,7 @@ impl Test {
             (Some(State::ClientTerminate), Phase::Running) => self.look(Looking::BreakOff(Break::Client)),
             (Some(State::ClientTerminate), _) => self.terminated(desk),
             (Some(State::IperfDone), _) => self.vanished(desk),
-            _ => self.fail(&Trouble::new(Number::MESSAGE), desk),
+            _ => self.fail(&Iperf3Error::new(Number::MESSAGE), desk),
         }
     }
 
@@ -68,7 +68,7 @@ impl Test {
     }
 
     /// Every stream is there: timers and data start.
-    pub(super) fn start(&mut self, now: Timestamp, desk: &mut Desk) {
+    pub(super) fn start(&mut self, now: Timestamp, desk: &mut ServerState) {
         let Some(params) = &self.params else { return };
         let opened: Vec<Opened> = self.streams.iter().map(|(_, opened)| opened.clone()).collect();
         for (at, opened) in opened.iter().enumerate() {
@@ -130,7 +130,7 @@ impl Test {
         [course.deadline(), silent, self.safety_end, rate].into_iter().flatten().min()
     }
 
-    pub(super) fn tick(&mut self, now: Timestamp, desk: &mut Desk) {
+    pub(super) fn tick(&mut self, now: Timestamp, desk: &mut ServerState) {
         if self.patience.is_some_and(|patience| patience <= now) {
             self.patience = None;
             return self.give_up(now, desk);
@@ -143,12 +143,12 @@ impl Test {
     }
 
     /// What was waited for has not come.
-    fn give_up(&mut self, now: Timestamp, desk: &mut Desk) {
+    fn give_up(&mut self, now: Timestamp, desk: &mut ServerState) {
         const ETIMEDOUT: i32 = 110;
-        let late = |number| Trouble::because(number, ETIMEDOUT, "Connection timed out");
+        let late = |number| Iperf3Error::because(number, ETIMEDOUT, "Connection timed out");
         match self.phase {
             Phase::Negotiating => self.fail(&late(Number::RECV_PARAMS), desk),
-            Phase::AtDoor | Phase::Creating => self.fail(&Trouble::new(Number::IDLE_TIMEOUT), desk),
+            Phase::AtDoor | Phase::Creating => self.fail(&Iperf3Error::new(Number::IDLE_TIMEOUT), desk),
             Phase::Stopping => self.finish(now, desk),
             Phase::Exchanging => self.fail(&late(Number::RECV_RESULTS), desk),
             Phase::Showing => self.done(desk),
@@ -156,7 +156,7 @@ impl Test {
         }
     }
 
-    pub(super) fn counts(&mut self, now: Timestamp, cpu: Cpu, flows: &[FlowCounts], desk: &mut Desk) {
+    pub(super) fn counts(&mut self, now: Timestamp, cpu: Cpu, flows: &[FlowCounts], desk: &mut ServerState) {
         let (why, asked) = std::mem::replace(&mut self.looking, (Looking::No, false));
         let Some(course) = self.course.as_mut().filter(|_| asked && why != Looking::No) else { return };
         let ending = why != Looking::Timer || self.phase != Phase::Running;
@@ -172,14 +172,14 @@ impl Test {
     }
 
     /// Whether the test goes on.
-    fn judge(&mut self, now: Timestamp, desk: &mut Desk) {
+    fn judge(&mut self, now: Timestamp, desk: &mut ServerState) {
         let Some(course) = self.course.as_ref().filter(|_| self.phase == Phase::Running) else { return };
         let due = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
         if due(course.silent_at(desk.settings.common.rcv_timeout)) {
-            return self.fail(&Trouble::new(Number::IDLE_TIMEOUT), desk);
+            return self.fail(&Iperf3Error::new(Number::IDLE_TIMEOUT), desk);
         }
         if due(self.safety_end) {
-            return self.fail(&Trouble::new(Number::DURATION_EXPIRED), desk);
+            return self.fail(&Iperf3Error::new(Number::DURATION_EXPIRED), desk);
         }
         if let Some((_, before)) = self.rate_check.filter(|(at, _)| *at <= now) {
             let averaged = desk.settings.server.bitrate_limit_interval;
@@ -187,7 +187,7 @@ impl Test {
             let bps = bytes.saturating_sub(before) as f64 * 8.0 / averaged.as_secs_f64();
             self.rate_check = Some((now + averaged, bytes));
             if desk.settings.server.bitrate_limit.is_some_and(|limit| bps > limit as f64) {
-                self.fail(&Trouble::new(Number::TOTAL_RATE), desk);
+                self.fail(&Iperf3Error::new(Number::TOTAL_RATE), desk);
             }
         }
     }
@@ -207,7 +207,7 @@ impl Test {
         }
     }
 
-    fn drain(&mut self, now: Timestamp, desk: &mut Desk) {
+    fn drain(&mut self, now: Timestamp, desk: &mut ServerState) {
         let (Some(drain), Some(course)) = (&mut self.draining, &self.course) else { return };
         let (_, pause, step) = DRAIN;
         let goal = self.params.as_ref().and_then(Params::goal).unwrap_or(0);
@@ -223,7 +223,7 @@ impl Test {
 
     /// The last counts are there: what is received from now on is not the test's. Of what was sent, the last datagram may
     /// have left and not be counted yet: the client must never have more than that.
-    fn stop(&mut self, now: Timestamp, desk: &mut Desk) {
+    fn stop(&mut self, now: Timestamp, desk: &mut ServerState) {
         self.draining = None;
         self.ended_at = now;
         self.enter(Phase::Stopping, Some(now + STOP_PATIENCE));
@@ -237,7 +237,7 @@ impl Test {
     }
 
     /// A flow has ended. One that ends alone is left to the client, which also sees it and decides.
-    pub(super) fn flow_ended(&mut self, now: Timestamp, counts: &FlowCounts, desk: &mut Desk) {
+    pub(super) fn flow_ended(&mut self, now: Timestamp, counts: &FlowCounts, desk: &mut ServerState) {
         let Some(course) = &mut self.course else { return };
         if !course.ended(counts.flow) {
             return;
@@ -248,15 +248,15 @@ impl Test {
         }
     }
 
-    pub(super) fn not_started(&mut self, flow: FlowId, reason: &Reason, desk: &mut Desk) {
+    pub(super) fn not_started(&mut self, flow: FlowId, reason: &Reason, desk: &mut ServerState) {
         if self.course.as_mut().is_some_and(|course| course.ended(flow)) {
-            let trouble = Trouble::because(Number::INIT_STREAM, reason.errno, reason.text.clone());
+            let trouble = Iperf3Error::because(Number::INIT_STREAM, reason.errno, reason.text.clone());
             self.fail(&trouble, desk);
         }
     }
 
     /// The flows have ended: the server prints what it knows, then asks for the client's results.
-    fn finish(&mut self, now: Timestamp, desk: &mut Desk) {
+    fn finish(&mut self, now: Timestamp, desk: &mut ServerState) {
         let Some(course) = &mut self.course else { return };
         let interval = course.close(self.ended_at, &mut self.report);
         let summary = self.report.summary(&course.end(self.ended_at, None));
@@ -269,13 +269,13 @@ impl Test {
     }
 
     /// The client's results: ours follow.
-    fn take_results(&mut self, now: Timestamp, message: &[u8], desk: &mut Desk) {
+    fn take_results(&mut self, now: Timestamp, message: &[u8], desk: &mut ServerState) {
         let (Some(course), Some(params)) = (&self.course, &self.params) else { return };
         let Some(peer) = Results::read(message, course.meter.elapsed(self.ended_at)) else {
-            return self.fail(&Trouble::new(Number::RECV_RESULTS), desk);
+            return self.fail(&Iperf3Error::new(Number::RECV_RESULTS), desk);
         };
         if !course.knows(&peer) {
-            return self.fail(&Trouble::new(Number::STREAM_ID), desk);
+            return self.fail(&Iperf3Error::new(Number::STREAM_ID), desk);
         }
         for (flow, tally) in course.peer_tallies(&peer, params.udp) {
             desk.out.push_back(Output::PeerCounted { flow, tally: Box::new(tally) });
@@ -293,7 +293,7 @@ impl Test {
         self.enter(Phase::Showing, Some(now + SILENCE));
     }
 
-    pub(super) fn close_streams(&mut self, desk: &mut Desk) {
+    pub(super) fn close_streams(&mut self, desk: &mut ServerState) {
         desk.out.extend(self.streams.drain(..).map(|(link, _)| Output::Close { link }));
     }
 }

@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 
 use linerate_units::{Span, Timestamp};
 
-use super::{Desk, SILENCE};
-use crate::iperf3::course::Course;
-use crate::iperf3::errors::{Number, Trouble};
+use super::{SILENCE, ServerState};
+use crate::iperf3::errors::{Iperf3Error, Number};
 use crate::iperf3::params::Params;
 use crate::iperf3::plan::{self, Group};
 use crate::iperf3::report::{Control, Report};
 use crate::iperf3::state::State;
+use crate::iperf3::test_state::Course;
 use crate::iperf3::wire::{BadLength, Cookie, PARAMS_LIMIT, take_message};
 use crate::stand_in::{Link, LinkOptions, Opened, Output, RunId};
 
@@ -133,7 +133,7 @@ impl Test {
         opened: &Opened,
         cookie: Cookie,
         report: Report,
-        desk: &mut Desk,
+        desk: &mut ServerState,
     ) -> Self {
         desk.out.push_back(Output::Send { link: control, bytes: vec![State::ParamExchange.byte()] });
         Self {
@@ -177,7 +177,7 @@ impl Test {
         self.params.as_ref().is_some_and(|params| params.reverse || params.bidirectional)
     }
 
-    pub(super) fn say(&self, state: State, desk: &mut Desk) {
+    pub(super) fn say(&self, state: State, desk: &mut ServerState) {
         desk.out.push_back(Output::Send { link: self.control, bytes: vec![state.byte()] });
     }
 
@@ -187,7 +187,7 @@ impl Test {
     }
 
     /// Bytes of the control connection.
-    pub(super) fn hear(&mut self, now: Timestamp, bytes: &[u8], desk: &mut Desk) {
+    pub(super) fn hear(&mut self, now: Timestamp, bytes: &[u8], desk: &mut ServerState) {
         self.held.extend_from_slice(bytes);
         if matches!(self.phase, Phase::Negotiating | Phase::Exchanging) {
             self.patience = Some(self.message_end.min(now + SILENCE));
@@ -195,25 +195,25 @@ impl Test {
         self.listen(now, desk);
         let waits = matches!(self.phase, Phase::Asking | Phase::AtDoor | Phase::Draining | Phase::Stopping);
         if waits && self.held.len() > MOST_HELD {
-            self.fail(&Trouble::new(Number::MESSAGE), desk);
+            self.fail(&Iperf3Error::new(Number::MESSAGE), desk);
         }
     }
 
     /// The parameters, once they are complete.
-    pub(super) fn take_params(&mut self, desk: &mut Desk) -> Option<Params> {
+    pub(super) fn take_params(&mut self, desk: &mut ServerState) -> Option<Params> {
         let params = match take_message(&mut self.held, PARAMS_LIMIT) {
             Ok(None) => return None,
             Ok(Some(message)) => Params::read(&message),
             Err(BadLength(_)) => None,
         };
         if params.is_none() {
-            self.fail(&Trouble::new(Number::RECV_PARAMS), desk);
+            self.fail(&Iperf3Error::new(Number::RECV_PARAMS), desk);
         }
         params
     }
 
     /// The parameters are good: asks whoever drives this server.
-    pub(super) fn ask(&mut self, params: Params, desk: &mut Desk) {
+    pub(super) fn ask(&mut self, params: Params, desk: &mut ServerState) {
         let places: Vec<Link> = (0..).map(Link).take(params.streams()).collect();
         let groups = plan::groups(&params, false, &places, || desk.flow());
         let flows = groups.iter().map(|group| (group.flow, group.direction)).collect();
@@ -226,7 +226,7 @@ impl Test {
     }
 
     /// The test may be made.
-    pub(super) fn accept(&mut self, now: Timestamp, unix_ms: u64, desk: &mut Desk) {
+    pub(super) fn accept(&mut self, now: Timestamp, unix_ms: u64, desk: &mut ServerState) {
         let Some(params) = &self.params else { return };
         let control = Control {
             host: self.peer.ip().to_string(),
@@ -245,7 +245,7 @@ impl Test {
     }
 
     /// The streams may come.
-    pub(super) fn create_streams(&mut self, now: Timestamp, desk: &mut Desk) {
+    pub(super) fn create_streams(&mut self, now: Timestamp, desk: &mut ServerState) {
         self.say(State::CreateStreams, desk);
         self.enter(Phase::Creating, Some(now + desk.settings.common.rcv_timeout));
     }
@@ -268,7 +268,7 @@ impl Test {
     }
 
     /// A stream has come.
-    pub(super) fn add_stream(&mut self, now: Timestamp, link: Link, opened: Opened, desk: &mut Desk) {
+    pub(super) fn add_stream(&mut self, now: Timestamp, link: Link, opened: Opened, desk: &mut ServerState) {
         let Some(params) = self.params.as_ref().filter(|_| self.phase == Phase::Creating) else { return };
         self.streams.push((link, opened));
         if self.streams.len() >= params.streams() {

@@ -4,7 +4,7 @@ use linerate_units::{Span, Timestamp};
 
 use super::test::{Phase, Test};
 use super::{SILENCE, Server};
-use crate::iperf3::errors::{Number, Trouble};
+use crate::iperf3::errors::{Iperf3Error, Number};
 use crate::iperf3::state::State;
 use crate::iperf3::wire::{Cookie, server_error};
 use crate::stand_in::{Link, Opened, Output, RunId};
@@ -158,7 +158,7 @@ impl Server {
     /// A connection that shows no cookie is worth a word only when nobody else is served.
     fn complain_of_cookie(&mut self, errno: i32, text: &str) {
         if self.tests.is_empty() {
-            let words = self.report().failed(&Trouble::because(Number::RECV_COOKIE, errno, text));
+            let words = self.report().failed(&Iperf3Error::because(Number::RECV_COOKIE, errno, text));
             self.desk.speak(words);
         }
     }

@@ -50,7 +50,7 @@ struct Flow {
 }
 
 /// A connection, or the two sockets of a datagram stream.
-struct Wire {
+struct VirtualLink {
     client: (usize, Link),
     server: Option<Link>,
     udp: bool,
@@ -69,7 +69,7 @@ enum Event {
 pub(super) struct World {
     pub(super) now: Timestamp,
     pub(super) ends: Vec<End>,
-    wires: Vec<Wire>,
+    wires: Vec<VirtualLink>,
     events: BTreeMap<(Timestamp, u64), Event>,
     number: u64,
     accepted: u32,
@@ -351,11 +351,11 @@ impl World {
 
     fn open(&mut self, end: usize, link: Link, udp: bool) {
         if udp {
-            self.wires.push(Wire { client: (end, link), server: None, udp });
+            self.wires.push(VirtualLink { client: (end, link), server: None, udp });
             return self.later(Span::ZERO, Event::Opened(end, link));
         }
         let (listener, server) = (self.ends[SERVER].listeners[&false], self.fresh());
-        self.wires.push(Wire { client: (end, link), server: Some(server), udp });
+        self.wires.push(VirtualLink { client: (end, link), server: Some(server), udp });
         self.later(DELAY, Event::Accepted(SERVER, listener, server));
         self.later(DELAY + DELAY, Event::Opened(end, link));
     }

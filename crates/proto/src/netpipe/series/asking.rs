@@ -4,7 +4,7 @@ use linerate_units::{Bytes, Span, Timestamp};
 
 use super::super::argv::Mode;
 use super::super::wire::{self, QUIT, SYNC};
-use super::{OTHER_MODE, Place, Series, Step};
+use super::{ExchangeStep, OTHER_MODE, Series, SyncPoint};
 use crate::stand_in::{Exchange, Output};
 
 /// Every step may take so long beside what its messages are expected to take.
@@ -17,19 +17,19 @@ const LONGEST_PATIENCE: Span = Span::from_secs(7_200);
 const SLOW: f64 = 1e-4;
 
 impl Series {
-    pub(super) fn sync(&mut self, now: Timestamp, place: Place) {
-        self.once(now, Step::Sync(place), SYNC.to_vec(), SYNC.len(), true);
+    pub(super) fn sync(&mut self, now: Timestamp, place: SyncPoint) {
+        self.once(now, ExchangeStep::Sync(place), SYNC.to_vec(), SYNC.len(), true);
     }
 
-    pub(super) fn say_quit(&mut self, now: Timestamp, place: Place) {
-        self.once(now, Step::Quit(place), QUIT.to_vec(), QUIT.len(), self.transmits);
+    pub(super) fn say_quit(&mut self, now: Timestamp, place: SyncPoint) {
+        self.once(now, ExchangeStep::Quit(place), QUIT.to_vec(), QUIT.len(), self.transmits);
     }
 
     /// One short message each way, as far as there is one.
     pub(super) fn once(
         &mut self,
         now: Timestamp,
-        step: Step,
+        step: ExchangeStep,
         send: Vec<u8>,
         receive: usize,
         sends_first: bool,
@@ -55,7 +55,7 @@ impl Series {
     }
 
     /// Messages of the measured kind.
-    pub(super) fn turns(&mut self, now: Timestamp, step: Step, mode: Mode, size: u64, repeats: u32) {
+    pub(super) fn turns(&mut self, now: Timestamp, step: ExchangeStep, mode: Mode, size: u64, repeats: u32) {
         if !self.early.is_empty() {
             return self.give_up(OTHER_MODE, 3);
         }
@@ -65,8 +65,9 @@ impl Series {
             Mode::PingPong | Mode::Both => (true, true),
         };
         let bytes = |moves: bool| Bytes::new(if moves { size } else { 0 });
-        let slow = if step == Step::Calibrate { size as f64 * SLOW } else { self.last * self.growth() };
-        let head = if step == Step::Checked {
+        let slow =
+            if step == ExchangeStep::Calibrate { size as f64 * SLOW } else { self.last * self.growth() };
+        let head = if step == ExchangeStep::Checked {
             wire::integrity(usize::try_from(size).unwrap_or(0))
         } else {
             Vec::new()

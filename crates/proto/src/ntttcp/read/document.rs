@@ -1,13 +1,13 @@
 //! The JSON object of `-j`, in which every number is a text.
 
+use linerate_model::import::{Claim, ForeignTest, Quantity};
 use linerate_model::metrics::Side;
-use linerate_model::reading::{Claim, ForeignTest, Quantity};
 use linerate_units::Span;
 
 use super::{describe, put};
-use crate::reading::book::{Book, figure};
 use crate::reading::json::Node;
 use crate::reading::number::number;
+use crate::reading::parsed_test::{ParsedTest, figure};
 
 /// Whether a JSON object is a result of NTttcp.
 pub(crate) fn is_document(root: &Node) -> bool {
@@ -15,7 +15,7 @@ pub(crate) fn is_document(root: &Node) -> bool {
 }
 
 /// Reads one object into the book.
-pub(crate) fn read(root: &Node, book: &mut Book) {
+pub(crate) fn read(root: &Node, book: &mut ParsedTest) {
     for (key, side) in [("ntttcps", Side::Sender), ("ntttcpr", Side::Receiver)] {
         if let Some(inner) = root.get(key) {
             let test = one(inner, side, book);
@@ -24,7 +24,7 @@ pub(crate) fn read(root: &Node, book: &mut Book) {
     }
 }
 
-fn one(root: &Node, side: Side, book: &mut Book) -> ForeignTest {
+fn one(root: &Node, side: Side, book: &mut ParsedTest) -> ForeignTest {
     let mut test = ForeignTest::default();
     let version = root.get("version").and_then(Node::text).unwrap_or_default();
     book.version(version);
@@ -90,7 +90,7 @@ fn metric(node: &Node) -> Option<&str> {
 }
 
 /// Time and every form of the rate.
-fn rates(node: &Node, kilo: f64, claim: &mut Claim, book: &mut Book) {
+fn rates(node: &Node, kilo: f64, claim: &mut Claim, book: &mut ParsedTest) {
     if let Some(time) = node.get("realTime") {
         value(time, Quantity::Seconds, 1.0, claim, book);
     }
@@ -104,7 +104,7 @@ fn rates(node: &Node, kilo: f64, claim: &mut Claim, book: &mut Book) {
     }
 }
 
-fn value(node: &Node, quantity: Quantity, factor: f64, claim: &mut Claim, book: &mut Book) {
+fn value(node: &Node, quantity: Quantity, factor: f64, claim: &mut Claim, book: &mut ParsedTest) {
     let Some(text) = node.get("value").and_then(Node::written) else { return };
     // One of them ends in a unit that it does not have.
     let amount = text.split_whitespace().next().unwrap_or_default();

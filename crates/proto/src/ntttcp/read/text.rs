@@ -1,17 +1,17 @@
 //! What the programs print while they run; documents of XML are handed on line by line.
 
+use linerate_model::import::{Claim, Quantity, Reading, Scope};
 use linerate_model::metrics::Side;
-use linerate_model::reading::{Claim, Quantity, Reading, Scope};
 
 use super::xml::Xml;
 use super::{describe, windows};
-use crate::reading::book::{Book, figure, of_line};
 use crate::reading::line::Line;
+use crate::reading::parsed_test::{ParsedTest, figure, of_line};
 
 /// Reads text line by line.
 #[derive(Debug)]
 pub(crate) struct Text {
-    book: Book,
+    book: ParsedTest,
     xml: Option<Box<Xml>>,
     sends: Option<bool>,
     /// The totals of a test, which have a line for each figure.
@@ -25,7 +25,7 @@ pub(crate) struct Text {
 impl Default for Text {
     fn default() -> Self {
         Self {
-            book: Book::new("ntttcp"),
+            book: ParsedTest::new("ntttcp"),
             xml: None,
             sends: None,
             totals: None,

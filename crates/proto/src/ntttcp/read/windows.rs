@@ -1,9 +1,9 @@
 //! The tables of the Windows program: a head, a rule, and a row of numbers.
 
-use linerate_model::reading::{Claim, Quantity};
+use linerate_model::import::{Claim, Quantity};
 
-use crate::reading::book::{Book, figure, of_line};
 use crate::reading::line::Line;
+use crate::reading::parsed_test::{ParsedTest, figure, of_line};
 
 /// A column: what it holds, and how many of our unit one of its unit is.
 type Column = Option<(Quantity, f64)>;
@@ -41,7 +41,7 @@ pub(super) fn threads(line: Line<'_>) -> bool {
 }
 
 /// A row below a head.
-pub(super) fn row(line: Line<'_>, table: usize, book: &mut Book) -> Option<Claim> {
+pub(super) fn row(line: Line<'_>, table: usize, book: &mut ParsedTest) -> Option<Claim> {
     let (_, columns) = TABLES.get(table)?;
     let words: Vec<&str> = line.text.split_whitespace().collect();
     if words.len() != columns.len() {
@@ -59,7 +59,7 @@ pub(super) fn row(line: Line<'_>, table: usize, book: &mut Book) -> Option<Claim
 }
 
 /// A row of the table of threads: number, time, KB/s, bytes of a completion.
-pub(super) fn thread(line: Line<'_>, book: &mut Book) -> Option<Claim> {
+pub(super) fn thread(line: Line<'_>, book: &mut ParsedTest) -> Option<Claim> {
     let words: Vec<&str> = line.text.split_whitespace().collect();
     let [index, time, rate, _] = words.as_slice() else { return None };
     let mut claim = Claim { stream: Some(index.parse().ok()?), ..of_line(line) };

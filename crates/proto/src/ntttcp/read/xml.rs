@@ -1,13 +1,13 @@
 //! The XML of `-x`: elements without depth but for the threads, each on a line of its own.
 
+use linerate_model::import::{Claim, ForeignTest, Quantity};
 use linerate_model::metrics::Side;
-use linerate_model::reading::{Claim, ForeignTest, Quantity};
 use linerate_units::Span;
 
 use super::document::{kilo, rate};
 use super::{describe, put};
-use crate::reading::book::{Book, figure};
 use crate::reading::line::Line;
+use crate::reading::parsed_test::{ParsedTest, figure};
 
 /// A document while its lines come in.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
 
 impl Xml {
     /// A document that begins in this line.
-    pub(super) fn begins(line: Line<'_>, book: &mut Book) -> Option<Self> {
+    pub(super) fn begins(line: Line<'_>, book: &mut ParsedTest) -> Option<Self> {
         let (side, rest) = match (line.after("<ntttcps "), line.after("<ntttcpr ")) {
             (Some(rest), _) => (Side::Sender, rest),
             (None, Some(rest)) => (Side::Receiver, rest),
@@ -47,7 +47,7 @@ impl Xml {
     }
 
     /// Takes the elements of a line; whether it was the last one.
-    pub(super) fn take(&mut self, line: Line<'_>, book: &mut Book) -> bool {
+    pub(super) fn take(&mut self, line: Line<'_>, book: &mut ParsedTest) -> bool {
         let mut rest = line.text;
         while let Some((_, from)) = rest.split_once('<') {
             let Some((tag, after)) = from.split_once('>') else {
@@ -64,7 +64,7 @@ impl Xml {
         false
     }
 
-    fn element(&mut self, line: Line<'_>, tag: &str, text: &str, book: &mut Book) {
+    fn element(&mut self, line: Line<'_>, tag: &str, text: &str, book: &mut ParsedTest) {
         let name = tag.split_whitespace().next().unwrap_or_default();
         let metric = attribute(tag, "metric").unwrap_or_default();
         match name {
@@ -108,7 +108,7 @@ impl Xml {
     }
 
     /// The test, whether whole or not.
-    pub(super) fn finish(mut self, whole: bool, book: &mut Book) {
+    pub(super) fn finish(mut self, whole: bool, book: &mut ParsedTest) {
         if !whole {
             let why = "the document that begins here breaks off before its end";
             book.unread(self.first_line, None, why);

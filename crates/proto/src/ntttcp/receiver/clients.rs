@@ -14,7 +14,7 @@ const MOST: usize = 64;
 const PATIENCE: Span = Span::from_secs(60);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum ClientState {
     Fresh,
     Queried,
     Agreed,
@@ -39,7 +39,7 @@ pub(super) enum Said {
 #[derive(Debug)]
 struct Client {
     numbers: Numbers,
-    step: Step,
+    step: ClientState,
     since: Timestamp,
 }
 
@@ -54,7 +54,8 @@ impl Clients {
     pub(super) fn add(&mut self, now: Timestamp, link: Link) -> bool {
         let room = self.all.len() < MOST;
         if room {
-            self.all.insert(link, Client { numbers: Numbers::default(), step: Step::Fresh, since: now });
+            self.all
+                .insert(link, Client { numbers: Numbers::default(), step: ClientState::Fresh, since: now });
         }
         room
     }
@@ -89,12 +90,16 @@ impl Clients {
 
     /// Those that wait for the start, or have got it.
     pub(super) fn ready(&self) -> Vec<Link> {
-        self.all.iter().filter(|(_, client)| client.step == Step::Ready).map(|(link, _)| *link).collect()
+        self.all
+            .iter()
+            .filter(|(_, client)| client.step == ClientState::Ready)
+            .map(|(link, _)| *link)
+            .collect()
     }
 
     /// Whether another than this has agreed on a time.
     pub(super) fn is_one_agreed(&self, but: Link) -> bool {
-        let agreed = |client: &Client| matches!(client.step, Step::Agreed | Step::Ready);
+        let agreed = |client: &Client| matches!(client.step, ClientState::Agreed | ClientState::Ready);
         self.all.iter().any(|(link, client)| *link != but && agreed(client))
     }
 
@@ -118,26 +123,26 @@ impl Clients {
 
 impl Client {
     fn until(&self) -> Option<Timestamp> {
-        (self.step != Step::Ready).then(|| self.since + PATIENCE)
+        (self.step != ClientState::Ready).then(|| self.since + PATIENCE)
     }
 
     fn take(&mut self, number: i32) -> Said {
         match (self.step, number) {
-            (Step::Fresh, QUERY) => {
-                self.step = Step::Queried;
+            (ClientState::Fresh, QUERY) => {
+                self.step = ClientState::Queried;
                 Said::Query
             }
             // A sender that was interrupted opens a new connection only to say so.
-            (Step::Fresh | Step::Agreed | Step::Ready, END) => Said::End,
-            (Step::Queried, seconds) => {
-                self.step = Step::Agreed;
+            (ClientState::Fresh | ClientState::Agreed | ClientState::Ready, END) => Said::End,
+            (ClientState::Queried, seconds) => {
+                self.step = ClientState::Agreed;
                 u32::try_from(seconds).map_or(Said::Nonsense, Said::Time)
             }
-            (Step::Agreed | Step::Ready, READY | LAST) => {
-                self.step = Step::Ready;
+            (ClientState::Agreed | ClientState::Ready, READY | LAST) => {
+                self.step = ClientState::Ready;
                 Said::Ready { last: number == LAST }
             }
-            (Step::Agreed | Step::Ready, QUERY) => Said::Query,
+            (ClientState::Agreed | ClientState::Ready, QUERY) => Said::Query,
             _ => Said::Nonsense,
         }
     }

@@ -32,7 +32,7 @@ struct End {
     begins: Timestamp,
     begun: bool,
     seen: Seen,
-    inbox: VecDeque<(Timestamp, News)>,
+    inbox: VecDeque<(Timestamp, Completion)>,
     listeners: BTreeMap<Link, (u16, Transport)>,
     flows: BTreeMap<FlowId, Flow>,
     accepted: u32,
@@ -46,7 +46,7 @@ struct Flow {
 }
 
 #[derive(Debug)]
-enum News {
+enum Completion {
     Opened(Link, Opened),
     NotOpened(Link),
     Accepted(Link, Link, Opened),
@@ -159,28 +159,28 @@ impl World {
         }
     }
 
-    fn deliver(&mut self, at: usize, news: News) {
+    fn deliver(&mut self, at: usize, news: Completion) {
         match news {
-            News::Opened(link, opened) => self.feed(at, Input::Opened { link, opened }),
-            News::NotOpened(link) => {
+            Completion::Opened(link, opened) => self.feed(at, Input::Opened { link, opened }),
+            Completion::NotOpened(link) => {
                 let reason = Reason { errno: 111, text: "Connection refused".to_owned() };
                 self.feed(at, Input::NotOpened { link, reason });
             }
-            News::Accepted(listener, link, opened) => {
+            Completion::Accepted(listener, link, opened) => {
                 self.feed(at, Input::Accepted { listener, link, opened });
             }
-            News::Bytes(link, bytes) => self.feed(at, Input::Bytes { link, bytes: &bytes }),
-            News::Closed(link) => {
+            Completion::Bytes(link, bytes) => self.feed(at, Input::Bytes { link, bytes: &bytes }),
+            Completion::Closed(link) => {
                 if self.flow_of(at, link).is_none() {
                     self.feed(at, Input::Closed { link, reason: None });
                 }
             }
-            News::Admitted(run) => self.feed(at, Input::Admitted { run }),
-            News::Started(flow) => {
+            Completion::Admitted(run) => self.feed(at, Input::Admitted { run }),
+            Completion::Started(flow) => {
                 self.feed(at, Input::Started { flow, settings: &SideSettings::default() });
             }
-            News::Written(flow) => self.feed(at, Input::Written { flow }),
-            News::Ended(flow, trouble) => {
+            Completion::Written(flow) => self.feed(at, Input::Written { flow }),
+            Completion::Ended(flow, trouble) => {
                 let Some(ended) = self.ends[at].flows.get_mut(&flow).filter(|flow| !flow.ended) else {
                     return;
                 };
@@ -203,7 +203,7 @@ impl World {
         }
     }
 
-    fn later(&mut self, at: usize, after: Span, news: News) {
+    fn later(&mut self, at: usize, after: Span, news: Completion) {
         let time = self.now + after;
         self.ends[at].inbox.push_back((time, news));
     }
@@ -224,17 +224,17 @@ impl World {
             Output::Listen { link, port, options } => {
                 self.ends[at].seen.ports.push(port);
                 self.ends[at].listeners.insert(link, (port, options.transport));
-                self.later(at, none, News::Opened(link, opened(port, None)));
+                self.later(at, none, Completion::Opened(link, opened(port, None)));
             }
             Output::Connect { link, port, options, .. } => self.connect(at, link, port, options.transport),
             Output::Send { link, bytes } => self.send(at, link, bytes),
             Output::Close { link } | Output::Reset { link } => self.close(at, link),
-            Output::Ask(planned) => self.later(at, none, News::Admitted(planned.run)),
+            Output::Ask(planned) => self.later(at, none, Completion::Admitted(planned.run)),
             Output::Start(task) => self.start(at, *task),
             Output::Stop { flow, how } => {
                 self.ends[at].seen.stops.push(how);
                 self.stop(at, flow);
-                self.later(at, none, News::Ended(flow, false));
+                self.later(at, none, Completion::Ended(flow, false));
             }
             Output::Forget { flow } => drop(self.ends[at].flows.remove(&flow)),
             Output::Look => self.look(at),
@@ -269,19 +269,19 @@ impl World {
         };
         let Some((other, listener)) = self.ends.iter().enumerate().find_map(listens) else {
             if transport == Transport::Udp {
-                return self.later(at, Span::ZERO, News::Opened(link, opened(40_000, Some(port))));
+                return self.later(at, Span::ZERO, Completion::Opened(link, opened(40_000, Some(port))));
             }
-            return self.later(at, self.delay, News::NotOpened(link));
+            return self.later(at, self.delay, Completion::NotOpened(link));
         };
         if transport == Transport::Udp {
             self.join([at, other], [link, listener], port);
-            return self.later(at, Span::ZERO, News::Opened(link, opened(40_000, Some(port))));
+            return self.later(at, Span::ZERO, Completion::Opened(link, opened(40_000, Some(port))));
         }
         let theirs = Link(self.ends[other].accepted);
         self.ends[other].accepted += 1;
         self.join([at, other], [link, theirs], port);
-        self.later(at, self.delay, News::Opened(link, opened(40_000, Some(port))));
-        self.later(other, self.delay, News::Accepted(listener, theirs, opened(port, Some(40_000))));
+        self.later(at, self.delay, Completion::Opened(link, opened(40_000, Some(port))));
+        self.later(other, self.delay, Completion::Accepted(listener, theirs, opened(port, Some(40_000))));
     }
 
     fn join(&mut self, ends: [usize; 2], were: [Link; 2], port: u16) {
@@ -315,7 +315,7 @@ impl World {
     fn send(&mut self, at: usize, link: Link, bytes: Vec<u8>) {
         if let Some((other, theirs, port)) = self.peer(at, link) {
             self.ends[at].seen.said.push((port, bytes.clone()));
-            self.later(other, self.delay, News::Bytes(theirs, bytes));
+            self.later(other, self.delay, Completion::Bytes(theirs, bytes));
         }
     }
 
@@ -339,10 +339,10 @@ impl World {
         if let Some(id) = self.flow_of(at, link) {
             if self.ends[at].flows[&id].task.transport == Transport::Tcp {
                 self.stop(at, id);
-                self.later(at, self.delay, News::Ended(id, true));
+                self.later(at, self.delay, Completion::Ended(id, true));
             }
         } else {
-            self.later(at, self.delay, News::Closed(link));
+            self.later(at, self.delay, Completion::Closed(link));
         }
     }
 
@@ -356,7 +356,7 @@ impl World {
         let id = task.flow;
         if let Some(bytes) = task.bytes {
             let each = bytes.get() / task.links.len() as u64;
-            self.later(at, Span::from_ns(each * 1_000_000_000 / self.rate), News::Written(id));
+            self.later(at, Span::from_ns(each * 1_000_000_000 / self.rate), Completion::Written(id));
         }
         let now = self.now;
         let writes = task.side == Side::Sender;
@@ -366,7 +366,7 @@ impl World {
             }
         }
         self.ends[at].flows.insert(id, Flow { task, since: now, stopped: None, ended: false });
-        self.later(at, Span::ZERO, News::Started(id));
+        self.later(at, Span::ZERO, Completion::Started(id));
     }
 
     fn moved(&self, from: Timestamp, to: Timestamp) -> u64 {

@@ -4,9 +4,9 @@ use linerate_model::Tally;
 use linerate_units::{Bitrate, Bytes, Span, Timestamp};
 
 use super::{CONTROL, FLOW, NuttcpClient, SERVER_WITHIN};
-use crate::nuttcp::brief::{Brief, loss_line};
 use crate::nuttcp::options::Verbosity;
 use crate::nuttcp::report::{Counted, count_lines, mbps, megabytes};
+use crate::nuttcp::summary::{Brief, loss_line};
 use crate::stand_in::Output;
 
 impl NuttcpClient {

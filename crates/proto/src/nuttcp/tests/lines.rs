@@ -1,9 +1,9 @@
 use linerate_units::Span;
 
-use crate::nuttcp::brief::{Amount, Brief, interval_line, loss_line, with_marks};
 use crate::nuttcp::delays::OneWay;
-use crate::nuttcp::marks::{Marked, Told};
+use crate::nuttcp::marks::{KernelCounts, Marked};
 use crate::nuttcp::report::{Counted, Setup, count_lines, setup_lines};
+use crate::nuttcp::summary::{Amount, Brief, interval_line, loss_line, with_marks};
 use crate::nuttcp::{Format, Results};
 use crate::stand_in::Opened;
 use crate::stand_in::Usage;
@@ -127,7 +127,7 @@ fn interval_lines_are_those_of_the_real_programs() {
     let tcp = amount(360 * 65_536, 1_000_020_000, 0, 0);
     assert_eq!(interval_line(tcp, tcp, None, none), report(TCP)[6]);
     let marked = |retrans, cwnd| Marked { retrans, of_host: false, cwnd };
-    let told = |cwnd| Some(Told { interval: marked(0, cwnd), total: marked(3, cwnd) });
+    let told = |cwnd| Some(KernelCounts { interval: marked(0, cwnd), total: marked(3, cwnd) });
     assert_eq!(with_marks("Mbps", told(Some(234)), none), "Mbps     0 retrans    234 KB-cwnd");
     assert_eq!(with_marks("Mbps", told(None), none), "Mbps     0 retrans");
     assert_eq!(with_marks("Mbps", None, none), "Mbps");

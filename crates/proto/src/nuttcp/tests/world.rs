@@ -15,7 +15,7 @@ use crate::stand_in::{
 const LINE_RATE: f64 = 200e6;
 
 #[derive(Debug)]
-pub(super) enum News {
+pub(super) enum Completion {
     Opened(Link),
     Refused(Link),
     Accepted(Link, Link),
@@ -52,7 +52,7 @@ pub(super) struct End {
     links: BTreeMap<Link, Held>,
     flows: BTreeMap<FlowId, Running>,
     next: u32,
-    news: VecDeque<News>,
+    news: VecDeque<Completion>,
     pub(super) printed: String,
     pub(super) complained: String,
     pub(super) written: Vec<u8>,
@@ -160,25 +160,25 @@ impl World {
             };
             let reason = Reason { errno: 111, text: "Connection refused".to_owned() };
             match &news {
-                News::Opened(link) => self.give(side, Input::Opened { link: *link, opened }),
-                News::Refused(link) => self.give(side, Input::NotOpened { link: *link, reason }),
-                News::Accepted(listener, link) => {
+                Completion::Opened(link) => self.give(side, Input::Opened { link: *link, opened }),
+                Completion::Refused(link) => self.give(side, Input::NotOpened { link: *link, reason }),
+                Completion::Accepted(listener, link) => {
                     self.give(side, Input::Accepted { listener: *listener, link: *link, opened });
                 }
-                News::Bytes(link, bytes) => self.give(side, Input::Bytes { link: *link, bytes }),
-                News::Datagram(link, bytes) => {
+                Completion::Bytes(link, bytes) => self.give(side, Input::Bytes { link: *link, bytes }),
+                Completion::Datagram(link, bytes) => {
                     self.give(side, Input::Datagram { link: *link, from: address(1), bytes });
                 }
-                News::Closed(link) => self.give(side, Input::Closed { link: *link, reason: None }),
-                News::Sent(link) => self.give(side, Input::Sent { link: *link }),
-                News::Counts => self.give(side, Input::Counts { cpu: cpu_half(cpu), flows: &flows }),
-                News::Written(flow) => self.give(side, Input::Written { flow: *flow }),
-                News::Ended(flow) => {
+                Completion::Closed(link) => self.give(side, Input::Closed { link: *link, reason: None }),
+                Completion::Sent(link) => self.give(side, Input::Sent { link: *link }),
+                Completion::Counts => self.give(side, Input::Counts { cpu: cpu_half(cpu), flows: &flows }),
+                Completion::Written(flow) => self.give(side, Input::Written { flow: *flow }),
+                Completion::Ended(flow) => {
                     let counts = self.counts(side, *flow);
                     self.give(side, Input::Ended { counts: &counts });
                 }
-                News::Text(block) => self.give(side, Input::Text(block.as_deref())),
-                News::Admitted(run) => self.give(side, Input::Admitted { run: *run }),
+                Completion::Text(block) => self.give(side, Input::Text(block.as_deref())),
+                Completion::Admitted(run) => self.give(side, Input::Admitted { run: *run }),
             }
         }
     }
@@ -205,18 +205,18 @@ impl World {
                     transport => Held::Listener(port, transport),
                 };
                 end.links.insert(link, held);
-                end.news.push_back(News::Opened(link));
+                end.news.push_back(Completion::Opened(link));
             }
             Output::Send { link, bytes } => self.send(side, link, bytes),
             Output::Urgent { byte, .. } => end.urgent.push(byte),
             Output::FinishWriting { link } => {
                 if let Some(Held::Joined(other)) = end.links.get(&link).cloned() {
-                    self.ends[1 - side].news.push_back(News::Closed(other));
+                    self.ends[1 - side].news.push_back(Completion::Closed(other));
                 }
             }
             Output::Close { link } | Output::Reset { link } => self.close(side, link),
             Output::Ask(planned) => {
-                end.news.push_back(News::Admitted(planned.run));
+                end.news.push_back(Completion::Admitted(planned.run));
                 end.asked.push(*planned);
             }
             Output::Plan(planned) => end.asked.push(*planned),
@@ -224,14 +224,14 @@ impl World {
             Output::Stop { flow, how } => self.stop(side, flow, how),
             // What a sender has counted stays, as its receiver's counts are made from it.
             Output::Forget { .. } => {}
-            Output::Look => end.news.push_back(News::Counts),
+            Output::Look => end.news.push_back(Completion::Counts),
             Output::PeerCounted { tally, .. } => end.peer_counted.push(*tally),
             Output::RunOver { trouble, .. } => end.troubles.push(trouble),
             Output::Print(text) => end.printed += &text,
             Output::Complain(text) => end.complained += &text,
             Output::Read => {
                 let block = end.input.pop_front();
-                end.news.push_back(News::Text(block));
+                end.news.push_back(Completion::Text(block));
             }
             Output::Write(bytes) => end.written.extend(bytes),
             Output::Exit(code) => end.exit = Some(code),
@@ -242,7 +242,7 @@ impl World {
     fn connect(&mut self, side: usize, link: Link, port: u16, transport: Transport) {
         if transport == Transport::Udp {
             self.ends[side].links.insert(link, Held::Datagrams(port));
-            self.ends[side].news.push_back(News::Opened(link));
+            self.ends[side].news.push_back(Completion::Opened(link));
             return;
         }
         let wanted = Held::Listener(port, Transport::Tcp);
@@ -250,24 +250,24 @@ impl World {
             self.ends[1 - side].links.iter().find(|(_, held)| **held == wanted).map(|(link, _)| *link);
         let data = port != 5000;
         let Some(listener) = listener.filter(|_| !(data && self.now < self.no_data_before)) else {
-            self.ends[side].news.push_back(News::Refused(link));
+            self.ends[side].news.push_back(Completion::Refused(link));
             return;
         };
         let other = &mut self.ends[1 - side];
         let accepted = Link(other.next);
         other.next += 1;
         other.links.insert(accepted, Held::Joined(link));
-        other.news.push_back(News::Accepted(listener, accepted));
+        other.news.push_back(Completion::Accepted(listener, accepted));
         self.ends[side].links.insert(link, Held::Joined(accepted));
-        self.ends[side].news.push_back(News::Opened(link));
+        self.ends[side].news.push_back(Completion::Opened(link));
     }
 
     fn send(&mut self, side: usize, link: Link, bytes: Vec<u8>) {
         match self.ends[side].links.get(&link).cloned() {
             Some(Held::Joined(other)) => {
                 self.ends[side].said += &String::from_utf8_lossy(&bytes);
-                self.ends[side].news.push_back(News::Sent(link));
-                self.ends[1 - side].news.push_back(News::Bytes(other, bytes));
+                self.ends[side].news.push_back(Completion::Sent(link));
+                self.ends[1 - side].news.push_back(Completion::Bytes(other, bytes));
             }
             Some(Held::Datagrams(port)) => {
                 let at = self.now.since(Timestamp::START).as_ns() / 1_000_000;
@@ -283,14 +283,14 @@ impl World {
                     .iter_mut()
                     .find(|(_, flow)| flow.ended.is_none() && flow.task.links.contains(&to));
                 let Some((number, flow)) = lent else {
-                    return other.news.push_back(News::Datagram(to, bytes));
+                    return other.news.push_back(Completion::Datagram(to, bytes));
                 };
                 let marks = flow.marks.entry(to).or_default();
                 *marks += 1;
                 let EndMark::Short { nth, .. } = flow.task.end_mark else { return };
                 if *marks == nth && flow.task.links.len() == 1 {
                     flow.ended = Some(self.now);
-                    other.news.push_back(News::Ended(*number));
+                    other.news.push_back(Completion::Ended(*number));
                 }
             }
             _ => {}
@@ -300,7 +300,7 @@ impl World {
     fn close(&mut self, side: usize, link: Link) {
         let Some(Held::Joined(other)) = self.ends[side].links.remove(&link) else { return };
         if self.ends[1 - side].links.contains_key(&other) {
-            self.ends[1 - side].news.push_back(News::Closed(other));
+            self.ends[1 - side].news.push_back(Completion::Closed(other));
         }
     }
 
@@ -321,7 +321,7 @@ impl World {
         let end = &mut self.ends[side];
         let Some(running) = end.flows.get_mut(&flow).filter(|flow| flow.ended.is_none()) else { return };
         running.ended = Some(now);
-        end.news.push_back(News::Ended(flow));
+        end.news.push_back(Completion::Ended(flow));
         let tcp = running.task.transport == Transport::Tcp;
         if tcp && how != Stop::AtOnce {
             let partner = self.partner(side, flow);
@@ -329,7 +329,7 @@ impl World {
             let theirs = partner.and_then(|flow| other.flows.get_mut(&flow));
             if let Some(running) = theirs.filter(|running| running.ended.is_none()) {
                 running.ended = Some(now);
-                other.news.extend(partner.map(News::Ended));
+                other.news.extend(partner.map(Completion::Ended));
             }
         }
     }
@@ -340,7 +340,7 @@ impl World {
         let end = &mut self.ends[side];
         let done = end.flows.iter().filter(|(_, flow)| flow.ended.is_none() && written_at(flow) == Some(now));
         let done: Vec<FlowId> = done.map(|(flow, _)| *flow).collect();
-        end.news.extend(done.into_iter().map(News::Written));
+        end.news.extend(done.into_iter().map(Completion::Written));
     }
 
     /// The flow at the other end of this one.

@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use linerate_units::{Span, Timestamp};
 
 use super::{
-    BEGIN_GAP, END_GAP, ENDS, Failure, LOOK_EVERY, Look, News, RETRY_AFTER, Shared, Stage, Transfer,
+    BEGIN_GAP, END_GAP, ENDS, Failure, LOOK_EVERY, Look, RETRY_AFTER, Shared, Transfer, TransferEvent,
+    TransferState,
 };
 use crate::nuttcp::marks::Marked;
 use crate::stand_in::{Cpu, FlowCounts, Input, Link, Opened, Output, Reason, Stop};
@@ -45,7 +46,7 @@ impl Transfer {
             }
             Input::Bytes { link, bytes } if self.stream_of(*link).is_some() => {
                 self.early.0 = self.early.0.saturating_add(bytes.len() as u64);
-                if self.terms.stdio && !self.terms.transmit && self.stage == Stage::Running {
+                if self.terms.stdio && !self.terms.transmit && self.stage == TransferState::Running {
                     self.counted.calls = self.counted.calls.saturating_add(1);
                     out.push_back(Output::Write(bytes.to_vec()));
                 }
@@ -89,33 +90,33 @@ impl Transfer {
 
     fn due_now(&mut self, now: Timestamp, out: &mut VecDeque<Output>) {
         match self.stage {
-            Stage::Connecting => self.connect(out),
-            Stage::Accepting => self.fail(Failure::Nobody, out),
-            Stage::Awaiting => {
-                self.news.push_back(News::Idle);
+            TransferState::Connecting => self.connect(out),
+            TransferState::Accepting => self.fail(Failure::Nobody, out),
+            TransferState::Awaiting => {
+                self.news.push_back(TransferEvent::Idle);
                 self.fail(Failure::Nobody, out);
             }
-            Stage::Beginning(number) if number < self.terms.begins() => {
+            TransferState::Beginning(number) if number < self.terms.begins() => {
                 self.mark(b"BOD", number, false, out);
-                self.stage = Stage::Beginning(number + 1);
+                self.stage = TransferState::Beginning(number + 1);
                 if number + 1 == self.terms.begins() {
                     self.run(now, out);
                 } else {
                     self.due = Some(now + BEGIN_GAP);
                 }
             }
-            Stage::Ending(number) if number < ENDS => {
+            TransferState::Ending(number) if number < ENDS => {
                 self.mark(b"EOD", number, true, out);
-                self.stage = Stage::Ending(number + 1);
+                self.stage = TransferState::Ending(number + 1);
                 if number + 1 == ENDS {
                     self.finish(out);
                 } else {
                     self.due = Some(now + END_GAP);
                 }
             }
-            Stage::Running => self.stop(now, out),
+            TransferState::Running => self.stop(now, out),
             // What was told to end and did not.
-            Stage::Stopping => out.push_back(Output::Stop { flow: self.flow, how: Stop::Abort }),
+            TransferState::Stopping => out.push_back(Output::Stop { flow: self.flow, how: Stop::Abort }),
             _ => {}
         }
     }
@@ -145,8 +146,8 @@ impl Transfer {
 
     fn link_opened(&mut self, now: Timestamp, link: Link, opened: &Opened, out: &mut VecDeque<Output>) {
         let Some(stream) = self.stream_of(link) else { return };
-        let listens = self.stage == Stage::Listening;
-        if !listens && self.stage != Stage::Connecting {
+        let listens = self.stage == TransferState::Listening;
+        if !listens && self.stage != TransferState::Connecting {
             return;
         }
         if stream == 0 {
@@ -177,14 +178,14 @@ impl Transfer {
     }
 
     fn ready(&mut self) {
-        self.stage = Stage::Ready;
-        self.news.push_back(News::Ready);
+        self.stage = TransferState::Ready;
+        self.news.push_back(TransferEvent::Ready);
     }
 
     fn not_opened(&mut self, now: Timestamp, link: Link, reason: &Reason, out: &mut VecDeque<Output>) {
         match self.stage {
-            Stage::Listening => self.fail(Failure::Listen(reason.clone()), out),
-            Stage::Connecting => {
+            TransferState::Listening => self.fail(Failure::Listen(reason.clone()), out),
+            TransferState::Connecting => {
                 let again =
                     reason.errno == ECONNREFUSED && now < self.give_up_connecting && !self.terms.classic;
                 if !again {
@@ -216,7 +217,7 @@ impl Transfer {
             return;
         }
         let free = self.links.get(stream).is_some_and(Option::is_none);
-        if !free || !matches!(self.stage, Stage::Ready | Stage::Accepting) {
+        if !free || !matches!(self.stage, TransferState::Ready | TransferState::Accepting) {
             out.push_back(Output::Close { link });
             return;
         }
@@ -250,7 +251,7 @@ impl Transfer {
 
     /// A datagram before the flow: one that opens a test, or the first data when those were lost.
     fn datagram(&mut self, now: Timestamp, bytes: &[u8], out: &mut VecDeque<Output>) {
-        if !matches!(self.stage, Stage::Ready | Stage::Awaiting) {
+        if !matches!(self.stage, TransferState::Ready | TransferState::Awaiting) {
             return;
         }
         if bytes.len() > MARK_LENGTH {
@@ -264,7 +265,7 @@ impl Transfer {
             self.begin_or_wait(now, out);
         } else if bytes.starts_with(b"EOD") && number > 0 {
             // All data were lost.
-            self.news.push_back(News::Begun);
+            self.news.push_back(TransferEvent::Begun);
             self.began = now;
             self.count(out);
         } else {
@@ -273,7 +274,7 @@ impl Transfer {
     }
 
     fn ended(&mut self, now: Timestamp, counts: &FlowCounts, out: &mut VecDeque<Output>) {
-        if !matches!(self.stage, Stage::Running | Stage::Stopping) {
+        if !matches!(self.stage, TransferState::Running | TransferState::Stopping) {
             return;
         }
         self.take(now, counts);
@@ -281,7 +282,7 @@ impl Transfer {
         // What the test cost ends with the data, not with the datagrams that end it.
         self.count(out);
         if self.terms.udp && self.terms.transmit && !self.cut {
-            self.stage = Stage::Ending(0);
+            self.stage = TransferState::Ending(0);
             self.due_now(now, out);
         }
     }
@@ -292,7 +293,7 @@ impl Transfer {
         match why {
             Look::Begin => self.cpu = cpu,
             Look::End => self.cost(cpu, out),
-            _ if self.stage != Stage::Running && why != Look::Owner => {}
+            _ if self.stage != TransferState::Running && why != Look::Owner => {}
             Look::Interval => {
                 if let Some(counts) = mine {
                     self.interval(counts);
@@ -312,7 +313,7 @@ impl Transfer {
                 let cwnd = known(|stream| stream.snd_cwnd).map(|bytes| bytes / 1024).or(self.counted.cwnd);
                 let told = retrans
                     .map(|retrans| Marked { retrans, of_host: false, cwnd }.told(&mut self.shown_retrans));
-                self.news.push_back(News::Looked(told));
+                self.news.push_back(TransferEvent::Looked(told));
             }
         }
         true
@@ -331,7 +332,7 @@ impl Transfer {
         let told = noted
             .and_then(|noted| Marked::read(&noted, self.terms.peer))
             .map(|marked| marked.told(&mut self.shown_retrans));
-        self.news.push_back(News::Interval { interval, total, told });
+        self.news.push_back(TransferEvent::Interval { interval, total, told });
     }
 
     fn is_idle(&mut self, now: Timestamp, counts: &FlowCounts, out: &mut VecDeque<Output>) {
@@ -341,7 +342,7 @@ impl Transfer {
         if marked {
             self.stop(now, out);
         } else if now.since(last) >= self.terms.patience() {
-            self.news.push_back(News::Idle);
+            self.news.push_back(TransferEvent::Idle);
             self.stop(now, out);
         }
     }
@@ -351,7 +352,7 @@ impl Transfer {
         self.counted.user = cpu.user.saturating_sub(self.cpu.user);
         self.counted.system = cpu.system.saturating_sub(self.cpu.system);
         self.counted.usage = cpu.usage_since(&self.cpu);
-        if self.stage == Stage::Counting {
+        if self.stage == TransferState::Counting {
             self.finish(out);
         }
     }
@@ -361,12 +362,12 @@ impl Transfer {
         if self.has_flow {
             out.push_back(Output::Forget { flow: self.flow });
         }
-        self.news.push_back(News::Over);
+        self.news.push_back(TransferEvent::Over);
     }
 
     /// A data connection that no flow has was closed by the peer.
     fn closed(&mut self, now: Timestamp, reason: Option<&Reason>, out: &mut VecDeque<Output>) {
-        if self.stage == Stage::Running && !self.has_flow {
+        if self.stage == TransferState::Running && !self.has_flow {
             self.trouble = reason.cloned();
             self.piped_end(now, out);
         }
@@ -374,13 +375,13 @@ impl Transfer {
 
     /// The next block of standard input can be sent.
     fn sent(&mut self, out: &mut VecDeque<Output>) {
-        if self.stage == Stage::Running && self.terms.stdio && self.terms.transmit {
+        if self.stage == TransferState::Running && self.terms.stdio && self.terms.transmit {
             out.push_back(Output::Read);
         }
     }
 
     fn text(&mut self, now: Timestamp, block: Option<&[u8]>, out: &mut VecDeque<Output>) -> bool {
-        if self.stage != Stage::Running || !self.terms.stdio {
+        if self.stage != TransferState::Running || !self.terms.stdio {
             return false;
         }
         match (block, self.links.first().copied().flatten()) {

@@ -7,19 +7,18 @@ use linerate_units::Timestamp;
 use super::{AFTERMATH, FIRST, MOST, SECOND, Ttcp};
 use crate::stand_in::{FlowId, Link, Opened, Output, RunId, Stop};
 use crate::ttcp::settings::{Line, Settings};
-use crate::ttcp::transfer::{Stage, Transfer};
+use crate::ttcp::transfer::{Transfer, TransferState};
 use crate::ttcp::{MARK_BYTES, report};
 
 impl Ttcp {
     pub(super) fn accepted(&mut self, now: Timestamp, listener: Link, link: Link, opened: &Opened) {
         let peer = opened.remote.unwrap_or(opened.local);
-        let adopting = self
-            .transfers
-            .iter_mut()
-            .find(|(_, transfer)| transfer.stage == Stage::Adopting && transfer.peer == peer && transfer.udp);
+        let adopting = self.transfers.iter_mut().find(|(_, transfer)| {
+            transfer.stage == TransferState::Adopting && transfer.peer == peer && transfer.udp
+        });
         if let Some((run, transfer)) = adopting {
             transfer.link = Some(link);
-            transfer.stage = Stage::Asking;
+            transfer.stage = TransferState::Asking;
             let plan = transfer.plan(&self.settings, *run);
             self.put(Output::Ask(Box::new(plan)));
             return;
@@ -56,10 +55,11 @@ impl Ttcp {
         }
         let known = self.transfers.values_mut().find(|transfer| transfer.udp && transfer.peer == from);
         if let Some(transfer) = known {
-            if !matches!(transfer.stage, Stage::Measured | Stage::Sparing) && !transfer.closed {
+            if !matches!(transfer.stage, TransferState::Measured | TransferState::Sparing) && !transfer.closed
+            {
                 transfer.early.add_datagram(now, bytes.len());
                 transfer.closed = transfer.early.marks >= 2;
-                if transfer.closed && transfer.stage == Stage::Running {
+                if transfer.closed && transfer.stage == TransferState::Running {
                     transfer.cut = true;
                     let flow = transfer.flow;
                     self.put(Output::Stop { flow, how: Stop::AtOnce });
@@ -92,7 +92,7 @@ impl Ttcp {
     /// Bytes of a connection before the engine has it.
     pub(in crate::ttcp) fn early_bytes(&mut self, now: Timestamp, link: Link, bytes: usize) {
         let found = self.transfers.values_mut().find(|transfer| transfer.link == Some(link));
-        if let Some(transfer) = found.filter(|transfer| transfer.stage == Stage::Asking) {
+        if let Some(transfer) = found.filter(|transfer| transfer.stage == TransferState::Asking) {
             transfer.early.add(now, bytes);
         }
     }

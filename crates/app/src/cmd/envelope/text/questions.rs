@@ -3,7 +3,7 @@
 use linerate_units::Bytes;
 
 use super::super::answer::{Answer, Burst, Offered, Transfer};
-use super::super::questions::{Distance, Need, Target, Trunk};
+use super::super::questions::{Distance, LagQuestion, Need, Target};
 use super::super::sheet::{Sheet, Shown};
 use super::{number, rate, share, size, time};
 
@@ -51,7 +51,7 @@ fn target(page: &mut Sheet, asked: &Target) {
     page.row("its loss", share(asked.loss.allowed), "of the packets, at most");
 }
 
-fn trunk(page: &mut Sheet, streams: u32, asked: &Trunk) {
+fn trunk(page: &mut Sheet, streams: u32, asked: &LagQuestion) {
     let members = format!("all {} members together", asked.links);
     page.row("trunk", rate(asked.all_bps), &members);
     let mean = format!("in the mean of {streams} stream(s), as a hash spreads them");

@@ -6,7 +6,7 @@ use linerate_units::Span;
 use serde_json::Value;
 
 use super::{client, host, number};
-use crate::iperf3::errors::{Number, Trouble};
+use crate::iperf3::errors::{Iperf3Error, Number};
 use crate::iperf3::report::*;
 use crate::iperf3::settings::{EndCondition, Settings};
 
@@ -302,14 +302,14 @@ fn a_broken_off_test_is_reported_with_what_is_known() {
 [  5]   0.00-1.51   sec  0.00 Bytes  0.00 bits/sec                  receiver
 "
     );
-    let words = report.interrupted(&Trouble::new(Number::CLIENT_TERM), 2);
+    let words = report.interrupted(&Iperf3Error::new(Number::CLIENT_TERM), 2);
     assert_eq!(words.out, "");
     assert_eq!(words.err, "iperf3: interrupt - the client has terminated by signal Interrupt(2)\n");
 }
 
 #[test]
 fn what_the_server_reports_as_an_error_is_told_in_two_lines() {
-    let busy = Trouble::new(Number::MAX_DURATION);
+    let busy = Iperf3Error::new(Number::MAX_DURATION);
     let words = Report::new(&client(), &host()).server_error(&busy);
     assert_eq!(words.err, format!("iperf3: SERVER ERROR - {busy}\niperf3: error - {busy}\n"));
     let gone = Report::new(&Settings::default(), &host()).client_gone(false);

@@ -1,0 +1,131 @@
+//! A path for nuttcp that drops chosen datagrams and knows which.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::{Netns, pause};
+
+/// Where the client finds the control connection, and where the server has to listen.
+pub(crate) const NEAR: &str = "127.0.0.2";
+pub(crate) const CONTROL_PORT: u16 = 5000;
+pub(crate) const SERVER_PORT: u16 = 5050;
+/// The data port that the client asks for, and the one that the server hears of.
+const CLIENT_DATA: u16 = 5101;
+const SERVER_DATA: u16 = 5201;
+/// Datagrams of at most so many bytes open and end a test.
+const MARK: usize = 4;
+/// How long a reader waits before it looks whether it shall end.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// Which datagrams go through, by number from 1 and whether they are data: numbers of data and of marks are apart.
+pub(crate) type Keeps = fn(u64, bool) -> bool;
+
+/// The path, for one test. It changes the data port on its way to the server, so that both ends can be on one host.
+pub(crate) struct PacketFilter {
+    stop: Arc<AtomicBool>,
+    data: Arc<[AtomicU64; 2]>,
+    workers: Vec<JoinHandle<()>>,
+}
+
+impl PacketFilter {
+    /// Opens it; `up` when the client transmits.
+    pub(crate) fn open(island: &Netns, up: bool, keeps: Keeps) -> Self {
+        island.inside(|| {
+            let stop = Arc::new(AtomicBool::new(false));
+            let data = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
+            let near = Ipv4Addr::new(127, 0, 0, 2);
+            let listener = TcpListener::bind((near, CONTROL_PORT)).unwrap();
+            listener.set_nonblocking(true).unwrap();
+            // What a client receives comes from the address that the server sees: this host's own.
+            let (from, to) = if up {
+                ((near, CLIENT_DATA), SERVER_DATA)
+            } else {
+                ((Ipv4Addr::LOCALHOST, SERVER_DATA), CLIENT_DATA)
+            };
+            let socket = UdpSocket::bind(from).unwrap();
+            socket.set_read_timeout(Some(GLANCE)).unwrap();
+            let stopped = Arc::clone(&stop);
+            let control = std::thread::spawn(move || {
+                while !stopped.load(Ordering::Relaxed) {
+                    match listener.accept() {
+                        Ok((client, _)) => join(client),
+                        Err(_) => pause(Duration::from_millis(2)),
+                    }
+                }
+            });
+            let (stopped, noted) = (Arc::clone(&stop), Arc::clone(&data));
+            let to = SocketAddr::from((Ipv4Addr::LOCALHOST, to));
+            let datagrams = std::thread::spawn(move || sift(&socket, to, keeps, &stopped, &noted));
+            Self { stop, data, workers: vec![control, datagrams] }
+        })
+    }
+
+    /// Closes it: how many datagrams of data came, and how many of these were dropped.
+    pub(crate) fn close(mut self) -> (u64, u64) {
+        self.end();
+        (self.data[0].load(Ordering::Relaxed), self.data[1].load(Ordering::Relaxed))
+    }
+
+    fn end(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for worker in self.workers.drain(..) {
+            worker.join().unwrap();
+        }
+    }
+}
+
+impl Drop for PacketFilter {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn sift(socket: &UdpSocket, to: SocketAddr, keeps: Keeps, stop: &AtomicBool, data: &[AtomicU64; 2]) {
+    let mut datagram = [0; 1 << 16];
+    let mut numbers = [0; 2];
+    while !stop.load(Ordering::Relaxed) {
+        let Ok((length, _)) = socket.recv_from(&mut datagram) else { continue };
+        let is_data = length > MARK;
+        let number = &mut numbers[usize::from(is_data)];
+        *number += 1;
+        let kept = keeps(*number, is_data);
+        if is_data {
+            data[0].fetch_add(1, Ordering::Relaxed);
+            data[1].fetch_add(u64::from(!kept), Ordering::Relaxed);
+        }
+        if kept {
+            let _ = socket.send_to(&datagram[..length], to);
+        }
+    }
+}
+
+/// Joins a control connection to the server's.
+fn join(client: TcpStream) {
+    let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, SERVER_PORT)) else { return };
+    client.set_nonblocking(false).unwrap();
+    let (asks, hears) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+    std::thread::spawn(move || carry(asks, hears, true));
+    std::thread::spawn(move || carry(server, client, false));
+}
+
+/// A request comes in one piece: it is one line in one write.
+fn carry(mut from: TcpStream, mut to: TcpStream, to_server: bool) {
+    let mut piece = [0; 8192];
+    while let Ok(count @ 1..) = from.read(&mut piece) {
+        let said = &piece[..count];
+        let told = match std::str::from_utf8(said) {
+            Ok(text) if to_server => {
+                text.replace(&format!("port = {CLIENT_DATA}"), &format!("port = {SERVER_DATA}")).into_bytes()
+            }
+            _ => said.to_vec(),
+        };
+        if to.write_all(&told).is_err() {
+            break;
+        }
+    }
+    let _ = to.shutdown(Shutdown::Write);
+}

@@ -1,0 +1,54 @@
+//! A plan for an emulated network, in a folder of a test's own.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::{Done, Folder, PATIENCE, Process, linerate};
+
+/// A plan in a folder that also has the archive and what labs keep; labs are removed on drop.
+pub(crate) struct PlanDir {
+    pub(crate) folder: Folder,
+}
+
+impl PlanDir {
+    pub(crate) fn new(plan: &str) -> Self {
+        let folder = Folder::new();
+        std::fs::write(folder.file("plan.toml"), plan).unwrap();
+        Self { folder }
+    }
+
+    /// The program, with this archive and these labs.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = linerate();
+        command.env("LINERATE_ARCHIVE", self.folder.file("archive.sqlite"));
+        command.env("LINERATE_RUN", self.folder.file("run")).args(args);
+        command
+    }
+
+    pub(crate) fn done(&self, args: &[&str]) -> Done {
+        Process::start(self.command(args)).finish(PATIENCE)
+    }
+
+    /// Carries the plan out in the lab.
+    pub(crate) fn run_command(&self, args: &[&str]) -> Command {
+        let mut command = self.command(&["run", &self.folder.file("plan.toml"), "--world", "lab"]);
+        command.args(args);
+        command
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Done {
+        Process::start(self.run_command(args)).finish(3 * PATIENCE)
+    }
+
+    /// The newest plan as the archive has it.
+    pub(crate) fn shown(&self) -> Value {
+        self.done(&["show", "--json"]).json()
+    }
+}
+
+impl Drop for PlanDir {
+    fn drop(&mut self) {
+        let _ = self.command(&["lab", "down", "--all"]).output();
+    }
+}

@@ -1,0 +1,108 @@
+//! The next group, prepared while the one before it is judged and noted.
+
+use linerate_proto::agent::{Input, Job, Output};
+use linerate_proto::native::NATIVE;
+
+use super::group::{AHEAD, Run};
+use super::test_bed::{FlowJob, Group};
+
+/// Runs that agents prepare already.
+#[derive(Debug)]
+pub(super) struct Ahead {
+    flows: Vec<FlowJob>,
+    /// Host and number of the job of each; absent once its host is gone.
+    jobs: Vec<Option<(usize, u32)>>,
+    /// What agents have said of them.
+    early: Vec<(usize, Output)>,
+}
+
+impl Ahead {
+    /// Whether these are the runs of a group.
+    pub(super) fn is_of(&self, group: &Group) -> bool {
+        self.flows == group.flows
+    }
+
+    /// The hosts that prepare something.
+    pub(super) fn hosts(&self) -> impl Iterator<Item = usize> {
+        self.jobs.iter().flatten().map(|(host, _)| *host)
+    }
+
+    /// A connection is gone, and what was prepared over it.
+    pub(super) fn forget(&mut self, host: usize) {
+        self.jobs.iter_mut().for_each(|job| *job = job.filter(|(at, _)| *at != host));
+        self.early.retain(|(at, _)| *at != host);
+    }
+
+    /// Keeps what was said of one of these runs; gives back what was said of others.
+    pub(super) fn keep(&mut self, host: usize, word: Output) -> Option<Output> {
+        let job = match &word {
+            Output::Accepted { job, .. } | Output::Ready { job } => *job,
+            Output::Event(event) => event.job,
+            Output::Ended(end) => end.job,
+            _ => return Some(word),
+        };
+        if !self.jobs.contains(&Some((host, job))) {
+            return Some(word);
+        }
+        self.early.push((host, word));
+        None
+    }
+}
+
+impl Run<'_, '_> {
+    /// Takes up what was prepared of this group.
+    pub(super) fn adopt(&mut self) {
+        let Some(ahead) = self.ahead.take() else { return };
+        for (flow, job) in self.flows.iter_mut().zip(ahead.jobs) {
+            if let Some((_, job)) = job {
+                flow.prepare(job);
+            }
+        }
+        for (at, word) in ahead.early {
+            self.hear(at, word);
+        }
+    }
+
+    /// Has the next group prepared once the last byte of this one has arrived: before, its greetings would stand in the
+    /// queues of this one.
+    pub(super) fn prepare_next(&mut self) {
+        let next = self.next.filter(|next| {
+            self.ahead.is_none()
+                && !self.is_stopping()
+                && self.has_moved()
+                && next.flows.iter().all(|job| self.can_wait(job))
+        });
+        let Some(next) = next else { return };
+        let (mut jobs, mut asked) = (Vec::new(), Vec::new());
+        for plan in &next.flows {
+            let (host, port) = self.target(&plan.to);
+            let ticket = plan.to.host().and_then(|at| self.hosts[at].ticket());
+            let job = self.hosts[plan.from].next_job();
+            let (port, spec) = (port.or(Some(NATIVE.default_port)), plan.spec.clone());
+            asked.push((plan.from, Box::new(Job { job, host: host.into(), port, ticket, spec })));
+            jobs.push(Some((plan.from, job)));
+        }
+        *self.ahead = Some(Ahead { flows: next.flows.clone(), jobs, early: Vec::new() });
+        for (from, job) in asked {
+            self.ask(from, Input::Prepare(job));
+        }
+    }
+
+    /// Whether nothing of this group is on the network any more.
+    fn has_moved(&self) -> bool {
+        let moved = |at: usize| {
+            let traffic = &self.job(at).spec.traffic;
+            let flows = &self.logs[at].record().flows;
+            let told = flows.iter().all(|flow| flow.sender.is_some() && flow.receiver.is_some());
+            self.flows[at].is_over() || (traffic.phases().len() == 1 && !flows.is_empty() && told)
+        };
+        (0..self.flows.len()).all(moved)
+    }
+
+    /// Whether a run can be prepared now and wait: it measures nothing before its start, and its hosts are held.
+    fn can_wait(&self, job: &FlowJob) -> bool {
+        let held = |at: usize| self.hosts.get(at).is_some_and(|host| host.ticket().is_some());
+        let quiet = job.spec.traffic.no_latency && job.after.is_none() && job.start_after <= AHEAD;
+        quiet && held(job.from) && job.to.host().is_some_and(held)
+    }
+}

@@ -1,0 +1,236 @@
+//! Further runs that answer what a run leaves open. Which ones, and what they mean, is decided in `linerate_theory`.
+
+use std::sync::atomic::Ordering;
+
+use linerate_model::{
+    Body, CaveatKind, Direction, Finding, FollowUp, Outcome, RunRecord, TestSpec, Variation,
+};
+use linerate_theory::follow_up::{Conclusion, Question, Reply, Topic, Trial, questions};
+use linerate_theory::{Evidence, diagnose, follow_up};
+use linerate_units::{Bitrate, Bytes, Span};
+
+use crate::client::{Request, measure_then};
+use crate::error::ControlError;
+use crate::judge;
+use crate::log::Log;
+
+/// A run that answers a question: a log of its own, and its start by the wall clock, RFC 3339.
+pub struct FollowUpRun<'a> {
+    /// Where it is written.
+    pub log: Log<'a>,
+    /// When it starts.
+    pub started_at: String,
+}
+
+/// As [`crate::measure`], and then the further runs that the result leaves questions for, or those of `wanted` alone; the
+/// verdict is the one after them. `open` gives each of them its log and learns why it is made; `None` makes no more of them.
+///
+/// Each is an ordinary run of the same client, and the server admits it as any other.
+///
+/// # Errors
+/// As [`crate::measure`]. A further run that fails leaves its question open.
+pub fn investigate<'f>(
+    request: &Request<'_>,
+    log: &mut Log<'_>,
+    wanted: Option<Topic>,
+    open: &mut dyn FnMut(&Question) -> Option<FollowUpRun<'f>>,
+) -> Result<Outcome, ControlError> {
+    measure_then(request, log, &mut |log| {
+        let flows: Vec<u16> = log.record().flows.iter().map(|flow| flow.plan.flow).collect();
+        for flow in flows {
+            ask_all(request, flow, log, wanted, open);
+        }
+    })
+}
+
+/// Asks what the verdict on a flow leaves open, until an answer gives a verdict.
+fn ask_all<'f>(
+    request: &Request<'_>,
+    flow: u16,
+    log: &mut Log<'_>,
+    wanted: Option<Topic>,
+    open: &mut dyn FnMut(&Question) -> Option<FollowUpRun<'f>>,
+) {
+    let Some(evidence) = judge::evidence(log.record(), flow) else { return };
+    let Some(direction) = log.record().flow(flow).map(|flow| flow.plan.direction) else { return };
+    let diagnosis = diagnose(&evidence);
+    let asked = match wanted {
+        Some(topic) => follow_up::wanted(topic, &evidence, &diagnosis).into_iter().collect(),
+        None => questions(&evidence, &diagnosis),
+    };
+    for question in asked {
+        if request.stop.load(Ordering::Relaxed) {
+            return;
+        }
+        let asked =
+            Asked { request, question: &question, evidence: &evidence, direction, run: &log.record().run };
+        let (runs, conclusion) = asked.answer(open);
+        let found = conclusion.finding.clone();
+        let count = runs.len();
+        let inquiry = FollowUp {
+            question: question.topic.name().into(),
+            because: question.because.into(),
+            runs: runs.into_iter().map(Into::into).collect(),
+            answer: conclusion.answer.into(),
+            evidence: conclusion.evidence,
+        };
+        log.note(Body::Inquired { flow, inquiry });
+        if let Some(finding) = found {
+            conclude(flow, finding, count, log);
+            return;
+        }
+    }
+}
+
+/// A question about one flow.
+struct Asked<'a> {
+    request: &'a Request<'a>,
+    question: &'a Question,
+    evidence: &'a Evidence,
+    direction: Direction,
+    /// The run that left it open.
+    run: &'a str,
+}
+
+impl Asked<'_> {
+    /// Makes run after run until they suffice: their names, and what they amount to.
+    fn answer<'f>(
+        &self,
+        open: &mut dyn FnMut(&Question) -> Option<FollowUpRun<'f>>,
+    ) -> (Vec<String>, Conclusion) {
+        let (mut runs, mut replies) = (Vec::new(), Vec::new());
+        while let Some(trial) = self.question.topic.next(self.evidence, &replies) {
+            let stopped = self.request.stop.load(Ordering::Relaxed);
+            let Some(follow_up) = (!stopped).then(|| open(self.question)).flatten() else { break };
+            let (run, reply) = self.make(trial, follow_up);
+            runs.push(run);
+            replies.push(reply);
+        }
+        (runs, self.question.topic.conclude(self.evidence, &replies))
+    }
+
+    /// One further run: its name and what came of it.
+    fn make(&self, trial: Trial, follow_up: FollowUpRun<'_>) -> (String, Reply) {
+        let FollowUpRun { mut log, started_at } = follow_up;
+        let request = Request {
+            host: self.request.host.clone(),
+            port: self.request.port,
+            spec: spec_of(&self.request.spec, self.direction, &trial),
+            world: self.request.world,
+            started_at,
+            calibration: self.request.calibration.clone(),
+            witness: self.request.witness,
+            stop: self.request.stop,
+        };
+        let text = format!("asked by run {}: {}", self.run, self.question.because);
+        let done = measure_then(&request, &mut log, &mut |log| {
+            log.warn(None, CaveatKind::FollowUp, text.clone());
+        });
+        let record = log.into_record();
+        (record.run.to_string(), reply(trial, &record, matches!(done, Ok(Outcome::Completed))))
+    }
+}
+
+fn reply(trial: Trial, record: &RunRecord, completed: bool) -> Reply {
+    let flow = record.flows.first();
+    let evidence = flow.filter(|_| completed).and_then(|flow| judge::evidence(record, flow.plan.flow));
+    let intervals_bps = flow.map(judge::intervals).unwrap_or_default();
+    Reply { trial, evidence, intervals_bps }
+}
+
+/// The specification of a further run: that of the first, but for what the trial says.
+fn spec_of(first: &TestSpec, direction: Direction, trial: &Trial) -> TestSpec {
+    first.varied(&Variation {
+        udp: trial.udp,
+        direction,
+        streams: trial.streams,
+        duration: Span::from_secs_f64(trial.seconds).unwrap_or(Span::from_secs(1)),
+        each: trial.offered_bps.and_then(|rate| Bitrate::from_bps(rate / f64::from(trial.streams))),
+        pace: trial.pace_bps.and_then(Bitrate::from_bps),
+        length: trial.length_bytes.map(|bytes| Bytes::new(bytes as u64)),
+        latency: trial.latency,
+    })
+}
+
+/// The verdict after the runs: it says on what it rests, and the first one stands beside it.
+fn conclude(flow: u16, mut finding: Finding, runs: usize, log: &mut Log<'_>) {
+    let Some(record) = log.record().flow(flow) else { return };
+    finding.text.push_str(&format!(" This rests on {runs} further run(s)."));
+    let before = record.verdict.iter().chain(&record.also);
+    let also = before.filter(|known| known.rule != finding.rule && known.rule != "V99").cloned().collect();
+    log.note(Body::Verdict { flow, verdict: finding, also });
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::{Cause, Confidence, FlowPlan, Transport};
+
+    use super::*;
+
+    fn trial(udp: bool) -> Trial {
+        Trial {
+            udp,
+            offered_bps: udp.then_some(8e6),
+            pace_bps: None,
+            length_bytes: udp.then_some(700.0),
+            streams: 4,
+            seconds: 0.5,
+            latency: false,
+        }
+    }
+
+    #[test]
+    fn a_trial_keeps_what_it_does_not_ask_and_always_makes_sense() {
+        let mut first = TestSpec::default();
+        first.traffic.bidir = true;
+        first.traffic.blocks = Some(7);
+        first.traffic.length = Some(Bytes::new(1 << 20));
+        first.socket.congestion = Some("reno".into());
+        first.socket.no_delay = true;
+        first.socket.source_port = Some(4000);
+        first.socket.dscp = Some(46);
+        let tcp = spec_of(&first, Direction::Download, &trial(false));
+        assert!(tcp.traffic.download && !tcp.traffic.bidir && !tcp.traffic.udp);
+        assert_eq!((tcp.traffic.blocks, tcp.traffic.rate, tcp.socket.source_port), (None, None, None));
+        assert_eq!((tcp.socket.congestion.as_deref(), tcp.socket.dscp), (Some("reno"), Some(46)));
+        let udp = spec_of(&first, Direction::Upload, &trial(true));
+        assert_eq!(udp.traffic.rate.map(Bitrate::bps), Some(2e6));
+        assert_eq!(udp.traffic.length.map(Bytes::get), Some(700));
+        for spec in [tcp, udp] {
+            assert_eq!((spec.check(), spec.agree()), (Ok(()), Ok(())));
+        }
+    }
+
+    #[test]
+    fn the_verdict_afterwards_has_the_first_one_beside_it() {
+        let finding = |rule: &str| Finding {
+            cause: Cause::Unknown,
+            rule: rule.into(),
+            confidence: Confidence::Probable,
+            share_of_time: None,
+            text: "So.".into(),
+            evidence: std::collections::BTreeMap::new(),
+            remedy: None,
+        };
+        let mut log = Log::owning("r".to_owned(), Vec::new());
+        log.note(Body::FlowPlanned(FlowPlan {
+            flow: 0,
+            name: "upload".into(),
+            from: "a".into(),
+            to: "b".into(),
+            transport: Transport::Tcp,
+            direction: Direction::Upload,
+            streams: 1,
+        }));
+        log.note(Body::Verdict {
+            flow: 0,
+            verdict: finding("V99"),
+            also: vec![finding("V22"), finding("V13")],
+        });
+        conclude(0, finding("V13"), 2, &mut log);
+        let flow = log.record().flow(0).unwrap();
+        assert_eq!(flow.verdict.as_ref().unwrap().text, "So. This rests on 2 further run(s).");
+        let beside: Vec<&str> = flow.also.iter().map(|finding| finding.rule.as_str()).collect();
+        assert_eq!(beside, ["V22"]);
+    }
+}

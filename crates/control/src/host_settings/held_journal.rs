@@ -1,0 +1,107 @@
+//! Where the journal of a network namespace lies, and the lock that says whether its process lives.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use linerate_sock::journal::{Lock, is_taken};
+use linerate_sock::netns::{self, NetnsId};
+use linerate_sock::proc;
+
+use super::journal::{JournalError, failed};
+
+/// Readable by nobody else: whoever writes here decides what the next start changes.
+const OURS_ALONE: u32 = 0o700;
+
+/// A number that the system draws when it starts.
+pub(super) fn boot_id() -> String {
+    proc::sysctl("kernel.random.boot_id").unwrap_or_default()
+}
+
+/// The places of the calling thread's network namespace in a folder.
+#[derive(Debug, Clone)]
+pub(super) struct JournalDir {
+    pub(super) folder: PathBuf,
+    pub(super) journal: PathBuf,
+    lock: PathBuf,
+}
+
+impl JournalDir {
+    pub(super) fn here(folder: &Path) -> Self {
+        // Every namespace has its own settings. The number of one that is gone is not used again before the next start
+        // of the system; without it the file's number has to do, which may be.
+        let name = netns::cookie().map(|cookie| cookie.to_string()).or_else(|| {
+            let here = netns::of_this_thread().and_then(|fd| NetnsId::of(&fd)).ok()?;
+            Some(format!("inode-{}", here.inode))
+        });
+        let name = name.unwrap_or_else(|| "unknown".to_owned());
+        Self {
+            folder: folder.to_owned(),
+            journal: folder.join(format!("{name}.journal")),
+            lock: folder.join(format!("{name}.lock")),
+        }
+    }
+
+    /// True if somebody has changed settings here, or was about to, and has not cleared up.
+    pub(super) fn is_used(&self) -> bool {
+        self.journal.exists() || self.lock.exists()
+    }
+
+    /// True if a living process has the lock.
+    pub(super) fn is_taken(&self) -> bool {
+        is_taken(&self.lock)
+    }
+
+    /// Takes the lock; absent while another process has it.
+    pub(super) fn take(self) -> Result<Option<HeldJournal>, JournalError> {
+        let made = DirBuilder::new().recursive(true).mode(OURS_ALONE).create(&self.folder);
+        made.map_err(failed(&self.folder))?;
+        let lock = Lock::take(&self.lock).map_err(failed(&self.lock))?;
+        Ok(lock.map(|lock| HeldJournal { place: self, _lock: lock }))
+    }
+}
+
+/// The journal's place, held by this process. The lock goes with the value, at the latest when the process ends.
+#[derive(Debug)]
+pub(super) struct HeldJournal {
+    pub(super) place: JournalDir,
+    _lock: Lock,
+}
+
+impl HeldJournal {
+    /// Gives the place back with nothing left to put back: the journal goes, then the lock.
+    pub(super) fn clear(self) -> Result<(), JournalError> {
+        for path in [&self.place.journal, &self.place.lock] {
+            match fs::remove_file(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(path)(error)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_has_the_place_at_a_time_and_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = JournalDir::here(&folder.path().join("settings"));
+        assert!(!place.is_used() && !place.is_taken() && !place.folder.exists(), "looking makes nothing");
+        let held = place.clone().take().unwrap().unwrap();
+        assert!(place.is_taken() && place.is_used());
+        assert!(place.clone().take().unwrap().is_none());
+        fs::write(&place.journal, "x").unwrap();
+        held.clear().unwrap();
+        assert_eq!(fs::read_dir(&place.folder).unwrap().count(), 0);
+        let again = place.clone().take().unwrap().unwrap();
+        drop(again);
+        // A test beside this one may just have forked, and its child has the lock too until it runs its program.
+        while place.is_taken() {
+            std::thread::yield_now();
+        }
+    }
+}

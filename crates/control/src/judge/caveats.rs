@@ -1,0 +1,171 @@
+//! Weaknesses of a result that only both ends together show.
+
+use linerate_model::{
+    Cause, Caveat, CaveatKind, Ceiling, FlowRecord, HostInfo, LatencyReport, RunRecord, Side,
+};
+use linerate_theory::evidence::Evidence;
+use linerate_theory::{Diagnosis, host_limit};
+use linerate_units::{Bitrate, Span};
+
+/// An offered rate that is missed by more than this was not offered.
+const MISSED: f64 = 0.99;
+
+/// Share of a host's processors from which other programs weaken a result.
+const BUSY: f64 = 0.3;
+
+/// What weakens the result of a flow.
+pub(super) fn doubts(
+    record: &RunRecord,
+    flow: &FlowRecord,
+    evidence: &Evidence,
+    diagnosis: &Diagnosis,
+) -> Vec<Caveat> {
+    let mut doubts: Vec<Caveat> = diagnosis.disproved.iter().filter_map(exceeded).collect();
+    doubts.extend(host_limit::disproved(record, flow).iter().filter_map(exceeded_by_flow));
+    let found = [
+        busy(record, flow, evidence),
+        cpu(diagnosis),
+        inferred(diagnosis),
+        offered(record, flow),
+        offset(flow.loaded.as_ref()),
+        rig_limit(record, flow),
+    ];
+    doubts.extend(found.into_iter().flatten());
+    doubts
+}
+
+/// A rung of the ladder that was measured on a host, and is lower than what came through.
+fn exceeded(ceiling: &Ceiling) -> Option<Caveat> {
+    let measured = Bitrate::from_bps(ceiling.bitrate_bps)?;
+    let text = format!(
+        "more came through than the {measured} of {}, so that this is no ceiling and was left out: the host was busy when it was measured",
+        ceiling.because
+    );
+    caveat(CaveatKind::CeilingDisproved, text)
+}
+
+/// A calibration that is lower than what came through.
+fn exceeded_by_flow(found: &host_limit::Disproved) -> Option<Caveat> {
+    let text = format!(
+        "{} carried more than the {} of its calibration, which is no limit then: it was busy when it was calibrated; run linerate doctor --calibrate there",
+        found.host, found.limit
+    );
+    caveat(CaveatKind::CeilingDisproved, text)
+}
+
+/// The hosts can do little more than was measured between them.
+fn rig_limit(record: &RunRecord, flow: &FlowRecord) -> Option<Caveat> {
+    let found = host_limit::limited(record, flow)?;
+    let one_side = found.unknown.map(|host| format!(" (nothing is known of {host})")).unwrap_or_default();
+    let text = format!(
+        "rig-limited: {} carries {} to itself in this mode, and this is {} of that; the path may be faster than its hosts{one_side}",
+        found.host, found.limit, found.share
+    );
+    caveat(CaveatKind::RigLimited, text)
+}
+
+/// Hosts whose limits were measured on something else than they are now.
+pub(super) fn outdated(record: &RunRecord) -> Vec<Caveat> {
+    let outdated = |host: &HostInfo| {
+        let calibration = host.calibration.as_ref()?;
+        let changes = calibration.outdated_by(host);
+        let text = format!(
+            "{} was calibrated at {} and has changed since ({}): its limits are not used; run linerate doctor --calibrate there",
+            host.name,
+            calibration.measured_at,
+            changes.join(", ")
+        );
+        caveat(CaveatKind::CalibrationStale, text).filter(|_| !changes.is_empty())
+    };
+    record.hosts.iter().filter_map(outdated).collect()
+}
+
+fn caveat(kind: CaveatKind, text: String) -> Option<Caveat> {
+    Some(Caveat { kind, text: text.into() })
+}
+
+/// Other programs had much of a host's processors.
+fn busy(record: &RunRecord, flow: &FlowRecord, evidence: &Evidence) -> Option<Caveat> {
+    let (sender, receiver) = record.ends(flow);
+    let ends = [(sender, evidence.sender.others_share), (receiver, evidence.receiver.others_share)];
+    let busy = ends.into_iter().filter_map(|(host, others)| Some((host?, others?)));
+    let (host, others) = busy.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, others)| *others >= BUSY)?;
+    let text = format!(
+        "other programs used {:.0} % of the processors of {}: rates and delays may be the host's; measure again while it is idle",
+        100.0 * others,
+        host.name
+    );
+    caveat(CaveatKind::HostBusy, text)
+}
+
+fn cpu(diagnosis: &Diagnosis) -> Option<Caveat> {
+    let mut found = std::iter::once(&diagnosis.primary).chain(&diagnosis.also);
+    let full = found.find(|finding| matches!(finding.cause, Cause::CpuSender | Cause::CpuReceiver))?;
+    let text = format!("{} A faster host may show a faster path.", full.text);
+    caveat(CaveatKind::CpuSaturated, text)
+}
+
+fn inferred(diagnosis: &Diagnosis) -> Option<Caveat> {
+    let ceiling = diagnosis.expected.as_ref().filter(|ceiling| ceiling.limit == "link_inferred")?;
+    let text =
+        format!("no interface told the rate of the slowest link: {}; --link RATE states it", ceiling.because);
+    caveat(CaveatKind::LinkInferred, text)
+}
+
+/// The sender did not offer what was asked, and nothing held it back but itself.
+fn offered(record: &RunRecord, flow: &FlowRecord) -> Option<Caveat> {
+    let traffic = &record.start.as_ref()?.spec.traffic;
+    let asked = Bitrate::from_bps(traffic.offered()?.bps() * f64::from(flow.plan.streams))?;
+    let sent = flow.tally(Side::Sender)?.bitrate;
+    if sent.bps() >= MISSED * asked.bps() {
+        return None;
+    }
+    caveat(CaveatKind::SenderLimited, format!("{asked} were asked for and the sender offered {sent}"))
+}
+
+/// One-way delays that are smaller than the error of the clocks' offset say nothing.
+fn offset(loaded: Option<&LatencyReport>) -> Option<Caveat> {
+    let loaded = loaded?;
+    let error = Span::from_ns(loaded.offset_error_ns?);
+    let smaller = [loaded.upload?, loaded.download?].into_iter().map(|way| way.p50_ns).min()?;
+    if error.as_ns() < smaller {
+        return None;
+    }
+    let text = format!(
+        "the clocks' offset is known to +/- {error}, more than the smaller one-way delay of {}; \
+         round-trip times are not affected",
+        Span::from_ns(smaller)
+    );
+    caveat(CaveatKind::OffsetUncertain, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_model::{Digest, ProbePhase, ProbeTransport};
+
+    fn report(one_way_ns: u64, error_ns: u64) -> LatencyReport {
+        let digest = Digest { count: 9, p50_ns: one_way_ns, ..Digest::default() };
+        LatencyReport {
+            phase: ProbePhase::Loaded,
+            over: ProbeTransport::Udp,
+            sent: 9,
+            lost: 0,
+            rtt: digest,
+            upload: Some(digest),
+            download: Some(Digest { p50_ns: 2 * one_way_ns, ..digest }),
+            offset_ns: Some(0),
+            offset_error_ns: Some(error_ns),
+            kernel_timestamps: true,
+            course: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn one_way_delays_below_the_clocks_error_are_doubted() {
+        assert_eq!(offset(Some(&report(5_000, 4_000))), None);
+        let doubt = offset(Some(&report(5_000, 6_000))).unwrap();
+        assert!(doubt.text.contains("6 us") && doubt.text.contains("5 us"), "{}", doubt.text);
+        assert_eq!(offset(None), None);
+    }
+}

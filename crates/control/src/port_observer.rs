@@ -1,0 +1,367 @@
+//! What an emulated network saw of a run that takes place in it.
+//!
+//! A witness is asked when the flows of a phase are over and before they are judged. What it says stands in the log as
+//! events of the client; that it says nothing is a caveat, and never the end of a run.
+
+use std::fmt;
+
+use linerate_model::{Body, CaveatKind, FlowRecord, PortSample, Readings, RunRecord};
+use linerate_sock::{Mono, clock};
+use linerate_units::{Span, Timestamp};
+use thiserror::Error;
+
+use crate::log::Log;
+
+/// From this share of the packet rate that an emulated network can carry, a figure may be the network's own.
+const NEAR: f64 = 0.8;
+/// One late frame in so many is no reason to doubt.
+const TOLERATED: u64 = 1000;
+
+/// Somebody who sees the packets of a run between its hosts.
+pub trait PortObserver: fmt::Debug {
+    /// What was counted in the intervals that overlap the time between two instants. The measured hosts wait
+    /// meanwhile: an answer that takes longer than two seconds is none.
+    ///
+    /// # Errors
+    /// There is no answer.
+    fn witness(&self, from: Mono, to: Mono) -> Result<PortObservations, WitnessError>;
+}
+
+/// Why a witness says nothing.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum WitnessError {
+    /// It cannot be reached, or left in the middle.
+    #[error("nobody is there: {0}")]
+    Gone(String),
+    /// It is there and does not answer.
+    #[error("no answer within {0}")]
+    Silent(Span),
+    /// It says what no emulated network says.
+    #[error("its answer makes no sense: {0}")]
+    Garbled(String),
+}
+
+/// What a witness saw.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PortObservations {
+    /// Intervals of all ports; those of one port in order.
+    pub intervals: Vec<PortInterval>,
+    /// Packets that left too late; absent when it does not watch that.
+    pub late: Option<Lateness>,
+    /// How many packets passed; absent when it does not know what it can carry.
+    pub packet_rate: Option<PacketRate>,
+}
+
+/// What one port counted in one interval.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PortInterval {
+    /// The port.
+    pub port: String,
+    /// Start of the interval.
+    pub start: Mono,
+    /// End of the interval.
+    pub end: Mono,
+    /// What was counted.
+    pub readings: Readings,
+}
+
+/// Packets that left an emulated network later than its description says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Lateness {
+    /// How many left later than the bound allows.
+    pub count: u64,
+    /// Of how many; absent when it does not know.
+    pub of: Option<u64>,
+    /// The largest lateness.
+    pub worst: Span,
+    /// What is still in time.
+    pub bound: Span,
+}
+
+/// Frames per second, all ports together; a frame may stand for many packets.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct PacketRate {
+    /// Most that passed.
+    pub max_pps: f64,
+    /// About as many as can pass on this machine.
+    pub limit_pps: f64,
+    /// Packets that the kernel dropped because the network did not take them in time.
+    pub overrun: u64,
+}
+
+/// Writes to the log what the witness saw of the flows that ran since `since`.
+pub(crate) fn hear(witness: &dyn PortObserver, since: Mono, flows: &[u16], log: &mut Log<'_>) {
+    let testimony = match witness.witness(since, clock::now()) {
+        Ok(testimony) => testimony,
+        Err(error) => return gone(&error, log),
+    };
+    let epoch = log.epoch();
+    for body in on_run_clock(testimony.intervals, epoch, flows, log.record()) {
+        log.note(body);
+    }
+    let doubts = [testimony.late.and_then(late), testimony.packet_rate.and_then(near_its_limit)];
+    for (kind, text) in doubts.into_iter().flatten() {
+        flows.iter().for_each(|flow| log.warn(Some(*flow), kind, text.clone()));
+    }
+}
+
+/// The intervals as events, counted from `epoch`; without those that are in the record already.
+fn on_run_clock(intervals: Vec<PortInterval>, epoch: Mono, flows: &[u16], record: &RunRecord) -> Vec<Body> {
+    let run_time = |at: Mono| Timestamp::from_ns(at.0.saturating_sub(epoch.0));
+    let windows = measured_parts(record, flows);
+    let heard = last_heard(record);
+    let bodies = intervals.into_iter().filter_map(|interval| {
+        let (start_ns, end_ns) = (run_time(interval.start), run_time(interval.end));
+        // The interval between two phases was told with the first of them.
+        if start_ns < heard {
+            return None;
+        }
+        let inside = windows.iter().any(|(opens, closes)| *opens <= start_ns && end_ns <= *closes);
+        let outside = !windows.is_empty() && !inside;
+        let sample = PortSample { start_ns, end_ns, outside, readings: interval.readings };
+        Some(Body::Port { flows: flows.to_vec(), port: interval.port.into(), sample })
+    });
+    bodies.collect()
+}
+
+/// A run has failed: says so if its network has died, which is then the reason.
+pub(crate) fn look_after(witness: &dyn PortObserver, log: &mut Log<'_>) {
+    let now = clock::now();
+    if let Err(error) = witness.witness(now, now) {
+        gone(&error, log);
+    }
+}
+
+fn gone(error: &WitnessError, log: &mut Log<'_>) {
+    if log.record().caveats.iter().any(|caveat| caveat.kind == CaveatKind::LabGone) {
+        return;
+    }
+    let text = format!(
+        "the emulated network cannot say what its ports saw: {error}; linerate lab status shows whether it lives, \
+         linerate lab up brings it back"
+    );
+    log.warn(None, CaveatKind::LabGone, text);
+}
+
+fn late(late: Lateness) -> Option<(CaveatKind, String)> {
+    // A frame in a thousand is late on any machine now and then, and weakens nothing.
+    let many = late.of.map_or(late.count > 0, |of| late.count.saturating_mul(TOLERATED) > of);
+    let text = format!(
+        "{} frames left the emulated network more than {} after their time, the worst of them by {}: the machine was \
+         too busy for it, and delays and rates may be its own; run less beside it, or emulate a slower network",
+        late.count, late.bound, late.worst
+    );
+    many.then_some((CaveatKind::LabLate, text))
+}
+
+fn near_its_limit(rate: PacketRate) -> Option<(CaveatKind, String)> {
+    if rate.overrun > 0 {
+        let text = format!(
+            "{} packets were lost before the emulated network could take them, which no port counts: on this machine it \
+             carries about {:.0} frames/s; use larger packets or a lower rate",
+            rate.overrun, rate.limit_pps
+        );
+        return Some((CaveatKind::LabPacketLimit, text));
+    }
+    let text = format!(
+        "up to {:.0} frames/s passed the emulated network, and on this machine it carries about {:.0}: the figure may \
+         be its own; use larger packets or a lower rate",
+        rate.max_pps, rate.limit_pps
+    );
+    let near = rate.limit_pps > 0.0 && rate.max_pps >= NEAR * rate.limit_pps;
+    near.then_some((CaveatKind::LabPacketLimit, text))
+}
+
+/// The measured parts of these flows, as the receivers saw them.
+fn measured_parts(record: &RunRecord, flows: &[u16]) -> Vec<(Timestamp, Timestamp)> {
+    let omit = record.start.as_ref().and_then(|start| start.spec.traffic.omit).unwrap_or_default();
+    let part = |flow: &FlowRecord| {
+        let opens = flow.first_read? + omit;
+        Some((opens, opens + flow.receiver.as_ref()?.elapsed))
+    };
+    flows.iter().filter_map(|flow| record.flow(*flow)).filter_map(part).collect()
+}
+
+/// The end of the last interval that is in the log.
+fn last_heard(record: &RunRecord) -> Timestamp {
+    let ends = record.ports.iter().flat_map(|port| &port.samples).map(|sample| sample.end_ns);
+    ends.max().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_model::metrics::port;
+    use linerate_model::{Direction, Event, FlowPlan, RunStart, Side, Tally, Transport, World};
+    use linerate_units::Bytes;
+
+    /// Says what it was given, whatever it is asked.
+    #[derive(Debug)]
+    struct FixedAnswer(PortObservations);
+
+    impl PortObserver for FixedAnswer {
+        fn witness(&self, from: Mono, to: Mono) -> Result<PortObservations, WitnessError> {
+            assert!(from <= to);
+            Ok(self.0.clone())
+        }
+    }
+
+    #[derive(Debug)]
+    struct Mute;
+
+    impl PortObserver for Mute {
+        fn witness(&self, _: Mono, _: Mono) -> Result<PortObservations, WitnessError> {
+            Err(WitnessError::Silent(Span::from_secs(2)))
+        }
+    }
+
+    const EPOCH: Mono = Mono(7_000_000_000);
+
+    fn planned(number: u16) -> Body {
+        Body::FlowPlanned(FlowPlan {
+            flow: number,
+            name: "upload".into(),
+            from: "a".into(),
+            to: "b".into(),
+            transport: Transport::Tcp,
+            direction: Direction::Upload,
+            streams: 1,
+        })
+    }
+
+    /// A flow whose receiver read from 300 ms after the start of the run on, for a second.
+    fn flow(number: u16) -> Vec<Event> {
+        let (bytes, elapsed) = (Bytes::new(1), Span::from_ms(400));
+        let tally = Tally { elapsed: Span::from_secs(1), ..Tally::default() };
+        let bodies = [
+            (0, planned(number)),
+            (700, Body::Progress { flow: number, bytes, elapsed, srtt: None, retransmits: None }),
+            (1400, Body::FlowEnded { flow: number, side: Side::Receiver, tally }),
+        ];
+        let event = |(at_ms, body)| {
+            let at = Timestamp::START + Span::from_ms(at_ms);
+            Event { run: "r".into(), host: 0, seq: 0, at, body }
+        };
+        bodies.into_iter().map(event).collect()
+    }
+
+    fn intervals(bounds_ms: &[(u64, u64)]) -> Vec<PortInterval> {
+        let interval = |(start_ms, end_ms): &(u64, u64)| {
+            let mut readings = Readings::default();
+            readings.put(port::PACKETS, *end_ms);
+            let at = |ms: &u64| EPOCH + Span::from_ms(*ms).as_duration();
+            PortInterval { port: "a>s".into(), start: at(start_ms), end: at(end_ms), readings }
+        };
+        bounds_ms.iter().map(interval).collect()
+    }
+
+    /// Start, end, whether outside, packets.
+    fn seen(bodies: &[Body]) -> Vec<(u64, u64, bool, Option<u64>)> {
+        let seen = bodies.iter().map(|body| {
+            let Body::Port { sample, .. } = body else { panic!("{body:?}") };
+            let ms = |at: Timestamp| at.as_ns() / 1_000_000;
+            (ms(sample.start_ns), ms(sample.end_ns), sample.outside, sample.readings.get(port::PACKETS))
+        });
+        seen.collect()
+    }
+
+    #[test]
+    fn intervals_stand_on_the_clock_of_the_run_and_know_whether_they_were_measured() {
+        let record = RunRecord::fold(&flow(0));
+        // The first began before the run.
+        let early = PortInterval { start: Mono(EPOCH.0 - 1), ..intervals(&[(0, 100)]).remove(0) };
+        let later = intervals(&[(200, 301), (300, 400), (1200, 1300), (1250, 1350)]);
+        let bodies = on_run_clock([vec![early], later].concat(), EPOCH, &[0], &record);
+        let expected = [
+            (0, 100, true, Some(100)),
+            (200, 301, true, Some(301)),
+            (300, 400, false, Some(400)),
+            (1200, 1300, false, Some(1300)),
+            (1250, 1350, true, Some(1350)),
+        ];
+        assert_eq!(seen(&bodies), expected);
+        assert!(matches!(&bodies[0], Body::Port { flows, port, .. } if flows == &[0] && port == "a>s"));
+    }
+
+    #[test]
+    fn the_omitted_beginning_is_outside() {
+        let mut spec = linerate_model::TestSpec::default();
+        spec.traffic.omit = Some(Span::from_ms(100));
+        let mut record = RunRecord::fold(&flow(0));
+        record.start = Some(RunStart {
+            schema: "".into(),
+            started_at: "".into(),
+            world: World::Lab,
+            linerate: "".into(),
+            target: "".into(),
+            spec,
+        });
+        let bodies = on_run_clock(intervals(&[(300, 400), (400, 500)]), EPOCH, &[0], &record);
+        assert_eq!(seen(&bodies), [(300, 400, true, Some(400)), (400, 500, false, Some(500))]);
+    }
+
+    #[test]
+    fn an_interval_between_two_phases_is_told_once() {
+        let mut record = RunRecord::fold(&flow(0));
+        for body in on_run_clock(intervals(&[(300, 400), (400, 500)]), EPOCH, &[0], &record) {
+            record.apply(&Event { run: "r".into(), host: 0, seq: 0, at: Timestamp::START, body });
+        }
+        let second = on_run_clock(intervals(&[(400, 500), (500, 600)]), EPOCH, &[1], &record);
+        assert_eq!(
+            seen(&second),
+            [(500, 600, false, Some(600))],
+            "and before the first read nothing is outside"
+        );
+    }
+
+    #[test]
+    fn lateness_and_nearness_to_the_limit_weaken_every_flow_of_the_phase() {
+        let told = |count, max_pps| {
+            let mut log = Log::new("r".into(), Vec::new());
+            log.note(planned(0));
+            log.note(planned(1));
+            let late =
+                Lateness { count, of: Some(16_000), worst: Span::from_ms(3), bound: Span::from_ns(100_000) };
+            let packet_rate = PacketRate { max_pps, limit_pps: 400_000.0, overrun: u64::from(max_pps < 0.0) };
+            let testimony = PortObservations {
+                late: Some(late),
+                packet_rate: Some(packet_rate),
+                ..PortObservations::default()
+            };
+            let epoch = log.epoch();
+            hear(&FixedAnswer(testimony), epoch, &[0, 1], &mut log);
+            let of_flow = |number: u16| {
+                let caveats = &log.record().flow(number).unwrap().caveats;
+                caveats.iter().map(|caveat| (caveat.kind, caveat.text.clone())).collect::<Vec<_>>()
+            };
+            assert_eq!(of_flow(0), of_flow(1));
+            of_flow(0)
+        };
+        assert_eq!(told(16, 319_999.0), [], "one in a thousand is late anywhere");
+        let lost = told(0, -1.0);
+        assert!(
+            lost.len() == 1 && lost[0].0 == CaveatKind::LabPacketLimit && lost[0].1.contains("1 packets")
+        );
+        let doubts = told(17, 320_000.0);
+        let kinds: Vec<_> = doubts.iter().map(|(kind, _)| *kind).collect();
+        assert_eq!(kinds, [CaveatKind::LabLate, CaveatKind::LabPacketLimit]);
+        for number in ["17 frames", "100 us", "3 ms"] {
+            assert!(doubts[0].1.contains(number), "{number}: {}", doubts[0].1);
+        }
+        assert!(doubts[1].1.contains("320000 frames/s") && doubts[1].1.contains("400000"), "{}", doubts[1].1);
+    }
+
+    #[test]
+    fn a_witness_that_says_nothing_is_one_caveat_however_often_it_is_asked() {
+        let mut log = Log::new("r".into(), Vec::new());
+        let epoch = log.epoch();
+        hear(&Mute, epoch, &[0], &mut log);
+        hear(&Mute, epoch, &[1], &mut log);
+        look_after(&Mute, &mut log);
+        let caveats = &log.record().caveats;
+        assert_eq!(caveats.len(), 1);
+        assert_eq!(caveats[0].kind, CaveatKind::LabGone);
+        assert!(caveats[0].text.contains("no answer within 2 s"), "{}", caveats[0].text);
+    }
+}

@@ -1,0 +1,203 @@
+//! The servant of a foreign protocol: a server stand-in that gets what arrives for it at the server's ports.
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use linerate_proto::ServantConfig;
+use linerate_proto::stand_in::{Planned, RunId, StandIn, Transport};
+use linerate_sock::poll::{Interest, poll_few};
+use linerate_sock::{Mono, clock};
+use linerate_units::{Bytes, Span};
+
+use super::inbox::Inbox;
+use super::queue::Turn;
+use super::{Policy, ServerConfig, ServerEvent, Shared};
+use crate::error::ControlError;
+use crate::memory::Loan;
+use crate::port_observer::PortObserver;
+use crate::stand_in::{Door, Incoming, MeasurementPermit, ServerPorts, serve_at};
+
+/// Between the end of a servant and the beginning of the next, so that one which cannot live costs little.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// How long a run is believed to take when nobody says.
+const UNKNOWN: Span = Span::from_secs(60);
+
+/// How much longer than allowed a run may take: for opening, draining and the dialogue.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// A port of the server at which the servant is reached.
+#[derive(Debug, Clone)]
+pub(super) struct ServerPort {
+    /// The port as the servant knows it; the addresses of one server may have different ones.
+    pub(super) port: u16,
+    /// Where it is.
+    pub(super) address: SocketAddr,
+    /// Its datagram socket.
+    pub(super) socket: Arc<UdpSocket>,
+}
+
+/// The ports of the server, as one servant sees them.
+#[derive(Debug)]
+pub(super) struct Posts {
+    /// Where it is reached.
+    pub(super) own: Vec<ServerPort>,
+    /// Where others are, and it only in the course of a run.
+    pub(super) others: Vec<ServerPort>,
+}
+
+/// Runs servants of one protocol, one after the other, until the server stops.
+pub(super) fn serve(tray: &Inbox, posts: &Posts, shared: &Shared) {
+    let (Some(make), Some(first)) = (tray.protocol.servant, posts.own.first()) else { return };
+    while !shared.stopping() {
+        let config = ServantConfig {
+            port: first.port,
+            shared: shared.config.policy == Policy::Shared,
+            seed: seed(),
+            wall: Span::from_ns(clock::wall_ns()),
+        };
+        let mut desk = ServantDesk { tray, posts, shared, clients: BTreeMap::new() };
+        // Whatever becomes of one stand-in, the others and the next clients are served.
+        let life = catch_unwind(AssertUnwindSafe(|| live(make(&config), &mut desk)));
+        desk.release_all();
+        if !shared.stopping() {
+            let ended = life.map(|result| result.map(|code| format!("exit code {code}")));
+            tracing::warn!(protocol = tray.protocol.name, ?ended, "a servant ended and is replaced");
+            let _ = poll_few(&[(shared.switch.bell.as_fd(), Interest::READ)], clock::now() + PAUSE);
+        }
+    }
+}
+
+fn live(stand_in: Box<dyn StandIn>, desk: &mut ServantDesk<'_>) -> Result<i32, ControlError> {
+    let ServerConfig { keeper, witness, .. } = desk.shared.config.clone();
+    let witness = witness.as_deref().map(|witness| witness as &dyn PortObserver);
+    serve_at(stand_in, &desk.tray.interrupts, keeper.as_deref(), witness, desk)
+}
+
+fn seed() -> u64 {
+    let mut bytes = [0; 8];
+    // Without randomness the clock has to do: nothing is secret here, only unlikely to be met again.
+    match getrandom::fill(&mut bytes) {
+        Ok(()) => u64::from_ne_bytes(bytes),
+        Err(_) => clock::now().as_ns(),
+    }
+}
+
+/// What a servant sees of the server.
+struct ServantDesk<'a> {
+    tray: &'a Inbox,
+    posts: &'a Posts,
+    shared: &'a Shared,
+    clients: BTreeMap<RunId, Client>,
+}
+
+/// A run that was let in.
+struct Client {
+    ticket: u64,
+    address: SocketAddr,
+}
+
+impl ServantDesk<'_> {
+    /// Gives back what a servant that is no more was let in for.
+    fn release_all(&mut self) {
+        for run in self.clients.keys().copied().collect::<Vec<_>>() {
+            self.over(run, Some("the servant ended in the middle of the run"));
+        }
+    }
+
+    /// Gives a run its place, unless the server's limits or another run forbid it.
+    fn admit(&mut self, planned: &Planned, address: SocketAddr) -> Result<MeasurementPermit, String> {
+        let config = &self.shared.config;
+        let too_long = |longest: &Span| planned.expected.is_some_and(|expected| expected > *longest);
+        if let Some(longest) = config.longest.filter(too_long) {
+            return Err(format!("the run would take longer than the {longest} that this server allows"));
+        }
+        let length = planned.expected.or(config.longest).unwrap_or(UNKNOWN);
+        let ticket = self.shared.queue.join(address.ip(), length).map_err(|full| full.to_string())?;
+        let Turn::Now { beside } = self.shared.queue.turn(ticket) else {
+            self.shared.queue.turn_away(ticket);
+            return Err("another run is under way".to_owned());
+        };
+        let name = match &planned.peer {
+            Some(peer) => format!("{}: {peer}", planned.tool),
+            None => planned.tool.to_owned(),
+        };
+        (self.shared.news)(ServerEvent::Begun { client: address, name: name.into() });
+        self.tray.guest_came(address.ip());
+        self.clients.insert(planned.run, Client { ticket, address });
+        let until = config.longest.map_or(Mono::FAR, |longest| clock::now() + longest.as_duration() + GRACE);
+        Ok(MeasurementPermit { beside, until })
+    }
+}
+
+impl ServerPorts for ServantDesk<'_> {
+    fn bell(&self) -> BorrowedFd<'_> {
+        self.tray.bell.as_fd()
+    }
+
+    fn take(&mut self) -> Option<Incoming> {
+        self.tray.take()
+    }
+
+    fn doors(&self, transport: Transport, port: u16) -> Vec<Door> {
+        let door = |post: &ServerPort| Door {
+            transport,
+            port,
+            address: post.address,
+            socket: (transport == Transport::Udp).then(|| Arc::clone(&post.socket)),
+        };
+        let at = |posts: &[ServerPort]| {
+            posts.iter().filter(|post| post.port == port).map(door).collect::<Vec<_>>()
+        };
+        let own = at(&self.posts.own);
+        if !own.is_empty() {
+            return own;
+        }
+        let others = at(&self.posts.others);
+        if !others.is_empty() {
+            self.tray.claim(port);
+        }
+        others
+    }
+
+    fn ask(&mut self, planned: &Planned, peer: Option<SocketAddr>) -> Result<MeasurementPermit, String> {
+        let address = peer.unwrap_or(SocketAddr::from(([0; 4], 0)));
+        let leave = self.admit(planned, address);
+        if let Err(why) = &leave {
+            let why = format!("{}: {why}", planned.tool);
+            (self.shared.news)(ServerEvent::Foreign { client: address, why: why.into() });
+        }
+        leave
+    }
+
+    fn over(&mut self, run: RunId, trouble: Option<&str>) -> u32 {
+        let Some(client) = self.clients.remove(&run) else { return 0 };
+        self.tray.guest_left(client.address.ip());
+        let beside = match self.shared.queue.turn(client.ticket) {
+            Turn::Now { beside } => beside,
+            Turn::Later { .. } | Turn::Displaced => 0,
+        };
+        self.shared.queue.leave(client.ticket);
+        (self.shared.news)(ServerEvent::Ended { client: client.address, trouble: trouble.map(Into::into) });
+        if self.shared.config.one_off {
+            self.shared.switch.turn_off();
+        }
+        beside
+    }
+
+    fn others_wait(&self, run: RunId) -> bool {
+        self.clients.get(&run).is_some_and(|client| self.shared.queue.others_wait(client.ticket))
+    }
+
+    fn lend(&mut self, needed: Bytes) -> Result<Loan, String> {
+        self.shared.memory.lend(needed)
+    }
+
+    fn end_by(&self) -> Mono {
+        self.tray.end_by()
+    }
+}

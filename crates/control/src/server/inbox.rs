@@ -1,0 +1,167 @@
+//! What has arrived for a servant, and who it is for.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use linerate_proto::{Match, Protocol};
+use linerate_sock::poll::EventFd;
+use linerate_sock::{Mono, clock};
+
+use super::registry::locked;
+use super::shares::{Exhausted, Shares};
+use crate::error::ControlError;
+use crate::stand_in::{Incoming, Interrupts};
+
+/// Most connections and datagrams that wait for one servant; what comes then is dropped.
+const MOST_WAITING: usize = 4_096;
+
+/// Most connections of one servant, those that wait among them: fewer than the links that it may have.
+const MOST_CONNECTIONS: usize = 3_800;
+
+/// SIGTERM.
+const TERMINATE: i32 = 15;
+
+/// How long a servant may take to end when the server stops.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Where connections and datagrams wait for the servant of one protocol.
+#[derive(Debug)]
+pub(super) struct Inbox {
+    pub(super) protocol: &'static Protocol,
+    /// Rings when something has arrived.
+    pub(super) bell: EventFd,
+    pub(super) interrupts: Interrupts,
+    parcels: Mutex<VecDeque<Incoming>>,
+    claims: Mutex<Claims>,
+    end_by: AtomicU64,
+    /// Places of the connections that the servant has, and of those that wait for it.
+    places: Arc<Shares>,
+}
+
+/// What a servant may have at ports that others were given: some tools use each other's ports for their data.
+#[derive(Debug, Default)]
+struct Claims {
+    ports: BTreeSet<u16>,
+    /// Hosts that are being measured, one entry for each run.
+    guests: Vec<IpAddr>,
+}
+
+impl Inbox {
+    pub(super) fn new(protocol: &'static Protocol) -> Result<Self, ControlError> {
+        Ok(Self {
+            protocol,
+            bell: EventFd::new()?,
+            interrupts: Interrupts::new()?,
+            parcels: Mutex::new(VecDeque::new()),
+            claims: Mutex::default(),
+            end_by: AtomicU64::new(Mono::FAR.as_ns()),
+            places: Shares::new(MOST_CONNECTIONS),
+        })
+    }
+
+    /// Lays a connection in, for as long as its host has its share of places only; otherwise why not.
+    pub(super) fn connect(
+        &self,
+        port: u16,
+        stream: TcpStream,
+        peer: SocketAddr,
+        said: Vec<u8>,
+    ) -> Result<(), (TcpStream, String)> {
+        let name = self.protocol.name;
+        let permit = match self.places.take(peer.ip()) {
+            Ok(permit) => permit,
+            Err(Exhausted { group, taken }) => {
+                return Err((stream, format!("too many connections for {name}: {taken} from {group}")));
+            }
+        };
+        let mut parcels = locked(&self.parcels);
+        if parcels.len() >= MOST_WAITING {
+            return Err((stream, format!("too many connections wait for {name}")));
+        }
+        parcels.push_back(Incoming::Connection { port, stream, peer, said, permit });
+        self.bell.ring();
+        Ok(())
+    }
+
+    /// Lays a datagram in; it is dropped when there is no room.
+    pub(super) fn put_datagram(&self, port: u16, from: SocketAddr, bytes: Vec<u8>) {
+        let mut parcels = locked(&self.parcels);
+        if parcels.len() < MOST_WAITING {
+            parcels.push_back(Incoming::Datagram { port, from, bytes });
+            self.bell.ring();
+        }
+    }
+
+    pub(super) fn take(&self) -> Option<Incoming> {
+        let mut parcels = locked(&self.parcels);
+        let parcel = parcels.pop_front();
+        if parcels.is_empty() {
+            let _ = self.bell.clear();
+        }
+        parcel
+    }
+
+    /// The servant listens at a port that others were given.
+    pub(super) fn claim(&self, port: u16) {
+        locked(&self.claims).ports.insert(port);
+    }
+
+    /// The servant measures this host.
+    pub(super) fn guest_came(&self, host: IpAddr) {
+        locked(&self.claims).guests.push(host.to_canonical());
+    }
+
+    /// One of its runs with this host is over.
+    pub(super) fn guest_left(&self, host: IpAddr) {
+        let guests = &mut locked(&self.claims).guests;
+        if let Some(at) = guests.iter().position(|guest| *guest == host.to_canonical()) {
+            guests.swap_remove(at);
+        }
+    }
+
+    /// Whether what comes from this host to this port is for the servant, whoever else may be there.
+    pub(super) fn claims(&self, port: u16, host: IpAddr) -> bool {
+        let claims = locked(&self.claims);
+        claims.ports.contains(&port) && claims.guests.contains(&host.to_canonical())
+    }
+
+    /// The server stops.
+    pub(super) fn stop(&self) {
+        self.end_by.store((clock::now() + FAREWELL).as_ns(), Ordering::Release);
+        self.interrupts.raise(TERMINATE);
+    }
+
+    /// When the servant has to have ended.
+    pub(super) fn end_by(&self) -> Mono {
+        Mono(self.end_by.load(Ordering::Acquire))
+    }
+}
+
+/// Whose bytes these are, of some that share a port.
+pub(super) enum Detected<'a> {
+    /// Of this one.
+    Its(&'a Arc<Inbox>),
+    /// More bytes are needed.
+    More,
+    /// Of nobody.
+    Nobody,
+}
+
+/// Finds out by the first bytes whose they are. Where there is only one it could be, no byte is needed.
+pub(super) fn whose<'a>(trays: &'a [Arc<Inbox>], said: &[u8], alone: bool) -> Detected<'a> {
+    if let ([only], true) = (trays, alone) {
+        return Detected::Its(only);
+    }
+    let mut more = false;
+    for tray in trays {
+        match (tray.protocol.sniff)(said) {
+            Match::Yes => return Detected::Its(tray),
+            Match::More => more = true,
+            Match::No => {}
+        }
+    }
+    if more { Detected::More } else { Detected::Nobody }
+}

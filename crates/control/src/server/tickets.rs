@@ -1,0 +1,29 @@
+//! Places in the queue that coordinators hold, by the tickets that their runs show.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use linerate_proto::Ticket;
+
+use super::registry::locked;
+
+/// The tickets that are good now, each with its place in the queue.
+#[derive(Debug, Default)]
+pub(super) struct Tickets {
+    places: Mutex<BTreeMap<Ticket, u64>>,
+}
+
+impl Tickets {
+    pub(super) fn give(&self, ticket: Ticket, place: u64) {
+        locked(&self.places).insert(ticket, place);
+    }
+
+    pub(super) fn withdraw(&self, ticket: &Ticket) {
+        locked(&self.places).remove(ticket);
+    }
+
+    /// The place that a ticket stands for; absent when it stands for none, or no longer.
+    pub(super) fn place(&self, ticket: &Ticket) -> Option<u64> {
+        locked(&self.places).get(ticket).copied()
+    }
+}

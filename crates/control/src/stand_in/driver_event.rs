@@ -1,0 +1,111 @@
+//! What happens to a stand-in, kept until it can be told.
+
+use std::io;
+use std::net::SocketAddr;
+
+use linerate_model::SideSettings;
+use linerate_proto::stand_in::{
+    Cpu, Exchanged, FlowCounts, FlowId, HostCounts, Input, Link, Opened, Reason, RunId, StandIn,
+};
+use linerate_sock::SockError;
+use linerate_units::Timestamp;
+
+/// An [`Input`] that owns what it tells.
+#[derive(Debug)]
+pub(super) enum DriverEvent {
+    Begin,
+    Opened { link: Link, opened: Opened },
+    NotOpened { link: Link, reason: Reason },
+    Accepted { listener: Link, link: Link, opened: Opened },
+    Bytes { link: Link, bytes: Vec<u8> },
+    Datagram { link: Link, from: SocketAddr, bytes: Vec<u8> },
+    Closed { link: Link, reason: Option<Reason> },
+    Sent { link: Link },
+    Admitted { run: RunId },
+    Refused { run: RunId, why: String },
+    Started { flow: FlowId, settings: Box<SideSettings> },
+    NotStarted { flow: FlowId, reason: Reason },
+    Counts { cpu: Cpu, flows: Vec<FlowCounts> },
+    Written { flow: FlowId },
+    Ended { counts: Box<FlowCounts> },
+    Exchanged { link: Link, result: Result<Exchanged, Reason> },
+    Host(Box<HostCounts>),
+    NotWritten { name: String, reason: Reason },
+    Tick,
+    Signal(i32),
+    Text(Option<Vec<u8>>),
+}
+
+impl DriverEvent {
+    /// Tells it.
+    pub(super) fn tell(self, now: Timestamp, to: &mut dyn StandIn) {
+        let input = match self {
+            Self::Begin => Input::Begin,
+            Self::Opened { link, opened } => Input::Opened { link, opened },
+            Self::NotOpened { link, reason } => Input::NotOpened { link, reason },
+            Self::Accepted { listener, link, opened } => Input::Accepted { listener, link, opened },
+            Self::Bytes { link, bytes } => return to.input(now, Input::Bytes { link, bytes: &bytes }),
+            Self::Datagram { link, from, bytes } => {
+                return to.input(now, Input::Datagram { link, from, bytes: &bytes });
+            }
+            Self::Closed { link, reason } => Input::Closed { link, reason },
+            Self::Sent { link } => Input::Sent { link },
+            Self::Admitted { run } => Input::Admitted { run },
+            Self::Refused { run, why } => Input::Refused { run, why },
+            Self::Started { flow, settings } => {
+                return to.input(now, Input::Started { flow, settings: &settings });
+            }
+            Self::NotStarted { flow, reason } => Input::NotStarted { flow, reason },
+            Self::Counts { cpu, flows } => return to.input(now, Input::Counts { cpu, flows: &flows }),
+            Self::Written { flow } => Input::Written { flow },
+            Self::Ended { counts } => return to.input(now, Input::Ended { counts: &counts }),
+            Self::Exchanged { link, result } => Input::Exchanged { link, result },
+            Self::Host(counts) => return to.input(now, Input::Host(&counts)),
+            Self::NotWritten { name, reason } => Input::NotWritten { name, reason },
+            Self::Tick => Input::Tick,
+            Self::Signal(number) => Input::Signal(number),
+            Self::Text(text) => return to.input(now, Input::Text(text.as_deref())),
+        };
+        to.input(now, input);
+    }
+}
+
+/// What the system said, in the words of strerror(3).
+pub(super) fn reason(error: &io::Error) -> Reason {
+    let text = error.to_string();
+    let errno = error.raw_os_error().unwrap_or(0);
+    // The standard library adds the number, and a prefix to what the resolver says.
+    let bare = text.strip_suffix(&format!(" (os error {errno})")).unwrap_or(&text);
+    let bare = bare.rsplit_once("address information: ").map_or(bare, |(_, said)| said);
+    Reason { errno, text: bare.to_owned() }
+}
+
+/// As [`reason`], for an error of a socket.
+pub(super) fn reason_of(error: &SockError) -> Reason {
+    const ENOENT: i32 = 2;
+    let mut reason = reason(&error.source);
+    // The list of what this kernel has is said instead of the number; no other call of a socket ends with this one.
+    if error.op == "set TCP_CONGESTION" && reason.errno == 0 {
+        reason.errno = ENOENT;
+    }
+    reason
+}
+
+/// A reason that is none of the system's.
+pub(super) fn own_reason(text: impl Into<String>) -> Reason {
+    Reason { errno: 0, text: text.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_said_as_strerror_says_them() {
+        let refused = reason(&io::Error::from_raw_os_error(111));
+        assert_eq!(refused, Reason { errno: 111, text: "Connection refused".to_owned() });
+        let unknown =
+            io::Error::other("\"nosuch\": failed to lookup address information: Name or service not known");
+        assert_eq!(reason(&unknown), own_reason("Name or service not known"));
+    }
+}

@@ -1,0 +1,219 @@
+//! One direction of a link: policer, queue and line of each member, then what happens on the way.
+
+use std::collections::VecDeque;
+
+use linerate_units::{Bytes, Ratio, Span, Timestamp};
+
+use super::packet_accounting::{MemberCounts, PacketAccounting, PortCounts};
+use crate::link_direction::{LinkDirection, Loss};
+use crate::packet_batch::PacketBatch;
+use crate::port::Port;
+use crate::stage::Stage;
+use crate::stage::delay::Delay;
+use crate::stage::duplicate::Duplicate;
+use crate::stage::lag::Lag;
+use crate::stage::loss::Losses;
+use crate::stage::policer::Policer;
+use crate::stage::reorder::Overtake;
+use crate::topology::Link;
+
+/// One direction of a link.
+#[derive(Debug)]
+pub(super) struct DirectedLink<T> {
+    name: String,
+    pub(super) way: LinkDirection,
+    policer: Option<Policer<T>>,
+    /// What a policer that was taken away had counted.
+    policed_before: u64,
+    trunk: Lag,
+    ports: Vec<Port<T>>,
+    losses: Losses<T>,
+    duplicate: Duplicate<T>,
+    overtake: Overtake<T>,
+    delay: Delay<T>,
+    /// Packets above the MTU.
+    pub(super) too_big: u64,
+    /// What reached the other end and was not yet handed on.
+    pub(super) arrived: VecDeque<T>,
+    /// The instant that stands in the agenda.
+    pub(super) planned: Option<Timestamp>,
+}
+
+impl<T: PacketBatch> DirectedLink<T> {
+    pub(super) fn new(name: String, link: &Link, way: LinkDirection, seed: u64) -> Self {
+        let framing = way.framing;
+        // Every random stage has a stream of its own, so that changing one leaves the others as they were.
+        let seeded = |stage: u64| seed.rotate_left(17) ^ stage;
+        Self {
+            name,
+            policer: way.police.map(|bucket| Policer::new(bucket, framing)),
+            policed_before: 0,
+            trunk: Lag { members: link.members, fields: link.hash, seed },
+            ports: (0..link.members.max(1)).map(|m| Port::new(&way, seeded(16 + u64::from(m)))).collect(),
+            losses: Losses::new(&way.loss, framing, seeded(1)),
+            duplicate: Duplicate::new(way.duplicate, framing, seeded(2)),
+            overtake: Overtake::new(way.reorder, framing, seeded(3)),
+            delay: Delay::new(way.delay, way.jitter, framing, seeded(4)),
+            too_big: 0,
+            arrived: VecDeque::new(),
+            planned: None,
+            way,
+        }
+    }
+
+    pub(super) fn set(&mut self, now: Timestamp, way: LinkDirection) {
+        for port in &mut self.ports {
+            port.reconfigure(&way);
+        }
+        match (&mut self.policer, way.police) {
+            (Some(policer), Some(bucket)) => policer.set(now, bucket),
+            (_, bucket) => {
+                self.policed_before = self.policed();
+                self.policer = bucket.map(|bucket| Policer::new(bucket, way.framing));
+            }
+        }
+        if way.loss != self.way.loss {
+            self.losses.set(&way.loss);
+        }
+        self.duplicate.set(way.duplicate);
+        self.overtake.set(way.reorder);
+        self.delay.set(way.delay, way.jitter);
+        self.way = way;
+    }
+
+    /// Bytes that wait in its queues.
+    pub(super) fn waiting(&self, now: Timestamp) -> u64 {
+        self.ports.iter().map(|port| port.waiting(now)).sum()
+    }
+
+    /// Takes a train in; `limit` is what it may fill of a shared memory.
+    pub(super) fn push(&mut self, now: Timestamp, train: T, limit: Option<u64>) {
+        match &mut self.policer {
+            None => self.enqueue(now, train, limit),
+            Some(policer) => {
+                policer.push(now, train);
+                while let Some(train) = self.policer.as_mut().and_then(|policer| policer.pop(now)) {
+                    self.enqueue(now, train, limit);
+                }
+            }
+        }
+        self.run(now);
+    }
+
+    fn enqueue(&mut self, now: Timestamp, train: T, limit: Option<u64>) {
+        let member = if self.ports.len() > 1 { self.trunk.member(&train) } else { 0 };
+        match limit {
+            Some(limit) => self.ports[member].push_within(now, train, limit),
+            None => self.ports[member].push(now, train),
+        }
+    }
+
+    /// The least time that a packet needs from its line's end to the far end of the wire.
+    pub(super) fn least_delay(&self) -> Span {
+        self.way.delay.saturating_sub(self.way.jitter.most)
+    }
+
+    /// True if packets arrive as they were sent, only later.
+    fn is_faithful(&self) -> bool {
+        self.way.loss == Loss::None
+            && self.way.duplicate == Ratio::default()
+            && self.way.reorder.probability == Ratio::default()
+            && self.overtake.deadline().is_none()
+    }
+
+    /// Carries out what is due at `now`, which is never later than the deadline.
+    pub(super) fn run(&mut self, now: Timestamp) {
+        if self.is_faithful() {
+            for port in &mut self.ports {
+                while let Some(train) = port.pop(now) {
+                    self.delay.push(now, train);
+                }
+            }
+        } else {
+            self.run_unfaithful(now);
+        }
+        while let Some(train) = self.delay.pop(now) {
+            self.arrived.push_back(train);
+        }
+    }
+
+    fn run_unfaithful(&mut self, now: Timestamp) {
+        for port in &mut self.ports {
+            while let Some(train) = port.pop(now) {
+                self.losses.push(now, train);
+            }
+        }
+        while let Some(train) = self.losses.pop(now) {
+            self.duplicate.push(now, train);
+        }
+        while let Some(train) = self.duplicate.pop(now) {
+            self.overtake.push(now, train);
+        }
+        while let Some(train) = self.overtake.pop(now) {
+            self.delay.push(now, train);
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Timestamp> {
+        let ports = self.ports.iter().filter_map(Stage::deadline).min();
+        [ports, self.overtake.deadline(), self.delay.deadline()].into_iter().flatten().min()
+    }
+
+    pub(super) fn counts(&self, now: Timestamp) -> PortCounts {
+        let mut counts = PortCounts {
+            name: self.name.clone(),
+            dropped_policer: self.policed(),
+            dropped_wire: self.losses.stats().dropped.packets,
+            dropped_too_big: self.too_big,
+            duplicated: self.duplicate.stats().added.packets,
+            reordered: self.overtake.overtaken(),
+            ..PortCounts::default()
+        };
+        let trunk = self.ports.len() > 1;
+        for port in &self.ports {
+            let (stats, wire, waiting) = (port.stats(), port.wire_bytes(), port.waiting(now));
+            counts.packets += stats.given.packets;
+            counts.bytes = Bytes::new(counts.bytes.get() + stats.given.bytes.get());
+            counts.wire_bytes = Bytes::new(counts.wire_bytes.get() + wire.get());
+            counts.busy = counts.busy + port.busy(now);
+            counts.queue_bytes = Bytes::new(counts.queue_bytes.get() + waiting);
+            counts.queue_max_bytes = Bytes::new(counts.queue_max_bytes.get() + port.peak(now));
+            counts.peak_bytes = Bytes::new(counts.peak_bytes.get() + port.peak_ever());
+            counts.dropped_queue += stats.dropped.packets;
+            counts.marked += stats.marked;
+            if trunk {
+                counts.members.push(MemberCounts {
+                    packets: stats.given.packets,
+                    wire_bytes: wire,
+                    queue_bytes: Bytes::new(waiting),
+                    dropped_queue: stats.dropped.packets,
+                });
+            }
+        }
+        counts
+    }
+
+    pub(super) fn forget_peaks(&mut self, now: Timestamp) {
+        for port in &mut self.ports {
+            port.forget_peak(now);
+        }
+    }
+
+    fn policed(&self) -> u64 {
+        self.policed_before + self.policer.as_ref().map_or(0, |policer| policer.stats().dropped.packets)
+    }
+
+    pub(super) fn enter_into(&self, books: &mut PacketAccounting) {
+        books.dropped += self.too_big + self.policed();
+        for stats in self.ports.iter().map(Stage::stats) {
+            books.dropped += stats.dropped.packets;
+            books.held += stats.held.packets;
+        }
+        let tail = [self.losses.stats(), self.duplicate.stats(), self.overtake.stats(), self.delay.stats()];
+        for stats in tail {
+            books.dropped += stats.dropped.packets;
+            books.made += stats.added.packets;
+            books.held += stats.held.packets;
+        }
+    }
+}

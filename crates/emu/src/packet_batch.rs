@@ -1,0 +1,172 @@
+//! What stages carry: one packet, or a train of packets that travel as one piece of memory.
+//!
+//! A kernel hands over up to 64 KiB of one flow at once and leaves the cutting to the card. An emulator that cut every
+//! such super-frame would spend its time on that, so a train stays whole while nothing happens to its packets, and every
+//! stage counts the packets in it as the wire would. A train is split only where one packet is dropped or marked.
+
+use linerate_units::{Bytes, Span};
+
+/// Lengths of the packets of a train, all alike but the last.
+///
+/// # Units
+/// bytes of an Ethernet frame without frame check sequence: header and payload, without VLAN tags
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sizes {
+    /// How many packets, at least 1.
+    pub packets: u32,
+    /// Length of each packet but the last.
+    pub each: u32,
+    /// Length of the last packet, not above `each`.
+    pub last: u32,
+}
+
+impl Sizes {
+    /// A single packet.
+    #[must_use]
+    pub const fn single(length: u32) -> Self {
+        Self { packets: 1, each: length, last: length }
+    }
+
+    /// Length of packet `index`, counted from 0.
+    #[must_use]
+    pub const fn of(&self, index: u32) -> u32 {
+        if index + 1 < self.packets { self.each } else { self.last }
+    }
+}
+
+/// What a link adds to a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Framing {
+    /// VLAN tags on the wire: 0, 1 (IEEE 802.1Q) or 2 (802.1ad).
+    pub tags: u8,
+}
+
+/// Frame check sequence.
+const FCS: u64 = 4;
+/// Preamble with start delimiter, and the gap between packets.
+const PREAMBLE_AND_GAP: u64 = 8 + 12;
+/// The shortest frame.
+const SHORTEST: u64 = 64;
+
+impl Framing {
+    /// Bytes of a frame as a buffer holds it and a policer counts it: with check sequence and tags, without preamble.
+    ///
+    /// # Source
+    /// IEEE 802.3 clause 3: at least 64 bytes.
+    #[must_use]
+    pub fn frame(self, length: u32) -> u64 {
+        (u64::from(length) + FCS + 4 * u64::from(self.tags)).max(SHORTEST)
+    }
+
+    /// Bytes that a frame occupies on the wire: with preamble (8) and gap (12).
+    ///
+    /// # Source
+    /// IEEE 802.3 clauses 3 and 4.
+    #[must_use]
+    pub fn wire(self, length: u32) -> u64 {
+        self.frame(length) + PREAMBLE_AND_GAP
+    }
+
+    /// [`Framing::frame`] over the first `packets` packets of a train.
+    #[must_use]
+    pub fn frames_of(self, sizes: &Sizes, packets: u32) -> u64 {
+        self.sum(sizes, packets, Self::frame)
+    }
+
+    /// [`Framing::wire`] over the first `packets` packets of a train.
+    #[must_use]
+    pub fn wire_of(self, sizes: &Sizes, packets: u32) -> u64 {
+        self.sum(sizes, packets, Self::wire)
+    }
+
+    fn sum(self, sizes: &Sizes, packets: u32, of: fn(Self, u32) -> u64) -> u64 {
+        if packets < sizes.packets {
+            u64::from(packets) * of(self, sizes.each)
+        } else {
+            u64::from(sizes.packets - 1) * of(self, sizes.each) + of(self, sizes.last)
+        }
+    }
+}
+
+/// One packet, or several of one flow that travel as one piece.
+pub trait PacketBatch: Sized {
+    /// Lengths of its packets.
+    fn sizes(&self) -> Sizes;
+
+    /// Time from the arrival of its first packet to that of its last: it arrives as a whole with its last packet.
+    fn spread(&self) -> Span;
+
+    /// Sets [`PacketBatch::spread`]: the serialiser that a train leaves knows it.
+    fn set_spread(&mut self, spread: Span);
+
+    /// Keeps the first `packets` packets and returns the others; `packets` is above 0 and below their number. The
+    /// spread is divided in proportion.
+    fn split_off(&mut self, packets: u32) -> Self;
+
+    /// Marks all its packets as having met congestion (RFC 3168, CE); false, and nothing done, if they are not
+    /// ECN-capable.
+    fn mark(&mut self) -> bool;
+
+    /// Whether [`PacketBatch::mark`] would mark. Whoever can look at a header without making a copy of the train does so.
+    fn ecn_capable(&self) -> bool {
+        self.duplicate().mark()
+    }
+
+    /// A copy, as a network that duplicates makes one.
+    fn duplicate(&self) -> Self;
+
+    /// A number that is the same for packets in which the chosen header fields are the same.
+    fn flow_hash(&self, fields: HashFields, seed: u64) -> u64;
+
+    /// How many packets.
+    fn packets(&self) -> u32 {
+        self.sizes().packets
+    }
+
+    /// All its packets in the bytes of [`Framing::frame`].
+    fn bytes(&self, framing: Framing) -> Bytes {
+        let sizes = self.sizes();
+        Bytes::new(framing.frames_of(&sizes, sizes.packets))
+    }
+}
+
+/// Header fields that a trunk looks at to choose a member.
+///
+/// # Source
+/// the transmit hash policies that switches and bonding drivers offer: layer 2, 2+3, 3+4
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HashFields {
+    /// Both Ethernet addresses.
+    pub mac: bool,
+    /// Both IP addresses.
+    pub ip: bool,
+    /// Both TCP or UDP ports.
+    pub ports: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_counted_as_on_the_wire() {
+        let plain = Framing::default();
+        // An IP packet of 1500 bytes behind 14 bytes of header: 1518 with check sequence, 1538 with preamble and gap.
+        assert_eq!((plain.frame(1514), plain.wire(1514)), (1518, 1538));
+        assert_eq!(Framing { tags: 1 }.wire(1514), 1542);
+        assert_eq!(Framing { tags: 2 }.wire(1514), 1546);
+        assert_eq!(plain.wire(9014), 9038);
+        assert_eq!((plain.wire(60), plain.wire(42)), (84, 84), "short frames are padded to 64 bytes");
+    }
+
+    #[test]
+    fn a_train_weighs_what_its_packets_weigh() {
+        let sizes = Sizes { packets: 3, each: 1514, last: 100 };
+        let plain = Framing::default();
+        for packets in 0..=3 {
+            let sum: u64 = (0..packets).map(|index| plain.wire(sizes.of(index))).sum();
+            assert_eq!(plain.wire_of(&sizes, packets), sum);
+        }
+        assert_eq!(plain.frames_of(&sizes, 3), 1518 + 1518 + 104);
+    }
+}

@@ -1,0 +1,76 @@
+//! As whom a lab is made: as root, or as root of a user namespace.
+
+use linerate_sock::userns::{become_root_in_user_namespace, effective_user};
+use linerate_sock::{SockError, proc};
+
+use super::GroundError;
+
+/// What this process may make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Privilege {
+    /// Namespaces with names under `/run/netns`, seen by every program.
+    Root,
+    /// Namespaces without names, in a user namespace of this process: seen through its descriptors.
+    UserNamespace,
+}
+
+impl Privilege {
+    /// Makes this process able to lay a lab's ground: root stays what it is, another user becomes root in a user
+    /// namespace. Only for a process with a single thread. [`super::run_dir`] gives another answer afterwards, so ask it
+    /// before.
+    ///
+    /// # Errors
+    /// When the system keeps user namespaces from its users; the message says what helps.
+    pub fn rise() -> Result<Self, GroundError> {
+        if effective_user() == 0 {
+            return Ok(Self::Root);
+        }
+        become_root_in_user_namespace().map_err(refused)?;
+        Ok(Self::UserNamespace)
+    }
+}
+
+fn refused(source: SockError) -> GroundError {
+    GroundError::NoUserNamespace { remedy: remedy(proc::sysctl), source }
+}
+
+/// The switches by which distributions close user namespaces, each with the value that closes and one that opens.
+const SWITCHES: &[(&str, &str, &str)] = &[
+    ("kernel.unprivileged_userns_clone", "0", "1"),
+    ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
+    ("user.max_user_namespaces", "0", "10000"),
+];
+
+fn remedy(sysctl: impl Fn(&str) -> Option<String>) -> String {
+    let closed = SWITCHES.iter().filter(|(name, closed, _)| sysctl(name).as_deref() == Some(*closed));
+    let open: Vec<String> = closed.map(|(name, _, open)| format!("{name}={open}")).collect();
+    match open.as_slice() {
+        [] => "run as root (`sudo`)".to_owned(),
+        open => format!("run as root (`sudo`), or allow them: `sudo sysctl {}`", open.join(" ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_remedy_names_the_switch_that_is_off() {
+        assert_eq!(remedy(|_| None), "run as root (`sudo`)");
+        let ubuntu = |name: &str| match name {
+            "kernel.unprivileged_userns_clone" | "kernel.apparmor_restrict_unprivileged_userns" => {
+                Some("1".to_owned())
+            }
+            _ => Some("96365".to_owned()),
+        };
+        assert_eq!(
+            remedy(ubuntu),
+            "run as root (`sudo`), or allow them: `sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`"
+        );
+        let closed = |_: &str| Some("0".to_owned());
+        assert!(
+            remedy(closed)
+                .ends_with("`sudo sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000`")
+        );
+    }
+}

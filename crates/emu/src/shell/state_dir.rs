@@ -1,0 +1,292 @@
+//! The labs of this user, up or killed, as other processes find them.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use linerate_sock::clock;
+
+use super::client::{AskError, ask};
+use super::control_protocol::{Answer, Ask, Status};
+use super::kernel;
+use super::{GroundError, LabName, Swept, folder_of, is_up, labs, run_dir, sweep, switch_pid, undo};
+use crate::topology::Topology;
+
+/// The control socket in a lab's folder.
+const SOCKET: &str = "control";
+/// The names of the hosts in a lab's folder, in the form of `/etc/hosts`.
+const NAMES: &str = "hosts";
+/// What switches complained about, beside the folder of labs: the folder of a lab is empty when it is made.
+const LOGS: &str = "logs";
+/// How often another lab may be in the way when a file is made there.
+const RACES: u32 = 100;
+/// How long a switch may take to answer: it does so before it clears anything away.
+const ANSWER: Duration = Duration::from_secs(5);
+/// How long a switch may take to clear everything away: programs that do not want to go get some seconds.
+const FAREWELL: Duration = Duration::from_secs(30);
+
+/// Where this user's labs keep their state.
+#[derive(Debug, Clone)]
+pub struct StateDir {
+    run_dir: PathBuf,
+}
+
+impl StateDir {
+    /// The usual folder of this user, or the one given.
+    ///
+    /// # Errors
+    /// The usual folder is open to others.
+    pub fn open(given: Option<&Path>) -> Result<Self, GroundError> {
+        let run_dir = match given {
+            Some(given) => std::path::absolute(given).map_err(GroundError::folder(given, "finding"))?,
+            None => run_dir()?,
+        };
+        Ok(Self { run_dir })
+    }
+
+    /// The folder.
+    #[must_use]
+    pub fn run_dir(&self) -> &Path {
+        &self.run_dir
+    }
+
+    /// The labs that have a folder there, in the order of their names.
+    ///
+    /// # Errors
+    /// The folder may not be read.
+    pub fn labs(&self) -> Result<Vec<LabHandle>, GroundError> {
+        Ok(labs(&self.run_dir)?.into_iter().map(|name| self.lab(name)).collect())
+    }
+
+    /// The lab of that name, whether there is one or not.
+    #[must_use]
+    pub fn lab(&self, name: LabName) -> LabHandle {
+        LabHandle { run_dir: self.run_dir.clone(), name }
+    }
+
+    /// Removes what killed labs left behind; says what it did, a line for each.
+    ///
+    /// # Errors
+    /// The folder may not be read.
+    pub fn sweep(&self) -> Result<Vec<String>, GroundError> {
+        Ok(sweep(&self.run_dir)?.into_iter().flat_map(told).collect())
+    }
+
+    /// Removes what the switches of labs complained about that are no more.
+    ///
+    /// # Errors
+    /// The folder may not be read.
+    pub fn forget_the_dead(&self) -> Result<(), GroundError> {
+        let path = self.run_dir.join(LOGS);
+        let entries = match fs::read_dir(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            other => other.map_err(GroundError::folder(&path, "reading the folder"))?,
+        };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let name = name.to_str().and_then(|name| name.strip_suffix(".log")?.parse().ok());
+            if let Some(name) = name {
+                self.lab(name).forget();
+            }
+        }
+        Ok(())
+    }
+
+    /// A file for what the switch of a lab complains about.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn log(&self, name: &LabName) -> Result<File, GroundError> {
+        let path = self.lab(name.clone()).log();
+        let folder = self.run_dir.join(LOGS);
+        let open = || {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+            OpenOptions::new().create(true).append(true).mode(0o600).open(&path)
+        };
+        // Another lab that ends may remove the folder meanwhile, because it is empty.
+        let raced = |error: &io::Error| {
+            matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists)
+        };
+        let mut opened = open();
+        for _ in 0..RACES {
+            if opened.as_ref().is_err_and(raced) {
+                opened = open();
+            }
+        }
+        opened.map_err(GroundError::folder(&path, "opening"))
+    }
+}
+
+/// True for what a socket says whose peer keeps silent.
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}
+
+/// What became of a killed lab, for people.
+fn told(swept: Swept) -> Vec<String> {
+    let lab = swept.lab;
+    match swept.outcome {
+        Ok(left) => std::iter::once(format!("removed what the killed lab {lab} had left"))
+            .chain(left.into_iter().map(|name| format!("left alone, because it is somebody else's: {name}")))
+            .collect(),
+        Err(error) => vec![format!("the killed lab {lab} could not be removed: {error}")],
+    }
+}
+
+/// A lab, seen from another process.
+#[derive(Debug, Clone)]
+pub struct LabHandle {
+    run_dir: PathBuf,
+    name: LabName,
+}
+
+impl LabHandle {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.name.as_str()
+    }
+
+    /// Where it and its neighbours keep their state.
+    #[must_use]
+    pub fn run_dir(&self) -> &Path {
+        &self.run_dir
+    }
+
+    /// True if its switch runs, or the kernel carries it.
+    #[must_use]
+    pub fn is_up(&self) -> bool {
+        is_up(&self.run_dir, &self.name) || kernel::stands(&self.folder())
+    }
+
+    /// Its control socket.
+    #[must_use]
+    pub fn socket(&self) -> PathBuf {
+        self.folder().join(SOCKET)
+    }
+
+    /// Names and addresses of its hosts, and this machine's own names before them.
+    #[must_use]
+    pub fn names(&self) -> PathBuf {
+        self.folder().join(NAMES)
+    }
+
+    /// Its folder, which goes with it and all that is in it.
+    #[must_use]
+    pub fn folder(&self) -> PathBuf {
+        folder_of(&self.run_dir, &self.name)
+    }
+
+    /// What its switch complained about, if it did.
+    #[must_use]
+    pub fn log(&self) -> PathBuf {
+        self.run_dir.join(LOGS).join(format!("{}.log", self.name))
+    }
+
+    /// Asks its switch.
+    ///
+    /// # Errors
+    /// See [`ask`].
+    pub fn ask(&self, question: &Ask, patience: Duration) -> Result<Answer, AskError> {
+        if kernel::stands(&self.folder()) {
+            return Err(AskError::Kernel);
+        }
+        ask(&self.socket(), question, patience)
+    }
+
+    /// How it stands.
+    ///
+    /// # Errors
+    /// See [`ask`].
+    pub fn status(&self, patience: Duration) -> Result<Status, AskError> {
+        if let Some(status) = kernel::status(&self.folder()) {
+            return Ok(status);
+        }
+        match self.ask(&Ask::Status, patience)? {
+            Answer::Status(status) => Ok(*status),
+            _ => Err(AskError::Strange),
+        }
+    }
+
+    /// Removes it, up or killed, with all that runs in it. Returns what was left alone because it is somebody else's.
+    ///
+    /// # Errors
+    /// Something cannot be removed, or the switch does not end.
+    pub fn down(&self) -> Result<Vec<String>, GroundError> {
+        self.stop_switch()?;
+        let left = undo(&self.run_dir, &self.name)?;
+        self.forget();
+        Ok(left.unwrap_or_default())
+    }
+
+    /// Has its switch end, which removes everything, and waits for that. No switch, or a killed one, is no error.
+    fn stop_switch(&self) -> Result<(), GroundError> {
+        let deadline = clock::now() + FAREWELL;
+        let mut told = false;
+        while is_up(&self.run_dir, &self.name) {
+            if !told {
+                told = match self.ask(&Ask::Down, ANSWER) {
+                    Ok(_) => true,
+                    Err(AskError::Gone(error)) if is_timeout(&error) => return Err(self.deaf()),
+                    // It is still making the lab and has no ear yet, or is just about to end.
+                    Err(_) => false,
+                };
+            }
+            if deadline.has_passed() {
+                return Err(self.deaf());
+            }
+            clock::sleep_until(clock::now() + Duration::from_millis(2));
+        }
+        Ok(())
+    }
+
+    fn deaf(&self) -> GroundError {
+        GroundError::Deaf { lab: self.name.clone(), pid: switch_pid(&self.run_dir, &self.name).unwrap_or(0) }
+    }
+
+    /// Removes the file of complaints of a lab that never was; those of one that is up stay.
+    pub fn forget(&self) {
+        if !self.is_up() {
+            let _ = fs::remove_file(self.log());
+            let _ = fs::remove_dir(self.run_dir.join(LOGS));
+        }
+    }
+
+    /// Writes the file of names. A host's name is its IPv4 address, so that figures do not hang on what a resolver prefers;
+    /// with a 6 behind it, it is its IPv6 address.
+    pub(super) fn write_names(&self, topology: &Topology) -> Result<(), GroundError> {
+        let mut text = fs::read_to_string("/etc/hosts").unwrap_or_default();
+        text.push_str("\n# hosts of this lab\n");
+        for host in &topology.hosts {
+            let (name, v4, v6) = (&host.name, host.v4.0, host.v6.0);
+            text.push_str(&format!("{v4} {name}\n{v6} {name}6\n"));
+        }
+        let path = self.names();
+        fs::write(&path, text).map_err(GroundError::folder(&path, "writing"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labs_that_come_and_go_beside_each_other_have_their_files_of_complaints() {
+        let run = tempfile::tempdir().unwrap();
+        let place = StateDir::open(Some(run.path())).unwrap();
+        let come_and_go = |name: &str| {
+            let name: LabName = name.parse().unwrap();
+            for _ in 0..500 {
+                place.log(&name).unwrap();
+                place.lab(name.clone()).forget();
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| come_and_go("a"));
+            come_and_go("b");
+        });
+        assert!(!run.path().join(LOGS).exists());
+    }
+}

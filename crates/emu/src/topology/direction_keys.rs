@@ -1,0 +1,337 @@
+//! The keys of one direction of a link, and where their values go.
+
+use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
+
+use super::check;
+use super::keys::{Key, key, live, put};
+use super::kind::{Kind, Needs};
+use crate::link_direction::{
+    Bucket, CoDelSettings, Discipline, GilbertElliott, LinkDirection, Loss, RedSettings, TooBig,
+};
+
+/// Keys of `[link.NAME]` for both directions, and of `[link.NAME.from.NODE]` for one.
+pub(super) const WAY: &[Key<LinkDirection>] = &[
+    live("rate", Kind::Rate(put!(rate)), "\"none\"", "Line rate, preamble and gap included."),
+    key(
+        "mtu",
+        Kind::Whole(LEAST_MTU, MOST_MTU, |way, mtu| {
+            way.mtu = mtu as u32;
+            Ok(())
+        }),
+        "1500",
+        "Largest IP packet. Below 1280 there is no IPv6 (RFC 8200 section 5).",
+    ),
+    key(
+        "too_big",
+        Kind::Choice(&["silent", "icmp"], set_too_big),
+        "\"silent\"",
+        "What a packet above the MTU meets: it vanishes, or it vanishes and its sender is told as by a router (RFC 1191, RFC 8201).",
+    ),
+    key(
+        "tags",
+        Kind::Whole(0, 2, |way, tags| {
+            way.framing.tags = tags as u8;
+            Ok(())
+        }),
+        "0",
+        "VLAN tags that every frame has on the wire, 4 bytes each.",
+    ),
+    live(
+        "buffer",
+        Kind::Memory(put!(buffer)),
+        "\"1MiB\"",
+        "What may wait in front of the line, in bytes of frames with check sequence.",
+    ),
+    live(
+        "discipline",
+        Kind::Choice(&["tail-drop", "red", "codel"], set_discipline),
+        "\"tail-drop\"",
+        "Who is dropped or marked when the queue grows.",
+    ),
+    live(
+        "red_min",
+        Kind::Memory(|way, min| {
+            red(way)?.min = min;
+            Ok(())
+        }),
+        "a twelfth of the buffer",
+        "Average queue up to which RED drops nothing.",
+    ),
+    live(
+        "red_max",
+        Kind::Memory(|way, max| {
+            red(way)?.max = max;
+            Ok(())
+        }),
+        "a quarter of the buffer",
+        "Average queue at which RED drops with `red_probability`; from there the probability grows to 1 at twice this average.",
+    ),
+    live(
+        "red_probability",
+        Kind::Probability(|way, p| {
+            red(way)?.max_probability = p;
+            Ok(())
+        }),
+        "\"10%\"",
+        "RED's probability at `red_max`.",
+    ),
+    live(
+        "red_weight",
+        Kind::Probability(|way, weight| {
+            red(way)?.weight = weight;
+            Ok(())
+        }),
+        "0.002",
+        "Weight of a new reading in RED's average (Floyd and Jacobson 1993).",
+    ),
+    live(
+        "codel_target",
+        Kind::Time(|way, target| {
+            codel(way)?.target = target;
+            Ok(())
+        }),
+        "\"5ms\"",
+        "Wait that CoDel lets stand (RFC 8289 section 4.3).",
+    ),
+    live(
+        "codel_interval",
+        Kind::Time(|way, interval| {
+            codel(way)?.interval = interval;
+            Ok(())
+        }),
+        "\"100ms\"",
+        "Time in which the wait must fall below the target once (RFC 8289 section 4.3).",
+    ),
+    live(
+        "ecn",
+        Kind::Flag(set_ecn),
+        "false",
+        "RED and CoDel mark packets that allow it instead of dropping them (RFC 3168).",
+    ),
+    live(
+        "police_rate",
+        Kind::Rate(|way, rate| {
+            set_bucket(&mut way.police, rate, way.mtu);
+            Ok(())
+        }),
+        "\"none\"",
+        "A policer in front of the queue drops what exceeds this rate, in bits of frames.",
+    ),
+    live(
+        "police_burst",
+        Kind::Memory(|way, burst| set_burst(&mut way.police, burst, "police_rate")),
+        "10 ms at the rate",
+        "How much may pass the policer at once; at least two full frames by default.",
+    ),
+    live(
+        "shape_rate",
+        Kind::Rate(|way, rate| {
+            set_bucket(&mut way.shape, rate, way.mtu);
+            Ok(())
+        }),
+        "\"none\"",
+        "A shaper behind the queue makes wait what exceeds this rate, in bits of frames.",
+    ),
+    live(
+        "shape_burst",
+        Kind::Memory(|way, burst| set_burst(&mut way.shape, burst, "shape_rate")),
+        "10 ms at the rate",
+        "How much may pass the shaper at once; at least two full frames by default.",
+    ),
+    live("delay", Kind::Time(put!(delay)), "\"0s\"", "Propagation delay."),
+    live(
+        "jitter",
+        Kind::Time(put!(jitter.most)),
+        "\"0s\"",
+        "Largest deviation from the delay to either side, all equally likely.",
+    ),
+    live(
+        "overtake",
+        Kind::Flag(put!(jitter.may_overtake)),
+        "false",
+        "Jitter may change the order of packets.",
+    ),
+    live("loss", Kind::Probability(set_loss), "0", "Each packet is lost with this probability."),
+    live(
+        "loss_every",
+        Kind::Whole(1, u64::MAX, |way, n| {
+            way.loss = Loss::EveryNth(n);
+            Ok(())
+        }),
+        "never",
+        "Every nth packet is lost.",
+    ),
+    live(
+        "loss_times",
+        Kind::Instants(set_loss_times),
+        "[]",
+        "The first packet at or after each of these times since the start is lost.",
+    ),
+    live(
+        "loss_burst.to_bad",
+        Kind::Probability(set_burst_loss),
+        "no bursts",
+        "Losses in bursts, from two states between which each packet may change (Gilbert 1960, Elliott 1963): probability to change from good to bad.",
+    ),
+    live(
+        "loss_burst.to_good",
+        Kind::Probability(|way, p| {
+            burst_loss(way)?.to_good = p;
+            Ok(())
+        }),
+        "\"25%\"",
+        "Probability to change from bad to good; 25 % makes the bad state last four packets on average.",
+    ),
+    live(
+        "loss_burst.loss_good",
+        Kind::Probability(|way, p| {
+            burst_loss(way)?.loss_good = p;
+            Ok(())
+        }),
+        "0",
+        "Probability of loss in the good state.",
+    ),
+    live(
+        "loss_burst.loss_bad",
+        Kind::Probability(|way, p| {
+            burst_loss(way)?.loss_bad = p;
+            Ok(())
+        }),
+        "1",
+        "Probability of loss in the bad state.",
+    ),
+    live("duplicate", Kind::Probability(put!(duplicate)), "0", "Share of packets that arrive twice."),
+    live(
+        "reorder",
+        Kind::Probability(set_reorder),
+        "0",
+        "Share of packets that are held back, so that later ones overtake them.",
+    ),
+    live("reorder_by", Kind::Time(put!(reorder.by)), "\"1ms\"", "For how long they are held back."),
+];
+
+/// The keys of which only one can describe how packets are lost.
+pub(super) const LOSS_MODELS: [&str; 4] = ["loss", "loss_every", "loss_times", "loss_burst"];
+
+/// Least MTU of IPv4 that hosts must accept (RFC 791 section 3.2).
+const LEAST_MTU: u64 = 576;
+/// The longest frame of a device that carries super-frames, 65535, without its Ethernet header.
+const MOST_MTU: u64 = 65521;
+
+const DISCIPLINE_RED: Needs = Needs("discipline = \"red\"");
+const DISCIPLINE_CODEL: Needs = Needs("discipline = \"codel\"");
+
+fn set_too_big(way: &mut LinkDirection, what: &'static str) -> Result<(), Needs> {
+    way.too_big = if what == "icmp" { TooBig::Icmp } else { TooBig::Silent };
+    Ok(())
+}
+
+/// A discipline that is set again keeps its settings.
+fn set_discipline(way: &mut LinkDirection, name: &'static str) -> Result<(), Needs> {
+    way.discipline = match (name, way.discipline) {
+        ("red", Discipline::Red(settings)) => Discipline::Red(settings),
+        ("red", _) => Discipline::Red(default_red(way.buffer)),
+        ("codel", Discipline::CoDel(settings)) => Discipline::CoDel(settings),
+        ("codel", _) => Discipline::CoDel(CoDelSettings {
+            target: Span::from_ms(5),
+            interval: Span::from_ms(100),
+            ecn: false,
+        }),
+        _ => Discipline::TailDrop,
+    };
+    Ok(())
+}
+
+/// Thresholds one to three (Floyd 1997, "RED: discussions of setting parameters"), and room above twice the upper one.
+fn default_red(buffer: Bytes) -> RedSettings {
+    RedSettings {
+        min: Bytes::new(buffer.get() / 12),
+        max: Bytes::new(buffer.get() / 4),
+        max_probability: ratio(0.1),
+        weight: ratio(0.002),
+        ecn: false,
+    }
+}
+
+fn ratio(value: f64) -> Ratio {
+    Ratio::new(value).unwrap_or_default()
+}
+
+fn red(way: &mut LinkDirection) -> Result<&mut RedSettings, Needs> {
+    match &mut way.discipline {
+        Discipline::Red(settings) => Ok(settings),
+        _ => Err(DISCIPLINE_RED),
+    }
+}
+
+fn codel(way: &mut LinkDirection) -> Result<&mut CoDelSettings, Needs> {
+    match &mut way.discipline {
+        Discipline::CoDel(settings) => Ok(settings),
+        _ => Err(DISCIPLINE_CODEL),
+    }
+}
+
+fn set_ecn(way: &mut LinkDirection, ecn: bool) -> Result<(), Needs> {
+    match &mut way.discipline {
+        Discipline::Red(settings) => settings.ecn = ecn,
+        Discipline::CoDel(settings) => settings.ecn = ecn,
+        Discipline::TailDrop if ecn => return Err(Needs("discipline = \"red\" or \"codel\"")),
+        Discipline::TailDrop => {}
+    }
+    Ok(())
+}
+
+/// A bucket of that rate; one that is there keeps its depth.
+fn set_bucket(bucket: &mut Option<Bucket>, rate: Option<Bitrate>, mtu: u32) {
+    /// Ten milliseconds, as parts of a second, in bytes.
+    const DEPTH_BYTES_PER_BPS: f64 = 0.010 / 8.0;
+    let two_frames = 2 * check::frame(mtu, 0);
+    *bucket = rate.map(|rate| {
+        let depth = (rate.bps() * DEPTH_BYTES_PER_BPS).round() as u64;
+        Bucket { rate, burst: bucket.map_or(Bytes::new(depth.max(two_frames)), |old| old.burst) }
+    });
+}
+
+fn set_burst(bucket: &mut Option<Bucket>, burst: Bytes, needs: &'static str) -> Result<(), Needs> {
+    bucket.as_mut().ok_or(Needs(needs))?.burst = burst;
+    Ok(())
+}
+
+fn set_loss(way: &mut LinkDirection, probability: Ratio) -> Result<(), Needs> {
+    way.loss = if probability.get() == 0.0 { Loss::None } else { Loss::Random(probability) };
+    Ok(())
+}
+
+fn set_loss_times(way: &mut LinkDirection, times: Vec<Timestamp>) -> Result<(), Needs> {
+    way.loss = if times.is_empty() { Loss::None } else { Loss::AtTimes(times) };
+    Ok(())
+}
+
+fn set_burst_loss(way: &mut LinkDirection, to_bad: Ratio) -> Result<(), Needs> {
+    if let Loss::Burst(model) = &mut way.loss {
+        model.to_bad = to_bad;
+    } else {
+        way.loss = Loss::Burst(GilbertElliott {
+            to_bad,
+            to_good: ratio(0.25),
+            loss_good: Ratio::default(),
+            loss_bad: ratio(1.0),
+        });
+    }
+    Ok(())
+}
+
+fn burst_loss(way: &mut LinkDirection) -> Result<&mut GilbertElliott, Needs> {
+    match &mut way.loss {
+        Loss::Burst(model) => Ok(model),
+        _ => Err(Needs("loss_burst.to_bad")),
+    }
+}
+
+fn set_reorder(way: &mut LinkDirection, probability: Ratio) -> Result<(), Needs> {
+    way.reorder.probability = probability;
+    if way.reorder.by == Span::ZERO {
+        way.reorder.by = Span::from_ms(1);
+    }
+    Ok(())
+}

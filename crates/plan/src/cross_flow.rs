@@ -1,0 +1,189 @@
+//! What no run of a trial knows by itself, because it lies in those beside it.
+
+use linerate_model::{Direction, FlowRecord, RunRecord, Transport};
+use linerate_theory::buffer::{self, Finding, Line, LoadStep, Look, Path, Reading};
+use linerate_theory::stats::Interval;
+use linerate_theory::stats::spread::jain;
+
+use crate::assertion::{BUFFER, BUFFER_KIND, BUFFER_LOAD, FAIRNESS, Measured, QUANTITIES};
+use crate::plan::Plan;
+use crate::trial_results::TrialFigures;
+
+/// What a flow tells of the queue that it went through.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct QueueObservation {
+    /// What was seen of it; absent where nobody told round trips.
+    seen: Option<Seen>,
+    line: Line,
+    /// The path with nobody else on it; absent where nobody told a round trip.
+    path: Option<Path>,
+    /// Share of the line that it took.
+    share: f64,
+    /// Share of the line that it offered.
+    offered: f64,
+}
+
+/// By which of its methods a buffer shows.
+#[derive(Debug, Clone, PartialEq)]
+enum Seen {
+    /// A long flow that fills the queue until it drops.
+    Flow(Vec<Reading>),
+    /// A number of bytes at once, none of which was lost.
+    Burst(f64),
+    /// A steady load above the line's rate, the round trip of its probes without a queue, and what the hosts add to it.
+    Step(Vec<Look>, f64, f64),
+}
+
+/// What is known of the buffer that a flow went through.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Known {
+    /// The method: A, B or C, with what it rests on.
+    pub(crate) method: &'static str,
+    /// One of the words of [`BUFFER_KIND`].
+    pub(crate) kind: &'static str,
+    pub(crate) bytes: Option<f64>,
+    pub(crate) interval: Option<Interval>,
+    /// Load of the line at the drop.
+    pub(crate) load: Option<f64>,
+    /// Gain of delay over what the load should have made of it.
+    pub(crate) slope: Option<f64>,
+}
+
+impl QueueObservation {
+    /// That of a flow; absent where no line is known.
+    pub(crate) fn of(run: &RunRecord, flow: &FlowRecord) -> Option<Self> {
+        let share = buffer::line_share(flow)?;
+        let line = buffer::line(run, flow)?;
+        let sent = flow.sender.as_ref().map(|sender| sender.bitrate.bps() / line.alone_bps);
+        let offered = sent.filter(|share| share.is_finite()).unwrap_or(share);
+        let burst = run.start.as_ref().and_then(|start| start.spec.traffic.bytes);
+        let seen = if flow.plan.transport != Transport::Udp {
+            Some(buffer::series(flow)).filter(|series| !series.is_empty()).map(Seen::Flow)
+        } else if burst.is_some() {
+            let udp = flow.receiver.as_ref().and_then(|receiver| receiver.udp.as_ref());
+            let sent = flow.sender.as_ref().map(|sender| sender.total_bytes.get() as f64);
+            udp.filter(|udp| udp.lost == 0).and(sent).map(Seen::Burst)
+        } else {
+            let base = run.idle.as_ref().map(|idle| idle.rtt.p50_ns as f64 / 1e9);
+            base.map(|base| Seen::Step(buffer::looks(flow), base, buffer::hosts_delay_s(run, flow)))
+        };
+        Some(Self { seen, line, path: buffer::path(run, flow, 0.0), share, offered })
+    }
+
+    /// The line that it went through.
+    pub(crate) const fn line(&self) -> &Line {
+        &self.line
+    }
+
+    /// The path, other traffic left out.
+    pub(crate) const fn path(&self) -> Option<&Path> {
+        self.path.as_ref()
+    }
+
+    /// Share of the line that it took.
+    pub(crate) const fn share(&self) -> f64 {
+        self.share
+    }
+
+    /// What it says of the buffer beside these others.
+    pub(crate) fn known(&self, others: &[&Self]) -> Option<Known> {
+        let drain = self.line.drain_bps;
+        let taken: f64 = others.iter().map(|other| other.share).sum();
+        let offered: f64 = others.iter().map(|other| other.offered).sum();
+        match self.seen.as_ref()? {
+            Seen::Flow(series) => {
+                let path = Path { others_bps: taken * drain, ..self.path? };
+                Some(Known::of("A: round trip at drops", &buffer::study(series, &path)?))
+            }
+            Seen::Burst(bytes) => {
+                let own = self.offered.min(1.0);
+                // As on the line, like what the other methods tell.
+                let bytes = bytes * drain / self.line.alone_bps;
+                let held = buffer::burst_buffer_bytes(bytes, own * drain, (own + offered) * drain, drain)?;
+                let finding = Finding::LowerBound { bytes: held, other_losses: 0 };
+                Some(Known::of("B: longest burst", &finding))
+            }
+            Seen::Step(looks, base, hosts) => {
+                let step = LoadStep {
+                    offered_bps: (self.offered + offered) * drain,
+                    drain_bps: drain,
+                    base_rtt_s: *base,
+                    hosts_s: *hosts,
+                };
+                let stepped = buffer::step(looks, &step)?;
+                let slope = stepped.slope.map(|slope| slope / stepped.expected_slope);
+                let known = Known::of("C: step of load", &stepped.finding);
+                Some(Known { slope: slope.filter(|slope| slope.is_finite()), ..known })
+            }
+        }
+    }
+}
+
+impl Known {
+    fn of(method: &'static str, finding: &Finding) -> Self {
+        let none = Self { method, kind: "other_loss", bytes: None, interval: None, load: None, slope: None };
+        match finding {
+            Finding::Estimate { bytes, interval, load, .. } => {
+                Self { kind: "estimate", bytes: Some(*bytes), interval: *interval, load: Some(*load), ..none }
+            }
+            Finding::LowerBound { bytes, .. } => Self { kind: "lower_bound", bytes: Some(*bytes), ..none },
+            Finding::OutOfReach { .. } => Self { kind: "out_of_reach", ..none },
+            Finding::NotAFullQueue { load, .. } => Self { load: Some(*load), ..none },
+        }
+    }
+}
+
+/// Adds to every flow of a trial what follows from all of them.
+pub(crate) fn add(plan: &Plan, trial: &mut TrialFigures) {
+    for direction in [Direction::Upload, Direction::Download] {
+        add_fairness(plan, trial, direction);
+        add_buffer(plan, trial, direction);
+    }
+}
+
+fn place(name: &str) -> Option<usize> {
+    QUANTITIES.iter().position(|quantity| quantity.name == name)
+}
+
+/// Flows that the plan is about; a series has no rate that others could share.
+fn judged(plan: &Plan) -> Vec<usize> {
+    let is = |at: &usize| !plan.flows[*at].background && plan.flows[*at].series.is_none();
+    (0..plan.flows.len()).filter(is).collect()
+}
+
+fn set(trial: &mut TrialFigures, flow: usize, direction: Direction, name: &str, measured: &Measured) {
+    let figures = trial.get_mut(flow).and_then(Option::as_mut);
+    if let (Some(figures), Some(at)) = (figures, place(name)) {
+        figures.set(direction, at, measured);
+    }
+}
+
+fn add_fairness(plan: &Plan, trial: &mut TrialFigures, direction: Direction) {
+    let Some(goodput) = place("goodput") else { return };
+    let rate = |at: &usize| match trial.get(*at)?.as_ref()?.get(direction, goodput)? {
+        Measured::Number(rate) => Some(*rate),
+        _ => None,
+    };
+    let judged = judged(plan);
+    let rates: Option<Vec<f64>> = judged.iter().map(rate).collect();
+    let Some(index) = rates.filter(|rates| rates.len() > 1).and_then(|rates| jain(&rates)) else { return };
+    judged.into_iter().for_each(|at| set(trial, at, direction, FAIRNESS, &Measured::Number(index)));
+}
+
+/// The buffer that each flow went through. Flows in the background are there to fill the same queue.
+fn add_buffer(plan: &Plan, trial: &mut TrialFigures, direction: Direction) {
+    let passage = |at: usize| trial.get(at)?.as_ref()?.passage(direction);
+    let others: Vec<&QueueObservation> =
+        (0..plan.flows.len()).filter(|at| plan.flows[*at].background).filter_map(passage).collect();
+    let found: Vec<(usize, Known)> =
+        judged(plan).into_iter().filter_map(|at| Some((at, passage(at)?.known(&others)?))).collect();
+    for (at, known) in found {
+        if let Some(bytes) = known.bytes {
+            set(trial, at, direction, BUFFER, &Measured::Number(bytes));
+        }
+        if let Some(load) = known.load {
+            set(trial, at, direction, BUFFER_LOAD, &Measured::Number(load));
+        }
+        set(trial, at, direction, BUFFER_KIND, &Measured::Word(known.kind.to_owned()));
+    }
+}

@@ -1,0 +1,107 @@
+//! How a plan says in its log what it is.
+
+use linerate_model::{
+    EVENT_SCHEMA, PlanAxis, PlanFile, PlanFlow, PlanHost, PlanPoint, PlanStart, PlanValue, World,
+};
+
+use crate::axis::Axis;
+use crate::kind::SettingValue;
+use crate::plan::{Host, Plan};
+use crate::point::PointError;
+
+/// What only the one who carries a plan out knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opening {
+    /// Wall-clock time, RFC 3339.
+    pub started_at: String,
+    /// Where its runs take place.
+    pub world: World,
+    /// Version of linerate.
+    pub linerate: String,
+    /// What was set on the command line.
+    pub set: Vec<String>,
+}
+
+impl Plan {
+    /// The beginning of the plan's log.
+    ///
+    /// # Errors
+    /// A point that no host could carry out.
+    pub fn open(&self, opening: Opening) -> Result<PlanStart, PointError> {
+        let point = |number| {
+            let id = self.point(number)?.id.to_string();
+            Ok(PlanPoint { id: id.into(), values: self.grid.choice(number).unwrap_or_default() })
+        };
+        let lab = opening.world == World::Lab;
+        Ok(PlanStart {
+            schema: EVENT_SCHEMA.into(),
+            started_at: opening.started_at.into(),
+            world: opening.world,
+            linerate: opening.linerate.into(),
+            name: self.name.clone().into(),
+            about: self.about.clone().into(),
+            notes: self
+                .notes
+                .iter()
+                .map(|(name, note)| (name.as_str().into(), note.as_str().into()))
+                .collect(),
+            files: self
+                .files
+                .iter()
+                .map(|file| PlanFile { name: file.name.clone().into(), text: file.text.clone().into() })
+                .collect(),
+            set: opening.set.into_iter().map(Into::into).collect(),
+            hosts: self.used_hosts().map(|host| told_host(host, lab)).collect(),
+            topology: self.lab.as_ref().filter(|_| lab).map(|lab| lab.topology.clone()).map(Into::into),
+            flows: self
+                .flows
+                .iter()
+                .map(|flow| PlanFlow {
+                    name: flow.name.clone().into(),
+                    from: flow.from.clone().into(),
+                    to: flow.to.clone().into(),
+                    background: flow.background,
+                })
+                .collect(),
+            axes: self.axes.iter().map(told_axis).collect(),
+            method: self.method.map(|method| method.name().into()),
+            search: self.search.as_ref().map(|search| search.text.clone()).map(Into::into),
+            points: (0..self.grid.len()).map(point).collect::<Result<_, _>>()?,
+            repeats: self.least_repeats(),
+            order: self.order.name().into(),
+            seed: self.seed,
+            estimate: self.estimate()?.time,
+        })
+    }
+
+    /// The hosts that a flow begins or ends at, in the order of the plan.
+    pub fn used_hosts(&self) -> impl Iterator<Item = &Host> {
+        let used =
+            |host: &&Host| self.flows.iter().any(|flow| flow.from == host.name || flow.to == host.name);
+        self.hosts.iter().filter(used)
+    }
+}
+
+fn told_host(host: &Host, lab: bool) -> PlanHost {
+    let address = host.address.clone().filter(|_| !lab);
+    PlanHost { name: host.name.clone().into(), address: address.map(Into::into) }
+}
+
+fn told_axis(axis: &Axis) -> PlanAxis {
+    let unit = axis.values.iter().find_map(|value| match value.setting {
+        SettingValue::Whole(_) | SettingValue::Share(_) => Some("1"),
+        SettingValue::Time(_) => Some("ns"),
+        SettingValue::Rate(_) => Some("bit/s"),
+        SettingValue::Memory(_) => Some("bytes"),
+        SettingValue::Default | SettingValue::Flag(_) | SettingValue::Text(_) => None,
+    });
+    let value = |value: &crate::AxisValue| PlanValue {
+        label: value.label.clone().into(),
+        number: value.setting.number(),
+    };
+    PlanAxis {
+        name: axis.name.clone().into(),
+        unit: unit.map(Into::into),
+        values: axis.values.iter().map(value).collect(),
+    }
+}

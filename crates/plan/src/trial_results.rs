@@ -1,0 +1,195 @@
+//! What the trials of a plan brought in, and what it amounts to at every point.
+
+use std::collections::BTreeMap;
+
+use linerate_model::{Direction, FlowRecord, PlanRecord, PointSummary, RunRecord, SummaryInterval};
+use linerate_theory::stats::order::{median, median_interval};
+use linerate_units::Bitrate;
+
+use crate::assertion::{Measured, QUANTITIES, Quantity, Results, Scope};
+use crate::cross_flow::{self, QueueObservation};
+use crate::plan::Plan;
+use crate::point::{Point, PointId};
+
+/// How sure the interval of a median is at least.
+const CONFIDENCE: f64 = 0.95;
+
+/// What one run measured: for each direction the quantities, in the order of [`QUANTITIES`], and what it tells of its queue.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Figures(Vec<(Direction, Vec<Option<Measured>>, Option<QueueObservation>)>);
+
+impl Figures {
+    /// Those of a run.
+    #[must_use]
+    pub fn of(record: &RunRecord) -> Self {
+        let of_flow =
+            |flow: &FlowRecord| QUANTITIES.iter().map(|quantity| (quantity.of)(record, flow)).collect();
+        let way =
+            |flow: &FlowRecord| (flow.plan.direction, of_flow(flow), QueueObservation::of(record, flow));
+        Self(record.flows.iter().map(way).collect())
+    }
+
+    /// The goodput of each direction that has one: the result of the run.
+    pub fn goodputs(&self) -> impl Iterator<Item = (Direction, Bitrate)> {
+        let at = QUANTITIES.iter().position(|quantity| quantity.name == "goodput");
+        self.0.iter().filter_map(move |(direction, figures, _)| match figures.get(at?)?.as_ref()? {
+            Measured::Number(bps) => Some((*direction, Bitrate::from_bps(*bps)?)),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn get(&self, direction: Direction, quantity: usize) -> Option<&Measured> {
+        let found = self.0.iter().find(|(known, ..)| *known == direction);
+        found.and_then(|(_, figures, _)| figures.get(quantity)?.as_ref())
+    }
+
+    pub(crate) fn set(&mut self, direction: Direction, quantity: usize, measured: &Measured) {
+        for (_, figures, _) in self.0.iter_mut().filter(|(of, ..)| *of == direction) {
+            if let Some(figure) = figures.get_mut(quantity) {
+                *figure = Some(measured.clone());
+            }
+        }
+    }
+
+    pub(crate) fn passage(&self, direction: Direction) -> Option<&QueueObservation> {
+        let found = self.0.iter().find(|(known, ..)| *known == direction);
+        found.and_then(|(_, _, passage)| passage.as_ref())
+    }
+}
+
+/// A trial of a point: for each flow of the plan what its run measured; absent for one that was not completed.
+pub type TrialFigures = Vec<Option<Figures>>;
+
+/// The figures of all trials.
+#[derive(Debug, Clone, Default)]
+pub struct TrialResults(BTreeMap<PointId, BTreeMap<u32, TrialFigures>>);
+
+impl TrialResults {
+    /// Takes a trial in, in the place of an earlier one of the same repeat.
+    pub fn take(&mut self, plan: &Plan, point: &Point, repeat: u32, mut trial: TrialFigures) {
+        cross_flow::add(plan, &mut trial);
+        self.0.entry(point.id).or_default().insert(repeat, trial);
+    }
+
+    /// What the trials of a point amount to, quantity by quantity; those that were not measured are absent.
+    #[must_use]
+    pub fn sum(&self, plan: &Plan, point: &Point) -> Vec<PointSummary> {
+        let Some(trials) = self.0.get(&point.id) else { return Vec::new() };
+        let mut summaries = Vec::new();
+        for ((number, flow), test) in plan.flows.iter().enumerate().zip(&point.tests) {
+            for direction in test.spec.traffic.phases().into_iter().flatten() {
+                for (at, quantity) in QUANTITIES.iter().enumerate() {
+                    let found = trials
+                        .values()
+                        .filter_map(|trial| trial.get(number).and_then(Option::as_ref)?.get(direction, at));
+                    summaries.extend(summary(point.id, &flow.name, direction, quantity, found));
+                }
+            }
+        }
+        summaries
+    }
+
+    /// True if the interval of the goodput of every flow that is not in the background is no wider than `share` of its
+    /// median.
+    pub(crate) fn is_narrow(&self, plan: &Plan, point: &Point, share: f64) -> bool {
+        let summaries = self.sum(plan, point);
+        let mut flows = point.tests.iter().filter(|test| !test.background);
+        flows.all(|test| {
+            test.spec.traffic.phases().into_iter().flatten().all(|direction| {
+                let is = |one: &&PointSummary| {
+                    one.flow == test.flow && one.direction == direction && one.quantity == "goodput"
+                };
+                let found = summaries.iter().find(is);
+                found.is_some_and(|one| match (one.interval, one.median) {
+                    (Some(interval), Some(median)) => interval.high - interval.low <= share * median,
+                    _ => false,
+                })
+            })
+        })
+    }
+}
+
+fn summary<'m>(
+    point: PointId,
+    flow: &str,
+    direction: Direction,
+    quantity: &Quantity,
+    found: impl Iterator<Item = &'m Measured>,
+) -> Option<PointSummary> {
+    let (mut values, mut words) = (Vec::new(), Vec::new());
+    for measured in found {
+        match measured {
+            Measured::Number(number) => values.push(*number),
+            other => words.extend(other.words().iter().cloned()),
+        }
+    }
+    if values.is_empty() && words.is_empty() {
+        return None;
+    }
+    let interval = median_interval(&values, CONFIDENCE);
+    Some(PointSummary {
+        point: point.to_string().into(),
+        flow: flow.into(),
+        direction,
+        quantity: quantity.name.into(),
+        unit: quantity.dimension.unit().map(Into::into),
+        median: median(&values),
+        interval: interval.map(|known| SummaryInterval {
+            low: known.low,
+            high: known.high,
+            coverage: known.coverage,
+        }),
+        values,
+        words: words.into_iter().map(Into::into).collect(),
+    })
+}
+
+/// Where something was summed up: point, flow, direction, quantity.
+type SummaryKey<'r> = (PointId, &'r str, &'static str, &'r str);
+
+/// What was summed up, for assertions: the median of the trials, or their words.
+#[derive(Debug, Default)]
+pub struct Summed<'r> {
+    here: BTreeMap<SummaryKey<'r>, &'r PointSummary>,
+    others: BTreeMap<&'r str, BTreeMap<SummaryKey<'r>, &'r PointSummary>>,
+}
+
+impl<'r> Summed<'r> {
+    /// What was summed up, and other plans by the names that assertions give them.
+    #[must_use]
+    pub fn new(here: &'r [PointSummary], others: &'r BTreeMap<String, PlanRecord>) -> Self {
+        let others = others.iter().map(|(name, record)| (name.as_str(), index(&record.summaries)));
+        Self { here: index(here), others: others.collect() }
+    }
+}
+
+fn index(summaries: &[PointSummary]) -> BTreeMap<SummaryKey<'_>, &PointSummary> {
+    let place = |one: &PointSummary| one.point.parse::<PointId>().ok();
+    let row = |one| {
+        let &PointSummary { ref flow, direction, ref quantity, .. } = one;
+        Some(((place(one)?, flow.as_str(), direction.name(), quantity.as_str()), one))
+    };
+    summaries.iter().filter_map(row).collect()
+}
+
+impl Results for Summed<'_> {
+    fn measured(&self, scope: Scope<'_>, quantity: &Quantity) -> Option<Measured> {
+        let summaries = match scope.run {
+            None => &self.here,
+            Some(run) => self.others.get(run)?,
+        };
+        let place = (scope.point, scope.flow, scope.direction.name(), quantity.name);
+        let found = summaries.get(&place)?;
+        if let Some(median) = found.median {
+            return Some(Measured::Number(median));
+        }
+        let mut words = found.words.clone();
+        words.sort();
+        words.dedup();
+        match words.as_slice() {
+            [] => None,
+            [one] => Some(Measured::Word(one.to_string())),
+            _ => Some(Measured::Words(words.into_iter().map(Into::into).collect())),
+        }
+    }
+}

@@ -1,0 +1,489 @@
+//! One direction of a test from its start to its end: intervals, the amount, the close over TCP, the last datagram and
+//! its answer over UDP. Both roles run it: who sends behaves alike whoever connected.
+
+use linerate_units::{Span, Timestamp};
+
+use super::counted::{server_report, tally};
+use super::datagram::{self, Generation, ServerReport, number_of};
+use super::load::{Load, rest_of, task};
+use super::output_queue::OutputQueue;
+use super::settings::Amount;
+use super::track::{Stream, Track};
+use crate::stand_in::{FlowCounts, Link, Output, Reason, Stop};
+
+/// Between two tries to end a UDP test (2.1.8).
+const TRY_EVERY: Span = Span::from_ms(10);
+
+/// Tries to end a UDP test (2.1.8: two seconds of them).
+const TRIES: u32 = 200;
+
+/// How long a UDP receiver answers again.
+const ANSWER_FOR: Span = Span::from_secs(2);
+
+/// Silence after which it has answered enough.
+const SILENCE: Span = Span::from_ms(250);
+
+/// How long a sender waits at least for the receiver's close.
+const CLOSE_WAIT: Span = Span::from_secs(2);
+
+/// After so long without a byte the other end is taken for dead: over TCP and over UDP, where nothing else would show it.
+const IDLE: [Span; 2] = [Span::from_secs(60), Span::from_secs(5)];
+
+/// How often a flow is looked at when nobody wants intervals.
+const LOOK_EVERY: Span = Span::from_secs(1);
+
+/// Longest time between a connection and its data that belongs to the test.
+const QUEUED: Span = Span::from_ms(500);
+
+/// How far a direction has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The engine moves data.
+    Moving,
+    /// Everything is written; the other end has not closed.
+    Closing,
+    /// The last datagram waits for its answer.
+    Asking,
+    /// The last datagram was answered; it may come again.
+    Answering,
+    Over,
+}
+
+/// One direction of a test.
+#[derive(Debug)]
+pub(super) struct Half {
+    pub(super) load: Load,
+    pub(super) track: Track,
+    pub(super) trouble: Option<String>,
+    phase: Phase,
+    pub(super) due: Option<Timestamp>,
+    until: Timestamp,
+    /// Counts were asked for.
+    looking: bool,
+    cut: bool,
+    alive: (Timestamp, u64),
+    tries: u32,
+    /// Connections that have come to their end: closed, or the last datagram answered.
+    done: Vec<bool>,
+    answers: Vec<Vec<u8>>,
+    /// Bytes that came from each sender of datagrams, less those that it was answered.
+    unanswered: Vec<u64>,
+}
+
+impl Half {
+    /// Begins: the links go to the engine.
+    pub(super) fn start(desk: &mut OutputQueue, now: Timestamp, load: Load, streams: Vec<Stream>) -> Self {
+        let task = task(desk, &load, &streams);
+        desk.put(Output::Start(Box::new(task)));
+        let mut half = Self::new(now, load, streams);
+        half.due = Some(now + desk.settings.interval.unwrap_or(LOOK_EVERY));
+        half
+    }
+
+    fn new(now: Timestamp, load: Load, streams: Vec<Stream>) -> Self {
+        let track = Track {
+            sends: load.sends,
+            star: load.star,
+            started_at: now,
+            shown_until: Span::ZERO,
+            counts: FlowCounts::default(),
+            streams,
+            udp: load.udp,
+        };
+        Self {
+            done: vec![false; track.streams.len()],
+            answers: vec![Vec::new(); track.streams.len()],
+            unanswered: vec![0; track.streams.len()],
+            due: None,
+            until: now,
+            alive: (now, 0),
+            trouble: None,
+            phase: Phase::Moving,
+            looking: false,
+            cut: false,
+            tries: 0,
+            load,
+            track,
+        }
+    }
+
+    /// Everything came before the engine could have the links.
+    pub(super) fn come_and_gone(
+        desk: &mut OutputQueue,
+        now: Timestamp,
+        began: Timestamp,
+        load: Load,
+        streams: Vec<Stream>,
+    ) -> Self {
+        let mut half = Self::new(now, load, streams);
+        half.has_begun(desk, began);
+        half.finish(desk, now, now);
+        half
+    }
+
+    /// The time began with the connection, a little earlier than the engine; a test that had to wait begins later.
+    pub(super) fn has_begun(&mut self, desk: &OutputQueue, at: Timestamp) {
+        if self.track.started_at.since(at) <= QUEUED {
+            self.due = self.due.map(|_| at + desk.settings.interval.unwrap_or(LOOK_EVERY));
+            self.track.started_at = at;
+        }
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.phase == Phase::Over
+    }
+
+    /// Whether all that is left is to answer again if the last datagram comes again.
+    pub(super) fn is_measured(&self) -> bool {
+        matches!(self.phase, Phase::Answering | Phase::Over)
+    }
+
+    fn stream_of(&self, link: Link) -> Option<usize> {
+        self.track.streams.iter().position(|stream| stream.link == link)
+    }
+
+    /// The engine has what the limit allows.
+    pub(super) fn written(&self, desk: &mut OutputQueue) {
+        // Connections that carry another direction are closed by the engine, one way.
+        let how = if self.load.shared && !self.load.udp { Stop::Regularly } else { Stop::AtOnce };
+        desk.put(Output::Stop { flow: self.load.flow, how });
+    }
+
+    pub(super) fn stop(&mut self, desk: &mut OutputQueue) {
+        self.cut = true;
+        match self.phase {
+            Phase::Moving => desk.put(Output::Stop { flow: self.load.flow, how: Stop::AtOnce }),
+            _ => self.phase = Phase::Over,
+        }
+    }
+
+    /// Asked for at a tick.
+    pub(super) fn counts(&mut self, desk: &mut OutputQueue, now: Timestamp, flows: &[FlowCounts]) {
+        let own = flows.iter().find(|counts| counts.flow == self.load.flow);
+        if let Some(counts) = own.filter(|_| self.phase == Phase::Moving) {
+            self.track.note_transit(counts);
+        }
+        if !std::mem::replace(&mut self.looking, false) || self.phase != Phase::Moving {
+            return;
+        }
+        let Some(counts) = own else { return };
+        self.track.counts = counts.clone();
+        let moved = self.track.moved();
+        if moved != self.alive.1 {
+            self.alive = (now, moved);
+        }
+        self.show_interval(desk, now, now);
+        if now.since(self.alive.0) >= IDLE[usize::from(self.load.udp)] && !self.cut {
+            self.cut = true;
+            self.trouble = Some("nothing has come or gone for too long: the other end is gone".to_owned());
+            let how = if self.load.sends { Stop::Abort } else { Stop::AtOnce };
+            desk.put(Output::Stop { flow: self.load.flow, how });
+        }
+    }
+
+    /// The lines of an interval that is complete at `end`: a late look must not print one that has not begun.
+    fn show_interval(&mut self, desk: &mut OutputQueue, now: Timestamp, end: Timestamp) {
+        let Some(interval) = desk.settings.interval else { return };
+        let until = self.track.shown_until + interval;
+        if end.since(self.track.started_at) >= until {
+            let rows = self.track.interval(until);
+            let kind = desk.report.kind(self.load.udp, self.load.sends, self.load.trip_times);
+            let text = desk.report.rows(now, kind, &rows, &self.track.ends());
+            desk.print(text);
+        }
+    }
+
+    /// The engine has given the links back.
+    pub(super) fn ended(&mut self, desk: &mut OutputQueue, now: Timestamp, counts: &FlowCounts) {
+        if self.phase != Phase::Moving {
+            return;
+        }
+        self.track.note_transit(counts);
+        self.track.counts = counts.clone();
+        self.show_interval(desk, now, now);
+        // Datagrams that the other host refused do not end a test of this tool.
+        if let (None, Some(reason)) = (&self.trouble, counts.trouble.as_ref().filter(|_| !self.load.udp)) {
+            self.trouble = Some(reason.text.clone());
+        }
+        desk.put(Output::Forget { flow: self.load.flow });
+        match (self.load.udp, self.load.sends) {
+            (false, true) => self.close(desk, now),
+            (true, true) => self.ask(desk, now),
+            (false, false) => {
+                // The time ends with the connection, unless that broke or was cut.
+                let regular = self.trouble.is_none() && !self.cut;
+                let end = counts.last_at.filter(|_| !regular).unwrap_or(now);
+                self.finish(desk, now, end);
+            }
+            (true, false) => self.answer_all(desk, now, counts),
+        }
+    }
+
+    pub(super) fn not_started(&mut self, reason: &Reason) {
+        self.trouble = Some(reason.text.clone());
+        self.phase = Phase::Over;
+        self.due = None;
+    }
+
+    /// TCP sender: what is no whole buffer, and the end of the writing side.
+    fn close(&mut self, desk: &mut OutputQueue, now: Timestamp) {
+        if self.trouble.is_some() || self.cut {
+            let end = self.track.counts.last_at.unwrap_or(now);
+            self.finish(desk, now, end);
+            return;
+        }
+        let rest = rest_of(&self.load, self.track.streams.len(), own_head(&self.track));
+        if !self.load.shared {
+            for stream in self.track.streams.iter_mut().filter(|_| rest > 0) {
+                let bytes = (0..rest).map(|at| b'0' + (at % 10) as u8).collect();
+                stream.own_bytes = stream.own_bytes.saturating_add(rest);
+                desk.put(Output::Send { link: stream.link, bytes });
+            }
+            for stream in &self.track.streams {
+                desk.put(Output::FinishWriting { link: stream.link });
+            }
+        }
+        let wait = match self.load.amount {
+            Some(Amount::Time(time)) => time.max(CLOSE_WAIT),
+            _ => CLOSE_WAIT.saturating_mul(5),
+        };
+        self.phase = Phase::Closing;
+        self.due = Some(now + wait);
+        if self.load.shared {
+            // The other direction sees the close.
+            let end = self.track.counts.last_at.unwrap_or(now);
+            self.finish(desk, now, end);
+        }
+    }
+
+    /// A connection was closed by the other end.
+    pub(super) fn closed(
+        &mut self,
+        desk: &mut OutputQueue,
+        now: Timestamp,
+        link: Link,
+        reason: Option<&Reason>,
+    ) {
+        let Some(at) = self.stream_of(link) else { return };
+        if let Some(reason) = reason.filter(|_| matches!(self.phase, Phase::Closing | Phase::Asking)) {
+            desk.complain(format!("read failed: {}\n", reason.text));
+        }
+        if self.load.udp {
+            return;
+        }
+        if let Some(done) = self.done.get_mut(at) {
+            *done = true;
+        }
+        if self.phase == Phase::Closing && self.done.iter().all(|done| *done) {
+            self.finish(desk, now, now);
+        }
+    }
+
+    /// UDP sender: the last datagram of each connection.
+    fn ask(&mut self, desk: &mut OutputQueue, now: Timestamp) {
+        for at in 0..self.track.streams.len() {
+            let length = u64::from(self.load.length);
+            if let Some(stream) = self.track.streams.get_mut(at) {
+                stream.own_bytes = stream.own_bytes.saturating_add(length);
+                stream.own_datagrams = stream.own_datagrams.saturating_add(1);
+            }
+        }
+        let rows = self.track.whole(now);
+        let kind = desk.report.kind(true, true, self.load.trip_times);
+        let text = desk.report.rows(now, kind, &rows, &self.track.ends());
+        desk.print(text);
+        for row in &rows {
+            let text = desk.report.sent(row.id, rows.len(), row.total.saturating_add(1));
+            desk.print(text);
+        }
+        if rows.len() > 1 {
+            let all = rows.iter().map(|row| row.total.saturating_add(1)).fold(0, u64::saturating_add);
+            let text = desk.report.sent(None, rows.len(), all);
+            desk.print(text);
+        }
+        self.phase = Phase::Asking;
+        self.ask_again(desk, now);
+        if !self.load.answers || self.cut {
+            self.phase = Phase::Over;
+            self.due = None;
+        }
+    }
+
+    fn ask_again(&mut self, desk: &mut OutputQueue, now: Timestamp) {
+        // Without an answer there is only this one try.
+        let copies = if self.load.answers { 1 } else { 3 };
+        let wall = desk.settings.wall(now);
+        for (at, stream) in self.track.streams.iter().enumerate() {
+            if self.done.get(at).is_some_and(|done| *done) {
+                continue;
+            }
+            let sent = self.track.counts.streams.get(at).map_or(0, |counts| counts.packets);
+            let number = i64::try_from(sent.saturating_add(1 + u64::from(self.tries))).unwrap_or(i64::MAX);
+            let bytes = datagram::last(&self.load.head, self.load.length as usize, -number, wall);
+            for _ in 0..copies {
+                desk.put(Output::Send { link: stream.link, bytes: bytes.clone() });
+            }
+        }
+        self.tries += 1;
+        self.due = Some(now + TRY_EVERY);
+    }
+
+    /// UDP receiver: what was counted, to each sender.
+    fn answer_all(&mut self, desk: &mut OutputQueue, now: Timestamp, counts: &FlowCounts) {
+        // The time ends with the datagram that says so, where it came.
+        let told = counts.marks.iter().any(Option::is_some);
+        let end = counts.last_at.filter(|_| !told).unwrap_or(now);
+        let generation = self.load.generation;
+        let marks: Vec<Vec<u8>> = (0..self.track.streams.len())
+            .map(|at| counts.marks.get(at).cloned().flatten().unwrap_or_default())
+            .collect();
+        for (at, mark) in marks.iter().enumerate() {
+            let number = number_of(mark, generation).filter(|number| *number < 0);
+            if let (Some(stream), Some(number)) = (self.track.streams.get_mut(at), number) {
+                stream.last_number = Some(number.unsigned_abs());
+                // Later versions count the last datagram too; 2.0.9 and earlier begin at 0 and do not.
+                if generation == Generation::New {
+                    stream.own_bytes = stream.own_bytes.saturating_add(mark.len() as u64);
+                    stream.own_datagrams = stream.own_datagrams.saturating_add(1);
+                }
+            }
+        }
+        let rows = self.track.whole(end);
+        let kind = desk.report.kind(true, false, self.load.trip_times);
+        let text = desk.report.rows(now, kind, &rows, &self.track.ends());
+        desk.print(text);
+        if !self.load.answers || self.cut {
+            self.phase = Phase::Over;
+            self.due = None;
+            return;
+        }
+        for ((row, mark), at) in rows.iter().zip(&marks).zip(0..) {
+            let report = server_report(row);
+            let link = self.track.streams.get(at).map(|stream| stream.link);
+            if let (Some(kept), Some(room)) = (self.answers.get_mut(at), self.unanswered.get_mut(at)) {
+                (*kept, *room) = (report.encode(generation, mark), report.bytes);
+            }
+            if let Some(link) = link {
+                self.answer(desk, at, link);
+            }
+        }
+        self.phase = Phase::Answering;
+        self.until = now + ANSWER_FOR;
+        self.due = Some(now + SILENCE);
+    }
+
+    /// Answers a last datagram. Among strangers nobody is sent more than came from there, whose address may be forged: a
+    /// report that is cut off still says that the last datagram has come.
+    fn answer(&mut self, desk: &mut OutputQueue, at: usize, link: Link) {
+        let (Some(answer), Some(room)) = (self.answers.get(at), self.unanswered.get_mut(at)) else { return };
+        let room_for = if desk.settings.among_strangers { *room } else { u64::MAX };
+        let most = usize::try_from(room_for).unwrap_or(usize::MAX).min(answer.len());
+        if let Some(bytes) = answer.get(..most).filter(|bytes| !bytes.is_empty()) {
+            *room = room.saturating_sub(bytes.len() as u64);
+            desk.put(Output::Send { link, bytes: bytes.to_vec() });
+        }
+    }
+
+    /// A datagram that went to the listener before its socket was there.
+    pub(super) fn late_datagram(&mut self, link: Link, bytes: &[u8]) {
+        let generation = self.load.generation;
+        let number = number_of(bytes, generation).filter(|number| *number >= 0);
+        let receiving = self.phase == Phase::Moving && !self.load.sends;
+        let stream = self.track.streams.iter_mut().find(|stream| stream.link == link);
+        if let (true, Some(number), Some(stream)) = (receiving, number, stream) {
+            stream.add_datagram(bytes.len(), number, generation);
+        }
+    }
+
+    /// A datagram on a link that the engine does not have.
+    pub(super) fn datagram(&mut self, desk: &mut OutputQueue, now: Timestamp, link: Link, bytes: &[u8]) {
+        let Some(at) = self.stream_of(link) else { return };
+        match self.phase {
+            Phase::Asking => self.answered(desk, at, bytes),
+            Phase::Answering => {
+                if self.answers.get(at).is_some_and(|answer| !answer.is_empty()) {
+                    if let Some(room) = self.unanswered.get_mut(at) {
+                        *room = room.saturating_add(bytes.len() as u64);
+                    }
+                    self.answer(desk, at, link);
+                    self.due = Some((now + SILENCE).min(self.until));
+                }
+            }
+            Phase::Moving | Phase::Closing | Phase::Over => {}
+        }
+    }
+
+    /// The other end says what it counted, or at least that it has heard.
+    fn answered(&mut self, desk: &mut OutputQueue, at: usize, bytes: &[u8]) {
+        let Some(done) = self.done.get_mut(at).filter(|done| !**done) else { return };
+        *done = true;
+        if let (Some(report), Some(stream)) = (ServerReport::decode(bytes), self.track.streams.get(at)) {
+            let text = desk.report.server_report(stream.id, &report);
+            desk.print(text);
+            if self.track.streams.len() == 1 {
+                let tally = Box::new(tally(&report));
+                desk.put(Output::PeerCounted { flow: self.load.flow, tally });
+            }
+        }
+        if self.done.iter().all(|done| *done) {
+            self.phase = Phase::Over;
+            self.due = None;
+        }
+    }
+
+    pub(super) fn tick(&mut self, desk: &mut OutputQueue, now: Timestamp) {
+        if self.due.is_none_or(|due| due > now) {
+            return;
+        }
+        match self.phase {
+            Phase::Moving => {
+                let step = desk.settings.interval.unwrap_or(LOOK_EVERY);
+                let mut due = self.due.unwrap_or(now);
+                while due <= now {
+                    due = due + step;
+                }
+                self.due = Some(due);
+                self.looking = true;
+                desk.put(Output::Look);
+            }
+            Phase::Closing => self.finish(desk, now, now),
+            Phase::Asking if self.tries < TRIES => self.ask_again(desk, now),
+            Phase::Asking => {
+                let text = "did not receive ack of last datagram after 10 tries.";
+                for (stream, done) in self.track.streams.iter().zip(&self.done) {
+                    if !done {
+                        desk.outputs
+                            .push_back(Output::Complain(format!("[{:>3}] WARNING: {text}\n", stream.id)));
+                    }
+                }
+                self.trouble = Some(text.to_owned());
+                self.phase = Phase::Over;
+                self.due = None;
+            }
+            Phase::Answering | Phase::Over => {
+                self.phase = Phase::Over;
+                self.due = None;
+            }
+        }
+    }
+
+    /// The last lines.
+    fn finish(&mut self, desk: &mut OutputQueue, now: Timestamp, end: Timestamp) {
+        self.phase = Phase::Over;
+        self.due = None;
+        if let Some(trouble) = &self.trouble {
+            let what = if self.load.sends { "write" } else { "read" };
+            let text = format!("{what} failed: {trouble}\n");
+            desk.complain(text);
+        }
+        let rows = self.track.whole(end);
+        let kind = desk.report.kind(self.load.udp, self.load.sends, self.load.trip_times);
+        let text = desk.report.rows(now, kind, &rows, &self.track.ends());
+        desk.print(text);
+    }
+}
+
+/// Bytes of headers that were sent before the engine began.
+fn own_head(track: &Track) -> u64 {
+    track.streams.iter().map(|stream| stream.own_bytes).sum()
+}

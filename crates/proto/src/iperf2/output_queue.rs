@@ -1,0 +1,109 @@
+//! What both roles and all their tests share: the settings, the printer, and the wishes not yet taken.
+
+use std::collections::VecDeque;
+
+use linerate_model::{SocketKnobs, TestSpec};
+use linerate_units::{Bitrate, Bytes};
+
+use super::report::Report;
+use super::settings::Settings;
+use super::wire::TestHeader;
+use crate::stand_in::{LinkOptions, Output, Transport};
+
+/// The settings, the printer, and the wishes not yet taken.
+#[derive(Debug)]
+pub(super) struct OutputQueue {
+    pub(super) settings: Settings,
+    pub(super) report: Report,
+    pub(super) outputs: VecDeque<Output>,
+    pub(super) over: bool,
+}
+
+impl OutputQueue {
+    pub(super) fn new(settings: Settings) -> Self {
+        Self { report: Report::new(settings.clone()), settings, outputs: VecDeque::new(), over: false }
+    }
+
+    pub(super) fn put(&mut self, output: Output) {
+        self.outputs.push_back(output);
+    }
+
+    pub(super) fn print(&mut self, text: String) {
+        if !text.is_empty() {
+            self.put(Output::Print(text));
+        }
+    }
+
+    pub(super) fn complain(&mut self, text: String) {
+        self.put(Output::Complain(text));
+    }
+
+    /// What was odd about the command line.
+    pub(super) fn warn(&mut self) {
+        let warnings = std::mem::take(&mut self.settings.warnings);
+        if !warnings.is_empty() {
+            self.complain(warnings);
+        }
+    }
+
+    pub(super) fn exit(&mut self, code: i32) {
+        if !self.over {
+            self.over = true;
+            self.put(Output::Exit(code));
+        }
+    }
+
+    /// Settings of a link; a window holds for both buffers.
+    pub(super) fn options(&self, udp: bool) -> LinkOptions {
+        let settings = &self.settings;
+        LinkOptions {
+            transport: if udp { Transport::Udp } else { Transport::Tcp },
+            local: settings.bind,
+            device: settings.device.clone(),
+            ipv6: settings.ipv6,
+            snd_buf: settings.window,
+            rcv_buf: settings.window,
+            mss: settings.mss.filter(|_| !udp),
+            congestion: settings.congestion.clone().filter(|_| !udp),
+            tos: settings.tos,
+            no_delay: settings.no_delay && !udp,
+            ..LinkOptions::default()
+        }
+    }
+
+    pub(super) fn sockets(&self) -> SocketKnobs {
+        let settings = &self.settings;
+        SocketKnobs {
+            window: settings.window.map(Bytes::new),
+            mss: settings.mss,
+            congestion: settings.congestion.clone().map(Into::into),
+            tos: settings.tos,
+            no_delay: settings.no_delay,
+            ..SocketKnobs::default()
+        }
+    }
+
+    /// A test in our words.
+    pub(super) fn spec(&self, udp: bool, streams: usize, rate: Option<u64>) -> TestSpec {
+        let mut spec = TestSpec::default();
+        spec.traffic.udp = udp;
+        spec.traffic.no_latency = true;
+        spec.traffic.streams = u32::try_from(streams).unwrap_or(u32::MAX);
+        spec.traffic.length = Some(Bytes::new(u64::from(self.settings.length_for(udp))));
+        spec.traffic.rate = rate.and_then(|rate| Bitrate::from_bps(rate as f64));
+        spec.socket = self.sockets();
+        spec
+    }
+}
+
+/// What a header asks for, as bytes per connection or a time in hundredths of a second.
+pub(super) fn amount_of(header: &TestHeader) -> super::settings::Amount {
+    use super::settings::Amount;
+    if header.amount < 0 {
+        let hundredths = u64::from(header.amount.unsigned_abs()).min(8_640_000);
+        Amount::Time(linerate_units::Span::from_ms(hundredths * 10))
+    } else {
+        // The top bit is cleared on the wire, so this is all there is.
+        Amount::Bytes(u64::from(header.amount.unsigned_abs()))
+    }
+}

@@ -1,0 +1,370 @@
+//! The ceiling ladder: every rate that one limit alone would allow, lowest first.
+
+use linerate_model::Ceiling;
+use linerate_units::Bitrate;
+
+use crate::bdp::LinuxBuffer;
+use crate::domain::positive;
+use crate::evidence::{Evidence, Host, LinkSource, Transport};
+use crate::rules::own_queue_shaper;
+use crate::{bdp, ethernet, format, framing, host, tcp_rate};
+
+/// Below this share of a core the measured cost says little about a full one.
+const LEAST_CORE_SHARE: f64 = 0.05;
+
+/// Every ceiling that the evidence supports, ascending; each for the flow with all its connections.
+///
+/// Units: bit/s of payload. Source: RFC 6349 §3.3 and §4.1.1 (window, link), Mathis 1997 and RFC 9438 (loss).
+#[must_use]
+pub fn ladder(evidence: &Evidence) -> Vec<Ceiling> {
+    let rungs = [
+        link(evidence),
+        qdisc(evidence),
+        receiver_window(evidence),
+        send_buffer(evidence),
+        loss(evidence),
+        cpu(evidence, &evidence.sender, "cpu_sender", "sending"),
+        cpu(evidence, &evidence.receiver, "cpu_receiver", "receiving"),
+        pacing(evidence),
+        application(evidence),
+        host_memory(evidence),
+    ];
+    let mut ladder: Vec<Ceiling> =
+        rungs.into_iter().flatten().filter(|rung| positive(rung.bitrate_bps).is_some()).collect();
+    ladder.sort_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps));
+    ladder
+}
+
+/// The ceilings that stand, and those that were measured on a host and lie below what came through: they are disproved.
+///
+/// Units: bit/s. Domain: without a rate all stand. Source: a limit is what nothing exceeds.
+#[must_use]
+pub fn without_disproved(ladder: Vec<Ceiling>, evidence: &Evidence) -> (Vec<Ceiling>, Vec<Ceiling>) {
+    let Some(rate) = evidence.highest_bps().and_then(Bitrate::from_bps) else { return (ladder, Vec::new()) };
+    ladder.into_iter().partition(|ceiling| !(ceiling.is_of_a_host() && ceiling.is_exceeded_by(rate)))
+}
+
+/// The lowest ceiling: the limiter to expect.
+///
+/// Domain: `None` for an empty ladder; a rate that is not a number never binds. Source: a flow is as fast as its tightest limit.
+#[must_use]
+pub fn binding(ceilings: &[Ceiling]) -> Option<&Ceiling> {
+    after_remedy(ceilings, "")
+}
+
+/// The ceiling that binds once `limit` is remedied: what the change would give.
+///
+/// Domain: `None` when nothing else is known. Source: as [`binding`].
+#[must_use]
+pub fn after_remedy<'a>(ceilings: &'a [Ceiling], limit: &str) -> Option<&'a Ceiling> {
+    ceilings
+        .iter()
+        .filter(|ceiling| ceiling.limit != limit && ceiling.bitrate_bps.is_finite())
+        .min_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps))
+}
+
+/// The ceiling of that limit.
+#[must_use]
+pub fn of<'a>(ceilings: &'a [Ceiling], limit: &str) -> Option<&'a Ceiling> {
+    ceilings.iter().find(|ceiling| ceiling.limit == limit)
+}
+
+/// A ceiling in words.
+pub(crate) fn rung(limit: &str, bitrate_bps: f64, because: String) -> Ceiling {
+    Ceiling { limit: limit.into(), bitrate_bps, because: because.into(), slack_bps: 0.0 }
+}
+
+/// Payload rate of a link under this flow's framing.
+pub(crate) fn link_goodput_bps(evidence: &Evidence, link_bps: f64) -> Option<f64> {
+    framing::goodput_ceiling_bps(link_bps, evidence.packet_bytes(), &evidence.headers(), evidence.tags())
+}
+
+/// Payload rate of a link whose rate counts IP packets and nothing below them: the most that a stated rate can mean.
+pub(crate) fn link_packets_goodput_bps(evidence: &Evidence, link_bps: f64) -> Option<f64> {
+    let packet = evidence.packet_bytes();
+    framing::payload_rate_bps(link_bps, framing::payload_bytes(packet, &evidence.headers())?, packet)
+}
+
+/// How the frames of this flow look, for a person.
+pub(crate) fn framing_text(evidence: &Evidence) -> String {
+    let udp = evidence.transport == Transport::Udp;
+    let bytes = evidence.packet_bytes();
+    // A datagram is as long as asked, a segment as the MTU lets it be.
+    let mut parts =
+        vec![if udp { format!("packets of {bytes:.0} bytes") } else { format!("MTU {bytes:.0}") }];
+    parts.extend(evidence.link.ip_version.map(|ip| ip.name().to_owned()));
+    if udp {
+        parts.push("UDP".to_owned());
+    } else if evidence.headers().option_bytes > 0.0 {
+        parts.push("TCP timestamps".to_owned());
+    }
+    if evidence.tags() > 0.0 {
+        parts.push(format!("{:.0} VLAN tag(s)", evidence.tags()));
+    }
+    parts.join(", ")
+}
+
+fn link(evidence: &Evidence) -> Option<Ceiling> {
+    let link_bps = evidence.line_rate_bps()?;
+    let name = ethernet::standard_name(link_bps).map_or_else(|| format::rate(link_bps), str::to_owned);
+    let given = if evidence.link.source == Some(LinkSource::User) { " as given" } else { "" };
+    let because = format!("{name}{given}, {}", framing_text(evidence));
+    Some(rung("link", link_goodput_bps(evidence, link_bps)?, because))
+}
+
+/// What the sender's own queueing discipline lets through for longer than its bucket lasts.
+///
+/// Units: bit/s of payload. Domain: `None` where it has no rate, or stands for the line of its interface.
+/// Source: `tc-tbf(8)`, `tc-htb(8)`: rates count frames without preamble, gap and check sequence.
+fn own_qdisc(evidence: &Evidence) -> Option<Ceiling> {
+    let (queue, bitrate_bps) = own_queue_shaper(evidence)?;
+    let at = queue.rate_bps.map(format::rate)?;
+    let because = format!(
+        "{} of {at} on {} of {}, {}",
+        queue.kind,
+        queue.interface,
+        queue.host,
+        framing_text(evidence)
+    );
+    Some(rung("qdisc", bitrate_bps, because))
+}
+
+/// The same for a test of known length, with what may come beyond it in that time. Without a bucket that was read it is no
+/// ceiling: nobody knows how much may.
+pub(crate) fn qdisc(evidence: &Evidence) -> Option<Ceiling> {
+    let ceiling = own_qdisc(evidence)?;
+    let queue = evidence.own_queue.as_ref()?;
+    let seconds = evidence.outcome.measured_s.and_then(positive)?;
+    // What had left it when the measured part began, and still waited further on.
+    let waiting = [evidence.rtt.loaded_p99_s, evidence.rtt.mean_s].into_iter().flatten().reduce(f64::max);
+    let waited = waiting.zip(evidence.base_rtt_s()).map_or(0.0, |(most, base)| (most - base).max(0.0));
+    let counted = evidence.packet_bytes() + framing::ETHERNET_HEADER_BYTES;
+    let header = if queue.may_count_packets { framing::ETHERNET_HEADER_BYTES / counted } else { 0.0 };
+    let burst = own_burst_bytes(evidence)? * 8.0 / seconds;
+    let slack_bps = burst + ceiling.bitrate_bps * (waited / seconds + header);
+    Some(Ceiling { slack_bps, ..ceiling })
+}
+
+/// The same for single messages of so many bytes, each of which may find a full bucket. `None` where the bucket takes half
+/// of one: then it holds none of them.
+///
+/// Units: bytes. Domain: more than 0. Source: N bytes take the time of those that the bucket B does not hold, so their rate is
+/// N / (N - B) of the bucket's.
+#[must_use]
+pub fn qdisc_of_messages(evidence: &Evidence, message_bytes: f64) -> Option<Ceiling> {
+    let (ceiling, burst) = (own_qdisc(evidence)?, own_burst_bytes(evidence)?);
+    let slack_bps = ceiling.bitrate_bps * burst / (message_bytes - burst);
+    (2.0 * burst <= message_bytes).then_some(Ceiling { slack_bps, ..ceiling })
+}
+
+/// The payload that may leave the sender's own queue beyond its rate.
+fn own_burst_bytes(evidence: &Evidence) -> Option<f64> {
+    let packet = evidence.packet_bytes();
+    let payload = framing::payload_bytes(packet, &evidence.headers())?;
+    Some(evidence.own_queue.as_ref()?.burst_bytes? * payload / (packet + framing::ETHERNET_HEADER_BYTES))
+}
+
+fn receiver_window(evidence: &Evidence) -> Option<Ceiling> {
+    let (window, because) = receiver_window_bytes(evidence)?;
+    let rtt = evidence.base_rtt_s()?;
+    let rate = bdp::window_rate_bps(window, rtt)? * evidence.streams();
+    Some(rung("receiver_window", rate, format!("{because}, RTT {}", format::time(rtt))))
+}
+
+/// The largest window that the receiver can offer to one connection, and why.
+fn receiver_window_bytes(evidence: &Evidence) -> Option<(f64, String)> {
+    let windows = &evidence.windows;
+    let offered = windows.offered_max_bytes.or(windows.offered_median_bytes);
+    if evidence.link.window_scaling == Some(false) {
+        return Some((bdp::UNSCALED_WINDOW_BYTES, "64 KiB without window scaling".to_owned()));
+    }
+    if windows.rcv_buf_asked_bytes.is_some() {
+        let window = offered
+            .or_else(|| windows.rcv_buf_bytes.and_then(|buffer| LinuxBuffer::Receive.window_bytes(buffer)))?;
+        return Some((window, format!("window of {} from the buffer asked for", format::size(window))));
+    }
+    // Autotuning: half of the largest buffer, unless the kernel already offered more.
+    let half = LinuxBuffer::Receive.window_bytes(windows.rmem_max_bytes?)?;
+    let window = offered.map_or(half, |offered| offered.max(half));
+    Some((window, format!("window of {} at most, from tcp_rmem", format::size(window))))
+}
+
+fn send_buffer(evidence: &Evidence) -> Option<Ceiling> {
+    let windows = &evidence.windows;
+    let (buffer, because) = match (windows.snd_buf_asked_bytes, windows.snd_buf_bytes) {
+        (Some(_), Some(granted)) => (granted, "send buffer asked for"),
+        _ => (windows.wmem_max_bytes?, "largest send buffer of tcp_wmem"),
+    };
+    let rtt = evidence.base_rtt_s()?;
+    let rate = bdp::window_rate_bps(LinuxBuffer::Send.window_bytes(buffer)?, rtt)? * evidence.streams();
+    Some(rung("send_buffer", rate, format!("{} {because}, RTT {}", format::size(buffer), format::time(rtt))))
+}
+
+fn loss(evidence: &Evidence) -> Option<Ceiling> {
+    let loss = evidence.loss()?;
+    let rate = backed_off_bps(evidence, loss)?;
+    let rtt = model_rtt_s(evidence)?;
+    let because =
+        format!("{} at a loss of {}, RTT {}", control(evidence), format::percent(loss), format::time(rtt));
+    Some(rung("loss", rate, because))
+}
+
+fn control(evidence: &Evidence) -> &str {
+    evidence.tcp.congestion.as_deref().unwrap_or("reno")
+}
+
+fn model_rtt_s(evidence: &Evidence) -> Option<f64> {
+    evidence.rtt.mean_s.or_else(|| evidence.base_rtt_s())
+}
+
+/// What the flow's congestion control makes of a share of segments, each of which tells it to back off.
+///
+/// Units: ratio in, bit/s of payload out, all connections. Domain: TCP other than BBR. Source: Mathis 1997, RFC 9438.
+pub(crate) fn backed_off_bps(evidence: &Evidence, signalled: f64) -> Option<f64> {
+    if evidence.transport == Transport::Udp || evidence.is_bbr() {
+        return None;
+    }
+    let (rtt, mss) = (model_rtt_s(evidence)?, evidence.link.mss_bytes?);
+    let one = if control(evidence) == "cubic" {
+        tcp_rate::cubic_bps(tcp_rate::CUBIC, mss, rtt, signalled)
+    } else {
+        tcp_rate::mathis_bps(mss, rtt, signalled, tcp_rate::MATHIS_PER_SEGMENT)
+    }?;
+    Some(one * evidence.streams())
+}
+
+fn cpu(evidence: &Evidence, host: &Host, limit: &str, what: &str) -> Option<Ceiling> {
+    let share = host.thread_share.filter(|share| *share >= LEAST_CORE_SHARE)?;
+    let rate = host::rate_at_full_core_bps(evidence.outcome.goodput_bps?, share.min(1.0))?;
+    Some(rung(limit, rate, format!("{what} thread took {} of a core", format::percent(share))))
+}
+
+fn pacing(evidence: &Evidence) -> Option<Ceiling> {
+    let paced = evidence.asked.max_pacing_bps?;
+    let because = format!("paced at {} for each connection", format::rate(paced));
+    Some(rung("pacing", pacing_bps(evidence)?, because))
+}
+
+/// The payload that the pace of all connections lets through; kernel pacing counts the packet with its Ethernet header.
+pub(crate) fn pacing_bps(evidence: &Evidence) -> Option<f64> {
+    let payload = framing::payload_bytes(evidence.packet_bytes(), &evidence.headers())?;
+    let counted = evidence.packet_bytes() + framing::ETHERNET_HEADER_BYTES;
+    let each = framing::payload_rate_bps(evidence.asked.max_pacing_bps?, payload, counted)?;
+    Some(each * evidence.streams())
+}
+
+fn application(evidence: &Evidence) -> Option<Ceiling> {
+    let asked = &evidence.asked;
+    match (asked.offered_bps, asked.read_bps) {
+        (Some(offered), read) if read.is_none_or(|read| offered <= read) => {
+            Some(rung("application", offered, format!("the test offers {}", format::rate(offered))))
+        }
+        (_, Some(read)) => {
+            Some(rung("application", read, format!("the receiver reads {}", format::rate(read))))
+        }
+        _ => None,
+    }
+}
+
+fn host_memory(evidence: &Evidence) -> Option<Ceiling> {
+    // Between two hosts a path is what it is, however fast they copy.
+    if !evidence.link.is_loopback {
+        return None;
+    }
+    let slower =
+        [evidence.sender.copy_bps, evidence.receiver.copy_bps].into_iter().flatten().reduce(f64::min)?;
+    Some(rung("host_memory", slower, "the host's memory copy; both ends are on it".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::framing::IpVersion;
+    use crate::rules::examples::loopback;
+
+    /// The worked example: 1 Gbit/s, 21 ms, a window of 65535 bytes, one loss in a million.
+    fn example() -> Evidence {
+        let mut evidence = Evidence::default();
+        evidence.link.link_bps = Some(1e9);
+        evidence.link.mtu_bytes = Some(1500.0);
+        evidence.link.mss_bytes = Some(1448.0);
+        evidence.link.ip_version = Some(IpVersion::V4);
+        evidence.link.timestamps = Some(true);
+        evidence.link.window_scaling = Some(false);
+        evidence.rtt.min_s = Some(0.021);
+        evidence.tcp.congestion = Some("reno".to_owned());
+        evidence.tcp.retransmits = Some(1.0);
+        evidence.tcp.segments_sent = Some(1e6);
+        evidence
+    }
+
+    #[test]
+    fn the_example_climbs_from_window_to_loss_to_link() {
+        let rungs = ladder(&example());
+        let names: Vec<_> = rungs.iter().map(|rung| rung.limit.as_str()).collect();
+        assert_eq!(names, ["receiver_window", "loss", "link"]);
+        assert!((rungs[0].bitrate_bps - 24.966e6).abs() < 1e3);
+        assert!((rungs[1].bitrate_bps - 675.59e6).abs() < 1e4);
+        assert!((rungs[2].bitrate_bps - 941.48e6).abs() < 1e4);
+        assert_eq!(rungs[2].because, "1000BASE-T, MTU 1500, IPv4, TCP timestamps");
+        assert_eq!(after_remedy(&rungs, "receiver_window").map(|rung| rung.limit.as_str()), Some("loss"));
+    }
+
+    #[test]
+    fn datagrams_are_told_by_their_size() {
+        let mut evidence = example();
+        evidence.transport = Transport::Udp;
+        evidence.link.mss_bytes = Some(100.0);
+        let rungs = ladder(&evidence);
+        assert_eq!(of(&rungs, "link").unwrap().because, "1000BASE-T, packets of 128 bytes, IPv4, UDP");
+    }
+
+    #[test]
+    fn bbr_has_no_loss_ceiling() {
+        let mut evidence = example();
+        evidence.tcp.congestion = Some("bbr".to_owned());
+        assert!(of(&ladder(&evidence), "loss").is_none());
+    }
+
+    #[test]
+    fn a_half_busy_core_puts_its_ceiling_at_twice_the_rate() {
+        let mut evidence = example();
+        evidence.outcome.goodput_bps = Some(300e6);
+        evidence.sender.thread_share = Some(0.5);
+        assert_eq!(of(&ladder(&evidence), "cpu_sender").map(|rung| rung.bitrate_bps), Some(600e6));
+    }
+
+    #[test]
+    fn what_a_host_was_measured_to_do_is_no_ceiling_once_it_did_more() {
+        // A copy that was timed while the processor was elsewhere: 12 Mb/s. The flow had 28 Gb/s.
+        let mut evidence = loopback();
+        evidence.sender.copy_bps = Some(12e6);
+        let (standing, disproved) = without_disproved(ladder(&evidence), &evidence);
+        assert_eq!(disproved.iter().map(|rung| rung.limit.as_str()).collect::<Vec<_>>(), ["host_memory"]);
+        assert!(of(&standing, "host_memory").is_none() && of(&standing, "cpu_sender").is_some());
+        // The rate that is printed counts too.
+        evidence.sender.copy_bps = Some(29e9);
+        evidence.outcome.whole_bps = Some(30e9);
+        assert_eq!(without_disproved(ladder(&evidence), &evidence).1.len(), 2, "memory, and a core at 98 %");
+        evidence.sender.copy_bps = Some(60e9);
+        evidence.outcome.whole_bps = None;
+        assert!(without_disproved(ladder(&evidence), &evidence).1.is_empty());
+    }
+
+    #[test]
+    fn memory_is_a_ceiling_of_loopback_and_of_no_path() {
+        assert!(of(&ladder(&loopback()), "host_memory").is_some());
+        let mut path = loopback();
+        path.link.is_loopback = false;
+        assert!(of(&ladder(&path), "host_memory").is_none());
+    }
+
+    #[test]
+    fn nothing_known_gives_no_ceiling() {
+        assert!(ladder(&Evidence::default()).is_empty());
+        assert!(binding(&[]).is_none());
+        let mut zero = Evidence::default();
+        zero.asked.offered_bps = Some(0.0);
+        assert!(ladder(&zero).is_empty());
+    }
+}

@@ -1,0 +1,254 @@
+//! Whether the figures of one line agree with each other, within their printed digits.
+
+use linerate_model::import::{Claim, Quantity, Scope};
+use linerate_model::metrics::Side;
+
+use super::case::{CLOCKS, Case};
+use super::judgement::{Check, Reason, Verdict};
+use super::range::Range;
+use super::{causes, judgement::Cause, judgement::CauseKind};
+use crate::{conversion, format};
+
+/// Share by which bytes over time may miss the rate beside them: programs read their clock more than once for a line.
+const SECOND_LOOK: f64 = 0.001;
+/// Share of the datagrams that came last and may be in one count and not in the other.
+const LAST_DATAGRAMS: f64 = 0.01;
+/// Share by which a message over its time may miss the rate beside it.
+pub(super) const MESSAGE_DIGITS: f64 = 0.005;
+/// The first read of a stream, which a rate may leave out, bytes.
+const FIRST_READ_BYTES: f64 = 131_072.0;
+
+/// Judges every line by itself.
+pub(super) fn check(case: &mut Case<'_>) {
+    for (index, claim) in case.claims.iter().enumerate() {
+        let seconds = case.seconds(claim);
+        let told = [
+            bytes_over_time(case, claim, seconds),
+            message_time(claim),
+            lost(case, claim),
+            packets(claim, seconds),
+            bytes_of_calls(claim),
+            call_rate(claim),
+            call_time(claim, seconds),
+            within_the_interval(claim),
+        ];
+        for (quantity, reason) in told.into_iter().flatten() {
+            case.remark(index, quantity, reason);
+        }
+    }
+}
+
+type Judgement = Option<(Quantity, Reason)>;
+
+fn bytes_over_time(case: &Case<'_>, claim: &Claim, seconds: Option<Range>) -> Judgement {
+    let (printed, counted) = (claim.figure(Quantity::Bitrate)?, claim.figure(Quantity::Bytes)?);
+    let (rate, bytes) = (Range::of(printed)?, Range::of(counted)?);
+    let streams = case.context.streams_of(claim.stream);
+    let left_out = if case.context.first_read_left_out { FIRST_READ_BYTES * streams } else { 0.0 };
+    let counted_bytes = Range { low: (bytes.low - left_out).max(0.0), ..bytes };
+    let of_books = counted_bytes.scaled(8.0).over(seconds?)?;
+    if rate.meets(of_books.widened(SECOND_LOOK)) {
+        return None;
+    }
+    let implied = counted.value * 8.0 / case.likely_seconds(claim)?;
+    let text = format!(
+        "Bytes over time on the same line make {}, not {}.",
+        format::fine_rate(implied),
+        format::fine_rate(printed.value)
+    );
+    let mut reason = Reason::new(Check::BytesOverTime, Verdict::Impossible, text)
+        .with("rate_bps", Some(printed.value))
+        .with("implied_bps", Some(implied))
+        .with("ratio", Some(printed.value / implied));
+    reason.causes = units(rate, of_books);
+    Some((Quantity::Bitrate, reason))
+}
+
+/// Unit mistakes that turn one rate into the other.
+fn units(rate: Range, of_books: Range) -> Vec<Cause> {
+    let mega = causes::prefix_factor(rate.middle()).0;
+    let giga = conversion::GIB / 1e9;
+    let binary = CauseKind::BinaryPrefix;
+    let table = [
+        (
+            mega,
+            binary,
+            "bytes counted in units of 2^20 (2^10) and labelled decimal, or a rate multiplied by 1.048576 (1.024)",
+        ),
+        (
+            1.0 / mega,
+            binary,
+            "a rate in units of 2^20 (2^10) labelled decimal: multiply it by 1.048576 (1.024)",
+        ),
+        (
+            giga,
+            binary,
+            "bytes counted in units of 2^30 and labelled decimal, or a rate multiplied by 1.073742",
+        ),
+        (1.0 / giga, binary, "a rate in units of 2^30 labelled decimal: multiply it by 1.073742"),
+        (8.0, CauseKind::BitsForBytes, "bits printed as bytes: divide the rate by 8"),
+        (1.0 / 8.0, CauseKind::BitsForBytes, "bytes printed as bits: multiply the rate by 8"),
+    ];
+    let fits = |factor: f64| rate.scaled(1.0 / factor).meets(of_books.widened(0.002));
+    let fitting = table.into_iter().filter(|(factor, _, _)| fits(*factor));
+    fitting
+        .map(|(factor, kind, text)| Cause {
+            kind,
+            text: text.to_owned(),
+            remedy: "take bytes x 8 / seconds for the rate",
+            evidence: [("factor", factor)].into(),
+        })
+        .collect()
+}
+
+/// NetPIPE's line: a message, the time it takes one way, and the rate.
+fn message_time(claim: &Claim) -> Judgement {
+    let printed = claim.figure(Quantity::Bitrate)?;
+    let (rate, size) = (Range::of(printed)?, Range::in_claim(claim, Quantity::MessageSize)?);
+    let time = Range::in_claim(claim, Quantity::OneWay)?;
+    let implied = size.scaled(8.0).over(time)?;
+    // Of a message of a byte or two only a few digits are printed; of both directions at once the sum.
+    let agrees = |factor: f64| rate.meets(implied.scaled(factor).widened(MESSAGE_DIGITS));
+    if agrees(1.0) || agrees(2.0) {
+        return None;
+    }
+    let text = format!(
+        "A message over its time makes {}, not {}.",
+        format::fine_rate(implied.middle()),
+        format::fine_rate(printed.value)
+    );
+    let mut reason = Reason::new(Check::BytesOverTime, Verdict::Impossible, text)
+        .with("rate_bps", Some(printed.value))
+        .with("implied_bps", Some(implied.middle()));
+    reason.causes = units(rate, implied);
+    Some((Quantity::Bitrate, reason))
+}
+
+/// What the sender of the same stream says it sent.
+fn sent_packets(case: &Case<'_>, claim: &Claim) -> Option<Range> {
+    let same = |one: &&Claim| {
+        (one.scope, one.stream, one.direction) == (claim.scope, claim.stream, claim.direction)
+            && one.side == Some(Side::Sender)
+    };
+    case.claims.iter().filter(same).find_map(|one| Range::in_claim(one, Quantity::Packets))
+}
+
+fn lost(case: &Case<'_>, claim: &Claim) -> Judgement {
+    let lost = Range::in_claim(claim, Quantity::Lost)?;
+    let packets = Range::in_claim(claim, Quantity::Packets)?;
+    if lost.low > packets.high {
+        let text = "More was lost than was sent.".to_owned();
+        return Some((Quantity::Lost, Reason::new(Check::LossBooks, Verdict::Impossible, text)));
+    }
+    let printed = claim.figure(Quantity::LossRatio)?;
+    let ratio = Range::of(printed)?;
+    let implied = lost.over(packets)?;
+    // Programs disagree whether what was lost is among the packets counted.
+    let beside = lost.over(packets.plus(lost))?;
+    let fits = |range: Range| ratio.meets(range.widened(LAST_DATAGRAMS));
+    // iperf3 counts what arrived, and divides by what was sent.
+    let of_sent = || sent_packets(case, claim).and_then(|sent| lost.over(sent));
+    if fits(implied) || fits(beside) || (claim.scope == Scope::Total && of_sent().is_some_and(fits)) {
+        return None;
+    }
+    let makes = claim.figure(Quantity::Lost)?.value / claim.figure(Quantity::Packets)?.value;
+    let text =
+        format!("Lost over sent makes {}, not {}.", format::percent(makes), format::percent(printed.value));
+    let reason = Reason::new(Check::LossBooks, Verdict::Impossible, text)
+        .with("loss_ratio", Some(printed.value))
+        .with("implied_ratio", Some(makes));
+    Some((Quantity::LossRatio, reason))
+}
+
+fn packets(claim: &Claim, seconds: Option<Range>) -> Judgement {
+    let printed = claim.figure(Quantity::PacketRate)?;
+    let rate = Range::of(printed)?;
+    let packets = Range::in_claim(claim, Quantity::Packets)?;
+    let lost = Range::in_claim(claim, Quantity::Lost).unwrap_or(Range { low: 0.0, high: 0.0 });
+    // Of what was sent, or of what arrived; one more or less between two looks at a counter.
+    let all = Range { low: (packets.low - lost.high - 1.0).max(0.0), high: packets.high + 1.0 };
+    let implied = all.over(seconds?)?;
+    if rate.meets(implied.widened(SECOND_LOOK)) {
+        return None;
+    }
+    let text = format!("Packets over time make {:.0} each second.", implied.middle());
+    let reason = Reason::new(Check::PacketRate, Verdict::Impossible, text)
+        .with("packets_per_second", Some(printed.value))
+        .with("implied_per_second", Some(implied.middle()));
+    Some((Quantity::PacketRate, reason))
+}
+
+fn bytes_of_calls(claim: &Claim) -> Judgement {
+    let printed = claim.figure(Quantity::Bytes)?;
+    let bytes = Range::of(printed)?;
+    let most = Range::in_claim(claim, Quantity::Calls)?.times(Range::in_claim(claim, Quantity::MessageSize)?);
+    // Reads return less than they ask for, and the last one nothing.
+    if bytes.low <= most.high {
+        return None;
+    }
+    let text = format!("The calls moved {:.0} B at most, not {:.0} B.", most.middle(), printed.value);
+    let reason = Reason::new(Check::Calls, Verdict::Impossible, text)
+        .with("bytes", Some(printed.value))
+        .with("most_bytes", Some(most.middle()));
+    Some((Quantity::Bytes, reason))
+}
+
+fn call_rate(claim: &Claim) -> Judgement {
+    let printed = claim.figure(Quantity::CallRate)?;
+    let rate = Range::of(printed)?;
+    let calls = Range::in_claim(claim, Quantity::Calls)?;
+    let implied = calls.over(Range::in_claim(claim, Quantity::Seconds)?)?;
+    if rate.meets(implied.widened(CLOCKS)) {
+        return None;
+    }
+    let text = format!("Calls over time make {:.2} each second.", implied.middle());
+    let reason = Reason::new(Check::Calls, Verdict::Impossible, text)
+        .with("calls_per_second", Some(printed.value))
+        .with("implied_per_second", Some(implied.middle()));
+    Some((Quantity::CallRate, reason))
+}
+
+/// ttcp multiplies seconds by 1024 and prints milliseconds.
+fn call_time(claim: &Claim, seconds: Option<Range>) -> Judgement {
+    let printed = claim.figure(Quantity::CallTime)?;
+    let time = Range::of(printed)?;
+    let implied = seconds?.over(Range::in_claim(claim, Quantity::Calls)?)?;
+    if time.meets(implied.widened(CLOCKS)) {
+        return None;
+    }
+    let binary = time.meets(implied.scaled(1.024).widened(CLOCKS));
+    let text = if binary {
+        format!(
+            "A call took {}; this is 1024 times the seconds, a flaw of ttcp.",
+            format::time(implied.middle())
+        )
+    } else {
+        format!("Time over calls makes {} for each.", format::time(implied.middle()))
+    };
+    let verdict = if binary { Verdict::Doubtful } else { Verdict::Impossible };
+    let reason = Reason::new(Check::Calls, verdict, text)
+        .with("call_s", Some(printed.value))
+        .with("implied_s", Some(implied.middle()))
+        .with("binary_s", Some(implied.middle() * 1.024).filter(|_| binary));
+    Some((Quantity::CallTime, reason))
+}
+
+/// No time is longer than the time that it is part of.
+fn within_the_interval(claim: &Claim) -> Judgement {
+    let printed = claim.figure(Quantity::Seconds)?;
+    let (start, end) = (claim.start?.as_secs_f64(), claim.end?.as_secs_f64());
+    let utilisation = crate::host::utilisation(printed.value, end - start)?;
+    // A receiver waits for what is under way.
+    let late = if claim.side == Some(Side::Receiver) { 1.0 } else { 0.1 };
+    if end <= start || printed.value - printed.step <= end - start + late {
+        return None;
+    }
+    let text = format!(
+        "{} measured within {}: {utilisation:.3} times what there was.",
+        format::time(printed.value),
+        format::time(end - start)
+    );
+    let reason =
+        Reason::new(Check::Clock, Verdict::Impossible, text).with("utilisation_ratio", Some(utilisation));
+    Some((Quantity::Seconds, reason))
+}

@@ -1,0 +1,122 @@
+//! The same TCP, paced: loss that vanishes came from bursts, loss that stays is the path's.
+
+use linerate_model::{Cause, Confidence};
+
+use super::{Conclusion, Question, Reply, Topic, Trial, verdict_is};
+use crate::diagnose::Diagnosis;
+use crate::evidence::{Evidence, Transport};
+use crate::format;
+use crate::rules::FindingBuilder;
+
+/// Pace beside the mean rate: enough to keep it, without bursts above it.
+const PACE: f64 = 1.1;
+/// Loss that is left of that of bursts.
+const GONE: f64 = 0.2;
+/// Losses that the paced run should have seen to decide at all: none of eight has a probability of 0.03 %.
+const ENOUGH: f64 = 8.0;
+const SECONDS: f64 = 4.0;
+
+/// Asked where packets vanish without a queue.
+pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Question> {
+    let flat = crate::rules::rtt_is_flat(evidence) == Some(true);
+    let lossy = evidence.loss().is_some_and(|loss| loss > 0.0);
+    if evidence.transport != Transport::Tcp
+        || !verdict_is(diagnosis, &["V20", "V99", "V01"])
+        || !flat
+        || !lossy
+    {
+        return None;
+    }
+    evidence.outcome.goodput_bps.filter(|rate| *rate > 0.0)?;
+    Some(Question {
+        topic: Topic::Pacing,
+        because: format!(
+            "{} of the segments vanish although no queue fills: do bursts overrun a small one?",
+            format::percent(evidence.loss()?)
+        ),
+        meanings: [
+            ("paced, the loss is gone", "bursts overrun a small queue"),
+            ("paced, the loss is the same", "packets are lost at random, whatever the load"),
+        ],
+    })
+}
+
+/// One run at the mean rate of the first.
+pub(super) fn next(evidence: &Evidence, replies: &[Reply]) -> Option<Trial> {
+    let rate = evidence.outcome.goodput_bps.filter(|rate| rate.is_finite() && *rate > 0.0)?;
+    replies.is_empty().then(|| Trial {
+        udp: false,
+        offered_bps: None,
+        pace_bps: Some(PACE * rate / evidence.streams()),
+        length_bytes: None,
+        streams: evidence.outcome.streams.unwrap_or(1).max(1),
+        seconds: SECONDS,
+        latency: false,
+    })
+}
+
+pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
+    let reply = replies.first();
+    let paced = reply.and_then(Reply::loss);
+    let sent = reply.and_then(|reply| reply.evidence.as_ref()?.tcp.segments_sent);
+    let (Some(first), Some(paced), Some(sent)) = (evidence.loss(), paced, sent) else {
+        return Conclusion::open("the paced run could not be measured");
+    };
+    let answer = Conclusion::open(format!(
+        "paced at {} it loses {} instead of {}",
+        format::rate(reply.and_then(|reply| reply.trial.pace_bps).unwrap_or(0.0) * evidence.streams()),
+        format::percent(paced),
+        format::percent(first)
+    ))
+    .with("loss_unpaced_ratio", Some(first))
+    .with("loss_paced_ratio", Some(paced))
+    .with("paced_bps", reply.and_then(Reply::goodput_bps));
+    if first * sent < ENOUGH {
+        let mut few = answer;
+        few.answer.push_str(", which is too few packets to tell");
+        return few;
+    }
+    if paced > GONE * first {
+        return answer;
+    }
+    let text = format!(
+        "{} of the segments are lost in bursts, and {} when they are paced: bursts overrun a small queue, or the small \
+         bucket of a policer.",
+        format::percent(first),
+        format::percent(paced)
+    );
+    // Both let through what comes evenly; datagrams above the rate tell them apart, where they can be asked.
+    let finding = FindingBuilder::new(Cause::ShallowBuffer, "V19", Confidence::Probable, text)
+        .remedy("Pace the sender (fq, --fq-rate), or give the port a larger share of its switch's buffer.")
+        .finish();
+    answer.found(finding)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::examples::long_lossy;
+    use super::*;
+
+    fn after(lost: f64, sent: f64) -> Conclusion {
+        let evidence = long_lossy();
+        let trial = next(&evidence, &[]).unwrap();
+        let mut paced = evidence.clone();
+        paced.tcp.retransmits = Some(lost);
+        paced.tcp.segments_sent = Some(sent);
+        let reply = Reply { trial, evidence: Some(paced), intervals_bps: Vec::new() };
+        assert_eq!(next(&evidence, std::slice::from_ref(&reply)), None);
+        conclude(&evidence, &[reply])
+    }
+
+    #[test]
+    fn loss_that_pacing_takes_away_came_from_bursts() {
+        // One in ten thousand: twenty expected.
+        let gone = after(1.0, 200_000.0);
+        let finding = gone.finding.unwrap();
+        assert_eq!((finding.rule.as_str(), finding.confidence), ("V19", Confidence::Probable));
+        assert!(finding.text.contains("policer"), "{}", finding.text);
+        assert_eq!(after(18.0, 200_000.0).finding, None);
+        let few = after(0.0, 20_000.0);
+        assert!(few.finding.is_none() && few.answer.contains("too few"), "{}", few.answer);
+    }
+}

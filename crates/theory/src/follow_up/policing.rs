@@ -1,0 +1,369 @@
+//! Datagrams above and below the rate: a policer drops what is too much, a shaper or a link delays it first.
+
+use linerate_model::{Cause, Confidence};
+
+use super::{Conclusion, Question, Reply, Topic, Trial, verdict_is};
+use crate::diagnose::Diagnosis;
+use crate::evidence::{Evidence, Transport};
+use crate::rules::{FindingBuilder, any_core_is_full, rtt_is_flat, windows_are_open};
+use crate::{ceilings, ethernet, format};
+
+/// How much faster each further attempt to exceed the path is.
+const STEP: f64 = 2.0;
+/// Attempts to exceed it: a policer or loss lets TCP have a sixteenth of the path at least.
+const ATTEMPTS: usize = 5;
+/// What comes through of different rates is the same limit within this.
+const SAME: f64 = 0.1;
+/// Loss of datagrams that shows that there were too many.
+const TOO_MANY: f64 = 0.05;
+/// Share of what came through that must pass without loss.
+const BELOW: f64 = 0.9;
+/// Loss below the rate up to which the rate is what decides.
+const CLEAN: f64 = 0.005;
+/// Share of the rate by which an interval must exceed it to be part of the bucket.
+const ABOVE_RATE: f64 = 1.02;
+/// Rise of the smoothed round trip that a busy host does not make, as a share of the smallest one and in seconds.
+const WAITED_SHARE: f64 = 0.25;
+const WAITED_S: f64 = 0.005;
+/// Share of a link from which TCP filled it, but for what busy hosts or others took.
+const FILLED: f64 = 0.9;
+/// How near a rate is to that of a link; a policer or shaper that counts frames lets through 1.3 % more.
+const AT_LINK: f64 = 0.005;
+/// Share of a committed rate that a sender should shape to.
+const CONFORMING: f64 = 0.98;
+const SECONDS: f64 = 2.0;
+
+/// Asked where TCP's rate has no sure explanation, or one that only datagrams can confirm.
+pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Question> {
+    let open = verdict_is(diagnosis, &["V99", "V01", "V13", "V18", "V20"])
+        || (verdict_is(diagnosis, &["V14"]) && diagnosis.primary.confidence == Confidence::Probable);
+    let path = windows_are_open(evidence) && !any_core_is_full(evidence);
+    let lossy = evidence.loss().is_some_and(|loss| loss > 0.0) || verdict_is(diagnosis, &["V14"]);
+    let rate = evidence.outcome.goodput_bps.filter(|rate| *rate > 0.0)?;
+    if evidence.transport != Transport::Tcp || !open || !path || !lossy {
+        return None;
+    }
+    Some(Question {
+        topic: Topic::Policing,
+        because: format!(
+            "TCP got {} and lost packets: does the path drop or delay what is too much?",
+            format::rate(rate)
+        ),
+        meanings: [
+            ("datagrams above a rate are lost without waiting", "a policer, or a link with hardly a buffer"),
+            ("datagrams above a rate wait first", "a shaper or a slower link"),
+        ],
+    })
+}
+
+/// Faster and faster until there are too many, and twice that come to the same rate; then a little less than what came
+/// through.
+pub(super) fn next(evidence: &Evidence, replies: &[Reply]) -> Option<Trial> {
+    let first = evidence.outcome.goodput_bps.filter(|rate| rate.is_finite() && *rate > 0.0)?;
+    let Some(last) = replies.last() else { return Some(trial(evidence, STEP * first)) };
+    last.evidence.as_ref()?;
+    if below(replies).is_some() {
+        return None;
+    }
+    let offered = last.trial.offered_bps?;
+    let at_line = evidence.line_rate_bps().is_some_and(|line| offered >= 0.9 * line);
+    let last_attempt = replies.len() >= ATTEMPTS || at_line;
+    if exceeds(last) && (last_attempt || is_a_limit(replies)) {
+        return Some(trial(evidence, BELOW * steady_bps(last)?));
+    }
+    (!last_attempt).then(|| trial(evidence, STEP * offered))
+}
+
+/// Whether the last two trials exceed the path and the same came through of both: where bursts overrun a queue, more
+/// comes through of more.
+fn is_a_limit(replies: &[Reply]) -> bool {
+    let [.., before, last] = replies else { return false };
+    let rates = steady_bps(before).zip(steady_bps(last));
+    exceeds(before) && rates.is_some_and(|(before, last)| (last / before - 1.0).abs() <= SAME)
+}
+
+fn trial(evidence: &Evidence, offered: f64) -> Trial {
+    // Above the own line the own host would drop.
+    let most = evidence.line_rate_bps().map_or(f64::INFINITY, |line| 0.93 * line);
+    Trial {
+        udp: true,
+        offered_bps: Some(offered.min(most)),
+        pace_bps: None,
+        length_bytes: None,
+        streams: 1,
+        seconds: SECONDS,
+        latency: true,
+    }
+}
+
+/// The trial below the rate: the only one that is slower than the one before it.
+fn below(replies: &[Reply]) -> Option<&Reply> {
+    let [.., before, last] = replies else { return None };
+    let (before, offered) = before.trial.offered_bps.zip(last.trial.offered_bps)?;
+    (offered < before).then_some(last)
+}
+
+/// Whether more was offered than came through, or it had to wait.
+fn exceeds(reply: &Reply) -> bool {
+    let flat = reply.evidence.as_ref().and_then(rtt_is_flat);
+    reply.loss().is_some_and(|loss| loss >= TOO_MANY) || flat == Some(false)
+}
+
+/// Rate after the beginning: a bucket or a queue takes more at first.
+fn steady_bps(reply: &Reply) -> Option<f64> {
+    let intervals = &reply.intervals_bps;
+    let later = intervals.get(intervals.len() / 3..intervals.len().saturating_sub(1))?;
+    crate::stats::order::median(later).or_else(|| reply.goodput_bps()).filter(|rate| *rate > 0.0)
+}
+
+pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
+    let below = below(replies);
+    let faster = &replies[..replies.len() - usize::from(below.is_some())];
+    let Some(above) = faster.iter().rfind(|reply| exceeds(reply)) else { return never_too_many(replies) };
+    let (Some(rate), Some(flat)) = (steady_bps(above), above.evidence.as_ref().and_then(rtt_is_flat)) else {
+        return Conclusion::open("the datagrams above the rate could not be measured");
+    };
+    // Probes have ports of their own, and may take another member of a bundle than the flow does.
+    let flat = flat && !tcp_waited(evidence);
+    let loss_below = below.and_then(Reply::loss);
+    let loss = above.loss().unwrap_or(0.0);
+    let base = |answer: String| {
+        Conclusion::open(answer)
+            .with("offered_bps", above.trial.offered_bps)
+            .with("passed_bps", Some(rate))
+            .with("loss_above_ratio", above.loss())
+            .with("loss_below_ratio", loss_below)
+    };
+    if loss_below.is_none_or(|below| below > CLEAN.max(0.05 * loss)) {
+        return base(format!(
+            "datagrams at {} lost {}, and those at {} of what came through lost {}: the rate alone does not decide",
+            format::rate(above.trial.offered_bps.unwrap_or(0.0)),
+            format::percent(loss),
+            format::percent(BELOW),
+            loss_below.map_or_else(|| "an unknown share".to_owned(), format::percent),
+        ));
+    }
+    let of_probes = above.evidence.as_ref().and_then(Evidence::rtt_rise_s).unwrap_or(0.0);
+    let of_tcp = evidence.rtt.mean_s.zip(evidence.rtt.min_s).map_or(0.0, |(mean, least)| mean - least);
+    let waits = if tcp_waited(evidence) { of_probes.max(of_tcp) } else { of_probes };
+    let answer = base(format!(
+        "of datagrams at {} {} came through, {} lost, {} later than at rest; at {} of that {} lost",
+        format::rate(above.trial.offered_bps.unwrap_or(0.0)),
+        format::rate(rate),
+        format::percent(loss),
+        format::time(waits.max(0.0)),
+        format::percent(BELOW),
+        format::percent(loss_below.unwrap_or(0.0)),
+    ));
+    let alone = faster.iter().filter(|reply| exceeds(reply)).count() == 1;
+    if !alone && !is_a_limit(faster) {
+        let mut grows = answer;
+        grows.answer.push_str("; more comes through of more, so no rate limits it");
+        return grows;
+    }
+    match (flat, link_of(above, rate)) {
+        (true, Some(link)) => shallow(answer, link),
+        (true, None) => policer(answer, evidence, above, rate),
+        (false, link) => delayed(answer, evidence, rate, waits, link),
+    }
+}
+
+/// Whether the packets of the first run waited by its own kernel's account.
+fn tcp_waited(evidence: &Evidence) -> bool {
+    let rise = evidence.rtt.mean_s.zip(evidence.rtt.min_s).map(|(mean, least)| (mean - least, least));
+    rise.is_some_and(|(rise, least)| rise >= (WAITED_SHARE * least).max(WAITED_S))
+}
+
+fn never_too_many(replies: &[Reply]) -> Conclusion {
+    let fastest = replies.iter().filter_map(Reply::goodput_bps).reduce(f64::max);
+    match fastest {
+        Some(rate) => Conclusion::open(format!(
+            "datagrams at {} came through without waiting: neither a policer nor a queue limits TCP's rate",
+            format::rate(rate)
+        ))
+        .with("passed_bps", Some(rate)),
+        None => Conclusion::open("no datagrams could be measured"),
+    }
+}
+
+/// The standard link whose ceiling for these datagrams is the rate, half a percent either way.
+fn link_of(reply: &Reply, rate: f64) -> Option<f64> {
+    let evidence = reply.evidence.as_ref()?;
+    let (packet, headers) = (evidence.packet_bytes(), evidence.headers());
+    let at = |rate: f64| ethernet::inferred_link(rate, packet, &headers, evidence.tags(), 1.0 - AT_LINK);
+    at(rate).or_else(|| at(rate * (1.0 - AT_LINK))).map(|link| link.bps)
+}
+
+fn policer(answer: Conclusion, evidence: &Evidence, above: &Reply, rate: f64) -> Conclusion {
+    let bucket = bucket_bytes(above, rate);
+    let held = bucket.map_or_else(String::new, |bytes| format!(", after a burst of {}", format::size(bytes)));
+    let text = format!(
+        "The path drops what exceeds {} of datagrams without queueing it{held}: it is policed.",
+        format::rate(rate)
+    );
+    let finding = FindingBuilder::new(Cause::Policer, "V13", Confidence::Confirmed, text)
+        .with("goodput_bps", evidence.outcome.goodput_bps)
+        .remedy(format!("Shape at the sender to {}.", format::rate(CONFORMING * rate)))
+        .finish();
+    answer.with("bucket_bytes", bucket).found(finding)
+}
+
+/// What came through above the rate at the beginning; absent when it is less than a read of the clock can tell.
+fn bucket_bytes(above: &Reply, rate: f64) -> Option<f64> {
+    let interval = above.evidence.as_ref()?.outcome.interval_s?;
+    let burst = above.intervals_bps.iter().take_while(|bps| **bps > ABOVE_RATE * rate);
+    let bytes: f64 = burst.map(|bps| (bps - rate) * interval / 8.0).sum();
+    (bytes > 0.0).then_some(bytes)
+}
+
+fn shallow(answer: Conclusion, link: f64) -> Conclusion {
+    let name = ethernet::standard_name(link).unwrap_or("a link");
+    let text = format!(
+        "Datagrams fill {name} without waiting, and what exceeds it is lost at once: bursts overrun a small queue before it."
+    );
+    let finding = FindingBuilder::new(Cause::ShallowBuffer, "V19", Confidence::Probable, text)
+        .with("link_bps", Some(link))
+        .remedy("Pace the sender (fq, --fq-rate), or give the port a larger share of its switch's buffer.")
+        .finish();
+    answer.found(finding)
+}
+
+fn delayed(answer: Conclusion, evidence: &Evidence, rate: f64, waits: f64, link: Option<f64>) -> Conclusion {
+    let Some(link) = link else {
+        let text = format!(
+            "A shaper holds the path at {} of datagrams: what exceeds it waits ({} were added) before it is lost.",
+            format::rate(rate),
+            format::time(waits)
+        );
+        let finding = FindingBuilder::new(Cause::Shaper, "V14", Confidence::Confirmed, text)
+            .with_time("queue_ns", Some(waits))
+            .remedy("Raise the shaper's rate, or accept it as the path's.")
+            .finish();
+        return answer.found(finding);
+    };
+    let mut answer = answer.with("link_bps", Some(link)).with("queue_ns", Some((waits * 1e9).round()));
+    let name = ethernet::standard_name(link).unwrap_or("a link");
+    answer.answer.push_str(&format!(": what {name} carries, behind a queue"));
+    let ceiling = ceilings::link_goodput_bps(evidence, link);
+    let share = evidence.outcome.goodput_bps.zip(ceiling).map(|(goodput, ceiling)| goodput / ceiling);
+    if share.is_none_or(|share| share < FILLED) {
+        return answer;
+    }
+    let text = format!(
+        "Datagrams fill {name} behind a queue, and TCP had {} of what it carries: the link is full.",
+        format::percent(share.unwrap_or(1.0))
+    );
+    let finding = FindingBuilder::new(Cause::Link, "V02", Confidence::Confirmed, text)
+        .with("ceiling_bps", ceiling)
+        .with("share", share)
+        .remedy("Check negotiation and cabling at the peer and at the next hop.")
+        .finish();
+    answer.found(finding)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::examples::{datagrams, long_lossy};
+    use super::*;
+
+    /// What is found where datagrams above `path` lose everything else, with `waits` of queue, and TCP got 40 Mb/s.
+    fn found(path: f64, waits: f64, noise: f64) -> (Vec<f64>, Conclusion) {
+        found_after(40e6, path, waits, noise)
+    }
+
+    fn found_after(tcp: f64, path: f64, waits: f64, noise: f64) -> (Vec<f64>, Conclusion) {
+        let mut evidence = long_lossy();
+        evidence.outcome.goodput_bps = Some(tcp);
+        evidence.link.link_bps = Some(1e9);
+        let mut replies: Vec<Reply> = Vec::new();
+        while let Some(trial) = next(&evidence, &replies) {
+            let offered = trial.offered_bps.unwrap();
+            let loss = (1.0 - path / offered).max(0.0) + noise;
+            replies.push(datagrams(trial, loss, if offered > path { waits } else { 0.0 }));
+        }
+        let offered = replies.iter().filter_map(|reply| reply.trial.offered_bps).collect();
+        (offered, conclude(&evidence, &replies))
+    }
+
+    #[test]
+    fn what_is_lost_above_a_rate_without_waiting_is_policed() {
+        let (offered, conclusion) = found(70e6, 0.0, 0.0);
+        assert_eq!(offered, [80e6, 160e6, 63e6]);
+        let finding = conclusion.finding.unwrap();
+        assert_eq!((finding.rule.as_str(), finding.confidence), ("V13", Confidence::Confirmed));
+        assert!((finding.evidence["passed_bps"] / 70e6 - 1.0).abs() < 1e-9);
+        assert!(!finding.evidence.contains_key("bucket_bytes"));
+    }
+
+    #[test]
+    fn what_waits_first_is_shaped_or_a_slower_link() {
+        let (_, conclusion) = found(70e6, 0.05, 0.0);
+        assert_eq!(conclusion.finding.unwrap().rule, "V14");
+        // 1472 of 1538 bytes at 100 Mb/s.
+        let (_, link) = found(1e8 * 1472.0 / 1538.0, 0.05, 0.0);
+        assert_eq!(link.finding, None);
+        assert!(link.answer.contains("100BASE-TX"), "{}", link.answer);
+        let (_, shaper) = found(1e8 * 1472.0 / 1518.0, 0.05, 0.0);
+        assert_eq!(shaper.finding.unwrap().rule, "V14", "it counts frames");
+        let (_, hair) = found(1.002e8 * 1472.0 / 1538.0, 0.05, 0.0);
+        assert!(hair.answer.contains("100BASE-TX"), "{}", hair.answer);
+        let (_, full) = found_after(90e6, 1e8 * 1472.0 / 1538.0, 0.05, 0.0);
+        assert_eq!(full.finding.unwrap().rule, "V02");
+    }
+
+    #[test]
+    fn a_full_link_without_a_queue_has_a_shallow_buffer() {
+        let (offered, conclusion) = found(1e8 * 1472.0 / 1538.0, 0.0, 0.0);
+        assert_eq!(offered[..3], [80e6, 160e6, 320e6]);
+        assert_eq!(conclusion.finding.unwrap().rule, "V19");
+    }
+
+    #[test]
+    fn a_queue_that_only_the_flow_itself_saw_counts() {
+        let mut evidence = long_lossy();
+        evidence.outcome.goodput_bps = Some(40e6);
+        evidence.rtt.mean_s = Some(0.060);
+        let above = datagrams(next(&evidence, &[]).unwrap(), 0.125, 0.0);
+        let twice = datagrams(next(&evidence, std::slice::from_ref(&above)).unwrap(), 0.5625, 0.0);
+        let mut replies = vec![above, twice];
+        replies.push(datagrams(next(&evidence, &replies).unwrap(), 0.0, 0.0));
+        assert_eq!(conclude(&evidence, &replies).finding.unwrap().rule, "V14");
+    }
+
+    #[test]
+    fn what_grows_with_the_offer_is_no_limit() {
+        let mut evidence = long_lossy();
+        evidence.outcome.goodput_bps = Some(10e6);
+        let mut replies = Vec::new();
+        while let Some(trial) = next(&evidence, &replies) {
+            let slow = replies.last().is_some_and(|last: &Reply| trial.offered_bps < last.trial.offered_bps);
+            replies.push(datagrams(trial, if slow { 0.0 } else { 0.3 }, 0.0));
+        }
+        let conclusion = conclude(&evidence, &replies);
+        assert!(conclusion.finding.is_none() && replies.len() == 6, "{conclusion:?}");
+        assert!(conclusion.answer.contains("more comes through of more"), "{}", conclusion.answer);
+    }
+
+    #[test]
+    fn loss_that_does_not_depend_on_the_rate_decides_nothing() {
+        let (_, conclusion) = found(70e6, 0.0, 0.06);
+        assert_eq!(conclusion.finding, None, "{}", conclusion.answer);
+        let (offered, free) = found(1e12, 0.0, 0.0);
+        assert_eq!(offered, [80e6, 160e6, 320e6, 640e6, 930e6]);
+        assert!(free.finding.is_none() && free.answer.contains("930 Mb/s"), "{}", free.answer);
+    }
+
+    #[test]
+    fn the_bucket_is_what_came_above_the_rate_at_first() {
+        let mut evidence = long_lossy();
+        evidence.outcome.goodput_bps = Some(40e6);
+        let above = datagrams(next(&evidence, &[]).unwrap(), 0.125, 0.0);
+        let mut twice = datagrams(next(&evidence, std::slice::from_ref(&above)).unwrap(), 0.5625, 0.0);
+        // 100 ms at 80 Mb/s instead of 70: 125 kB.
+        twice.intervals_bps[0] = 80e6;
+        let mut replies = vec![above, twice];
+        replies.push(datagrams(next(&evidence, &replies).unwrap(), 0.0, 0.0));
+        let conclusion = conclude(&evidence, &replies);
+        assert!((conclusion.evidence["bucket_bytes"] - 125e3).abs() < 1.0, "{conclusion:?}");
+    }
+}

@@ -1,0 +1,176 @@
+//! Many connections instead of one: a bundle of links gives one connection a member, and many of them several.
+
+use linerate_model::{Cause, Confidence};
+
+use super::{Conclusion, Question, Reply, Topic, Trial, verdict_is};
+use crate::diagnose::Diagnosis;
+use crate::evidence::{Evidence, Transport};
+use crate::rules::{FindingBuilder, any_core_is_full};
+use crate::{ethernet, format, lag};
+
+/// Connections of the trial: of eight, two members are seen with 99 %.
+const CONNECTIONS: u32 = 16;
+/// How much faster all together are than one alone on one link: not at all, but for what one alone left unused.
+const ONE_LINK: f64 = 1.25;
+/// Share of a link's ceiling from which an unexplained rate may be that of the link.
+const NEARLY: f64 = 0.9;
+/// Largest bundle that is considered.
+const MOST_MEMBERS: u32 = 16;
+/// Likelihood below that of the best number at which another one is left out: 95 % of a chi-square of one degree.
+const SUPPORT: f64 = 0.147;
+const SECONDS: f64 = 3.0;
+
+/// Asked where the few connections of a flow end at the rate of a link that is slower than the host's.
+pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Question> {
+    // A member whose rate what had waited lifts a little looks like a shaper.
+    let numbers = &diagnosis.primary.evidence;
+    let named = numbers.get("link_bps").or_else(|| numbers.get("shaper_bps")).copied();
+    let named = named.filter(|_| verdict_is(diagnosis, &["V02", "V14"]));
+    let unsure = verdict_is(diagnosis, &["V99", "V01"]);
+    let link = named.or_else(|| near_link(evidence).filter(|_| unsure));
+    let slower = link.is_some_and(|link| evidence.line_rate_bps().is_none_or(|own| link < own));
+    let few = evidence.streams() <= 5.0;
+    if evidence.transport != Transport::Tcp || !few || !(slower || verdict_is(diagnosis, &["V17"])) {
+        return None;
+    }
+    Some(Question {
+        topic: Topic::Ports,
+        because: "the rate is that of a link slower than the host's: is it one of a bundle?".to_owned(),
+        meanings: [
+            ("many connections are faster", "a bundle of links that hashes ports"),
+            ("they are not", "one link, or a bundle that hashes addresses only"),
+        ],
+    })
+}
+
+/// The standard link at whose rate the flow nearly is.
+fn near_link(evidence: &Evidence) -> Option<f64> {
+    let (packet, headers) = (evidence.packet_bytes(), evidence.headers());
+    let found =
+        ethernet::inferred_link(evidence.outcome.goodput_bps?, packet, &headers, evidence.tags(), NEARLY);
+    found.map(|link| link.bps)
+}
+
+/// One run of many connections, whose ports the system chooses.
+pub(super) fn next(_evidence: &Evidence, replies: &[Reply]) -> Option<Trial> {
+    replies.is_empty().then_some(Trial {
+        udp: false,
+        offered_bps: None,
+        pace_bps: None,
+        length_bytes: None,
+        streams: CONNECTIONS,
+        seconds: SECONDS,
+        latency: false,
+    })
+}
+
+pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
+    let member = member_bps(evidence);
+    let all = replies.first().and_then(Reply::goodput_bps);
+    let (Some(member), Some(all)) = (member.filter(|rate| *rate > 0.0), all) else {
+        return Conclusion::open("many connections could not be measured");
+    };
+    let ratio = all / member;
+    let answer = Conclusion::open(format!(
+        "{CONNECTIONS} connections together get {}, {ratio:.2} times one link",
+        format::rate(all)
+    ))
+    .with("together_bps", Some(all))
+    .with("member_bps", Some(member))
+    .with("times", Some(ratio));
+    if ratio < ONE_LINK {
+        let mut one = answer;
+        one.answer.push_str(": one link, or a bundle that hashes addresses only");
+        return one;
+    }
+    if replies.first().and_then(|reply| reply.evidence.as_ref()).is_some_and(any_core_is_full) {
+        let mut busy = answer;
+        busy.answer.push_str(", with a full core: no statement about members");
+        return busy;
+    }
+    let used = ratio.round().max(2.0);
+    if used > f64::from(CONNECTIONS) / 2.0 {
+        let mut alone = answer;
+        alone.answer.push_str(": each connection is held back by itself, not by a link that they share");
+        return alone;
+    }
+    let members = members(used as u32);
+    let many = match members {
+        (least, most) if least == most => format!("{least}"),
+        (least, most) => format!("{least} to {most}"),
+    };
+    let text = format!(
+        "One connection gets one of {many} links of a bundle, and {CONNECTIONS} connections with other ports {ratio:.1} of them: ports are among what it hashes."
+    );
+    let uneven = replies.first().and_then(|reply| spread(reply.evidence.as_ref()?));
+    let finding = FindingBuilder::new(Cause::Trunk, "V17", Confidence::Confirmed, text)
+        .with("goodput_bps", evidence.outcome.goodput_bps)
+        .remedy("Use more connections (-P): one never gets more than one member.")
+        .finish();
+    answer
+        .with("members_used", Some(used))
+        .with("members_least", Some(f64::from(members.0)))
+        .with("members_most", Some(f64::from(members.1)))
+        .with("largest_over_smallest", uneven)
+        .found(finding)
+}
+
+/// Rate of one member: what one connection got, or what several got over the members that they were seen to use.
+fn member_bps(evidence: &Evidence) -> Option<f64> {
+    let goodput = evidence.outcome.goodput_bps?;
+    let diagnosis = crate::diagnose(evidence);
+    let used =
+        diagnosis.primary.evidence.get("members_used").copied().filter(|_| verdict_is(&diagnosis, &["V17"]));
+    Some(goodput / used.unwrap_or(1.0))
+}
+
+/// The numbers of members that are likely where so many are seen to be used, from the fewest to the most.
+fn members(used: u32) -> (u32, u32) {
+    let likelihood = |links: u32| lag::occupancy_probability(CONNECTIONS, used, links).unwrap_or(0.0);
+    let best = (used..=MOST_MEMBERS).map(likelihood).fold(0.0, f64::max);
+    let most = (used..=MOST_MEMBERS).rfind(|links| likelihood(*links) >= SUPPORT * best);
+    (used, most.unwrap_or(used))
+}
+
+/// How much more the fastest connection got than the slowest.
+fn spread(evidence: &Evidence) -> Option<f64> {
+    let bytes = &evidence.outcome.stream_bytes;
+    let largest = bytes.iter().copied().reduce(f64::max)?;
+    let smallest = bytes.iter().copied().reduce(f64::min).filter(|bytes| *bytes > 0.0)?;
+    Some(largest / smallest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::examples::full_gigabit;
+
+    fn after(together: f64) -> Conclusion {
+        let mut evidence = full_gigabit();
+        evidence.link.link_bps = Some(10e9);
+        let trial = next(&evidence, &[]).unwrap();
+        let mut many = evidence.clone();
+        many.outcome.goodput_bps = Some(together);
+        many.outcome.stream_bytes = vec![1e8, 3e8];
+        conclude(&evidence, &[Reply { trial, evidence: Some(many), intervals_bps: Vec::new() }])
+    }
+
+    #[test]
+    fn twice_the_rate_is_two_members() {
+        let finding = after(1.88e9).finding.unwrap();
+        assert_eq!((finding.rule.as_str(), finding.confidence), ("V17", Confidence::Confirmed));
+        assert_eq!((finding.evidence["members_least"], finding.evidence["members_most"]), (2.0, 2.0));
+        assert_eq!(finding.evidence["largest_over_smallest"], 3.0);
+        // Six of sixteen flows' members: seven have 53 % of the likelihood of six, eight 17 %, nine 5 %.
+        assert_eq!(members(6).0, 6);
+        assert!(members(6).1 > 6);
+    }
+
+    #[test]
+    fn the_same_rate_is_one_link_and_sixteen_times_is_no_link_at_all() {
+        let one = after(0.94e9);
+        assert!(one.finding.is_none() && one.answer.contains("one link"), "{}", one.answer);
+        let each = after(9.3e9);
+        assert!(each.finding.is_none() && each.answer.contains("by itself"), "{}", each.answer);
+    }
+}

@@ -1,0 +1,155 @@
+//! Reads of different sizes: how much goes back for each, and what share of the way back that takes.
+
+use super::{Conclusion, Question, Reply, Topic, Trial};
+use crate::diagnose::Diagnosis;
+use crate::evidence::{Evidence, Transport};
+use crate::{format, framing};
+
+/// Sizes of a read, bytes: from 1 KiB to 1 MiB, four times as many each.
+const SIZES: [f64; 6] = [1024.0, 4096.0, 16_384.0, 65_536.0, 262_144.0, 1_048_576.0];
+/// Share of the way back from which its traffic may matter.
+const MATTERS: f64 = 0.03;
+const SECONDS: f64 = 2.0;
+
+/// Asked where acknowledgements and window updates take a share of the way back that may matter.
+pub(super) fn question(evidence: &Evidence, _: &Diagnosis) -> Option<Question> {
+    let share = share(evidence).filter(|share| *share > MATTERS)?;
+    let because = format!(
+        "acknowledgements and window updates take {} of the way back: what do larger or smaller reads change?",
+        format::percent(share)
+    );
+    wanted(evidence).map(|question| Question { because, ..question })
+}
+
+/// Asked because somebody wants to know.
+pub(super) fn wanted(evidence: &Evidence) -> Option<Question> {
+    (evidence.transport == Transport::Tcp).then(|| Question {
+        topic: Topic::Reads,
+        because: "how much goes back for reads of 1 KiB to 1 MiB?".to_owned(),
+        meanings: [
+            ("small reads send more back", "each read opens the window, and the kernel says so"),
+            ("all sizes send the same back", "acknowledgements follow the segments, whatever the reads"),
+        ],
+    })
+}
+
+/// One size after the other.
+pub(super) fn next(evidence: &Evidence, replies: &[Reply]) -> Option<Trial> {
+    Some(Trial {
+        udp: false,
+        offered_bps: None,
+        pace_bps: None,
+        length_bytes: Some(*SIZES.get(replies.len())?),
+        streams: evidence.outcome.streams.unwrap_or(1).max(1),
+        seconds: SECONDS,
+        latency: false,
+    })
+}
+
+/// Bits of the way back on the wire, preamble and gap included, as a rate: F10.1 of the theory.
+///
+/// Units: bit/s. Domain: `None` where the packets back were not counted.
+fn back_bps(evidence: &Evidence) -> Option<f64> {
+    let wire = framing::wire_bytes(evidence.headers().total_bytes(), 0.0)?;
+    Some(evidence.tcp.return_pps? * wire * 8.0).filter(|bps| bps.is_finite())
+}
+
+/// Share of the slower of both interfaces; `None` where neither has a rate.
+fn share(evidence: &Evidence) -> Option<f64> {
+    let rates = [evidence.link.peer_link_bps, evidence.link.link_bps].into_iter().flatten();
+    let link = rates.filter(|rate| *rate > 0.0).reduce(f64::min)?;
+    back_bps(evidence).map(|back| back / link)
+}
+
+pub(super) fn conclude(_: &Evidence, replies: &[Reply]) -> Conclusion {
+    let mut conclusion = Conclusion::open(String::new());
+    let mut parts = Vec::new();
+    for reply in replies {
+        let Some((evidence, bytes)) = reply.evidence.as_ref().zip(reply.trial.length_bytes) else { continue };
+        let (Some(pps), Some(back)) = (evidence.tcp.return_pps, back_bps(evidence)) else { continue };
+        let (each, share) = (evidence.tcp.return_per_segment, share(evidence));
+        let mut words = format!("{}: {pps:.0} packets/s, {}", format::size(bytes), format::rate(back));
+        words.extend(each.map(|each| format!(", {each:.3} for each segment")));
+        words.extend(share.map(|share| format!(", {} of the way back", format::percent(share))));
+        parts.push(words);
+        conclusion = conclusion
+            .with(&format!("read_{bytes:.0}_return_bps"), Some(back))
+            .with(&format!("read_{bytes:.0}_return_per_segment_ratio"), each)
+            .with(&format!("read_{bytes:.0}_return_share_ratio"), share)
+            .with(&format!("read_{bytes:.0}_goodput_bps"), reply.goodput_bps());
+    }
+    conclusion.answer = match parts.is_empty() {
+        true => "the packets back could not be counted".to_owned(),
+        false => format!("back for reads (and writes) of {}", parts.join("; ")),
+    };
+    conclusion
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose;
+    use crate::follow_up::questions;
+    use crate::rules::examples::full_gigabit;
+
+    /// Half a packet back for each of 81,274 segments a second, over a link back of `link_bps`.
+    fn acknowledged(link_bps: f64) -> Evidence {
+        let mut evidence = full_gigabit();
+        evidence.link.peer_link_bps = Some(link_bps);
+        evidence.tcp.return_pps = Some(40_637.2);
+        evidence.tcp.return_per_segment = Some(0.5);
+        evidence
+    }
+
+    #[test]
+    fn an_acknowledgement_has_90_bytes_on_the_wire() {
+        // 29.26 Mb/s go back for a full gigabit.
+        let back = back_bps(&acknowledged(1e9)).unwrap();
+        assert!((back - 29.2588e6).abs() < 1e3, "{back}");
+        assert!((share(&acknowledged(100e6)).unwrap() - 0.2926).abs() < 1e-4);
+    }
+
+    #[test]
+    fn it_is_asked_where_the_way_back_is_narrow() {
+        let asked = |evidence: &Evidence| {
+            questions(evidence, &diagnose(evidence)).iter().any(|question| question.topic == Topic::Reads)
+        };
+        assert!(!asked(&acknowledged(1e9)), "2.9 % of it");
+        assert!(asked(&acknowledged(500e6)));
+        let mut unknown = acknowledged(500e6);
+        unknown.tcp.return_pps = None;
+        assert!(!asked(&unknown));
+        let mut udp = acknowledged(500e6);
+        udp.transport = Transport::Udp;
+        assert_eq!(wanted(&udp), None);
+    }
+
+    #[test]
+    fn six_sizes_are_tried_and_told_with_their_share() {
+        let first = acknowledged(500e6);
+        let mut replies = Vec::new();
+        while let Some(trial) = next(&first, &replies) {
+            let mut evidence = first.clone();
+            // Four times as many for the smallest reads.
+            if trial.length_bytes == Some(1024.0) {
+                evidence.tcp.return_pps = Some(4.0 * 40_637.2);
+                evidence.tcp.return_per_segment = Some(2.0);
+            }
+            let evidence = (trial.length_bytes != Some(4096.0)).then_some(evidence);
+            replies.push(Reply { trial, evidence, intervals_bps: Vec::new() });
+        }
+        assert_eq!(replies.len(), 6);
+        let found = conclude(&first, &replies);
+        assert_eq!(found.evidence["read_1024_return_per_segment_ratio"], 2.0);
+        assert_eq!(found.evidence["read_1048576_return_per_segment_ratio"], 0.5);
+        assert!(!found.evidence.contains_key("read_4096_return_bps"), "that run failed");
+        assert!((found.evidence["read_1024_return_share_ratio"] - 0.234).abs() < 1e-3);
+        assert!(
+            found.answer.contains("1 KiB: 162549 packets/s, 117 Mb/s, 2.000 for each segment"),
+            "{}",
+            found.answer
+        );
+        assert_eq!(found.finding, None);
+        assert!(conclude(&first, &[]).answer.contains("could not be counted"));
+    }
+}

@@ -1,0 +1,103 @@
+//! What a remedy would give: the ceiling that binds next.
+
+use linerate_model::{Ceiling, Finding};
+
+use crate::domain::positive;
+use crate::evidence::Evidence;
+use crate::{ceilings, format};
+
+/// How far above the measured rate the next ceiling must lie to be worth saying.
+const GAIN: f64 = 1.05;
+
+/// The finding, with the rate that its remedy could give at most (`after_remedy_bps`) where the ladder knows one.
+///
+/// A ladder whose next rung lies below what was measured has that rung wrong, and nothing is promised.
+pub(crate) fn with(mut finding: Finding, evidence: &Evidence, ceilings: &[Ceiling]) -> Finding {
+    let next = limit_of(&finding).and_then(|limit| {
+        // One option sets both buffers, and without it both are the kernel's.
+        let pair = ["receiver_window", "send_buffer"];
+        let both = pair.contains(&limit) && evidence.windows.rcv_buf_asked_bytes.is_some();
+        let left: Vec<Ceiling> = ceilings
+            .iter()
+            .filter(|ceiling| !(both && pair.contains(&ceiling.limit.as_str())))
+            .cloned()
+            .collect();
+        ceilings::after_remedy(&left, limit).cloned()
+    });
+    let goodput = evidence.outcome.goodput_bps.and_then(positive);
+    let (Some(next), Some(goodput), Some(remedy)) = (next, goodput, finding.remedy.as_mut()) else {
+        return finding;
+    };
+    if next.bitrate_bps < GAIN * goodput {
+        return finding;
+    }
+    let rate = format::rate(next.bitrate_bps);
+    remedy.push_str(&format!(
+        " The next limit is then {rate} ({}: {}).",
+        next.limit.replace('_', " "),
+        next.because
+    ));
+    finding.evidence.insert("after_remedy_bps".into(), next.bitrate_bps);
+    finding
+}
+
+/// The rung of the ladder that a finding's remedy takes away; an empty name where it takes none of them.
+pub(crate) fn limit_of(finding: &Finding) -> Option<&'static str> {
+    Some(match finding.rule.as_str() {
+        "V03" | "V05" => "application",
+        "V04" => "receiver_window",
+        "V06" => "send_buffer",
+        "V07" => "cpu_sender",
+        "V08" => "cpu_receiver",
+        "V09" => "pacing",
+        "V10" | "V11" | "V12" => "",
+        "V16" | "V20" | "V21" | "V23" | "V25" => "loss",
+        // A full link, a shaper or a policer has no remedy on the ladder.
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::diagnose;
+    use crate::rules::examples::{full_gigabit, long_path, lossy_path};
+
+    #[test]
+    fn a_larger_window_promises_the_rung_above_it() {
+        // A window of 64 KiB over 21 ms on a gigabit; nothing else is known but the cores: 24.97 Mb/s at 0.4 of one.
+        let finding = diagnose(&long_path()).primary;
+        assert_eq!(finding.rule, "V04");
+        let next = 65536.0 * 8.0 / 0.021 / 0.4;
+        assert!((finding.evidence["after_remedy_bps"] / next - 1.0).abs() < 1e-9, "{finding:?}");
+        assert!(finding.remedy.unwrap().contains("The next limit is then 62.42 Mb/s (cpu receiver: "));
+    }
+
+    #[test]
+    fn leaving_an_option_out_frees_both_buffers() {
+        let mut evidence = long_path();
+        evidence.windows.snd_buf_asked_bytes = evidence.windows.rcv_buf_asked_bytes;
+        evidence.windows.snd_buf_bytes = Some(160_000.0);
+        let promised = diagnose(&evidence).primary.evidence["after_remedy_bps"];
+        assert!((promised / 62.42e6 - 1.0).abs() < 1e-3, "not the 40 Mb/s of the send buffer: {promised}");
+    }
+
+    #[test]
+    fn without_loss_the_link_is_next() {
+        let mut evidence = lossy_path(1e-4);
+        evidence.sender.thread_share = None;
+        evidence.receiver.thread_share = None;
+        let finding = diagnose(&evidence).primary;
+        assert_eq!(finding.rule, "V20");
+        assert!((finding.evidence["after_remedy_bps"] - 941.48e6).abs() < 1e4);
+    }
+
+    #[test]
+    fn a_full_link_and_a_ladder_below_the_rate_promise_nothing() {
+        let finding = diagnose(&full_gigabit()).primary;
+        assert!(!finding.evidence.contains_key("after_remedy_bps"));
+        let mut evidence = long_path();
+        evidence.asked.max_pacing_bps = Some(20e6);
+        let finding = diagnose(&evidence).primary;
+        assert!(!finding.evidence.contains_key("after_remedy_bps"), "{finding:?}");
+    }
+}
