@@ -159,24 +159,27 @@ pub fn process_usage() -> Usage {
 
 /// The CPU clock of one thread, which every other thread of the process can read too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ThreadClock(libc::clockid_t);
+pub struct ThreadClock {
+    clock: libc::clockid_t,
+    tid: u32,
+}
 
 impl ThreadClock {
-    /// The clock of the calling thread.
+    /// The clock of the calling thread; absent where the C library knows of none.
     #[must_use]
-    pub fn of_this_thread() -> Self {
-        const PER_THREAD: libc::clockid_t = 4;
-        const SCHEDULER: libc::clockid_t = 2;
+    pub fn of_this_thread() -> Option<Self> {
+        let mut clock = 0;
+        // SAFETY: `clock` is valid for writing, and the calling thread exists.
+        let errno = unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut clock) };
         // SAFETY: takes nothing, touches no memory of ours.
-        let thread = unsafe { libc::gettid() };
-        // The kernel's encoding of a clock that belongs to a thread number (posix-timers.h, MAKE_THREAD_CPUCLOCK).
-        Self((!thread << 3) | PER_THREAD | SCHEDULER)
+        let tid = unsafe { libc::gettid() };
+        (errno == 0).then_some(Self { clock, tid: tid.cast_unsigned() })
     }
 
     /// The number of the thread.
     #[must_use]
     pub const fn tid(self) -> u32 {
-        (!(self.0 >> 3)).cast_unsigned()
+        self.tid
     }
 
     /// CPU time that the thread has used, user and system together; `None` once it has ended.
@@ -184,7 +187,7 @@ impl ThreadClock {
     pub fn read(self) -> Option<Duration> {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: `time` is valid for writing; a thread that is gone is an error, not a fault.
-        let ret = unsafe { libc::clock_gettime(self.0, &raw mut time) };
+        let ret = unsafe { libc::clock_gettime(self.clock, &raw mut time) };
         (ret == 0).then(|| Duration::from_nanos(ns_of(time)))
     }
 }
@@ -325,12 +328,12 @@ mod tests {
         let (end, wait) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
             while thread_cpu() < Duration::from_millis(5) {}
-            give.send((ThreadClock::of_this_thread(), thread_cpu())).unwrap();
+            give.send((ThreadClock::of_this_thread().unwrap(), thread_cpu())).unwrap();
             let _ = wait.recv();
         });
         let (clock, used) = take.recv().unwrap();
         assert!(clock.read().unwrap() >= used);
-        assert_ne!(clock, ThreadClock::of_this_thread());
+        assert_ne!(Some(clock), ThreadClock::of_this_thread());
         drop(end);
         thread.join().unwrap();
     }

@@ -1,5 +1,6 @@
 //! Questions and orders to a network driver (`SIOCETHTOOL`), by interface name, in the network namespace of the thread.
 
+mod command;
 mod features;
 
 use std::io;
@@ -7,14 +8,14 @@ use std::os::fd::AsRawFd;
 
 use socket2::{Domain, Socket, Type};
 
+pub(crate) use command::Switch;
+use command::{Command, Structure};
 pub(crate) use features::Feature;
 
-const GET_DRIVER: u32 = 0x03;
-const GET_LINK_SETTINGS: u32 = 0x4c;
-/// Room for the head and three masks of the most link modes that a length in a signed byte can name.
-const LINK_SETTINGS_WORDS: usize = 12 + 3 * 127;
-/// Place of the duplex byte: behind the command and the speed.
-const DUPLEX_AT: usize = 8;
+/// The duplex byte of the link settings, counted after the command: the speed is before it.
+const DUPLEX_AT: usize = 4;
+/// The byte that says how many words a mask of link modes has.
+const MODE_WORDS_AT: usize = 11;
 
 /// Everything `ioctl` says about interfaces goes through some socket.
 pub(crate) struct Questions {
@@ -68,78 +69,69 @@ impl Questions {
         Some(i32::from(unsafe { self.request.ifr_ifru.ifru_flags }))
     }
 
-    /// Each ethtool structure is a row of 32-bit words led by the command. `words` must have room for the whole of it.
-    fn ask(&mut self, words: &mut [u32]) -> Option<()> {
-        self.request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
-        let answer = self.ioctl(libc::SIOCETHTOOL as libc::Ioctl);
+    /// Hands over the structure of a command; the kernel's number where it has one to say.
+    fn call(&mut self, structure: &mut Structure) -> io::Result<i32> {
+        self.request.ifr_ifru.ifru_data = structure.as_mut_ptr();
+        // SAFETY: `request` is a valid ifreq whose pointer leads to `structure`, which is alive and, as its command made it,
+        // as large as the kernel takes it to be.
+        let ret = unsafe {
+            libc::ioctl(self.socket.as_raw_fd(), libc::SIOCETHTOOL as libc::Ioctl, &raw mut self.request)
+        };
         self.request.ifr_ifru.ifru_data = std::ptr::null_mut();
-        answer
+        if ret < 0 { Err(io::Error::last_os_error()) } else { Ok(ret) }
     }
 
-    /// An on-off setting by the number of its "get" command.
-    pub(crate) fn setting(&mut self, command: u32) -> Option<bool> {
-        let mut words = [command, 0];
-        self.ask(&mut words)?;
-        Some(words[1] != 0)
+    /// The answer to a question that needs nothing but its command.
+    fn ask(&mut self, command: Command) -> Option<Structure> {
+        let mut structure = command.structure();
+        self.call(&mut structure).ok()?;
+        Some(structure)
     }
 
-    /// The old flags of the interface (`ETHTOOL_GFLAGS`); bit 15 is large receive offload.
-    pub(crate) fn flag_bits(&mut self) -> Option<u32> {
-        let mut words = [0x25, 0];
-        self.ask(&mut words)?;
-        Some(words[1])
+    /// An on-off setting.
+    pub(crate) fn setting(&mut self, switch: Switch) -> Option<bool> {
+        self.ask(Command::Switch(switch)).map(|answer| answer[0] != 0)
+    }
+
+    /// Whether received segments are put together in hardware.
+    pub(crate) fn large_receive_offload(&mut self) -> Option<bool> {
+        const LRO: u32 = 1 << 15;
+        self.ask(Command::Flags).map(|answer| answer[0] & LRO != 0)
     }
 
     /// The driver's name and its place on a bus.
     pub(crate) fn driver(&mut self) -> Option<(String, String)> {
-        const SIZE_IN_WORDS: usize = 49;
-        let mut words = [0; SIZE_IN_WORDS];
-        words[0] = GET_DRIVER;
-        self.ask(&mut words)?;
-        Some((text(&words[1..9]), text(&words[25..33])))
+        self.ask(Command::Driver).map(|answer| (text(&answer[..8]), text(&answer[24..32])))
     }
 
     /// True if the card can stamp sent and received packets itself.
     pub(crate) fn hardware_timestamps(&mut self) -> Option<bool> {
-        const GET_TIMESTAMPING: u32 = 0x41;
-        const SIZE_IN_WORDS: usize = 11;
         const BOTH_WAYS: u32 = libc::SOF_TIMESTAMPING_TX_HARDWARE | libc::SOF_TIMESTAMPING_RX_HARDWARE;
-        let mut words = [0; SIZE_IN_WORDS];
-        words[0] = GET_TIMESTAMPING;
-        self.ask(&mut words)?;
-        Some(words[1] & BOTH_WAYS == BOTH_WAYS)
+        self.ask(Command::Timestamping).map(|answer| answer[0] & BOTH_WAYS == BOTH_WAYS)
     }
 
-    /// The link settings: the head, then words of link modes. The first call only learns how many.
-    fn link_settings(&mut self) -> Option<[u32; LINK_SETTINGS_WORDS]> {
-        const MODE_WORDS_AT: usize = 15;
-        let mut words = [0; LINK_SETTINGS_WORDS];
-        words[0] = GET_LINK_SETTINGS;
-        self.ask(&mut words)?;
-        let needed = -i32::from(byte(&words, MODE_WORDS_AT) as i8);
-        words.fill(0);
-        words[0] = GET_LINK_SETTINGS;
-        words[MODE_WORDS_AT / 4] = u32::from_ne_bytes([0, 0, 0, u8::try_from(needed).ok()?]);
-        self.ask(&mut words)?;
-        Some(words)
+    /// The link settings: speed and duplex, then words of link modes. The first call only learns how many.
+    fn link_settings(&mut self) -> Option<Structure> {
+        let first = self.ask(Command::LinkSettings)?;
+        let needed = -i32::from(byte(&first, MODE_WORDS_AT) as i8);
+        let mut settings = Command::LinkSettings.structure();
+        set_byte(&mut settings, MODE_WORDS_AT, u8::try_from(needed).ok()?);
+        self.call(&mut settings).ok()?;
+        Some(settings)
     }
 
     /// Speed and duplex.
     pub(crate) fn wire(&mut self) -> Option<LinkState> {
-        let words = self.link_settings()?;
-        Some(LinkState::decode(words[1], byte(&words, DUPLEX_AT)))
+        let settings = self.link_settings()?;
+        Some(LinkState::decode(settings[0], byte(&settings, DUPLEX_AT)))
     }
 
     /// Sets the speed and full duplex, and leaves the other link settings as they are.
     pub(crate) fn set_wire(&mut self, speed_mbps: u32) -> io::Result<()> {
-        const SET_LINK_SETTINGS: u32 = 0x4d;
-        let mut words = self.link_settings().ok_or_else(io::Error::last_os_error)?;
-        words[0] = SET_LINK_SETTINGS;
-        words[1] = speed_mbps;
-        let mut third = words[DUPLEX_AT / 4].to_ne_bytes();
-        third[DUPLEX_AT % 4] = 1;
-        words[DUPLEX_AT / 4] = u32::from_ne_bytes(third);
-        self.ask(&mut words).ok_or_else(io::Error::last_os_error)
+        let mut order = self.link_settings().ok_or_else(io::Error::last_os_error)?.into_link_order();
+        order[0] = speed_mbps;
+        set_byte(&mut order, DUPLEX_AT, 1);
+        self.call(&mut order).map(drop)
     }
 }
 
@@ -159,6 +151,14 @@ impl LinkState {
 
 fn byte(words: &[u32], index: usize) -> u8 {
     words.get(index / 4).map_or(0, |word| word.to_ne_bytes()[index % 4])
+}
+
+fn set_byte(words: &mut [u32], index: usize, value: u8) {
+    if let Some(word) = words.get_mut(index / 4) {
+        let mut bytes = word.to_ne_bytes();
+        bytes[index % 4] = value;
+        *word = u32::from_ne_bytes(bytes);
+    }
 }
 
 fn text(words: &[u32]) -> String {

@@ -7,7 +7,7 @@ use std::ffi::CStr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::call::check;
-use crate::ethtool::Questions;
+use crate::ethtool::{Questions, Switch};
 pub use crate::netlink::{ClassCounts, QueueCounts, TokenBucket};
 use crate::open::source_towards;
 use crate::{SockError, netlink};
@@ -139,12 +139,6 @@ fn has_line_rate(kind: LinkKind, alias: Option<&str>) -> bool {
 /// # Errors
 /// `ENODEV` when there is none of that name in this namespace.
 pub fn link(name: &str) -> Result<LinkInfo, SockError> {
-    const RX_CHECKSUM: u32 = 0x14;
-    const TX_CHECKSUM: u32 = 0x16;
-    const SCATTER_GATHER: u32 = 0x18;
-    const TSO: u32 = 0x1e;
-    const GSO: u32 = 0x23;
-    const GRO: u32 = 0x2b;
     let absent = || SockError::errno("look at the interface", libc::ENODEV);
     let mut ask = Questions::about(name).ok_or_else(absent)?;
     let (index, flags, mtu) = (ask.index(), ask.flags(), ask.mtu());
@@ -172,13 +166,13 @@ pub fn link(name: &str) -> Result<LinkInfo, SockError> {
         gro_max_bytes: facts.gro_max_bytes,
         hardware_timestamps: ask.hardware_timestamps(),
         offloads: Offloads {
-            rx_checksum: ask.setting(RX_CHECKSUM),
-            tx_checksum: ask.setting(TX_CHECKSUM),
-            scatter_gather: ask.setting(SCATTER_GATHER),
-            tso: ask.setting(TSO),
-            gso: ask.setting(GSO),
-            gro: ask.setting(GRO),
-            lro: ask.flag_bits().map(|bits| bits & (1 << 15) != 0),
+            rx_checksum: ask.setting(Switch::RxChecksum),
+            tx_checksum: ask.setting(Switch::TxChecksum),
+            scatter_gather: ask.setting(Switch::ScatterGather),
+            tso: ask.setting(Switch::Tso),
+            gso: ask.setting(Switch::Gso),
+            gro: ask.setting(Switch::Gro),
+            lro: ask.large_receive_offload(),
         },
     })
 }

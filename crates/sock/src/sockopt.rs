@@ -44,7 +44,7 @@ switches! {
     set_udp_gro: IPPROTO_UDP, libc::UDP_GRO, "set UDP_GRO";
     /// Adds the socket's count of dropped datagrams to every datagram received.
     set_drop_counter: SOL_SOCKET, libc::SO_RXQ_OVFL, "set SO_RXQ_OVFL";
-    /// Permits [`crate::stream::send_zerocopy`].
+    /// Permits [`crate::splice::ZeroCopySender`].
     set_zerocopy: SOL_SOCKET, SO_ZEROCOPY, "set SO_ZEROCOPY";
     /// Adds the traffic-class byte to every datagram received over IPv4.
     set_receive_tos: IPPROTO_IP, libc::IP_RECVTOS, "set IP_RECVTOS";

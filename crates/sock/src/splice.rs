@@ -5,12 +5,12 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 use crate::SockError;
 use crate::call::{check, retry};
-use crate::stream::{Moved, outcome};
+use crate::stream::{Moved, outcome, send_with};
 
 /// Memory from the kernel, aligned and advised for huge pages, zero at first.
 pub struct HugeBuffer {
@@ -148,6 +148,39 @@ impl Splicer {
         self.in_pipe = added;
         self.next = (self.next + added) % self.pattern.len();
         Ok(())
+    }
+}
+
+/// Sends a block by reference (`MSG_ZEROCOPY`): the kernel takes the pages, and says through [`crate::errqueue`] when it
+/// has done with them. The socket must have [`crate::sockopt::set_zerocopy`] on.
+///
+/// A page that changed before that notice would reach the peer changed. So the block is owned, nobody can write to it, and
+/// it has pages of its own: when the sender is dropped these are unmapped, not given back to an allocator, and the kernel
+/// keeps those that it still refers to.
+pub struct ZeroCopySender {
+    block: HugeBuffer,
+}
+
+impl ZeroCopySender {
+    /// Takes the block, which from now on never changes.
+    #[must_use]
+    pub const fn new(block: HugeBuffer) -> Self {
+        Self { block }
+    }
+
+    /// Sends what the range names of the block; nothing where it names nothing.
+    ///
+    /// # Errors
+    /// As [`crate::stream::send`]; `ENOBUFS` when too many notices are waiting to be read.
+    #[inline]
+    pub fn send(&self, fd: &impl AsFd, range: Range<usize>) -> Result<Moved, SockError> {
+        send_with(fd, self.part(range), libc::MSG_ZEROCOPY)
+    }
+
+    /// Bytes of the block, for a send that copies; empty where the range is none of it.
+    #[must_use]
+    pub fn part(&self, range: Range<usize>) -> &[u8] {
+        self.block.get(range).unwrap_or_default()
     }
 }
 

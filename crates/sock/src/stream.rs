@@ -74,17 +74,6 @@ pub fn send_repeated(fd: &impl AsFd, bytes: &[u8], times: usize) -> Result<Moved
     }))
 }
 
-/// Sends without copying: the kernel takes the pages and says later that it has done with them, through
-/// [`crate::errqueue`]. The socket must have [`crate::sockopt::set_zerocopy`] on.
-///
-/// Until that notice the bytes must not be changed: the peer would receive the changed ones.
-///
-/// # Errors
-/// As [`send`]; `ENOBUFS` when too many notices are waiting to be read.
-pub fn send_zerocopy(fd: &impl AsFd, bytes: &[u8]) -> Result<Moved, SockError> {
-    send_with(fd, bytes, libc::MSG_ZEROCOPY)
-}
-
 /// Sends one byte as urgent data (RFC 9293 §3.8.5), behind what was sent before.
 ///
 /// # Errors
@@ -93,7 +82,7 @@ pub fn send_urgent(fd: &impl AsFd, byte: u8) -> Result<Moved, SockError> {
     send_with(fd, &[byte], libc::MSG_OOB)
 }
 
-fn send_with(fd: &impl AsFd, bytes: &[u8], flags: i32) -> Result<Moved, SockError> {
+pub(crate) fn send_with(fd: &impl AsFd, bytes: &[u8], flags: i32) -> Result<Moved, SockError> {
     let raw = fd.as_fd().as_raw_fd();
     outcome(retry("send", || {
         // SAFETY: pointer and length describe `bytes`, which the kernel only reads.

@@ -3,8 +3,9 @@
 use linerate_model::ZeroCopy;
 use linerate_proto::StampLayout;
 use linerate_sock::errqueue::{self, Notice};
-use linerate_sock::splice::{FileSender, HugeBuffer, Splicer};
+use linerate_sock::splice::{FileSender, HugeBuffer, Splicer, ZeroCopySender};
 use linerate_sock::{Moved, SockError, sockopt, stream};
+use std::ops::Range;
 use std::os::fd::AsFd;
 
 use super::payload;
@@ -29,12 +30,12 @@ enum Method {
     Copy,
     Splice(Splicer),
     File(FileSender),
-    Notify(Notices),
+    Notify(Notified),
 }
 
-/// What the kernel said about zero-copy sends.
-#[derive(Default)]
-struct Notices {
+/// Zero-copy sends, and what the kernel said about them.
+struct Notified {
+    sender: ZeroCopySender,
     sends: u32,
     copied: bool,
 }
@@ -61,7 +62,9 @@ impl Feed {
                 for socket in flow.sockets.iter() {
                     sockopt::set_zerocopy(&socket, true)?;
                 }
-                Method::Notify(Notices::default())
+                let mut block = HugeBuffer::new(flow.plan.block)?;
+                payload::fill(payload, &mut block);
+                Method::Notify(Notified { sender: ZeroCopySender::new(block), sends: 0, copied: false })
             }
         };
         Ok(feed)
@@ -112,7 +115,7 @@ impl Feed {
             Method::Copy => stream::send(fd, &self.block[taken..]),
             Method::Splice(splicer) => splicer.send(fd),
             Method::File(file) => file.send(fd),
-            Method::Notify(notices) => notices.send(fd, &self.block[taken..]),
+            Method::Notify(notified) => notified.send(fd, taken..self.block.len()),
         }
     }
 
@@ -138,33 +141,33 @@ impl Feed {
             Method::Splice(_) | Method::File(_) if most < REFERENCES as u64 => stream::send(fd, block),
             Method::Splice(splicer) => splicer.send(fd),
             Method::File(file) => file.send(fd),
-            Method::Notify(notices) => notices.send(fd, block),
+            Method::Notify(notified) => notified.send(fd, 0..length),
         }
     }
 
     /// Whether the kernel copied although it was asked not to. Looks at the notices that are left.
     pub(crate) fn copied(&mut self, fd: &impl AsFd) -> bool {
         match &mut self.method {
-            Method::Notify(notices) => {
-                notices.collect(fd);
-                notices.copied
+            Method::Notify(notified) => {
+                notified.collect(fd);
+                notified.copied
             }
             _ => false,
         }
     }
 }
 
-impl Notices {
-    fn send(&mut self, fd: &impl AsFd, block: &[u8]) -> Result<Moved, SockError> {
+impl Notified {
+    fn send(&mut self, fd: &impl AsFd, range: Range<usize>) -> Result<Moved, SockError> {
         self.sends += 1;
         if self.sends.is_multiple_of(SENDS_PER_LOOK) {
             self.collect(fd);
         }
-        match stream::send_zerocopy(fd, block) {
+        match self.sender.send(fd, range.clone()) {
             // Too many notices are waiting, which the ordinary way does not need.
             Err(error) if error.is_out_of_buffers() => {
                 self.collect(fd);
-                stream::send(fd, block)
+                stream::send(fd, self.sender.part(range))
             }
             other => other,
         }

@@ -199,8 +199,8 @@ impl Flow {
 /// The life of one pump thread.
 pub(crate) fn run(flow: &Flow, pump: usize, job: Job) -> PumpEnd {
     let mut shift = PumpGuard::new(flow);
-    if let Some(clock) = flow.clocks.get(pump) {
-        let _ = clock.set(ThreadClock::of_this_thread());
+    if let (Some(place), Some(clock)) = (flow.clocks.get(pump), ThreadClock::of_this_thread()) {
+        let _ = place.set(clock);
     }
     let cpu = flow.setup.affinity.map(|cpu| cpu as usize);
     let unpinned = cpu.is_some_and(|cpu| affinity::set_thread_affinity(&[cpu]).is_err());

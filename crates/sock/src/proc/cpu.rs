@@ -275,7 +275,7 @@ mod tests {
     fn the_second_column_is_the_wait() {
         assert_eq!(parse_wait("129870 3044529 2\n"), Some(Duration::from_nanos(3_044_529)));
         assert_eq!(parse_wait("129870"), None);
-        let clock = crate::clock::ThreadClock::of_this_thread();
+        let clock = crate::clock::ThreadClock::of_this_thread().unwrap();
         assert!(waited(clock.tid()).is_some() && waited(0).is_none());
     }
 
