@@ -6,6 +6,9 @@
 # new ones.
 export PROPTEST_RNG_SEED ?= 9097
 
+# Tests send signals. A script in the background and nohup(1) hand down that some of them are ignored.
+SIGNALS = env --default-signal=HUP,INT,QUIT
+
 HEADING = @printf '\n== %s\n'
 
 help:
@@ -44,12 +47,12 @@ test:
 	@cargo xtask walk --check
 	@cargo xtask gen --check
 	$(HEADING) 'tests'
-	@cargo test --workspace --no-fail-fast
+	@$(SIGNALS) cargo test --workspace --no-fail-fast
 	$(HEADING) 'noise into every decoder'
 	@cargo test --manifest-path fuzz/Cargo.toml
 	$(HEADING) 'tests that need root, network namespaces or other programs'
 	@cargo xtask skips
-	@if [ "$$(id -u)" -eq 0 ]; then cargo test --workspace --no-fail-fast -- --ignored; \
+	@if [ "$$(id -u)" -eq 0 ]; then $(SIGNALS) cargo test --workspace --no-fail-fast -- --ignored; \
 	else echo 'not run: start make test as root to run them'; fi
 
 # A few of these are in `make test`; a number that stands in a failure's text repeats that one: TIMES=1 SEED=number.
