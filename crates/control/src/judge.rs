@@ -100,7 +100,7 @@ fn steady_intervals(flow: &FlowRecord) -> (usize, Vec<f64>) {
     if last * 10 < whole * 9 {
         all.pop();
     }
-    let ramp = ramp::find(&all).map_or(0, |found| found.intervals);
+    let ramp = ramp::find(&all).unwrap_or(0);
     let steady = all.split_off(ramp.min(all.len()));
     (ramp, steady)
 }
@@ -153,7 +153,7 @@ pub(crate) fn known_well_enough(
             return precise(&rates);
         }
         let mut rates = told.get(number).map(Course::rates).unwrap_or_default();
-        let ramp = ramp::find(&rates).map_or(0, |found| found.intervals);
+        let ramp = ramp::find(&rates).unwrap_or(0);
         precise(&rates.split_off(ramp.min(rates.len())))
     })
 }

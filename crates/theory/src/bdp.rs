@@ -55,14 +55,6 @@ pub fn rtt_for_window_s(window_bytes: f64, rate_bps: f64) -> Option<f64> {
     finite(8.0 * not_negative(window_bytes)? / positive(rate_bps)?)
 }
 
-/// How many times more a path carries than a window lets through.
-///
-/// Units: ratio; below 1 the window does not limit. Domain: window, RTT, ceiling > 0. Source: RFC 6349 §3.3.1.
-#[must_use]
-pub fn gain_without_window(ceiling_bps: f64, window_bytes: f64, rtt_s: f64) -> Option<f64> {
-    finite(positive(ceiling_bps)? / positive(window_rate_bps(window_bytes, rtt_s)?)?)
-}
-
 /// The power of two by which 65535 has to grow to reach a window; negative when far below, above 14 when no TCP can.
 ///
 /// Units: exponent. Domain: window > 0. Source: RFC 7323 §2.
@@ -78,33 +70,6 @@ pub fn window_scale_exponent(window_bytes: f64) -> Option<f64> {
 pub fn window_shift(window_bytes: f64) -> Option<u8> {
     let exponent = window_scale_exponent(window_bytes)?.max(0.0);
     (exponent <= f64::from(LARGEST_WINDOW_SHIFT)).then_some(exponent as u8)
-}
-
-/// The largest window at a shift.
-///
-/// Units: bytes. Domain: shift 0 to 14. Source: RFC 7323 §2.3.
-#[must_use]
-pub fn largest_window_bytes(shift: i32) -> Option<f64> {
-    (0..=LARGEST_WINDOW_SHIFT).contains(&shift).then(|| UNSCALED_WINDOW_BYTES * f64::from(shift).exp2())
-}
-
-/// The shift that Linux announces, from its two limits on receive buffers.
-///
-/// Units: shift. Domain: the larger limit > 0 bytes. Source: Linux `tcp_select_initial_window`.
-#[must_use]
-pub fn linux_window_shift(tcp_rmem_max_bytes: f64, rmem_max_bytes: f64) -> Option<f64> {
-    let space = positive(finite(tcp_rmem_max_bytes)?.max(finite(rmem_max_bytes)?))?;
-    Some((space.log2().floor() - 15.0).clamp(0.0, f64::from(LARGEST_WINDOW_SHIFT)))
-}
-
-/// The window that Linux makes of buffer space under `tcp_adv_win_scale`.
-///
-/// Units: bytes. Domain: any; a shift of 64 or more leaves nothing to shift. Kernels from 6.6 start at about one half and
-/// then follow the packets instead. Source: Linux `tcp_win_from_space` before 6.6.
-#[must_use]
-pub fn linux_window_bytes(space_bytes: u64, adv_win_scale: i32) -> u64 {
-    let shifted = space_bytes.checked_shr(adv_win_scale.unsigned_abs()).unwrap_or(0);
-    if adv_win_scale > 0 { space_bytes - shifted } else { shifted }
 }
 
 /// A socket buffer of Linux whose size the kernel tunes, up to the last number of `tcp_rmem` or `tcp_wmem`.
@@ -137,14 +102,6 @@ impl LinuxBuffer {
     }
 }
 
-/// Round trips in which a receive window that at most doubles each time grows to `window_bytes`.
-///
-/// Units: round trips. Domain: both > 0, the reader keeps up. Source: dynamic right-sizing (Fisk and Feng), Linux `tcp_rcv_space_adjust`.
-#[must_use]
-pub fn autotuning_rounds(window_bytes: f64, initial_bytes: f64) -> Option<f64> {
-    finite((positive(window_bytes)? / positive(initial_bytes)?).log2().ceil())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,8 +114,6 @@ mod tests {
 
     #[test]
     fn the_largest_window_is_a_gibibyte_less_its_granularity() {
-        assert_eq!(largest_window_bytes(14), Some(1_073_725_440.0));
-        assert_eq!(largest_window_bytes(15), None);
         assert_eq!(window_shift(1_073_725_440.0), Some(14));
         assert_eq!(window_shift(1_073_725_441.0), None);
         assert_eq!(window_shift(1.0), Some(0));
@@ -187,14 +142,5 @@ mod tests {
         for buffer in [LinuxBuffer::Receive, LinuxBuffer::Send] {
             assert!(buffer.window_bytes(LinuxBuffer::PER_WINDOW * 1e6).unwrap() >= 1e6, "{buffer:?}");
         }
-    }
-
-    #[test]
-    fn linux_halves_the_buffer_by_default() {
-        assert_eq!(linux_window_bytes(131_072, 1), 65_536);
-        assert_eq!(linux_window_bytes(131_072, 2), 98_304);
-        assert_eq!(linux_window_bytes(131_072, -2), 32_768);
-        assert_eq!(linux_window_bytes(131_072, 0), 131_072);
-        assert_eq!(linux_window_bytes(u64::MAX, i32::MIN), 0);
     }
 }

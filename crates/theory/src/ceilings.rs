@@ -228,7 +228,7 @@ pub(crate) fn backed_off_bps(evidence: &Evidence, signalled: f64) -> Option<f64>
     let one = if control(evidence) == "cubic" {
         tcp_rate::cubic_bps(tcp_rate::CUBIC, mss, rtt, signalled)
     } else {
-        tcp_rate::mathis_bps(mss, rtt, signalled, tcp_rate::MATHIS_PER_SEGMENT)
+        tcp_rate::mathis_bps(mss, rtt, signalled)
     }?;
     Some(one * evidence.streams())
 }

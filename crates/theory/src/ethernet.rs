@@ -1,6 +1,6 @@
 //! The rates that Ethernet comes in, and how to recognise one in a measured goodput.
 
-use crate::domain::{finite, positive};
+use crate::domain::positive;
 use crate::framing::{self, Headers};
 
 /// A standard Ethernet rate.
@@ -68,41 +68,6 @@ pub fn shaped_goodput_bps(shaper_bps: f64, mtu_bytes: f64, headers: &Headers, ta
     framing::payload_rate_bps(positive(shaper_bps)?, payload, counted)
 }
 
-/// The rate that `lanes` parallel lanes carry at `symbol_rate_hz` symbols of `bits_per_symbol` payload bits.
-///
-/// Units: bit/s. Domain: all > 0. 1000BASE-T: 4 lanes of 125 MBd and 2 bits. Source: IEEE 802.3 clause 40.
-#[must_use]
-pub fn line_rate_bps(lanes: f64, symbol_rate_hz: f64, bits_per_symbol: f64) -> Option<f64> {
-    finite(positive(lanes)? * positive(symbol_rate_hz)? * positive(bits_per_symbol)?)
-}
-
-/// Bytes that the shortest frame is extended to on half-duplex Gigabit Ethernet. Source: IEEE 802.3 clause 4.
-pub const CARRIER_EXTENSION_BYTES: f64 = 512.0;
-
-/// Frames per second when a lone minimum frame is extended to the slot, as half-duplex Gigabit Ethernet does.
-///
-/// Units: 1/s. Domain: link > 0. Source: IEEE 802.3 clause 4 (carrier extension).
-#[must_use]
-pub fn half_duplex_frames_per_second(link_bps: f64) -> Option<f64> {
-    framing::frames_per_second(link_bps, CARRIER_EXTENSION_BYTES + framing::PREAMBLE_AND_GAP_BYTES)
-}
-
-/// Payload rate of minimum frames (46 bytes of data) with carrier extension.
-///
-/// Units: bit/s. Domain: link > 0. Source: IEEE 802.3 clause 4.
-#[must_use]
-pub fn half_duplex_minimum_goodput_bps(link_bps: f64) -> Option<f64> {
-    framing::payload_rate_bps(link_bps, 46.0, CARRIER_EXTENSION_BYTES + framing::PREAMBLE_AND_GAP_BYTES)
-}
-
-/// The slot time of half-duplex Gigabit Ethernet.
-///
-/// Units: s. Domain: link > 0. Source: IEEE 802.3 clause 4.
-#[must_use]
-pub fn half_duplex_slot_s(link_bps: f64) -> Option<f64> {
-    finite(CARRIER_EXTENSION_BYTES * 8.0 / positive(link_bps)?)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,10 +97,5 @@ mod tests {
     fn names_belong_to_exact_rates_only() {
         assert_eq!(standard_name(1e9), Some("1000BASE-T"));
         assert_eq!(standard_name(1.001e9), None);
-    }
-
-    #[test]
-    fn four_pairs_make_a_gigabit() {
-        assert_eq!(line_rate_bps(4.0, 125e6, 2.0), Some(1e9));
     }
 }

@@ -143,37 +143,12 @@ pub fn goodput_ceiling_bps(link_bps: f64, mtu_bytes: f64, headers: &Headers, tag
     payload_rate_bps(link_bps, payload_bytes(mtu_bytes, headers)?, wire_bytes(mtu_bytes, tags)?)
 }
 
-/// The share of the link that a payload of known size gets.
-///
-/// Units: ratio. Domain: `wire_bytes` > 0, `payload_bytes` ≥ 0. Source: RFC 6349 §4.1.1.
-#[must_use]
-pub fn efficiency(payload_bytes: f64, wire_bytes: f64) -> Option<f64> {
-    finite(not_negative(payload_bytes)? / positive(wire_bytes)?)
-}
-
 /// Payload rate of packets that carry `payload_bytes` and cost `wire_bytes`.
 ///
 /// Units: bit/s. Domain: link and wire > 0. Source: RFC 6349 §4.1.1.
 #[must_use]
 pub fn payload_rate_bps(link_bps: f64, payload_bytes: f64, wire_bytes: f64) -> Option<f64> {
     finite(positive(link_bps)? * not_negative(payload_bytes)? / positive(wire_bytes)?)
-}
-
-/// Rate at the IP layer when every packet is as long as the MTU.
-///
-/// Units: bit/s. Domain: link and MTU > 0. Source: RFC 5136 §2.
-#[must_use]
-pub fn packet_rate_ceiling_bps(link_bps: f64, mtu_bytes: f64, tags: f64) -> Option<f64> {
-    payload_rate_bps(link_bps, positive(mtu_bytes)?, wire_bytes(mtu_bytes, tags)?)
-}
-
-/// Rate of MAC client data: the frame without header and FCS, over frame, preamble and gap.
-///
-/// Units: bit/s. Domain: frame ≥ 18 bytes. Source: IEEE 802.3 clauses 3 and 4.
-#[must_use]
-pub fn mac_client_rate_bps(link_bps: f64, frame_bytes: f64) -> Option<f64> {
-    let data = not_negative(finite(frame_bytes)? - ETHERNET_HEADER_BYTES - FCS_BYTES)?;
-    payload_rate_bps(link_bps, data, frame_bytes + PREAMBLE_AND_GAP_BYTES)
 }
 
 /// Packets per second when each costs `wire_bytes`.
@@ -210,24 +185,12 @@ pub fn acceptable_ceiling_bps(ceiling_bps: f64, tolerance_ppm: f64) -> Option<f6
 
 /// The MTU at which payload takes the share `efficiency` of an untagged link.
 ///
-/// Units: bytes. Domain: 0 < efficiency < 1. Source: [`efficiency`] solved for the MTU.
+/// Units: bytes. Domain: 0 < efficiency < 1. Source: RFC 6349 §4.1.1 solved for the MTU.
 #[must_use]
 pub fn mtu_for_efficiency_bytes(efficiency: f64, headers: &Headers) -> Option<f64> {
     let share = crate::domain::open_unit(efficiency)?;
     let outside = ETHERNET_HEADER_BYTES + FCS_BYTES + PREAMBLE_AND_GAP_BYTES;
     finite((outside * share + headers.total_bytes()) / (1.0 - share))
-}
-
-/// TCP option bytes of a segment with timestamps and a SACK option of `sack_blocks` blocks.
-///
-/// Units: bytes, padded to four. Domain: any combination that TCP can send needs at most 40 bytes; more gives `None`.
-/// Source: RFC 7323 §3.2, RFC 2018 §3.
-#[must_use]
-pub fn tcp_option_bytes(timestamps: bool, sack_blocks: Option<u32>) -> Option<f64> {
-    let stamps = if timestamps { TIMESTAMPS_BYTES } else { 0.0 };
-    // Two NOPs, kind and length, then eight bytes for each block.
-    let sack = sack_blocks.map_or(0.0, |blocks| 4.0 + 8.0 * f64::from(blocks));
-    Some(stamps + sack).filter(|&bytes| bytes <= 40.0)
 }
 
 /// Wire bytes of a TCP segment without data: what one acknowledgement costs the reverse direction.
@@ -236,30 +199,6 @@ pub fn tcp_option_bytes(timestamps: bool, sack_blocks: Option<u32>) -> Option<f6
 #[must_use]
 pub fn ack_wire_bytes(ip_header_bytes: f64, option_bytes: f64) -> Option<f64> {
     wire_bytes(not_negative(ip_header_bytes)? + TCP_HEADER_BYTES + not_negative(option_bytes)?, 0.0)
-}
-
-/// Payload of a data segment after all three limits on its size, and options, were applied.
-///
-/// Units: bytes. Domain: a result above 0. Source: RFC 9293 §3.7.1, RFC 6691.
-#[must_use]
-pub fn effective_mss_bytes(
-    user_mss_bytes: f64,
-    peer_mss_bytes: f64,
-    path_mtu_bytes: f64,
-    ip_header_bytes: f64,
-    option_bytes: f64,
-) -> Option<f64> {
-    let of_path = finite(path_mtu_bytes)? - finite(ip_header_bytes)? - TCP_HEADER_BYTES;
-    let mss = finite(user_mss_bytes)?.min(finite(peer_mss_bytes)?).min(of_path);
-    positive(mss - not_negative(option_bytes)?)
-}
-
-/// How many times fewer packets the larger segment needs for the same data.
-///
-/// Units: ratio. Domain: both > 0. Source: counting.
-#[must_use]
-pub fn packet_count_ratio(larger_mss_bytes: f64, smaller_mss_bytes: f64) -> Option<f64> {
-    finite(positive(larger_mss_bytes)? / positive(smaller_mss_bytes)?)
 }
 
 /// Share of sent segments that were sent again: an upper bound of the loss probability.
@@ -304,17 +243,10 @@ mod tests {
     }
 
     #[test]
-    fn options_beyond_forty_bytes_do_not_exist() {
-        assert_eq!(tcp_option_bytes(true, Some(3)), Some(40.0));
-        assert_eq!(tcp_option_bytes(true, Some(4)), None);
-        assert_eq!(tcp_option_bytes(false, None), Some(0.0));
-    }
-
-    #[test]
     fn the_mtu_for_an_efficiency_gives_that_efficiency() {
         let headers = Headers::tcp(IpVersion::V4, true);
         let mtu = mtu_for_efficiency_bytes(0.98, &headers).unwrap();
-        let back = efficiency(payload_bytes(mtu, &headers).unwrap(), wire_bytes(mtu, 0.0).unwrap()).unwrap();
+        let back = payload_bytes(mtu, &headers).unwrap() / wire_bytes(mtu, 0.0).unwrap();
         assert!((back - 0.98).abs() < 1e-12);
     }
 }

@@ -1,4 +1,4 @@
-//! Limits inside hosts: acknowledgements, processors, buses, disks, and estimates with error bounds.
+//! Limits inside hosts: acknowledgements, processors, slots.
 
 use crate::domain::{finite, not_negative, positive};
 use crate::framing;
@@ -17,22 +17,6 @@ pub fn acks_per_second(segments_per_second: f64, segments_per_ack: f64) -> Optio
 #[must_use]
 pub fn ack_rate_bps(acks_per_second: f64, ack_wire_bytes: f64) -> Option<f64> {
     finite(not_negative(acks_per_second)? * not_negative(ack_wire_bytes)? * 8.0)
-}
-
-/// Full segments per second of a goodput.
-///
-/// Units: 1/s. Domain: goodput ≥ 0, MSS > 0. Source: definition.
-#[must_use]
-pub fn segments_per_second(goodput_bps: f64, mss_bytes: f64) -> Option<f64> {
-    finite(not_negative(goodput_bps)? / 8.0 / positive(mss_bytes)?)
-}
-
-/// Reads per second: also the most window updates of a stack that sends one for each.
-///
-/// Units: 1/s. Domain: goodput ≥ 0, read size > 0. Source: RFC 9293 §3.8.6.2.2 lets modern stacks send far fewer.
-#[must_use]
-pub fn reads_per_second(goodput_bps: f64, read_bytes: f64) -> Option<f64> {
-    segments_per_second(goodput_bps, read_bytes)
 }
 
 /// Rate that processors sustain when a packet and each of its bytes cost cycles.
@@ -59,42 +43,6 @@ pub fn rate_at_full_core_bps(goodput_bps: f64, core_share: f64) -> Option<f64> {
     finite(not_negative(goodput_bps)? / positive(core_share)?)
 }
 
-/// Instructions per packet from a processor's speed, the share spent and the packet rate.
-///
-/// Units: instructions; `instructions_per_second` in 1/s. Domain: packet rate > 0. Source: division.
-#[must_use]
-pub fn instructions_per_packet(
-    instructions_per_second: f64,
-    share: f64,
-    packets_per_second: f64,
-) -> Option<f64> {
-    finite(not_negative(instructions_per_second)? * not_negative(share)? / positive(packets_per_second)?)
-}
-
-/// Instructions per second that a packet rate costs.
-///
-/// Units: 1/s. Domain: both ≥ 0. Source: [`instructions_per_packet`] turned round.
-#[must_use]
-pub fn instructions_per_second(per_packet: f64, packets_per_second: f64) -> Option<f64> {
-    finite(not_negative(per_packet)? * not_negative(packets_per_second)?)
-}
-
-/// Share of elapsed time that a process spent on a processor.
-///
-/// Units: ratio of one core; may exceed 1 with threads. Domain: times ≥ 0, elapsed > 0. Source: definition.
-#[must_use]
-pub fn cpu_share(user_s: f64, system_s: f64, elapsed_s: f64) -> Option<f64> {
-    finite((not_negative(user_s)? + not_negative(system_s)?) / positive(elapsed_s)?)
-}
-
-/// Peak rate of a parallel bus.
-///
-/// Units: bit/s. Domain: both > 0; shared by everything on the bus. Source: PCI Local Bus Specification 2.x.
-#[must_use]
-pub fn bus_rate_bps(clock_hz: f64, width_bits: f64) -> Option<f64> {
-    finite(positive(clock_hz)? * positive(width_bits)?)
-}
-
 /// What a PCI Express slot carries in one direction: lanes times transfers, less the line code and 15 % for packet headers,
 /// acknowledgements and flow control.
 ///
@@ -107,73 +55,12 @@ pub fn pcie_rate_bps(transfers_per_second: f64, lanes: f64) -> Option<f64> {
     finite(positive(transfers_per_second)? * positive(lanes)? * code * PACKETS)
 }
 
-/// Share of a bus's clocks that move data.
-///
-/// Units: ratio, clocks. Domain: data > 0, overhead ≥ 0. Source: burst length over transaction length.
-#[must_use]
-pub fn burst_efficiency(data_clocks: f64, overhead_clocks: f64) -> Option<f64> {
-    finite(positive(data_clocks)? / (data_clocks + not_negative(overhead_clocks)?))
-}
-
-/// Overhead of a burst that explains a rate below the peak.
-///
-/// Units: clocks. Domain: data > 0, 0 < measured ≤ peak. Source: [`burst_efficiency`] turned round.
-#[must_use]
-pub fn burst_overhead_clocks(data_clocks: f64, peak_bps: f64, measured_bps: f64) -> Option<f64> {
-    finite(positive(data_clocks)? * not_negative(positive(peak_bps)? / positive(measured_bps)? - 1.0)?)
-}
-
-/// Rate of two stages of which only one works at a time.
-///
-/// Units: those of the arguments. Domain: both > 0. Source: the times of the stages add.
-#[must_use]
-pub fn serial_rate(first: f64, second: f64) -> Option<f64> {
-    finite(1.0 / (1.0 / positive(first)? + 1.0 / positive(second)?))
-}
-
-/// Rate of the other stage when a serial pair and one stage are known.
-///
-/// Units: those of the arguments. Domain: 0 < total < stage. Source: [`serial_rate`] turned round.
-#[must_use]
-pub fn other_stage_rate(total: f64, stage: f64) -> Option<f64> {
-    finite(1.0 / positive(1.0 / positive(total)? - 1.0 / positive(stage)?)?)
-}
-
-/// Rate of two stages that work at the same time.
-///
-/// Units: those of the arguments. Domain: both ≥ 0. Source: the slower one.
-#[must_use]
-pub fn overlapped_rate(first: f64, second: f64) -> Option<f64> {
-    Some(not_negative(first)?.min(not_negative(second)?))
-}
-
 /// What a plan needs over what there is; above 1 it cannot be done.
 ///
 /// Units: ratio. Domain: need ≥ 0, available > 0. Source: definition.
 #[must_use]
 pub fn utilisation(need: f64, available: f64) -> Option<f64> {
     finite(not_negative(need)? / positive(available)?)
-}
-
-/// Product of guessed factors.
-///
-/// Units: product of theirs. Domain: finite. Source: definition.
-#[must_use]
-pub fn estimate(factors: &[f64]) -> Option<f64> {
-    finite(factors.iter().product())
-}
-
-/// By which factor a product of independent guesses may be off, when each may be off by the factor given.
-///
-/// Units: factor ≥ 1; the true value lies between estimate/factor and estimate·factor as surely as each guess does.
-/// Domain: factors > 0. Source: independent errors add in quadrature on a logarithmic scale.
-#[must_use]
-pub fn estimate_error_factor(error_factors: &[f64]) -> Option<f64> {
-    let mut sum = 0.0;
-    for &factor in error_factors {
-        sum += positive(factor)?.ln().powi(2);
-    }
-    finite(sum.sqrt().exp())
 }
 
 /// Goodput left in one direction when the other direction's acknowledgements share the link.
@@ -196,14 +83,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn serial_stages_share_the_time() {
-        assert_eq!(serial_rate(100.0, 100.0), Some(50.0));
-        assert!((other_stage_rate(50.0, 100.0).unwrap() - 100.0).abs() < 1e-9);
-        assert_eq!(other_stage_rate(100.0, 100.0), None);
-        assert_eq!(overlapped_rate(1.0, 2.0), Some(1.0));
-    }
-
-    #[test]
     fn a_slot_carries_its_lanes_less_code_and_headers() {
         // 8 lanes of 5 GT/s: 40 Gbit/s, 32 after 8b/10b, 27.2 of them usable.
         assert!((pcie_rate_bps(5e9, 8.0).unwrap() - 27.2e9).abs() < 1.0);
@@ -211,14 +90,6 @@ mod tests {
         assert!((pcie_rate_bps(8e9, 4.0).unwrap() - 26.781_538e9).abs() < 1e3);
         assert_eq!(pcie_rate_bps(8e9, 0.0), None);
         assert_eq!(pcie_rate_bps(f64::NAN, 4.0), None);
-    }
-
-    #[test]
-    fn errors_of_guesses_add_in_quadrature() {
-        assert!((estimate_error_factor(&[2.0]).unwrap() - 2.0).abs() < 1e-12);
-        let both = estimate_error_factor(&[2.0, 2.0]).unwrap();
-        assert!((both - 2f64.powf(2f64.sqrt())).abs() < 1e-12);
-        assert_eq!(estimate_error_factor(&[]), Some(1.0));
     }
 
     #[test]

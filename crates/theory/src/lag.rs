@@ -2,7 +2,7 @@
 //!
 //! The hash is taken as uniform and independent; real ones on few addresses are worse.
 
-use crate::domain::{finite, not_negative, open_unit, positive};
+use crate::domain::{finite, not_negative, positive};
 
 /// Links beyond which exact sums would take too long, and no bundle goes.
 const LARGEST_BUNDLE: u32 = 1_000_000;
@@ -49,15 +49,6 @@ pub fn flows_to_touch_all(links: u32) -> Option<f64> {
     }
     let harmonic: f64 = (1..=links).map(|i| 1.0 / f64::from(i)).sum();
     positive(f64::from(links) * harmonic)
-}
-
-/// Flows needed to see a second link with probability 1 − `alpha`.
-///
-/// Units: flows. Domain: 0 < alpha < 1, links > 1. Source: [`all_together_probability`] solved for the flows.
-#[must_use]
-pub fn flows_to_see_two_links(alpha: f64, links: f64) -> Option<f64> {
-    let links = finite(links).filter(|&value| value > 1.0)?;
-    finite((1.0 + (1.0 / open_unit(alpha)?).ln() / links.ln()).ceil())
 }
 
 /// Mean number of flows on the fullest link.
@@ -117,23 +108,6 @@ pub fn occupancy_probability(flows: u32, used: u32, links: u32) -> Option<f64> {
     seen.last().copied()
 }
 
-/// Loss on a member link that a flow shares with hashed background traffic.
-///
-/// Units: ratio, rates in bit/s; 0 when it fits. Domain: offered > 0. Source: 1 − capacity/offered.
-#[must_use]
-pub fn member_loss(flow_bps: f64, background_on_member_bps: f64, member_bps: f64) -> Option<f64> {
-    let offered = positive(not_negative(flow_bps)? + not_negative(background_on_member_bps)?)?;
-    finite(((offered - not_negative(member_bps)?) / offered).max(0.0))
-}
-
-/// Share of the second tier's links in use when both tiers hash alike.
-///
-/// Units: ratio. Domain: links ≥ 1. Source: every flow that reached the switch has the same hash.
-#[must_use]
-pub fn polarised_share(links: f64) -> Option<f64> {
-    Some(1.0 / at_least_one(links)?)
-}
-
 fn at_least_one(value: f64) -> Option<f64> {
     finite(value).filter(|&number| number >= 1.0)
 }
@@ -168,12 +142,5 @@ mod tests {
         assert_eq!(no_collision_probability(1, u32::MAX), None);
         assert_eq!(occupancy_probability(u32::MAX, 7, 7), None);
         assert_eq!(no_collision_probability(5, 2), Some(0.0));
-    }
-
-    #[test]
-    fn eight_flows_show_two_links_with_99_percent() {
-        assert_eq!(flows_to_see_two_links(0.01, 2.0), Some(8.0));
-        assert_eq!(flows_to_see_two_links(0.01, 1.0), None);
-        assert_eq!(member_loss(0.5e9, 0.1e9, 1e9), Some(0.0));
     }
 }

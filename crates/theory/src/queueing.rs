@@ -1,4 +1,6 @@
 //! Buffers: how large they should be, what a measurement says about them, and the marks of policers and shapers.
+//!
+//! Without a caller yet: utilisation, windows at a drop, token buckets and delay lines, kept for predicted runs in an emulated twin.
 
 use crate::domain::{finite, not_negative, open_unit, positive};
 

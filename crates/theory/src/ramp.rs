@@ -1,7 +1,7 @@
 //! Where a measurement's ramp-up ends.
 
-use crate::domain::{finite, positive};
-use crate::stats::{order, series, spread};
+use crate::domain::positive;
+use crate::stats::{order, spread};
 
 /// Intervals that must agree for the ramp to be over.
 const AGREEING: usize = 5;
@@ -14,34 +14,13 @@ const NOISE: f64 = 1.12;
 /// How far a single interval may lie from the rest, in standard deviations, and still be one of them.
 const SINGLE_NOISE: f64 = 5.0;
 
-/// What was found about the start of a series.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ramp {
-    /// Intervals that belong to the ramp: those before the first whose next five have a median within 5 % of that of the
-    /// last half, and those at the front of the five that are themselves further away.
-    pub intervals: usize,
-    /// The same by MSER-5; absent below 20 intervals.
-    pub mser_intervals: Option<usize>,
-}
-
-impl Ramp {
-    /// Whether the two methods agree within two intervals; `None` when there is only one of them.
-    ///
-    /// MSER-5 works in groups of five, so a cut inside its first group counts as agreement with any ramp in that group.
-    #[must_use]
-    pub fn methods_agree(&self) -> Option<bool> {
-        let mser = self.mser_intervals?;
-        let into_group = mser.saturating_sub(self.intervals);
-        Some(mser.abs_diff(self.intervals) <= 2 || (1..5).contains(&into_group))
-    }
-}
-
-/// Finds the ramp in the goodput of consecutive intervals.
+/// How many intervals of a goodput belong to the ramp: those before the first whose next five have a median within 5 % of
+/// that of the last half, and those at the front of the five that are themselves further away.
 ///
 /// Units: any rate. Domain: at least ten intervals, all finite, the last half not silent; `None` when the rate never
-/// comes to rest, too. Source: RFC 6349 §3.3.2 asks for the steady state; White 1997 for MSER-5.
+/// comes to rest, too. Source: RFC 6349 §3.3.2 asks for the steady state.
 #[must_use]
-pub fn find(goodputs: &[f64]) -> Option<Ramp> {
+pub fn find(goodputs: &[f64]) -> Option<usize> {
     if goodputs.len() < 2 * AGREEING {
         return None;
     }
@@ -55,17 +34,7 @@ pub fn find(goodputs: &[f64]) -> Option<Ramp> {
     let agreeing = goodputs.windows(AGREEING).position(near)?;
     // A median does not see one or two intervals at its front that are far from the rest.
     let far = |rate: &&f64| (**rate / steady - 1.0).abs() > CLOSENESS.max(SINGLE_NOISE * noise);
-    let intervals = agreeing + goodputs[agreeing..].iter().take(AGREEING).take_while(far).count();
-    Some(Ramp { intervals, mser_intervals: series::mser5_cut(goodputs) })
-}
-
-/// What to omit: twice the slow start, a second at least, and all of the ramp that was found.
-///
-/// Units: s. Domain: rounds, times ≥ 0. Source: RFC 5681 §3.1; the ramp as measured.
-#[must_use]
-pub fn omit_s(slow_start_rounds: f64, rtt_s: f64, ramp: Option<Ramp>, interval_s: f64) -> Option<f64> {
-    let found = ramp.map_or(0.0, |ramp| ramp.intervals as f64) * positive(interval_s)?;
-    finite(crate::slow_start::omit_s(slow_start_rounds, rtt_s)?.max(found))
+    Some(agreeing + goodputs[agreeing..].iter().take(AGREEING).take_while(far).count())
 }
 
 #[cfg(test)]
@@ -80,8 +49,7 @@ mod tests {
     fn the_ramp_ends_where_the_rate_comes_to_rest() {
         let found = find(&ramped(10, 60)).unwrap();
         // A median of five needs three steady values, so it sees the end two intervals early.
-        assert!((8..=10).contains(&found.intervals), "{found:?}");
-        assert_eq!(found.methods_agree(), Some(true));
+        assert!((8..=10).contains(&found), "{found}");
     }
 
     #[test]
@@ -89,7 +57,7 @@ mod tests {
         // A fixed sequence around 100 that swings by a fifth both ways.
         let swings: Vec<f64> =
             (0..40).map(|i| 100.0 + 20.0 * f64::from((i * 7919 % 41) - 20) / 20.0).collect();
-        assert_eq!(find(&swings).unwrap().intervals, 0);
+        assert_eq!(find(&swings), Some(0));
     }
 
     #[test]
@@ -97,25 +65,19 @@ mod tests {
         for slow in 1..=3 {
             let mut series = vec![941.5; 10];
             series[..slow].fill(805.0);
-            assert_eq!(find(&series).map(|found| found.intervals), Some(slow), "{slow}");
+            assert_eq!(find(&series), Some(slow), "{slow}");
             // A burst at the start is no steady part either.
             series[..slow].fill(1100.0);
-            assert_eq!(find(&series).map(|found| found.intervals), Some(slow), "{slow}");
+            assert_eq!(find(&series), Some(slow), "{slow}");
         }
         let mut later = vec![941.5; 20];
         later[3] = 805.0;
-        assert_eq!(
-            find(&later).map(|found| found.intervals),
-            Some(0),
-            "one slow interval in the middle is no ramp"
-        );
+        assert_eq!(find(&later), Some(0), "one slow interval in the middle is no ramp");
     }
 
     #[test]
     fn a_steady_rate_has_no_ramp() {
-        let found = find(&[100.0; 40]).unwrap();
-        assert_eq!((found.intervals, found.methods_agree()), (0, Some(true)));
-        assert_eq!(find(&[100.0; 12]).unwrap().methods_agree(), None);
+        assert_eq!(find(&[100.0; 40]), Some(0));
     }
 
     #[test]
@@ -123,18 +85,5 @@ mod tests {
         assert_eq!(find(&[0.0; 40]), None);
         assert_eq!(find(&[100.0; 9]), None);
         assert_eq!(find(&[f64::NAN; 40]), None);
-    }
-
-    #[test]
-    fn disagreement_is_seen() {
-        assert_eq!(Ramp { intervals: 0, mser_intervals: Some(10) }.methods_agree(), Some(false));
-        assert_eq!(Ramp { intervals: 10, mser_intervals: Some(5) }.methods_agree(), Some(false));
-    }
-
-    #[test]
-    fn the_omission_covers_the_ramp() {
-        let ramp = Some(Ramp { intervals: 50, mser_intervals: None });
-        assert_eq!(omit_s(8.0, 0.021, ramp, 0.1), Some(5.0));
-        assert_eq!(omit_s(8.0, 0.021, None, 0.1), Some(1.0));
     }
 }

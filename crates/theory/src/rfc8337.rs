@@ -1,4 +1,6 @@
 //! Model-based metrics after RFC 8337: how long without loss a path must run to support a target rate.
+//!
+//! No caller yet: kept for tests after this standard.
 
 use crate::domain::{finite, not_negative, open_unit, positive};
 

@@ -1,4 +1,6 @@
 //! IP-layer capacity after RFC 9097: what counts, and the sender's rate adjustment.
+//!
+//! No caller yet: kept for tests after this standard.
 
 use crate::domain::{finite, not_negative, positive};
 

@@ -4,17 +4,6 @@ use crate::domain::{finite, not_negative, positive};
 
 /// Growth of the window per round trip with an acknowledgement per segment, or byte counting. Source: RFC 5681 §3.1, RFC 3465.
 pub const GROWTH_PER_SEGMENT: f64 = 2.0;
-/// Growth with delayed acknowledgements that count packets. Source: RFC 5681 §3.1.
-pub const GROWTH_DELAYED_ACK: f64 = 1.5;
-
-/// Initial window.
-///
-/// Units: bytes. Domain: MSS > 0. Source: RFC 6928 §2.
-#[must_use]
-pub fn initial_window_bytes(mss_bytes: f64) -> Option<f64> {
-    let mss = positive(mss_bytes)?;
-    finite((10.0 * mss).min((2.0 * mss).max(14_600.0)))
-}
 
 /// Round trips until the window has grown from `initial` to `window` segments.
 ///
@@ -68,22 +57,6 @@ pub fn omit_s(rounds: f64, rtt_s: f64) -> Option<f64> {
     finite((2.0 * not_negative(rounds)? * not_negative(rtt_s)?).max(1.0))
 }
 
-/// By how much a round's RTT must exceed the smallest for HyStart to leave slow start.
-///
-/// Units: s. Domain: RTT > 0. Source: RFC 9406 §4.2.
-#[must_use]
-pub fn hystart_threshold_s(min_rtt_s: f64) -> Option<f64> {
-    finite((positive(min_rtt_s)? / 8.0).clamp(0.004, 0.016))
-}
-
-/// Queue that the last round of slow start leaves: data come at twice the rate of the bottleneck.
-///
-/// Units: bytes. Domain: window ≥ 0; one bottleneck, first in first out. Source: [`burst_queue_bytes`] at a factor of 2.
-#[must_use]
-pub fn exit_queue_bytes(window_bytes: f64) -> Option<f64> {
-    burst_queue_bytes(window_bytes, 1.0, 2.0)
-}
-
 /// Queue that a burst leaves when it arrives faster than it can leave.
 ///
 /// Units: bytes, bit/s. Domain: burst ≥ 0, rates > 0; 0 when the output keeps up. Source: RFC 8239 §3 (two inputs, one output).
@@ -105,7 +78,6 @@ mod tests {
     fn a_gigabit_at_21_ms_needs_eight_rounds() {
         let window = crate::bdp::window_segments(941_482_444.733, 0.021, 1448.0).unwrap();
         assert_eq!(rounds(window, 10.0, GROWTH_PER_SEGMENT), Some(8.0));
-        assert_eq!(rounds(window, 10.0, GROWTH_DELAYED_ACK), Some(13.0));
         assert_eq!(rounds(10.0, 10.0, GROWTH_PER_SEGMENT), Some(0.0));
     }
 
@@ -123,15 +95,8 @@ mod tests {
     }
 
     #[test]
-    fn hystart_threshold_stays_between_4_and_16_ms() {
-        assert_eq!(hystart_threshold_s(0.001), Some(0.004));
-        assert_eq!(hystart_threshold_s(0.05), Some(0.00625));
-        assert_eq!(hystart_threshold_s(1.0), Some(0.016));
-    }
-
-    #[test]
     fn a_burst_no_faster_than_its_output_leaves_nothing() {
         assert_eq!(burst_queue_bytes(1e6, 1e9, 1e9), Some(0.0));
-        assert_eq!(exit_queue_bytes(1000.0), Some(500.0));
+        assert_eq!(burst_queue_bytes(1000.0, 1e9, 2e9), Some(500.0));
     }
 }

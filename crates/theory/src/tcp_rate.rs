@@ -6,18 +6,15 @@ use crate::bdp::window_segments;
 use crate::domain::{finite, not_negative, open_unit, positive};
 
 /// Constant of the square-root law for periodic loss and an acknowledgement per segment, squared. Source: Mathis et al., CCR 27(3), 1997.
-pub const MATHIS_PER_SEGMENT: f64 = 1.5;
-/// The same with delayed acknowledgements, squared. Source: Mathis et al., CCR 27(3), 1997.
-pub const MATHIS_DELAYED_ACK: f64 = 0.75;
+const MATHIS_PER_SEGMENT: f64 = 1.5;
 
 /// The square-root law: rate of a Reno-like flow under periodic loss.
 ///
-/// `constant_squared` is [`MATHIS_PER_SEGMENT`] or [`MATHIS_DELAYED_ACK`].
 /// Units: bit/s. Domain: MSS, RTT > 0, 0 < loss < 1 (sound below about 2 %, no timeouts). Source: Mathis et al. 1997.
 #[must_use]
-pub fn mathis_bps(mss_bytes: f64, rtt_s: f64, loss: f64, constant_squared: f64) -> Option<f64> {
+pub fn mathis_bps(mss_bytes: f64, rtt_s: f64, loss: f64) -> Option<f64> {
     let per_round = 8.0 * positive(mss_bytes)? / positive(rtt_s)?;
-    finite(per_round * (positive(constant_squared)? / open_unit(loss)?).sqrt())
+    finite(per_round * (MATHIS_PER_SEGMENT / open_unit(loss)?).sqrt())
 }
 
 /// The loss that a Reno-like flow may have and still fill a rate.
@@ -42,23 +39,6 @@ pub struct Pftk {
     pub segments_per_ack: f64,
     /// Largest window, segments.
     pub window_segments: f64,
-}
-
-/// The Padhye model in the simple form, without window limit.
-///
-/// Units: bit/s. Domain: MSS, RTT, b > 0, RTO ≥ 0, 0 < loss < 1. Source: Padhye et al., SIGCOMM 1998; RFC 5348 §3.1.
-#[must_use]
-pub fn pftk_simple_bps(
-    mss_bytes: f64,
-    rtt_s: f64,
-    loss: f64,
-    rto_s: f64,
-    segments_per_ack: f64,
-) -> Option<f64> {
-    let (p, b) = (open_unit(loss)?, positive(segments_per_ack)?);
-    let timeouts =
-        not_negative(rto_s)? * (3.0 * (3.0 * b * p / 8.0).sqrt()).min(1.0) * p * (1.0 + 32.0 * p * p);
-    finite(8.0 * positive(mss_bytes)? / (positive(rtt_s)? * (2.0 * b * p / 3.0).sqrt() + timeouts))
 }
 
 /// The Padhye model in full, with timeouts and window limit.
@@ -104,20 +84,16 @@ pub struct Cubic {
 /// CUBIC as standardised. Source: RFC 9438 §5.1.
 pub const CUBIC: Cubic = Cubic { c: 0.4, beta: 0.7 };
 /// The AIMD-friendly window's constant: √1.5. Source: RFC 9438 §4.3.
-pub const AIMD_CONSTANT: f64 = 1.224_744_871_391_589;
-/// The same as the RFC's tables round it. Source: RFC 8312 §5.1.
-pub const AIMD_CONSTANT_ROUNDED: f64 = 1.2;
+const AIMD_CONSTANT: f64 = 1.224_744_871_391_589;
 
 /// Mean CUBIC window under loss at regular distance; in the AIMD-friendly region that of Reno.
 ///
-/// `aimd_constant` is [`AIMD_CONSTANT`], or [`AIMD_CONSTANT_ROUNDED`] to reproduce the RFC's tables.
 /// Units: segments. Domain: RTT > 0, 0 < loss < 1, c > 0, 0 < β < 1; no timeouts. Source: RFC 9438 §5.1.
-#[must_use]
-pub fn cubic_window_segments(cubic: Cubic, rtt_s: f64, loss: f64, aimd_constant: f64) -> Option<f64> {
+fn cubic_window_segments(cubic: Cubic, rtt_s: f64, loss: f64) -> Option<f64> {
     let (p, beta) = (open_unit(loss)?, open_unit(cubic.beta)?);
     let factor = (positive(cubic.c)? * (3.0 + beta) / (4.0 * (1.0 - beta))).powf(0.25);
     let own = factor * (positive(rtt_s)? / p).powf(0.75);
-    finite(own.max(positive(aimd_constant)? / p.sqrt()))
+    finite(own.max(AIMD_CONSTANT / p.sqrt()))
 }
 
 /// Rate of a CUBIC flow under loss.
@@ -125,16 +101,8 @@ pub fn cubic_window_segments(cubic: Cubic, rtt_s: f64, loss: f64, aimd_constant:
 /// Units: bit/s. Domain: as [`cubic_window_segments`], MSS > 0. Source: RFC 9438 §5.1.
 #[must_use]
 pub fn cubic_bps(cubic: Cubic, mss_bytes: f64, rtt_s: f64, loss: f64) -> Option<f64> {
-    let window = cubic_window_segments(cubic, rtt_s, loss, AIMD_CONSTANT)?;
+    let window = cubic_window_segments(cubic, rtt_s, loss)?;
     finite(window * 8.0 * positive(mss_bytes)? / rtt_s)
-}
-
-/// The loss at which CUBIC's own region keeps a window, with the RFC's rounded constant 1.054.
-///
-/// Units: probability. Domain: RTT, window > 0. Source: RFC 9438 §5.1, solved for the loss.
-#[must_use]
-pub fn cubic_loss_for_window(rtt_s: f64, window_segments: f64) -> Option<f64> {
-    finite(positive(rtt_s)? * (1.054 / positive(window_segments)?).powf(4.0 / 3.0))
 }
 
 /// The loss that a flow may have and still fill a rate, by congestion control.
@@ -157,22 +125,6 @@ pub fn reno_recovery_s(rate_bps: f64, rtt_s: f64, mss_bytes: f64) -> Option<f64>
     finite(not_negative(rate_bps)? * not_negative(rtt_s)?.powi(2) / (16.0 * positive(mss_bytes)?))
 }
 
-/// Bytes that Reno's recovery falls short of full rate: a triangle of half a window by half a window of round trips.
-///
-/// Units: bytes. Domain: rate, RTT ≥ 0, MSS > 0. Source: area of the RFC 5681 sawtooth.
-#[must_use]
-pub fn reno_deficit_bytes(rate_bps: f64, rtt_s: f64, mss_bytes: f64) -> Option<f64> {
-    finite(window_segments(rate_bps, rtt_s, mss_bytes)?.powi(2) / 8.0 * mss_bytes)
-}
-
-/// The same as time at full rate.
-///
-/// Units: s. Domain: rate > 0. Source: [`reno_deficit_bytes`].
-#[must_use]
-pub fn reno_deficit_s(rate_bps: f64, rtt_s: f64, mss_bytes: f64) -> Option<f64> {
-    crate::conversion::transfer_time_s(reno_deficit_bytes(rate_bps, rtt_s, mss_bytes)?, rate_bps)
-}
-
 /// CUBIC's K: time to come back to the window before the loss; it does not depend on the round trip but through the window.
 ///
 /// Units: s. Domain: rate, RTT ≥ 0, MSS > 0. Source: RFC 9438 §4.2.
@@ -182,57 +134,12 @@ pub fn cubic_recovery_s(cubic: Cubic, rate_bps: f64, rtt_s: f64, mss_bytes: f64)
     finite(((1.0 - open_unit(cubic.beta)?) * window / positive(cubic.c)?).cbrt())
 }
 
-/// Bytes that CUBIC's recovery falls short of full rate.
-///
-/// Units: bytes, K in s. Domain: K ≥ 0, RTT, MSS > 0. Source: integral of RFC 9438 §4.2 from 0 to K.
-#[must_use]
-pub fn cubic_deficit_bytes(cubic: Cubic, recovery_s: f64, rtt_s: f64, mss_bytes: f64) -> Option<f64> {
-    let area = positive(cubic.c)? * not_negative(recovery_s)?.powi(4) / 4.0;
-    finite(area / positive(rtt_s)? * positive(mss_bytes)?)
-}
-
-/// How many times faster the larger segment recovers under Reno.
-///
-/// Units: ratio. Domain: both > 0. Source: [`reno_recovery_s`].
-#[must_use]
-pub fn reno_recovery_ratio(larger_mss_bytes: f64, smaller_mss_bytes: f64) -> Option<f64> {
-    finite(positive(larger_mss_bytes)? / positive(smaller_mss_bytes)?)
-}
-
-/// How many times faster the larger segment recovers under CUBIC: the cube root of Reno's figure.
-///
-/// Units: ratio. Domain: both > 0. Source: [`cubic_recovery_s`].
-#[must_use]
-pub fn cubic_recovery_ratio(larger_mss_bytes: f64, smaller_mss_bytes: f64) -> Option<f64> {
-    reno_recovery_ratio(larger_mss_bytes, smaller_mss_bytes).map(f64::cbrt)
-}
-
-/// Share of the bottleneck that BBRv1 uses when it looks for the smallest RTT every ten seconds.
-///
-/// Units: ratio. Domain: 0 ≤ RTT ≤ 9.8 s. Source: BBR drafts, ProbeRTT (200 ms and a round trip at four packets).
-#[must_use]
-pub fn bbr_probe_rtt_share(rtt_s: f64) -> Option<f64> {
-    not_negative(1.0 - (0.2 + not_negative(rtt_s)?) / 10.0)
-}
-
 /// The loss up to which BBRv1 keeps its rate.
 ///
 /// Units: probability. Domain: gain > 1. Source: BBR drafts: probing at the gain covers what is lost.
 #[must_use]
 pub fn bbr_loss_tolerance(probe_gain: f64) -> Option<f64> {
     finite(probe_gain).filter(|&gain| gain > 1.0).map(|gain| 1.0 - 1.0 / gain)
-}
-
-/// Segments that H-TCP adds per round trip.
-///
-/// Units: segments; `since_loss_s` ≥ 1 s, before that it grows as Reno. Domain: RTT > 0, 0 < β < 1.
-/// Source: Leith and Shorten, H-TCP; Linux `tcp_htcp`.
-#[must_use]
-pub fn htcp_increase_segments(since_loss_s: f64, min_rtt_s: f64, beta: f64) -> Option<f64> {
-    let after = not_negative(finite(since_loss_s)? - 1.0)?;
-    let scale = (0.1 / positive(min_rtt_s)?).clamp(0.5, 10.0);
-    let growth = 1.0 + 10.0 * after + (after / 2.0).powi(2);
-    finite(2.0 * growth / scale * (1.0 - open_unit(beta)?))
 }
 
 #[cfg(test)]
@@ -246,14 +153,14 @@ mod tests {
 
     #[test]
     fn one_loss_in_ten_thousand_at_21_ms_leaves_67_megabits() {
-        close(mathis_bps(1448.0, 0.021, 1e-4, MATHIS_PER_SEGMENT), 67.559e6);
+        close(mathis_bps(1448.0, 0.021, 1e-4), 67.559e6);
         close(cubic_bps(CUBIC, 1448.0, 0.021, 1e-4), 67.559e6);
     }
 
     #[test]
     fn law_and_inverse_agree() {
         let loss = mathis_loss_for_rate(941e6, 0.021, 1448.0).unwrap();
-        close(mathis_bps(1448.0, 0.021, loss, MATHIS_PER_SEGMENT), 941e6);
+        close(mathis_bps(1448.0, 0.021, loss), 941e6);
         let loss = cubic_loss_for_rate(9.9e9, 0.05, 1448.0).unwrap();
         close(cubic_bps(CUBIC, 1448.0, 0.05, loss), 9.9e9);
     }
@@ -268,7 +175,7 @@ mod tests {
             window_segments: 1e9,
         };
         let padhye = pftk_full_bps(&path, 1e-7).unwrap();
-        let mathis = mathis_bps(1448.0, 0.021, 1e-7, MATHIS_PER_SEGMENT).unwrap();
+        let mathis = mathis_bps(1448.0, 0.021, 1e-7).unwrap();
         assert!((padhye / mathis - 1.0).abs() < 0.01);
         path.window_segments = 45.0;
         path.segments_per_ack = 2.0;
@@ -284,11 +191,9 @@ mod tests {
     #[test]
     fn impossible_loss_has_no_rate() {
         for loss in [0.0, 1.0, -0.1, f64::NAN] {
-            assert_eq!(mathis_bps(1448.0, 0.021, loss, MATHIS_PER_SEGMENT), None);
-            assert_eq!(pftk_simple_bps(1448.0, 0.021, loss, 0.2, 1.0), None);
+            assert_eq!(mathis_bps(1448.0, 0.021, loss), None);
             assert_eq!(cubic_bps(CUBIC, 1448.0, 0.021, loss), None);
         }
         assert_eq!(bbr_loss_tolerance(1.0), None);
-        assert_eq!(htcp_increase_segments(0.5, 0.05, 0.5), None);
     }
 }

@@ -21,8 +21,7 @@ fn observed(record: &RunRecord, flow: &FlowRecord) -> Option<Observed> {
     // A receiver that is a program of others tells no intervals; what it acknowledged, our kernel knows.
     let acknowledged = steady_bps.is_empty().then(|| acknowledged(flow)).filter(|rates| !rates.is_empty());
     let by_sender = acknowledged.is_some();
-    let ramp =
-        acknowledged.as_ref().map_or(ramp, |rates| ramp::find(rates).map_or(0, |found| found.intervals));
+    let ramp = acknowledged.as_ref().map_or(ramp, |rates| ramp::find(rates).unwrap_or(0));
     steady_bps.extend(acknowledged.into_iter().flat_map(|rates| rates.into_iter().skip(ramp)));
     let calls = tally.readings.get(CALLS).filter(|calls| *calls > 0);
     let limits = record.ends(flow).1.and_then(|host| host.limits());
@@ -57,7 +56,7 @@ fn steady_part(flow: &FlowRecord, delivered: &[f64], elapsed_s: f64) -> (Vec<f64
     let again = flow
         .measured_samples_of(Side::Sender)
         .any(|sample| sample.readings.get(RETRANSMITS).is_some_and(|segments| segments > 0));
-    let rose = again.then(|| ramp::find(delivered)).flatten().map_or(ramp, |found| found.intervals);
+    let rose = again.then(|| ramp::find(delivered)).flatten().unwrap_or(ramp);
     let before = flow.measured_samples_of(Side::Receiver).take(rose);
     let before_s: f64 = before.map(|sample| sample.span().as_secs_f64()).sum();
     let (steady_bps, steady_s) = received_from(flow, rose);

@@ -2,6 +2,7 @@
 
 use linerate_model::metrics::{host, tcp};
 use linerate_model::{Cause, Confidence, FlowRecord, RunRecord, Tally, metrics};
+use linerate_theory::rfc6349;
 use linerate_units::{Bitrate, Bytes, Span};
 use serde_json::Value;
 
@@ -251,7 +252,7 @@ pub const QUANTITIES: &[Quantity] = &[
         |run, flow| {
             let base = run.idle.as_ref()?.rtt.min_ns as f64;
             let loaded = flow.loaded.as_ref()?.rtt.mean_ns as f64;
-            (base > 0.0).then(|| Measured::Number((loaded - base) / base))
+            rfc6349::buffer_delay(loaded, base).map(Measured::Number)
         },
     ),
     quantity(
@@ -320,7 +321,7 @@ pub const QUANTITIES: &[Quantity] = &[
                 (!read.is_empty()).then(|| read.iter().sum::<u64>() as f64)
             };
             let (sent, again) = (sum(tcp::BYTES_SENT)?, sum(tcp::BYTES_RETRANS)?);
-            (sent > 0.0).then(|| Measured::Number((sent - again) / sent))
+            rfc6349::efficiency(sent, again).map(Measured::Number)
         },
     ),
     quantity(

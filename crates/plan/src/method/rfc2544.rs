@@ -8,7 +8,7 @@ use linerate_model::{
 use linerate_theory::framing::{
     CLOCK_TOLERANCE_PPM, ETHERNET_HEADER_BYTES, FCS_BYTES, PREAMBLE_AND_GAP_BYTES, UDP_HEADER_BYTES,
 };
-use linerate_theory::rfc2544::frame_loss_percent;
+use linerate_theory::rfc2544::{frame_loss_percent, implied_buffer_s};
 use linerate_theory::stats::order::median;
 
 use super::points::{FlowAtPoint, Points, numbers, words};
@@ -299,7 +299,11 @@ fn bursts(plan: &Plan, record: &PlanRecord, points: &Points<'_>) -> Option<Metho
         let largest = plan.search.as_ref().and_then(|search| search.high.number());
         // The whole range passed: the device may take more.
         let burst = MethodCell { at_least: burst.value.is_some() && burst.value == largest, ..burst };
-        let time = burst.value.zip(most).map(|(burst, most)| burst / most * 1e9);
+        let time = burst
+            .value
+            .zip(most)
+            .and_then(|(burst, most)| implied_buffer_s(burst, most))
+            .map(|seconds| seconds * 1e9);
         let cells = vec![
             MethodCell::text(format!("{:.0}", frames.bytes())),
             burst.clone(),

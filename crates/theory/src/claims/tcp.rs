@@ -203,7 +203,7 @@ fn loss(case: &mut Case<'_>, index: usize, claim: &Claim) {
     }
     let Some(mss) = case.frames.first().map(|frame| frame.payload_bytes) else { return };
     let one = match context.congestion {
-        Some(Congestion::Reno) => tcp_rate::mathis_bps(mss, rtt, loss, tcp_rate::MATHIS_PER_SEGMENT),
+        Some(Congestion::Reno) => tcp_rate::mathis_bps(mss, rtt, loss),
         _ => tcp_rate::cubic_bps(tcp_rate::CUBIC, mss, rtt, loss),
     };
     let streams = context.streams_of(claim.stream);

@@ -65,7 +65,7 @@ pub(super) fn models(path: &Path, frames: &Frames, rates: &LayerRates, loss: f64
         tcp_rate::pftk_full_bps(&reno, loss)
     };
     let sound = loss <= WITHOUT_TIMEOUTS;
-    let mathis = || tcp_rate::mathis_bps(mss_bytes, rtt_s, loss, tcp_rate::MATHIS_PER_SEGMENT);
+    let mathis = || tcp_rate::mathis_bps(mss_bytes, rtt_s, loss);
     let cubic = || tcp_rate::cubic_bps(tcp_rate::CUBIC, mss_bytes, rtt_s, loss);
     LossModels {
         mathis_bps: if sound { mathis() } else { None },

@@ -1,4 +1,6 @@
 //! Whether and where a history of results changed.
+//!
+//! No caller yet: kept for the history of results in the web interface and the fleet.
 
 /// Outcome of Pettitt's test.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,6 +1,6 @@
-//! What can be said from ranks alone: percentiles, the median and its interval, the best of n.
+//! What can be said from ranks alone: percentiles, the median and its interval.
 
-use statrs::distribution::{Binomial, Continuous, ContinuousCDF, DiscreteCDF, Normal};
+use statrs::distribution::{Binomial, DiscreteCDF};
 
 use super::{Interval, sorted};
 use crate::domain::{finite, open_unit, unit};
@@ -82,41 +82,6 @@ pub fn median_interval(samples: &[f64], confidence: f64) -> Option<Interval> {
     })
 }
 
-/// How far the best of n normal values lies above their mean: the bias of "best of n".
-///
-/// Units: standard deviations. Domain: n ≥ 1. Source: expectation of the largest order statistic, integrated numerically.
-#[must_use]
-pub fn expected_maximum(samples: u32) -> Option<f64> {
-    if samples == 0 {
-        return None;
-    }
-    let normal = Normal::standard();
-    let n = f64::from(samples);
-    let density = |x: f64| x * n * normal.pdf(x) * normal.cdf(x).powf(n - 1.0);
-    // Simpson's rule; beyond twelve standard deviations nothing is left.
-    let (low, high, steps) = (-12.0, 12.0, 4800_u32);
-    let width = (high - low) / f64::from(steps);
-    let inner: f64 =
-        (1..steps).map(|i| if i % 2 == 1 { 4.0 } else { 2.0 } * density(low + f64::from(i) * width)).sum();
-    finite((density(low) + inner + density(high)) * width / 3.0)
-}
-
-/// Probability that the best of n exceeds the true quantile at `share`.
-///
-/// Units: probability. Domain: 0 ≤ share ≤ 1, n ≥ 0. Source: 1 − shareⁿ.
-#[must_use]
-pub fn best_exceeds_quantile(share: f64, samples: f64) -> Option<f64> {
-    finite(1.0 - unit(share)?.powf(crate::domain::not_negative(samples)?))
-}
-
-/// Samples of which the largest covers the quantile at `share` with `confidence`.
-///
-/// Units: samples. Domain: both between 0 and 1. Source: [`best_exceeds_quantile`] solved for n.
-#[must_use]
-pub fn samples_to_cover_quantile(share: f64, confidence: f64) -> Option<f64> {
-    finite(((1.0 - open_unit(confidence)?).ln() / open_unit(share)?.ln()).ceil())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,18 +115,5 @@ mod tests {
         assert_eq!((interval.low, interval.high), (1.0, 6.0));
         assert_eq!(median(&[6.0, 1.0, 5.0, 2.0]), Some(3.5));
         assert_eq!(median(&[f64::NAN]), None);
-    }
-
-    #[test]
-    fn best_of_two_lies_at_one_over_root_pi() {
-        let expected = 1.0 / std::f64::consts::PI.sqrt();
-        assert!((expected_maximum(2).unwrap() - expected).abs() < 1e-9);
-        assert!(expected_maximum(1).unwrap().abs() < 1e-9);
-        assert_eq!(expected_maximum(0), None);
-    }
-
-    #[test]
-    fn fifty_nine_samples_for_the_95th_percentile() {
-        assert_eq!(samples_to_cover_quantile(0.95, 0.95), Some(59.0));
     }
 }

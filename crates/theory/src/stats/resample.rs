@@ -1,4 +1,6 @@
 //! The bootstrap: intervals for figures that have no formula.
+//!
+//! No caller yet: kept for the figures without a formula in the web interface and the fleet.
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};

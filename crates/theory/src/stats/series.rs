@@ -60,14 +60,6 @@ pub fn effective_samples(values: f64, lag1: f64) -> Option<f64> {
     finite(not_negative(values)? * (1.0 - r) / (1.0 + r))
 }
 
-/// The same from the integrated autocorrelation time.
-///
-/// Units: whole values, s. Domain: both > 0. Source: T / 2τ.
-#[must_use]
-pub fn effective_intervals(measured_s: f64, correlation_time_s: f64) -> Option<f64> {
-    finite((positive(measured_s)? / (2.0 * positive(correlation_time_s)?)).floor())
-}
-
 /// Two-sided quantile of Student's t.
 ///
 /// Units: standard errors. Domain: freedom > 0, 0 < confidence < 1. Source: Student 1908.
@@ -148,32 +140,6 @@ pub fn weighted_batch_means(series: &[f64], weights: &[f64], confidence: f64) ->
     })
 }
 
-/// Values to leave out at the front by MSER-5: the cut that makes the mean of the rest most certain.
-///
-/// Units: values, a multiple of five. Domain: at least 20 values, finite; cuts beyond the middle are not considered.
-/// Source: White 1997.
-#[must_use]
-pub fn mser5_cut(series: &[f64]) -> Option<usize> {
-    if series.len() < 20 || series.iter().any(|x| !x.is_finite()) {
-        return None;
-    }
-    let groups: Vec<f64> = series.chunks_exact(5).filter_map(mean).collect();
-    let score = |cut: usize| -> Option<f64> {
-        let rest = &groups[cut..];
-        let centre = mean(rest)?;
-        let squares: f64 = rest.iter().map(|x| (x - centre).powi(2)).sum();
-        Some(squares / (rest.len() as f64).powi(2))
-    };
-    let mut best = (f64::INFINITY, 0);
-    for cut in 0..=groups.len() / 2 {
-        let candidate = score(cut)?;
-        if candidate < best.0 {
-            best = (candidate, cut);
-        }
-    }
-    Some(best.1 * 5)
-}
-
 #[cfg(test)]
 mod tests {
     use rand::rngs::StdRng;
@@ -193,7 +159,6 @@ mod tests {
     fn sixty_seconds_with_strong_correlation_are_worth_seven() {
         assert!((effective_samples(60.0, 0.8).unwrap() - 6.666_666_67).abs() < 1e-6);
         assert_eq!(effective_samples(60.0, 1.0), None);
-        assert_eq!(effective_intervals(60.0, 0.0), None);
     }
 
     #[test]
@@ -272,16 +237,5 @@ mod tests {
         // Batch means of a trend correlate: 0.7 for ten of them, 0.4 for five.
         assert_eq!(batch_means(&series, 0.95), None);
         assert_eq!(batch_means(&[1.0; 9], 0.95), None);
-    }
-
-    #[test]
-    fn mser_cuts_the_ramp_and_nothing_else() {
-        let mut series = vec![100.0; 60];
-        for (i, value) in series.iter_mut().enumerate().take(10) {
-            *value = 10.0 * i as f64;
-        }
-        assert_eq!(mser5_cut(&series), Some(10));
-        assert_eq!(mser5_cut(&[5.0; 40]), Some(0));
-        assert_eq!(mser5_cut(&[5.0; 19]), None);
     }
 }

@@ -16,17 +16,6 @@ pub fn robust_sigma(samples: &[f64]) -> Option<f64> {
     finite(MAD_TO_SIGMA * order::median(&deviations)?)
 }
 
-/// Which samples lie more than five robust standard deviations from the median: to be marked, never dropped.
-///
-/// Shape: `[sample]`. Domain: empty when a sample is not finite. Source: Hampel identifier.
-#[must_use]
-pub fn outliers(samples: &[f64]) -> Vec<bool> {
-    match (order::median(samples), robust_sigma(samples)) {
-        (Some(centre), Some(sigma)) => samples.iter().map(|x| (x - centre).abs() > 5.0 * sigma).collect(),
-        _ => Vec::new(),
-    }
-}
-
 /// Jain's fairness index of flows: 1 when all are equal, 1/n when one has everything.
 ///
 /// Units: ratio. Domain: rates ≥ 0, not all 0. Source: Jain, Chiu and Hawe 1984.
@@ -47,9 +36,8 @@ mod tests {
     fn one_bad_run_does_not_widen_the_robust_spread() {
         let runs = [941.0, 940.0, 941.0, 939.0, 941.0, 940.0, 911.0];
         assert_eq!(robust_sigma(&runs), Some(1.4826));
-        assert_eq!(outliers(&runs), [false, false, false, false, false, false, true]);
         assert_eq!(robust_sigma(&[]), None);
-        assert!(outliers(&[f64::NAN]).is_empty());
+        assert_eq!(robust_sigma(&[f64::NAN]), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! When to stop: a test that runs until its mean is known well enough.
 
 use super::series::{BatchMeans, batch_means};
-use crate::domain::{finite, not_negative, positive};
+use crate::domain::{finite, positive};
 
 /// Coverage of the looks before the last: looking often must not make luck look like precision.
 const EARLY_COVERAGE: f64 = 0.99;
@@ -49,14 +49,6 @@ fn precision(steady: &[f64], target: f64, coverage: f64) -> Option<Precision> {
     Some(Precision { relative_half_width, reached: relative_half_width <= target, estimate })
 }
 
-/// Independent runs that a relative half-width needs.
-///
-/// Units: runs; `z` standard errors, `cv` and `target` ratios. Domain: z, cv ≥ 0, target > 0. Source: (z·cv/δ)².
-#[must_use]
-pub fn runs_needed(z: f64, cv: f64, target: f64) -> Option<f64> {
-    finite((not_negative(z)? * not_negative(cv)? / positive(target)?).powi(2).ceil())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,6 +76,5 @@ mod tests {
     fn silence_has_no_precision() {
         assert_eq!(achieved(&[0.0; 40], 0.01), None);
         assert_eq!(achieved(&[1.0; 40], 0.0), None);
-        assert_eq!(runs_needed(1.959_964, 0.03, 0.01), Some(35.0));
     }
 }

@@ -1,15 +1,14 @@
 //! Windows, the sender's error, feasibility and light.
 
 use linerate_theory::bdp::{
-    LARGEST_WINDOW_SHIFT, autotuning_rounds, bdp_bits, bdp_bytes, gain_without_window, largest_window_bytes,
-    linux_window_bytes, linux_window_shift, rtt_for_window_s, window_rate_bps, window_scale_exponent,
-    windowed_goodput_bps,
+    LinuxBuffer, UNSCALED_WINDOW_BYTES, bdp_bits, bdp_bytes, rtt_for_window_s, window_rate_bps,
+    window_scale_exponent, windowed_goodput_bps,
 };
 use linerate_theory::sender_error::{
-    FIBRE_RULE_M_PER_S, LIGHT_M_PER_S, bytes_for_error, clock_drift_s, longest_path_m, lost_time_s,
-    outstanding_for_report_bytes, overreport, path_stretch, payload_per_packet_bytes, round_trip_floor_s,
-    signal_speed_m_per_s, wire_rate_needed_bps,
+    LIGHT_M_PER_S, longest_path_m, outstanding_for_report_bytes, overreport, path_stretch,
+    payload_per_packet_bytes, round_trip_floor_s, signal_speed_m_per_s, wire_rate_needed_bps,
 };
+use linerate_theory::slow_start::rounds;
 
 use super::framing::{plain, stamped, stamped_ceiling};
 use super::{Row, number};
@@ -21,34 +20,22 @@ pub(crate) const ROWS: &[Row] = &[
     ("min(8*W/rtt,R*1448/1538)", |i| {
         number(windowed_goodput_bps(i.number("W")?, i.number("rtt")?, stamped_ceiling(i.number("R")?)?))
     }),
-    ("65535*2**14", |_| number(largest_window_bytes(LARGEST_WINDOW_SHIFT))),
     ("ceil(log2(W/65535))", |i| number(window_scale_exponent(i.number("W")?))),
     ("8*65535*2**14/rtt", |i| {
-        number(window_rate_bps(largest_window_bytes(LARGEST_WINDOW_SHIFT)?, i.number("rtt")?))
+        number(window_rate_bps(UNSCALED_WINDOW_BYTES * 2f64.powi(14), i.number("rtt")?))
     }),
-    ("max(0,min(14,floor(log2(max(rmem2,rmem_max)))-15))", |i| {
-        number(linux_window_shift(i.number("rmem2")?, i.number("rmem_max")?))
-    }),
-    ("space-(space>>adv)", |i| {
-        let window = linux_window_bytes(u64::from(i.count("space")?), i32::try_from(i.count("adv")?).ok()?);
-        number(Some(window as f64))
-    }),
-    ("space>>2", |i| number(Some(linux_window_bytes(u64::from(i.count("space")?), -2) as f64))),
     ("8*(m-(m>>1))/rtt", |i| {
-        number(window_rate_bps(linux_window_bytes(u64::from(i.count("m")?), 1) as f64, i.number("rtt")?))
+        number(window_rate_bps(LinuxBuffer::Receive.window_bytes(i.number("m")?)?, i.number("rtt")?))
     }),
     ("8*16000/rtt", |i| number(window_rate_bps(16_000.0, i.number("rtt")?))),
     ("W*8/rtt", |i| number(window_rate_bps(i.number("W")?, i.number("rtt")?))),
     ("8*W/R", |i| number(rtt_for_window_s(i.number("W")?, i.number("R")?))),
     ("W*8/R", |i| number(rtt_for_window_s(i.number("W")?, i.number("R")?))),
-    ("ceil(log2(W/W0))", |i| number(autotuning_rounds(i.number("W")?, i.number("W0")?))),
+    ("ceil(log2(W/W0))", |i| number(rounds(i.number("W")?, i.number("W0")?, 2.0))),
     ("sp*1e6*rtt*1e-3", |i| number(bdp_bits(i.number("sp")? * 1e6, i.number("rtt")? * 1e-3))),
     // Mbit/s and ms give kilobytes.
     ("sp*rtt/8", |i| {
         number(bdp_bytes(i.number("sp")? * 1e6, i.number("rtt")? * 1e-3).map(|bytes| bytes / 1e3))
-    }),
-    ("(1e9*1448/1538)/(8*W/rtt)", |i| {
-        number(gain_without_window(stamped_ceiling(1e9)?, i.number("W")?, i.number("rtt")?))
     }),
     ("rate/8/pps", |i| number(payload_per_packet_bytes(i.number("rate")?, i.number("pps")?))),
     ("(rate/8/pps+40+38)*8*pps", |i| {
@@ -60,16 +47,14 @@ pub(crate) const ROWS: &[Row] = &[
     ("N*(1-Rtrue/Rrep)", |i| {
         number(outstanding_for_report_bytes(i.number("N")?, i.number("Rtrue")?, i.number("Rrep")?))
     }),
-    ("N*8/rep-N*8/ceil_", |i| number(lost_time_s(i.number("N")?, i.number("rep")?, i.number("ceil_")?))),
     ("N/(N-Q)-1", |i| number(overreport(i.number("N")?, i.number("Q")?))),
-    ("Q*(1+eps)/eps", |i| number(bytes_for_error(i.number("Q")?, i.number("eps")?))),
     // Distances are in kilometres.
     ("2*d*n/299792.458", |i| {
         number(round_trip_floor_s(i.number("d")? * 1e3, signal_speed_m_per_s(i.number("n")?)?))
     }),
     ("2*d/299792.458", |i| number(round_trip_floor_s(i.number("d")? * 1e3, LIGHT_M_PER_S))),
-    ("2*d/200000", |i| number(round_trip_floor_s(i.number("d")? * 1e3, FIBRE_RULE_M_PER_S))),
-    ("2*4500/200000", |_| number(round_trip_floor_s(4500e3, FIBRE_RULE_M_PER_S))),
+    ("2*d/200000", |i| number(round_trip_floor_s(i.number("d")? * 1e3, 200e6))),
+    ("2*4500/200000", |_| number(round_trip_floor_s(4500e3, 200e6))),
     ("rtt/2*299792.458/n", |i| {
         number(
             longest_path_m(i.number("rtt")?, signal_speed_m_per_s(i.number("n")?)?)
@@ -79,5 +64,4 @@ pub(crate) const ROWS: &[Row] = &[
     ("rtt*299792.458/(2*n*d)", |i| {
         number(path_stretch(i.number("rtt")?, signal_speed_m_per_s(i.number("n")?)?, i.number("d")? * 1e3))
     }),
-    ("T*ppm*1e-6", |i| number(clock_drift_s(i.number("T")?, i.number("ppm")?))),
 ];

@@ -1,28 +1,15 @@
 //! Methods of the RFCs.
 
-use linerate_theory::delay::{
-    Exchange, ForeignProbe, excess_over_minimum, jitter, responsiveness_rpm, round_trip_loss_percent,
-    round_trip_s, round_trips_per_minute, variation,
-};
-use linerate_theory::framing::IpVersion;
-use linerate_theory::rfc6349::{
-    buffer_delay_percent, efficiency_percent, frames_per_second, ideal_transfer_s, max_throughput_bps,
-    transfer_time_ratio,
-};
+use linerate_theory::conversion::transfer_time_s;
+use linerate_theory::delay::round_trips_per_minute;
+use linerate_theory::framing::{IpVersion, frames_per_second};
 use linerate_theory::rfc8337::{LossTest, packets_to_pass, target_run_length, target_window_packets};
 use linerate_theory::rfc9097::{Feedback, RateAdjustment, TypeB, ip_capacity_bps};
-use linerate_theory::{rfc2544, stats};
+use linerate_theory::slow_start::burst_queue_bytes;
+use linerate_theory::{rfc2544, rfc6349, stats};
 use serde_json::{Value, json};
 
 use super::{Inputs, Row, number};
-
-fn search(i: &Inputs<'_>) -> Option<Value> {
-    let limit = i.number("limit")?;
-    let found =
-        rfc2544::throughput_search(i.number("lo")?, i.number("hi")?, i.number("res")?, |load| load <= limit)?;
-    let trials: Vec<Value> = found.trials.iter().map(|trial| json!([trial.load, trial.passed])).collect();
-    Some(json!({ "result": found.throughput, "trials": trials }))
-}
 
 fn rate_rows(i: &Inputs<'_>) -> Option<Value> {
     let mut adjustment = RateAdjustment::new(TypeB::default());
@@ -45,22 +32,6 @@ fn window(i: &Inputs<'_>) -> Option<f64> {
     target_window_packets(i.number("rate")?, i.number("rtt")?, i.number("mtu")?, i.number("hdr")?)
 }
 
-fn exchange(i: &Inputs<'_>) -> Option<f64> {
-    round_trip_s(&Exchange {
-        sent_s: i.number("T1")?,
-        reflector_received_s: i.number("T2")?,
-        reflector_sent_s: i.number("T3")?,
-        received_s: i.number("T4")?,
-    })
-}
-
-/// Times are in milliseconds.
-fn responsiveness(i: &Inputs<'_>, with_tls: bool) -> Option<f64> {
-    let tls_s = if with_tls { Some(i.number("tls")? / 1e3) } else { None };
-    let foreign = ForeignProbe { tcp_s: i.number("tcp")? / 1e3, tls_s, http_s: i.number("http")? / 1e3 };
-    responsiveness_rpm(&foreign, i.number("load")? / 1e3)
-}
-
 fn percentiles(i: &Inputs<'_>) -> Option<Value> {
     let samples = i.list("x")?;
     let shares = i.list("p")?;
@@ -69,28 +40,19 @@ fn percentiles(i: &Inputs<'_>) -> Option<Value> {
 }
 
 pub(crate) const ROWS: &[Row] = &[
-    ("floor(R/((1500+8)*8))", |i| number(frames_per_second(i.number("R")?, 1500.0, 8.0))),
-    ("1460*8*3664", |_| number(max_throughput_bps(1460.0, frames_per_second(44.21e6, 1500.0, 8.0)?))),
-    ("floor(R/(1538*8))", |i| number(frames_per_second(i.number("R")?, 1500.0, 38.0))),
-    ("1460*8*8127", |_| number(max_throughput_bps(1460.0, frames_per_second(100e6, 1500.0, 38.0)?))),
-    ("actual/ideal", |i| number(transfer_time_ratio(i.number("actual")?, i.number("ideal")?))),
-    ("5*100e6*8/500e6", |_| number(ideal_transfer_s(5.0 * 100e6, 500e6))),
-    ("(tx-retx)/tx*100", |i| number(efficiency_percent(i.number("tx")?, i.number("retx")?))),
-    ("(avg-base)/base*100", |i| number(buffer_delay_percent(i.number("avg")?, i.number("base")?))),
+    ("floor(R/((1500+8)*8))", |i| number(frames_per_second(i.number("R")?, 1508.0).map(f64::floor))),
+    ("floor(R/(1538*8))", |i| number(frames_per_second(i.number("R")?, 1538.0).map(f64::floor))),
+    ("5*100e6*8/500e6", |_| number(transfer_time_s(5.0 * 100e6, 500e6))),
+    ("(tx-retx)/tx*100", |i| {
+        number(rfc6349::efficiency(i.number("tx")?, i.number("retx")?).map(|share| share * 100.0))
+    }),
+    ("(avg-base)/base*100", |i| {
+        number(rfc6349::buffer_delay(i.number("avg")?, i.number("base")?).map(|share| share * 100.0))
+    }),
     ("(inp-out)*100/inp", |i| number(rfc2544::frame_loss_percent(i.number("inp")?, i.number("out")?))),
-    (
-        "RFC 2544 s26.1 binary search over fraction of line rate; pass iff rate<=limit; stop when hi-lo<=res",
-        search,
-    ),
     ("n/fps", |i| number(rfc2544::implied_buffer_s(i.number("n")?, i.number("fps")?))),
-    ("n/fps*(1-thr/fps)", |i| {
-        number(rfc2544::corrected_buffer_s(i.number("n")?, i.number("fps")?, i.number("thr")?))
-    }),
-    ("n*(1-thr/fps)", |i| {
-        number(rfc2544::corrected_buffer_frames(i.number("n")?, i.number("fps")?, i.number("thr")?))
-    }),
     ("burst*(1-out/inp)", |i| {
-        number(rfc2544::port_buffer_bytes(i.number("burst")?, i.number("out")?, i.number("inp")?))
+        number(burst_queue_bytes(i.number("burst")?, i.number("out")?, i.number("inp")?))
     }),
     ("n*(pay+8+20)*8/dt", |i| {
         let ip = IpVersion::V4.header_bytes();
@@ -108,13 +70,9 @@ pub(crate) const ROWS: &[Row] = &[
         loss_test,
     ),
     ("ceil(h1/s)", |i| number(packets_to_pass(i.number("h1")?, i.number("s")?))),
-    ("(T4-T1)-(T3-T2)", |i| number(exchange(i))),
-    ("J+=(|D(i-1,i)|-J)/16", |i| Some(json!(jitter(&i.list("transit_ms")?)))),
-    ("D(i)-D(i-1)", |i| Some(json!(variation(&i.list("delay_ms")?)))),
-    ("D(i)-min(D)", |i| Some(json!(excess_over_minimum(&i.list("delay_ms")?)))),
     ("smallest x with F(x)>=p", percentiles),
-    ("lost/sent*100", |i| number(round_trip_loss_percent(i.number("lost")?, i.number("sent")?))),
-    ("(60000/((tcp+tls+http)/3)+60000/load)/2", |i| number(responsiveness(i, true))),
-    ("(60000/((tcp+http)/2)+60000/load)/2", |i| number(responsiveness(i, false))),
+    ("lost/sent*100", |i| {
+        number(rfc2544::frame_loss_percent(i.number("sent")?, i.number("sent")? - i.number("lost")?))
+    }),
     ("60000/rtt_ms", |i| number(round_trips_per_minute(i.number("rtt_ms")? / 1e3))),
 ];

@@ -1,6 +1,6 @@
 //! Statistics.
 
-use linerate_theory::stats::{change, order, rank, series, spread, until};
+use linerate_theory::stats::{change, order, rank, series, spread};
 use serde_json::{Value, json};
 
 use super::{Inputs, Row, number};
@@ -27,20 +27,13 @@ fn pettitt(i: &Inputs<'_>) -> Option<Value> {
 }
 
 pub(crate) const ROWS: &[Row] = &[
-    ("E[max of n std normal]", |i| number(order::expected_maximum(i.count("n")?))),
-    ("1-0.95**n", |i| number(order::best_exceeds_quantile(0.95, i.number("n")?))),
     ("largest l with P(l<=Bin(n,1/2)<=n-l) >= 0.95; CI=[x(l),x(n+1-l)]", median_ranks),
-    ("ceil(log(0.05)/log(0.95))", |_| number(order::samples_to_cover_quantile(0.95, 0.95))),
     ("exact permutation Mann-Whitney, two-sided, ties 1/2", mann_whitney),
     ("median of pairwise differences x-y", |i| number(rank::shift(&i.list("x")?, &i.list("y")?))),
     ("ordered differences k and nm+1-k, exact MW null", shift_interval),
     ("n*(1-r)/(1+r)", |i| number(series::effective_samples(i.number("n")?, i.number("r")?))),
     ("t quantile", |i| number(series::student_quantile(i.number("df")?, i.number("conf")?))),
-    ("ceil((z*cv/delta)**2)", |i| {
-        number(until::runs_needed(i.number("z")?, i.number("cv")?, i.number("delta")?))
-    }),
     ("1.4826*median|x-median|", |i| number(spread::robust_sigma(&i.list("x")?))),
     ("(sum x)^2/(n sum x^2)", |i| number(spread::jain(&i.list("x")?))),
     ("max_t |sum sign(x_j-x_i)|, p=2exp(-6K^2/(n^3+n^2))", pettitt),
-    ("floor(T/(2*tau))", |i| number(series::effective_intervals(i.number("T")?, i.number("tau")?))),
 ];
