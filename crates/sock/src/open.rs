@@ -202,21 +202,6 @@ pub fn listen_tcp(addr: SocketAddr, backlog: i32, wishes: &SocketOptions) -> Res
     Ok(Listening { listener, local, granted })
 }
 
-/// Waits for the next connection; `None` when the deadline passed first. One thread for each listener: of two, one may
-/// wait beyond the deadline for a connection that the other took.
-///
-/// # Errors
-/// `EMFILE` when the process is out of descriptors; the connection keeps waiting.
-pub fn accept_until(
-    listener: &TcpListener,
-    deadline: Mono,
-) -> Result<Option<(TcpStream, SocketAddr)>, SockError> {
-    if !wait_for(listener, Interest::READ, deadline)? {
-        return Ok(None);
-    }
-    listener.accept().map(Some).map_err(|source| SockError::new("accept a connection", source))
-}
-
 /// A datagram socket.
 #[derive(Debug)]
 pub struct Bound {

@@ -126,33 +126,6 @@ impl RoutingSocket {
         act("add an address", &self.0, libc::RTM_NEWADDR, libc::NLM_F_CREATE | libc::NLM_F_EXCL, build, &body)
     }
 
-    /// Sends what has no other route to `gateway`.
-    ///
-    /// # Errors
-    /// `EEXIST` when there is a default route, `ENETUNREACH` when the gateway is on no network of the interface.
-    pub fn add_default_route(&self, index: u32, gateway: IpAddr) -> Result<(), SockError> {
-        let (family, bytes) = octets(gateway);
-        let table = libc::RT_TABLE_MAIN;
-        let body = [
-            family,
-            0,
-            0,
-            0,
-            table,
-            libc::RTPROT_STATIC,
-            libc::RT_SCOPE_UNIVERSE,
-            libc::RTN_UNICAST,
-            0,
-            0,
-            0,
-            0,
-        ];
-        let build = |request: Request| {
-            request.attribute(libc::RTA_GATEWAY, &bytes).attribute(libc::RTA_OIF, &index.to_ne_bytes())
-        };
-        act("add a route", &self.0, libc::RTM_NEWROUTE, libc::NLM_F_CREATE | libc::NLM_F_EXCL, build, &body)
-    }
-
     /// Replaces the queueing discipline at the root of an interface.
     ///
     /// # Errors

@@ -218,14 +218,6 @@ pub fn set_user_timeout(fd: &impl AsFd, timeout: Duration) -> Result<()> {
     set("set TCP_USER_TIMEOUT", fd, IPPROTO_TCP, libc::TCP_USER_TIMEOUT, ms)
 }
 
-/// Wakes a reader only when so many bytes wait.
-///
-/// # Errors
-/// When the descriptor is not a socket.
-pub fn set_rcv_lowat(fd: &impl AsFd, bytes: u64) -> Result<()> {
-    set("set SO_RCVLOWAT", fd, SOL_SOCKET, libc::SO_RCVLOWAT, clamp(bytes))
-}
-
 /// Probes a connection that is idle, and gives it up when nothing answers.
 ///
 /// # Errors
@@ -297,15 +289,6 @@ pub fn path_mtu(fd: &impl AsFd) -> Result<u32> {
     } else {
         unsigned("read IP_MTU", fd, IPPROTO_IP, libc::IP_MTU)
     }
-}
-
-/// Spins in the driver for so long before a blocking receive sleeps; no effect on loopback.
-///
-/// # Errors
-/// `EPERM` when raised without `CAP_NET_ADMIN`.
-pub fn set_busy_poll(fd: &impl AsFd, span: Duration) -> Result<()> {
-    let us = clamp(u64::try_from(span.as_micros()).unwrap_or(u64::MAX));
-    set("set SO_BUSY_POLL", fd, SOL_SOCKET, libc::SO_BUSY_POLL, us)
 }
 
 /// Which packets the kernel shall stamp in software; its stamps are of the realtime clock.

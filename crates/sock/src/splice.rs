@@ -18,7 +18,6 @@ pub struct HugeBuffer {
     mapped: usize,
     offset: usize,
     length: usize,
-    advised: bool,
 }
 
 // SAFETY: the mapping is private to this value and plain memory; moving the value to another thread moves the access.
@@ -46,19 +45,13 @@ impl HugeBuffer {
             return Err(SockError::last(OP));
         }
         let offset = map.addr().next_multiple_of(Self::HUGE_PAGE) - map.addr();
-        let mut buffer = Self { map, mapped, offset, length, advised: false };
+        let mut buffer = Self { map, mapped, offset, length };
+        // Without the advice ordinary pages work too, only slower.
         // SAFETY: the range lies in the mapping just made; the advice does not change its contents.
-        let advice = unsafe {
+        let _advice = unsafe {
             libc::madvise(buffer.as_mut_ptr().cast(), mapped - Self::HUGE_PAGE, libc::MADV_HUGEPAGE)
         };
-        buffer.advised = advice == 0;
         Ok(buffer)
-    }
-
-    /// True if the kernel took the advice; ordinary pages work too, only slower.
-    #[must_use]
-    pub fn is_advised(&self) -> bool {
-        self.advised
     }
 }
 

@@ -5,8 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use linerate_sock::open::{
-    ConnectOptions, Connected, IpVersion, Listening, accept_until, begin_connect, connect_tcp, listen_tcp,
-    resolve,
+    ConnectOptions, Connected, IpVersion, Listening, begin_connect, connect_tcp, listen_tcp, resolve,
 };
 use linerate_sock::poll::{Interest, wait_for};
 use linerate_sock::{
@@ -210,17 +209,6 @@ fn an_address_that_swallows_packets_leaves_time_for_the_next() {
 }
 
 #[test]
-fn accepting_ends_at_the_deadline_or_with_a_connection() {
-    let listening = listen(&SocketOptions::default());
-    let deadline = clock::now() + Duration::from_millis(5);
-    assert!(accept_until(&listening.listener, deadline).unwrap().is_none());
-    assert!(deadline.has_passed());
-    let client = dial(vec![listening.local], SocketOptions::default()).unwrap();
-    let (_, peer) = accept_until(&listening.listener, Mono::FAR).unwrap().unwrap();
-    assert_eq!(peer, client.stream.local_addr().unwrap());
-}
-
-#[test]
 fn the_source_address_and_port_are_obeyed() {
     let listening = listen(&SocketOptions::default());
     let (_held, local) = held_port();
@@ -266,7 +254,6 @@ fn the_remaining_options_are_accepted() {
     let (client, _server) = pair(&SocketOptions::default());
     let fd = &client.stream;
     sockopt::set_quick_ack(fd, true).unwrap();
-    sockopt::set_rcv_lowat(fd, 4096).unwrap();
     sockopt::set_user_timeout(fd, Duration::from_secs(5)).unwrap();
     let (idle, interval) = (Some(Duration::from_secs(10)), Some(Duration::from_secs(2)));
     sockopt::set_keep_alive(fd, KeepAlive { idle, interval, probes: Some(3) }).unwrap();
