@@ -237,7 +237,7 @@ fn order(flow: u16, byte: u8) -> Option<FlowOrder> {
 
 /// The series that allows the largest messages.
 fn longest() -> Sweep {
-    Sweep { to: Bytes::new(Sweep::LARGEST_BYTES), ..Sweep::default() }
+    Sweep { to: Bytes::new(Sweep::MAX_BYTES), ..Sweep::default() }
 }
 
 /// A specification that has trials too.

@@ -12,7 +12,7 @@ use linerate_units::Bytes;
 const SMALL_BYTES: u64 = 8 << 20;
 
 /// Memory of a stream beside its block, and of all that a flow notes: far above what any test needs.
-const MOST_BESIDE: u64 = 64 << 30;
+const MAX_OVERHEAD_BYTES: u64 = 64 << 30;
 
 /// Prepares the flows of a run as a client does that an agent runs: those of its specification.
 pub(crate) fn take_all(spec: &CheckedSpec) {
@@ -39,7 +39,9 @@ pub(crate) fn take(spec: &CheckedSpec, flows: &[FlowOrder], client: bool) {
         let needed = memory_needed(&setup, spec.traffic.streams as usize).map(|bytes| bytes.get());
         let longest = spec.traffic.longest_block().get();
         assert!(
-            needed.as_ref().is_ok_and(|needed| *needed <= streams * (longest + (2 << 20)) + MOST_BESIDE),
+            needed
+                .as_ref()
+                .is_ok_and(|needed| *needed <= streams * (longest + (2 << 20)) + MAX_OVERHEAD_BYTES),
             "{order:?} needs {needed:?}"
         );
         if streams == 1 && needed.is_ok_and(|needed| needed <= SMALL_BYTES) {

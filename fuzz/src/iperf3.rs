@@ -22,7 +22,7 @@ use linerate_units::{Span, Timestamp};
 use crate::dialogue::frame;
 
 /// What a stand-in asks for after one input at most: one that wants more never stops.
-const MOST: usize = 5_000;
+const MAX_OUTPUTS: usize = 5_000;
 
 /// Messages, states and cookies from which scripts are made.
 const WORDS: &[&[u8]] = &[
@@ -299,7 +299,7 @@ impl Iperf3Host {
 
     fn feed(&mut self, input: Input<'_>) {
         self.stand_in.input(self.now, input);
-        for _ in 0..MOST {
+        for _ in 0..MAX_OUTPUTS {
             match self.stand_in.output() {
                 Some(output) => self.carry_out(output),
                 None => return,

@@ -14,7 +14,7 @@ use linerate_proto::stand_in::{
 use linerate_units::{Span, Timestamp};
 
 /// What is asked of the host at most: a stand-in that wants more has lost count.
-const MOST: usize = 20_000;
+const MAX_REQUESTS: usize = 20_000;
 
 /// Runs a stand-in through a script until one of them ends; whether it was the stand-in, or a run of it.
 pub(crate) fn play(stand_in: impl StandIn, script: &[u8]) -> bool {
@@ -234,7 +234,7 @@ impl<S: StandIn> Host<S> {
 
     fn feed(&mut self, input: Input<'_>) {
         self.stand_in.input(self.now, input);
-        for _ in 0..MOST {
+        for _ in 0..MAX_REQUESTS {
             match self.stand_in.output() {
                 Some(output) => self.carry_out(output),
                 None => return,

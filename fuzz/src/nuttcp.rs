@@ -15,7 +15,7 @@ use linerate_proto::stand_in::{
 use linerate_units::{Span, Timestamp};
 
 /// More outputs than this for one input, or ticks at one time, are an endless loop.
-const ENDLESS: usize = 5_000;
+const MAX_OUTPUTS: usize = 5_000;
 
 const TRANSCRIPTS: [&str; 6] = [
     include_str!("../../fixtures/transcripts/nuttcp/v612-tx-default.txt"),
@@ -70,7 +70,7 @@ pub fn nuttcp_lines(bytes: &[u8]) {
             request.timeout = Span::from_secs(request.timeout.as_ns() % 1_000);
             request.interval = Span::from_secs(request.interval.as_ns() % 1_000);
             request.third_party = false;
-            let written = request.encode(Version::OURS);
+            let written = request.encode(Version::REPORTED);
             let read = Request::decode(String::from_utf8_lossy(&written).trim_end());
             assert_eq!(read, Some(request));
         }
@@ -199,7 +199,7 @@ impl Host {
 
     fn drain(&mut self) {
         for number in 0.. {
-            assert!(number < ENDLESS, "it never stops wanting");
+            assert!(number < MAX_OUTPUTS, "it never stops wanting");
             match self.stand_in.output() {
                 None => return,
                 Some(Output::Connect { link, .. } | Output::Listen { link, .. }) => self.asked.push(link),
@@ -320,7 +320,7 @@ impl Host {
             let Some(next) = self.stand_in.deadline().filter(|next| *next <= end && !self.over) else {
                 break;
             };
-            assert!(number < ENDLESS, "it never stops waking");
+            assert!(number < MAX_OUTPUTS, "it never stops waking");
             self.now = self.now.max(next);
             self.give(Input::Tick);
         }

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
 /// Rates and ratios are kept as floats: far from every network, their exact form has more digits than are read.
-const USUAL: RangeInclusive<f64> = 1e-9..=1e18;
+const USUAL_RANGE: RangeInclusive<f64> = 1e-9..=1e18;
 
 /// What is understood is understood again from its exact form, as the same quantity.
 pub fn units(bytes: &[u8]) {
@@ -16,10 +16,10 @@ pub fn units(bytes: &[u8]) {
     if let Ok(value) = text.parse::<Span>() {
         assert_eq!(value.exact().parse(), Ok(value));
     }
-    if let Some(value) = text.parse::<Bitrate>().ok().filter(|value| USUAL.contains(&value.bps())) {
+    if let Some(value) = text.parse::<Bitrate>().ok().filter(|value| USUAL_RANGE.contains(&value.bps())) {
         assert_eq!(value.exact().parse(), Ok(value));
     }
-    if let Some(value) = text.parse::<Ratio>().ok().filter(|value| USUAL.contains(&value.get())) {
+    if let Some(value) = text.parse::<Ratio>().ok().filter(|value| USUAL_RANGE.contains(&value.get())) {
         assert_eq!(value.exact().parse(), Ok(value));
     }
 }

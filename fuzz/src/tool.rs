@@ -12,7 +12,7 @@ use linerate_proto::{iperf2, ttcp};
 use linerate_units::{Span, Timestamp};
 
 /// Outputs after one input; more is an endless loop.
-const MOST_OUTPUTS: usize = 10_000;
+const MAX_OUTPUTS: usize = 10_000;
 
 /// ttcp in the role and with the options that the first byte chooses.
 pub fn ttcp(script: &[u8]) {
@@ -407,7 +407,7 @@ impl ToolHost {
         }
         self.tool.input(self.now, input);
         for number in 0.. {
-            assert!(number < MOST_OUTPUTS, "there is no end to what the tool wants");
+            assert!(number < MAX_OUTPUTS, "there is no end to what the tool wants");
             let Some(output) = self.tool.output() else { break };
             self.carry_out(output);
         }

@@ -93,8 +93,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     report::heading(&machine, &bench);
     let mut figures = Vec::new();
     let mut failures = 0;
-    let wanted_duels = duel::DUELS.iter().filter(|duel| wish.wants(duel.name));
-    let wanted_alone = alone::ALONE.iter().filter(|alone| wish.wants(alone.name));
+    let wanted_duels = duel::PAIRED_RUNS.iter().filter(|duel| wish.wants(duel.name));
+    let wanted_alone = alone::SINGLE_RUNS.iter().filter(|alone| wish.wants(alone.name));
     let wanted_trials = lab::TRIALS.iter().filter(|trial| trial.names().any(|name| wish.wants(name)));
     let wanted_page = page::NAMES.iter().any(|name| wish.wants(name)).then_some("report");
     let watching = watching::NAMES.iter().any(|name| wish.wants(name)).then_some(watching::NAMES[0]);
@@ -131,8 +131,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 
 /// Of all figures, in the order in which they are measured.
 fn names() -> impl Iterator<Item = &'static str> {
-    let duels = duel::DUELS.iter().map(|duel| duel.name);
-    let alone = alone::ALONE.iter().map(|alone| alone.name);
+    let duels = duel::PAIRED_RUNS.iter().map(|duel| duel.name);
+    let alone = alone::SINGLE_RUNS.iter().map(|alone| alone.name);
     duels
         .chain(alone)
         .chain(watching::NAMES)

@@ -27,7 +27,7 @@ const RUNS: usize = 100;
 /// How long each run measures, s.
 const LENGTH_S: u64 = 10;
 /// Share of the runs whose interval must hold the truth.
-const HELD: f64 = 0.93;
+const MIN_COVERAGE: f64 = 0.93;
 
 /// What the caller wants.
 struct Options {
@@ -150,7 +150,7 @@ fn judge(all: &[Measured]) -> Result<(), String> {
             errors.get(errors.len() / 2).copied().unwrap_or_default() * 100.0,
             worst * 100.0
         );
-        if stated.is_empty() || (held as f64) < HELD * stated.len() as f64 {
+        if stated.is_empty() || (held as f64) < MIN_COVERAGE * stated.len() as f64 {
             missed.push(format!("load {load}: {held} of {} intervals hold the truth", stated.len()));
         }
         if narrow < stated.len() {

@@ -9,7 +9,7 @@ use linerate_sock::netns::{self, NetnsId};
 use linerate_sock::process::end_in_netns;
 
 /// Time for programs that a killed task left to end by themselves.
-const GRACE: Duration = Duration::from_millis(500);
+const STOP_GRACE: Duration = Duration::from_millis(500);
 
 /// Some namespaces with one beginning of their names; they are removed when this is dropped.
 pub(crate) struct Namespaces {
@@ -53,7 +53,7 @@ pub(crate) fn remove_left_over(task: &str) -> Result<(), String> {
         if let Ok(netns::Named::Namespace(open)) = netns::open_named(name)
             && let Ok(id) = NetnsId::of(&open)
         {
-            end_in_netns(&BTreeSet::from([id]), GRACE, |_, _| true)
+            end_in_netns(&BTreeSet::from([id]), STOP_GRACE, |_, _| true)
                 .map_err(|e| format!("cannot end what a killed task left in {name}: {e}"))?;
         }
         ip(&["netns", "delete", name])?;

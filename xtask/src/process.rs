@@ -14,7 +14,7 @@ use linerate_sock::proc::host::parse_kib;
 use linerate_sock::{Mono, clock};
 
 /// Between two looks at a running program.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// What all programs of a task share.
 pub(crate) struct Processes {
@@ -147,7 +147,7 @@ impl Process {
         if deadline.has_passed() {
             return Err(format!("`{}` took too long and was killed", self.name));
         }
-        let ready = wait_for(&self.output, Interest::READ, deadline.min(clock::now() + LOOK));
+        let ready = wait_for(&self.output, Interest::READ, deadline.min(clock::now() + POLL_INTERVAL));
         if !ready.map_err(|e| e.to_string())? {
             return Ok(true);
         }
@@ -207,20 +207,20 @@ mod tests {
         Process::start(&keeper, &["sh", "-c", script].map(str::to_owned)).unwrap()
     }
 
-    const PATIENCE: Duration = Duration::from_secs(30);
+    const TIMEOUT: Duration = Duration::from_secs(30);
 
     #[test]
     fn the_whole_output_is_kept_also_after_a_line_was_found() {
         let mut process = shell("echo noise; echo port 7; echo more");
-        let port = process.find_line(PATIENCE, |line| line.strip_prefix("port ")?.parse::<u16>().ok());
+        let port = process.find_line(TIMEOUT, |line| line.strip_prefix("port ")?.parse::<u16>().ok());
         assert_eq!(port, Ok(7));
-        assert_eq!(process.finish(PATIENCE, |_| ()).unwrap(), b"noise\nport 7\nmore\n");
+        assert_eq!(process.finish(TIMEOUT, |_| ()).unwrap(), b"noise\nport 7\nmore\n");
     }
 
     #[test]
     fn failure_and_an_early_end_are_errors() {
-        assert!(shell("exit 3").finish(PATIENCE, |_| ()).unwrap_err().contains("exit status: 3"));
-        assert!(shell("echo a").find_line(PATIENCE, |_| None::<()>).unwrap_err().contains("ended before"));
+        assert!(shell("exit 3").finish(TIMEOUT, |_| ()).unwrap_err().contains("exit status: 3"));
+        assert!(shell("echo a").find_line(TIMEOUT, |_| None::<()>).unwrap_err().contains("ended before"));
     }
 
     #[test]
@@ -236,6 +236,6 @@ mod tests {
     fn an_interrupt_ends_the_waiting() {
         let process = shell("exec sleep 1000");
         process.stop.store(true, Ordering::Relaxed);
-        assert_eq!(process.finish(PATIENCE, |_| ()), Err("interrupted".to_owned()));
+        assert_eq!(process.finish(TIMEOUT, |_| ()), Err("interrupted".to_owned()));
     }
 }

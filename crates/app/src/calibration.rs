@@ -10,15 +10,15 @@ use linerate_model::{CALIBRATION_SCHEMA, Calibration};
 use crate::say;
 
 /// The environment variable that names another file; empty for none.
-const FILE: &str = "LINERATE_CALIBRATION";
+const FILE_VARIABLE: &str = "LINERATE_CALIBRATION";
 
 /// A calibration is some kilobytes; a longer file is none.
-const LONGEST: u64 = 1 << 20;
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// Its file: `linerate/calibration.json` in the user's state directory (`$XDG_STATE_HOME`, else `~/.local/state`),
 /// unless the environment says otherwise. Absent where there is no such place.
 pub(crate) fn path() -> Option<PathBuf> {
-    if let Some(named) = std::env::var_os(FILE) {
+    if let Some(named) = std::env::var_os(FILE_VARIABLE) {
         return (!named.is_empty()).then(|| named.into());
     }
     let strategy = etcetera::choose_base_strategy().ok()?;
@@ -50,7 +50,7 @@ fn read(path: &Path) -> Result<Option<Calibration>, String> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.to_string()),
     };
-    if length > LONGEST {
+    if length > MAX_FILE_BYTES {
         return Err(format!("it has {length} bytes"));
     }
     let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
@@ -66,8 +66,9 @@ fn read(path: &Path) -> Result<Option<Calibration>, String> {
 /// # Errors
 /// There is no place for it, or the place cannot be written.
 pub(crate) fn keep(calibration: &Calibration) -> io::Result<PathBuf> {
-    let nowhere =
-        || io::Error::new(ErrorKind::NotFound, format!("no home directory, and {FILE} names no file"));
+    let nowhere = || {
+        io::Error::new(ErrorKind::NotFound, format!("no home directory, and {FILE_VARIABLE} names no file"))
+    };
     let path = path().ok_or_else(nowhere)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder {
@@ -105,7 +106,7 @@ mod tests {
         }
         let newer = of("newer", r#"{"schema":"linerate.calibration/2"}"#);
         assert!(newer.as_ref().is_err_and(|why| why.contains("calibration/2")), "{newer:?}");
-        let long = of("long", &" ".repeat((LONGEST + 1) as usize));
+        let long = of("long", &" ".repeat((MAX_FILE_BYTES + 1) as usize));
         assert!(long.as_ref().is_err_and(|why| why.contains("bytes")), "{long:?}");
     }
 }

@@ -17,10 +17,10 @@ use answer::testimony;
 pub(crate) const VARIABLE: &str = "LINERATE_LAB";
 
 /// Longest wait for an answer, connecting included.
-const PATIENCE: Span = Span::from_secs(2);
+const ANSWER_TIMEOUT: Span = Span::from_secs(2);
 
 /// Longest answer: some hundred ports with an interval every tenth of a second for minutes.
-const LONGEST: u64 = 32 << 20;
+const MAX_ANSWER_BYTES: u64 = 32 << 20;
 
 /// The switch behind a control socket. Each question has a connection of its own, so that one that went wrong leaves
 /// nothing behind.
@@ -36,17 +36,17 @@ impl LabWitness {
         Some(Self { socket: socket.into() })
     }
 
-    /// Sends one line and reads one line, within [`PATIENCE`].
+    /// Sends one line and reads one line, within [`ANSWER_TIMEOUT`].
     pub(crate) fn ask(&self, question: &str) -> Result<Vec<u8>, WitnessError> {
-        let deadline = clock::now() + PATIENCE.as_duration();
-        let mut stream = local::connect(&self.socket, PATIENCE.as_duration())
+        let deadline = clock::now() + ANSWER_TIMEOUT.as_duration();
+        let mut stream = local::connect(&self.socket, ANSWER_TIMEOUT.as_duration())
             .map_err(|error| trouble(&error.source, &format!("{}: ", self.socket.display())))?;
         stream.write_all(format!("{question}\n").as_bytes()).map_err(|error| trouble(&error, ""))?;
         let mut line = Vec::new();
         let mut piece = vec![0; 64 << 10];
         loop {
             if deadline.has_passed() {
-                return Err(WitnessError::Silent(PATIENCE));
+                return Err(WitnessError::Silent(ANSWER_TIMEOUT));
             }
             // A zero would be without limit.
             let left = deadline.remaining().max(Duration::from_millis(1));
@@ -61,8 +61,11 @@ impl LabWitness {
             let fresh = &piece[..read];
             let end = fresh.iter().position(|byte| *byte == b'\n');
             line.extend_from_slice(&fresh[..end.unwrap_or(read)]);
-            if line.len() as u64 > LONGEST {
-                return Err(WitnessError::Garbled(format!("it is longer than {} MiB", LONGEST >> 20)));
+            if line.len() as u64 > MAX_ANSWER_BYTES {
+                return Err(WitnessError::Garbled(format!(
+                    "it is longer than {} MiB",
+                    MAX_ANSWER_BYTES >> 20
+                )));
             }
             if end.is_some() {
                 return Ok(line);
@@ -74,7 +77,7 @@ impl LabWitness {
 /// An error of the socket; one that only says that time is up is no error of the system.
 fn trouble(error: &std::io::Error, place: &str) -> WitnessError {
     match error.kind() {
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => WitnessError::Silent(PATIENCE),
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => WitnessError::Silent(ANSWER_TIMEOUT),
         _ => WitnessError::Gone(format!("{place}{error}")),
     }
 }

@@ -38,7 +38,7 @@ fn fitted(taken: usize, text: &str) -> String {
 }
 
 /// What follows in a broken line is to be seen as its rest.
-const REST: &str = "  ";
+const CONTINUATION_INDENT: &str = "  ";
 
 /// `text` in lines of at most `columns`, `taken` of which are taken in the first. Lines that are indented stay as they are:
 /// they are quoted, with marks below them.
@@ -53,23 +53,23 @@ fn within(columns: usize, taken: usize, text: &str) -> String {
         // What is taken of the first line is kept free by a word of that length.
         let stand_in = "x".repeat(if number == 0 { taken.saturating_sub(1) } else { 0 });
         let line = with_command_in_one_piece(line);
-        let pieces = wrap(&format!("{stand_in} {line}"), columns.saturating_sub(REST.len()));
+        let pieces = wrap(&format!("{stand_in} {line}"), columns.saturating_sub(CONTINUATION_INDENT.len()));
         let pieces = pieces.into_iter().enumerate().map(|(at, piece)| match at {
             0 => piece.strip_prefix(&stand_in).unwrap_or(&piece).trim_start().to_owned(),
-            _ => format!("{REST}{piece}"),
+            _ => format!("{CONTINUATION_INDENT}{piece}"),
         });
         pieces.collect()
     });
-    whole.collect::<Vec<_>>().join("\n").replace(JOINT, " ")
+    whole.collect::<Vec<_>>().join("\n").replace(NO_BREAK, " ")
 }
 
 /// Stands for a space at which no line breaks. No text has it: forbidden characters are replaced before.
-const JOINT: &str = "\u{1}";
+const NO_BREAK: &str = "\u{1}";
 
 /// A command at the end of a line is to be copied.
 fn with_command_in_one_piece(line: &str) -> String {
     match line.rsplit_once(": linerate ") {
-        Some((words, command)) => format!("{words}: linerate{JOINT}{}", command.replace(' ', JOINT)),
+        Some((words, command)) => format!("{words}: linerate{NO_BREAK}{}", command.replace(' ', NO_BREAK)),
         None => line.to_owned(),
     }
 }

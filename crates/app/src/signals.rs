@@ -9,11 +9,11 @@ use signal_hook::flag;
 use signal_hook::iterator::Signals as Coming;
 
 /// Those that end a measurement: a terminal that goes away, Ctrl-C, a service that is stopped.
-const ENDING: [i32; 3] = [SIGHUP, SIGINT, SIGTERM];
+const STOP_SIGNALS: [i32; 3] = [SIGHUP, SIGINT, SIGTERM];
 
 /// Those of them that are to be heard: under nohup(1) the end of the terminal ends nothing.
 fn ending() -> impl Iterator<Item = i32> {
-    ENDING.into_iter().filter(|signal| *signal != SIGHUP || !linerate_sock::process::ignores(SIGHUP))
+    STOP_SIGNALS.into_iter().filter(|signal| *signal != SIGHUP || !linerate_sock::process::ignores(SIGHUP))
 }
 
 /// Which signal has come, if any. A second one ends the process at once.
@@ -67,7 +67,7 @@ impl Signals {
     /// The host refuses handlers.
     pub(crate) fn ignore() -> std::io::Result<()> {
         let nobody = Arc::new(AtomicBool::new(false));
-        ENDING.into_iter().try_for_each(|signal| flag::register(signal, Arc::clone(&nobody)).map(drop))
+        STOP_SIGNALS.into_iter().try_for_each(|signal| flag::register(signal, Arc::clone(&nobody)).map(drop))
     }
 
     /// Set as soon as one has come.

@@ -25,13 +25,13 @@ pub struct Recorder<S: Store> {
 }
 
 /// Longest time that an event waits, as seen by the next event.
-const PATIENCE: Span = Span::from_ms(500);
+const MAX_EVENT_DELAY: Span = Span::from_ms(500);
 /// Time between two tries while the archive fails: each may have to wait for a lock.
-const RETRY: Span = Span::from_secs(5);
+const RETRY_INTERVAL: Span = Span::from_secs(5);
 /// Most events of one transaction, while the archive does not fail.
 const BATCH: usize = 256;
 /// Most events that are kept in memory while it does.
-const MOST_WAITING: usize = 65_536;
+const MAX_WAITING_EVENTS: usize = 65_536;
 
 impl<S: Store> Recorder<S> {
     /// A recorder that writes into `store`.
@@ -55,9 +55,9 @@ impl<S: Store> Recorder<S> {
     /// when an event had to be committed at once.
     pub fn on(&mut self, event: &Event) -> Result<(), ArchiveError> {
         if self.waiting.is_empty() {
-            self.due = event.at + PATIENCE;
+            self.due = event.at + MAX_EVENT_DELAY;
         }
-        if self.waiting.len() < MOST_WAITING {
+        if self.waiting.len() < MAX_WAITING_EVENTS {
             self.waiting.push(event.clone());
         } else {
             self.dropped += 1;
@@ -70,7 +70,7 @@ impl<S: Store> Recorder<S> {
         match self.flush() {
             Ok(()) => Ok(()),
             Err(error) => {
-                self.due = event.at + RETRY;
+                self.due = event.at + RETRY_INTERVAL;
                 if error.is_passing() && !urgent { Ok(()) } else { Err(error) }
             }
         }
@@ -261,12 +261,12 @@ mod tests {
     #[test]
     fn what_had_to_be_let_go_is_counted_and_said_once() {
         let mut recorder = Recorder::new(Notes { refuses: true, ..Notes::default() });
-        for _ in 0..MOST_WAITING + 7 {
+        for _ in 0..MAX_WAITING_EVENTS + 7 {
             recorder.on(&progress(0)).unwrap();
         }
         recorder.store.refuses = false;
         assert!(matches!(recorder.flush(), Err(ArchiveError::Dropped { events: 7 })));
-        assert_eq!(recorder.store().batches, [MOST_WAITING]);
+        assert_eq!(recorder.store().batches, [MAX_WAITING_EVENTS]);
         recorder.flush().unwrap();
     }
 }

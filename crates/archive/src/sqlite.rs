@@ -16,14 +16,14 @@ use crate::store::{Filter, FlowHead, RunHead, Store, StrangerLimits};
 
 /// How long a statement waits for another process. Its transactions last milliseconds, and while this one waits,
 /// events queue up.
-const PATIENCE: Duration = Duration::from_millis(500);
+const BUSY_TIMEOUT: Duration = Duration::from_millis(500);
 /// Whose turn it is to write. The waiting above is a poll without order: of hundreds of runs that end in one program at
 /// one moment, some would never get theirs.
-static TURN: Mutex<()> = Mutex::new(());
+static WRITE_LOCK: Mutex<()> = Mutex::new(());
 /// What an event takes in the file beside its text, about.
 const ROW_BYTES: usize = 24;
 /// Fewest letters of a short name.
-const SHORTEST: usize = 4;
+const MIN_NAME_CHARS: usize = 4;
 
 /// An archive in one SQLite file, in write-ahead mode: readers and one writer at a time, from any number of processes.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub struct SqliteArchive {
 }
 
 fn turn() -> MutexGuard<'static, ()> {
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+    WRITE_LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl SqliteArchive {
@@ -49,7 +49,7 @@ impl SqliteArchive {
         let fail = |source| ArchiveError::of(path, source);
         let _turn = turn();
         let mut connection = Connection::open(path).map_err(fail)?;
-        connection.busy_timeout(PATIENCE).map_err(fail)?;
+        connection.busy_timeout(BUSY_TIMEOUT).map_err(fail)?;
         connection.pragma_update(None, "foreign_keys", true).map_err(fail)?;
         migrate(&mut connection, path)?;
         prepare(&connection).map_err(fail)?;
@@ -77,7 +77,7 @@ impl SqliteArchive {
             .iter()
             .flatten()
             .map(|other| run.chars().zip(other.chars()).take_while(|(a, b)| a == b).count());
-        let letters = shared.max().map_or(0, |shared| shared + 1).max(SHORTEST);
+        let letters = shared.max().map_or(0, |shared| shared + 1).max(MIN_NAME_CHARS);
         Ok(run.chars().take(letters).collect())
     }
 

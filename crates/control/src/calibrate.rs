@@ -20,17 +20,17 @@ use crate::log::Log;
 use crate::server::{Server, ServerConfig, ServerHandle};
 
 /// How long a flow is measured, and what of its start is left out.
-const LENGTH: Span = Span::from_ms(600);
+const FLOW_DURATION: Span = Span::from_ms(600);
 const OMIT: Span = Span::from_ms(100);
 /// How often: the fastest counts, since whatever else runs on a host only takes from it.
-const TIMES: u32 = 2;
+const REPEATS: u32 = 2;
 /// The rate of the paced flow: well below what any host carries, so that only the pacing is seen.
 const PACED_BPS: f64 = 100e6;
 /// Waits for the lateness of wake-ups, and how long each is.
-const WAITS: u32 = 500;
-const WAIT: Duration = Duration::from_millis(1);
+const WAKE_UP_TRIALS: u32 = 500;
+const WAKE_UP_WAIT: Duration = Duration::from_millis(1);
 /// Blocks that are copied: in the first two caches, the last one, and none.
-const COPIED: [usize; 4] = [16 << 10, 256 << 10, 4 << 20, 64 << 20];
+const COPY_BLOCK_BYTES: [usize; 4] = [16 << 10, 256 << 10, 4 << 20, 64 << 20];
 const COPY_TIME: Duration = Duration::from_millis(30);
 
 /// A flow of the calibration.
@@ -79,8 +79,8 @@ pub fn calibrate(
         syscall: Some(Span::from(cost::syscall())),
         clock_read: Some(Span::from(cost::clock_read())),
         clock_resolution: Some(Span::from(clock::resolution())),
-        wake_up: wake_up(&cost::wake_ups(WAITS, WAIT)),
-        memory_copy: COPIED.into_iter().filter_map(copy).collect(),
+        wake_up: wake_up(&cost::wake_ups(WAKE_UP_TRIALS, WAKE_UP_WAIT)),
+        memory_copy: COPY_BLOCK_BYTES.into_iter().filter_map(copy).collect(),
         ..Calibration::default()
     };
     let server = Loopback::start()?;
@@ -89,7 +89,7 @@ pub fn calibrate(
         let mut spec = plain();
         (mode.change)(&mut spec);
         let mut rates = Vec::new();
-        for _ in 0..TIMES {
+        for _ in 0..REPEATS {
             rates.extend(loopback_rate(&spec, &server.measure(&spec, stop)?));
         }
         let fastest = rates.into_iter().max_by(|a, b| a.bitrate_bps.bps().total_cmp(&b.bitrate_bps.bps()));
@@ -108,7 +108,7 @@ fn plain() -> TestSpec {
     let mut spec = TestSpec::default();
     spec.traffic.upload = true;
     spec.traffic.no_latency = true;
-    spec.traffic.duration = Some(LENGTH);
+    spec.traffic.duration = Some(FLOW_DURATION);
     spec.traffic.omit = Some(OMIT);
     spec
 }
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(found.loopback.len(), MODES.len(), "{found:?}");
         assert!(found.outdated_by(&host_info(None)).is_empty());
         assert!(found.wake_up.is_some() && found.pacing.is_some() && found.syscall.is_some());
-        assert_eq!(found.memory_copy.len(), COPIED.len());
+        assert_eq!(found.memory_copy.len(), COPY_BLOCK_BYTES.len());
         let streams: Vec<u32> = found.loopback.iter().map(|mode| mode.streams).collect();
         assert_eq!(streams, [1, 4, 1, 1, 4]);
         assert_eq!(found.loopback[2].method.as_deref(), Some("splice"));

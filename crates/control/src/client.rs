@@ -34,13 +34,13 @@ pub(crate) use gate::PhaseGate;
 
 /// Largest segment of the dialogue: one that every path takes (RFC 9293 section 3.7.1), so that both ends can say what became
 /// of a flow whose full segments vanish.
-const SMALL_SEGMENT: u32 = 536;
+const DIALOGUE_SEGMENT_BYTES: u32 = 536;
 
 /// How long the first connection may take.
-const CONNECT: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How often a loop looks at the stop flag, which a signal sets without waking anybody.
-const LOOK: Span = Span::from_ms(100);
+const POLL_INTERVAL: Span = Span::from_ms(100);
 
 /// Who shall be measured, and how.
 #[derive(Debug)]
@@ -172,8 +172,9 @@ impl<'g> Client<'g> {
             device: spec.socket.bind_device.clone().map(Into::into),
             ..SocketOptions::default()
         }
-        .with_segment(Some(SMALL_SEGMENT));
-        let connected = connect_tcp(&ConnectOptions { addresses, socket, deadline: clock::now() + CONNECT })?;
+        .with_segment(Some(DIALOGUE_SEGMENT_BYTES));
+        let connected =
+            connect_tcp(&ConnectOptions { addresses, socket, deadline: clock::now() + CONNECT_TIMEOUT })?;
         let local = connected.stream.local_addr().ok().map(|address| address.ip());
         let here = HostInfo { calibration: request.calibration.clone(), ..host_info(local) };
         log.note(Body::Host { info: here.clone() });
@@ -217,7 +218,7 @@ impl<'g> Client<'g> {
 
     fn wait_for_welcome(&mut self, stop: &AtomicBool, log: &mut Log<'_>) -> Result<(), ControlError> {
         loop {
-            for happening in self.dialogue.turn(clock::now() + LOOK.as_duration(), &[])? {
+            for happening in self.dialogue.turn(clock::now() + POLL_INTERVAL.as_duration(), &[])? {
                 match happening {
                     DialogueEvent::Session(Output::Queued(place)) => {
                         log.note(Body::Queued { place: place.place, wait: place.wait_ns });
@@ -314,7 +315,7 @@ impl<'g> Client<'g> {
             })?;
             let mut trouble = None;
             while !opener.is_finished() && trouble.is_none() {
-                let turned = self.dialogue.turn(clock::now() + LOOK.as_duration(), &[bell.as_fd()]);
+                let turned = self.dialogue.turn(clock::now() + POLL_INTERVAL.as_duration(), &[bell.as_fd()]);
                 trouble =
                     turned.err().or_else(|| stop.load(Ordering::Relaxed).then_some(ControlError::Stopped));
             }

@@ -34,7 +34,7 @@ use prepare_next::Ahead;
 use start_lead::Lead;
 
 /// Places in queues are kept for groups that follow each other so closely; then those who wait there get theirs.
-const KEEP: Duration = Duration::from_secs(1);
+const RESERVATION_GRACE: Duration = Duration::from_secs(1);
 
 /// The hosts of a rig, connected.
 ///
@@ -161,7 +161,7 @@ impl Coordinator {
     }
 
     fn is_turn_of_others(&self) -> bool {
-        self.held_since.is_some_and(|since| (since + KEEP).has_passed())
+        self.held_since.is_some_and(|since| (since + RESERVATION_GRACE).has_passed())
     }
 
     /// What was prepared of a group that does not follow after all ends with its connections.

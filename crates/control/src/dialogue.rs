@@ -17,10 +17,10 @@ use linerate_units::{Span, Timestamp};
 
 use crate::ControlError;
 use crate::interface_watch::InterfaceWatch;
-use crate::setup::{LAST_BYTES, LAST_DATAGRAMS};
+use crate::setup::{LATE_DATAGRAM_TIMEOUT, RESET_TIMEOUT};
 
 /// How often a running flow's progress is looked at and told.
-const PROGRESS: Span = Span::from_ms(250);
+const PROGRESS_INTERVAL: Span = Span::from_ms(250);
 
 /// The same for what a server tells over a slow path, at most: it goes the way of a download.
 const SLOWEST_PROGRESS: Span = Span::from_secs(1);
@@ -30,21 +30,21 @@ const PROGRESS_SHARE: f64 = 0.000_5;
 const PROGRESS_BITS: f64 = 320.0 * 8.0;
 
 /// Samples in one message: keeps every message below the protocol's limit.
-const SAMPLES_AT_ONCE: usize = 64;
+const SAMPLES_PER_MESSAGE: usize = 64;
 
 /// Most bytes that are read before deadlines, flows and whoever owns the dialogue get their turn.
-const BYTES_AT_ONCE: usize = 64 << 10;
+const MAX_BYTES_PER_TURN: usize = 64 << 10;
 
 /// Most bytes that wait for an end that does not read: the samples of a long run.
-const MOST_UNSENT: usize = 256 << 20;
+const MAX_UNSENT_BYTES: usize = 256 << 20;
 
 /// Longest wait for the bytes of the control connection to leave at the end.
-const FLUSH: Span = Span::from_ms(500);
+const FLUSH_TIMEOUT: Span = Span::from_ms(500);
 
 /// Time between two messages of progress over a path that carries so much; the usual one while nothing is known.
 fn gap_for(path_bps: f64) -> Span {
-    let gap = Span::from_secs_f64(PROGRESS_BITS / (PROGRESS_SHARE * path_bps)).unwrap_or(PROGRESS);
-    gap.clamp(PROGRESS, SLOWEST_PROGRESS)
+    let gap = Span::from_secs_f64(PROGRESS_BITS / (PROGRESS_SHARE * path_bps)).unwrap_or(PROGRESS_INTERVAL);
+    gap.clamp(PROGRESS_INTERVAL, SLOWEST_PROGRESS)
 }
 
 /// One end's dialogue and its flows.
@@ -245,7 +245,7 @@ impl<S: Session> Dialogue<S> {
         for flow in self.flows.values() {
             match flow.side {
                 Side::Sender => flow.handle.abort(),
-                Side::Receiver => flow.handle.stop_reading(clock::now() + LAST_BYTES.as_duration()),
+                Side::Receiver => flow.handle.stop_reading(clock::now() + RESET_TIMEOUT.as_duration()),
             }
         }
         self.news.push(DialogueEvent::Cut);
@@ -254,7 +254,7 @@ impl<S: Session> Dialogue<S> {
     /// A datagram receiver cannot see the end of the stream: it is told.
     fn peer_sender_done(&mut self, number: u16) {
         if let Some(flow) = self.flows.get(&number).filter(|flow| flow.transport == Transport::Udp) {
-            flow.handle.stop_reading(clock::now() + LAST_DATAGRAMS.as_duration());
+            flow.handle.stop_reading(clock::now() + LATE_DATAGRAM_TIMEOUT.as_duration());
         }
     }
 
@@ -274,7 +274,7 @@ impl<S: Session> Dialogue<S> {
         }
         self.look_at_flows()?;
         self.obey();
-        if self.unsent.len() > MOST_UNSENT {
+        if self.unsent.len() > MAX_UNSENT_BYTES {
             return Err(ControlError::Local("the other end does not read what it is told".to_owned()));
         }
         Ok(std::mem::take(&mut self.news))
@@ -302,7 +302,7 @@ impl<S: Session> Dialogue<S> {
 
     fn read(&mut self) -> Result<(), ControlError> {
         let mut bytes = [0; 16 << 10];
-        let mut left = BYTES_AT_ONCE;
+        let mut left = MAX_BYTES_PER_TURN;
         // What is left wakes the next turn at once.
         while !self.closed && left > 0 {
             match self.stream.read(&mut bytes) {
@@ -339,7 +339,7 @@ impl<S: Session> Dialogue<S> {
 
     /// Sends what is left, for a moment: the last word of an end that closes.
     pub(crate) fn flush_at_end(&mut self) {
-        let deadline = clock::now() + FLUSH.as_duration();
+        let deadline = clock::now() + FLUSH_TIMEOUT.as_duration();
         while !self.unsent.is_empty() && !deadline.has_passed() {
             self.flush();
             let _ = poll_few(&[(self.stream.as_fd(), Interest::WRITE)], deadline);
@@ -352,7 +352,7 @@ impl<S: Session> Dialogue<S> {
         let begun = self.start.said.map(|said| clock::now().since(said).as_secs_f64());
         match begun.filter(|elapsed| *elapsed > 0.0 && !self.client) {
             Some(elapsed) => gap_for(bits / elapsed),
-            None => PROGRESS,
+            None => PROGRESS_INTERVAL,
         }
     }
 
@@ -435,7 +435,7 @@ impl<S: Session> Dialogue<S> {
         }
         self.news.push(DialogueEvent::Ended(ended.clone()));
         if !self.client {
-            for samples in samples.chunks(SAMPLES_AT_ONCE) {
+            for samples in samples.chunks(SAMPLES_PER_MESSAGE) {
                 self.input(Input::Samples { flow: number, samples: samples.to_vec() })?;
             }
         }

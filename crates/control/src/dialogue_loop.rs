@@ -12,13 +12,13 @@ use linerate_units::{Span, Timestamp};
 use crate::ControlError;
 
 /// Most bytes that are read before deadlines and whoever owns the dialogue get their turn.
-const BYTES_AT_ONCE: usize = 64 << 10;
+const MAX_BYTES_PER_TURN: usize = 64 << 10;
 
 /// Longest wait for the last bytes to leave.
-const FLUSH: Span = Span::from_ms(500);
+const FLUSH_TIMEOUT: Span = Span::from_ms(500);
 
 /// Most bytes that wait for an end that reads too slowly: the events of minutes.
-const MOST_UNSENT: usize = 64 << 20;
+const MAX_UNSENT_BYTES: usize = 64 << 20;
 
 /// One end of the dialogue and its connection.
 pub(crate) struct Talk<D> {
@@ -66,7 +66,7 @@ impl<D: Dialogue> Talk<D> {
         let result = self.end.input(now, input);
         self.gather();
         result?;
-        if self.unsent.len() > MOST_UNSENT {
+        if self.unsent.len() > MAX_UNSENT_BYTES {
             return Err(ControlError::Local("the other end does not read what it is told".to_owned()));
         }
         Ok(())
@@ -145,7 +145,7 @@ impl<D: Dialogue> Talk<D> {
 
     fn read(&mut self) -> Result<(), ControlError> {
         let mut bytes = [0; 16 << 10];
-        let mut left = BYTES_AT_ONCE;
+        let mut left = MAX_BYTES_PER_TURN;
         // What is left wakes the next turn at once.
         while !self.closed && left > 0 {
             match self.stream.read(&mut bytes) {
@@ -166,7 +166,7 @@ impl<D: Dialogue> Talk<D> {
 
     /// Sends what is left, for a moment: the last word of an end that closes.
     pub(crate) fn flush_at_end(&mut self) {
-        let deadline = clock::now() + FLUSH.as_duration();
+        let deadline = clock::now() + FLUSH_TIMEOUT.as_duration();
         while !self.unsent.is_empty() && !deadline.has_passed() {
             self.flush();
             let _ = poll_few(&[(self.stream.as_fd(), Interest::WRITE)], deadline);

@@ -12,7 +12,7 @@ use linerate_sock::{Mono, clock};
 use linerate_units::{Bytes, Span};
 
 /// A shorter look before the load says nothing of what others send.
-const SHORTEST_IDLE: Duration = Duration::from_millis(50);
+const MIN_IDLE_TIME: Duration = Duration::from_millis(50);
 
 /// Watches the interface of one end.
 #[derive(Debug, Default)]
@@ -60,7 +60,7 @@ impl InterfaceWatch {
         let Some(began) = self.idle_began.take() else { return };
         let Some(now) = self.mark(stream) else { return };
         let over = now.at.since(began.at);
-        if over < SHORTEST_IDLE {
+        if over < MIN_IDLE_TIME {
             return;
         }
         let grown = |now: Traffic, then: Traffic| Bytes::new(now.bytes.saturating_sub(then.bytes));

@@ -22,7 +22,7 @@ pub use gather::evidence;
 use crate::log::Log;
 
 /// A mean of fewer intervals is that of single reads.
-const STEADY_INTERVALS: usize = 10;
+const MIN_STEADY_INTERVALS: usize = 10;
 /// Probability for which the interval of the steady mean is made.
 const COVERAGE: f64 = 0.95;
 
@@ -124,7 +124,7 @@ fn received_from(flow: &FlowRecord, first: usize) -> (Vec<f64>, Vec<f64>) {
 /// The steady part of a flow; absent when there are too few intervals to tell.
 fn steady(flow: &FlowRecord) -> Option<Steady> {
     let (ramp, rates, lengths) = after_ramp(flow);
-    if rates.len() < STEADY_INTERVALS {
+    if rates.len() < MIN_STEADY_INTERVALS {
         return None;
     }
     let samples: Vec<_> = flow.measured_samples_of(Side::Receiver).collect();
@@ -179,8 +179,10 @@ fn missed(record: &RunRecord, flow: &FlowRecord) -> Option<Caveat> {
     };
     let known = match (known, after_ramp(flow).1.len()) {
         (Some(known), _) => format!("it had reached {known}"),
-        (None, steady) if steady < STEADY_INTERVALS => {
-            format!("{steady} intervals after the ramp-up are too few to tell; it takes {STEADY_INTERVALS}")
+        (None, steady) if steady < MIN_STEADY_INTERVALS => {
+            format!(
+                "{steady} intervals after the ramp-up are too few to tell; it takes {MIN_STEADY_INTERVALS}"
+            )
         }
         (None, _) => "the rate swings too much to tell how well its mean is known".to_owned(),
     };

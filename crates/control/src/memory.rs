@@ -12,10 +12,10 @@ use linerate_units::Bytes;
 use crate::setup::flow_setup;
 
 /// Of the memory that this process may have, the part that is lent when nobody says how much.
-const PART: u64 = 4;
+const DEFAULT_MEMORY_DIVISOR: u64 = 4;
 
 /// The least that is lent when nobody says how much: the tests of a small host.
-const LEAST: u64 = 128 << 20;
+const MIN_DEFAULT_BYTES: u64 = 128 << 20;
 
 /// What a run takes beside its flows: its dialogue with all that waits to be read and sent, and its threads.
 const RUN_BYTES: u64 = 4 << 20;
@@ -37,7 +37,10 @@ pub(crate) struct Loan {
 impl Budget {
     /// So much; where nobody says how much, a quarter of what this process may have.
     pub(crate) fn new(whole: Option<Bytes>) -> Arc<Self> {
-        let chosen = || proc::host::memory_allowed_bytes().map_or(LEAST, |all| (all / PART).max(LEAST));
+        let chosen = || {
+            proc::host::memory_allowed_bytes()
+                .map_or(MIN_DEFAULT_BYTES, |all| (all / DEFAULT_MEMORY_DIVISOR).max(MIN_DEFAULT_BYTES))
+        };
         Arc::new(Self { whole: whole.map_or_else(chosen, Bytes::get), lent: AtomicU64::new(0) })
     }
 

@@ -13,9 +13,9 @@ use thiserror::Error;
 use crate::log::Log;
 
 /// From this share of the packet rate that an emulated network can carry, a figure may be the network's own.
-const NEAR: f64 = 0.8;
+const NEAR_LIMIT_SHARE: f64 = 0.8;
 /// One late frame in so many is no reason to doubt.
-const TOLERATED: u64 = 1000;
+const FRAMES_PER_TOLERATED_LATE: u64 = 1000;
 
 /// Somebody who sees the packets of a run between its hosts.
 pub trait PortObserver: fmt::Debug {
@@ -146,7 +146,7 @@ fn gone(error: &WitnessError, log: &mut Log<'_>) {
 
 fn late(late: Lateness) -> Option<(CaveatKind, String)> {
     // A frame in a thousand is late on any machine now and then, and weakens nothing.
-    let many = late.of.map_or(late.count > 0, |of| late.count.saturating_mul(TOLERATED) > of);
+    let many = late.of.map_or(late.count > 0, |of| late.count.saturating_mul(FRAMES_PER_TOLERATED_LATE) > of);
     let text = format!(
         "{} frames left the emulated network more than {} after their time, the worst of them by {}: the machine was \
          too busy for it, and delays and rates may be its own; run less beside it, or emulate a slower network",
@@ -169,7 +169,7 @@ fn near_its_limit(rate: PacketRate) -> Option<(CaveatKind, String)> {
          be its own; use larger packets or a lower rate",
         rate.max_pps, rate.limit_pps
     );
-    let near = rate.limit_pps > 0.0 && rate.max_pps >= NEAR * rate.limit_pps;
+    let near = rate.limit_pps > 0.0 && rate.max_pps >= NEAR_LIMIT_SHARE * rate.limit_pps;
     near.then_some((CaveatKind::LabPacketLimit, text))
 }
 

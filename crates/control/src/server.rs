@@ -45,13 +45,13 @@ use tickets::Tickets;
 const BACKLOG: i32 = 16_384;
 
 /// Open files that a server wants: 10,000 streams both ways.
-const FILES: u64 = 32_768;
+const WANTED_OPEN_FILES: u64 = 32_768;
 
 /// Most clients and coordinators at once, each of which has a thread.
-const MOST_CLIENTS: usize = 512;
+const MAX_CLIENTS: usize = 512;
 
 /// Pairs of equal ports tried when the kernel chooses.
-const PORT_TRIES: u32 = 32;
+const MAX_PORT_TRIES: u32 = 32;
 
 /// Who is measured when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -260,7 +260,7 @@ impl Server {
     /// An address is taken or not ours.
     pub fn bind(config: ServerConfig) -> Result<Self, ControlError> {
         // Best effort: with a lower limit the server works, and says so when a test needs more.
-        if let Err(error) = limits::raise_open_files(FILES) {
+        if let Err(error) = limits::raise_open_files(WANTED_OPEN_FILES) {
             let all = limits::open_files().map(|files| files.hard).unwrap_or(0);
             let _ = limits::raise_open_files(all);
             tracing::info!(%error, allowed = all, "fewer open files than wanted");
@@ -316,7 +316,7 @@ impl Server {
             passes: Tickets::default(),
             memory: Budget::new(self.config.memory),
             probes: Probes::new()?,
-            clients: Shares::new(MOST_CLIENTS),
+            clients: Shares::new(MAX_CLIENTS),
             identity: identity()?,
             config: self.config,
             switch,
@@ -335,7 +335,7 @@ fn identity() -> Result<String, ControlError> {
 
 /// TCP and UDP on the same port; for port 0 the kernel chooses one that is free for both.
 fn bind_pair(address: SocketAddr) -> Result<front::Door, ControlError> {
-    let mut tries = if address.port() == 0 { PORT_TRIES } else { 1 };
+    let mut tries = if address.port() == 0 { MAX_PORT_TRIES } else { 1 };
     loop {
         tries -= 1;
         // A listener that knows MPTCP serves plain TCP clients as plain TCP; a kernel without it makes a plain one.

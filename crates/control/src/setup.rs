@@ -7,10 +7,10 @@ use linerate_sock::SocketOptions;
 use linerate_units::{Bytes, Span};
 
 /// Most samples of one side that a test of known length gives.
-const MOST_SAMPLES: u64 = 600;
+const MAX_SAMPLES: u64 = 600;
 
 /// The shortest interval between samples when none is asked.
-const TICK: Span = Span::from_ms(100);
+const MIN_SAMPLE_INTERVAL: Span = Span::from_ms(100);
 
 /// Receive buffer of UDP sockets: holds what arrives while the program is off the CPU for some milliseconds.
 pub(crate) const UDP_RCV_BUF: u64 = 4 << 20;
@@ -22,14 +22,14 @@ pub(crate) fn side(direction: Direction, client: bool) -> Side {
 
 /// Payload of one datagram when none is asked: the largest that fits the path's MTU with IPv6 and a little room for
 /// tunnels, but not above what every Ethernet carries, so that loopback does not flatter.
-const DATAGRAM: u64 = 1448;
+const DEFAULT_DATAGRAM_BYTES: u64 = 1448;
 
 /// Bytes handed to the kernel at once, or payload of one datagram.
 pub(crate) fn length(spec: &TestSpec) -> Bytes {
     let traffic = &spec.traffic;
     traffic.length.unwrap_or_else(|| {
         if traffic.transport() == Transport::Udp {
-            Bytes::new(DATAGRAM)
+            Bytes::new(DEFAULT_DATAGRAM_BYTES)
         } else {
             block_length(traffic.streams)
         }
@@ -89,11 +89,11 @@ pub(crate) fn flow_setup(
 
 /// The interval between samples: fine enough to find the ramp, coarse enough for a day.
 fn tick(measured: Span, asked: Span, timed: bool) -> Span {
-    if asked < TICK || !timed {
-        return asked.min(TICK);
+    if asked < MIN_SAMPLE_INTERVAL || !timed {
+        return asked.min(MIN_SAMPLE_INTERVAL);
     }
-    let coarsest = Span::from_ns(measured.as_ns() / MOST_SAMPLES);
-    coarsest.max(TICK)
+    let coarsest = Span::from_ns(measured.as_ns() / MAX_SAMPLES);
+    coarsest.max(MIN_SAMPLE_INTERVAL)
 }
 
 /// The interval between samples of a flow, the same at both ends.
@@ -106,7 +106,7 @@ pub(crate) fn flow_tick(spec: &TestSpec) -> Span {
 /// The interval between samples of a stand-in's flow.
 pub(crate) fn sample_tick(spec: &TestSpec) -> Span {
     let timed = spec.traffic.bytes.is_none() && spec.traffic.blocks.is_none();
-    tick(spec.traffic.measured(), spec.traffic.interval.max(TICK), timed)
+    tick(spec.traffic.measured(), spec.traffic.interval.max(MIN_SAMPLE_INTERVAL), timed)
 }
 
 /// How long the server may be busy with a whole run, for those who wait.
@@ -134,10 +134,10 @@ pub(crate) fn drain(spec: &TestSpec) -> Span {
 }
 
 /// How long a receiver waits for the sender's reset after the drain was cut.
-pub(crate) const LAST_BYTES: Span = Span::from_ms(200);
+pub(crate) const RESET_TIMEOUT: Span = Span::from_ms(200);
 
 /// How long a receiver of datagrams reads on after the sender's end: the queues of the path empty into it.
-pub(crate) const LAST_DATAGRAMS: Span = Span::from_ms(1000);
+pub(crate) const LATE_DATAGRAM_TIMEOUT: Span = Span::from_ms(1000);
 
 #[cfg(test)]
 mod tests {
@@ -146,10 +146,10 @@ mod tests {
     #[test]
     fn samples_are_fine_and_their_number_bounded() {
         let second = Span::from_secs(1);
-        assert_eq!(tick(Span::from_secs(10), second, true), TICK);
+        assert_eq!(tick(Span::from_secs(10), second, true), MIN_SAMPLE_INTERVAL);
         assert_eq!(tick(Span::from_secs(86_400), second, true), Span::from_secs(144));
         assert_eq!(tick(Span::from_secs(10), Span::from_ms(20), true), Span::from_ms(20));
-        assert_eq!(tick(Span::from_secs(10), second, false), TICK);
+        assert_eq!(tick(Span::from_secs(10), second, false), MIN_SAMPLE_INTERVAL);
     }
 
     #[test]

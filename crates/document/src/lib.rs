@@ -13,4 +13,4 @@ pub use bundled::Bundled;
 pub use mistake::{Lines, Mistake, Mistakes, SourcePosition};
 pub use name::check_name;
 pub use suggest::hint;
-pub use tree::{Content, Entry, MOST_BYTES, Table, Value, parse};
+pub use tree::{Content, Entry, MAX_FILE_BYTES, Table, Value, parse};

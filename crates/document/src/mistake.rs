@@ -41,7 +41,7 @@ pub struct Mistakes {
 
 impl Mistakes {
     /// More mistakes than this nobody reads at once: the others are only counted.
-    pub const MOST_KEPT: usize = 50;
+    pub const MAX_KEPT: usize = 50;
 
     /// Notes a mistake.
     pub fn add(&mut self, place: &SourcePosition, text: impl Into<String>) {
@@ -59,7 +59,7 @@ impl Mistakes {
     /// Adds those found elsewhere.
     pub fn append(&mut self, others: Self) {
         self.count += others.count;
-        let room = Self::MOST_KEPT.saturating_sub(self.kept.len());
+        let room = Self::MAX_KEPT.saturating_sub(self.kept.len());
         self.kept.extend(others.kept.into_iter().take(room));
     }
 
@@ -78,7 +78,7 @@ impl Mistakes {
     /// Whether further ones are only counted.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.kept.len() >= Self::MOST_KEPT
+        self.kept.len() >= Self::MAX_KEPT
     }
 
     /// Those that are kept, each once, in the order of the files, those of the command line last. One more says how
@@ -208,12 +208,12 @@ mod tests {
                 "unknown key".to_owned()
             });
         }
-        assert_eq!((texts, mistakes.len()), (Mistakes::MOST_KEPT, 30_000));
+        assert_eq!((texts, mistakes.len()), (Mistakes::MAX_KEPT, 30_000));
         let mut more = Mistakes::default();
         more.add(&place(1, 1), "another");
         more.append(mistakes);
         let told = more.in_order();
-        assert_eq!(told.len(), Mistakes::MOST_KEPT + 1);
+        assert_eq!(told.len(), Mistakes::MAX_KEPT + 1);
         assert_eq!(told.last().unwrap().text, "and 29,951 more mistakes; correct these first");
     }
 

@@ -1,7 +1,7 @@
 //! Names that people give.
 
 /// The most letters of a name.
-const LONGEST_NAME: usize = 32;
+const MAX_NAME_CHARS: usize = 32;
 
 /// Says what is wrong with a name, if anything: names become parts of those of files, namespaces and devices.
 ///
@@ -14,8 +14,8 @@ pub fn check_name(name: &str) -> Result<(), String> {
             "'{name}' cannot be a name; use small letters, digits and hyphens, and no hyphen first"
         ));
     }
-    if name.len() > LONGEST_NAME {
-        return Err(format!("'{name}' has {} letters; use at most {LONGEST_NAME}", name.len()));
+    if name.len() > MAX_NAME_CHARS {
+        return Err(format!("'{name}' has {} letters; use at most {MAX_NAME_CHARS}", name.len()));
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The known name that somebody probably meant.
 
 /// Nobody mistypes a name as long as this; comparing one takes time that grows with its length.
-const LONGEST_TYPED: usize = 64;
+const MAX_TYPED_CHARS: usize = 64;
 
 /// `; did you mean 'delay'?`, or `; known are …` when nothing is near; empty when nothing is known.
 #[must_use]
@@ -13,7 +13,7 @@ pub fn hint<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> String
     let near = known
         .iter()
         // Each letter that one has more is a slip.
-        .filter(|name| letters <= LONGEST_TYPED && name.chars().count().abs_diff(letters) <= allowed)
+        .filter(|name| letters <= MAX_TYPED_CHARS && name.chars().count().abs_diff(letters) <= allowed)
         .map(|name| (strsim::damerau_levenshtein(typed, name), *name))
         .filter(|(distance, _)| *distance <= allowed)
         .min();

@@ -142,15 +142,15 @@ impl Table {
 }
 
 /// The largest file that is read.
-pub const MOST_BYTES: usize = 1 << 20;
+pub const MAX_FILE_BYTES: usize = 1 << 20;
 
 /// Parses TOML; absent if it is none, and then every fault of it is among the mistakes.
 ///
 /// `file` is the number of the file that places name.
 pub fn parse(text: &str, file: usize, mistakes: &mut Mistakes) -> Option<Table> {
-    if text.len() > MOST_BYTES {
+    if text.len() > MAX_FILE_BYTES {
         let text = format!(
-            "{} bytes; a plan or topology has at most {MOST_BYTES}, so this is another file, or parts of it belong \
+            "{} bytes; a plan or topology has at most {MAX_FILE_BYTES}, so this is another file, or parts of it belong \
              into files of their own",
             text.len()
         );
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn a_file_that_is_too_large_is_refused_by_its_size() {
         let mut mistakes = Mistakes::default();
-        assert!(parse(&"a".repeat(MOST_BYTES + 1), 3, &mut mistakes).is_none());
+        assert!(parse(&"a".repeat(MAX_FILE_BYTES + 1), 3, &mut mistakes).is_none());
         let told = mistakes.in_order();
         assert_eq!(told.len(), 1);
         assert!(

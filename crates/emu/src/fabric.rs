@@ -96,8 +96,8 @@ pub struct Fabric<T> {
 
 /// A host's own queue is its kernel's, which does not send faster than the line. What waits at the card came at once
 /// because the kernel or the driver of this fabric was late: so much and so long of it is never dropped there.
-const LEAST_CARD_BUFFER: u64 = 2 << 20;
-const LEAST_CARD_SECONDS: f64 = 0.05;
+const MIN_NIC_BUFFER_BYTES: u64 = 2 << 20;
+const MIN_NIC_BUFFER_SECONDS: f64 = 0.05;
 
 impl<T: Ethernet> Fabric<T> {
     /// An empty network.
@@ -314,8 +314,8 @@ fn seen_from(from: Node, link: &Link, way: &LinkDirection) -> LinkDirection {
     let mut way = way.clone();
     if let Node::Host(_) = from {
         way.discipline = Discipline::TailDrop;
-        let late = way.rate.map_or(0, |rate| (rate.bps() / 8.0 * LEAST_CARD_SECONDS) as u64);
-        way.buffer = Bytes::new(way.buffer.get().max(LEAST_CARD_BUFFER + late));
+        let late = way.rate.map_or(0, |rate| (rate.bps() / 8.0 * MIN_NIC_BUFFER_SECONDS) as u64);
+        way.buffer = Bytes::new(way.buffer.get().max(MIN_NIC_BUFFER_BYTES + late));
         if !link.card {
             way.rate = None;
         }

@@ -40,7 +40,7 @@ pub enum FrameError {
     /// More than an IP packet can have.
     #[error(
         "the device gave {bytes} bytes, more than the longest frame of {}; limit gso_max_size of the interface",
-        Frame::LONGEST
+        Frame::MAX_FRAME_BYTES
     )]
     TooLong {
         /// How many there are.
@@ -89,7 +89,7 @@ impl Frame {
     ///
     /// # Units
     /// bytes
-    pub const LONGEST: usize = vnet::LENGTH + ETHERNET + 2 * 4 + ip::V6_HEADER + 0xffff;
+    pub const MAX_FRAME_BYTES: usize = vnet::LENGTH + ETHERNET + 2 * 4 + ip::V6_HEADER + 0xffff;
 
     /// Takes what was read from the device, its header included. Nothing is copied.
     ///
@@ -100,7 +100,7 @@ impl Frame {
         if bytes < vnet::LENGTH + ETHERNET {
             return Err(FrameError::TooShort { bytes });
         }
-        if bytes > Self::LONGEST {
+        if bytes > Self::MAX_FRAME_BYTES {
             return Err(FrameError::TooLong { bytes });
         }
         let frame = &buffer[vnet::LENGTH..];

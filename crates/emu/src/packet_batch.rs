@@ -46,7 +46,7 @@ const FCS: u64 = 4;
 /// Preamble with start delimiter, and the gap between packets.
 const PREAMBLE_AND_GAP: u64 = 8 + 12;
 /// The shortest frame.
-const SHORTEST: u64 = 64;
+const MIN_FRAME_BYTES: u64 = 64;
 
 impl Framing {
     /// Bytes of a frame as a buffer holds it and a policer counts it: with check sequence and tags, without preamble.
@@ -55,7 +55,7 @@ impl Framing {
     /// IEEE 802.3 clause 3: at least 64 bytes.
     #[must_use]
     pub fn frame(self, length: u32) -> u64 {
-        (u64::from(length) + FCS + 4 * u64::from(self.tags)).max(SHORTEST)
+        (u64::from(length) + FCS + 4 * u64::from(self.tags)).max(MIN_FRAME_BYTES)
     }
 
     /// Bytes that a frame occupies on the wire: with preamble (8) and gap (12).

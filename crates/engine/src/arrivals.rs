@@ -3,13 +3,13 @@
 use crate::counters::DatagramCounts;
 
 /// Datagrams behind the latest of which it is known whether they have come.
-const MEMORY: u64 = 64 << 10;
-const WORDS: usize = MEMORY as usize / 64;
+const WINDOW_DATAGRAMS: u64 = 64 << 10;
+const WINDOW_WORDS: usize = WINDOW_DATAGRAMS as usize / 64;
 
 /// Sequence numbers seen.
 ///
 /// A number is late when a higher one came before it (RFC 4737 §3.3 for a sequence without loss of memory), and
-/// doubled when it has come before. Of a datagram that comes more than [`MEMORY`] numbers late nothing is known; it
+/// doubled when it has come before. Of a datagram that comes more than [`WINDOW_DATAGRAMS`] numbers late nothing is known; it
 /// counts as late.
 #[derive(Debug)]
 pub(crate) struct Sequence {
@@ -18,13 +18,13 @@ pub(crate) struct Sequence {
     received: u64,
     late: u64,
     doubled: u64,
-    /// One bit for each of the last [`MEMORY`] numbers, in a ring.
-    seen: Box<[u64; WORDS]>,
+    /// One bit for each of the last [`WINDOW_DATAGRAMS`] numbers, in a ring.
+    seen: Box<[u64; WINDOW_WORDS]>,
 }
 
 impl Sequence {
     pub(crate) fn new() -> Self {
-        Self { next: 0, received: 0, late: 0, doubled: 0, seen: Box::new([0; WORDS]) }
+        Self { next: 0, received: 0, late: 0, doubled: 0, seen: Box::new([0; WINDOW_WORDS]) }
     }
 
     /// Notes an arrival.
@@ -34,7 +34,7 @@ impl Sequence {
         if seq >= self.next {
             self.forget(seq);
             self.next = seq.saturating_add(1);
-        } else if self.next - seq > MEMORY {
+        } else if self.next - seq > WINDOW_DATAGRAMS {
             self.late += 1;
             return;
         } else if self.has_seen(seq) {
@@ -57,7 +57,7 @@ impl Sequence {
 
     /// Clears the places in the ring that the numbers up to `seq` take over.
     fn forget(&mut self, seq: u64) {
-        if seq - self.next >= MEMORY {
+        if seq - self.next >= WINDOW_DATAGRAMS {
             self.seen.fill(0);
             return;
         }
@@ -68,7 +68,7 @@ impl Sequence {
 }
 
 const fn word(seq: u64) -> usize {
-    (seq / 64) as usize % WORDS
+    (seq / 64) as usize % WINDOW_WORDS
 }
 
 const fn bit(seq: u64) -> u64 {
@@ -182,9 +182,13 @@ mod tests {
 
     #[test]
     fn a_number_that_takes_over_a_place_in_the_ring_is_not_taken_for_the_old_one() {
-        assert_eq!(observe(&[0, MEMORY, 0]), (3, MEMORY - 2, 1, 0), "beyond memory: taken for a late one");
-        assert_eq!(observe(&[1, MEMORY, 1]), (3, MEMORY - 1, 0, 1), "just remembered");
-        assert_eq!(observe(&[5, 5 + 3 * MEMORY, 5 + 2 * MEMORY + 1]).3, 0);
+        assert_eq!(
+            observe(&[0, WINDOW_DATAGRAMS, 0]),
+            (3, WINDOW_DATAGRAMS - 2, 1, 0),
+            "beyond memory: taken for a late one"
+        );
+        assert_eq!(observe(&[1, WINDOW_DATAGRAMS, 1]), (3, WINDOW_DATAGRAMS - 1, 0, 1), "just remembered");
+        assert_eq!(observe(&[5, 5 + 3 * WINDOW_DATAGRAMS, 5 + 2 * WINDOW_DATAGRAMS + 1]).3, 0);
     }
 
     #[test]

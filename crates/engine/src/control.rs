@@ -9,9 +9,9 @@ use linerate_sock::{Mono, SockError, clock};
 use crate::gate::StartGate;
 
 /// The longest that a pump waits before it looks at what it shall do.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
+pub(crate) const MAX_PUMP_WAIT: Duration = Duration::from_millis(100);
 /// The same where the dialogue of another tool waits for the end of the pumps.
-pub(crate) const LENT_PATIENCE: Duration = Duration::from_millis(20);
+pub(crate) const MAX_BORROWED_PUMP_WAIT: Duration = Duration::from_millis(20);
 
 /// Orders to the pumps, and the news of their ends.
 #[derive(Debug)]

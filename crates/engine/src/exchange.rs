@@ -13,11 +13,11 @@ use crate::pump::{payload, reason};
 use crate::setup::FlowSetup;
 
 /// The longest that a call waits before it looks whether the exchange shall be given up.
-const PATIENCE: Duration = Duration::from_millis(100);
+const MAX_CALL_WAIT: Duration = Duration::from_millis(100);
 /// Single turns are reported up to so many.
-const TURNS: u32 = 100_000;
+const MAX_REPORTED_TURNS: u32 = 100_000;
 /// Bytes through which messages walk that no cache shall hold: more than the caches of one core.
-const POOL: usize = 10_000_000;
+const MESSAGE_POOL_BYTES: usize = 10_000_000;
 
 /// Sends and receives messages in turn with blocking calls, in the calling thread. The socket comes back blocking, with
 /// timeouts. Shutting it down from elsewhere ends the exchange.
@@ -95,7 +95,8 @@ struct Arrivals {
 
 impl Times {
     fn new(task: &Exchange) -> Self {
-        let timed = if task.each_turn && task.repeats <= TURNS { task.repeats as usize } else { 0 };
+        let timed =
+            if task.each_turn && task.repeats <= MAX_REPORTED_TURNS { task.repeats as usize } else { 0 };
         Self {
             start: Mono(0),
             before: Mono(0),
@@ -140,8 +141,8 @@ impl Times {
 
 fn prepare(socket: &TcpStream) -> Result<(), SockError> {
     set_nonblocking(socket, false)?;
-    set_recv_timeout(socket, Some(PATIENCE))?;
-    set_send_timeout(socket, Some(PATIENCE))
+    set_recv_timeout(socket, Some(MAX_CALL_WAIT))?;
+    set_send_timeout(socket, Some(MAX_CALL_WAIT))
 }
 
 /// Where messages of one direction lie: always at the same place, or one behind the other through a pool.
@@ -156,9 +157,9 @@ impl MessageBuffer {
     fn new(length: Bytes, task: &Exchange) -> Result<Self, Reason> {
         let length = usize::try_from(length.get())
             .ok()
-            .filter(|&length| length <= FlowSetup::LONGEST_BLOCK)
+            .filter(|&length| length <= FlowSetup::MAX_BLOCK_BYTES)
             .ok_or_else(|| own(format!("a message of {length} is longer than 64 MiB")))?;
-        let slots = if task.cold { (POOL / length.max(1)).max(1) } else { 1 };
+        let slots = if task.cold { (MESSAGE_POOL_BYTES / length.max(1)).max(1) } else { 1 };
         let mut bytes = payload::room(slots * length).map_err(|error| reason(&error))?;
         for slot in bytes.chunks_mut(length.max(1)) {
             slot.iter_mut().zip(&task.head).for_each(|(byte, head)| *byte = *head);
@@ -186,7 +187,7 @@ impl MessageBuffer {
 
 /// Fills the caches with something else.
 fn evict() {
-    let mut other = vec![1_u8; POOL];
+    let mut other = vec![1_u8; MESSAGE_POOL_BYTES];
     other.iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
     std::hint::black_box(&other);
 }
@@ -271,7 +272,7 @@ fn check(socket: &TcpStream, interest: Interest, moved: Moved, give_up: Mono) ->
         return Err(own("the peer did not take or answer the messages in time".to_owned()));
     }
     if moved == Moved::Pending {
-        wait_for(socket, interest, give_up.min(now + PATIENCE)).map_err(|error| reason(&error))?;
+        wait_for(socket, interest, give_up.min(now + MAX_CALL_WAIT)).map_err(|error| reason(&error))?;
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use linerate_proto::stand_in::{Reason, Transit};
 use linerate_sock::clock::ThreadClock;
 use linerate_sock::{Mono, affinity};
 
-use crate::control::{Control, LENT_PATIENCE, PATIENCE};
+use crate::control::{Control, MAX_BORROWED_PUMP_WAIT, MAX_PUMP_WAIT};
 use crate::counters::{Counters, Meter};
 use crate::error::EngineError;
 use crate::measured::MeasuredPart;
@@ -44,7 +44,11 @@ impl Flow {
         let timed = !writes && setup.transit != Transit::Uncounted;
         let part = MeasuredPart::new(setup.omit, setup.measured.filter(|_| !writes));
         Ok(Self {
-            control: Control::new(plan.pumps, writes, if setup.lent { LENT_PATIENCE } else { PATIENCE })?,
+            control: Control::new(
+                plan.pumps,
+                writes,
+                if setup.lent { MAX_BORROWED_PUMP_WAIT } else { MAX_PUMP_WAIT },
+            )?,
             counters: (0..plan.streams).map(|_| Counters::new()).collect(),
             transits: (0..plan.streams).filter(|_| timed).map(|_| Transits::default()).collect(),
             trouble: OnceLock::new(),

@@ -11,9 +11,9 @@ use crate::control::Control;
 
 /// The last moment before the instant is not slept through: a wake-up takes its time. So much of it where the waiting
 /// thread goes before all others,
-const AWAKE_URGENT: Duration = Duration::from_micros(200);
+const SPIN_TIME_URGENT: Duration = Duration::from_micros(200);
 /// and so much where it has to wait for its turn.
-const AWAKE: Duration = Duration::from_millis(1);
+const SPIN_TIME: Duration = Duration::from_millis(1);
 
 /// A gate that opens once, at an instant.
 #[derive(Debug, Default)]
@@ -66,7 +66,7 @@ impl Control {
         let Some(at) = self.gate.word(self) else { return };
         if !at.has_passed() {
             let urgent = Urgent::claim().ok();
-            let awake = if urgent.is_some() { AWAKE_URGENT } else { AWAKE };
+            let awake = if urgent.is_some() { SPIN_TIME_URGENT } else { SPIN_TIME };
             let close = Mono(at.as_ns().saturating_sub(awake.as_nanos() as u64));
             if self.rest_until(close, |control| !control.aborted()) {
                 while !at.has_passed() {
@@ -82,10 +82,10 @@ impl Control {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::PATIENCE;
+    use crate::control::MAX_PUMP_WAIT;
 
     fn control() -> Control {
-        Control::new(2, true, PATIENCE).unwrap()
+        Control::new(2, true, MAX_PUMP_WAIT).unwrap()
     }
 
     #[test]

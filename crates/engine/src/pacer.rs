@@ -6,7 +6,7 @@ use linerate_sock::Mono;
 use linerate_units::{Bitrate, Span};
 
 /// A chunk holds at least so many bytes; below it the calls would cost more than they smooth.
-const SMALLEST_CHUNK: u64 = 1024;
+const MIN_CHUNK: u64 = 1024;
 /// Writes per second that are smooth enough at rates that allow larger chunks.
 const CHUNKS_PER_SECOND: f64 = 200.0;
 /// Fraction bits of the time of a byte.
@@ -47,7 +47,7 @@ impl Schedule {
 /// Bytes to write at once at this rate, not more than `block`.
 pub(crate) fn chunk(rate: Bitrate, block: usize) -> usize {
     let smooth = (rate.bps() / 8.0 / CHUNKS_PER_SECOND).ceil() as u64;
-    usize::try_from(smooth.max(SMALLEST_CHUNK)).unwrap_or(block).min(block)
+    usize::try_from(smooth.max(MIN_CHUNK)).unwrap_or(block).min(block)
 }
 
 /// The kernel's bound above a rate offered by the program, bytes/s: a quarter more, so that a chunk does not leave at

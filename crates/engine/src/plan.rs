@@ -39,7 +39,7 @@ pub fn block_length(streams: u32) -> Bytes {
 }
 
 /// Longest buffer that a receiver over TCP reads into: more than any kernel hands out at once.
-pub(crate) const LONGEST_READ: usize = 4 << 20;
+pub(crate) const MAX_READ_BYTES: usize = 4 << 20;
 
 /// Memory of a pump beside its buffers: the part of its stack that it uses, the datagrams of one call.
 const PUMP_BYTES: u64 = 1 << 20;
@@ -63,7 +63,7 @@ pub fn memory_needed(setup: &FlowSetup, streams: usize) -> Result<Bytes, EngineE
 
 fn needed(setup: &FlowSetup, streams: usize, cores: usize) -> Result<Bytes, EngineError> {
     let plan = Plan::new(streams, cores, setup)?;
-    let first = payload::first_length(&setup.payload, plan.block, FlowSetup::LONGEST_BLOCK).unwrap_or(0);
+    let first = payload::first_length(&setup.payload, plan.block, FlowSetup::MAX_BLOCK_BYTES).unwrap_or(0);
     let buffers = match (setup.transport, setup.side) {
         (Transport::Udp, _) => first,
         (_, Side::Sender) => plan.block + first,
@@ -83,20 +83,20 @@ impl Plan {
     /// Bytes that a receiver over TCP takes at once.
     pub(crate) fn read_length(&self, setup: &FlowSetup) -> usize {
         // Other tools' blocks are counted whole.
-        if setup.lent { self.block } else { self.block.min(LONGEST_READ) }
+        if setup.lent { self.block } else { self.block.min(MAX_READ_BYTES) }
     }
 
     /// The only way to a plan, and nothing is allocated without one: what a peer asked for beyond the engine's bounds
     /// ends here, if it was not refused before.
     pub(crate) fn new(streams: usize, cores: usize, setup: &FlowSetup) -> Result<Self, EngineError> {
-        if streams > FlowSetup::MOST_STREAMS {
-            return Err(EngineError::TooManyStreams { streams, most: FlowSetup::MOST_STREAMS });
+        if streams > FlowSetup::MAX_STREAMS {
+            return Err(EngineError::TooManyStreams { streams, most: FlowSetup::MAX_STREAMS });
         }
         let length = setup.length.map_or(0, Bytes::get);
-        if length > FlowSetup::LONGEST_BLOCK as u64 {
-            return Err(EngineError::BlockTooLong { length, most: FlowSetup::LONGEST_BLOCK as u64 });
+        if length > FlowSetup::MAX_BLOCK_BYTES as u64 {
+            return Err(EngineError::BlockTooLong { length, most: FlowSetup::MAX_BLOCK_BYTES as u64 });
         }
-        let alone = if setup.one_pump_each { FlowSetup::MOST_THREADS } else { 0 };
+        let alone = if setup.one_pump_each { FlowSetup::MAX_THREADS } else { 0 };
         let shared = streams > (cores * STREAMS_PER_CORE).max(alone);
         let block = default_block(streams, cores);
         let block = setup.length.map_or(block, |length| usize::try_from(length.get()).unwrap_or(block));

@@ -24,7 +24,7 @@ use crate::socket_counts::socket_counts;
 use crate::tally;
 
 /// How long a receiver of datagrams reads on after a regular stop: the queues of the path empty into it.
-const LAST_DATAGRAMS: Duration = Duration::from_secs(1);
+const LATE_DATAGRAM_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A running flow. Dropping it aborts the flow and waits for its threads, which takes at most some 200 ms.
 #[derive(Debug)]
@@ -218,7 +218,7 @@ impl FlowHandle {
             Stop::Regularly => {
                 control.stop_writing();
                 if self.flow.sockets.udp(0).is_some() {
-                    control.stop_reading(clock::now() + LAST_DATAGRAMS);
+                    control.stop_reading(clock::now() + LATE_DATAGRAM_TIMEOUT);
                 }
             }
             Stop::Abort => control.abort(),

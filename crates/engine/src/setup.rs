@@ -71,16 +71,16 @@ pub struct FlowSetup {
 
 impl FlowSetup {
     /// Streams that have a thread each where that is asked for.
-    pub const MOST_THREADS: usize = 128;
+    pub const MAX_THREADS: usize = 128;
 
     /// Most bytes of a block or datagram. A flow that asks for more is refused, whoever asks.
-    pub const LONGEST_BLOCK: usize = 64 << 20;
+    pub const MAX_BLOCK_BYTES: usize = 64 << 20;
 
     /// Most streams of a flow.
-    pub const MOST_STREAMS: usize = 10_000;
+    pub const MAX_STREAMS: usize = 10_000;
 
     /// The limit of a sender that goes on until it is told.
-    pub const UNTIL_TOLD: Limit = Limit::TimeNs(Span::from_ns(u64::MAX));
+    pub const UNTIL_STOPPED: Limit = Limit::TimeNs(Span::from_ns(u64::MAX));
 
     /// A saturating TCP flow for `measured` time with a sample every 100 ms; change the fields that differ.
     #[must_use]
@@ -123,7 +123,7 @@ impl FlowSetup {
             (None, Some(time)) => {
                 Limit::TimeNs(Span::from_ns(task.omit.as_ns().saturating_add(time.as_ns())))
             }
-            (None, None) => Self::UNTIL_TOLD,
+            (None, None) => Self::UNTIL_STOPPED,
         };
         Self {
             transport: match task.transport {
@@ -136,7 +136,7 @@ impl FlowSetup {
             omit: task.omit,
             offered: task.offered,
             fq_rate: task.fq_rate,
-            length: Some(task.length.min(Bytes::new(Self::LONGEST_BLOCK as u64))),
+            length: Some(task.length.min(Bytes::new(Self::MAX_BLOCK_BYTES as u64))),
             socket: task.socket.clone(),
             affinity: task.affinity,
             stamp: task.stamp,

@@ -84,9 +84,9 @@ pub(crate) enum Said {
 }
 
 /// No sender reaches this number, and sums over all streams stay far below what a counter holds.
-const ABSURD: u64 = 1 << 48;
+const MAX_SEQUENCE: u64 = 1 << 48;
 /// A count of bytes above it, in the first datagram of a stream, is in the other byte order.
-const SWAPPED: u64 = 1 << 32;
+const BYTE_SWAPPED_ABOVE: u64 = 1 << 32;
 
 /// Reads the datagrams of one stream.
 #[derive(Debug)]
@@ -119,7 +119,7 @@ impl Reader {
         }
         let sent_ns = layout.time.map_or(Some(0), |time| sent_ns(datagram, time));
         match self.seq(datagram).zip(sent_ns) {
-            Some((seq, sent_ns)) if seq < ABSURD => {
+            Some((seq, sent_ns)) if seq < MAX_SEQUENCE => {
                 self.next = self.next.max(seq + 1);
                 Said::Data(Stamp { seq, sent_ns })
             }
@@ -141,7 +141,7 @@ impl Reader {
             }
             SeqField::Bytes { at } => {
                 let bytes = u64::from_le_bytes(get(datagram, at)?);
-                let swapped = *self.swapped.get_or_insert(bytes > SWAPPED);
+                let swapped = *self.swapped.get_or_insert(bytes > BYTE_SWAPPED_ABOVE);
                 (if swapped { bytes.swap_bytes() } else { bytes } / self.length).checked_sub(1)
             }
             SeqField::Absent => Some(self.next),
@@ -319,7 +319,7 @@ mod tests {
                 }
             }
             let counts = arrivals.counts();
-            prop_assert!(counts.highest <= ABSURD && counts.lost <= counts.highest);
+            prop_assert!(counts.highest <= MAX_SEQUENCE && counts.lost <= counts.highest);
             prop_assert_eq!(counts.highest - counts.lost, counts.packets - counts.duplicates);
         }
     }

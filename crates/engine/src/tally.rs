@@ -8,7 +8,7 @@ use crate::flow::Flow;
 use crate::pump::{StreamEnd, StreamError};
 
 /// Streams are listed one by one up to so many.
-const LISTED: usize = 128;
+const MAX_LISTED_STREAMS: usize = 128;
 
 /// What one side counted, without what the probes saw. `retransmits` has one entry for each stream.
 pub(crate) fn assemble(flow: &Flow, mut ends: Vec<StreamEnd>, retransmits: Option<&[u64]>) -> Tally {
@@ -20,7 +20,7 @@ pub(crate) fn assemble(flow: &Flow, mut ends: Vec<StreamEnd>, retransmits: Optio
     let (bytes, elapsed) = (Bytes::new(counts.inside), Span::from_ns(elapsed));
     let queued = ends.iter().filter_map(|end| end.queued).reduce(|sum, bytes| sum + bytes);
     let (complete, trouble) = outcome(&ends, flow.plan.streams);
-    let streams = if ends.len() > LISTED { &[] } else { ends.as_slice() };
+    let streams = if ends.len() > MAX_LISTED_STREAMS { &[] } else { ends.as_slice() };
     Tally {
         bytes,
         first_read_bytes: Bytes::new(first),

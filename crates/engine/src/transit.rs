@@ -9,7 +9,7 @@ use linerate_sock::clock;
 use crate::stamp::{Reader, Said};
 
 /// No stamp of a block is longer.
-const LONGEST_STAMP: usize = 256;
+const MAX_STAMP_BYTES: usize = 256;
 
 /// What is known of one stream: one writer, any number of readers.
 #[derive(Debug, Default)]
@@ -128,7 +128,7 @@ pub(crate) struct BlockReader<'f> {
     stamp_length: usize,
     length_at: usize,
     /// The stamp as far as it has come.
-    stamp: [u8; LONGEST_STAMP],
+    stamp: [u8; MAX_STAMP_BYTES],
     known: usize,
     /// Bytes that are passed over, of a block or in front of the first.
     left: u64,
@@ -146,11 +146,11 @@ impl<'f> BlockReader<'f> {
             stamps: Reader::new(layout, [0; 8], 0),
             stamp_length: layout.length,
             length_at: blocks.length_at,
-            stamp: [0; LONGEST_STAMP],
+            stamp: [0; MAX_STAMP_BYTES],
             known: 0,
             left: blocks.skipped,
             block: None,
-            lost: layout.length > LONGEST_STAMP || blocks.length_at.saturating_add(4) > layout.length,
+            lost: layout.length > MAX_STAMP_BYTES || blocks.length_at.saturating_add(4) > layout.length,
         };
         if let Some(early) = blocks.early.get(stream) {
             reader.take(early);

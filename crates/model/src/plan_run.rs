@@ -234,13 +234,13 @@ pub struct SummaryInterval {
 
 impl PointSummary {
     /// The name of the quantity that is a rate over its ceiling.
-    pub const SHARE: &str = "share";
+    pub const CEILING_SHARE: &str = "share";
 
     /// The same without shares of a ceiling above the whole, which older versions told: either the rate or the ceiling
     /// was wrong, and nobody knows which.
     #[must_use]
     fn without_excess(mut self) -> Self {
-        if self.quantity == Self::SHARE {
+        if self.quantity == Self::CEILING_SHARE {
             let known = self.values.len();
             self.values.retain(|share| *share <= 1.0);
             let sound = |value: f64| value <= 1.0;

@@ -8,7 +8,7 @@ use crate::keys::{AXIS, Fields, SETTINGS};
 use crate::kind::{Kind, SettingValue, texts};
 use crate::knobs::knob;
 use crate::range;
-use crate::sweep::MOST_POINTS;
+use crate::sweep::MAX_POINTS;
 
 /// One axis of a sweep.
 #[derive(Debug, Clone, PartialEq)]
@@ -165,8 +165,8 @@ impl<'t> AxisTable<'t> {
             Content::Typed(typed) => typed.split(',').count(),
             _ => 0,
         };
-        if count > MOST_POINTS {
-            let text = format!("axis.{}: {count} values; a plan has at most {MOST_POINTS} points", self.name);
+        if count > MAX_POINTS {
+            let text = format!("axis.{}: {count} values; a plan has at most {MAX_POINTS} points", self.name);
             mistakes.add(&list.at, text);
             return Vec::new();
         }

@@ -15,7 +15,7 @@ pub use candidate::{AxisError, Candidate, values_of_axis};
 pub use facts::Difference;
 
 /// What is compared unless something else is asked for, and which way is better.
-const COMPARED: &[(&str, Better)] = &[
+const DEFAULT_QUANTITIES: &[(&str, Better)] = &[
     ("goodput", Better::Higher),
     ("retransmits", Better::Lower),
     ("loss", Better::Lower),
@@ -27,7 +27,7 @@ const COMPARED: &[(&str, Better)] = &[
 ];
 
 /// Two clocks that differ by so much show a difference of rates where there is none, parts per million: 50 each.
-const CLOCKS_PPM: f64 = 100.0;
+const MAX_CLOCK_DIFFERENCE_PPM: f64 = 100.0;
 
 /// What one figure is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,7 +75,7 @@ pub struct Table {
 pub fn quantities(names: &[String]) -> Result<Vec<&'static Quantity>, String> {
     let known = |name: &str| QUANTITIES.iter().find(|quantity| quantity.name == name);
     if names.is_empty() {
-        return Ok(COMPARED.iter().filter_map(|(name, _)| known(name)).collect());
+        return Ok(DEFAULT_QUANTITIES.iter().filter_map(|(name, _)| known(name)).collect());
     }
     let find = |name: &String| {
         let numbers = QUANTITIES.iter().filter(|quantity| quantity.dimension != Dimension::Word);
@@ -91,7 +91,10 @@ pub fn quantities(names: &[String]) -> Result<Vec<&'static Quantity>, String> {
 
 /// Which way is better.
 fn better(quantity: &str) -> Better {
-    COMPARED.iter().find(|(name, _)| *name == quantity).map_or(Better::Neither, |(_, better)| *better)
+    DEFAULT_QUANTITIES
+        .iter()
+        .find(|(name, _)| *name == quantity)
+        .map_or(Better::Neither, |(_, better)| *better)
 }
 
 /// Compares candidates with a base.
@@ -137,7 +140,7 @@ pub fn beside(
 /// The least difference that figures of a dimension can show.
 fn resolution(dimension: Dimension, samples: &[f64]) -> f64 {
     let largest = samples.iter().fold(0.0_f64, |largest, sample| largest.max(sample.abs()));
-    if dimension == Dimension::Rate { largest * CLOCKS_PPM * 1e-6 } else { 0.0 }
+    if dimension == Dimension::Rate { largest * MAX_CLOCK_DIFFERENCE_PPM * 1e-6 } else { 0.0 }
 }
 
 #[cfg(test)]

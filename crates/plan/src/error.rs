@@ -40,7 +40,7 @@ pub struct PlanMistake {
 }
 
 /// A longer line is cut: it is shown to be recognised, not to be read.
-const LONGEST_QUOTE: usize = 160;
+const MAX_QUOTE_CHARS: usize = 160;
 
 impl PlanError {
     pub(crate) fn new(mistakes: Vec<Mistake>, sources: &[Source]) -> Self {
@@ -56,7 +56,7 @@ impl PlanError {
                     file: source.map(|source| source.name.clone()),
                     line: Some(line),
                     column: Some(column),
-                    quoted: quoted.unwrap_or_default().chars().take(LONGEST_QUOTE).collect(),
+                    quoted: quoted.unwrap_or_default().chars().take(MAX_QUOTE_CHARS).collect(),
                     text: mistake.text,
                 }
             }
@@ -76,7 +76,7 @@ impl fmt::Display for PlanError {
                 (Some(file), Some(line), Some(column)) => {
                     let quoted = mistake.quoted.replace(|c: char| c.is_control(), " ");
                     write!(f, "{file}:{line}:{column}: {}", mistake.text)?;
-                    if column <= LONGEST_QUOTE && !quoted.trim().is_empty() {
+                    if column <= MAX_QUOTE_CHARS && !quoted.trim().is_empty() {
                         write!(f, "\n    {}\n    {}^", quoted.trim_end(), " ".repeat(column - 1))?;
                     }
                 }

@@ -24,9 +24,9 @@ pub trait Surroundings {
 }
 
 /// Includes within includes deeper than this go in a circle.
-const DEEPEST: usize = 8;
+const MAX_DEPTH: usize = 8;
 /// More files than this are no plan.
-const MOST_FILES: usize = 64;
+const MAX_FILES: usize = 64;
 
 /// Reads a plan and what it includes. Absent if one of the files is no TOML or cannot be read.
 pub(crate) fn load(
@@ -59,16 +59,18 @@ fn add(
             return None;
         }
     };
-    if depth == DEEPEST {
-        mistakes
-            .add(&entry.value.at, format!("include: deeper than {DEEPEST} files; does one include itself?"));
+    if depth == MAX_DEPTH {
+        mistakes.add(
+            &entry.value.at,
+            format!("include: deeper than {MAX_DEPTH} files; does one include itself?"),
+        );
         return None;
     }
     let mut sound = true;
     // What is included later holds over what is included earlier, and this file over both.
     for included in names.iter().rev() {
-        if sources.len() >= MOST_FILES {
-            mistakes.add(&entry.value.at, format!("include: more than {MOST_FILES} files"));
+        if sources.len() >= MAX_FILES {
+            mistakes.add(&entry.value.at, format!("include: more than {MAX_FILES} files"));
             return None;
         }
         match around.include(included, &name) {

@@ -50,7 +50,7 @@ pub use kind::SettingValue;
 pub use linerate_document::Bundled;
 pub use linerate_theory::compare::Pairing;
 pub use method::{Method, tables};
-pub use order::{MOST_TRIALS, Trial};
+pub use order::{MAX_TRIALS, Trial};
 pub use plan::{Flow, Host, Lab, Order, Plan};
 pub use plan_header::Opening;
 pub use plan_scheduler::{PlanProgress, PlanScheduler, Task, counts, judgements};
@@ -61,7 +61,7 @@ pub use reference::reference;
 pub use schedule::{Estimate, FlowTiming, length};
 pub use schema::schema;
 pub use search::{Bisection, NextValue, Search};
-pub use sweep::{Grid, MOST_POINTS};
+pub use sweep::{Grid, MAX_POINTS};
 pub use trial_results::{Figures, Summed, TrialFigures, TrialResults};
 
 #[cfg(test)]

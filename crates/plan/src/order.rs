@@ -3,7 +3,7 @@
 use crate::plan::{Order, Plan};
 
 /// The most trials that a plan may have.
-pub const MOST_TRIALS: usize = 200_000;
+pub const MAX_TRIALS: usize = 200_000;
 
 /// One trial: one repeat of a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -134,13 +134,14 @@ impl Order {
 }
 
 /// Fewer trials have no interval of their median at 95 %.
-pub(crate) const LEAST_FOR_AN_INTERVAL: u32 = 6;
+pub(crate) const MIN_TRIALS_FOR_INTERVAL: u32 = 6;
 
 impl Plan {
     /// How often each point is measured at least.
     #[must_use]
     pub fn least_repeats(&self) -> u32 {
-        let least = if self.until.is_some() { self.repeats.max(LEAST_FOR_AN_INTERVAL) } else { self.repeats };
+        let least =
+            if self.until.is_some() { self.repeats.max(MIN_TRIALS_FOR_INTERVAL) } else { self.repeats };
         least.min(self.largest_repeats())
     }
 

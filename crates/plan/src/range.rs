@@ -7,7 +7,7 @@ use crate::keys::Fields;
 use crate::kind::SettingValue;
 
 /// More values than this on one axis are more likely a slip of the pen.
-const MOST_VALUES: usize = 1000;
+const MAX_VALUES: usize = 1000;
 
 /// Reads a range. What is wrong is noted.
 pub(crate) fn read(draft: &AxisTable<'_>, fields: &Fields<'_>, mistakes: &mut Mistakes) -> Vec<AxisValue> {
@@ -27,9 +27,8 @@ pub(crate) fn read(draft: &AxisTable<'_>, fields: &Fields<'_>, mistakes: &mut Mi
         }
     };
     let Some(numbers) = numbers else { return Vec::new() };
-    if numbers.len() > MOST_VALUES {
-        let text =
-            format!("axis.{name}: more than {MOST_VALUES} values; take a larger step, or fewer points");
+    if numbers.len() > MAX_VALUES {
+        let text = format!("axis.{name}: more than {MAX_VALUES} values; take a larger step, or fewer points");
         mistakes.add(&draft.at, text);
         return Vec::new();
     }
@@ -97,7 +96,7 @@ fn step(
         return refuse(&value.at, format!("axis.{}.step: give more than 0", draft.name), mistakes);
     }
     let numbers = (0_u32..).map(|k| low + f64::from(k) * step).take_while(|number| *number <= end(high));
-    Some(numbers.take(MOST_VALUES + 1).collect())
+    Some(numbers.take(MAX_VALUES + 1).collect())
 }
 
 fn factor(
@@ -125,7 +124,7 @@ fn factor(
         );
     }
     let numbers = (0_i32..).map(|k| low * factor.powi(k)).take_while(|number| *number <= end(high));
-    Some(numbers.take(MOST_VALUES + 1).collect())
+    Some(numbers.take(MAX_VALUES + 1).collect())
 }
 
 /// `count` numbers with equal ratios, or with equal steps where they begin at 0.

@@ -21,7 +21,7 @@ use crate::plan::{Host, Lab, Order, Plan};
 use crate::sweep::Grid;
 
 /// The most hosts, flows or axes of a plan.
-const MOST_OF_A_KIND: usize = 256;
+const MAX_PER_KIND: usize = 256;
 
 /// Reads a plan.
 ///
@@ -125,8 +125,8 @@ impl<'r> Reader<'r> {
     /// The tables `[kind.NAME]`.
     fn named(&mut self, kind: &str) -> Vec<(&'r Entry, &'r Table)> {
         let Some((entry, tables)) = self.table(kind) else { return Vec::new() };
-        if tables.0.len() > MOST_OF_A_KIND {
-            let text = format!("{} of them; a plan has at most {MOST_OF_A_KIND}", tables.0.len());
+        if tables.0.len() > MAX_PER_KIND {
+            let text = format!("{} of them; a plan has at most {MAX_PER_KIND}", tables.0.len());
             self.mistakes.add(&entry.at, format!("{kind}: {text}"));
             return Vec::new();
         }
@@ -293,8 +293,8 @@ impl<'r> Reader<'r> {
 
     fn axes(&mut self, plan: &mut Plan) {
         let Some((at, table)) = self.table("axis") else { return };
-        if table.0.len() > MOST_OF_A_KIND {
-            let text = format!("axis: {} of them; a plan has at most {MOST_OF_A_KIND}", table.0.len());
+        if table.0.len() > MAX_PER_KIND {
+            let text = format!("axis: {} of them; a plan has at most {MAX_PER_KIND}", table.0.len());
             self.mistakes.add(&at.at, text);
             return;
         }

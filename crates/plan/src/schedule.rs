@@ -10,9 +10,9 @@ use crate::plan::{Flow, Plan};
 use crate::point::{Point, PointError};
 
 /// Set-up and drain of one phase, as a server reckons it too.
-const PHASE: Span = Span::from_secs(2);
+const PHASE_OVERHEAD: Span = Span::from_secs(2);
 /// Beginning and ending a trial: connections, settings of hosts or of the lab.
-const TRIAL: Span = Span::from_secs(1);
+const TRIAL_OVERHEAD: Span = Span::from_secs(1);
 
 /// When a flow runs within its trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub struct Estimate {
 pub fn length(spec: &TestSpec) -> Option<Span> {
     if let Some(sweep) = &spec.sweep {
         // Whoever comes behind it waits until it is over for certain.
-        return Some(sweep.longest() + PHASE);
+        return Some(sweep.longest() + PHASE_OVERHEAD);
     }
     let traffic = &spec.traffic;
     // The latency without load takes a fifth of the test, at most two seconds.
@@ -64,7 +64,7 @@ pub fn length(spec: &TestSpec) -> Option<Span> {
         Limit::Bytes(_) => return None,
     };
     let phases = traffic.phases().len() as u64;
-    Some(idle + (phase + PHASE).saturating_mul(phases))
+    Some(idle + (phase + PHASE_OVERHEAD).saturating_mul(phases))
 }
 
 impl Plan {
@@ -99,7 +99,7 @@ impl Plan {
     #[must_use]
     pub fn trial_time(&self, point: &Point) -> Span {
         let known = self.schedule(point).iter().filter_map(|slot| slot.end).max();
-        known.unwrap_or_default() + TRIAL + self.pause
+        known.unwrap_or_default() + TRIAL_OVERHEAD + self.pause
     }
 
     /// How long the plan takes.
@@ -116,7 +116,7 @@ impl Plan {
             let ends_early = |spec: &TestSpec| spec.traffic.until.is_some() || spec.sweep.is_some();
             estimate.at_most |= point.tests.iter().any(|test| ends_early(&test.spec));
             let steps = self.search.as_ref().map_or(1, |search| u64::from(search.trials()));
-            let each = known.unwrap_or_default() + TRIAL + self.pause;
+            let each = known.unwrap_or_default() + TRIAL_OVERHEAD + self.pause;
             let repeats = u64::from(self.largest_repeats());
             estimate.at_most |= self.until.is_some();
             let mut time = each.saturating_mul(steps);

@@ -8,10 +8,10 @@ use crate::axis::{Axis, Part};
 use crate::kind::texts;
 
 /// The most points that a plan may have, before any is left out.
-pub const MOST_POINTS: usize = 20_000;
+pub const MAX_POINTS: usize = 20_000;
 
 /// The most tables of `exclude`: each is held against every point.
-const MOST_EXCLUDED: usize = 1000;
+const MAX_EXCLUDED: usize = 1000;
 
 /// The combinations of a plan's axes: all of them, less those left out.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -42,12 +42,12 @@ impl Grid {
             }
         }
         let total = dimensions.iter().try_fold(1_usize, |total, (_, count)| total.checked_mul(*count));
-        if total.is_none_or(|total| total > MOST_POINTS) {
+        if total.is_none_or(|total| total > MAX_POINTS) {
             let counts: Vec<String> =
                 axes.iter().map(|axis| format!("{} of {}", axis.values.len(), axis.name)).collect();
             let total = total.map_or_else(|| "too many".to_owned(), |total| total.to_string());
             let text = format!(
-                "the axes make {total} points ({}), at most are {MOST_POINTS}; leave values out, or use zip",
+                "the axes make {total} points ({}), at most are {MAX_POINTS}; leave values out, or use zip",
                 counts.join(" x ")
             );
             mistakes.add(&SourcePosition::START, text);
@@ -74,8 +74,8 @@ impl Grid {
             );
             return;
         };
-        if tables.len() > MOST_EXCLUDED {
-            let text = format!("exclude: {} tables; at most are {MOST_EXCLUDED}", tables.len());
+        if tables.len() > MAX_EXCLUDED {
+            let text = format!("exclude: {} tables; at most are {MAX_EXCLUDED}", tables.len());
             mistakes.add(&entry.value.at, format!("{text}; a value may be a list of values"));
             return;
         }

@@ -257,16 +257,16 @@ pub struct Trial {
 
 impl Trial {
     /// Most messages of a trial.
-    pub const MOST_REPEATS: u32 = 100_000;
+    pub const MAX_REPEATS: u32 = 100_000;
     /// The longest that a trial is waited for.
-    pub const LONGEST: Span = Span::from_secs(600);
+    pub const MAX_TRIAL_WAIT: Span = Span::from_secs(600);
 
     /// Whether both ends can carry it out, as a part of this series.
     #[must_use]
     pub fn is_sound(&self, series: &Sweep) -> bool {
         (1..=series.longest_message().get()).contains(&self.message_bytes.get())
-            && (1..=Self::MOST_REPEATS).contains(&self.repeats)
-            && self.patience_ns <= Self::LONGEST
+            && (1..=Self::MAX_REPEATS).contains(&self.repeats)
+            && self.patience_ns <= Self::MAX_TRIAL_WAIT
     }
 }
 

@@ -10,7 +10,7 @@ const HEARTBEAT: Span = Span::from_secs(1);
 
 /// How long an end may be silent: above the queueing delay of a badly bloated path, which a measurement fills, below a
 /// person's patience.
-const SILENCE: Span = Span::from_secs(6);
+const MAX_SILENCE: Span = Span::from_secs(6);
 
 /// The times of one connection.
 #[derive(Debug)]
@@ -73,15 +73,15 @@ impl Watch {
         if let Some(step) = self.step.filter(|step| now >= step.by) {
             return Err(silent(self.during, step.allowed));
         }
-        if self.talking && now.since(self.heard) >= SILENCE {
-            return Err(silent(self.during, SILENCE));
+        if self.talking && now.since(self.heard) >= MAX_SILENCE {
+            return Err(silent(self.during, MAX_SILENCE));
         }
         Ok(self.talking && now.since(self.said) >= HEARTBEAT)
     }
 
     /// When to look next; absent when nothing can become due.
     pub(crate) fn deadline(&self) -> Option<Timestamp> {
-        let talk = self.talking.then(|| (self.said + HEARTBEAT).min(self.heard + SILENCE));
+        let talk = self.talking.then(|| (self.said + HEARTBEAT).min(self.heard + MAX_SILENCE));
         earliest(self.step.map(|step| step.by), talk)
     }
 
@@ -114,7 +114,7 @@ mod tests {
     fn a_heartbeat_is_due_a_second_after_the_last_word_and_silence_ends_it_after_six() {
         let mut watch = Watch::new(BEGUN, "greeting");
         assert_eq!(
-            (watch.look(BEGUN + SILENCE).unwrap(), watch.deadline()),
+            (watch.look(BEGUN + MAX_SILENCE).unwrap(), watch.deadline()),
             (false, None),
             "nobody is known yet"
         );
@@ -123,11 +123,11 @@ mod tests {
         assert!(!watch.look(BEGUN + Span::from_ms(499)).unwrap());
         assert!(watch.look(BEGUN + HEARTBEAT).unwrap());
         watch.say(BEGUN + Span::from_ms(5_900));
-        assert_eq!(watch.deadline(), Some(BEGUN + SILENCE));
-        let error = watch.look(BEGUN + SILENCE).unwrap_err();
+        assert_eq!(watch.deadline(), Some(BEGUN + MAX_SILENCE));
+        let error = watch.look(BEGUN + MAX_SILENCE).unwrap_err();
         assert!(matches!(error, PeerError::Silent { during: "greeting", waited_s: 6 }), "{error:?}");
-        watch.hear(BEGUN + SILENCE);
-        assert!(watch.look(BEGUN + SILENCE).is_ok());
+        watch.hear(BEGUN + MAX_SILENCE);
+        assert!(watch.look(BEGUN + MAX_SILENCE).is_ok());
     }
 
     #[test]

@@ -22,7 +22,7 @@ impl Default for View {
 }
 
 /// The narrowest page that is laid out for; a narrower one is written as if it were this wide.
-const NARROWEST: usize = 40;
+const MIN_WIDTH: usize = 40;
 
 /// What a piece of text is, from which follows how it is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -58,7 +58,7 @@ impl Ink {
 impl View {
     /// The columns that may be filled.
     pub(crate) fn columns(&self) -> usize {
-        self.width.max(NARROWEST)
+        self.width.max(MIN_WIDTH)
     }
 
     /// `text` in the colour of its meaning, when colour is wanted.

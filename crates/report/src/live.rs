@@ -41,11 +41,11 @@ struct Moving {
 }
 
 /// The rate shown is that of at least this time: shorter ones jump too much to be read.
-const SMOOTH: Span = Span::from_ms(900);
+const SMOOTHING_TIME: Span = Span::from_ms(900);
 /// Rates kept for the sparkline.
-const KEPT: usize = 40;
+const SPARKLINE_RATES: usize = 40;
 /// Narrowest sparkline worth its columns.
-const SPARK: usize = 5;
+const MIN_SPARKLINE_WIDTH: usize = 5;
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 impl Live {
@@ -141,8 +141,8 @@ impl Live {
             pieces.extend(flow.retransmits.map(|n| Piece::plain(format!("retr {n}"))));
             pieces.extend(flow.srtt.map(|srtt| Piece::plain(format!("rtt {srtt}"))));
             let used: usize = pieces.iter().map(|piece| width(&piece.text) + 2).sum();
-            let room = view.width.saturating_sub(used).min(KEPT);
-            if view.colour && room >= SPARK {
+            let room = view.width.saturating_sub(used).min(SPARKLINE_RATES);
+            if view.colour && room >= MIN_SPARKLINE_WIDTH {
                 pieces.push(Piece { ink: Ink::Faint, text: flow.sparkline(room) });
             }
         }
@@ -161,10 +161,10 @@ impl Moving {
             self.rates.extend(Bitrate::of(fresh, elapsed.saturating_sub(at)).map(Bitrate::bps));
         }
         self.counts.push_back((elapsed, bytes));
-        while self.counts.get(1).is_some_and(|(at, _)| elapsed.saturating_sub(*at) >= SMOOTH) {
+        while self.counts.get(1).is_some_and(|(at, _)| elapsed.saturating_sub(*at) >= SMOOTHING_TIME) {
             self.counts.pop_front();
         }
-        while self.rates.len() > KEPT {
+        while self.rates.len() > SPARKLINE_RATES {
             self.rates.pop_front();
         }
     }

@@ -20,7 +20,7 @@ const WIDTH: u32 = 960;
 const HEAD: u32 = 34;
 const TITLE: u32 = 30;
 /// Height of letters: heading, title, axes, ticks.
-const LETTERS: [u32; 4] = [17, 15, 13, 12];
+const FONT_SIZES: [u32; 4] = [17, 15, 13, 12];
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
@@ -57,7 +57,11 @@ impl Figure {
 
     fn draw(&self, area: &Area<'_>) -> Drawn {
         let (head, below) = area.split_vertically(TITLE);
-        head.draw(&Text::new(self.title(), (12, 8), ("sans-serif", LETTERS[1]).into_font().color(&BLACK)))?;
+        head.draw(&Text::new(
+            self.title(),
+            (12, 8),
+            ("sans-serif", FONT_SIZES[1]).into_font().color(&BLACK),
+        ))?;
         match self {
             Self::Chart(chart) => panel::draw(&below, chart),
             Self::Matrix(matrix) => matrix::draw(&below, matrix),
@@ -114,7 +118,7 @@ impl Pictures {
         let whole = SVGBackend::with_string(picture, (WIDTH, height)).into_drawing_area();
         whole.fill(&WHITE)?;
         let (head, mut rest) = whole.split_vertically(HEAD);
-        let letters = ("sans-serif", LETTERS[0]).into_font().color(&BLACK);
+        let letters = ("sans-serif", FONT_SIZES[0]).into_font().color(&BLACK);
         head.draw(&Text::new(self.heading.as_str(), (12, 10), letters))?;
         for figure in figures {
             let (area, below) = rest.split_vertically(figure.height());

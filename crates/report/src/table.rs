@@ -61,7 +61,7 @@ impl Column {
 pub(crate) struct Table(Vec<Column>);
 
 /// Spaces between columns.
-const GAP: usize = 3;
+const COLUMN_GAP: usize = 3;
 
 impl Table {
     pub(crate) const fn new(columns: Vec<Column>) -> Self {
@@ -71,7 +71,7 @@ impl Table {
     /// True if the columns fit side by side.
     pub(crate) fn fits(&self, view: &View) -> bool {
         let widths: usize = self.0.iter().map(Column::width).sum();
-        widths + GAP * self.0.len().saturating_sub(1) <= view.columns()
+        widths + COLUMN_GAP * self.0.len().saturating_sub(1) <= view.columns()
     }
 
     /// How many columns it has.
@@ -88,7 +88,7 @@ impl Table {
     /// The lines of the table; one column below the other where they do not fit side by side.
     pub(crate) fn lines(&self, view: &View) -> Vec<String> {
         let widths: Vec<usize> = self.0.iter().map(Column::width).collect();
-        if widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1) > view.columns() {
+        if widths.iter().sum::<usize>() + COLUMN_GAP * widths.len().saturating_sub(1) > view.columns() {
             return self.stacked(view);
         }
         let lines = self.rows().into_iter().map(|row| {
@@ -98,7 +98,7 @@ impl Table {
                 .zip(&row)
                 .zip(&widths)
                 .map(|((column, cell), wide)| column.padded(cell, *wide, view));
-            padded.collect::<Vec<_>>().join(&" ".repeat(GAP)).trim_end().to_owned()
+            padded.collect::<Vec<_>>().join(&" ".repeat(COLUMN_GAP)).trim_end().to_owned()
         });
         lines.collect()
     }

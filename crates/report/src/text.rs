@@ -18,7 +18,7 @@ use crate::table::{Cell, Column, Table};
 use crate::text_flow;
 
 /// Columns of the labels at the left: `download` and what stands below it.
-pub(crate) const LABEL: usize = 12;
+pub(crate) const LABEL_WIDTH: usize = 12;
 
 /// The whole run for a person: hosts, idle latency, a row for each flow, verdicts, caveats, and where it is kept.
 #[must_use]
@@ -195,11 +195,11 @@ fn caveat_lines(record: &RunRecord, view: &View) -> Vec<String> {
 
 /// A name at the left and its text beside it, on as many lines as it takes.
 pub(crate) fn labelled(name: &str, text: &str, ink: Ink, view: &View) -> Vec<String> {
-    let wrapped = wrap(text, view.columns() - LABEL - 2);
+    let wrapped = wrap(text, view.columns() - LABEL_WIDTH - 2);
     let lines = wrapped.iter().enumerate().map(|(number, line)| {
         let label = if number == 0 { name } else { "" };
-        let label: String = label.chars().take(LABEL - 1).collect();
-        format!("  {label:<LABEL$}{}", view.ink(ink, line)).trim_end().to_owned()
+        let label: String = label.chars().take(LABEL_WIDTH - 1).collect();
+        format!("  {label:<LABEL_WIDTH$}{}", view.ink(ink, line)).trim_end().to_owned()
     });
     lines.collect()
 }

@@ -8,10 +8,10 @@ use linerate_units::{Bitrate, Bytes, Ratio};
 use crate::figure::{Figure, imported};
 use crate::layout::{Ink, View, wrap};
 use crate::quantity::{ABSENT, named, or_absent, percent};
-use crate::text::{LABEL, labelled};
+use crate::text::{LABEL_WIDTH, labelled};
 
 /// Columns of the second label: `settings`.
-const INNER: usize = 10;
+const INNER_LABEL_WIDTH: usize = 10;
 
 /// The verdict on a flow with everything that supports it.
 pub(crate) fn verdict(flow: &FlowRecord, view: &View) -> Vec<String> {
@@ -82,10 +82,11 @@ fn sent(flow: &FlowRecord) -> Option<String> {
 }
 
 fn detail(label: &str, text: &str, view: &View) -> Vec<String> {
-    let columns = view.columns().saturating_sub(LABEL + 2 + INNER);
-    let indent = " ".repeat(LABEL + 2);
+    let columns = view.columns().saturating_sub(LABEL_WIDTH + 2 + INNER_LABEL_WIDTH);
+    let indent = " ".repeat(LABEL_WIDTH + 2);
     let lines = wrap(text, columns).into_iter().enumerate().map(|(number, line)| {
-        let label = view.ink(Ink::Faint, &format!("{:<INNER$}", if number == 0 { label } else { "" }));
+        let label =
+            view.ink(Ink::Faint, &format!("{:<INNER_LABEL_WIDTH$}", if number == 0 { label } else { "" }));
         format!("{indent}{label}{line}").trim_end().to_owned()
     });
     lines.collect()
@@ -140,13 +141,13 @@ pub(crate) fn ladder(flow: &FlowRecord) -> Vec<(String, String)> {
 fn ladder_lines(flow: &FlowRecord, view: &View) -> Vec<String> {
     let rungs = ladder(flow);
     let widest = rungs.iter().map(|(rate, _)| rate.len()).max().unwrap_or_default();
-    let columns = view.columns().saturating_sub(LABEL + 2 + INNER + widest + 2);
-    let indent = " ".repeat(LABEL + 2);
+    let columns = view.columns().saturating_sub(LABEL_WIDTH + 2 + INNER_LABEL_WIDTH + widest + 2);
+    let indent = " ".repeat(LABEL_WIDTH + 2);
     let mut lines = Vec::new();
     for (number, (rate, words)) in rungs.iter().enumerate() {
         for (part, line) in wrap(words, columns).into_iter().enumerate() {
             let label = if number + part == 0 { "ladder" } else { "" };
-            let label = view.ink(Ink::Faint, &format!("{label:<INNER$}"));
+            let label = view.ink(Ink::Faint, &format!("{label:<INNER_LABEL_WIDTH$}"));
             let rate = if part == 0 { rate.as_str() } else { "" };
             lines.push(format!("{indent}{label}{rate:>widest$}  {line}").trim_end().to_owned());
         }
@@ -271,13 +272,13 @@ fn step_lines(flow: &FlowRecord, view: &View) -> Vec<String> {
     let rows = steps(flow);
     let widest = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or_default();
     let (counted, residual) = (widest(0), widest(1));
-    let columns = view.columns().saturating_sub(LABEL + 2 + INNER + counted + residual + 4);
-    let indent = " ".repeat(LABEL + 2);
+    let columns = view.columns().saturating_sub(LABEL_WIDTH + 2 + INNER_LABEL_WIDTH + counted + residual + 4);
+    let indent = " ".repeat(LABEL_WIDTH + 2);
     let mut lines = Vec::new();
     for (number, [bytes, off, words]) in rows.iter().enumerate() {
         for (part, line) in wrap(words, columns).into_iter().enumerate() {
             let label = if number + part == 0 { "counts" } else { "" };
-            let label = view.ink(Ink::Faint, &format!("{label:<INNER$}"));
+            let label = view.ink(Ink::Faint, &format!("{label:<INNER_LABEL_WIDTH$}"));
             let (bytes, off) = if part == 0 { (bytes.as_str(), off.as_str()) } else { ("", "") };
             lines.push(
                 format!("{indent}{label}{bytes:>counted$}  {off:>residual$}  {line}").trim_end().to_owned(),

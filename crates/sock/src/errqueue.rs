@@ -56,14 +56,14 @@ pub enum Notice {
 /// # Errors
 /// When the descriptor is not a socket.
 pub fn take(fd: &impl AsFd) -> Result<Option<Notice>, SockError> {
-    const ROOM: usize = 512;
-    let mut control = [0u64; ROOM / 8];
+    const CONTROL_BYTES: usize = 512;
+    let mut control = [0u64; CONTROL_BYTES / 8];
     // SAFETY: all zero is a valid msghdr: null pointers with length 0.
     let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
     header.msg_control = control.as_mut_ptr().cast();
     let raw = fd.as_fd().as_raw_fd();
     let result = retry("read the error queue", || {
-        header.msg_controllen = ROOM as _;
+        header.msg_controllen = CONTROL_BYTES as _;
         // SAFETY: the kernel writes at most ROOM bytes to `control`; there is no name and no data room.
         unsafe { libc::recvmsg(raw, &raw mut header, libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT) }
     });

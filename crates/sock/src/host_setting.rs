@@ -59,7 +59,7 @@ const AVAILABLE: &str = "net.ipv4.tcp_available_congestion_control";
 /// There is one list for the whole system, and only its first network namespace may change it.
 const ALLOWED: &str = "net.ipv4.tcp_allowed_congestion_control";
 /// The kernel keeps these sizes in signed integers.
-const LARGEST_BUFFER: u64 = i32::MAX as u64;
+const MAX_BUFFER: u64 = i32::MAX as u64;
 
 impl HostSetting {
     /// Every one, in the order in which they are set. They are put back the other way round.
@@ -272,13 +272,13 @@ fn congestion_obstacles(wanted: &str) -> Result<Vec<Obstacle>, SockError> {
 }
 
 fn buffer_obstacles(setting: HostSetting, sizes: &[u64; 3]) -> Result<Vec<Obstacle>, SockError> {
-    let right = sizes.iter().all(|size| (1..=LARGEST_BUFFER).contains(size)) && sizes.is_sorted();
+    let right = sizes.iter().all(|size| (1..=MAX_BUFFER).contains(size)) && sizes.is_sorted();
     if right {
         return Ok(writable(setting.sysctl().unwrap_or_default()));
     }
     let [least, usual, largest] = sizes;
     Ok(vec![Obstacle(format!(
-        "{} = {least} {usual} {largest}: the kernel takes three sizes from 1 to {LARGEST_BUFFER}, none less than the one before",
+        "{} = {least} {usual} {largest}: the kernel takes three sizes from 1 to {MAX_BUFFER}, none less than the one before",
         setting.name()
     ))])
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::clock;
 
 /// Whoever writes here decides what a later process removes or changes.
-const OURS_ALONE: u32 = 0o600;
+const PRIVATE_MODE: u32 = 0o600;
 
 /// A journal that is being written.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl Journal {
     /// # Errors
     /// `AlreadyExists` where one is: it is never written over. What the system says of the file or its folder.
     pub fn create(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().append(true).create_new(true).mode(OURS_ALONE).open(path)?;
+        let file = OpenOptions::new().append(true).create_new(true).mode(PRIVATE_MODE).open(path)?;
         // The file's name must be on the disk too.
         File::open(path.parent().unwrap_or(path))?.sync_all()?;
         Ok(Self { file })
@@ -91,7 +91,7 @@ impl Lock {
     pub fn take(path: &Path) -> io::Result<Option<Self>> {
         loop {
             let file =
-                OpenOptions::new().write(true).create(true).truncate(false).mode(OURS_ALONE).open(path)?;
+                OpenOptions::new().write(true).create(true).truncate(false).mode(PRIVATE_MODE).open(path)?;
             if !lock_soon(&file)? {
                 return Ok(None);
             }
@@ -106,12 +106,12 @@ impl Lock {
 
 fn lock_soon(file: &File) -> io::Result<bool> {
     // One that puts back what a killed process has left has it for longer, too.
-    const LOOKS: u32 = 250;
-    const PAUSE: Duration = Duration::from_millis(2);
-    for _ in 0..LOOKS {
+    const MAX_LOCK_ATTEMPTS: u32 = 250;
+    const LOCK_RETRY_DELAY: Duration = Duration::from_millis(2);
+    for _ in 0..MAX_LOCK_ATTEMPTS {
         match file.try_lock() {
             Ok(()) => return Ok(true),
-            Err(TryLockError::WouldBlock) => clock::sleep_until(clock::now() + PAUSE),
+            Err(TryLockError::WouldBlock) => clock::sleep_until(clock::now() + LOCK_RETRY_DELAY),
             Err(TryLockError::Error(error)) => return Err(error),
         }
     }
@@ -140,7 +140,7 @@ mod tests {
         journal.note("two").unwrap();
         assert_eq!(lines(&path).unwrap().unwrap(), ["one", "two"]);
         assert_eq!(Journal::create(&path).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, OURS_ALONE);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, PRIVATE_MODE);
     }
 
     #[test]

@@ -6,11 +6,11 @@ use std::time::Duration;
 use crate::clock;
 
 /// Longest measurement, so that asking is never a burden.
-const LONGEST: Duration = Duration::from_millis(30);
+const MAX_DURATION: Duration = Duration::from_millis(30);
 /// Bytes copied between two looks at the clocks: some hundred microseconds, against which a look is nothing.
 const BYTES_PER_SLICE: usize = 4 << 20;
 /// Slices that are made whatever the time: the first one pays for the pages of a fresh block.
-const FEWEST_SLICES: usize = 4;
+const MIN_SLICES: usize = 4;
 
 /// Copies between two blocks of `block_bytes` for about `budget` (at most 30 ms) and returns bits per second; a block
 /// that fits into a cache measures that cache. `None` for an empty block.
@@ -25,10 +25,10 @@ pub fn memcopy_bps(block_bytes: usize, budget: Duration) -> Option<f64> {
     let source = vec![1u8; block_bytes];
     let mut target = vec![0u8; block_bytes];
     let copies = (BYTES_PER_SLICE / block_bytes).max(1);
-    let deadline = clock::now() + budget.min(LONGEST);
+    let deadline = clock::now() + budget.min(MAX_DURATION);
     let mut made = 0;
     let slices = std::iter::from_fn(|| {
-        if made >= FEWEST_SLICES && deadline.has_passed() {
+        if made >= MIN_SLICES && deadline.has_passed() {
             return None;
         }
         made += 1;

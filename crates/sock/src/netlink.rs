@@ -20,7 +20,7 @@ pub(crate) use queue_counts::root_counts;
 pub use queue_counts::{ClassCounts, QueueCounts, TokenBucket};
 
 const HEADER: usize = 16;
-const ANSWER_ROOM: usize = 64 << 10;
+const ANSWER_BYTES: usize = 64 << 10;
 
 /// One message of the kernel's answer: its type and what follows the header.
 struct Message<'a> {
@@ -103,7 +103,7 @@ fn ask(
     mut each: impl FnMut(u16, &[u8]) -> bool,
 ) -> Result<(), SockError> {
     socket.send(&request.finish()).map_err(|source| SockError::new(op, source))?;
-    let mut answer = vec![0u8; ANSWER_ROOM];
+    let mut answer = vec![0u8; ANSWER_BYTES];
     loop {
         let raw = socket.as_raw_fd();
         let filled = retry(op, || {

@@ -89,11 +89,11 @@ pub fn end_in_netns(
     grace: Duration,
     chosen: impl Fn(u32, NetnsId) -> bool,
 ) -> Result<usize, SockError> {
-    const ROUNDS: u32 = 10;
-    const KILL_TAKES: Duration = Duration::from_secs(5);
+    const MAX_ROUNDS: u32 = 10;
+    const KILL_TIMEOUT: Duration = Duration::from_secs(5);
     let mut ended = 0;
     // One that is asked to end may start another one on its way out.
-    for _ in 0..ROUNDS {
+    for _ in 0..MAX_ROUNDS {
         let mut held = BTreeMap::new();
         for (pid, id) in in_netns(ids) {
             let Ok(process) = Process::open(pid) else { continue };
@@ -109,7 +109,7 @@ pub fn end_in_netns(
         signal_all(&held, Signal::Terminate)?;
         if !all_ended(&held, now() + grace)? {
             signal_all(&held, Signal::Kill)?;
-            all_ended(&held, now() + KILL_TAKES)?;
+            all_ended(&held, now() + KILL_TIMEOUT)?;
         }
     }
     Err(SockError::errno("end the programs in a network namespace", libc::ETIMEDOUT))
@@ -167,12 +167,12 @@ pub fn new_session() -> Result<(), SockError> {
 /// # Errors
 /// `EACCES` or `EPERM` without `CAP_SYS_NICE`.
 pub fn first_in_line() -> Result<(), SockError> {
-    const NICEST: i32 = -20;
+    const HIGHEST_PRIORITY: i32 = -20;
     // SAFETY: takes numbers, touches no memory of ours.
-    let ret = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICEST) };
+    let ret = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, HIGHEST_PRIORITY) };
     check("raise the priority", ret)?;
     // Where the kernel groups processes by session (sched(7), autogroup), a priority counts within the group only.
-    match fs::write("/proc/self/autogroup", NICEST.to_string()) {
+    match fs::write("/proc/self/autogroup", HIGHEST_PRIORITY.to_string()) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(SockError::new("raise the session's priority", error))
         }

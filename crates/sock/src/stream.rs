@@ -54,19 +54,19 @@ pub fn send(fd: &impl AsFd, bytes: &[u8]) -> Result<Moved, SockError> {
 }
 
 /// Most parts of one call of [`send_repeated`].
-pub const MOST_PARTS: usize = 16;
+pub const MAX_PARTS: usize = 16;
 
-/// Sends `bytes` so many times, one behind the other, at most [`MOST_PARTS`] times; may send fewer bytes.
+/// Sends `bytes` so many times, one behind the other, at most [`MAX_PARTS`] times; may send fewer bytes.
 ///
 /// # Errors
 /// As [`send`].
 pub fn send_repeated(fd: &impl AsFd, bytes: &[u8], times: usize) -> Result<Moved, SockError> {
     let part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-    let parts = [part; MOST_PARTS];
+    let parts = [part; MAX_PARTS];
     // SAFETY: a message header of zeroes is a valid one without address, parts and control data.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = parts.as_ptr().cast_mut();
-    message.msg_iovlen = times.min(MOST_PARTS) as _;
+    message.msg_iovlen = times.min(MAX_PARTS) as _;
     let raw = fd.as_fd().as_raw_fd();
     outcome(retry("send", || {
         // SAFETY: the header points to `parts`, which describe `bytes`; the kernel only reads them.

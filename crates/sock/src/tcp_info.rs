@@ -9,14 +9,14 @@ use crate::SockError;
 use crate::call;
 
 /// Room for the structure of today's kernels and some growth.
-const LONGEST: usize = 512;
+const MAX_TCP_INFO_BYTES: usize = 512;
 
 /// Reads `TCP_INFO` of a connection. An MPTCP socket answers for its first subflow.
 ///
 /// # Errors
 /// When the descriptor is not a TCP socket, or an MPTCP socket whose kernel does not pass the question on.
 pub fn tcp_info(fd: &impl AsFd) -> Result<TcpInfo, SockError> {
-    let mut buffer = [0; LONGEST];
+    let mut buffer = [0; MAX_TCP_INFO_BYTES];
     let filled = call::get_bytes("read TCP_INFO", fd, libc::IPPROTO_TCP, libc::TCP_INFO, &mut buffer)?;
     Ok(TcpInfo::decode(filled))
 }

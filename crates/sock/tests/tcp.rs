@@ -54,7 +54,7 @@ fn the_same_bytes_leave_several_times_in_one_call_and_no_more_than_there_are_par
     let (client, server) = pair(&SocketOptions::default());
     assert_eq!(stream::send_repeated(&client.stream, b"abc", 3).unwrap(), Moved::Bytes(9));
     assert_eq!(read_all(&server, 9), b"abcabcabc");
-    let most = stream::MOST_PARTS;
+    let most = stream::MAX_PARTS;
     assert_eq!(stream::send_repeated(&client.stream, b"xy", most + 5).unwrap(), Moved::Bytes(2 * most));
     assert_eq!(read_all(&server, 2 * most), b"xy".repeat(most));
 }

@@ -5,7 +5,7 @@ use crate::domain::{finite, not_negative, positive};
 /// Largest window that a TCP header carries without scaling, bytes. Source: RFC 9293 §3.1.
 pub const UNSCALED_WINDOW_BYTES: f64 = 65535.0;
 /// Largest window shift. Source: RFC 7323 §2.3.
-pub const LARGEST_WINDOW_SHIFT: i32 = 14;
+pub const MAX_WINDOW_SHIFT: i32 = 14;
 
 /// Bandwidth-delay product: bytes that a path holds. Give the goodput to learn the window, the link rate for wire bytes.
 ///
@@ -69,7 +69,7 @@ pub fn window_scale_exponent(window_bytes: f64) -> Option<f64> {
 #[must_use]
 pub fn window_shift(window_bytes: f64) -> Option<u8> {
     let exponent = window_scale_exponent(window_bytes)?.max(0.0);
-    (exponent <= f64::from(LARGEST_WINDOW_SHIFT)).then_some(exponent as u8)
+    (exponent <= f64::from(MAX_WINDOW_SHIFT)).then_some(exponent as u8)
 }
 
 /// A socket buffer of Linux whose size the kernel tunes, up to the last number of `tcp_rmem` or `tcp_wmem`.
@@ -84,7 +84,7 @@ pub enum LinuxBuffer {
 impl LinuxBuffer {
     /// Buffer to allow for a window: twice as much. So the receiver announces it, and so a sender stays busy that writes
     /// little at once (then a third of its buffer is overhead) or wakes only when a third of its buffer is free.
-    pub const PER_WINDOW: f64 = 2.0;
+    pub const BUFFER_PER_WINDOW: f64 = 2.0;
 
     /// The window that a buffer makes, at most: half of a receive buffer, all of a send buffer.
     ///
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn what_is_advised_suffices_at_either_end() {
         for buffer in [LinuxBuffer::Receive, LinuxBuffer::Send] {
-            assert!(buffer.window_bytes(LinuxBuffer::PER_WINDOW * 1e6).unwrap() >= 1e6, "{buffer:?}");
+            assert!(buffer.window_bytes(LinuxBuffer::BUFFER_PER_WINDOW * 1e6).unwrap() >= 1e6, "{buffer:?}");
         }
     }
 }

@@ -11,10 +11,10 @@ pub fn half_performance_bytes(startup_s: f64, asymptotic_bps: f64) -> Option<f64
 }
 
 /// Share of the highest rate from which on a series counts as saturated.
-const SATURATED: f64 = 0.9;
+const SATURATED_SHARE: f64 = 0.9;
 
 /// Fewest sizes through which a line is laid: two always have one.
-const FEWEST_SIZES: usize = 3;
+const MIN_SIZES: usize = 3;
 
 /// A line `time = start-up + cost · bytes` through measured points.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -34,7 +34,7 @@ pub struct TimeLine {
 /// model, weighted least squares.
 #[must_use]
 pub fn fit_line(points: &[(f64, f64)]) -> Option<TimeLine> {
-    if points.len() < FEWEST_SIZES {
+    if points.len() < MIN_SIZES {
         return None;
     }
     let mut sums = [0.0_f64; 5];
@@ -60,7 +60,7 @@ pub fn fit_line(points: &[(f64, f64)]) -> Option<TimeLine> {
 #[must_use]
 pub fn saturation(rates: &[f64]) -> Option<usize> {
     let highest = positive(rates.iter().copied().fold(0.0, f64::max))?;
-    let below = rates.iter().rposition(|rate| *rate < SATURATED * highest);
+    let below = rates.iter().rposition(|rate| *rate < SATURATED_SHARE * highest);
     Some(below.map_or(0, |at| at + 1)).filter(|at| *at < rates.len())
 }
 

@@ -21,10 +21,10 @@ pub use record::{hosts_delay_s, line, line_share, looks, path, series};
 pub use step::{LoadStep, Look, Stepped, step};
 
 /// Least load of the link in the interval before a drop at which the drop may be that of a full queue.
-const FULL: f64 = 0.95;
+const FULL_LOAD: f64 = 0.95;
 
 /// A queue that is smaller than this share of the largest one seen was not full when a packet was lost.
-const STANDING: f64 = 0.5;
+const MIN_QUEUE_SHARE: f64 = 0.5;
 
 /// One interval of the sender.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -127,7 +127,7 @@ pub enum Finding {
 }
 
 /// A window that changes by more than this within an interval jumped: its mean says nothing.
-const JUMP: f64 = 1.3;
+const WINDOW_JUMP_FACTOR: f64 = 1.3;
 
 /// The table of a series.
 ///
@@ -160,7 +160,7 @@ pub fn rows(series: &[Reading], path: &Path) -> Vec<Row> {
 /// Mean of the windows at both ends of an interval; absent where it jumped.
 fn mean_window(before: Option<f64>, after: Option<f64>) -> Option<f64> {
     let (before, after) = (before?, after?);
-    let jumped = after > before * JUMP || before > after * JUMP;
+    let jumped = after > before * WINDOW_JUMP_FACTOR || before > after * WINDOW_JUMP_FACTOR;
     (!jumped).then_some(f64::midpoint(before, after))
 }
 
@@ -214,7 +214,7 @@ pub fn study(series: &[Reading], path: &Path) -> Option<Finding> {
         });
     }
     // A queue stood at a full line: so much at least fits.
-    let stood = witness.largest(rows.iter().filter(|row| row.load >= FULL));
+    let stood = witness.largest(rows.iter().filter(|row| row.load >= FULL_LOAD));
     match (stood, losses.is_empty()) {
         (Some(bytes), _) => Some(Finding::LowerBound { bytes, other_losses: losses.len() }),
         (None, true) => Some(Finding::LowerBound { bytes: largest, other_losses: 0 }),
@@ -230,7 +230,8 @@ pub fn study(series: &[Reading], path: &Path) -> Option<Finding> {
 /// trip, and the line of the sending host itself holds a queue, which a round trip does not tell from the other.
 fn full<'l>(rows: &[Row], losses: &'l [Loss], witness: DelaySource, largest: f64) -> Vec<&'l Loss> {
     let among = |wanted: &dyn Fn(&Loss) -> bool, largest: f64| {
-        let stands = |loss: &&Loss| loss.load >= FULL && loss.queue > STANDING * largest && wanted(loss);
+        let stands =
+            |loss: &&Loss| loss.load >= FULL_LOAD && loss.queue > MIN_QUEUE_SHARE * largest && wanted(loss);
         losses.iter().filter(stands).collect::<Vec<_>>()
     };
     let behind = witness.largest(rows.iter().filter(|row| !row.reading.omitted));

@@ -5,7 +5,7 @@ use linerate_model::{Cause, Confidence, Finding};
 use crate::evidence::{Evidence, Port};
 
 /// Share of the losses that the drops of a port must explain to name it as their place.
-const EXPLAINED: f64 = 0.5;
+const MIN_EXPLAINED_SHARE: f64 = 0.5;
 
 /// The finding as it stands after what the emulated network said of itself.
 pub(crate) fn weighed(finding: Finding, evidence: &Evidence) -> Finding {
@@ -33,8 +33,8 @@ fn placed(mut finding: Finding, evidence: &Evidence) -> Finding {
         return finding;
     }
     let lost = evidence.tcp.retransmits.or(evidence.udp.lost).filter(|lost| *lost > 0.0);
-    let Some((port, drops)) =
-        most_drops(evidence).filter(|(_, drops)| lost.is_some_and(|lost| *drops >= EXPLAINED * lost))
+    let Some((port, drops)) = most_drops(evidence)
+        .filter(|(_, drops)| lost.is_some_and(|lost| *drops >= MIN_EXPLAINED_SHARE * lost))
     else {
         return finding;
     };

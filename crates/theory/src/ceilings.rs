@@ -10,7 +10,7 @@ use crate::rules::own_queue_shaper;
 use crate::{bdp, ethernet, format, framing, host, tcp_rate};
 
 /// Below this share of a core the measured cost says little about a full one.
-const LEAST_CORE_SHARE: f64 = 0.05;
+const MIN_CORE_SHARE: f64 = 0.05;
 
 /// Every ceiling that the evidence supports, ascending; each for the flow with all its connections.
 ///
@@ -234,7 +234,7 @@ pub(crate) fn backed_off_bps(evidence: &Evidence, signalled: f64) -> Option<f64>
 }
 
 fn cpu(evidence: &Evidence, host: &Host, limit: &str, what: &str) -> Option<Ceiling> {
-    let share = host.thread_share.filter(|share| *share >= LEAST_CORE_SHARE)?;
+    let share = host.thread_share.filter(|share| *share >= MIN_CORE_SHARE)?;
     let rate = host::rate_at_full_core_bps(evidence.outcome.goodput_bps?, share.min(1.0))?;
     Some(rung(limit, rate, format!("{what} thread took {} of a core", format::percent(share))))
 }

@@ -18,7 +18,7 @@ pub const SIGNIFICANCE: f64 = 0.05;
 
 /// Of so many repeats, or pairs of them, strong dependence is seen nearly always: of eight with a correlation of 0.9, which is
 /// the fewest that are tested, in few cases only.
-pub const ENOUGH_TO_TELL: usize = 15;
+pub const MIN_REPEATS_FOR_DEPENDENCE: usize = 15;
 
 /// Probability with which intervals cover what they are about.
 const CONFIDENCE: f64 = 0.95;
@@ -122,7 +122,7 @@ impl Comparison {
     #[must_use]
     pub fn is_independence_unknown(&self) -> bool {
         let repeats = self.pairs.unwrap_or(self.base.repeats.max(self.other.repeats));
-        self.dependence.is_none() && repeats < ENOUGH_TO_TELL
+        self.dependence.is_none() && repeats < MIN_REPEATS_FOR_DEPENDENCE
     }
 
     /// The shift as a share of the base's median; absent when that is 0.

@@ -62,7 +62,7 @@ pub fn diagnose(evidence: &Evidence) -> Diagnosis {
 }
 
 /// How far below the ceiling that a finding names another one must lie to be the limit instead.
-const FIRST: f64 = 0.9;
+const FIRST_LIMIT_SHARE: f64 = 0.9;
 
 /// Whether a link, or a rate that the test itself asked for, lies clearly below the ceiling that the finding names, and
 /// the rate has not disproved it: then the finding is not what holds the rate.
@@ -76,7 +76,9 @@ fn another_binds_first(finding: &Finding, evidence: &Evidence, ceilings: &[Ceili
     };
     ["link", "qdisc", "pacing", "application"].into_iter().any(|hard| {
         let other = ceilings::of(ceilings, hard).filter(|_| Some(hard) != limit);
-        other.is_some_and(|other| other.bitrate_bps < FIRST * named && other.bitrate_bps >= goodput)
+        other.is_some_and(|other| {
+            other.bitrate_bps < FIRST_LIMIT_SHARE * named && other.bitrate_bps >= goodput
+        })
     })
 }
 

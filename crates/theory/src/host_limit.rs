@@ -5,7 +5,7 @@ use linerate_units::{Bitrate, Ratio};
 
 /// From this share of what a host carries to itself, the host may be the limit. Loopback pays for both ends and varies
 /// by a tenth from hour to hour.
-pub const NEAR: f64 = 0.9;
+pub const NEAR_LIMIT_SHARE: f64 = 0.9;
 
 /// A host whose own limit is near.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,7 +45,7 @@ pub fn limited(record: &RunRecord, flow: &FlowRecord) -> Option<RigLimit> {
     // A limit that was exceeded says as little as none.
     let stands = |limit: &Option<Bitrate>| limit.is_some_and(|limit| rate <= limit);
     let unknown = limits.iter().find(|(_, limit)| !stands(limit)).map(|(host, _)| host.name.clone());
-    (share.get() >= NEAR).then(|| RigLimit {
+    (share.get() >= NEAR_LIMIT_SHARE).then(|| RigLimit {
         host: host.name.to_string(),
         limit,
         share,

@@ -5,7 +5,7 @@
 use crate::domain::{finite, not_negative, positive};
 
 /// Links beyond which exact sums would take too long, and no bundle goes.
-const LARGEST_BUNDLE: u32 = 1_000_000;
+const MAX_LINKS: u32 = 1_000_000;
 
 /// Mean share of a bundle's links that at least one flow uses.
 ///
@@ -21,7 +21,7 @@ pub fn used_share(flows: f64, links: f64) -> Option<f64> {
 /// Units: probability. Domain: 1 to a million links; 0 with more flows than links. Source: birthday problem.
 #[must_use]
 pub fn no_collision_probability(flows: u32, links: u32) -> Option<f64> {
-    if !(1..=LARGEST_BUNDLE).contains(&links) {
+    if !(1..=MAX_LINKS).contains(&links) {
         return None;
     }
     if flows > links {
@@ -44,7 +44,7 @@ pub fn all_together_probability(flows: f64, links: f64) -> Option<f64> {
 /// Units: flows. Domain: 1 to a million links. Source: coupon collector.
 #[must_use]
 pub fn flows_to_touch_all(links: u32) -> Option<f64> {
-    if links > LARGEST_BUNDLE {
+    if links > MAX_LINKS {
         return None;
     }
     let harmonic: f64 = (1..=links).map(|i| 1.0 / f64::from(i)).sum();

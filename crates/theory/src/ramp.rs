@@ -4,15 +4,15 @@ use crate::domain::positive;
 use crate::stats::{order, spread};
 
 /// Intervals that must agree for the ramp to be over.
-const AGREEING: usize = 5;
+const AGREEING_INTERVALS: usize = 5;
 /// How close their median must come to that of the steady part.
-const CLOSENESS: f64 = 0.05;
+const MEDIAN_TOLERANCE: f64 = 0.05;
 
 /// Two standard errors of a median of five, in standard deviations: a rate that swings is not a rate that rises.
-const NOISE: f64 = 1.12;
+const NOISE_FACTOR: f64 = 1.12;
 
 /// How far a single interval may lie from the rest, in standard deviations, and still be one of them.
-const SINGLE_NOISE: f64 = 5.0;
+const SINGLE_NOISE_FACTOR: f64 = 5.0;
 
 /// How many intervals of a goodput belong to the ramp: those before the first whose next five have a median within 5 % of
 /// that of the last half, and those at the front of the five that are themselves further away.
@@ -21,20 +21,20 @@ const SINGLE_NOISE: f64 = 5.0;
 /// comes to rest, too. Source: RFC 6349 §3.3.2 asks for the steady state.
 #[must_use]
 pub fn find(goodputs: &[f64]) -> Option<usize> {
-    if goodputs.len() < 2 * AGREEING {
+    if goodputs.len() < 2 * AGREEING_INTERVALS {
         return None;
     }
     let last_half = &goodputs[goodputs.len() / 2..];
     let steady = positive(order::median(last_half)?)?;
     let noise = spread::robust_sigma(last_half).unwrap_or(0.0) / steady;
-    let closeness = CLOSENESS.max(NOISE * noise);
+    let closeness = MEDIAN_TOLERANCE.max(NOISE_FACTOR * noise);
     let near = |window: &[f64]| {
         order::median(window).is_some_and(|median| (median / steady - 1.0).abs() <= closeness)
     };
-    let agreeing = goodputs.windows(AGREEING).position(near)?;
+    let agreeing = goodputs.windows(AGREEING_INTERVALS).position(near)?;
     // A median does not see one or two intervals at its front that are far from the rest.
-    let far = |rate: &&f64| (**rate / steady - 1.0).abs() > CLOSENESS.max(SINGLE_NOISE * noise);
-    Some(agreeing + goodputs[agreeing..].iter().take(AGREEING).take_while(far).count())
+    let far = |rate: &&f64| (**rate / steady - 1.0).abs() > MEDIAN_TOLERANCE.max(SINGLE_NOISE_FACTOR * noise);
+    Some(agreeing + goodputs[agreeing..].iter().take(AGREEING_INTERVALS).take_while(far).count())
 }
 
 #[cfg(test)]

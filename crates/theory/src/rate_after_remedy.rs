@@ -7,7 +7,7 @@ use crate::evidence::Evidence;
 use crate::{ceilings, format};
 
 /// How far above the measured rate the next ceiling must lie to be worth saying.
-const GAIN: f64 = 1.05;
+const MIN_GAIN: f64 = 1.05;
 
 /// The finding, with the rate that its remedy could give at most (`after_remedy_bps`) where the ladder knows one.
 ///
@@ -28,7 +28,7 @@ pub(crate) fn with(mut finding: Finding, evidence: &Evidence, ceilings: &[Ceilin
     let (Some(next), Some(goodput), Some(remedy)) = (next, goodput, finding.remedy.as_mut()) else {
         return finding;
     };
-    if next.bitrate_bps < GAIN * goodput {
+    if next.bitrate_bps < MIN_GAIN * goodput {
         return finding;
     }
     let rate = format::rate(next.bitrate_bps);

@@ -19,7 +19,7 @@ use load::Frames;
 use place::Station;
 
 /// A residual above this share of the flow's bytes is said, with its place.
-pub const OPEN: f64 = 0.001;
+pub const MAX_RESIDUAL_SHARE: f64 = 0.001;
 
 /// What is in reach of a count: the least and the most that explain it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -125,7 +125,7 @@ impl<'a> FlowAccounts<'a> {
         let whole = [Side::Receiver, Side::Sender].into_iter().filter_map(|side| self.flow.tally(side));
         let whole = whole.map(|tally| tally.total_bytes.get()).max().unwrap_or_default();
         // A stand-in's peer may say other things on the same connection.
-        let open = !self.foreign() && residual.unsigned_abs() as f64 > OPEN * whole as f64;
+        let open = !self.foreign() && residual.unsigned_abs() as f64 > MAX_RESIDUAL_SHARE * whole as f64;
         let (place, host, counter) = at;
         BookStep {
             place,
@@ -147,7 +147,7 @@ impl<'a> FlowAccounts<'a> {
         let (written, queued) = (tally.total_bytes.get(), tally.queued_bytes.unwrap_or_default().get());
         let edge = u64::from(self.flow.plan.streams);
         let thrown = place::thrown(tally);
-        let most = written.saturating_add(edge).saturating_add(thrown.saturating_mul(place::LONGEST_BUNDLE));
+        let most = written.saturating_add(edge).saturating_add(thrown.saturating_mul(place::MAX_BUNDLE));
         let range = Range { least: written.saturating_sub(queued), most };
         let first = socket.sent_bytes.get().saturating_sub(socket.resent_bytes.get());
         let mut because = format!("the program wrote {}", tally.total_bytes);

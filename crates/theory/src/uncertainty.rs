@@ -13,11 +13,11 @@ use crate::stats::{order, series, spread};
 /// Probability for which the interval is made.
 const COVERAGE: f64 = 0.95;
 /// What a free-running clock may err in its frequency: the tolerance of Ethernet's own clocks.
-const CLOCK_RATE: f64 = 100e-6;
+const CLOCK_RATE_ERROR: f64 = 100e-6;
 /// Independent intervals below which their spread says nothing.
-const FEWEST_INDEPENDENT: f64 = 4.0;
+const MIN_INDEPENDENT: f64 = 4.0;
 /// Intervals below which it cannot be told whether neighbours make up for each other.
-const FEWEST_NEIGHBOURS: usize = 20;
+const MIN_NEIGHBOURS: usize = 20;
 
 /// What was observed of a flow, for the budget of its rate.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -173,7 +173,7 @@ fn variation(observed: &Observed, elapsed: f64) -> Option<Spread> {
     }
     let correlation = series::autocorrelation(steady, 1)?.max(0.0);
     let worth = series::effective_samples(intervals as f64, correlation)?;
-    if intervals < 10 || worth < FEWEST_INDEPENDENT {
+    if intervals < 10 || worth < MIN_INDEPENDENT {
         return None;
     }
     let standard_error = finite((series::variance(steady)? / worth).sqrt())?;
@@ -235,7 +235,7 @@ fn moved_bits(observed: &Observed, late_bits: f64) -> f64 {
 /// What is read late in one interval is in the next one: neighbours then differ in opposite directions, and their
 /// covariance is the variance of what was on the wrong side of the moment between them.
 fn late_bits(rates: &[f64], lengths: &[f64]) -> f64 {
-    if rates.len() < FEWEST_NEIGHBOURS {
+    if rates.len() < MIN_NEIGHBOURS {
         return 0.0;
     }
     let covariance = || {
@@ -303,7 +303,7 @@ fn held_back_bits(observed: &Observed, elapsed: f64) -> Option<f64> {
         })
         .collect();
     // Where nothing is missing, the two differ by what is on its way.
-    let usual = order::percentile(&behind, 0.25).filter(|_| count >= FEWEST_NEIGHBOURS)?;
+    let usual = order::percentile(&behind, 0.25).filter(|_| count >= MIN_NEIGHBOURS)?;
     let held = (behind.last()? - usual).max(0.0);
     finite(rectangular(held).hypot(spread::robust_sigma(&behind)? * 2_f64.sqrt()))
 }
@@ -316,8 +316,8 @@ fn wake_up(observed: &Observed, rate: f64, elapsed: f64) -> Option<Part> {
 
 fn clock(observed: &Observed, rate: f64, elapsed: f64) -> Part {
     let step = observed.clock_step_s.and_then(not_negative).unwrap_or(0.0);
-    let relative = rectangular(CLOCK_RATE).hypot(difference(step) / elapsed);
-    part(Source::Clock, relative * rate, format!("a clock may err by {:.0} ppm", CLOCK_RATE * 1e6))
+    let relative = rectangular(CLOCK_RATE_ERROR).hypot(difference(step) / elapsed);
+    part(Source::Clock, relative * rate, format!("a clock may err by {:.0} ppm", CLOCK_RATE_ERROR * 1e6))
 }
 
 fn unaccounted(observed: &Observed, elapsed: f64) -> Option<Part> {

@@ -17,7 +17,7 @@ pub(super) struct Alone {
 }
 
 /// In the order in which they are run.
-pub(super) const ALONE: &[Alone] = &[
+pub(super) const SINGLE_RUNS: &[Alone] = &[
     Alone { name: "help-time", unit: "ms", bar: Bar::Below(20.0), measure: help_time },
     Alone { name: "short-test-time", unit: "s", bar: Bar::Below(1.5), measure: short_test_time },
     Alone { name: "rest-memory", unit: "MiB", bar: Bar::Below(15.0), measure: rest_memory },

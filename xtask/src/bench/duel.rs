@@ -63,7 +63,7 @@ enum Quantity {
 const PACED: f64 = 100e6;
 
 /// In the order in which they are run.
-pub(super) const DUELS: &[Duel] = &[
+pub(super) const PAIRED_RUNS: &[Duel] = &[
     native("tcp-loopback", Where::Loopback, &[], &[]),
     native("tcp-veth", Where::Veth, &[], &[]),
     native("tcp-4-loopback", Where::Loopback, &["-P", "4"], &["-P", "4"]),
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_stand_in_is_compared_with_its_original_in_the_same_role() {
-        for duel in DUELS.iter().filter(|duel| duel.name.starts_with("iperf3-")) {
+        for duel in PAIRED_RUNS.iter().filter(|duel| duel.name.starts_with("iperf3-")) {
             let (ours, peer) = (duel.ours, duel.peer);
             assert_eq!((peer.client, peer.server), (Tool::Iperf3, Tool::Iperf3));
             let at_server = duel.name.ends_with("-server");

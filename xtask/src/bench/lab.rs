@@ -33,27 +33,27 @@ struct Row {
 }
 
 const SHARE: &str = "of the ceiling";
-const TO_A_THOUSANDTH: Bar = Bar::Within { low: 0.999, high: 1.001 };
+const WITHIN_0_1_PERCENT: Bar = Bar::Within { low: 0.999, high: 1.001 };
 const OF_THEORY: &str = "of theory";
-const FACTOR_1_5: Bar = Bar::Within { low: 1.0 / 1.5, high: 1.5 };
-const TO_3_PERCENT: Bar = Bar::Within { low: 0.97, high: 1.03 };
+const WITHIN_FACTOR_1_5: Bar = Bar::Within { low: 1.0 / 1.5, high: 1.5 };
+const WITHIN_3_PERCENT: Bar = Bar::Within { low: 0.97, high: 1.03 };
 
 /// In the order in which they are run.
 pub(super) const TRIALS: &[Trial] = &[
     Trial {
-        figures: &[row("lab-goodput-1500", SHARE, TO_A_THOUSANDTH)],
+        figures: &[row("lab-goodput-1500", SHARE, WITHIN_0_1_PERCENT)],
         measure: |b| carried::goodput(b, 1e9, 1500, 0),
     },
     Trial {
-        figures: &[row("lab-goodput-9000", SHARE, TO_A_THOUSANDTH)],
+        figures: &[row("lab-goodput-9000", SHARE, WITHIN_0_1_PERCENT)],
         measure: |b| carried::goodput(b, 1e9, 9000, 0),
     },
     Trial {
-        figures: &[row("lab-goodput-100m", SHARE, TO_A_THOUSANDTH)],
+        figures: &[row("lab-goodput-100m", SHARE, WITHIN_0_1_PERCENT)],
         measure: |b| carried::goodput(b, 1e8, 1500, 0),
     },
     Trial {
-        figures: &[row("lab-goodput-tagged", SHARE, TO_A_THOUSANDTH)],
+        figures: &[row("lab-goodput-tagged", SHARE, WITHIN_0_1_PERCENT)],
         measure: |b| carried::goodput(b, 1e9, 1500, 1),
     },
     Trial {
@@ -86,22 +86,28 @@ pub(super) const TRIALS: &[Trial] = &[
         measure: switch::up_and_down,
     },
     Trial { figures: &[row("lab-known-to", "of the runs", Bar::AtLeast(0.93))], measure: known::coverage },
-    Trial { figures: &[row("lab-loss-cubic", OF_THEORY, FACTOR_1_5)], measure: |b| tcp::loss(b, "cubic") },
-    Trial { figures: &[row("lab-loss-reno", OF_THEORY, FACTOR_1_5)], measure: |b| tcp::loss(b, "reno") },
     Trial {
-        figures: &[row("lab-window-16384", OF_THEORY, TO_3_PERCENT)],
+        figures: &[row("lab-loss-cubic", OF_THEORY, WITHIN_FACTOR_1_5)],
+        measure: |b| tcp::loss(b, "cubic"),
+    },
+    Trial {
+        figures: &[row("lab-loss-reno", OF_THEORY, WITHIN_FACTOR_1_5)],
+        measure: |b| tcp::loss(b, "reno"),
+    },
+    Trial {
+        figures: &[row("lab-window-16384", OF_THEORY, WITHIN_3_PERCENT)],
         measure: |b| tcp::window(b, 16384),
     },
     Trial {
-        figures: &[row("lab-window-65536", OF_THEORY, TO_3_PERCENT)],
+        figures: &[row("lab-window-65536", OF_THEORY, WITHIN_3_PERCENT)],
         measure: |b| tcp::window(b, 65536),
     },
     Trial {
-        figures: &[row("lab-window-262144", OF_THEORY, TO_3_PERCENT)],
+        figures: &[row("lab-window-262144", OF_THEORY, WITHIN_3_PERCENT)],
         measure: |b| tcp::window(b, 262_144),
     },
     Trial {
-        figures: &[row("lab-window-1048576", OF_THEORY, TO_3_PERCENT)],
+        figures: &[row("lab-window-1048576", OF_THEORY, WITHIN_3_PERCENT)],
         measure: |b| tcp::window(b, 1_048_576),
     },
     Trial {

@@ -7,7 +7,7 @@ use linerate_sock::proc::host;
 use serde_json::{Value, json};
 
 /// Above this load average somebody else is working on the machine.
-const QUIET: f64 = 0.5;
+const MAX_QUIET_LOAD: f64 = 0.5;
 
 /// The host and the moment.
 pub(super) struct Machine {
@@ -49,9 +49,9 @@ impl Machine {
 
     /// What to say when the machine is not quiet.
     pub(super) fn warning(&self) -> Option<String> {
-        let load = self.load.filter(|load| *load > QUIET)?;
+        let load = self.load.filter(|load| *load > MAX_QUIET_LOAD)?;
         Some(format!(
-            "warning: the load average is {load:.2}, above {QUIET}: others work on this machine, and these figures are not to be quoted"
+            "warning: the load average is {load:.2}, above {MAX_QUIET_LOAD}: others work on this machine, and these figures are not to be quoted"
         ))
     }
 

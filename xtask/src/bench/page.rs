@@ -15,7 +15,7 @@ use crate::process::Process;
 const SAMPLES: u64 = 1_000_000;
 
 /// What a busy machine may take for a million samples.
-const PATIENCE: Duration = Duration::from_secs(180);
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Names of the figures, in the order in which they are measured.
 pub(super) const NAMES: [&str; 2] = ["report-make-time", "report-open-time"];
@@ -56,7 +56,7 @@ fn measure(bench: &TestBed, log: &Path, archive: &Path, page: &Path) -> Result<O
 /// From the start to the end of a program.
 fn seconds(bench: &TestBed, command: &[String]) -> Result<f64, String> {
     let start = clock::now();
-    Process::start(bench, command)?.finish(PATIENCE, |_| ())?;
+    Process::start(bench, command)?.finish(TIMEOUT, |_| ())?;
     Ok(clock::now().since(start).as_secs_f64())
 }
 
@@ -69,7 +69,7 @@ fn open(bench: &TestBed, page: &Path, times: usize) -> Result<Option<Figure>, St
     }
     let command = ["node".to_owned(), script.display().to_string(), page.display().to_string()];
     let opened = |_| {
-        let output = Process::start(bench, &command)?.finish(PATIENCE, |_| ())?;
+        let output = Process::start(bench, &command)?.finish(TIMEOUT, |_| ())?;
         let times: serde_json::Value =
             serde_json::from_slice(&output).map_err(|e| format!("open.mjs printed no JSON: {e}"))?;
         let ends = ["load_ms", "drawn_ms"].map(|name| times[name].as_f64());

@@ -13,7 +13,7 @@ use super::place::BenchNetwork;
 use crate::process::Process;
 
 /// Time for a server to be ready, and for a client beyond its transfer.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A program that measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +99,7 @@ impl Tool {
         if self == Self::Linerate {
             command.extend(["serve", "--port", "0", "--json"].map(str::to_owned));
             let mut process = Process::start(bench, &command)?;
-            let port = process.find_line(PATIENCE, listening_port)?;
+            let port = process.find_line(TIMEOUT, listening_port)?;
             return Ok(Server { process, port, data_port });
         }
         match self {
@@ -115,7 +115,7 @@ impl Tool {
         match self {
             // It says nothing when it is ready.
             Self::Nuttcp | Self::LinerateNuttcp => await_listener(bench, port)?,
-            _ => process.find_line(PATIENCE, |line| line.starts_with("Server listening").then_some(()))?,
+            _ => process.find_line(TIMEOUT, |line| line.starts_with("Server listening").then_some(()))?,
         }
         Ok(Server { process, port, data_port })
     }
@@ -129,7 +129,7 @@ impl Tool {
         let words = ["serve", "--port", "0", "--json", "--one-off"].map(str::to_owned);
         let command = wrap([&Self::Linerate.program(bench)[..], &words].concat());
         let mut process = Process::start(bench, &command)?;
-        let port = process.find_line(PATIENCE, listening_port)?;
+        let port = process.find_line(TIMEOUT, listening_port)?;
         Ok(Server { process, port, data_port: port })
     }
 
@@ -196,7 +196,7 @@ pub(super) fn transfer(
     let command = client.client(bench, place, &server, length, options);
     let before = busy_seconds()?;
     let process = Process::start(bench, &command)?;
-    let output = process.finish(length + PATIENCE, |_| ())?;
+    let output = process.finish(length + TIMEOUT, |_| ())?;
     let busy = busy_seconds()? - before;
     let report = client.report(&output)?;
     Ok(Transfer { report, cpu_seconds_per_gb: busy / (report.bytes / 1e9) })
@@ -231,7 +231,7 @@ fn free_port() -> Result<u16, String> {
 
 /// Waits until somebody listens on this port of this namespace, without calling there.
 fn await_listener(bench: &TestBed, port: u16) -> Result<(), String> {
-    let deadline = clock::now() + PATIENCE;
+    let deadline = clock::now() + TIMEOUT;
     let tables =
         || ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
     while !tables().iter().any(|table| is_listening(table, port)) {
@@ -261,13 +261,13 @@ fn busy_seconds() -> Result<f64, String> {
 /// Seconds that `command` takes from start to end.
 pub(super) fn wall_seconds(bench: &TestBed, command: &[String]) -> Result<f64, String> {
     let start = clock::now();
-    Process::start(bench, command)?.finish(PATIENCE, |_| ())?;
+    Process::start(bench, command)?.finish(TIMEOUT, |_| ())?;
     Ok(clock::now().since(start).as_secs_f64())
 }
 
 /// Time for a client with so many streams: opening and closing them takes a while.
 pub(super) fn patience(bench: &TestBed, streams: u32) -> Duration {
-    bench.transfer + PATIENCE + Duration::from_millis(10) * streams
+    bench.transfer + TIMEOUT + Duration::from_millis(10) * streams
 }
 
 #[cfg(test)]

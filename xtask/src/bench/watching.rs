@@ -10,7 +10,7 @@ use super::alone::loopback;
 use super::figure::{Bar, Figure, Readings};
 use super::place::BenchNetwork;
 use super::spread::shift;
-use super::tools::{PATIENCE, Tool};
+use super::tools::{TIMEOUT, Tool};
 use super::{Outcome, TestBed, report};
 use crate::process::Process;
 
@@ -20,7 +20,7 @@ pub(super) const NAMES: [&str; 2] = ["diagnosis-cost", "diagnosis-cost-one-core"
 /// Pairs of a whole look: so many bring the interval below a per cent.
 const PAIRS: usize = 24;
 /// Both halves of a pair should meet the same minute.
-const LONGEST: Duration = Duration::from_secs(2);
+const MAX_PAIR_TIME: Duration = Duration::from_secs(2);
 /// The load of either half. Congestion control is named because systems differ in theirs.
 const LOAD: [&str; 4] = ["-C", "cubic", "-w", "128K"];
 /// Where sender and receiver run.
@@ -96,8 +96,8 @@ fn bits_per_second(
     let server = Tool::serve_once(bench, placed)?;
     let mut options = [&LOAD[..], &["-A", CORE, "--server-affinity", CORE]].concat();
     options.extend((!watched).then_some("--unwatched"));
-    let command = Tool::Linerate.client(bench, place, &server, bench.transfer.min(LONGEST), &options);
-    let output = Process::start(bench, &placed(command))?.finish(LONGEST + PATIENCE, |_| ())?;
-    server.process.finish(PATIENCE, |_| ())?;
+    let command = Tool::Linerate.client(bench, place, &server, bench.transfer.min(MAX_PAIR_TIME), &options);
+    let output = Process::start(bench, &placed(command))?.finish(MAX_PAIR_TIME + TIMEOUT, |_| ())?;
+    server.process.finish(TIMEOUT, |_| ())?;
     Ok(Tool::Linerate.report(&output)?.bits_per_second)
 }

@@ -9,14 +9,14 @@ pub(super) const TASK: &str = "intervals";
 pub(super) const SERVER_ADDRESS: &str = "10.91.2.2";
 
 /// The interface of the router that leads to the server, with the bucket on it.
-pub(super) const OUT: &str = "out";
+pub(super) const OUT_INTERFACE: &str = "out";
 
 /// Time of the rate that the bucket holds, s, and the least number of bytes: some frames.
 const BURST_S: f64 = 0.002;
-const FEWEST_BYTES: f64 = 5000.0;
+const MIN_BURST_BYTES: f64 = 5000.0;
 /// Time of the rate that the queue before it holds, s, and the least of it.
 const QUEUE_S: f64 = 0.05;
-const SHORTEST_QUEUE: f64 = 30_000.0;
+const MIN_QUEUE_BYTES: f64 = 30_000.0;
 
 /// The path with its bottleneck; everything goes when this is dropped.
 pub(super) struct Bottleneck {
@@ -31,13 +31,13 @@ impl Bottleneck {
         let namespaces = Namespaces::make(TASK, number, &["a", "r", "b"])?;
         let made = Self { namespaces, rate_bps };
         let (a, r, b) = (made.client(), made.router(), made.server());
-        for (near, far, name, peer) in [(a, r, "eth0", "in"), (r, b, OUT, "eth0")] {
+        for (near, far, name, peer) in [(a, r, "eth0", "in"), (r, b, OUT_INTERFACE, "eth0")] {
             ip(&["link", "add", name, "netns", near, "type", "veth", "peer", "name", peer, "netns", far])?;
         }
         let addresses = [
             (a, "10.91.1.1", "eth0"),
             (r, "10.91.1.2", "in"),
-            (r, "10.91.2.1", OUT),
+            (r, "10.91.2.1", OUT_INTERFACE),
             (b, SERVER_ADDRESS, "eth0"),
         ];
         for (namespace, address, device) in addresses {
@@ -47,8 +47,8 @@ impl Bottleneck {
         ip(&["-n", a, "route", "add", "default", "via", "10.91.1.2"])?;
         ip(&["-n", b, "route", "add", "default", "via", "10.91.2.1"])?;
         output("ip", &["netns", "exec", r, "sysctl", "-qw", "net.ipv4.ip_forward=1"])?;
-        let burst = (rate_bps / 8.0 * BURST_S).max(FEWEST_BYTES);
-        let limit = (rate_bps / 8.0 * QUEUE_S).max(SHORTEST_QUEUE);
+        let burst = (rate_bps / 8.0 * BURST_S).max(MIN_BURST_BYTES);
+        let limit = (rate_bps / 8.0 * QUEUE_S).max(MIN_QUEUE_BYTES);
         let bucket = [
             format!("{rate_bps:.0}bit"),
             "burst".to_owned(),
@@ -56,7 +56,7 @@ impl Bottleneck {
             "limit".to_owned(),
             format!("{limit:.0}"),
         ];
-        let words = ["-n", r, "qdisc", "add", "dev", OUT, "root", "tbf", "rate"];
+        let words = ["-n", r, "qdisc", "add", "dev", OUT_INTERFACE, "root", "tbf", "rate"];
         let words: Vec<&str> = words.into_iter().chain(bucket.iter().map(String::as_str)).collect();
         output("tc", &words)?;
         Ok(made)

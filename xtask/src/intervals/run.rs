@@ -16,9 +16,9 @@ use crate::process::{Process, Processes};
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How wide an interval may be where batch means say less, as a share of the rate.
-const NARROW: f64 = 0.002;
+const NARROW_SHARE: f64 = 0.002;
 /// How much wider than batch means of the bottleneck's own counter.
-const WIDER: f64 = 2.0;
+const MAX_WIDTH_RATIO: f64 = 2.0;
 
 /// What all runs share.
 pub(super) struct TestBed {
@@ -126,7 +126,7 @@ impl Measured {
 
     /// The half-width that the interval may have.
     pub(super) fn allowed_bps(&self) -> f64 {
-        (WIDER * self.counted_half_bps.unwrap_or(0.0)).max(NARROW / 2.0 * self.measured_bps)
+        (MAX_WIDTH_RATIO * self.counted_half_bps.unwrap_or(0.0)).max(NARROW_SHARE / 2.0 * self.measured_bps)
     }
 
     /// Half of the width of the printed interval.

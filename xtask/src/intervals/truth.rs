@@ -9,14 +9,14 @@ use linerate_sock::netns::with_netns;
 use linerate_sock::{clock, iface};
 use linerate_theory::stats::series;
 
-use super::path::OUT;
+use super::path::OUT_INTERFACE;
 
 /// Between two looks at the counter.
-const LOOK: Duration = Duration::from_millis(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// Payload of a full frame, and the frame as the bucket counts it: IPv4, TCP with timestamps, Ethernet header.
 const PAYLOAD_SHARE: f64 = 1448.0 / 1514.0;
 /// A load puts this share of the rate through the bucket, and what is before and after it does not.
-const LOADED: f64 = 0.5;
+const LOADED_SHARE: f64 = 0.5;
 /// Time over which that is looked at, s.
 const WINDOW_S: f64 = 0.1;
 /// Intervals of the same length for batch means.
@@ -36,9 +36,10 @@ impl Watch {
     pub(super) fn start(router: &str) -> Result<Self, String> {
         let text = crate::netns::output(
             "ip",
-            &["netns", "exec", router, "cat", &format!("/sys/class/net/{OUT}/ifindex")],
+            &["netns", "exec", router, "cat", &format!("/sys/class/net/{OUT_INTERFACE}/ifindex")],
         )?;
-        let index: u32 = text.trim().parse().map_err(|_| format!("{OUT} has no number: {text:?}"))?;
+        let index: u32 =
+            text.trim().parse().map_err(|_| format!("{OUT_INTERFACE} has no number: {text:?}"))?;
         let stop = Arc::new(AtomicBool::new(false));
         let (flag, namespace) = (Arc::clone(&stop), router.to_owned());
         let watch = move || {
@@ -49,7 +50,7 @@ impl Watch {
                     if let Ok(Some(counts)) = iface::root_queue(index) {
                         looks.push((clock::now().as_ns() as f64 / 1e9, counts.bytes as f64));
                     }
-                    next = (next + LOOK).max(clock::now());
+                    next = (next + POLL_INTERVAL).max(clock::now());
                     clock::sleep_until(next);
                 }
                 looks
@@ -87,12 +88,12 @@ pub(super) fn truth(looks: &[Look], rate_bps: f64, seconds: f64) -> Option<Truth
     }
     let coarse = steps.iter().position(|(at, bytes)| {
         let ahead = at_time(&steps, at + WINDOW_S) - bytes;
-        ahead * 8.0 >= LOADED * rate_bps * WINDOW_S
+        ahead * 8.0 >= LOADED_SHARE * rate_bps * WINDOW_S
     })?;
     // Within that window, the load begins where the counter begins to rise by it. What rose first has gone by when the
     // receiver's time begins: a bucket that was full lets it through at once, and a rate is that of what comes after the
     // first read.
-    let rises = |two: &[Look]| (two[1].1 - two[0].1) * 8.0 >= LOADED * rate_bps * (two[1].0 - two[0].0);
+    let rises = |two: &[Look]| (two[1].1 - two[0].1) * 8.0 >= LOADED_SHARE * rate_bps * (two[1].0 - two[0].0);
     let begin = coarse + steps[coarse..].windows(2).position(rises)? + 1;
     let (from, _) = *steps.get(begin)?;
     let within: Vec<Look> =

@@ -6,14 +6,17 @@ use crate::tree::Tree;
 use crate::words::has_word;
 
 /// Where peers and files are decoded into types that others print.
-const ROOMS: [&str; 2] = ["model", "proto"];
+const DECODING_CRATES: [&str; 2] = ["model", "proto"];
 /// The types themselves.
-const PLACE: &str = "crates/model/src/foreign_text.rs";
+const DEFINING_FILE: &str = "crates/model/src/foreign_text.rs";
 
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (file, rust) in tree.rust_files() {
-        if file.is_test || file.path == PLACE || !file.room().is_some_and(|room| ROOMS.contains(&room)) {
+        if file.is_test
+            || file.path == DEFINING_FILE
+            || !file.room().is_some_and(|room| DECODING_CRATES.contains(&room))
+        {
             continue;
         }
         let (mut derived, mut within) = (false, false);
@@ -56,6 +59,6 @@ mod tests {
                     #[derive(Deserialize)]\nstruct H(String);\nfn i() -> String {}\n";
         let path = "crates/model/src/a.rs";
         assert_eq!(found(check, &[(path, text)]), ["crates/model/src/a.rs:4", "crates/model/src/a.rs:13"]);
-        assert!(found(check, &[(PLACE, text), ("crates/app/src/a.rs", text)]).is_empty());
+        assert!(found(check, &[(DEFINING_FILE, text), ("crates/app/src/a.rs", text)]).is_empty());
     }
 }

@@ -7,8 +7,8 @@ use crate::tree::Tree;
 const MANIFEST: &str = "Cargo.toml";
 const SECTION: &str = "[workspace.dependencies]";
 /// One comment may speak for a few packages that belong together.
-const LONGEST_GROUP: usize = 4;
-const MOST_DEPENDENCIES: usize = 60;
+const MAX_GROUP: usize = 4;
+const MAX_DEPENDENCIES: usize = 60;
 
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let Some(manifest) = tree.file(MANIFEST) else {
@@ -23,7 +23,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
         } else if !inside || text.contains("path = ") {
             continue;
         } else if text.starts_with('#') {
-            explained = LONGEST_GROUP;
+            explained = MAX_GROUP;
         } else if text.is_empty() {
             explained = 0;
         } else if text.contains('=') {
@@ -40,8 +40,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
             explained = explained.saturating_sub(1);
         }
     }
-    if count > MOST_DEPENDENCIES {
-        let what = format!("{count} outside packages; the house allows {MOST_DEPENDENCIES}");
+    if count > MAX_DEPENDENCIES {
+        let what = format!("{count} outside packages; the house allows {MAX_DEPENDENCIES}");
         problems.push(Problem::new(MANIFEST, 1, what, "remove one that a few lines of our own replace"));
     }
     problems
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn the_number_of_packages_is_bounded() {
         let mut text = "[workspace.dependencies]\n".to_owned();
-        for index in 0..=MOST_DEPENDENCIES {
+        for index in 0..=MAX_DEPENDENCIES {
             text.push_str(&format!("# Why.\np{index} = \"1\"\n"));
         }
         assert_eq!(found(check, &[("Cargo.toml", &text)]), ["Cargo.toml:1"]);

@@ -9,13 +9,13 @@ const FAIL_ABOVE: usize = 800;
 const LANGUAGES: &[&str] = &[".rs", ".ts", ".tsx", ".sh"];
 
 /// Flat tables: long, but read one row at a time. Each with the reason why it is not split.
-const EXCEPTED: &[(&str, &str)] = &[];
+const EXCEPTIONS: &[(&str, &str)] = &[];
 
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
     for file in &tree.files {
         let is_source = LANGUAGES.iter().any(|ending| file.path.ends_with(ending));
-        let is_excepted = EXCEPTED.iter().any(|(path, _)| *path == file.path);
+        let is_excepted = EXCEPTIONS.iter().any(|(path, _)| *path == file.path);
         if !is_source || is_excepted {
             continue;
         }
@@ -63,6 +63,6 @@ mod tests {
 
     #[test]
     fn every_exception_has_a_reason() {
-        assert!(EXCEPTED.iter().all(|(_, reason)| !reason.is_empty()));
+        assert!(EXCEPTIONS.iter().all(|(_, reason)| !reason.is_empty()));
     }
 }

@@ -22,7 +22,7 @@ use situation::Situation;
 use trial::TestBed;
 
 /// What both worlds must reach.
-const BARS: Bars =
+const REQUIRED: Bars =
     Bars { right_overall: 0.85, right_each: 0.0, wrong_overall: 0.04, controls_are_innocent: true };
 
 /// How often a disturbed measurement is repeated.
@@ -66,7 +66,7 @@ pub(super) fn matrix(wish: &Options, linerate: PathBuf, folder: &Path) -> Result
     let run = |worker, situation: &Situation, seed| bench.trial(worker, situation, seed);
     work(&light, wish.jobs, &rows, &bench.keeper, &|worker, &(row, it, seed)| (row, run(worker, it, seed)));
     work(&heavy, 1, &rows, &bench.keeper, &|worker, &(row, it, seed)| (row, run(worker, it, seed)));
-    super::gathered(rows, &bench.keeper, BARS)
+    super::gathered(rows, &bench.keeper, REQUIRED)
 }
 
 impl TestBed {

@@ -251,7 +251,7 @@ impl Matrix {
 mod tests {
     use super::*;
 
-    const BARS: Bars =
+    const REQUIRED: Bars =
         Bars { right_overall: 0.95, right_each: 0.8, wrong_overall: 0.02, controls_are_innocent: false };
 
     fn row(right: &'static [&'static str], named: &[&str]) -> Row {
@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn unknown_is_not_right_and_not_wrong() {
         let rows = vec![row(&["V04", "V06"], &["V04", "V06", "V99", "V20", "V26"])];
-        let matrix = Matrix { rows, bars: BARS };
+        let matrix = Matrix { rows, bars: REQUIRED };
         let shares = [Fate::Right, Fate::Unknown, Fate::Wrong, Fate::Lost].map(|fate| matrix.share(fate));
         assert_eq!(shares, [0.4, 0.2, 0.2, 0.2]);
         assert_eq!(matrix.misses().len(), 3);
@@ -295,7 +295,7 @@ mod tests {
         let twenty = ["V04"; 19];
         let matrix = |last: &'static str| Matrix {
             rows: vec![row(&["V04"], &[&twenty[..], &[last]].concat())],
-            bars: BARS,
+            bars: REQUIRED,
         };
         assert!(matrix("V99").misses().is_empty(), "19 of 20 and nothing wrong");
         assert_eq!(matrix("V20").misses().len(), 1, "one of 20 wrong is too much");
@@ -303,7 +303,7 @@ mod tests {
         let mut lost = row(&["V04"], &["V04"; 3]);
         lost.trials.push(failed);
         assert_eq!(
-            Matrix { rows: vec![lost], bars: BARS }.misses().len(),
+            Matrix { rows: vec![lost], bars: REQUIRED }.misses().len(),
             2,
             "what was not measured is not right"
         );
@@ -314,15 +314,15 @@ mod tests {
         let mut control = row(&["V02"], &["V02"; 99]);
         control.trials.extend(row(&[], &["V20"]).trials);
         control.planted = false;
-        let innocent = Bars { controls_are_innocent: true, ..BARS };
+        let innocent = Bars { controls_are_innocent: true, ..REQUIRED };
         let matrix = Matrix { rows: vec![control], bars: innocent };
         assert_eq!(matrix.misses().len(), 1, "one of a hundred");
-        assert!(Matrix { bars: BARS, ..matrix }.misses().is_empty());
+        assert!(Matrix { bars: REQUIRED, ..matrix }.misses().is_empty());
     }
 
     #[test]
     fn the_table_has_a_column_for_each_name() {
-        let text = Matrix { rows: vec![row(&["V04"], &["V04", "V04", "V99"])], bars: BARS }.text();
+        let text = Matrix { rows: vec![row(&["V04"], &["V04", "V04", "V99"])], bars: REQUIRED }.text();
         assert!(text.contains("    V04    V99\nV04                2      1\n"), "{text}");
         assert!(text.contains("3 trials: 66.7 % right, 33.3 % unknown, 0.0 % wrong"), "{text}");
     }

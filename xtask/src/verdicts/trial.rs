@@ -10,7 +10,7 @@ use crate::process::{Process, Processes};
 use linerate_sock::clock;
 
 /// Time for a program to start, and for a client beyond its test.
-const PATIENCE: Duration = Duration::from_secs(60);
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The server's port: trunks hash it.
 const PORT: &str = "5990";
@@ -43,7 +43,7 @@ impl TestBed {
         let program = self.linerate.display().to_string();
         let words = [by.unwrap_or_default(), &[program.as_str(), "serve", "-p", PORT, "--json"]].concat();
         let mut server = Process::start(&self.keeper, &lab.exec(case.to, &words))?;
-        server.find_line(PATIENCE, listening_port)?;
+        server.find_line(CLIENT_TIMEOUT, listening_port)?;
         let mut beside = Vec::new();
         for deed in plant.deeds {
             beside.extend(lab.begin(deed)?);
@@ -52,7 +52,7 @@ impl TestBed {
         let client =
             Process::start(&self.keeper, &lab.on("a", &[&head[..], case.args, plant.args].concat()))?;
         let mut timed = Timed::of(plant.deeds);
-        let output = client.finish(PATIENCE, |client| timed.act(&lab, client.id()))?;
+        let output = client.finish(CLIENT_TIMEOUT, |client| timed.act(&lab, client.id()))?;
         drop((beside, server));
         timed.trouble.map_or(Ok(()), Err)?;
         let document =
@@ -98,7 +98,7 @@ impl<'a> Lab<'a> {
     }
 
     fn done(&self, command: &[String]) -> Result<(), String> {
-        Process::start(&self.stage.keeper, command)?.finish(PATIENCE, |_| ()).map(drop)
+        Process::start(&self.stage.keeper, command)?.finish(CLIENT_TIMEOUT, |_| ()).map(drop)
     }
 
     /// What is done before the client starts; programs that run beside it.
@@ -108,7 +108,7 @@ impl<'a> Lab<'a> {
             Deed::Before(host, words) => self.done(&self.exec(host, words)).map(|()| Vec::new()),
             Deed::Beside { from, to, args } => {
                 let mut server = Process::start(keeper, &self.on(to, &["serve", "-p", "0", "--json"]))?;
-                let port = server.find_line(PATIENCE, listening_port)?.to_string();
+                let port = server.find_line(CLIENT_TIMEOUT, listening_port)?.to_string();
                 let head = ["test", to, "-p", &port, "--upload", "-q"];
                 let client = Process::start(keeper, &self.on(from, &[&head[..], args].concat()))?;
                 keeper.wait(Duration::from_millis(1500))?;
@@ -232,11 +232,11 @@ mod tests {
     #[test]
     fn deeds_wait_in_the_order_of_their_times() {
         let ms = Duration::from_millis;
-        const DEEDS: &[Deed] = &[
+        const ACTIONS: &[Deed] = &[
             Deed::Pause { after: Duration::from_millis(200), length: Duration::from_millis(300) },
             Deed::Set { after: Duration::from_millis(400), link: "link.b", changes: &["loss=1"] },
         ];
-        let timed = Timed::of(DEEDS);
+        let timed = Timed::of(ACTIONS);
         let times: Vec<Duration> = timed.left.iter().map(|(after, _)| *after).collect();
         assert_eq!(times, [ms(500), ms(400), ms(200)]);
     }

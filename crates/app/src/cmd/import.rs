@@ -18,7 +18,7 @@ use crate::exit::Exit;
 use crate::{naming, say};
 
 /// The largest file that is read.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// A run out of a file.
 struct Found {
@@ -182,11 +182,11 @@ fn contents(path: &Path) -> io::Result<(Vec<u8>, String)> {
     Ok((bytes, time.unwrap_or_else(naming::now)))
 }
 
-/// Reads to the end, which has to come before [`MOST_BYTES`].
+/// Reads to the end, which has to come before [`MAX_FILE_BYTES`].
 fn read_bounded(from: impl Read, bytes: &mut Vec<u8>) -> io::Result<()> {
-    from.take(MOST_BYTES + 1).read_to_end(bytes)?;
-    if bytes.len() as u64 > MOST_BYTES {
-        let why = format!("it has more than {} MiB; cut it into pieces", MOST_BYTES >> 20);
+    from.take(MAX_FILE_BYTES + 1).read_to_end(bytes)?;
+    if bytes.len() as u64 > MAX_FILE_BYTES {
+        let why = format!("it has more than {} MiB; cut it into pieces", MAX_FILE_BYTES >> 20);
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
     }
     Ok(())

@@ -41,7 +41,7 @@ pub(super) struct Page {
 }
 
 /// Spaces between columns of a row.
-const GAP: usize = 2;
+const COLUMN_GAP: usize = 2;
 
 impl Page {
     /// An empty page; below 40 columns it is laid out as if it had 40.
@@ -66,8 +66,8 @@ impl Page {
         for ((ink, cell), width) in first.iter().zip(widths) {
             let wide = cell.chars().count();
             line.push_str(&self.ink(*ink, cell));
-            line.push_str(&" ".repeat(width.saturating_sub(wide) + GAP));
-            column += wide.max(*width) + GAP;
+            line.push_str(&" ".repeat(width.saturating_sub(wide) + COLUMN_GAP));
+            column += wide.max(*width) + COLUMN_GAP;
         }
         // Where little room is left the last cell goes below, a little to the right.
         let crowded = self.columns < column + 24 && column + last.chars().count() > self.columns;

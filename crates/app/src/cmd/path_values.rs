@@ -10,9 +10,9 @@ use linerate_theory::host;
 use linerate_units::{Bitrate, ParseError, Ratio, Span};
 
 /// Faster than any link for long; above it products of rate and time leave what can be counted.
-const FASTEST_BPS: f64 = 1e15;
+const MAX_RATE_BPS: f64 = 1e15;
 /// Longer than any round trip on Earth, for the same reason.
-const LONGEST_RTT: Span = Span::from_secs(3600);
+const MAX_RTT: Span = Span::from_secs(3600);
 
 /// Parses a quantity and refuses zero.
 pub(crate) fn above_zero<T>(text: &str) -> Result<T, String>
@@ -24,12 +24,12 @@ where
 }
 
 /// From so many bits per second on a rate without a unit is taken as typed.
-const PLAIN_BPS: f64 = 1e6;
+const MIN_BARE_BPS: f64 = 1e6;
 
 /// Refuses a small rate without a unit, which is hardly meant as bits per second.
 pub(super) fn with_rate_unit(text: &str) -> Result<(), String> {
     let plain: Option<f64> = text.trim().parse().ok();
-    match plain.filter(|bps| bps.is_finite() && *bps > 0.0 && *bps < PLAIN_BPS) {
+    match plain.filter(|bps| bps.is_finite() && *bps > 0.0 && *bps < MIN_BARE_BPS) {
         Some(_) => Err(format!("'{0}' has no unit; give b/s, k, M, G or T with it, as {0}M", text.trim())),
         None => Ok(()),
     }
@@ -43,7 +43,7 @@ pub(super) fn link_rate(text: &str) -> Result<Bitrate, String> {
 
 fn rate_of_any_size(text: &str) -> Result<Bitrate, String> {
     let rate: Bitrate = above_zero(text)?;
-    if rate.bps() <= FASTEST_BPS { Ok(rate) } else { Err("no link is faster than 1000T".to_owned()) }
+    if rate.bps() <= MAX_RATE_BPS { Ok(rate) } else { Err("no link is faster than 1000T".to_owned()) }
 }
 
 /// A round trip.
@@ -53,7 +53,7 @@ pub(super) fn round_trip(text: &str) -> Result<Span, String> {
         return Err(format!("'{0}' has no unit; give ns, us, ms or s with it, as {0}ms", text.trim()));
     }
     let rtt: Span = above_zero(text)?;
-    if rtt <= LONGEST_RTT { Ok(rtt) } else { Err("no round trip is longer than 1h".to_owned()) }
+    if rtt <= MAX_RTT { Ok(rtt) } else { Err("no round trip is longer than 1h".to_owned()) }
 }
 
 /// A share below the whole.
@@ -63,13 +63,13 @@ pub(super) fn probability(text: &str) -> Result<Ratio, String> {
 }
 
 /// Longer than any path on Earth.
-const LONGEST_KM: f64 = 1e6;
+const MAX_PATH_KM: f64 = 1e6;
 
 /// A distance in kilometres.
 pub(super) fn kilometres(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix("km").unwrap_or(text).trim();
     let value: f64 = number.parse().map_err(|_| format!("'{text}' is no number of kilometres"))?;
-    if value > 0.0 && value <= LONGEST_KM { Ok(value) } else { Err("give 0 to 1000000 km".to_owned()) }
+    if value > 0.0 && value <= MAX_PATH_KM { Ok(value) } else { Err("give 0 to 1000000 km".to_owned()) }
 }
 
 /// A processor with what a packet costs it, as `3G:10000:2` or `3G:10000:2:4`.

@@ -15,9 +15,9 @@ use crate::exit::Exit;
 use crate::{front_end, say};
 
 /// Most runs of a plan in one page.
-const MOST_RUNS: usize = 200;
+const MAX_RUNS: usize = 200;
 /// Most events of a plan's runs in one page: some tens of megabytes.
-const MOST_EVENTS: usize = 400_000;
+const MAX_EVENTS: usize = 400_000;
 
 /// A run with its log.
 type Loaded = (RunRecord, Vec<Event>);
@@ -87,12 +87,12 @@ fn of_plan(logs: Vec<Vec<Event>>, archive: &SqliteArchive) -> Result<Page, Archi
     let (mut runs, mut left_out, mut events) = (Vec::new(), Vec::new(), 0);
     for run in trials.iter().flat_map(|trial| &trial.runs) {
         // No run is looked for any more once one did not fit.
-        let log = if left_out.len() < MOST_RUNS && runs.len() < MOST_RUNS && events < MOST_EVENTS {
+        let log = if left_out.len() < MAX_RUNS && runs.len() < MAX_RUNS && events < MAX_EVENTS {
             found(archive, &run.run)?
         } else {
             None
         };
-        match log.filter(|log| events + log.len() <= MOST_EVENTS) {
+        match log.filter(|log| events + log.len() <= MAX_EVENTS) {
             Some(log) => {
                 events += log.len();
                 runs.push((RunRecord::fold(&log), log));

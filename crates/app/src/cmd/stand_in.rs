@@ -31,7 +31,7 @@ pub(super) use keeper::ArchiveKeeper;
 pub(crate) use links::{InstallLinksArgs, install};
 
 /// Signals that tools end by, each in its own way: SIGHUP, SIGINT, SIGTERM.
-const ENDING: [i32; 3] = [1, 2, 15];
+const STOP_SIGNALS: [i32; 3] = [1, 2, 15];
 
 /// A tool that we stand in for.
 #[derive(Debug)]
@@ -129,7 +129,7 @@ fn perform(prepared: Prepared) -> Exit {
         }
     };
     let raised = Arc::clone(&interrupts);
-    if let Err(error) = Signals::hand_over(&ENDING, move |signal| raised.raise(signal)) {
+    if let Err(error) = Signals::hand_over(&STOP_SIGNALS, move |signal| raised.raise(signal)) {
         say::error(format!("cannot catch signals: {error}"));
         return Exit::Failed;
     }

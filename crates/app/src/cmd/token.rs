@@ -5,13 +5,13 @@ use std::path::Path;
 use linerate_proto::agent::Token;
 
 /// Most bytes of a file that is read for a token.
-const LONGEST: u64 = 64 << 10;
+const MAX_FILE_BYTES: u64 = 64 << 10;
 
 /// The token in a file, or what is wrong with it.
 pub(crate) fn read_token(path: &Path) -> Result<Token, String> {
     let trouble = |what: &dyn std::fmt::Display| format!("--agent-token-file {}: {what}", path.display());
     let about = std::fs::metadata(path).map_err(|error| trouble(&error))?;
-    if about.len() > LONGEST {
+    if about.len() > MAX_FILE_BYTES {
         return Err(trouble(&"the file is too large for a token"));
     }
     let text = std::fs::read_to_string(path).map_err(|error| trouble(&error))?;

@@ -11,15 +11,15 @@ use linerate_sock::poll::EventFd;
 use linerate_sock::{Mono, clock};
 use linerate_units::{Span, Timestamp};
 
-use super::{Client, LOOK};
+use super::{Client, POLL_INTERVAL};
 use crate::error::ControlError;
 use crate::log::Log;
 
 /// The last moment is not slept through: who is on a processor then starts in time, however busy the host.
-const AWAKE: Duration = Duration::from_millis(1);
+const SPIN_TIME: Duration = Duration::from_millis(1);
 
 /// A server that will only read is told so long before the instant, so that nobody but the senders is busy then.
-const TOLD_AHEAD: Duration = Duration::from_millis(100);
+const SERVER_LEAD: Duration = Duration::from_millis(100);
 
 /// Where a run waits before its first phase.
 pub(crate) struct PhaseGate {
@@ -87,7 +87,7 @@ impl Client<'_> {
         let Some(gate) = self.gate.filter(|gate| !gate.passed.swap(true, Ordering::Relaxed)) else {
             return Ok(None);
         };
-        let awake = if peer_sends { AWAKE } else { TOLD_AHEAD };
+        let awake = if peer_sends { SPIN_TIME } else { SERVER_LEAD };
         let mut said = false;
         loop {
             if stop.load(Ordering::Relaxed) {
@@ -109,7 +109,7 @@ impl Client<'_> {
                 Some(at) => (Mono(at.as_ns().saturating_sub(awake.as_nanos() as u64)), None),
                 None => (Mono::FAR, Some(gate.bell.as_fd())),
             };
-            let until = until.min(clock::now() + LOOK.as_duration());
+            let until = until.min(clock::now() + POLL_INTERVAL.as_duration());
             self.dialogue.turn(until, bell.as_slice())?;
         }
     }

@@ -16,14 +16,14 @@ use crate::setup::{flow_tick, side};
 
 /// Samples of a flow that the other end may tell beyond one of each interval: it begins before the first, ends after the
 /// last, and looks late.
-const SPARE_SAMPLES: u64 = 100;
+const EXTRA_SAMPLES: u64 = 100;
 
-/// Counts of a flow that it may tell beyond one in each [`PROGRESS`]: those that a full path held up come together.
-const SPARE_PROGRESS: u64 = 100;
-const PROGRESS: Span = Span::from_ms(100);
+/// Counts of a flow that it may tell beyond one in each [`PROGRESS_INTERVAL`]: those that a full path held up come together.
+const EXTRA_PROGRESS: u64 = 100;
+const PROGRESS_INTERVAL: Span = Span::from_ms(100);
 
 /// Most readings of a sample: some times what our catalogue has.
-const MOST_READINGS: usize = 256;
+const MAX_READINGS: usize = 256;
 
 /// The flows of one phase, from both ends.
 #[derive(Debug)]
@@ -79,13 +79,13 @@ impl Merge {
             DialogueEvent::Session(Output::PeerSamples { flow, samples }) => {
                 let Some(flow) = self.flows.get_mut(flow) else { return Ok(()) };
                 flow.told_samples += samples.len() as u64;
-                flow.told_samples <= can_be(self.tick, SPARE_SAMPLES)
-                    && samples.iter().all(|sample| sample.readings.iter().count() <= MOST_READINGS)
+                flow.told_samples <= can_be(self.tick, EXTRA_SAMPLES)
+                    && samples.iter().all(|sample| sample.readings.iter().count() <= MAX_READINGS)
             }
             DialogueEvent::Session(Output::PeerProgress(progress)) => {
                 let Some(flow) = self.flows.get_mut(&progress.flow) else { return Ok(()) };
                 flow.told_progress += 1;
-                flow.told_progress <= can_be(PROGRESS, SPARE_PROGRESS)
+                flow.told_progress <= can_be(PROGRESS_INTERVAL, EXTRA_PROGRESS)
             }
             _ => true,
         };

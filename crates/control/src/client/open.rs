@@ -14,17 +14,17 @@ use linerate_sock::{Mono, SocketOptions, clock, limits, thread};
 use crate::error::ControlError;
 
 /// How long the data connections may take together, and how much longer for each of them.
-const OPENING: Duration = Duration::from_secs(5);
-const OPENING_EACH: Duration = Duration::from_millis(1);
+const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
+const OPEN_TIMEOUT_EACH: Duration = Duration::from_millis(1);
 
 /// Connections under way at once: enough for long paths, few enough for every backlog.
-const AT_ONCE: usize = 128;
+const MAX_CONCURRENT_CONNECTS: usize = 128;
 
 /// Open files that a phase needs beside its streams.
-const SPARE_FILES: u64 = 16;
+const EXTRA_FILES: u64 = 16;
 
 /// Between two tries of an opening datagram.
-const AGAIN: Duration = Duration::from_millis(100);
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What shall be opened.
 pub(super) struct Task {
@@ -40,10 +40,10 @@ pub(super) struct Task {
 
 /// Opens every stream of every flow, in the order of `task.flows`.
 pub(super) fn open(task: &Task) -> Result<Vec<Sockets>, ControlError> {
-    let in_use = limits::files_in_use().unwrap_or(SPARE_FILES);
-    let files = u64::from(task.streams) * task.flows.len() as u64 + in_use + SPARE_FILES;
+    let in_use = limits::files_in_use().unwrap_or(EXTRA_FILES);
+    let files = u64::from(task.streams) * task.flows.len() as u64 + in_use + EXTRA_FILES;
     limits::raise_open_files(files)?;
-    let deadline = clock::now() + OPENING + OPENING_EACH * task.streams;
+    let deadline = clock::now() + OPEN_TIMEOUT + OPEN_TIMEOUT_EACH * task.streams;
     task.flows
         .iter()
         .enumerate()
@@ -66,7 +66,7 @@ fn open_each<T: Send>(
     open_one: impl Fn(u32) -> Result<T, ControlError> + Sync,
 ) -> Result<Vec<T>, ControlError> {
     let numbers: Vec<u32> = (0..task.streams).collect();
-    let each = numbers.len().div_ceil(AT_ONCE).max(1);
+    let each = numbers.len().div_ceil(MAX_CONCURRENT_CONNECTS).max(1);
     let open_some = &|some: &[u32]| {
         let mut opened = Vec::with_capacity(some.len());
         for stream in some {
@@ -143,7 +143,7 @@ fn udp(
     let options = SocketOptions { local_port: port_of(first_port, stream), ..task.options.clone() };
     let socket = connect_udp(task.server, &options)?.socket;
     let local = |error: std::io::Error| ControlError::Local(format!("UDP flow {stream}: {error}"));
-    socket.set_read_timeout(Some(AGAIN)).map_err(local)?;
+    socket.set_read_timeout(Some(RETRY_INTERVAL)).map_err(local)?;
     let mut say =
         Datagram { kind: DatagramKind::Open, flow, stream, cookie: task.cookie, number: 0, times: [0; 3] };
     // Half of the time for the challenge: the rest is for an answer that never comes through a filter.
@@ -170,7 +170,7 @@ fn udp(
 fn ask(socket: &UdpSocket, say: &Datagram) -> Option<Datagram> {
     // A refusal by ICMP shows as an error of the next call; the next try will tell.
     if socket.send(&say.encode()).is_err() {
-        clock::sleep_until(clock::now() + AGAIN);
+        clock::sleep_until(clock::now() + RETRY_INTERVAL);
         return None;
     }
     let mut bytes = [0; 2 * DATAGRAM_BYTES];

@@ -9,7 +9,7 @@ use linerate_proto::{FlowOrder, Input, Output, Progress};
 use linerate_sock::{Mono, clock};
 
 use super::merge::Merge;
-use super::{Client, LOOK, Request, gate};
+use super::{Client, POLL_INTERVAL, Request, gate};
 use crate::dialogue::DialogueEvent;
 use crate::error::ControlError;
 use crate::flow_log;
@@ -30,7 +30,7 @@ fn note_course(happening: &DialogueEvent, told: &mut BTreeMap<u16, Course>) {
 }
 
 /// How long after their instant data threads are looked at that have not told of their beginning.
-const BEGUN: Duration = Duration::from_micros(500);
+const START_CHECK_DELAY: Duration = Duration::from_micros(500);
 
 /// The flows of a phase, numbered from `first`.
 pub(super) fn orders(
@@ -144,8 +144,8 @@ impl Client<'_> {
         let now = clock::now();
         match begun {
             // Data threads begin without a word to anybody; and whoever looks at their instant is in their way.
-            None if self.dialogue.is_started() => planned.unwrap_or_default().max(now) + BEGUN,
-            _ => now + LOOK.as_duration(),
+            None if self.dialogue.is_started() => planned.unwrap_or_default().max(now) + START_CHECK_DELAY,
+            _ => now + POLL_INTERVAL.as_duration(),
         }
     }
 

@@ -8,7 +8,7 @@ use linerate_proto::{Ended, FlowOrder, Input, Output, PeerError, Trial, TrialCou
 use linerate_sock::{Mono, clock};
 use linerate_units::Span;
 
-use super::{Client, LOOK, Request, gate};
+use super::{Client, POLL_INTERVAL, Request, gate};
 use crate::dialogue::DialogueEvent;
 use crate::error::ControlError;
 use crate::log::Log;
@@ -156,7 +156,9 @@ impl Client<'_> {
                 runner.stop();
                 return Ok(Answer::Stopped);
             }
-            for happening in self.dialogue.turn(clock::now() + LOOK.as_duration(), &[runner.bell()])? {
+            for happening in
+                self.dialogue.turn(clock::now() + POLL_INTERVAL.as_duration(), &[runner.bell()])?
+            {
                 if let DialogueEvent::Session(Output::PeerTrial(count)) = happening {
                     peer = Some(count);
                 }
@@ -206,7 +208,7 @@ impl Client<'_> {
     ) -> Result<T, ControlError> {
         loop {
             let mut found = None;
-            for happening in self.dialogue.turn(clock::now() + LOOK.as_duration(), &[])? {
+            for happening in self.dialogue.turn(clock::now() + POLL_INTERVAL.as_duration(), &[])? {
                 found = found.or(wanted(happening));
             }
             if let Some(found) = found {

@@ -7,7 +7,7 @@ use crate::DRIFT_PPM;
 use crate::probe::offset_of;
 
 /// From what a comparison has lost to drift it is made anew with all questions.
-const STALE: Span = Span::from_ns(50_000);
+const MAX_DRIFT: Span = Span::from_ns(50_000);
 
 /// An agent's clock against the coordinator's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl Offset {
 
     /// Whether the clocks have to be compared with care before something is started by them.
     pub(super) fn is_stale(&self, now: Timestamp) -> bool {
-        self.drift_at(now) > STALE
+        self.drift_at(now) > MAX_DRIFT
     }
 
     /// Takes one more exchange in, if by now it says more than what is known.

@@ -19,13 +19,13 @@ use super::test_bed::{FlowJob, Group, Target, TestBed};
 use crate::log::Log;
 
 /// How often the stop flag is looked at.
-pub(super) const LOOK: Span = Span::from_ms(100);
+pub(super) const POLL_INTERVAL: Span = Span::from_ms(100);
 
 /// A run is prepared so long before its start: servers do not wait much longer for a run that is ready.
-pub(super) const AHEAD: Span = Span::from_secs(15);
+pub(super) const PREPARE_LEAD: Span = Span::from_secs(15);
 
 /// One that waits for others is prepared so long before: what it waits for has ended by then.
-const PREPARATION: Span = Span::from_secs(5);
+const DEPENDENT_PREPARE_LEAD: Span = Span::from_secs(5);
 
 /// How a run of a group ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -220,7 +220,7 @@ impl Run<'_, '_> {
     }
 
     pub(super) fn listen(&mut self, until: Timestamp) -> Vec<(usize, Heard)> {
-        let latest = self.instant_of(until.min(self.now() + LOOK));
+        let latest = self.instant_of(until.min(self.now() + POLL_INTERVAL));
         listen(self.hosts, latest)
     }
 
@@ -260,7 +260,7 @@ impl Run<'_, '_> {
             Output::Ready { job } => {
                 if let Some(flow) = self.flow_of(at, job) {
                     self.flows[flow].is_ready();
-                    self.patience.get_or_insert(self.now() + AHEAD);
+                    self.patience.get_or_insert(self.now() + PREPARE_LEAD);
                 }
             }
             Output::Event(event) => self.take_event(at, *event),
@@ -356,7 +356,7 @@ impl Run<'_, '_> {
             self.end_the_background();
             self.prepare_next();
             if !self.is_over() {
-                self.turn(self.now() + LOOK);
+                self.turn(self.now() + POLL_INTERVAL);
             }
         }
         self.prepare_next();
@@ -375,15 +375,15 @@ impl Run<'_, '_> {
         let job = self.job(flow);
         if job.after.is_some() {
             // Not before: it would disturb those that it waits for, and measure them.
-            return self.due(flow).is_some_and(|due| self.now() + PREPARATION >= due);
+            return self.due(flow).is_some_and(|due| self.now() + DEPENDENT_PREPARE_LEAD >= due);
         }
-        job.start_after <= AHEAD || self.due(flow).is_some_and(|due| self.now() + AHEAD >= due)
+        job.start_after <= PREPARE_LEAD || self.due(flow).is_some_and(|due| self.now() + PREPARE_LEAD >= due)
     }
 
     /// Runs with a start that was planned before anything was measured, and near enough to wait for it.
     fn is_first(&self, flow: usize) -> bool {
         let job = self.job(flow);
-        job.after.is_none() && job.start_after <= AHEAD
+        job.after.is_none() && job.start_after <= PREPARE_LEAD
     }
 
     fn prepare_what_is_due(&mut self) {

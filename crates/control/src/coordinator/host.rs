@@ -18,10 +18,10 @@ use crate::dialogue_loop::Talk;
 use crate::error::ControlError;
 
 /// How long the connection may take.
-const CONNECT: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How often the stop flag is looked at.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Questions for the time: the quickest answer of so many waited little.
 pub(super) const PINGS: usize = 16;
@@ -189,7 +189,7 @@ fn connect(host: &HostRef) -> Result<TcpStream, ControlError> {
     let port = host.port.unwrap_or(AGENT.default_port);
     let addresses = resolve(&host.address, port, IpVersion::Any)?;
     let socket = SocketOptions::default();
-    Ok(connect_tcp(&ConnectOptions { addresses, socket, deadline: clock::now() + CONNECT })?.stream)
+    Ok(connect_tcp(&ConnectOptions { addresses, socket, deadline: clock::now() + CONNECT_TIMEOUT })?.stream)
 }
 
 /// Waits for the output that `wanted` knows.
@@ -202,7 +202,7 @@ fn wait<T>(
         if stop.load(Ordering::Relaxed) {
             return Err(ControlError::Stopped);
         }
-        if let Some(found) = talk.turn(clock::now() + LOOK, &[])?.into_iter().find_map(&wanted) {
+        if let Some(found) = talk.turn(clock::now() + POLL_INTERVAL, &[])?.into_iter().find_map(&wanted) {
             return Ok(found);
         }
     }

@@ -4,7 +4,7 @@ use linerate_proto::agent::{Exchange, Input, Output};
 use linerate_units::Span;
 
 use super::clocks::Offset;
-use super::group::{LOOK, Run};
+use super::group::{POLL_INTERVAL, Run};
 use super::host::Heard;
 use super::test_bed::FlowJob;
 use crate::setup::{expected_time, idle_time};
@@ -35,7 +35,7 @@ impl Run<'_, '_> {
                 && self.hosts[at].connected()
                 && !self.flows_at(at).is_empty()
             {
-                self.turn(self.now() + LOOK);
+                self.turn(self.now() + POLL_INTERVAL);
             }
         }
     }

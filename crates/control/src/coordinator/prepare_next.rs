@@ -3,7 +3,7 @@
 use linerate_proto::agent::{Input, Job, Output};
 use linerate_proto::native::NATIVE;
 
-use super::group::{AHEAD, Run};
+use super::group::{PREPARE_LEAD, Run};
 use super::test_bed::{FlowJob, Group};
 
 /// Runs that agents prepare already.
@@ -102,7 +102,7 @@ impl Run<'_, '_> {
     /// Whether a run can be prepared now and wait: it measures nothing before its start, and its hosts are held.
     fn can_wait(&self, job: &FlowJob) -> bool {
         let held = |at: usize| self.hosts.get(at).is_some_and(|host| host.ticket().is_some());
-        let quiet = job.spec.traffic.no_latency && job.after.is_none() && job.start_after <= AHEAD;
+        let quiet = job.spec.traffic.no_latency && job.after.is_none() && job.start_after <= PREPARE_LEAD;
         quiet && held(job.from) && job.to.host().is_some_and(held)
     }
 }

@@ -13,7 +13,7 @@ use linerate_units::Span;
 
 use super::Coordinator;
 use super::check::name;
-use super::group::LOOK;
+use super::group::POLL_INTERVAL;
 use super::host::{Heard, Host, listen};
 use super::test_bed::{HostError, TestBed};
 
@@ -146,7 +146,7 @@ impl Coordinator {
     pub fn rest(&mut self, span: Span, stop: &AtomicBool) {
         let until = clock::now() + span.as_duration();
         while !until.has_passed() && !stop.load(Ordering::Relaxed) {
-            let look = clock::now() + LOOK.as_duration();
+            let look = clock::now() + POLL_INTERVAL.as_duration();
             // Who is gone is missed when it is needed.
             let _ = listen(&mut self.hosts, look.min(until));
         }
@@ -283,7 +283,7 @@ impl Coordinator {
 
     /// What comes within a moment. The others are listened to as well: they are missed by nobody who waits for one.
     fn hear(&mut self) -> Vec<(usize, Heard)> {
-        listen(&mut self.hosts, clock::now() + LOOK.as_duration())
+        listen(&mut self.hosts, clock::now() + POLL_INTERVAL.as_duration())
     }
 }
 

@@ -3,10 +3,10 @@
 use linerate_units::Span;
 
 /// The least time for an agent to take up a start that has reached it, and for its data threads to wake up in time.
-const LEAST: Span = Span::from_ms(1);
+const MIN_LEAD: Span = Span::from_ms(1);
 
 /// The most of it, on a host that is too busy for anything better.
-const MOST: Span = Span::from_ms(100);
+const MAX_LEAD: Span = Span::from_ms(100);
 
 /// A lead of this share of a run costs nothing: one in so many.
 const SHARE: u64 = 100;
@@ -22,7 +22,7 @@ pub(super) struct Lead {
 
 impl Default for Lead {
     fn default() -> Self {
-        Self { wake: LEAST.saturating_mul(4), trip: Span::ZERO }
+        Self { wake: MIN_LEAD.saturating_mul(4), trip: Span::ZERO }
     }
 }
 
@@ -37,13 +37,13 @@ impl Lead {
         // A start that comes too late is late by what was missing; a smaller error is that of the threads themselves.
         let missing = late > self.wake;
         let wake = if missing { late.saturating_mul(2) } else { decayed(self.wake) };
-        self.wake = wake.clamp(LEAST, MOST);
+        self.wake = wake.clamp(MIN_LEAD, MAX_LEAD);
     }
 
     /// The lead of a start after which runs of this length are measured.
     pub(super) fn of(&self, longest: Span) -> Span {
         let needed = self.wake + self.trip.saturating_mul(2);
-        needed.max(Span::from_ns(longest.as_ns() / SHARE)).min(MOST)
+        needed.max(Span::from_ns(longest.as_ns() / SHARE)).min(MAX_LEAD)
     }
 }
 
@@ -63,19 +63,19 @@ mod tests {
             lead.late(Span::from_ns(80_000));
         }
         let short = Span::from_ms(10);
-        assert_eq!(lead.of(short), LEAST + Span::from_ns(200_000));
+        assert_eq!(lead.of(short), MIN_LEAD + Span::from_ns(200_000));
         assert_eq!(lead.of(Span::from_secs(2)), Span::from_ms(20));
-        assert_eq!(lead.of(Span::from_secs(3600)), MOST);
+        assert_eq!(lead.of(Span::from_secs(3600)), MAX_LEAD);
         // One message that was slow is remembered for a while.
         lead.trip(Span::from_ms(4));
         lead.trip(Span::from_ns(100_000));
-        assert_eq!(lead.of(short), LEAST + Span::from_ms(7));
+        assert_eq!(lead.of(short), MIN_LEAD + Span::from_ms(7));
         // So is a start that came too late.
         lead.late(Span::from_ms(9));
         assert_eq!(lead.of(short), Span::from_ms(18 + 7));
         for _ in 0..100 {
             lead.late(Span::from_secs(1));
         }
-        assert_eq!(lead.of(short), MOST);
+        assert_eq!(lead.of(short), MAX_LEAD);
     }
 }

@@ -10,7 +10,7 @@ use linerate_sock::clock;
 use linerate_sock::poll::{Interest, poll_few};
 use linerate_units::{Span, Timestamp};
 
-use super::{BYTES_AT_ONCE, Dialogue, gap_for};
+use super::{Dialogue, MAX_BYTES_PER_TURN, gap_for};
 
 /// Counts what it is given; wants a tick a millisecond after its start.
 #[derive(Default)]
@@ -57,7 +57,7 @@ fn whoever_owns_a_dialogue_and_its_deadlines_get_their_turn_however_much_the_pee
         dialogue.turn(clock::now(), &[]).unwrap();
         let Listener { heard, ticks } = dialogue.session;
         // Up to one read more than the bound.
-        assert!(heard <= turn * (BYTES_AT_ONCE + (16 << 10)), "{heard} bytes in {turn} turns");
+        assert!(heard <= turn * (MAX_BYTES_PER_TURN + (16 << 10)), "{heard} bytes in {turn} turns");
         assert!(heard >= turn && ticks as usize >= turn, "{heard} bytes and {ticks} ticks in {turn} turns");
     }
     drop(dialogue);

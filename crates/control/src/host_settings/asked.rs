@@ -27,7 +27,7 @@ pub const SETTINGS: [&str; 11] = [
 const NETEM_DELAY: &str = "netem_delay";
 const NETEM_LOSS: &str = "netem_loss";
 /// Longest delay: beyond it the coordinator itself would be missed.
-const LONGEST_DELAY: Span = Span::from_secs(5);
+const MAX_DELAY: Span = Span::from_secs(5);
 
 /// Wishes, in the order in which they are to be set.
 ///
@@ -86,9 +86,9 @@ fn wish(name: &str, value: &str) -> Result<HostSettingRequest, String> {
 fn netem(values: &BTreeMap<ForeignText, ForeignText>) -> Result<Option<RootDiscipline>, String> {
     let delay: Option<Span> = quantity(values, NETEM_DELAY)?;
     let loss: Option<Ratio> = quantity(values, NETEM_LOSS)?;
-    if let Some(delay) = delay.filter(|delay| *delay > LONGEST_DELAY) {
+    if let Some(delay) = delay.filter(|delay| *delay > MAX_DELAY) {
         return Err(format!(
-            "{NETEM_DELAY} = {delay}: more than {LONGEST_DELAY} would lose the agent; give less"
+            "{NETEM_DELAY} = {delay}: more than {MAX_DELAY} would lose the agent; give less"
         ));
     }
     if let Some(loss) = loss.filter(|loss| loss.get() > 1.0) {

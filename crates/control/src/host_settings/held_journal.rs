@@ -12,7 +12,7 @@ use linerate_sock::proc;
 use super::journal::{JournalError, failed};
 
 /// Readable by nobody else: whoever writes here decides what the next start changes.
-const OURS_ALONE: u32 = 0o700;
+const PRIVATE_MODE: u32 = 0o700;
 
 /// A number that the system draws when it starts.
 pub(super) fn boot_id() -> String {
@@ -55,7 +55,7 @@ impl JournalDir {
 
     /// Takes the lock; absent while another process has it.
     pub(super) fn take(self) -> Result<Option<HeldJournal>, JournalError> {
-        let made = DirBuilder::new().recursive(true).mode(OURS_ALONE).create(&self.folder);
+        let made = DirBuilder::new().recursive(true).mode(PRIVATE_MODE).create(&self.folder);
         made.map_err(failed(&self.folder))?;
         let lock = Lock::take(&self.lock).map_err(failed(&self.lock))?;
         Ok(lock.map(|lock| HeldJournal { place: self, _lock: lock }))

@@ -8,10 +8,10 @@ use linerate_theory::{Diagnosis, host_limit};
 use linerate_units::{Bitrate, Span};
 
 /// An offered rate that is missed by more than this was not offered.
-const MISSED: f64 = 0.99;
+const MIN_OFFERED_SHARE: f64 = 0.99;
 
 /// Share of a host's processors from which other programs weaken a result.
-const BUSY: f64 = 0.3;
+const BUSY_HOST_SHARE: f64 = 0.3;
 
 /// What weakens the result of a flow.
 pub(super) fn doubts(
@@ -89,7 +89,8 @@ fn busy(record: &RunRecord, flow: &FlowRecord, evidence: &Evidence) -> Option<Ca
     let (sender, receiver) = record.ends(flow);
     let ends = [(sender, evidence.sender.others_share), (receiver, evidence.receiver.others_share)];
     let busy = ends.into_iter().filter_map(|(host, others)| Some((host?, others?)));
-    let (host, others) = busy.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, others)| *others >= BUSY)?;
+    let (host, others) =
+        busy.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, others)| *others >= BUSY_HOST_SHARE)?;
     let text = format!(
         "other programs used {:.0} % of the processors of {}: rates and delays may be the host's; measure again while it is idle",
         100.0 * others,
@@ -117,7 +118,7 @@ fn offered(record: &RunRecord, flow: &FlowRecord) -> Option<Caveat> {
     let traffic = &record.start.as_ref()?.spec.traffic;
     let asked = Bitrate::from_bps(traffic.offered()?.bps() * f64::from(flow.plan.streams))?;
     let sent = flow.tally(Side::Sender)?.bitrate;
-    if sent.bps() >= MISSED * asked.bps() {
+    if sent.bps() >= MIN_OFFERED_SHARE * asked.bps() {
         return None;
     }
     caveat(CaveatKind::SenderLimited, format!("{asked} were asked for and the sender offered {sent}"))

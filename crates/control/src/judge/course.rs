@@ -3,7 +3,7 @@
 use linerate_units::{Bytes, Span};
 
 /// Points that are kept: beyond them every second one goes.
-const MOST: usize = 2048;
+const MAX_POINTS: usize = 2048;
 
 /// Bytes received and the time of the last read, at some moments of a flow.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -26,7 +26,7 @@ impl Course {
             return;
         }
         self.points.push((bytes, elapsed));
-        if self.points.len() > MOST {
+        if self.points.len() > MAX_POINTS {
             let mut odd = false;
             self.points.retain(|_| {
                 odd = !odd;
@@ -80,7 +80,7 @@ mod tests {
             course.note(Bytes::new(tick * 125), Span::from_ms(tick));
         }
         let rates = course.rates();
-        assert!(rates.len() <= MOST && rates.len() > MOST / 4, "{}", rates.len());
+        assert!(rates.len() <= MAX_POINTS && rates.len() > MAX_POINTS / 4, "{}", rates.len());
         assert!(rates.iter().all(|rate| (rate - 1e6).abs() < 1.0));
     }
 }

@@ -8,10 +8,10 @@ use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
 /// A message that goes faster than the largest ones by more than this was taken by a buffer or a cache on the way: medians
 /// of the same rate differ by less.
-const ABOVE_THE_LARGEST: f64 = 1.02;
+const BUFFERED_RATIO: f64 = 1.02;
 
 /// Sizes from this share of the largest on say what the path sustains: one of them alone may have been disturbed.
-const LARGEST: u64 = 4;
+const LARGE_SIZE_DIVISOR: u64 = 4;
 
 /// What the way can carry of a series, all directions that are used at a time: the link, or a queueing discipline of either
 /// end that was read. Absent where neither is known.
@@ -90,9 +90,9 @@ fn curve(points: &[SizePoint], both: bool, ceiling_bps: Option<f64>) -> Option<S
 /// than the link carries. A link that all of the largest sizes exceed is not theirs.
 fn sustained_bps(rated: &[(&SizePoint, f64)], ceiling_bps: Option<f64>) -> Option<f64> {
     let (largest, _) = rated.last()?;
-    let from = largest.message_bytes.get() / LARGEST;
+    let from = largest.message_bytes.get() / LARGE_SIZE_DIVISOR;
     let large = || rated.iter().filter(|(point, _)| point.message_bytes.get() >= from).map(|(_, rate)| *rate);
-    let reached = ABOVE_THE_LARGEST * large().fold(0.0, f64::max);
+    let reached = BUFFERED_RATIO * large().fold(0.0, f64::max);
     let possible = ceiling_bps.map(possible).filter(|possible| large().any(|rate| rate <= *possible));
     Some(possible.map_or(reached, |possible| reached.min(possible)))
 }

@@ -21,10 +21,10 @@ use super::{intervals, steady_intervals};
 const SAMPLED_STREAMS: u32 = 64;
 
 /// Segments back from which their loss says anything.
-const FEWEST_RETURNED: f64 = 50.0;
+const MIN_RETURNED_SEGMENTS: f64 = 50.0;
 
 /// A thread that has this share of a core is full.
-const FULL: f64 = 0.95;
+const FULL_CORE_SHARE: f64 = 0.95;
 
 /// The evidence of a flow; absent when the receiver counted nothing.
 #[must_use]
@@ -157,7 +157,7 @@ impl View<'_> {
         let receiver = self.tally(Side::Receiver);
         let mean =
             |rates: &[f64]| (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64);
-        let steady_mean = mean(&steady).filter(|_| steady.len() >= super::STEADY_INTERVALS);
+        let steady_mean = mean(&steady).filter(|_| steady.len() >= super::MIN_STEADY_INTERVALS);
         Outcome {
             // The steady mean is what a ceiling can be compared with; the whole mean where there is no steady part.
             goodput_bps: steady_mean.or_else(|| receiver.map(|tally| tally.bitrate.bps())),
@@ -320,7 +320,7 @@ impl View<'_> {
         let socket = |side| self.tally(side)?.kernel.as_ref()?.socket;
         let (sender, receiver) = (socket(Side::Sender)?, socket(Side::Receiver)?);
         let (sent, came) = (receiver.segments_out as f64, sender.segments_in as f64);
-        (sent >= FEWEST_RETURNED).then(|| (1.0 - came / sent).max(0.0))
+        (sent >= MIN_RETURNED_SEGMENTS).then(|| (1.0 - came / sent).max(0.0))
     }
 
     fn tcp(&self) -> Tcp {
@@ -379,7 +379,7 @@ impl View<'_> {
     /// the steady rate, and a window that grows while a bucket empties has nothing to do with what comes then.
     fn share_of_busy(&self, part: Metric<Span>) -> Option<f64> {
         let (ramp, steady) = steady_intervals(self.flow);
-        let ramp = if steady.len() >= super::STEADY_INTERVALS { ramp } else { 0 };
+        let ramp = if steady.len() >= super::MIN_STEADY_INTERVALS { ramp } else { 0 };
         let sum = |metric: Metric<Span>| {
             let values =
                 self.inside(Side::Sender).skip(ramp).filter_map(|sample| sample.readings.get(metric));
@@ -464,8 +464,9 @@ impl View<'_> {
             // Two clocks may make a little more than a core of one.
             thread_share: median(&thread).map(|share| share.min(1.0)),
             thread_wait_share: mean(&self.series(side, host::THREAD_WAIT)).map(|wait| wait.min(1.0)),
-            thread_full_share: (!thread.is_empty())
-                .then(|| thread.iter().filter(|share| **share >= FULL).count() as f64 / thread.len() as f64),
+            thread_full_share: (!thread.is_empty()).then(|| {
+                thread.iter().filter(|share| **share >= FULL_CORE_SHARE).count() as f64 / thread.len() as f64
+            }),
             all_cores_share: self.median(side, host::BUSY),
             others_share: self.others_share(side, info),
             softirq_share: self.median(side, host::SOFTIRQ),

@@ -121,13 +121,13 @@ fn burst(record: &RunRecord, flow: &FlowRecord) -> Option<f64> {
 /// What probes and the dialogue put on the path in the direction of the flow, bit/s.
 fn beside_bps(flow: &FlowRecord, elapsed_s: f64) -> Option<f64> {
     /// A probe with the headers of Ethernet, IP and UDP; IPv6 has 20 bytes more.
-    const PROBE: f64 = 64.0 + 14.0 + 28.0;
+    const PROBE_WIRE_BYTES: f64 = 64.0 + 14.0 + 28.0;
     /// Headers of a segment of the dialogue, with timestamps.
-    const SEGMENT: f64 = 14.0 + 20.0 + 32.0;
-    let probes = flow.loaded.as_ref().map(|report| report.sent as f64 * PROBE);
+    const DIALOGUE_HEADER_BYTES: f64 = 14.0 + 20.0 + 32.0;
+    let probes = flow.loaded.as_ref().map(|report| report.sent as f64 * PROBE_WIRE_BYTES);
     let dialogue = flow.sender.as_ref().and_then(|tally| tally.kernel.as_ref()?.dialogue);
-    let dialogue =
-        dialogue.map(|counts| counts.sent_bytes.get() as f64 + counts.segments_out as f64 * SEGMENT);
+    let dialogue = dialogue
+        .map(|counts| counts.sent_bytes.get() as f64 + counts.segments_out as f64 * DIALOGUE_HEADER_BYTES);
     let bytes = probes.unwrap_or(0.0) + dialogue.unwrap_or(0.0);
     (elapsed_s > 0.0 && bytes > 0.0).then(|| bytes * 8.0 / elapsed_s)
 }

@@ -8,7 +8,7 @@ use super::digest::Exchange;
 use crate::DRIFT_PPM;
 
 /// A probe whose bounds are the closest of about this many is kept; the others add nothing.
-const KEPT_OF: usize = 32;
+const BEST_OF: usize = 32;
 
 /// What one probe says of the reflector's clock minus ours, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +99,7 @@ impl Known {
     pub(super) fn learn(&mut self, exchanges: &[Exchange]) {
         let mut all: Vec<Bounds> = exchanges.iter().map(Bounds::of).collect();
         all.sort_unstable_by_key(|bounds| bounds.at);
-        for some in all.chunks(KEPT_OF) {
+        for some in all.chunks(BEST_OF) {
             let kept = [
                 some.iter().max_by_key(|bounds| bounds.least),
                 some.iter().min_by_key(|bounds| bounds.most),

@@ -7,16 +7,16 @@ use linerate_units::Span;
 /// Time between probes where nothing is beside them, and on fast paths: many enough for a 99th percentile in seconds.
 pub(super) const GAP: Span = Span::from_ms(10);
 /// Before it is known what the path carries.
-const FIRST_GAP: Span = Span::from_ms(100);
+const INITIAL_GAP: Span = Span::from_ms(100);
 /// Longest time between two probes.
-const LONGEST_GAP: Span = Span::from_secs(10);
+const MAX_GAP: Span = Span::from_secs(10);
 /// A probe as the path carries it: 64 bytes in UDP over IPv6 over Ethernet.
 const PROBE_BITS: f64 = (64 + 8 + 40 + 14) as f64 * 8.0;
 /// What probes take of the path.
-const SHARE: f64 = 0.000_5;
-/// The same on slow paths, where it would be too few: up to [`FEW`] probes in a second.
-const SLOW_SHARE: f64 = 0.001;
-const FEW: f64 = 5.0;
+const PATH_SHARE: f64 = 0.000_5;
+/// The same on slow paths, where it would be too few: up to [`SLOW_PATH_PROBES_PER_S`] probes in a second.
+const SLOW_PATH_SHARE: f64 = 0.001;
+const SLOW_PATH_PROBES_PER_S: f64 = 5.0;
 
 /// The time between probes, told to the thread that sends them.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl Pace {
 
     /// Beside a load of which nothing is known yet.
     pub(super) const fn beside_load() -> Self {
-        Self(AtomicU64::new(FIRST_GAP.as_ns()))
+        Self(AtomicU64::new(INITIAL_GAP.as_ns()))
     }
 
     /// The load has this rate.
@@ -46,11 +46,12 @@ impl Pace {
 /// Time between probes beside a load.
 fn gap(path_bps: f64) -> Span {
     if path_bps.is_nan() {
-        return LONGEST_GAP;
+        return MAX_GAP;
     }
-    let allowed = (SHARE * path_bps).max((SLOW_SHARE * path_bps).min(FEW * PROBE_BITS));
-    let gap = Span::from_secs_f64(PROBE_BITS / allowed).unwrap_or(LONGEST_GAP);
-    gap.clamp(GAP, LONGEST_GAP)
+    let allowed =
+        (PATH_SHARE * path_bps).max((SLOW_PATH_SHARE * path_bps).min(SLOW_PATH_PROBES_PER_S * PROBE_BITS));
+    let gap = Span::from_secs_f64(PROBE_BITS / allowed).unwrap_or(MAX_GAP);
+    gap.clamp(GAP, MAX_GAP)
 }
 
 #[cfg(test)]
@@ -59,7 +60,7 @@ mod tests {
 
     #[test]
     fn probes_take_a_thousandth_of_a_path_at_most() {
-        let mut last = LONGEST_GAP;
+        let mut last = MAX_GAP;
         for step in 0..=200 {
             // From 200 kb/s to 20 Gb/s.
             let path = 2e5 * 10_f64.powf(f64::from(step) / 40.0);
@@ -70,7 +71,7 @@ mod tests {
             last = found;
         }
         assert_eq!(gap(3e8), GAP);
-        assert_eq!((gap(0.0), gap(f64::NAN)), (LONGEST_GAP, LONGEST_GAP));
+        assert_eq!((gap(0.0), gap(f64::NAN)), (MAX_GAP, MAX_GAP));
         // 6 Mb/s: five in a second, which are less than a thousandth.
         assert_eq!(gap(6e6), Span::from_ms(200));
     }
@@ -78,7 +79,7 @@ mod tests {
     #[test]
     fn the_thread_hears_of_the_load() {
         let pace = Pace::beside_load();
-        assert_eq!((pace.gap(), Pace::idle().gap()), (FIRST_GAP, GAP));
+        assert_eq!((pace.gap(), Pace::idle().gap()), (INITIAL_GAP, GAP));
         pace.follow(1e9);
         assert_eq!(pace.gap(), GAP);
     }

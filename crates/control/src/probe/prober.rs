@@ -22,13 +22,13 @@ use super::pace::Pace;
 use super::{Known, Rule, arrival};
 
 /// Longest time without a look at the pace and at whether to stop.
-const LOOK: Span = Span::from_ms(10);
+const POLL_INTERVAL: Span = Span::from_ms(10);
 
 /// How long the last answers may take.
-const LAST: Span = Span::from_ms(250);
+const LAST_ANSWER_TIMEOUT: Span = Span::from_ms(250);
 
 /// Without any answer for so long, UDP is taken as blocked.
-const PATIENCE: Span = Span::from_ms(700);
+const UDP_BLOCKED_TIMEOUT: Span = Span::from_ms(700);
 
 /// Probes of one phase, running.
 #[derive(Debug)]
@@ -194,7 +194,7 @@ impl Series {
             if stop.load(Ordering::Relaxed) || end.is_some_and(|end| now >= end) {
                 break;
             }
-            if may_give_up && self.back.is_empty() && now.since(start) >= PATIENCE.as_duration() {
+            if may_give_up && self.back.is_empty() && now.since(start) >= UDP_BLOCKED_TIMEOUT.as_duration() {
                 return false;
             }
             if now >= next {
@@ -204,9 +204,9 @@ impl Series {
                 last = if next + pace.gap().as_duration() < now { now } else { next };
             }
             let next = last + pace.gap().as_duration();
-            self.receive_until(next.min(now + LOOK.as_duration()));
+            self.receive_until(next.min(now + POLL_INTERVAL.as_duration()));
         }
-        let last = clock::now() + LAST.as_duration();
+        let last = clock::now() + LAST_ANSWER_TIMEOUT.as_duration();
         while !self.under_way.is_empty() && !last.has_passed() {
             self.receive_until(last);
         }

@@ -32,10 +32,10 @@ use job::{Letter, Letters};
 use settings::CoordinatorSettings;
 
 /// How often a waiting coordinator's place and the switch are looked at.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How much longer than a run may take its coordinator may hold a place: for opening, draining and the dialogue.
-const GRACE: Duration = Duration::from_secs(40);
+const RESERVATION_GRACE: Duration = Duration::from_secs(40);
 
 /// Serves one coordinator until it is done, gone, or turned away. `said` is what the door has read of it.
 pub(super) fn serve(connection: TcpStream, peer: SocketAddr, said: &[u8], shared: &Shared) {
@@ -162,7 +162,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
     fn run(&mut self) -> Result<Option<String>, ControlError> {
         loop {
             let letters = Arc::clone(&self.letters);
-            for output in self.talk.turn(clock::now() + LOOK, &[letters.bell.as_fd()])? {
+            for output in self.talk.turn(clock::now() + POLL_INTERVAL, &[letters.bell.as_fd()])? {
                 if matches!(output, Output::Done) {
                     self.talk.flush_at_end();
                     return Ok(self.turned_away.take());
@@ -243,7 +243,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
                 let ticket = Ticket(number);
                 held.ticket = Some(ticket);
                 if let Some(longest) = self.shared.config.longest {
-                    held.until = clock::now() + longest.as_duration() + GRACE;
+                    held.until = clock::now() + longest.as_duration() + RESERVATION_GRACE;
                 }
                 self.shared.passes.give(ticket, held.place);
                 self.begun = true;
@@ -273,7 +273,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
     fn change_settings(&mut self, request: SettingsRequest) -> Result<(), ControlError> {
         // The place is held as long as settings are asked for: each time for as long as a run may take.
         if let (Some(held), Some(longest)) = (&mut *self.place.borrow_mut(), self.shared.config.longest) {
-            held.until = clock::now() + longest.as_duration() + GRACE;
+            held.until = clock::now() + longest.as_duration() + RESERVATION_GRACE;
         }
         let local = self.talk.stream().local_addr().ok().map(|address| address.ip());
         let (desk, letters) = (Arc::clone(&self.desk), Arc::clone(&self.letters));
@@ -315,7 +315,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
         let running = Running {
             gate: Arc::new(PhaseGate::new(job.ticket, ready)?),
             stop: Arc::new(AtomicBool::new(false)),
-            until: longest.map(|longest| clock::now() + longest.as_duration() + GRACE),
+            until: longest.map(|longest| clock::now() + longest.as_duration() + RESERVATION_GRACE),
         };
         let (gate, stop) = (Arc::clone(&running.gate), Arc::clone(&running.stop));
         let (letters, config) = (Arc::clone(&self.letters), self.shared.config.clone());

@@ -23,8 +23,8 @@ use crate::probe::{arrival, reply};
 use crate::setup::UDP_RCV_BUF;
 
 /// Room for a datagram where ours are the only ones, and where a servant gets the others.
-const OURS: usize = 2 * DATAGRAM_BYTES;
-const ANY: usize = 65_536;
+const OWN_DATAGRAM_ROOM: usize = 2 * DATAGRAM_BYTES;
+const MAX_ANY_DATAGRAM_BYTES: usize = 65_536;
 
 /// One UDP port.
 pub(super) struct Reflector {
@@ -46,7 +46,7 @@ impl Reflector {
         let _ = clock::set_timer_slack_ns(1);
         let _ = set_timestamping(socket, Timestamping { receive: true, ..Timestamping::default() });
         let _ = stream::set_nonblocking(socket, true);
-        let mut batch = RecvBatch::new(16, if self.trays.is_empty() { OURS } else { ANY });
+        let mut batch = RecvBatch::new(16, if self.trays.is_empty() { OWN_DATAGRAM_ROOM } else { MAX_ANY_DATAGRAM_BYTES });
         // The key of the challenges: made new with every server, never told.
         let secret = RandomState::new();
         while !shared.stopping() {

@@ -22,13 +22,13 @@ use crate::port_observer::PortObserver;
 use crate::stand_in::{Door, Incoming, MeasurementPermit, ServerPorts, serve_at};
 
 /// Between the end of a servant and the beginning of the next, so that one which cannot live costs little.
-const PAUSE: Duration = Duration::from_secs(1);
+const RESTART_DELAY: Duration = Duration::from_secs(1);
 
 /// How long a run is believed to take when nobody says.
-const UNKNOWN: Span = Span::from_secs(60);
+const DEFAULT_RUN_TIME: Span = Span::from_secs(60);
 
 /// How much longer than allowed a run may take: for opening, draining and the dialogue.
-const GRACE: Duration = Duration::from_secs(10);
+const RUN_GRACE: Duration = Duration::from_secs(10);
 
 /// A port of the server at which the servant is reached.
 #[derive(Debug, Clone)]
@@ -67,7 +67,7 @@ pub(super) fn serve(tray: &Inbox, posts: &Posts, shared: &Shared) {
         if !shared.stopping() {
             let ended = life.map(|result| result.map(|code| format!("exit code {code}")));
             tracing::warn!(protocol = tray.protocol.name, ?ended, "a servant ended and is replaced");
-            let _ = poll_few(&[(shared.switch.bell.as_fd(), Interest::READ)], clock::now() + PAUSE);
+            let _ = poll_few(&[(shared.switch.bell.as_fd(), Interest::READ)], clock::now() + RESTART_DELAY);
         }
     }
 }
@@ -116,7 +116,7 @@ impl ServantDesk<'_> {
         if let Some(longest) = config.longest.filter(too_long) {
             return Err(format!("the run would take longer than the {longest} that this server allows"));
         }
-        let length = planned.expected.or(config.longest).unwrap_or(UNKNOWN);
+        let length = planned.expected.or(config.longest).unwrap_or(DEFAULT_RUN_TIME);
         let ticket = self.shared.queue.join(address.ip(), length).map_err(|full| full.to_string())?;
         let Turn::Now { beside } = self.shared.queue.turn(ticket) else {
             self.shared.queue.turn_away(ticket);
@@ -129,7 +129,8 @@ impl ServantDesk<'_> {
         (self.shared.news)(ServerEvent::Begun { client: address, name: name.into() });
         self.tray.guest_came(address.ip());
         self.clients.insert(planned.run, Client { ticket, address });
-        let until = config.longest.map_or(Mono::FAR, |longest| clock::now() + longest.as_duration() + GRACE);
+        let until =
+            config.longest.map_or(Mono::FAR, |longest| clock::now() + longest.as_duration() + RUN_GRACE);
         Ok(MeasurementPermit { beside, until })
     }
 }

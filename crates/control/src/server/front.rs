@@ -27,23 +27,23 @@ use super::{ServerEvent, Shared, agent, session};
 use crate::error::ControlError;
 
 /// How long a connection may take to say who it is, and then how long for its greeting.
-const PATIENCE: Duration = Duration::from_secs(5);
+const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Most connections that have not said what they want; beyond the share of a host or network its oldest goes.
-const MOST_STRANGERS: usize = 2_048;
+const MAX_PENDING_CONNECTIONS: usize = 2_048;
 
 /// Most bytes of greetings that are not complete, and what each stranger may say of one without regard to the others.
-const MOST_UNHEARD: usize = 16 << 20;
-const UNHEARD_OF_EACH: usize = 8 << 10;
+const MAX_PENDING_BYTES: usize = 16 << 20;
+const PENDING_BYTES_EACH: usize = 8 << 10;
 
 /// How long nothing is accepted when this process is out of descriptors.
-const PAUSE: Duration = Duration::from_millis(100);
+const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 
 /// How often the owner is told of the same want.
-const TELL_EVERY: Duration = Duration::from_secs(10);
+const NOTICE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Token of the switch; those of connections count up from the listeners'.
-const SWITCH: u64 = u64::MAX;
+const WAKER_TOKEN: u64 = u64::MAX;
 
 /// An open port.
 #[derive(Debug)]
@@ -153,7 +153,7 @@ impl RateLimitedNotice {
     fn is_due(&mut self) -> Option<u64> {
         self.times += 1;
         self.not_before.has_passed().then(|| {
-            self.not_before = clock::now() + TELL_EVERY;
+            self.not_before = clock::now() + NOTICE_INTERVAL;
             std::mem::take(&mut self.times)
         })
     }
@@ -193,13 +193,13 @@ impl Front {
             poller.add(&gate.listener, token, Interest::READ)?;
         }
         let next = gates.len() as u64;
-        poller.add(&shared.switch.bell, SWITCH, Interest::READ)?;
+        poller.add(&shared.switch.bell, WAKER_TOKEN, Interest::READ)?;
         Ok(Self {
             poller,
             gates,
             trays,
             strangers: BTreeMap::new(),
-            places: Shares::new(MOST_STRANGERS),
+            places: Shares::new(MAX_PENDING_CONNECTIONS),
             next,
             shared,
             runs: Vec::new(),
@@ -265,7 +265,7 @@ impl Front {
         if let Some((_, oldest)) = self.strangers.pop_first() {
             oldest.turn_away("this server is out of open files; try again later");
         }
-        self.paused = Some(clock::now() + PAUSE);
+        self.paused = Some(clock::now() + ACCEPT_BACKOFF);
         self.watch_gates(Interest::ERROR);
         if self.out_of_files.is_due().is_some() {
             let allowed = limits::open_files().map(|files| files.soft).unwrap_or(0);
@@ -288,7 +288,7 @@ impl Front {
         let Ok(permit) = permit else { return };
         let token = self.next;
         self.next += 1;
-        let until = clock::now() + PATIENCE;
+        let until = clock::now() + HELLO_TIMEOUT;
         if self.poller.add(&connection, token, Interest::READ).is_ok() {
             let (said, greets) = (Vec::new(), None);
             let stranger = PendingConnection { connection, peer, until, gate, said, greets, permit };
@@ -357,7 +357,7 @@ impl Front {
         let Some(mut stranger) = self.strangers.remove(&token) else { return };
         let token = self.next;
         self.next += 1;
-        stranger.until = clock::now() + PATIENCE;
+        stranger.until = clock::now() + HELLO_TIMEOUT;
         if self.poller.modify(&stranger.connection, token, Interest::READ).is_ok() {
             self.strangers.insert(token, stranger);
             self.listen_to(token);
@@ -367,10 +367,10 @@ impl Front {
     /// All greetings that are not complete have a limit together; what a usual one needs is free.
     fn hold_within_bounds(&mut self, token: u64) {
         let said = self.strangers.get(&token).map_or(0, |stranger| stranger.said.len());
-        if said <= UNHEARD_OF_EACH {
+        if said <= PENDING_BYTES_EACH {
             return;
         }
-        if self.strangers.values().map(|stranger| stranger.said.len()).sum::<usize>() > MOST_UNHEARD
+        if self.strangers.values().map(|stranger| stranger.said.len()).sum::<usize>() > MAX_PENDING_BYTES
             && let Some(stranger) = self.strangers.remove(&token)
         {
             let why = "too many clients say a long greeting slowly; try again later";
@@ -422,7 +422,7 @@ impl Front {
         while let Some(oldest) = self.strangers.first_entry().filter(|oldest| now >= oldest.get().until) {
             let stranger = oldest.remove();
             if stranger.greets.is_some() {
-                let why = format!("no greeting within {} s", PATIENCE.as_secs());
+                let why = format!("no greeting within {} s", HELLO_TIMEOUT.as_secs());
                 (self.shared.news)(ServerEvent::Foreign { client: stranger.peer, why: why.as_str().into() });
                 stranger.turn_away(&why);
             }

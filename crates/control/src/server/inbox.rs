@@ -16,16 +16,16 @@ use crate::error::ControlError;
 use crate::stand_in::{Incoming, Interrupts};
 
 /// Most connections and datagrams that wait for one servant; what comes then is dropped.
-const MOST_WAITING: usize = 4_096;
+const MAX_WAITING: usize = 4_096;
 
 /// Most connections of one servant, those that wait among them: fewer than the links that it may have.
-const MOST_CONNECTIONS: usize = 3_800;
+const MAX_CONNECTIONS: usize = 3_800;
 
 /// SIGTERM.
-const TERMINATE: i32 = 15;
+const SIGTERM: i32 = 15;
 
 /// How long a servant may take to end when the server stops.
-const FAREWELL: Duration = Duration::from_secs(2);
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Where connections and datagrams wait for the servant of one protocol.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl Inbox {
             parcels: Mutex::new(VecDeque::new()),
             claims: Mutex::default(),
             end_by: AtomicU64::new(Mono::FAR.as_ns()),
-            places: Shares::new(MOST_CONNECTIONS),
+            places: Shares::new(MAX_CONNECTIONS),
         })
     }
 
@@ -78,7 +78,7 @@ impl Inbox {
             }
         };
         let mut parcels = locked(&self.parcels);
-        if parcels.len() >= MOST_WAITING {
+        if parcels.len() >= MAX_WAITING {
             return Err((stream, format!("too many connections wait for {name}")));
         }
         parcels.push_back(Incoming::Connection { port, stream, peer, said, permit });
@@ -89,7 +89,7 @@ impl Inbox {
     /// Lays a datagram in; it is dropped when there is no room.
     pub(super) fn put_datagram(&self, port: u16, from: SocketAddr, bytes: Vec<u8>) {
         let mut parcels = locked(&self.parcels);
-        if parcels.len() < MOST_WAITING {
+        if parcels.len() < MAX_WAITING {
             parcels.push_back(Incoming::Datagram { port, from, bytes });
             self.bell.ring();
         }
@@ -130,8 +130,8 @@ impl Inbox {
 
     /// The server stops.
     pub(super) fn stop(&self) {
-        self.end_by.store((clock::now() + FAREWELL).as_ns(), Ordering::Release);
-        self.interrupts.raise(TERMINATE);
+        self.end_by.store((clock::now() + STOP_TIMEOUT).as_ns(), Ordering::Release);
+        self.interrupts.raise(SIGTERM);
     }
 
     /// When the servant has to have ended.

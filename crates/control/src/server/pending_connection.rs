@@ -13,10 +13,10 @@ use super::inbox::{Detected, Inbox, whose};
 use super::shares::Permit;
 
 /// Most bytes by which protocols are told apart.
-const ENOUGH: usize = 256;
+const MAX_SNIFF_BYTES: usize = 256;
 
 /// Read at once of a greeting.
-const BLOCK: usize = 4 << 10;
+const READ_BYTES: usize = 4 << 10;
 
 /// A connection that has not said what it wants.
 pub(super) struct PendingConnection {
@@ -69,7 +69,7 @@ impl PendingConnection {
     /// Reads until it is known what it wants. Of what is ours not a byte more than the preface, or the first message
     /// after it, is read: what follows belongs to whoever gets the connection.
     pub(super) fn read(&mut self, native: bool, trays: &[Arc<Inbox>]) -> Result<Heard, String> {
-        let mut buffer = [0; BLOCK];
+        let mut buffer = [0; READ_BYTES];
         loop {
             let most = match self.greets {
                 Some(Greets::Client) => match missing(&self.said)? {
@@ -86,7 +86,7 @@ impl PendingConnection {
                     Greeting::AtMost(most) => most,
                 },
             };
-            let room = buffer.get_mut(..most.min(BLOCK)).unwrap_or_default();
+            let room = buffer.get_mut(..most.min(READ_BYTES)).unwrap_or_default();
             match self.connection.read(room) {
                 Ok(0) => return Err("closed before it said what it wants".to_owned()),
                 Ok(count) => self.said.extend_from_slice(room.get(..count).unwrap_or_default()),
@@ -126,11 +126,11 @@ impl PendingConnection {
                 Detected::Its(tray) => {
                     return Ok(Greeting::Is(Heard::Wish(Action::Foreign(Arc::clone(tray)))));
                 }
-                Detected::More if self.said.len() < ENOUGH => {}
+                Detected::More if self.said.len() < MAX_SNIFF_BYTES => {}
                 _ => return Err("not a protocol that is served here".to_owned()),
             }
         }
-        let most = if ours { PREFACE_BYTES } else { ENOUGH };
+        let most = if ours { PREFACE_BYTES } else { MAX_SNIFF_BYTES };
         Ok(Greeting::AtMost(most.saturating_sub(self.said.len())))
     }
 

@@ -17,18 +17,18 @@ use crate::error::ControlError;
 use crate::probe::reply;
 
 /// Most connections of probes at a server.
-const MOST: usize = 1_024;
+const MAX_PROBE_CONNECTIONS: usize = 1_024;
 
 /// Most of one run: it has one at a time, the rest is for those that are ending.
-const MOST_OF_A_RUN: usize = 8;
+const MAX_PER_RUN: usize = 8;
 
 /// Probes of one connection that are answered before others get their turn.
-const AT_ONCE: usize = 64;
+const PROBES_PER_TURN: usize = 64;
 
 /// Tokens of the bells; those of connections count up from 0.
-const SWITCH: u64 = u64::MAX;
-const ENDED: u64 = SWITCH - 1;
-const ARRIVED: u64 = SWITCH - 2;
+const WAKER_TOKEN: u64 = u64::MAX;
+const ENDED_TOKEN: u64 = WAKER_TOKEN - 1;
+const ARRIVED_TOKEN: u64 = WAKER_TOKEN - 2;
 
 /// Where connections of probes arrive.
 #[derive(Debug)]
@@ -40,7 +40,11 @@ pub(super) struct Probes {
 
 impl Probes {
     pub(super) fn new() -> Result<Self, ControlError> {
-        Ok(Self { arrivals: Mutex::default(), bell: EventFd::new()?, places: Shares::new(MOST) })
+        Ok(Self {
+            arrivals: Mutex::default(),
+            bell: EventFd::new()?,
+            places: Shares::new(MAX_PROBE_CONNECTIONS),
+        })
     }
 
     /// Takes in a connection of a run; without a place for it, it is closed.
@@ -56,25 +60,25 @@ impl Probes {
     /// Reflects until the server stops.
     pub(super) fn serve(&self, shared: &Shared) -> Result<(), ControlError> {
         let mut reflector = Reflector { poller: Poller::new()?, lines: BTreeMap::new(), next: 0 };
-        reflector.poller.add(&shared.switch.bell, SWITCH, Interest::READ)?;
-        reflector.poller.add(&shared.registry.bell, ENDED, Interest::READ)?;
-        reflector.poller.add(&self.bell, ARRIVED, Interest::READ)?;
+        reflector.poller.add(&shared.switch.bell, WAKER_TOKEN, Interest::READ)?;
+        reflector.poller.add(&shared.registry.bell, ENDED_TOKEN, Interest::READ)?;
+        reflector.poller.add(&self.bell, ARRIVED_TOKEN, Interest::READ)?;
         let mut events = Events::with_capacity(64);
         let _ = clock::set_timer_slack_ns(1);
         while !shared.stopping() {
             reflector.poller.wait(&mut events, Mono::FAR)?;
             let tokens: Vec<u64> = events.iter().map(|ready| ready.token).collect();
             // Probes first: the time until they are read counts as theirs.
-            for token in tokens.iter().filter(|token| **token < ARRIVED) {
+            for token in tokens.iter().filter(|token| **token < ARRIVED_TOKEN) {
                 reflector.step(*token);
             }
-            if tokens.contains(&ARRIVED) {
+            if tokens.contains(&ARRIVED_TOKEN) {
                 let _ = self.bell.clear();
                 let arrived = std::mem::take(&mut *locked(&self.arrivals));
                 arrived.into_iter().for_each(|(stream, run, permit)| reflector.add(stream, run, permit));
             }
             // A connection may have come after the end of its run was rung.
-            if tokens.contains(&ENDED) || tokens.contains(&ARRIVED) {
+            if tokens.contains(&ENDED_TOKEN) || tokens.contains(&ARRIVED_TOKEN) {
                 let _ = shared.registry.bell.clear();
                 reflector.lines.retain(|_, line| !line.run.is_over());
             }
@@ -102,7 +106,7 @@ impl Reflector {
     fn add(&mut self, stream: TcpStream, run: Arc<Inbox>, permit: Permit) {
         let of_run = self.lines.values().filter(|line| Arc::ptr_eq(&line.run, &run)).count();
         let token = self.next;
-        if of_run < MOST_OF_A_RUN && self.poller.add(&stream, token, Interest::READ).is_ok() {
+        if of_run < MAX_PER_RUN && self.poller.add(&stream, token, Interest::READ).is_ok() {
             self.next += 1;
             let line = Line { stream, run, partial: Vec::new(), unsent: Vec::new(), _permit: permit };
             self.lines.insert(token, line);
@@ -128,7 +132,7 @@ impl Line {
     /// Answers what is there; an error ends the connection.
     fn turn(&mut self) -> std::io::Result<()> {
         self.flush()?;
-        for _ in 0..AT_ONCE {
+        for _ in 0..PROBES_PER_TURN {
             if !self.unsent.is_empty() {
                 return Ok(());
             }

@@ -17,10 +17,10 @@ use super::shares::Group;
 
 /// A client that cannot wait in line, as those of other tools, counts as one that waits for so long after it was sent away:
 /// it will come again.
-const COMES_AGAIN: Duration = Duration::from_secs(10);
+const RETRY_WINDOW: Duration = Duration::from_secs(10);
 
 /// Most hosts that are remembered for that.
-const MOST_SENT_AWAY: usize = 64;
+const MAX_REMEMBERED_HOSTS: usize = 64;
 
 /// The clients at work and in line.
 #[derive(Debug)]
@@ -112,9 +112,9 @@ impl Queue {
             let host = state.clients.get(&ticket).map(|client| client.host);
             state.sent_away.retain(|_, until| !until.has_passed());
             if let Some(host) = host
-                && (state.sent_away.len() < MOST_SENT_AWAY || state.sent_away.contains_key(&host))
+                && (state.sent_away.len() < MAX_REMEMBERED_HOSTS || state.sent_away.contains_key(&host))
             {
-                state.sent_away.insert(host, clock::now() + COMES_AGAIN);
+                state.sent_away.insert(host, clock::now() + RETRY_WINDOW);
             }
         }
         self.leave(ticket);
@@ -343,7 +343,7 @@ mod tests {
         for host in 3..=255 {
             queue.turn_away(join(&queue, host));
         }
-        assert!(locked(&queue.state).sent_away.len() <= MOST_SENT_AWAY, "many hosts cost nothing");
+        assert!(locked(&queue.state).sent_away.len() <= MAX_REMEMBERED_HOSTS, "many hosts cost nothing");
     }
 
     #[test]

@@ -25,13 +25,13 @@ use crate::memory::{self, Loan};
 use crate::setup::{expected_time, flow_setup, idle_time, socket_options};
 
 /// How often a waiting client's place and the stop flag are looked at.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How long data sockets wait for their phase. They come right behind the word that names it.
-const STRAY: Duration = Duration::from_secs(5);
+const STRAY_SOCKET_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Open files that a server needs for a run beside its streams.
-const SPARE_FILES: u64 = 16;
+const EXTRA_FILES: u64 = 16;
 
 /// Serves one client until its run is over; `said` is its greeting, which the door has read after its preface.
 pub(super) fn serve(connection: TcpStream, peer: SocketAddr, said: &[u8], shared: &Shared) {
@@ -60,11 +60,12 @@ pub(super) fn serve(connection: TcpStream, peer: SocketAddr, said: &[u8], shared
 }
 
 /// How long a client may measure nothing, or more than it has said, while clients of other hosts wait.
-const COURTESY: Duration = Duration::from_secs(5);
+const MAX_IDLE_WHILE_OTHERS_WAIT: Duration = Duration::from_secs(5);
 
 /// Why a run is ended.
-const TOO_LONG: &str = "the run took longer than this server allows (--limit-time)";
-const OVERSTAYED: &str = "others wait, and the run measured nothing for 5 s, or took 5 s more than expected";
+const RUN_TOO_LONG: &str = "the run took longer than this server allows (--limit-time)";
+const RUN_OVERSTAYED: &str =
+    "others wait, and the run measured nothing for 5 s, or took 5 s more than expected";
 
 /// When a run that begins now ends as far as it is known: what is limited by bytes takes as long as it takes.
 fn expected_end(spec: &TestSpec, now: Mono) -> Option<Mono> {
@@ -186,7 +187,7 @@ impl<'a> Run<'a> {
             }
             let late = self.deadline.is_some_and(Mono::has_passed);
             if late || self.overstays() {
-                let why = if late { TOO_LONG } else { OVERSTAYED }.to_owned();
+                let why = if late { RUN_TOO_LONG } else { RUN_OVERSTAYED }.to_owned();
                 let _ = self.dialogue.input(Input::FlowsFailed(why.clone()));
                 self.dialogue.flush_at_end();
                 return Ok(Served::Refused(why));
@@ -195,7 +196,7 @@ impl<'a> Run<'a> {
     }
 
     fn turn(&mut self) -> Result<Vec<DialogueEvent>, ControlError> {
-        let until = clock::now() + LOOK;
+        let until = clock::now() + POLL_INTERVAL;
         let inbox = self.client.as_ref().map(|client| Arc::clone(&client.inbox));
         let bells: Vec<_> = inbox.iter().map(|inbox| inbox.bell.as_fd()).chain(self.series.bell()).collect();
         let happenings = self.dialogue.turn(until, &bells)?;
@@ -224,7 +225,7 @@ impl<'a> Run<'a> {
     fn close_strays(&mut self) {
         if self.arrived.is_empty() || !self.awaited.is_empty() {
             self.strays_until = None;
-        } else if self.strays_until.get_or_insert_with(|| clock::now() + STRAY).has_passed() {
+        } else if self.strays_until.get_or_insert_with(|| clock::now() + STRAY_SOCKET_TIMEOUT).has_passed() {
             self.arrived.clear();
         }
     }
@@ -247,8 +248,8 @@ impl<'a> Run<'a> {
         }
         let traffic = &hello.spec.traffic;
         let flows_at_once = traffic.phases().iter().map(Vec::len).max().unwrap_or(1) as u64;
-        let in_use = limits::files_in_use().unwrap_or(SPARE_FILES);
-        let files = u64::from(traffic.streams) * flows_at_once + in_use + SPARE_FILES;
+        let in_use = limits::files_in_use().unwrap_or(EXTRA_FILES);
+        let files = u64::from(traffic.streams) * flows_at_once + in_use + EXTRA_FILES;
         if let Err(error) = limits::raise_open_files(files) {
             return self.refuse(format!("too few open files there: {}", ControlError::from(error)));
         }
@@ -359,7 +360,7 @@ impl<'a> Run<'a> {
         let streams = Duration::from_millis(u64::from(client.spec.traffic.streams));
         let idle_end = self.idle_since.map(|since| since + idle_time(&client.spec).as_duration() + streams);
         let ends = [self.expected_end, idle_end].into_iter().flatten();
-        ends.into_iter().any(|end| (end + COURTESY).has_passed())
+        ends.into_iter().any(|end| (end + MAX_IDLE_WHILE_OTHERS_WAIT).has_passed())
             && self.shared.queue.others_wait(client.ticket)
     }
 

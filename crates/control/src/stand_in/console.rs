@@ -7,7 +7,7 @@ use super::driver_event::{DriverEvent, reason};
 use super::helper_threads::Helpers;
 
 /// Bytes of standard input that are read at once.
-const BLOCK: usize = 64 << 10;
+const READ_BYTES: usize = 64 << 10;
 
 /// Standard output, standard error and standard input. Inside a server there is none of them.
 #[derive(Default)]
@@ -58,7 +58,7 @@ impl<'a> Console<'a> {
             let post = errands.post();
             let read = move || {
                 while asked.recv().is_ok() {
-                    let mut block = vec![0; BLOCK];
+                    let mut block = vec![0; READ_BYTES];
                     let count = read_some(input.as_mut(), &mut block);
                     block.truncate(count);
                     post.send(DriverEvent::Text((count > 0).then_some(block)));

@@ -24,24 +24,24 @@ use crate::error::ControlError;
 use courtesy::Admitted;
 
 /// Tokens of the bells; those of links are below, those of flows above.
-const INTERRUPTS: u64 = 1 << 33;
-const ERRANDS: u64 = INTERRUPTS + 1;
-const DESK: u64 = INTERRUPTS + 2;
+const INTERRUPT_TOKEN: u64 = 1 << 33;
+const HELPERS_TOKEN: u64 = INTERRUPT_TOKEN + 1;
+const PORTS_TOKEN: u64 = INTERRUPT_TOKEN + 2;
 
 /// How often running flows tell their logs.
-const INTERIM: Duration = Duration::from_millis(250);
+const INTERIM_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Longest wait for the last bytes to leave at the end.
-const FLUSH: Duration = Duration::from_millis(500);
+const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Between two ticks for a deadline that stays in the past.
-const BREATH: Duration = Duration::from_millis(1);
+const MIN_TICK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// News told, and connections taken in, before others get their turn.
-const AT_ONCE: usize = 256;
+const MAX_EVENTS_PER_TURN: usize = 256;
 
 /// Steps for one link, of at most 64 KiB each, before flows, signals and time get their turn.
-const STEPS_FOR_LINK: usize = 16;
+const MAX_STEPS_PER_LINK: usize = 16;
 
 /// A stand-in and everything that it has.
 pub(crate) struct Driver<'a> {
@@ -78,10 +78,10 @@ impl<'a> Driver<'a> {
         desk: Option<&'a mut dyn ServerPorts>,
     ) -> Result<Self, ControlError> {
         let (links, errands) = (Links::new()?, Helpers::new()?);
-        links.poller().add(interrupts, INTERRUPTS, Interest::READ)?;
-        links.poller().add(errands.bell(), ERRANDS, Interest::READ)?;
+        links.poller().add(interrupts, INTERRUPT_TOKEN, Interest::READ)?;
+        links.poller().add(errands.bell(), HELPERS_TOKEN, Interest::READ)?;
         if let Some(desk) = &desk {
-            links.poller().add(&desk.bell(), DESK, Interest::READ)?;
+            links.poller().add(&desk.bell(), PORTS_TOKEN, Interest::READ)?;
         }
         Ok(Self {
             stand_in,
@@ -108,7 +108,7 @@ impl<'a> Driver<'a> {
 
     /// Runs it to its end; its exit code.
     pub(crate) fn run(mut self) -> Result<i32, ControlError> {
-        let mut events = Events::with_capacity(AT_ONCE);
+        let mut events = Events::with_capacity(MAX_EVENTS_PER_TURN);
         loop {
             self.settle();
             let over = self.desk.as_ref().is_some_and(|desk| desk.end_by().has_passed());
@@ -144,7 +144,7 @@ impl<'a> Driver<'a> {
 
     /// Tells what has happened and does what is asked, until there is neither.
     fn settle(&mut self) {
-        for _ in 0..AT_ONCE {
+        for _ in 0..MAX_EVENTS_PER_TURN {
             while self.exit.is_none()
                 && let Some(output) = self.stand_in.output()
             {
@@ -173,14 +173,14 @@ impl<'a> Driver<'a> {
         for link in others.into_iter().chain(listeners) {
             self.step(link);
         }
-        if tokens.contains(&DESK) {
+        if tokens.contains(&PORTS_TOKEN) {
             self.take_parcels();
         }
         self.start_waiting();
         for flow in tokens.iter().copied().filter_map(flow_of) {
             self.look_at(flow);
         }
-        if tokens.contains(&ERRANDS) {
+        if tokens.contains(&HELPERS_TOKEN) {
             for news in self.errands.take() {
                 if let DriverEvent::Exchanged { link, .. } = &news {
                     self.links.restore(&[*link]);
@@ -203,7 +203,7 @@ impl<'a> Driver<'a> {
 
     /// Does what is ready at a link. What it says is told before the next is read: the link may change hands.
     fn step(&mut self, link: Link) {
-        for _ in 0..STEPS_FOR_LINK {
+        for _ in 0..MAX_STEPS_PER_LINK {
             let more = self.links.step(link, &mut self.news);
             self.settle();
             if more == More::No || !self.news.is_empty() || self.exit.is_some() {
@@ -213,7 +213,7 @@ impl<'a> Driver<'a> {
     }
 
     fn take_parcels(&mut self) {
-        for _ in 0..AT_ONCE {
+        for _ in 0..MAX_EVENTS_PER_TURN {
             match self.desk.as_mut().and_then(|desk| desk.take()) {
                 Some(Incoming::Connection { port, stream, peer, said, permit }) => {
                     let Some(listener) = self.links.door(Transport::Tcp, port) else { continue };
@@ -258,7 +258,7 @@ impl<'a> Driver<'a> {
 
     fn tell_logs(&mut self) {
         if self.flows.any() && self.next_interim.has_passed() {
-            self.next_interim = clock::now() + INTERIM;
+            self.next_interim = clock::now() + INTERIM_INTERVAL;
             self.flows.interim().into_iter().for_each(|interim| self.runs.interim(interim));
         }
     }
@@ -272,13 +272,13 @@ impl<'a> Driver<'a> {
         self.news.push_back(DriverEvent::Tick);
         self.settle();
         if due(self.stand_in.as_ref()) {
-            self.no_tick_before = clock::now() + BREATH;
+            self.no_tick_before = clock::now() + MIN_TICK_INTERVAL;
         }
     }
 
     /// The last words leave, logs and the server learn of the end; flows that still run are aborted.
     fn end(&mut self) {
-        self.links.flush_at_end(clock::now() + FLUSH);
+        self.links.flush_at_end(clock::now() + FLUSH_TIMEOUT);
         self.runs.end(self.interrupted);
         for run in std::mem::take(&mut self.admitted).into_keys() {
             if let Some(desk) = &mut self.desk {

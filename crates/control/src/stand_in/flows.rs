@@ -13,7 +13,7 @@ use super::links::Links;
 use crate::memory::Loan;
 
 /// Tokens of the flows' bells, above those of links.
-const BELLS: u64 = 1 << 40;
+const FIRST_FLOW_TOKEN: u64 = 1 << 40;
 
 /// The flows of a stand-in.
 #[derive(Debug, Default)]
@@ -65,7 +65,7 @@ pub(super) struct Interim {
 
 /// Starts a flow; its bell wakes the driver.
 fn watched(setup: FlowSetup, sockets: Sockets, epoch: Mono, poller: &Poller) -> Result<FlowHandle, Reason> {
-    let token = BELLS + u64::from(setup.flow);
+    let token = FIRST_FLOW_TOKEN + u64::from(setup.flow);
     let handle = start(setup, sockets, epoch).map_err(|error| match &error {
         EngineError::Sock(source) | EngineError::Thread(source) => reason_of(source),
         other => own_reason(other.to_string()),
@@ -76,7 +76,7 @@ fn watched(setup: FlowSetup, sockets: Sockets, epoch: Mono, poller: &Poller) -> 
 
 /// The flow whose bell has this token.
 pub(super) fn flow_of(token: u64) -> Option<FlowId> {
-    token.checked_sub(BELLS).and_then(|flow| FlowId::try_from(flow).ok())
+    token.checked_sub(FIRST_FLOW_TOKEN).and_then(|flow| FlowId::try_from(flow).ok())
 }
 
 impl Flows {

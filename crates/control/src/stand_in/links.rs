@@ -23,13 +23,13 @@ use connection::{Connection, Read};
 use opening::Attempt;
 
 /// How long a closed connection may take to send what is left.
-const LINGER: Duration = Duration::from_secs(5);
+const LINGER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Most links at once; beyond it connections are closed as they come.
-const MOST_LINKS: usize = 4_096;
+const MAX_LINKS: usize = 4_096;
 
 /// The largest datagram, and the most that is read of a connection at once.
-const BUFFER: usize = 65_536;
+const BUFFER_BYTES: usize = 65_536;
 
 /// What waits to be told.
 pub(super) type Queue = VecDeque<DriverEvent>;
@@ -120,7 +120,7 @@ impl Links {
             poller: Poller::new()?,
             table: BTreeMap::new(),
             next: Link::FIRST_ACCEPTED,
-            buffer: vec![0; BUFFER],
+            buffer: vec![0; BUFFER_BYTES],
         })
     }
 

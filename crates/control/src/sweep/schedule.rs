@@ -11,38 +11,38 @@ use super::sizes::sizes;
 const CONFIDENCE: f64 = 0.95;
 
 /// A size whose messages take so long one way is the last, in seconds, as NetPIPE has it.
-const LONGEST_MESSAGE: f64 = 1.0;
+const MAX_MESSAGE_S: f64 = 1.0;
 
 /// Shortest time that a trial is planned for, in seconds.
-const SHORTEST_TRIAL: f64 = 1e-3;
+const MIN_TRIAL_S: f64 = 1e-3;
 
 /// Share of the time that is planned for trials; rehearsals and what lies between trials take the rest.
-const PLANNED: f64 = 0.8;
+const TRIAL_TIME_SHARE: f64 = 0.8;
 
 /// Share of a trial that its rehearsal takes, which is not counted, and the share of this from which on it suffices: at a
 /// cold start nobody knows how many messages that are.
-const REHEARSAL: f64 = 0.1;
-const SUFFICES: f64 = 0.25;
+const REHEARSAL_SHARE: f64 = 0.1;
+const MIN_REHEARSAL_SHARE: f64 = 0.25;
 
 /// Rehearsals of a size, at most.
-const MOST_REHEARSALS: u32 = 3;
+const MAX_REHEARSALS: u32 = 3;
 
 /// How much more than its share of the time a size may take before it gets no further trial.
-const OVER: f64 = 1.5;
+const MAX_OVERRUN_FACTOR: f64 = 1.5;
 
 /// Messages that arrived at less than this share of what half their round trip says had a slower way one way: from here
 /// on it is more than the noise of two estimates of the same rate.
-const UNEQUAL: f64 = 0.9;
+const ASYMMETRY_RATIO: f64 = 0.9;
 
 /// Before anything is known: the time of a message, and of each byte of it (100 Mb/s), in seconds.
-const GUESS: (f64, f64) = (1e-3, 8e-8);
+const INITIAL_ESTIMATE: (f64, f64) = (1e-3, 8e-8);
 
 /// The slowest path for which the first trial is waited, seconds a byte (1 Mb/s).
-const SLOWEST: f64 = 8e-6;
+const SLOWEST_PATH_S_PER_BYTE: f64 = 8e-6;
 
 /// A trial is waited for at least so long, and so many times longer than it should take.
-const PATIENCE: Span = Span::from_secs(10);
-const PATIENCE_TIMES: f64 = 8.0;
+const MIN_TRIAL_TIMEOUT: Span = Span::from_secs(10);
+const TRIAL_TIMEOUT_FACTOR: f64 = 8.0;
 
 /// What comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,29 +118,29 @@ impl Schedule {
         let share = self.share(now);
         if self.sizes[at].due.is_none() {
             let left = self.sizes.iter().filter(|size| !size.done).count().max(1);
-            self.sizes[at].due = Some(now + OVER * (self.total - now).max(0.0) / left as f64);
+            self.sizes[at].due = Some(now + MAX_OVERRUN_FACTOR * (self.total - now).max(0.0) / left as f64);
         }
         let bytes = self.sizes[at].bytes;
         let known = self.latest.map(|(before, time)| time * (bytes as f64 / before as f64).max(1.0));
-        let turn = known.unwrap_or(GUESS.0 + bytes as f64 * GUESS.1) * self.ways();
+        let turn = known.unwrap_or(INITIAL_ESTIMATE.0 + bytes as f64 * INITIAL_ESTIMATE.1) * self.ways();
         let fewest = self.fewest();
         let size = &mut self.sizes[at];
         let rehearsal = !size.rehearsed && (known.is_none() || turn * f64::from(fewest) < share / 2.0);
         if size.repeats == 0 && !rehearsal {
             size.repeats = repeats(share, turn, fewest);
         }
-        let count = if rehearsal { repeats(share * REHEARSAL, turn, fewest) } else { size.repeats };
+        let count = if rehearsal { repeats(share * REHEARSAL_SHARE, turn, fewest) } else { size.repeats };
         self.doing = Some((at, count, rehearsal));
         let expected = match known {
-            Some(_) => PATIENCE_TIMES * turn * f64::from(count),
-            None => SLOWEST * self.ways() * bytes as f64 * f64::from(count),
+            Some(_) => TRIAL_TIMEOUT_FACTOR * turn * f64::from(count),
+            None => SLOWEST_PATH_S_PER_BYTE * self.ways() * bytes as f64 * f64::from(count),
         };
-        let patience = PATIENCE + Span::from_secs_f64(expected).unwrap_or(Trial::LONGEST);
+        let patience = MIN_TRIAL_TIMEOUT + Span::from_secs_f64(expected).unwrap_or(Trial::MAX_TRIAL_WAIT);
         let trial = Trial {
             trial: self.number,
             message_bytes: Bytes::new(bytes),
             repeats: count,
-            patience_ns: patience.min(Trial::LONGEST),
+            patience_ns: patience.min(Trial::MAX_TRIAL_WAIT),
         };
         self.number = self.number.wrapping_add(1);
         NextTrial::Trial(trial)
@@ -162,7 +162,7 @@ impl Schedule {
     fn share(&self, now: f64) -> f64 {
         let of = |size: &Size| self.trials.saturating_sub(size.times.len());
         let left: usize = self.sizes.iter().filter(|size| !size.done).map(of).sum();
-        (PLANNED * (self.total - now) / left.max(1) as f64).max(SHORTEST_TRIAL)
+        (TRIAL_TIME_SHARE * (self.total - now) / left.max(1) as f64).max(MIN_TRIAL_S)
     }
 
     /// Messages that follow each other in one turn.
@@ -204,9 +204,10 @@ impl Schedule {
         if rehearsal {
             size.rehearsals += 1;
             let lasted = seconds * ways * f64::from(count);
-            let capped = count >= Trial::MOST_REPEATS;
-            size.rehearsed =
-                capped || lasted >= SUFFICES * REHEARSAL * share || size.rehearsals >= MOST_REHEARSALS;
+            let capped = count >= Trial::MAX_REPEATS;
+            size.rehearsed = capped
+                || lasted >= MIN_REHEARSAL_SHARE * REHEARSAL_SHARE * share
+                || size.rehearsals >= MAX_REHEARSALS;
             size.repeats = repeats(share, seconds * ways, fewest);
             return Ok(None);
         }
@@ -218,7 +219,7 @@ impl Schedule {
         let late = self.sequence == TrialSequence::Ascending
             && size.due.is_some_and(|due| now.as_secs_f64() + seconds * ways * f64::from(count) > due);
         size.done = size.times.len() >= self.trials || late || known_well_enough(&size.times, self.until);
-        if seconds >= LONGEST_MESSAGE {
+        if seconds >= MAX_MESSAGE_S {
             self.sizes.iter_mut().skip(at + 1).for_each(|larger| larger.done = true);
         }
         let size = &self.sizes[at];
@@ -274,7 +275,7 @@ impl Schedule {
 
     /// Whether messages have become so slow that no larger ones are sent.
     pub(crate) fn too_slow(&self) -> bool {
-        self.sizes.iter().flat_map(|size| &size.times).any(|seconds| *seconds >= LONGEST_MESSAGE)
+        self.sizes.iter().flat_map(|size| &size.times).any(|seconds| *seconds >= MAX_MESSAGE_S)
     }
 }
 
@@ -296,7 +297,7 @@ fn between_messages(count: u32, counted: &TrialCount) -> f64 {
 /// How many turns fit into a time.
 fn repeats(seconds: f64, turn: f64, fewest: u32) -> u32 {
     // A cast from a float stays within the bounds of the integer.
-    ((seconds / turn) as u32).clamp(fewest, Trial::MOST_REPEATS)
+    ((seconds / turn) as u32).clamp(fewest, Trial::MAX_REPEATS)
 }
 
 fn known_well_enough(times: &[f64], until: Option<f64>) -> bool {
@@ -316,7 +317,7 @@ fn point(size: &Size, mode: MessageMode) -> SizePoint {
     let rate = middle.map(|seconds| messages * size.bytes as f64 * 8.0 / seconds);
     // Half the round trip is the mean of both ways: of unequal ones the slower counts.
     let slower = median(&size.slower).filter(|_| 2 * size.slower.len() >= size.times.len());
-    let slower = slower.filter(|slower| rate.is_some_and(|rate| *slower < UNEQUAL * rate));
+    let slower = slower.filter(|slower| rate.is_some_and(|rate| *slower < ASYMMETRY_RATIO * rate));
     SizePoint {
         message_bytes: Bytes::new(size.bytes),
         trials: Some(size.times.len() as u32),

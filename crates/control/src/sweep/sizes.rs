@@ -15,7 +15,7 @@ pub(super) fn sizes(sweep: &Sweep) -> Vec<u64> {
             std::iter::from_fn(|| sizes.next(0.0)).collect()
         }
     };
-    sizes.retain(|size| (1..=Sweep::LARGEST_BYTES).contains(size));
+    sizes.retain(|size| (1..=Sweep::MAX_BYTES).contains(size));
     sizes.sort_unstable();
     sizes.dedup();
     sizes
@@ -53,8 +53,8 @@ mod tests {
 
     #[test]
     fn nothing_is_larger_than_the_largest_message() {
-        let largest = Bytes::new(Sweep::LARGEST_BYTES);
+        let largest = Bytes::new(Sweep::MAX_BYTES);
         let found = sizes(&Sweep { from: largest, to: largest, ..Sweep::default() });
-        assert_eq!(found, [Sweep::LARGEST_BYTES - 3, Sweep::LARGEST_BYTES]);
+        assert_eq!(found, [Sweep::MAX_BYTES - 3, Sweep::MAX_BYTES]);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::topology::{SharedBuffer, Sharing};
 
 /// Addresses that a switch remembers; beyond that, frames to new ones are flooded as an overfull table does.
-const TABLE: usize = 4096;
+const MAX_ADDRESSES: usize = 4096;
 
 /// The state of a switch.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl ForwardingTable {
 
     /// Remembers that `address` is reached by `wire`.
     pub(super) fn learn(&mut self, address: [u8; 6], wire: usize) {
-        let full = self.table.len() >= TABLE;
+        let full = self.table.len() >= MAX_ADDRESSES;
         if !is_group(address) && (!full || self.table.contains_key(&address)) {
             self.table.insert(address, wire);
         }
@@ -92,7 +92,7 @@ mod tests {
         let mut switch = ForwardingTable::new(None);
         switch.learn([1, 0, 0, 0, 0, 1], 7);
         assert_eq!(switch.look_up([1, 0, 0, 0, 0, 1]), None);
-        for number in 0..=TABLE as u32 {
+        for number in 0..=MAX_ADDRESSES as u32 {
             let [a, b, c, d] = number.to_be_bytes();
             switch.learn([2, 0, a, b, c, d], 3);
         }

@@ -12,7 +12,7 @@ mod tcp {
     pub(super) const DATA_OFFSET: usize = 12;
     pub(super) const FLAGS: usize = 13;
     pub(super) const CHECKSUM: usize = 16;
-    pub(super) const LEAST: usize = 20;
+    pub(super) const MIN_LENGTH: usize = 20;
 
     pub(super) const FIN: u8 = 0x01;
     pub(super) const PSH: u8 = 0x08;
@@ -68,7 +68,7 @@ impl Cut {
             (udp::HEADER, udp::HEADER, udp::CHECKSUM)
         } else {
             let words = transport.get(tcp::DATA_OFFSET).map_or(0, |byte| byte >> 4);
-            (tcp::LEAST, usize::from(words) * 4, tcp::CHECKSUM)
+            (tcp::MIN_LENGTH, usize::from(words) * 4, tcp::CHECKSUM)
         };
         let exact = ip.end() == frame.len() && (least..=transport.len()).contains(&header);
         if !exact || vnet.gso_size == 0 {

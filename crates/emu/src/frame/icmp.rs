@@ -6,9 +6,9 @@ use super::checksum::{set_word, sum, word};
 use super::ip::{Fragment, ICMP, ICMP6, Ip, V6_HEADER, Version};
 
 /// Most bytes of an ICMP error with its IP header (RFC 1812 §4.3.2.3).
-const LONGEST_V4: usize = 576;
+const MAX_V4_ERROR_BYTES: usize = 576;
 /// Smallest MTU of a link with IPv6, and most bytes of an ICMPv6 error (RFC 8200 §5, RFC 4443 §2.4 c).
-const LEAST_MTU_V6: u32 = 1280;
+const MIN_MTU_V6: u32 = 1280;
 
 const V4_HEADER: usize = 20;
 const HEADER: usize = 8;
@@ -61,7 +61,7 @@ fn answer_v4(packet: &[u8], mtu: u32, router: Ipv4Addr) -> Vec<u8> {
     // Type 3, code 4; the MTU is in the lower half of a word that is 0 otherwise.
     let mut message = vec![3, 4, 0, 0, 0, 0];
     message.extend(u16::try_from(mtu).unwrap_or(u16::MAX).to_be_bytes());
-    message.extend(&packet[..packet.len().min(LONGEST_V4 - V4_HEADER - HEADER)]);
+    message.extend(&packet[..packet.len().min(MAX_V4_ERROR_BYTES - V4_HEADER - HEADER)]);
     let checksum = !sum(&message);
     set_word(&mut message, CHECKSUM, checksum);
 
@@ -77,9 +77,9 @@ fn answer_v4(packet: &[u8], mtu: u32, router: Ipv4Addr) -> Vec<u8> {
 }
 
 fn answer_v6(packet: &[u8], mtu: u32, router: Ipv6Addr) -> Vec<u8> {
-    let longest = LEAST_MTU_V6 as usize - V6_HEADER - HEADER;
+    let longest = MIN_MTU_V6 as usize - V6_HEADER - HEADER;
     let mut message = vec![2, 0, 0, 0];
-    message.extend(mtu.max(LEAST_MTU_V6).to_be_bytes());
+    message.extend(mtu.max(MIN_MTU_V6).to_be_bytes());
     message.extend(&packet[..packet.len().min(longest)]);
     let length = message.len() as u16;
 

@@ -12,7 +12,7 @@ pub(super) const ETHERTYPE_V6: u16 = 0x86dd;
 /// Tags of IEEE 802.1Q and 802.1ad.
 const TAGS: [u16; 2] = [0x8100, 0x88a8];
 const TAG: usize = 4;
-const MOST_TAGS: usize = 2;
+const MAX_TAGS: usize = 2;
 
 pub(super) const ICMP: u8 = 1;
 pub(super) const TCP: u8 = 6;
@@ -62,7 +62,7 @@ impl Ip {
     /// The packet in `frame`, behind up to two VLAN tags; absent if it is none or makes no sense.
     pub(super) fn find(frame: &[u8]) -> Option<Self> {
         let mut at = ETHERNET;
-        for _ in 0..MOST_TAGS {
+        for _ in 0..MAX_TAGS {
             if TAGS.contains(&word(frame, at - 2)?) {
                 at += TAG;
             }

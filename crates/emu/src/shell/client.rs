@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::control_protocol::{Answer, Ask};
 
 /// The longest answer that is read: ten minutes of a large network.
-const LONGEST: u64 = 256 << 20;
+const MAX_ANSWER_BYTES: u64 = 256 << 20;
 
 /// Why a switch did not answer.
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +46,7 @@ pub fn ask(path: &Path, question: &Ask, patience: Duration) -> Result<Answer, As
     line.push('\n');
     stream.write_all(line.as_bytes()).map_err(AskError::Gone)?;
     let mut text = String::new();
-    BufReader::new(stream).take(LONGEST).read_line(&mut text).map_err(AskError::Gone)?;
+    BufReader::new(stream).take(MAX_ANSWER_BYTES).read_line(&mut text).map_err(AskError::Gone)?;
     if text.is_empty() {
         return Err(AskError::Gone(std::io::ErrorKind::UnexpectedEof.into()));
     }

@@ -17,9 +17,9 @@ use super::switch::{LATE_BOUND_NS, Order, Report};
 use crate::topology::{self, Link, Topology};
 
 /// The longest question.
-const LONGEST: u64 = 64 << 10;
+const MAX_REQUEST_BYTES: u64 = 64 << 10;
 /// How long a client may be silent within a question, and the switch within an answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What the control threads know.
 pub(super) struct ControlState {
@@ -47,16 +47,17 @@ pub(super) fn serve(listener: &UnixListener, desk: &Arc<ControlState>) {
 
 impl ControlState {
     fn attend(&self, stream: &UnixStream) {
-        let timed = stream.set_read_timeout(Some(PATIENCE)).and(stream.set_write_timeout(Some(PATIENCE)));
+        let timed =
+            stream.set_read_timeout(Some(CLIENT_TIMEOUT)).and(stream.set_write_timeout(Some(CLIENT_TIMEOUT)));
         if timed.is_err() {
             return;
         }
-        let mut reader = BufReader::new(stream.take(LONGEST));
+        let mut reader = BufReader::new(stream.take(MAX_REQUEST_BYTES));
         loop {
             let mut line = String::new();
             match reader.read_line(&mut line) {
                 Ok(0) | Err(_) => return,
-                Ok(_) => reader.get_mut().set_limit(LONGEST),
+                Ok(_) => reader.get_mut().set_limit(MAX_REQUEST_BYTES),
             }
             let answer = match serde_json::from_str::<Ask>(&line) {
                 Ok(ask) => self.answer(&ask),
@@ -107,7 +108,7 @@ impl ControlState {
     fn report(&self) -> Option<Report> {
         let (to, from) = channel();
         self.order(Order::Report(to));
-        from.recv_timeout(PATIENCE).ok()
+        from.recv_timeout(CLIENT_TIMEOUT).ok()
     }
 
     /// Changes all or, at the first mistake, nothing.

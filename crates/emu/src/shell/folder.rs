@@ -14,7 +14,7 @@ use super::{GroundError, journal};
 
 const LOCK: &str = "lock";
 /// Readable by nobody else: whoever writes here decides what the next call removes.
-const OURS_ALONE: u32 = 0o700;
+const PRIVATE_MODE: u32 = 0o700;
 
 /// Name of a lab: it is part of file names and of names of namespaces.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,7 +84,7 @@ fn check_ours(path: &Path, user: u32) -> Result<(), GroundError> {
 }
 
 fn make(path: &Path) -> Result<(), GroundError> {
-    let made = DirBuilder::new().recursive(true).mode(OURS_ALONE).create(path);
+    let made = DirBuilder::new().recursive(true).mode(PRIVATE_MODE).create(path);
     made.map_err(GroundError::folder(path, "making the folder"))
 }
 

@@ -7,7 +7,7 @@ use super::control_protocol::{Interval, Lateness, PacketRate, PortHistory, PortS
 use crate::fabric::PortCounts;
 
 /// Intervals that are kept: half an hour at ten a second would be 18000; ten minutes do for a test and its repeats.
-const KEPT: usize = 6000;
+const MAX_INTERVALS: usize = 6000;
 
 /// One reading of everything.
 #[derive(Debug, Clone)]
@@ -65,7 +65,7 @@ impl History {
         if self.names.is_empty() {
             self.names = reading.ports.iter().map(|port| port.name.clone()).collect();
         }
-        if self.readings.len() == KEPT {
+        if self.readings.len() == MAX_INTERVALS {
             self.readings.pop_front();
         }
         let totals = |port: &PortCounts| Totals {
@@ -177,7 +177,7 @@ impl Past {
     fn busiest(&self) -> PacketRate {
         let mut found = PacketRate { max_pps: 0.0, limit_pps: 0.0, overrun: 0 };
         let mut most = 0.0;
-        for second in self.readings.windows((SECOND + 1).min(self.readings.len()).max(1)) {
+        for second in self.readings.windows((INTERVALS_PER_SECOND + 1).min(self.readings.len()).max(1)) {
             let (Some(before), Some(after)) = (second.first(), second.last()) else { continue };
             let length = after.at_ns.saturating_sub(before.at_ns).max(1) as f64;
             let cpu = after.cpu_ns.saturating_sub(before.cpu_ns) as f64 / length;
@@ -228,7 +228,7 @@ fn interval(number: usize, before: &RetainedInterval, after: &RetainedInterval) 
 
 /// Intervals over which the use of the core is looked at: one second. Shorter ones are full now and then, whenever the
 /// switch makes up for a moment in which it did not run.
-const SECOND: usize = 10;
+const INTERVALS_PER_SECOND: usize = 10;
 
 #[cfg(test)]
 mod tests {
@@ -285,14 +285,14 @@ mod tests {
     #[test]
     fn the_last_second_is_a_second_long_and_the_past_is_bounded() {
         let mut history = History::default();
-        for tenths in 0..(KEPT as u64 + 50) {
+        for tenths in 0..(MAX_INTERVALS as u64 + 50) {
             history.add(&reading(tenths, tenths * 1000));
         }
-        assert_eq!(history.readings.len(), KEPT);
+        assert_eq!(history.readings.len(), MAX_INTERVALS);
         let recent = history.last_second().recent().unwrap();
         assert!((recent.ports[0].pps - 10_000.0).abs() < 1e-6);
         assert!((recent.cpu - 0.5).abs() < 1e-9);
-        assert_eq!(recent.ports[0].queue_max, KEPT as u64 + 49);
+        assert_eq!(recent.ports[0].queue_max, MAX_INTERVALS as u64 + 49);
         assert!(History::default().last_second().recent().is_none());
     }
 }

@@ -17,7 +17,7 @@ use crate::topology::{Host, Topology};
 /// packets. Behind a card's own pace next to nothing waits here.
 const QUEUE_PACKETS: u32 = 8192;
 /// The smallest MTU with which the kernel speaks IPv6 on an interface (RFC 8200 §5).
-const LEAST_V6_MTU: u32 = 1280;
+const MIN_V6_MTU: u32 = 1280;
 /// The alias of every interface of a lab, by which programs know that its speed is an emulated line's.
 const ALIAS: &str = "linerate-lab";
 
@@ -118,8 +118,10 @@ pub(super) fn furnish(
 /// Has interfaces yet to be made speak IPv6 only when spoken to: no asking for routers, no test of addresses that are
 /// unique by construction. False if there is no IPv6.
 fn silence_v6() -> bool {
-    const OFF: [&str; 5] = ["accept_ra", "autoconf", "router_solicitations", "accept_dad", "dad_transmits"];
-    let settings = ["all", "default"].into_iter().flat_map(|which| OFF.map(|name| (which, name)));
+    const DISABLED_SETTINGS: [&str; 5] =
+        ["accept_ra", "autoconf", "router_solicitations", "accept_dad", "dad_transmits"];
+    let settings =
+        ["all", "default"].into_iter().flat_map(|which| DISABLED_SETTINGS.map(|name| (which, name)));
     settings.fold(true, |all, (which, name)| {
         all & proc::set_sysctl(&format!("net.ipv6.conf.{which}.{name}"), "0").is_ok()
     })
@@ -182,7 +184,7 @@ impl Cable<'_> {
                 .map_err(self.failed(&format!("adding {address}/{prefix}")))
         };
         add(v4.0.into(), v4.1)?;
-        if has_v6 && self.way.mtu >= LEAST_V6_MTU {
+        if has_v6 && self.way.mtu >= MIN_V6_MTU {
             add(v6.0.into(), v6.1)?;
         }
         Ok(())

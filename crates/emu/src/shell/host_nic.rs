@@ -39,10 +39,10 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 pub(super) fn discipline(way: &LinkDirection) -> Option<Discipline> {
     const BELOW_THE_LINE: f64 = 200e-6;
     // Above the longest super-frame with a header for each of its packets: a longer one would be cut.
-    const LEAST_BURST: f64 = 81_920.0;
+    const MIN_BURST: f64 = 81_920.0;
     // So long a pause of the kernel's timers is made up for. It is also the longest queue that the card builds by itself.
     const BURST_SECONDS: f64 = 4e-3;
-    const LEAST_LIMIT: f64 = 10e6;
+    const MIN_LIMIT: f64 = 10e6;
     const LIMIT_SECONDS: f64 = 0.1;
     let counted = way.mtu + ETHERNET;
     let share = f64::from(counted) / way.framing.wire(counted) as f64;
@@ -50,8 +50,8 @@ pub(super) fn discipline(way: &LinkDirection) -> Option<Discipline> {
     // A conversion from f64 stops at the largest number.
     Some(Discipline::TokenBucket {
         rate: rate as u64,
-        burst: (rate * BURST_SECONDS).max(LEAST_BURST) as u32,
-        limit: (rate * LIMIT_SECONDS).max(LEAST_LIMIT) as u32,
+        burst: (rate * BURST_SECONDS).max(MIN_BURST) as u32,
+        limit: (rate * LIMIT_SECONDS).max(MIN_LIMIT) as u32,
     })
 }
 
@@ -110,10 +110,10 @@ pub(super) fn speed_mbps(way: &LinkDirection) -> Option<u32> {
 pub(super) fn super_frame_bytes(way: &LinkDirection) -> u32 {
     // Half of it costs the switch twice as much.
     const LINE_SECONDS: f64 = 200e-6;
-    const MOST: u32 = 65_536;
+    const MAX_PACKETS: u32 = 65_536;
     let long = way.rate.map_or(f64::INFINITY, |rate| rate.bps() / 8.0 * LINE_SECONDS);
     // A conversion from f64 stops at the largest number.
-    (long as u32).max(2 * way.mtu).min(MOST)
+    (long as u32).max(2 * way.mtu).min(MAX_PACKETS)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 
 /// The longest lateness that is told apart.
-const LONGEST_NS: u64 = 60_000_000_000;
+const MAX_LATENESS_NS: u64 = 60_000_000_000;
 /// Two digits: 1 % of a value is what it may be off.
 const DIGITS: u8 = 2;
 
@@ -20,7 +20,7 @@ pub(super) struct Lateness {
 impl Lateness {
     pub(super) fn add(&mut self, late_ns: u64) {
         if self.seen.is_none() {
-            self.seen = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).ok();
+            self.seen = Histogram::new_with_bounds(1, MAX_LATENESS_NS, DIGITS).ok();
         }
         if let Some(seen) = &mut self.seen {
             seen.saturating_record(late_ns);

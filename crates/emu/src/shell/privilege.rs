@@ -35,14 +35,15 @@ fn refused(source: SockError) -> GroundError {
 }
 
 /// The switches by which distributions close user namespaces, each with the value that closes and one that opens.
-const SWITCHES: &[(&str, &str, &str)] = &[
+const NAMESPACE_SYSCTLS: &[(&str, &str, &str)] = &[
     ("kernel.unprivileged_userns_clone", "0", "1"),
     ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
     ("user.max_user_namespaces", "0", "10000"),
 ];
 
 fn remedy(sysctl: impl Fn(&str) -> Option<String>) -> String {
-    let closed = SWITCHES.iter().filter(|(name, closed, _)| sysctl(name).as_deref() == Some(*closed));
+    let closed =
+        NAMESPACE_SYSCTLS.iter().filter(|(name, closed, _)| sysctl(name).as_deref() == Some(*closed));
     let open: Vec<String> = closed.map(|(name, _, open)| format!("{name}={open}")).collect();
     match open.as_slice() {
         [] => "run as root (`sudo`)".to_owned(),

@@ -7,15 +7,15 @@
 use linerate_sock::clock::Mono;
 
 /// The longest rest. Together with what waking takes, it stays below the 100 us that a frame may be off.
-const MOST_NS: u64 = 64_000;
+const MAX_NS: u64 = 64_000;
 /// One part in so many of the time that a frame was on its way may be lost by a rest.
-const SHARE: u64 = 50;
+const DELAY_DIVISOR: u64 = 50;
 /// A shorter rest saves nothing.
-const LEAST_NS: u64 = 20_000;
+const MIN_NS: u64 = 20_000;
 /// What is judged by: the last spell, and the one that is not over.
-const SPELL_NS: u64 = 100_000_000;
+const WINDOW_NS: u64 = 100_000_000;
 /// So many looks in a spell, 4000 a second, are some hundredths of a core: below that there is nothing to be saved.
-const BUSY: u32 = 400;
+const BUSY_POLLS: u32 = 400;
 
 /// How long the switch may rest between two looks.
 #[derive(Debug)]
@@ -47,8 +47,8 @@ impl Rest {
     /// The switch has looked. It need not look again before the instant returned.
     pub(super) fn looked(&mut self, now: Mono) -> Mono {
         let passed = now.as_ns().saturating_sub(self.began.as_ns());
-        if passed >= SPELL_NS {
-            self.last = if passed < 2 * SPELL_NS { self.current } else { Spell::default() };
+        if passed >= WINDOW_NS {
+            self.last = if passed < 2 * WINDOW_NS { self.current } else { Spell::default() };
             (self.began, self.current) = (now, Spell::default());
         }
         self.current.looks += 1;
@@ -56,12 +56,12 @@ impl Rest {
     }
 
     fn length_ns(&self) -> u64 {
-        if self.last.looks.max(self.current.looks) < BUSY {
+        if self.last.looks.max(self.current.looks) < BUSY_POLLS {
             return 0;
         }
         let least = [self.last, self.current].iter().filter_map(|spell| spell.least_ns).min();
-        let length = least.map_or(0, |least| (least / SHARE).min(MOST_NS));
-        if length < LEAST_NS { 0 } else { length }
+        let length = least.map_or(0, |least| (least / DELAY_DIVISOR).min(MAX_NS));
+        if length < MIN_NS { 0 } else { length }
     }
 }
 
@@ -75,7 +75,7 @@ mod tests {
     fn after(looks: u64, way_ns: u64) -> (Rest, u64) {
         let (mut rest, mut now) = (Rest::new(Mono(0)), 0);
         for _ in 0..3 * looks + looks / 2 {
-            now += SPELL_NS / looks;
+            now += WINDOW_NS / looks;
             rest.met(way_ns);
             rest.looked(Mono(now));
         }
@@ -93,8 +93,8 @@ mod tests {
         assert_eq!(length(after(1000, MS)), 20_000);
         assert_eq!(length(after(1000, MS - 50)), 0, "too short to be worth it");
         assert_eq!(length(after(300, 25 * MS)), 0, "little to do");
-        let (mut silent, now) = (Rest::new(Mono(0)), SPELL_NS / 2);
-        (0..2 * BUSY).for_each(|_| assert_eq!(silent.looked(Mono(now)), Mono(now), "nothing arrives"));
+        let (mut silent, now) = (Rest::new(Mono(0)), WINDOW_NS / 2);
+        (0..2 * BUSY_POLLS).for_each(|_| assert_eq!(silent.looked(Mono(now)), Mono(now), "nothing arrives"));
     }
 
     #[test]
@@ -103,7 +103,7 @@ mod tests {
         rest.met(10_000);
         let mut ended = 0;
         for _ in 0..3000 {
-            now += SPELL_NS / 1000;
+            now += WINDOW_NS / 1000;
             rest.met(25 * MS);
             ended += u32::from(rest.looked(Mono(now)).as_ns() == now);
         }
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn what_was_long_ago_does_not_count() {
         let (mut rest, now) = after(1000, 25 * MS);
-        let now = now + 2 * SPELL_NS;
+        let now = now + 2 * WINDOW_NS;
         assert_eq!(rest.looked(Mono(now)), Mono(now));
     }
 }

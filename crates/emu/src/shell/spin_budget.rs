@@ -3,11 +3,11 @@
 use linerate_sock::clock::Mono;
 
 /// How long before a frame is due the switch gets up and waits awake.
-const EARLY_NS: u64 = 300_000;
+const WAKE_EARLY_NS: u64 = 300_000;
 /// One part in so many of the time may be spent awake for nothing.
-const SHARE: u64 = 20;
+const SPIN_DIVISOR: u64 = 20;
 /// What may be saved up for frames that follow each other closely.
-const MOST_NS: u64 = 25 * EARLY_NS;
+const MAX_SAVED_NS: u64 = 25 * WAKE_EARLY_NS;
 
 /// The time that the switch may wait awake: a small share, saved up. A busy switch is awake anyway and has none to save.
 #[derive(Debug)]
@@ -25,10 +25,10 @@ impl SpinBudget {
     /// When to get up for what is due then: earlier if there is time saved, and sleep to be cut short.
     pub(super) fn alarm(&mut self, now: Mono, due: Mono) -> Mono {
         let passed = now.as_ns().saturating_sub(self.counted.as_ns());
-        self.saved_ns = (self.saved_ns + passed / SHARE).min(MOST_NS);
+        self.saved_ns = (self.saved_ns + passed / SPIN_DIVISOR).min(MAX_SAVED_NS);
         self.counted = now;
-        let early = due.as_ns().saturating_sub(EARLY_NS);
-        if self.saved_ns >= EARLY_NS && early > now.as_ns() { Mono(early) } else { due }
+        let early = due.as_ns().saturating_sub(WAKE_EARLY_NS);
+        if self.saved_ns >= WAKE_EARLY_NS && early > now.as_ns() { Mono(early) } else { due }
     }
 
     /// So long was waited awake.
@@ -52,11 +52,11 @@ mod tests {
             now += MS;
             let due = now + MS / 2;
             let early = due - vigil.alarm(Mono(now), Mono(due)).as_ns();
-            assert!(early == 0 || early == EARLY_NS);
+            assert!(early == 0 || early == WAKE_EARLY_NS);
             vigil.spend(early);
             awake += early;
         }
-        assert!(awake.abs_diff(now / SHARE) <= MOST_NS, "{awake} of {now}");
+        assert!(awake.abs_diff(now / SPIN_DIVISOR) <= MAX_SAVED_NS, "{awake} of {now}");
         // What is due within that time needs no alarm.
         assert_eq!(
             vigil.alarm(Mono(now + 100 * MS), Mono(now + 100 * MS + 1000)),

@@ -21,11 +21,11 @@ const NAMES: &str = "hosts";
 /// What switches complained about, beside the folder of labs: the folder of a lab is empty when it is made.
 const LOGS: &str = "logs";
 /// How often another lab may be in the way when a file is made there.
-const RACES: u32 = 100;
+const MAX_CREATE_ATTEMPTS: u32 = 100;
 /// How long a switch may take to answer: it does so before it clears anything away.
-const ANSWER: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a switch may take to clear everything away: programs that do not want to go get some seconds.
-const FAREWELL: Duration = Duration::from_secs(30);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Where this user's labs keep their state.
 #[derive(Debug, Clone)]
@@ -110,7 +110,7 @@ impl StateDir {
             matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists)
         };
         let mut opened = open();
-        for _ in 0..RACES {
+        for _ in 0..MAX_CREATE_ATTEMPTS {
             if opened.as_ref().is_err_and(raced) {
                 opened = open();
             }
@@ -223,11 +223,11 @@ impl LabHandle {
 
     /// Has its switch end, which removes everything, and waits for that. No switch, or a killed one, is no error.
     fn stop_switch(&self) -> Result<(), GroundError> {
-        let deadline = clock::now() + FAREWELL;
+        let deadline = clock::now() + SHUTDOWN_TIMEOUT;
         let mut told = false;
         while is_up(&self.run_dir, &self.name) {
             if !told {
-                told = match self.ask(&Ask::Down, ANSWER) {
+                told = match self.ask(&Ask::Down, ANSWER_TIMEOUT) {
                     Ok(_) => true,
                     Err(AskError::Gone(error)) if is_timeout(&error) => return Err(self.deaf()),
                     // It is still making the lab and has no ear yet, or is just about to end.

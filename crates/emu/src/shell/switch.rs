@@ -33,9 +33,9 @@ pub(super) const LATE_BOUND_NS: u64 = 1_000_000;
 const BATCH: usize = 256;
 /// A buffer at least so full is kept as it is; the contents of others move to one that fits, so that what waits takes
 /// little more memory than it weighs.
-const NEARLY_FULL: usize = 52_000;
+const MIN_FILL_BYTES: usize = 52_000;
 /// Large buffers kept for reuse.
-const SPARE: usize = 64;
+const MAX_SPARE_BUFFERS: usize = 64;
 
 /// What the control thread wants of the switch.
 #[derive(Debug)]
@@ -221,8 +221,10 @@ impl SwitchLoop {
             let Some((plug, tap)) = self.taps.get(number) else { return };
             let plug = *plug;
             // An interface that is down or gone gives nothing; its host says so to its programs.
-            let Ok(true) = tap.read_into(&mut buffer, Frame::LONGEST) else { return self.keep(buffer) };
-            let contents = if buffer.len() < NEARLY_FULL {
+            let Ok(true) = tap.read_into(&mut buffer, Frame::MAX_FRAME_BYTES) else {
+                return self.keep(buffer);
+            };
+            let contents = if buffer.len() < MIN_FILL_BYTES {
                 let fitting = buffer.as_slice().to_vec();
                 self.keep(buffer);
                 fitting
@@ -252,14 +254,14 @@ impl SwitchLoop {
                 self.counts.refused += u64::from(delivery.train.packets());
             }
             let buffer = delivery.train.into_buffer();
-            if buffer.capacity() >= Frame::LONGEST {
+            if buffer.capacity() >= Frame::MAX_FRAME_BYTES {
                 self.keep(buffer);
             }
         }
     }
 
     fn keep(&mut self, buffer: Vec<u8>) {
-        if self.spare.len() < SPARE {
+        if self.spare.len() < MAX_SPARE_BUFFERS {
             self.spare.push(buffer);
         }
     }

@@ -19,7 +19,7 @@ use super::{GroundError, LabName, kernel};
 /// A number that the system draws when it starts.
 pub(super) const BOOT_ID: &str = "kernel.random.boot_id";
 /// How long programs in a lab have to end by themselves.
-const GRACE: Duration = Duration::from_millis(300);
+const STOP_GRACE: Duration = Duration::from_millis(300);
 
 /// A lab that was found without its switch.
 #[derive(Debug)]
@@ -128,7 +128,7 @@ impl Clearing<'_> {
             open.insert(id, fd.filter(|fd| NetnsId::of(fd).is_ok_and(|open| open == id)));
         }
         let ids = open.keys().copied().collect();
-        let ended = process::end_in_netns(&ids, GRACE, |pid, id| {
+        let ended = process::end_in_netns(&ids, STOP_GRACE, |pid, id| {
             open.get(&id).is_some_and(Option::is_some) || token_of_process(pid).as_deref() == Some(token)
         });
         self.keep("a program in it".to_owned(), ended.map(|_| ()));

@@ -14,7 +14,7 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
     live("rate", Kind::Rate(put!(rate)), "\"none\"", "Line rate, preamble and gap included."),
     key(
         "mtu",
-        Kind::Whole(LEAST_MTU, MOST_MTU, |way, mtu| {
+        Kind::Whole(MIN_MTU, MAX_MTU, |way, mtu| {
             way.mtu = mtu as u32;
             Ok(())
         }),
@@ -214,9 +214,9 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
 pub(super) const LOSS_MODELS: [&str; 4] = ["loss", "loss_every", "loss_times", "loss_burst"];
 
 /// Least MTU of IPv4 that hosts must accept (RFC 791 section 3.2).
-const LEAST_MTU: u64 = 576;
+const MIN_MTU: u64 = 576;
 /// The longest frame of a device that carries super-frames, 65535, without its Ethernet header.
-const MOST_MTU: u64 = 65521;
+const MAX_MTU: u64 = 65521;
 
 const DISCIPLINE_RED: Needs = Needs("discipline = \"red\"");
 const DISCIPLINE_CODEL: Needs = Needs("discipline = \"codel\"");

@@ -130,14 +130,14 @@ fn sysctl(ns: &str, setting: &str) -> Command {
 /// Addresses and settings of a host.
 fn settle(topology: &Topology, lab: &str, host: &Host) -> Vec<Command> {
     /// RFC 8200 section 5.
-    const LEAST_MTU_V6: u32 = 1280;
+    const MIN_MTU_V6: u32 = 1280;
     let ns = namespace(lab, &host.name);
     let mut commands = vec![command(&format!("ip -n {ns} link set lo up"), &[])];
     commands.extend(host.sysctl.iter().map(|(key, value)| sysctl(&ns, &format!("net.{key}={value}"))));
     if let Some(link) = topology.links.iter().find(|link| link.ends.contains(&host.name)) {
         let (v4, v6) = (host.v4, host.v6);
         commands.push(command(&format!("ip -n {ns} address add {}/{} dev eth0", v4.0, v4.1), &[]));
-        if link.ways[0].mtu >= LEAST_MTU_V6 {
+        if link.ways[0].mtu >= MIN_MTU_V6 {
             commands.push(command(&format!("ip -n {ns} address add {}/{} dev eth0 nodad", v6.0, v6.1), &[]));
         }
     }

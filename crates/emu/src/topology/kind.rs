@@ -13,8 +13,8 @@ use super::address;
 
 /// A slower or faster line is more likely a slip of the pen.
 const RATES: RangeInclusive<f64> = 1e3..=1e12;
-const MOST_MEMORY: Bytes = Bytes::new(1 << 40);
-const LONGEST: Span = Span::from_secs(3600);
+const MAX_MEMORY: Bytes = Bytes::new(1 << 40);
+const MAX_SPAN: Span = Span::from_secs(3600);
 
 /// Puts a value into what is described; says what else must be set for the value to mean anything.
 pub(super) type Set<T, V> = fn(&mut T, V) -> Result<(), Needs>;
@@ -184,10 +184,10 @@ fn items<'v>(value: &'v Value, what: &str) -> Result<Vec<&'v str>, String> {
 }
 
 fn ends(value: &Value) -> Result<[String; 2], String> {
-    const WHAT: &str = "a list of two nodes, as [\"a\", \"s\"]";
-    let ends = items(value, WHAT)?;
+    const EXPECTED: &str = "a list of two nodes, as [\"a\", \"s\"]";
+    let ends = items(value, EXPECTED)?;
     let count = ends.len();
-    let ends: [&str; 2] = ends.try_into().map_err(|_| format!("{count} ends are not {WHAT}"))?;
+    let ends: [&str; 2] = ends.try_into().map_err(|_| format!("{count} ends are not {EXPECTED}"))?;
     Ok(ends.map(str::to_owned))
 }
 
@@ -247,18 +247,18 @@ fn rate(value: &Value) -> Result<Option<Bitrate>, String> {
 
 fn memory(value: &Value) -> Result<Bytes, String> {
     let bytes: Bytes = quantity(value, "an amount of memory such as \"64MB\"")?;
-    if bytes <= MOST_MEMORY { Ok(bytes) } else { Err(format!("{bytes} is above {MOST_MEMORY}; use less")) }
+    if bytes <= MAX_MEMORY { Ok(bytes) } else { Err(format!("{bytes} is above {MAX_MEMORY}; use less")) }
 }
 
 fn span(value: &Value) -> Result<Span, String> {
     let span: Span = quantity(value, "a time such as \"25ms\"")?;
-    if span <= LONGEST { Ok(span) } else { Err(format!("{span} is above {LONGEST}; use less")) }
+    if span <= MAX_SPAN { Ok(span) } else { Err(format!("{span} is above {MAX_SPAN}; use less")) }
 }
 
 fn instants(value: &Value) -> Result<Vec<Timestamp>, String> {
-    const WHAT: &str = "a list of times, as [\"1s\", \"2.5s\"]";
+    const EXPECTED: &str = "a list of times, as [\"1s\", \"2.5s\"]";
     let instant = |text: &str| text.parse::<Span>().map_err(|error| error.to_string());
-    let mut instants = items(value, WHAT)?
+    let mut instants = items(value, EXPECTED)?
         .into_iter()
         .map(|text| Ok(Timestamp::START + instant(text)?))
         .collect::<Result<Vec<_>, String>>()?;

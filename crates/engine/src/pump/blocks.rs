@@ -19,7 +19,7 @@ use crate::flow::Flow;
 use crate::pacer::Schedule;
 
 /// After the end a block that was begun is given up when the peer has not taken it within so long.
-const LAST_BLOCK: Duration = Duration::from_millis(200);
+const LAST_BLOCK_TIMEOUT: Duration = Duration::from_millis(200);
 
 struct Writer<'f> {
     flow: &'f Flow,
@@ -115,7 +115,7 @@ impl Writer<'_> {
                 return Ok((now, taken.div_ceil(length) as u64));
             }
             if given_up == Mono::FAR && (now >= until || !self.flow.control.may_write()) {
-                given_up = now + LAST_BLOCK;
+                given_up = now + LAST_BLOCK_TIMEOUT;
             }
             if moved == Moved::Pending {
                 self.flow.pause(self.socket, Interest::WRITE)?;

@@ -18,13 +18,13 @@ use crate::stamp::{Reader, Said};
 use crate::transit::TransitPen;
 
 /// After an order to stop, silence of so long is the end: what is on the way has arrived.
-const SILENCE: Duration = Duration::from_millis(200);
+const STOP_SILENCE: Duration = Duration::from_millis(200);
 /// A stamp older than this is of a clock that was set.
 const CREDIBLE_NS: u64 = 1_000_000_000;
 /// Messages of one call.
 const MESSAGES: usize = 8;
 /// Room for one message: joined datagrams fill 64 KiB.
-const ROOM: usize = 64 << 10;
+const MESSAGE_BYTES: usize = 64 << 10;
 /// Sockets served between two looks at the orders.
 const EVENTS: usize = 256;
 /// Receive buffer when none was asked for, bytes: some milliseconds at 10 Gbit/s.
@@ -50,7 +50,7 @@ pub(crate) fn prepare(flow: &Flow, socket: &UdpSocket) -> Result<bool, SockError
 
 /// Room for the datagrams of one pump.
 pub(crate) fn room() -> RecvBatch {
-    RecvBatch::new(MESSAGES, ROOM)
+    RecvBatch::new(MESSAGES, MESSAGE_BYTES)
 }
 
 struct DatagramStream<'f> {
@@ -261,7 +261,7 @@ impl Silence {
         }
         let now = clock::now();
         let told = *self.told.get_or_insert(now);
-        Ok(now >= deadline || now.since(told.max(bench.last_arrival)) >= SILENCE)
+        Ok(now >= deadline || now.since(told.max(bench.last_arrival)) >= STOP_SILENCE)
     }
 }
 

@@ -18,13 +18,13 @@ use crate::pacer::Schedule;
 use crate::stamp::{self, Stamp};
 
 /// A gap between datagrams that a thread can sleep; below it several leave together.
-const SLEEPABLE: Duration = Duration::from_micros(10);
+const MIN_SLEEP: Duration = Duration::from_micros(10);
 /// Datagrams that leave together span about so long.
-const TOGETHER: Duration = Duration::from_micros(50);
+const BATCH_SPAN: Duration = Duration::from_micros(50);
 /// Most bytes of one call, below what every kernel takes.
-const CALL_BYTES: usize = 65_000;
+const MAX_CALL_BYTES: usize = 65_000;
 /// A kernel that had no buffer for a datagram is asked again after so long, where none may be left out.
-const REST: Duration = Duration::from_millis(1);
+const NO_BUFFER_BACKOFF: Duration = Duration::from_millis(1);
 /// Headers below the payload of a datagram over IPv4: 20 bytes of IP and 8 of UDP. With IPv6 the kernel says no.
 const HEADERS: usize = 28;
 
@@ -49,15 +49,15 @@ pub(crate) fn prepare(socket: &UdpSocket, patience: Duration) -> Result<(), Sock
 
 /// Datagrams between two deadlines, of those that leave together by order or by their gap.
 fn burst(length: usize, offered: Option<Bitrate>, asked: Option<u32>) -> usize {
-    let most = (CALL_BYTES / length.max(1)).clamp(1, MAX_SEGMENTS);
+    let most = (MAX_CALL_BYTES / length.max(1)).clamp(1, MAX_SEGMENTS);
     if let Some(asked) = asked.filter(|_| offered.is_some()) {
         return (asked as usize).clamp(1, most);
     }
     let Some(gap) = offered.and_then(|rate| rate.time_for(Bytes::new(length as u64))) else { return most };
-    if gap.as_duration() >= SLEEPABLE {
+    if gap.as_duration() >= MIN_SLEEP {
         return 1;
     }
-    let together = TOGETHER.as_nanos().div_ceil(u128::from(gap.as_ns().max(1)));
+    let together = BATCH_SPAN.as_nanos().div_ceil(u128::from(gap.as_ns().max(1)));
     usize::try_from(together).unwrap_or(most).clamp(1, most)
 }
 
@@ -238,7 +238,7 @@ impl DatagramStream<'_> {
         if error.is_out_of_buffers() || flow.tolerates(&error) {
             self.meter.sent(0, 1);
             if flow.setup.lent {
-                flow.control.rest_until(clock::now() + REST, Control::may_write);
+                flow.control.rest_until(clock::now() + NO_BUFFER_BACKOFF, Control::may_write);
             }
         } else {
             self.end.trouble = Some(error.into());

@@ -19,7 +19,7 @@ use crate::pacer::{self, Schedule};
 /// Streams served between two looks at the orders.
 const EVENTS: usize = 256;
 /// Streams that are due but not ready are not looked at more often.
-const REST: Duration = Duration::from_millis(1);
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Makes no call of this socket wait.
 pub(crate) fn prepare(socket: &TcpStream) -> Result<(), SockError> {
@@ -97,12 +97,12 @@ impl<'f> StreamSet<'f> {
             return latest;
         }
         if self.flow.control.reads_out() {
-            return now + REST;
+            return now + MIN_POLL_INTERVAL;
         }
-        let Some(pace) = &self.pace else { return now + REST };
+        let Some(pace) = &self.pace else { return now + MIN_POLL_INTERVAL };
         let open = self.slots.iter().filter(|slot| slot.phase == Phase::Open);
         let due = open.map(|slot| pace.due(slot.end.bytes)).min().unwrap_or(latest);
-        due.clamp(now + REST, latest)
+        due.clamp(now + MIN_POLL_INTERVAL, latest)
     }
 
     fn end(&mut self, index: usize, trouble: Option<StreamError>) {

@@ -14,9 +14,9 @@ use crate::setup::FlowSetup;
 use crate::stamp::{self, Stamp};
 
 /// Bytes that one zero-copy call refers to: large enough to be cheap, small enough for the caches.
-const REFERENCES: usize = 256 << 10;
+const ZEROCOPY_CALL_BYTES: usize = 256 << 10;
 /// Zero-copy sends after which the kernel's notices are collected.
-const SENDS_PER_LOOK: u32 = 16;
+const SENDS_PER_COMPLETION_CHECK: u32 = 16;
 
 /// A way of handing bytes to the kernel.
 pub(crate) struct Feed {
@@ -49,7 +49,7 @@ impl Feed {
         let mut feed = Self::copying(flow)?;
         let payload = &flow.setup.payload;
         // References to a pattern end where it ends, which keeps blocks whole.
-        let references = if flow.setup.lent { flow.plan.block } else { REFERENCES };
+        let references = if flow.setup.lent { flow.plan.block } else { ZEROCOPY_CALL_BYTES };
         feed.method = match flow.setup.socket.zerocopy {
             None => Method::Copy,
             Some(ZeroCopy::Splice) => {
@@ -76,7 +76,7 @@ impl Feed {
     /// There is no memory for a block.
     pub(crate) fn copying(flow: &Flow) -> Result<Self, SockError> {
         let (payload, block) = (&flow.setup.payload, flow.plan.block);
-        let first = payload::first(payload, block, FlowSetup::LONGEST_BLOCK)?;
+        let first = payload::first(payload, block, FlowSetup::MAX_BLOCK_BYTES)?;
         Ok(Self { block: payload::block(payload, block)?, first, method: Method::Copy })
     }
 
@@ -138,7 +138,9 @@ impl Feed {
         match &mut self.method {
             Method::Copy => stream::send(fd, block),
             // References go out a whole pattern at a time; the rest of a limit in bytes is copied.
-            Method::Splice(_) | Method::File(_) if most < REFERENCES as u64 => stream::send(fd, block),
+            Method::Splice(_) | Method::File(_) if most < ZEROCOPY_CALL_BYTES as u64 => {
+                stream::send(fd, block)
+            }
             Method::Splice(splicer) => splicer.send(fd),
             Method::File(file) => file.send(fd),
             Method::Notify(notified) => notified.send(fd, 0..length),
@@ -160,7 +162,7 @@ impl Feed {
 impl Notified {
     fn send(&mut self, fd: &impl AsFd, range: Range<usize>) -> Result<Moved, SockError> {
         self.sends += 1;
-        if self.sends.is_multiple_of(SENDS_PER_LOOK) {
+        if self.sends.is_multiple_of(SENDS_PER_COMPLETION_CHECK) {
             self.collect(fd);
         }
         match self.sender.send(fd, range.clone()) {

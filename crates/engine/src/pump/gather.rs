@@ -9,11 +9,11 @@ use std::time::Duration;
 use linerate_sock::Mono;
 
 /// A call should take about so long.
-const CALL: Duration = Duration::from_micros(100);
+const TARGET_CALL_TIME: Duration = Duration::from_micros(100);
 /// Most bytes of a call: what is gathered is always the same block, but the kernel's copies have to fit into a cache.
-const MOST: usize = 1 << 20;
+const MAX_CALL_BYTES: usize = 1 << 20;
 /// Calls after which the number of blocks is chosen anew.
-const WATCHED: u32 = 16;
+const CALLS_PER_ADJUSTMENT: u32 = 16;
 
 /// How many blocks the next call hands over.
 #[derive(Debug)]
@@ -29,7 +29,11 @@ pub(super) struct Gather {
 impl Gather {
     /// For blocks of so many bytes, of which the first is written after `start`; without `wanted` each goes alone.
     pub(super) fn new(block: usize, wanted: bool, start: Mono) -> Self {
-        let most = if wanted { (MOST / block.max(1)).clamp(1, linerate_sock::stream::MOST_PARTS) } else { 1 };
+        let most = if wanted {
+            (MAX_CALL_BYTES / block.max(1)).clamp(1, linerate_sock::stream::MAX_PARTS)
+        } else {
+            1
+        };
         Self { block, most, times: 1, calls: 0, bytes: 0, since: start }
     }
 
@@ -44,14 +48,15 @@ impl Gather {
     pub(super) fn note(&mut self, now: Mono, bytes: u64) {
         self.calls += 1;
         self.bytes += bytes;
-        if self.calls >= WATCHED {
+        if self.calls >= CALLS_PER_ADJUSTMENT {
             self.choose(now);
         }
     }
 
     fn choose(&mut self, now: Mono) {
         let elapsed = now.since(self.since).as_nanos().max(1);
-        let fitting = u128::from(self.bytes) * CALL.as_nanos() / elapsed / self.block.max(1) as u128;
+        let fitting =
+            u128::from(self.bytes) * TARGET_CALL_TIME.as_nanos() / elapsed / self.block.max(1) as u128;
         self.times = usize::try_from(fitting).unwrap_or(usize::MAX).clamp(1, self.most);
         (self.calls, self.bytes, self.since) = (0, 0, now);
     }
@@ -79,25 +84,25 @@ mod tests {
         for (us, expected) in [(1000, 1), (60, 1), (50, 2), (25, 4), (12, 8), (1, 8)] {
             let mut gather = Gather::new(BLOCK, true, Mono::default());
             assert_eq!(gather.times(u64::MAX), 1, "nothing is known at first");
-            assert_eq!(after(&mut gather, 4 * WATCHED, us), expected, "{us} us for a block");
+            assert_eq!(after(&mut gather, 4 * CALLS_PER_ADJUSTMENT, us), expected, "{us} us for a block");
         }
     }
 
     #[test]
     fn a_flow_that_slows_down_goes_back_to_single_blocks() {
         let mut gather = Gather::new(BLOCK, true, Mono::default());
-        assert_eq!(after(&mut gather, 4 * WATCHED, 10), 8);
-        assert_eq!(after(&mut gather, WATCHED, 1000), 1);
+        assert_eq!(after(&mut gather, 4 * CALLS_PER_ADJUSTMENT, 10), 8);
+        assert_eq!(after(&mut gather, CALLS_PER_ADJUSTMENT, 1000), 1);
     }
 
     #[test]
     fn never_more_than_is_left_and_only_where_it_is_wanted() {
         let mut gather = Gather::new(BLOCK, true, Mono::default());
-        after(&mut gather, 4 * WATCHED, 10);
+        after(&mut gather, 4 * CALLS_PER_ADJUSTMENT, 10);
         assert_eq!((gather.times(3), gather.times(0)), (3, 0));
         let mut single = Gather::new(BLOCK, false, Mono::default());
-        assert_eq!(after(&mut single, 4 * WATCHED, 1), 1);
+        assert_eq!(after(&mut single, 4 * CALLS_PER_ADJUSTMENT, 1), 1);
         let mut large = Gather::new(4 << 20, true, Mono::default());
-        assert_eq!(after(&mut large, 4 * WATCHED, 1), 1, "a block beyond the most of a call");
+        assert_eq!(after(&mut large, 4 * CALLS_PER_ADJUSTMENT, 1), 1, "a block beyond the most of a call");
     }
 }

@@ -13,16 +13,16 @@ use linerate_sock::stream::{set_low_water, set_recv_timeout};
 use linerate_sock::{Mono, sockopt, tcp_info};
 
 /// The mark is set where it fills within this time.
-const FILLS_WITHIN: Duration = Duration::from_millis(1);
+const MAX_FILL_TIME: Duration = Duration::from_millis(1);
 /// The longest that bytes may wait for the mark to be reached. A kernel rounds it up to its ticks.
-const LONGEST_WAIT: Duration = Duration::from_millis(2);
+const MAX_WAIT: Duration = Duration::from_millis(2);
 /// Fillings that are watched before the mark is set.
-const WATCHED: u64 = 16;
+const OBSERVED_FILLS: u64 = 16;
 /// Of the receive buffer, the most for the mark, and the most that may come in a round trip: the sender must not wait
 /// for the reader.
-const PART_OF_BUFFER: u64 = 8;
+const BUFFER_DIVISOR: u64 = 8;
 /// A smaller mark saves nothing.
-const SMALLEST: usize = 16 << 10;
+const MIN_MARK_BYTES: usize = 16 << 10;
 
 /// What to do with the mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,12 +63,12 @@ impl Watch {
             return None;
         }
         self.bytes += bytes as u64;
-        if self.bytes < WATCHED * self.most as u64 {
+        if self.bytes < OBSERVED_FILLS * self.most as u64 {
             self.since = self.since.min(now);
             return None;
         }
         let elapsed = now.since(self.since).as_nanos().max(1);
-        let fast = u128::from(self.bytes) * FILLS_WITHIN.as_nanos() > self.most as u128 * elapsed;
+        let fast = u128::from(self.bytes) * MAX_FILL_TIME.as_nanos() > self.most as u128 * elapsed;
         let bytes_per_second = u128::from(self.bytes) * 1_000_000_000 / elapsed;
         self.restart(now);
         let bytes_per_second = u64::try_from(bytes_per_second).unwrap_or(u64::MAX);
@@ -83,9 +83,9 @@ impl Watch {
 /// The mark for a receive buffer of so many bytes, of which `per_round_trip` come in a round trip; absent where it is
 /// not worth it, or could cost some of the window. Of an unknown round trip the latter has to be feared.
 fn mark_for(buffer: u64, per_round_trip: Option<u64>, most: usize) -> Option<usize> {
-    let part = buffer / PART_OF_BUFFER;
+    let part = buffer / BUFFER_DIVISOR;
     let mark = usize::try_from(part).unwrap_or(usize::MAX).min(most);
-    (per_round_trip.is_some_and(|bytes| bytes <= part) && mark >= SMALLEST).then_some(mark)
+    (per_round_trip.is_some_and(|bytes| bytes <= part) && mark >= MIN_MARK_BYTES).then_some(mark)
 }
 
 /// The low-water mark of one connection.
@@ -98,7 +98,7 @@ pub(super) struct LowWater<'s> {
 impl<'s> LowWater<'s> {
     /// For a receiver that takes `most` bytes at once and looks up after `patience`; with 0 there is never a mark.
     pub(super) fn new(socket: &'s TcpStream, most: usize, patience: Duration) -> Self {
-        let most = if most < SMALLEST { 0 } else { most };
+        let most = if most < MIN_MARK_BYTES { 0 } else { most };
         Self { socket, watch: Watch::new(most), patience }
     }
 
@@ -133,7 +133,7 @@ impl<'s> LowWater<'s> {
     /// A kernel that refuses leaves the connection as it was: slower, and right.
     fn set(&mut self, mark: usize) {
         // The timeout first: a mark without it could keep bytes for the whole patience.
-        let limited = set_recv_timeout(self.socket, Some(LONGEST_WAIT));
+        let limited = set_recv_timeout(self.socket, Some(MAX_WAIT));
         if limited.and_then(|()| set_low_water(self.socket, mark)).is_ok() {
             self.watch.mark = mark;
         }
@@ -242,13 +242,13 @@ mod tests {
         near.write_all(b"x").unwrap();
         while queues::readable(&far).unwrap() == 0 {}
         assert!(readable());
-        low_water.set(SMALLEST);
+        low_water.set(MIN_MARK_BYTES);
         assert!(!readable(), "one byte is no block");
         assert_eq!(far.read_timeout().unwrap().map(|limit| limit < Duration::from_millis(20)), Some(true));
         low_water.after(Mono(1_000_000), 1);
         assert!(readable());
         assert_eq!(far.read_timeout().unwrap(), Some(Duration::from_millis(20)));
-        low_water.set(SMALLEST);
+        low_water.set(MIN_MARK_BYTES);
         assert!(!readable());
         drop(low_water);
         assert!(readable());

@@ -10,10 +10,10 @@ use super::feed::Feed;
 use crate::counters::Meter;
 
 /// Bytes of a note.
-const LENGTH: usize = 8;
+const NOTE_BYTES: usize = 8;
 
 /// How often a sender asks its kernel.
-const ASK_EVERY: Duration = Duration::from_millis(10);
+const QUERY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Writes the notes of one stream.
 pub(crate) struct Writer {
@@ -38,11 +38,11 @@ impl Writer {
         let asks = self.written < 2 || now >= self.due;
         self.written += 1;
         let Some(info) = asks.then(|| tcp_info(socket).ok()).flatten() else { return };
-        self.due = now + ASK_EVERY;
+        self.due = now + QUERY_INTERVAL;
         let again = info.total_retrans.unwrap_or(before).wrapping_sub(before);
         let kib = info.cwnd_bytes().map_or(0, |bytes| u32::try_from(bytes >> 10).unwrap_or(u32::MAX));
         let second = if self.written == 1 { self.note.kind } else { kib };
-        let mut note = [0; LENGTH];
+        let mut note = [0; NOTE_BYTES];
         note[..4].copy_from_slice(&again.to_le_bytes());
         note[4..].copy_from_slice(&second.to_le_bytes());
         feed.put(self.note.at, &note);
@@ -55,14 +55,14 @@ pub(crate) struct Reader {
     block: usize,
     /// Place in the block of the byte that comes next.
     place: usize,
-    note: [u8; LENGTH],
-    first: Option<[u8; LENGTH]>,
+    note: [u8; NOTE_BYTES],
+    first: Option<[u8; NOTE_BYTES]>,
 }
 
 impl Reader {
     /// Blocks have `block` bytes.
     pub(crate) fn new(note: BlockNote, block: usize) -> Self {
-        Self { at: note.at, block: block.max(1), place: 0, note: [0; LENGTH], first: None }
+        Self { at: note.at, block: block.max(1), place: 0, note: [0; NOTE_BYTES], first: None }
     }
 
     /// Looks at what comes next.
@@ -81,7 +81,7 @@ impl Reader {
 
     /// Takes what a part of a block has of the note; whether that is its end.
     fn take(&mut self, part: &[u8]) -> bool {
-        let end = self.at + LENGTH;
+        let end = self.at + NOTE_BYTES;
         let from = self.place.max(self.at);
         let to = (self.place + part.len()).min(end);
         if from >= to {

@@ -12,7 +12,7 @@ use super::feed::{Drain, Feed};
 use super::low_water::LowWater;
 use super::notes::Reader;
 use super::{PumpEnd, PumpGuard, StreamEnd, StreamError, queued};
-use crate::control::{Control, PATIENCE};
+use crate::control::{Control, MAX_PUMP_WAIT};
 use crate::counters::Meter;
 use crate::flow::Flow;
 use crate::pacer::{self, Schedule};
@@ -81,7 +81,7 @@ fn fill(
             break;
         }
         // A last call must not overstay the end of the test by the whole patience on a slow path.
-        if !hurried && until.since(now) < PATIENCE {
+        if !hurried && until.since(now) < MAX_PUMP_WAIT {
             set_send_timeout(socket, Some(until.since(now)))?;
             hurried = true;
         }

@@ -24,11 +24,11 @@ use snapshot::Snapshot;
 /// Least time between two readings of the host's counters.
 const HOST_PERIOD: Duration = Duration::from_millis(500);
 /// A smaller jump of the wall clock cannot be told from its steering.
-const STEP: Duration = Duration::from_millis(50);
+const MIN_CLOCK_STEP: Duration = Duration::from_millis(50);
 /// The sampler may be late by so many ticks before the result says so.
-const TICKS_LATE: u64 = 2;
+const MAX_TICKS_LATE: u64 = 2;
 /// How late the kernel may wake the sampler to save a wake-up, ns.
-const SLACK_NS: u64 = 10_000;
+const TIMER_SLACK_NS: u64 = 10_000;
 
 /// What the sampler knows about the whole measured part.
 #[derive(Debug, Default)]
@@ -62,7 +62,7 @@ struct Mark {
 /// The life of the sampler thread.
 pub(crate) fn run(flow: &Flow, log: &SampleLog) -> Sampled {
     // Refused by no current kernel, and then the ticks are 50 µs late instead of 10.
-    let _ = clock::set_timer_slack_ns(SLACK_NS);
+    let _ = clock::set_timer_slack_ns(TIMER_SLACK_NS);
     let before = Snapshot::read(flow);
     let Ok(Some(origin)) = await_begin(flow) else { return Sampled::default() };
     let begin = before.at_begin(origin);
@@ -77,7 +77,7 @@ pub(crate) fn run(flow: &Flow, log: &SampleLog) -> Sampled {
         host_due: origin + HOST_PERIOD,
         opened: Mark { snapshot: begin, host },
         closed: None,
-        steps: StepDetector::new(STEP),
+        steps: StepDetector::new(MIN_CLOCK_STEP),
         sampled: Sampled::default(),
     };
     // Only a broken descriptor table ends the sampling early; the counts do not depend on it.
@@ -123,7 +123,7 @@ impl Sampler<'_> {
             let on_time = self.wait(due)?;
             let now = clock::now();
             let lateness = if on_time { Span::ZERO } else { Span::from(now.since(due)) };
-            if lateness.as_ns() > TICKS_LATE * tick {
+            if lateness.as_ns() > MAX_TICKS_LATE * tick {
                 self.sampled.late = self.sampled.late.max(Some(lateness));
             }
             let ended = self.flow.control.all_ended();

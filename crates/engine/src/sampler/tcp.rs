@@ -9,7 +9,7 @@ use crate::setup::Sockets;
 
 /// Streams that are looked at. With more, the TCP metrics are those of the first 64: looking at thousands would cost
 /// more than it tells, and scaling up would invent numbers.
-const WATCHED: usize = 64;
+const MAX_SAMPLED_STREAMS: usize = 64;
 
 /// The connections at one moment.
 #[derive(Debug, Clone, Default)]
@@ -24,7 +24,7 @@ pub(crate) struct TcpState {
 impl TcpState {
     pub(crate) fn read(sockets: &Sockets) -> Self {
         let Sockets::Tcp(streams) = sockets else { return Self::default() };
-        let watched = &streams[..streams.len().min(WATCHED)];
+        let watched = &streams[..streams.len().min(MAX_SAMPLED_STREAMS)];
         Self {
             infos: watched.iter().filter_map(|stream| tcp_info(stream).ok()).collect(),
             snd_queue: watched.iter().map(|stream| queues::unacknowledged(stream).ok()).sum(),

@@ -141,12 +141,12 @@ impl MessageMode {
 pub struct SizeList(pub Vec<Bytes>);
 
 /// Largest message, and most sizes of a series.
-const LARGEST: Bytes = Bytes::new(Sweep::LARGEST_BYTES);
-const MOST_SIZES: usize = 2_000;
+const MAX_MESSAGE: Bytes = Bytes::new(Sweep::MAX_BYTES);
+const MAX_SIZES: usize = 2_000;
 
 impl Sweep {
     /// Bytes of the largest message.
-    pub const LARGEST_BYTES: u64 = 64 << 20;
+    pub const MAX_BYTES: u64 = 64 << 20;
 
     /// Which way messages go.
     #[must_use]
@@ -177,7 +177,7 @@ impl Sweep {
     pub fn longest_message(&self) -> Bytes {
         let listed = self.sizes.as_ref().and_then(|SizeList(sizes)| sizes.iter().copied().max());
         let perturbed = Bytes::new(self.to.get().saturating_add(self.perturb));
-        listed.unwrap_or(perturbed).min(LARGEST)
+        listed.unwrap_or(perturbed).min(MAX_MESSAGE)
     }
 
     pub(super) fn check(&self, traffic: &Traffic, socket: &SocketKnobs) -> Result<(), SpecError> {
@@ -188,17 +188,17 @@ impl Sweep {
             return fail("--stream", "messages go one way or both ways", "leave it or --bidir out");
         }
         if let Some(SizeList(sizes)) = &self.sizes {
-            if sizes.is_empty() || sizes.len() > MOST_SIZES {
+            if sizes.is_empty() || sizes.len() > MAX_SIZES {
                 return fail("--sizes", "the number of sizes is out of range", "give 1 to 2000 sizes");
             }
-            if sizes.iter().any(|size| size.get() == 0 || *size > LARGEST) {
+            if sizes.iter().any(|size| size.get() == 0 || *size > MAX_MESSAGE) {
                 return fail("--sizes", "a size is out of range", "give 1 byte to 64M");
             }
         }
-        if self.from.get() == 0 || self.from > LARGEST {
+        if self.from.get() == 0 || self.from > MAX_MESSAGE {
             return fail("--from", "the size is out of range", "give 1 byte to 64M");
         }
-        if self.to < self.from || self.to > LARGEST {
+        if self.to < self.from || self.to > MAX_MESSAGE {
             return fail("--to", "the size is out of range", "give the size of --from to 64M");
         }
         if self.points_per_octave.is_some_and(|points| points == 0 || points > 64) {
@@ -234,7 +234,7 @@ impl std::str::FromStr for SizeList {
             let (first, last) = part.split_once("..").unwrap_or((part, part));
             let size = |text: &str| text.parse::<Bytes>().map_err(|error| error.to_string());
             let (first, last) = (size(first)?, size(last)?);
-            if first.get() == 0 || last > LARGEST || last < first {
+            if first.get() == 0 || last > MAX_MESSAGE || last < first {
                 return Err(format!("'{part}': give sizes from 1 byte to 64M, the smaller one first"));
             }
             let doubles = std::iter::successors(Some(first.get()), |size| size.checked_mul(2));
@@ -242,8 +242,8 @@ impl std::str::FromStr for SizeList {
         }
         sizes.sort_unstable();
         sizes.dedup();
-        if sizes.len() > MOST_SIZES {
-            return Err(format!("{} sizes, at most {MOST_SIZES} are measured", sizes.len()));
+        if sizes.len() > MAX_SIZES {
+            return Err(format!("{} sizes, at most {MAX_SIZES} are measured", sizes.len()));
         }
         Ok(Self(sizes))
     }

@@ -205,13 +205,13 @@ pub struct Variation {
 }
 
 /// The longest test: a day.
-const LONGEST: Span = Span::from_secs(86_400);
+const MAX_DURATION: Span = Span::from_secs(86_400);
 
 /// Longest block over TCP.
-const LONGEST_BLOCK: u64 = 64 << 20;
+const MAX_BLOCK: u64 = 64 << 20;
 
 /// Longest block over TCP where the test leaves the length to the hosts.
-const LONGEST_CHOSEN_BLOCK: u64 = 1 << 20;
+const MAX_DEFAULT_BLOCK: u64 = 1 << 20;
 
 /// Shortest and longest payload of a datagram: a header of ours, and what UDP over IPv4 carries.
 const DATAGRAM_BYTES: std::ops::RangeInclusive<u64> = 32..=65_507;
@@ -294,7 +294,7 @@ impl Traffic {
     /// Most bytes of one block or datagram of this traffic.
     #[must_use]
     pub fn longest_block(&self) -> Bytes {
-        let chosen = if self.udp { *DATAGRAM_BYTES.end() } else { LONGEST_CHOSEN_BLOCK };
+        let chosen = if self.udp { *DATAGRAM_BYTES.end() } else { MAX_DEFAULT_BLOCK };
         self.length.unwrap_or(Bytes::new(chosen))
     }
 
@@ -304,7 +304,7 @@ impl Traffic {
     /// # Errors
     /// It cannot.
     pub fn check_length(&self, length: Bytes) -> Result<(), SpecError> {
-        let chosen = if self.udp { DATAGRAM_BYTES } else { 1..=LONGEST_CHOSEN_BLOCK };
+        let chosen = if self.udp { DATAGRAM_BYTES } else { 1..=MAX_DEFAULT_BLOCK };
         let fits = self.length.map_or(chosen.contains(&length.get()), |asked| asked == length);
         if fits {
             return Ok(());
@@ -321,7 +321,7 @@ impl Traffic {
         if self.streams == 0 || self.streams > 10_000 {
             return fail("--parallel", "the number of streams is out of range", "give 1 to 10000");
         }
-        if self.duration.is_some_and(|d| d < Span::from_ms(10) || d > LONGEST) {
+        if self.duration.is_some_and(|d| d < Span::from_ms(10) || d > MAX_DURATION) {
             return fail("--time", "the time is out of range", "give 0.01 to 86400 seconds");
         }
         if self.bytes.is_some_and(|b| b.get() == 0) {
@@ -339,7 +339,7 @@ impl Traffic {
         if self.until.is_some_and(|u| u.get() < 1e-4 || u.get() > 0.5) {
             return fail("--until", "the share is out of range", "give 0.01% to 50%");
         }
-        let longest = if self.udp { *DATAGRAM_BYTES.end() } else { LONGEST_BLOCK };
+        let longest = if self.udp { *DATAGRAM_BYTES.end() } else { MAX_BLOCK };
         if self.length.is_some_and(|l| l.get() == 0 || l.get() > longest) {
             let remedy =
                 if self.udp { "give 32 to 65507 bytes for a datagram" } else { "give 1 byte to 64M" };

@@ -1,9 +1,9 @@
 //! The text of an assertion as a tree, in which every node knows where it stands.
 
 /// Deeper parentheses than this are more likely noise.
-const DEEPEST: usize = 32;
+const MAX_DEPTH: usize = 32;
 /// A longer text than this is no assertion.
-const LONGEST: usize = 1000;
+const MAX_CHARS: usize = 1000;
 
 /// What is wrong with an assertion.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,8 +84,8 @@ enum Token {
 
 /// Reads a comparison: left side, comparison, right side.
 pub(crate) fn parse(text: &str) -> Result<(Node, Comparison, Node), Fault> {
-    if text.len() > LONGEST {
-        return fault(0, format!("an assertion of {} letters; use at most {LONGEST}", text.len()));
+    if text.len() > MAX_CHARS {
+        return fault(0, format!("an assertion of {} letters; use at most {MAX_CHARS}", text.len()));
     }
     let mut parser = Parser { tokens: tokens(text)?, next: 0, end: text.len() };
     let left = parser.sum(0)?;
@@ -233,8 +233,8 @@ impl Parser {
 
     fn single(&mut self, depth: usize) -> Result<Node, Fault> {
         let at = self.at();
-        if depth > DEEPEST {
-            return fault(at, format!("parentheses deeper than {DEEPEST}; write it shorter"));
+        if depth > MAX_DEPTH {
+            return fault(at, format!("parentheses deeper than {MAX_DEPTH}; write it shorter"));
         }
         let form = match self.take() {
             Some(Token::Literal(text)) => Form::Literal(text),

@@ -54,14 +54,15 @@ pub(super) fn note(facts: &mut BTreeMap<String, BTreeSet<String>>, run: &RunReco
 }
 
 /// Where a socket is: it tells runs apart, and explains nothing.
-const PLACES: [&str; 2] = ["local", "remote"];
+const LOCATION_KEYS: [&str; 2] = ["local", "remote"];
 
 /// Settings by the names that results have for them, whatever they are; what is nested has a point in its name.
 fn every_setting(value: &Value, name: &str, add: &mut dyn FnMut(&str, String)) {
     match value {
         Value::Null => {}
         Value::Object(fields) => {
-            for (field, value) in fields.iter().filter(|(field, _)| !PLACES.contains(&field.as_str())) {
+            for (field, value) in fields.iter().filter(|(field, _)| !LOCATION_KEYS.contains(&field.as_str()))
+            {
                 let name = if name.is_empty() { field.clone() } else { format!("{name}.{field}") };
                 every_setting(value, &name, add);
             }

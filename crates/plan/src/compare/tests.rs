@@ -171,5 +171,9 @@ fn quantities_are_asked_for_by_name() {
     let error = |name: &str| quantities(&[name.to_owned()]).unwrap_err();
     assert!(error("godput").contains("'goodput'"), "{}", error("godput"));
     assert!(error("verdict").contains("word"), "{}", error("verdict"));
-    assert_eq!(quantities(&[]).unwrap().len(), COMPARED.len(), "every name of the list is a quantity");
+    assert_eq!(
+        quantities(&[]).unwrap().len(),
+        DEFAULT_QUANTITIES.len(),
+        "every name of the list is a quantity"
+    );
 }

@@ -80,7 +80,7 @@ fn bottleneck_bandwidth(points: &Points<'_>, ceiling: Option<f64>) -> (Option<f6
     };
     let lost = datagrams.iter().any(|way| points.number(way, "loss").is_some_and(|loss| loss > 0.0));
     let line = typical(datagrams.iter().filter_map(|way| points.number(way, "ceiling")));
-    let reached = lost || line.is_none_or(|line| carried >= NEARLY * line);
+    let reached = lost || line.is_none_or(|line| carried >= REACHED_SHARE * line);
     let segments = points.ways_with("segment").into_iter().filter_map(|way| points.number(&way, "goodput"));
     match segments.reduce(f64::max).filter(|most| !reached && *most > carried) {
         Some(most) => (Some(most), true, "the most that TCP carried; the host sent less than that with UDP"),
@@ -92,7 +92,7 @@ fn bottleneck_bandwidth(points: &Points<'_>, ceiling: Option<f64>) -> (Option<f6
 }
 
 /// A rate that is so much of the line's has reached it.
-const NEARLY: f64 = 0.98;
+const REACHED_SHARE: f64 = 0.98;
 
 /// The throughput tests: sections 3.3 and 4.
 fn tests(points: &Points<'_>) -> Option<MethodTable> {

@@ -6,28 +6,28 @@ use linerate_document::SourcePosition;
 
 use super::Reader;
 use crate::axis::Target;
-use crate::order::MOST_TRIALS;
+use crate::order::MAX_TRIALS;
 use crate::plan::Plan;
 
 /// The most tests, one a flow at a point, that a plan may describe.
-const MOST_TESTS: usize = 100_000;
+const MAX_TESTS: usize = 100_000;
 
 impl Reader<'_> {
     /// Looks at every point.
     pub(super) fn check(&mut self, plan: &Plan) {
         let points = plan.grid.len();
         let trials = points.saturating_mul(plan.largest_repeats() as usize);
-        if trials > MOST_TRIALS {
+        if trials > MAX_TRIALS {
             let text = format!(
-                "{points} points, {} times each, are {trials} trials; at most are {MOST_TRIALS}",
+                "{points} points, {} times each, are {trials} trials; at most are {MAX_TRIALS}",
                 plan.largest_repeats()
             );
             self.mistakes.add(&SourcePosition::START, text);
         }
         let tests = points.saturating_mul(plan.flows.len());
-        if tests > MOST_TESTS {
+        if tests > MAX_TESTS {
             let text = format!(
-                "{points} points of {} flows are {tests} tests; at most are {MOST_TESTS}",
+                "{points} points of {} flows are {tests} tests; at most are {MAX_TESTS}",
                 plan.flows.len()
             );
             self.mistakes.add(&SourcePosition::START, text);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::{plan, try_plan};
-use crate::MOST_POINTS;
+use crate::MAX_POINTS;
 
 /// A plan with axes of these lengths over knobs that have no say in each other.
 fn axes(lengths: &[usize]) -> String {
@@ -120,7 +120,7 @@ fn ten_million_points_are_refused_before_they_are_made() {
         error.contains("1000000000 points (1000 of window x 1000 of length x 1000 of streams)"),
         "{error}"
     );
-    assert!(error.contains(&MOST_POINTS.to_string()), "{error}");
+    assert!(error.contains(&MAX_POINTS.to_string()), "{error}");
     let long = try_plan("axis.window = { from = 0, to = 10000000, step = 1 }", &[]).unwrap_err().to_string();
     assert!(long.contains("more than 1000 values"), "{long}");
     let often = format!("repeats = 1000\n{}", many("window"));

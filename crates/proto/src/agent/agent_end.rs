@@ -5,39 +5,39 @@ use std::collections::BTreeMap;
 use linerate_units::{Span, Timestamp};
 
 use super::VERSION;
-use super::dialogue::{Dialogue, Input, Job, JobEnd, MOST_JOBS, Output};
+use super::dialogue::{Dialogue, Input, Job, JobEnd, MAX_JOBS, Output};
 use super::link::{Link, misbehaved};
 use super::message::Message;
 use super::proof::{Nonce, Nonces, Token};
-use super::settings::{MOST_SETTINGS, SettingsAnswer, SettingsRequest};
+use super::settings::{MAX_SETTINGS, SettingsAnswer, SettingsRequest};
 use crate::PeerError;
 use crate::ticket::{from_hex, to_hex};
 use crate::watch::{earliest, silent};
 
 /// Time for a stranger to say who it is, and then to prove it.
-const INTRODUCTION: Span = Span::from_secs(5);
+const HELLO_TIMEOUT: Span = Span::from_secs(5);
 
 /// Time for this end's program to say what it is.
 const ABOUT: Span = Span::from_secs(10);
 
 /// How long a job may take until everything is open, a queue of the server that it measures to included.
-const PREPARING: Span = Span::from_secs(60);
+const PREPARE_TIMEOUT: Span = Span::from_secs(60);
 
 /// How long a job that is ready waits for its start: the server it has opened everything to waits no longer.
-const GATE: Span = Span::from_secs(25);
+const START_TIMEOUT: Span = Span::from_secs(25);
 
 /// How long a job may take to end after it was told to.
-const ENDING: Span = Span::from_secs(30);
+const END_TIMEOUT: Span = Span::from_secs(30);
 
 /// How long this end's program may take for a request about settings: cards that begin anew take seconds.
 const SETTING: Span = Span::from_secs(60);
 
 /// The longest that a coordinator may say it will hold the place: two directions of a day each, which no test exceeds, what
 /// it leaves out at their starts, and a start that waits for others. Those in line are told it as their wait.
-const LONGEST_HOLD: Span = Span::from_secs(7 * 86_400);
+const MAX_HOLD: Span = Span::from_secs(7 * 86_400);
 
 /// Most characters of a coordinator's name.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME: usize = 64;
 
 /// The agent's end of the dialogue.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ impl AgentEnd {
     #[must_use]
     pub fn new(now: Timestamp, token: Option<Token>, nonce: Nonce) -> Self {
         Self {
-            link: Link::new(now, "waiting for the coordinator's greeting", INTRODUCTION),
+            link: Link::new(now, "waiting for the coordinator's greeting", HELLO_TIMEOUT),
             token,
             nonces: Nonces { agent: nonce, ..Nonces::default() },
             name: String::new(),
@@ -140,10 +140,10 @@ impl AgentEnd {
         self.nonces.coordinator =
             from_hex(nonce).ok_or_else(|| misbehaved("its number is unreadable".to_owned()))?;
         // It is shown to the server's owner.
-        self.name = name.chars().take(LONGEST_NAME).collect();
+        self.name = name.chars().take(MAX_NAME).collect();
         self.link
             .send(now, &Message::Challenge { version: VERSION, nonce: to_hex(&self.nonces.agent).into() })?;
-        self.link.step(now, "waiting for the coordinator's proof", INTRODUCTION);
+        self.link.step(now, "waiting for the coordinator's proof", HELLO_TIMEOUT);
         self.state = State::Challenged;
         Ok(())
     }
@@ -181,9 +181,9 @@ impl AgentEnd {
                 let pong = Message::Pong { number, sent_ns, received_ns: now, replied_ns: now };
                 self.link.send(now, &pong)?;
             }
-            Message::Hold { expected_ns } if expected_ns > LONGEST_HOLD => {
+            Message::Hold { expected_ns } if expected_ns > MAX_HOLD => {
                 return Err(misbehaved(format!(
-                    "it asked for a place for {expected_ns}, at most {LONGEST_HOLD} can be"
+                    "it asked for a place for {expected_ns}, at most {MAX_HOLD} can be"
                 )));
             }
             Message::Hold { expected_ns } if self.place == Reservation::Free => {
@@ -233,10 +233,9 @@ impl AgentEnd {
         if changes && !self.jobs.is_empty() {
             return Err(misbehaved("it asked for settings while its runs are under way".to_owned()));
         }
-        if order
-            .is_some_and(|order| order.values.len() > MOST_SETTINGS || order.towards.len() > MOST_SETTINGS)
+        if order.is_some_and(|order| order.values.len() > MAX_SETTINGS || order.towards.len() > MAX_SETTINGS)
         {
-            return Err(misbehaved(format!("it asked for more than {MOST_SETTINGS} settings")));
+            return Err(misbehaved(format!("it asked for more than {MAX_SETTINGS} settings")));
         }
         self.settings = Some(now + SETTING);
         self.link.put(Output::Settings(request));
@@ -258,7 +257,7 @@ impl AgentEnd {
         if self.place != Reservation::Held {
             return Err(misbehaved("it asked for a job without a place in the queue".to_owned()));
         }
-        if self.jobs.len() >= MOST_JOBS || self.last_job.is_some_and(|last| job.job <= last) {
+        if self.jobs.len() >= MAX_JOBS || self.last_job.is_some_and(|last| job.job <= last) {
             return Err(misbehaved(format!("job {} is one too many, or had its number before", job.job)));
         }
         self.last_job = Some(job.job);
@@ -267,7 +266,7 @@ impl AgentEnd {
             let ended = Message::Ended { job: job.job, outcome, reason: Some(error.to_string().into()) };
             return self.link.send(now, &ended);
         }
-        self.jobs.insert(job.job, JobState::Preparing(now + PREPARING));
+        self.jobs.insert(job.job, JobState::Preparing(now + PREPARE_TIMEOUT));
         self.link.put(Output::Prepare(job));
         Ok(())
     }
@@ -276,7 +275,7 @@ impl AgentEnd {
         if let Some(step) = self.jobs.get_mut(&job)
             && !matches!(step, JobState::Ending(_))
         {
-            *step = JobState::Ending(now + ENDING);
+            *step = JobState::Ending(now + END_TIMEOUT);
             self.link.put(Output::Stop { job });
         }
     }
@@ -320,7 +319,7 @@ impl AgentEnd {
             }
             (Input::Ready { job }, _) => match self.jobs.get_mut(&job) {
                 Some(step @ JobState::Preparing(_)) => {
-                    *step = JobState::Ready(now + GATE);
+                    *step = JobState::Ready(now + START_TIMEOUT);
                     self.link.send(now, &Message::Ready { job })
                 }
                 _ => Ok(()),

@@ -16,22 +16,22 @@ use crate::ticket::{from_hex, to_hex};
 use crate::watch::{earliest, silent};
 
 /// Time for one answer of the agent's program.
-const ANSWER: Span = Span::from_secs(5);
+const ANSWER_TIMEOUT: Span = Span::from_secs(5);
 
 /// Time for the agent to look at its host and introduce itself.
 const WELCOME: Span = Span::from_secs(15);
 
 /// Time until a job is ready, or has failed: a little more than the agent allows it.
-const PREPARING: Span = Span::from_secs(100);
+const PREPARE_TIMEOUT: Span = Span::from_secs(100);
 
 /// Time until a job that was told to end has ended: a little more than the agent allows it.
-const ENDING: Span = Span::from_secs(40);
+const END_TIMEOUT: Span = Span::from_secs(40);
 
 /// Time for an answer about settings: a little more than the agent allows itself.
 const SETTING: Span = Span::from_secs(70);
 
 /// What an unanswered coordinator waits for, and what may be wrong.
-const GREETING: &str =
+const GREETING_WAIT: &str =
     "waiting for the agent's greeting; is it the port of `linerate serve --agent-token-file`?";
 
 /// The coordinator's end of the dialogue.
@@ -78,9 +78,9 @@ enum JobState {
 impl JobState {
     fn until(self) -> Option<(Timestamp, &'static str, Span)> {
         match self {
-            Self::Asked(until) => Some((until, "asking for a job", ANSWER)),
-            Self::Preparing(until) => Some((until, "waiting for a job to be ready", PREPARING)),
-            Self::Ending(until) => Some((until, "waiting for a job to end", ENDING)),
+            Self::Asked(until) => Some((until, "asking for a job", ANSWER_TIMEOUT)),
+            Self::Preparing(until) => Some((until, "waiting for a job to be ready", PREPARE_TIMEOUT)),
+            Self::Ending(until) => Some((until, "waiting for a job to end", END_TIMEOUT)),
             Self::Ready | Self::Measuring => None,
         }
     }
@@ -91,7 +91,7 @@ impl CoordinatorEnd {
     #[must_use]
     pub fn new(now: Timestamp, token: Token, nonce: Nonce, name: String) -> Self {
         let mut end = Self {
-            link: Link::new(now, GREETING, ANSWER),
+            link: Link::new(now, GREETING_WAIT, ANSWER_TIMEOUT),
             token,
             nonces: Nonces { coordinator: nonce, ..Nonces::default() },
             state: State::Greeted,
@@ -187,7 +187,7 @@ impl CoordinatorEnd {
                 self.advance(
                     job,
                     |step| matches!(step, JobState::Asked(_)),
-                    JobState::Preparing(now + PREPARING),
+                    JobState::Preparing(now + PREPARE_TIMEOUT),
                 )?;
                 self.link.put(Output::Accepted { job, epoch: epoch_ns });
             }
@@ -231,10 +231,10 @@ impl CoordinatorEnd {
     fn tick(&mut self, now: Timestamp) -> Result<(), PeerError> {
         let late = |until: Timestamp| now >= until;
         if self.asked.is_some_and(|(_, by)| late(by)) {
-            return Err(silent("asking for its time", ANSWER));
+            return Err(silent("asking for its time", ANSWER_TIMEOUT));
         }
         if self.hold.is_some_and(late) {
-            return Err(silent("asking for a place in its queue", ANSWER));
+            return Err(silent("asking for a place in its queue", ANSWER_TIMEOUT));
         }
         if self.settings.is_some_and(late) {
             return Err(silent("asking for settings of its host", SETTING));
@@ -260,7 +260,7 @@ impl CoordinatorEnd {
     }
 
     fn prepare(&mut self, now: Timestamp, job: Box<Job>) -> Result<(), PeerError> {
-        self.jobs.insert(job.job, JobState::Asked(now + ANSWER));
+        self.jobs.insert(job.job, JobState::Asked(now + ANSWER_TIMEOUT));
         self.link.measuring(now, self.jobs.len());
         self.link.send(now, &Message::Prepare(job))
     }
@@ -270,11 +270,11 @@ impl CoordinatorEnd {
         let message = match input {
             Input::Ping => {
                 self.pings += 1;
-                self.asked = Some((self.pings, now + ANSWER));
+                self.asked = Some((self.pings, now + ANSWER_TIMEOUT));
                 Message::Ping { number: self.pings, sent_ns: now }
             }
             Input::Hold { expected } => {
-                (self.hold, self.holding) = (Some(now + ANSWER), true);
+                (self.hold, self.holding) = (Some(now + ANSWER_TIMEOUT), true);
                 Message::Hold { expected_ns: expected }
             }
             Input::Release => {
@@ -295,7 +295,7 @@ impl CoordinatorEnd {
                 if matches!(step, JobState::Ending(_)) {
                     return Ok(());
                 }
-                *step = JobState::Ending(now + ENDING);
+                *step = JobState::Ending(now + END_TIMEOUT);
                 Message::Stop { job }
             }
             _ => return Err(PeerError::Local { why: "an agent's word reached the coordinator".to_owned() }),

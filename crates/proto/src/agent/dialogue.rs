@@ -13,7 +13,7 @@ use crate::session::QueuePosition;
 use crate::ticket::Ticket;
 
 /// Most jobs of one coordinator at one agent at a time.
-pub const MOST_JOBS: usize = 64;
+pub const MAX_JOBS: usize = 64;
 
 /// One end of the dialogue.
 pub trait Dialogue: Send {

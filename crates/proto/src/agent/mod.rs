@@ -19,9 +19,9 @@ mod tests;
 
 pub use agent_end::AgentEnd;
 pub use coordinator_end::CoordinatorEnd;
-pub use dialogue::{About, Dialogue, Exchange, Input, Interface, Job, JobEnd, JobEvent, MOST_JOBS, Output};
+pub use dialogue::{About, Dialogue, Exchange, Input, Interface, Job, JobEnd, JobEvent, MAX_JOBS, Output};
 pub use proof::{Nonce, Token, TokenError};
-pub use settings::{MOST_SETTINGS, SettingInForce, SettingsAnswer, SettingsOrder, SettingsRequest};
+pub use settings::{MAX_SETTINGS, SettingInForce, SettingsAnswer, SettingsOrder, SettingsRequest};
 
 use crate::native::Framer;
 use crate::{Match, Protocol};

@@ -11,10 +11,10 @@ use crate::ticket::{from_hex, to_hex};
 pub type Nonce = [u8; 16];
 
 /// Fewest characters of a token. Who listens on the way can try guesses against a proof at leisure.
-const SHORTEST: usize = 16;
+const MIN_TOKEN_CHARS: usize = 16;
 
 /// Most characters of a token: a file that is longer is some other file.
-const LONGEST: usize = 1024;
+const MAX_TOKEN_CHARS: usize = 1024;
 
 /// What the coordinator's proof begins with; the agent's begins otherwise, so that none serves as the other.
 const COORDINATOR: &[u8] = b"linerate agent protocol 1, coordinator";
@@ -29,11 +29,11 @@ pub struct Token(Vec<u8>);
 pub enum TokenError {
     /// Too short to be secret.
     #[error(
-        "the token has {0} characters, at least {SHORTEST} are needed; make one with: head -c 24 /dev/urandom | base64"
+        "the token has {0} characters, at least {MIN_TOKEN_CHARS} are needed; make one with: head -c 24 /dev/urandom | base64"
     )]
     Short(usize),
     /// Too long to be a token.
-    #[error("the token has {0} characters, {LONGEST} are allowed; is it the right file?")]
+    #[error("the token has {0} characters, {MAX_TOKEN_CHARS} are allowed; is it the right file?")]
     Long(usize),
 }
 
@@ -45,8 +45,8 @@ impl Token {
     pub fn new(text: &str) -> Result<Self, TokenError> {
         let text = text.trim();
         match text.chars().count() {
-            count if count < SHORTEST => Err(TokenError::Short(count)),
-            count if count > LONGEST => Err(TokenError::Long(count)),
+            count if count < MIN_TOKEN_CHARS => Err(TokenError::Short(count)),
+            count if count > MAX_TOKEN_CHARS => Err(TokenError::Long(count)),
             _ => Ok(Self(text.as_bytes().to_vec())),
         }
     }

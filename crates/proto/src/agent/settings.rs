@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 /// Most settings of one request.
-pub const MOST_SETTINGS: usize = 64;
+pub const MAX_SETTINGS: usize = 64;
 
 /// What a coordinator wants to hold on an agent's host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

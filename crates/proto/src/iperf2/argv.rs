@@ -20,10 +20,10 @@ pub struct Refusal {
 }
 
 /// Most connections of a client.
-const MOST: u64 = 1000;
+const MAX_CONNECTIONS: u64 = 1000;
 
 /// Most connections over TCP whose buffers are stamped.
-const MOST_STAMPED: u32 = 128;
+const MAX_STAMPED_CONNECTIONS: u32 = 128;
 
 /// Short and long names, and whether a value follows.
 const OPTIONS: &[(char, &str, bool)] = &[
@@ -194,7 +194,7 @@ fn numeric(settings: &mut Settings, name: &str, value: &str) -> Result<(), Refus
                 .map_err(|_| error(&format!("Invalid value for -n amount of '{value}'")))?;
             settings.amount = Amount::Bytes(bytes);
         }
-        "parallel" => settings.parallel = Some(number(1..=MOST)? as u32),
+        "parallel" => settings.parallel = Some(number(1..=MAX_CONNECTIONS)? as u32),
         "fq-rate" => settings.fq_rate = Some(number(8..=1 << 55)?),
         "interval" => settings.interval = seconds(name, value)?.filter(|span| *span > Span::ZERO),
         _ => {
@@ -328,7 +328,7 @@ fn checked(mut settings: Settings) -> Result<Settings, Refusal> {
         if length < BURST_BYTES as u32 {
             return Err(complaint("--trip-times over TCP needs -l 92 or more"));
         }
-        if settings.parallel.is_some_and(|flows| flows > MOST_STAMPED) {
+        if settings.parallel.is_some_and(|flows| flows > MAX_STAMPED_CONNECTIONS) {
             return Err(complaint("--trip-times over TCP takes -P 128 at most"));
         }
     }

@@ -11,7 +11,7 @@ use super::wire::{BASE_BYTES, TestHeader, is_bounce_back};
 use crate::stand_in::{Link, Opened};
 
 /// How long a connection may be silent before its header.
-const PATIENCE: Span = Span::from_secs(5);
+const HEADER_TIMEOUT: Span = Span::from_secs(5);
 
 /// A connection or sender of datagrams before it belongs to a run.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl Arrival {
             descriptor: opened.descriptor,
             mss: opened.mss,
             at: now,
-            due: now + PATIENCE,
+            due: now + HEADER_TIMEOUT,
             closed: false,
             heard: Vec::new(),
         }
@@ -81,7 +81,7 @@ impl Arrival {
             descriptor: 0,
             mss: None,
             at: now,
-            due: now + PATIENCE,
+            due: now + HEADER_TIMEOUT,
             closed: false,
             heard: Vec::new(),
         }

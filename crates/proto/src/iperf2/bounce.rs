@@ -9,10 +9,10 @@ use super::wire::{put, word};
 use crate::stand_in::{Link, Output};
 
 /// Longest message.
-const LONGEST: usize = 1 << 20;
+const MAX_MESSAGE_BYTES: usize = 1 << 20;
 
 /// Shortest message: its fields end here.
-const SHORTEST: usize = 48;
+const MIN_MESSAGE_BYTES: usize = 48;
 
 /// One connection of that kind.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Bounce {
         self.heard.extend_from_slice(bytes);
         loop {
             let Some(size) = word(&self.heard, 4).map(|size| size as usize) else { return };
-            if !(SHORTEST..=LONGEST).contains(&size) {
+            if !(MIN_MESSAGE_BYTES..=MAX_MESSAGE_BYTES).contains(&size) {
                 self.heard.clear();
                 desk.put(Output::FinishWriting { link });
                 return;

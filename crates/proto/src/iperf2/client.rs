@@ -20,17 +20,17 @@ use super::wire::{Ack, Extension, TestHeader};
 use crate::stand_in::{Input, Link, LinkOptions, Opened, Output, Reason, RunId, StandIn};
 
 /// Where connections back come in.
-const BACK: Link = Link(60_000);
+const REVERSE_LISTENER: Link = Link(60_000);
 
 /// The only run of a client.
 const RUN: RunId = 0;
 
 /// How long the server's answer is waited for with -X: an old server never gives one.
-const DETECT_FOR: Span = Span::from_secs(2);
+const DETECT_TIMEOUT: Span = Span::from_secs(2);
 
 /// How often a datagram calls for those of the server, and how often it is tried.
-const CALL_EVERY: Span = Span::from_ms(250);
-const CALLS: u32 = 12;
+const CALL_INTERVAL: Span = Span::from_ms(250);
+const MAX_CALLS: u32 = 12;
 
 /// How far the client has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,7 +102,7 @@ impl Client {
         if self.goes_back() {
             let port = self.desk.settings.listen_port.unwrap_or(self.desk.settings.port);
             let options = self.desk.options(self.desk.settings.udp);
-            self.desk.put(Output::Listen { link: BACK, port, options });
+            self.desk.put(Output::Listen { link: REVERSE_LISTENER, port, options });
         } else {
             self.connect();
         }
@@ -118,7 +118,7 @@ impl Client {
     }
 
     fn opened(&mut self, now: Timestamp, link: Link, opened: Opened) {
-        if link == BACK {
+        if link == REVERSE_LISTENER {
             let port = opened.local.port();
             let text = self.desk.report.listening(self.desk.settings.udp, port, opened.rcv_buf);
             self.desk.print(text);
@@ -144,7 +144,7 @@ impl Client {
     }
 
     fn not_opened(&mut self, link: Link, reason: &Reason) {
-        if link == BACK {
+        if link == REVERSE_LISTENER {
             self.desk.complain(format!("listener bind failed: {}\n", reason.text));
         } else {
             if self.opened.is_empty() {
@@ -192,7 +192,7 @@ impl Client {
             self.call(now);
         } else if !udp && self.desk.settings.peer_detect {
             self.stage = ClientState::Detecting;
-            self.due = Some(now + DETECT_FOR);
+            self.due = Some(now + DETECT_TIMEOUT);
         } else {
             self.start(now);
         }
@@ -218,7 +218,7 @@ impl Client {
             self.desk.outputs.push_back(Output::Send { link: stream.link, bytes: bytes.clone() });
         }
         self.calls += 1;
-        self.due = Some(now + CALL_EVERY);
+        self.due = Some(now + CALL_INTERVAL);
     }
 
     fn start(&mut self, now: Timestamp) {
@@ -245,7 +245,7 @@ impl Client {
     }
 
     fn datagram(&mut self, now: Timestamp, link: Link, from: SocketAddr, bytes: &[u8]) {
-        if link == BACK {
+        if link == REVERSE_LISTENER {
             self.back_datagram(from, bytes);
             return;
         }
@@ -310,7 +310,7 @@ impl Client {
                     self.desk.complain("the server does not answer to peer detection: going on\n".to_owned());
                     self.start(now);
                 }
-                ClientState::Calling if self.calls < CALLS => self.call(now),
+                ClientState::Calling if self.calls < MAX_CALLS => self.call(now),
                 ClientState::Calling => {
                     self.desk.complain("the server does not send: it may be too old for -R\n".to_owned());
                     self.end(Some("no datagram came".to_owned()));
@@ -353,7 +353,9 @@ impl Client {
             return;
         }
         self.stage = ClientState::Over;
-        for stream in self.streams.iter().chain(self.back.iter().filter(|stream| stream.link != BACK)) {
+        for stream in
+            self.streams.iter().chain(self.back.iter().filter(|stream| stream.link != REVERSE_LISTENER))
+        {
             self.desk.outputs.push_back(Output::Close { link: stream.link });
         }
         self.desk.put(Output::RunOver { run: RUN, trouble });

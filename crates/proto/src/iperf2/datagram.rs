@@ -12,7 +12,7 @@ const COUNTS_FOLLOW: u32 = 0x8000_0000;
 const TIMES_FOLLOW: u32 = 0x4000_0000;
 
 /// The same, with the high halves of the counts.
-const WIDE: u32 = 0x0800_0000;
+const WIDE_COUNTS: u32 = 0x0800_0000;
 
 /// How a client numbers its datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,7 +157,7 @@ impl ServerReport {
         let wide = generation == Generation::New;
         let words = [
             COUNTS_FOLLOW
-                | if wide { WIDE } else { 0 }
+                | if wide { WIDE_COUNTS } else { 0 }
                 | if wide && self.transit.is_some() { TIMES_FOLLOW } else { 0 },
             (self.bytes >> 32) as u32,
             self.bytes as u32,
@@ -197,7 +197,7 @@ impl ServerReport {
         };
         let flags = field(own)?;
         let at = |number: usize| field(own + number * 4);
-        let high = |at| u64::from(if flags & WIDE != 0 { field(at).unwrap_or(0) } else { 0 }) << 32;
+        let high = |at| u64::from(if flags & WIDE_COUNTS != 0 { field(at).unwrap_or(0) } else { 0 }) << 32;
         let transit = (new && flags & TIMES_FOLLOW != 0).then(|| Self::transit(bytes)).flatten();
         Some(Self {
             bytes: u64::from(at(1)?) << 32 | u64::from(at(2)?),

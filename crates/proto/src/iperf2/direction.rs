@@ -12,16 +12,16 @@ use super::track::{Stream, Track};
 use crate::stand_in::{FlowCounts, Link, Output, Reason, Stop};
 
 /// Between two tries to end a UDP test (2.1.8).
-const TRY_EVERY: Span = Span::from_ms(10);
+const RETRY_INTERVAL: Span = Span::from_ms(10);
 
 /// Tries to end a UDP test (2.1.8: two seconds of them).
-const TRIES: u32 = 200;
+const MAX_TRIES: u32 = 200;
 
 /// How long a UDP receiver answers again.
-const ANSWER_FOR: Span = Span::from_secs(2);
+const ANSWER_TIME: Span = Span::from_secs(2);
 
 /// Silence after which it has answered enough.
-const SILENCE: Span = Span::from_ms(250);
+const ANSWER_IDLE_TIMEOUT: Span = Span::from_ms(250);
 
 /// How long a sender waits at least for the receiver's close.
 const CLOSE_WAIT: Span = Span::from_secs(2);
@@ -30,7 +30,7 @@ const CLOSE_WAIT: Span = Span::from_secs(2);
 const IDLE: [Span; 2] = [Span::from_secs(60), Span::from_secs(5)];
 
 /// How often a flow is looked at when nobody wants intervals.
-const LOOK_EVERY: Span = Span::from_secs(1);
+const POLL_INTERVAL: Span = Span::from_secs(1);
 
 /// Longest time between a connection and its data that belongs to the test.
 const QUEUED: Span = Span::from_ms(500);
@@ -76,7 +76,7 @@ impl Half {
         let task = task(desk, &load, &streams);
         desk.put(Output::Start(Box::new(task)));
         let mut half = Self::new(now, load, streams);
-        half.due = Some(now + desk.settings.interval.unwrap_or(LOOK_EVERY));
+        half.due = Some(now + desk.settings.interval.unwrap_or(POLL_INTERVAL));
         half
     }
 
@@ -124,7 +124,7 @@ impl Half {
     /// The time began with the connection, a little earlier than the engine; a test that had to wait begins later.
     pub(super) fn has_begun(&mut self, desk: &OutputQueue, at: Timestamp) {
         if self.track.started_at.since(at) <= QUEUED {
-            self.due = self.due.map(|_| at + desk.settings.interval.unwrap_or(LOOK_EVERY));
+            self.due = self.due.map(|_| at + desk.settings.interval.unwrap_or(POLL_INTERVAL));
             self.track.started_at = at;
         }
     }
@@ -325,7 +325,7 @@ impl Half {
             }
         }
         self.tries += 1;
-        self.due = Some(now + TRY_EVERY);
+        self.due = Some(now + RETRY_INTERVAL);
     }
 
     /// UDP receiver: what was counted, to each sender.
@@ -368,8 +368,8 @@ impl Half {
             }
         }
         self.phase = Phase::Answering;
-        self.until = now + ANSWER_FOR;
-        self.due = Some(now + SILENCE);
+        self.until = now + ANSWER_TIME;
+        self.due = Some(now + ANSWER_IDLE_TIMEOUT);
     }
 
     /// Answers a last datagram. Among strangers nobody is sent more than came from there, whose address may be forged: a
@@ -406,7 +406,7 @@ impl Half {
                         *room = room.saturating_add(bytes.len() as u64);
                     }
                     self.answer(desk, at, link);
-                    self.due = Some((now + SILENCE).min(self.until));
+                    self.due = Some((now + ANSWER_IDLE_TIMEOUT).min(self.until));
                 }
             }
             Phase::Moving | Phase::Closing | Phase::Over => {}
@@ -437,7 +437,7 @@ impl Half {
         }
         match self.phase {
             Phase::Moving => {
-                let step = desk.settings.interval.unwrap_or(LOOK_EVERY);
+                let step = desk.settings.interval.unwrap_or(POLL_INTERVAL);
                 let mut due = self.due.unwrap_or(now);
                 while due <= now {
                     due = due + step;
@@ -447,7 +447,7 @@ impl Half {
                 desk.put(Output::Look);
             }
             Phase::Closing => self.finish(desk, now, now),
-            Phase::Asking if self.tries < TRIES => self.ask_again(desk, now),
+            Phase::Asking if self.tries < MAX_TRIES => self.ask_again(desk, now),
             Phase::Asking => {
                 let text = "did not receive ack of last datagram after 10 tries.";
                 for (stream, done) in self.track.streams.iter().zip(&self.done) {

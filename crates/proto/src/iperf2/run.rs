@@ -20,10 +20,10 @@ use super::wire::{Ack, TestHeader};
 use crate::stand_in::{FlowCounts, FlowId, Link, LinkOptions, Opened, Output, Planned, Reason, RunId};
 
 /// Numbers of connections back.
-pub(super) const BACK_LINKS: Range<u32> = 16..60_000;
+pub(super) const REVERSE_LINKS: Range<u32> = 16..60_000;
 
 /// How long the other connections of a client are waited for.
-const GATHER_FOR: Span = Span::from_ms(500);
+const GATHER_TIMEOUT: Span = Span::from_ms(500);
 
 /// How far a run has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl Run {
             asked_back: Vec::new(),
             back: Vec::new(),
             went_back: false,
-            due: Some(now + GATHER_FOR),
+            due: Some(now + GATHER_TIMEOUT),
             trouble: None,
             told_over: false,
         };

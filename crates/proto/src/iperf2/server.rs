@@ -10,7 +10,7 @@ use super::bounce::Bounce;
 use super::datagram::{Generation, number_of, opening_header};
 use super::output_queue::OutputQueue;
 use super::report::{ConnectionDetails, Ends};
-use super::run::{BACK_LINKS, Run};
+use super::run::{REVERSE_LINKS, Run};
 use super::settings::{Mode, Settings};
 use super::track::Stream;
 use crate::ServantConfig;
@@ -21,8 +21,8 @@ const TCP: Link = Link(0);
 const UDP: Link = Link(1);
 
 /// Connections whose header is awaited, and runs; more are turned away.
-const MOST_ARRIVALS: usize = 1024;
-const MOST_RUNS: usize = 256;
+const MAX_ARRIVALS: usize = 1024;
+const MAX_RUNS: usize = 256;
 
 /// The server.
 #[derive(Debug)]
@@ -119,7 +119,7 @@ impl Server {
     /// Whether another client may come in.
     fn is_full(&self) -> bool {
         let busy = self.desk.settings.single && !self.runs.is_empty();
-        busy || self.arrivals.len() >= MOST_ARRIVALS || self.runs.len() >= MOST_RUNS
+        busy || self.arrivals.len() >= MAX_ARRIVALS || self.runs.len() >= MAX_RUNS
     }
 
     fn accepted(&mut self, now: Timestamp, listener: Link, link: Link, opened: &Opened) {
@@ -303,7 +303,7 @@ impl Server {
     /// Numbers for connections back.
     fn free_back_links(&self) -> Vec<Link> {
         let used = |link: &Link| self.runs.values().any(|run| run.has(*link) || run.asked_for(*link));
-        BACK_LINKS.map(Link).filter(|link| !used(link)).take(4096).collect()
+        REVERSE_LINKS.map(Link).filter(|link| !used(link)).take(4096).collect()
     }
 
     /// Gives an input to a run that may then want connections back.

@@ -13,7 +13,7 @@ const TAIL_BYTES: usize = 20;
 const FRAME_BYTES: usize = 32;
 
 /// No header is longer.
-const LONGEST: usize = 256;
+const MAX_HEADER_BYTES: usize = 256;
 
 const V1: u32 = 0x8000_0000;
 const EXTEND: u32 = 0x4000_0000;
@@ -111,7 +111,7 @@ fn length_of(flags: u32) -> Result<Option<usize>, HeaderError> {
     }
     let extended = if flags & (V2 | EXTEND) != 0 { EXTENDED_BYTES - BASE_BYTES } else { 0 };
     let length = if flags & LENGTH_GIVEN != 0 { (flags >> 1 & 0xff) as usize } else { BASE_BYTES + extended };
-    if !(BASE_BYTES..=LONGEST).contains(&length) || length < BASE_BYTES + extended {
+    if !(BASE_BYTES..=MAX_HEADER_BYTES).contains(&length) || length < BASE_BYTES + extended {
         return Err(HeaderError::Length);
     }
     Ok(Some(length))
@@ -393,7 +393,7 @@ impl Ack {
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let length = word(bytes, 4)? as usize;
-        if word(bytes, 0)? != 2 || !(28..=LONGEST).contains(&length) || bytes.len() < length {
+        if word(bytes, 0)? != 2 || !(28..=MAX_HEADER_BYTES).contains(&length) || bytes.len() < length {
             return None;
         }
         let time = |at| Some((word(bytes, at)?, word(bytes, at + 4)?));

@@ -13,7 +13,7 @@ use rsa::sha2::{Digest, Sha256};
 use rsa::{Oaep, Pkcs1v15Encrypt, RsaPrivateKey, RsaPublicKey};
 
 /// Longest line of a users file that is looked at.
-const LONGEST_LINE: usize = 1023;
+const MAX_LINE_BYTES: usize = 1023;
 
 /// A key cannot be used: the text that was given is no key in PEM, or one of another kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -119,7 +119,7 @@ fn parse(plain: &str) -> Option<(&str, &str, u64)> {
 fn is_known(users: &str, name: &str, password: &str) -> bool {
     let digest = Sha256::digest(format!("{{{name}}}{password}"));
     let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    let lines = users.lines().filter(|line| !line.starts_with('#') && line.len() <= LONGEST_LINE);
+    let lines = users.lines().filter(|line| !line.starts_with('#') && line.len() <= MAX_LINE_BYTES);
     let mut entries = lines.filter_map(|line| line.trim_end_matches('\r').split_once(','));
     entries.any(|(user, known)| user == name && known == digest)
 }

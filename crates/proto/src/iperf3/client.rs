@@ -30,15 +30,15 @@ const FIRST_STREAM: u32 = 2;
 const RUN: RunId = 0;
 
 /// Longest wait for a word of the server while the test is set up.
-const SETUP_PATIENCE: Span = Span::from_secs(30);
+const SETUP_TIMEOUT: Span = Span::from_secs(30);
 /// Longest wait for the results: all that is queued on the path may have to arrive first.
-const RESULTS_PATIENCE: Span = Span::from_secs(60);
+const RESULTS_TIMEOUT: Span = Span::from_secs(60);
 /// Longest wait for the server to close, after the farewell.
-const FAREWELL_PATIENCE: Span = Span::from_secs(3);
+const CLOSE_TIMEOUT: Span = Span::from_secs(3);
 /// Longest wait for flows that were told to stop.
-const STOP_PATIENCE: Span = Span::from_secs(2);
+const STOP_TIMEOUT: Span = Span::from_secs(2);
 /// How long a broken stream waits for the server's word about it.
-const BROKEN_PATIENCE: Span = Span::from_ms(500);
+const ERROR_REPORT_TIMEOUT: Span = Span::from_ms(500);
 /// How often a goal is looked at that the engine cannot know.
 const GOAL_TICK: Span = Span::from_ms(5);
 

@@ -13,10 +13,10 @@ const DEFAULT_BLOCK: i64 = 128 << 10;
 const PACING_TIMER: i64 = 1000;
 
 /// Largest UDP payload in an IPv4 packet.
-const LARGEST_DATAGRAM: i64 = 65_507;
+const MAX_DATAGRAM_BYTES: i64 = 65_507;
 
 /// Most datagrams that a kernel cuts out of one buffer (UDP_MAX_SEGMENTS).
-const MOST_SEGMENTS: i64 = 128;
+const MAX_SEGMENTS: i64 = 128;
 
 /// The parameters of a test. Numbers are as they came from the wire until [`Params::check`] has passed them.
 ///
@@ -268,7 +268,7 @@ impl Params {
             (within(Some(self.parallel), 1..=128), Number::PARALLEL),
             (within(self.window, 0..=512 << 20), Number::BUF_SIZE),
             (self.udp || within(Some(self.len), 1..=1 << 20), Number::BLOCK_SIZE),
-            (!self.udp || within(Some(self.len), 16..=LARGEST_DATAGRAM), Number::UDP_BLOCK_SIZE),
+            (!self.udp || within(Some(self.len), 16..=MAX_DATAGRAM_BYTES), Number::UDP_BLOCK_SIZE),
             (within(self.burst, 1..=1000), Number::BURST),
             (within(Some(self.tos), 0..=255), Number::BAD_TOS),
             (within(self.flowlabel, 1..=0xf_ffff), Number::FLOW_LABEL),
@@ -327,13 +327,13 @@ impl Params {
 
 impl Bundles {
     fn of(used: bool, block: i64) -> Self {
-        let datagrams = (LARGEST_DATAGRAM / block.max(1)).clamp(1, MOST_SEGMENTS);
+        let datagrams = (MAX_DATAGRAM_BYTES / block.max(1)).clamp(1, MAX_SEGMENTS);
         Self {
             gso: i64::from(used),
             gso_dg_size: if used { block } else { 0 },
-            gso_bf_size: if used { datagrams * block } else { LARGEST_DATAGRAM },
+            gso_bf_size: if used { datagrams * block } else { MAX_DATAGRAM_BYTES },
             gro: i64::from(used),
-            gro_bf_size: LARGEST_DATAGRAM,
+            gro_bf_size: MAX_DATAGRAM_BYTES,
         }
     }
 
@@ -342,9 +342,9 @@ impl Bundles {
         Self {
             gso: number("gso", 0),
             gso_dg_size: number("gso_dg_size", 0),
-            gso_bf_size: number("gso_bf_size", LARGEST_DATAGRAM),
+            gso_bf_size: number("gso_bf_size", MAX_DATAGRAM_BYTES),
             gro: number("gro", 0),
-            gro_bf_size: number("gro_bf_size", LARGEST_DATAGRAM),
+            gro_bf_size: number("gro_bf_size", MAX_DATAGRAM_BYTES),
         }
     }
 }

@@ -24,7 +24,7 @@ use test::Test;
 use visitors::Visitor;
 
 /// Longest wait for a cookie, and between the pieces of a message (as iperf3 since 3.15).
-const SILENCE: Span = Span::from_secs(10);
+const READ_TIMEOUT: Span = Span::from_secs(10);
 
 /// What a server is told beside its command line.
 #[derive(Debug)]
@@ -107,7 +107,7 @@ impl Server {
         let mut settings = Settings::default();
         settings.common.port = config.port;
         // Others wait: the two minutes of the tool are for a server of one's own.
-        settings.common.rcv_timeout = SILENCE;
+        settings.common.rcv_timeout = READ_TIMEOUT;
         let seed = StdRng::seed_from_u64(config.seed).random();
         let shared = config.shared;
         let host = Host::default();

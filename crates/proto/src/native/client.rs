@@ -11,10 +11,10 @@ use crate::PeerError;
 use crate::session::{FlowOrder, Hello, Input, Output, Session, Trial, Welcome};
 
 /// Time for one answer of the server's program.
-const ANSWER: Span = Span::from_secs(5);
+const ANSWER_TIMEOUT: Span = Span::from_secs(5);
 
 /// What an unanswered client waits for, and what may be wrong.
-const GREETING: &str = "waiting for the server's greeting; is it the port of `linerate serve`?";
+const GREETING_WAIT: &str = "waiting for the server's greeting; is it the port of `linerate serve`?";
 
 /// The client's end of the dialogue.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl ClientSession {
     #[must_use]
     pub fn with_ticket(now: Timestamp, hello: Hello, drain: Span) -> Self {
         let mut session = Self {
-            link: Link::new(now, GREETING),
+            link: Link::new(now, GREETING_WAIT),
             hello,
             state: State::Asking,
             phase: Phase::default(),
@@ -90,7 +90,7 @@ impl ClientSession {
         };
         // A greeting is far below the limit; were it not, the peer would say so.
         let _ = self.link.send(now, &hello);
-        self.link.step(now, GREETING, ANSWER);
+        self.link.step(now, GREETING_WAIT, ANSWER_TIMEOUT);
     }
 
     fn measure(&mut self, now: Timestamp, flows: Vec<FlowOrder>) -> Result<(), PeerError> {
@@ -100,7 +100,7 @@ impl ClientSession {
             });
         }
         self.link.send(now, &Message::Prepare { flows: flows.iter().map(AskedFlow::from).collect() })?;
-        self.link.step(now, "waiting for the server to prepare", ANSWER);
+        self.link.step(now, "waiting for the server to prepare", ANSWER_TIMEOUT);
         self.phase = Phase::new(flows);
         self.trial = None;
         self.drain_until = None;
@@ -124,7 +124,7 @@ impl ClientSession {
     fn stop_when_running(&mut self, now: Timestamp) -> Result<(), PeerError> {
         if self.stop && self.state == State::Running {
             self.link.send(now, &Message::Stop)?;
-            self.link.step(now, "waiting for the end of what was stopped", STOPPING + self.drain);
+            self.link.step(now, "waiting for the end of what was stopped", STOP_TIMEOUT + self.drain);
             self.link.put(Output::StopWriting);
         }
         Ok(())
@@ -134,7 +134,7 @@ impl ClientSession {
         if self.phase.sender_done(flow) {
             self.drain_until = Some(now + self.drain);
             if self.state == State::Running {
-                self.link.step(now, "waiting for the last bytes", OVERTIME + self.drain);
+                self.link.step(now, "waiting for the last bytes", PHASE_GRACE + self.drain);
             }
         }
     }
@@ -149,7 +149,7 @@ impl ClientSession {
                 self.link.put(Output::PhaseDone);
             } else if self.phase.local_over() && self.state == State::Running {
                 self.state = State::Closing;
-                self.link.step(now, "waiting for the server's counts", ANSWER + self.drain);
+                self.link.step(now, "waiting for the server's counts", ANSWER_TIMEOUT + self.drain);
             }
         }
     }
@@ -190,7 +190,7 @@ impl ClientSession {
             }
             (Message::Prepared, State::Preparing) => {
                 self.state = State::Opening;
-                self.link.step(now, "opening the data connections", OPENING);
+                self.link.step(now, "opening the data connections", OPEN_TIMEOUT);
                 let flows = self.phase.flows().to_vec();
                 self.link.put(Output::Open(flows));
             }
@@ -242,27 +242,27 @@ impl ClientSession {
         }
         self.trial = Some(trial.trial);
         self.link.send(now, &Message::Trial(trial))?;
-        self.link.step(now, "waiting for the server's count of a trial", trial.patience_ns + ANSWER);
+        self.link.step(now, "waiting for the server's count of a trial", trial.patience_ns + ANSWER_TIMEOUT);
         Ok(())
     }
 }
 
 /// How much longer than its time a phase may take: for ends that are late, and paths with seconds of queue.
-const OVERTIME: Span = Span::from_secs(30);
+const PHASE_GRACE: Span = Span::from_secs(30);
 
 /// How long the other end may take to stop.
-const STOPPING: Span = Span::from_secs(10);
+const STOP_TIMEOUT: Span = Span::from_secs(10);
 
 /// Data move: a phase of known length has to end some time after it, whatever the other end says meanwhile.
 pub(super) fn measure(link: &mut Link, now: Timestamp, spec: &CheckedSpec) {
     match spec.traffic.limit(Bytes::new(1)) {
-        Limit::TimeNs(time) if spec.sweep.is_none() => link.step(now, "measuring", time + OVERTIME),
+        Limit::TimeNs(time) if spec.sweep.is_none() => link.step(now, "measuring", time + PHASE_GRACE),
         _ => link.rest("measuring"),
     }
 }
 
 /// Time to open the data connections: 10,000 of them take a while.
-const OPENING: Span = Span::from_secs(30);
+const OPEN_TIMEOUT: Span = Span::from_secs(30);
 
 pub(super) fn misbehaved(what: &str) -> PeerError {
     PeerError::Misbehaved { what: what.into() }

@@ -13,7 +13,7 @@ use crate::session::Output;
 use crate::watch::Watch;
 
 /// Bytes of a word about a trial, at most: what is longer counts like other words.
-const TRIAL_BYTES: usize = 512;
+const MAX_TRIAL_MESSAGE_BYTES: usize = 512;
 
 /// A control connection without its socket.
 #[derive(Debug)]
@@ -127,7 +127,7 @@ impl Link {
         let message = self.framer.pull()?;
         // One of each is under way at most: the pace is this end's too.
         if let Some(Message::Trial(_) | Message::TrialCounted(_)) = &message {
-            self.allowance.give_back(TRIAL_BYTES);
+            self.allowance.give_back(MAX_TRIAL_MESSAGE_BYTES);
         }
         if message.is_some() {
             self.allowance.message()?;

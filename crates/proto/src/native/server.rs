@@ -11,16 +11,16 @@ use crate::PeerError;
 use crate::session::{Admission, Hello, Input, Output, Session, Trial};
 
 /// Time for a stranger to say what it wants.
-const HELLO: Span = Span::from_secs(5);
+const HELLO_TIMEOUT: Span = Span::from_secs(5);
 
 /// Time for the client's data connections to arrive, and then for its start.
-const OPENING: Span = Span::from_secs(30);
+const OPEN_TIMEOUT: Span = Span::from_secs(30);
 
 /// How long a client may sit between phases; its idle latency is measured there.
-const PAUSE: Span = Span::from_secs(60);
+const BETWEEN_PHASES_TIMEOUT: Span = Span::from_secs(60);
 
 /// How long a client may sit between two trials of a series.
-const BETWEEN_TRIALS: Span = Span::from_secs(60);
+const BETWEEN_TRIALS_TIMEOUT: Span = Span::from_secs(60);
 
 /// The server's end of the dialogue.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl ServerSession {
     #[must_use]
     pub fn new(now: Timestamp) -> Self {
         let mut link = Link::new(now, "waiting for the client's greeting");
-        link.step(now, "waiting for the client's greeting", HELLO);
+        link.step(now, "waiting for the client's greeting", HELLO_TIMEOUT);
         Self { link, state: State::New, phase: Phase::default(), phases: Phases::default(), trial: None }
     }
 
@@ -89,7 +89,7 @@ impl ServerSession {
                 neighbours: admission.neighbours,
             },
         )?;
-        self.link.step(now, "waiting for the client's next phase", PAUSE);
+        self.link.step(now, "waiting for the client's next phase", BETWEEN_PHASES_TIMEOUT);
         self.state = State::Ready;
         Ok(())
     }
@@ -129,7 +129,7 @@ impl ServerSession {
         self.phase = Phase::new(flows.clone());
         self.trial = None;
         self.link.send(now, &Message::Prepared)?;
-        self.link.step(now, "waiting for the data connections", OPENING);
+        self.link.step(now, "waiting for the data connections", OPEN_TIMEOUT);
         self.link.put(Output::Open(flows));
         self.state = State::Opening;
         Ok(())
@@ -189,7 +189,7 @@ impl ServerSession {
     /// A client that lives but asks for nothing shall not keep the server.
     fn await_trial(&mut self, now: Timestamp) {
         if self.phases.spec().sweep.is_some() {
-            self.link.step(now, "waiting for the client's next trial", BETWEEN_TRIALS);
+            self.link.step(now, "waiting for the client's next trial", BETWEEN_TRIALS_TIMEOUT);
         }
     }
 
@@ -208,7 +208,7 @@ impl ServerSession {
         if self.state == State::Running && self.phase.over() {
             self.state = State::Ready;
             self.link.measuring(now, false);
-            self.link.step(now, "waiting for the client's next phase", PAUSE);
+            self.link.step(now, "waiting for the client's next phase", BETWEEN_PHASES_TIMEOUT);
             self.link.put(Output::PhaseDone);
         }
     }
@@ -247,7 +247,7 @@ impl Session for ServerSession {
             Input::FlowsOpen => {
                 self.phase.local_opened();
                 self.link.send(now, &Message::FlowsReady)?;
-                self.link.step(now, "waiting for the client's start", OPENING);
+                self.link.step(now, "waiting for the client's start", OPEN_TIMEOUT);
                 self.state = State::Opened;
             }
             Input::FlowsFailed(why) => {

@@ -14,10 +14,10 @@ use crate::stand_in::{Input, Link, Opened, Output, Reason, RunId, StandIn};
 const LISTENER: Link = Link(0);
 
 /// How long the transmitter may take to connect again.
-const RECONNECT: Span = Span::from_secs(30);
+const RECONNECT_TIMEOUT: Span = Span::from_secs(30);
 
 /// More bytes than these before the receiver has said anything are not NetPIPE.
-const MOST_EARLY: usize = 64;
+const MAX_EARLY_BYTES: usize = 64;
 
 /// NPtcp without `-h`: one series, or as a server one after the other and beside each other.
 ///
@@ -107,7 +107,7 @@ impl Receiver {
             return;
         };
         running.early.extend_from_slice(bytes);
-        if running.early.len() > MOST_EARLY {
+        if running.early.len() > MAX_EARLY_BYTES {
             running.series.give_up("NetPIPE: the peer does not speak NetPIPE\n", 3);
         }
     }
@@ -187,7 +187,7 @@ impl Running {
     fn reconnect(&mut self, now: Timestamp, outputs: &mut VecDeque<Output>) {
         if let Some(link) = self.link.take() {
             outputs.push_back(Output::Close { link });
-            self.connect_until = Some(now + RECONNECT);
+            self.connect_until = Some(now + RECONNECT_TIMEOUT);
         }
         if let Some(link) = self.next.take() {
             self.link = Some(link);

@@ -23,10 +23,10 @@ pub(super) const FLOW: FlowId = 0;
 const CALIBRATION: u32 = 100;
 
 /// Connections in a row that may die before anything is exchanged.
-const MOST_WASTED: u32 = 20;
+const MAX_FAILED_CONNECTIONS: u32 = 20;
 
 /// From this time on the other end may have found the series over while this one has not.
-const NEARLY_OVER: f64 = 0.9;
+const NEAR_END_SHARE: f64 = 0.9;
 
 pub(super) const OTHER_MODE: &str =
     "NetPIPE: the peer speaks another mode: give both ends the same -s -2 -i -I -r -l -u -p and -n\n";
@@ -194,7 +194,7 @@ impl Series {
     /// The original closes its listener only after the answer that sends us to it: a connection that it takes then is
     /// reset at once.
     fn may_reconnect(&self, reason: &Reason) -> bool {
-        let may = self.transmits && self.last > 0.0 && self.wasted < MOST_WASTED;
+        let may = self.transmits && self.last > 0.0 && self.wasted < MAX_FAILED_CONNECTIONS;
         may && [RESET, BROKEN_PIPE].contains(&reason.errno)
     }
 
@@ -208,7 +208,9 @@ impl Series {
             return self.give_up(OTHER_MODE, 3);
         }
         match self.step {
-            ExchangeStep::Sync(SyncPoint::Size) if self.transmits && self.last >= NEARLY_OVER => self.over(0),
+            ExchangeStep::Sync(SyncPoint::Size) if self.transmits && self.last >= NEAR_END_SHARE => {
+                self.over(0)
+            }
             ExchangeStep::Bye | ExchangeStep::Quit(SyncPoint::End) if self.transmits => self.over(0),
             ExchangeStep::Sync(_) | ExchangeStep::Head => {
                 let text =
@@ -331,7 +333,7 @@ impl Series {
     /// The receiver has read what comes between two sizes.
     fn head(&mut self, now: Timestamp, got: Vec<u8>) {
         if got == QUIT {
-            if self.point == 0 && self.last < NEARLY_OVER {
+            if self.point == 0 && self.last < NEAR_END_SHARE {
                 // The transmitter closes after the calibration: it wants a connection for each trial.
                 return self.give_up(OTHER_MODE, 3);
             }

@@ -1,16 +1,16 @@
 //! The sizes of a series and how often each is sent: both ends must come to the same.
 
 /// No more sizes than these in a series (the original's table of results).
-const MOST_POINTS: u32 = 8_000;
+const MAX_POINTS: u32 = 8_000;
 
 /// Time that a trial shall take, in seconds.
 const TRIAL_SECONDS: f64 = 0.10;
 
 /// Fewest messages of a trial.
-const FEWEST_REPEATS: f64 = 3.0;
+const MIN_REPEATS: f64 = 3.0;
 
 /// The series ends with the message that takes so long, in seconds.
-const LONGEST_SECONDS: f64 = 1.0;
+const MAX_SECONDS: f64 = 1.0;
 
 /// Sizes in turn: a base that grows by a step which doubles every other time, and its neighbours.
 #[derive(Debug, Clone)]
@@ -53,7 +53,7 @@ impl Sizes {
                 self.base = self.base.saturating_add(self.step);
                 self.round += 1;
             }
-            if self.points >= MOST_POINTS || last >= LONGEST_SECONDS || self.base > self.upper {
+            if self.points >= MAX_POINTS || last >= MAX_SECONDS || self.base > self.upper {
                 return None;
             }
             if self.round > 2 && self.round % 2 == 1 {
@@ -82,5 +82,5 @@ pub fn repeats(previous: u64, step: u64, last: f64) -> u32 {
     let (previous, step) = (previous as f64, step as f64);
     let growth = previous / (previous - step + 1.0).max(1.0);
     // A cast from a float stays within the bounds of the integer.
-    (TRIAL_SECONDS / (growth * last)).max(FEWEST_REPEATS) as u32
+    (TRIAL_SECONDS / (growth * last)).max(MIN_REPEATS) as u32
 }

@@ -21,10 +21,10 @@ const RUN: RunId = 0;
 const LAST_LINK: u32 = 60_000;
 
 /// Between closing a connection and making the next: the original's listener closes in this time.
-const PAUSE: Span = Span::from_ms(2);
+const RECONNECT_PAUSE: Span = Span::from_ms(2);
 
 /// How long the receiver may take to listen again.
-const RECONNECT: Span = Span::from_secs(5);
+const RECONNECT_TIMEOUT: Span = Span::from_secs(5);
 
 /// Connection refused.
 const REFUSED: i32 = 111;
@@ -100,7 +100,7 @@ impl Transmitter {
 
     fn not_connected(&mut self, now: Timestamp, reason: &Reason) {
         if reason.errno == REFUSED && self.connect_until.is_some_and(|until| now < until) {
-            self.connect_at = Some(now + PAUSE);
+            self.connect_at = Some(now + RECONNECT_PAUSE);
             return;
         }
         let (text, code) = if reason.errno == 0 {
@@ -136,8 +136,8 @@ impl Transmitter {
             Progress::Reconnect if self.connect_until.is_none() => {
                 self.outputs.push_back(Output::Close { link: Link(self.link) });
                 self.link = self.link % LAST_LINK + 1;
-                self.connect_at = Some(now + PAUSE);
-                self.connect_until = Some(now + RECONNECT);
+                self.connect_at = Some(now + RECONNECT_PAUSE);
+                self.connect_until = Some(now + RECONNECT_TIMEOUT);
             }
             Progress::Reconnect | Progress::Going => {}
         }

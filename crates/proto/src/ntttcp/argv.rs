@@ -8,10 +8,10 @@ use linerate_units::Bitrate;
 use super::options::{Options, Role};
 
 /// Connections of one sender at most.
-const MOST_STREAMS: u32 = 16_000;
+const MAX_STREAMS: u32 = 16_000;
 
 /// Data ports at most.
-const MOST_PORTS: u16 = 512;
+const MAX_PORTS: u16 = 512;
 
 /// A command line that ends the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -202,15 +202,15 @@ fn scaled(name: &str, value: &str, base: f64) -> Result<f64, Usage> {
 }
 
 fn checked(options: Options) -> Result<Options, Usage> {
-    if options.ports == 0 || options.ports > MOST_PORTS {
-        return Err(wrong(&format!("give 1 to {MOST_PORTS} ports, not {}", options.ports)));
+    if options.ports == 0 || options.ports > MAX_PORTS {
+        return Err(wrong(&format!("give 1 to {MAX_PORTS} ports, not {}", options.ports)));
     }
     if options.threads == 0 || options.connections == 0 {
         return Err(wrong("a sender needs at least one thread and one connection for each port"));
     }
     let streams = u64::from(options.ports) * u64::from(options.threads) * u64::from(options.connections);
-    if options.role == Role::Sender && streams > u64::from(MOST_STREAMS) {
-        return Err(wrong(&format!("{streams} connections are more than {MOST_STREAMS}")));
+    if options.role == Role::Sender && streams > u64::from(MAX_STREAMS) {
+        return Err(wrong(&format!("{streams} connections are more than {MAX_STREAMS}")));
     }
     if options.base < 2 || options.base.checked_add(options.ports - 1).is_none() {
         return Err(wrong(&format!("no {} ports begin at {}", options.ports, options.base)));

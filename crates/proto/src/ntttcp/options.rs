@@ -8,7 +8,7 @@ use linerate_units::{Bitrate, Bytes, Span};
 use crate::stand_in::{LinkOptions, Transport};
 
 /// Largest payload of a datagram over IPv4.
-const LARGEST_DATAGRAM: u64 = 65_507;
+const MAX_DATAGRAM: u64 = 65_507;
 
 /// Which end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -146,7 +146,7 @@ impl Options {
             _ => 64 << 10,
         };
         let block = self.length.unwrap_or(usual).max(1);
-        if self.udp { block.min(LARGEST_DATAGRAM) } else { block }
+        if self.udp { block.min(MAX_DATAGRAM) } else { block }
     }
 
     /// Connections of a sender, all threads together.

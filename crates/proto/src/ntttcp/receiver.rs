@@ -11,20 +11,20 @@ use super::console::Console;
 use super::meter::Schedule;
 use super::options::Options;
 use super::run::{self, Due, Run};
-use super::sender::FAILED;
+use super::sender::EXIT_FAILED;
 use super::wire::{END, FINISHED, READY};
 use crate::stand_in::{FlowId, Input, Link, LinkOptions, Opened, Output, Reason, RunId, StandIn};
 
 const SYNC: Link = Link(0);
 
 /// Connections that wait for a test at most; more are turned away.
-const MOST_WAITING: usize = 20_000;
+const MAX_WAITING_CONNECTIONS: usize = 20_000;
 
 /// Without a sync connection the test begins so long after the first connection: the others follow at once.
-const GATHERING: Span = Span::from_ms(50);
+const CONNECTION_GATHER_TIME: Span = Span::from_ms(50);
 
 /// How long a sender may still ask after the test.
-const LINGER: Span = Span::from_secs(1);
+const LINGER_TIME: Span = Span::from_secs(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -122,7 +122,7 @@ impl Receiver {
         let port = u32::from(self.options.base) + link.0 - 1;
         let text = format!("failed to listen on port {port}: {}. errno = {}", reason.text, reason.errno);
         self.console.error(now, &text);
-        self.code = FAILED;
+        self.code = EXIT_FAILED;
         self.end();
     }
 
@@ -142,10 +142,10 @@ impl Receiver {
         }
         let at = usize::try_from(listener.0.saturating_sub(1)).unwrap_or(0);
         match self.state {
-            State::Idle | State::Asked if self.waiting.len() < MOST_WAITING => {
+            State::Idle | State::Asked if self.waiting.len() < MAX_WAITING_CONNECTIONS => {
                 self.waiting.push((link, at));
                 if !self.options.sync && self.state == State::Idle && self.deadline.is_none() {
-                    self.deadline = Some(now + GATHERING);
+                    self.deadline = Some(now + CONNECTION_GATHER_TIME);
                 }
             }
             State::Running => {
@@ -212,7 +212,7 @@ impl Receiver {
         }
         self.drop_waiting();
         if !self.serves {
-            self.code = FAILED;
+            self.code = EXIT_FAILED;
             self.end();
         }
     }
@@ -253,7 +253,7 @@ impl Receiver {
     fn deserted(&mut self, now: Timestamp) {
         if !self.run.as_ref().is_some_and(|run| run.may_be_left(now)) {
             self.console.error(now, "sender has closed the connection before the end of the test");
-            self.code = FAILED;
+            self.code = EXIT_FAILED;
             self.break_off(now);
         }
     }
@@ -319,7 +319,7 @@ impl Receiver {
         // A sender whose timer runs a little longer shall not meet a reset.
         self.console.outputs.extend(self.used.iter().map(|link| Output::Discard { link: *link }));
         self.state = State::Lingering;
-        self.deadline = Some(now + LINGER);
+        self.deadline = Some(now + LINGER_TIME);
         if self.clients.is_empty() {
             self.next();
         }

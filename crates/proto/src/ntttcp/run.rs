@@ -19,13 +19,13 @@ const NO_STAMP: StampLayout =
     StampLayout { tag_at: None, seq: SeqField::Absent, time: None, stream_at: None, length: 0 };
 
 /// How long flows may take to end.
-const ENDING: Span = Span::from_secs(5);
+const FLOW_END_TIMEOUT: Span = Span::from_secs(5);
 
 /// Between the end of the last flow and the result: the answers to the last looks come first.
-const SETTLING: Span = Span::from_ms(1);
+const SETTLE_TIME: Span = Span::from_ms(1);
 
 /// The peer may end so much earlier: its timer is its own.
-const EARLY: Span = Span::from_ms(500);
+const EARLY_END_TOLERANCE: Span = Span::from_ms(500);
 
 /// One end's part in a test that moves data.
 #[derive(Debug)]
@@ -164,7 +164,7 @@ impl Run {
 
     /// Whether the peer may leave: the test is over, or nearly.
     pub(super) fn may_be_left(&self, now: Timestamp) -> bool {
-        self.meter.end().is_some_and(|end| now + EARLY >= end)
+        self.meter.end().is_some_and(|end| now + EARLY_END_TOLERANCE >= end)
     }
 
     /// Ends the test before its time.
@@ -188,7 +188,7 @@ impl Run {
         for flow in &self.flows {
             console.outputs.push_back(Output::Stop { flow: *flow, how });
         }
-        self.settles = Some(now + if self.flows.is_empty() { SETTLING } else { ENDING });
+        self.settles = Some(now + if self.flows.is_empty() { SETTLE_TIME } else { FLOW_END_TIMEOUT });
     }
 
     /// How its flows are told to end when its time is over; at once if nothing is said.
@@ -253,7 +253,7 @@ impl Run {
         }
         self.flows.retain(|other| *other != flow);
         if self.settles.is_some() && self.flows.is_empty() {
-            self.settles = Some(now + SETTLING);
+            self.settles = Some(now + SETTLE_TIME);
         }
     }
 

@@ -12,15 +12,15 @@ use crate::stand_in::{Input, Link, LinkOptions, Opened, Output, Reason, RunId, S
 const SYNC: Link = Link(0);
 
 /// Data connections have the numbers from here on.
-const FIRST: u32 = 1;
+const FIRST_CONNECTION: u32 = 1;
 
 const RUN: RunId = 0;
 
 /// How long the receiver may take for an answer.
-const PATIENCE: Span = Span::from_secs(30);
+const RECEIVER_TIMEOUT: Span = Span::from_secs(30);
 
 /// The exit code of the tool's general failure, -1000.
-pub(super) const FAILED: i32 = 24;
+pub(super) const EXIT_FAILED: i32 = 24;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -120,7 +120,7 @@ impl Sender {
     }
 
     fn thread_of(&self, link: Link) -> usize {
-        let at = link.0.saturating_sub(FIRST) / u32::from(self.options.connections.max(1));
+        let at = link.0.saturating_sub(FIRST_CONNECTION) / u32::from(self.options.connections.max(1));
         usize::try_from(at).unwrap_or(0)
     }
 
@@ -130,16 +130,16 @@ impl Sender {
     }
 
     fn data_links(&self) -> impl Iterator<Item = Link> + use<> {
-        (FIRST..FIRST + self.options.streams()).map(Link)
+        (FIRST_CONNECTION..FIRST_CONNECTION + self.options.streams()).map(Link)
     }
 
     fn open_data(&mut self, now: Timestamp) {
         self.console.info(now, &format!("{} threads created", self.options.sender_threads()));
         self.state = State::Opening;
         self.opening_since = now;
-        self.deadline = Some(now + PATIENCE);
+        self.deadline = Some(now + RECEIVER_TIMEOUT);
         for link in self.data_links() {
-            let at = u16::try_from(link.0 - FIRST).unwrap_or(u16::MAX);
+            let at = u16::try_from(link.0 - FIRST_CONNECTION).unwrap_or(u16::MAX);
             let local_port = self.options.source_port.map(|first| first.saturating_add(at));
             let options = LinkOptions { local_port, ..self.options.data_link() };
             let port = self.port_of(link);
@@ -161,7 +161,7 @@ impl Sender {
 
     fn ask(&mut self, now: Timestamp, number: i32) {
         self.console.outputs.push_back(Output::Send { link: SYNC, bytes: wire::encode(number) });
-        self.deadline = Some(now + PATIENCE);
+        self.deadline = Some(now + RECEIVER_TIMEOUT);
     }
 
     /// A number of the receiver.
@@ -255,7 +255,7 @@ impl Sender {
 
     fn lost(&mut self, now: Timestamp) {
         self.console.error(now, "receiver has closed the connection before the end of the test");
-        self.code = FAILED;
+        self.code = EXIT_FAILED;
         self.break_off(now);
     }
 
@@ -295,7 +295,7 @@ impl Sender {
 
     fn fail(&mut self, now: Timestamp, text: &str) {
         self.console.error(now, text);
-        self.code = FAILED;
+        self.code = EXIT_FAILED;
         self.end();
     }
 

@@ -4,7 +4,7 @@ use linerate_units::Span;
 
 use super::options::{ClientOptions, Rate, ServerOptions, Verbosity};
 use super::wire::{Format, Version};
-use super::{CONTROL_PORT, DATA_PORT, MOST_STREAMS};
+use super::{CONTROL_PORT, DATA_PORT, MAX_STREAMS};
 
 /// What a command line asks for.
 #[derive(Debug, Clone, PartialEq)]
@@ -143,7 +143,7 @@ impl Reading {
         match letter {
             'h' => return Err(usage()),
             'V' => {
-                let text = format!("nuttcp-{}\n", Version::OURS);
+                let text = format!("nuttcp-{}\n", Version::REPORTED);
                 return Err(Invocation::Print { text, code: 0 });
             }
             'S' => self.serves = true,
@@ -310,11 +310,11 @@ impl Reading {
         if self.streams == 0 {
             return mistake("invalid nstream = 0".to_owned());
         }
-        if self.streams > u64::from(MOST_STREAMS) {
-            let text = format!("nstream = {} > MAXSTREAM, set to {MOST_STREAMS}", self.streams);
+        if self.streams > u64::from(MAX_STREAMS) {
+            let text = format!("nstream = {} > MAXSTREAM, set to {MAX_STREAMS}", self.streams);
             self.warnings.push(text);
         }
-        let streams = self.streams.min(u64::from(MOST_STREAMS));
+        let streams = self.streams.min(u64::from(MAX_STREAMS));
         client.streams = streams as u16;
         let port = u16::try_from(self.port_given).ok().filter(|port| *port >= 1024);
         let Some(port) = port.filter(|port| u64::from(*port) + streams <= 65_536) else {

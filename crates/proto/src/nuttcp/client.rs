@@ -26,17 +26,17 @@ const RUN: RunId = 0;
 const FLOW: FlowId = 0;
 
 /// How long the server may be silent when it shall answer, or tell its results.
-const SERVER_WITHIN: Span = Span::from_secs(60);
+const SERVER_TIMEOUT: Span = Span::from_secs(60);
 
 /// Tries with `-a`, and the time between them.
-const TRIES: u32 = 10;
-const TRY_AFTER: Span = Span::from_ms(500);
+const MAX_TRIES: u32 = 10;
+const RETRY_DELAY: Span = Span::from_ms(500);
 
 /// From OK to the first connection: a server before 6.2.8 says OK before it listens.
-const AFTER_OK: Span = Span::from_ms(30);
+const CONNECT_DELAY: Span = Span::from_ms(30);
 
 /// Most lines of a server's report that are kept.
-const MOST_LINES: usize = 1_000;
+const MAX_LINES: usize = 1_000;
 
 /// Error number of a refused connection (Linux).
 const ECONNREFUSED: i32 = 111;
@@ -118,7 +118,7 @@ impl NuttcpClient {
 
     /// Our own prefix with the version, as errors have it.
     fn complaint(&self) -> String {
-        format!("{}v{}: ", self.prefix(self.options.transmit), Version::OURS)
+        format!("{}v{}: ", self.prefix(self.options.transmit), Version::REPORTED)
     }
 
     fn complain(&mut self, text: &str) {
@@ -180,7 +180,7 @@ impl NuttcpClient {
                 self.phase = Phase::Testing;
                 self.due = None;
                 if let Some(transfer) = &mut self.transfer {
-                    transfer.go(now, AFTER_OK);
+                    transfer.go(now, CONNECT_DELAY);
                 }
             }
             Phase::Asking if line == "KO" => self.phase = Phase::Refused,
@@ -189,7 +189,7 @@ impl NuttcpClient {
                 let words = self.told.join("\n");
                 self.refused(&format!("server {words}"));
             }
-            Phase::Refused if self.told.len() < MOST_LINES => self.told.push(line.to_owned()),
+            Phase::Refused if self.told.len() < MAX_LINES => self.told.push(line.to_owned()),
             Phase::Testing => self.report_line(line),
             _ => {}
         }
@@ -212,7 +212,7 @@ impl NuttcpClient {
             let own = self.rewritten(line);
             if live && self.options.verbosity > Verbosity::Brief {
                 self.print(own + "\n");
-            } else if self.told.len() < MOST_LINES {
+            } else if self.told.len() < MAX_LINES {
                 self.told.push(own);
             }
         }
@@ -233,7 +233,7 @@ impl NuttcpClient {
         self.intervals = true;
         match &mut self.transfer {
             Some(transfer) if !self.options.udp && !line.contains("retrans") && transfer.has_begun() => {
-                if self.waiting.len() < MOST_LINES {
+                if self.waiting.len() < MAX_LINES {
                     self.waiting.push_back(line.to_owned());
                     transfer.look(&mut self.out);
                 }
@@ -265,7 +265,7 @@ impl NuttcpClient {
                     let urgent =
                         self.control_open && self.transfer.as_ref().is_some_and(|t| t.terms.urgent());
                     if urgent {
-                        self.out.push_back(Output::Urgent { link: CONTROL, byte: plan::GIVEN_UP });
+                        self.out.push_back(Output::Urgent { link: CONTROL, byte: plan::ABORT_BYTE });
                     }
                 }
                 TransferEvent::Over => self.over(now),

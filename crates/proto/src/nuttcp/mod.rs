@@ -59,7 +59,7 @@ pub const CONTROL_PORT: u16 = 5000;
 pub const DATA_PORT: u16 = 5101;
 
 /// Most streams of a test.
-pub const MOST_STREAMS: u16 = 128;
+pub const MAX_STREAMS: u16 = 128;
 
 /// How a client begins.
 const GREETING: &[u8] = b"HELO nuttcp";

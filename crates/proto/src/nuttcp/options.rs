@@ -181,7 +181,7 @@ impl ClientOptions {
             braindead: self.both_windows,
             timeout,
             udp: self.udp,
-            vers: Version::OURS,
+            vers: Version::REPORTED,
             interval: self.interval,
             flip: self.flip,
             format: self.format,

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use linerate_model::{Direction, Side, SocketKnobs, TestSpec};
 use linerate_units::{Bitrate, Bytes, Span};
 
-use super::MOST_STREAMS;
+use super::MAX_STREAMS;
 use super::marks::{MARK_AT, MARKED_LENGTH, OF_CONNECTION};
 use super::report::Setup;
 use super::wire::{Request, Version};
@@ -19,22 +19,22 @@ use crate::{SeqField, StampLayout, TimeField, TimeForm};
 const TIME_AT: usize = 8;
 
 /// The urgent byte with which a receiver says that it has given up.
-pub(super) const GIVEN_UP: u8 = b'A';
+pub(super) const ABORT_BYTE: u8 = b'A';
 
 /// Longest block that is taken, bytes.
-const LONGEST_BLOCK: u64 = 64 << 20;
+const MAX_BLOCK: u64 = 64 << 20;
 
 /// Longest datagram, bytes of payload.
-const LONGEST_DATAGRAM: u64 = 65_507;
+const MAX_DATAGRAM: u64 = 65_507;
 
 /// Longest time of a test.
-const LONGEST_TIME: Span = Span::from_secs(86_400);
+const MAX_TIME: Span = Span::from_secs(86_400);
 
 /// From this version on a second datagram opens a test over UDP, and a receiver that gives up says so.
 const SECOND_BEGIN: Version = Version::new(50_401);
 
 /// From this version on datagrams may tell when they were sent.
-const WITH_TIMES: Version = Version::new(70_001);
+const SEND_TIMES_SINCE: Version = Version::new(70_001);
 
 /// A test as one end makes it.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,7 +73,7 @@ pub(super) struct Terms {
 impl Terms {
     /// Checks a request as a server does. The error is the text of its answer, after the version.
     pub(super) fn of_request(request: &Request, control_port: u16) -> Result<Self, String> {
-        let streams = u16::try_from(request.nstream).ok().filter(|count| (1..=MOST_STREAMS).contains(count));
+        let streams = u16::try_from(request.nstream).ok().filter(|count| (1..=MAX_STREAMS).contains(count));
         let Some(streams) = streams else {
             return Err(format!("invalid nstream\nnstream = {}", request.nstream));
         };
@@ -87,7 +87,7 @@ impl Terms {
                 "ctlport overlaps port/nstream\nctlport = {control_port}, port/nstream = {port}/{streams}"
             ));
         }
-        let sizes = if request.udp { 5..=LONGEST_DATAGRAM } else { 1..=LONGEST_BLOCK };
+        let sizes = if request.udp { 5..=MAX_DATAGRAM } else { 1..=MAX_BLOCK };
         if !sizes.contains(&request.buflen) {
             return Err(format!("invalid buflen\nbuflen = {}", request.buflen));
         }
@@ -110,7 +110,7 @@ impl Terms {
             blocks: request.nbuf,
             streams,
             port,
-            time: Some(request.timeout.min(LONGEST_TIME)).filter(|time| *time > Span::ZERO),
+            time: Some(request.timeout.min(MAX_TIME)).filter(|time| *time > Span::ZERO),
             rate_kbps: request.rate_kbps,
             instantaneous: request.irate,
             burst: request.maxburst.clamp(1, 1000),
@@ -118,7 +118,7 @@ impl Terms {
             interval: if request.interval == Span::ZERO {
                 Span::ZERO
             } else {
-                request.interval.clamp(Span::from_ms(10), LONGEST_TIME)
+                request.interval.clamp(Span::from_ms(10), MAX_TIME)
             },
             window: some(request.win).map(|bytes| bytes.min(1 << 30)),
             both_windows: request.braindead,
@@ -225,7 +225,7 @@ impl Terms {
     fn stamp(&self) -> StampLayout {
         let room = self.udp && self.length >= MARKED_LENGTH;
         let counted = room && self.interval > Span::ZERO;
-        let timed = room && self.one_way_delay && self.peer >= WITH_TIMES;
+        let timed = room && self.one_way_delay && self.peer >= SEND_TIMES_SINCE;
         StampLayout {
             tag_at: None,
             seq: if counted { SeqField::Bytes { at: MARK_AT } } else { SeqField::Absent },

@@ -89,7 +89,7 @@ fn plural(span: Span) -> &'static str {
 
 /// The lines before the test, each with its prefix and line feed.
 pub(super) fn setup_lines(setup: &Setup, before: &str, parse: bool) -> String {
-    let mut lines = vec![format!("v{}: socket", Version::OURS)];
+    let mut lines = vec![format!("v{}: socket", Version::REPORTED)];
     let family = match setup.peer.map(|peer| peer.ip().to_canonical().is_ipv6()) {
         Some(true) => "inet6",
         _ => "inet",
@@ -171,7 +171,7 @@ fn limits(setup: &Setup, parse: bool, lines: &mut Vec<String>) {
         });
     }
     if setup.transmit && setup.no_delay && !setup.udp {
-        lines.push(format!("v{}: nodelay", Version::OURS));
+        lines.push(format!("v{}: nodelay", Version::REPORTED));
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use linerate_units::Timestamp;
 
-use super::MOST_STREAMS;
+use super::MAX_STREAMS;
 use super::options::ServerOptions;
 use super::session::Session;
 use super::wire::Version;
@@ -15,7 +15,7 @@ use crate::stand_in::{Input, Link, LinkOptions, Output, RunId, StandIn};
 const LISTENER: Link = Link(0);
 
 /// Most clients at once; each has a block of link numbers for its streams.
-const MOST_SESSIONS: u16 = 400;
+const MAX_SESSIONS: u16 = 400;
 
 /// A nuttcp server.
 #[derive(Debug)]
@@ -55,12 +55,12 @@ impl NuttcpServer {
     }
 
     fn accept(&mut self, now: Timestamp, link: Link, peer: Option<std::net::SocketAddr>) {
-        let most = if self.options.one_shot { 1 } else { MOST_SESSIONS };
+        let most = if self.options.one_shot { 1 } else { MAX_SESSIONS };
         let Some(place) = (0..most).find(|place| !self.sessions.contains_key(place)) else {
             self.out.push_back(Output::Close { link });
             return;
         };
-        let base = 1 + u32::from(place) * u32::from(MOST_STREAMS);
+        let base = 1 + u32::from(place) * u32::from(MAX_STREAMS);
         let run = self.next_run;
         self.next_run = self.next_run.wrapping_add(1);
         self.sessions.insert(place, Session::new(now, link, peer, base, place, run));
@@ -98,7 +98,7 @@ impl StandIn for NuttcpServer {
             Input::Begin => self.listen(),
             Input::Opened { link: LISTENER, .. } => {}
             Input::NotOpened { link: LISTENER, reason } => {
-                let (version, text, number) = (Version::OURS, &reason.text, reason.errno);
+                let (version, text, number) = (Version::REPORTED, &reason.text, reason.errno);
                 self.out.push_back(Output::Complain(format!(
                     "nuttcp: v{version}: Error: bind: {text}\nerrno={number}\n"
                 )));

@@ -7,7 +7,7 @@ use linerate_units::{Span, Timestamp};
 
 use super::marks::KernelCounts;
 use super::options::ServerOptions;
-use super::plan::{GIVEN_UP, Terms};
+use super::plan::{ABORT_BYTE, Terms};
 use super::report::{count_lines, prefix, setup_lines};
 use super::summary;
 use super::transfer::{Failure, Transfer, TransferEvent};
@@ -15,13 +15,13 @@ use super::wire::{Format, LINE_LIMIT, Lines, Request, Version};
 use crate::stand_in::{FlowId, Input, Link, Output, Reason, RunId};
 
 /// How long a client may take for its greeting and for its request.
-const ASK_WITHIN: Span = Span::from_secs(10);
+const REQUEST_TIMEOUT: Span = Span::from_secs(10);
 
 /// From OK to the first connection that the server opens: the client comes from OK to listening.
-const AFTER_OK: Span = Span::from_ms(70);
+const CONNECT_DELAY: Span = Span::from_ms(70);
 
 /// How long the driver may take to decide.
-const DECIDE_WITHIN: Span = Span::from_secs(60);
+const DECISION_TIMEOUT: Span = Span::from_secs(60);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -74,7 +74,7 @@ impl Session {
             peer,
             phase: Phase::Greeting,
             lines: Lines::default(),
-            due: Some(now + ASK_WITHIN),
+            due: Some(now + REQUEST_TIMEOUT),
             client: Version::new(0),
             request: Request::default(),
             transfer: None,
@@ -119,7 +119,7 @@ impl Session {
             Input::Refused { run, why } if *run == self.run => {
                 self.asked = false;
                 let role = prefix(!self.request.trans, None);
-                self.refuse(&format!("{role}v{}: {why}", Version::OURS));
+                self.refuse(&format!("{role}v{}: {why}", Version::REPORTED));
                 true
             }
             Input::Tick => {
@@ -147,7 +147,7 @@ impl Session {
     fn system_error(&mut self, call: &str, reason: &Reason) {
         let role = prefix(!self.request.trans, None);
         let words =
-            format!("{role}v{}: Error: {call}: {}\nerrno={}", Version::OURS, reason.text, reason.errno);
+            format!("{role}v{}: Error: {call}: {}\nerrno={}", Version::REPORTED, reason.text, reason.errno);
         if self.phase == Phase::Testing {
             let text = format!("{words}\n");
             self.say(&text);
@@ -198,13 +198,13 @@ impl Session {
             return self.refuse("no nuttcp HELO message");
         };
         self.client = version;
-        self.out.push_back(Output::Send { link: self.control, bytes: Version::OURS.greeting() });
+        self.out.push_back(Output::Send { link: self.control, bytes: Version::REPORTED.greeting() });
         self.phase = Phase::Request;
-        self.due = Some(now + ASK_WITHIN);
+        self.due = Some(now + REQUEST_TIMEOUT);
     }
 
     fn requested(&mut self, now: Timestamp, options: &ServerOptions, line: &str) {
-        let ours = Version::OURS;
+        let ours = Version::REPORTED;
         let Some(request) = Request::decode(line) else {
             let words = format!(
                 "nuttcp-t: v{ours}: error scanning parameters\nmay be using older client version than server\n{line}"
@@ -230,7 +230,7 @@ impl Session {
         let planned = terms.planned(self.run, self.flow, self.control, Some(self.client));
         self.transfer = Some(Transfer::new(terms, self.base, self.flow, self.run));
         self.phase = Phase::Deciding;
-        self.due = Some(now + DECIDE_WITHIN);
+        self.due = Some(now + DECISION_TIMEOUT);
         if stdio {
             // No flow is measured: there is nothing to archive.
             self.admitted();
@@ -256,9 +256,9 @@ impl Session {
             match news {
                 TransferEvent::Ready => {
                     self.phase = Phase::Testing;
-                    self.say(&format!("OK v{}\n", Version::OURS));
+                    self.say(&format!("OK v{}\n", Version::REPORTED));
                     if let Some(transfer) = &mut self.transfer {
-                        transfer.go(now, AFTER_OK);
+                        transfer.go(now, CONNECT_DELAY);
                     }
                 }
                 TransferEvent::Begun => self.begun(),
@@ -267,7 +267,7 @@ impl Session {
                 TransferEvent::Idle => {
                     let urgent = self.transfer.as_ref().is_some_and(|transfer| transfer.terms.urgent());
                     if urgent && !self.deaf {
-                        self.out.push_back(Output::Urgent { link: self.control, byte: GIVEN_UP });
+                        self.out.push_back(Output::Urgent { link: self.control, byte: ABORT_BYTE });
                     }
                 }
                 TransferEvent::Over => self.report(),
@@ -333,7 +333,7 @@ impl Session {
             Failure::Connect(reason) => self.system_error("connect", reason),
             Failure::Start(reason) => self.system_error("socket", reason),
             Failure::Nobody => {
-                let words = format!("{}v{}: Error: no data connection", self.role(), Version::OURS);
+                let words = format!("{}v{}: Error: no data connection", self.role(), Version::REPORTED);
                 let text = format!("{words}\n");
                 self.say(&text);
                 self.end(Some(words));

@@ -16,31 +16,31 @@ use super::summary::Amount;
 use crate::stand_in::{Cpu, FlowCounts, FlowId, Link, Opened, Output, Reason, RunId, Stop};
 
 /// How long a refused data connection is tried again: a peer before 6.2.8 says OK before it listens.
-const RETRY_FOR: Span = Span::from_secs(1);
+const RETRY_TIMEOUT: Span = Span::from_secs(1);
 
 /// Time between two tries.
-const RETRY_AFTER: Span = Span::from_ms(50);
+const RETRY_DELAY: Span = Span::from_ms(50);
 
 /// How long a data connection of the peer is waited for.
-const ACCEPT_WITHIN: Span = Span::from_secs(5);
+const ACCEPT_TIMEOUT: Span = Span::from_secs(5);
 
 /// Between the two datagrams that open a test.
-const BEGIN_GAP: Span = Span::from_ms(250);
+const START_DATAGRAM_GAP: Span = Span::from_ms(250);
 
 /// Between the datagrams that end it.
-const END_GAP: Span = Span::from_ms(500);
+const END_DATAGRAM_GAP: Span = Span::from_ms(500);
 
 /// Datagrams that end a test.
-const ENDS: u8 = 5;
+const END_DATAGRAMS: u8 = 5;
 
 /// How often a receiver looks whether data still come.
-const LOOK_EVERY: Span = Span::from_ms(250);
+const POLL_INTERVAL: Span = Span::from_ms(250);
 
 /// How long a flow may take to end after it was told to: what is unacknowledged still goes.
-const END_WITHIN: Span = Span::from_secs(60);
+const FLOW_END_TIMEOUT: Span = Span::from_secs(60);
 
 /// How long a receiver goes on when the control connection has ended.
-const GRACE: Span = Span::from_secs(1);
+const RECEIVER_GRACE: Span = Span::from_secs(1);
 
 /// What the owner of a transfer learns.
 #[derive(Debug, Clone, PartialEq)]
@@ -251,7 +251,7 @@ impl Transfer {
         }
         if self.terms.connects() {
             self.stage = TransferState::Connecting;
-            self.give_up_connecting = now + delay + RETRY_FOR;
+            self.give_up_connecting = now + delay + RETRY_TIMEOUT;
             self.missing = (0..self.terms.streams).collect();
             self.due = Some(now + delay);
         } else if self.terms.udp {
@@ -259,7 +259,7 @@ impl Transfer {
             self.due = Some(now + self.terms.patience());
         } else {
             self.stage = TransferState::Accepting;
-            self.due = Some(now + ACCEPT_WITHIN);
+            self.due = Some(now + ACCEPT_TIMEOUT);
         }
     }
 
@@ -273,7 +273,7 @@ impl Transfer {
         self.cut = true;
         match self.stage {
             TransferState::Running if self.terms.transmit => self.stop(now, out),
-            TransferState::Running => self.due = Some(now + GRACE),
+            TransferState::Running => self.due = Some(now + RECEIVER_GRACE),
             TransferState::Stopping | TransferState::Counting | TransferState::Over => {}
             // A receiver that has reported needs no more of the datagrams that end the test.
             TransferState::Ending(_) => self.finish(out),
@@ -297,7 +297,7 @@ impl Transfer {
         let how = if regularly { Stop::Regularly } else { Stop::AtOnce };
         out.push_back(Output::Stop { flow: self.flow, how });
         self.stage = TransferState::Stopping;
-        self.due = Some(now + END_WITHIN);
+        self.due = Some(now + FLOW_END_TIMEOUT);
     }
 
     /// Gives everything up.
@@ -349,7 +349,7 @@ impl Transfer {
         self.due = None;
         self.ask(Look::Begin, out);
         if !self.terms.transmit {
-            self.next_look = Some(now + LOOK_EVERY);
+            self.next_look = Some(now + POLL_INTERVAL);
             if self.terms.interval > Span::ZERO {
                 self.next_interval = Some(now + self.terms.interval);
             }
@@ -384,7 +384,7 @@ impl Transfer {
         };
         let marks = match (self.terms.udp, self.terms.transmit) {
             (false, _) => 0,
-            (true, true) => u64::from(ENDS + self.terms.begins()),
+            (true, true) => u64::from(END_DATAGRAMS + self.terms.begins()),
             (true, false) => self.marks + 2,
         };
         let last = counts.last_at.unwrap_or(if self.terms.transmit { now } else { self.began });

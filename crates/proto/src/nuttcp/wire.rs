@@ -20,7 +20,7 @@ pub struct Version(u32);
 
 impl Version {
     /// What these stand-ins say they are.
-    pub const OURS: Self = Self(80_202);
+    pub const REPORTED: Self = Self(80_202);
 
     /// A version by its number, for example 60102.
     #[must_use]
@@ -167,7 +167,7 @@ impl Default for Request {
             braindead: false,
             timeout: Span::from_secs(10),
             udp: false,
-            vers: Version::OURS,
+            vers: Version::REPORTED,
             interval: Span::ZERO,
             flip: false,
             format: Format::default(),

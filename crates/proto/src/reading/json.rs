@@ -79,10 +79,10 @@ impl Node {
 }
 
 /// Deepest nesting; the documents of these programs have seven levels.
-const DEEPEST: usize = 48;
+const MAX_DEPTH: usize = 48;
 
 /// Most values of a document: one takes up to a hundred times the memory that it takes in the file.
-const MOST_VALUES: usize = 1_000_000;
+const MAX_VALUES: usize = 1_000_000;
 
 /// Reads the document at the start of a text; `first` is the number of its first line.
 pub(crate) fn parse(text: &str, first: u32) -> Document {
@@ -135,8 +135,8 @@ impl Parser<'_> {
         self.space();
         node.line = self.line;
         self.values += 1;
-        if self.values > MOST_VALUES {
-            return self.broken(&format!("it has more than {MOST_VALUES} values; what follows is left out"));
+        if self.values > MAX_VALUES {
+            return self.broken(&format!("it has more than {MAX_VALUES} values; what follows is left out"));
         }
         match self.peek() {
             // Every program indents what is inside: a brace in the first column of a line is the next document.
@@ -157,7 +157,7 @@ impl Parser<'_> {
     }
 
     fn enter(&mut self) -> Result<(), Broken> {
-        if self.depth >= DEEPEST {
+        if self.depth >= MAX_DEPTH {
             return self.broken("it is nested deeper than any result");
         }
         self.depth += 1;
@@ -301,10 +301,10 @@ mod tests {
 
     #[test]
     fn a_document_of_too_many_values_is_read_as_far_as_that() {
-        let text = format!("[{}1]", "1,".repeat(MOST_VALUES + 5));
+        let text = format!("[{}1]", "1,".repeat(MAX_VALUES + 5));
         let document = parse(&text, 1);
         // The list itself is one of them.
-        assert_eq!(document.root.items().len(), MOST_VALUES - 1);
+        assert_eq!(document.root.items().len(), MAX_VALUES - 1);
         assert!(document.broken.unwrap().why.contains("more than 1000000 values"));
     }
 

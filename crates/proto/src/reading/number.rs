@@ -12,7 +12,7 @@ pub(crate) struct Printed {
 }
 
 /// Longest text that is taken for a number; a double has at most 17 significant digits, and 309 before the point.
-const LONGEST: usize = 64;
+const MAX_NUMBER_CHARS: usize = 64;
 
 /// No figure of a network is as large, in any unit: 2^64 bytes are 1.5e20 bits.
 const OUT_OF_RANGE: f64 = 1e25;
@@ -43,7 +43,7 @@ impl Printed {
 /// # Errors
 /// What is wrong with it, for a person.
 pub(crate) fn number(text: &str, three: bool) -> Result<Printed, String> {
-    if text.len() > LONGEST {
+    if text.len() > MAX_NUMBER_CHARS {
         return Err(format!("a number of {} characters is out of range", text.len()));
     }
     if is_no_number(text) {

@@ -7,13 +7,13 @@ use super::line::Line;
 use super::number::Printed;
 
 /// Most remarks about what could not be read; the last one says that there are more.
-const MOST_REMARKS: usize = 200;
+const MAX_REMARKS: usize = 200;
 
 /// Most intervals that are kept of one file: a day at one a second. Its totals are kept all the same.
-pub(crate) const MOST_INTERVALS: usize = 100_000;
+pub(crate) const MAX_INTERVALS: usize = 100_000;
 
 /// Most tests of one file.
-pub(crate) const MOST_TESTS: usize = 10_000;
+pub(crate) const MAX_TESTS: usize = 10_000;
 
 /// What a reader has understood so far.
 #[derive(Debug, Default)]
@@ -48,13 +48,12 @@ impl ParsedTest {
     /// The open test is over; without a claim or an error it was none.
     pub(crate) fn close(&mut self) {
         if let Some(test) = self.open.take().filter(|test| !test.claims.is_empty() || test.error.is_some()) {
-            if self.reading.tests.len() < MOST_TESTS {
+            if self.reading.tests.len() < MAX_TESTS {
                 self.reading.tests.push(test);
             } else {
                 if !std::mem::replace(&mut self.tests_left_out, true) {
                     let line = test.claims.first().map_or(0, |claim| claim.line);
-                    let why =
-                        format!("at most {MOST_TESTS} tests of a file are read, not those from here on");
+                    let why = format!("at most {MAX_TESTS} tests of a file are read, not those from here on");
                     self.unread(line, None, format!("{why}; cut it into pieces"));
                 }
             }
@@ -80,10 +79,10 @@ impl ParsedTest {
         }
         if claim.scope == Scope::Interval {
             self.intervals += 1;
-            if self.intervals > MOST_INTERVALS {
-                if self.intervals == MOST_INTERVALS + 1 {
+            if self.intervals > MAX_INTERVALS {
+                if self.intervals == MAX_INTERVALS + 1 {
                     let why = format!(
-                        "at most {MOST_INTERVALS} intervals of a file are read, not those from here on"
+                        "at most {MAX_INTERVALS} intervals of a file are read, not those from here on"
                     );
                     self.unread(claim.line, None, format!("{why}; cut it into pieces"));
                 }
@@ -95,9 +94,9 @@ impl ParsedTest {
 
     pub(crate) fn unread(&mut self, line: u32, column: Option<u32>, why: impl Into<ForeignText>) {
         let remarks = &mut self.reading.unread;
-        if remarks.len() < MOST_REMARKS {
+        if remarks.len() < MAX_REMARKS {
             remarks.push(Unread { line, column, why: why.into() });
-        } else if remarks.len() == MOST_REMARKS {
+        } else if remarks.len() == MAX_REMARKS {
             remarks.push(Unread { line, column, why: "from here on more could not be read".into() });
         }
     }
@@ -144,12 +143,12 @@ mod tests {
     #[test]
     fn of_too_many_intervals_the_first_are_kept_and_every_total() {
         let mut book = ParsedTest::new("iperf3");
-        for line in 0..MOST_INTERVALS as u32 + 3 {
+        for line in 0..MAX_INTERVALS as u32 + 3 {
             book.claim(claim(line, Scope::Interval));
         }
         book.claim(claim(7, Scope::Total));
         let reading = book.finish().unwrap();
-        assert_eq!(reading.tests[0].claims.len(), MOST_INTERVALS + 1);
+        assert_eq!(reading.tests[0].claims.len(), MAX_INTERVALS + 1);
         assert_eq!(reading.tests[0].claims.last().unwrap().scope, Scope::Total);
         assert_eq!(reading.unread.len(), 1);
         assert!(reading.unread[0].why.contains("at most 100000 intervals"), "{:?}", reading.unread[0]);
@@ -158,10 +157,10 @@ mod tests {
     #[test]
     fn of_too_many_tests_the_first_are_kept() {
         let mut book = ParsedTest::new("linerate");
-        for line in 0..MOST_TESTS as u32 + 3 {
+        for line in 0..MAX_TESTS as u32 + 3 {
             book.add(ForeignTest { claims: vec![claim(line, Scope::Total)], ..ForeignTest::default() });
         }
         let reading = book.finish().unwrap();
-        assert_eq!((reading.tests.len(), reading.unread.len()), (MOST_TESTS, 1));
+        assert_eq!((reading.tests.len(), reading.unread.len()), (MAX_TESTS, 1));
     }
 }

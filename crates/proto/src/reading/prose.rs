@@ -3,9 +3,9 @@
 /// Words of a sentence at least.
 const WORDS: usize = 6;
 /// So many sentences beside a fenced block, as Markdown has them, are prose.
-const BESIDE_FENCE: usize = 3;
+const MIN_SENTENCES_WITH_CODE_BLOCK: usize = 3;
 /// So many are prose by themselves, if they are as many as all other lines.
-const ALONE: usize = 10;
+const MIN_SENTENCES: usize = 10;
 
 /// The first sentence, by its line from 1, of a text that is prose; absent for the output of programs.
 #[must_use]
@@ -23,7 +23,8 @@ pub fn prose(text: &str) -> Option<u32> {
             others += 1;
         }
     }
-    let prose = (fences > 0 && sentences >= BESIDE_FENCE) || (sentences >= ALONE && sentences >= others);
+    let prose = (fences > 0 && sentences >= MIN_SENTENCES_WITH_CODE_BLOCK)
+        || (sentences >= MIN_SENTENCES && sentences >= others);
     first.filter(|_| prose)
 }
 

@@ -9,7 +9,7 @@ use super::parsed_test::ParsedTest;
 use crate::{iperf2, iperf3, netpipe, ntttcp, nuttcp, ttcp};
 
 /// Longest line of text that any of the programs writes, with room for what loggers add.
-const LONGEST_LINE: usize = 64 << 10;
+const MAX_LINE: usize = 64 << 10;
 
 /// A reader of text.
 enum Reader {
@@ -162,7 +162,7 @@ fn is_document(line: &str, at: usize) -> bool {
 
 impl Scan {
     fn line(&mut self, raw: &str, number: u32) {
-        if raw.len() > LONGEST_LINE {
+        if raw.len() > MAX_LINE {
             let why = format!("a line of {} bytes is longer than any of a result", raw.len());
             self.strange.unread(number, None, why);
             return;

@@ -16,13 +16,13 @@ pub struct Refusal {
 }
 
 /// Longest buffer of a TCP test.
-const LONGEST: u32 = 64 << 20;
+const MAX_BUFFER_BYTES: u32 = 64 << 20;
 
 /// Largest payload of a datagram over IPv4.
-const LONGEST_DATAGRAM: u32 = 65_507;
+const MAX_DATAGRAM: u32 = 65_507;
 
 /// Shortest data of a UDP test: what is shorter is a mark.
-const SHORTEST_DATAGRAM: u32 = 5;
+const MIN_DATAGRAM: u32 = 5;
 
 /// Reads the arguments behind the program's name.
 ///
@@ -158,9 +158,9 @@ fn number<T: FromStr>(letter: char, text: &str) -> Result<T, Refusal> {
 /// Whether the parts go together.
 fn checked(mut settings: Settings) -> Result<Settings, Refusal> {
     if settings.udp || settings.both {
-        settings.length = settings.length.max(SHORTEST_DATAGRAM);
+        settings.length = settings.length.max(MIN_DATAGRAM);
     }
-    let longest = if settings.udp { LONGEST_DATAGRAM } else { LONGEST };
+    let longest = if settings.udp { MAX_DATAGRAM } else { MAX_BUFFER_BYTES };
     if settings.length == 0 || settings.length > longest {
         return Err(wrong(&format!("-l {}: give 1 to {longest} bytes", settings.length)));
     }

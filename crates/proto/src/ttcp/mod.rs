@@ -38,7 +38,7 @@ pub static TTCP: Protocol = Protocol {
 const MARK_BYTES: usize = 4;
 
 /// Datagrams after the end mark, in case that it is lost.
-const SPARE_MARKS: usize = 4;
+const EXTRA_END_MARKS: usize = 4;
 
 /// What every buffer of PCATTCP begins with, if it is longer.
 const PCATTCP_PREAMBLE: &[u8] = b"PCAUSA PCATTCP Pattern";

@@ -4,7 +4,7 @@ use linerate_units::{Span, Timestamp};
 
 use super::report::{self, Outcome};
 use super::tool::Ttcp;
-use super::{MARK_BYTES, SPARE_MARKS};
+use super::{EXTRA_END_MARKS, MARK_BYTES};
 use crate::stand_in::{Link, Output, Reason};
 
 /// Nothing ends a pipe over UDP but marks that could be data, or silence.
@@ -156,7 +156,7 @@ impl Ttcp {
         }
         if self.settings.transmit && self.settings.udp {
             pipe.start.resize(MARK_BYTES, 0);
-            for _ in 0..SPARE_MARKS {
+            for _ in 0..EXTRA_END_MARKS {
                 pipe.count(now, 0);
                 self.put(Output::Send { link, bytes: pipe.start.clone() });
             }

@@ -11,7 +11,7 @@ use super::pipe::Pipe;
 use super::report;
 use super::settings::{Line, Settings};
 use super::transfer::{Transfer, TransferState};
-use super::{MARK_BYTES, PCATTCP_PREAMBLE, SPARE_MARKS, UNIX_START};
+use super::{EXTRA_END_MARKS, MARK_BYTES, PCATTCP_PREAMBLE, UNIX_START};
 use crate::ServantConfig;
 use crate::stand_in::{
     Cpu, FlowCounts, FlowId, Input, Link, LinkOptions, Opened, Output, Reason, RunId, StandIn, Stop,
@@ -19,22 +19,22 @@ use crate::stand_in::{
 };
 
 /// The link that connects, or the listener.
-const FIRST: Link = Link(0);
+const MAIN_LINK: Link = Link(0);
 
 /// The datagram socket of a receiver that serves both.
 const SECOND: Link = Link(1);
 
 /// Tests at once; more are turned away.
-const MOST: usize = 64;
+const MAX_TESTS: usize = 64;
 
 /// Datagrams of a peer whose test is over are its spare marks for so long.
-const AFTERMATH: Span = Span::from_secs(2);
+const LATE_MARK_WINDOW: Span = Span::from_secs(2);
 
 /// How often the counts of a flow are looked at: nobody else would see that it stands still.
-const LOOK_EVERY: Span = Span::from_secs(1);
+const POLL_INTERVAL: Span = Span::from_secs(1);
 
 /// The same, for a progress that a person watches.
-const SHOW_EVERY: Span = Span::from_ms(250);
+const PROGRESS_INTERVAL: Span = Span::from_ms(250);
 
 /// What the next counts are wanted for.
 #[derive(Debug, Clone, Copy)]
@@ -124,11 +124,11 @@ impl Ttcp {
         let port = self.settings.port;
         if self.settings.connects() {
             let options = self.options(self.settings.udp);
-            self.put(Output::Connect { link: FIRST, port, to: None, options });
+            self.put(Output::Connect { link: MAIN_LINK, port, to: None, options });
             return;
         }
         let options = self.options(self.settings.udp && !self.settings.both);
-        self.put(Output::Listen { link: FIRST, port, options });
+        self.put(Output::Listen { link: MAIN_LINK, port, options });
         if self.settings.both {
             let options = self.options(true);
             self.put(Output::Listen { link: SECOND, port, options });
@@ -204,7 +204,7 @@ impl Ttcp {
     }
 
     fn look_every(&self) -> Span {
-        if self.settings.progress || self.settings.running_rate { SHOW_EVERY } else { LOOK_EVERY }
+        if self.settings.progress || self.settings.running_rate { PROGRESS_INTERVAL } else { POLL_INTERVAL }
     }
 
     /// A mark is the start of the buffer.
@@ -252,7 +252,7 @@ impl Ttcp {
         transfer.shown += 1;
         let shown = transfer.shown;
         if self.settings.running_rate {
-            let rate = report::running(moved.saturating_sub(before), SHOW_EVERY.as_secs_f64(), shown);
+            let rate = report::running(moved.saturating_sub(before), PROGRESS_INTERVAL.as_secs_f64(), shown);
             self.complain(Some(rate));
         } else if self.settings.progress && self.settings.transmit {
             let whole = self.settings.count.saturating_mul(u64::from(self.settings.length));
@@ -298,7 +298,7 @@ impl Ttcp {
         let (peer, flow, trouble) = (transfer.peer, transfer.flow, transfer.trouble.clone());
         transfer.stage = TransferState::Sparing;
         let pause = settings.udp && settings.transmit && settings.line == Line::Pcattcp;
-        transfer.due = pause.then(|| now + LOOK_EVERY);
+        transfer.due = pause.then(|| now + POLL_INTERVAL);
         if let Some(trouble) = &trouble {
             self.complain(Some(report::failed(&settings, "IO", 0, trouble)));
         }
@@ -316,7 +316,7 @@ impl Ttcp {
         let Some(transfer) = self.transfers.remove(&run) else { return };
         if let Some(link) = transfer.link {
             if transfer.udp && self.settings.transmit {
-                for _ in 0..SPARE_MARKS {
+                for _ in 0..EXTRA_END_MARKS {
                     self.put(Output::Send { link, bytes: self.mark() });
                 }
             }
@@ -324,7 +324,7 @@ impl Ttcp {
         }
         if transfer.udp && !self.settings.transmit {
             self.gone.push_back((transfer.peer, now));
-            if self.gone.len() > MOST {
+            if self.gone.len() > MAX_TESTS {
                 self.gone.pop_front();
             }
         }

@@ -188,7 +188,7 @@ impl Transfer {
     fn marks(&self, settings: &Settings) -> u64 {
         match (self.udp, settings.transmit) {
             (false, _) => 0,
-            (true, true) => 2 + super::SPARE_MARKS as u64,
+            (true, true) => 2 + super::EXTRA_END_MARKS as u64,
             (true, false) if self.cut => 0,
             (true, false) => u64::from(2_u32.saturating_sub(self.early.marks)),
         }

@@ -10,7 +10,7 @@ use crate::figure::{Figure, caveats};
 use crate::quantity::or_absent;
 
 /// Most runs in one diagram.
-const MOST_LINES: usize = 6;
+const MAX_LINES: usize = 6;
 
 /// The runs with their numbers on the page, in the order in which they were asked for.
 pub(super) fn section(runs: &[&RunRecord], figures: &mut Figures) -> Markup {
@@ -76,7 +76,7 @@ fn charts(runs: &[&RunRecord]) -> Vec<Chart> {
             let flow = record.flows.iter().find(|flow| flow.plan.name == name)?;
             series::received(flow, format!("run {}", self::name(record)))
         });
-        let lines: Vec<_> = of_name.take(MOST_LINES).collect();
+        let lines: Vec<_> = of_name.take(MAX_LINES).collect();
         let axis =
             |label: &str, unit: &str| Axis { label: label.to_owned(), unit: unit.to_owned(), log: false };
         let y = axis("bit rate of payload", "bit/s");

@@ -8,7 +8,7 @@ use crate::layout::Ink;
 use crate::table::Table;
 
 /// A table with more columns is printed on paper laid sideways.
-const MANY: usize = 9;
+const MAX_PORTRAIT_COLUMNS: usize = 9;
 
 /// The charts of a page in the order in which they stand in it; a figure knows its chart by its number.
 #[derive(Debug, Default)]
@@ -50,7 +50,7 @@ pub(super) fn table(table: &Table, caption: &str) -> Markup {
 pub(super) fn plain_table(rows: &[Vec<String>], caption: &str) -> Markup {
     let Some((heads, body)) = rows.split_first() else { return html! {} };
     html! {
-        div.wide.many[heads.len() > MANY] { table {
+        div.wide.many[heads.len() > MAX_PORTRAIT_COLUMNS] { table {
             caption { (caption) }
             thead { tr { @for (at, head) in heads.iter().enumerate() { th.number[at > 0] scope="col" { (head) } } } }
             tbody { @for row in body { tr {

@@ -10,7 +10,7 @@ use super::chart::{Axis, Chart, Kind, Line, Panel, Rounded, Style};
 use super::heat;
 use super::parts::{self, Figures, caveat_list, ending, pairs, plain_table};
 use super::summaries::{FlowWay, Summaries};
-use super::sweep::{self, MOST_LINES};
+use super::sweep::{self, MAX_LINES};
 use crate::quantity::{ABSENT, in_unit};
 use crate::text_flow::plural;
 
@@ -29,7 +29,7 @@ pub(super) fn section(record: &PlanRecord, place: SectionLink<'_>, figures: &mut
         (found(record))
         @for table in &record.tables { (in_terms(table)) (figures.place(curve(table))) }
         @for chart in sweep::charts(&plan) { (figures.place(Some(chart))) }
-        @if most_lines(record) { p.faint { "Curves are drawn for the first " (MOST_LINES) " combinations of the other axes; the table has all." } }
+        @if most_lines(record) { p.faint { "Curves are drawn for the first " (MAX_LINES) " combinations of the other axes; the table has all." } }
         (heat::markup(&plan))
         @if !record.trials.is_empty() { (trials(record, place)) }
         @if let Some(start) = &record.start { (provenance(record, start)) }
@@ -41,7 +41,7 @@ fn most_lines(record: &PlanRecord) -> bool {
     let Some(start) = &record.start else { return false };
     let Some((number, _)) = sweep::axis(start) else { return false };
     let others = start.axes.iter().enumerate().filter(|(axis, _)| *axis != number);
-    others.map(|(_, axis)| axis.values.len()).product::<usize>() > MOST_LINES
+    others.map(|(_, axis)| axis.values.len()).product::<usize>() > MAX_LINES
 }
 
 /// The name of a point: its values.
@@ -148,7 +148,7 @@ fn in_terms(method: &MethodTable) -> Markup {
 fn curve(method: &MethodTable) -> Option<Chart> {
     let size = |row: &MethodRow| row.cells.first()?.value.filter(|size| *size > 0.0);
     let sizes: Option<Vec<f64>> = method.rows.iter().map(size).collect();
-    let sizes = sizes.filter(|sizes| sizes.len() >= LEAST_OF_A_CURVE && sizes.is_sorted_by(|a, b| a < b))?;
+    let sizes = sizes.filter(|sizes| sizes.len() >= MIN_CURVE_POINTS && sizes.is_sorted_by(|a, b| a < b))?;
     let (first, others) = method.columns.split_first()?;
     if first.unit.as_deref() != Some("bytes") {
         return None;
@@ -174,7 +174,7 @@ fn curve(method: &MethodTable) -> Option<Chart> {
 }
 
 /// Fewer points are no curve.
-const LEAST_OF_A_CURVE: usize = 3;
+const MIN_CURVE_POINTS: usize = 3;
 
 /// What searches came to.
 fn found(record: &PlanRecord) -> Markup {

@@ -14,9 +14,9 @@ use crate::text_flow::{cause, details, ladder, steps};
 use crate::{intervals, ports, sizes};
 
 /// Most rows of the table of intervals.
-const ROWS: u64 = 60;
+const MAX_ROWS: u64 = 60;
 /// Runs with more samples have no table of intervals.
-const MOST_SAMPLES: usize = 50_000;
+const MAX_SAMPLES: usize = 50_000;
 
 /// Everything about one run but its raw data.
 pub(super) fn section(record: &RunRecord, figures: &mut Figures) -> Markup {
@@ -152,7 +152,7 @@ fn interval_tables(record: &RunRecord) -> Markup {
         @for flow in record.flows.iter().filter(|flow| !flow.samples.is_empty()) {
             details {
                 summary { "Intervals: " (flow.plan.name.to_string()) }
-                @if flow.samples.len() > MOST_SAMPLES {
+                @if flow.samples.len() > MAX_SAMPLES {
                     p { (flow.samples.len()) " samples; they are in the event log below, and linerate export --format csv makes a table of them." }
                 } @else {
                     (plain_table(&interval_rows(record, flow), "Merged intervals; the sender counts what it gave to its kernel"))
@@ -167,13 +167,13 @@ fn interval_rows(record: &RunRecord, flow: &FlowRecord) -> Vec<Vec<String>> {
     let end = flow.samples.iter().map(|sample| sample.end_ns.as_ns()).max().unwrap_or_default();
     // Whole multiples of what was asked for, so that no interval is cut.
     let asked = intervals::asked(record).as_ns().max(1);
-    let times = end.div_ceil(ROWS).div_ceil(asked).max(1);
+    let times = end.div_ceil(MAX_ROWS).div_ceil(asked).max(1);
     let merged = intervals::merged(&flow.samples, Span::from_ns(asked.saturating_mul(times)));
     let mut metrics = series::metrics();
     metrics.retain(|metric| merged.iter().any(|sample| sample.readings.named(metric).is_some()));
     let heads = ["side", "seconds"].into_iter().chain(metrics.iter().copied()).chain([""]);
     let heads: Vec<String> = heads.map(str::to_owned).collect();
-    let rows = merged.iter().take(4 * ROWS as usize).map(|sample| {
+    let rows = merged.iter().take(4 * MAX_ROWS as usize).map(|sample| {
         let seconds = |at: Timestamp| at.as_ns() as f64 / 1e9;
         let side = if sample.side == Side::Sender { "sender" } else { "receiver" };
         let extent = format!("{:.2}-{:.2}", seconds(sample.start_ns), seconds(sample.end_ns));

@@ -11,9 +11,9 @@ use super::thin::thin;
 use crate::figure::caveats;
 
 /// What is shorter than this part of the longest interval is a sliver.
-const SLIVER: u64 = 10;
+const SLIVER_DIVISOR: u64 = 10;
 /// Most ports of an emulated network in one panel: those with the largest queues.
-const PORTS: usize = 4;
+const MAX_PORTS: usize = 4;
 
 /// One line of a panel, as it is looked for in the samples.
 struct Wanted {
@@ -125,8 +125,9 @@ pub(super) fn received(flow: &FlowRecord, label: String) -> Option<Line> {
 fn line(flow: &FlowRecord, wanted: &Wanted) -> Option<Line> {
     let longest = flow.samples_of(wanted.side).map(Sample::span).max().unwrap_or_default();
     // A rate over a sliver of time, as behind the end of a test, would be a spike that says nothing.
-    let whole =
-        |sample: &&Sample| wanted.style != Style::Steps || sample.span().as_ns() >= longest.as_ns() / SLIVER;
+    let whole = |sample: &&Sample| {
+        wanted.style != Style::Steps || sample.span().as_ns() >= longest.as_ns() / SLIVER_DIVISOR
+    };
     let samples = || flow.samples_of(wanted.side).filter(whole);
     samples().find(|sample| sample.readings.named(wanted.metric).is_some())?;
     let points = samples().map(|sample| (sample.end_ns, value(&sample.readings, wanted.metric)));
@@ -162,7 +163,7 @@ fn port_lines(record: &RunRecord, flow: &FlowRecord) -> Vec<Line> {
         .filter(|(largest, _)| *largest > 0)
         .collect();
     passed.sort_by(|(a, _), (b, _)| b.cmp(a));
-    let lines = passed.into_iter().take(PORTS).map(|(_, ports)| {
+    let lines = passed.into_iter().take(MAX_PORTS).map(|(_, ports)| {
         let metric = port::QUEUE_MAX.name();
         let points = ports
             .samples

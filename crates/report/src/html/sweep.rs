@@ -8,7 +8,7 @@ use super::chart::{Axis, Chart, Kind, Line, Panel, Rounded, Style};
 use super::summaries::{FlowWay, Summaries};
 
 /// What is drawn, as far as it was measured: the quantity, those that are computed for it, and its words.
-const DRAWN: [(&str, &[&str], &str); 7] = [
+const PANELS: [(&str, &[&str], &str); 7] = [
     ("goodput", &["ceiling", "window_rate"], "goodput"),
     ("rtt_p95", &[], "round-trip time beside the load, 95th percentile"),
     ("retransmits", &[], "segments sent again"),
@@ -19,10 +19,10 @@ const DRAWN: [(&str, &[&str], &str); 7] = [
 ];
 
 /// Most lines in a panel that can be told apart.
-pub(super) const MOST_LINES: usize = 6;
+pub(super) const MAX_LINES: usize = 6;
 
 /// Values that far apart are drawn on a logarithmic axis.
-const WIDE: f64 = 16.0;
+const LOG_AXIS_RATIO: f64 = 16.0;
 
 /// The axis that curves are drawn against: of those with at least two numbers the one with most of them.
 pub(super) fn axis(start: &PlanStart) -> Option<(usize, &PlanAxis)> {
@@ -37,7 +37,7 @@ pub(super) fn charts(plan: &Summaries<'_>) -> Vec<Chart> {
     let Some(start) = &plan.record.start else { return Vec::new() };
     let Some((number, axis)) = axis(start) else { return Vec::new() };
     let charts = plan.flows.iter().copied().filter_map(|flow| {
-        let panels = DRAWN.iter().filter_map(|(quantity, computed, words)| {
+        let panels = PANELS.iter().filter_map(|(quantity, computed, words)| {
             let mut lines = lines(plan, number, flow, quantity, Style::Points);
             let unit = unit(plan, flow, quantity)?;
             if !lines.is_empty() {
@@ -59,7 +59,7 @@ pub(super) fn charts(plan: &Summaries<'_>) -> Vec<Chart> {
 fn is_wide(axis: &PlanAxis) -> bool {
     let numbers = || axis.values.iter().filter_map(|value| value.number);
     let (low, high) = (numbers().fold(f64::INFINITY, f64::min), numbers().fold(0.0, f64::max));
-    low > 0.0 && high >= low * WIDE
+    low > 0.0 && high >= low * LOG_AXIS_RATIO
 }
 
 fn unit(plan: &Summaries<'_>, flow: FlowWay<'_>, quantity: &str) -> Option<String> {
@@ -98,7 +98,7 @@ fn lines(plan: &Summaries<'_>, axis: usize, flow: FlowWay<'_>, quantity: &str, s
             groups.entry(others).or_default().push((number, summary));
         }
     }
-    let lines = groups.into_iter().take(MOST_LINES).map(|(others, mut points)| {
+    let lines = groups.into_iter().take(MAX_LINES).map(|(others, mut points)| {
         points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
         let label = label(start, axis, &others).unwrap_or_else(|| quantity.replace('_', " "));
         let mut line = Line::of(label, style, points.iter().map(|(x, summary)| (*x, summary.median)));

@@ -3,18 +3,18 @@
 use super::chart::{Line, Rounded};
 
 /// Parts of the axis that a drawing can tell apart: as many as a wide screen has columns for a chart.
-const PARTS: usize = 1000;
+const AXIS_PARTS: usize = 1000;
 
 /// `line` with the smallest and the largest value of each of 1000 parts of its axis, in their order; a line of up to
 /// twice as many points is left as it is.
 pub(super) fn thin(line: Line) -> Line {
     let (Some(first), Some(last)) = (line.x.first(), line.x.last()) else { return line };
     let (from, wide) = (first.0, last.0 - first.0);
-    if line.x.len() <= 2 * PARTS || wide <= 0.0 {
+    if line.x.len() <= 2 * AXIS_PARTS || wide <= 0.0 {
         return line;
     }
-    let part_of = |x: f64| (((x - from) / wide * PARTS as f64) as usize).min(PARTS - 1);
-    let mut kept = Vec::with_capacity(2 * PARTS);
+    let part_of = |x: f64| (((x - from) / wide * AXIS_PARTS as f64) as usize).min(AXIS_PARTS - 1);
+    let mut kept = Vec::with_capacity(2 * AXIS_PARTS);
     let mut at = 0;
     while at < line.x.len() {
         let part = part_of(line.x[at].0);
@@ -60,7 +60,7 @@ mod tests {
         (y[77_777], y[77_801]) = (Some(9.0), None);
         let thinned = thin(line(y));
         assert_eq!(thinned.thinned_from, Some(100_000));
-        assert!(thinned.x.len() <= 3 * PARTS, "{}", thinned.x.len());
+        assert!(thinned.x.len() <= 3 * AXIS_PARTS, "{}", thinned.x.len());
         let at = thinned.x.iter().position(|x| x.0 == 77_777.0).unwrap();
         assert_eq!(thinned.y[at].map(|y| y.0), Some(9.0));
         assert!(thinned.y.contains(&None));

@@ -8,7 +8,7 @@ use plotters::prelude::{
 use plotters::style::IntoFont;
 
 use super::scale::Scale;
-use super::{Area, Drawn, LETTERS, WIDTH};
+use super::{Area, Drawn, FONT_SIZES, WIDTH};
 use crate::html::{Chart, Kind, Line, Panel, Style};
 use crate::layout::wrap;
 
@@ -33,7 +33,7 @@ const NAMES: u32 = 220;
 const ROW: usize = 34;
 const LINE: i32 = 15;
 /// Width of a letter, about.
-const LETTER: f64 = 6.0;
+const CHAR_WIDTH: f64 = 6.0;
 
 const LEVEL: RGBColor = RGBColor(90, 90, 90);
 const CAVEAT: RGBColor = RGBColor(213, 94, 0);
@@ -79,7 +79,7 @@ fn draw_panel(
         .y_label_area_size(VALUES)
         .build_cartesian_2d(x.clone(), y.clone())?;
     let mut mesh = context.configure_mesh();
-    mesh.axis_desc_style(("sans-serif", LETTERS[2])).label_style(("sans-serif", LETTERS[3]));
+    mesh.axis_desc_style(("sans-serif", FONT_SIZES[2])).label_style(("sans-serif", FONT_SIZES[3]));
     mesh.bold_line_style(BLACK.mix(0.12)).light_line_style(BLACK.mix(0.0));
     mesh.y_desc(panel.y.label.as_str());
     if last {
@@ -96,7 +96,7 @@ fn draw_panel(
     for level in panel.levels.iter().filter(|level| y.holds(level.value.0)) {
         let ends = [(x.low, level.value.0), (x.high, level.value.0)];
         context.draw_series(DashedLineSeries::new(ends, 3, 4, LEVEL.stroke_width(1)))?;
-        let letters = ("sans-serif", LETTERS[3]).into_font().color(&LEVEL);
+        let letters = ("sans-serif", FONT_SIZES[3]).into_font().color(&LEVEL);
         context.draw_series([Text::new(level.label.clone(), (x.low, level.value.0), letters)])?;
     }
     draw_names(area, panel)
@@ -105,7 +105,7 @@ fn draw_panel(
 /// The names of the lines, beside the panel, where they hide nothing.
 fn draw_names(area: &Area<'_>, panel: &Panel) -> Drawn {
     let left = (WIDTH - NAMES) as i32;
-    let letters = ("sans-serif", LETTERS[3]).into_font().color(&BLACK);
+    let letters = ("sans-serif", FONT_SIZES[3]).into_font().color(&BLACK);
     let mut top = 10;
     for (number, line) in panel.lines.iter().enumerate() {
         let stroke = COLOURS[number % COLOURS.len()].stroke_width(2);
@@ -129,10 +129,10 @@ fn draw_bands(context: &mut Context<'_, '_>, chart: &Chart, x: &Scale, y: &Scale
         let (from, to) = (band.from.map_or(x.low, |end| end.0), band.to.map_or(x.high, |end| end.0));
         let colour = if band.caveat { CAVEAT } else { BLACK };
         context.draw_series([Rectangle::new([(from, y.low), (to, y.high)], colour.mix(0.08).filled())])?;
-        let room = f64::from(WIDTH - NAMES - VALUES) * (x.high - from) / (x.high - x.low) / LETTER;
+        let room = f64::from(WIDTH - NAMES - VALUES) * (x.high - from) / (x.high - x.low) / CHAR_WIDTH;
         if let Some(text) = wrap(&band.text, room.max(1.0) as usize).into_iter().next().filter(|_| first) {
             let text = if text == band.text { text } else { format!("{text} …") };
-            let letters = ("sans-serif", LETTERS[3]).into_font().color(&colour);
+            let letters = ("sans-serif", FONT_SIZES[3]).into_font().color(&colour);
             // At the foot of the panel, where curves of rates seldom are.
             let above = -LINE * (number as i32 + 1);
             let at = EmptyElement::at((from, y.low)) + Text::new(text, (3, above), letters);

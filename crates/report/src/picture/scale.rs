@@ -8,9 +8,9 @@ use crate::html::Axis;
 use crate::quantity::in_unit;
 
 /// Most ticks of an axis.
-const MOST: usize = 9;
+const MAX_TICKS: usize = 9;
 /// About so many ticks on a scale that is not logarithmic.
-const ABOUT: f64 = 6.0;
+const TARGET_TICKS: f64 = 6.0;
 
 /// From the least to the largest value, linear or logarithmic.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,7 +42,7 @@ impl Scale {
         let base = if axis.unit == "bytes" { 2_f64 } else { 10.0 };
         let (first, last) = (low.log(base).floor(), high.log(base).ceil());
         let last = if last > first { last } else { first + 1.0 };
-        let step = ((last - first) / MOST as f64).ceil().max(1.0);
+        let step = ((last - first) / MAX_TICKS as f64).ceil().max(1.0);
         let count = ((last - first) / step).floor() as usize;
         let ticks = (0..=count).map(|number| base.powf(first + number as f64 * step)).collect();
         Self { log: true, low: base.powf(first), high: base.powf(last), ticks, unit: axis.unit.clone() }
@@ -51,13 +51,13 @@ impl Scale {
     /// `whole`: up to the next tick, so that the largest value does not touch the edge.
     fn linear(axis: &Axis, low: f64, high: f64, whole: bool) -> Self {
         let span = if high > low { high - low } else { high.abs().max(1.0) };
-        let step = even_step(span / ABOUT, axis.unit == "bytes");
+        let step = even_step(span / TARGET_TICKS, axis.unit == "bytes");
         let high = match whole {
             true => ((low + span) / step).ceil() * step,
             false => low + span,
         };
         let first = (low / step).ceil();
-        let count = ((high / step - first) + 1e-9).floor().clamp(0.0, 4.0 * MOST as f64) as usize;
+        let count = ((high / step - first) + 1e-9).floor().clamp(0.0, 4.0 * MAX_TICKS as f64) as usize;
         let ticks = (0..=count).map(|number| (first + number as f64) * step).collect();
         Self { log: false, low, high, ticks, unit: axis.unit.clone() }
     }

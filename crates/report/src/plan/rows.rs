@@ -11,10 +11,10 @@ use crate::quantity::ABSENT;
 use crate::table::{Cell, Column, Table};
 
 /// More flows than these have a row each.
-const MOST_SIDE_BY_SIDE: usize = 3;
+const MAX_FLOWS_PER_ROW: usize = 3;
 
 /// Quantities behind the rates, with the heads of their columns; those that no point has get none.
-const BEHIND: &[(&str, &str)] = &[
+const EXTRA_QUANTITIES: &[(&str, &str)] = &[
     ("loss", "loss"),
     ("retransmits", "retr"),
     ("rtt", "rtt"),
@@ -41,17 +41,17 @@ struct Row<'r> {
 }
 
 /// Columns that a narrow page does without, the first to go first.
-const DISPENSABLE: &[&str] = &["fairness", "cpu in", "cpu out", "rtt"];
+const OPTIONAL_COLUMNS: &[&str] = &["fairness", "cpu in", "cpu out", "rtt"];
 
 /// The table of a plan as far as it fits a page; absent while nothing is summed up.
 pub(super) fn fitting(record: &PlanRecord, view: &View) -> Option<(Table, bool)> {
-    let beside = ways(record).len() <= MOST_SIDE_BY_SIDE;
+    let beside = ways(record).len() <= MAX_FLOWS_PER_ROW;
     let mut narrowest = None;
     // Flows side by side if that fits, else one below the other; each with fewer and fewer columns.
     for beside in [true, false].into_iter().filter(|way| beside || !way) {
         let mut table = laid_out(record, beside)?;
         let mut left_out = false;
-        for head in std::iter::once("").chain(DISPENSABLE.iter().copied()) {
+        for head in std::iter::once("").chain(OPTIONAL_COLUMNS.iter().copied()) {
             let columns = table.columns();
             table = table.without(head);
             left_out |= table.columns() < columns;
@@ -66,7 +66,7 @@ pub(super) fn fitting(record: &PlanRecord, view: &View) -> Option<(Table, bool)>
 
 /// The table of a plan; absent while nothing is summed up.
 pub(super) fn table(record: &PlanRecord) -> Option<Table> {
-    laid_out(record, ways(record).len() <= MOST_SIDE_BY_SIDE)
+    laid_out(record, ways(record).len() <= MAX_FLOWS_PER_ROW)
 }
 
 /// The table with flows beside each other, or with a row for each.
@@ -105,7 +105,8 @@ fn laid_out(record: &PlanRecord, beside: bool) -> Option<Table> {
         let cells = rows.iter().map(|row| rate(&index, row.point, row.ways[0])).collect();
         columns.push(Column::numbers("rate", cells));
     }
-    columns.extend(BEHIND.iter().filter_map(|(quantity, head)| joined(&index, &rows, quantity, head)));
+    columns
+        .extend(EXTRA_QUANTITIES.iter().filter_map(|(quantity, head)| joined(&index, &rows, quantity, head)));
     columns.extend(trials_column(record, &rows));
     Some(Table::new(columns))
 }

@@ -8,7 +8,7 @@ use super::{label, method, missing};
 use crate::layout::{Ink, View, wrap};
 
 /// More lines of a kind than these are counted.
-const MOST_LINES: usize = 12;
+const MAX_LINES: usize = 12;
 
 /// A line of the result below the table: how it is shown, and what it says.
 pub(super) type Remark = (Ink, String);
@@ -195,12 +195,12 @@ fn assertions(record: &PlanRecord) -> Vec<Remark> {
             Ink::Warning,
             format!("FAILS: {name} ({} of {} hold)", all.len() - failed.len(), all.len()),
         ));
-        for one in failed.iter().take(MOST_LINES) {
+        for one in failed.iter().take(MAX_LINES) {
             let place = format!("{}, {} {}", label(record, &one.point), one.flow, one.direction.name());
             remarks.push((Ink::Plain, format!("at {place}: {}", one.found.as_deref().unwrap_or("fails"))));
         }
-        if failed.len() > MOST_LINES {
-            remarks.push((Ink::Faint, format!("and {} more", failed.len() - MOST_LINES)));
+        if failed.len() > MAX_LINES {
+            remarks.push((Ink::Faint, format!("and {} more", failed.len() - MAX_LINES)));
         }
     }
     remarks
@@ -210,14 +210,14 @@ fn not_there(record: &PlanRecord) -> Vec<Remark> {
     let all = missing(record);
     let mut remarks: Vec<Remark> = all
         .iter()
-        .take(MOST_LINES)
+        .take(MAX_LINES)
         .map(|(point, repeat, reasons)| {
             let text = format!("{}, trial {}: {}", label(record, point), repeat + 1, reasons.join("; "));
             (Ink::Warning, text)
         })
         .collect();
-    if all.len() > MOST_LINES {
-        remarks.push((Ink::Faint, format!("and {} more", all.len() - MOST_LINES)));
+    if all.len() > MAX_LINES {
+        remarks.push((Ink::Faint, format!("and {} more", all.len() - MAX_LINES)));
     }
     remarks
 }

@@ -15,11 +15,11 @@ use crate::sizes::series;
 const LINES: u16 = 15;
 
 /// Fewest columns in which a curve says something, and most that it fills.
-const NARROWEST: usize = 40;
-const WIDEST: usize = 120;
+const MIN_WIDTH: usize = 40;
+const MAX_WIDTH: usize = 120;
 
 /// Columns that the text of a tick of the lower axis needs.
-const TICK: usize = 12;
+const TICK_WIDTH: usize = 12;
 
 /// Rate and time over size, for a terminal of the view's width; empty where there is nothing to draw.
 #[must_use]
@@ -31,7 +31,7 @@ pub fn terminal(record: &RunRecord, view: &View) -> String {
             out.push_str(&view.ink(Ink::Faint, &line));
             out.push('\n');
         }
-        for line in drawn(&curve, view.columns().clamp(NARROWEST, WIDEST)) {
+        for line in drawn(&curve, view.columns().clamp(MIN_WIDTH, MAX_WIDTH)) {
             out.push_str(line.trim_end());
             out.push('\n');
         }
@@ -58,7 +58,7 @@ fn drawn(curve: &Curve, columns: usize) -> Vec<String> {
 
 /// Ends of the lower axis and the distance of its ticks, in powers of two: they have to divide it evenly.
 pub(super) fn size_axis((low, high): (i32, i32), columns: usize) -> (i32, i32, i32) {
-    let most = (columns / TICK).clamp(2, 10) as i32;
+    let most = (columns / TICK_WIDTH).clamp(2, 10) as i32;
     let step = ((high - low) + most - 1) / most;
     let step = step.max(1);
     (low, low + (high - low + step - 1) / step * step, step)

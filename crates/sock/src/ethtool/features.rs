@@ -6,7 +6,7 @@ use super::command::{BLOCK_BITS, Command, NAME_WORDS, ORDER_WORDS, STATE_WORDS};
 use super::{Questions, text};
 
 /// The kernel has under 100 features; an answer beyond this is none.
-const MOST_FEATURES: u32 = 1024;
+const MAX_FEATURES: u32 = 1024;
 const BITS: usize = BLOCK_BITS as usize;
 
 /// A feature of an interface.
@@ -29,7 +29,7 @@ impl Questions {
     fn feature_count(&mut self) -> io::Result<u32> {
         let mut count = Command::FeatureCount.structure();
         self.call(&mut count)?;
-        if count[0] > MOST_FEATURES {
+        if count[0] > MAX_FEATURES {
             return Err(io::Error::from_raw_os_error(libc::EPROTO));
         }
         Ok(count[0])

@@ -5,7 +5,7 @@ use crate::routing::{LinkChange, RoutingSocket, index_of};
 use crate::{SockError, iface, netlink};
 
 /// Least MTU with IPv6 (RFC 8200 section 5): below it the kernel takes IPv6 off the interface, with all addresses.
-const LEAST_WITH_IPV6: u32 = 1280;
+const MIN_MTU_V6: u32 = 1280;
 
 pub(super) fn mtu(interface: &str) -> Result<u32, SockError> {
     iface::link(interface).map(|link| link.mtu)
@@ -30,10 +30,10 @@ pub(super) fn obstacles(interface: &str, wanted: u32) -> Result<Vec<Obstacle>, S
             "{name} lies on it with an MTU of {mtu}, which would shrink with it and stay small; set that of {name} first"
         ));
     }
-    if wanted < LEAST_WITH_IPV6 && has_lasting_ipv6(interface)? {
+    if wanted < MIN_MTU_V6 && has_lasting_ipv6(interface)? {
         say(format!(
-            "below {LEAST_WITH_IPV6} the kernel takes the IPv6 addresses off the interface, and nobody would give them back; \
-             take them off yourself, or give {LEAST_WITH_IPV6} or more"
+            "below {MIN_MTU_V6} the kernel takes the IPv6 addresses off the interface, and nobody would give them back; \
+             take them off yourself, or give {MIN_MTU_V6} or more"
         ));
     }
     Ok(found)

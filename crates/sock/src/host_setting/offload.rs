@@ -10,9 +10,9 @@ use crate::SockError;
 use crate::ethtool::{Feature, Questions};
 
 /// Lets the card give segments IP identifications as it likes: part of TSO, but nobody who asks for TSO asks for it.
-const LOOSE_IDENTIFICATION: &str = "tx-tcp-mangleid-segmentation";
+const MANGLE_ID: &str = "tx-tcp-mangleid-segmentation";
 /// The card gathers a packet from several places: without it there is no segmentation.
-const GATHERING: &str = "tx-scatter-gather";
+const SCATTER_GATHER: &str = "tx-scatter-gather";
 
 fn belongs(setting: HostSetting, feature: &str) -> bool {
     match setting {
@@ -48,7 +48,7 @@ fn word(feature: &Feature, on: bool) -> String {
 
 /// What switching on or off asks of a feature; absent for one that is left alone.
 fn asked(feature: &Feature, on: bool) -> Option<bool> {
-    (feature.changeable && !(on && feature.name == LOOSE_IDENTIFICATION)).then_some(on)
+    (feature.changeable && !(on && feature.name == MANGLE_ID)).then_some(on)
 }
 
 pub(super) fn read(interface: &str, setting: HostSetting) -> Result<String, SockError> {
@@ -105,7 +105,7 @@ pub(super) fn obstacles(interface: &str, setting: HostSetting, on: bool) -> Resu
         ));
     }
     let needs_gathering = matches!(setting, HostSetting::Tso | HostSetting::Gso) && on;
-    let gathers = features.iter().any(|feature| feature.name == GATHERING && feature.active);
+    let gathers = features.iter().any(|feature| feature.name == SCATTER_GATHER && feature.active);
     if needs_gathering && !gathers {
         say(format!("it needs scatter-gather, which is off; switch that on: ethtool -K {interface} sg on"));
     }

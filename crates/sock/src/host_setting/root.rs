@@ -15,9 +15,10 @@ const ROOT: u32 = u32::MAX;
 const INGRESS: u32 = 0xffff_fff1;
 const TCA_KIND: u16 = 1;
 /// Ours are known by these numbers: "lr", and the next for one that takes the place of another of ours.
-const OURS: [u16; 2] = [0x6c72, 0x6c73];
+const OWN_HANDLES: [u16; 2] = [0x6c72, 0x6c73];
 /// Kinds whose description by the kernel is also what the kernel takes.
-const REPEATABLE: [&str; 8] = ["fq", "fq_codel", "codel", "pfifo", "bfifo", "pfifo_fast", "noqueue", "tbf"];
+const RESTORABLE_KINDS: [&str; 8] =
+    ["fq", "fq_codel", "codel", "pfifo", "bfifo", "pfifo_fast", "noqueue", "tbf"];
 const DEFAULT: &str = "default";
 
 pub(super) fn is_kernels_own(state: &str) -> bool {
@@ -41,7 +42,7 @@ pub(super) fn read(interface: &str) -> Result<String, SockError> {
 
 pub(super) fn becomes(wanted: &RootDiscipline, now: &str) -> String {
     let taken = |handle: &&u16| now.split(' ').nth(1) == Some(&format!("{handle:x}:"));
-    let handle = OURS.iter().find(|handle| !taken(handle)).copied().unwrap_or(OURS[0]);
+    let handle = OWN_HANDLES.iter().find(|handle| !taken(handle)).copied().unwrap_or(OWN_HANDLES[0]);
     format!("{} {handle:x}:", wanted.kind)
 }
 
@@ -130,12 +131,12 @@ pub(super) fn obstacles(interface: &str, wanted: &RootDiscipline) -> Result<Vec<
 fn why_lost(index: u32) -> Result<Option<String>, SockError> {
     let all = netlink::disciplines(index)?;
     let Some(root) = all.iter().find(|found| found.is_root() && found.handle != 0) else { return Ok(None) };
-    if OURS.contains(&((root.handle >> 16) as u16)) {
+    if OWN_HANDLES.contains(&((root.handle >> 16) as u16)) {
         return Ok(None);
     }
     let kind = &root.kind;
     let below = |found: &&FoundDiscipline| !found.is_root() && found.parent != INGRESS;
-    Ok(if !REPEATABLE.contains(&kind.as_str()) {
+    Ok(if !RESTORABLE_KINDS.contains(&kind.as_str()) {
         Some(format!("the {kind} that is configured there could not be put back wholly"))
     } else if let Some(child) = all.iter().find(below) {
         Some(format!(
@@ -156,7 +157,7 @@ fn why_lost(index: u32) -> Result<Option<String>, SockError> {
 fn try_out(wanted: &RootDiscipline) -> Option<SockError> {
     let scratch = netns::create().ok()?;
     let replaced = netns::with_netns_fd(&scratch, || {
-        replace(index_of("lo")?, wanted.kind, u32::from(OURS[0]) << 16, wanted.options.as_deref())
+        replace(index_of("lo")?, wanted.kind, u32::from(OWN_HANDLES[0]) << 16, wanted.options.as_deref())
     });
     replaced.ok()?.err()
 }

@@ -1,18 +1,18 @@
 //! The buffer by a step of steady load: the delay rises until the buffer is full, and stays there while packets are lost.
 
-use super::{FULL, Finding};
+use super::{FULL_LOAD, Finding};
 use crate::domain::{finite, not_negative, positive};
 use crate::queueing::queue_bytes;
 use crate::stats::{Interval, order};
 
 /// The delay of a step is taken as risen from this share of the plateau on, and as not yet there up to its complement.
-const FOOT: f64 = 0.1;
+const RISE_SHARE: f64 = 0.1;
 
 /// A plateau is an estimate if it is this many times longer than what the probes vary by: it is then known to a tenth.
-const KNOWN: f64 = 10.0;
+const MIN_PLATEAU_RATIO: f64 = 10.0;
 
 /// A plateau is believed if as many intervals as this lie on it.
-const PLATEAU: usize = 3;
+const MIN_PLATEAU_INTERVALS: usize = 3;
 
 /// One interval of a flow that does not give way.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -75,13 +75,13 @@ pub fn step(looks: &[Look], step: &LoadStep) -> Option<Stepped> {
     let queues: Vec<f64> =
         looks[(first + 1).min(*last)..=*last].iter().filter_map(|look| queue(look.rtt_s?)).collect();
     let bytes = order::median(&queues).unwrap_or(0.0);
-    let flat = queues.iter().filter(|one| (*one - bytes).abs() <= FOOT * bytes).count();
-    if load < FULL || flat < PLATEAU || bytes <= 0.5 * largest {
+    let flat = queues.iter().filter(|one| (*one - bytes).abs() <= RISE_SHARE * bytes).count();
+    if load < FULL_LOAD || flat < MIN_PLATEAU_INTERVALS || bytes <= 0.5 * largest {
         let losses = lossy.len();
         return told(Finding::NotAFullQueue { losses, load, queue_bytes: bytes }, None);
     }
     let noise_bytes = half_spread(&queues).max(hosts * drain / 8.0);
-    if bytes < KNOWN * noise_bytes {
+    if bytes < MIN_PLATEAU_RATIO * noise_bytes {
         return told(Finding::OutOfReach { bytes, noise_bytes }, None);
     }
     let interval: Option<Interval> = order::median_interval(&queues, 0.95);
@@ -101,11 +101,11 @@ fn half_spread(values: &[f64]) -> f64 {
 fn slope(looks: &[Look], full: f64, queue: &dyn Fn(f64) -> Option<f64>) -> Option<f64> {
     let rising = |look: &&Look| {
         let bytes = look.rtt_s.and_then(queue);
-        bytes.is_some_and(|bytes| (FOOT * full..(1.0 - FOOT) * full).contains(&bytes))
+        bytes.is_some_and(|bytes| (RISE_SHARE * full..(1.0 - RISE_SHARE) * full).contains(&bytes))
     };
     let points: Vec<(f64, f64)> =
         looks.iter().filter(rising).filter_map(|look| Some((look.at_s, look.rtt_s?))).collect();
-    (points.len() >= PLATEAU).then_some(())?;
+    (points.len() >= MIN_PLATEAU_INTERVALS).then_some(())?;
     let count = points.len() as f64;
     let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
     let (at, rtt) = (mean(|point| point.0), mean(|point| point.1));

@@ -10,9 +10,9 @@ use super::{causes, judgement::Cause, judgement::CauseKind};
 use crate::{conversion, format};
 
 /// Share by which bytes over time may miss the rate beside them: programs read their clock more than once for a line.
-const SECOND_LOOK: f64 = 0.001;
+const CLOCK_READ_TOLERANCE: f64 = 0.001;
 /// Share of the datagrams that came last and may be in one count and not in the other.
-const LAST_DATAGRAMS: f64 = 0.01;
+const LATE_DATAGRAM_SHARE: f64 = 0.01;
 /// Share by which a message over its time may miss the rate beside it.
 pub(super) const MESSAGE_DIGITS: f64 = 0.005;
 /// The first read of a stream, which a rate may leave out, bytes.
@@ -47,7 +47,7 @@ fn bytes_over_time(case: &Case<'_>, claim: &Claim, seconds: Option<Range>) -> Ju
     let left_out = if case.context.first_read_left_out { FIRST_READ_BYTES * streams } else { 0.0 };
     let counted_bytes = Range { low: (bytes.low - left_out).max(0.0), ..bytes };
     let of_books = counted_bytes.scaled(8.0).over(seconds?)?;
-    if rate.meets(of_books.widened(SECOND_LOOK)) {
+    if rate.meets(of_books.widened(CLOCK_READ_TOLERANCE)) {
         return None;
     }
     let implied = counted.value * 8.0 / case.likely_seconds(claim)?;
@@ -145,7 +145,7 @@ fn lost(case: &Case<'_>, claim: &Claim) -> Judgement {
     let implied = lost.over(packets)?;
     // Programs disagree whether what was lost is among the packets counted.
     let beside = lost.over(packets.plus(lost))?;
-    let fits = |range: Range| ratio.meets(range.widened(LAST_DATAGRAMS));
+    let fits = |range: Range| ratio.meets(range.widened(LATE_DATAGRAM_SHARE));
     // iperf3 counts what arrived, and divides by what was sent.
     let of_sent = || sent_packets(case, claim).and_then(|sent| lost.over(sent));
     if fits(implied) || fits(beside) || (claim.scope == Scope::Total && of_sent().is_some_and(fits)) {
@@ -168,7 +168,7 @@ fn packets(claim: &Claim, seconds: Option<Range>) -> Judgement {
     // Of what was sent, or of what arrived; one more or less between two looks at a counter.
     let all = Range { low: (packets.low - lost.high - 1.0).max(0.0), high: packets.high + 1.0 };
     let implied = all.over(seconds?)?;
-    if rate.meets(implied.widened(SECOND_LOOK)) {
+    if rate.meets(implied.widened(CLOCK_READ_TOLERANCE)) {
         return None;
     }
     let text = format!("Packets over time make {:.0} each second.", implied.middle());

@@ -16,9 +16,9 @@ use crate::framing;
 /// What socket buffers hold by default: 4 MiB at the sender, 6 MiB at the receiver, bytes. Source: Linux `tcp_wmem`, `tcp_rmem`.
 const DEFAULT_BUFFERS_BYTES: f64 = 10_485_760.0;
 /// The same of a file, whose kernel may be any: 4 MiB and the 32 MiB of Linux 6.18, bytes. Source: Linux `tcp_wmem`, `tcp_rmem`.
-const LARGEST_DEFAULT_BUFFERS_BYTES: f64 = 37_748_736.0;
+const MAX_DEFAULT_BUFFERS_BYTES: f64 = 37_748_736.0;
 /// More than all connections of a test have in buffers together, bytes.
-const MOST_BUFFERS_BYTES: f64 = 67_108_864.0;
+const MAX_BUFFERS_BYTES: f64 = 67_108_864.0;
 /// The first read of a receiver, whose bytes came before its clock ran, bytes.
 const FIRST_READ_BYTES: f64 = 131_072.0;
 /// A rate is wrong by less than this when clocks are right: 200 ppm.
@@ -181,12 +181,12 @@ impl<'a> Case<'a> {
     pub(super) fn buffered_bytes(&self, claim: &Claim) -> f64 {
         let streams = self.context.streams_of(claim.stream);
         let file = self.context.from_file;
-        let default = if file { LARGEST_DEFAULT_BUFFERS_BYTES } else { DEFAULT_BUFFERS_BYTES };
+        let default = if file { MAX_DEFAULT_BUFFERS_BYTES } else { DEFAULT_BUFFERS_BYTES };
         let buffers = self.context.buffers_bytes.unwrap_or(default) * streams;
         match (claim.side, claim.scope) {
-            (None, _) if file => buffers.min(MOST_BUFFERS_BYTES),
-            (Some(Side::Sender), _) | (_, Scope::Interval) => buffers.min(MOST_BUFFERS_BYTES),
-            (Some(Side::Receiver), _) => (FIRST_READ_BYTES * streams).min(MOST_BUFFERS_BYTES),
+            (None, _) if file => buffers.min(MAX_BUFFERS_BYTES),
+            (Some(Side::Sender), _) | (_, Scope::Interval) => buffers.min(MAX_BUFFERS_BYTES),
+            (Some(Side::Receiver), _) => (FIRST_READ_BYTES * streams).min(MAX_BUFFERS_BYTES),
             (None, _) => 0.0,
         }
     }

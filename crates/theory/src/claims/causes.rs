@@ -12,11 +12,11 @@ use crate::{conversion, format, sender_error};
 /// Buffers that explain a figure without more ado, bytes.
 const ORDINARY_BYTES: f64 = 10_485_760.0;
 /// Buffers beyond which they explain nothing, bytes.
-const LARGEST_BYTES: f64 = 67_108_864.0;
+const MAX_BUFFER_BYTES: f64 = 67_108_864.0;
 /// Larger MTUs that are in use, bytes.
 const LARGER_MTUS: [f64; 5] = [4470.0, 6000.0, 8192.0, 9000.0, 16_128.0];
 /// Causes that miss a ceiling by more than this share are named only when there is no better one.
-const FAR: f64 = 0.3;
+const MAX_MISS: f64 = 0.3;
 
 /// A rate above a ceiling, with what is known about it.
 pub(super) struct Excess<'a> {
@@ -56,7 +56,7 @@ pub(super) fn of(excess: &Excess<'_>) -> Vec<Cause> {
 pub(super) fn ranked(mut found: Vec<Ranked>) -> Vec<Cause> {
     found.sort_by(|a, b| a.0.total_cmp(&b.0));
     let best = found.first().map_or(0.0, |(miss, _)| *miss);
-    found.into_iter().filter(|(miss, _)| *miss <= FAR.max(best)).map(|(_, cause)| cause).collect()
+    found.into_iter().filter(|(miss, _)| *miss <= MAX_MISS.max(best)).map(|(_, cause)| cause).collect()
 }
 
 fn cause(kind: CauseKind, text: String, remedy: &'static str, evidence: &[(&'static str, f64)]) -> Cause {
@@ -137,7 +137,7 @@ fn sender_timing(excess: &Excess<'_>) -> Option<Ranked> {
     let outstanding =
         |frame_bps: f64| sender_error::outstanding_for_report_bytes(total, frame_bps, excess.bps);
     let least = outstanding(excess.ceiling_bps)?;
-    if least > LARGEST_BYTES {
+    if least > MAX_BUFFER_BYTES {
         return None;
     }
     let usual = excess.frames.first().and_then(|frame| outstanding(frame.rate_bps(excess.link_bps)?))?;

@@ -9,13 +9,13 @@ use crate::slow_start::{self, GROWTH_PER_SEGMENT, Start};
 use crate::{bdp, format, sender_error};
 
 /// Share by which the digits of a time may leave a rate open before it is doubted.
-const COARSE: f64 = 0.01;
+const MAX_TIME_ROUNDING: f64 = 0.01;
 /// Share that slow start may cost before a rate is doubted.
-const BIAS: f64 = 0.10;
+const MAX_SLOW_START_BIAS: f64 = 0.10;
 /// Initial window, segments. Source: RFC 6928 §2.
 const INITIAL_SEGMENTS: f64 = 10.0;
 /// Stretch of a path from which detours are likely.
-const DETOUR: f64 = 3.0;
+const DETOUR_STRETCH: f64 = 3.0;
 
 /// Judges times.
 pub(super) fn check(case: &mut Case<'_>) {
@@ -41,7 +41,7 @@ fn granularity(case: &Case<'_>, claim: &Claim) -> Judgement {
         return Some((Quantity::Seconds, Reason::new(Check::Clock, Verdict::Doubtful, text)));
     }
     let open = seconds.relative_width() / 2.0;
-    if claim.figure(Quantity::Bitrate).is_some() || open <= COARSE {
+    if claim.figure(Quantity::Bitrate).is_some() || open <= MAX_TIME_ROUNDING {
         return None;
     }
     let text = format!(
@@ -75,7 +75,7 @@ fn ramp(case: &Case<'_>, claim: &Claim) -> Judgement {
     let seconds = case.seconds(claim)?.middle();
     let bias = lost / seconds;
     // A rate near the ceiling did not lose that time, or left it out.
-    if bias <= BIAS || rate.bps > full * (1.0 - bias) * 1.05 {
+    if bias <= MAX_SLOW_START_BIAS || rate.bps > full * (1.0 - bias) * 1.05 {
         return None;
     }
     let text = format!(
@@ -105,7 +105,7 @@ fn distance(case: &Case<'_>, claim: &Claim) -> Judgement {
     } else if range.high < floor {
         let text = format!("Light in fibre takes {}; only radio is faster.", format::time(floor));
         (Verdict::Doubtful, text)
-    } else if stretch > DETOUR {
+    } else if stretch > DETOUR_STRETCH {
         let text = format!("{stretch:.3} times the {} of light in fibre: detours.", format::time(floor));
         (Verdict::Possible, text)
     } else {

@@ -15,13 +15,13 @@ use crate::format;
 use crate::framing::{ETHERNET_HEADER_BYTES, TAG_BYTES};
 
 /// Digits that a rate must be printed with, as a share of it, to be recognised as a ceiling.
-const COARSEST: f64 = 0.002;
+const MAX_DIGIT_STEP: f64 = 0.002;
 /// The same for a link that is only suspected.
-const COARSEST_SUSPECT: f64 = 0.1;
+const MAX_SUSPECT_DIGIT_STEP: f64 = 0.1;
 /// Share of a slower link's ceiling from which that link is suspected.
-const SUSPECT: f64 = 0.93;
+const SUSPECT_SHARE: f64 = 0.93;
 /// The largest packet whose ceilings are recognised, bytes.
-const LARGEST_RECOGNISED: f64 = 9000.0;
+const MAX_RECOGNISED: f64 = 9000.0;
 
 /// Judges every rate by the link.
 pub(super) fn check(case: &mut Case<'_>) {
@@ -248,7 +248,7 @@ fn larger_packets(case: &Case<'_>, rate: &Rate, link_bps: f64, usual: f64) -> Re
 /// A rate that is the ceiling of this link, or of one slower than it, or near such a one.
 fn recognised(case: &Case<'_>, claim: &Claim, rate: &Rate, link_bps: f64) -> Option<(Reason, Ceiling)> {
     let width = rate.rounded.relative_width();
-    let near = width <= COARSEST_SUSPECT && rate.bps > 0.0;
+    let near = width <= MAX_SUSPECT_DIGIT_STEP && rate.bps > 0.0;
     if !near {
         return None;
     }
@@ -257,7 +257,7 @@ fn recognised(case: &Case<'_>, claim: &Claim, rate: &Rate, link_bps: f64) -> Opt
     let links = stated.into_iter().chain(slower.map(|StandardRate { name, bps }| (Some(name), bps)));
     let links: Vec<(String, f64)> =
         links.map(|(name, bps)| (name.map_or_else(|| format::rate(bps), str::to_owned), bps)).collect();
-    for (name, bps) in links.iter().filter(|_| width <= COARSEST) {
+    for (name, bps) in links.iter().filter(|_| width <= MAX_DIGIT_STEP) {
         if let Some(found) = at_ceiling(case, rate, name, *bps) {
             return Some(found);
         }
@@ -269,14 +269,14 @@ fn recognised(case: &Case<'_>, claim: &Claim, rate: &Rate, link_bps: f64) -> Opt
     links.iter().filter(|(_, bps)| *bps < link_bps).find_map(|(name, bps)| {
         let ceiling = likeliest.rate_bps(*bps)?;
         let share = rate.bps / ceiling;
-        let near = (SUSPECT..=1.0005).contains(&share);
+        let near = (SUSPECT_SHARE..=1.0005).contains(&share);
         near.then(|| suspected(rate, name, ceiling, share, likeliest))
     })
 }
 
 fn at_ceiling(case: &Case<'_>, rate: &Rate, name: &str, link_bps: f64) -> Option<(Reason, Ceiling)> {
     let is = |ceiling: f64| rate.rounded.meets(Range::exact(ceiling).widened(CLOCKS));
-    let frames = || case.frames.iter().filter(|frame| frame.mtu_bytes <= LARGEST_RECOGNISED);
+    let frames = || case.frames.iter().filter(|frame| frame.mtu_bytes <= MAX_RECOGNISED);
     let known = |text: String, ceiling: f64, because: String| {
         let reason = Reason::new(Check::KnownCeiling, Verdict::AtCeiling, text)
             .with("rate_bps", Some(rate.bps))

@@ -11,10 +11,10 @@ use crate::framing::{self, ETHERNET_HEADER_BYTES, Headers, IpVersion, PREAMBLE_A
 use crate::{format, sender_error};
 
 /// Wire bytes of the smallest frame.
-const SMALLEST_WIRE_BYTES: f64 = framing::MINIMUM_FRAME_BYTES + PREAMBLE_AND_GAP_BYTES;
+const MIN_WIRE_BYTES: f64 = framing::MINIMUM_FRAME_BYTES + PREAMBLE_AND_GAP_BYTES;
 
 /// What a shaper counts of the smallest frame: no padding, preamble, gap and check sequence, but headers of IPv4 and UDP, bytes.
-const SMALLEST_SHAPED_BYTES: f64 = ETHERNET_HEADER_BYTES + 28.0;
+const MIN_SHAPED_BYTES: f64 = ETHERNET_HEADER_BYTES + 28.0;
 
 /// Judges every packet rate.
 pub(super) fn check(case: &mut Case<'_>) {
@@ -55,10 +55,10 @@ fn packet_rate(case: &Case<'_>, claim: &Claim) -> Option<Packets> {
 /// More packets than the shortest frames make.
 fn alone(case: &Case<'_>, claim: &Claim, packets: &Packets, link_bps: f64) -> Option<Reason> {
     let tags = f64::from(case.context.tags);
-    let smallest = SMALLEST_WIRE_BYTES.max(framing::wire_bytes(0.0, tags)?);
+    let smallest = MIN_WIRE_BYTES.max(framing::wire_bytes(0.0, tags)?);
     let most = framing::frames_per_second(link_bps, smallest)?;
     if packets.low > most * (1.0 + CLOCKS) && !buffered(case, claim, packets.low * smallest * 8.0, link_bps) {
-        let shaped = framing::frames_per_second(link_bps, SMALLEST_SHAPED_BYTES)?;
+        let shaped = framing::frames_per_second(link_bps, MIN_SHAPED_BYTES)?;
         let (verdict, but) = if case.context.from_file && packets.low <= shaped * (1.0 + CLOCKS) {
             (Verdict::Doubtful, "; only a shaper that does not count padding and gaps lets more through")
         } else {

@@ -3,7 +3,7 @@
 use linerate_model::import::{Claim, Figure, Quantity};
 
 /// What arithmetic on doubles may add to a figure that is printed with all its digits.
-const ARITHMETIC: f64 = 1e-9;
+const ARITHMETIC_ERROR: f64 = 1e-9;
 
 /// All values from `low` to `high`, none below zero.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -21,7 +21,7 @@ impl Range {
             return None;
         }
         let below = if figure.quantity == Quantity::Seconds { figure.step } else { figure.step / 2.0 };
-        let arithmetic = figure.value * ARITHMETIC;
+        let arithmetic = figure.value * ARITHMETIC_ERROR;
         Some(Self {
             low: (figure.value - below - arithmetic).max(0.0),
             high: figure.value + figure.step + arithmetic,
@@ -35,7 +35,7 @@ impl Range {
 
     /// One value.
     pub(super) fn exact(value: f64) -> Self {
-        Self { low: value * (1.0 - ARITHMETIC), high: value * (1.0 + ARITHMETIC) }
+        Self { low: value * (1.0 - ARITHMETIC_ERROR), high: value * (1.0 + ARITHMETIC_ERROR) }
     }
 
     pub(super) fn middle(self) -> f64 {

@@ -14,17 +14,17 @@ use crate::format;
 /// Quantities that add up over streams and over intervals.
 const ADDITIVE: [Quantity; 4] = [Quantity::Bytes, Quantity::Packets, Quantity::Lost, Quantity::Retransmits];
 /// Share by which sums may miss what they add to, for bytes that pass between two looks at a counter.
-const LOOSE: f64 = 0.001;
+const SUM_TOLERANCE: f64 = 0.001;
 /// The same for datagrams.
-const LOOSE_DATAGRAMS: f64 = 0.01;
+const DATAGRAM_SUM_TOLERANCE: f64 = 0.01;
 /// Share of the whole that may arrive after the last interval was printed.
-const DRAINED: f64 = 0.1;
+const MAX_DRAINED_SHARE: f64 = 0.1;
 /// How many times what was sent may arrive before it is no accident.
-const TWICE: f64 = 2.0;
+const MAX_ARRIVAL_FACTOR: f64 = 2.0;
 /// Bytes that both ends may count in different parts when each leaves out a start by its own clock.
 const OMIT_SLACK_BYTES: f64 = 10_485_760.0;
 /// Two lines whose times differ by less are about the same time, s.
-const SAME_S: f64 = 0.1;
+const SAME_TIME_S: f64 = 0.1;
 
 /// Judges lines by each other.
 pub(super) fn check(case: &mut Case<'_>) {
@@ -40,7 +40,7 @@ fn group(claim: &Claim, shift_s: f64) -> Group {
     let interval = claim.scope == Scope::Interval;
     let (_, direction, sender) = row(claim);
     // Totals of streams begin together and end when each is ready.
-    let begin = claim.start.map(|start| ((start.as_secs_f64() + shift_s) / SAME_S).floor() as i64);
+    let begin = claim.start.map(|start| ((start.as_secs_f64() + shift_s) / SAME_TIME_S).floor() as i64);
     (interval, (None, direction, sender), claim.omitted, begin.filter(|_| interval))
 }
 
@@ -55,7 +55,7 @@ fn streams(case: &mut Case<'_>) {
     let sums: Vec<(usize, &Claim)> = claims.iter().enumerate().filter(|(_, claim)| certain(claim)).collect();
     for (index, sum) in sums {
         // Half a step either way, so that a line at the edge of one is found.
-        let near = [0.0, SAME_S / 2.0, -SAME_S / 2.0].map(|shift| group(sum, shift));
+        let near = [0.0, SAME_TIME_S / 2.0, -SAME_TIME_S / 2.0].map(|shift| group(sum, shift));
         let Some(parts) = near.iter().find_map(|key| groups.get(key)) else { continue };
         let together: Vec<&Claim> = parts.iter().copied().filter(|part| ends_together(part, sum)).collect();
         add_up(case, index, sum, &together, together.len() == parts.len());
@@ -64,7 +64,7 @@ fn streams(case: &mut Case<'_>) {
 
 fn ends_together(part: &Claim, sum: &Claim) -> bool {
     match (part.end, sum.end) {
-        (Some(a), Some(b)) => (a.as_secs_f64() - b.as_secs_f64()).abs() <= SAME_S,
+        (Some(a), Some(b)) => (a.as_secs_f64() - b.as_secs_f64()).abs() <= SAME_TIME_S,
         _ => true,
     }
 }
@@ -110,7 +110,11 @@ fn add_up(case: &mut Case<'_>, index: usize, sum: &Claim, parts: &[&Claim], all:
 
 /// Datagrams that came last are in one count and not in the other, as iperf3 makes them.
 fn loose(quantity: Quantity) -> f64 {
-    if matches!(quantity, Quantity::Packets | Quantity::Lost) { LOOSE_DATAGRAMS } else { LOOSE }
+    if matches!(quantity, Quantity::Packets | Quantity::Lost) {
+        DATAGRAM_SUM_TOLERANCE
+    } else {
+        SUM_TOLERANCE
+    }
 }
 
 fn total(parts: &[&Claim], quantity: Quantity) -> Option<Range> {
@@ -130,7 +134,7 @@ struct Added {
 impl Added {
     fn of(parts: &[&Claim]) -> Self {
         let follows = |pair: &[&Claim]| match (pair[0].end, pair[1].start) {
-            (Some(end), Some(start)) => (start.as_secs_f64() - end.as_secs_f64()).abs() < SAME_S,
+            (Some(end), Some(start)) => (start.as_secs_f64() - end.as_secs_f64()).abs() < SAME_TIME_S,
             _ => false,
         };
         Self {
@@ -143,7 +147,8 @@ impl Added {
     }
 
     fn covers(&self, whole: &Claim) -> bool {
-        let near = |a: Option<f64>, b: Option<f64>| a.zip(b).is_some_and(|(a, b)| (a - b).abs() < SAME_S);
+        let near =
+            |a: Option<f64>, b: Option<f64>| a.zip(b).is_some_and(|(a, b)| (a - b).abs() < SAME_TIME_S);
         near(self.begin_s, whole.start.map(Span::as_secs_f64))
             && near(self.end_s, whole.end.map(Span::as_secs_f64))
     }
@@ -163,7 +168,7 @@ fn intervals(case: &mut Case<'_>) {
             let Some((added, printed)) = added.zip(Range::in_claim(whole, quantity)) else { continue };
             let verdict = if added.low > printed.high * (1.0 + loose(quantity)) {
                 Verdict::Impossible
-            } else if parts.covers(whole) && printed.low > added.high * (1.0 + DRAINED) {
+            } else if parts.covers(whole) && printed.low > added.high * (1.0 + MAX_DRAINED_SHARE) {
                 Verdict::Doubtful
             } else {
                 continue;
@@ -200,7 +205,7 @@ fn both_ends(case: &mut Case<'_>) {
             continue;
         };
         // Datagrams may come twice, and both ends may leave out different parts.
-        let doubled = case.context.udp && got.low <= sent.high * TWICE;
+        let doubled = case.context.udp && got.low <= sent.high * MAX_ARRIVAL_FACTOR;
         let excused = doubled || (omits && got.low <= sent.high + OMIT_SLACK_BYTES);
         let verdict = if excused { Verdict::Doubtful } else { Verdict::Impossible };
         let text = format!(

@@ -12,13 +12,13 @@ use crate::envelope::Congestion;
 use crate::{bdp, format, framing, tcp_rate};
 
 /// By what factor a rate may exceed a loss model before it is doubted: the models are no better.
-const LOSS_MODELS: f64 = 1.5;
+const LOSS_MODEL_FACTOR: f64 = 1.5;
 /// By what factor a rate may exceed a congestion window over a round trip: the window is that of one moment.
-const MOMENT: f64 = 1.25;
+const MOMENTARY_WINDOW_FACTOR: f64 = 1.25;
 /// Lines among which the interval before is looked for.
-const LOOK_BACK: usize = 4096;
+const MAX_LOOK_BACK_LINES: usize = 4096;
 /// Largest segment that fits a packet of IPv4, bytes: 65 535 less two headers of twenty.
-const LARGEST_MSS_BYTES: f64 = 65_495.0;
+const MAX_MSS_BYTES: f64 = 65_495.0;
 
 /// Judges what is TCP's.
 pub(super) fn check(case: &mut Case<'_>) {
@@ -160,7 +160,7 @@ fn congestion_window(case: &Case<'_>, index: usize, claim: &Claim) -> Judgement 
             .with("cwnd_bytes", Some(figure.value))
             .with("queue_s", Some(implied - rtt).filter(|queue| *queue > 0.0))
     };
-    if bdp::bdp_bytes(rate.range.low, rtt)? <= most * MOMENT {
+    if bdp::bdp_bytes(rate.range.low, rtt)? <= most * MOMENTARY_WINDOW_FACTOR {
         let text = format!(
             "With the rate it makes a round trip of {}, {} of it in queues.",
             format::time(implied),
@@ -191,7 +191,7 @@ fn earlier<'a>(case: &Case<'a>, index: usize, claim: &Claim) -> Option<&'a Claim
         one.scope == Scope::Interval
             && (one.stream, one.direction, one.side) == (claim.stream, claim.direction, claim.side)
     };
-    case.claims.get(..index)?.iter().rev().take(LOOK_BACK).find(same)
+    case.claims.get(..index)?.iter().rev().take(MAX_LOOK_BACK_LINES).find(same)
 }
 
 /// What the loss stated leaves; models are rough, so a rate is doubted and never refused for it.
@@ -212,7 +212,7 @@ fn loss(case: &mut Case<'_>, index: usize, claim: &Claim) {
     let because = format!("{name} at a loss of {}, RTT {}", format::percent(loss), format::time(rtt));
     // Only where no link is lower: a model of loss says nothing of links.
     case.beside(index, Some(rung("loss", model, because.clone())));
-    if claim.scope == Scope::Interval || rate.range.low <= model * LOSS_MODELS {
+    if claim.scope == Scope::Interval || rate.range.low <= model * LOSS_MODEL_FACTOR {
         return;
     }
     let text = format!(
@@ -266,7 +266,7 @@ fn sent_bytes(case: &Case<'_>, claim: &Claim) -> Option<f64> {
 fn segment(claim: &Claim) -> Judgement {
     let figure = claim.figure(Quantity::Mss)?;
     let mtu = claim.figure(Quantity::Mtu).map(|mtu| mtu.value - 40.0);
-    let most = mtu.map_or(LARGEST_MSS_BYTES, |mtu| mtu.min(LARGEST_MSS_BYTES));
+    let most = mtu.map_or(MAX_MSS_BYTES, |mtu| mtu.min(MAX_MSS_BYTES));
     (figure.value - figure.step > most).then(|| {
         let text = format!("No segment is larger than {most:.0} bytes there.");
         let reason = Reason::new(Check::SegmentSize, Verdict::Impossible, text)

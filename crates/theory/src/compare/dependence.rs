@@ -10,7 +10,7 @@ use crate::stats::series::{effective_samples, student_quantile, variance};
 use super::{CONFIDENCE, SIGNIFICANCE};
 
 /// From this on differences of pairs are suspect, where the repeats themselves depend on each other.
-const SUSPECT: f64 = 0.15;
+const SUSPECT_CORRELATION: f64 = 0.15;
 
 /// How repeats depend on each other, and what is left of the difference between them.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,7 +50,7 @@ impl Dependence {
     ) -> Option<Self> {
         let order = p_of_order(&[differences])?;
         let drifting = || p_of_order(&[base, other]).is_some_and(|p| p < SIGNIFICANCE);
-        if order >= SIGNIFICANCE && !(order < SUSPECT && drifting()) {
+        if order >= SIGNIFICANCE && !(order < SUSPECT_CORRELATION && drifting()) {
             return None;
         }
         let phi = correlation(&[differences])?;

@@ -10,7 +10,7 @@ use crate::framing::Headers;
 use crate::{ethernet, format, lag};
 
 /// Loss whose share of the link is seen in its rate.
-const SEEN: f64 = 1e-3;
+const VISIBLE_LOSS: f64 = 1e-3;
 
 /// Every ceiling of a described path, ascending.
 pub(super) fn ascending(path: &Path, headers: &Headers, frames: &Frames, rates: &LayerRates) -> Vec<Ceiling> {
@@ -72,7 +72,7 @@ fn loss(path: &Path, frames: &Frames, rates: &LayerRates) -> Option<Ceiling> {
     let loss = path.loss?;
     let model = super::loss::models(path, frames, rates, loss).of(path.congestion);
     // What is lost takes its share of the link, whatever the congestion control.
-    let arrives = (loss > SEEN).then(|| at_most_bps(path, rates) * (1.0 - loss));
+    let arrives = (loss > VISIBLE_LOSS).then(|| at_most_bps(path, rates) * (1.0 - loss));
     let model = model.map(|model| model * f64::from(path.streams));
     let rate = [arrives, model].into_iter().flatten().reduce(f64::min)?;
     let because = format!(

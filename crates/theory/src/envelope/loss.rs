@@ -14,7 +14,7 @@ const TIMEOUT_BEYOND_RTT_S: f64 = 0.2;
 const SEGMENTS_PER_ACK: f64 = 2.0;
 
 /// Loss from which on timeouts rule, which only Padhye's model has. Source: Mathis 1997 §4, sound below about 2 %.
-pub(super) const WITHOUT_TIMEOUTS: f64 = 0.02;
+pub(super) const MAX_LOSS_WITHOUT_TIMEOUTS: f64 = 0.02;
 
 /// What loss does to each connection at full rate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -64,7 +64,7 @@ pub(super) fn models(path: &Path, frames: &Frames, rates: &LayerRates, loss: f64
         let reno = Pftk { mss_bytes, rtt_s, rto_s, segments_per_ack: SEGMENTS_PER_ACK, window_segments };
         tcp_rate::pftk_full_bps(&reno, loss)
     };
-    let sound = loss <= WITHOUT_TIMEOUTS;
+    let sound = loss <= MAX_LOSS_WITHOUT_TIMEOUTS;
     let mathis = || tcp_rate::mathis_bps(mss_bytes, rtt_s, loss);
     let cubic = || tcp_rate::cubic_bps(tcp_rate::CUBIC, mss_bytes, rtt_s, loss);
     LossModels {
@@ -84,7 +84,7 @@ pub(super) fn budget(path: &Path, frames: &Frames, rates: &LayerRates) -> Option
         Congestion::Bbr => (tcp_rate::bbr_loss_tolerance(BBR_GAIN), None),
     };
     // A window of a few segments would allow any loss; but there timeouts rule.
-    let most = if path.congestion == Congestion::Bbr { 1.0 } else { WITHOUT_TIMEOUTS };
+    let most = if path.congestion == Congestion::Bbr { 1.0 } else { MAX_LOSS_WITHOUT_TIMEOUTS };
     let allowed = allowed?.min(most);
     Some(LossBudget {
         allowed,

@@ -22,7 +22,7 @@ const AGGREGATION_BYTES: f64 = 131_072.0;
 /// Initial window of current stacks, segments. Source: RFC 6928 §2.
 const INITIAL_SEGMENTS: f64 = 10.0;
 /// Bias that the suggested test length leaves.
-const BIAS: f64 = 0.01;
+const MAX_BIAS: f64 = 0.01;
 
 /// One frame, and how many of them fit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -226,8 +226,8 @@ fn needs(path: &Path, rates: &LayerRates) -> Option<Needs> {
         bdp_payload_bytes,
         window_bytes,
         window_shift: bdp::window_shift(window_bytes),
-        rmem_bytes: LinuxBuffer::PER_WINDOW * window_bytes,
-        wmem_bytes: LinuxBuffer::PER_WINDOW * window_bytes,
+        rmem_bytes: LinuxBuffer::BUFFER_PER_WINDOW * window_bytes,
+        wmem_bytes: LinuxBuffer::BUFFER_PER_WINDOW * window_bytes,
     })
 }
 
@@ -248,7 +248,7 @@ fn startup(path: &Path, frames: &Frames, goodput_bps: f64) -> Option<Startup> {
         duration_s: rounds * path.rtt_s,
         lost_s,
         omit_s: slow_start::omit_s(rounds, path.rtt_s)?,
-        length_for_one_percent_s: length_for_bias_s(lost_s, BIAS)?,
+        length_for_one_percent_s: length_for_bias_s(lost_s, MAX_BIAS)?,
     })
 }
 

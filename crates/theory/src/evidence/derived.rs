@@ -5,17 +5,17 @@ use crate::framing::{Headers, IpVersion};
 use crate::stats::{order, series, spread};
 
 /// Parts of the steady time over which constancy is judged are at least so long, s.
-const LEAST_SPAN_S: f64 = 0.2;
+const MIN_SPAN_S: f64 = 0.2;
 /// Packets that may be on the wrong side of the end of such a part: a burst of segmentation offload.
 const GRAIN_PACKETS: f64 = 10.0;
 /// Correlation of neighbouring intervals below which one makes up for what the other lacked.
-const MADE_UP: f64 = -0.1;
+const COMPENSATION_CORRELATION: f64 = -0.1;
 /// Variation of a sixth that is never taken for unevenness of its intervals.
-const MOST_NOISE: f64 = 0.10;
+const MAX_NOISE: f64 = 0.10;
 /// Coverage of the interval of a rate.
 const COVERAGE: f64 = 0.95;
 /// Share of the bottleneck that retransmissions and probes are never taken to have had beside the goodput.
-const MOST_OTHER: f64 = 0.05;
+const MAX_OTHER_SHARE: f64 = 0.05;
 
 impl Evidence {
     /// The line rate that means something: no virtual interface's, unless the user vouches for it; the slower end's.
@@ -182,14 +182,14 @@ impl Evidence {
     pub fn is_steady(&self, limit: f64) -> Option<bool> {
         let intervals = self.outcome.intervals_bps.len();
         let interval_s = self.outcome.interval_s.filter(|seconds| *seconds > 0.0).unwrap_or(1.0);
-        let least = (LEAST_SPAN_S / interval_s).ceil() as usize;
+        let least = (MIN_SPAN_S / interval_s).ceil() as usize;
         let each = (intervals / 6).max(least.min(intervals / 4)).max(1);
         let span_s = each as f64 * interval_s;
         let grain = GRAIN_PACKETS * self.packet_bytes() * 8.0 / (self.outcome.goodput_bps? * span_s);
         let centre = order::median(&self.outcome.intervals_bps).filter(|median| *median > 0.0)?;
         let uneven = spread::robust_sigma(&self.outcome.intervals_bps)? / centre;
-        let made_up = series::autocorrelation(&self.outcome.intervals_bps, 1)? < MADE_UP;
-        let noise = if made_up { (2.0 * uneven / each as f64).min(MOST_NOISE) } else { 0.0 };
+        let made_up = series::autocorrelation(&self.outcome.intervals_bps, 1)? < COMPENSATION_CORRELATION;
+        let noise = if made_up { (2.0 * uneven / each as f64).min(MAX_NOISE) } else { 0.0 };
         self.is_constant_by(each, limit.max(grain).max(noise))
     }
 
@@ -225,8 +225,8 @@ impl Evidence {
         let probes = self.asked.probe_bps.zip(self.outcome.goodput_bps).map(|(probes, rate)| probes / rate);
         let share =
             |known: Option<f64>| known.filter(|share| share.is_finite() && *share > 0.0).unwrap_or(0.0);
-        let least = share(probes).min(MOST_OTHER);
-        (least, (least + share(sent_again)).min(MOST_OTHER))
+        let least = share(probes).min(MAX_OTHER_SHARE);
+        (least, (least + share(sent_again)).min(MAX_OTHER_SHARE))
     }
 
     /// Whether the queue before the bottleneck hardly ever ran empty: even when it was short, packets waited.

@@ -9,11 +9,11 @@ use crate::format;
 use crate::rules::FindingBuilder;
 
 /// Pace beside the mean rate: enough to keep it, without bursts above it.
-const PACE: f64 = 1.1;
+const PACE_FACTOR: f64 = 1.1;
 /// Loss that is left of that of bursts.
-const GONE: f64 = 0.2;
+const REMAINING_LOSS_SHARE: f64 = 0.2;
 /// Losses that the paced run should have seen to decide at all: none of eight has a probability of 0.03 %.
-const ENOUGH: f64 = 8.0;
+const MIN_EXPECTED_LOSSES: f64 = 8.0;
 const SECONDS: f64 = 4.0;
 
 /// Asked where packets vanish without a queue.
@@ -47,7 +47,7 @@ pub(super) fn next(evidence: &Evidence, replies: &[Reply]) -> Option<Trial> {
     replies.is_empty().then(|| Trial {
         udp: false,
         offered_bps: None,
-        pace_bps: Some(PACE * rate / evidence.streams()),
+        pace_bps: Some(PACE_FACTOR * rate / evidence.streams()),
         length_bytes: None,
         streams: evidence.outcome.streams.unwrap_or(1).max(1),
         seconds: SECONDS,
@@ -71,12 +71,12 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
     .with("loss_unpaced_ratio", Some(first))
     .with("loss_paced_ratio", Some(paced))
     .with("paced_bps", reply.and_then(Reply::goodput_bps));
-    if first * sent < ENOUGH {
+    if first * sent < MIN_EXPECTED_LOSSES {
         let mut few = answer;
         few.answer.push_str(", which is too few packets to tell");
         return few;
     }
-    if paced > GONE * first {
+    if paced > REMAINING_LOSS_SHARE * first {
         return answer;
     }
     let text = format!(

@@ -9,26 +9,26 @@ use crate::rules::{FindingBuilder, any_core_is_full, rtt_is_flat, windows_are_op
 use crate::{ceilings, ethernet, format};
 
 /// How much faster each further attempt to exceed the path is.
-const STEP: f64 = 2.0;
+const RATE_STEP: f64 = 2.0;
 /// Attempts to exceed it: a policer or loss lets TCP have a sixteenth of the path at least.
-const ATTEMPTS: usize = 5;
+const MAX_ATTEMPTS: usize = 5;
 /// What comes through of different rates is the same limit within this.
-const SAME: f64 = 0.1;
+const SAME_RATE_TOLERANCE: f64 = 0.1;
 /// Loss of datagrams that shows that there were too many.
-const TOO_MANY: f64 = 0.05;
+const EXCESS_LOSS: f64 = 0.05;
 /// Share of what came through that must pass without loss.
-const BELOW: f64 = 0.9;
+const BELOW_RATE_SHARE: f64 = 0.9;
 /// Loss below the rate up to which the rate is what decides.
-const CLEAN: f64 = 0.005;
+const CLEAN_LOSS: f64 = 0.005;
 /// Share of the rate by which an interval must exceed it to be part of the bucket.
-const ABOVE_RATE: f64 = 1.02;
+const BUCKET_RATE_FACTOR: f64 = 1.02;
 /// Rise of the smoothed round trip that a busy host does not make, as a share of the smallest one and in seconds.
-const WAITED_SHARE: f64 = 0.25;
-const WAITED_S: f64 = 0.005;
+const RTT_RISE_SHARE: f64 = 0.25;
+const RTT_RISE_S: f64 = 0.005;
 /// Share of a link from which TCP filled it, but for what busy hosts or others took.
-const FILLED: f64 = 0.9;
+const FILLED_SHARE: f64 = 0.9;
 /// How near a rate is to that of a link; a policer or shaper that counts frames lets through 1.3 % more.
-const AT_LINK: f64 = 0.005;
+const LINK_TOLERANCE: f64 = 0.005;
 /// Share of a committed rate that a sender should shape to.
 const CONFORMING: f64 = 0.98;
 const SECONDS: f64 = 2.0;
@@ -60,18 +60,18 @@ pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Que
 /// through.
 pub(super) fn next(evidence: &Evidence, replies: &[Reply]) -> Option<Trial> {
     let first = evidence.outcome.goodput_bps.filter(|rate| rate.is_finite() && *rate > 0.0)?;
-    let Some(last) = replies.last() else { return Some(trial(evidence, STEP * first)) };
+    let Some(last) = replies.last() else { return Some(trial(evidence, RATE_STEP * first)) };
     last.evidence.as_ref()?;
     if below(replies).is_some() {
         return None;
     }
     let offered = last.trial.offered_bps?;
     let at_line = evidence.line_rate_bps().is_some_and(|line| offered >= 0.9 * line);
-    let last_attempt = replies.len() >= ATTEMPTS || at_line;
+    let last_attempt = replies.len() >= MAX_ATTEMPTS || at_line;
     if exceeds(last) && (last_attempt || is_a_limit(replies)) {
-        return Some(trial(evidence, BELOW * steady_bps(last)?));
+        return Some(trial(evidence, BELOW_RATE_SHARE * steady_bps(last)?));
     }
-    (!last_attempt).then(|| trial(evidence, STEP * offered))
+    (!last_attempt).then(|| trial(evidence, RATE_STEP * offered))
 }
 
 /// Whether the last two trials exceed the path and the same came through of both: where bursts overrun a queue, more
@@ -79,7 +79,7 @@ pub(super) fn next(evidence: &Evidence, replies: &[Reply]) -> Option<Trial> {
 fn is_a_limit(replies: &[Reply]) -> bool {
     let [.., before, last] = replies else { return false };
     let rates = steady_bps(before).zip(steady_bps(last));
-    exceeds(before) && rates.is_some_and(|(before, last)| (last / before - 1.0).abs() <= SAME)
+    exceeds(before) && rates.is_some_and(|(before, last)| (last / before - 1.0).abs() <= SAME_RATE_TOLERANCE)
 }
 
 fn trial(evidence: &Evidence, offered: f64) -> Trial {
@@ -106,7 +106,7 @@ fn below(replies: &[Reply]) -> Option<&Reply> {
 /// Whether more was offered than came through, or it had to wait.
 fn exceeds(reply: &Reply) -> bool {
     let flat = reply.evidence.as_ref().and_then(rtt_is_flat);
-    reply.loss().is_some_and(|loss| loss >= TOO_MANY) || flat == Some(false)
+    reply.loss().is_some_and(|loss| loss >= EXCESS_LOSS) || flat == Some(false)
 }
 
 /// Rate after the beginning: a bucket or a queue takes more at first.
@@ -134,12 +134,12 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
             .with("loss_above_ratio", above.loss())
             .with("loss_below_ratio", loss_below)
     };
-    if loss_below.is_none_or(|below| below > CLEAN.max(0.05 * loss)) {
+    if loss_below.is_none_or(|below| below > CLEAN_LOSS.max(0.05 * loss)) {
         return base(format!(
             "datagrams at {} lost {}, and those at {} of what came through lost {}: the rate alone does not decide",
             format::rate(above.trial.offered_bps.unwrap_or(0.0)),
             format::percent(loss),
-            format::percent(BELOW),
+            format::percent(BELOW_RATE_SHARE),
             loss_below.map_or_else(|| "an unknown share".to_owned(), format::percent),
         ));
     }
@@ -152,7 +152,7 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
         format::rate(rate),
         format::percent(loss),
         format::time(waits.max(0.0)),
-        format::percent(BELOW),
+        format::percent(BELOW_RATE_SHARE),
         format::percent(loss_below.unwrap_or(0.0)),
     ));
     let alone = faster.iter().filter(|reply| exceeds(reply)).count() == 1;
@@ -171,7 +171,7 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
 /// Whether the packets of the first run waited by its own kernel's account.
 fn tcp_waited(evidence: &Evidence) -> bool {
     let rise = evidence.rtt.mean_s.zip(evidence.rtt.min_s).map(|(mean, least)| (mean - least, least));
-    rise.is_some_and(|(rise, least)| rise >= (WAITED_SHARE * least).max(WAITED_S))
+    rise.is_some_and(|(rise, least)| rise >= (RTT_RISE_SHARE * least).max(RTT_RISE_S))
 }
 
 fn never_too_many(replies: &[Reply]) -> Conclusion {
@@ -190,8 +190,9 @@ fn never_too_many(replies: &[Reply]) -> Conclusion {
 fn link_of(reply: &Reply, rate: f64) -> Option<f64> {
     let evidence = reply.evidence.as_ref()?;
     let (packet, headers) = (evidence.packet_bytes(), evidence.headers());
-    let at = |rate: f64| ethernet::inferred_link(rate, packet, &headers, evidence.tags(), 1.0 - AT_LINK);
-    at(rate).or_else(|| at(rate * (1.0 - AT_LINK))).map(|link| link.bps)
+    let at =
+        |rate: f64| ethernet::inferred_link(rate, packet, &headers, evidence.tags(), 1.0 - LINK_TOLERANCE);
+    at(rate).or_else(|| at(rate * (1.0 - LINK_TOLERANCE))).map(|link| link.bps)
 }
 
 fn policer(answer: Conclusion, evidence: &Evidence, above: &Reply, rate: f64) -> Conclusion {
@@ -211,7 +212,7 @@ fn policer(answer: Conclusion, evidence: &Evidence, above: &Reply, rate: f64) ->
 /// What came through above the rate at the beginning; absent when it is less than a read of the clock can tell.
 fn bucket_bytes(above: &Reply, rate: f64) -> Option<f64> {
     let interval = above.evidence.as_ref()?.outcome.interval_s?;
-    let burst = above.intervals_bps.iter().take_while(|bps| **bps > ABOVE_RATE * rate);
+    let burst = above.intervals_bps.iter().take_while(|bps| **bps > BUCKET_RATE_FACTOR * rate);
     let bytes: f64 = burst.map(|bps| (bps - rate) * interval / 8.0).sum();
     (bytes > 0.0).then_some(bytes)
 }
@@ -246,7 +247,7 @@ fn delayed(answer: Conclusion, evidence: &Evidence, rate: f64, waits: f64, link:
     answer.answer.push_str(&format!(": what {name} carries, behind a queue"));
     let ceiling = ceilings::link_goodput_bps(evidence, link);
     let share = evidence.outcome.goodput_bps.zip(ceiling).map(|(goodput, ceiling)| goodput / ceiling);
-    if share.is_none_or(|share| share < FILLED) {
+    if share.is_none_or(|share| share < FILLED_SHARE) {
         return answer;
     }
     let text = format!(

@@ -11,11 +11,11 @@ use crate::{ethernet, format, lag};
 /// Connections of the trial: of eight, two members are seen with 99 %.
 const CONNECTIONS: u32 = 16;
 /// How much faster all together are than one alone on one link: not at all, but for what one alone left unused.
-const ONE_LINK: f64 = 1.25;
+const ONE_LINK_FACTOR: f64 = 1.25;
 /// Share of a link's ceiling from which an unexplained rate may be that of the link.
-const NEARLY: f64 = 0.9;
+const NEARLY_FULL_SHARE: f64 = 0.9;
 /// Largest bundle that is considered.
-const MOST_MEMBERS: u32 = 16;
+const MAX_MEMBERS: u32 = 16;
 /// Likelihood below that of the best number at which another one is left out: 95 % of a chi-square of one degree.
 const SUPPORT: f64 = 0.147;
 const SECONDS: f64 = 3.0;
@@ -46,8 +46,13 @@ pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Que
 /// The standard link at whose rate the flow nearly is.
 fn near_link(evidence: &Evidence) -> Option<f64> {
     let (packet, headers) = (evidence.packet_bytes(), evidence.headers());
-    let found =
-        ethernet::inferred_link(evidence.outcome.goodput_bps?, packet, &headers, evidence.tags(), NEARLY);
+    let found = ethernet::inferred_link(
+        evidence.outcome.goodput_bps?,
+        packet,
+        &headers,
+        evidence.tags(),
+        NEARLY_FULL_SHARE,
+    );
     found.map(|link| link.bps)
 }
 
@@ -78,7 +83,7 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
     .with("together_bps", Some(all))
     .with("member_bps", Some(member))
     .with("times", Some(ratio));
-    if ratio < ONE_LINK {
+    if ratio < ONE_LINK_FACTOR {
         let mut one = answer;
         one.answer.push_str(": one link, or a bundle that hashes addresses only");
         return one;
@@ -127,8 +132,8 @@ fn member_bps(evidence: &Evidence) -> Option<f64> {
 /// The numbers of members that are likely where so many are seen to be used, from the fewest to the most.
 fn members(used: u32) -> (u32, u32) {
     let likelihood = |links: u32| lag::occupancy_probability(CONNECTIONS, used, links).unwrap_or(0.0);
-    let best = (used..=MOST_MEMBERS).map(likelihood).fold(0.0, f64::max);
-    let most = (used..=MOST_MEMBERS).rfind(|links| likelihood(*links) >= SUPPORT * best);
+    let best = (used..=MAX_MEMBERS).map(likelihood).fold(0.0, f64::max);
+    let most = (used..=MAX_MEMBERS).rfind(|links| likelihood(*links) >= SUPPORT * best);
     (used, most.unwrap_or(used))
 }
 

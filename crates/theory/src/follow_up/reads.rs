@@ -8,12 +8,12 @@ use crate::{format, framing};
 /// Sizes of a read, bytes: from 1 KiB to 1 MiB, four times as many each.
 const SIZES: [f64; 6] = [1024.0, 4096.0, 16_384.0, 65_536.0, 262_144.0, 1_048_576.0];
 /// Share of the way back from which its traffic may matter.
-const MATTERS: f64 = 0.03;
+const MIN_RETURN_SHARE: f64 = 0.03;
 const SECONDS: f64 = 2.0;
 
 /// Asked where acknowledgements and window updates take a share of the way back that may matter.
 pub(super) fn question(evidence: &Evidence, _: &Diagnosis) -> Option<Question> {
-    let share = share(evidence).filter(|share| *share > MATTERS)?;
+    let share = share(evidence).filter(|share| *share > MIN_RETURN_SHARE)?;
     let because = format!(
         "acknowledgements and window updates take {} of the way back: what do larger or smaller reads change?",
         format::percent(share)

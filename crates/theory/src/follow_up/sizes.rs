@@ -9,18 +9,18 @@ use crate::framing::Headers;
 use crate::rules::FindingBuilder;
 
 /// Every IPv4 host takes packets of this size (RFC 791 section 3.1).
-const LEAST_PACKET: f64 = 576.0;
+const MIN_PACKET: f64 = 576.0;
 /// Every link carries IPv6 packets of this size (RFC 8200 section 5).
-const LEAST_PACKET_V6: f64 = 1280.0;
+const MIN_PACKET_V6: f64 = 1280.0;
 /// Loss from which a size counts as vanishing.
-const VANISHED: f64 = 0.9;
+const VANISHED_LOSS: f64 = 0.9;
 /// Rate of the probes: a hundred packets a second and more.
 const RATE: f64 = 2e6;
 const SECONDS: f64 = 0.3;
 /// Probes that may fail.
-const FAILURES: usize = 2;
+const MAX_FAILURES: usize = 2;
 /// Halvings that reach a byte from any size that Ethernet has.
-const MOST: usize = 20;
+const MAX_HALVINGS: usize = 20;
 
 /// Asked where nothing of full size came through, or segments shrank while the kernel probed.
 pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Question> {
@@ -42,13 +42,13 @@ pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Que
 pub(super) fn next(evidence: &Evidence, replies: &[Reply]) -> Option<Trial> {
     let (least, most) = bounds(evidence)?;
     let known = known(replies);
-    if replies.len() - known.len() > FAILURES {
+    if replies.len() - known.len() > MAX_FAILURES {
         return None;
     }
     let bytes = match known[..] {
         [] => least,
         [(_, true)] => most,
-        [_, (_, false), ..] if known.len() < MOST => {
+        [_, (_, false), ..] if known.len() < MAX_HALVINGS => {
             let (passed, vanished) = bracket(&known)?;
             (vanished - passed > 1.0).then(|| f64::midpoint(passed, vanished).floor())?
         }
@@ -69,7 +69,7 @@ pub(super) fn next(evidence: &Evidence, replies: &[Reply]) -> Option<Trial> {
 fn bounds(evidence: &Evidence) -> Option<(f64, f64)> {
     let headers = headers_bytes(evidence);
     let v6 = evidence.link.ip_version == Some(crate::framing::IpVersion::V6);
-    let least = if v6 { LEAST_PACKET_V6 } else { LEAST_PACKET } - headers;
+    let least = if v6 { MIN_PACKET_V6 } else { MIN_PACKET } - headers;
     let most = evidence.link.mtu_bytes.unwrap_or(1500.0) - headers;
     (most.is_finite() && most > least).then_some((least, most))
 }
@@ -82,7 +82,7 @@ fn headers_bytes(evidence: &Evidence) -> f64 {
 fn passes(reply: &Reply) -> Option<bool> {
     let evidence = reply.evidence.as_ref()?;
     match evidence.loss() {
-        Some(loss) => Some(loss < VANISHED),
+        Some(loss) => Some(loss < VANISHED_LOSS),
         // Where nothing came, nothing tells how much was lost.
         None => (evidence.outcome.goodput_bps.unwrap_or(0.0) <= 0.0).then_some(false),
     }

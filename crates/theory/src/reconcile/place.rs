@@ -15,7 +15,7 @@ use crate::framing::{ETHERNET_HEADER_BYTES, FCS_BYTES, Headers, IpVersion};
 /// Payload of a probe. Source: docs/reference/native-protocol.md.
 const PROBE_BYTES: u64 = 64;
 /// What others sent before the load may be half as much again beside it: nobody sends evenly.
-const UNEVEN: f64 = 1.5;
+const UNEVEN_FACTOR: f64 = 1.5;
 
 /// One host with its part in every flow of the phase.
 pub(super) struct Station<'a> {
@@ -120,7 +120,7 @@ impl<'a> Station<'a> {
         let bytes = if heading == Heading::Out { idle.sent_bytes } else { idle.received_bytes };
         let beside = bytes.get().saturating_sub(self.probed_idle.saturating_mul(PROBE_BYTES + header));
         let times = interface.over.as_secs_f64() / idle.over.as_secs_f64();
-        Some(Others { bytes: (beside as f64 * times * UNEVEN) as u64 })
+        Some(Others { bytes: (beside as f64 * times * UNEVEN_FACTOR) as u64 })
     }
 }
 
@@ -148,7 +148,7 @@ fn segment(flow: &FlowRecord) -> u64 {
 
 /// Payload that TCP hands down at once, at most: a bundle of segments is thrown away as a whole (linux/netdevice.h,
 /// GSO_LEGACY_MAX_SIZE).
-pub(super) const LONGEST_BUNDLE: u64 = 65_536;
+pub(super) const MAX_BUNDLE: u64 = 65_536;
 
 /// Packets that this host threw away before they left it; a bundle of segments counts once.
 pub(super) fn thrown(own: &Tally) -> u64 {

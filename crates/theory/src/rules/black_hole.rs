@@ -6,9 +6,9 @@ use super::FindingBuilder;
 use crate::evidence::{Evidence, Transport};
 
 /// Full segments that a connection may have had acknowledged and still count as stalled.
-const FEW_SEGMENTS: f64 = 3.0;
+const MAX_ACKED_SEGMENTS: f64 = 3.0;
 /// Timeouts of each connection before silence means that its segments do not arrive.
-const TIMEOUTS: f64 = 2.0;
+const MIN_TIMEOUTS: f64 = 2.0;
 
 /// Every connection was set up, and then nothing of full size was ever acknowledged.
 ///
@@ -16,8 +16,8 @@ const TIMEOUTS: f64 = 2.0;
 pub(super) fn stalled(evidence: &Evidence) -> Option<Finding> {
     let tcp = &evidence.tcp;
     let (acked, segment, timeouts) = (tcp.acked_bytes?, evidence.link.mss_bytes?, tcp.timeouts?);
-    let silent = acked < FEW_SEGMENTS * segment * evidence.streams()
-        && timeouts >= TIMEOUTS * evidence.streams()
+    let silent = acked < MAX_ACKED_SEGMENTS * segment * evidence.streams()
+        && timeouts >= MIN_TIMEOUTS * evidence.streams()
         && tcp.retransmits.is_some_and(|count| count > 0.0);
     if !silent || evidence.transport != Transport::Tcp {
         return None;

@@ -7,21 +7,21 @@ use crate::evidence::Evidence;
 use crate::{delay, format};
 
 /// Rise of the round trip that is worth a notice, s.
-const NOTICE_S: f64 = 0.030;
+const NOTICEABLE_RISE_S: f64 = 0.030;
 /// Working round trips that are fair and poor, s: 1000 and 300 round trips per minute.
-const FAIR_S: f64 = 0.060;
-const POOR_S: f64 = 0.200;
+const FAIR_RTT_S: f64 = 0.060;
+const POOR_RTT_S: f64 = 0.200;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let base = evidence.base_rtt_s()?;
     let working = evidence.rtt.loaded_p95_s.or(evidence.rtt.loaded_p50_s)?;
     let rise = working - base;
-    if rise.is_nan() || rise <= NOTICE_S {
+    if rise.is_nan() || rise <= NOTICEABLE_RISE_S {
         return None;
     }
     let grade = match working {
-        working if working > POOR_S => "poor",
-        working if working > FAIR_S => "fair",
+        working if working > POOR_RTT_S => "poor",
+        working if working > FAIR_RTT_S => "fair",
         _ => "noticeable",
     };
     let rpm = delay::round_trips_per_minute(working)?;

@@ -7,19 +7,20 @@ use crate::evidence::Evidence;
 use crate::format;
 
 /// Lateness of the sampling clock that spoils a result, in intervals.
-const LATE_INTERVALS: f64 = 2.0;
+const MAX_LATE_INTERVALS: f64 = 2.0;
 /// A pause shorter than this share of the test leaves its mean usable.
-const PAUSED_SHARE: f64 = 0.05;
+const MAX_PAUSED_SHARE: f64 = 0.05;
 /// Missing intervals that spoil a result, as a share; one is always forgiven (the last may be cut short).
-const MISSING_SHARE: f64 = 0.05;
+const MAX_MISSING_SHARE: f64 = 0.05;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let timing = &evidence.timing;
     let paused = paused_s(evidence);
-    let late = paused
-        .is_some_and(|gap| evidence.outcome.measured_s.is_none_or(|measured| gap > PAUSED_SHARE * measured));
+    let late = paused.is_some_and(|gap| {
+        evidence.outcome.measured_s.is_none_or(|measured| gap > MAX_PAUSED_SHARE * measured)
+    });
     let miscounted = timing.expected_intervals.zip(timing.seen_intervals).is_some_and(|(expected, seen)| {
-        expected.abs_diff(seen) as f64 > (expected as f64 * MISSING_SHARE).max(1.0)
+        expected.abs_diff(seen) as f64 > (expected as f64 * MAX_MISSING_SHARE).max(1.0)
     });
     if !(late || miscounted) {
         return None;
@@ -39,7 +40,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
 /// The longest pause, when it is longer than sampling forgives.
 pub(super) fn paused_s(evidence: &Evidence) -> Option<f64> {
     let interval = evidence.outcome.interval_s?;
-    evidence.timing.gap_max_s.filter(|gap| *gap > LATE_INTERVALS * interval)
+    evidence.timing.gap_max_s.filter(|gap| *gap > MAX_LATE_INTERVALS * interval)
 }
 
 #[cfg(test)]

@@ -12,9 +12,9 @@ use crate::{ceilings, format};
 /// A loss model explains a rate within this factor.
 const MODEL_FACTOR: f64 = 2.0;
 /// From so many losses their count tells something of their probability.
-const FEWEST_LOSSES: f64 = 10.0;
+const MIN_LOSSES: f64 = 10.0;
 /// By how much a small count widens that factor at most: from three times on losses come in bursts.
-const WIDEST: f64 = 1.5;
+const MAX_WIDENING: f64 = 1.5;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     if !loss_limits(evidence) || policer::rtt_is_flat(evidence)? || shaper::holds(evidence) {
@@ -56,9 +56,9 @@ fn follows_the_law_for_its_count(evidence: &Evidence) -> bool {
     let sent = evidence.tcp.segments_sent.unwrap_or(0.0);
     // A network that was late itself makes losses come in bursts.
     let late = evidence.timing.emulator_late == Some(true);
-    let count = evidence.loss().map(|loss| loss * sent).filter(|count| *count >= FEWEST_LOSSES && !late);
+    let count = evidence.loss().map(|loss| loss * sent).filter(|count| *count >= MIN_LOSSES && !late);
     // The rate of CUBIC is that of a probability to the power of -3/4.
-    let width = count.map_or(1.0, |count| (1.0 - 2.0 / count.sqrt()).powf(-0.75).min(WIDEST));
+    let width = count.map_or(1.0, |count| (1.0 - 2.0 / count.sqrt()).powf(-0.75).min(MAX_WIDENING));
     over_the_law(evidence).is_some_and(|factor| (1.0 / MODEL_FACTOR..=width * MODEL_FACTOR).contains(&factor))
 }
 

@@ -7,7 +7,7 @@ use super::{FindingBuilder, confidence, core_is_full, host_busy};
 use crate::evidence::{Evidence, Transport};
 
 /// Loss that drops in the host have to explain.
-const SOME_LOSS: f64 = 1e-4;
+const MIN_LOSS: f64 = 1e-4;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     full_core(evidence).or_else(|| drops(evidence))
@@ -31,7 +31,7 @@ fn full_core(evidence: &Evidence) -> Option<Finding> {
 }
 
 fn drops(evidence: &Evidence) -> Option<Finding> {
-    let lossy = evidence.loss().is_some_and(|loss| loss > SOME_LOSS);
+    let lossy = evidence.loss().is_some_and(|loss| loss > MIN_LOSS);
     let in_stack = evidence.receiver.softnet_dropped_per_s.is_some_and(|rate| rate > 0.0);
     let in_socket = evidence.transport == Transport::Udp
         && evidence.udp.buffer_drops.zip(evidence.udp.lost).is_some_and(|(drops, lost)| drops >= 0.5 * lost);

@@ -3,14 +3,14 @@
 use linerate_model::{Cause, Finding};
 
 use super::{
-    FindingBuilder, STARVED, confidence, core_is_full, granted, host_busy, is_crowded, is_starved,
+    FindingBuilder, STARVED_SHARE, confidence, core_is_full, granted, host_busy, is_crowded, is_starved,
     rate_was_asked_for,
 };
 use crate::evidence::{Evidence, Host};
 use crate::format;
 
 /// From this share of a core the rate comes close to what the core could do; where no link is, nothing else is left.
-const NEARLY_FULL: f64 = 0.85;
+const NEARLY_FULL_CORE_SHARE: f64 = 0.85;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let host = &evidence.sender;
@@ -45,12 +45,12 @@ pub(super) fn got_what_it_asked(evidence: &Evidence, host: &Host) -> bool {
 
 /// Whether the host's busiest thread nearly fills a core while no link can be the limit.
 pub(super) fn is_nearly_full(evidence: &Evidence, host: &Host) -> bool {
-    evidence.line_rate_bps().is_none() && wanted(host) >= NEARLY_FULL * granted(host)
+    evidence.line_rate_bps().is_none() && wanted(host) >= NEARLY_FULL_CORE_SHARE * granted(host)
 }
 
 /// Whether the rate is close to what the processor allows.
 pub(super) fn is_near(host: &Host) -> bool {
-    core_is_full(host) || wanted(host) >= NEARLY_FULL * granted(host)
+    core_is_full(host) || wanted(host) >= NEARLY_FULL_CORE_SHARE * granted(host)
 }
 
 /// The busiest thread's share, 0 when unknown.
@@ -61,7 +61,7 @@ pub(super) fn share(host: &Host) -> f64 {
 /// What the busiest thread would have used of a core: what it had, and the time for which it was ready and waited. Where
 /// other programs kept it waiting for long, the wait tells of them and not of the thread.
 fn wanted(host: &Host) -> f64 {
-    let waits = host.thread_wait_share.filter(|waits| *waits < STARVED || !host_busy::by_others(host));
+    let waits = host.thread_wait_share.filter(|waits| *waits < STARVED_SHARE || !host_busy::by_others(host));
     share(host) + waits.unwrap_or(0.0)
 }
 

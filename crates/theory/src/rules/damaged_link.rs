@@ -7,13 +7,13 @@ use crate::evidence::{Evidence, Host};
 use crate::{ceilings, format};
 
 /// Share of the losses that damaged frames must account for.
-const EXPLAINED: f64 = 0.5;
+const MIN_EXPLAINED_SHARE: f64 = 0.5;
 /// Loss below which nothing is broken.
-const SOME_LOSS: f64 = 1e-5;
+const MIN_LOSS: f64 = 1e-5;
 
 /// Answers only where an interface counted it: loss alone has many other causes.
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
-    let loss = evidence.loss().filter(|loss| *loss > SOME_LOSS)?;
+    let loss = evidence.loss().filter(|loss| *loss > MIN_LOSS)?;
     if link_full::own_link_is_full(evidence) || rate_was_asked_for(evidence) || local_drops::holds(evidence) {
         return None;
     }
@@ -50,7 +50,7 @@ fn counted(host: &Host, lost: f64) -> bool {
 }
 
 fn explains(count: Option<f64>, lost: f64) -> Option<f64> {
-    count.filter(|count| *count > 0.0 && *count >= EXPLAINED * lost)
+    count.filter(|count| *count > 0.0 && *count >= MIN_EXPLAINED_SHARE * lost)
 }
 
 /// What the interface says about the losses.

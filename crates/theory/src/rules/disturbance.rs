@@ -7,14 +7,14 @@ use crate::evidence::Evidence;
 use crate::format;
 
 /// Share of the time taken by a hypervisor that is worth a remark.
-const STOLEN: f64 = 0.05;
+const MIN_STEAL_SHARE: f64 = 0.05;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     if clock_fault::rule(evidence).is_some() {
         return None;
     }
     let shares = [evidence.sender.steal_share, evidence.receiver.steal_share];
-    let stolen = shares.into_iter().flatten().reduce(f64::max).filter(|share| *share > STOLEN);
+    let stolen = shares.into_iter().flatten().reduce(f64::max).filter(|share| *share > MIN_STEAL_SHARE);
     let paused = clock_fault::paused_s(evidence);
     let stepped = evidence.timing.clock_stepped == Some(true);
     let text = match (stolen, paused) {

@@ -10,16 +10,16 @@ use crate::format;
 ///
 /// A receiver echoes a mark until the sender has answered (RFC 3168 §6.1.3), so each mark shows on about a round trip's
 /// worth of segments, and no loss model can be asked what the share means.
-const ECHOED: f64 = 0.005;
+const MIN_ECHO_SHARE: f64 = 0.005;
 /// Losses for each echo above which the losses matter more.
-const LOST_PER_ECHO: f64 = 0.01;
+const MAX_LOST_PER_ECHO: f64 = 0.01;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let tcp = &evidence.tcp;
     let echoed = tcp.delivered_marked?;
     let share = echoed / tcp.delivered.filter(|delivered| *delivered > 0.0)?;
-    let lossless = tcp.retransmits.is_some_and(|count| count <= LOST_PER_ECHO * echoed);
-    let limits = share > ECHOED && lossless;
+    let lossless = tcp.retransmits.is_some_and(|count| count <= MAX_LOST_PER_ECHO * echoed);
+    let limits = share > MIN_ECHO_SHARE && lossless;
     let explained = !windows_are_open(evidence) || rate_was_asked_for(evidence);
     if evidence.transport != Transport::Tcp || !limits || explained {
         return None;

@@ -2,20 +2,22 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::{FULL_CORE, FindingBuilder, STARVED, is_crowded, is_starved, link_full, rate_was_asked_for};
+use super::{
+    FULL_CORE_SHARE, FindingBuilder, STARVED_SHARE, is_crowded, is_starved, link_full, rate_was_asked_for,
+};
 use crate::evidence::{Evidence, Host};
 use crate::format;
 
 /// Share of all cores from which other programs are why a thread waits.
-pub(crate) const MUCH: f64 = 0.3;
+pub(crate) const BUSY_SHARE: f64 = 0.3;
 /// Share of all cores from which they are suspected where nothing else explains the rate.
-const MOST: f64 = 0.5;
+const SUSPECT_SHARE: f64 = 0.5;
 /// With more loss than this the network is what holds a flow, and not a thread that waits.
-const SOME_LOSS: f64 = 1e-3;
+const MAX_LOSS: f64 = 1e-3;
 
 /// Before the causes of the path: a thread waits for a processor that others have, and nothing else is seen to limit.
 pub(super) fn starved(evidence: &Evidence) -> Option<Finding> {
-    let path = link_full::queue_was_seen(evidence) || evidence.loss().is_some_and(|loss| loss > SOME_LOSS);
+    let path = link_full::queue_was_seen(evidence) || evidence.loss().is_some_and(|loss| loss > MAX_LOSS);
     if path || rate_was_asked_for(evidence) {
         return None;
     }
@@ -29,8 +31,8 @@ pub(super) fn suspected(evidence: &Evidence) -> Option<Finding> {
         return None;
     }
     let waits = |host: &Host| {
-        host.others_share.is_some_and(|others| others >= MOST)
-            && host.thread_wait_share.is_some_and(|waits| waits >= STARVED)
+        host.others_share.is_some_and(|others| others >= SUSPECT_SHARE)
+            && host.thread_wait_share.is_some_and(|waits| waits >= STARVED_SHARE)
     };
     finding(evidence, waits)
 }
@@ -43,8 +45,8 @@ pub(super) fn wants_more(evidence: &Evidence, host: &Host) -> bool {
 
 /// Whether others, and not the thread itself, have what the host's processors can do.
 pub(super) fn by_others(host: &Host) -> bool {
-    host.others_share.is_some_and(|others| others >= MUCH)
-        && host.thread_share.is_none_or(|share| share < FULL_CORE)
+    host.others_share.is_some_and(|others| others >= BUSY_SHARE)
+        && host.thread_share.is_none_or(|share| share < FULL_CORE_SHARE)
 }
 
 fn finding(evidence: &Evidence, waits: impl Fn(&Host) -> bool) -> Option<Finding> {

@@ -8,13 +8,13 @@ use crate::evidence::{CountedBy, Evidence, LinkSource};
 use crate::{ceilings, format, framing};
 
 /// Share of the receive buffer from which data waited for the program.
-const WAITED: f64 = 0.1;
+const WAITING_SHARE: f64 = 0.1;
 /// What waited lifts most of the steady time above a ceiling by less than this.
-pub(super) const LIFTED: f64 = 1.005;
+pub(super) const MAX_LIFT: f64 = 1.005;
 /// Share of the written bytes that may be missing from the books.
-const UNACCOUNTED: f64 = 0.01;
+const MAX_UNACCOUNTED_SHARE: f64 = 0.01;
 /// What a late switch can make up for within a test is a small part of it.
-const MADE_UP: f64 = 1.25;
+const MAX_CATCH_UP: f64 = 1.25;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     above_the_link(evidence).or_else(|| above_the_bucket(evidence)).or_else(|| books_do_not_balance(evidence))
@@ -35,7 +35,7 @@ fn above_the_link(evidence: &Evidence) -> Option<Finding> {
     if goodput <= most || held_back(evidence, goodput - ceiling, counted) {
         return None;
     }
-    if evidence.timing.emulator_late == Some(true) && goodput <= MADE_UP * counted {
+    if evidence.timing.emulator_late == Some(true) && goodput <= MAX_CATCH_UP * counted {
         return late(goodput, ceiling);
     }
     let text = format!(
@@ -64,7 +64,7 @@ fn above_the_bucket(evidence: &Evidence) -> Option<Finding> {
     {
         return None;
     }
-    if evidence.timing.emulator_late == Some(true) && goodput <= MADE_UP * ceiling {
+    if evidence.timing.emulator_late == Some(true) && goodput <= MAX_CATCH_UP * ceiling {
         return late(goodput, ceiling);
     }
     let text = format!(
@@ -87,7 +87,7 @@ fn above_the_bucket(evidence: &Evidence) -> Option<Finding> {
 pub(super) fn held_back(evidence: &Evidence, excess_bps: f64, ceiling_bps: f64) -> bool {
     let happened = |count: Option<f64>| count.is_some_and(|count| count > 0.0);
     let outcome = &evidence.outcome;
-    let waited = evidence.windows.queue_max_share.is_some_and(|share| share > WAITED);
+    let waited = evidence.windows.queue_max_share.is_some_and(|share| share > WAITING_SHARE);
     let holes = happened(evidence.tcp.retransmits) || happened(evidence.tcp.out_of_order) || waited;
     let excess = outcome.measured_s.map(|seconds| excess_bps * seconds / 8.0);
     let room = evidence.windows.rcv_buf_bytes.filter(|_| holes).map(|buffer| buffer * evidence.streams());
@@ -97,7 +97,7 @@ pub(super) fn held_back(evidence: &Evidence, excess_bps: f64, ceiling_bps: f64) 
     let fits = excess.zip(room).is_some_and(|(excess, room)| excess <= room.min(came));
     // An emulated line that stood still makes up for it over as long a time.
     let late = evidence.timing.emulator_late == Some(true);
-    fits && (late || !evidence.mostly_exceeds(LIFTED * ceiling_bps))
+    fits && (late || !evidence.mostly_exceeds(MAX_LIFT * ceiling_bps))
 }
 
 /// Nobody miscounted: an emulated line made up for the time in which it did not run.
@@ -125,7 +125,7 @@ fn books_do_not_balance(evidence: &Evidence) -> Option<Finding> {
     let unaccounted = evidence.outcome.unaccounted_bytes?;
     let share = unaccounted.abs() / evidence.outcome.written_bytes?;
     if share.is_nan()
-        || share <= UNACCOUNTED
+        || share <= MAX_UNACCOUNTED_SHARE
         || never_read(evidence).is_some_and(|bytes| unaccounted <= bytes)
     {
         return None;

@@ -12,15 +12,15 @@ use crate::evidence::{Evidence, Transport};
 use crate::{ceilings, ethernet, format, framing};
 
 /// From this share of its ceiling a link is full.
-const FULL: f64 = 0.98;
+const FULL_SHARE: f64 = 0.98;
 /// From this share it is nearly so: other traffic may have the rest.
-const NEARLY: f64 = 0.93;
+const NEARLY_FULL_SHARE: f64 = 0.93;
 /// Intervals of a full link vary less than this.
-const CONSTANT: f64 = 0.02;
+const MAX_VARIATION: f64 = 0.02;
 /// And those of a slower one with a queue before it less than this: the rest is what busy hosts make of it.
-const UNEVEN: f64 = 0.10;
+const MAX_QUEUED_VARIATION: f64 = 0.10;
 /// A thread with this much of a core may itself be the limit.
-const BUSY_THREAD: f64 = 0.85;
+const BUSY_THREAD_SHARE: f64 = 0.85;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     if rate_was_asked_for(evidence) || own_queue::holds(evidence) {
@@ -31,7 +31,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
 
 /// Whether the known link is at least nearly full.
 pub(super) fn own_link_is_full(evidence: &Evidence) -> bool {
-    share_of_own_link(evidence).is_some_and(|(share, _)| share >= NEARLY)
+    share_of_own_link(evidence).is_some_and(|(share, _)| share >= NEARLY_FULL_SHARE)
 }
 
 fn share_of_own_link(evidence: &Evidence) -> Option<(f64, f64)> {
@@ -44,13 +44,16 @@ fn own_link(evidence: &Evidence) -> Option<Finding> {
     let above = share > 1.0 + framing::CLOCK_TOLERANCE_PPM * 1e-6;
     let excess_bps = evidence.outcome.goodput_bps? - ceiling;
     // What waited lifts the mean, and not most of the intervals: a link that these exceed is not what holds them.
-    let exceeded = evidence.sustained_bps()? > impossible::LIFTED * ceiling;
-    if share < NEARLY || exceeded || (above && !impossible::held_back(evidence, excess_bps, ceiling)) {
+    let exceeded = evidence.sustained_bps()? > impossible::MAX_LIFT * ceiling;
+    if share < NEARLY_FULL_SHARE
+        || exceeded
+        || (above && !impossible::held_back(evidence, excess_bps, ceiling))
+    {
         return None;
     }
-    let constant = evidence.is_constant(CONSTANT) == Some(true);
+    let constant = evidence.is_constant(MAX_VARIATION) == Some(true);
     let counters = windows_are_open(evidence) && constant;
-    let sure = if share >= FULL {
+    let sure = if share >= FULL_SHARE {
         confidence(true, counters)?
     } else if (counters || queue_fills(evidence)) && !any_core_is_full(evidence) {
         Confidence::Probable
@@ -81,13 +84,13 @@ fn slower_link(evidence: &Evidence) -> Option<Finding> {
     let (found, alone) = link_candidate(evidence)?;
     let known = evidence.line_rate_bps();
     let slower = known.is_none_or(|own| found.bps < own);
-    let limit = if queue_fills(evidence) { UNEVEN } else { CONSTANT };
+    let limit = if queue_fills(evidence) { MAX_QUEUED_VARIATION } else { MAX_VARIATION };
     let undisturbed = windows_are_open(evidence)
         && evidence.is_constant(limit) == Some(true)
         && !any_core_is_full(evidence);
     // Without a link to compare with, a queue and hosts at ease show that the rate is a link's and no coincidence.
     let coincidence =
-        known.is_none() && !(queue_was_seen(evidence) && hosts_have_room(evidence, BUSY_THREAD));
+        known.is_none() && !(queue_was_seen(evidence) && hosts_have_room(evidence, BUSY_THREAD_SHARE));
     // Losses without a queue that hold a flow as far down as the loss laws say are no full link.
     let lossy = evidence.tcp.retransmits.is_some_and(|count| count > 0.0)
         && !queue_was_seen(evidence)

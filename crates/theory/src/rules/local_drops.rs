@@ -7,13 +7,13 @@ use crate::ceilings;
 use crate::evidence::Evidence;
 
 /// Share of the losses that the host's own drops must explain.
-const EXPLAINED: f64 = 0.5;
+const MIN_EXPLAINED_SHARE: f64 = 0.5;
 /// A loss law that allows so many times the rate does not hold it back.
-const ROOMY: f64 = 4.0;
+const AMPLE_FACTOR: f64 = 4.0;
 /// Loss that matters where no law is known: datagrams, BBR.
-const SOME_LOSS: f64 = 1e-3;
+const MIN_LOSS: f64 = 1e-3;
 /// Share of all segments from which the host's own drops matter although none is counted as lost.
-const MANY: f64 = 1e-3;
+const MIN_DROP_SHARE: f64 = 1e-3;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     if !holds(evidence) {
@@ -46,18 +46,19 @@ fn matters(evidence: &Evidence) -> bool {
         evidence.sender.local_drops.zip(evidence.tcp.segments_sent).map(|(drops, sent)| drops / sent);
     let loss = dropped.map_or(lost, |dropped| lost.max(dropped));
     match ceilings::backed_off_bps(evidence, loss) {
-        Some(law) => evidence.outcome.goodput_bps.is_none_or(|goodput| law <= ROOMY * goodput),
-        None => loss >= SOME_LOSS || loss.is_nan(),
+        Some(law) => evidence.outcome.goodput_bps.is_none_or(|goodput| law <= AMPLE_FACTOR * goodput),
+        None => loss >= MIN_LOSS || loss.is_nan(),
     }
 }
 
 fn explain_the_loss(evidence: &Evidence) -> bool {
     let lost = evidence.tcp.retransmits.or(evidence.udp.lost);
     let drops = evidence.sender.local_drops.filter(|drops| *drops > 0.0);
-    let explains = drops.zip(lost).is_some_and(|(drops, lost)| lost > 0.0 && drops >= EXPLAINED * lost);
+    let explains =
+        drops.zip(lost).is_some_and(|(drops, lost)| lost > 0.0 && drops >= MIN_EXPLAINED_SHARE * lost);
     // TCP learns at once of what its own host drops, backs off, and sends it again without counting it as lost.
     let many = drops.zip(evidence.tcp.segments_sent).is_some_and(|(drops, sent)| {
-        drops >= MANY * sent && lost.is_none_or(|lost| drops >= EXPLAINED * lost)
+        drops >= MIN_DROP_SHARE * sent && lost.is_none_or(|lost| drops >= MIN_EXPLAINED_SHARE * lost)
     });
     explains || many
 }

@@ -151,16 +151,16 @@ pub(crate) fn near(rate: f64, ceiling: Option<f64>, tolerance: f64) -> bool {
 }
 
 /// Share of a core from which a thread counts as having all of it.
-pub(crate) const FULL_CORE: f64 = 0.95;
+pub(crate) const FULL_CORE_SHARE: f64 = 0.95;
 
 /// Share of the time from which waiting for a processor counts.
-const STARVED: f64 = 0.2;
+const STARVED_SHARE: f64 = 0.2;
 
 /// Share of the time in which a thread that is never idle runs or waits; the rest is the blur of counting.
-const NEVER_IDLE: f64 = 0.85;
+const NEVER_IDLE_SHARE: f64 = 0.85;
 
 /// Share of a core from which a thread on a crowded host is the one that suffers.
-const CROWDED_THREAD: f64 = 0.2;
+const CROWDED_THREAD_SHARE: f64 = 0.2;
 
 /// Share of a core that a hypervisor leaves to the host; unknown counts as all.
 pub(crate) fn granted(host: &Host) -> f64 {
@@ -169,7 +169,7 @@ pub(crate) fn granted(host: &Host) -> f64 {
 
 /// Whether a thread of the host had a whole core for most of the time, or its interrupts had one.
 pub(crate) fn core_is_full(host: &Host) -> bool {
-    let thread = host.thread_share.is_some_and(|share| share >= FULL_CORE * granted(host))
+    let thread = host.thread_share.is_some_and(|share| share >= FULL_CORE_SHARE * granted(host))
         || host.thread_full_share.is_some_and(|share| share > 0.5);
     let waits = (is_starved(host) || is_crowded(host)) && !host_busy::by_others(host);
     thread || waits || host.softirq_share.is_some_and(|share| share >= 0.9)
@@ -177,8 +177,8 @@ pub(crate) fn core_is_full(host: &Host) -> bool {
 
 /// Whether a thread was never idle although it had not all of a core: something else runs there, or a quota holds it.
 pub(crate) fn is_starved(host: &Host) -> bool {
-    let waits = host.thread_wait_share.filter(|wait| *wait >= STARVED);
-    host.thread_share.zip(waits).is_some_and(|(runs, waits)| runs + waits >= NEVER_IDLE)
+    let waits = host.thread_wait_share.filter(|wait| *wait >= STARVED_SHARE);
+    host.thread_share.zip(waits).is_some_and(|(runs, waits)| runs + waits >= NEVER_IDLE_SHARE)
 }
 
 /// Buffers and windows below this hold a flow back at every round trip, however short: every few segments it waits.
@@ -191,8 +191,8 @@ pub(crate) fn any_core_is_full(evidence: &Evidence) -> bool {
 
 /// Whether every core of the host is busy, so that its thread gets less than it asks for.
 pub(crate) fn is_crowded(host: &Host) -> bool {
-    host.all_cores_share.is_some_and(|share| share >= FULL_CORE)
-        && host.thread_share.is_some_and(|share| share >= CROWDED_THREAD)
+    host.all_cores_share.is_some_and(|share| share >= FULL_CORE_SHARE)
+        && host.thread_share.is_some_and(|share| share >= CROWDED_THREAD_SHARE)
 }
 
 /// Whether the busiest threads of both hosts stay below `share` of a core; unknown counts as idle.
@@ -210,9 +210,9 @@ pub(crate) fn windows_are_open(evidence: &Evidence) -> bool {
 }
 
 /// A window that allows more than so many times the goodput is no limit.
-const ROOMY: f64 = 1.5;
+const AMPLE_WINDOW_FACTOR: f64 = 1.5;
 /// By how much the goodput may exceed what a window allows.
-const EXCEEDED: f64 = 1.15;
+const MAX_WINDOW_EXCESS: f64 = 1.15;
 
 /// What the hosts may add to a round trip before a window moves on: the receiver wakes and reads, the sender wakes and
 /// writes. The kernel's own round trip has none of it, which counts between neighbours only.
@@ -233,7 +233,7 @@ pub(crate) fn window_allows_bps(evidence: &Evidence, window_bytes: f64) -> Optio
         .filter_map(|rtt| Some((bdp::window_rate_bps(window_bytes, rtt)? * evidence.streams(), rtt)));
     let distance = |rate: f64| (rate / goodput).ln().abs();
     let known = allowed
-        .filter(|(rate, _)| (goodput / EXCEEDED..=ROOMY * goodput).contains(rate))
+        .filter(|(rate, _)| (goodput / MAX_WINDOW_EXCESS..=AMPLE_WINDOW_FACTOR * goodput).contains(rate))
         .min_by(|a, b| distance(a.0).total_cmp(&distance(b.0)));
     known.or_else(|| {
         let base = evidence.base_rtt_s()?;

@@ -7,9 +7,9 @@ use crate::evidence::{Evidence, Transport};
 use crate::{ceilings, format};
 
 /// How close the goodput comes to what was offered.
-const CLOSE: f64 = 0.03;
+const RATE_TOLERANCE: f64 = 0.03;
 /// Share of datagrams that may be lost of a rate that arrived.
-const LOST: f64 = 2e-3;
+const MAX_LOSS: f64 = 2e-3;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     if !holds(evidence) {
@@ -31,11 +31,11 @@ pub(super) fn holds(evidence: &Evidence) -> bool {
         return false;
     };
     // Datagrams that vanish below a rate that arrives say something of the path.
-    if evidence.transport == Transport::Udp && evidence.loss().is_some_and(|loss| loss > LOST) {
+    if evidence.transport == Transport::Udp && evidence.loss().is_some_and(|loss| loss > MAX_LOSS) {
         return false;
     }
     let link = evidence.line_rate_bps().and_then(|rate| ceilings::link_goodput_bps(evidence, rate));
-    near(goodput, Some(offered), CLOSE) && link.is_none_or(|ceiling| offered < ceiling)
+    near(goodput, Some(offered), RATE_TOLERANCE) && link.is_none_or(|ceiling| offered < ceiling)
 }
 
 #[cfg(test)]

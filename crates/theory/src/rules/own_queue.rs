@@ -7,21 +7,21 @@ use crate::evidence::{Evidence, LinkSource, OwnQueue};
 use crate::{ceilings, ethernet, format};
 
 /// From this share of what the discipline lets through, the rate is its.
-const NEAR: f64 = 0.90;
+const NEAR_SHARE: f64 = 0.90;
 /// From this share, nothing else can matter.
-const AT: f64 = 0.96;
+const AT_SHARE: f64 = 0.96;
 /// Buckets that were full at the start, and reads that end within an interval.
-const ABOVE: f64 = 1.03;
+const MAX_SHARE: f64 = 1.03;
 /// From this share of what the interface's line carries, the discipline stands for the line: as in the card of an emulated
 /// host, and where somebody paces a link to spare the buffer of the next.
-const LINE: f64 = 0.99;
+const LINE_SHARE: f64 = 0.99;
 /// A discipline that lets through this share of what a link carries as somebody states it is as fast as that link.
-const AS_FAST: f64 = 0.998;
+const AS_FAST_SHARE: f64 = 0.998;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let (queue, ceiling) = shaper(evidence).filter(|_| holds(evidence))?;
     let (goodput, rate) = (evidence.outcome.goodput_bps?, queue.rate_bps?);
-    let sure = if goodput >= AT * ceiling { Confidence::Confirmed } else { Confidence::Probable };
+    let sure = if goodput >= AT_SHARE * ceiling { Confidence::Confirmed } else { Confidence::Probable };
     let dropped = queue.dropped.filter(|dropped| *dropped > 0.0);
     let drops = dropped.map_or_else(String::new, |dropped| format!(" It dropped {dropped:.0} packets."));
     let text = format!(
@@ -47,7 +47,10 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
 /// Whether the sender's own queue holds the rate: it lets through about what came, and less than the link carries.
 pub(super) fn holds(evidence: &Evidence) -> bool {
     let near = |ceiling: f64| {
-        evidence.outcome.goodput_bps.is_some_and(|goodput| (NEAR..=ABOVE).contains(&(goodput / ceiling)))
+        evidence
+            .outcome
+            .goodput_bps
+            .is_some_and(|goodput| (NEAR_SHARE..=MAX_SHARE).contains(&(goodput / ceiling)))
     };
     let holds = |(_, ceiling)| near(ceiling) && !link_comes_first(evidence, ceiling);
     shaper(evidence).is_some_and(holds) && !rate_was_asked_for(evidence)
@@ -58,8 +61,8 @@ pub(super) fn holds(evidence: &Evidence) -> bool {
 fn link_comes_first(evidence: &Evidence, ceiling: f64) -> bool {
     let carries = evidence.line_rate_bps().and_then(|link| ceilings::link_goodput_bps(evidence, link));
     let exceeded =
-        |carries: f64| evidence.sustained_bps().is_some_and(|rate| rate > impossible::LIFTED * carries);
-    carries.is_some_and(|carries| ceiling >= AS_FAST * carries && !exceeded(carries))
+        |carries: f64| evidence.sustained_bps().is_some_and(|rate| rate > impossible::MAX_LIFT * carries);
+    carries.is_some_and(|carries| ceiling >= AS_FAST_SHARE * carries && !exceeded(carries))
 }
 
 /// The sender's own queue, if it has a rate, and the payload that this lets through.
@@ -71,7 +74,7 @@ pub(crate) fn shaper(evidence: &Evidence) -> Option<(&OwnQueue, f64)> {
     let told = evidence.link.source == Some(LinkSource::Interface);
     let line = evidence.line_rate_bps().filter(|_| told);
     let line = line.and_then(|line| ceilings::link_goodput_bps(evidence, line));
-    (line.is_none_or(|line| ceiling < LINE * line)).then_some((queue, ceiling))
+    (line.is_none_or(|line| ceiling < LINE_SHARE * line)).then_some((queue, ceiling))
 }
 
 #[cfg(test)]

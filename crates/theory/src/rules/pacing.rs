@@ -7,7 +7,7 @@ use crate::evidence::Evidence;
 use crate::{ceilings, format};
 
 /// How close the goodput comes to the pacing rate, which may or may not count headers.
-const CLOSE: f64 = 0.06;
+const RATE_TOLERANCE: f64 = 0.06;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     if !holds(evidence) {
@@ -35,7 +35,9 @@ pub(super) fn holds(evidence: &Evidence) -> bool {
     let pace = ceilings::pacing_bps(evidence);
     let link_first = link.zip(pace).is_some_and(|(link, pace)| link < pace);
     let queued = evidence.queue_stands() && evidence.queue_never_empties();
-    !link_first && !queued && evidence.outcome.goodput_bps.is_some_and(|goodput| near(goodput, paced, CLOSE))
+    !link_first
+        && !queued
+        && evidence.outcome.goodput_bps.is_some_and(|goodput| near(goodput, paced, RATE_TOLERANCE))
 }
 
 #[cfg(test)]

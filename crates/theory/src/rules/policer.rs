@@ -8,25 +8,25 @@ use crate::format;
 use crate::stats::{order, series};
 
 /// Loss from which packets are dropped on purpose.
-const SOME_LOSS: f64 = 1e-3;
+const MIN_LOSS: f64 = 1e-3;
 /// Constancy of the delivered rate.
-const CONSTANT: f64 = 0.10;
+const MAX_VARIATION: f64 = 0.10;
 /// Loss from which the loss law may be held against a policer.
-const MUCH_LOSS: f64 = 5e-3;
+const HIGH_LOSS: f64 = 5e-3;
 /// How many times the loss law's rate is too much for losses that come one by one.
-const BURSTY: f64 = 3.0;
+const BURSTY_FACTOR: f64 = 3.0;
 /// Share of segments up to which loss laws describe anything.
-pub(super) const LAWFUL: f64 = 0.1;
+pub(super) const MAX_MODEL_LOSS: f64 = 0.1;
 /// How far sixths of the steady part may sway where the bucket is small beside what TCP has on its way.
-const SWAY: f64 = 0.25;
+const MAX_SWAY: f64 = 0.25;
 /// Share of datagrams from which they exceed a rate, rather than vanish at random.
-const EXCESS: f64 = 0.05;
+const EXCESS_LOSS: f64 = 0.05;
 /// How far the start must lie above the rest: the bucket was full.
-const EARLY_BURST: f64 = 1.2;
+const EARLY_BURST_FACTOR: f64 = 1.2;
 /// How many times the median the first interval is when a bucket was full; a burst has at most a third of all.
-const FULL_BUCKET: f64 = 1.5;
+const FULL_BUCKET_FACTOR: f64 = 1.5;
 /// Share of all cores from which a probe may wait for a processor.
-const CROWDED: f64 = 0.9;
+const CROWDED_SHARE: f64 = 0.9;
 /// Share of a committed rate that a sender should shape to.
 const CONFORMING: f64 = 0.98;
 
@@ -69,9 +69,9 @@ fn without_burst(evidence: &Evidence) -> Option<Evidence> {
     let intervals = &evidence.outcome.intervals_bps;
     let centre = order::median(intervals).filter(|median| *median > 0.0)?;
     let first = *intervals.first()?;
-    let burst = intervals.iter().take_while(|rate| **rate > EARLY_BURST * centre).count();
+    let burst = intervals.iter().take_while(|rate| **rate > EARLY_BURST_FACTOR * centre).count();
     // One interval may hold a read more than others do.
-    if first < FULL_BUCKET * centre || burst > intervals.len() / 3 {
+    if first < FULL_BUCKET_FACTOR * centre || burst > intervals.len() / 3 {
         return None;
     }
     let mut settled = evidence.clone();
@@ -84,10 +84,10 @@ fn without_burst(evidence: &Evidence) -> Option<Evidence> {
 
 /// A full bucket lets a burst through, and then a constant rate.
 fn after_a_burst(evidence: &Evidence) -> bool {
-    evidence.loss().is_some_and(|loss| loss > SOME_LOSS)
-        && evidence.outcome.early_over_steady.is_some_and(|ratio| ratio > EARLY_BURST)
-        && (evidence.is_surely_constant(CONSTANT) == Some(true)
-            || (beyond_any_law(evidence) && evidence.is_steady(CONSTANT) == Some(true)))
+    evidence.loss().is_some_and(|loss| loss > MIN_LOSS)
+        && evidence.outcome.early_over_steady.is_some_and(|ratio| ratio > EARLY_BURST_FACTOR)
+        && (evidence.is_surely_constant(MAX_VARIATION) == Some(true)
+            || (beyond_any_law(evidence) && evidence.is_steady(MAX_VARIATION) == Some(true)))
 }
 
 /// Far more arrives than congestion control makes of losses that come one by one: they come in bursts, whenever the
@@ -95,25 +95,25 @@ fn after_a_burst(evidence: &Evidence) -> bool {
 fn against_the_law(evidence: &Evidence) -> bool {
     evidence.transport == Transport::Tcp
         && !evidence.is_bbr()
-        && evidence.loss().is_some_and(|loss| loss > MUCH_LOSS)
+        && evidence.loss().is_some_and(|loss| loss > HIGH_LOSS)
         && (beyond_any_law(evidence)
-            || congestion::over_the_law(evidence).is_some_and(|factor| factor > BURSTY))
-        && evidence.is_steady(SWAY) == Some(true)
+            || congestion::over_the_law(evidence).is_some_and(|factor| factor > BURSTY_FACTOR))
+        && evidence.is_steady(MAX_SWAY) == Some(true)
 }
 
 /// Whether so much is lost that no law describes it.
 fn beyond_any_law(evidence: &Evidence) -> bool {
-    evidence.loss().is_some_and(|loss| loss > LAWFUL)
+    evidence.loss().is_some_and(|loss| loss > MAX_MODEL_LOSS)
 }
 
 /// Of datagrams that are offered at a constant rate a constant rate arrives, and nothing waits.
 fn datagrams_beyond(evidence: &Evidence) -> bool {
     evidence.transport == Transport::Udp
-        && evidence.loss().is_some_and(|loss| loss > EXCESS)
+        && evidence.loss().is_some_and(|loss| loss > EXCESS_LOSS)
         && evidence.asked.offered_bps.is_none_or(|offered| {
-            evidence.outcome.goodput_bps.is_some_and(|goodput| goodput < offered * (1.0 - 0.5 * EXCESS))
+            evidence.outcome.goodput_bps.is_some_and(|goodput| goodput < offered * (1.0 - 0.5 * EXCESS_LOSS))
         })
-        && evidence.is_steady(CONSTANT) == Some(true)
+        && evidence.is_steady(MAX_VARIATION) == Some(true)
 }
 
 /// Whether the round trip under load stays at its base: in nineteen of twenty probes, or, where hosts or an emulated
@@ -131,7 +131,7 @@ pub(crate) fn rtt_is_flat(evidence: &Evidence) -> Option<bool> {
 
 /// Whether probes waited for something else than the network.
 fn is_disturbed(evidence: &Evidence) -> bool {
-    let crowded = |host: &Host| host.all_cores_share.is_some_and(|busy| busy >= CROWDED);
+    let crowded = |host: &Host| host.all_cores_share.is_some_and(|busy| busy >= CROWDED_SHARE);
     evidence.timing.emulator_late == Some(true) || crowded(&evidence.sender) || crowded(&evidence.receiver)
 }
 

@@ -7,10 +7,10 @@ use crate::evidence::Evidence;
 use crate::{bdp, ceilings, format};
 
 /// Share of the bandwidth-delay product below which leaving slow start was early.
-const EARLY: f64 = 0.5;
+const EARLY_EXIT_SHARE: f64 = 0.5;
 
 /// Rise of the round trip under load, as a share of that before it, from which a queue stands at the limit.
-const QUEUE: f64 = 0.25;
+const QUEUE_RISE_SHARE: f64 = 0.25;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let limits = window_regrowth::nothing_else_limits(evidence)
@@ -46,7 +46,7 @@ fn left_early(evidence: &Evidence) -> bool {
         .tcp
         .hystart_window_bytes
         .zip(product_bytes(evidence))
-        .is_some_and(|(left_at, product)| left_at < EARLY * product);
+        .is_some_and(|(left_at, product)| left_at < EARLY_EXIT_SHARE * product);
     ours && early
 }
 
@@ -55,7 +55,7 @@ fn left_early(evidence: &Evidence) -> bool {
 fn waits_longer(evidence: &Evidence) -> bool {
     let idle = evidence.rtt.idle_p50_s.or_else(|| evidence.base_rtt_s());
     let loaded = evidence.rtt.loaded_p50_s.or(evidence.rtt.mean_s);
-    idle.zip(loaded).is_some_and(|(idle, loaded)| loaded - idle >= (QUEUE * idle).max(0.001))
+    idle.zip(loaded).is_some_and(|(idle, loaded)| loaded - idle >= (QUEUE_RISE_SHARE * idle).max(0.001))
 }
 
 /// One connection's share of what the known link holds in a round trip.

@@ -8,17 +8,17 @@ use crate::evidence::{Evidence, Transport};
 use crate::format;
 
 /// Share of datagrams from which their loss is worth a word.
-const SOME_LOSS: f64 = 2e-3;
+const MIN_LOSS: f64 = 2e-3;
 /// Share of datagrams up to which they vanish at random, rather than exceed a rate.
-const FEW: f64 = 0.05;
+const MAX_RANDOM_LOSS: f64 = 0.05;
 /// How close what arrives comes to what was offered and not lost.
-const ARRIVES: f64 = 0.05;
+const ARRIVAL_TOLERANCE: f64 = 0.05;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     if evidence.transport == Transport::Udp {
         return datagrams(evidence);
     }
-    let likely = evidence.loss().is_some_and(|loss| loss <= policer::LAWFUL);
+    let likely = evidence.loss().is_some_and(|loss| loss <= policer::MAX_MODEL_LOSS);
     if !likely
         || !loss_limits(evidence)
         || !policer::rtt_is_flat(evidence)?
@@ -40,7 +40,8 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
 pub(super) fn datagrams_arrive(evidence: &Evidence) -> bool {
     let arrives = |loss: f64| {
         let left = evidence.asked.offered_bps.map(|offered| offered * (1.0 - loss));
-        loss <= FEW && evidence.outcome.goodput_bps.is_some_and(|goodput| near(goodput, left, ARRIVES))
+        loss <= MAX_RANDOM_LOSS
+            && evidence.outcome.goodput_bps.is_some_and(|goodput| near(goodput, left, ARRIVAL_TOLERANCE))
     };
     evidence.transport == Transport::Udp && evidence.loss().is_some_and(arrives)
 }
@@ -51,7 +52,7 @@ fn datagrams(evidence: &Evidence) -> Option<Finding> {
     let offered = evidence.asked.offered_bps?;
     let own = local_drops::holds(evidence)
         || evidence.udp.buffer_drops.zip(evidence.udp.lost).is_some_and(|(drops, lost)| drops >= 0.5 * lost);
-    if loss < SOME_LOSS || !datagrams_arrive(evidence) || own || !policer::rtt_is_flat(evidence)? {
+    if loss < MIN_LOSS || !datagrams_arrive(evidence) || own || !policer::rtt_is_flat(evidence)? {
         return None;
     }
     let text = format!(

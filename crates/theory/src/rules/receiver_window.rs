@@ -10,17 +10,17 @@ use crate::evidence::Evidence;
 use crate::{bdp, ceilings, format};
 
 /// Share of the busy time from which the window counts as the limit.
-const HELD: f64 = 0.25;
+const HELD_SHARE: f64 = 0.25;
 /// A thread with this much of a core may itself be the limit.
-const BUSY_THREAD: f64 = 0.85;
+const BUSY_THREAD_SHARE: f64 = 0.85;
 /// How close goodput comes to window over round trip.
-const CLOSE: f64 = 0.15;
+const RATE_TOLERANCE: f64 = 0.15;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let held = evidence.tcp.receiver_window_share;
     let more_than_send_buffer =
         held.zip(evidence.tcp.send_buffer_share).is_none_or(|(own, other)| own >= other);
-    if held.is_some_and(|share| share <= HELD)
+    if held.is_some_and(|share| share <= HELD_SHARE)
         || !more_than_send_buffer
         || slow_reader::queue_is_full(evidence)
         || slow_reader::read_rate_holds(evidence)
@@ -34,7 +34,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let (ceiling, rtt) = window_allows_bps(evidence, window)?;
     let fits = fits(evidence, window);
     let fixed = is_fixed(evidence);
-    if !fits && !hosts_have_room(evidence, BUSY_THREAD) && !is_tiny(evidence) {
+    if !fits && !hosts_have_room(evidence, BUSY_THREAD_SHARE) && !is_tiny(evidence) {
         return None; // the threads hold the rate, the window only fills meanwhile
     }
     let sure = match held {
@@ -71,9 +71,9 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
 /// Whether the window is fixed at so little that the sender waits for it almost always. Waiting and waking at every
 /// few segments also fills the processors, which then are the consequence and not the cause.
 fn is_tiny(evidence: &Evidence) -> bool {
-    const ALMOST_ALWAYS: f64 = 0.8;
+    const ALMOST_ALWAYS_SHARE: f64 = 0.8;
     evidence.windows.offered_max_bytes.is_some_and(|window| window < TINY_BUFFER_BYTES)
-        && evidence.tcp.receiver_window_share.is_some_and(|held| held > ALMOST_ALWAYS)
+        && evidence.tcp.receiver_window_share.is_some_and(|held| held > ALMOST_ALWAYS_SHARE)
         && is_fixed(evidence)
 }
 
@@ -85,7 +85,7 @@ fn fits(evidence: &Evidence, window: f64) -> bool {
 
 fn fits_at(evidence: &Evidence, window: f64, rtt: f64) -> bool {
     let allowed = bdp::window_rate_bps(window, rtt).map(|rate| rate * evidence.streams());
-    evidence.outcome.goodput_bps.is_some_and(|goodput| near(goodput, allowed, CLOSE))
+    evidence.outcome.goodput_bps.is_some_and(|goodput| near(goodput, allowed, RATE_TOLERANCE))
 }
 
 /// Whether the window could not grow: constant, asked for, unscaled, or as large as the kernel lets it be.

@@ -9,17 +9,17 @@ use crate::evidence::{Evidence, Transport};
 use crate::{ceilings, format};
 
 /// Share of the retransmissions that the receiver already had.
-const NEEDLESS: f64 = 0.3;
+const MIN_NEEDLESS_SHARE: f64 = 0.3;
 /// Needless retransmissions that are no accident.
-const LEAST: f64 = 5.0;
+const MIN_NEEDLESS: f64 = 5.0;
 /// Share of needless retransmissions from which the packets had only come late.
-const NEARLY_ALL: f64 = 0.9;
+const NEARLY_ALL_SHARE: f64 = 0.9;
 /// Back-offs taken back for each of them: one answers a whole group.
-const TAKEN_BACK: f64 = 0.1;
+const MIN_UNDO_SHARE: f64 = 0.1;
 /// Timeouts for each of them up to which they are not what was needless.
-const FEW_TIMEOUTS: f64 = 0.05;
+const MAX_TIMEOUT_SHARE: f64 = 0.05;
 /// Share of the time in needless back-offs from which they hold the rate down.
-const HELD: f64 = 0.1;
+const HELD_SHARE: f64 = 0.1;
 /// A loss model explains a rate within this factor.
 const MODEL_FACTOR: f64 = 2.0;
 
@@ -54,7 +54,7 @@ pub(super) fn holds(evidence: &Evidence) -> bool {
     let needless = tcp
         .duplicate_acks
         .zip(tcp.retransmits)
-        .is_some_and(|(needless, all)| needless >= LEAST && needless >= NEEDLESS * all);
+        .is_some_and(|(needless, all)| needless >= MIN_NEEDLESS && needless >= MIN_NEEDLESS_SHARE * all);
     let seen = tcp.reordered.is_some_and(|count| count > 0.0) || came_late(evidence);
     let explained = link_full::own_link_is_full(evidence)
         || rate_was_asked_for(evidence)
@@ -67,7 +67,7 @@ pub(super) fn holds(evidence: &Evidence) -> bool {
         .goodput_bps
         .zip(model_bps(evidence))
         .is_some_and(|(goodput, model)| goodput <= MODEL_FACTOR * model);
-    let held = held_share(evidence).is_some_and(|share| share >= HELD);
+    let held = held_share(evidence).is_some_and(|share| share >= HELD_SHARE);
     evidence.transport == Transport::Tcp && needless && seen && !explained && (held || modelled)
 }
 
@@ -78,9 +78,9 @@ fn came_late(evidence: &Evidence) -> bool {
     let tcp = &evidence.tcp;
     let all = tcp.retransmits.unwrap_or(0.0);
     let share = |count: Option<f64>| count.map(|count| count / all).filter(|share| share.is_finite());
-    share(tcp.duplicate_acks).is_some_and(|share| share >= NEARLY_ALL)
-        && share(tcp.window_undone).is_some_and(|share| share >= TAKEN_BACK)
-        && share(tcp.timeouts).is_some_and(|share| share <= FEW_TIMEOUTS)
+    share(tcp.duplicate_acks).is_some_and(|share| share >= NEARLY_ALL_SHARE)
+        && share(tcp.window_undone).is_some_and(|share| share >= MIN_UNDO_SHARE)
+        && share(tcp.timeouts).is_some_and(|share| share <= MAX_TIMEOUT_SHARE)
 }
 
 /// Share of the time in back-offs that were taken back, a round trip for each of them.

@@ -6,16 +6,16 @@ use super::{FindingBuilder, any_core_is_full, link_full, rate_was_asked_for};
 use crate::evidence::{Evidence, Transport};
 use crate::format;
 
-/// From this much of the round trip without load, and at least [`LEAST_QUEUE_S`], a queue on the way back counts.
-const QUEUE_OF_BASE: f64 = 0.5;
-/// See [`QUEUE_OF_BASE`], s.
-const LEAST_QUEUE_S: f64 = 0.003;
+/// From this much of the round trip without load, and at least [`MIN_QUEUE_S`], a queue on the way back counts.
+const MIN_QUEUE_OF_BASE: f64 = 0.5;
+/// See [`MIN_QUEUE_OF_BASE`], s.
+const MIN_QUEUE_S: f64 = 0.003;
 /// The queue that the data meets is at most this share of the one that acknowledgements meet.
-const OUT_OF_BACK: f64 = 0.25;
+const MAX_FORWARD_QUEUE_SHARE: f64 = 0.25;
 /// Share of the receiver's segments that must be lost on the way back.
-const LOST: f64 = 0.5;
+const MIN_ACK_LOSS: f64 = 0.5;
 /// What acknowledgements miss, the data may not: share of segments sent again.
-const DATA_LOST: f64 = 0.2;
+const MAX_DATA_LOSS: f64 = 0.2;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let unlimited = evidence.transport == Transport::Tcp
@@ -44,7 +44,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
 fn held_back(evidence: &Evidence) -> Option<String> {
     let (back, base) = (evidence.rtt.back_rise_s?, evidence.base_rtt_s()?);
     let out = evidence.rtt.out_rise_s?.max(0.0);
-    if back < (QUEUE_OF_BASE * base).max(LEAST_QUEUE_S) || out > OUT_OF_BACK * back {
+    if back < (MIN_QUEUE_OF_BASE * base).max(MIN_QUEUE_S) || out > MAX_FORWARD_QUEUE_SHARE * back {
         return None;
     }
     Some(format!(
@@ -56,8 +56,8 @@ fn held_back(evidence: &Evidence) -> Option<String> {
 
 /// Most acknowledgements vanish, and the data arrives.
 fn lost(evidence: &Evidence) -> Option<String> {
-    let back = evidence.tcp.return_lost_share.filter(|share| *share >= LOST)?;
-    if link_full::queue_was_seen(evidence) || evidence.loss()? > DATA_LOST {
+    let back = evidence.tcp.return_lost_share.filter(|share| *share >= MIN_ACK_LOSS)?;
+    if link_full::queue_was_seen(evidence) || evidence.loss()? > MAX_DATA_LOSS {
         return None;
     }
     Some(format!(

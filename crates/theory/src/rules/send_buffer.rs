@@ -9,15 +9,15 @@ use crate::evidence::Evidence;
 use crate::{bdp, format};
 
 /// Share of the busy time from which the buffer counts as the limit.
-const HELD: f64 = 0.25;
+const HELD_SHARE: f64 = 0.25;
 /// Share of the granted buffer that holds payload at least: the kernel charges its own overhead, up to half.
-const LEAST_PAYLOAD: f64 = 0.4;
+const MIN_PAYLOAD_SHARE: f64 = 0.4;
 /// And at most, as far as counts agree.
-const MOST_PAYLOAD: f64 = 1.15;
+const MAX_PAYLOAD_SHARE: f64 = 1.15;
 /// What the kernel may take beyond a buffer: it looks for room before it begins a super-packet, not while that grows.
 const SUPER_PACKET_BYTES: f64 = 65_536.0;
 /// A window that is less full than this is not the limit.
-const OTHERS_OPEN: f64 = 0.9;
+const OPEN_WINDOW_FILL: f64 = 0.9;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     if evidence.queue_stands() || rate_was_asked_for(evidence) {
@@ -48,7 +48,7 @@ fn smallest_window(evidence: &Evidence) -> Option<Finding> {
 /// The kernel held the flow for lack of send buffer.
 fn kernel_says_so(evidence: &Evidence) -> Option<Finding> {
     let held = evidence.tcp.send_buffer_share;
-    if held.is_some_and(|share| share <= HELD) || any_core_is_full(evidence) {
+    if held.is_some_and(|share| share <= HELD_SHARE) || any_core_is_full(evidence) {
         return None;
     }
     let buffer = evidence.windows.snd_buf_bytes?;
@@ -88,7 +88,7 @@ fn may_hold(evidence: &Evidence, buffer: f64) -> bool {
         // Steps finer than what a window may allow and still be the limit.
         None => {
             let most = most_payload(buffer);
-            let steps = std::iter::successors(Some(LEAST_PAYLOAD * buffer), |bytes| Some(bytes * 1.25));
+            let steps = std::iter::successors(Some(MIN_PAYLOAD_SHARE * buffer), |bytes| Some(bytes * 1.25));
             let within = steps.take_while(|bytes| *bytes < most).chain([most]).any(allows);
             within || overfilled(evidence, buffer).is_some_and(allows)
         }
@@ -97,11 +97,11 @@ fn may_hold(evidence: &Evidence, buffer: f64) -> bool {
 
 /// What a buffer may hold of payload: one super-packet more than its size, whatever that is.
 fn most_payload(buffer: f64) -> f64 {
-    (MOST_PAYLOAD * buffer).max(buffer + SUPER_PACKET_BYTES)
+    (MAX_PAYLOAD_SHARE * buffer).max(buffer + SUPER_PACKET_BYTES)
 }
 
 fn holds_about(buffer: f64, bytes: f64) -> bool {
-    (LEAST_PAYLOAD * buffer..=most_payload(buffer)).contains(&bytes)
+    (MIN_PAYLOAD_SHARE * buffer..=most_payload(buffer)).contains(&bytes)
 }
 
 /// What is in flight of a buffer into which the kernel took several times its size, where the kernel itself says that
@@ -112,8 +112,8 @@ fn holds_about(buffer: f64, bytes: f64) -> bool {
 fn overfilled(evidence: &Evidence, buffer: f64) -> Option<f64> {
     let bytes = evidence.tcp.unacked_bytes.filter(|bytes| *bytes > buffer)?;
     let windows = [evidence.tcp.cwnd_bytes?, evidence.windows.offered_median_bytes?];
-    let waited = evidence.tcp.send_buffer_share.is_some_and(|share| share > HELD);
-    (waited && windows.into_iter().all(|window| bytes < OTHERS_OPEN * window)).then_some(bytes)
+    let waited = evidence.tcp.send_buffer_share.is_some_and(|share| share > HELD_SHARE);
+    (waited && windows.into_iter().all(|window| bytes < OPEN_WINDOW_FILL * window)).then_some(bytes)
 }
 
 /// Whether the buffer cannot grow: asked for, or as large as the kernel lets it be.
@@ -139,7 +139,7 @@ fn finding(evidence: &Evidence, sure: Confidence, text: String) -> Option<Findin
         .with("unacked_bytes", evidence.tcp.unacked_bytes)
         .with_time("rtt_ns", evidence.base_rtt_s())
         .with("send_buffer_share", held)
-        .share(held.filter(|share| *share > HELD))
+        .share(held.filter(|share| *share > HELD_SHARE))
         .remedy(remedy)
         .finish()
 }

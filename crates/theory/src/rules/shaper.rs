@@ -12,15 +12,15 @@ use crate::evidence::{Evidence, LinkSource, Transport};
 use crate::format;
 
 /// Constancy of a shaped rate.
-const CONSTANT: f64 = 0.03;
+const MAX_VARIATION: f64 = 0.03;
 /// Constancy where a queue stands and the mean is a standard rate: the rest is what busy hosts make of it.
-const UNEVEN: f64 = 0.10;
+const MAX_QUEUED_VARIATION: f64 = 0.10;
 /// Loss that the overflow of a shaper's queue may cause; with more, the rate must not be what the loss law makes of it.
-const OVERFLOW: f64 = 0.01;
+const MAX_OVERFLOW_LOSS: f64 = 0.01;
 /// Share of datagrams from which they are more than the path takes.
-const EXCESS: f64 = 0.05;
+const EXCESS_LOSS: f64 = 0.05;
 /// A thread with this much of a core may hold the rate by itself.
-const BUSY_THREAD: f64 = 0.6;
+const BUSY_THREAD_SHARE: f64 = 0.6;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     if !holds(evidence) || own_queue::holds(evidence) {
@@ -81,21 +81,22 @@ fn of_the_path(evidence: &Evidence) -> bool {
     let overrun = is_overrun(evidence);
     let certain = overrun || (standard(evidence).is_some() && evidence.queue_stands());
     // Late hosts move bytes between intervals, not between sixths of the test.
-    let constant = evidence.is_constant(if certain { UNEVEN } else { CONSTANT }) == Some(true)
-        || (evidence.queue_stands() && evidence.is_steady(CONSTANT) == Some(true));
+    let constant = evidence.is_constant(if certain { MAX_QUEUED_VARIATION } else { MAX_VARIATION })
+        == Some(true)
+        || (evidence.queue_stands() && evidence.is_steady(MAX_VARIATION) == Some(true));
     // Reads excuse what a slow flow varies; a share of a line that others use too varies over longer times, and more
     // where it loses packets: that is how it gives way.
     let lossless = evidence.loss().is_none_or(|loss| loss <= 0.0);
     let steady = standard(evidence).is_some()
-        || (evidence.is_steady(UNEVEN) != Some(false)
-            && (lossless || overrun || evidence.is_steady(CONSTANT) == Some(true)));
+        || (evidence.is_steady(MAX_QUEUED_VARIATION) != Some(false)
+            && (lossless || overrun || evidence.is_steady(MAX_VARIATION) == Some(true)));
     let queued = link_full::queue_was_seen(evidence);
     // A queue that never runs empty keeps the bottleneck busy: its losses are those of the flow's own connections, each of
     // which they hold to its share.
-    let little_loss = evidence.loss().is_none_or(|loss| loss <= OVERFLOW)
+    let little_loss = evidence.loss().is_none_or(|loss| loss <= MAX_OVERFLOW_LOSS)
         || !congestion::follows_the_law(evidence)
         || evidence.queue_never_empties();
-    let at_ease = hosts_have_room(evidence, BUSY_THREAD);
+    let at_ease = hosts_have_room(evidence, BUSY_THREAD_SHARE);
     let signs =
         if standard(evidence).is_some() { queued || at_ease } else { queued && at_ease && little_loss };
     free && constant && steady && !is_a_link(evidence) && signs
@@ -104,7 +105,7 @@ fn of_the_path(evidence: &Evidence) -> bool {
 /// Whether datagrams are sent faster than they come through, and those that do had to wait: loss does not slow them down.
 fn is_overrun(evidence: &Evidence) -> bool {
     evidence.transport == Transport::Udp
-        && evidence.loss().is_some_and(|loss| loss > EXCESS)
+        && evidence.loss().is_some_and(|loss| loss > EXCESS_LOSS)
         && evidence.queue_stands()
 }
 
@@ -182,7 +183,7 @@ mod tests {
         let mut evidence = shaped(15e6);
         assert!(rule(&evidence).is_some());
         evidence.outcome.intervals_bps = [vec![13e6; 30], vec![16e6; 30], vec![14e6; 30]].concat();
-        assert_eq!(evidence.is_constant(CONSTANT), Some(true), "a read of 64 KiB excuses it");
+        assert_eq!(evidence.is_constant(MAX_VARIATION), Some(true), "a read of 64 KiB excuses it");
         assert_eq!(rule(&evidence), None);
     }
 
@@ -312,7 +313,11 @@ mod tests {
             evidence.tcp.retransmits = evidence.tcp.segments_sent.map(|sent| sent * loss);
             evidence.rtt.smoothed_p10_s = Some(base_s);
             let emptied = crate::diagnose(&evidence).primary.rule;
-            assert_eq!(emptied == "V14", loss <= OVERFLOW, "{bps}: {loss}, and the queue was empty at times");
+            assert_eq!(
+                emptied == "V14",
+                loss <= MAX_OVERFLOW_LOSS,
+                "{bps}: {loss}, and the queue was empty at times"
+            );
             evidence.rtt.smoothed_p10_s = Some(base_s + 0.04);
             assert_eq!(crate::diagnose(&evidence).primary.rule, "V14", "{bps}: {loss}");
             evidence.outcome.intervals_bps = [[0.7 * bps; 15], [1.2 * bps; 15]].concat().repeat(3);

@@ -7,24 +7,24 @@ use crate::evidence::Evidence;
 use crate::{ceilings, format};
 
 /// Share of the busy time from which a closed window counts as the limit.
-const HELD: f64 = 0.25;
+const HELD_SHARE: f64 = 0.25;
 /// How close the goodput comes to the rate of reading.
-const CLOSE: f64 = 0.05;
+const RATE_TOLERANCE: f64 = 0.05;
 /// Share of the receive buffer below which nothing waits.
-const EMPTY: f64 = 0.1;
+const EMPTY_BUFFER_SHARE: f64 = 0.1;
 /// A reader that waits for a processor for this share of the time is slow by that.
-const WAITS: f64 = 0.1;
+const RUN_QUEUE_SHARE: f64 = 0.1;
 /// A reader with this much of a core is limited by it.
-const BUSY_CORE: f64 = 0.8;
+const BUSY_CORE_SHARE: f64 = 0.8;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let asked = read_rate_holds(evidence);
     let held = evidence.tcp.receiver_window_share;
-    let closed = held.is_some_and(|share| share > HELD) && queue_is_full(evidence);
+    let closed = held.is_some_and(|share| share > HELD_SHARE) && queue_is_full(evidence);
     let reader = &evidence.receiver;
     let host_is_limit = any_core_is_full(evidence)
-        || reader.thread_share.is_some_and(|share| share >= BUSY_CORE)
-        || reader.thread_wait_share.is_some_and(|share| share >= WAITS);
+        || reader.thread_share.is_some_and(|share| share >= BUSY_CORE_SHARE)
+        || reader.thread_wait_share.is_some_and(|share| share >= RUN_QUEUE_SHARE);
     if !asked && (!closed || host_is_limit) {
         return None;
     }
@@ -49,7 +49,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
 pub(super) fn read_rate_holds(evidence: &Evidence) -> bool {
     let link = evidence.line_rate_bps().and_then(|rate| ceilings::link_goodput_bps(evidence, rate));
     let link_first = link.zip(evidence.asked.read_bps).is_some_and(|(link, read)| link < read);
-    let near = |goodput| near(goodput, evidence.asked.read_bps, CLOSE);
+    let near = |goodput| near(goodput, evidence.asked.read_bps, RATE_TOLERANCE);
     !link_first && evidence.outcome.goodput_bps.is_some_and(near)
 }
 
@@ -63,7 +63,7 @@ pub(super) fn queue_is_full(evidence: &Evidence) -> bool {
     let happened = |count: Option<f64>| count.is_some_and(|count| count > 0.0);
     // A window as small as its buffer closes at the first delay of a busy host, and opens again: that happens, and
     // half of the time nothing waits.
-    let mostly_empty = windows.queue_median_share.is_some_and(|share| share < EMPTY);
+    let mostly_empty = windows.queue_median_share.is_some_and(|share| share < EMPTY_BUFFER_SHARE);
     windows.queue_median_share.is_some_and(|share| share > 0.5)
         || (!mostly_empty && (happened(windows.zero_windows) || happened(windows.pruned)))
 }

@@ -7,12 +7,12 @@ use crate::evidence::Evidence;
 use crate::format;
 
 /// Growth of the last interval, and of the window per second, that shows slow start at work.
-const GROWING: f64 = 0.1;
+const MIN_GROWTH: f64 = 0.1;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let still_in = evidence.tcp.ssthresh_infinite == Some(true);
-    let rate_grows = evidence.outcome.last_over_previous.is_some_and(|ratio| ratio > 1.0 + GROWING);
-    let window_grows = evidence.tcp.cwnd_growth_per_s.map(|growth| growth > GROWING);
+    let rate_grows = evidence.outcome.last_over_previous.is_some_and(|ratio| ratio > 1.0 + MIN_GROWTH);
+    let window_grows = evidence.tcp.cwnd_growth_per_s.map(|growth| growth > MIN_GROWTH);
     if !still_in || !rate_grows || window_grows == Some(false) || link_full::own_link_is_full(evidence) {
         return None;
     }

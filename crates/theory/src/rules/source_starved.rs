@@ -7,18 +7,18 @@ use crate::evidence::Evidence;
 use crate::format;
 
 /// Below this share of time with data outstanding the sender waits for its application.
-const BUSY: f64 = 0.9;
+const BUSY_SHARE: f64 = 0.9;
 /// A thread with this much of a core may itself be the limit.
-const BUSY_CORE: f64 = 0.6;
+const BUSY_CORE_SHARE: f64 = 0.6;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let tcp = &evidence.tcp;
-    let idle = tcp.busy_share.is_some_and(|share| share < BUSY);
+    let idle = tcp.busy_share.is_some_and(|share| share < BUSY_SHARE);
     let app_limited = tcp.app_limited_share.is_some_and(|share| share > 0.5);
     let segment = evidence.link.mss_bytes.unwrap_or(1448.0);
     let nothing_waits = tcp.not_sent_bytes.is_none_or(|bytes| bytes <= 2.0 * segment);
     let host_is_limit = core_is_full(&evidence.sender)
-        || evidence.sender.thread_share.is_some_and(|share| share >= BUSY_CORE)
+        || evidence.sender.thread_share.is_some_and(|share| share >= BUSY_CORE_SHARE)
         || core_is_full(&evidence.receiver);
     let windows_limit =
         [tcp.receiver_window_share, tcp.send_buffer_share].into_iter().flatten().any(|share| share > 0.25);

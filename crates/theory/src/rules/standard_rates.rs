@@ -8,16 +8,16 @@ use crate::evidence::Evidence;
 use crate::{ceilings, framing};
 
 /// Share of a link's ceiling from which it is full: busy hosts and other traffic have the rest.
-const FULL: f64 = 0.98;
+const FULL_SHARE: f64 = 0.98;
 /// Share of what a candidate lets through at least that the mean must be.
-const NEARLY: f64 = 0.95;
+const MIN_MEAN_SHARE: f64 = 0.95;
 /// By how much a shaper may let through less than its rate, beside what the test itself used of it.
-const SHAPER_SHORT: f64 = 0.005;
+const MAX_SHAPER_SHORTFALL: f64 = 0.005;
 /// By how much it may let through more: its own clock, and what its bucket held.
-const SHAPER_OVER: f64 = 0.002;
+const MAX_SHAPER_EXCESS: f64 = 0.002;
 
 /// By how much an emulated line that was late may carry more: less than tells it from a shaper of its rate.
-const LATE_OVER: f64 = 0.004;
+const MAX_LATE_EXCESS: f64 = 0.004;
 
 /// What a standard rate belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub(super) fn fitting(evidence: &Evidence) -> Vec<Candidate> {
     };
     // A median that hides dips of much of the time is no rate that something held.
     let mean = evidence.outcome.goodput_bps.unwrap_or(sustained);
-    let held = |candidate: &Candidate| mean >= NEARLY * candidate.goodput_bps.0;
+    let held = |candidate: &Candidate| mean >= MIN_MEAN_SHARE * candidate.goodput_bps.0;
     let all = STANDARD_RATES.into_iter().flat_map(|rate| of(evidence, rate)).flatten();
     let mut found: Vec<Candidate> =
         all.filter(|candidate| within(candidate, low, high) && held(candidate)).collect();
@@ -78,11 +78,11 @@ pub(super) fn best(evidence: &Evidence) -> Option<(Candidate, bool)> {
 fn of(evidence: &Evidence, rate: StandardRate) -> [Option<Candidate>; 2] {
     // An emulated line that was late makes up for it, and carries a little more than its rate for a while.
     let late = evidence.timing.emulator_late == Some(true);
-    let over = if late { LATE_OVER } else { framing::CLOCK_TOLERANCE_PPM * 1e-6 };
+    let over = if late { MAX_LATE_EXCESS } else { framing::CLOCK_TOLERANCE_PPM * 1e-6 };
     let link = ceilings::link_goodput_bps(evidence, rate.bps).map(|ceiling| Candidate {
         rate,
         kind: Kind::Link,
-        goodput_bps: (FULL * ceiling, ceiling * (1.0 + over)),
+        goodput_bps: (FULL_SHARE * ceiling, ceiling * (1.0 + over)),
     });
     [link, shaper(evidence, rate)]
 }
@@ -92,8 +92,8 @@ fn shaper(evidence: &Evidence, rate: StandardRate) -> Option<Candidate> {
     let packet = evidence.packet_bytes();
     let payload = framing::payload_bytes(packet, &evidence.headers())?;
     let frame = framing::frame_bytes(packet, evidence.tags())?;
-    let least = framing::payload_rate_bps(rate.bps, payload, frame)? * (1.0 - SHAPER_SHORT);
-    let most = ceilings::link_packets_goodput_bps(evidence, rate.bps)? * (1.0 + SHAPER_OVER);
+    let least = framing::payload_rate_bps(rate.bps, payload, frame)? * (1.0 - MAX_SHAPER_SHORTFALL);
+    let most = ceilings::link_packets_goodput_bps(evidence, rate.bps)? * (1.0 + MAX_SHAPER_EXCESS);
     Some(Candidate { rate, kind: Kind::Shaper, goodput_bps: (least, most) })
 }
 

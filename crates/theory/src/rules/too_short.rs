@@ -7,15 +7,15 @@ use crate::evidence::{CountedBy, Evidence};
 use crate::{format, sender_error, tcp_rate};
 
 /// No figure comes from less than five samples of 100 ms.
-const LEAST_MEASURED_S: f64 = 0.5;
+const MIN_MEASURED_S: f64 = 0.5;
 /// Round trips that a steady part must hold.
-const LEAST_ROUND_TRIPS: f64 = 10.0;
+const MIN_ROUND_TRIPS: f64 = 10.0;
 /// Congestion epochs that a mean over back-offs must hold.
-const LEAST_EPOCHS: f64 = 5.0;
+const MIN_EPOCHS: f64 = 5.0;
 /// A rate that varies less than this is a mean after any number of epochs.
-const CONSTANT: f64 = 0.05;
+const MAX_VARIATION: f64 = 0.05;
 /// Error of a sender's count that is still a result.
-const SENDER_ERROR: f64 = 0.01;
+const MAX_SENDER_ERROR: f64 = 0.01;
 
 /// What leaves no steady part to judge at all.
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
@@ -59,18 +59,20 @@ fn finding<const N: usize>(
 type Reason = Option<(f64, String)>;
 
 fn too_few_samples(measured: f64) -> Reason {
-    (measured < LEAST_MEASURED_S).then(|| (1.0, "fewer than five samples".to_owned()))
+    (measured < MIN_MEASURED_S).then(|| (1.0, "fewer than five samples".to_owned()))
 }
 
 fn too_few_round_trips(evidence: &Evidence, measured: f64) -> Reason {
     let rtt = evidence.rtt.mean_s.or_else(|| evidence.base_rtt_s())?;
-    let needed = LEAST_ROUND_TRIPS * rtt;
+    let needed = MIN_ROUND_TRIPS * rtt;
     (measured < needed).then(|| (needed, format!("fewer than ten round trips of {}", format::time(rtt))))
 }
 
 /// Whether a queue that never ran empty held the rate even: then it is the path's, after any number of back-offs.
 fn holds_a_rate(evidence: &Evidence) -> bool {
-    evidence.queue_stands() && evidence.queue_never_empties() && evidence.is_steady(CONSTANT) == Some(true)
+    evidence.queue_stands()
+        && evidence.queue_never_empties()
+        && evidence.is_steady(MAX_VARIATION) == Some(true)
 }
 
 fn mostly_ramp(evidence: &Evidence, measured: f64) -> Reason {
@@ -83,7 +85,7 @@ fn mostly_ramp(evidence: &Evidence, measured: f64) -> Reason {
 fn too_few_epochs(evidence: &Evidence, measured: f64) -> Reason {
     let lossless = evidence.loss()? <= 0.0;
     // What reads excuse in the intervals of a slow flow, its sixths may not vary.
-    let constant = evidence.is_constant(CONSTANT)? && evidence.is_steady(CONSTANT) != Some(false);
+    let constant = evidence.is_constant(MAX_VARIATION)? && evidence.is_steady(MAX_VARIATION) != Some(false);
     if lossless || evidence.is_bbr() || constant || holds_a_rate(evidence) {
         return None;
     }
@@ -96,7 +98,7 @@ fn too_few_epochs(evidence: &Evidence, measured: f64) -> Reason {
     } else {
         reno
     };
-    let needed = LEAST_EPOCHS * epoch;
+    let needed = MIN_EPOCHS * epoch;
     (measured < needed)
         .then(|| (needed, format!("fewer than five congestion epochs of {}", format::time(epoch))))
 }
@@ -107,8 +109,8 @@ fn sender_error(evidence: &Evidence, measured: f64) -> Reason {
     }
     let (written, delivered) = (evidence.outcome.written_bytes?, evidence.outcome.delivered_bytes?);
     let error = sender_error::overreport(written, written - delivered)?;
-    (error > SENDER_ERROR).then(|| {
-        let needed = measured * error / SENDER_ERROR;
+    (error > MAX_SENDER_ERROR).then(|| {
+        let needed = measured * error / MAX_SENDER_ERROR;
         (needed, format!("the sender's count is {} too high", format::percent(error)))
     })
 }

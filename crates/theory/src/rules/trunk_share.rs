@@ -7,15 +7,15 @@ use crate::ethernet::{self, StandardRate};
 use crate::evidence::{Evidence, Transport};
 
 /// Share of its ceiling from which a member is full.
-const FULL: f64 = 0.95;
+const FULL_SHARE: f64 = 0.95;
 /// Variation of the sum below which the members are full all the time.
-const CONSTANT: f64 = 0.05;
+const MAX_VARIATION: f64 = 0.05;
 /// How exactly the connections of a member must add up to it.
-const EXACT: f64 = 0.03;
+const SUM_TOLERANCE: f64 = 0.03;
 /// How much faster a connection alone on its member is than those that share one.
-const UNEVEN: f64 = 1.5;
+const ALONE_FACTOR: f64 = 1.5;
 /// Connections among which groups that fit by chance are rare.
-const MOST: usize = 5;
+const MAX_CONNECTIONS: usize = 5;
 
 /// Connections on a bundle, as their rates give it away.
 struct Bundle {
@@ -26,7 +26,7 @@ struct Bundle {
 /// One run cannot repeat the grouping with other ports, so this is never more than probable.
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let steady = windows_are_open(evidence)
-        && evidence.is_constant(CONSTANT) == Some(true)
+        && evidence.is_constant(MAX_VARIATION) == Some(true)
         && !any_core_is_full(evidence)
         && !rate_was_asked_for(evidence)
         && !link_full::own_link_is_full(evidence);
@@ -57,7 +57,8 @@ fn bundle(evidence: &Evidence) -> Option<Bundle> {
     let total: f64 = streams.iter().sum();
     let largest = streams.iter().copied().reduce(f64::max)?;
     let smallest = streams.iter().copied().reduce(f64::min)?;
-    if !(3..=MOST).contains(&streams.len()) || smallest <= 0.0 || largest < UNEVEN * smallest {
+    if !(3..=MAX_CONNECTIONS).contains(&streams.len()) || smallest <= 0.0 || largest < ALONE_FACTOR * smallest
+    {
         return None;
     }
     let goodput = evidence.outcome.goodput_bps?;
@@ -67,7 +68,7 @@ fn bundle(evidence: &Evidence) -> Option<Bundle> {
             evidence.packet_bytes(),
             &evidence.headers(),
             evidence.tags(),
-            FULL,
+            FULL_SHARE,
         )?;
         let below = evidence.line_rate_bps().is_none_or(|own| member.bps < own);
         let shares: Vec<f64> = streams.iter().map(|bytes| bytes / total * used as f64).collect();
@@ -78,11 +79,11 @@ fn bundle(evidence: &Evidence) -> Option<Bundle> {
 /// Whether the shares, in members, can be put into the members so that each is exactly full.
 fn fits(shares: &[f64], members: &mut Vec<f64>) -> bool {
     let Some((share, rest)) = shares.split_first() else {
-        return members.iter().all(|filled| (filled - 1.0).abs() <= EXACT);
+        return members.iter().all(|filled| (filled - 1.0).abs() <= SUM_TOLERANCE);
     };
     (0..members.len()).any(|number| {
         members[number] += share;
-        let found = members[number] <= 1.0 + EXACT && fits(rest, members);
+        let found = members[number] <= 1.0 + SUM_TOLERANCE && fits(rest, members);
         members[number] -= share;
         found
     })

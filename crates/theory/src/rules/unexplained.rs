@@ -6,9 +6,9 @@ use crate::evidence::Evidence;
 use crate::format;
 
 /// A ceiling so many times above the rate says nothing of it.
-const FAR: f64 = 4.0;
+const FAR_FACTOR: f64 = 4.0;
 /// And one so many times above it is where to look first.
-const NEAR: f64 = 1.5;
+const NEAR_FACTOR: f64 = 1.5;
 
 pub(crate) fn finding(evidence: &Evidence, ceilings: &[Ceiling]) -> Finding {
     let mut text = "None of the rules explains this rate.".to_owned();
@@ -17,7 +17,7 @@ pub(crate) fn finding(evidence: &Evidence, ceilings: &[Ceiling]) -> Finding {
     let within = |ceiling: &&Ceiling, far: f64| {
         goodput.is_some_and(|rate| (rate..=far * rate).contains(&ceiling.bitrate_bps))
     };
-    let near: Vec<&Ceiling> = ceilings.iter().filter(|ceiling| within(ceiling, FAR)).collect();
+    let near: Vec<&Ceiling> = ceilings.iter().filter(|ceiling| within(ceiling, FAR_FACTOR)).collect();
     let listed: Vec<String> = near
         .iter()
         .map(|ceiling| format!("{} {}", ceiling.limit.replace('_', " "), format::rate(ceiling.bitrate_bps)))
@@ -34,7 +34,7 @@ pub(crate) fn finding(evidence: &Evidence, ceilings: &[Ceiling]) -> Finding {
     }
     let lowest = near
         .into_iter()
-        .filter(|ceiling| within(ceiling, NEAR))
+        .filter(|ceiling| within(ceiling, NEAR_FACTOR))
         .min_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps));
     let remedy = lowest.map(|lowest| {
         format!("Look first at the lowest of them: {} ({}).", lowest.limit.replace('_', " "), lowest.because)

@@ -7,13 +7,13 @@ use crate::evidence::Evidence;
 use crate::{bdp, ceilings, format, tcp_rate};
 
 /// Growth per second below which the window regrows slowly.
-const SLOW: f64 = 0.1;
+const MAX_GROWTH_PER_S: f64 = 0.1;
 /// Share of the windows' time that must be left to the network.
-const NETWORK: f64 = 0.8;
+const MIN_NETWORK_SHARE: f64 = 0.8;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let tcp = &evidence.tcp;
-    let grows_slowly = tcp.cwnd_growth_per_s.is_some_and(|growth| growth < SLOW);
+    let grows_slowly = tcp.cwnd_growth_per_s.is_some_and(|growth| growth < MAX_GROWTH_PER_S);
     let limits = nothing_else_limits(evidence)
         && window_is_the_limit(evidence)
         && !link_full::queue_was_seen(evidence);
@@ -48,7 +48,7 @@ pub(super) fn nothing_else_limits(evidence: &Evidence) -> bool {
         || link_full::own_link_is_full(evidence)
         || shaper::holds(evidence)
         || evidence.is_bbr();
-    1.0 - held > NETWORK && lossless && !explained
+    1.0 - held > MIN_NETWORK_SHARE && lossless && !explained
 }
 
 /// Whether most of the congestion window was in flight.

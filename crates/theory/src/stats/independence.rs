@@ -8,24 +8,24 @@ use super::series::{autocorrelation, mean};
 use crate::domain::finite;
 
 /// Fewer values than these show no dependence, however strong it is.
-pub const LEAST: usize = 8;
+pub const MIN_VALUES: usize = 8;
 /// Orders that are tried beside the one that was measured.
-const ORDERS: u32 = 499;
+const PERMUTATIONS: u32 = 499;
 /// So many orders as alike as the measured one tell that it is nothing special.
-const ENOUGH: u32 = 100;
+const ENOUGH_PERMUTATIONS: u32 = 100;
 /// The same orders every time.
 const SEED: u64 = 9097;
 /// No series of repeats shows a stronger correlation for certain.
-const STRONGEST: f64 = 0.95;
+const MAX_CORRELATION: f64 = 0.95;
 
 /// Probability that neighbours are as alike as this when the order of the values means nothing: a permutation test of the
 /// correlation at lag 1, in several series together.
 ///
-/// Domain: `None` when no series has [`LEAST`] values, or one is not finite. Source: Wald and Wolfowitz 1943; Besag and Clifford 1991
+/// Domain: `None` when no series has [`MIN_VALUES`] values, or one is not finite. Source: Wald and Wolfowitz 1943; Besag and Clifford 1991
 /// for the end of the search where the probability is large.
 #[must_use]
 pub fn p_of_order(series: &[&[f64]]) -> Option<f64> {
-    let long = series.iter().filter(|one| one.len() >= LEAST);
+    let long = series.iter().filter(|one| one.len() >= MIN_VALUES);
     let mut drawn: Vec<Vec<f64>> = long.map(|one| standardised(one)).collect::<Option<_>>()?;
     if drawn.is_empty() {
         return None;
@@ -34,13 +34,13 @@ pub fn p_of_order(series: &[&[f64]]) -> Option<f64> {
     let measured = products(&drawn) - 1e-12;
     let mut random = StdRng::seed_from_u64(SEED);
     let (mut as_alike, mut tried) = (0_u32, 0_u32);
-    while tried < ORDERS && as_alike < ENOUGH {
+    while tried < PERMUTATIONS && as_alike < ENOUGH_PERMUTATIONS {
         drawn.iter_mut().for_each(|one| one.shuffle(&mut random));
         as_alike += u32::from(products(&drawn) >= measured);
         tried += 1;
     }
     // The order that was measured is one of them.
-    let p = if as_alike >= ENOUGH {
+    let p = if as_alike >= ENOUGH_PERMUTATIONS {
         f64::from(as_alike) / f64::from(tried)
     } else {
         f64::from(as_alike + 1) / f64::from(tried + 1)
@@ -63,14 +63,14 @@ fn products(series: &[Vec<f64>]) -> f64 {
 
 /// Correlation of neighbours in a series without end of which these are parts: the estimate of a short series is too small.
 ///
-/// Units: ratio, 0 to 0.95. Domain: at least one series of [`LEAST`] values. Source: first-order autoregression, bias after Kendall 1954.
+/// Units: ratio, 0 to 0.95. Domain: at least one series of [`MIN_VALUES`] values. Source: first-order autoregression, bias after Kendall 1954.
 #[must_use]
 pub fn correlation(series: &[&[f64]]) -> Option<f64> {
-    let long: Vec<&[f64]> = series.iter().copied().filter(|one| one.len() >= LEAST).collect();
+    let long: Vec<&[f64]> = series.iter().copied().filter(|one| one.len() >= MIN_VALUES).collect();
     let each: Vec<f64> = long.iter().map(|one| autocorrelation(one, 1)).collect::<Option<_>>()?;
     let seen = mean(&each)?;
     let values = long.iter().map(|one| one.len()).sum::<usize>() as f64 / long.len() as f64;
-    Some(((seen + 1.0 / values) / (1.0 - 3.0 / values)).clamp(0.0, STRONGEST))
+    Some(((seen + 1.0 / values) / (1.0 - 3.0 / values)).clamp(0.0, MAX_CORRELATION))
 }
 
 /// Variance of the mean over the expected sample variance, for a part of a first-order autoregression: `1/n` when nothing correlates.

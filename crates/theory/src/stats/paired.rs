@@ -6,7 +6,7 @@ use super::{Interval, order, sorted};
 use crate::domain::open_unit;
 
 /// Up to so many differences the distribution of the rank sum is counted exactly.
-pub const EXACT_UP_TO: usize = 50;
+pub const MAX_EXACT_DIFFERENCES: usize = 50;
 
 /// Outcome of a Wilcoxon signed-rank test.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -21,7 +21,7 @@ pub struct SignedRank {
 
 /// Two-sided Wilcoxon signed-rank test of differences; those of 0 say nothing and are left out.
 ///
-/// Exact over all signs up to [`EXACT_UP_TO`] differences, else the normal approximation with correction for ties.
+/// Exact over all signs up to [`MAX_EXACT_DIFFERENCES`] differences, else the normal approximation with correction for ties.
 /// Domain: at least one difference, all finite; pairs independent of each other. Source: Wilcoxon 1945.
 #[must_use]
 pub fn signed_rank(differences: &[f64]) -> Option<SignedRank> {
@@ -39,8 +39,11 @@ pub fn signed_rank(differences: &[f64]) -> Option<SignedRank> {
     let doubled: Vec<usize> = used.iter().map(rank).collect();
     let positive: usize =
         used.iter().zip(&doubled).filter(|(difference, _)| **difference > 0.0).map(|(_, rank)| rank).sum();
-    let p =
-        if used.len() <= EXACT_UP_TO { exact_p(&doubled, positive) } else { normal_p(&doubled, positive) };
+    let p = if used.len() <= MAX_EXACT_DIFFERENCES {
+        exact_p(&doubled, positive)
+    } else {
+        normal_p(&doubled, positive)
+    };
     Some(SignedRank { w: positive as f64 / 2.0, used: used.len(), p })
 }
 
@@ -84,13 +87,13 @@ pub fn centre(differences: &[f64]) -> Option<f64> {
 /// Interval of [`centre`] from the exact distribution of the signed rank sum without ties.
 ///
 /// Units: those of the differences. Domain: `None` when they are too few for `confidence` (five at 95 %), or more than
-/// [`EXACT_UP_TO`]. Source: Tukey 1949; Hollander and Wolfe 1999, section 3.3.
+/// [`MAX_EXACT_DIFFERENCES`]. Source: Tukey 1949; Hollander and Wolfe 1999, section 3.3.
 #[must_use]
 pub fn centre_interval(differences: &[f64], confidence: f64) -> Option<Interval> {
     let confidence = open_unit(confidence)?;
     let ordered = walsh(differences)?;
     let count = differences.len();
-    if count > EXACT_UP_TO {
+    if count > MAX_EXACT_DIFFERENCES {
         return None;
     }
     let mut ways = vec![0.0_f64; ordered.len() + 1];

@@ -6,7 +6,7 @@ use super::{Interval, order, sorted};
 use crate::domain::open_unit;
 
 /// Up to this product of sample sizes the distribution of U is counted exactly.
-pub const EXACT_UP_TO: usize = 400;
+pub const MAX_EXACT_PRODUCT: usize = 400;
 
 /// Outcome of a Mann-Whitney test.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,7 +19,7 @@ pub struct MannWhitney {
 
 /// Two-sided Mann-Whitney test with mid-ranks for ties.
 ///
-/// Exact over all permutations while n·m ≤ [`EXACT_UP_TO`], else the normal approximation with correction for ties.
+/// Exact over all permutations while n·m ≤ [`MAX_EXACT_PRODUCT`], else the normal approximation with correction for ties.
 /// Domain: both samples non-empty and finite, independent. Source: Mann and Whitney 1947.
 #[must_use]
 pub fn mann_whitney(x: &[f64], y: &[f64]) -> Option<MannWhitney> {
@@ -28,7 +28,7 @@ pub fn mann_whitney(x: &[f64], y: &[f64]) -> Option<MannWhitney> {
     let rank_sum: usize = doubled[..n].iter().sum();
     // Everything is kept doubled, so that mid-ranks are whole numbers.
     let u2 = rank_sum - n * (n + 1);
-    let p = if n * m <= EXACT_UP_TO {
+    let p = if n * m <= MAX_EXACT_PRODUCT {
         // The rank sum of the smaller sample says the same and takes far fewer steps to count.
         let (smaller, sum) = if n <= m { (n, rank_sum) } else { (m, doubled[n..].iter().sum()) };
         exact_p(&doubled, smaller, sum)
@@ -113,7 +113,7 @@ pub struct ShiftInterval {
     pub rank: usize,
 }
 
-/// Interval of the Hodges-Lehmann shift from the distribution of U without ties, exact while n·m ≤ [`EXACT_UP_TO`], else
+/// Interval of the Hodges-Lehmann shift from the distribution of U without ties, exact while n·m ≤ [`MAX_EXACT_PRODUCT`], else
 /// its normal approximation.
 ///
 /// Units: those of the samples. Domain: `None` when the samples are too few for `confidence`.
@@ -123,7 +123,7 @@ pub fn shift_interval(x: &[f64], y: &[f64], confidence: f64) -> Option<ShiftInte
     let confidence = open_unit(confidence)?;
     let ordered = differences(x, y)?;
     let pairs = ordered.len();
-    if pairs > EXACT_UP_TO {
+    if pairs > MAX_EXACT_PRODUCT {
         let (rank, coverage) = (normal_rank(x.len() as f64, y.len() as f64, confidence)?, confidence);
         let interval = Interval { low: ordered[rank - 1], high: ordered[pairs - rank], coverage };
         return Some(ShiftInterval { interval, rank });

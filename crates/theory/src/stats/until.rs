@@ -8,8 +8,8 @@ const EARLY_COVERAGE: f64 = 0.99;
 /// Coverage of the interval that is reported.
 const FINAL_COVERAGE: f64 = 0.95;
 /// Intervals before the first look, and between two looks.
-const FIRST_LOOK: usize = 20;
-const LOOK_EVERY: usize = 10;
+const FIRST_CHECK: usize = 20;
+const CHECK_INTERVAL: usize = 10;
 
 /// What a look at a running test found.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
@@ -28,7 +28,7 @@ pub struct Precision {
 /// Units: any rate. Domain: target > 0, a mean above 0. Source: batch means (Law and Kelton), 99 % before the last look.
 #[must_use]
 pub fn look(steady: &[f64], target: f64) -> Option<Precision> {
-    if steady.len() < FIRST_LOOK || !steady.len().is_multiple_of(LOOK_EVERY) {
+    if steady.len() < FIRST_CHECK || !steady.len().is_multiple_of(CHECK_INTERVAL) {
         return None;
     }
     precision(steady, target, EARLY_COVERAGE)

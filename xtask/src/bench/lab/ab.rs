@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::TestBed;
 use super::super::figure::Readings;
-use super::super::tools::PATIENCE;
+use super::super::tools::TIMEOUT;
 use super::length;
 use super::network::{Network, Upload};
 use crate::process::Process;
@@ -82,7 +82,7 @@ fn compared(bench: &TestBed, folder: &Path, repeats: u32, other: &str) -> Result
     let command: Vec<String> = std::iter::once(bench.linerate.display().to_string())
         .chain(words.iter().map(|word| (*word).to_owned()))
         .collect();
-    let output = Process::start(bench, &command)?.finish(PATIENCE, |_| ())?;
+    let output = Process::start(bench, &command)?.finish(TIMEOUT, |_| ())?;
     let document: Value = serde_json::from_slice(&output)
         .map_err(|error| format!("linerate compare printed no JSON: {error}"))?;
     let comparison = &document["comparisons"][0];

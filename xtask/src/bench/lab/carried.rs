@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::TestBed;
 use super::super::figure::Readings;
-use super::super::tools::{PATIENCE, Tool};
+use super::super::tools::{TIMEOUT, Tool};
 use super::meter::Meter;
 use super::network::{Network, Upload, count, port};
 use super::result::Run;
@@ -55,7 +55,7 @@ pub(super) fn iperf3(bench: &TestBed) -> Result<Vec<Readings>, String> {
     let mut all = Vec::new();
     for _ in 0..bench.pairs {
         let command = Tool::Iperf3.client(bench, &place, &server, length(bench, 5, 2), &options);
-        let output = Process::start(bench, &command)?.finish(length(bench, 10, 5) + PATIENCE, |_| ())?;
+        let output = Process::start(bench, &command)?.finish(length(bench, 10, 5) + TIMEOUT, |_| ())?;
         all.push(Tool::Iperf3.report(&output)?.bits_per_second / 1e6);
     }
     Ok(vec![Readings { all, note: Some("iperf3's own receiver, which prints 941".to_owned()) }])

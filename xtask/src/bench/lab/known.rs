@@ -9,19 +9,19 @@ use super::{expected, length};
 /// Rates of the line; each gets its share of the runs.
 const RATES: [f64; 4] = [20e6, 100e6, 300e6, 1e9];
 /// Runs at each rate that state how well they know it, and where a short look is enough.
-const EACH: (usize, usize) = (25, 2);
+const RUNS_PER_RATE: (usize, usize) = (25, 2);
 /// Runs that state nothing before this is given up, for each that is wanted.
-const SILENT: usize = 2;
+const MAX_SILENT_RUNS: usize = 2;
 
 /// The share of runs whose interval holds what the line carries.
 pub(super) fn coverage(bench: &TestBed) -> Result<Vec<Readings>, String> {
-    let each = if bench.quick { EACH.1 } else { EACH.0 };
+    let each = if bench.quick { RUNS_PER_RATE.1 } else { RUNS_PER_RATE.0 };
     let mut seen = Vec::new();
     for rate in RATES {
         let network = limited(bench, rate)?;
         let truth = expected::tcp_goodput(rate, 1500.0, 0.0);
         let (mut stated, mut silent) = (0, 0);
-        while stated < each && silent < each * SILENT {
+        while stated < each && silent < each * MAX_SILENT_RUNS {
             // Reno's slow start, unlike CUBIC's, ends only where the window or the room does.
             let options = ["-C", "reno"];
             let upload = Upload { from: "a", to: "b", length: length(bench, 2, 2), options: &options };

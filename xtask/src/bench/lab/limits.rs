@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::super::TestBed;
 use super::super::figure::Readings;
-use super::super::tools::{PATIENCE, Tool};
+use super::super::tools::{TIMEOUT, Tool};
 use super::length;
 use super::network::{Network, Upload, count, ports};
 use crate::process::Process;
@@ -13,13 +13,13 @@ use crate::process::Process;
 const PAYLOAD: u32 = 64;
 
 /// The first rate that is offered, packets a second.
-const FIRST: f64 = 10_000.0;
+const FIRST_RATE_PPS: f64 = 10_000.0;
 
 /// No sender here offers more.
-const LAST: f64 = 6_400_000.0;
+const LAST_RATE_PPS: f64 = 6_400_000.0;
 
 /// A sender that gives less than this share of what it was asked for is at its own end.
-const WILLING: f64 = 0.95;
+const MIN_SENT_SHARE: f64 = 0.95;
 
 /// One rate, offered.
 struct OfferedRate {
@@ -66,7 +66,7 @@ pub(super) fn small_frames(bench: &TestBed) -> Result<Vec<Readings>, String> {
         let payload = PAYLOAD.to_string();
         let options = ["-4", "-u", "-l", &payload, "-b", bitrate];
         let command = Tool::Iperf3.client(bench, &place, &server, step(bench), &options);
-        let output = Process::start(bench, &command)?.finish(step(bench) + PATIENCE, |_| ())?;
+        let output = Process::start(bench, &command)?.finish(step(bench) + TIMEOUT, |_| ())?;
         Ok((sent_by_iperf3(&output)?, None))
     })?;
     Ok(vec![readings])
@@ -94,15 +94,16 @@ fn search(
     let growth = if bench.quick { 2.0 } else { 1.25 };
     let mut steps = Vec::new();
     let mut lost_before = lost(&network.status()?)?;
-    let mut asked_pps = FIRST;
-    while asked_pps <= LAST && verdict(&steps) == End::Asked {
+    let mut asked_pps = FIRST_RATE_PPS;
+    while asked_pps <= LAST_RATE_PPS && verdict(&steps) == End::Asked {
         let (sent_pps, warned) = offer(&format!("{:.0}", asked_pps * packet_bits()))?;
         let lost_now = lost(&network.status()?)?;
         steps.push(OfferedRate { asked_pps, sent_pps, lost: lost_now - lost_before, warned });
         lost_before = lost_now;
         asked_pps *= growth;
     }
-    readings(&steps).ok_or_else(|| format!("packets were lost in the lab already at {FIRST:.0}/s and above"))
+    readings(&steps)
+        .ok_or_else(|| format!("packets were lost in the lab already at {FIRST_RATE_PPS:.0}/s and above"))
 }
 
 /// Packets that a port or the kernel in front of the switch dropped so far.
@@ -115,7 +116,7 @@ fn lost(status: &Value) -> Result<u64, String> {
 fn verdict(steps: &[OfferedRate]) -> End {
     match steps {
         [.., first, second] if first.lost > 0 && second.lost > 0 => End::Lost(first.asked_pps),
-        [.., last] if last.sent_pps < WILLING * last.asked_pps => End::Sender,
+        [.., last] if last.sent_pps < MIN_SENT_SHARE * last.asked_pps => End::Sender,
         _ => End::Asked,
     }
 }

@@ -12,7 +12,7 @@ use super::super::spread::Spread;
 use super::network::{Network, count, port};
 
 /// Between two readings.
-const SPELL: Duration = Duration::from_secs(1);
+const READING_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Readings of a switch in the measured parts of its runs.
 pub(super) struct Meter {
@@ -65,7 +65,7 @@ impl Meter {
         if !self.next.has_passed() || self.end.has_passed() {
             return;
         }
-        self.next += SPELL;
+        self.next += READING_INTERVAL;
         let (Ok(status), Some((cpu, sleeps))) = (network.status(), thread(network.switch)) else {
             return;
         };

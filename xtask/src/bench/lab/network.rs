@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::super::TestBed;
 use super::super::place::BenchNetwork;
-use super::super::tools::{PATIENCE, Tool};
+use super::super::tools::{TIMEOUT, Tool};
 use super::result::Run;
 use crate::process::Process;
 
@@ -47,7 +47,7 @@ impl<'a> Network<'a> {
         words.extend(changes.iter().flat_map(|change| ["--set", change]));
         let command = network.lab(&words);
         let start = clock::now();
-        let status = json(&Process::start(bench, &command)?.finish(PATIENCE, |_| ())?)?;
+        let status = json(&Process::start(bench, &command)?.finish(TIMEOUT, |_| ())?)?;
         network.up_time = clock::now().since(start);
         network.switch = status["pid"].as_u64().and_then(|pid| pid.try_into().ok()).ok_or("no switch")?;
         Ok(network)
@@ -76,26 +76,26 @@ impl<'a> Network<'a> {
         let options = [&["--no-latency", "-4"], upload.options].concat();
         let command = Tool::Linerate.client(self.bench, &place, &server, upload.length, &options);
         let client = Process::start(self.bench, &command)?;
-        let output = client.finish(upload.length * 2 + PATIENCE, |_| look())?;
+        let output = client.finish(upload.length * 2 + TIMEOUT, |_| look())?;
         Run::read(&output)
     }
 
     /// `linerate lab set`, while it is up.
     pub(super) fn set(&self, part: &str, change: &str) -> Result<(), String> {
         let command = self.lab(&["set", "--lab", &self.name, part, change]);
-        Process::start(self.bench, &command)?.finish(PATIENCE, |_| ()).map(drop)
+        Process::start(self.bench, &command)?.finish(TIMEOUT, |_| ()).map(drop)
     }
 
     /// `linerate lab status --json`.
     pub(super) fn status(&self) -> Result<Value, String> {
         let command = self.lab(&["status", &self.name, "--json"]);
-        json(&Process::start(self.bench, &command)?.finish(PATIENCE, |_| ())?)
+        json(&Process::start(self.bench, &command)?.finish(TIMEOUT, |_| ())?)
     }
 
     /// Removes it, and says how long that took.
     pub(super) fn down(self) -> Result<Duration, String> {
         let start = clock::now();
-        Process::start(self.bench, &self.lab(&["down", &self.name]))?.finish(PATIENCE, |_| ())?;
+        Process::start(self.bench, &self.lab(&["down", &self.name]))?.finish(TIMEOUT, |_| ())?;
         Ok(clock::now().since(start))
     }
 }

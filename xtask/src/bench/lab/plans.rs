@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use super::super::TestBed;
 use super::super::figure::Readings;
-use super::super::tools::PATIENCE;
+use super::super::tools::TIMEOUT;
 use crate::process::Process;
 
 /// How long each trial of the plan with many points measures, seconds.
-const SHORT: f64 = 0.01;
+const TRIAL_S: f64 = 0.01;
 
 /// A folder with plans and archives that goes when this is dropped.
 struct Folder(PathBuf);
@@ -42,7 +42,7 @@ fn carried_out(bench: &TestBed, words: &[&str], longest: Duration) -> Result<(Va
     let command: Vec<String> =
         std::iter::once(linerate).chain(words.map(|word| (*word).to_owned())).collect();
     let start = clock::now();
-    let output = Process::start(bench, &command)?.finish(longest + PATIENCE, |_| ())?;
+    let output = Process::start(bench, &command)?.finish(longest + TIMEOUT, |_| ())?;
     let whole = clock::now().since(start);
     let document =
         serde_json::from_slice(&output).map_err(|error| format!("linerate run printed no JSON: {error}"))?;
@@ -64,7 +64,7 @@ pub(super) fn overhead(bench: &TestBed) -> Result<Vec<Readings>, String> {
     // Each point is another one by a length that makes no difference.
     let lengths: Vec<String> = (0..points).map(|point| (65_536 + 64 * point).to_string()).collect();
     let plan = format!(
-        "name = \"short\"\npause = 0\n[lab]\ntopology = \"pair\"\n[test]\nduration = {SHORT}\nupload = true\n\
+        "name = \"short\"\npause = 0\n[lab]\ntopology = \"pair\"\n[test]\nduration = {TRIAL_S}\nupload = true\n\
          no_latency = true\nwindow = \"64K\"\n[axis]\nlength = [{}]\n",
         lengths.join(", ")
     );
@@ -74,7 +74,7 @@ pub(super) fn overhead(bench: &TestBed) -> Result<Vec<Readings>, String> {
     let longest = Duration::from_millis(200) * points;
     let (document, whole) = carried_out(bench, &[&file, "--archive", &archive], longest)?;
     let note = format!("{points} points of 10 ms; the whole command {:.1} s", whole.as_secs_f64());
-    Ok(vec![Readings::once(period(&document, points)? / SHORT, note)])
+    Ok(vec![Readings::once(period(&document, points)? / TRIAL_S, note)])
 }
 
 /// Mean time from one beginning to the next, seconds.

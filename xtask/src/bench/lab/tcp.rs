@@ -80,16 +80,16 @@ fn in_flight(sender: &[Interval]) -> Result<f64, String> {
 }
 
 /// Rate of the trunk of `science-dmz`, and the largest packet there.
-const TRUNK_BPS: f64 = 10e9;
-const TRUNK_MTU: f64 = 9000.0;
+const LAG_BPS: f64 = 10e9;
+const LAG_MTU: f64 = 9000.0;
 
 /// What UDP offers beside TCP: 2 Gb/s in datagrams that need no fragments.
-const BESIDE_BPS: f64 = 2e9;
-const BESIDE_BYTES: f64 = 8192.0;
+const CROSS_TRAFFIC_BPS: f64 = 2e9;
+const CROSS_TRAFFIC_BYTES: f64 = 8192.0;
 
 /// What TCP offers at most: a little more than is left to it. So the queue before the trunk grows slowly also in slow
 /// start, and none grows in the sender's own interface, where the formula knows of none.
-const PACE_BPS: f64 = 8.2e9;
+const TCP_PACE_BPS: f64 = 8.2e9;
 
 /// One stream beside UDP, until the queue before the trunk is full: what the sender has in flight at that moment.
 pub(super) fn first_drop(bench: &TestBed) -> Result<Vec<Readings>, String> {
@@ -100,18 +100,18 @@ pub(super) fn first_drop(bench: &TestBed) -> Result<Vec<Readings>, String> {
     let length = length(bench, 40, 20);
     let place = network.way("b", "d");
     let server = Tool::Linerate.serve(bench, &place)?;
-    let (rate, datagram) = (BESIDE_BPS.to_string(), BESIDE_BYTES.to_string());
+    let (rate, datagram) = (CROSS_TRAFFIC_BPS.to_string(), CROSS_TRAFFIC_BYTES.to_string());
     let options = ["-u", "-b", &rate, "-l", &datagram, "-4", "--no-latency"];
     let command = Tool::Linerate.client(bench, &place, &server, length * 2, &options);
     let udp = Process::start(bench, &command)?;
     bench.wait(Duration::from_secs(2))?;
-    let options = ["-C", "cubic", "-i", "0.02", "--fq-rate", &PACE_BPS.to_string()];
+    let options = ["-C", "cubic", "-i", "0.02", "--fq-rate", &TCP_PACE_BPS.to_string()];
     let upload = Upload { from: "a", to: "c", length, options: &options };
     let run = network.upload(&upload, || ())?;
     drop(udp);
     let rtt_s = 2e-3 * delay_ms;
-    let goodput = expected::tcp_beside_udp(TRUNK_BPS, TRUNK_MTU, BESIDE_BPS, BESIDE_BYTES);
-    let theory = expected::first_drop_window(goodput, rtt_s, buffer, TRUNK_BPS);
+    let goodput = expected::tcp_beside_udp(LAG_BPS, LAG_MTU, CROSS_TRAFFIC_BPS, CROSS_TRAFFIC_BYTES);
+    let theory = expected::first_drop_window(goodput, rtt_s, buffer, LAG_BPS);
     let full = at_first_drop(&run, "s1>s2", rtt_s)?;
     let note = format!(
         "{:.2} of {:.2} MB, {:.1} s after the first byte; buffer {:.0} MB, {:.0} ms, TCP paced at {:.1} Gb/s; the smaller of cwnd and what is in flight, at the middle of the tenth of a second with the first drop, of which the sender learns a round trip later; {} retransmitted in all; {}",
@@ -120,7 +120,7 @@ pub(super) fn first_drop(bench: &TestBed) -> Result<Vec<Readings>, String> {
         full.after_s,
         buffer / 1e6,
         rtt_s * 1e3,
-        PACE_BPS / 1e9,
+        TCP_PACE_BPS / 1e9,
         run.number("/sender/retransmits")?,
         kept_up(&network.status()?["keeping_up"]),
     );

@@ -3,10 +3,10 @@
 use super::super::case::{Case, Deed, PAIR, PLAIN};
 
 /// A path of 100 Mb/s and 20 ms: 250 kB.
-const LONG: &[&str] = &["link.b.rate=100M", "link.b.delay=10ms"];
+const LONG_PATH: &[&str] = &["link.b.rate=100M", "link.b.delay=10ms"];
 
 /// At the least priority, also where the kernel shares processors between sessions first (autogroup).
-const LEAST: &[&str] =
+const LOWEST_PRIORITY: &[&str] =
     &["sh", "-c", "echo 19 2>/dev/null > /proc/self/autogroup; exec nice -n 19 \"$@\"", "sh"];
 
 pub(super) const CASES: &[Case] = &[
@@ -29,7 +29,7 @@ pub(super) const CASES: &[Case] = &[
     Case {
         rule: "V04",
         name: "a receive window of a quarter of the path, by the system",
-        set: LONG,
+        set: LONG_PATH,
         planted: PLAIN.set(&["host.b.sysctl.ipv4.tcp_rmem=4096 131072 131072"]).right(&["V04"]),
         control: PLAIN.right(&["V02"]),
         ..PAIR
@@ -37,7 +37,7 @@ pub(super) const CASES: &[Case] = &[
     Case {
         rule: "V04",
         name: "a window of a quarter of the path, asked for",
-        set: LONG,
+        set: LONG_PATH,
         planted: PLAIN.args(&["-w", "32K"]).right(&["V04", "V06"]),
         control: PLAIN.args(&["-w", "4M"]).right(&["V02"]),
         ..PAIR
@@ -58,7 +58,9 @@ pub(super) const CASES: &[Case] = &[
         set: &["link.a.rate=2G", "link.b.rate=2G", "host.b.sysctl.ipv4.tcp_rmem=4096 131072 2097152"],
         args: &["-t", "4", "-C", "cubic", "--server-affinity", "1"],
         // The loop is another program's, which V27 says.
-        planted: PLAIN.deeds(&[Deed::Spin { cpu: 1, loops: 1 }, Deed::Serve(LEAST)]).right(&["V08", "V27"]),
+        planted: PLAIN
+            .deeds(&[Deed::Spin { cpu: 1, loops: 1 }, Deed::Serve(LOWEST_PRIORITY)])
+            .right(&["V08", "V27"]),
         control: PLAIN.right(&["V02"]),
         random: true,
         alone: true,

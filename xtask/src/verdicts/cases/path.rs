@@ -6,7 +6,7 @@ use super::super::case::{Case, Deed, PAIR, PLAIN};
 use super::{LARGE_RECEIVE, LARGE_SEND};
 
 /// 100 Mb/s and 20 ms, with buffers that are not the limit.
-const LONG: &[&str] = &[LARGE_SEND, LARGE_RECEIVE, "link.b.rate=100M", "link.b.delay=10ms"];
+const LONG_PATH: &[&str] = &[LARGE_SEND, LARGE_RECEIVE, "link.b.rate=100M", "link.b.delay=10ms"];
 
 pub(super) const CASES: &[Case] = &[
     Case {
@@ -30,7 +30,7 @@ pub(super) const CASES: &[Case] = &[
     Case {
         rule: "V16",
         name: "half duplex and loss",
-        set: LONG,
+        set: LONG_PATH,
         args: &["-t", "4", "-C", "reno"],
         planted: PLAIN
             .set(&["link.b.from.s.loss=0.003"])
@@ -43,7 +43,7 @@ pub(super) const CASES: &[Case] = &[
     Case {
         rule: "V23",
         name: "a path that is dead for a second",
-        set: LONG,
+        set: LONG_PATH,
         args: &["-t", "5", "-C", "cubic"],
         planted: PLAIN
             .deeds(&[
@@ -101,7 +101,7 @@ pub(super) const CASES: &[Case] = &[
     Case {
         rule: "V20",
         name: "one packet in a thousand lost, cubic",
-        set: LONG,
+        set: LONG_PATH,
         args: &["-t", "5", "-C", "cubic"],
         planted: PLAIN.set(&["link.b.from.s.loss=0.001"]).right(&["V20"]),
         control: PLAIN.right(&["V02"]),
@@ -121,7 +121,7 @@ pub(super) const CASES: &[Case] = &[
     Case {
         rule: "V20",
         name: "one packet in thirty lost",
-        set: LONG,
+        set: LONG_PATH,
         args: &["-t", "5", "-C", "cubic"],
         // So much loss takes timeouts with it.
         planted: PLAIN.set(&["link.b.from.s.loss=0.03"]).right(&["V20", "V23"]),

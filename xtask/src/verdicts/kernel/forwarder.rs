@@ -19,9 +19,9 @@ use linerate_sock::{Mono, SockError};
 use super::situation::Forwarding;
 
 /// A frame of the largest super-packet with its headers.
-const ROOM: usize = HEADER_BYTES + 18 + (64 << 10);
+const FRAME_BYTES: usize = HEADER_BYTES + 18 + (64 << 10);
 /// Frames read from one side before the other has its turn.
-const TURN: usize = 64;
+const FRAMES_PER_TURN: usize = 64;
 /// Bytes on the way at most: beyond them the situation is wrong, not the network.
 const MAX_HELD_BYTES: usize = 512 << 20;
 /// Between two looks at whether it shall end.
@@ -79,12 +79,12 @@ impl Carry {
             poller.add(tap, token as u64, Interest::READ)?;
         }
         let mut events = Events::with_capacity(2);
-        let mut buffer = vec![0; ROOM];
+        let mut buffer = vec![0; FRAME_BYTES];
         while !self.stop.load(Ordering::Relaxed) {
             let due = self.held.next().unwrap_or(Mono::FAR);
             poller.wait_ns(&mut events, due.min(clock::now() + POLL_INTERVAL))?;
             for (from, tap) in self.taps.iter().enumerate() {
-                for _ in 0..TURN {
+                for _ in 0..FRAMES_PER_TURN {
                     let Some(length) = tap.read(&mut buffer)? else { break };
                     self.held.push(clock::now(), from, &buffer[..length]);
                 }

@@ -7,7 +7,7 @@ use super::input::Input;
 use crate::exit::Exit;
 
 /// The name by which readers call results of this program.
-pub(super) const OURS: &str = "linerate";
+pub(super) const OWN_PROGRAM: &str = "linerate";
 
 /// Everything that was given, judged.
 #[derive(Debug)]
@@ -128,7 +128,7 @@ impl JudgedTest {
 fn judged(reading: Reading, context: &Context) -> JudgedReading {
     let context = Context {
         // Ours are the only rates without the bytes that came before the clock ran.
-        first_read_left_out: reading.tool == OURS,
+        first_read_left_out: reading.tool == OWN_PROGRAM,
         from_file: !reading.tool.is_empty(),
         ..context.clone()
     };

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use linerate_model::import::Reading;
 
 /// No result is larger, bytes.
-const LARGEST_BYTES: u64 = 256 << 20;
+const MAX_FILE_BYTES: u64 = 256 << 20;
 
 /// One file, read or not.
 #[derive(Debug)]
@@ -36,8 +36,8 @@ fn read(path: &Path, tool: Option<&str>) -> Input {
 
 fn limited(from: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    from.take(LARGEST_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LARGEST_BYTES {
+    from.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_FILE_BYTES {
         return Err(io::Error::other("it is larger than 256 MiB; cut it into pieces"));
     }
     Ok(bytes)

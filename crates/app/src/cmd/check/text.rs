@@ -10,7 +10,7 @@ use super::answer::{Answer, JudgedReading, JudgedTest, Judgements};
 /// Columns of the margin, the name of a figure, the figure as printed, and the verdict.
 const WIDTHS: [usize; 4] = [2, 13, 16, 12];
 /// Columns of the margin and of a label under a figure.
-const UNDER: [usize; 2] = [2, 13];
+const LABEL_WIDTHS: [usize; 2] = [2, 13];
 
 /// The whole answer; `all` shows intervals that are possible too.
 pub(super) fn text(mut page: Page, answer: &Answer, all: bool) -> String {
@@ -111,7 +111,10 @@ fn one_line(page: &mut Page, claim: &Claim, line: &Judged) {
         }
     }
     if !dull.is_empty() {
-        page.row(&[(Ink::Plain, ""), (Ink::Plain, "possible"), (Ink::Faint, &dull.join(", "))], &UNDER);
+        page.row(
+            &[(Ink::Plain, ""), (Ink::Plain, "possible"), (Ink::Faint, &dull.join(", "))],
+            &LABEL_WIDTHS,
+        );
     }
 }
 
@@ -143,7 +146,7 @@ fn one_figure(page: &mut Page, printed: &str, judgement: &Judgement) {
 
 fn one_reason(page: &mut Page, reason: &Reason) {
     let ink = if reason.verdict > Verdict::AtCeiling { Ink::Plain } else { Ink::Faint };
-    page.row(&[(Ink::Plain, ""), (Ink::Plain, ""), (ink, &reason.text)], &UNDER);
+    page.row(&[(Ink::Plain, ""), (Ink::Plain, ""), (ink, &reason.text)], &LABEL_WIDTHS);
     for (number, cause) in reason.causes.iter().enumerate() {
         one_cause(page, number, cause);
     }
@@ -152,7 +155,7 @@ fn one_reason(page: &mut Page, reason: &Reason) {
 fn one_cause(page: &mut Page, number: usize, cause: &Cause) {
     let label = if number == 0 { "likeliest" } else { "or" };
     let text = format!("{}; {}", cause.text, cause.remedy);
-    page.row(&[(Ink::Plain, ""), (Ink::Faint, label), (Ink::Plain, &text)], &UNDER);
+    page.row(&[(Ink::Plain, ""), (Ink::Faint, label), (Ink::Plain, &text)], &LABEL_WIDTHS);
 }
 
 fn ink(verdict: Verdict) -> Ink {

@@ -1,14 +1,14 @@
 //! The table for a terminal.
 
 use linerate_plan::{Row, Subject};
-use linerate_theory::compare::{Comparison, ENOUGH_TO_TELL, Group, Outcome};
+use linerate_theory::compare::{Comparison, Group, MIN_REPEATS_FOR_DEPENDENCE, Outcome};
 use linerate_theory::stats::Interval;
 
 use super::super::page::{Ink, Page};
 use super::Compared;
 
 /// The quantity that is always shown.
-const FIRST: &str = "goodput";
+const PRIMARY_QUANTITY: &str = "goodput";
 
 /// Everything that is compared; without `all` other quantities than goodput only where a difference is shown.
 pub(super) fn text(mut page: Page, compared: &Compared, all: bool) -> String {
@@ -25,7 +25,7 @@ pub(super) fn text(mut page: Page, compared: &Compared, all: bool) -> String {
         }
     }
     let shown: Vec<&Row> =
-        table.rows.iter().filter(|row| all || row.quantity == FIRST || is_shown(row)).collect();
+        table.rows.iter().filter(|row| all || row.quantity == PRIMARY_QUANTITY || is_shown(row)).collect();
     let widths = widths(&shown, &names);
     let mut place = None;
     for row in &shown {
@@ -200,7 +200,7 @@ fn summary(page: &mut Page, compared: &Compared, shown: usize) {
     }
     if rows.iter().any(|row| is_shown(row) && row.comparison.is_independence_unknown()) {
         let text = format!(
-            "Below {ENOUGH_TO_TELL} repeats of each nobody can tell whether they follow from the ones before them; if they do, a \
+            "Below {MIN_REPEATS_FOR_DEPENDENCE} repeats of each nobody can tell whether they follow from the ones before them; if they do, a \
              difference is shown too easily: measure both configurations in turn, with pauses."
         );
         page.remark(2, Ink::Warning, &text);

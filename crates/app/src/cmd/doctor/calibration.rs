@@ -41,13 +41,13 @@ pub(super) fn section(found: Option<&Calibration>) -> Section {
 }
 
 fn checks(found: Option<&Calibration>) -> Vec<Check> {
-    const WHY: &str = "results say how well they are known, and whether the host was the limit";
+    const REASON: &str = "results say how well they are known, and whether the host was the limit";
     let Some(found) = found else {
-        let check = Check::good("calibration", "none", WHY);
-        return vec![check.but(Status::Note, format!("not measured yet; {WHY}")).remedy(REMEDY)];
+        let check = Check::good("calibration", "none", REASON);
+        return vec![check.but(Status::Note, format!("not measured yet; {REASON}")).remedy(REMEDY)];
     };
     let when = format!("{} by linerate {}", found.measured_at, found.linerate);
-    let check = Check::good("calibration", when, WHY);
+    let check = Check::good("calibration", when, REASON);
     let changes = found.outdated_by(&host_info(None));
     if !changes.is_empty() {
         let text = format!("this host has changed since ({}): its limits are not used", changes.join(", "));

@@ -8,13 +8,13 @@ use super::check::{Check, Section, Status};
 use super::facts::Machine;
 
 /// Share of taken time from which results suffer.
-const STEAL: f64 = 0.01;
+const MAX_STEAL_SHARE: f64 = 0.01;
 /// Programs that run or wait, for each processor, from which a test has to share.
-const BUSY: f64 = 0.25;
+const MAX_LOAD_PER_CPU: f64 = 0.25;
 /// Files for a thousand streams with room for everything else.
-const ENOUGH_FILES: u64 = 2048;
+const MIN_OPEN_FILES: u64 = 2048;
 /// Memory in which buffers of a few fast flows fit.
-const ENOUGH_MEMORY: Bytes = Bytes::new(256 << 20);
+const MIN_FREE_MEMORY: Bytes = Bytes::new(256 << 20);
 
 /// Everything about the machine.
 pub(super) fn section(machine: &Machine) -> Section {
@@ -49,7 +49,7 @@ fn load(machine: &Machine) -> Option<Check> {
     let load = machine.load?;
     let value = format!("{load:.2} on {} processors", machine.cores);
     let check = Check::good("cpu.load", value, "other programs leave the processors to the test");
-    if load > BUSY * machine.cores as f64 {
+    if load > MAX_LOAD_PER_CPU * machine.cores as f64 {
         let text =
             "other programs use the processors, so results may be those of a busy host: end them, or wait";
         return Some(check.but(Status::Note, text).remedy("ps aux --sort=-%cpu | head"));
@@ -77,7 +77,7 @@ fn hypervisor(machine: &Machine) -> Option<Check> {
     }
     let value = taken.map_or_else(|| "yes".to_owned(), |taken| format!("yes, took {taken}"));
     let check = Check::good("cpu.hypervisor", value, "share of processor time taken since boot is small");
-    if taken.is_some_and(|taken| taken.get() > STEAL) {
+    if taken.is_some_and(|taken| taken.get() > MAX_STEAL_SHARE) {
         let text = "other machines take processor time, so results vary with what they do";
         return Some(check.but(Status::Note, text));
     }
@@ -129,7 +129,7 @@ fn memory(machine: &Machine) -> Option<Check> {
     let available = Bytes::new(machine.memory_available_bytes?);
     let value = format!("{available} free of {total}");
     let check = Check::good("memory", value, "room for socket buffers");
-    if available < ENOUGH_MEMORY {
+    if available < MIN_FREE_MEMORY {
         return Some(check.but(Status::Note, "socket buffers of fast flows may not fit: end other programs"));
     }
     Some(check)
@@ -140,7 +140,7 @@ fn files(machine: &Machine) -> Option<Check> {
     let check =
         Check::good("limits.open_files", format!("{} now", limit.hard), "raised as far as a test needs");
     let check = Check { value: format!("{}, at most {}", limit.soft, limit.hard), ..check };
-    if limit.hard < ENOUGH_FILES {
+    if limit.hard < MIN_OPEN_FILES {
         let text = "each stream takes one; tests of many streams are refused";
         return Some(check.but(Status::Note, text).remedy("ulimit -Hn 1048576"));
     }

@@ -8,7 +8,7 @@ use linerate_units::Bitrate;
 use super::check::{Check, Status};
 
 /// What a slot should carry beyond the line rate, since descriptors and completions share it.
-const RESERVE: f64 = 1.2;
+const SLOT_HEADROOM: f64 = 1.2;
 
 /// The slot against the line rate of the card in it.
 pub(super) fn check(slot: PcieLink, link: &LinkInfo) -> Option<Check> {
@@ -17,7 +17,7 @@ pub(super) fn check(slot: PcieLink, link: &LinkInfo) -> Option<Check> {
     let value = format!("{} lanes of {} GT/s", slot.lanes, slot.transfers_per_second / 1e9);
     let text = format!("the slot carries about {usable} each way");
     let check = Check::good(format!("{}.pcie", link.name), value, text);
-    if link.speed_bps.is_none_or(|speed| usable.bps() >= speed as f64 * RESERVE) {
+    if link.speed_bps.is_none_or(|speed| usable.bps() >= speed as f64 * SLOT_HEADROOM) {
         return Some(check);
     }
     let text =

@@ -81,7 +81,7 @@ fn autotuned_buffer(
     if window >= bdp {
         return Some(check);
     }
-    let needed = ((LinuxBuffer::PER_WINDOW * bdp.get() as f64) as u64).checked_next_power_of_two()?;
+    let needed = ((LinuxBuffer::BUFFER_PER_WINDOW * bdp.get() as f64) as u64).checked_next_power_of_two()?;
     let text = format!("{what} stays below {window}, so one flow gets at most {rate} over {}", target.rtt);
     let command = format!("sysctl -w {name}='{least} {first} {needed}'");
     Some(check.but(Status::Bad, text).remedy(command))
@@ -115,7 +115,7 @@ struct BooleanSysctl {
     wrong: &'static str,
 }
 
-const SWITCHES: [BooleanSysctl; 6] = [
+const BOOLEAN_SYSCTLS: [BooleanSysctl; 6] = [
     BooleanSysctl {
         name: "net.ipv4.tcp_window_scaling",
         wanted: &["1"],
@@ -164,7 +164,7 @@ const SWITCHES: [BooleanSysctl; 6] = [
 /// The switches, congestion control and queueing.
 pub(super) fn tcp(facts: &Facts) -> Section {
     let mut checks: Vec<Check> =
-        SWITCHES.iter().filter_map(|switch| switched(&facts.sysctls, switch)).collect();
+        BOOLEAN_SYSCTLS.iter().filter_map(|switch| switched(&facts.sysctls, switch)).collect();
     checks.extend(congestion(&facts.sysctls));
     checks.extend(discipline(&facts.sysctls));
     Section { title: "TCP".to_owned(), checks }
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn every_switch_has_a_good_and_another_value() {
-        for switch in &SWITCHES {
+        for switch in &BOOLEAN_SYSCTLS {
             let good = tcp(&facts(&[(switch.name, switch.wanted[0])]));
             assert_eq!(
                 (good.checks[0].status, &good.checks[0].remedy),

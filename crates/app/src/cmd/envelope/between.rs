@@ -1,7 +1,7 @@
 //! A value that is not known exactly: anywhere between two ends.
 
 /// Between which two ends a quantity is typed.
-const TO: &str = "..";
+const RANGE_SEPARATOR: &str = "..";
 
 /// A quantity as typed: one value, or the ends of a range.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,7 +22,7 @@ pub(super) fn between<T: Copy + PartialOrd + 'static>(
     parse: fn(&str) -> Result<T, String>,
 ) -> impl Fn(&str) -> Result<Between<T>, String> + Clone + Send + Sync + 'static {
     move |text| {
-        let Some((low, high)) = text.split_once(TO) else {
+        let Some((low, high)) = text.split_once(RANGE_SEPARATOR) else {
             let value = parse(text)?;
             return Ok(Between { low: value, high: value });
         };

@@ -12,7 +12,7 @@ use super::questions::Acknowledgements;
 use super::sheet::{BINDING, BINDS, Sheet, Shown};
 
 /// The loss at which models without timeouts end.
-const LARGEST_ALLOWED: f64 = 0.02;
+const MAX_MODEL_LOSS: f64 = 0.02;
 
 /// The whole answer, or several that make a range of every value that differs between them.
 pub(super) fn text(mut page: Page, answers: &[Answer]) -> String {
@@ -166,7 +166,7 @@ fn loss(page: &mut Sheet, envelope: &Envelope) {
     let Some(budget) = &envelope.loss else { return };
     let congestion = envelope.path.congestion;
     page.heading("Loss");
-    let between = if budget.allowed >= LARGEST_ALLOWED && congestion != Congestion::Bbr {
+    let between = if budget.allowed >= MAX_MODEL_LOSS && congestion != Congestion::Bbr {
         format!("or more: the full link needs a few segments in flight, with {}", congestion.name())
     } else {
         format!("one in {:.0} packets, for the full link with {}", budget.packets_between, congestion.name())

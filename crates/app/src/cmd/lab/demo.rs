@@ -13,7 +13,7 @@ use crate::exit::Exit;
 use crate::signals::Signals;
 use crate::{say, terminal};
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) fn run(place: &PlaceArgs) -> Exit {
     // Ctrl-C ends the programs of the demonstration; this one lives on to remove the lab.
@@ -48,7 +48,7 @@ fn measure(lab: &LabHandle) -> Result<Exit, LabError> {
         .status()
         .map_err(|error| LabError::failed(format!("the client cannot be started: {error}")))?;
     server.end();
-    if let Ok(now) = lab.status(PATIENCE) {
+    if let Ok(now) = lab.status(ANSWER_TIMEOUT) {
         let view = terminal::stdout_view();
         say::note("\nwhat the switch saw: linerate lab status");
         page::print(status::text(&now, view.width, view.colour).as_bytes());

@@ -11,7 +11,7 @@ use super::topology::LabError;
 use crate::exit::Exit;
 use crate::say;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Becomes the program: its exit status, its signals and its terminal are its own.
 pub(super) fn run(args: &ExecArgs) -> Exit {
@@ -19,7 +19,7 @@ pub(super) fn run(args: &ExecArgs) -> Exit {
         Ok(lab) => lab,
         Err(trouble) => return trouble.say(),
     };
-    let status = match lab.status(PATIENCE) {
+    let status = match lab.status(ANSWER_TIMEOUT) {
         Ok(status) => status,
         Err(error) => return LabError::failed(error).say(),
     };

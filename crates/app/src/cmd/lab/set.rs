@@ -9,7 +9,7 @@ use super::topology::LabError;
 use crate::exit::Exit;
 use crate::say;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) fn run(args: &SetArgs) -> Exit {
     let mut changes = Vec::new();
@@ -24,11 +24,11 @@ pub(super) fn run(args: &SetArgs) -> Exit {
         Ok(lab) => lab,
         Err(trouble) => return trouble.say(),
     };
-    if lab.status(PATIENCE).is_ok_and(|status| status.pid.is_none()) {
+    if lab.status(ANSWER_TIMEOUT).is_ok_and(|status| status.pid.is_none()) {
         let text = "the kernel carries this lab, and it cannot be changed while it is up; bring it up again with --set";
         return LabError::failed(text).say();
     }
-    match lab.ask(&Ask::Set { target: args.target.clone(), changes }, PATIENCE) {
+    match lab.ask(&Ask::Set { target: args.target.clone(), changes }, ANSWER_TIMEOUT) {
         Ok(_) => Exit::Done,
         Err(linerate_emu::shell::AskError::Refused(why)) => {
             say::error(why);

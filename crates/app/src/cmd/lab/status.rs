@@ -13,7 +13,7 @@ use crate::signals::Signals;
 use crate::{say, terminal};
 
 /// How long the switch may take to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) fn run(args: &StatusArgs) -> Exit {
     let lab = match args.place.lab(args.name.as_deref()) {
@@ -21,7 +21,7 @@ pub(super) fn run(args: &StatusArgs) -> Exit {
         Err(trouble) => return trouble.say(),
     };
     let Some(every) = args.watch else {
-        return match lab.status(PATIENCE) {
+        return match lab.status(ANSWER_TIMEOUT) {
             Ok(status) => print(&status, args.json),
             Err(error) => {
                 say::error(error);
@@ -35,7 +35,7 @@ pub(super) fn run(args: &StatusArgs) -> Exit {
     };
     let mut next = clock::now();
     loop {
-        match lab.status(PATIENCE) {
+        match lab.status(ANSWER_TIMEOUT) {
             Ok(status) => {
                 if !args.json {
                     page::clear();

@@ -15,7 +15,7 @@ use super::{Backend, UpArgs, kernel, status};
 use crate::exit::Exit;
 use crate::{say, terminal};
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) fn run(args: &UpArgs) -> Exit {
     match bring_up(args) {
@@ -128,7 +128,7 @@ fn start_as(
             return Err(LabError::failed(trouble));
         }
     }
-    let status = lab.status(PATIENCE).map_err(LabError::failed)?;
+    let status = lab.status(ANSWER_TIMEOUT).map_err(LabError::failed)?;
     Ok((lab, status, child))
 }
 

@@ -6,7 +6,7 @@ use linerate_units::Span;
 use super::super::page::{Ink, Page};
 
 /// More points than this are counted, not listed.
-const MOST_LISTED: usize = 100;
+const MAX_LISTED: usize = 100;
 
 /// Writes what a plan would do.
 pub(super) fn describe(page: &mut Page, plan: &Plan, estimate: &Estimate) {
@@ -166,12 +166,12 @@ fn points(page: &mut Page, plan: &Plan) {
         return;
     }
     page.heading("Points");
-    for number in 0..plan.grid.len().min(MOST_LISTED) {
+    for number in 0..plan.grid.len().min(MAX_LISTED) {
         let Ok(point) = plan.point(number) else { continue };
         page.row(&[(Ink::Faint, &point.id.to_string()), (Ink::Plain, &point.label())], &[16]);
     }
-    if plan.grid.len() > MOST_LISTED {
-        let more = plan.grid.len() - MOST_LISTED;
+    if plan.grid.len() > MAX_LISTED {
+        let more = plan.grid.len() - MAX_LISTED;
         page.remark(0, Ink::Faint, &format!("and {more} more; --json lists all of them"));
     }
 }

@@ -24,13 +24,13 @@ use crate::say;
 use crate::signals::Signals;
 
 /// So many trials in a row in which nothing was measured end the plan: nobody is there any more.
-const MOST_IN_VAIN: u32 = 3;
+const MAX_EMPTY_TRIALS: u32 = 3;
 
 /// A clock that is known no better than this makes a common start doubtful.
 const COARSE_CLOCK: Span = Span::from_ms(1);
 
 /// How often a pause is looked up from.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Where the hosts are.
 enum HostsSource {
@@ -148,8 +148,8 @@ impl Drive<'_> {
                 log.note(body);
             }
             self.screen.end_trial(&next, log.record(), &results);
-            if self.in_vain >= MOST_IN_VAIN && !self.is_stopped() {
-                trouble = Some(format!("nothing was measured in {MOST_IN_VAIN} trials in a row"));
+            if self.in_vain >= MAX_EMPTY_TRIALS && !self.is_stopped() {
+                trouble = Some(format!("nothing was measured in {MAX_EMPTY_TRIALS} trials in a row"));
                 break;
             }
             task = self.conductor.next_task().map_err(RunError::usage)?;
@@ -226,7 +226,7 @@ impl Drive<'_> {
         }
         let until = clock::now() + self.prepared.plan.pause.as_duration();
         while !until.has_passed() && !self.is_stopped() {
-            clock::sleep_until(until.min(clock::now() + LOOK));
+            clock::sleep_until(until.min(clock::now() + POLL_INTERVAL));
         }
         !self.is_stopped()
     }

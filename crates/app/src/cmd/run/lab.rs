@@ -22,7 +22,7 @@ use super::super::plan::files::topology;
 use super::{RunArgs, RunError};
 use crate::say;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The port of the agents: each has a network of its own.
 const PORT: u16 = 5201;
@@ -176,7 +176,7 @@ impl Up {
                 Some(Ask::Set { target: target.to_owned(), changes })
             })
             .collect();
-        if asks.iter().any(|ask| self.handle.ask(ask, PATIENCE).is_err()) {
+        if asks.iter().any(|ask| self.handle.ask(ask, ANSWER_TIMEOUT).is_err()) {
             return false;
         }
         self.lab = lab.clone();

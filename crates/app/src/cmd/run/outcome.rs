@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::{say, terminal};
 
 /// Columns of a page that nobody watches.
-const WIDE: usize = 160;
+const UNWATCHED_WIDTH: usize = 160;
 
 /// Prints the result and writes the report file.
 pub(super) fn print(args: &RunArgs, record: &PlanRecord, kept: Option<String>) -> Exit {
@@ -51,7 +51,7 @@ pub(super) fn print(args: &RunArgs, record: &PlanRecord, kept: Option<String>) -
 /// The page of a plan: a table that goes to a file or another program may be wide.
 pub(in crate::cmd) fn view() -> View {
     let view = terminal::stdout_view();
-    if terminal::printed() { view } else { View { width: WIDE, ..view } }
+    if terminal::printed() { view } else { View { width: UNWATCHED_WIDTH, ..view } }
 }
 
 fn report(record: &PlanRecord, path: &Path) -> io::Result<()> {
@@ -68,7 +68,7 @@ pub(in crate::cmd) fn write(record: &PlanRecord, format: FormatName, out: &mut d
         FormatName::Csv | FormatName::SummaryCsv => plan::csv(record, out).map_err(io::Error::other),
         FormatName::Markdown => out.write_all(plan::markdown(record).as_bytes()),
         FormatName::Text => {
-            out.write_all(plan::text(record, &View { width: WIDE, ..View::default() }).as_bytes())
+            out.write_all(plan::text(record, &View { width: UNWATCHED_WIDTH, ..View::default() }).as_bytes())
         }
         FormatName::Svg => write_pictures(&Pictures::of_plan(record), None, out),
         FormatName::Jsonl | FormatName::Html => {

@@ -13,10 +13,10 @@ use super::super::plan::text::time;
 use crate::{say, terminal};
 
 /// Characters of the bar.
-const BAR: usize = 20;
+const BAR_WIDTH: usize = 20;
 
 /// The moving line is written at most so often.
-const STEP: Duration = Duration::from_millis(200);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
 
 /// What is shown.
 pub(super) struct Screen {
@@ -58,8 +58,8 @@ impl Screen {
             .iter()
             .map(|flow| Flow { name: flow.name.clone(), last: (Bytes::new(0), Span::ZERO), rate: None })
             .collect();
-        let full = BAR * standing.done / standing.of.max(1);
-        let bar = format!("{}{}", "#".repeat(full), "-".repeat(BAR.saturating_sub(full)));
+        let full = BAR_WIDTH * standing.done / standing.of.max(1);
+        let bar = format!("{}{}", "#".repeat(full), "-".repeat(BAR_WIDTH.saturating_sub(full)));
         let count = format!("{}/{}", standing.done + 1, standing.of);
         self.head = match self.watched {
             true => format!("[{bar}] {count}, {} left", time(left(standing, elapsed))),
@@ -88,7 +88,7 @@ impl Screen {
         if self.silent || !self.watched || (!now && !self.next.has_passed()) {
             return;
         }
-        self.next = clock::now() + STEP;
+        self.next = clock::now() + REDRAW_INTERVAL;
         let rates: Vec<String> =
             self.flows.iter().filter_map(|flow| Some(format!("{} {}", flow.name, flow.rate?))).collect();
         let line = format!("{}  {}  {}", self.head, self.place, rates.join(", "));

@@ -9,7 +9,7 @@ use super::drive::{Drive, host_troubles};
 use crate::naming::{now, run_name};
 
 /// What a background flow may last longer than those that it accompanies.
-const SPARE: Span = Span::from_secs(30);
+const BACKGROUND_MARGIN: Span = Span::from_secs(30);
 
 impl Drive<'_> {
     pub(super) fn group(&self, task: &Task, run: &str) -> Group {
@@ -29,7 +29,7 @@ impl Drive<'_> {
             if test.background {
                 // Its own end must not come before that of the others.
                 let others = slot.end.map_or(Span::from_secs(3600), |end| end.saturating_sub(slot.start));
-                spec.traffic.duration = Some(spec.traffic.measured().max(others + SPARE));
+                spec.traffic.duration = Some(spec.traffic.measured().max(others + BACKGROUND_MARGIN));
             }
             let place = PlanPlace {
                 run: run.into(),

@@ -12,7 +12,7 @@ use crate::server::Shared;
 use crate::server::registry::locked;
 
 /// Any port: only the way there is looked at.
-const SOME_PORT: u16 = 5201;
+const ANY_PORT: u16 = 5201;
 
 /// What one coordinator has changed here.
 #[derive(Debug, Default)]
@@ -109,7 +109,7 @@ fn interface(order: &SettingsOrder, local: Option<IpAddr>) -> Result<String, Str
     let remedy = "name the interface: interface = \"…\"";
     let mut found: Vec<(String, String)> = Vec::new();
     for host in &order.towards {
-        let way = resolve(host, SOME_PORT, IpVersion::Any)
+        let way = resolve(host, ANY_PORT, IpVersion::Any)
             .and_then(|addresses| addresses.first().map(|address| iface::towards(*address)).transpose());
         match way {
             Ok(Some(link)) => found.push((link.name, host.to_string())),

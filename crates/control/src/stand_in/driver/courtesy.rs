@@ -12,15 +12,15 @@ use super::super::server_ports::MeasurementPermit;
 use super::Driver;
 
 /// How often runs are looked at.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long a client may say nothing while others wait: as long as one that leaves something unanswered. Longer than what a
 /// path takes that lost a segment three times.
-const SILENCE: Duration = Duration::from_secs(8);
+const MAX_SILENCE: Duration = Duration::from_secs(8);
 
 /// How much longer than it said a run may take while others wait: as long as the last bytes of our own may, which a slow
 /// path empties its queues of.
-const OVERTIME: Duration = Duration::from_secs(30);
+const MAX_OVERTIME: Duration = Duration::from_secs(30);
 
 /// A run that was let in.
 pub(super) struct Admitted {
@@ -46,11 +46,11 @@ impl Admitted {
         if self.ended_for.is_some() {
             return None;
         }
-        let silent = || now >= self.active + SILENCE;
+        let silent = || now >= self.active + MAX_SILENCE;
         match self.expected_end {
             // It may send as seldom as it likes, for as long as it said.
             Some(end) if now < end => None,
-            Some(end) if now >= end + OVERTIME => Some("it takes longer than it said, and others wait"),
+            Some(end) if now >= end + MAX_OVERTIME => Some("it takes longer than it said, and others wait"),
             _ if self.exchanging => None,
             _ => silent().then_some("it says nothing, and others wait"),
         }
@@ -73,7 +73,7 @@ impl Driver<'_> {
         };
         self.admitted.insert(planned.run, admitted);
         if self.desk.is_some() {
-            self.next_courtesy = now + LOOK;
+            self.next_courtesy = now + POLL_INTERVAL;
         }
     }
 
@@ -120,7 +120,7 @@ impl Driver<'_> {
         if !self.next_courtesy.has_passed() {
             return;
         }
-        self.next_courtesy = if self.admitted.is_empty() { Mono::FAR } else { clock::now() + LOOK };
+        self.next_courtesy = if self.admitted.is_empty() { Mono::FAR } else { clock::now() + POLL_INTERVAL };
         let now = clock::now();
         let mut overstaying = Vec::new();
         for (number, run) in &mut self.admitted {

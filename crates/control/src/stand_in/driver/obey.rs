@@ -11,7 +11,7 @@ use linerate_sock::{Mono, clock};
 use super::super::driver_event::{DriverEvent, own_reason, reason_of};
 use super::super::host_counts;
 use super::super::server_ports::MeasurementPermit;
-use super::{Driver, INTERIM};
+use super::{Driver, INTERIM_INTERVAL};
 use crate::memory::Loan;
 use crate::setup::sample_tick;
 
@@ -121,7 +121,7 @@ impl Driver<'_> {
             setup.tick = sample_tick(&planned.spec);
         }
         if !self.flows.any() {
-            self.next_interim = clock::now() + INTERIM;
+            self.next_interim = clock::now() + INTERIM_INTERVAL;
         }
         let flow = task.flow;
         let loan = match self.lend(&task, &setup) {

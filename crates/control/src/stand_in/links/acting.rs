@@ -7,7 +7,7 @@ use linerate_sock::poll::{Interest, wait_for};
 use linerate_sock::{Mono, clock, sockopt, stream};
 
 use super::connection::Flushed;
-use super::{DriverEvent, Entry, Kind, LINGER, Links, Queue, disguised, opening};
+use super::{DriverEvent, Entry, Kind, LINGER_TIMEOUT, Links, Queue, disguised, opening};
 
 impl Links {
     /// Sends bytes, or a datagram.
@@ -61,7 +61,7 @@ impl Links {
     /// Closes a link once everything was sent, or somebody has given it back.
     pub(in super::super) fn close(&mut self, link: Link) {
         match self.table.get_mut(&link).map(|entry| &mut entry.kind) {
-            Some(Kind::Connection(connection)) => connection.closing = Some(clock::now() + LINGER),
+            Some(Kind::Connection(connection)) => connection.closing = Some(clock::now() + LINGER_TIMEOUT),
             Some(Kind::Datagrams(datagrams)) if datagrams.lent > 0 => datagrams.closed = true,
             Some(_) => drop(self.remove(link)),
             None => {}

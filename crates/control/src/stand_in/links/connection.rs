@@ -11,7 +11,7 @@ use super::super::driver_event::{own_reason, reason_of};
 use crate::server::Permit;
 
 /// Most bytes that wait for a peer that does not read.
-const MOST_UNSENT: usize = 16 << 20;
+const MAX_UNSENT: usize = 16 << 20;
 
 /// One connection.
 #[derive(Debug)]
@@ -106,7 +106,7 @@ impl Connection {
 
     /// Puts bytes in line and sends what goes.
     pub(super) fn send(&mut self, bytes: &[u8]) -> Flushed {
-        if self.unsent.len() + bytes.len() > MOST_UNSENT {
+        if self.unsent.len() + bytes.len() > MAX_UNSENT {
             return self.break_off(own_reason("the peer does not read what it is sent"));
         }
         self.unsent.extend(bytes);

@@ -10,7 +10,7 @@ use super::super::driver_event::own_reason;
 use super::{Kind, Links, reason};
 
 /// A link may be in two flows: one reads it, the other writes.
-const MOST: u8 = 2;
+const MAX_FLOWS_PER_LINK: u8 = 2;
 
 fn counted(before: u8, lent: bool) -> u8 {
     if lent { before.saturating_add(1) } else { before.saturating_sub(1) }
@@ -27,10 +27,10 @@ impl Links {
         let (mut tcp, mut udp) = (Vec::new(), Vec::new());
         for link in links {
             match self.table.get(link).map(|entry| &entry.kind) {
-                Some(Kind::Connection(c)) if c.lent < MOST && c.closing.is_none() => {
+                Some(Kind::Connection(c)) if c.lent < MAX_FLOWS_PER_LINK && c.closing.is_none() => {
                     tcp.push(c.stream.try_clone())
                 }
-                Some(Kind::Datagrams(d)) if d.lent < MOST => udp.push(d.socket.try_clone()),
+                Some(Kind::Datagrams(d)) if d.lent < MAX_FLOWS_PER_LINK => udp.push(d.socket.try_clone()),
                 _ => return Err(own_reason("a link of the flow is not open")),
             }
         }

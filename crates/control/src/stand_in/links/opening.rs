@@ -14,8 +14,8 @@ use linerate_units::Span;
 use super::super::driver_event::own_reason;
 use super::super::endpoint::{listening_at, wishes};
 use super::{
-    Connection, Datagrams, Door, DriverEvent, Kind, Links, MOST_LINKS, More, Queue, disguised, opened,
-    reason, reason_of,
+    Connection, Datagrams, Door, DriverEvent, Kind, Links, MAX_LINKS, More, Queue, disguised, opened, reason,
+    reason_of,
 };
 
 use crate::server::Permit;
@@ -24,11 +24,11 @@ use crate::server::Permit;
 const BACKLOG: i32 = 1_024;
 
 /// When a connection that was accepted is asked whether its peer is still there.
-const LIVENESS: KeepAlive =
+const KEEP_ALIVE: KeepAlive =
     KeepAlive { idle: Some(Duration::from_secs(3)), interval: Some(Duration::from_secs(1)), probes: Some(5) };
 
 /// How long a client of a server may leave anything unanswered: above the queueing delay of a badly bloated path.
-const UNANSWERED: Duration = Duration::from_secs(8);
+const UNANSWERED_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// A handshake under way.
 #[derive(Debug)]
@@ -190,14 +190,14 @@ impl Links {
         permit: Option<Permit>,
         news: &mut Queue,
     ) -> Option<Link> {
-        if self.table.len() >= MOST_LINKS {
+        if self.table.len() >= MAX_LINKS {
             return None;
         }
         // A peer that vanished without a word is noticed in seconds, and not by the system's own times, which are hours.
-        let _ = sockopt::set_keep_alive(&stream, LIVENESS);
+        let _ = sockopt::set_keep_alive(&stream, KEEP_ALIVE);
         if let Some(Kind::Doors(_, wishes)) = self.table.get(&listener).map(|entry| &entry.kind) {
             // The server accepted it with its own settings.
-            let _ = sockopt::set_user_timeout(&stream, UNANSWERED);
+            let _ = sockopt::set_user_timeout(&stream, UNANSWERED_TIMEOUT);
             let _ = wishes.apply_tcp(&stream);
         }
         let link = self.fresh();

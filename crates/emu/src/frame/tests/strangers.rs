@@ -84,7 +84,7 @@ fn too_short_and_too_long_are_refused() {
     assert_eq!(Frame::parse(vec![0; 25]), Err(FrameError::TooShort { bytes: 25 }));
     assert!(Frame::parse(vec![0; 26]).is_ok());
     // 12 of the device, 14 of Ethernet, 8 of tags, 40 of IPv6, 65535 behind it.
-    assert_eq!(Frame::LONGEST, 65_609);
+    assert_eq!(Frame::MAX_FRAME_BYTES, 65_609);
     assert!(Frame::parse(vec![0; 65_609]).is_ok());
     assert_eq!(Frame::parse(vec![0; 65_610]), Err(FrameError::TooLong { bytes: 65_610 }));
 }

@@ -14,9 +14,9 @@ use crate::topology::check::frame;
 const CHECK_SEQUENCE: u32 = 4;
 const PREAMBLE_AND_GAP: u32 = 20;
 /// The shortest frame on the wire.
-const SHORTEST: u32 = 84;
+const MIN_WIRE_BYTES: u32 = 84;
 /// Packets that netem may hold if no rate bounds them.
-const MANY_PACKETS: u64 = 1_000_000;
+const UNBOUNDED_PACKETS: u64 = 1_000_000;
 /// The packet size that red's manual page advises for its averages.
 const AVERAGE_PACKET: u64 = 1000;
 
@@ -88,13 +88,13 @@ fn tbf(way: &LinkDirection) -> Option<String> {
             // Some packets at once, so that a late timer does not lower the rate: a millisecond's worth.
             let burst = ((line.bps() / 8000.0) as u64).max(2 * largest(way));
             let (stab, rate) = (stab(overhead + PREAMBLE_AND_GAP), bits(line));
-            Some(format!("{stab} rate {rate} burst {burst} limit {limit} mpu {SHORTEST}"))
+            Some(format!("{stab} rate {rate} burst {burst} limit {limit} mpu {MIN_WIRE_BYTES}"))
         }
         (Some(Bucket { rate, burst }), Some(line)) => {
             let (stab, rate, burst) = (stab(overhead + PREAMBLE_AND_GAP), bits(rate), burst.get());
             let (line, one) = (bits(line), 2 * largest(way));
             Some(format!(
-                "{stab} rate {rate} burst {burst} limit {limit} mpu {SHORTEST} peakrate {line} mtu {one}"
+                "{stab} rate {rate} burst {burst} limit {limit} mpu {MIN_WIRE_BYTES} peakrate {line} mtu {one}"
             ))
         }
     }
@@ -167,8 +167,8 @@ fn netem(way: &LinkDirection) -> Option<String> {
 fn packets_under_way(way: &LinkDirection) -> u64 {
     const SPARE: u64 = 1000;
     let longest = (way.delay + way.jitter.most + way.reorder.by).as_secs_f64();
-    let Some(rate) = way.rate else { return MANY_PACKETS };
-    let packets = (rate.bps() * longest / 8.0 / f64::from(SHORTEST)).ceil() as u64;
+    let Some(rate) = way.rate else { return UNBOUNDED_PACKETS };
+    let packets = (rate.bps() * longest / 8.0 / f64::from(MIN_WIRE_BYTES)).ceil() as u64;
     (packets + SPARE).min(u64::from(u32::MAX))
 }
 

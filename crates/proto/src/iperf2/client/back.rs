@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use linerate_units::Timestamp;
 
-use super::{BACK, Client, ClientState};
+use super::{Client, ClientState, REVERSE_LISTENER};
 use crate::iperf2::datagram::{number_of, opening_header};
 use crate::iperf2::direction::Half;
 use crate::iperf2::report::{ConnectionDetails, Ends};
@@ -16,7 +16,10 @@ impl Client {
     /// A connection back, or a socket for the datagrams of one.
     pub(super) fn accepted(&mut self, now: Timestamp, link: Link, opened: &Opened) {
         let remote = opened.remote.unwrap_or(opened.local);
-        let known = self.back.iter_mut().find(|stream| stream.link == BACK && stream.ends.remote == remote);
+        let known = self
+            .back
+            .iter_mut()
+            .find(|stream| stream.link == REVERSE_LISTENER && stream.ends.remote == remote);
         if let Some(stream) = known {
             stream.link = link;
         } else if self.is_server(remote)
@@ -47,8 +50,8 @@ impl Client {
 
     pub(super) fn start_back(&mut self, now: Timestamp) {
         let started = self.halves.iter().any(|half| half.load.flow == 1);
-        let all =
-            self.back.len() == self.wanted() as usize && self.back.iter().all(|stream| stream.link != BACK);
+        let all = self.back.len() == self.wanted() as usize
+            && self.back.iter().all(|stream| stream.link != REVERSE_LISTENER);
         if started || !all || !matches!(self.stage, ClientState::Testing | ClientState::Waiting) {
             return;
         }
@@ -73,11 +76,11 @@ impl Client {
             let port = self.desk.settings.listen_port.unwrap_or(self.desk.settings.port);
             let local = self.opened.values().next().map_or(from, |opened| opened.local);
             let ends = Ends { local: SocketAddr::new(local.ip(), port), remote: from };
-            let mut stream = Stream::new(self.wanted() + self.back.len() as u32 + 1, BACK, ends);
+            let mut stream = Stream::new(self.wanted() + self.back.len() as u32 + 1, REVERSE_LISTENER, ends);
             stream.add_datagram(bytes.len(), number, generation);
             self.back.push(stream);
             let options = self.desk.options(true);
-            self.desk.put(Output::Adopt { listener: BACK, peer: from, options });
+            self.desk.put(Output::Adopt { listener: REVERSE_LISTENER, peer: from, options });
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::iperf2::settings::Mode;
 use crate::iperf2::wire::{BURST_BYTES, TestHeader, burst_head};
 
 /// Longest buffer that a client may ask the server to send.
-const LONGEST: u32 = 1 << 20;
+const MAX_BUFFER_BYTES: u32 = 1 << 20;
 
 impl Run {
     pub(super) fn mode(&self) -> Mode {
@@ -50,7 +50,7 @@ impl Run {
         let asked = self.header.map(|header| header.length).filter(|length| *length > 0);
         let length = asked.unwrap_or_else(|| desk.settings.length_for(self.udp));
         let shortest = if self.trip_times() { BURST_BYTES as u32 } else { 1 };
-        if self.udp { length.clamp(18, 65_507) } else { length.clamp(shortest, LONGEST) }
+        if self.udp { length.clamp(18, 65_507) } else { length.clamp(shortest, MAX_BUFFER_BYTES) }
     }
 
     pub(super) fn load(&self, desk: &OutputQueue, sends: bool, star: bool, shared: bool) -> Load {

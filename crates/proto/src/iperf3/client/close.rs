@@ -2,7 +2,7 @@
 
 use linerate_units::Timestamp;
 
-use super::{CONTROL, Client, FAREWELL_PATIENCE, FIRST_STREAM, Looking, Phase, RESULTS_PATIENCE, RUN, abort};
+use super::{CLOSE_TIMEOUT, CONTROL, Client, FIRST_STREAM, Looking, Phase, RESULTS_TIMEOUT, RUN, abort};
 use crate::iperf3::errors::{Iperf3Error, Number};
 use crate::iperf3::report::Words;
 use crate::iperf3::results::Results;
@@ -16,7 +16,7 @@ impl Client {
         let Some(course) = &self.course else { return };
         let results = course.results(self.ended_at);
         self.send(frame(&results.write()));
-        self.enter(Phase::Exchanging, Some(now + RESULTS_PATIENCE));
+        self.enter(Phase::Exchanging, Some(now + RESULTS_TIMEOUT));
     }
 
     /// The server's results.
@@ -32,7 +32,7 @@ impl Client {
             self.out.push_back(Output::PeerCounted { flow, tally: Box::new(tally) });
         }
         self.peer = Some(results);
-        self.enter(Phase::Showing, Some(now + RESULTS_PATIENCE));
+        self.enter(Phase::Showing, Some(now + RESULTS_TIMEOUT));
     }
 
     /// Everything is known: it is printed, and the server is bidden farewell.
@@ -49,7 +49,7 @@ impl Client {
         self.speak(words);
         self.say(State::IperfDone);
         self.out.push_back(Output::FinishWriting { link: CONTROL });
-        self.enter(Phase::Leaving, Some(now + FAREWELL_PATIENCE));
+        self.enter(Phase::Leaving, Some(now + CLOSE_TIMEOUT));
     }
 
     /// It went wrong.

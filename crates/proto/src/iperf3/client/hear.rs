@@ -2,7 +2,7 @@
 
 use linerate_units::Timestamp;
 
-use super::{CONTROL, Client, FAREWELL_PATIENCE, Phase};
+use super::{CLOSE_TIMEOUT, CONTROL, Client, Phase};
 use crate::iperf3::errors::{Iperf3Error, Number};
 use crate::iperf3::state::State;
 use crate::iperf3::wire::{RESULTS_LIMIT, read_server_error, take_message};
@@ -49,7 +49,7 @@ impl Client {
             (Some(State::DisplayResults), Phase::Showing) => self.show(now),
             (Some(State::ServerTerminate), _) => self.break_off(&Iperf3Error::new(Number::SERVER_TERM)),
             (Some(State::AccessDenied), _) => self.fail(&Iperf3Error::new(Number::ACCESS_DENIED)),
-            (Some(State::ServerError), _) => self.enter(Phase::Failing, Some(now + FAREWELL_PATIENCE)),
+            (Some(State::ServerError), _) => self.enter(Phase::Failing, Some(now + CLOSE_TIMEOUT)),
             _ => self.fail(&Iperf3Error::new(Number::MESSAGE)),
         }
     }

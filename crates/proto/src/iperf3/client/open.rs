@@ -2,7 +2,7 @@
 
 use linerate_units::Timestamp;
 
-use super::{CONTROL, Client, FIRST_STREAM, Phase, RUN, SETUP_PATIENCE};
+use super::{CONTROL, Client, FIRST_STREAM, Phase, RUN, SETUP_TIMEOUT};
 use crate::iperf3::errors::{Iperf3Error, Number};
 use crate::iperf3::params::Params;
 use crate::iperf3::plan;
@@ -16,7 +16,7 @@ const TCP_BLOCK: u64 = 128 << 10;
 /// Datagram when neither the user nor the control connection says one: what fits 1500 bytes over most paths.
 const UDP_BLOCK: u64 = 1460;
 /// Largest datagram.
-const LARGEST: u32 = 65_507;
+const MAX_DATAGRAM_BYTES: u32 = 65_507;
 /// Error number of an unknown name of congestion control.
 const ENOENT: i32 = 2;
 
@@ -35,7 +35,7 @@ impl Client {
         if self.phase == Phase::Connecting {
             self.control = Some(opened);
             self.send(self.cookie.bytes());
-            self.enter(Phase::Agreeing, Some(now + SETUP_PATIENCE));
+            self.enter(Phase::Agreeing, Some(now + SETUP_TIMEOUT));
         }
     }
 
@@ -74,7 +74,7 @@ impl Client {
         self.send(frame(&params.write()));
         self.params = Some(params);
         self.print(text);
-        self.enter(Phase::Agreeing, Some(now + SETUP_PATIENCE));
+        self.enter(Phase::Agreeing, Some(now + SETUP_TIMEOUT));
     }
 
     /// The server takes the parameters: the streams are opened one after the other, since their order numbers them.
@@ -103,7 +103,7 @@ impl Client {
         let (link, port) = (link_of(at), common.port);
         let to = self.control.as_ref().and_then(|control| control.remote);
         self.out.push_back(Output::Connect { link, port, to, options });
-        self.enter(Phase::Opening, Some(now + SETUP_PATIENCE));
+        self.enter(Phase::Opening, Some(now + SETUP_TIMEOUT));
     }
 
     pub(super) fn stream_opened(&mut self, now: Timestamp, link: Link, opened: Opened) {
@@ -117,7 +117,7 @@ impl Client {
         self.streams.push(opened);
         if self.is_udp() {
             self.out.push_back(Output::Send { link, bytes: HELLO.to_vec() });
-            self.enter(Phase::Opening, Some(now + SETUP_PATIENCE));
+            self.enter(Phase::Opening, Some(now + SETUP_TIMEOUT));
         } else {
             let bytes = self.cookie.bytes();
             self.out.push_back(Output::Send { link, bytes });
@@ -160,7 +160,7 @@ impl Client {
         let interval = self.config.settings.common.interval;
         self.course = Some(Course::new(&params, groups, &self.streams, interval));
         self.start_flows(false);
-        self.enter(Phase::Ready, Some(now + SETUP_PATIENCE));
+        self.enter(Phase::Ready, Some(now + SETUP_TIMEOUT));
         self.listen(now);
     }
 
@@ -171,7 +171,7 @@ impl Client {
         match client.length {
             Some(length) => length,
             None if !client.udp => TCP_BLOCK,
-            None => fits.filter(|mss| (1..=LARGEST).contains(mss)).map_or(UDP_BLOCK, u64::from),
+            None => fits.filter(|mss| (1..=MAX_DATAGRAM_BYTES).contains(mss)).map_or(UDP_BLOCK, u64::from),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use linerate_units::{Span, Timestamp};
 
-use super::{BROKEN_PATIENCE, Client, GOAL_TICK, Looking, Phase, RESULTS_PATIENCE, RUN, STOP_PATIENCE};
+use super::{Client, ERROR_REPORT_TIMEOUT, GOAL_TICK, Looking, Phase, RESULTS_TIMEOUT, RUN, STOP_TIMEOUT};
 use crate::iperf3::errors::{Iperf3Error, Number};
 use crate::iperf3::params::natural;
 use crate::iperf3::plan;
@@ -98,7 +98,7 @@ impl Client {
     /// The test ends.
     pub(super) fn stop(&mut self, now: Timestamp) {
         if self.phase == Phase::Running {
-            self.enter(Phase::Stopping, Some(now + STOP_PATIENCE));
+            self.enter(Phase::Stopping, Some(now + STOP_TIMEOUT));
             self.look(Looking::Last);
         }
     }
@@ -135,7 +135,7 @@ impl Client {
                 let number = if sends { Number::STREAM_WRITE } else { Number::STREAM_READ };
                 let reason = counts.trouble.clone().unwrap_or(Reason { errno: 0, text: String::new() });
                 self.broken.get_or_insert(Iperf3Error::because(number, reason.errno, reason.text));
-                self.patience = Some(now + BROKEN_PATIENCE);
+                self.patience = Some(now + ERROR_REPORT_TIMEOUT);
             }
             Phase::Leaving => self.exit_when_done(),
             _ => {}
@@ -164,7 +164,7 @@ impl Client {
         self.out.extend(links.map(|link| Output::Discard { link }));
         self.print(text);
         self.say(State::TestEnd);
-        self.enter(Phase::Ended, Some(now + RESULTS_PATIENCE));
+        self.enter(Phase::Ended, Some(now + RESULTS_TIMEOUT));
         self.listen(now);
     }
 }

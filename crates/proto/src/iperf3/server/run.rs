@@ -2,8 +2,8 @@
 
 use linerate_units::{Span, Timestamp};
 
-use super::test::{Break, Drain, Looking, MESSAGE_PATIENCE, Phase, Test};
-use super::{SILENCE, ServerState};
+use super::test::{Break, Drain, Looking, MESSAGE_TIMEOUT, Phase, Test};
+use super::{READ_TIMEOUT, ServerState};
 use crate::iperf3::errors::{Iperf3Error, Number};
 use crate::iperf3::params::{Params, natural};
 use crate::iperf3::plan;
@@ -16,9 +16,9 @@ use crate::iperf3::wire::{RESULTS_LIMIT, frame, take_message};
 use crate::stand_in::{Cpu, FlowCounts, FlowId, Opened, Output, Reason, Stop};
 
 /// How much longer than asked a client may take to end its test (as iperf3 since 3.7).
-const SAFETY: Span = Span::from_secs(40);
+const END_GRACE: Span = Span::from_secs(40);
 /// Longest wait for flows that were told to stop.
-const STOP_PATIENCE: Span = Span::from_secs(2);
+const STOP_TIMEOUT: Span = Span::from_secs(2);
 /// Longest wait for the rest of a goal, how long it may pause, and how often it is looked at.
 const DRAIN: (Span, Span, Span) = (Span::from_secs(1), Span::from_ms(50), Span::from_ms(5));
 
@@ -111,7 +111,7 @@ impl Test {
     fn set_limits(&mut self, now: Timestamp, settings: &Settings) {
         let Some(params) = &self.params else { return };
         let length = Span::from_secs(natural(params.time).saturating_add(natural(params.omit)));
-        self.safety_end = (params.time > 0).then(|| now + length + SAFETY);
+        self.safety_end = (params.time > 0).then(|| now + length + END_GRACE);
         let averaged = settings.server.bitrate_limit_interval;
         let limited = settings.server.bitrate_limit.is_some_and(|limit| limit > 0) && averaged > Span::ZERO;
         self.rate_check = limited.then(|| (now + averaged, 0));
@@ -226,7 +226,7 @@ impl Test {
     fn stop(&mut self, now: Timestamp, desk: &mut ServerState) {
         self.draining = None;
         self.ended_at = now;
-        self.enter(Phase::Stopping, Some(now + STOP_PATIENCE));
+        self.enter(Phase::Stopping, Some(now + STOP_TIMEOUT));
         let Some(course) = &mut self.course else { return };
         course.meter.freeze();
         let stops = course.running().iter().map(|flow| Output::Stop { flow: *flow, how: Stop::AtOnce });
@@ -263,7 +263,7 @@ impl Test {
         desk.print(interval + &summary);
         self.close_streams(desk);
         self.say(State::ExchangeResults, desk);
-        self.message_end = now + MESSAGE_PATIENCE;
+        self.message_end = now + MESSAGE_TIMEOUT;
         self.enter(Phase::Exchanging, Some(self.message_end));
         self.listen(now, desk);
     }
@@ -290,7 +290,7 @@ impl Test {
         own.output = params.get_server_output.then(|| self.report.for_client());
         desk.out.push_back(Output::Send { link: self.control, bytes: frame(&own.write()) });
         self.say(State::DisplayResults, desk);
-        self.enter(Phase::Showing, Some(now + SILENCE));
+        self.enter(Phase::Showing, Some(now + READ_TIMEOUT));
     }
 
     pub(super) fn close_streams(&mut self, desk: &mut ServerState) {

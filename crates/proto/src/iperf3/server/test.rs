@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use linerate_units::{Span, Timestamp};
 
-use super::{SILENCE, ServerState};
+use super::{READ_TIMEOUT, ServerState};
 use crate::iperf3::errors::{Iperf3Error, Number};
 use crate::iperf3::params::Params;
 use crate::iperf3::plan::{self, Group};
@@ -15,9 +15,9 @@ use crate::iperf3::wire::{BadLength, Cookie, PARAMS_LIMIT, take_message};
 use crate::stand_in::{Link, LinkOptions, Opened, Output, RunId};
 
 /// Longest time for a whole message (as iperf3 since 3.15).
-pub(super) const MESSAGE_PATIENCE: Span = Span::from_secs(30);
+pub(super) const MESSAGE_TIMEOUT: Span = Span::from_secs(30);
 /// Longest unread input of a control connection outside a message: states are single bytes.
-const MOST_HELD: usize = 4096;
+const MAX_UNREAD_BYTES: usize = 4096;
 
 /// One test.
 #[derive(Debug)]
@@ -143,8 +143,8 @@ impl Test {
             cookie,
             report,
             phase: Phase::Negotiating,
-            patience: Some(now + SILENCE),
-            message_end: now + MESSAGE_PATIENCE,
+            patience: Some(now + READ_TIMEOUT),
+            message_end: now + MESSAGE_TIMEOUT,
             held: Vec::new(),
             params: None,
             streams: Vec::new(),
@@ -190,11 +190,11 @@ impl Test {
     pub(super) fn hear(&mut self, now: Timestamp, bytes: &[u8], desk: &mut ServerState) {
         self.held.extend_from_slice(bytes);
         if matches!(self.phase, Phase::Negotiating | Phase::Exchanging) {
-            self.patience = Some(self.message_end.min(now + SILENCE));
+            self.patience = Some(self.message_end.min(now + READ_TIMEOUT));
         }
         self.listen(now, desk);
         let waits = matches!(self.phase, Phase::Asking | Phase::AtDoor | Phase::Draining | Phase::Stopping);
-        if waits && self.held.len() > MOST_HELD {
+        if waits && self.held.len() > MAX_UNREAD_BYTES {
             self.fail(&Iperf3Error::new(Number::MESSAGE), desk);
         }
     }

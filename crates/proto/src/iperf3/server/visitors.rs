@@ -3,16 +3,16 @@
 use linerate_units::{Span, Timestamp};
 
 use super::test::{Phase, Test};
-use super::{SILENCE, Server};
+use super::{READ_TIMEOUT, Server};
 use crate::iperf3::errors::{Iperf3Error, Number};
 use crate::iperf3::state::State;
 use crate::iperf3::wire::{Cookie, server_error};
 use crate::stand_in::{Link, Opened, Output, RunId};
 
 /// How long a connection that was turned away may stay half open.
-const PARTING: Span = Span::from_secs(2);
+const HALF_CLOSE_TIMEOUT: Span = Span::from_secs(2);
 /// Connections at once that have not shown a cookie; the next are reset.
-const MOST_ARRIVING: usize = 512;
+const MAX_PENDING: usize = 512;
 
 /// A connection that was accepted.
 #[derive(Debug)]
@@ -38,12 +38,12 @@ impl Server {
             return self.adopted(now, link, opened);
         }
         let arriving = |visitor: &&Visitor| matches!(visitor, Visitor::Arriving { .. });
-        if self.leaving || self.visitors.values().filter(arriving).count() >= MOST_ARRIVING {
+        if self.leaving || self.visitors.values().filter(arriving).count() >= MAX_PENDING {
             self.desk.out.push_back(Output::Reset { link });
         } else if self.is_busy() && !self.tests.values().any(Test::awaits_streams) {
             self.turn_away(now, link);
         } else {
-            let arriving = Visitor::Arriving { bytes: Vec::new(), until: now + SILENCE, opened };
+            let arriving = Visitor::Arriving { bytes: Vec::new(), until: now + READ_TIMEOUT, opened };
             self.visitors.insert(link, arriving);
         }
     }
@@ -58,7 +58,7 @@ impl Server {
     /// Lets a connection go when its peer has read the last word, or in a moment.
     pub(super) fn part(&mut self, now: Timestamp, link: Link) {
         self.desk.out.push_back(Output::FinishWriting { link });
-        self.visitors.insert(link, Visitor::Parting { until: now + PARTING });
+        self.visitors.insert(link, Visitor::Parting { until: now + HALF_CLOSE_TIMEOUT });
     }
 
     pub(super) fn bytes(&mut self, now: Timestamp, link: Link, new: &[u8]) {

@@ -8,13 +8,13 @@ use super::{ExchangeStep, OTHER_MODE, Series, SyncPoint};
 use crate::stand_in::{Exchange, Output};
 
 /// Every step may take so long beside what its messages are expected to take.
-const PATIENCE: Span = Span::from_secs(30);
+const STEP_TIMEOUT_MARGIN: Span = Span::from_secs(30);
 
 /// No step is waited for longer, whatever it is expected to take.
-const LONGEST_PATIENCE: Span = Span::from_secs(7_200);
+const MAX_STEP_TIMEOUT: Span = Span::from_secs(7_200);
 
 /// The slowest path for which a calibration is waited, in seconds a byte (80 kb/s).
-const SLOW: f64 = 1e-4;
+const SLOWEST_PATH_S_PER_BYTE: f64 = 1e-4;
 
 impl Series {
     pub(super) fn sync(&mut self, now: Timestamp, place: SyncPoint) {
@@ -65,8 +65,11 @@ impl Series {
             Mode::PingPong | Mode::Both => (true, true),
         };
         let bytes = |moves: bool| Bytes::new(if moves { size } else { 0 });
-        let slow =
-            if step == ExchangeStep::Calibrate { size as f64 * SLOW } else { self.last * self.growth() };
+        let slow = if step == ExchangeStep::Calibrate {
+            size as f64 * SLOWEST_PATH_S_PER_BYTE
+        } else {
+            self.last * self.growth()
+        };
         let head = if step == ExchangeStep::Checked {
             wire::integrity(usize::try_from(size).unwrap_or(0))
         } else {
@@ -92,11 +95,11 @@ impl Series {
 
     /// How long a step is waited for whose messages should take so many seconds one way.
     fn patience(&self, seconds: f64) -> Span {
-        let expected = Span::from_secs_f64(seconds * 8.0).unwrap_or(LONGEST_PATIENCE);
+        let expected = Span::from_secs_f64(seconds * 8.0).unwrap_or(MAX_STEP_TIMEOUT);
         // A stream's receiver may still be reading when the sender asks for the next step.
         let trial =
-            Span::from_secs_f64(self.last * f64::from(self.repeats) * 8.0).unwrap_or(LONGEST_PATIENCE);
-        (PATIENCE + expected + trial).min(LONGEST_PATIENCE)
+            Span::from_secs_f64(self.last * f64::from(self.repeats) * 8.0).unwrap_or(MAX_STEP_TIMEOUT);
+        (STEP_TIMEOUT_MARGIN + expected + trial).min(MAX_STEP_TIMEOUT)
     }
 
     pub(super) fn ask(&mut self, now: Timestamp, exchange: Exchange) {

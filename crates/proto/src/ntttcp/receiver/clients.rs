@@ -8,10 +8,10 @@ use crate::ntttcp::wire::{END, LAST, Numbers, QUERY, READY};
 use crate::stand_in::Link;
 
 /// Senders at once at most.
-const MOST: usize = 64;
+const MAX_SENDERS: usize = 64;
 
 /// How long a sender may take for its next number before it is ready.
-const PATIENCE: Span = Span::from_secs(60);
+const SENDER_TIMEOUT: Span = Span::from_secs(60);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ClientState {
@@ -52,7 +52,7 @@ pub(super) struct Clients {
 impl Clients {
     /// Whether there was room for it.
     pub(super) fn add(&mut self, now: Timestamp, link: Link) -> bool {
-        let room = self.all.len() < MOST;
+        let room = self.all.len() < MAX_SENDERS;
         if room {
             self.all
                 .insert(link, Client { numbers: Numbers::default(), step: ClientState::Fresh, since: now });
@@ -123,7 +123,7 @@ impl Clients {
 
 impl Client {
     fn until(&self) -> Option<Timestamp> {
-        (self.step != ClientState::Ready).then(|| self.since + PATIENCE)
+        (self.step != ClientState::Ready).then(|| self.since + SENDER_TIMEOUT)
     }
 
     fn take(&mut self, number: i32) -> Said {

@@ -9,9 +9,9 @@ use crate::ntttcp::options::{Options, Role, Windows};
 const BUFFERS: u64 = 20_480;
 
 /// Tokens need ports of their own, 1000 above.
-const MOST_WITH_TOKENS: u16 = 999;
+const MAX_WITH_TOKENS: u16 = 999;
 
-const MOST: u16 = 16_000;
+const MAX_THREADS: u16 = 16_000;
 
 /// Reads the arguments behind the program's name and `--windows`.
 ///
@@ -77,7 +77,7 @@ fn checked(mut options: Options, mut windows: Windows) -> Result<Options, Usage>
     if options.ports == 0 {
         return Err(wrong("-m threads,cpu,address is needed"));
     }
-    let most = if windows.tokens { MOST_WITH_TOKENS } else { MOST };
+    let most = if windows.tokens { MAX_WITH_TOKENS } else { MAX_THREADS };
     if options.ports > most {
         return Err(wrong(&format!("{} threads are more than {most}", options.ports)));
     }

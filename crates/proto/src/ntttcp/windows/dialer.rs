@@ -7,11 +7,11 @@ use linerate_units::{Span, Timestamp};
 use crate::stand_in::Link;
 
 /// Connections that are being made at once.
-const AT_ONCE: usize = 10;
+const MAX_CONCURRENT_CONNECTS: usize = 10;
 
 /// Tries for each, and the time between them.
-const TRIES: u32 = 100;
-const BETWEEN: Span = Span::from_ms(100);
+const MAX_ATTEMPTS: u32 = 100;
+const RETRY_DELAY: Span = Span::from_ms(100);
 
 /// Connections to be made.
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ impl Dialer {
             return Vec::new();
         }
         self.again_at = None;
-        let room = AT_ONCE.saturating_sub(self.under_way.len()).min(self.waiting.len());
+        let room = MAX_CONCURRENT_CONNECTS.saturating_sub(self.under_way.len()).min(self.waiting.len());
         let next: Vec<(Link, u16)> = self.waiting.drain(..room).collect();
         self.under_way.extend(next.iter().copied());
         next
@@ -50,11 +50,11 @@ impl Dialer {
         };
         let failed = self.failed.entry(link).or_insert(0);
         *failed += 1;
-        if *failed >= TRIES {
+        if *failed >= MAX_ATTEMPTS {
             return false;
         }
         self.waiting.push_back((link, port));
-        self.again_at = Some(self.again_at.unwrap_or(now + BETWEEN));
+        self.again_at = Some(self.again_at.unwrap_or(now + RETRY_DELAY));
         true
     }
 

@@ -6,13 +6,13 @@ use super::{DATA, TOKEN, TOKEN_PORTS, TOKENS, kind, link, ports, schedule};
 use crate::ntttcp::console::Console;
 use crate::ntttcp::options::Options;
 use crate::ntttcp::run::{self, Due, Run};
-use crate::ntttcp::sender::FAILED;
+use crate::ntttcp::sender::EXIT_FAILED;
 use crate::stand_in::{
     FlowCounts, Input, Link, LinkOptions, Output, Reason, RunId, StandIn, Stop, Transport,
 };
 
 /// The listener at which threads ask for their port.
-const ASKED: Link = Link(0);
+const PORT_LISTENER: Link = Link(0);
 
 const RUN: RunId = 0;
 
@@ -68,7 +68,7 @@ impl WindowsReceiver {
     fn listeners(&self) -> Vec<(Link, u16, Transport)> {
         let mut all = Vec::new();
         if self.options.windows.as_ref().is_some_and(|windows| windows.told_ports) {
-            all.push((ASKED, self.options.base, Transport::Tcp));
+            all.push((PORT_LISTENER, self.options.base, Transport::Tcp));
         }
         for (thread, port) in ports(&self.options).into_iter().enumerate() {
             all.push((link(&self.options, DATA, thread), port, self.options.transport()));
@@ -98,12 +98,12 @@ impl WindowsReceiver {
     fn not_listening(&mut self, now: Timestamp, reason: &Reason) {
         let text = format!("cannot listen: {}. errno = {}", reason.text, reason.errno);
         self.console.error(now, &text);
-        self.code = FAILED;
+        self.code = EXIT_FAILED;
         self.end();
     }
 
     fn accepted(&mut self, listener: Link, link: Link) {
-        if listener == ASKED {
+        if listener == PORT_LISTENER {
             let port = u32::from(self.options.base) + u32::from(self.told) + 1;
             if self.told < self.options.ports {
                 self.told += 1;
@@ -150,7 +150,7 @@ impl WindowsReceiver {
         let ready = connected && (!self.has_tokens() || self.tokens >= threads);
         if ready && self.state == State::Gathering {
             self.state = State::Asked;
-            let first = self.links().first().map_or(ASKED, |(link, _)| *link);
+            let first = self.links().first().map_or(PORT_LISTENER, |(link, _)| *link);
             let schedule = schedule(&self.options);
             let planned = run::planned(RUN, first, &self.options, &schedule, self.options.streams());
             self.console.outputs.push_back(Output::Ask(Box::new(planned)));
@@ -181,7 +181,7 @@ impl WindowsReceiver {
 
     fn refused(&mut self, now: Timestamp, why: &str) {
         self.console.error(now, &format!("the test was refused: {why}"));
-        self.code = FAILED;
+        self.code = EXIT_FAILED;
         self.end();
     }
 

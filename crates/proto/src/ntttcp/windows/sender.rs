@@ -7,13 +7,13 @@ use super::{DATA, QUESTIONS, TOKEN, TOKEN_PORTS, TOKENS, kind, link, ports, sche
 use crate::ntttcp::console::Console;
 use crate::ntttcp::options::Options;
 use crate::ntttcp::run::{self, Due, Run};
-use crate::ntttcp::sender::FAILED;
+use crate::ntttcp::sender::EXIT_FAILED;
 use crate::stand_in::{Input, Link, LinkOptions, Output, Reason, RunId, StandIn, Stop, Transport};
 
 const RUN: RunId = 0;
 
 /// How long the receiver may take for a token or a port.
-const PATIENCE: Span = Span::from_secs(30);
+const RECEIVER_TIMEOUT: Span = Span::from_secs(30);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -73,7 +73,7 @@ impl WindowsSender {
     fn dial(&mut self, now: Timestamp, kind: u32) {
         self.state = State::Dialing(kind);
         self.through = 0;
-        self.deadline = Some(now + PATIENCE);
+        self.deadline = Some(now + RECEIVER_TIMEOUT);
         for (thread, port) in self.ports.iter().enumerate() {
             let port = match kind {
                 QUESTIONS => self.options.base,
@@ -210,7 +210,7 @@ impl WindowsSender {
         let early = !run.may_be_left(now);
         if self.state == State::Running && early {
             self.console.error(now, "receiver has closed the connection before the end of the test");
-            self.code = FAILED;
+            self.code = EXIT_FAILED;
             self.break_off(now);
         }
     }
@@ -240,7 +240,7 @@ impl WindowsSender {
 
     fn fail(&mut self, now: Timestamp, text: &str) {
         self.console.error(now, text);
-        self.code = FAILED;
+        self.code = EXIT_FAILED;
         self.end();
     }
 

@@ -3,7 +3,7 @@
 use linerate_model::Tally;
 use linerate_units::{Bitrate, Bytes, Span, Timestamp};
 
-use super::{CONTROL, FLOW, NuttcpClient, SERVER_WITHIN};
+use super::{CONTROL, FLOW, NuttcpClient, SERVER_TIMEOUT};
 use crate::nuttcp::options::Verbosity;
 use crate::nuttcp::report::{Counted, count_lines, mbps, megabytes};
 use crate::nuttcp::summary::{Brief, loss_line};
@@ -19,7 +19,7 @@ impl NuttcpClient {
             if self.options.udp && self.options.transmit {
                 self.out.push_back(Output::FinishWriting { link: CONTROL });
             }
-            self.due = Some(now + SERVER_WITHIN);
+            self.due = Some(now + SERVER_TIMEOUT);
         }
         self.finish_if_complete();
     }

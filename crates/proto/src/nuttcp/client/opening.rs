@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 
 use linerate_units::{Span, Timestamp};
 
-use super::{CONTROL, DATA, ECONNREFUSED, FLOW, NuttcpClient, Phase, RUN, SERVER_WITHIN, TRIES, TRY_AFTER};
+use super::{
+    CONTROL, DATA, ECONNREFUSED, FLOW, MAX_TRIES, NuttcpClient, Phase, RETRY_DELAY, RUN, SERVER_TIMEOUT,
+};
 use crate::nuttcp::plan::Terms;
 use crate::nuttcp::transfer::Transfer;
 use crate::nuttcp::wire::Version;
@@ -30,15 +32,15 @@ impl NuttcpClient {
         self.server_address = opened.remote;
         self.request = self.options.request(opened.mss);
         self.phase = Phase::Greeting;
-        self.due = Some(now + SERVER_WITHIN);
-        self.out.push_back(Output::Send { link: CONTROL, bytes: Version::OURS.greeting() });
+        self.due = Some(now + SERVER_TIMEOUT);
+        self.out.push_back(Output::Send { link: CONTROL, bytes: Version::REPORTED.greeting() });
     }
 
     /// No server: some tests work with a plain ttcp.
     pub(super) fn not_connected(&mut self, now: Timestamp, reason: &Reason) {
         self.tries += 1;
-        if self.options.again && self.tries < TRIES {
-            self.due = Some(now + TRY_AFTER);
+        if self.options.again && self.tries < MAX_TRIES {
+            self.due = Some(now + RETRY_DELAY);
             return;
         }
         if reason.errno == 0 {
@@ -109,7 +111,7 @@ impl NuttcpClient {
             return;
         }
         self.phase = Phase::Asking;
-        self.due = Some(now + SERVER_WITHIN);
+        self.due = Some(now + SERVER_TIMEOUT);
         self.out.push_back(Output::Send { link: CONTROL, bytes: self.request.encode(self.server) });
     }
 

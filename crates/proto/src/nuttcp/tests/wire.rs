@@ -18,7 +18,7 @@ const JITTER: &str = include_str!("../../../../../fixtures/transcripts/nuttcp/v8
 fn versions_are_numbers() {
     assert_eq!(Version::greeted("HELO nuttcp v6.1.2"), Some(Version::new(60_102)));
     assert_eq!(Version::new(60_102).to_string(), "6.1.2");
-    assert_eq!(Version::OURS.greeting(), b"HELO nuttcp v8.2.2\n");
+    assert_eq!(Version::REPORTED.greeting(), b"HELO nuttcp v8.2.2\n");
     for wrong in ["HELO nuttcp", "HELO nuttcp v", "HELO nuttcp v1.2.3.4", "HELO nuttcp v100.0.0", "hello"] {
         assert_eq!(Version::greeted(wrong), None, "{wrong}");
     }
@@ -27,7 +27,7 @@ fn versions_are_numbers() {
 #[test]
 fn a_request_is_what_the_real_client_of_this_version_sends() {
     let asked = Request { timeout: Span::from_secs(3), interval: Span::from_secs(1), ..Request::default() };
-    assert_eq!(asked.encode(Version::OURS), format!("{}\n", request_of(NEW)).into_bytes());
+    assert_eq!(asked.encode(Version::REPORTED), format!("{}\n", request_of(NEW)).into_bytes());
     let asked = Request { timeout: Span::from_secs(2), ..asked };
     assert_eq!(asked.encode(Version::new(60_102)), format!("{}\n", request_of(MIXED)).into_bytes());
     let asked = Request {
@@ -40,7 +40,7 @@ fn a_request_is_what_the_real_client_of_this_version_sends() {
         do_owd: 2,
         ..asked
     };
-    assert_eq!(asked.encode(Version::OURS), format!("{}\n", request_of(JITTER)).into_bytes());
+    assert_eq!(asked.encode(Version::REPORTED), format!("{}\n", request_of(JITTER)).into_bytes());
 }
 
 #[test]

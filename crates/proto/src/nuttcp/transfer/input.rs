@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use linerate_units::{Span, Timestamp};
 
 use super::{
-    BEGIN_GAP, END_GAP, ENDS, Failure, LOOK_EVERY, Look, RETRY_AFTER, Shared, Transfer, TransferEvent,
-    TransferState,
+    END_DATAGRAM_GAP, END_DATAGRAMS, Failure, Look, POLL_INTERVAL, RETRY_DELAY, START_DATAGRAM_GAP, Shared,
+    Transfer, TransferEvent, TransferState,
 };
 use crate::nuttcp::marks::Marked;
 use crate::stand_in::{Cpu, FlowCounts, Input, Link, Opened, Output, Reason, Stop};
@@ -72,7 +72,7 @@ impl Transfer {
     /// What is due.
     pub(in super::super) fn tick(&mut self, now: Timestamp, out: &mut VecDeque<Output>) {
         if self.next_look.is_some_and(|at| now >= at) {
-            self.next_look = Some(now + LOOK_EVERY);
+            self.next_look = Some(now + POLL_INTERVAL);
             self.ask(Look::Idle, out);
         }
         if self.next_interval.is_some_and(|at| now >= at) {
@@ -102,16 +102,16 @@ impl Transfer {
                 if number + 1 == self.terms.begins() {
                     self.run(now, out);
                 } else {
-                    self.due = Some(now + BEGIN_GAP);
+                    self.due = Some(now + START_DATAGRAM_GAP);
                 }
             }
-            TransferState::Ending(number) if number < ENDS => {
+            TransferState::Ending(number) if number < END_DATAGRAMS => {
                 self.mark(b"EOD", number, true, out);
                 self.stage = TransferState::Ending(number + 1);
-                if number + 1 == ENDS {
+                if number + 1 == END_DATAGRAMS {
                     self.finish(out);
                 } else {
-                    self.due = Some(now + END_GAP);
+                    self.due = Some(now + END_DATAGRAM_GAP);
                 }
             }
             TransferState::Running => self.stop(now, out),
@@ -192,7 +192,7 @@ impl Transfer {
                     return self.fail(Failure::Connect(reason.clone()), out);
                 }
                 self.missing.extend(self.stream_of(link).and_then(|stream| u16::try_from(stream).ok()));
-                self.due = Some(now + RETRY_AFTER);
+                self.due = Some(now + RETRY_DELAY);
             }
             _ => {}
         }

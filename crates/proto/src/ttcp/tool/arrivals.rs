@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use linerate_units::Timestamp;
 
-use super::{AFTERMATH, FIRST, MOST, SECOND, Ttcp};
+use super::{LATE_MARK_WINDOW, MAIN_LINK, MAX_TESTS, SECOND, Ttcp};
 use crate::stand_in::{FlowId, Link, Opened, Output, RunId, Stop};
 use crate::ttcp::settings::{Line, Settings};
 use crate::ttcp::transfer::{Transfer, TransferState};
@@ -67,11 +67,11 @@ impl Ttcp {
             }
             return;
         }
-        while self.gone.front().is_some_and(|(_, at)| now.since(*at) > AFTERMATH) {
+        while self.gone.front().is_some_and(|(_, at)| now.since(*at) > LATE_MARK_WINDOW) {
             self.gone.pop_front();
         }
         let spare = bytes.len() <= MARK_BYTES && self.gone.iter().any(|(peer, _)| *peer == from);
-        let listens = link == FIRST && self.settings.udp || link == SECOND;
+        let listens = link == MAIN_LINK && self.settings.udp || link == SECOND;
         let full = !self.settings.forever && !self.transfers.is_empty();
         if spare || !listens || full || self.over || self.settings.transmit {
             return;
@@ -116,7 +116,7 @@ impl Ttcp {
         link: Option<Link>,
         peer: SocketAddr,
     ) -> Option<RunId> {
-        if self.transfers.len() >= MOST {
+        if self.transfers.len() >= MAX_TESTS {
             return None;
         }
         let used = |flow: FlowId| self.transfers.values().any(|transfer| transfer.flow == flow);
