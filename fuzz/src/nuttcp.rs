@@ -62,7 +62,7 @@ pub fn nuttcp_lines(bytes: &[u8]) {
     for line in &whole.0 {
         results.line(line);
         let _ = results.bytes();
-        if let Some(version) = Version::greeted(line) {
+        if let Some(version) = Version::parse_greeting(line) {
             assert!(!version.greeting().is_empty());
         }
         if let Some(mut request) = Request::decode(line) {

@@ -25,7 +25,7 @@ pub fn topology(bytes: &[u8]) {
         }
     }
     fabric.advance(Timestamp::from_ns(1_000_000_000));
-    assert!(fabric.books().balanced(), "{:?}", fabric.books());
+    assert!(fabric.accounting().balanced(), "{:?}", fabric.accounting());
 }
 
 /// The descriptions that come along.

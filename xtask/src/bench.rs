@@ -7,13 +7,13 @@
 //! reached is printed and does not change the exit code, since noise may decide it.
 
 mod alone;
+mod bench_network;
 mod duel;
 mod figure;
 mod lab;
 mod machine;
 mod page;
 mod pairs;
-mod place;
 mod report;
 mod sampling;
 mod spread;
@@ -88,9 +88,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         return Err(format!("no such figure; there are: {}", names.join(", ")));
     }
     let root = tree::root()?;
-    let bench = TestBed::new(&root, wish.quick)?;
-    let machine = Machine::look();
-    report::heading(&machine, &bench);
+    let bed = TestBed::new(&root, wish.quick)?;
+    let machine = Machine::read();
+    report::heading(&machine, &bed);
     let mut figures = Vec::new();
     let mut failures = 0;
     let wanted_duels = duel::PAIRED_RUNS.iter().filter(|duel| wish.wants(duel.name));
@@ -99,13 +99,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let wanted_page = page::NAMES.iter().any(|name| wish.wants(name)).then_some("report");
     let watching = watching::NAMES.iter().any(|name| wish.wants(name)).then_some(watching::NAMES[0]);
     let outcomes = wanted_duels
-        .map(|duel| (duel.name, duel.run(&bench)))
-        .chain(wanted_alone.map(|alone| (alone.name, alone.run(&bench))))
-        .chain(watching.map(|name| (name, watching::run(&bench))))
-        .chain(wanted_trials.map(|trial| (trial.name(), trial.run(&bench))))
-        .chain(wanted_page.map(|name| (name, page::run(&bench))));
+        .map(|duel| (duel.name, duel.run(&bed)))
+        .chain(wanted_alone.map(|alone| (alone.name, alone.run(&bed))))
+        .chain(watching.map(|name| (name, watching::run(&bed))))
+        .chain(wanted_trials.map(|trial| (trial.name(), trial.run(&bed))))
+        .chain(wanted_page.map(|name| (name, page::run(&bed))));
     for (name, outcome) in outcomes {
-        if bench.stopped() {
+        if bed.stopped() {
             return Err("interrupted; nothing was written".to_owned());
         }
         match outcome {
@@ -120,12 +120,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             }
         }
     }
-    write(&root, &bench, &wish, &report::document(&machine, &bench, &figures))?;
+    write(&root, &bed, &wish, &report::document(&machine, &bed, &figures))?;
     match failures {
         0 => Ok(()),
-        _ => {
-            Err(format!("{failures} figures could not be measured; {} says more", bench.log_path().display()))
-        }
+        _ => Err(format!("{failures} figures could not be measured; {} says more", bed.log_path().display())),
     }
 }
 
@@ -183,10 +181,10 @@ impl AsRef<Processes> for TestBed {
 }
 
 /// Writes the result under its date, and a whole one also where it can be committed.
-fn write(root: &Path, bench: &TestBed, wish: &Options, document: &serde_json::Value) -> Result<(), String> {
+fn write(root: &Path, bed: &TestBed, wish: &Options, document: &serde_json::Value) -> Result<(), String> {
     let text = format!("{document:#}\n");
     let date = document["started_at"].as_str().unwrap_or_default().replace(':', "");
-    let mut paths = vec![bench.folder.join(format!("{date}.json"))];
+    let mut paths = vec![bed.folder.join(format!("{date}.json"))];
     if wish.is_whole() {
         let kept = root.join("bench");
         fs::create_dir_all(&kept).map_err(|e| format!("cannot make {}: {e}", kept.display()))?;
@@ -204,17 +202,17 @@ fn write(root: &Path, bench: &TestBed, wish: &Options, document: &serde_json::Va
 mod tests {
     use super::*;
 
-    fn wish(words: &[&str]) -> Result<Options, String> {
+    fn parse_options(words: &[&str]) -> Result<Options, String> {
         Options::parse(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
     }
 
     #[test]
     fn a_name_stands_for_all_that_begin_with_it() {
-        let tcp = wish(&["--only", "tcp-"]).unwrap();
+        let tcp = parse_options(&["--only", "tcp-"]).unwrap();
         assert!(tcp.wants("tcp-loopback") && !tcp.wants("udp-loopback"));
-        assert!(!tcp.is_whole() && !wish(&["--quick"]).unwrap().is_whole());
-        assert!(wish(&[]).unwrap().is_whole());
-        assert!(wish(&["--only"]).is_err() && wish(&["fast"]).is_err());
+        assert!(!tcp.is_whole() && !parse_options(&["--quick"]).unwrap().is_whole());
+        assert!(parse_options(&[]).unwrap().is_whole());
+        assert!(parse_options(&["--only"]).is_err() && parse_options(&["fast"]).is_err());
     }
 
     #[test]

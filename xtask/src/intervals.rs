@@ -100,24 +100,24 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         fs::create_dir_all(keep).map_err(|e| format!("cannot make {}: {e}", keep.display()))?;
     }
     let keeper = Processes::new(&folder.join("programs.log"))?;
-    let bench = TestBed { linerate, folder: folder.clone(), keeper, keep: wish.keep.clone() };
-    let result = measure(&bench, &wish);
+    let bed = TestBed { linerate, folder: folder.clone(), keeper, keep: wish.keep.clone() };
+    let result = measure(&bed, &wish);
     let _ = fs::remove_dir_all(&folder);
     judge(&result?)
 }
 
-fn measure(bench: &TestBed, wish: &Options) -> Result<Vec<Measured>, String> {
+fn measure(bed: &TestBed, wish: &Options) -> Result<Vec<Measured>, String> {
     println!("   load        rate       truth    measured   half-width  allowed    share");
     let mut all = Vec::new();
     for &load in &wish.loads {
         let loops = (0..load)
-            .map(|_| Process::start(&bench.keeper, &["sh", "-c", "while :; do :; done"].map(str::to_owned)));
+            .map(|_| Process::start(&bed.keeper, &["sh", "-c", "while :; do :; done"].map(str::to_owned)));
         let beside = loops.collect::<Result<Vec<_>, _>>()?;
         for (number, &rate) in wish.rates.iter().enumerate() {
             let bottleneck = Bottleneck::make(number, rate)?;
             // Each rate gets its part of the runs, the first ones one more where they do not divide.
             for repeat in (number..wish.runs).step_by(wish.rates.len()) {
-                let one = bench.run(&bottleneck, load, repeat, wish.length_s)?;
+                let one = bed.run(&bottleneck, load, repeat, wish.length_s)?;
                 println!("{}", one.line());
                 all.push(one);
             }

@@ -36,8 +36,8 @@ pub(crate) fn edges_of(document: &Value) -> Vec<Edge> {
     for package in list(document, "packages") {
         for dependency in list(package, "dependencies") {
             edges.push(Edge {
-                from: room_of(name(package)),
-                to: room_of(name(dependency)),
+                from: crate_of(name(package)),
+                to: crate_of(name(dependency)),
                 inside: dependency["path"].is_string(),
             });
         }
@@ -53,7 +53,7 @@ fn name(value: &Value) -> &str {
     value["name"].as_str().unwrap_or_default()
 }
 
-fn room_of(package: &str) -> String {
+fn crate_of(package: &str) -> String {
     match package {
         "linerate" => "app".to_owned(),
         other => other.strip_prefix("linerate-").unwrap_or(other).to_owned(),

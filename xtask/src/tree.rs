@@ -27,7 +27,7 @@ impl SourceFile {
     }
 
     /// The room of a file under `crates/`, for instance `sock`.
-    pub(crate) fn room(&self) -> Option<&str> {
+    pub(crate) fn crate_name(&self) -> Option<&str> {
         self.path.strip_prefix("crates/")?.split('/').next()
     }
 }
@@ -140,11 +140,11 @@ mod tests {
     #[test]
     fn knows_the_room_and_the_tests() {
         let file = SourceFile::new("crates/sock/src/open.rs", "");
-        assert_eq!(file.room(), Some("sock"));
+        assert_eq!(file.crate_name(), Some("sock"));
         assert!(!file.is_test);
         assert!(SourceFile::new("crates/sock/tests/pair.rs", "").is_test);
         assert!(SourceFile::new("crates/proto/src/native/tests.rs", "").is_test);
-        assert_eq!(SourceFile::new("xtask/src/main.rs", "").room(), None);
+        assert_eq!(SourceFile::new("xtask/src/main.rs", "").crate_name(), None);
     }
 
     #[test]

@@ -279,35 +279,35 @@ fn load() -> f64 {
 mod tests {
     use super::*;
 
-    fn wish(words: &[&str]) -> Result<Options, String> {
+    fn parse_options(words: &[&str]) -> Result<Options, String> {
         Options::parse(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
     }
 
     #[test]
     fn rules_are_chosen_by_name() {
-        let some = wish(&["--only", "V04,V13", "--seeds", "3"]).unwrap();
+        let some = parse_options(&["--only", "V04,V13", "--seeds", "3"]).unwrap();
         let rules: Vec<&str> =
             cases::all().filter(|case| some.wants(case.rule)).map(|case| case.rule).collect();
         assert!(rules.iter().all(|rule| ["V04", "V13"].contains(rule)) && rules.len() >= 2, "{rules:?}");
-        assert_eq!((some.seeds, wish(&[]).unwrap().seeds), (3, SEEDS));
-        assert!(wish(&["--only", "V98"]).unwrap_err().contains("V04"));
-        assert_eq!((wish(&["--jobs", "3"]).unwrap().jobs, wish(&[]).unwrap().jobs), (3, 1));
+        assert_eq!((some.seeds, parse_options(&[]).unwrap().seeds), (3, SEEDS));
+        assert!(parse_options(&["--only", "V98"]).unwrap_err().contains("V04"));
+        assert_eq!((parse_options(&["--jobs", "3"]).unwrap().jobs, parse_options(&[]).unwrap().jobs), (3, 1));
         assert!(
-            wish(&["--seeds", "0"]).is_err()
-                && wish(&["--jobs", "-1"]).is_err()
-                && wish(&["--json"]).is_err()
-                && wish(&["fast"]).is_err()
+            parse_options(&["--seeds", "0"]).is_err()
+                && parse_options(&["--jobs", "-1"]).is_err()
+                && parse_options(&["--json"]).is_err()
+                && parse_options(&["fast"]).is_err()
         );
     }
 
     #[test]
     fn situations_are_chosen_by_name_and_those_aside_only_apart() {
-        let some = wish(&["--world", "kernel", "--only", "policer-2m"]).unwrap();
+        let some = parse_options(&["--world", "kernel", "--only", "policer-2m"]).unwrap();
         assert!(some.wants("policer-2m") && !some.wants("shaper-2m"));
-        assert!(wish(&["--world", "kernel", "--only", "V04"]).unwrap_err().contains("shaper-2m"));
-        assert!(wish(&["--world", "kernel", "--only", "aside-loss-3e-3"]).is_err());
-        assert!(wish(&["--world", "kernel", "--held-out", "--only", "aside-loss-3e-3"]).is_ok());
-        assert!(wish(&["--world", "moon"]).is_err() && wish(&["--held-out"]).is_err());
+        assert!(parse_options(&["--world", "kernel", "--only", "V04"]).unwrap_err().contains("shaper-2m"));
+        assert!(parse_options(&["--world", "kernel", "--only", "aside-loss-3e-3"]).is_err());
+        assert!(parse_options(&["--world", "kernel", "--held-out", "--only", "aside-loss-3e-3"]).is_ok());
+        assert!(parse_options(&["--world", "moon"]).is_err() && parse_options(&["--held-out"]).is_err());
     }
 
     /// The quick form: causes that a busy machine does not disturb, one seed.

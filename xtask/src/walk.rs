@@ -109,7 +109,7 @@ fn walk_of(tree: &Tree, name: &str) -> Walk {
     let spellings = spellings(name);
     let mut walk = Walk::new();
     for file in tree.files.iter().filter(|file| !file.is_test) {
-        let Some(room) = room_of(file) else { continue };
+        let Some(room) = crate_of(file) else { continue };
         let rust = file.rust.as_ref();
         let text = rust.map_or(&file.text, |rust| &rust.code_and_literals);
         let lines: Vec<usize> = numbered(text)
@@ -125,11 +125,11 @@ fn walk_of(tree: &Tree, name: &str) -> Walk {
 }
 
 /// The room a source file belongs to; each protocol folder counts as one of its own.
-fn room_of(file: &SourceFile) -> Option<String> {
+fn crate_of(file: &SourceFile) -> Option<String> {
     if file.path.starts_with("ui/src/") {
         return Some("ui".to_owned());
     }
-    let room = file.rust.as_ref().and(file.room())?;
+    let room = file.rust.as_ref().and(file.crate_name())?;
     // The variables of a formula are physics: a name there is no knob on its way. Rules do look at knobs.
     if room == "theory" && !file.path.contains("/rules/") {
         return None;

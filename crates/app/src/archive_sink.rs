@@ -4,7 +4,7 @@ use linerate_archive::{ArchiveError, Recorder, SqliteArchive, StrangerLimits, de
 use linerate_control::Sink;
 use linerate_model::{Body, CaveatKind, Event};
 
-use crate::say;
+use crate::print;
 
 /// The archive; what it cannot take is said, and the measurement goes on.
 pub(crate) struct ArchiveSink {
@@ -22,7 +22,7 @@ impl ArchiveSink {
     }
 
     /// As [`Self::open`], for a run that a stranger asked a server for.
-    pub(crate) fn open_for_stranger(
+    pub(crate) fn open_for_unknown_client(
         location: Option<&str>,
         run: &str,
         limits: &StrangerLimits,
@@ -35,7 +35,7 @@ impl ArchiveSink {
         match opened {
             Ok(archive) => Some(Self { recorder: Recorder::new(archive), broken: false, stranger: None }),
             Err(error) => {
-                say::warning(format!("this run is not archived: {}", told(&error)));
+                print::warning(format!("this run is not archived: {}", describe(&error)));
                 None
             }
         }
@@ -46,7 +46,7 @@ impl ArchiveSink {
         if !self.broken
             && let Err(error) = self.recorder.flush()
         {
-            say::warning(format!("the end of this run is not archived: {}", told(&error)));
+            print::warning(format!("the end of this run is not archived: {}", describe(&error)));
             self.broken = true;
         }
         !self.broken
@@ -57,13 +57,13 @@ impl Sink for ArchiveSink {
     fn on(&mut self, event: &Event) -> Result<(), String> {
         self.recorder.on(event).map_err(|error| {
             self.broken = true;
-            format!("this run is not archived: {}", told(&error))
+            format!("this run is not archived: {}", describe(&error))
         })?;
         if matches!(event.body, Body::RunEnded { .. })
             && let Some((run, limits)) = self.stranger.take()
-            && let Err(error) = self.recorder.store_mut().admit_stranger(&run, &limits)
+            && let Err(error) = self.recorder.store_mut().admit_unknown_client(&run, &limits)
         {
-            say::warning(format!("the limits of the archive are not kept: {}", told(&error)));
+            print::warning(format!("the limits of the archive are not kept: {}", describe(&error)));
         }
         Ok(())
     }
@@ -80,7 +80,7 @@ fn archive_at(location: Option<&str>) -> Result<SqliteArchive, ArchiveError> {
     }
 }
 
-fn told(error: &ArchiveError) -> String {
+fn describe(error: &ArchiveError) -> String {
     match std::error::Error::source(error) {
         Some(source) => format!("{error} ({source})"),
         None => error.to_string(),

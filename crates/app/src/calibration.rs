@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use etcetera::BaseStrategy;
 use linerate_model::{CALIBRATION_SCHEMA, Calibration};
 
-use crate::say;
+use crate::print;
 
 /// The environment variable that names another file; empty for none.
 const FILE_VARIABLE: &str = "LINERATE_CALIBRATION";
@@ -35,7 +35,7 @@ pub(crate) fn stored() -> Option<Box<Calibration>> {
     match read(&path) {
         Ok(found) => found.map(Box::new),
         Err(trouble) => {
-            say::warning(format!(
+            print::warning(format!(
                 "the calibration {} is not used: {trouble}; linerate doctor --calibrate makes a new one",
                 path.display()
             ));
@@ -65,7 +65,7 @@ fn read(path: &Path) -> Result<Option<Calibration>, String> {
 ///
 /// # Errors
 /// There is no place for it, or the place cannot be written.
-pub(crate) fn keep(calibration: &Calibration) -> io::Result<PathBuf> {
+pub(crate) fn save(calibration: &Calibration) -> io::Result<PathBuf> {
     let nowhere = || {
         io::Error::new(ErrorKind::NotFound, format!("no home directory, and {FILE_VARIABLE} names no file"))
     };

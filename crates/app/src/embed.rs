@@ -35,7 +35,7 @@ pub fn run(
         world: World::Hosts,
         started_at: now(),
         calibration: None,
-        witness: None,
+        observer: None,
         stop,
     };
     measure(&request, &mut log)?;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::{args, cmd, exit, say};
+use crate::{args, cmd, exit, print};
 
 /// Runs a command line; what `main` calls. Under the name of a tool that we stand in for it is that tool's.
 pub fn main(argv: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -26,7 +26,7 @@ pub fn main(argv: impl IntoIterator<Item = OsString>) -> ExitCode {
             }
             match printed {
                 Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-                    say::error(format!("the output could not be printed: {error}"));
+                    print::error(format!("the output could not be printed: {error}"));
                     exit::Exit::Failed.into()
                 }
                 _ => ExitCode::SUCCESS,

@@ -35,9 +35,9 @@ mod embed;
 mod entry;
 mod exit;
 mod front_end;
-mod lab_witness;
+mod lab_port_observer;
 mod naming;
-mod say;
+mod print;
 mod signals;
 mod terminal;
 

@@ -12,7 +12,7 @@ use linerate_model::{Body, CaveatKind, Outcome, TestSpec};
 use linerate_proto::agent::Token;
 use linerate_sock::netns;
 use linerate_units::{Bitrate, Span};
-use support::{Folder, Lab, PATIENCE, Process, Server, linerate, signal};
+use support::{Folder, Lab, Process, Server, TIMEOUT, linerate, signal};
 
 const SECRET: &str = "a secret that these tests share";
 
@@ -45,7 +45,7 @@ fn a_test_between_two_other_hosts_is_printed_and_archived_as_any_other() {
     let (from, to) = (agent(&token), Server::start(&[]));
     let archive = folder.file("archive.sqlite");
     let args = ["-t", "1", "--upload", "-b", "20M", "--json", "--archive", &archive];
-    let done = Process::start(test_from(&from, to.port, &token, &args)).finish(PATIENCE);
+    let done = Process::start(test_from(&from, to.port, &token, &args)).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
     let document = done.json();
     assert_eq!(document["run"]["outcome"], "completed");
@@ -59,7 +59,7 @@ fn a_test_between_two_other_hosts_is_printed_and_archived_as_any_other() {
     to.await_events("begun", 1);
     let mut show = linerate();
     show.args(["show", "--json", "--archive", &archive]);
-    assert_eq!(Process::start(show).finish(PATIENCE).json()["flows"], document["flows"]);
+    assert_eq!(Process::start(show).finish(TIMEOUT).json()["flows"], document["flows"]);
 }
 
 #[test]

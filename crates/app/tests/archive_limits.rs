@@ -6,13 +6,13 @@ mod support;
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use support::{Folder, PATIENCE, Process, Server, eventually, linerate, test};
+use support::{Folder, Process, Server, TIMEOUT, eventually, linerate, test};
 
 /// The runs of an archive by their names.
 fn kept(archive: &str) -> BTreeSet<String> {
     let mut history = linerate();
     history.args(["history", "--json", "--archive", archive]);
-    let done = Process::start(history).finish(PATIENCE);
+    let done = Process::start(history).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
     let name = |run: &Value| run["id"].as_str().unwrap().to_owned();
     done.json()["runs"].as_array().unwrap().iter().map(name).collect()
@@ -22,7 +22,7 @@ fn kept(archive: &str) -> BTreeSet<String> {
 fn stranger(server: &Server) {
     let mut iperf3 = linerate();
     iperf3.args(["iperf3", "-c", "127.0.0.1", "-p", &server.port.to_string(), "-n", "64K"]);
-    let done = Process::start(iperf3).finish(PATIENCE);
+    let done = Process::start(iperf3).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
 }
 
@@ -32,7 +32,7 @@ fn strangers_runs_above_the_limit_go_oldest_first_and_the_owners_stay() {
     let archive = folder.file("archive.sqlite");
     let server = Server::start(&["--archive", &archive, "--limit-archive-runs", "2"]);
     let own = ["-n", "64K", "--upload", "--no-latency", "--archive", &archive];
-    let done = Process::start(test("127.0.0.1", server.port, &own)).finish(PATIENCE);
+    let done = Process::start(test("127.0.0.1", server.port, &own)).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
     let own = kept(&archive);
     assert_eq!(own.len(), 1, "{own:?}");

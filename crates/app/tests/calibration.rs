@@ -7,7 +7,7 @@ use std::fs;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use support::{Done, Folder, PATIENCE, Process, Server, caveats, flow, linerate, test};
+use support::{Done, Folder, Process, Server, TIMEOUT, caveats, flow, linerate, test};
 
 /// linerate on a host whose calibration is in this file.
 fn on(file: &str, mut command: Command) -> Command {
@@ -18,7 +18,7 @@ fn on(file: &str, mut command: Command) -> Command {
 fn doctor(file: &str, args: &[&str]) -> Done {
     let mut command = linerate();
     command.arg("doctor").args(args);
-    Process::start(on(file, command)).finish(PATIENCE)
+    Process::start(on(file, command)).finish(TIMEOUT)
 }
 
 /// A second of a little, from a host with this calibration to one with that.
@@ -27,7 +27,7 @@ fn upload(client: &str, server: &str) -> Done {
     command.args(["serve", "-p", "0", "--json"]);
     let server = Server::from(on(server, command));
     let args = ["--upload", "-t", "1.5", "-b", "20M", "-l", "8K", "--json", "--no-latency"];
-    let done = Process::start(on(client, test("127.0.0.1", server.port, &args))).finish(PATIENCE);
+    let done = Process::start(on(client, test("127.0.0.1", server.port, &args))).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
     done
 }
@@ -72,7 +72,7 @@ fn mode(mode: &Value) -> (&str, u64) {
 fn limit(bps: f64) -> Value {
     let server = Server::start(&[]);
     let args = ["--upload", "-t", "0.2", "--json", "--no-latency"];
-    let here = Process::start(test("127.0.0.1", server.port, &args)).finish(PATIENCE).json();
+    let here = Process::start(test("127.0.0.1", server.port, &args)).finish(TIMEOUT).json();
     let host = &here["hosts"][0];
     json!({
         "schema": "linerate.calibration/1", "measured_at": "2026-01-01T00:00:00Z", "linerate": "0.1.0",
@@ -112,13 +112,13 @@ fn stand_ins(calibration: &str) -> [Value; 2] {
     let server = Process::start(tool(&archives[0], &["-s", "-1", "-p", &port, "--forceflush"]));
     support::eventually("the server listens", || server.stdout().contains("listening").then_some(()));
     let up = ["-c", "127.0.0.1", "-p", &port, "-t", "3", "-b", "20M", "-l", "8K"];
-    let done = Process::start(tool(&archives[1], &up)).finish(PATIENCE);
+    let done = Process::start(tool(&archives[1], &up)).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
-    assert_eq!(server.finish(PATIENCE).code, Some(0));
+    assert_eq!(server.finish(TIMEOUT).code, Some(0));
     archives.map(|archive| {
         let mut command = linerate();
         command.args(["export", "latest", "--format", "json", "--archive", &archive]);
-        Process::start(command).finish(PATIENCE).json()
+        Process::start(command).finish(TIMEOUT).json()
     })
 }
 
@@ -189,5 +189,5 @@ fn a_rate_is_printed_to_the_digit_to_which_it_is_known() {
     // A tenth of a second has too few intervals to say.
     let server = Server::start(&[]);
     let short = Process::start(test("127.0.0.1", server.port, &["--upload", "-t", "0.1", "--json"]));
-    assert!(flow(&short.finish(PATIENCE).json(), "upload").get("uncertainty").is_none());
+    assert!(flow(&short.finish(TIMEOUT).json(), "upload").get("uncertainty").is_none());
 }

@@ -6,7 +6,7 @@ mod support;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
-use support::{Lab, PATIENCE, Process, Server, flow};
+use support::{Lab, Process, Server, TIMEOUT, flow};
 
 /// Buffers that hold what a long path holds, so that they are not the limit.
 const LARGE: [&str; 2] =
@@ -28,7 +28,7 @@ fn verdict(topology: &str, set: &[&str], to: &str, args: &[&str]) -> Verdict {
     let lab = Lab::up(topology, set);
     let server = Server::from(lab.linerate(to, &["serve", "-p", "5990", "--json"]));
     let head = ["test", to, "-p", "5990", "--upload", "--json"];
-    let done = Process::start(lab.linerate("a", &[&head[..], args].concat())).finish(PATIENCE);
+    let done = Process::start(lab.linerate("a", &[&head[..], args].concat())).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
     drop(server);
     let document = done.json();

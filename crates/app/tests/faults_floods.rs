@@ -12,7 +12,7 @@ use std::time::Duration;
 use linerate_proto::native::{Connection, DATAGRAM_BYTES, Datagram, DatagramKind, Preface};
 use linerate_sock::limits;
 use serde_json::Value;
-use support::{Done, PATIENCE, Process, Server, eventually, linerate, test};
+use support::{Done, Process, Server, TIMEOUT, eventually, linerate, test};
 
 /// Another host, as far as a server can tell.
 const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 7, 0, 2));
@@ -67,7 +67,7 @@ fn files_of(pid: u32) -> usize {
 
 fn measured(port: u16, args: &[&str]) -> Done {
     let short = ["-t", "1", "-b", "20M", "--upload"];
-    Process::start(test("127.0.0.1", port, &[&short, args].concat())).finish(PATIENCE)
+    Process::start(test("127.0.0.1", port, &[&short, args].concat())).finish(TIMEOUT)
 }
 
 #[test]
@@ -241,10 +241,10 @@ fn probes_and_openings_from_an_address_that_is_not_the_clients_get_nothing() {
 fn a_client_with_64_descriptors_measures_one_stream() {
     let server = Server::start(&[]);
     let inner = test("127.0.0.1", server.port, &["-t", "1", "-b", "20M", "--json"]);
-    let done = Process::start(started_by("prlimit", &["--nofile=64"], &inner)).finish(PATIENCE);
+    let done = Process::start(started_by("prlimit", &["--nofile=64"], &inner)).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
     let inner = test("127.0.0.1", server.port, &["-t", "1", "-P", "200", "--json"]);
-    let done = Process::start(started_by("prlimit", &["--nofile=64"], &inner)).finish(PATIENCE);
+    let done = Process::start(started_by("prlimit", &["--nofile=64"], &inner)).finish(TIMEOUT);
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.stderr.contains("64 allowed") && done.stderr.contains("ulimit -Hn"), "{done:?}");
 }
@@ -294,7 +294,7 @@ fn a_client_that_gets_no_threads_says_which_limit_it_was() {
     let server = Server::start(&[]);
     for most in 1..=8 {
         let inner = test("127.0.0.1", server.port, &["-t", "1", "-P", "40", "--bidir"]);
-        let done = Process::start(as_user(47_113, &most.to_string(), &inner)).finish(PATIENCE);
+        let done = Process::start(as_user(47_113, &most.to_string(), &inner)).finish(TIMEOUT);
         assert!(!done.stderr.contains("panicked"), "{most}: {done:?}");
         assert!(done.code == Some(0) || done.stderr.contains("ulimit -u"), "{most}: {done:?}");
     }
@@ -319,7 +319,7 @@ fn a_server_that_gets_no_threads_tells_its_client() {
         // Its own user may lower the limit that is in force.
         let mut lower = Command::new("prlimit");
         lower.args(["--pid", &pid, &limit]);
-        let lowered = Process::start(as_user(47_114, "500", &lower)).finish(PATIENCE);
+        let lowered = Process::start(as_user(47_114, "500", &lower)).finish(TIMEOUT);
         assert_eq!(lowered.code, Some(0), "{lowered:?}");
         let done = measured(server.port, &[]);
         assert!(done.code == Some(0) || done.stderr.contains("ulimit -u"), "{more}: {done:?}");

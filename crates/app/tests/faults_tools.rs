@@ -8,10 +8,10 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use support::{Net, PATIENCE, Process, Server, Side, eventually, linerate, signal};
+use support::{Net, Process, Server, Side, TIMEOUT, eventually, linerate, signal};
 
 /// What a server or client may hold after the flood; 400 MB are sent.
-const MOST_BYTES: u64 = 128 << 20;
+const MAX_BYTES: u64 = 128 << 20;
 
 /// Sends `start` to a port of the server, then `flood` again and again.
 fn flooder(net: &Net, port: u16, start: &str, flood: &str) -> Process {
@@ -40,15 +40,15 @@ fn floods_at_the_ports_of_older_tools_cost_a_server_nothing() {
         (5002, "SyncMe", "SyncMe"),
     ] {
         let flooder = flooder(&net, port, start, flood);
-        let done = flooder.finish(PATIENCE);
-        assert!(server.resident_bytes() < MOST_BYTES, "port {port}, {flood}: {done:?}");
+        let done = flooder.finish(TIMEOUT);
+        assert!(server.resident_bytes() < MAX_BYTES, "port {port}, {flood}: {done:?}");
         let next = Process::start(net.test(Side::B, server.port, &["-t", "1", "-b", "20M", "--upload"]));
-        let next = next.finish(PATIENCE);
+        let next = next.finish(TIMEOUT);
         assert_eq!(next.code, Some(0), "after {flood} at port {port}: {next:?}, {}", server.stderr());
     }
     let flooder = flooder(&net, server.port, cookie, "\\001\\002\\003");
     server.signal("INT");
-    let done = server.finish(PATIENCE);
+    let done = server.finish(TIMEOUT);
     assert!(done.code.is_some() && !done.stderr.contains("panicked"), "{done:?}");
     drop(flooder);
 }
@@ -91,10 +91,10 @@ fn a_server_of_an_older_tool_that_never_stops_talking_is_left_at_ctrl_c() {
                 (late || !client.running()).then_some(())
             });
             if client.running() {
-                assert!(support::resident_bytes(client.pid()) < MOST_BYTES, "{tool:?}, {bytes:?}");
+                assert!(support::resident_bytes(client.pid()) < MAX_BYTES, "{tool:?}, {bytes:?}");
                 signal(client.pid(), "INT");
             }
-            let done = client.finish(PATIENCE);
+            let done = client.finish(TIMEOUT);
             assert!(
                 done.code.is_some() && !done.stderr.contains("panicked"),
                 "{tool:?}, {bytes:?}: {done:?}"

@@ -6,13 +6,13 @@ mod support;
 use std::time::Duration;
 
 use linerate_sock::clock;
-use support::{Net, PATIENCE, Process, Server, Side, pause, signal};
+use support::{Net, Process, Server, Side, TIMEOUT, pause, signal};
 
 /// How long the server may take to notice: it used to be 98 s for iperf3.
 const NOTICE: Duration = Duration::from_secs(40);
 
 /// Cuts the link of a client that is being measured, and sees the next one served.
-fn vanish(program: &str, args: &[&str]) {
+fn cut_link(program: &str, args: &[&str]) {
     let net = Net::pair();
     let server = Server::start_in(&net, Side::A, &["--classic"]);
     // The tests' own port is not that of the tools.
@@ -29,7 +29,7 @@ fn vanish(program: &str, args: &[&str]) {
     drop(client);
     net.link(Side::B, true);
     let next = net.test(Side::B, server.port, &["-t", "1", "-b", "20M", "--upload"]);
-    let done = Process::start(next).finish(PATIENCE);
+    let done = Process::start(next).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "after {program} {args:?}: {done:?}");
 }
 
@@ -41,7 +41,7 @@ fn an_iperf3_client_whose_link_is_cut_does_not_hold_the_server() {
     std::thread::scope(|scope| {
         for more in [&[][..], &["-R"], &["-u"], &["-u", "-R"]] {
             let args = [&upload, more].concat();
-            scope.spawn(move || vanish("iperf3", &args));
+            scope.spawn(move || cut_link("iperf3", &args));
         }
     });
 }
@@ -54,15 +54,15 @@ fn an_older_client_whose_link_is_cut_does_not_hold_the_server() {
     std::thread::scope(|scope| {
         for more in [&[][..], &["-u"], &["-R"]] {
             let args = [&upload, more].concat();
-            scope.spawn(move || vanish("iperf", &args));
+            scope.spawn(move || cut_link("iperf", &args));
         }
-        scope.spawn(|| vanish("nuttcp", &["-T60", "-R20M", "-p5101", address]));
-        scope.spawn(|| vanish("NPtcp", &["-h", address, "-l", "1000", "-u", "1000000", "-o", "/dev/null"]));
+        scope.spawn(|| cut_link("nuttcp", &["-T60", "-R20M", "-p5101", address]));
+        scope.spawn(|| cut_link("NPtcp", &["-h", address, "-l", "1000", "-u", "1000000", "-o", "/dev/null"]));
     });
 }
 
 /// Leaves a client there that says nothing more, while another host waits: its own test, from where the server is.
-fn fall_silent(program: &str, args: &[&str]) {
+fn leave_silent(program: &str, args: &[&str]) {
     let net = Net::pair();
     let server = Server::start_in(&net, Side::A, &["--classic"]);
     let port = server.port.to_string();
@@ -72,7 +72,7 @@ fn fall_silent(program: &str, args: &[&str]) {
     signal(client.pid(), "STOP");
     let waiting = ["test", Side::A.address(), "-p", &port, "-t", "1", "-b", "20M", "--upload"];
     let next = net.exec(Side::A, env!("CARGO_BIN_EXE_linerate"), &waiting);
-    let done = Process::start(next).finish(PATIENCE);
+    let done = Process::start(next).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "after {program} {args:?}: {done:?}, {}", server.stderr());
     let ended = server.await_events("ended", 1);
     assert!(
@@ -91,8 +91,8 @@ fn a_client_that_lives_and_says_nothing_makes_room_for_another_host() {
     let (ttcp, iperf) =
         (after(r"\x20\x21\x22\x23\x24\x25\x26\x27"), after("0123456789012345678901234567890123456789"));
     std::thread::scope(|scope| {
-        scope.spawn(|| fall_silent("iperf3", &["-c", address, "-p", "PORT", "-t", "5", "-b", "20M"]));
-        scope.spawn(|| fall_silent("bash", &["-c", &ttcp]));
-        scope.spawn(|| fall_silent("bash", &["-c", &iperf]));
+        scope.spawn(|| leave_silent("iperf3", &["-c", address, "-p", "PORT", "-t", "5", "-b", "20M"]));
+        scope.spawn(|| leave_silent("bash", &["-c", &ttcp]));
+        scope.spawn(|| leave_silent("bash", &["-c", &iperf]));
     });
 }

@@ -10,7 +10,7 @@ mod support;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use support::{Done, Folder, Net, PATIENCE, Process, Side, elements, linerate, signal};
+use support::{Done, Folder, Net, Process, Side, TIMEOUT, elements, linerate, signal};
 
 /// A link, and what a person would state of it.
 struct Link {
@@ -176,12 +176,12 @@ fn both_ends(net: &Net, form: &Form, link: &Link, folder: &Folder) -> Vec<(&'sta
     // NTttcp agrees on the test one port below its data, over TCP.
     let port = if form.name.starts_with("ntttcp") { form.port - 1 } else { form.port };
     net.await_port(Side::B, port, form.udp);
-    let client = start(net, Side::A, form, form.client, link, folder).finish(PATIENCE);
+    let client = start(net, Side::A, form, form.client, link, folder).finish(TIMEOUT);
     if form.ends == Ends::Interrupted {
         signal(server.pid(), "INT");
     }
     let prints = form.program != "nuttcp" && form.program != "NPtcp";
-    let server = (form.program != "nuttcp").then(|| server.finish(PATIENCE));
+    let server = (form.program != "nuttcp").then(|| server.finish(TIMEOUT));
     [Some(("client", client)), server.map(|done| ("server", done)).filter(|_| prints)]
         .into_iter()
         .flatten()
@@ -236,7 +236,7 @@ fn complaints(document: &Value, stated: &str) -> Vec<String> {
 fn checked(files: &[&File], flags: &[&str]) -> Vec<String> {
     let mut command = linerate();
     command.args(["check", "--json"]).args(flags).args(files.iter().map(|file| &file.path));
-    complaints(&Process::start(command).finish(PATIENCE).json(), &flags.join(" "))
+    complaints(&Process::start(command).finish(TIMEOUT).json(), &flags.join(" "))
 }
 
 #[test]

@@ -15,7 +15,7 @@ use linerate_proto::agent::Token;
 use linerate_sock::host_setting::HostSetting;
 use linerate_sock::netns;
 use linerate_units::{Bitrate, Span};
-use support::{PATIENCE, Process, Rigged, Server, Side, eventually, pause, signal};
+use support::{AgentPair, Process, Server, Side, TIMEOUT, eventually, pause, signal};
 
 /// Names what another process of this program shall do.
 const COORDINATE: &str = "LINERATE_TEST_COORDINATOR";
@@ -30,11 +30,11 @@ const POINT: [(&str, &str); 5] = [
     ("qdisc", "pfifo limit 9"),
 ];
 
-impl Rigged {
+impl AgentPair {
     /// Asks from host `a`, as a coordinator of this process.
     fn with<T: Send>(&self, work: impl FnOnce(&mut Coordinator) -> T + Send) -> T {
         self.inside("a", || {
-            let mut coordinator = Coordinator::connect(rig(), &NO_STOP).unwrap();
+            let mut coordinator = Coordinator::connect(test_bed(), &NO_STOP).unwrap();
             let done = work(&mut coordinator);
             coordinator.finish();
             done
@@ -42,13 +42,13 @@ impl Rigged {
     }
 }
 
-fn rig() -> TestBed {
+fn test_bed() -> TestBed {
     let host = |name: &str, side: Side| HostRef {
         name: name.to_owned(),
         address: side.address().to_owned(),
         port: None,
         test_address: None,
-        token: Token::new(Rigged::SECRET).unwrap(),
+        token: Token::new(AgentPair::SECRET).unwrap(),
         netns: None,
     };
     TestBed { name: "the tests".to_owned(), hosts: vec![host("a", Side::A), host("b", Side::B)] }
@@ -89,13 +89,13 @@ fn measured(coordinator: &mut Coordinator) -> Result<FlowEnd, Vec<HostError>> {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_point_is_measured_under_its_settings_and_the_next_under_others() {
-    let rigged = Rigged::new();
-    let before = rigged.state();
-    rigged.with(|coordinator| {
+    let pair = AgentPair::new();
+    let before = pair.state();
+    pair.with(|coordinator| {
         let wanted = [(0, settings(&POINT)), (1, settings(&[("mtu", "3000")]))];
         assert_eq!(said(&coordinator.check_settings(&wanted, &NO_STOP)), "");
-        assert_eq!(rigged.state(), before, "a look changes nothing");
-        assert!(rigged.is_clean());
+        assert_eq!(pair.state(), before, "a look changes nothing");
+        assert!(pair.is_clean());
         let told = coordinator.apply_settings(&wanted, &NO_STOP).unwrap();
         let mtu = told[1].in_force.first().unwrap();
         assert_eq!(
@@ -103,32 +103,32 @@ fn a_point_is_measured_under_its_settings_and_the_next_under_others() {
             (Some("veth0"), "1500", "3000")
         );
         assert_eq!(told[0].in_force.len(), POINT.len());
-        let during = rigged.state();
+        let during = pair.state();
         let changed = during.iter().zip(&before).filter(|(now, then)| now != then).count();
         assert_eq!(changed, POINT.len() + 1, "{during:#?}");
         assert_eq!(measure(coordinator).unwrap(), Outcome::Completed);
         // Longer than an agent waits for a coordinator that is silent.
-        coordinator.rest(Span::from_secs(8), &NO_STOP);
-        assert_eq!(rigged.state(), during, "settings outlast a run and a rest");
+        coordinator.wait(Span::from_secs(8), &NO_STOP);
+        assert_eq!(pair.state(), during, "settings outlast a run and a rest");
         // The next point sets one of them otherwise and does not name the others.
         coordinator.apply_settings(&[(0, settings(&[("mtu", "2000")]))], &NO_STOP).unwrap();
-        let now = rigged.state();
+        let now = pair.state();
         let differ: Vec<usize> = (0..now.len()).filter(|at| now[*at] != before[*at]).collect();
         assert_eq!((differ.len(), now[differ[0]].as_str()), (1, "2000"));
         assert_eq!(measure(coordinator).unwrap(), Outcome::Completed);
         assert_eq!(coordinator.restore_settings(), []);
-        assert_eq!(rigged.state(), before);
+        assert_eq!(pair.state(), before);
         assert_eq!(measure(coordinator).unwrap(), Outcome::Completed);
     });
-    assert!(rigged.is_clean());
+    assert!(pair.is_clean());
 }
 
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn what_cannot_be_is_told_of_all_hosts_before_anything_is_changed() {
-    let rigged = Rigged::new();
-    let before = rigged.state();
-    rigged.with(|coordinator| {
+    let pair = AgentPair::new();
+    let before = pair.state();
+    pair.with(|coordinator| {
         let wanted = [
             (0, settings(&[("mtu", "70000"), ("congestion", "carrier-pigeon"), ("lro", "true")])),
             (1, settings(&[("tcp_rmem", "0 1 2"), ("interface", "eth7"), ("tso", "false")])),
@@ -148,58 +148,58 @@ fn what_cannot_be_is_told_of_all_hosts_before_anything_is_changed() {
         let half = [(0, settings(&POINT)), (1, settings(&[("mtu", "70000")]))];
         let troubles = said(&coordinator.apply_settings(&half, &NO_STOP).unwrap_err());
         assert!(troubles.contains("b: mtu 70000"), "{troubles}");
-        assert_eq!(rigged.state(), before);
+        assert_eq!(pair.state(), before);
         assert_eq!(measure(coordinator).unwrap(), Outcome::Completed);
     });
-    assert!(rigged.is_clean());
+    assert!(pair.is_clean());
 }
 
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn two_coordinators_have_the_hosts_one_after_the_other() {
-    let rigged = Rigged::new();
-    let before = rigged.state();
-    rigged.with(|first| {
+    let pair = AgentPair::new();
+    let before = pair.state();
+    pair.with(|first| {
         first.apply_settings(&[(0, settings(&POINT))], &NO_STOP).unwrap();
         std::thread::scope(|scope| {
             let second = scope.spawn(|| {
-                rigged.with(|second| {
+                pair.with(|second| {
                     second.apply_settings(&[(0, settings(&[("mtu", "2000")]))], &NO_STOP).map(drop)
                 })
             });
-            for agent in rigged.agents.values() {
+            for agent in pair.agents.values() {
                 agent.await_events("held", 1);
             }
             eventually("the second waits at one of them", || {
-                rigged.agents.values().any(|agent| !agent.events("waiting").is_empty()).then_some(())
+                pair.agents.values().any(|agent| !agent.events("waiting").is_empty()).then_some(())
             });
             assert_eq!(measure(first).unwrap(), Outcome::Completed);
             assert_eq!(first.restore_settings(), []);
             assert_eq!(second.join().unwrap(), Ok(()));
         });
-        assert_eq!(rigged.state(), before);
+        assert_eq!(pair.state(), before);
     });
-    assert!(rigged.is_clean());
+    assert!(pair.is_clean());
 }
 
 /// Another process sets the point's settings again and again, as a coordinator does between runs, until it is killed.
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_coordinator_killed_at_any_moment_leaves_the_hosts_as_they_were() {
-    let rigged = Rigged::new();
-    let before = rigged.state();
+    let pair = AgentPair::new();
+    let before = pair.state();
     let mut seen_changed = 0;
     for (rounds, round) in (0..30_u64).enumerate() {
-        let child = rigged.child();
-        eventually("it has begun to change settings", || (rigged.state() != before).then_some(()));
+        let child = pair.child();
+        eventually("it has begun to change settings", || (pair.state() != before).then_some(()));
         pause(Duration::from_millis(round * 17 % 97));
         signal(child.pid(), "KILL");
-        seen_changed += u32::from(rigged.state() != before);
-        for agent in rigged.agents.values() {
+        seen_changed += u32::from(pair.state() != before);
+        for agent in pair.agents.values() {
             agent.await_events("ended", rounds + 1);
         }
-        assert_eq!(rigged.state(), before, "round {round}");
-        assert!(rigged.is_clean(), "round {round}");
+        assert_eq!(pair.state(), before, "round {round}");
+        assert!(pair.is_clean(), "round {round}");
         drop(child);
     }
     assert!(seen_changed > 0, "no kill came while settings were changed");
@@ -227,20 +227,20 @@ fn kill_with_guardian(agent: &Server) {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn the_settings_of_an_agent_that_is_killed_are_put_back_at_once_by_its_guardian() {
-    let mut rigged = Rigged::new();
-    let before = rigged.state();
+    let mut pair = AgentPair::new();
+    let before = pair.state();
     assert_eq!(
-        guardians(rigged.agents["a"].pid()),
+        guardians(pair.agents["a"].pid()),
         Vec::<u32>::new(),
         "there is none before anything is changed"
     );
     for signals in [&["KILL"][..], &["STOP", "KILL"]] {
-        let child = rigged.child_at_rest();
-        for agent in rigged.agents.values() {
+        let child = pair.child_at_rest();
+        for agent in pair.agents.values() {
             agent.await_events("settings_changed", 1);
         }
-        assert_ne!(rigged.state(), before);
-        let agent = rigged.agents.remove("a").unwrap();
+        assert_ne!(pair.state(), before);
+        let agent = pair.agents.remove("a").unwrap();
         let guardian = guardians(agent.pid());
         assert_eq!(guardian.len(), 1, "{guardian:?}");
         // What ends an agent in an orderly way does not end its guardian.
@@ -249,45 +249,45 @@ fn the_settings_of_an_agent_that_is_killed_are_put_back_at_once_by_its_guardian(
         }
         signals.iter().for_each(|name| agent.signal(name));
         // Its end is that of the guardian too, which has the same stderr.
-        let told = agent.finish(PATIENCE).stderr;
+        let told = agent.finish(TIMEOUT).stderr;
         assert!(told.contains("the agent was killed: put back mtu of veth0"), "{told}");
         drop(child);
-        eventually("all is as before", || (rigged.state() == before && rigged.is_clean()).then_some(()));
-        rigged.start("a");
-        rigged.agents.remove("b");
-        rigged.start("b");
+        eventually("all is as before", || (pair.state() == before && pair.is_clean()).then_some(()));
+        pair.start("a");
+        pair.agents.remove("b");
+        pair.start("b");
     }
 }
 
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn an_agent_killed_at_any_moment_puts_the_hosts_settings_back_at_its_next_start() {
-    let mut rigged = Rigged::new();
-    let before = rigged.state();
+    let mut pair = AgentPair::new();
+    let before = pair.state();
     let mut left_over = 0;
     for (rounds, round) in (0..30_u64).enumerate() {
-        let child = rigged.child();
-        eventually("it has begun to change settings", || (rigged.state() != before).then_some(()));
+        let child = pair.child();
+        eventually("it has begun to change settings", || (pair.state() != before).then_some(()));
         // From the first change on through several rounds of setting and putting back.
         pause(Duration::from_micros(round * 7_919 % 120_000));
-        let agent = rigged.agents.remove("a").unwrap();
+        let agent = pair.agents.remove("a").unwrap();
         kill_with_guardian(&agent);
-        agent.finish(PATIENCE);
+        agent.finish(TIMEOUT);
         drop(child);
         // The other agent lives: when its coordinator is gone it has put everything back.
-        rigged.agents["b"].await_events("ended", rounds + 1);
-        assert_eq!(rigged.state().split_off(HostSetting::ALL.len()), before[HostSetting::ALL.len()..]);
-        let changed = rigged.state() != before;
+        pair.agents["b"].await_events("ended", rounds + 1);
+        assert_eq!(pair.state().split_off(HostSetting::ALL.len()), before[HostSetting::ALL.len()..]);
+        let changed = pair.state() != before;
         left_over += u32::from(changed);
-        let doctor = Process::start(rigged.command("a", &["doctor", "--json"])).finish(PATIENCE);
+        let doctor = Process::start(pair.command("a", &["doctor", "--json"])).finish(TIMEOUT);
         let checks = doctor.json()["checks"].to_string();
         assert!(!changed || checks.contains("agent.setting.1"), "{checks}");
-        rigged.start("a");
-        assert_eq!(rigged.state(), before, "round {round}");
-        assert!(rigged.is_clean(), "round {round}");
+        pair.start("a");
+        assert_eq!(pair.state(), before, "round {round}");
+        assert!(pair.is_clean(), "round {round}");
         if changed {
             let words = "left over by an agent that was killed: put back";
-            eventually("it says so", || rigged.agents["a"].stderr().contains(words).then_some(()));
+            eventually("it says so", || pair.agents["a"].stderr().contains(words).then_some(()));
         }
     }
     assert!(left_over >= 5, "only {left_over} kills came while settings were changed");
@@ -296,31 +296,31 @@ fn an_agent_killed_at_any_moment_puts_the_hosts_settings_back_at_its_next_start(
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn an_agent_that_is_stopped_puts_back_first_and_what_a_killed_one_left_can_be_put_back_by_hand() {
-    let mut rigged = Rigged::new();
-    let before = rigged.state();
+    let mut pair = AgentPair::new();
+    let before = pair.state();
     for (name, by_hand) in [("TERM", false), ("KILL", true)] {
-        let child = rigged.child_at_rest();
-        eventually("both are set", || (!rigged.is_clean() && rigged.state() != before).then_some(()));
-        rigged.agents["a"].await_events("settings_changed", 1);
-        let agent = rigged.agents.remove("a").unwrap();
+        let child = pair.child_at_rest();
+        eventually("both are set", || (!pair.is_clean() && pair.state() != before).then_some(()));
+        pair.agents["a"].await_events("settings_changed", 1);
+        let agent = pair.agents.remove("a").unwrap();
         if by_hand {
             kill_with_guardian(&agent)
         } else {
             agent.signal(name)
         }
-        agent.finish(PATIENCE);
+        agent.finish(TIMEOUT);
         drop(child);
         if by_hand {
             let restore = |words: &str| {
                 let args = ["doctor", "--restore-settings"];
-                let done = Process::start(rigged.command("a", &args)).finish(PATIENCE);
+                let done = Process::start(pair.command("a", &args)).finish(TIMEOUT);
                 assert!(done.code == Some(0) && done.stderr.contains(words), "{done:?}");
             };
             restore("put back mtu of veth0: 3000, before 1500");
             restore("no agent has left");
         }
-        eventually("all is as before", || (rigged.state() == before && rigged.is_clean()).then_some(()));
-        rigged.start("a");
+        eventually("all is as before", || (pair.state() == before && pair.is_clean()).then_some(()));
+        pair.start("a");
     }
 }
 
@@ -328,15 +328,15 @@ fn an_agent_that_is_stopped_puts_back_first_and_what_a_killed_one_left_can_be_pu
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_coordinator_that_falls_silent_loses_its_settings() {
-    let rigged = Rigged::new();
-    let before = rigged.state();
-    let child = rigged.child_at_rest();
-    for agent in rigged.agents.values() {
+    let pair = AgentPair::new();
+    let before = pair.state();
+    let child = pair.child_at_rest();
+    for agent in pair.agents.values() {
         agent.await_events("settings_changed", 1);
     }
-    assert_ne!(rigged.state(), before);
+    assert_ne!(pair.state(), before);
     signal(child.pid(), "STOP");
-    for agent in rigged.agents.values() {
+    for agent in pair.agents.values() {
         let told = agent.await_events("settings_restored", 1);
         assert!(
             !told["put_back"].as_array().unwrap().is_empty() && told["left"] == serde_json::json!([]),
@@ -344,24 +344,24 @@ fn a_coordinator_that_falls_silent_loses_its_settings() {
         );
         agent.await_events("ended", 1);
     }
-    assert_eq!(rigged.state(), before);
-    assert!(rigged.is_clean());
+    assert_eq!(pair.state(), before);
+    assert!(pair.is_clean());
     signal(child.pid(), "KILL");
 }
 
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn an_agent_that_dies_between_two_runs_is_missed_before_the_next_one() {
-    let mut rigged = Rigged::new();
-    let before = rigged.state();
+    let mut pair = AgentPair::new();
+    let before = pair.state();
     let net = netns::of_this_thread().unwrap();
-    let mut coordinator = rigged.inside("a", || Coordinator::connect(rig(), &NO_STOP).unwrap());
+    let mut coordinator = pair.inside("a", || Coordinator::connect(test_bed(), &NO_STOP).unwrap());
     coordinator.apply_settings(&[(1, settings(&[("mtu", "3000")]))], &NO_STOP).unwrap();
-    let agent = rigged.agents.remove("b").unwrap();
+    let agent = pair.agents.remove("b").unwrap();
     agent.signal("KILL");
-    agent.finish(PATIENCE);
-    rigged.start("b");
-    netns::enter_fd(&std::fs::File::open(format!("/run/netns/{}", rigged.net.a)).unwrap()).unwrap();
+    agent.finish(TIMEOUT);
+    pair.start("b");
+    netns::enter_fd(&std::fs::File::open(format!("/run/netns/{}", pair.net.a)).unwrap()).unwrap();
     let end = measured(&mut coordinator).unwrap();
     let reason = end.reason.unwrap();
     assert!(end.outcome == Outcome::Failed && reason.contains("b: its connection was lost"), "{reason}");
@@ -369,23 +369,23 @@ fn an_agent_that_dies_between_two_runs_is_missed_before_the_next_one() {
     assert_eq!(measure(&mut coordinator).unwrap(), Outcome::Completed);
     coordinator.finish();
     netns::enter_fd(&net).unwrap();
-    assert_eq!(rigged.state(), before);
+    assert_eq!(pair.state(), before);
 }
 
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_host_that_is_gone_fails_its_own_runs_and_the_others_are_set_until_it_is_back() {
-    let mut rigged = Rigged::new();
-    let before = rigged.state();
+    let mut pair = AgentPair::new();
+    let before = pair.state();
     let net = netns::of_this_thread().unwrap();
-    let mut coordinator = rigged.inside("a", || Coordinator::connect(rig(), &NO_STOP).unwrap());
-    netns::enter_fd(&std::fs::File::open(format!("/run/netns/{}", rigged.net.a)).unwrap()).unwrap();
+    let mut coordinator = pair.inside("a", || Coordinator::connect(test_bed(), &NO_STOP).unwrap());
+    netns::enter_fd(&std::fs::File::open(format!("/run/netns/{}", pair.net.a)).unwrap()).unwrap();
     let point = |mtu: &str| [(0, settings(&[("mtu", mtu)])), (1, settings(&[("mtu", mtu)]))];
     let (told, troubles) = coordinator.apply_where_possible(&point("3000"), &NO_STOP).unwrap();
     assert_eq!((told.len(), troubles), (2, Vec::new()));
-    let agent = rigged.agents.remove("b").unwrap();
+    let agent = pair.agents.remove("b").unwrap();
     agent.signal("KILL");
-    agent.finish(PATIENCE);
+    agent.finish(TIMEOUT);
     let (told, troubles) = coordinator.apply_where_possible(&point("2000"), &NO_STOP).unwrap();
     let hosts: Vec<usize> = told.iter().map(|host| host.host).collect();
     assert!(hosts == [0] && said(&troubles).starts_with("b: "), "{told:?} {troubles:?}");
@@ -394,7 +394,7 @@ fn a_host_that_is_gone_fails_its_own_runs_and_the_others_are_set_until_it_is_bac
     assert_eq!(end.outcome, Outcome::Failed);
     assert!(end.reason.as_ref().unwrap().starts_with("b: "), "{end:?}");
     // It is back: it puts back what its journal names, and takes part.
-    rigged.start("b");
+    pair.start("b");
     let (told, troubles) = coordinator.apply_where_possible(&point("2500"), &NO_STOP).unwrap();
     assert_eq!((told.len(), troubles), (2, Vec::new()));
     assert_eq!(measure(&mut coordinator).unwrap(), Outcome::Completed);
@@ -402,13 +402,13 @@ fn a_host_that_is_gone_fails_its_own_runs_and_the_others_are_set_until_it_is_bac
     let stopped = coordinator.apply_where_possible(&point("2600"), &AtomicBool::new(true)).unwrap_err();
     assert!(said(&stopped).contains("signal"), "{stopped:?}");
     netns::enter_fd(&net).unwrap();
-    assert_eq!(rigged.state(), before);
+    assert_eq!(pair.state(), before);
     coordinator.finish();
-    assert!(rigged.is_clean());
+    assert!(pair.is_clean());
 }
 
 /// The other process of the tests that kill a coordinator: this program, with one test.
-impl Rigged {
+impl AgentPair {
     fn child(&self) -> Process {
         self.coordinate("again and again")
     }
@@ -431,20 +431,17 @@ impl Rigged {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn an_agent_without_the_privilege_says_so_before_anything_is_changed() {
-    let mut rigged = Rigged::new();
-    drop(rigged.agents.remove("b").unwrap());
-    let token = rigged.folder.file("token");
+    let mut pair = AgentPair::new();
+    drop(pair.agents.remove("b").unwrap());
+    let token = pair.folder.file("token");
     let program = env!("CARGO_BIN_EXE_linerate");
     let serve = ["serve", "-p", "5201", "--json", "--agent-token-file", &token];
-    let mut command = rigged.net.exec(
-        Side::B,
-        "setpriv",
-        &[&["--bounding-set", "-net_admin", program], &serve[..]].concat(),
-    );
-    command.env("LINERATE_RUN", rigged.folder.path());
-    rigged.agents.insert("b", Server::from(command));
-    let before = rigged.state();
-    rigged.with(|coordinator| {
+    let mut command =
+        pair.net.exec(Side::B, "setpriv", &[&["--bounding-set", "-net_admin", program], &serve[..]].concat());
+    command.env("LINERATE_RUN", pair.folder.path());
+    pair.agents.insert("b", Server::from(command));
+    let before = pair.state();
+    pair.with(|coordinator| {
         let wanted = [(0, settings(&POINT)), (1, settings(&[("mtu", "2000"), ("tcp_wmem", "1 2 3")]))];
         let troubles = said(&coordinator.check_settings(&wanted, &NO_STOP));
         for setting in ["mtu", "tcp_wmem"] {
@@ -455,8 +452,8 @@ fn an_agent_without_the_privilege_says_so_before_anything_is_changed() {
         }
         assert_eq!(said(&coordinator.apply_settings(&wanted, &NO_STOP).unwrap_err()), troubles);
     });
-    assert_eq!(rigged.state(), before);
-    assert!(rigged.is_clean());
+    assert_eq!(pair.state(), before);
+    assert!(pair.is_clean());
 }
 
 /// The names that a plan may give to a host's settings are those that an agent can set.
@@ -464,7 +461,7 @@ fn an_agent_without_the_privilege_says_so_before_anything_is_changed() {
 fn a_plan_asks_for_nothing_that_agents_cannot_set_and_may_ask_for_all_they_can() {
     let mut command = support::linerate();
     command.args(["schema", "plan"]);
-    let schema = Process::start(command).finish(PATIENCE).json();
+    let schema = Process::start(command).finish(TIMEOUT).json();
     let keys = schema["$defs"]["host"]["properties"].as_object().unwrap().keys();
     let asked: BTreeSet<&str> =
         keys.map(String::as_str).filter(|key| !["address", "port", "interface"].contains(key)).collect();
@@ -474,10 +471,10 @@ fn a_plan_asks_for_nothing_that_agents_cannot_set_and_may_ask_for_all_they_can()
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn an_agent_that_was_told_so_changes_nothing() {
-    let mut rigged = Rigged::new();
-    drop(rigged.agents.remove("b").unwrap());
-    rigged.start_with("b", &["--no-settings"]);
-    rigged.with(|coordinator| {
+    let mut pair = AgentPair::new();
+    drop(pair.agents.remove("b").unwrap());
+    pair.start_with("b", &["--no-settings"]);
+    pair.with(|coordinator| {
         let wanted = [(1, settings(&[("mtu", "2000")]))];
         let checked = said(&coordinator.check_settings(&wanted, &NO_STOP));
         let applied = said(&coordinator.apply_settings(&wanted, &NO_STOP).unwrap_err());
@@ -502,26 +499,26 @@ fn the_points_of_a_coordinator_that_is_killed_can_be_set() {
     if let Ok(how) = std::env::var(COORDINATE) {
         return coordinate(&how);
     }
-    let rigged = Rigged::new();
-    let before = rigged.state();
-    rigged.with(|coordinator| {
+    let pair = AgentPair::new();
+    let before = pair.state();
+    pair.with(|coordinator| {
         for point in points() {
             coordinator.apply_settings(&[(0, point.clone()), (1, point)], &NO_STOP).unwrap();
-            assert_ne!(rigged.state(), before);
+            assert_ne!(pair.state(), before);
         }
     });
-    assert_eq!(rigged.state(), before);
+    assert_eq!(pair.state(), before);
 }
 
 fn coordinate(how: &str) {
-    let mut coordinator = Coordinator::connect(rig(), &NO_STOP).unwrap();
+    let mut coordinator = Coordinator::connect(test_bed(), &NO_STOP).unwrap();
     for point in points().iter().cycle() {
         let wanted = [(0, point.clone()), (1, point.clone())];
         if coordinator.apply_settings(&wanted, &NO_STOP).is_err() {
             return;
         }
         if how == "once" {
-            return coordinator.rest(Span::from_secs(600), &NO_STOP);
+            return coordinator.wait(Span::from_secs(600), &NO_STOP);
         }
     }
 }

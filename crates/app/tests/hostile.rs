@@ -14,7 +14,7 @@ use linerate_proto::native::{Connection, Datagram, DatagramKind, Preface};
 use linerate_sock::clock;
 use serde_json::{Value, json};
 use support::absurd::{Role, orders, spec, word};
-use support::{PATIENCE, Peer, Process, Rng, Server, eventually, framed, hello, prepare, test};
+use support::{Peer, Process, Rng, Server, TIMEOUT, eventually, framed, hello, prepare, test};
 
 /// Sessions at the same time.
 const AT_ONCE: u64 = 12;
@@ -33,154 +33,154 @@ fn upload() -> Value {
 /// An upload up to the moment at which data move.
 fn running(port: u16) -> Option<(Peer, TcpStream)> {
     let mut peer = Peer::welcomed(port, &upload())?;
-    peer.say(&prepare(0, "upload", 1)).ok()?;
-    peer.hear("prepared")?;
+    peer.send(&prepare(0, "upload", 1)).ok()?;
+    peer.receive("prepared")?;
     let data = peer.side(Connection::Data, 0, 0).ok()?;
-    peer.hear("flows_ready")?;
-    peer.say(&json!({"type": "start"})).ok()?;
+    peer.receive("flows_ready")?;
+    peer.send(&json!({"type": "start"})).ok()?;
     Some((peer, data))
 }
 
 /// One session. What becomes of it is the server's business; errors are its answers.
 fn session(port: u16, seed: u64) {
-    let lot = &mut Rng::new(seed);
-    let _ = match lot.below(11) {
-        0 => mutated_greeting(port, lot),
-        1 => mutated_orders(port, lot),
-        2 => flood(port, lot),
-        3 => half_a_message(port, lot),
-        4 => out_of_order(port, lot),
-        5 => stray_connections(port, lot),
-        6 => slow_greeting(port, lot),
-        7 => many_connections(port, lot),
-        8 => many_probes(port, lot),
-        9 => many_places(port, lot),
-        _ => silent(port, lot),
+    let rng = &mut Rng::new(seed);
+    let _ = match rng.below(11) {
+        0 => mutated_greeting(port, rng),
+        1 => mutated_orders(port, rng),
+        2 => flood(port, rng),
+        3 => half_a_message(port, rng),
+        4 => out_of_order(port, rng),
+        5 => stray_connections(port, rng),
+        6 => slow_greeting(port, rng),
+        7 => many_connections(port, rng),
+        8 => many_probes(port, rng),
+        9 => many_places(port, rng),
+        _ => silent(port, rng),
     };
 }
 
-fn mutated_greeting(port: u16, lot: &mut Rng) -> Option<()> {
-    let mut peer = Peer::welcomed(port, &spec(lot))?;
-    peer.say(&orders(lot)).ok()?;
-    peer.hear("prepared")?;
+fn mutated_greeting(port: u16, rng: &mut Rng) -> Option<()> {
+    let mut peer = Peer::welcomed(port, &spec(rng))?;
+    peer.send(&orders(rng)).ok()?;
+    peer.receive("prepared")?;
     let _data = peer.side(Connection::Data, 0, 0).ok()?;
-    peer.say(&json!({"type": "start"})).ok()
+    peer.send(&json!({"type": "start"})).ok()
 }
 
-fn mutated_orders(port: u16, lot: &mut Rng) -> Option<()> {
-    let asked = lot.of(&[1, 65_536, 64 << 20]);
-    let spec = json!({"traffic": {"upload": true, "no_latency": true, "length_bytes": asked, "udp": lot.percent(20)}});
+fn mutated_orders(port: u16, rng: &mut Rng) -> Option<()> {
+    let asked = rng.of(&[1, 65_536, 64 << 20]);
+    let spec = json!({"traffic": {"upload": true, "no_latency": true, "length_bytes": asked, "udp": rng.percent(20)}});
     let mut peer = Peer::welcomed(port, &spec)?;
-    peer.say(&orders(lot)).ok()?;
+    peer.send(&orders(rng)).ok()?;
     let _data = peer.side(Connection::Data, 0, 0).ok()?;
-    peer.hear("flows_ready")?;
-    peer.say(&json!({"type": "start"})).ok()
+    peer.receive("flows_ready")?;
+    peer.send(&json!({"type": "start"})).ok()
 }
 
 /// One word again and again, and nobody who reads the answers.
-fn flood(port: u16, lot: &mut Rng) -> Option<()> {
-    let (mut peer, _data) = if lot.percent(50) {
+fn flood(port: u16, rng: &mut Rng) -> Option<()> {
+    let (mut peer, _data) = if rng.percent(50) {
         running(port)?
     } else {
         let peer = Peer::welcomed(port, &upload())?;
         let data = peer.side(Connection::Probe, 0, 0).ok()?;
         (peer, data)
     };
-    let word = framed(word(lot).to_string().as_bytes());
+    let word = framed(word(rng).to_string().as_bytes());
     let many = word.repeat((1 << 20) / word.len() + 1);
-    for _ in 0..lot.below(8) {
+    for _ in 0..rng.below(8) {
         peer.raw(&many).ok()?;
     }
     Some(())
 }
 
-fn half_a_message(port: u16, lot: &mut Rng) -> Option<()> {
-    let mut peer = if lot.percent(50) { Peer::connect(port).ok()? } else { Peer::welcomed(port, &upload())? };
-    let length = lot.of(&[4, 1_000, 60_000, 1 << 20, u32::MAX]);
+fn half_a_message(port: u16, rng: &mut Rng) -> Option<()> {
+    let mut peer = if rng.percent(50) { Peer::connect(port).ok()? } else { Peer::welcomed(port, &upload())? };
+    let length = rng.of(&[4, 1_000, 60_000, 1 << 20, u32::MAX]);
     peer.raw(&length.to_be_bytes()).ok()?;
-    peer.raw(&vec![b'['; lot.below(1 << 20)]).ok()
+    peer.raw(&vec![b'['; rng.below(1 << 20)]).ok()
 }
 
-fn out_of_order(port: u16, lot: &mut Rng) -> Option<()> {
+fn out_of_order(port: u16, rng: &mut Rng) -> Option<()> {
     let (mut peer, _data) = running(port)?;
-    for _ in 0..lot.below(40) {
-        peer.say(&word(lot)).ok()?;
+    for _ in 0..rng.below(40) {
+        peer.send(&word(rng)).ok()?;
     }
     Some(())
 }
 
 /// Data connections that nobody awaits.
-fn stray_connections(port: u16, lot: &mut Rng) -> Option<()> {
+fn stray_connections(port: u16, rng: &mut Rng) -> Option<()> {
     let mut peer = Peer::welcomed(port, &upload())?;
-    if lot.percent(30) {
-        peer.cookie[lot.below(16)] ^= 1;
+    if rng.percent(30) {
+        peer.cookie[rng.below(16)] ^= 1;
     }
     let mut held = Vec::new();
-    for _ in 0..lot.below(60) {
-        let stream = u32::try_from(lot.below(1 << 31)).unwrap();
-        held.push(peer.side(Connection::Data, lot.of(&[0, 1, 65_535]), stream).ok()?);
+    for _ in 0..rng.below(60) {
+        let stream = u32::try_from(rng.below(1 << 31)).unwrap();
+        held.push(peer.side(Connection::Data, rng.of(&[0, 1, 65_535]), stream).ok()?);
     }
-    peer.say(&prepare(0, "upload", 1)).ok()
+    peer.send(&prepare(0, "upload", 1)).ok()
 }
 
 /// Says a greeting a few bytes at a time, and not to its end.
-fn slow_greeting(port: u16, lot: &mut Rng) -> Option<()> {
+fn slow_greeting(port: u16, rng: &mut Rng) -> Option<()> {
     let mut peer = Peer::connect(port).ok()?;
     let greeting = framed(hello(&upload()).to_string().as_bytes());
-    for piece in greeting.chunks(1 + lot.below(40)).take(lot.below(10)) {
+    for piece in greeting.chunks(1 + rng.below(40)).take(rng.below(10)) {
         peer.raw(piece).ok()?;
-        support::pause(lot.time(Duration::from_millis(100)));
+        support::pause(rng.time(Duration::from_millis(100)));
     }
     Some(())
 }
 
 /// Connections that say nothing but their preface.
-fn many_connections(port: u16, lot: &mut Rng) -> Option<()> {
-    let held: Vec<_> = (0..lot.below(60)).map_while(|_| Peer::connect(port).ok()).collect();
-    support::pause(lot.time(Duration::from_millis(200)));
+fn many_connections(port: u16, rng: &mut Rng) -> Option<()> {
+    let held: Vec<_> = (0..rng.below(60)).map_while(|_| Peer::connect(port).ok()).collect();
+    support::pause(rng.time(Duration::from_millis(200)));
     drop(held);
     Some(())
 }
 
 /// More connections for probes than a run may have, and nobody who reads the answers.
-fn many_probes(port: u16, lot: &mut Rng) -> Option<()> {
+fn many_probes(port: u16, rng: &mut Rng) -> Option<()> {
     let peer = Peer::welcomed(port, &upload())?;
     let cookie = peer.cookie;
     let probe = Datagram { kind: DatagramKind::Probe, flow: 0, stream: 0, cookie, number: 1, times: [0; 3] };
-    let many = probe.encode().repeat(1 + lot.below(2_000));
+    let many = probe.encode().repeat(1 + rng.below(2_000));
     let mut held = Vec::new();
-    for _ in 0..lot.below(30) {
+    for _ in 0..rng.below(30) {
         held.push(peer.side(Connection::Probe, 0, 0).ok()?);
     }
     // The server closes those that are too many.
     let _ = held.iter_mut().map(|line| line.write(&many)).filter(Result::is_ok).count();
     // Some end with their run, some before it.
-    if lot.percent(50) {
+    if rng.percent(50) {
         drop(held);
-        support::pause(lot.time(Duration::from_millis(100)));
+        support::pause(rng.time(Duration::from_millis(100)));
     }
     Some(())
 }
 
 /// Many places in the queue at once.
-fn many_places(port: u16, lot: &mut Rng) -> Option<()> {
+fn many_places(port: u16, rng: &mut Rng) -> Option<()> {
     let mut held = Vec::new();
-    for _ in 0..lot.below(12) {
+    for _ in 0..rng.below(12) {
         let mut peer = Peer::connect(port).ok()?;
-        peer.say(&hello(&upload())).ok()?;
+        peer.send(&hello(&upload())).ok()?;
         held.push(peer);
     }
-    support::pause(lot.time(Duration::from_millis(300)));
+    support::pause(rng.time(Duration::from_millis(300)));
     Some(())
 }
 
 /// Says hello and nothing more, or not even that.
-fn silent(port: u16, lot: &mut Rng) -> Option<()> {
+fn silent(port: u16, rng: &mut Rng) -> Option<()> {
     let mut peer = Peer::connect(port).ok()?;
-    if lot.percent(50) {
-        peer.say(&hello(&upload())).ok()?;
+    if rng.percent(50) {
+        peer.send(&hello(&upload())).ok()?;
     }
-    support::pause(lot.time(Duration::from_millis(500)));
+    support::pause(rng.time(Duration::from_millis(500)));
     Some(())
 }
 
@@ -201,7 +201,7 @@ fn served(port: u16) -> Duration {
     let mut peer =
         Peer::welcomed(port, &upload()).unwrap_or_else(|| panic!("an honest client was not let in"));
     let took = clock::now().since(began);
-    peer.say(&json!({"type": "bye"})).unwrap();
+    peer.send(&json!({"type": "bye"})).unwrap();
     took
 }
 
@@ -248,7 +248,7 @@ fn hostile_sessions_leave_a_server_as_it_was_and_honest_clients_are_served_meanw
     });
     println!("{sessions}: {idle} threads, {kept} bytes more, an honest client waited {longest:?} at most");
     assert!(!sessions.asked || longest <= SERVED, "{sessions}: an honest client waited {longest:?}");
-    let done = Process::start(test("127.0.0.1", port, &["-t", "0.2", "-b", "20M"])).finish(PATIENCE);
+    let done = Process::start(test("127.0.0.1", port, &["-t", "0.2", "-b", "20M"])).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
 }
 
@@ -258,13 +258,13 @@ fn blocks_longer_than_the_greeting_asked_for_do_not_take_the_server_down() {
     for length in [1 << 40, 8 << 30] {
         let spec = json!({"traffic": {"upload": true, "no_latency": true, "length_bytes": 1}});
         let mut peer = Peer::welcomed(server.port, &spec).unwrap();
-        peer.say(&prepare(0, "upload", length)).unwrap();
+        peer.send(&prepare(0, "upload", length)).unwrap();
         let _data = peer.side(Connection::Data, 0, 0);
-        let failed = peer.hear("failed").unwrap();
+        let failed = peer.receive("failed").unwrap();
         assert!(failed["why"].as_str().unwrap().contains("not asked for"), "{failed}");
         assert!(server.running(), "{}", server.stderr());
     }
-    let done = Process::start(test("127.0.0.1", server.port, &["-t", "0.2", "-b", "20M"])).finish(PATIENCE);
+    let done = Process::start(test("127.0.0.1", server.port, &["-t", "0.2", "-b", "20M"])).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
 }
 
@@ -310,7 +310,7 @@ fn a_server_that_floods_its_client_is_named() {
     let progress = json!({"type": "progress", "flow": 0, "side": "sender", "bytes": 1, "elapsed_ns": 1});
     for word in [json!({"type": "heartbeat"}), progress] {
         let port = talking_server(word);
-        let done = Process::start(test("127.0.0.1", port, &["-t", "1", "--upload"])).finish(PATIENCE);
+        let done = Process::start(test("127.0.0.1", port, &["-t", "1", "--upload"])).finish(TIMEOUT);
         assert_eq!(done.code, Some(1), "{done:?}");
         assert!(done.stderr.contains("says more than a measurement has to say"), "{done:?}");
     }
@@ -320,7 +320,7 @@ fn a_server_that_floods_its_client_is_named() {
 fn a_run_that_needs_more_memory_than_the_server_gives_is_refused_by_name() {
     let server = Server::start(&["--limit-memory", "64M"]);
     let large = ["-P", "8", "-l", "64M", "-t", "0.2"];
-    let done = Process::start(test("127.0.0.1", server.port, &large)).finish(PATIENCE);
+    let done = Process::start(test("127.0.0.1", server.port, &large)).finish(TIMEOUT);
     assert_eq!(done.code, Some(1), "{done:?}");
     for words in
         ["the server refused", "this server gives 64 MiB (--limit-memory)", "fewer streams", "shorter -l"]
@@ -328,7 +328,7 @@ fn a_run_that_needs_more_memory_than_the_server_gives_is_refused_by_name() {
         assert!(done.stderr.contains(words), "{words}: {done:?}");
     }
     let small = ["-P", "2", "-t", "0.2", "-b", "20M"];
-    let done = Process::start(test("127.0.0.1", server.port, &small)).finish(PATIENCE);
+    let done = Process::start(test("127.0.0.1", server.port, &small)).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
 }
 
@@ -350,8 +350,8 @@ fn data_connections_that_nobody_awaits_are_closed() {
     }
     // The run goes on, and may hold what its own streams could be.
     eventually("strays are closed", || {
-        peer.say(&json!({"type": "heartbeat"})).unwrap();
+        peer.send(&json!({"type": "heartbeat"})).unwrap();
         (descriptors(&server) <= before).then_some(())
     });
-    peer.say(&json!({"type": "bye"})).unwrap();
+    peer.send(&json!({"type": "bye"})).unwrap();
 }

@@ -22,27 +22,27 @@ const AT_ONCE: usize = 8;
 const END: Duration = Duration::from_secs(240);
 
 /// Memory that a program may take beside what an honest test takes: what the other end may say at once, read and kept.
-const MOST_BYTES: u64 = 256 << 20;
+const MAX_BYTES: u64 = 256 << 20;
 
 /// What one session asks of the program under test.
-fn command(port: u16, lot: &mut Rng) -> Command {
-    let mut command = if lot.percent(25) {
+fn command(port: u16, rng: &mut Rng) -> Command {
+    let mut command = if rng.percent(25) {
         let mut sweep = linerate();
         sweep.args(["sweep", "127.0.0.1", "-p", &port.to_string(), "--sizes", "1,64,4K", "-t", "0.3"]);
-        sweep.args(lot.of(&[&[][..], &["--stream"], &["--bidir"]]));
+        sweep.args(rng.of(&[&[][..], &["--stream"], &["--bidir"]]));
         sweep
     } else {
-        let mut short = test("127.0.0.1", port, &traffic(lot));
-        short.args(lot.of(&[&[][..], &["--no-latency"], &["--no-latency"]]));
+        let mut short = test("127.0.0.1", port, &traffic(rng));
+        short.args(rng.of(&[&[][..], &["--no-latency"], &["--no-latency"]]));
         short
     };
-    command.args(lot.of(&[&[][..], &["--json"], &["--json"], &["--json-stream"]]));
+    command.args(rng.of(&[&[][..], &["--json"], &["--json"], &["--json-stream"]]));
     command
 }
 
-fn traffic(lot: &mut Rng) -> Vec<&'static str> {
-    let length = lot.of(&[["-t", "0.2"], ["-t", "0.5"], ["-n", "1M"]]);
-    let way = lot.of(&[&[][..], &["--upload"], &["--download"], &["--bidir"], &["-P", "3"], &["-u"]]);
+fn traffic(rng: &mut Rng) -> Vec<&'static str> {
+    let length = rng.of(&[["-t", "0.2"], ["-t", "0.5"], ["-n", "1M"]]);
+    let way = rng.of(&[&[][..], &["--upload"], &["--download"], &["--bidir"], &["-P", "3"], &["-u"]]);
     let mut all = length.to_vec();
     all.extend(way);
     all.extend(["-b", "20M"]);
@@ -56,7 +56,7 @@ fn followed(mut process: Process, hostile: &Tampering, interrupt: bool) -> (Done
     let mut rounds = 0;
     while process.running() && rounds < 20 * END.as_secs() {
         most = most.max(resident_bytes(process.pid()));
-        if hostile.struck() && !std::mem::replace(&mut interrupted, true) {
+        if hostile.has_tampered() && !std::mem::replace(&mut interrupted, true) {
             signal(process.pid(), "INT");
         }
         support::pause(Duration::from_millis(50));
@@ -73,7 +73,7 @@ fn check(done: &Done, most: u64, interrupt: bool, form: Option<&str>) {
     let steers =
         |c: char| c.is_control() && !matches!(c, '\n' | '\t') || matches!(c, '\u{202a}'..='\u{202e}');
     assert!(!done.stdout.contains(steers) && !done.stderr.contains(steers), "{done:?}");
-    assert!(most <= MOST_BYTES, "{most} bytes: {done:?}");
+    assert!(most <= MAX_BYTES, "{most} bytes: {done:?}");
     match form {
         Some("--json") => {
             let outcome = done.json()["run"]["outcome"].clone();
@@ -109,7 +109,7 @@ fn ctrl_c_ends_a_client_whose_server_says_only_that_it_lives() {
                 let args = ["-t", "60", "-b", "5M", "--upload", "--no-latency", "--json"];
                 let args = if word == "ended" { &["-n", "10K", "--upload", "--json"][..] } else { &args };
                 let client = Process::start(test("127.0.0.1", hostile.port, args));
-                eventually(word, || hostile.struck().then_some(()));
+                eventually(word, || hostile.has_tampered().then_some(()));
                 signal(client.pid(), "INT");
                 let done = client.finish(END);
                 assert_eq!(done.code, Some(130), "{word}: {done:?}");
@@ -134,9 +134,9 @@ fn hostile_sessions_of_servers_end_and_leave_their_client_whole() {
     let sessions = Role::Server.sessions();
     let mut server = Server::start(&["--policy", "shared"]);
     sessions.run(AT_ONCE, |seed| {
-        let lot = &mut Rng::new(seed);
+        let rng = &mut Rng::new(seed);
         let hostile = Tampering::to(server.port, false, seed);
-        session(command(hostile.port, lot), &hostile, lot.percent(25));
+        session(command(hostile.port, rng), &hostile, rng.percent(25));
     });
     assert!(server.running(), "{sessions}: the server is gone: {}", server.stderr());
 }
@@ -150,13 +150,13 @@ fn hostile_sessions_of_agents_and_coordinators_end_and_leave_the_other_one_whole
     let mut target = Server::start(&["--policy", "shared"]);
     let mut agent = Server::start(&["--policy", "shared", "--agent-token-file", &token]);
     sessions.run(AT_ONCE, |seed| {
-        let lot = &mut Rng::new(seed);
-        let hostile = Tampering::to(agent.port, lot.percent(50), seed);
+        let rng = &mut Rng::new(seed);
+        let hostile = Tampering::to(agent.port, rng.percent(50), seed);
         let target = format!("127.0.0.1:{}", target.port);
         let mut from = linerate();
         from.args(["test", &target, "--from", &format!("127.0.0.1:{}", hostile.port)]);
-        from.args(["--agent-token-file", &token]).args(traffic(lot)).arg("--json");
-        session(from, &hostile, lot.percent(25));
+        from.args(["--agent-token-file", &token]).args(traffic(rng)).arg("--json");
+        session(from, &hostile, rng.percent(25));
     });
     for server in [&mut agent, &mut target] {
         assert!(server.running(), "{sessions}: a server is gone: {}", server.stderr());
@@ -166,6 +166,6 @@ fn hostile_sessions_of_agents_and_coordinators_end_and_leave_the_other_one_whole
             (!names.iter().any(work)).then_some(())
         });
         let held = resident_bytes(server.pid());
-        assert!(held <= MOST_BYTES, "{sessions}: {held} bytes");
+        assert!(held <= MAX_BYTES, "{sessions}: {held} bytes");
     }
 }

@@ -204,18 +204,18 @@ fn a_client_without_a_header_is_just_counted() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn comma_separated_values_agree() {
-    use support::{Netns, PATIENCE, eventually, signal};
+    use support::{Netns, TIMEOUT, eventually, signal};
     for (client, server) in PAIRINGS {
         for udp in [false, true] {
-            let island = Netns::new();
+            let netns = Netns::new();
             let transport: &[&str] = if udp { &["-u"] } else { &[] };
-            let serving = server.serve(&island, &[transport, &["-y", "C"]].concat());
+            let serving = server.serve(&netns, &[transport, &["-y", "C"]].concat());
             let args: &[&str] = if udp { &UDP } else { &TCP };
-            let client = client.ask(&island, &[args, &["-y", "C"]].concat());
+            let client = client.ask(&netns, &[args, &["-y", "C"]].concat());
             assert_eq!(client.code, Some(0), "{client:?}");
             let far = eventually("a line", || serving.stdout().lines().next().map(str::to_owned));
             signal(serving.pid(), "INT");
-            let _ = serving.finish(PATIENCE);
+            let _ = serving.finish(TIMEOUT);
             let near = client.stdout.lines().next().unwrap_or_default().to_owned();
             let columns = |line: &str| line.split(',').map(str::to_owned).collect::<Vec<_>>();
             let (near, far) = (columns(&near), columns(&far));

@@ -4,7 +4,7 @@ mod support;
 
 use std::time::Duration;
 
-use support::{Done, Iperf2, Netns, PATIENCE, Process, eventually, rows};
+use support::{Done, Iperf2, Netns, Process, TIMEOUT, eventually, rows};
 
 use Iperf2::{Ours, Real};
 
@@ -14,7 +14,7 @@ const NOTICE: Duration = Duration::from_secs(30);
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn wrong_arguments_have_the_text_and_code_of_the_real_one() {
-    let island = Netns::new();
+    let netns = Netns::new();
     let wrong: [&[&str]; 15] = [
         &[],
         &["-t", "3"],
@@ -34,7 +34,7 @@ fn wrong_arguments_have_the_text_and_code_of_the_real_one() {
     ];
     for args in wrong {
         let [ours, real] = [Ours, Real].map(|who| {
-            let done = Process::start(who.command(&island, args)).finish(PATIENCE);
+            let done = Process::start(who.command(&netns, args)).finish(TIMEOUT);
             (done.stderr.lines().next().map(str::to_owned), done.code)
         });
         assert_eq!(ours, real, "{args:?}");
@@ -44,8 +44,8 @@ fn wrong_arguments_have_the_text_and_code_of_the_real_one() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn a_refused_connection_ends_as_with_the_real_one() {
-    let island = Netns::new();
-    let [ours, real] = [Ours, Real].map(|who| who.ask(&island, &["-t", "1"]));
+    let netns = Netns::new();
+    let [ours, real] = [Ours, Real].map(|who| who.ask(&netns, &["-t", "1"]));
     for done in [&ours, &real] {
         assert_eq!((done.code, done.stderr.as_str()), (Some(0), "tcp connect failed: Connection refused\n"));
     }
@@ -54,9 +54,9 @@ fn a_refused_connection_ends_as_with_the_real_one() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn datagrams_to_nobody_end_as_with_the_real_one() {
-    let island = Netns::new();
+    let netns = Netns::new();
     for who in [Ours, Real] {
-        let done = who.ask(&island, &["-u", "-t", "1", "-b", "1m"]);
+        let done = who.ask(&netns, &["-u", "-t", "1", "-b", "1m"]);
         assert_eq!(done.code, Some(0), "{done:?}");
         let warning = "WARNING: did not receive ack of last datagram after 10 tries.";
         // The real one says it on stdout or stderr, by whether somebody reads it.
@@ -67,11 +67,11 @@ fn datagrams_to_nobody_end_as_with_the_real_one() {
 
 /// A client whose server is killed in the middle of the test.
 fn abandoned(client: Iperf2, server: Iperf2, args: &[&str]) -> Done {
-    let island = Netns::new();
+    let netns = Netns::new();
     let transport: &[&str] = if args.contains(&"-u") { &["-u"] } else { &[] };
-    let serving = server.serve(&island, transport);
+    let serving = server.serve(&netns, transport);
     let client =
-        client.start(&island, &[&["-t", "4", "-i", "1", "-b", "1m", "-l", "1000", "-f", "b"], args].concat());
+        client.start(&netns, &[&["-t", "4", "-i", "1", "-b", "1m", "-l", "1000", "-f", "b"], args].concat());
     eventually("an interval is over", || (!rows(&client.stdout()).is_empty()).then_some(()));
     drop(serving);
     client.finish(NOTICE)
@@ -97,14 +97,14 @@ fn a_server_that_vanishes_is_noticed_and_what_was_measured_is_told() {
 #[ignore = "needs root and network namespaces, iperf"]
 fn a_server_outlives_clients_that_vanish() {
     for server in [Ours, Real] {
-        let island = Netns::new();
-        let serving = server.serve(&island, &["-f", "b"]);
+        let netns = Netns::new();
+        let serving = server.serve(&netns, &["-f", "b"]);
         let client = (if server == Ours { Real } else { Ours })
-            .start(&island, &["-t", "30", "-i", "1", "-b", "1m", "-l", "1000", "-f", "b"]);
+            .start(&netns, &["-t", "30", "-i", "1", "-b", "1m", "-l", "1000", "-f", "b"]);
         eventually("an interval is over", || (!rows(&client.stdout()).is_empty()).then_some(()));
         drop(client);
         eventually("the server tells of it", || rows(&serving.stdout()).into_iter().next());
-        let next = Ours.ask(&island, &["-n", "100000", "-f", "b"]);
+        let next = Ours.ask(&netns, &["-n", "100000", "-f", "b"]);
         assert_eq!(next.code, Some(0), "{next:?}");
         eventually("the next test", || rows(&serving.stdout()).into_iter().find(|row| row.bytes == 100_000));
     }
@@ -113,10 +113,10 @@ fn a_server_outlives_clients_that_vanish() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn a_second_server_on_the_port_ends_as_the_real_one() {
-    let island = Netns::new();
-    let _first = Real.serve(&island, &[]);
+    let netns = Netns::new();
+    let _first = Real.serve(&netns, &[]);
     for who in [Ours, Real] {
-        let done = Process::start(who.command(&island, &["-s"])).finish(PATIENCE);
+        let done = Process::start(who.command(&netns, &["-s"])).finish(TIMEOUT);
         assert_eq!(done.code, Some(0), "{done:?}");
         assert!(done.stderr.contains("bind failed: Address already in use"), "{done:?}");
     }
@@ -125,10 +125,10 @@ fn a_second_server_on_the_port_ends_as_the_real_one() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn real_clients_are_served_at_the_classic_port() {
-    let island = Netns::new();
+    let netns = Netns::new();
     let program = env!("CARGO_BIN_EXE_linerate");
-    let serving = Process::start(island.exec(program, &["serve", "--classic", "--json"]));
-    island.await_listener(Iperf2::PORT);
+    let serving = Process::start(netns.exec(program, &["serve", "--classic", "--json"]));
+    netns.await_listener(Iperf2::PORT);
     for args in [
         &["-n", "100000", "-l", "1000"][..],
         &["-t", "1", "-b", "1m", "-l", "1000", "-R"],
@@ -138,7 +138,7 @@ fn real_clients_are_served_at_the_classic_port() {
         &["-u", "-t", "1", "-b", "100k", "-l", "200"],
         &["-u", "-t", "1", "-b", "100k", "-l", "200", "--trip-times"],
     ] {
-        let done = Real.ask(&island, &[args, &["-f", "b"]].concat());
+        let done = Real.ask(&netns, &[args, &["-f", "b"]].concat());
         assert_eq!((done.code, done.stderr.contains("failed")), (Some(0), false), "{args:?} {done:?}");
         let rows = rows(&done.stdout);
         assert!(rows.iter().any(|row| row.bytes >= 10_000), "{args:?} {done:?}");
@@ -147,8 +147,8 @@ fn real_clients_are_served_at_the_classic_port() {
         }
     }
     // Nobody has a load sent to an address that may be forged.
-    let refused = Real.start(&island, &["-u", "-t", "1", "-b", "100k", "-l", "200", "-R", "-f", "b"]);
-    let done = refused.finish(PATIENCE);
+    let refused = Real.start(&netns, &["-u", "-t", "1", "-b", "100k", "-l", "200", "-R", "-f", "b"]);
+    let done = refused.finish(TIMEOUT);
     assert!(rows(&done.stdout).iter().all(|row| row.bytes == 0), "{done:?}");
     drop(serving);
 }

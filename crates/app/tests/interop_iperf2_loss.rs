@@ -2,22 +2,22 @@
 
 mod support;
 
-use support::{Iperf2, Lossy, Netns, PATIENCE, Process, eventually, rows, signal};
+use support::{Iperf2, Lossy, Netns, Process, TIMEOUT, eventually, rows, signal};
 
 use Iperf2::{Ours, Real};
 
 fn told_exactly(client: Iperf2, server: Iperf2) {
-    let island = Netns::new();
+    let netns = Netns::new();
     // On the address that the path leads to, so that the path can have the same port.
-    let serving = server.serve(&island, &["-u", "-B", "127.0.0.1", "-f", "b"]);
-    let path = Lossy::numbered(&island, Iperf2::PORT, 0);
+    let serving = server.serve(&netns, &["-u", "-B", "127.0.0.1", "-f", "b"]);
+    let path = Lossy::numbered(&netns, Iperf2::PORT, 0);
     // So few datagrams that any socket buffer holds all of them.
     let args = ["-c", "127.0.0.2", "-u", "-t", "2", "-b", "100k", "-l", "200", "-f", "b"];
-    let client = Process::start(client.command(&island, &args)).finish(PATIENCE);
+    let client = Process::start(client.command(&netns, &args)).finish(TIMEOUT);
     assert_eq!(client.code, Some(0), "{client:?}");
     let row = eventually("the server's line", || rows(&serving.stdout()).pop());
     signal(serving.pid(), "INT");
-    let server = serving.finish(PATIENCE);
+    let server = serving.finish(TIMEOUT);
     let passed = path.close(true);
     assert_eq!(passed.len(), 1, "{passed:?}");
     let passed = passed[0];

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use support::bursts::{Direction, tcp, udp};
-use support::{Iperf3, Netns, PATIENCE, Process, both, both_json, eventually, list, number, signal};
+use support::{Iperf3, Netns, Process, TIMEOUT, both, both_json, eventually, list, number, signal};
 
 use Iperf3::{Ours, Real};
 
@@ -84,37 +84,37 @@ fn omitted_seconds_count_at_neither_end() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn a_busy_server_is_named_and_its_test_unharmed() {
-    let island = Netns::new();
-    let _server = Real.serve(&island, &["--forceflush"]);
-    let first = Real.start(&island, &["-t", "4", "-b", "1M", "--forceflush"]);
+    let netns = Netns::new();
+    let _server = Real.serve(&netns, &["--forceflush"]);
+    let first = Real.start(&netns, &["-t", "4", "-b", "1M", "--forceflush"]);
     eventually("the first test runs", || first.stdout().contains("connected to").then_some(()));
-    let second = Ours.ask(&island, &["-J"]);
+    let second = Ours.ask(&netns, &["-J"]);
     assert_eq!(second.code, Some(1), "{second:?}");
     let document = second.json();
     let error = document["error"].as_str().unwrap();
     assert!(error.contains("the server is busy running a test. try again later"), "{document}");
-    let plain = Ours.ask(&island, &[]);
+    let plain = Ours.ask(&netns, &[]);
     assert_eq!(plain.code, Some(1), "{plain:?}");
     assert!(
         plain.stderr.contains("iperf3: error - the server is busy running a test. try again later"),
         "{plain:?}"
     );
-    let first = first.finish(PATIENCE);
+    let first = first.finish(TIMEOUT);
     assert_eq!(first.code, Some(0), "{first:?}");
 }
 
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_refused_connection_has_the_error_text_in_the_object() {
-    let island = Netns::new();
-    let done = Ours.ask(&island, &["-p", "5999", "-J"]);
+    let netns = Netns::new();
+    let done = Ours.ask(&netns, &["-p", "5999", "-J"]);
     assert_eq!(done.code, Some(1), "{done:?}");
     let document = done.json();
     let error = document["error"].as_str().unwrap();
     assert!(error.contains("unable to connect to server"), "{error}");
     assert!(error.contains("Connection refused"), "{error}");
     assert_eq!(document["intervals"], Value::Array(Vec::new()), "{document}");
-    let done = Ours.ask(&island, &["-p", "5999"]);
+    let done = Ours.ask(&netns, &["-p", "5999"]);
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.stderr.starts_with("iperf3: error - unable to connect to server"), "{done:?}");
 }
@@ -122,7 +122,7 @@ fn a_refused_connection_has_the_error_text_in_the_object() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn wrong_arguments_have_the_texts_of_the_real_one() {
-    let island = Netns::new();
+    let netns = Netns::new();
     let wrong: [&[&str]; 8] = [
         &["-c", "127.0.0.1", "-s"],
         &[],
@@ -134,7 +134,7 @@ fn wrong_arguments_have_the_texts_of_the_real_one() {
         &["-c", "127.0.0.1", "-l", "2M"],
     ];
     let parameter_error = |who: Iperf3, args: &[&str]| {
-        let done = Process::start(who.command(&island, args)).finish(PATIENCE);
+        let done = Process::start(who.command(&netns, args)).finish(TIMEOUT);
         assert_eq!(done.code, Some(1), "{done:?}");
         let line = done.stderr.lines().find(|line| line.contains("parameter error"));
         line.unwrap_or_else(|| panic!("no parameter error: {done:?}")).to_owned()
@@ -147,27 +147,27 @@ fn wrong_arguments_have_the_texts_of_the_real_one() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn a_server_that_is_terminated_leaves_a_summary() {
-    let island = Netns::new();
-    let server = Real.serve(&island, &[]);
-    let client = Ours.start(&island, &["-t", "30", "-b", "1M", "--forceflush"]);
+    let netns = Netns::new();
+    let server = Real.serve(&netns, &[]);
+    let client = Ours.start(&netns, &["-t", "30", "-b", "1M", "--forceflush"]);
     eventually("an interval is over", || client.stdout().contains("0.00-1.00").then_some(()));
     signal(server.pid(), "TERM");
-    let client = client.finish(PATIENCE);
+    let client = client.finish(TIMEOUT);
     assert_eq!(client.code, Some(1), "{client:?}");
     assert!(client.stderr.contains("the server has terminated"), "{client:?}");
     assert!(client.stdout.lines().any(|line| line.ends_with("sender")), "{client:?}");
-    assert_eq!(server.finish(PATIENCE).code, Some(1), "as version 3.12 ends");
+    assert_eq!(server.finish(TIMEOUT).code, Some(1), "as version 3.12 ends");
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn an_interrupted_client_tells_the_server_which_serves_the_next_one() {
-    let island = Netns::new();
-    let server = Real.serve(&island, &["--forceflush"]);
-    let client = Ours.start(&island, &["-t", "30", "-b", "1M", "--forceflush"]);
+    let netns = Netns::new();
+    let server = Real.serve(&netns, &["--forceflush"]);
+    let client = Ours.start(&netns, &["-t", "30", "-b", "1M", "--forceflush"]);
     eventually("an interval is over", || client.stdout().contains("0.00-1.00").then_some(()));
     signal(client.pid(), "INT");
-    let client = client.finish(PATIENCE);
+    let client = client.finish(TIMEOUT);
     assert_eq!(client.code, Some(0), "as versions from 3.19 on end: {client:?}");
     assert!(
         client.stderr.contains("interrupt - the client has terminated by signal Interrupt(2)"),
@@ -175,7 +175,7 @@ fn an_interrupted_client_tells_the_server_which_serves_the_next_one() {
     );
     assert!(client.stdout.lines().any(|line| line.ends_with("sender")), "{client:?}");
     for _ in 0..2 {
-        let next = Ours.ask(&island, &["-t", "1", "-b", "1M"]);
+        let next = Ours.ask(&netns, &["-t", "1", "-b", "1M"]);
         assert_eq!(next.code, Some(0), "{next:?}");
     }
     let said = eventually("three tests", || {
@@ -228,9 +228,9 @@ fn multipath_tcp_runs_with_a_server_that_has_it_not() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn a_server_whose_process_is_gone_is_noticed() {
-    let island = Netns::new();
-    let server = Real.serve(&island, &[]);
-    let client = Ours.start(&island, &["-t", "30", "-b", "1M", "--forceflush"]);
+    let netns = Netns::new();
+    let server = Real.serve(&netns, &[]);
+    let client = Ours.start(&netns, &["-t", "30", "-b", "1M", "--forceflush"]);
     eventually("an interval is over", || client.stdout().contains("0.00-1.00").then_some(()));
     drop(server);
     let client = client.finish(Duration::from_secs(20));

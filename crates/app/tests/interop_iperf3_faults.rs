@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 
 use serde_json::{Value, json};
-use support::{Done, Iperf3, Netns, PATIENCE, PORT, Process, eventually, linerate, number};
+use support::{Done, Iperf3, Netns, PORT, Process, TIMEOUT, eventually, linerate, number};
 
 use Iperf3::{Ours, Real};
 
@@ -28,7 +28,7 @@ const COOKIE: &[u8; 37] = b"abcdefghijklmnopqrstuvwxyz234567abcd\0";
 
 /// A connection on which reads end in time.
 fn patient(connection: TcpStream) -> TcpStream {
-    connection.set_read_timeout(Some(PATIENCE)).unwrap();
+    connection.set_read_timeout(Some(TIMEOUT)).unwrap();
     connection
 }
 
@@ -87,8 +87,8 @@ fn is_error(answer: &[u8], expected: u8) {
 }
 
 /// Whether a real client is still served.
-fn still_serves(island: &Netns, server: &mut Process) {
-    let done = Real.ask(island, &["-t", "1", "-b", "1M"]);
+fn still_serves(netns: &Netns, server: &mut Process) {
+    let done = Real.ask(netns, &["-t", "1", "-b", "1M"]);
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(server.running(), "{}", server.stderr());
 }
@@ -96,8 +96,8 @@ fn still_serves(island: &Netns, server: &mut Process) {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn parameters_that_cannot_be_are_refused_by_number() {
-    let island = Netns::new();
-    let mut server = Ours.serve(&island, &[]);
+    let netns = Netns::new();
+    let mut server = Ours.serve(&netns, &[]);
     let long = format!(r#"{{"tcp":true,"title":"{}"}}"#, "x".repeat(9_100));
     let cases: [(Vec<u8>, u8); 9] = [
         (framed(long.as_bytes()), 114),
@@ -110,48 +110,48 @@ fn parameters_that_cannot_be_are_refused_by_number() {
         (framed(br#"{"udp":true,"parallel":1,"time":1,"len":8}"#), 20),
         (framed(br#"{"tcp":true,"time":-5,"len":4096}"#), 5),
     ];
-    island.inside(|| {
+    netns.inside(|| {
         for (parameters, expected) in cases {
             let mut control = greeted();
             control.write_all(&parameters).unwrap();
             is_error(&rest(&mut control), expected);
         }
     });
-    still_serves(&island, &mut server);
+    still_serves(&netns, &mut server);
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn a_short_cookie_is_waited_for_in_vain_and_not_for_ever() {
-    let island = Netns::new();
-    let mut server = Ours.serve(&island, &[]);
-    island.inside(|| {
+    let netns = Netns::new();
+    let mut server = Ours.serve(&netns, &[]);
+    netns.inside(|| {
         let mut control = connect();
         control.write_all(b"abcd").unwrap();
         is_error(&rest(&mut control), 106);
     });
-    still_serves(&island, &mut server);
+    still_serves(&netns, &mut server);
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn an_unknown_state_ends_the_test_and_not_the_server() {
-    let island = Netns::new();
-    let mut server = Ours.serve(&island, &[]);
-    island.inside(|| {
+    let netns = Netns::new();
+    let mut server = Ours.serve(&netns, &[]);
+    netns.inside(|| {
         let (mut control, _stream) = running();
         control.write_all(&[0x63]).unwrap();
         is_error(&rest(&mut control), 110);
     });
-    still_serves(&island, &mut server);
+    still_serves(&netns, &mut server);
 }
 
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn results_as_short_as_those_of_old_clients_are_taken() {
-    let island = Netns::new();
-    let server = Ours.serve(&island, &["-1", "-J"]);
-    island.inside(|| {
+    let netns = Netns::new();
+    let server = Ours.serve(&netns, &["-1", "-J"]);
+    netns.inside(|| {
         let (mut control, mut stream) = running();
         stream.write_all(&[7; 40_960]).unwrap();
         // Otherwise the last word could overtake the payload.
@@ -173,7 +173,7 @@ fn results_as_short_as_those_of_old_clients_are_taken() {
         assert_eq!(byte(&mut control), DISPLAY_RESULTS);
         control.write_all(&[IPERF_DONE]).unwrap();
     });
-    let done = server.finish(PATIENCE);
+    let done = server.finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
     assert_eq!(done.json().get("error"), None, "{done:?}");
 }
@@ -188,8 +188,8 @@ fn unread(line: &str) -> u64 {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn clients_that_vanish_in_any_state_leave_a_server_that_serves() {
-    let island = Netns::new();
-    let mut server = Ours.serve(&island, &[]);
+    let netns = Netns::new();
+    let mut server = Ours.serve(&netns, &[]);
     let states: [fn(); 7] = [
         || drop(connect()),
         || connect().write_all(b"abcd").unwrap(),
@@ -209,20 +209,20 @@ fn clients_that_vanish_in_any_state_leave_a_server_that_serves() {
             assert_eq!(byte(&mut control), EXCHANGE_RESULTS);
         },
     ];
-    island.inside(|| {
+    netns.inside(|| {
         for vanish in states {
             vanish();
         }
     });
-    still_serves(&island, &mut server);
+    still_serves(&netns, &mut server);
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn streams_of_another_test_or_too_many_are_turned_away_and_harm_nothing() {
-    let island = Netns::new();
-    let mut server = Ours.serve(&island, &[]);
-    island.inside(|| {
+    let netns = Netns::new();
+    let mut server = Ours.serve(&netns, &[]);
+    netns.inside(|| {
         let mut control = greeted();
         control.write_all(&framed(br#"{"tcp":true,"parallel":1,"time":1,"len":4096}"#)).unwrap();
         assert_eq!(byte(&mut control), CREATE_STREAMS);
@@ -239,18 +239,18 @@ fn streams_of_another_test_or_too_many_are_turned_away_and_harm_nothing() {
         control.write_all(&[TEST_END]).unwrap();
         assert_eq!(byte(&mut control), EXCHANGE_RESULTS);
     });
-    still_serves(&island, &mut server);
+    still_serves(&netns, &mut server);
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn two_hundred_silent_clients_do_not_keep_others_out() {
-    let island = Netns::new();
-    let mut server = Ours.serve(&island, &[]);
-    let silent: Vec<TcpStream> = island.inside(|| (0..200).map(|_| connect()).collect());
-    still_serves(&island, &mut server);
+    let netns = Netns::new();
+    let mut server = Ours.serve(&netns, &[]);
+    let silent: Vec<TcpStream> = netns.inside(|| (0..200).map(|_| connect()).collect());
+    still_serves(&netns, &mut server);
     drop(silent);
-    still_serves(&island, &mut server);
+    still_serves(&netns, &mut server);
 }
 
 /// What a raw server does with the control connection of our client.
@@ -271,7 +271,7 @@ fn before(script: Script, args: &[&str]) -> Done {
             assert_eq!(cookie[36], 0);
             script(control, &listener);
         });
-        Process::start(command).finish(PATIENCE)
+        Process::start(command).finish(TIMEOUT)
     })
 }
 

@@ -5,7 +5,7 @@ mod support;
 
 use std::process::Command;
 
-use support::{Done, Folder, Iperf3, Netns, PATIENCE, Process, eventually};
+use support::{Done, Folder, Iperf3, Netns, Process, TIMEOUT, eventually};
 
 use Iperf3::{Ours, Real};
 
@@ -45,7 +45,7 @@ impl Office {
         let args = [&args[..], &["--rsa-public-key-path", &key], more].concat();
         let mut command = who.command(on, &args);
         command.env("IPERF3_PASSWORD", password);
-        Process::start(command).finish(PATIENCE)
+        Process::start(command).finish(TIMEOUT)
     }
 }
 
@@ -57,38 +57,38 @@ fn refused(done: &Done) {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3, openssl"]
 fn the_real_client_logs_in_at_our_server_with_the_old_padding_only() {
-    let (office, island) = (Office::new(), Netns::new());
-    let server = office.serve(Ours, &island, &["-1", OLD]);
-    refused(&office.login(Real, &island, "wrong", &[]));
+    let (office, netns) = (Office::new(), Netns::new());
+    let server = office.serve(Ours, &netns, &["-1", OLD]);
+    refused(&office.login(Real, &netns, "wrong", &[]));
     eventually("our server tells it", || server.stderr().contains("test authorization failed").then_some(()));
     // A refusal does not use up the one run.
-    let done = office.login(Real, &island, "rossi", &[]);
+    let done = office.login(Real, &netns, "rossi", &[]);
     assert_eq!(done.code, Some(0), "{done:?}");
-    assert_eq!(server.finish(PATIENCE).code, Some(0));
-    let _server = office.serve(Ours, &island, &[]);
-    refused(&office.login(Real, &island, "rossi", &[]));
-    refused(&Real.ask(&island, &["-t", "1", "-b", "1M"]));
+    assert_eq!(server.finish(TIMEOUT).code, Some(0));
+    let _server = office.serve(Ours, &netns, &[]);
+    refused(&office.login(Real, &netns, "rossi", &[]));
+    refused(&Real.ask(&netns, &["-t", "1", "-b", "1M"]));
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf3, openssl"]
 fn our_client_logs_in_at_the_real_server_with_the_old_padding_only() {
-    let (office, island) = (Office::new(), Netns::new());
-    let _server = office.serve(Real, &island, &[]);
-    let done = office.login(Ours, &island, "rossi", &[OLD]);
+    let (office, netns) = (Office::new(), Netns::new());
+    let _server = office.serve(Real, &netns, &[]);
+    let done = office.login(Ours, &netns, "rossi", &[OLD]);
     assert_eq!(done.code, Some(0), "{done:?}");
     // Version 3.12 answers with one word where later ones have two.
-    refused(&office.login(Ours, &island, "wrong", &[OLD]));
-    refused(&office.login(Ours, &island, "rossi", &[]));
+    refused(&office.login(Ours, &netns, "wrong", &[OLD]));
+    refused(&office.login(Ours, &netns, "rossi", &[]));
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, openssl"]
 fn both_ends_of_ours_use_the_new_padding() {
-    let (office, island) = (Office::new(), Netns::new());
-    let server = office.serve(Ours, &island, &["-1"]);
-    refused(&office.login(Ours, &island, "wrong", &[]));
-    let done = office.login(Ours, &island, "rossi", &[]);
+    let (office, netns) = (Office::new(), Netns::new());
+    let server = office.serve(Ours, &netns, &["-1"]);
+    refused(&office.login(Ours, &netns, "wrong", &[]));
+    let done = office.login(Ours, &netns, "rossi", &[]);
     assert_eq!(done.code, Some(0), "{done:?}");
-    assert_eq!(server.finish(PATIENCE).code, Some(0));
+    assert_eq!(server.finish(TIMEOUT).code, Some(0));
 }

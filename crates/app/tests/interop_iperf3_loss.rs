@@ -3,7 +3,7 @@
 mod support;
 
 use serde_json::Value;
-use support::{Iperf3, Lossy, Netns, PATIENCE, PORT, Passed, Process, list, number};
+use support::{Iperf3, Lossy, Netns, PORT, Passed, Process, TIMEOUT, list, number};
 
 use Iperf3::{Ours, Real};
 
@@ -15,14 +15,14 @@ const SENT: u64 = 2 * 5 * 30;
 
 /// The documents of client and server, and what the path did.
 fn spoiled(client: Iperf3, server: Iperf3, reverse: bool) -> (Value, Value, Vec<Passed>) {
-    let island = Netns::new();
+    let netns = Netns::new();
     // On the address that the path leads to, so that the path can have the same port.
-    let serving = server.serve(&island, &["-1", "-J", "-B", "127.0.0.1"]);
-    let path = Lossy::open(&island, PORT);
+    let serving = server.serve(&netns, &["-1", "-J", "-B", "127.0.0.1"]);
+    let path = Lossy::open(&netns, PORT);
     let more: &[&str] = if reverse { &["-R"] } else { &[] };
-    let client = Process::start(client.command(&island, &[&ARGS[..], more].concat())).finish(PATIENCE);
+    let client = Process::start(client.command(&netns, &[&ARGS[..], more].concat())).finish(TIMEOUT);
     assert_eq!(client.code, Some(0), "{client:?}");
-    let server = serving.finish(PATIENCE);
+    let server = serving.finish(TIMEOUT);
     assert_eq!(server.code, Some(0), "{server:?}");
     (client.json(), server.json(), path.close(!reverse))
 }

@@ -5,7 +5,7 @@ mod support;
 use serde_json::Value;
 use support::bursts::{Direction, tcp, udp};
 use support::{
-    Folder, Iperf3, Netns, PATIENCE, Process, both, both_json, eventually, linerate, list, number, signal,
+    Folder, Iperf3, Netns, Process, TIMEOUT, both, both_json, eventually, linerate, list, number, signal,
 };
 
 use Iperf3::{Ours, Real};
@@ -89,14 +89,14 @@ fn the_text_of_a_reversed_udp_test_has_the_senders_total() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn a_busy_server_says_so_to_everybody_and_goes_on() {
-    let island = Netns::new();
-    let server = Ours.serve(&island, &["-1"]);
-    let first = Real.start(&island, &["-t", "4", "-l", "1000", "-b", "1M/100", "-J"]);
+    let netns = Netns::new();
+    let server = Ours.serve(&netns, &["-1"]);
+    let first = Real.start(&netns, &["-t", "4", "-l", "1000", "-b", "1M/100", "-J"]);
     eventually("the first test runs", || server.stdout().contains("connected to").then_some(()));
     std::thread::scope(|scope| {
         for _ in 0..6 {
             scope.spawn(|| {
-                let done = Real.ask(&island, &[]);
+                let done = Real.ask(&netns, &[]);
                 assert_eq!(done.code, Some(1), "{done:?}");
                 assert!(
                     done.stderr.contains("error - the server is busy running a test. try again later"),
@@ -105,26 +105,26 @@ fn a_busy_server_says_so_to_everybody_and_goes_on() {
             });
         }
     });
-    let first = first.finish(PATIENCE);
+    let first = first.finish(TIMEOUT);
     assert_eq!(first.code, Some(0), "{first:?}");
     // Bursts at 0, 0.8, … 4.0 s: the last one comes with the end or not at all.
     let sent = number(&first.json(), "/end/sum_sent/bytes");
     assert!(sent >= 500_000, "{first:?}");
-    assert_eq!(server.finish(PATIENCE).code, Some(0));
+    assert_eq!(server.finish(TIMEOUT).code, Some(0));
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn a_terminated_server_tells_its_client() {
-    let island = Netns::new();
-    let server = Ours.serve(&island, &["--forceflush"]);
-    let client = Real.start(&island, &["-t", "30", "-b", "1M", "--forceflush"]);
+    let netns = Netns::new();
+    let server = Ours.serve(&netns, &["--forceflush"]);
+    let client = Real.start(&netns, &["-t", "30", "-b", "1M", "--forceflush"]);
     eventually("an interval is over", || client.stdout().contains("0.00-1.00").then_some(()));
     signal(server.pid(), "TERM");
-    let client = client.finish(PATIENCE);
+    let client = client.finish(TIMEOUT);
     assert_eq!(client.code, Some(1), "{client:?}");
     assert!(client.stderr.contains("the server has terminated"), "{client:?}");
-    let server = server.finish(PATIENCE);
+    let server = server.finish(TIMEOUT);
     assert_eq!(server.code, Some(0), "as versions from 3.19 on end: {server:?}");
     assert!(server.stdout.lines().any(|line| line.ends_with("receiver")), "{server:?}");
     assert!(
@@ -136,22 +136,22 @@ fn a_terminated_server_tells_its_client() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn clients_that_leave_in_the_middle_leave_a_server_that_serves() {
-    let island = Netns::new();
-    let mut server = Ours.serve(&island, &["--forceflush"]);
+    let netns = Netns::new();
+    let mut server = Ours.serve(&netns, &["--forceflush"]);
     for (round, (name, said)) in
         [("INT", "the client has terminated"), ("KILL", "the client has unexpectedly closed the connection")]
             .into_iter()
             .enumerate()
     {
-        let client = Real.start(&island, &["-t", "30", "-b", "1M", "--forceflush"]);
+        let client = Real.start(&netns, &["-t", "30", "-b", "1M", "--forceflush"]);
         eventually("an interval is over", || client.stdout().contains("0.00-1.00").then_some(()));
         signal(client.pid(), name);
-        client.finish(PATIENCE);
+        client.finish(TIMEOUT);
         eventually("the server tells it", || server.stderr().contains(said).then_some(()));
         let waiting = format!("Server listening on 5201 (test #{})", round + 2);
         eventually("it listens again", || server.stdout().contains(&waiting).then_some(()));
     }
-    let next = Real.ask(&island, &["-t", "1", "-b", "1M"]);
+    let next = Real.ask(&netns, &["-t", "1", "-b", "1M"]);
     assert_eq!(next.code, Some(0), "{next:?}");
     assert!(server.running(), "{}", server.stderr());
 }
@@ -172,15 +172,15 @@ fn the_client_may_have_our_output() {
 #[ignore = "needs root and network namespaces, iperf3"]
 fn limits_refuse_with_the_text_of_their_number() {
     let refused = |server: &[&str], client: &[&str], text: &str| {
-        let island = Netns::new();
-        let mut server = Ours.serve(&island, server);
-        let done = Real.ask(&island, client);
+        let netns = Netns::new();
+        let mut server = Ours.serve(&netns, server);
+        let done = Real.ask(&netns, client);
         assert_eq!(done.code, Some(1), "{done:?}");
         // The real client, of version 3.12, has no text for number 37 yet.
         assert!(done.stderr.contains(text) || done.stderr.contains("int_errno=37"), "{done:?}");
         assert!(server.running(), "{}", server.stderr());
         eventually("the server tells it, too", || server.stderr().contains(text).then_some(()));
-        let fitting = Real.ask(&island, &["-t", "1", "-b", "500k", "-l", "1000"]);
+        let fitting = Real.ask(&netns, &["-t", "1", "-b", "500k", "-l", "1000"]);
         assert_eq!(fitting.code, Some(0), "{fitting:?}");
     };
     let bitrate = "total required bandwidth is larger than server limit";
@@ -194,12 +194,12 @@ fn limits_refuse_with_the_text_of_their_number() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn a_client_that_falls_silent_is_given_up() {
-    let island = Netns::new();
-    let server = Ours.serve(&island, &["-1", "--rcv-timeout", "1500", "--forceflush"]);
-    let client = Real.start(&island, &["-t", "9", "-b", "1M"]);
+    let netns = Netns::new();
+    let server = Ours.serve(&netns, &["-1", "--rcv-timeout", "1500", "--forceflush"]);
+    let client = Real.start(&netns, &["-t", "9", "-b", "1M"]);
     eventually("an interval is over", || server.stdout().contains("0.00-1.00").then_some(()));
     signal(client.pid(), "STOP");
-    let server = server.finish(PATIENCE);
+    let server = server.finish(TIMEOUT);
     signal(client.pid(), "CONT");
     assert_eq!(server.code, Some(0), "one run, whatever became of it: {server:?}");
     assert!(server.stderr.contains("idle timeout for receiving data"), "{server:?}");
@@ -208,8 +208,8 @@ fn a_client_that_falls_silent_is_given_up() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn an_idle_server_of_one_run_ends_without_it() {
-    let island = Netns::new();
-    let server = Ours.serve(&island, &["-1", "--idle-timeout", "2"]).finish(PATIENCE);
+    let netns = Netns::new();
+    let server = Ours.serve(&netns, &["-1", "--idle-timeout", "2"]).finish(TIMEOUT);
     assert_eq!(server.code, Some(0), "{server:?}");
 }
 
@@ -219,11 +219,11 @@ fn a_server_answers_the_ip_versions_that_it_was_asked_for() {
     for (flags, versions) in
         [(&[][..], &["127.0.0.1", "::1"][..]), (&["-4"], &["127.0.0.1"]), (&["-6"], &["::1"])]
     {
-        let island = Netns::new();
-        let server = Ours.serve(&island, flags);
+        let netns = Netns::new();
+        let server = Ours.serve(&netns, flags);
         for host in ["127.0.0.1", "::1"] {
-            let client = Process::start(Real.command(&island, &["-c", host, "-t", "1", "-b", "1M"]));
-            let done = client.finish(PATIENCE);
+            let client = Process::start(Real.command(&netns, &["-c", host, "-t", "1", "-b", "1M"]));
+            let done = client.finish(TIMEOUT);
             assert_eq!(done.code == Some(0), versions.contains(&host), "{flags:?} {host}: {done:?}");
         }
         for host in versions {
@@ -237,27 +237,27 @@ fn a_server_answers_the_ip_versions_that_it_was_asked_for() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn a_port_that_is_taken_is_told_as_the_real_one_tells_it() {
-    let island = Netns::new();
-    let _server = Real.serve(&island, &[]);
-    let done = Process::start(Ours.command(&island, &["-s"])).finish(PATIENCE);
+    let netns = Netns::new();
+    let _server = Real.serve(&netns, &[]);
+    let done = Process::start(Ours.command(&netns, &["-s"])).finish(TIMEOUT);
     assert_eq!(done.code, Some(1), "{done:?}");
-    let real = Process::start(Real.command(&island, &["-s"])).finish(PATIENCE);
+    let real = Process::start(Real.command(&netns, &["-s"])).finish(TIMEOUT);
     assert_eq!(done.stderr, real.stderr);
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn a_run_of_a_stranger_is_archived_with_a_verdict() {
-    let (island, folder) = (Netns::new(), Folder::new());
+    let (netns, folder) = (Netns::new(), Folder::new());
     let archive = folder.file("archive.sqlite");
-    let server = Ours.serve_with(&island, &["-1"], &[("LINERATE_ARCHIVE", archive.as_str())]);
-    let client = Real.ask(&island, &["-t", "2", "-b", "20M"]);
+    let server = Ours.serve_with(&netns, &["-1"], &[("LINERATE_ARCHIVE", archive.as_str())]);
+    let client = Real.ask(&netns, &["-t", "2", "-b", "20M"]);
     assert_eq!(client.code, Some(0), "{client:?}");
-    assert_eq!(server.finish(PATIENCE).code, Some(0));
+    assert_eq!(server.finish(TIMEOUT).code, Some(0));
     let ask = |args: &[&str]| {
         let mut command = linerate();
         command.args(args).arg("--json").env("LINERATE_ARCHIVE", &archive);
-        let done = Process::start(command).finish(PATIENCE);
+        let done = Process::start(command).finish(TIMEOUT);
         assert_eq!(done.code, Some(0), "{done:?}");
         done.json()
     };
@@ -275,18 +275,17 @@ fn a_run_of_a_stranger_is_archived_with_a_verdict() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn a_link_of_that_name_is_the_tool() {
-    let (island, folder) = (Netns::new(), Folder::new());
+    let (netns, folder) = (Netns::new(), Folder::new());
     let mut install = linerate();
     install.args(["install-links", folder.path().to_str().unwrap(), "iperf3"]);
-    assert_eq!(Process::start(install).finish(PATIENCE).code, Some(0));
-    let _server = Real.serve(&island, &["-1"]);
-    let done = Process::start(
-        island.exec(&folder.file("iperf3"), &["-c", "127.0.0.1", "-t", "1", "-b", "1M", "-J"]),
-    )
-    .finish(PATIENCE);
+    assert_eq!(Process::start(install).finish(TIMEOUT).code, Some(0));
+    let _server = Real.serve(&netns, &["-1"]);
+    let done =
+        Process::start(netns.exec(&folder.file("iperf3"), &["-c", "127.0.0.1", "-t", "1", "-b", "1M", "-J"]))
+            .finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
     let document: Value = done.json();
     assert!(number(&document, "/end/sum_received/bytes") > 0, "{document}");
-    let version = Process::start(island.exec(&folder.file("iperf3"), &["--version"])).finish(PATIENCE);
+    let version = Process::start(netns.exec(&folder.file("iperf3"), &["--version"])).finish(TIMEOUT);
     assert!(version.stdout.starts_with("iperf 3."), "{version:?}");
 }

@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::path::Path;
 
 use support::{
-    Done, Folder, NETPIPE, Net, Netns, PATIENCE, Process, Program, Server, Side, eventually, form, signal,
+    Done, Folder, NETPIPE, Net, Netns, Process, Program, Server, Side, TIMEOUT, eventually, form, signal,
 };
 
 use Program::{Ours, Real};
@@ -31,12 +31,12 @@ fn file_of(folder: &Folder) -> String {
 
 /// A series with the same options at both ends.
 fn series(transmitter: Program, receiver: Program, options: &[&str]) -> Series {
-    let (island, folder) = (Netns::new(), Folder::new());
-    let receiving = NETPIPE.start(receiver, &island, options);
-    island.await_listener(PORT);
+    let (netns, folder) = (Netns::new(), Folder::new());
+    let receiving = NETPIPE.start(receiver, &netns, options);
+    netns.await_listener(PORT);
     let args = [&["-h", HOST], options].concat();
-    let transmitter = NETPIPE.start_in(transmitter, &island, folder.path(), &args).finish(PATIENCE);
-    let receiver = receiving.finish(PATIENCE);
+    let transmitter = NETPIPE.start_in(transmitter, &netns, folder.path(), &args).finish(TIMEOUT);
+    let receiver = receiving.finish(TIMEOUT);
     Series { transmitter, receiver, file: file_of(&folder) }
 }
 
@@ -198,28 +198,27 @@ fn one_wrong_byte_ends_an_integrity_check() {
     // Four synchronizations and the calibration are before the first message; the fourth is hit in its second number.
     let place = 4 * 6 + 100 * 64 + 3 * 64 + 5;
     for (transmitter, receiver) in [(Real, Ours), (Ours, Real), (Ours, Ours)] {
-        let (island, folder) = (Netns::new(), Folder::new());
+        let (netns, folder) = (Netns::new(), Folder::new());
         let options = ["-i", "-l", "64", "-u", "100"];
-        let receiving = NETPIPE.start(receiver, &island, &[&options[..], &["-P", "5902"]].concat());
-        island.await_listener(5902);
-        let carrying = island.inside(|| falsify(PORT, 5902, place));
+        let receiving = NETPIPE.start(receiver, &netns, &[&options[..], &["-P", "5902"]].concat());
+        netns.await_listener(5902);
+        let carrying = netns.inside(|| falsify(PORT, 5902, place));
         let done = std::thread::scope(|scope| {
-            let island = &island;
-            scope.spawn(move || island.inside(carrying));
+            let netns = &netns;
+            scope.spawn(move || netns.inside(carrying));
             let args = [&["-h", HOST][..], &options].concat();
-            NETPIPE.start_in(transmitter, island, folder.path(), &args).finish(PATIENCE)
+            NETPIPE.start_in(transmitter, netns, folder.path(), &args).finish(TIMEOUT)
         });
         assert_eq!(done.code, Some(255), "{transmitter:?} {done:?}");
         assert!(!done.stderr.contains("passed"), "{done:?}");
-        let ended = receiving.finish(PATIENCE);
+        let ended = receiving.finish(TIMEOUT);
         assert_ne!(ended.code, Some(0), "{receiver:?} {ended:?}");
     }
 }
 
 /// Both programs with the same arguments and nobody to talk to.
-fn alike(island: &Netns, folder: &Path, args: &[&str]) {
-    let [real, ours] =
-        [Real, Ours].map(|whose| NETPIPE.start_in(whose, island, folder, args).finish(PATIENCE));
+fn alike(netns: &Netns, folder: &Path, args: &[&str]) {
+    let [real, ours] = [Real, Ours].map(|whose| NETPIPE.start_in(whose, netns, folder, args).finish(TIMEOUT));
     assert_eq!((ours.code, &ours.stdout), (real.code, &real.stdout), "{args:?}\n{ours:?}\n{real:?}");
     assert_eq!(ours.stderr, real.stderr, "{args:?}");
 }
@@ -227,7 +226,7 @@ fn alike(island: &Netns, folder: &Path, args: &[&str]) {
 #[test]
 #[ignore = "needs root and network namespaces, NPtcp"]
 fn mistakes_are_told_in_the_words_of_the_original() {
-    let (island, folder) = (Netns::new(), Folder::new());
+    let (netns, folder) = (Netns::new(), Folder::new());
     let mistakes: [&[&str]; 12] = [
         &[],
         &["-l", "10", "-u", "5"],
@@ -243,11 +242,11 @@ fn mistakes_are_told_in_the_words_of_the_original() {
         &["-b", "8192", "-r"],
     ];
     for mistake in mistakes {
-        alike(&island, folder.path(), &[&["-h", HOST], mistake].concat());
+        alike(&netns, folder.path(), &[&["-h", HOST], mistake].concat());
     }
-    alike(&island, folder.path(), &["-h", "no-such-host.invalid"]);
+    alike(&netns, folder.path(), &["-h", "no-such-host.invalid"]);
     // The usage text is ours.
-    let [real, ours] = [Real, Ours].map(|whose| NETPIPE.ask(whose, &island, &["-Z"]));
+    let [real, ours] = [Real, Ours].map(|whose| NETPIPE.ask(whose, &netns, &["-Z"]));
     assert_eq!(ours.code, real.code, "{ours:?} {real:?}");
 }
 
@@ -257,12 +256,12 @@ fn ends_with_different_options_do_not_wait_for_ever() {
     let cases: [(&[&str], &[&str]); 3] =
         [(&["-s"], &[]), (&[], &["-s"]), (&["-n", "3", "-u", "100"], &["-u", "50"])];
     for (to_transmitter, to_receiver) in cases {
-        let (island, folder) = (Netns::new(), Folder::new());
-        let receiving = NETPIPE.start(Ours, &island, to_receiver);
-        island.await_listener(PORT);
+        let (netns, folder) = (Netns::new(), Folder::new());
+        let receiving = NETPIPE.start(Ours, &netns, to_receiver);
+        netns.await_listener(PORT);
         let args = [&["-h", HOST, "-u", "200"], to_transmitter].concat();
-        let transmitter = NETPIPE.start_in(Ours, &island, folder.path(), &args).finish(PATIENCE);
-        let receiver = receiving.finish(PATIENCE);
+        let transmitter = NETPIPE.start_in(Ours, &netns, folder.path(), &args).finish(TIMEOUT);
+        let receiver = receiving.finish(TIMEOUT);
         let said = transmitter.stderr.clone() + &receiver.stderr;
         assert!(
             said.contains("the peer speaks another mode"),
@@ -273,8 +272,8 @@ fn ends_with_different_options_do_not_wait_for_ever() {
 }
 
 /// A series without end, once its file has rows.
-fn amid(transmitter: Program, island: &Netns, folder: &Folder) -> Process {
-    let process = NETPIPE.start_in(transmitter, island, folder.path(), &["-h", HOST]);
+fn amid(transmitter: Program, netns: &Netns, folder: &Folder) -> Process {
+    let process = NETPIPE.start_in(transmitter, netns, folder.path(), &["-h", HOST]);
     eventually("rows", || (file_of(folder).lines().count() >= 2).then_some(()));
     process
 }
@@ -283,14 +282,14 @@ fn amid(transmitter: Program, island: &Netns, folder: &Folder) -> Process {
 #[ignore = "needs root and network namespaces, NPtcp"]
 fn a_peer_that_is_killed_ends_the_series_and_the_rows_stay() {
     for (transmitter, receiver) in [(Ours, Real), (Real, Ours)] {
-        let (island, folder) = (Netns::new(), Folder::new());
-        let receiving = NETPIPE.start(receiver, &island, &[]);
-        island.await_listener(PORT);
-        let transmitting = amid(transmitter, &island, &folder);
+        let (netns, folder) = (Netns::new(), Folder::new());
+        let receiving = NETPIPE.start(receiver, &netns, &[]);
+        netns.await_listener(PORT);
+        let transmitting = amid(transmitter, &netns, &folder);
         let (killed, left) =
             if transmitter == Ours { (receiving, transmitting) } else { (transmitting, receiving) };
         signal(killed.pid(), "KILL");
-        let done = left.finish(PATIENCE);
+        let done = left.finish(TIMEOUT);
         assert!(matches!(done.code, Some(3 | 145)), "{transmitter:?} {done:?}");
         assert!(done.stdout.contains("errno") || done.stderr.contains("NetPIPE: "), "{done:?}");
         assert!(sizes(&file_of(&folder)).starts_with(&[1, 2]), "{}", file_of(&folder));
@@ -305,7 +304,7 @@ fn a_server_for_all_tools_answers_the_original() {
     for _ in 0..2 {
         let mut command = net.exec(Side::B, NETPIPE.program, &["-h", Side::A.address(), "-n", "5"]);
         command.current_dir(folder.path());
-        let done = Process::start(command).finish(PATIENCE);
+        let done = Process::start(command).finish(TIMEOUT);
         assert_eq!(done.code, Some(0), "{done:?}");
         rows_are_right(&file_of(&folder));
         assert!(sizes(&file_of(&folder)).len() > 100, "{done:?}");

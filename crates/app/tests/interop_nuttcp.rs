@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::{Done, NUTTCP, Net, Netns, PATIENCE, Process, Program, Server, Side, before, form};
+use support::{Done, NUTTCP, Net, Netns, Process, Program, Server, Side, TIMEOUT, before, form};
 
 use Program::{Ours, Real};
 
@@ -63,7 +63,7 @@ fn serve_one(server: Program, on: &Netns) -> Process {
 fn both(client: Program, server: Program, on: &Netns, args: &[&str]) -> String {
     let serving = serve_one(server, on);
     let done = ask(client, on, args);
-    let served = serving.finish(PATIENCE);
+    let served = serving.finish(TIMEOUT);
     assert_eq!(served.code, Some(0), "{args:?} {served:?}");
     done.stdout
 }
@@ -95,9 +95,9 @@ fn tells(known: &Known, report: &str) {
 }
 
 fn tell_what_is_known(client: Program, server: Program) {
-    let island = Netns::new();
+    let netns = Netns::new();
     for known in &KNOWN {
-        tells(known, &both(client, server, &island, &[known.args, &["-v"]].concat()));
+        tells(known, &both(client, server, &netns, &[known.args, &["-v"]].concat()));
     }
 }
 
@@ -130,7 +130,7 @@ fn the_real_client_and_a_server_for_all_tools_report_what_was_sent() {
         let several = known.args.iter().any(|arg| arg.starts_with("-N"));
         let data: &[&str] = if several { &["-p5101"] } else { &[] };
         let args = [known.args, data, &["-v", Side::A.address()]].concat();
-        let done = Process::start(net.exec(Side::B, NUTTCP.program, &args)).finish(PATIENCE);
+        let done = Process::start(net.exec(Side::B, NUTTCP.program, &args)).finish(TIMEOUT);
         assert_eq!(done.code, Some(0), "{args:?} {done:?}");
         tells(known, &done.stdout);
     }
@@ -150,13 +150,13 @@ fn moved(client: Program, server: Program, on: &Netns, args: &[&str]) -> [String
 #[test]
 #[ignore = "needs root and network namespaces, nuttcp"]
 fn what_is_under_way_when_the_time_is_over_still_counts_at_both_ends() {
-    let island = Netns::new();
+    let netns = Netns::new();
     for (client, server) in [(Ours, Real), (Real, Ours)] {
         // A real receiver of several streams ends with the first of them that does.
         for args in
             [&["-T1", "-R8m", "-l8k"][..], &["-T1", "-r", "-R8m", "-l8k"], &["-T0.5"], &["-T0.5", "-r"]]
         {
-            let [sent, received] = moved(client, server, &island, args);
+            let [sent, received] = moved(client, server, &netns, args);
             assert_eq!(sent, received, "{client:?} {server:?} {args:?}");
         }
     }
@@ -190,9 +190,9 @@ const INTERVALS: [&[&str]; 4] = [
 #[test]
 #[ignore = "needs root and network namespaces, nuttcp"]
 fn the_real_client_prints_with_our_server_the_lines_that_it_prints_with_its_own() {
-    let island = Netns::new();
+    let netns = Netns::new();
     for args in INTERVALS {
-        let (ours, theirs) = (both(Real, Ours, &island, args), both(Real, Real, &island, args));
+        let (ours, theirs) = (both(Real, Ours, &netns, args), both(Real, Real, &netns, args));
         assert!(lines(&theirs).0.len() >= 2, "{theirs}");
         assert_eq!(forms(&ours), forms(&theirs), "{args:?}\n{ours}\n{theirs}");
     }
@@ -201,12 +201,12 @@ fn the_real_client_prints_with_our_server_the_lines_that_it_prints_with_its_own(
 #[test]
 #[ignore = "needs root and network namespaces, nuttcp"]
 fn our_client_prints_the_lines_of_the_real_one() {
-    let island = Netns::new();
+    let netns = Netns::new();
     for args in INTERVALS {
         // The congestion window is what newer versions add.
         let args = [args, &["-f-cwnd"]].concat();
-        let ours = both(Ours, Real, &island, &args);
-        let theirs = both(Real, Real, &island, &args[..args.len() - 1]);
+        let ours = both(Ours, Real, &netns, &args);
+        let theirs = both(Real, Real, &netns, &args[..args.len() - 1]);
         assert_eq!(forms(&ours), forms(&theirs), "{args:?}\n{ours}\n{theirs}");
     }
 }
@@ -219,7 +219,7 @@ fn keys(line: &str) -> Vec<&str> {
 #[test]
 #[ignore = "needs root and network namespaces, nuttcp"]
 fn lines_for_programs_have_the_keys_of_the_real_ones() {
-    let island = Netns::new();
+    let netns = Netns::new();
     let tests: [&[&str]; 4] = [
         &["-fparse", "-f-cwnd", "-n64", "-l8k"],
         // The real client finds no round trip in its server's lines for programs.
@@ -230,10 +230,10 @@ fn lines_for_programs_have_the_keys_of_the_real_ones() {
     for args in tests {
         // 6.1.2 knows no congestion window and no word for it.
         let old: Vec<&str> = args.iter().copied().filter(|arg| *arg != "-f-cwnd").collect();
-        let theirs = both(Real, Real, &island, &old);
+        let theirs = both(Real, Real, &netns, &old);
         for (client, server) in [(Ours, Real), (Real, Ours)] {
             let args = if client == Ours { args } else { &old[..] };
-            let ours = both(client, server, &island, args);
+            let ours = both(client, server, &netns, args);
             let all = |report: &str| -> Vec<Vec<String>> {
                 let mut lines: Vec<Vec<String>> =
                     report.lines().map(|line| keys(line).into_iter().map(str::to_owned).collect()).collect();
@@ -248,9 +248,9 @@ fn lines_for_programs_have_the_keys_of_the_real_ones() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn delays_one_way_are_measured_in_both_directions() {
-    let island = Netns::new();
+    let netns = Netns::new();
     for direction in ["-t", "-r"] {
-        let report = both(Ours, Ours, &island, &[direction, "-u", "-o", "-i0.5", "-T1.8", "-R1m", "-l1000"]);
+        let report = both(Ours, Ours, &netns, &[direction, "-u", "-o", "-i0.5", "-T1.8", "-R1m", "-l1000"]);
         let (intervals, last) = lines(&report);
         for line in intervals.iter().chain([&last]) {
             // One host has one clock.
@@ -259,10 +259,10 @@ fn delays_one_way_are_measured_in_both_directions() {
         assert!(intervals.len() >= 2, "{report}");
     }
     // 6.1.2 does not know of it: a client says so and measures the rest.
-    let serving = serve_one(Real, &island);
-    let done = NUTTCP.ask(Ours, &island, &["-r", "-u", "-o", "-n50", "-l1000", "-R1m", HOST]);
+    let serving = serve_one(Real, &netns);
+    let done = NUTTCP.ask(Ours, &netns, &["-r", "-u", "-o", "-n50", "-l1000", "-R1m", HOST]);
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(done.stderr.contains("one-way delay option not supported by server version 6.1.2"), "{done:?}");
     assert!(done.stdout.contains(" 0 / 50 drop/pkt") && !done.stdout.contains("OWD"), "{done:?}");
-    assert_eq!(serving.finish(PATIENCE).code, Some(0));
+    assert_eq!(serving.finish(TIMEOUT).code, Some(0));
 }

@@ -6,7 +6,7 @@ mod support;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 
-use support::{Done, NUTTCP, Netns, PATIENCE, Process, Program, eventually, signal};
+use support::{Done, NUTTCP, Netns, Process, Program, TIMEOUT, eventually, signal};
 
 use Program::{Ours, Real};
 
@@ -14,8 +14,8 @@ const HOST: &str = "127.0.0.1";
 const CONTROL: u16 = 5000;
 
 /// Both programs with the same arguments and nobody to talk to: they say the same and end with the same code.
-fn alike(island: &Netns, args: &[&str]) {
-    let [real, ours] = [Real, Ours].map(|whose| NUTTCP.ask(whose, island, args));
+fn alike(netns: &Netns, args: &[&str]) {
+    let [real, ours] = [Real, Ours].map(|whose| NUTTCP.ask(whose, netns, args));
     let bare = |done: &Done| done.stderr.replace("v6.1.2", "vX").replace("v8.2.2", "vX");
     assert_eq!((ours.code, bare(&ours)), (real.code, bare(&real)), "{args:?}\n{ours:?}\n{real:?}");
     assert_eq!(ours.stdout.is_empty(), real.stdout.is_empty(), "{args:?}\n{ours:?}\n{real:?}");
@@ -24,7 +24,7 @@ fn alike(island: &Netns, args: &[&str]) {
 #[test]
 #[ignore = "needs root and network namespaces, nuttcp"]
 fn without_a_server_the_words_and_the_code_are_those_of_the_real_client() {
-    let island = Netns::new();
+    let netns = Netns::new();
     let tests: [&[&str]; 8] = [
         &["-T1"],
         &["-u", "-T1"],
@@ -36,58 +36,58 @@ fn without_a_server_the_words_and_the_code_are_those_of_the_real_client() {
         &["-r", "-F", "-T1"],
     ];
     for args in tests {
-        alike(&island, &[args, &[HOST]].concat());
+        alike(&netns, &[args, &[HOST]].concat());
     }
-    alike(&island, &["no-such-host.invalid"]);
+    alike(&netns, &["no-such-host.invalid"]);
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, nuttcp"]
 fn mistakes_are_told_in_the_words_of_the_real_client() {
-    let island = Netns::new();
+    let netns = Netns::new();
     let mistakes = [
         "-N0", "-N-1", "-N200", "-l0", "-l-5", "-c64", "-c300t", "-fbogus", "-P0", "-p80", "-Z", "-h",
         "-ul70000", "-i0",
     ];
     for mistake in mistakes {
-        alike(&island, &[mistake, "-T1", HOST]);
+        alike(&netns, &[mistake, "-T1", HOST]);
     }
-    alike(&island, &["-u", "-l3", HOST]);
-    alike(&island, &["-u", "-l0", HOST]);
-    alike(&island, &["-u", "-l70000", HOST]);
-    alike(&island, &["-i5", "-T2", HOST]);
-    alike(&island, &[]);
+    alike(&netns, &["-u", "-l3", HOST]);
+    alike(&netns, &["-u", "-l0", HOST]);
+    alike(&netns, &["-u", "-l70000", HOST]);
+    alike(&netns, &["-i5", "-T2", HOST]);
+    alike(&netns, &[]);
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, nuttcp"]
 fn tests_for_third_parties_and_traceroutes_are_refused() {
-    let island = Netns::new();
-    let mut server = NUTTCP.start(Ours, &island, &["-S"]);
-    island.await_listener(CONTROL);
-    let third = NUTTCP.ask(Real, &island, &["-T1", HOST, "127.0.0.2"]);
+    let netns = Netns::new();
+    let mut server = NUTTCP.start(Ours, &netns, &["-S"]);
+    netns.await_listener(CONTROL);
+    let third = NUTTCP.ask(Real, &netns, &["-T1", HOST, "127.0.0.2"]);
     let said = third.stdout.clone() + &third.stderr;
     assert!(said.contains("doesn't allow 3rd party nuttcp"), "{third:?}");
-    let route = NUTTCP.ask(Real, &island, &["-xt", HOST]);
+    let route = NUTTCP.ask(Real, &netns, &["-xt", HOST]);
     let said = route.stdout.clone() + &route.stderr;
     assert!(said.contains("doesn't allow traceroute"), "{route:?}");
     assert!(server.running(), "{}", server.stderr());
-    let ours = NUTTCP.ask(Ours, &island, &["-T1", HOST, "127.0.0.2"]);
+    let ours = NUTTCP.ask(Ours, &netns, &["-T1", HOST, "127.0.0.2"]);
     assert_eq!(ours.code, Some(1), "{ours:?}");
     assert!(ours.stderr.contains("third party"), "{ours:?}");
 }
 
 /// A server that answers whoever comes next.
-fn still_serves(island: &Netns, server: &mut Process) {
-    let done = NUTTCP.ask(Real, island, &["-n16", "-l8k", HOST]);
+fn still_serves(netns: &Netns, server: &mut Process) {
+    let done = NUTTCP.ask(Real, netns, &["-n16", "-l8k", HOST]);
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(done.stdout.contains("0.1250 MB"), "{done:?}");
     assert!(server.running(), "{}", server.stderr());
 }
 
 /// A client in the middle of a test of ten seconds.
-fn amid(client: Program, island: &Netns, more: &[&str]) -> Process {
-    let process = NUTTCP.start(client, island, &[more, &["-i0.2", "-T10", "-R8m", "-l8k", HOST]].concat());
+fn amid(client: Program, netns: &Netns, more: &[&str]) -> Process {
+    let process = NUTTCP.start(client, netns, &[more, &["-i0.2", "-T10", "-R8m", "-l8k", HOST]].concat());
     eventually("the test runs", || process.stdout().contains(" Mbps").then_some(()));
     process
 }
@@ -95,15 +95,15 @@ fn amid(client: Program, island: &Netns, more: &[&str]) -> Process {
 #[test]
 #[ignore = "needs root and network namespaces, nuttcp"]
 fn clients_that_are_killed_leave_a_server_that_serves() {
-    let island = Netns::new();
-    let mut server = NUTTCP.start(Ours, &island, &["-S"]);
-    island.await_listener(CONTROL);
+    let netns = Netns::new();
+    let mut server = NUTTCP.start(Ours, &netns, &["-S"]);
+    netns.await_listener(CONTROL);
     for more in [&[][..], &["-r"], &["-u", "-l1000"], &["-r", "-u", "-l1000"]] {
         // What is read from a pipe comes late: ours prints each line at once.
-        let client = amid(Ours, &island, more);
+        let client = amid(Ours, &netns, more);
         signal(client.pid(), "KILL");
         drop(client);
-        still_serves(&island, &mut server);
+        still_serves(&netns, &mut server);
     }
 }
 
@@ -112,13 +112,13 @@ fn clients_that_are_killed_leave_a_server_that_serves() {
 fn a_client_whose_server_is_killed_ends_with_a_message() {
     for server in [Real, Ours] {
         for more in [&[][..], &["-r"]] {
-            let island = Netns::new();
+            let netns = Netns::new();
             // Otherwise the real one leaves the test to a child.
-            let serving = NUTTCP.start(server, &island, &["-1", "--nofork"]);
-            island.await_listener(CONTROL);
-            let client = amid(Ours, &island, more);
+            let serving = NUTTCP.start(server, &netns, &["-1", "--nofork"]);
+            netns.await_listener(CONTROL);
+            let client = amid(Ours, &netns, more);
             signal(serving.pid(), "KILL");
-            let done = client.finish(PATIENCE);
+            let done = client.finish(TIMEOUT);
             assert_eq!(done.code, Some(1), "{server:?} {more:?} {done:?}");
             assert!(done.stderr.contains("Error: not receiving server info"), "{server:?} {more:?} {done:?}");
         }
@@ -133,7 +133,7 @@ nbuf_bytes = 0 , rate_pps = 0 , nodelay = 0\n";
 /// Everything that the server of this host answers to these words, in their order, until it closes.
 fn answers(words: &[&str]) -> String {
     let mut control = TcpStream::connect((Ipv4Addr::LOCALHOST, CONTROL)).unwrap();
-    control.set_read_timeout(Some(PATIENCE)).unwrap();
+    control.set_read_timeout(Some(TIMEOUT)).unwrap();
     let mut said = Vec::new();
     for word in words {
         control.write_all(word.as_bytes()).unwrap();
@@ -148,9 +148,9 @@ fn answers(words: &[&str]) -> String {
 #[test]
 #[ignore = "needs root and network namespaces, nuttcp"]
 fn requests_that_cannot_be_are_refused_with_a_reason() {
-    let island = Netns::new();
-    let mut server = NUTTCP.start(Ours, &island, &["-S"]);
-    island.await_listener(CONTROL);
+    let netns = Netns::new();
+    let mut server = NUTTCP.start(Ours, &netns, &["-S"]);
+    netns.await_listener(CONTROL);
     let greeting = "HELO nuttcp v6.1.2\n";
     let cases = [
         ("nstream = 1", "nstream = 0", "invalid nstream\nnstream = 0\nKO\n"),
@@ -168,7 +168,7 @@ fn requests_that_cannot_be_are_refused_with_a_reason() {
         ),
         ("thirdparty = _NULL_", "thirdparty = 192.0.2.1", "KO\ndoesn't allow 3rd party nuttcp\nKO\n"),
     ];
-    island.inside(|| {
+    netns.inside(|| {
         for (is, becomes, expected) in cases {
             let said = answers(&[greeting, &REQUEST.replace(is, becomes)]);
             assert!(
@@ -179,16 +179,16 @@ fn requests_that_cannot_be_are_refused_with_a_reason() {
         }
         assert_eq!(answers(&["GET / HTTP/1.1\r\n"]), "KO\nno nuttcp HELO message\nKO\n");
     });
-    still_serves(&island, &mut server);
+    still_serves(&netns, &mut server);
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, nuttcp"]
 fn a_client_that_opens_no_data_connection_is_told_and_the_next_is_served() {
-    let island = Netns::new();
-    let mut server = NUTTCP.start(Ours, &island, &["-S"]);
-    island.await_listener(CONTROL);
-    let said = island.inside(|| answers(&["HELO nuttcp v6.1.2\n", REQUEST]));
+    let netns = Netns::new();
+    let mut server = NUTTCP.start(Ours, &netns, &["-S"]);
+    netns.await_listener(CONTROL);
+    let said = netns.inside(|| answers(&["HELO nuttcp v6.1.2\n", REQUEST]));
     assert_eq!(said, "HELO nuttcp v8.2.2\nOK v8.2.2\nnuttcp-r: v8.2.2: Error: no data connection\n");
-    still_serves(&island, &mut server);
+    still_serves(&netns, &mut server);
 }

@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::{Done, NEAR, NUTTCP, Netns, PATIENCE, PacketFilter, Program, SERVER_PORT, before, form};
+use support::{Done, NEAR, NUTTCP, Netns, PacketFilter, Program, SERVER_PORT, TIMEOUT, before, form};
 
 use Program::{Ours, Real};
 
@@ -17,15 +17,15 @@ fn over(
     more: &[&str],
     keeps: fn(u64, bool) -> bool,
 ) -> (Done, Done, (u64, u64)) {
-    let island = Netns::new();
-    let serving = NUTTCP.start(server, &island, &["-1", &format!("-P{SERVER_PORT}")]);
-    island.await_listener(SERVER_PORT);
-    let path = PacketFilter::open(&island, !more.contains(&"-r"), keeps);
+    let netns = Netns::new();
+    let serving = NUTTCP.start(server, &netns, &["-1", &format!("-P{SERVER_PORT}")]);
+    netns.await_listener(SERVER_PORT);
+    let path = PacketFilter::open(&netns, !more.contains(&"-r"), keeps);
     // 6.1.2 would ask for another port.
     let args = [more, &["-p5101"], &ARGS].concat();
-    let done = NUTTCP.ask(client, &island, &args);
+    let done = NUTTCP.ask(client, &netns, &args);
     assert_eq!(done.code, Some(0), "{done:?}");
-    let served = serving.finish(PATIENCE);
+    let served = serving.finish(TIMEOUT);
     assert_eq!(served.code, Some(0), "{served:?}");
     (done, served, path.close())
 }

@@ -9,7 +9,7 @@
 mod support;
 
 use serde_json::Value;
-use support::{Iperf2, Iperf3, NUTTCP, Netns, PATIENCE, Program, before, both_json_on, pair_on};
+use support::{Iperf2, Iperf3, NUTTCP, Netns, Program, TIMEOUT, before, both_json_on, pair_on};
 
 /// Of the sender's rate.
 const TOLERANCE: f64 = 0.005;
@@ -38,14 +38,14 @@ fn an_error_of_one_per_cent_is_none_of_the_clocks() {
 #[ignore = "needs root and network namespaces, chrt, iperf3"]
 fn rates_of_iperf3_agree() {
     use Iperf3::{Ours, Real};
-    let island = Netns::prompt();
+    let netns = Netns::prompt();
     let rate = |document: &Value, sum: &str| {
         document["end"][sum]["bits_per_second"].as_f64().unwrap_or_else(|| panic!("no {sum} in {document}"))
     };
     for (client, server) in [(Real, Real), (Ours, Real), (Real, Ours), (Ours, Ours)] {
         for way in [None, Some("-R")] {
             let args: Vec<&str> = ["-t", "2", "-b", "200M", "-l", "16K"].into_iter().chain(way).collect();
-            let (near, far) = both_json_on(&island, client, &args, server);
+            let (near, far) = both_json_on(&netns, client, &args, server);
             let pair = format!("client {client:?}, server {server:?}, {way:?}");
             let (sender, receiver) = if way.is_none() { (&near, &far) } else { (&far, &near) };
             let sent = rate(sender, "sum_sent");
@@ -61,7 +61,7 @@ fn rates_of_iperf3_agree() {
 #[ignore = "needs root and network namespaces, chrt, iperf"]
 fn rates_of_iperf_2_agree() {
     use Iperf2::{Ours, Real};
-    let island = Netns::prompt();
+    let netns = Netns::prompt();
     for (client, server) in [(Real, Real), (Ours, Real), (Real, Ours), (Ours, Ours)] {
         for way in [None, Some("-R")] {
             let receives = if way.is_none() { server } else { client };
@@ -69,7 +69,7 @@ fn rates_of_iperf_2_agree() {
             // two seconds, also between two originals.
             let seconds = if receives == Ours { "2" } else { "4" };
             let args: Vec<&str> = ["-t", seconds, "-b", "50m", "-l", "8000"].into_iter().chain(way).collect();
-            let pair = pair_on(&island, client, &args, (server, &[]), 1);
+            let pair = pair_on(&netns, client, &args, (server, &[]), 1);
             let (near, far) = pair.whole(if way.is_none() { "1" } else { "*1" }, "1");
             let (sender, receiver) = if way.is_none() { (near, far) } else { (far, near) };
             assert_eq!(sender.bytes, receiver.bytes, "{client:?} {server:?} {way:?}");
@@ -83,16 +83,16 @@ fn rates_of_iperf_2_agree() {
 #[ignore = "needs root and network namespaces, chrt, tc, nuttcp"]
 fn rates_of_nuttcp_agree() {
     use Program::{Ours, Real};
-    let island = Netns::prompt();
-    island.narrow("200mbit");
+    let netns = Netns::prompt();
+    netns.narrow("200mbit");
     for (client, server) in [(Real, Real), (Ours, Real), (Real, Ours), (Ours, Ours)] {
         for way in ["-t", "-r"] {
-            let serving = NUTTCP.start(server, &island, &["-1"]);
-            island.await_listener(5000);
+            let serving = NUTTCP.start(server, &netns, &["-1"]);
+            netns.await_listener(5000);
             let args = [way, "-T2", "-l8k", "-w32", "-D", "-v", "127.0.0.1"];
-            let done = NUTTCP.ask(client, &island, &args);
+            let done = NUTTCP.ask(client, &netns, &args);
             assert_eq!(done.code, Some(0), "{done:?}");
-            assert_eq!(serving.finish(PATIENCE).code, Some(0));
+            assert_eq!(serving.finish(TIMEOUT).code, Some(0));
             let [sent, received] = ['t', 'r'].map(|end| {
                 let start = format!("nuttcp-{end}: ");
                 let mut lines = done.stdout.lines().filter(|line| line.starts_with(&start));

@@ -6,7 +6,7 @@ mod support;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
-use support::{Folder, Lab, PATIENCE, Process, Server, caveats, flow, linerate};
+use support::{Folder, Lab, Process, Server, TIMEOUT, caveats, flow, linerate};
 
 /// One network at a time: two on a small machine would be late for each other.
 fn alone() -> MutexGuard<'static, ()> {
@@ -29,7 +29,7 @@ impl Investigated {
         let lab = Lab::up(topology, set);
         let server = Server::from(lab.linerate("b", &["serve", "-p", "5990", "--json"]));
         let head = ["test", "b", "-p", "5990", "--upload", "--json", "--investigate", "--archive", &archive];
-        let done = Process::start(lab.linerate("a", &[&head[..], args].concat())).finish(3 * PATIENCE);
+        let done = Process::start(lab.linerate("a", &[&head[..], args].concat())).finish(3 * TIMEOUT);
         assert_eq!(done.code, Some(0), "{done:?}");
         drop(server);
         let document = done.json();
@@ -40,7 +40,7 @@ impl Investigated {
     fn export(&self, run: &str) -> Value {
         let mut command = linerate();
         command.args(["export", run, "--format", "json", "--archive", &self.archive]);
-        let done = Process::start(command).finish(PATIENCE);
+        let done = Process::start(command).finish(TIMEOUT);
         assert_eq!(done.code, Some(0), "{done:?}");
         done.json()
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use linerate_sock::clock;
 use serde_json::Value;
-use support::{Done, PATIENCE, Process, Rigged, Rng, elements, eventually, kill, pause, wish};
+use support::{AgentPair, Done, Process, Rng, TIMEOUT, elements, eventually, kill, pause, repetitions};
 
 /// Every point sets both hosts: an offload, buffers and a discipline hold in all of them, the MTU differs.
 const PLAN: &str = "name = \"kills\"\npause = 0\nrepeats = 2\n\
@@ -33,7 +33,7 @@ const AFTER: Duration = Duration::from_millis(80);
 /// In this time a program has started or not.
 const START: Duration = Duration::from_millis(60);
 /// A plan is killed so often at most before it may come to its end.
-const MOST_KILLS: usize = 3;
+const MAX_KILLS: usize = 3;
 
 /// Who is killed, all at once.
 const VICTIMS: [&[&str]; 6] =
@@ -66,10 +66,10 @@ struct Undisturbed {
 impl Undisturbed {
     fn measure() -> Self {
         let bench = TestBed::new();
-        let done = bench.carry_out(&[]).finish(PATIENCE);
+        let done = bench.carry_out(&[]).finish(TIMEOUT);
         assert_eq!(done.code, Some(0), "{done:?}");
         bench.is_whole();
-        let agents = &bench.rigged.agents;
+        let agents = &bench.pair.agents;
         let told = NEWS
             .iter()
             .flat_map(|news| agents.iter().map(|(host, agent)| ((*host, *news), agent.events(news).len())));
@@ -78,45 +78,45 @@ impl Undisturbed {
 
     /// Half of the moments lie evenly over the plan and a little beyond it. The others lie where settings change, where
     /// runs begin and end, and where programs start: that is short, and what a kill can spoil.
-    fn moment(&self, lot: &mut Rng) -> Moment {
-        match lot.below(10) {
-            0 => Moment::In(lot.time(START)),
+    fn moment(&self, rng: &mut Rng) -> Moment {
+        match rng.below(10) {
+            0 => Moment::In(rng.time(START)),
             1..5 => {
                 let kinds: Vec<_> = self.told.iter().collect();
-                let ((host, news), count) = lot.of(&kinds);
-                Moment::After { host, news, number: 1 + lot.below(*count), then: lot.time(AFTER) }
+                let ((host, news), count) = rng.of(&kinds);
+                Moment::After { host, news, number: 1 + rng.below(*count), then: rng.time(AFTER) }
             }
-            _ => Moment::In(lot.time(self.took.mul_f64(1.1))),
+            _ => Moment::In(rng.time(self.took.mul_f64(1.1))),
         }
     }
 }
 
 /// Two hosts with agents, an archive, and what both were before.
 struct TestBed {
-    rigged: Rigged,
+    pair: AgentPair,
     before: Vec<String>,
 }
 
 impl TestBed {
     fn new() -> Self {
-        let rigged = Rigged::new();
-        std::fs::write(rigged.folder.file("plan.toml"), PLAN).unwrap();
-        let before = rigged.state();
-        Self { rigged, before }
+        let pair = AgentPair::new();
+        std::fs::write(pair.folder.file("plan.toml"), PLAN).unwrap();
+        let before = pair.state();
+        Self { pair, before }
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = self.rigged.command("a", args);
-        command.env("LINERATE_ARCHIVE", self.rigged.folder.file("archive.sqlite"));
+        let mut command = self.pair.command("a", args);
+        command.env("LINERATE_ARCHIVE", self.pair.folder.file("archive.sqlite"));
         command
     }
 
     fn done(&self, args: &[&str]) -> Done {
-        Process::start(self.command(args)).finish(PATIENCE)
+        Process::start(self.command(args)).finish(TIMEOUT)
     }
 
     fn carry_out(&self, args: &[&str]) -> Process {
-        let (plan, token) = (self.rigged.folder.file("plan.toml"), self.rigged.folder.file("token"));
+        let (plan, token) = (self.pair.folder.file("plan.toml"), self.pair.folder.file("token"));
         let run = ["run", &plan, "--agent-token-file", &token, "--json"];
         Process::start(self.command(&[&run[..], args].concat()))
     }
@@ -134,27 +134,27 @@ impl TestBed {
     }
 
     /// Kills at a moment; what was going on then. Whoever was killed is there again afterwards, but for the coordinator.
-    fn kill_at(&mut self, moment: Moment, victims: &[&str], lot: &mut Rng) -> &'static str {
+    fn kill_at(&mut self, moment: Moment, victims: &[&str], rng: &mut Rng) -> &'static str {
         let mut coordinator = self.begin_or_go_on();
         let lives = self.await_moment(moment, &mut coordinator);
         let phase = self.phase(lives);
         let killed = lives && victims.contains(&"coordinator");
         let mut pids: Vec<u32> = killed.then(|| coordinator.pid()).into_iter().collect();
         let hosts: Vec<&'static str> = ["a", "b"].into_iter().filter(|host| victims.contains(host)).collect();
-        pids.extend(hosts.iter().map(|host| self.rigged.agents[host].pid()));
+        pids.extend(hosts.iter().map(|host| self.pair.agents[host].pid()));
         kill(&pids);
         for host in hosts {
-            self.rigged.agents.remove(host).unwrap().finish(PATIENCE);
+            self.pair.agents.remove(host).unwrap().finish(TIMEOUT);
             // The new one may be killed while it puts back what the old one left.
-            while lot.percent(30) {
-                let starting = Process::start(self.rigged.serve(host));
-                pause(lot.time(START));
+            while rng.percent(30) {
+                let starting = Process::start(self.pair.serve(host));
+                pause(rng.time(START));
                 kill(&[starting.pid()]);
-                starting.finish(PATIENCE);
+                starting.finish(TIMEOUT);
             }
-            self.rigged.start(host);
+            self.pair.start(host);
         }
-        let ended = coordinator.finish(PATIENCE);
+        let ended = coordinator.finish(TIMEOUT);
         assert!(killed || matches!(ended.code, Some(0..=2)), "{ended:?}");
         phase
     }
@@ -166,7 +166,7 @@ impl TestBed {
             Moment::After { .. } => None,
         };
         let count = |moment| match moment {
-            Moment::After { host, news, .. } => self.rigged.agents[host].events(news).len(),
+            Moment::After { host, news, .. } => self.pair.agents[host].events(news).len(),
             Moment::In(_) => 0,
         };
         let known = count(moment);
@@ -186,8 +186,8 @@ impl TestBed {
 
     /// What is going on, as far as it can be seen from outside.
     fn phase(&self, lives: bool) -> &'static str {
-        let told = |news| self.rigged.agents["b"].events(news).len();
-        match (lives, self.rigged.is_clean(), told("begun") > told("ended")) {
+        let told = |news| self.pair.agents["b"].events(news).len();
+        match (lives, self.pair.is_clean(), told("begun") > told("ended")) {
             (false, ..) => "after the end",
             (true, _, true) => "measuring",
             (true, false, false) => "settings made",
@@ -199,22 +199,22 @@ impl TestBed {
     fn is_as_before(&self) -> Duration {
         let began = clock::now();
         let differs = || {
-            let now = self.rigged.state();
+            let now = self.pair.state();
             let pairs = self.before.iter().zip(&now).filter(|(before, now)| before != now);
             pairs.map(|(before, now)| format!("{now}, before {before}")).collect::<Vec<_>>()
         };
-        let as_before = || (differs().is_empty() && self.rigged.is_clean()).then_some(());
+        let as_before = || (differs().is_empty() && self.pair.is_clean()).then_some(());
         eventually("the settings are as before", as_before);
         clock::now().since(began)
     }
 
     /// The archive can be read, and its pages and references are in order.
     fn is_sound(&self) {
-        let file = self.rigged.folder.file("archive.sqlite");
+        let file = self.pair.folder.file("archive.sqlite");
         if std::path::Path::new(&file).exists() {
             let mut command = Command::new("sqlite3");
             command.args([&file, "PRAGMA integrity_check; PRAGMA foreign_key_check;"]);
-            let done = Process::start(command).finish(PATIENCE);
+            let done = Process::start(command).finish(TIMEOUT);
             assert_eq!((done.code, done.stdout.as_str()), (Some(0), "ok\n"), "{done:?}");
         }
         assert!(self.plans() <= 1);
@@ -269,24 +269,24 @@ fn whoever_is_killed_and_whenever_settings_come_back_and_the_plan_goes_on() {
     let undisturbed = Undisturbed::measure();
     let mut counts: BTreeMap<(String, &str), u32> = BTreeMap::new();
     let mut slowest = Duration::ZERO;
-    for seed in wish(6) {
-        let mut lot = Rng::new(seed);
+    for seed in repetitions(6) {
+        let mut rng = Rng::new(seed);
         let mut bench = TestBed::new();
-        for _ in 0..MOST_KILLS {
-            let (victims, moment) = (lot.of(&VICTIMS), undisturbed.moment(&mut lot));
+        for _ in 0..MAX_KILLS {
+            let (victims, moment) = (rng.of(&VICTIMS), undisturbed.moment(&mut rng));
             eprint!("seed {seed}: {} at {moment}: ", victims.join(" "));
-            let phase = bench.kill_at(moment, victims, &mut lot);
+            let phase = bench.kill_at(moment, victims, &mut rng);
             eprint!("{phase}; ");
             let took = bench.is_as_before();
             eprintln!("as before in {took:.0?}");
             bench.is_sound();
             *counts.entry((victims.join(" "), phase)).or_default() += 1;
             slowest = slowest.max(took);
-            if lot.percent(60) {
+            if rng.percent(60) {
                 break;
             }
         }
-        let done = bench.begin_or_go_on().finish(PATIENCE);
+        let done = bench.begin_or_go_on().finish(TIMEOUT);
         let over = done.code == Some(2) && done.stderr.contains("no unfinished run");
         assert!(done.code == Some(0) || over, "seed {seed}: {done:?}");
         bench.is_whole();

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use linerate_sock::clock;
 use serde_json::Value;
-use support::{PATIENCE, PlanDir, Process, Rng, elements, files_below, kill, pause, wish, world};
+use support::{PlanDir, Process, Rng, TIMEOUT, elements, files_below, kill, pause, repetitions, world};
 
 /// Settings of hosts, and a key for which the network is made anew.
 const PLAN: &str = "name = \"lab-kills\"\npause = 0\n\
@@ -20,7 +20,7 @@ const PLAN: &str = "name = \"lab-kills\"\npause = 0\n\
     [axis.network]\nkey = [\"lab.link.a.mtu\", \"lab.link.b.mtu\"]\nvalues = [8000, 9000]\n\
     [axis.mtu]\nkey = \"host.*.mtu\"\nvalues = [1500, 3000]\n";
 const POINTS: usize = 4;
-const MOST_KILLS: usize = 2;
+const MAX_KILLS: usize = 2;
 /// Programs that do not want to go get some seconds.
 const GONE: Duration = Duration::from_secs(20);
 
@@ -100,7 +100,7 @@ impl PlanDir {
         pids.extend(victims.contains(&"agent").then(|| of("serve")).into_iter().flatten());
         kill(&pids);
         labs.extend(self.labs());
-        let ended = coordinator.finish(PATIENCE);
+        let ended = coordinator.finish(TIMEOUT);
         assert!(orphaned || matches!(ended.code, Some(0..=2)), "{ended:?}");
         // With the switch goes the one who would have removed everything; the coordinator does it where it lives.
         if orphaned && victims.contains(&"switch") {
@@ -143,23 +143,23 @@ impl PlanDir {
 #[ignore = "needs root and network namespaces"]
 fn whoever_is_killed_and_whenever_nothing_is_left_of_the_network_and_the_plan_goes_on() {
     let sample = PlanDir::new(PLAN);
-    let undisturbed = sample.begin_or_go_on().finish(PATIENCE);
+    let undisturbed = sample.begin_or_go_on().finish(TIMEOUT);
     assert_eq!(undisturbed.code, Some(0), "{undisturbed:?}");
     sample.is_whole();
     let mut counts: BTreeMap<String, u32> = BTreeMap::new();
-    for seed in wish(6) {
-        let mut lot = Rng::new(seed);
+    for seed in repetitions(6) {
+        let mut rng = Rng::new(seed);
         let bench = PlanDir::new(PLAN);
-        for _ in 0..MOST_KILLS {
-            let (victims, time) = (lot.of(&VICTIMS), lot.time(undisturbed.took.mul_f64(1.05)));
+        for _ in 0..MAX_KILLS {
+            let (victims, time) = (rng.of(&VICTIMS), rng.time(undisturbed.took.mul_f64(1.05)));
             eprintln!("seed {seed}: {} after {time:.0?}", victims.join(" "));
             bench.kill_after(time, victims);
             *counts.entry(victims.join(" ")).or_default() += 1;
-            if lot.percent(60) {
+            if rng.percent(60) {
                 break;
             }
         }
-        let done = bench.begin_or_go_on().finish(PATIENCE);
+        let done = bench.begin_or_go_on().finish(TIMEOUT);
         let over = done.code == Some(2) && done.stderr.contains("no unfinished run");
         assert!(done.code == Some(0) || over, "seed {seed}: {done:?}");
         bench.is_whole();

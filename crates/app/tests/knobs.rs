@@ -7,7 +7,7 @@ mod support;
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use support::{Net, PATIENCE, Process, Server, Side, flow, linerate};
+use support::{Net, Process, Server, Side, TIMEOUT, flow, linerate};
 
 /// How a knob shows itself in the result.
 type Seen = fn(&Value) -> bool;
@@ -226,7 +226,7 @@ fn local(result: &Value) -> &str {
 fn offered_knobs() -> BTreeSet<String> {
     let mut command = linerate();
     command.args(["test", "--help"]);
-    let help = Process::start(command).finish(PATIENCE).stdout;
+    let help = Process::start(command).finish(TIMEOUT).stdout;
     let (mut below, mut knobs) = (false, BTreeSet::new());
     for line in help.lines() {
         if !line.starts_with(' ') && line.ends_with(':') {
@@ -278,7 +278,7 @@ fn wrong(net: &Net, port: &str, knob: &Knob, udp: bool, alone: bool) -> Option<S
         }
     }
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
-    let done = Process::start(net.exec(Side::A, env!("CARGO_BIN_EXE_linerate"), &words)).finish(PATIENCE);
+    let done = Process::start(net.exec(Side::A, env!("CARGO_BIN_EXE_linerate"), &words)).finish(TIMEOUT);
     match if udp { udp_fate } else { tcp_fate } {
         Acts(seen) if done.code == Some(0) && seen(&done.json()) => None,
         Refused if done.code != Some(0) && done.stderr.contains("error") => None,

@@ -5,7 +5,7 @@ mod support;
 
 use std::process::Command;
 
-use support::{Done, Lab, PATIENCE, Process, eventually, unique};
+use support::{Done, Lab, Process, TIMEOUT, eventually, unique};
 
 /// `up --backend kernel`.
 fn up(lab: &Lab, topology: &str, set: &[&str]) -> Done {
@@ -13,7 +13,7 @@ fn up(lab: &Lab, topology: &str, set: &[&str]) -> Done {
     for change in set {
         command.args(["--set", change]);
     }
-    Process::start(command).finish(PATIENCE)
+    Process::start(command).finish(TIMEOUT)
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn another_lab_that_comes_up_leaves_it_alone() {
     let next = lab.try_up("pair", &[]);
     assert!(next.code == Some(0) && !next.stderr.contains(&first), "{next:?}");
     let ping = Process::start(lab.lab(&["exec", "--lab", &first, "a", "ping", "-c", "1", "-W", "5", "b"]));
-    assert_eq!(ping.finish(PATIENCE).code, Some(0));
+    assert_eq!(ping.finish(TIMEOUT).code, Some(0));
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_kill_in_the_middle_leaves_nothing_to_the_next_call() {
         drop(process);
         let children = format!("linerate-{}-", lab.name);
         eventually("its commands have ended", || (!is_named_by_a_process(&children)).then_some(()));
-        let down = Process::start(lab.lab(&["down", "--all"])).finish(PATIENCE);
+        let down = Process::start(lab.lab(&["down", "--all"])).finish(TIMEOUT);
         assert_eq!(down.code, Some(0), "round {round}: {down:?}");
         assert_eq!(lab.traces(), Vec::<String>::new(), "round {round}");
     }

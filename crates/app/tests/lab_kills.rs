@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use support::{Lab, PATIENCE, Process, eventually, kill, pause, signal, switches};
+use support::{Lab, Process, TIMEOUT, eventually, kill, pause, signal, switches};
 
 /// Both tests look at a setting of the whole system.
 fn alone() -> MutexGuard<'static, ()> {
@@ -43,7 +43,7 @@ fn kill_at(moment: Duration, victim: Victim, lab: &Lab, command: Command) {
     if !matches!(victim, Victim::Command) {
         kill(&switches(&lab.name));
     }
-    process.finish(PATIENCE);
+    process.finish(TIMEOUT);
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn a_hundred_kills_at_any_moment_leave_nothing() {
     let _alone = alone();
     let before = allowed();
     let sample = Lab::named(&support::unique());
-    let up_takes = Process::start(up(&sample)).finish(PATIENCE).took;
+    let up_takes = Process::start(up(&sample)).finish(TIMEOUT).took;
     let down_takes = sample.down().took;
     for round in 0..100_u32 {
         let lab = Lab::named(&support::unique());
@@ -68,10 +68,10 @@ fn a_hundred_kills_at_any_moment_leave_nothing() {
                 settled.then_some(())
             });
         } else {
-            assert_eq!(Process::start(up(&lab)).finish(PATIENCE).code, Some(0), "{context}");
+            assert_eq!(Process::start(up(&lab)).finish(TIMEOUT).code, Some(0), "{context}");
             kill_at(down_takes.mul_f64(share), victim, &lab, lab.lab(&["down", &lab.name]));
         }
-        let down = Process::start(lab.lab(&["down", "--all"])).finish(PATIENCE);
+        let down = Process::start(lab.lab(&["down", "--all"])).finish(TIMEOUT);
         assert_eq!(down.code, Some(0), "{context}: {down:?}");
         assert_eq!(lab.traces(), Vec::<String>::new(), "{context}");
         assert_eq!(allowed(), before, "{context}");
@@ -79,7 +79,7 @@ fn a_hundred_kills_at_any_moment_leave_nothing() {
 }
 
 fn answers(lab: &Lab) -> bool {
-    Process::start(lab.lab(&["status", &lab.name, "--json"])).finish(PATIENCE).code == Some(0)
+    Process::start(lab.lab(&["status", &lab.name, "--json"])).finish(TIMEOUT).code == Some(0)
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn labs_that_come_up_at_once_put_back_what_they_change_together() {
         let labs = [(); 4].map(|()| Lab::named(&support::unique()));
         let ups = labs.each_ref().map(|lab| Process::start(up(lab)));
         for up in ups {
-            let done = up.finish(PATIENCE);
+            let done = up.finish(TIMEOUT);
             assert_eq!(done.code, Some(0), "{done:?}");
         }
         assert_eq!(allowed(), before);
@@ -114,7 +114,7 @@ fn down_waits_for_a_lab_that_is_being_made() {
         eventually("the lab is begun", || folder.exists().then_some(()));
         let down = lab.down();
         assert_eq!(down.code, Some(0), "{down:?}");
-        up.finish(PATIENCE);
+        up.finish(TIMEOUT);
         assert_eq!(lab.traces(), Vec::<String>::new());
     }
 }
@@ -123,7 +123,7 @@ fn down_waits_for_a_lab_that_is_being_made() {
 #[ignore = "needs root and network namespaces"]
 fn a_lab_whose_up_is_gone_when_it_stands_is_removed() {
     let lab = Lab::named(&support::unique());
-    let text = Process::start(lab.lab(&["show", "pair"])).finish(PATIENCE).stdout;
+    let text = Process::start(lab.lab(&["show", "pair"])).finish(TIMEOUT).stdout;
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     // The process that `up` starts, and nobody who waits for its news.

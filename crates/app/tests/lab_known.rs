@@ -3,7 +3,7 @@
 
 mod support;
 
-use support::{Lab, PATIENCE, Process, Server, flow};
+use support::{Lab, Process, Server, TIMEOUT, flow};
 
 /// Goodput of TCP at a line rate, MTU 1500: 20 bytes IPv4, 20 TCP, 12 timestamps; 38 of Ethernet with preamble and gap.
 fn tcp_goodput(rate: f64) -> f64 {
@@ -27,7 +27,7 @@ fn uploads(rate: f64, count: usize) -> Vec<(f64, f64)> {
     let upload = |_| {
         let args =
             ["test", "b", "-p", &port, "-4", "-t", "2", "-C", "reno", "--upload", "--no-latency", "--json"];
-        let done = Process::start(lab.linerate("a", &args)).finish(PATIENCE);
+        let done = Process::start(lab.linerate("a", &args)).finish(TIMEOUT);
         assert_eq!(done.code, Some(0), "{done:?}");
         let document = done.json();
         let flow = flow(&document, "upload");

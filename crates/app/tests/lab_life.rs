@@ -5,7 +5,7 @@ mod support;
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use support::{Lab, PATIENCE, Process, Server, caveats, eventually, linerate, signal, unique, world};
+use support::{Lab, Process, Server, TIMEOUT, caveats, eventually, linerate, signal, unique, world};
 
 #[test]
 #[ignore = "needs root and network namespaces"]
@@ -112,7 +112,7 @@ fn packets_above_the_mtu_vanish_or_are_told_of() {
     let server = Server::from(told.linerate("b", &["serve", "-p", "0", "--json"]));
     let port = server.port.to_string();
     let test = told.linerate("a", &["test", "b", "-p", &port, "--upload", "-t", "1", "--json"]);
-    let done = Process::start(test).finish(PATIENCE);
+    let done = Process::start(test).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
 }
 
@@ -127,7 +127,7 @@ fn a_killed_switch_is_a_caveat_and_down_cleans_up_after_it() {
     let pid = lab.pid();
     eventually("data flows", || (lab.port("s>b")["packets"].as_u64()? > 10_000).then_some(()));
     signal(pid, "KILL");
-    let done = test.finish(PATIENCE);
+    let done = test.finish(TIMEOUT);
     assert!(caveats(&done.json()).contains(&"lab_gone".to_owned()), "{done:?}");
     let carrier = Command::new("ip")
         .args(["netns", "exec", &format!("linerate-{}-a", lab.name), "cat", "/sys/class/net/eth0/carrier"])
@@ -177,7 +177,7 @@ fn a_program_in_a_lab_keeps_its_terminal() {
     let program = format!("exec {}", words.join(" "));
     command.args(["-c", terminal, &keys, &program, &typing]);
     command.env("LINERATE_RUN", lab.folder.path()).env("SHELL", "/bin/sh");
-    let done = Process::start(command).finish(PATIENCE);
+    let done = Process::start(command).finish(TIMEOUT);
     let said = std::fs::read_to_string(&typing).unwrap();
     assert_eq!(done.code, Some(7), "{done:?} {said:?}");
     assert!(said.contains("caught"), "{said:?}");
@@ -187,7 +187,7 @@ fn a_program_in_a_lab_keeps_its_terminal() {
 #[ignore = "needs root and network namespaces"]
 fn the_program_of_exec_needs_no_dashes_and_keeps_its_own() {
     let lab = Lab::up("pair", &[]);
-    let exec = |words: &[&str]| Process::start(lab.lab(&[&["exec"], words].concat())).finish(PATIENCE);
+    let exec = |words: &[&str]| Process::start(lab.lab(&[&["exec"], words].concat())).finish(TIMEOUT);
     let echo = ["sh", "-c", "echo $0 $*", "-x", "--", "--lab"];
     for head in [&["a"][..], &["a", "--"], &["--lab", &lab.name, "a"], &["a", "--lab", &lab.name, "--"]] {
         let done = exec(&[head, &echo].concat());
@@ -222,7 +222,7 @@ fn a_lab_is_listed_and_not_made_twice() {
 }
 
 fn listed(lab: &Lab) -> serde_json::Value {
-    Process::start(lab.lab(&["list", "--json"])).finish(PATIENCE).json()["labs"].clone()
+    Process::start(lab.lab(&["list", "--json"])).finish(TIMEOUT).json()["labs"].clone()
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn the_demonstration_shows_a_verdict_and_leaves_nothing() {
     let folder = support::Folder::new();
     let mut command = linerate();
     command.env("LINERATE_RUN", folder.path()).args(["lab", "demo"]);
-    let done = Process::start(command).finish(PATIENCE);
+    let done = Process::start(command).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(done.stdout.contains("94") && done.stdout.contains("s>b"), "{done:?}");
     let left: Vec<String> =

@@ -5,7 +5,7 @@ mod support;
 
 use std::process::Command;
 
-use support::{Done, Lab, PATIENCE, Process, unique, world};
+use support::{Done, Lab, Process, TIMEOUT, unique, world};
 
 /// Two hosts and a switch; what follows are links.
 const NODES: &str = "[host.a]\n[host.b]\n[switch.s]\n[switch.t]\n";
@@ -83,7 +83,7 @@ fn a_name_that_means_nothing_is_told_with_those_that_do() {
     let name = Lab::named("Not A Name").try_up("pair", &[]);
     assert!(name.code == Some(2) && name.stderr.contains("a-z, 0-9"), "{name:?}");
     for command in [&["status"][..], &["down"], &["exec", "a", "--", "true"], &["set", "link.a", "loss=0"]] {
-        let nothing = Process::start(lab.lab(command)).finish(PATIENCE);
+        let nothing = Process::start(lab.lab(command)).finish(TIMEOUT);
         assert!(nothing.code == Some(1) && nothing.stderr.contains("linerate lab up"), "{nothing:?}");
     }
 }
@@ -92,7 +92,7 @@ fn a_name_that_means_nothing_is_told_with_those_that_do() {
 fn the_kernels_commands_are_printed_with_what_they_cannot_do() {
     let lab = Lab::named(&unique());
     let args = ["up", "long-haul", "--backend", "kernel", "--dry-run", "--name", "x"];
-    let done = Process::start(lab.lab(&args)).finish(PATIENCE);
+    let done = Process::start(lab.lab(&args)).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
     for part in ["ip netns add linerate-x-a", "netem", "tbf", "# differs", "ip netns delete linerate-x-a"] {
         assert!(done.stdout.contains(part), "{part}: {}", done.stdout);
@@ -106,7 +106,7 @@ fn up_where(script: &str, lab: &Lab) -> Done {
     let up = lab.lab(&["up", "pair", "--name", &lab.name]);
     command.args(["--mount", "sh", "-c", &format!("set -e; {script}; exec \"$@\""), "sh"]);
     command.arg(up.get_program()).args(up.get_args()).env("LINERATE_RUN", lab.folder.path());
-    Process::start(command).finish(PATIENCE)
+    Process::start(command).finish(TIMEOUT)
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_name_that_is_somebody_elses_is_never_touched() {
         let theirs = format!("linerate-{}-b", lab.name);
         assert!(Command::new("ip").args(["netns", "add", &theirs]).status().unwrap().success());
         let up = lab.lab(&["up", "pair", "--name", &lab.name, "--backend", backend]);
-        let done = Process::start(up).finish(PATIENCE);
+        let done = Process::start(up).finish(TIMEOUT);
         let still = world().contains(&theirs);
         let _ = lab.down();
         let after = world().contains(&theirs);

@@ -7,7 +7,7 @@ use std::os::unix::fs::chown;
 use std::process::Command;
 
 use serde_json::Value;
-use support::{Done, Lab, PATIENCE, Process, eventually, signal, switches, unique};
+use support::{Done, Lab, Process, TIMEOUT, eventually, signal, switches, unique};
 
 /// Nobody.
 const USER: u32 = 65534;
@@ -48,7 +48,7 @@ impl User {
     }
 
     fn done(&self, args: &[&str]) -> Done {
-        Process::start(self.lab_with("666", args)).finish(PATIENCE)
+        Process::start(self.lab_with("666", args)).finish(TIMEOUT)
     }
 
     fn up(&self) -> Value {
@@ -113,7 +113,7 @@ fn the_programs_of_a_killed_switch_are_ended_by_down() {
 fn a_closed_device_is_told_with_the_remedy() {
     let user = User::new();
     let command = user.lab_with("600", &["up", "pair", "--name", &user.lab.name]);
-    let done = Process::start(command).finish(PATIENCE);
+    let done = Process::start(command).finish(TIMEOUT);
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.stderr.contains("sudo chmod 666 /dev/net/tun"), "{done:?}");
     assert_eq!(user.lab.traces(), Vec::<String>::new());
@@ -129,7 +129,7 @@ fn refused_user_namespaces_are_told_with_the_remedy() {
     command.args(["--user", "--map-user", "65534", "--keep-caps", "sh", "-c", close, "sh", &user.program]);
     command.args(["lab", "up", "pair", "--name", &user.lab.name]);
     command.env("LINERATE_RUN", user.lab.folder.path());
-    let done = Process::start(command).finish(PATIENCE);
+    let done = Process::start(command).finish(TIMEOUT);
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.stderr.contains("sudo sysctl user.max_user_namespaces=10000"), "{done:?}");
     assert_eq!(user.lab.traces(), Vec::<String>::new());

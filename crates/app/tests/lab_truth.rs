@@ -6,7 +6,7 @@ mod support;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
-use support::{Lab, PATIENCE, Process, Server, eventually, flow};
+use support::{Lab, Process, Server, TIMEOUT, eventually, flow};
 
 /// Two full networks at once would wait for each other.
 fn alone() -> MutexGuard<'static, ()> {
@@ -55,7 +55,7 @@ fn start_upload(lab: &Lab, from: &str, to: &str, args: &[&str]) -> (Process, Ser
 }
 
 fn finish((process, _server): (Process, Server)) -> Value {
-    let done = process.finish(PATIENCE);
+    let done = process.finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
     done.json()
 }
@@ -133,12 +133,12 @@ fn a_full_port_drops_at_the_configured_byte() {
     assert!(count(&port, "dropped_queue") > 0, "{port}");
     let fits = buffer - frame + 1..=buffer;
     assert!(fits.contains(&count(&port, "peak_bytes")), "{port}");
-    let witness = witness(&document, "s>b");
+    let witness = ports_seen(&document, "s>b");
     assert!(fits.contains(&count(witness, "queue_max_bytes")), "{witness}");
     assert_eq!(lab.port("a>s")["dropped"], 0);
 }
 
-fn witness<'a>(document: &'a Value, port: &str) -> &'a Value {
+fn ports_seen<'a>(document: &'a Value, port: &str) -> &'a Value {
     document["ports"].as_array().unwrap().iter().find(|found| found["port"] == port).unwrap()
 }
 
@@ -146,7 +146,7 @@ fn witness<'a>(document: &'a Value, port: &str) -> &'a Value {
 /// is counted when it ends, so one may be missing or too much at either end.
 fn rate_is(document: &Value, port: &str, bps: f64, busy: impl Fn(&Value) -> bool) {
     const SUPER_FRAME: f64 = 66_000.0 * 8.0;
-    let samples = witness(document, port)["samples"].as_array().unwrap();
+    let samples = ports_seen(document, port)["samples"].as_array().unwrap();
     let amid = samples.windows(3).filter(|around| around.iter().all(|sample| busy(&sample["readings"])));
     let seconds = |sample: &Value| (count(sample, "end_ns") - count(sample, "start_ns")) as f64 / 1e9;
     let parts = amid.map(|around| {
@@ -364,7 +364,7 @@ fn a_run_carries_what_the_switch_saw_and_a_link_that_changed_meanwhile_shows() {
     for port in ["a>s", "s>a", "b>s", "s>b"] {
         assert!(names.contains(&port), "{names:?}");
     }
-    let seen = witness(&document, "s>b");
+    let seen = ports_seen(&document, "s>b");
     let rate = |sample: &Value| sample["readings"]["port.rate"].as_f64().unwrap();
     let before = seen["samples"].as_array().unwrap().iter().map(rate).fold(0.0, f64::max);
     assert!(before > 2e8, "{seen}");

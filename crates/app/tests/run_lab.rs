@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use support::{
-    PATIENCE, PlanDir, Process, elements, eventually, files_below, kill, pause, signal, switches, world,
+    PlanDir, Process, TIMEOUT, elements, eventually, files_below, kill, pause, signal, switches, world,
 };
 
 impl PlanDir {
@@ -80,7 +80,7 @@ fn the_lab_of_a_killed_coordinator_goes_and_the_plan_goes_on() {
     );
     let running = Process::start(bench.command(&["run", &bench.folder.file("plan.toml")]));
     let run = eventually("two trials are archived", || {
-        let document = Process::start(bench.command(&["show", "--json"])).finish(PATIENCE);
+        let document = Process::start(bench.command(&["show", "--json"])).finish(TIMEOUT);
         let document: Value = serde_json::from_str(&document.stdout).ok()?;
         (elements(&document["trials"]).len() >= 2).then(|| document["run"].as_str().unwrap().to_owned())
     });
@@ -122,7 +122,7 @@ fn a_plan_whose_switch_is_killed_leaves_as_little_as_any_other() {
         journal.split('/').find(|part| part.starts_with("plan-")).map(str::to_owned)
     });
     kill(&switches(&lab));
-    let done = running.finish(PATIENCE);
+    let done = running.finish(TIMEOUT);
     assert_eq!(done.code, Some(1), "{done:?}");
     assert_eq!((bench.traces(lab.trim_start_matches("plan-")), files()), (vec![], vec![]));
     assert_eq!(bench.run(&["--resume"]).code, Some(0));
@@ -138,7 +138,7 @@ fn a_signal_takes_the_lab_down_and_a_dead_agent_only_its_own_flows() {
     let running = Process::start(bench.command(&["run", &bench.folder.file("plan.toml")]));
     let trials = |at_least: usize| {
         eventually("trials are archived", || {
-            let document = Process::start(bench.command(&["show", "--json"])).finish(PATIENCE);
+            let document = Process::start(bench.command(&["show", "--json"])).finish(TIMEOUT);
             let document: Value = serde_json::from_str(&document.stdout).ok()?;
             (elements(&document["trials"]).len() >= at_least).then_some(document)
         })
@@ -154,7 +154,7 @@ fn a_signal_takes_the_lab_down_and_a_dead_agent_only_its_own_flows() {
     assert_eq!((outcome("ab"), outcome("cd")), ("failed".to_owned(), "completed".to_owned()), "{last}");
     pause(Duration::from_millis(200));
     signal(running.pid(), "TERM");
-    let done = running.finish(PATIENCE);
+    let done = running.finish(TIMEOUT);
     assert_eq!(done.code, Some(143), "{done:?}");
     assert_eq!(bench.shown()["outcome"], "interrupted");
     assert_eq!(bench.traces(&run), [""; 0]);
@@ -198,7 +198,7 @@ fn plans_that_come_along_run_in_the_lab() {
         for setting in settings.iter().chain(&["repeats=1", "pause=0"]) {
             command.args(["--set", setting]);
         }
-        let done = Process::start(command).finish(3 * PATIENCE);
+        let done = Process::start(command).finish(3 * TIMEOUT);
         // Whether the network is fast enough for the assertions is another question.
         assert!(matches!(done.code, Some(0 | 3)), "{plan}: {done:?}");
         let document = done.json();
@@ -226,12 +226,12 @@ fn a_host_that_can_be_set_no_more_fails_its_own_flows_and_the_plan_goes_on() {
     let bench = PlanDir::new(SET);
     let running = Process::start(bench.command(&["run", &bench.folder.file("plan.toml")]));
     let run = eventually("a trial is archived", || {
-        let document = Process::start(bench.command(&["show", "--json"])).finish(PATIENCE);
+        let document = Process::start(bench.command(&["show", "--json"])).finish(TIMEOUT);
         let document: Value = serde_json::from_str(&document.stdout).ok()?;
         (!elements(&document["trials"]).is_empty()).then(|| document["run"].as_str().unwrap().to_owned())
     });
     signal(agent_of(&run, "b"), "KILL");
-    let done = running.finish(3 * PATIENCE);
+    let done = running.finish(3 * TIMEOUT);
     assert_eq!(done.code, Some(1), "{done:?}");
     let document = bench.shown();
     let trials = elements(&document["trials"]);
@@ -319,7 +319,7 @@ fn settings_of_hosts_hold_at_their_points() {
     ] {
         command.args(["--set", setting]);
     }
-    let done = Process::start(command).finish(3 * PATIENCE);
+    let done = Process::start(command).finish(3 * TIMEOUT);
     assert!(matches!(done.code, Some(0 | 3)), "{done:?}");
     let document = done.json();
     let segment = |mtu: &str| {

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
-use support::{Done, Folder, PATIENCE, Process, Server, elements, linerate, pause, signal};
+use support::{Done, Folder, Process, Server, TIMEOUT, elements, linerate, pause, signal};
 
 /// A folder with a token, an archive and a plan in it, and agents that have the token.
 struct TestBed {
@@ -47,11 +47,11 @@ impl TestBed {
     }
 
     fn run(&self, args: &[&str]) -> Done {
-        Process::start(self.run_command(args)).finish(PATIENCE)
+        Process::start(self.run_command(args)).finish(TIMEOUT)
     }
 
     fn done(&self, args: &[&str]) -> Done {
-        Process::start(self.command(args)).finish(PATIENCE)
+        Process::start(self.command(args)).finish(TIMEOUT)
     }
 
     /// The newest plan as the archive has it.
@@ -176,7 +176,7 @@ fn what_cannot_be_is_refused_before_anything_is_measured() {
     }
     let mut command = rig.command(&["run", &rig.folder.file("plan.toml")]);
     command.args(["--world", "hosts"]);
-    let tokenless = Process::start(command).finish(PATIENCE);
+    let tokenless = Process::start(command).finish(TIMEOUT);
     assert!(tokenless.code == Some(2) && tokenless.stderr.contains("--agent-token-file"), "{tokenless:?}");
     let history = rig.done(&["history", "--all", "--json"]).json();
     assert_eq!(elements(&history["runs"]).len(), 0, "{history}");
@@ -191,7 +191,7 @@ fn a_host_that_dies_marks_its_points_and_the_others_go_on() {
     let dead = rig.agents.remove(1);
     dead.signal("KILL");
     let (token, port) = (rig.folder.file("token"), dead.port.to_string());
-    let done = running.finish(PATIENCE);
+    let done = running.finish(TIMEOUT);
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.stdout.contains("failed") && done.stdout.contains("Missing"), "{done:?}");
     let document = rig.shown();
@@ -258,7 +258,7 @@ fn an_interrupted_plan_prints_what_it_has_and_goes_on_by_its_name_alone() {
     let second = rig.run(&["--resume"]);
     assert!(second.code == Some(2) && second.stderr.contains("by another process"), "{second:?}");
     signal(running.pid(), "INT");
-    let done = running.finish(PATIENCE);
+    let done = running.finish(TIMEOUT);
     assert_eq!(done.code, Some(130), "{done:?}");
     assert!(done.stdout.contains("interrupted") && done.stdout.contains("--resume"), "{done:?}");
     let run = rig.shown()["run"].as_str().unwrap().to_owned();
@@ -328,7 +328,7 @@ fn sixty_four_hosts_are_measured_in_pairs_at_once() {
         plan += &format!("[flow.f{pair}]\nfrom = \"{}\"\nto = \"{}\"\n", name(2 * pair), name(2 * pair + 1));
     }
     let rig = TestBed::new(64, &plan);
-    let done = Process::start(rig.run_command(&["--json"])).finish(3 * PATIENCE);
+    let done = Process::start(rig.run_command(&["--json"])).finish(3 * TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
     let document = done.json();
     let runs = elements(&document["trials"][0]["runs"]);

@@ -29,7 +29,7 @@ fn many(streams: u64) {
     let rest = peak_bytes(server.pid());
     let count = streams.to_string();
     let args = ["-P", count.as_str(), "-t", "2", "--upload", "--json", "--no-latency"];
-    let done = Process::start(test("127.0.0.1", server.port, &args)).finish(support::PATIENCE);
+    let done = Process::start(test("127.0.0.1", server.port, &args)).finish(support::TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
     let document = done.json();
     let upload = flow(&document, "upload");

@@ -7,7 +7,7 @@ mod support;
 use std::process::Command;
 
 use serde_json::Value;
-use support::{Folder, Net, Netns, PATIENCE, Process, Server, Side, caveats, linerate, signal};
+use support::{Folder, Net, Netns, Process, Server, Side, TIMEOUT, caveats, linerate, signal};
 
 /// A short series.
 const SHORT: [&str; 4] = ["--sizes", "1,64,1K,64K,1M", "-t", "1"];
@@ -19,7 +19,7 @@ fn sweep(port: u16, args: &[&str]) -> Command {
 }
 
 fn document(command: Command) -> Value {
-    let done = Process::start(command).finish(PATIENCE);
+    let done = Process::start(command).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
     done.json()
 }
@@ -87,7 +87,7 @@ fn a_series_is_kept_shown_and_exported_in_every_format() {
     let (archive, picture, report) = (folder.file("a.sqlite"), folder.file("c.svg"), folder.file("r.md"));
     let files = ["--archive", &archive, "--svg", &picture, "--report", &report, "--order", "interleaved"];
     let args: Vec<&str> = SHORT.into_iter().chain(files).collect();
-    let done = Process::start(sweep(server.port, &args)).finish(PATIENCE);
+    let done = Process::start(sweep(server.port, &args)).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(done.stdout.contains("1048576") && !done.stdout.contains("⠤"), "{}", done.stdout);
     assert!(std::fs::read_to_string(&picture).unwrap().contains("message size"));
@@ -95,7 +95,7 @@ fn a_series_is_kept_shown_and_exported_in_every_format() {
     let run = |args: &[&str]| {
         let mut command = linerate();
         command.args(args).args(["--archive", &archive]);
-        let done = Process::start(command).finish(PATIENCE);
+        let done = Process::start(command).finish(TIMEOUT);
         assert_eq!(done.code, Some(0), "{args:?}: {done:?}");
         done.stdout
     };
@@ -110,7 +110,7 @@ fn a_series_is_kept_shown_and_exported_in_every_format() {
     {
         let mut command = linerate();
         command.arg("export").args(wrong).args(["--archive", &archive]);
-        let done = Process::start(command).finish(PATIENCE);
+        let done = Process::start(command).finish(TIMEOUT);
         assert!(done.code == Some(2) && done.stderr.contains(says), "{wrong:?}: {done:?}");
     }
     let log = run(&["export"]);
@@ -135,7 +135,7 @@ fn what_cannot_be_measured_is_refused_before_anybody_is_asked() {
         (&["--report", "/no/such/folder/x.md"], "no folder"),
     ] {
         // Nobody listens at port 1: whoever asked would end with 1.
-        let done = Process::start(sweep(1, args)).finish(PATIENCE);
+        let done = Process::start(sweep(1, args)).finish(TIMEOUT);
         assert_eq!(done.code, Some(2), "{args:?}: {done:?}");
         assert!(done.stderr.contains(says), "{args:?}: {}", done.stderr);
     }
@@ -144,10 +144,10 @@ fn what_cannot_be_measured_is_refused_before_anybody_is_asked() {
 #[test]
 fn a_server_that_allows_less_says_what_to_give() {
     let server = Server::start(&["--limit-time", "10"]);
-    let done = Process::start(sweep(server.port, &["-t", "5"])).finish(PATIENCE);
+    let done = Process::start(sweep(server.port, &["-t", "5"])).finish(TIMEOUT);
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.stderr.contains("shorter -t"), "{}", done.stderr);
-    let done = Process::start(sweep(server.port, &SHORT)).finish(PATIENCE);
+    let done = Process::start(sweep(server.port, &SHORT)).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
 }
 
@@ -157,10 +157,10 @@ fn a_second_series_waits_for_the_first_and_is_measured_alone() {
     let first = Process::start(sweep(server.port, &["--sizes", "64", "-t", "5", "--trials", "20"]));
     server.await_events("begun", 1);
     let args: Vec<&str> = SHORT.into_iter().chain(["--json-stream"]).collect();
-    let second = Process::start(sweep(server.port, &args)).finish(PATIENCE);
+    let second = Process::start(sweep(server.port, &args)).finish(TIMEOUT);
     assert_eq!(second.code, Some(0), "{second:?}");
     assert!(second.stdout.contains(r#""kind":"queued""#), "{}", second.stdout);
-    assert_eq!(first.finish(PATIENCE).code, Some(0));
+    assert_eq!(first.finish(TIMEOUT).code, Some(0));
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn an_interrupted_series_prints_and_keeps_what_was_measured_and_the_server_goes_
     let client = Process::start(sweep(server.port, &args));
     support::eventually("a size", || client.stdout().contains(r#""kind":"size""#).then_some(()));
     signal(client.pid(), "INT");
-    let done = client.finish(PATIENCE);
+    let done = client.finish(TIMEOUT);
     assert_eq!(done.code, Some(130), "{done:?}");
     let mut command = linerate();
     command.args(["show", "--json", "--archive", &archive]);
@@ -180,7 +180,7 @@ fn an_interrupted_series_prints_and_keeps_what_was_measured_and_the_server_goes_
     assert_eq!(kept["run"]["outcome"], "interrupted");
     assert_eq!(sizes(&kept["flows"][0])[0], 1);
     assert!(caveats(&kept).contains(&"partial".to_owned()), "{kept}");
-    let done = Process::start(sweep(server.port, &SHORT)).finish(PATIENCE);
+    let done = Process::start(sweep(server.port, &SHORT)).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "the next client: {done:?}");
 }
 
@@ -192,7 +192,7 @@ fn a_server_that_dies_ends_the_series_and_what_was_measured_is_kept() {
     let client = Process::start(sweep(server.port, &args));
     support::eventually("a size", || client.stdout().contains(r#""kind":"size""#).then_some(()));
     server.signal("KILL");
-    let done = client.finish(PATIENCE);
+    let done = client.finish(TIMEOUT);
     assert_eq!(done.code, Some(1), "{done:?}");
     let mut command = linerate();
     command.args(["show", "--json", "--archive", &archive]);
@@ -229,20 +229,20 @@ fn no_series_is_faster_than_the_slower_way_of_its_path() {
     let server = Server::start_in(&net, Side::B, &[]);
     net.tbf(Side::A, "200mbit", "64kb", "20ms");
     let port = server.port.to_string();
-    for (mode, ways) in [(None, 1.0), (Some("--stream"), 1.0), (Some("--bidir"), 2.0)] {
+    for (mode, directions) in [(None, 1.0), (Some("--stream"), 1.0), (Some("--bidir"), 2.0)] {
         let sizes = ["sweep", Side::B.address(), "-p", &port, "--sizes", "1,4K..4M", "-t", "4", "--json"];
         let args: Vec<&str> = sizes.into_iter().chain(mode).collect();
         let result = document(net.exec(Side::A, env!("CARGO_BIN_EXE_linerate"), &args));
         let flow = &result["flows"][0];
         // What fits into the bucket goes at once: it helps the largest messages by a fiftieth, and 2 % are the rule's.
         let peak = flow["curve"]["peak_bps"].as_f64().unwrap();
-        assert!(peak <= ways * SHAPED * 1.04, "{mode:?}: {}", flow["curve"]);
+        assert!(peak <= directions * SHAPED * 1.04, "{mode:?}: {}", flow["curve"]);
         for point in flow["sizes"].as_array().unwrap() {
             let rate = point["bitrate_bps"].as_f64().unwrap();
             assert!(rate <= peak || point["buffered"] == true, "{mode:?}: {point} {}", flow["curve"]);
         }
         // The bucket was read: it is the ceiling, where it holds every way that is used.
-        if ways < 2.0 {
+        if directions < 2.0 {
             let ceiling = &flow["ceiling"];
             assert_eq!(ceiling["limit"], "qdisc", "{mode:?}: {flow}");
             let expected = SHAPED * 1448.0 / 1514.0;
@@ -265,24 +265,24 @@ fn no_series_is_faster_than_the_slower_way_of_its_path() {
 #[test]
 #[ignore = "needs root, ip for network namespaces, and NPtcp"]
 fn netpipes_runs_are_archived_with_their_points_at_both_ends() {
-    let (island, folder) = (Netns::new(), Folder::new());
+    let (netns, folder) = (Netns::new(), Folder::new());
     let (ours, theirs) = (folder.file("client.sqlite"), folder.file("server.sqlite"));
     let options = ["-l", "1", "-u", "64", "-n", "20", "-o", "/dev/null"];
     let run = |server: Command, client: Command| {
         let server = Process::start(server);
-        island.await_listener(5002);
-        let client = Process::start(client).finish(PATIENCE);
+        netns.await_listener(5002);
+        let client = Process::start(client).finish(TIMEOUT);
         assert_eq!(client.code, Some(0), "{client:?}");
-        server.finish(PATIENCE);
+        server.finish(TIMEOUT);
     };
     let transmitter = [&["-h", "127.0.0.1"][..], &options].concat();
     let stand_in = |archive: &str, args: &[&str]| {
-        let mut command = island.exec(env!("CARGO_BIN_EXE_linerate"), &[&["netpipe"], args].concat());
+        let mut command = netns.exec(env!("CARGO_BIN_EXE_linerate"), &[&["netpipe"], args].concat());
         command.env("LINERATE_ARCHIVE", archive);
         command
     };
-    run(island.exec("NPtcp", &options), stand_in(&ours, &transmitter));
-    run(stand_in(&theirs, &options), island.exec("NPtcp", &transmitter));
+    run(netns.exec("NPtcp", &options), stand_in(&ours, &transmitter));
+    run(stand_in(&theirs, &options), netns.exec("NPtcp", &transmitter));
     for archive in [&ours, &theirs] {
         let mut command = linerate();
         command.args(["show", "--json", "--archive", archive]);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use linerate_sock::clock::{self, Mono};
 use serde_json::Value;
-use support::{Net, PATIENCE, Process, Server, Side, caveats, flow, pause, test_json};
+use support::{Net, Process, Server, Side, TIMEOUT, caveats, flow, pause, test_json};
 
 /// Payload and frame of a full segment as a token bucket counts it: Ethernet header, no checksum, no preamble, no gap.
 const PAYLOAD_SHARE: f64 = 1448.0 / 1514.0;
@@ -50,7 +50,7 @@ fn beside_the_bucket(net: &Net, command: Command) -> Beside {
         seen.push((before + after.since(before) / 2, bytes));
         pause(Duration::from_millis(5));
     }
-    let done = process.finish(PATIENCE);
+    let done = process.finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
     let document = done.json();
     let start = seen.windows(2).find(|pair| pair[1].1 > pair[0].1 + 20_000.0).map(|pair| pair[0].0).unwrap();

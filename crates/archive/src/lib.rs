@@ -8,14 +8,14 @@
 
 mod derive;
 mod error;
+mod location;
 mod migrate;
-mod place;
 mod recorder;
 mod sqlite;
 mod store;
 
 pub use error::ArchiveError;
-pub use place::{default_path, open};
+pub use location::{default_path, open};
 pub use recorder::Recorder;
 pub use sqlite::SqliteArchive;
 pub use store::{Filter, FlowHead, RunHead, Store, StrangerLimits};

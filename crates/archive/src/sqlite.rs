@@ -97,7 +97,7 @@ impl SqliteArchive {
     ///
     /// # Errors
     /// When the archive cannot be written.
-    pub fn admit_stranger(&mut self, run: &str, limits: &StrangerLimits) -> Result<(), ArchiveError> {
+    pub fn admit_unknown_client(&mut self, run: &str, limits: &StrangerLimits) -> Result<(), ArchiveError> {
         self.write(|transaction| {
             transaction.execute(
                 "DELETE FROM run WHERE number IN (

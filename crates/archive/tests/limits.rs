@@ -29,7 +29,7 @@ fn limits(runs: u32, bytes: u64, oldest: &str) -> StrangerLimits {
 /// A whole run with a log of some length; `of_stranger` where the server was asked for it.
 fn keep(archive: &mut SqliteArchive, run: &str, of_stranger: Option<&StrangerLimits>, padding: usize) {
     if let Some(limits) = of_stranger {
-        archive.admit_stranger(run, limits).unwrap();
+        archive.admit_unknown_client(run, limits).unwrap();
     }
     let mut log = vec![Body::RunStarted(start())];
     log.extend((0..padding / 1000).map(|_| {
@@ -67,16 +67,16 @@ fn strangers_are_held_to_bytes_and_days_too_and_a_run_under_way_is_left_alone() 
     keep(&mut archive, "e", Some(&bytes), 0);
     // The two newest fit, each of some 10,000 bytes; the third does not.
     assert_eq!(names(&archive), ["e", "d", "c"]);
-    archive.admit_stranger("f", &bytes).unwrap();
+    archive.admit_unknown_client("f", &bytes).unwrap();
     archive.append(&numbered("f", vec![Body::RunStarted(start())])).unwrap();
     // Every one of them began earlier than this.
-    archive.admit_stranger("g", &limits(1000, 25_000, "2026-12-01T00:00:00Z")).unwrap();
+    archive.admit_unknown_client("g", &limits(1000, 25_000, "2026-12-01T00:00:00Z")).unwrap();
     assert_eq!(names(&archive), ["g", "f"], "f has no end yet");
     let late = StrangerLimits {
         under_way: "2026-11-30T00:00:00Z".into(),
         ..limits(1000, 25_000, "2026-12-01T00:00:00Z")
     };
-    archive.admit_stranger("h", &late).unwrap();
+    archive.admit_unknown_client("h", &late).unwrap();
     assert_eq!(names(&archive), ["h", "g"], "f was killed long ago, and g has not begun");
     assert!(archive.contains("h").unwrap() && !archive.contains("f").unwrap());
 }

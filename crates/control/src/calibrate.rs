@@ -175,7 +175,7 @@ impl Loopback {
             world: World::Hosts,
             started_at: String::new(),
             calibration: None,
-            witness: None,
+            observer: None,
             stop,
         };
         let outcome = measure(&request, &mut log)?;

@@ -1,9 +1,9 @@
 //! The client of a run: connects, measures phase after phase, and writes the event log.
 
-mod gate;
 mod merge;
 mod open;
 mod phase;
+mod phase_gate;
 mod sweep;
 
 use std::net::SocketAddr;
@@ -30,7 +30,7 @@ use crate::port_observer::{self, PortObserver};
 use crate::probe::{Known, Prober, Rule, Task};
 use crate::setup::{drain, idle_time, socket_options};
 
-pub(crate) use gate::PhaseGate;
+pub(crate) use phase_gate::PhaseGate;
 
 /// Largest segment of the dialogue: one that every path takes (RFC 9293 section 3.7.1), so that both ends can say what became
 /// of a flow whose full segments vanish.
@@ -58,7 +58,7 @@ pub struct Request<'a> {
     /// What this host measured of itself; absent when it never did.
     pub calibration: Option<Box<Calibration>>,
     /// Who sees the packets between the hosts, in an emulated network.
-    pub witness: Option<&'a dyn PortObserver>,
+    pub observer: Option<&'a dyn PortObserver>,
     /// Set by a signal: end early and keep what was measured.
     pub stop: &'a AtomicBool,
 }
@@ -130,8 +130,8 @@ fn end(
         }
         Err(error) => (Outcome::Failed, Some(error.to_string())),
     };
-    if let (Outcome::Failed, Some(witness)) = (outcome, request.witness) {
-        port_observer::look_after(witness, log);
+    if let (Outcome::Failed, Some(observer)) = (outcome, request.observer) {
+        port_observer::check_network(observer, log);
     }
     log.note(Body::RunEnded { outcome, reason: reason.map(Into::into) });
     match result {
@@ -306,16 +306,16 @@ impl<'g> Client<'g> {
             flows: orders.iter().map(linerate_proto::FlowOrder::flow).collect(),
             give_up: AtomicBool::new(false),
         };
-        let bell = EventFd::new()?;
+        let waker = EventFd::new()?;
         std::thread::scope(|scope| {
             let opener = thread::spawn_scoped(scope, "opener", || {
                 let opened = open::open(&task);
-                bell.ring();
+                waker.wake();
                 opened
             })?;
             let mut trouble = None;
             while !opener.is_finished() && trouble.is_none() {
-                let turned = self.dialogue.turn(clock::now() + POLL_INTERVAL.as_duration(), &[bell.as_fd()]);
+                let turned = self.dialogue.turn(clock::now() + POLL_INTERVAL.as_duration(), &[waker.as_fd()]);
                 trouble =
                     turned.err().or_else(|| stop.load(Ordering::Relaxed).then_some(ControlError::Stopped));
             }

@@ -8,9 +8,9 @@ mod check;
 mod clocks;
 mod group;
 mod host;
-mod opening;
 mod prepare_next;
 mod progress;
+mod reservation;
 mod settings;
 mod start_lead;
 mod test_bed;
@@ -40,10 +40,10 @@ const RESERVATION_GRACE: Duration = Duration::from_secs(1);
 ///
 /// A connection that nobody uses for some seconds is closed by the agent; the next group opens it again.
 pub struct Coordinator {
-    rig: TestBed,
+    test_bed: TestBed,
     hosts: Vec<Host>,
     epoch: Mono,
-    lead: Lead,
+    start_lead: Lead,
     /// Since when places are held.
     held_since: Option<Mono>,
     /// They are held because settings are in force.
@@ -51,7 +51,7 @@ pub struct Coordinator {
     /// Hosts that are not as the settings want them, and why: nothing is measured there.
     unfit: BTreeMap<usize, String>,
     /// What is prepared of the next group.
-    ahead: Option<Ahead>,
+    prepared: Option<Ahead>,
 }
 
 impl Coordinator {
@@ -59,21 +59,21 @@ impl Coordinator {
     ///
     /// # Errors
     /// Every trouble of every host; then nothing is connected.
-    pub fn connect(rig: TestBed, stop: &AtomicBool) -> Result<Self, Vec<HostError>> {
+    pub fn connect(test_bed: TestBed, stop: &AtomicBool) -> Result<Self, Vec<HostError>> {
         let epoch = clock::now();
-        let hosts: Vec<Host> = rig.hosts.iter().map(|_| Host::default()).collect();
+        let hosts: Vec<Host> = test_bed.hosts.iter().map(|_| Host::default()).collect();
         let mut coordinator = Self {
-            rig,
+            test_bed,
             hosts,
             epoch,
-            lead: Lead::default(),
+            start_lead: Lead::default(),
             held_since: None,
             settings_hold: false,
             unfit: BTreeMap::new(),
-            ahead: None,
+            prepared: None,
         };
         let mut troubles = coordinator.reach(&(0..coordinator.hosts.len()).collect::<Vec<_>>(), stop);
-        troubles.extend(check::one_server_one_name(&coordinator.rig, &coordinator.standings()));
+        troubles.extend(check::one_server_one_name(&coordinator.test_bed, &coordinator.standings()));
         if troubles.is_empty() { Ok(coordinator) } else { Err(troubles) }
     }
 
@@ -87,7 +87,7 @@ impl Coordinator {
     #[must_use]
     pub fn check(&self, group: &Group) -> Vec<HostError> {
         let abouts: Vec<Option<&About>> = self.hosts.iter().map(Host::about).collect();
-        check::group(&self.rig, group, &abouts)
+        check::group(&self.test_bed, group, &abouts)
     }
 
     /// Carries a group out: each run to its log, `logs` in the order of the group's flows. A host that dies fails its own
@@ -124,12 +124,12 @@ impl Coordinator {
             let what = format!("{} logs for {} flows", logs.len(), group.flows.len());
             return Err(vec![HostError { host: String::new(), what }]);
         }
-        if self.ahead.as_ref().is_some_and(|ahead| !ahead.is_of(group)) {
+        if self.prepared.as_ref().is_some_and(|prepared| !prepared.is_of(group)) {
             self.abandon();
         }
         let gone: Vec<usize> = group.hosts().into_iter().filter(|at| !self.is_there(*at)).collect();
-        if let Some(ahead) = &mut self.ahead {
-            gone.iter().for_each(|at| ahead.forget(*at));
+        if let Some(prepared) = &mut self.prepared {
+            gone.iter().for_each(|at| prepared.remove(*at));
         }
         // Who is still not there fails its own runs.
         let _ = self.reach(&gone, stop);
@@ -138,7 +138,7 @@ impl Coordinator {
         if !troubles.is_empty() {
             return Err(troubles);
         }
-        self.take_turns(group);
+        self.yield_places(group);
         // Who waits in the queues gets its turn between two groups: then nothing is prepared over it.
         let next = next.filter(|_| !self.is_turn_of_others());
         let ends = group::carry_out(self, group, next, logs, stop, on);
@@ -147,7 +147,7 @@ impl Coordinator {
     }
 
     /// Gives the places in the queues back, so that others are measured before the next group; not while settings hold.
-    pub fn give_places_back(&mut self) {
+    pub fn release_places(&mut self) {
         if self.settings_hold {
             return;
         }
@@ -155,7 +155,7 @@ impl Coordinator {
         for host in self.hosts.iter_mut().filter(|host| host.ticket().is_some()) {
             // Who cannot be told has lost its place with the connection.
             let _ = host.ask(Input::Release);
-            host.keep(None);
+            host.keep_ticket(None);
         }
         self.held_since = None;
     }
@@ -166,8 +166,8 @@ impl Coordinator {
 
     /// What was prepared of a group that does not follow after all ends with its connections.
     fn abandon(&mut self) {
-        let Some(ahead) = self.ahead.take() else { return };
-        for at in ahead.hosts() {
+        let Some(prepared) = self.prepared.take() else { return };
+        for at in prepared.hosts() {
             if let Some(host) = self.hosts.get_mut(at) {
                 host.finish();
             }
@@ -176,14 +176,14 @@ impl Coordinator {
 
     /// Places that were kept long enough go back, and so do some without the others: all coordinators ask for theirs in
     /// one order, and wait while they hold none that comes later in it.
-    fn take_turns(&mut self, group: &Group) {
-        if self.ahead.is_some() {
+    fn yield_places(&mut self, group: &Group) {
+        if self.prepared.is_some() {
             return;
         }
         let lacks =
             |at: &usize| self.hosts.get(*at).is_some_and(|host| host.connected() && host.ticket().is_none());
         if self.is_turn_of_others() || group.hosts().iter().any(lacks) {
-            self.give_places_back();
+            self.release_places();
         }
     }
 
@@ -200,11 +200,11 @@ impl Coordinator {
 
     /// Connects to some hosts, all at once.
     fn reach(&mut self, which: &[usize], stop: &AtomicBool) -> Vec<HostError> {
-        let (rig, epoch) = (&self.rig, self.epoch);
+        let (test_bed, epoch) = (&self.test_bed, self.epoch);
         let reached: Vec<(usize, Result<Host, ControlError>)> = std::thread::scope(|scope| {
             let reach = |at: &usize| {
-                let host = rig.hosts.get(*at)?;
-                let work = move || Host::reach(host, &rig.name, epoch, stop);
+                let host = test_bed.hosts.get(*at)?;
+                let work = move || Host::reach(host, &test_bed.name, epoch, stop);
                 Some((*at, thread::spawn_scoped(scope, "reach", work)))
             };
             let threads: Vec<_> = which.iter().filter_map(reach).collect();
@@ -217,7 +217,7 @@ impl Coordinator {
         });
         let mut troubles = Vec::new();
         for (at, result) in reached {
-            let host = self.rig.hosts.get(at).map(|host| host.name.clone()).unwrap_or_default();
+            let host = self.test_bed.hosts.get(at).map(|host| host.name.clone()).unwrap_or_default();
             match result {
                 Ok(reached) => self.hosts[at] = reached,
                 Err(error) => troubles.push(HostError { host, what: error.to_string() }),
@@ -229,7 +229,7 @@ impl Coordinator {
 
 impl std::fmt::Debug for Coordinator {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Coordinator").field("rig", &self.rig).finish_non_exhaustive()
+        f.debug_struct("Coordinator").field("rig", &self.test_bed).finish_non_exhaustive()
     }
 }
 
@@ -238,13 +238,13 @@ impl std::fmt::Debug for Coordinator {
 /// # Errors
 /// Every trouble of every host, before the first packet of a measurement; no log was written.
 pub fn run_group(
-    rig: TestBed,
+    test_bed: TestBed,
     group: &Group,
     logs: &mut [Log<'_>],
     stop: &AtomicBool,
     on: &mut dyn FnMut(&RunEvent<'_>),
 ) -> Result<Vec<FlowEnd>, Vec<HostError>> {
-    let mut coordinator = Coordinator::connect(rig, stop)?;
+    let mut coordinator = Coordinator::connect(test_bed, stop)?;
     let ends = coordinator.run_group(group, logs, stop, on);
     coordinator.finish();
     ends

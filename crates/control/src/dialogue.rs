@@ -59,7 +59,7 @@ pub(crate) struct Dialogue<S> {
     next_progress: Timestamp,
     extra_caveats: Vec<Caveat>,
     interface: InterfaceWatch,
-    news: Vec<DialogueEvent>,
+    events: Vec<DialogueEvent>,
     closed: bool,
 }
 
@@ -123,7 +123,7 @@ impl<S: Session> Dialogue<S> {
             start: Start::default(),
             next_progress: Timestamp::START,
             extra_caveats: Vec::new(),
-            news: Vec::new(),
+            events: Vec::new(),
             closed: false,
         })
     }
@@ -154,7 +154,7 @@ impl<S: Session> Dialogue<S> {
     pub(crate) fn input(&mut self, input: Input<'_>) -> Result<(), ControlError> {
         let now = self.now();
         let result = self.session.input(now, input);
-        self.obey();
+        self.execute();
         Ok(result?)
     }
 
@@ -209,18 +209,18 @@ impl<S: Session> Dialogue<S> {
         &self.extra_caveats
     }
 
-    fn obey(&mut self) {
+    fn execute(&mut self) {
         while let Some(output) = self.session.output() {
             match output {
                 Output::Send(bytes) => self.unsent.extend_from_slice(&bytes),
                 Output::Start => {
                     self.start();
-                    self.news.push(DialogueEvent::Session(Output::Start));
+                    self.events.push(DialogueEvent::Session(Output::Start));
                 }
                 Output::StopWriting => self.flows.values().for_each(|flow| flow.handle.stop_writing()),
                 Output::Cut => self.cut(),
                 Output::PeerSenderDone { flow } => self.peer_sender_done(flow),
-                other => self.news.push(DialogueEvent::Session(other)),
+                other => self.events.push(DialogueEvent::Session(other)),
             }
         }
         self.flush();
@@ -234,7 +234,7 @@ impl<S: Session> Dialogue<S> {
         self.start.said = Some(clock::now());
         for (number, Flow { handle, side, .. }) in &self.flows {
             let settings = Box::new(handle.settings().clone());
-            self.news.push(DialogueEvent::Started { flow: *number, side: *side, settings });
+            self.events.push(DialogueEvent::Started { flow: *number, side: *side, settings });
         }
         self.next_progress = self.now() + self.progress_gap();
     }
@@ -248,7 +248,7 @@ impl<S: Session> Dialogue<S> {
                 Side::Receiver => flow.handle.stop_reading(clock::now() + RESET_TIMEOUT.as_duration()),
             }
         }
-        self.news.push(DialogueEvent::Cut);
+        self.events.push(DialogueEvent::Cut);
     }
 
     /// A datagram receiver cannot see the end of the stream: it is told.
@@ -264,20 +264,20 @@ impl<S: Session> Dialogue<S> {
         until: Mono,
         others: &[BorrowedFd<'_>],
     ) -> Result<Vec<DialogueEvent>, ControlError> {
-        self.obey();
-        if self.news.is_empty() {
+        self.execute();
+        if self.events.is_empty() {
             self.wait(until, others)?;
         }
         self.read()?;
         if self.session.deadline().is_some_and(|deadline| self.now() >= deadline) {
             self.input(Input::Tick)?;
         }
-        self.look_at_flows()?;
-        self.obey();
+        self.check_flows()?;
+        self.execute();
         if self.unsent.len() > MAX_UNSENT_BYTES {
             return Err(ControlError::Local("the other end does not read what it is told".to_owned()));
         }
-        Ok(std::mem::take(&mut self.news))
+        Ok(std::mem::take(&mut self.events))
     }
 
     fn wait(&self, until: Mono, others: &[BorrowedFd<'_>]) -> Result<(), ControlError> {
@@ -294,7 +294,7 @@ impl<S: Session> Dialogue<S> {
         if !self.closed {
             fds.push((self.stream.as_fd(), interest));
         }
-        fds.extend(self.flows.values().map(|flow| (flow.handle.bell().as_fd(), Interest::READ)));
+        fds.extend(self.flows.values().map(|flow| (flow.handle.waker().as_fd(), Interest::READ)));
         fds.extend(others.iter().map(|fd| (*fd, Interest::READ)));
         poll_few(&fds, deadline)?;
         Ok(())
@@ -356,21 +356,21 @@ impl<S: Session> Dialogue<S> {
         }
     }
 
-    fn look_at_flows(&mut self) -> Result<(), ControlError> {
+    fn check_flows(&mut self) -> Result<(), ControlError> {
         let tell = self.is_started() && !self.flows.is_empty() && self.now() >= self.next_progress;
         if tell {
             self.next_progress = self.now() + self.progress_gap();
         }
         let numbers: Vec<u16> = self.flows.keys().copied().collect();
         for number in numbers {
-            self.look_at(number, tell)?;
+            self.check_flow(number, tell)?;
         }
         Ok(())
     }
 
-    fn look_at(&mut self, number: u16, tell: bool) -> Result<(), ControlError> {
+    fn check_flow(&mut self, number: u16, tell: bool) -> Result<(), ControlError> {
         let Some(flow) = self.flows.get_mut(&number) else { return Ok(()) };
-        let _ = flow.handle.bell().clear();
+        let _ = flow.handle.waker().clear();
         let progress = flow.handle.progress();
         let side = flow.side;
         let moved = progress.bytes.get() > flow.bytes_seen;
@@ -387,7 +387,7 @@ impl<S: Session> Dialogue<S> {
         if tell {
             self.tell(number, side, &progress)?;
             if !samples.is_empty() {
-                self.news.push(DialogueEvent::Samples { flow: number, samples });
+                self.events.push(DialogueEvent::Samples { flow: number, samples });
             }
         }
         if progress.ended {
@@ -414,7 +414,7 @@ impl<S: Session> Dialogue<S> {
         if !self.client {
             self.input(Input::Progress(progress))?;
         }
-        self.news.push(DialogueEvent::Progress(progress));
+        self.events.push(DialogueEvent::Progress(progress));
         Ok(())
     }
 
@@ -429,11 +429,11 @@ impl<S: Session> Dialogue<S> {
         let samples = std::mem::take(&mut report.samples);
         report.caveats.extend(self.extra_caveats.iter().cloned());
         self.note_counts(&mut report.tally);
-        let ended = Box::new(last_word(number, side, report));
+        let ended = Box::new(final_report(number, side, report));
         if !rest.is_empty() {
-            self.news.push(DialogueEvent::Samples { flow: number, samples: rest });
+            self.events.push(DialogueEvent::Samples { flow: number, samples: rest });
         }
-        self.news.push(DialogueEvent::Ended(ended.clone()));
+        self.events.push(DialogueEvent::Ended(ended.clone()));
         if !self.client {
             for samples in samples.chunks(SAMPLES_PER_MESSAGE) {
                 self.input(Input::Samples { flow: number, samples: samples.to_vec() })?;
@@ -456,8 +456,8 @@ impl<S: Session> Dialogue<S> {
     }
 
     /// Ends every flow at once and keeps what they counted: the dialogue has failed.
-    pub(crate) fn salvage(&mut self) -> Vec<DialogueEvent> {
-        let mut news = std::mem::take(&mut self.news);
+    pub(crate) fn abort_flows(&mut self) -> Vec<DialogueEvent> {
+        let mut events = std::mem::take(&mut self.events);
         for flow in self.flows.values() {
             flow.handle.abort();
         }
@@ -468,12 +468,12 @@ impl<S: Session> Dialogue<S> {
             }
             let rest = flow.handle.new_samples();
             if !rest.is_empty() {
-                news.push(DialogueEvent::Samples { flow: number, samples: rest });
+                events.push(DialogueEvent::Samples { flow: number, samples: rest });
             }
             let side = flow.side;
-            news.push(DialogueEvent::Ended(Box::new(last_word(number, side, flow.handle.finish()))));
+            events.push(DialogueEvent::Ended(Box::new(final_report(number, side, flow.handle.finish()))));
         }
-        news
+        events
     }
 
     /// Whether any flow of this end runs.
@@ -482,7 +482,7 @@ impl<S: Session> Dialogue<S> {
     }
 }
 
-fn last_word(flow: u16, side: Side, report: FlowReport) -> Ended {
+fn final_report(flow: u16, side: Side, report: FlowReport) -> Ended {
     Ended { flow, side, settings: report.settings, tally: report.tally, caveats: report.caveats }
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct Talk<D> {
     stream: TcpStream,
     epoch: Mono,
     unsent: Vec<u8>,
-    news: Vec<Output>,
+    events: Vec<Output>,
     closed: bool,
 }
 
@@ -36,7 +36,7 @@ impl<D: Dialogue> Talk<D> {
         let local = |error: std::io::Error| ControlError::Local(format!("the connection: {error}"));
         stream.set_nonblocking(true).map_err(local)?;
         stream.set_nodelay(true).map_err(local)?;
-        Ok(Self { end, stream, epoch, unsent: Vec::new(), news: Vec::new(), closed: false })
+        Ok(Self { end, stream, epoch, unsent: Vec::new(), events: Vec::new(), closed: false })
     }
 
     pub(crate) fn stream(&self) -> &TcpStream {
@@ -72,7 +72,7 @@ impl<D: Dialogue> Talk<D> {
         Ok(())
     }
 
-    fn obey(&mut self) {
+    fn execute(&mut self) {
         self.gather();
         self.flush();
     }
@@ -81,7 +81,7 @@ impl<D: Dialogue> Talk<D> {
         while let Some(output) = self.end.output() {
             match output {
                 Output::Send(bytes) => self.unsent.extend_from_slice(&bytes),
-                other => self.news.push(other),
+                other => self.events.push(other),
             }
         }
     }
@@ -99,7 +99,7 @@ impl<D: Dialogue> Talk<D> {
     }
 
     /// What to wait for; absent once the other end has closed.
-    pub(crate) fn wish(&self) -> Option<(BorrowedFd<'_>, Interest)> {
+    pub(crate) fn interest(&self) -> Option<(BorrowedFd<'_>, Interest)> {
         let interest = if self.unsent.is_empty() { Interest::READ } else { Interest::BOTH };
         (!self.closed).then(|| (self.stream.as_fd(), interest))
     }
@@ -107,25 +107,25 @@ impl<D: Dialogue> Talk<D> {
     /// When to look without having been woken.
     pub(crate) fn deadline(&self) -> Mono {
         match self.end.deadline() {
-            _ if !self.news.is_empty() => Mono(0),
+            _ if !self.events.is_empty() => Mono(0),
             Some(at) => self.instant_of(at),
             None => Mono::FAR,
         }
     }
 
     /// Handles what has come; what the owner has to know or to do. Never waits.
-    pub(crate) fn look(&mut self) -> Result<Vec<Output>, ControlError> {
-        self.obey();
+    pub(crate) fn poll(&mut self) -> Result<Vec<Output>, ControlError> {
+        self.execute();
         self.read()?;
         if self.end.deadline().is_some_and(|deadline| clock::now() >= self.instant_of(deadline)) {
             self.input(Input::Tick)?;
         }
-        Ok(std::mem::take(&mut self.news))
+        Ok(std::mem::take(&mut self.events))
     }
 
     /// What was not yet handed out when the dialogue failed.
-    pub(crate) fn rest(&mut self) -> Vec<Output> {
-        std::mem::take(&mut self.news)
+    pub(crate) fn drain_outputs(&mut self) -> Vec<Output> {
+        std::mem::take(&mut self.events)
     }
 
     /// As [`Talk::look`], after a wait until something comes, `until`, or one of `others` is readable.
@@ -134,13 +134,13 @@ impl<D: Dialogue> Talk<D> {
         until: Mono,
         others: &[BorrowedFd<'_>],
     ) -> Result<Vec<Output>, ControlError> {
-        self.obey();
-        if self.news.is_empty() {
-            let mut fds: Vec<_> = self.wish().into_iter().collect();
+        self.execute();
+        if self.events.is_empty() {
+            let mut fds: Vec<_> = self.interest().into_iter().collect();
             fds.extend(others.iter().map(|fd| (*fd, Interest::READ)));
             poll_few(&fds, until.min(self.deadline()))?;
         }
-        self.look()
+        self.poll()
     }
 
     fn read(&mut self) -> Result<(), ControlError> {

@@ -10,7 +10,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum ControlError {
     /// The operating system refused.
-    #[error("{}", told(.0))]
+    #[error("{}", describe(.0))]
     Sock(#[from] SockError),
     /// The other end failed us.
     #[error("{0}")]
@@ -27,7 +27,7 @@ pub enum ControlError {
 }
 
 /// A system error with its cause and remedy in one line.
-fn told(error: &SockError) -> String {
+fn describe(error: &SockError) -> String {
     let mut text = format!("{error}: {}", error.source);
     if let Some(remedy) = error.remedy() {
         text.push_str("; ");

@@ -55,7 +55,7 @@ fn ask_all<'f>(
     let Some(direction) = log.record().flow(flow).map(|flow| flow.plan.direction) else { return };
     let diagnosis = diagnose(&evidence);
     let asked = match wanted {
-        Some(topic) => follow_up::wanted(topic, &evidence, &diagnosis).into_iter().collect(),
+        Some(topic) => follow_up::question_for(topic, &evidence, &diagnosis).into_iter().collect(),
         None => questions(&evidence, &diagnosis),
     };
     for question in asked {
@@ -119,7 +119,7 @@ impl Asked<'_> {
             world: self.request.world,
             started_at,
             calibration: self.request.calibration.clone(),
-            witness: self.request.witness,
+            observer: self.request.observer,
             stop: self.request.stop,
         };
         let text = format!("asked by run {}: {}", self.run, self.question.because);

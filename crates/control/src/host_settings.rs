@@ -73,7 +73,7 @@ pub fn restore_leftovers(folder: &Path) -> Result<Restored, ControlError> {
         return Ok(Restored::default());
     }
     match place.take()? {
-        Some(ground) => Ok(Changes::take_over(ground)?.finish()),
+        Some(held_journal) => Ok(Changes::take_over(held_journal)?.finish()),
         None => Ok(Restored::default()),
     }
 }
@@ -93,7 +93,7 @@ pub trait Guardian: Send + std::fmt::Debug {}
 /// The settings of this network namespace that are changed at the moment, by this process alone.
 #[derive(Debug)]
 pub(crate) struct Changes {
-    ground: HeldJournal,
+    held_journal: HeldJournal,
     /// Absent before the first change.
     journal: Option<Journal>,
     slots: Vec<PendingSetting>,
@@ -112,21 +112,21 @@ impl Changes {
     pub(crate) fn begin(folder: &Path) -> Result<(Self, Restored), String> {
         let place = JournalDir::here(folder);
         let other = journal::read(&place.journal).ok().flatten().and_then(|found| found.pid);
-        let ground = place.take().map_err(|error| error.to_string())?;
-        let mut changes = ground
+        let held_journal = place.take().map_err(|error| error.to_string())?;
+        let mut changes = held_journal
             .ok_or_else(|| taken(other))
-            .and_then(|ground| Self::take_over(ground).map_err(|e| e.to_string()))?;
+            .and_then(|held_journal| Self::take_over(held_journal).map_err(|e| e.to_string()))?;
         let restored = changes.undo_all();
         if changes.slots.is_empty() { Ok((changes, restored)) } else { Err(restored.left.join("; ")) }
     }
 
     /// Reads the journal that is there, if any.
-    fn take_over(ground: HeldJournal) -> Result<Self, JournalError> {
-        let path = &ground.place.journal;
+    fn take_over(held_journal: HeldJournal) -> Result<Self, JournalError> {
+        let path = &held_journal.place.journal;
         let found = journal::read(path)?;
         let (journal, slots) = match found {
             Some(Found { boot_id: Some(id), slots, .. }) if id == boot_id() => {
-                (Some(Journal::go_on(path)?), slots)
+                (Some(Journal::reopen(path)?), slots)
             }
             // The system has begun anew since, and with it every setting; or nothing was announced.
             Some(_) => {
@@ -135,7 +135,7 @@ impl Changes {
             }
             None => (None, Vec::new()),
         };
-        Ok(Self { ground, journal, slots, told: Vec::new(), guardians: None, guardian: None })
+        Ok(Self { held_journal, journal, slots, told: Vec::new(), guardians: None, guardian: None })
     }
 
     /// From now on a guardian is there before anything is changed.
@@ -150,10 +150,10 @@ impl Changes {
     /// What stood in the way; nothing is changed any more.
     pub(crate) fn apply(
         &mut self,
-        wishes: &[(HostSettingRequest, Option<Interface>)],
+        requested: &[(HostSettingRequest, Option<Interface>)],
     ) -> Result<(), Vec<String>> {
         let wanted = |slot: &PendingSetting| {
-            wishes.iter().any(|(wish, card)| slot.is_about(wish.setting(), card.as_ref()))
+            requested.iter().any(|(request, iface)| slot.is_about(request.setting(), iface.as_ref()))
         };
         let mut troubles = Vec::new();
         for at in (0..self.slots.len()).rev() {
@@ -161,11 +161,11 @@ impl Changes {
                 troubles.extend(self.undo(at).left);
             }
         }
-        for (wish, card) in wishes {
+        for (request, iface) in requested {
             if !troubles.is_empty() {
                 break;
             }
-            troubles.extend(self.make(wish, card.as_ref()).err());
+            troubles.extend(self.make(request, iface.as_ref()).err());
         }
         if troubles.is_empty() {
             return Ok(());
@@ -178,17 +178,17 @@ impl Changes {
     pub(crate) fn finish(mut self) -> Restored {
         let mut restored = self.undo_all();
         if self.slots.is_empty() {
-            restored.left.extend(self.ground.clear().err().map(|error| error.to_string()));
+            restored.left.extend(self.held_journal.clear().err().map(|error| error.to_string()));
         }
         restored
     }
 
     /// What is in force: name, interface, what was found, what is there.
     pub(crate) fn in_force(&self) -> impl Iterator<Item = (HostSetting, Option<&str>, String, String)> {
-        self.told.iter().map(|(wish, card)| {
-            let setting = wish.setting();
-            let interface = card.as_ref().map(|card| card.name.as_str());
-            let slot = self.slots.iter().find(|slot| slot.is_about(setting, card.as_ref()));
+        self.told.iter().map(|(request, iface)| {
+            let setting = request.setting();
+            let interface = iface.as_ref().map(|iface| iface.name.as_str());
+            let slot = self.slots.iter().find(|slot| slot.is_about(setting, iface.as_ref()));
             let now = setting.read(interface.unwrap_or_default()).unwrap_or_default();
             let found = slot.map_or(&now, |slot| &slot.found);
             (setting, interface, short(setting, found), short(setting, &now))
@@ -196,35 +196,35 @@ impl Changes {
     }
 
     /// Sets one, announced before.
-    fn make(&mut self, wish: &HostSettingRequest, card: Option<&Interface>) -> Result<(), String> {
-        let setting = wish.setting();
-        let what = name_of(setting, card);
-        let name = interface_of(card).ok_or_else(|| format!("{what}: the interface is gone"))?;
+    fn make(&mut self, request: &HostSettingRequest, iface: Option<&Interface>) -> Result<(), String> {
+        let setting = request.setting();
+        let what = name_of(setting, iface);
+        let name = interface_of(iface).ok_or_else(|| format!("{what}: the interface is gone"))?;
         let failed = |error: SockError| format!("{what}: {}", ControlError::from(error));
         let now = setting.read(&name).map_err(failed)?;
-        let slot = self.slots.iter().find(|slot| slot.is_about(setting, card));
+        let slot = self.slots.iter().find(|slot| slot.is_about(setting, iface));
         let is_ours =
             |slot: &PendingSetting| slot.ours.last().is_some_and(|ours| setting.is_same(&now, ours));
         if slot.is_some_and(|slot| !is_ours(slot)) {
             return Err(format!("{what}: somebody else has made it {} meanwhile", short(setting, &now)));
         }
-        let told = (wish.clone(), card.cloned());
-        let becoming = wish.becomes(&name, &now).map_err(failed)?;
+        let told = (request.clone(), iface.cloned());
+        let becoming = request.becomes(&name, &now).map_err(failed)?;
         if setting.is_same(&now, &becoming) || (slot.is_some() && self.told.contains(&told)) {
-            self.tell(told);
+            self.report(told);
             return Ok(());
         }
-        self.be_guarded().map_err(|why| format!("{what}: {why}"))?;
-        let (interface, found, ours) = (card.cloned(), now.clone(), becoming.clone());
+        self.ensure_guardian().map_err(|why| format!("{what}: {why}"))?;
+        let (interface, found, ours) = (iface.cloned(), now.clone(), becoming.clone());
         self.note(&Entry::Change { setting: setting.name().to_owned(), interface, found, ours })?;
-        match self.slots.iter_mut().find(|slot| slot.is_about(setting, card)) {
+        match self.slots.iter_mut().find(|slot| slot.is_about(setting, iface)) {
             Some(slot) => slot.ours.push(becoming.clone()),
             None => {
                 let ours = vec![becoming.clone()];
-                self.slots.push(PendingSetting { setting, card: card.cloned(), found: now, ours });
+                self.slots.push(PendingSetting { setting, iface: iface.cloned(), found: now, ours });
             }
         }
-        wish.set(&name, &becoming).map_err(failed)?;
+        request.set(&name, &becoming).map_err(failed)?;
         let now = setting.read(&name).map_err(failed)?;
         if !setting.is_same(&now, &becoming) {
             let (asked, became) = (short(setting, &becoming), short(setting, &now));
@@ -232,12 +232,12 @@ impl Changes {
                 "{what}: it was set to {asked} and became {became}; the kernel or the card refuses it"
             ));
         }
-        self.tell(told);
+        self.report(told);
         Ok(())
     }
 
     /// Whoever is killed puts nothing back: another process has to be there before anything is changed.
-    fn be_guarded(&mut self) -> Result<(), String> {
+    fn ensure_guardian(&mut self) -> Result<(), String> {
         if let (None, Some(guardians)) = (&self.guardian, &self.guardians) {
             let none = "no process can be started that puts it back if this agent is killed";
             self.guardian = Some(guardians.start().map_err(|why| format!("{none}: {why}"))?);
@@ -245,14 +245,14 @@ impl Changes {
         Ok(())
     }
 
-    fn tell(&mut self, told: (HostSettingRequest, Option<Interface>)) {
-        self.told.retain(|(wish, card)| wish.setting() != told.0.setting() || *card != told.1);
+    fn report(&mut self, told: (HostSettingRequest, Option<Interface>)) {
+        self.told.retain(|(request, iface)| request.setting() != told.0.setting() || *iface != told.1);
         self.told.push(told);
     }
 
     /// The journal is begun with the first change.
     fn note(&mut self, entry: &Entry) -> Result<(), String> {
-        let place = &self.ground.place;
+        let place = &self.held_journal.place;
         let journal = match &mut self.journal {
             Some(journal) => Ok(journal),
             none => Journal::create(&place.journal, &boot_id()).map(|journal| none.insert(journal)),
@@ -286,8 +286,8 @@ impl Changes {
             }
         }
         self.slots.remove(at);
-        self.told.retain(|(wish, card)| !slot.is_about(wish.setting(), card.as_ref()));
-        let undone = Entry::Undone { setting: slot.setting.name().to_owned(), interface: slot.card };
+        self.told.retain(|(request, iface)| !slot.is_about(request.setting(), iface.as_ref()));
+        let undone = Entry::Undone { setting: slot.setting.name().to_owned(), interface: slot.iface };
         // It is put back, whatever becomes of the line: putting it back once more would find nothing to do.
         restored.left.extend(self.note(&undone).err());
         restored
@@ -304,8 +304,8 @@ enum Undoing {
 }
 
 fn put_back(slot: &PendingSetting) -> Result<Undoing, String> {
-    let (setting, what) = (slot.setting, name_of(slot.setting, slot.card.as_ref()));
-    let Some(name) = interface_of(slot.card.as_ref()) else {
+    let (setting, what) = (slot.setting, name_of(slot.setting, slot.iface.as_ref()));
+    let Some(name) = interface_of(slot.iface.as_ref()) else {
         return Ok(Undoing::NotOurs(format!("{what}: the interface is gone, so nothing was put back")));
     };
     let failed = |error: SockError| {
@@ -347,25 +347,25 @@ pub(crate) fn check(
     values: &BTreeMap<ForeignText, ForeignText>,
     interface: impl FnOnce() -> Result<String, String>,
 ) -> Result<Wishes, Vec<String>> {
-    let wishes = asked::wishes(values)?;
-    let mut card = None;
-    if wishes.iter().any(|wish| wish.setting().is_of_interface()) {
+    let requested = asked::setting_requests(values)?;
+    let mut iface = None;
+    if requested.iter().any(|request| request.setting().is_of_interface()) {
         let name = interface().map_err(|why| vec![why])?;
         let index = routing::index_of(&name)
             .map_err(|error| vec![format!("interface {name}: {}", ControlError::from(error))])?;
-        card = Some(Interface { name, index });
+        iface = Some(Interface { name, index });
     }
-    let name = card.as_ref().map(|card| card.name.clone()).unwrap_or_default();
+    let name = iface.as_ref().map(|iface| iface.name.clone()).unwrap_or_default();
     let troubles: Vec<String> =
-        wishes.iter().flat_map(|wish| wish.obstacles(&name)).map(|obstacle| obstacle.0).collect();
+        requested.iter().flat_map(|request| request.obstacles(&name)).map(|obstacle| obstacle.0).collect();
     if !troubles.is_empty() {
         return Err(troubles);
     }
-    let with_card = |wish: HostSettingRequest| {
-        let card = card.clone().filter(|_| wish.setting().is_of_interface());
-        (wish, card)
+    let with_card = |request: HostSettingRequest| {
+        let iface = iface.clone().filter(|_| request.setting().is_of_interface());
+        (request, iface)
     };
-    Ok(wishes.into_iter().map(with_card).collect())
+    Ok(requested.into_iter().map(with_card).collect())
 }
 
 fn taken(pid: Option<u32>) -> String {
@@ -374,20 +374,20 @@ fn taken(pid: Option<u32>) -> String {
 }
 
 /// The name that the interface has now; absent when it is gone, empty for a setting without interface.
-fn interface_of(card: Option<&Interface>) -> Option<String> {
-    match card {
+fn interface_of(iface: Option<&Interface>) -> Option<String> {
+    match iface {
         None => Some(String::new()),
-        Some(card) => iface::name_of(card.index),
+        Some(iface) => iface::name_of(iface.index),
     }
 }
 
-fn name_of(setting: HostSetting, card: Option<&Interface>) -> String {
-    let of = card.map_or_else(String::new, |card| format!(" of {}", card.name));
+fn name_of(setting: HostSetting, iface: Option<&Interface>) -> String {
+    let of = iface.map_or_else(String::new, |iface| format!(" of {}", iface.name));
     format!("{}{of}", setting.name())
 }
 
 fn describe(slot: &PendingSetting) -> String {
-    let what = name_of(slot.setting, slot.card.as_ref());
+    let what = name_of(slot.setting, slot.iface.as_ref());
     let ours = slot.ours.last().map(|ours| short(slot.setting, ours)).unwrap_or_default();
     format!("{what}: {ours}, before {}", short(slot.setting, &slot.found))
 }

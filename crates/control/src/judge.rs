@@ -68,7 +68,7 @@ pub(crate) fn judge(flow: u16, log: &mut Log<'_>) {
             log.warn(None, doubt.kind, doubt.text.into());
         }
     }
-    log.note(Body::Ceilings { flow, ladder: diagnosis.ladder, ceiling: diagnosis.expected });
+    log.note(Body::Ceilings { flow, ladder: diagnosis.ceilings, ceiling: diagnosis.expected });
     log.note(Body::Verdict { flow, verdict: diagnosis.primary, also: diagnosis.also });
 }
 
@@ -79,7 +79,7 @@ fn reconcile_counts(flow: u16, log: &mut Log<'_>) {
     if steps.is_empty() {
         return;
     }
-    let said = reconcile::said(&steps);
+    let said = reconcile::summary(&steps);
     log.note(Body::Reconciled { flow, steps });
     if let Some(text) = said {
         log.warn(Some(flow), CaveatKind::BooksOpen, text);

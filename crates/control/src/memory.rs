@@ -57,7 +57,7 @@ impl Budget {
     }
 
     /// Lends so much, unless it is more than there is or than others have left.
-    pub(crate) fn lend(self: &Arc<Self>, needed: Bytes) -> Result<Loan, String> {
+    pub(crate) fn reserve(self: &Arc<Self>, needed: Bytes) -> Result<Loan, String> {
         self.check(needed)?;
         let bytes = needed.get();
         let with = |lent: u64| lent.checked_add(bytes).filter(|lent| *lent <= self.whole);
@@ -127,14 +127,14 @@ mod tests {
     #[test]
     fn what_is_lent_comes_back_and_nobody_gets_what_others_have() {
         let budget = Budget::new(Some(Bytes::new(100 * MIB)));
-        let first = budget.lend(Bytes::new(60 * MIB)).unwrap();
-        let why = budget.lend(Bytes::new(41 * MIB)).unwrap_err();
+        let first = budget.reserve(Bytes::new(60 * MIB)).unwrap();
+        let why = budget.reserve(Bytes::new(41 * MIB)).unwrap_err();
         assert!(why.contains("needs 41 MiB") && why.contains("have 60 MiB of the 100 MiB"), "{why}");
-        let second = budget.lend(Bytes::new(40 * MIB)).unwrap();
+        let second = budget.reserve(Bytes::new(40 * MIB)).unwrap();
         drop((first, second));
-        assert!(budget.lend(Bytes::new(100 * MIB)).is_ok());
+        assert!(budget.reserve(Bytes::new(100 * MIB)).is_ok());
         for absurd in [100 * MIB + 1, u64::MAX] {
-            let why = budget.lend(Bytes::new(absurd)).unwrap_err();
+            let why = budget.reserve(Bytes::new(absurd)).unwrap_err();
             assert!(why.contains("this server gives 100 MiB") && why.contains("-P"), "{why}");
         }
     }

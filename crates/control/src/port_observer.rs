@@ -24,7 +24,7 @@ pub trait PortObserver: fmt::Debug {
     ///
     /// # Errors
     /// There is no answer.
-    fn witness(&self, from: Mono, to: Mono) -> Result<PortObservations, WitnessError>;
+    fn observe(&self, from: Mono, to: Mono) -> Result<PortObservations, WitnessError>;
 }
 
 /// Why a witness says nothing.
@@ -91,16 +91,21 @@ pub struct PacketRate {
 }
 
 /// Writes to the log what the witness saw of the flows that ran since `since`.
-pub(crate) fn hear(witness: &dyn PortObserver, since: Mono, flows: &[u16], log: &mut Log<'_>) {
-    let testimony = match witness.witness(since, clock::now()) {
-        Ok(testimony) => testimony,
+pub(crate) fn record_observations(
+    observer: &dyn PortObserver,
+    since: Mono,
+    flows: &[u16],
+    log: &mut Log<'_>,
+) {
+    let observations = match observer.observe(since, clock::now()) {
+        Ok(observations) => observations,
         Err(error) => return gone(&error, log),
     };
     let epoch = log.epoch();
-    for body in on_run_clock(testimony.intervals, epoch, flows, log.record()) {
+    for body in on_run_clock(observations.intervals, epoch, flows, log.record()) {
         log.note(body);
     }
-    let doubts = [testimony.late.and_then(late), testimony.packet_rate.and_then(near_its_limit)];
+    let doubts = [observations.late.and_then(late), observations.packet_rate.and_then(near_its_limit)];
     for (kind, text) in doubts.into_iter().flatten() {
         flows.iter().for_each(|flow| log.warn(Some(*flow), kind, text.clone()));
     }
@@ -126,9 +131,9 @@ fn on_run_clock(intervals: Vec<PortInterval>, epoch: Mono, flows: &[u16], record
 }
 
 /// A run has failed: says so if its network has died, which is then the reason.
-pub(crate) fn look_after(witness: &dyn PortObserver, log: &mut Log<'_>) {
+pub(crate) fn check_network(observer: &dyn PortObserver, log: &mut Log<'_>) {
     let now = clock::now();
-    if let Err(error) = witness.witness(now, now) {
+    if let Err(error) = observer.observe(now, now) {
         gone(&error, log);
     }
 }
@@ -201,7 +206,7 @@ mod tests {
     struct FixedAnswer(PortObservations);
 
     impl PortObserver for FixedAnswer {
-        fn witness(&self, from: Mono, to: Mono) -> Result<PortObservations, WitnessError> {
+        fn observe(&self, from: Mono, to: Mono) -> Result<PortObservations, WitnessError> {
             assert!(from <= to);
             Ok(self.0.clone())
         }
@@ -211,7 +216,7 @@ mod tests {
     struct Mute;
 
     impl PortObserver for Mute {
-        fn witness(&self, _: Mono, _: Mono) -> Result<PortObservations, WitnessError> {
+        fn observe(&self, _: Mono, _: Mono) -> Result<PortObservations, WitnessError> {
             Err(WitnessError::Silent(Span::from_secs(2)))
         }
     }
@@ -324,13 +329,13 @@ mod tests {
             let late =
                 Lateness { count, of: Some(16_000), worst: Span::from_ms(3), bound: Span::from_ns(100_000) };
             let packet_rate = PacketRate { max_pps, limit_pps: 400_000.0, overrun: u64::from(max_pps < 0.0) };
-            let testimony = PortObservations {
+            let observations = PortObservations {
                 late: Some(late),
                 packet_rate: Some(packet_rate),
                 ..PortObservations::default()
             };
             let epoch = log.epoch();
-            hear(&FixedAnswer(testimony), epoch, &[0, 1], &mut log);
+            record_observations(&FixedAnswer(observations), epoch, &[0, 1], &mut log);
             let of_flow = |number: u16| {
                 let caveats = &log.record().flow(number).unwrap().caveats;
                 caveats.iter().map(|caveat| (caveat.kind, caveat.text.clone())).collect::<Vec<_>>()
@@ -356,9 +361,9 @@ mod tests {
     fn a_witness_that_says_nothing_is_one_caveat_however_often_it_is_asked() {
         let mut log = Log::new("r".into(), Vec::new());
         let epoch = log.epoch();
-        hear(&Mute, epoch, &[0], &mut log);
-        hear(&Mute, epoch, &[1], &mut log);
-        look_after(&Mute, &mut log);
+        record_observations(&Mute, epoch, &[0], &mut log);
+        record_observations(&Mute, epoch, &[1], &mut log);
+        check_network(&Mute, &mut log);
         let caveats = &log.record().caveats;
         assert_eq!(caveats.len(), 1);
         assert_eq!(caveats[0].kind, CaveatKind::LabGone);

@@ -93,7 +93,7 @@ pub struct ServerConfig {
     /// What puts the settings back when the agent is killed; absent where the next start of an agent has to do it.
     pub guardians: Option<Arc<dyn Guardians>>,
     /// Who sees the packets of runs with others, in an emulated network; absent on a real host.
-    pub witness: Option<Arc<dyn PortObserver + Send + Sync>>,
+    pub observer: Option<Arc<dyn PortObserver + Send + Sync>>,
 }
 
 impl ServerConfig {
@@ -102,7 +102,7 @@ impl ServerConfig {
     pub fn others_at_home() -> Vec<&'static Protocol> {
         let at_home =
             |protocol: &&Protocol| protocol.default_port == linerate_proto::native::NATIVE.default_port;
-        servants(linerate_proto::ALL).into_iter().filter(at_home).collect()
+        with_embedded_server(linerate_proto::ALL).into_iter().filter(at_home).collect()
     }
 }
 
@@ -191,7 +191,7 @@ pub enum ServerEvent {
 #[derive(Debug)]
 pub struct ServerHandle {
     off: AtomicBool,
-    bell: EventFd,
+    waker: EventFd,
 }
 
 impl ServerHandle {
@@ -200,14 +200,14 @@ impl ServerHandle {
     /// # Errors
     /// The host is out of descriptors.
     pub fn new() -> Result<Self, ControlError> {
-        Ok(Self { off: AtomicBool::new(false), bell: EventFd::new()? })
+        Ok(Self { off: AtomicBool::new(false), waker: EventFd::new()? })
     }
 
     /// Ends the server.
     pub fn turn_off(&self) {
         self.off.store(true, Ordering::Relaxed);
         // Never cleared, so that every thread that waits for it wakes.
-        self.bell.ring();
+        self.waker.wake();
     }
 
     /// Whether it was turned off.
@@ -237,7 +237,7 @@ struct Shared {
     identity: String,
     config: ServerConfig,
     switch: Arc<ServerHandle>,
-    news: Box<dyn Fn(ServerEvent) + Send + Sync>,
+    event: Box<dyn Fn(ServerEvent) + Send + Sync>,
 }
 
 impl Shared {
@@ -273,7 +273,7 @@ impl Server {
         let mut doors = Vec::new();
         for address in &addresses {
             let mut door = bind_pair(*address)?;
-            door.protocols = servants(&config.foreign);
+            door.protocols = with_embedded_server(&config.foreign);
             // Where the system chose, every address has a port of its own, and servants know the first.
             door.port = doors.first().map_or(door.port, |first: &front::Door| first.port);
             doors.push(door);
@@ -282,7 +282,7 @@ impl Server {
             config.classic.iter().flat_map(|classic| addresses.iter().map(move |a| (classic, a)))
         {
             let door = bind_pair(SocketAddr::new(address.ip(), classic.port))?;
-            let protocols = servants(&classic.protocols);
+            let protocols = with_embedded_server(&classic.protocols);
             doors.push(front::Door { native: false, protocols, ..door });
         }
         Ok(Self { doors, config })
@@ -301,14 +301,14 @@ impl Server {
     pub fn run(
         self,
         switch: Arc<ServerHandle>,
-        news: impl Fn(ServerEvent) + Send + Sync + 'static,
+        event: impl Fn(ServerEvent) + Send + Sync + 'static,
     ) -> Result<(), ControlError> {
         // A program of others that connects has begun its test.
         if self.config.keeper.is_some() {
             get_ready();
         }
         for door in &self.doors {
-            news(ServerEvent::Listening(door.address));
+            event(ServerEvent::Listening(door.address));
         }
         let shared = Arc::new(Shared {
             registry: Registry::new()?,
@@ -320,7 +320,7 @@ impl Server {
             identity: identity()?,
             config: self.config,
             switch,
-            news: Box::new(news),
+            event: Box::new(event),
         });
         front::serve(self.doors, &shared)
     }
@@ -339,20 +339,20 @@ fn bind_pair(address: SocketAddr) -> Result<front::Door, ControlError> {
     loop {
         tries -= 1;
         // A listener that knows MPTCP serves plain TCP clients as plain TCP; a kernel without it makes a plain one.
-        let wishes = SocketOptions { mptcp: true, ..SocketOptions::default() };
-        let tcp = match listen_tcp(address, BACKLOG, &wishes) {
+        let requested = SocketOptions { mptcp: true, ..SocketOptions::default() };
+        let tcp = match listen_tcp(address, BACKLOG, &requested) {
             // A host without IPv6 is still served.
             Err(error) if address.ip().is_unspecified() && address.is_ipv6() && no_ipv6(&error) => {
                 return bind_pair(SocketAddr::from(([0_u8; 4], address.port())));
             }
             other => other?,
         };
-        let wishes = SocketOptions {
+        let requested = SocketOptions {
             reuse_port: true,
             rcv_buf: Some(crate::setup::UDP_RCV_BUF),
             ..SocketOptions::default()
         };
-        match bind_udp(tcp.local, &wishes) {
+        match bind_udp(tcp.local, &requested) {
             Ok(udp) => {
                 return Ok(front::Door {
                     address: tcp.local,
@@ -370,8 +370,8 @@ fn bind_pair(address: SocketAddr) -> Result<front::Door, ControlError> {
 }
 
 /// Those that have a servant.
-fn servants(protocols: &[&'static Protocol]) -> Vec<&'static Protocol> {
-    protocols.iter().copied().filter(|protocol| protocol.servant.is_some()).collect()
+fn with_embedded_server(protocols: &[&'static Protocol]) -> Vec<&'static Protocol> {
+    protocols.iter().copied().filter(|protocol| protocol.embedded_server.is_some()).collect()
 }
 
 pub(crate) fn no_ipv6(error: &linerate_sock::SockError) -> bool {

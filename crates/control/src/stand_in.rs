@@ -41,7 +41,7 @@ pub struct Invocation<'a> {
     /// Where its runs take place.
     pub world: World,
     /// Who sees the packets between the hosts, in an emulated network.
-    pub witness: Option<&'a dyn PortObserver>,
+    pub observer: Option<&'a dyn PortObserver>,
     /// Where the event logs of its runs go; absent to keep none.
     pub keeper: Option<&'a dyn LogStore>,
     /// Signals for it.
@@ -59,8 +59,8 @@ pub struct Invocation<'a> {
 /// # Errors
 /// This host refuses what every program needs: descriptors, polling.
 pub fn drive(stand_in: Box<dyn StandIn>, invocation: Invocation<'_>) -> Result<i32, ControlError> {
-    let Invocation { host, world, witness, keeper, interrupts, output, complaints, input } = invocation;
-    let runs = Runs::new(keeper, world, witness, host.clone());
+    let Invocation { host, world, observer, keeper, interrupts, output, complaints, input } = invocation;
+    let runs = Runs::new(keeper, world, observer, host.clone());
     let console = Console::new(output, complaints, input);
     Driver::new(stand_in, Host::new(host), runs, console, interrupts, None)?.run()
 }
@@ -70,10 +70,10 @@ pub(crate) fn serve_at(
     stand_in: Box<dyn StandIn>,
     interrupts: &Interrupts,
     keeper: Option<&dyn LogStore>,
-    witness: Option<&dyn PortObserver>,
-    desk: &mut dyn ServerPorts,
+    observer: Option<&dyn PortObserver>,
+    ports: &mut dyn ServerPorts,
 ) -> Result<i32, ControlError> {
-    let world = if witness.is_some() { World::Lab } else { World::Hosts };
-    let runs = Runs::new(keeper, world, witness, None);
-    Driver::new(stand_in, Host::default(), runs, Console::default(), interrupts, Some(desk))?.run()
+    let world = if observer.is_some() { World::Lab } else { World::Hosts };
+    let runs = Runs::new(keeper, world, observer, None);
+    Driver::new(stand_in, Host::default(), runs, Console::default(), interrupts, Some(ports))?.run()
 }

@@ -75,7 +75,7 @@ pub struct Delivery<T> {
     /// When it arrived: never later than the instant the fabric was advanced to.
     pub at: Timestamp,
     /// What arrived.
-    pub train: T,
+    pub batch: T,
 }
 
 /// The network of a topology.
@@ -119,9 +119,9 @@ impl<T: Ethernet> Fabric<T> {
                     switches[switch].wires.push(number);
                 }
                 let seed = topology.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number as u64);
-                let way = seen_from(from, link, &link.ways[side]);
+                let direction = seen_from(from, link, &link.directions[side]);
                 let name = format!("{}>{}", link.ends[side], link.ends[1 - side]);
-                wires.push(DirectedLink::new(name, link, way, seed));
+                wires.push(DirectedLink::new(name, link, direction, seed));
                 ends.push((from, to));
             }
         }
@@ -135,12 +135,12 @@ impl<T: Ethernet> Fabric<T> {
             outbox: VecDeque::new(),
             books: PacketAccounting::default(),
         };
-        fabric.look_ahead();
+        fabric.compute_min_delays();
         fabric
     }
 
     /// Finds the least time from the far end of each wire to a host, over the delays of the wires between.
-    fn look_ahead(&mut self) {
+    fn compute_min_delays(&mut self) {
         self.ahead =
             self.ends.iter().map(|(_, to)| matches!(to, Node::Host(_)).then_some(Span::ZERO)).collect();
         // A network without loops is settled after as many rounds as it has wires.
@@ -155,15 +155,15 @@ impl<T: Ethernet> Fabric<T> {
     }
 
     /// Takes a train that a host sends. Everything due before `now` must have been carried out.
-    pub fn input(&mut self, now: Timestamp, plug: Plug, train: T) {
+    pub fn input(&mut self, now: Timestamp, plug: Plug, batch: T) {
         let from = Node::Host(plug.host);
         let sides = [2 * plug.link, 2 * plug.link + 1];
         let Some(wire) = sides.into_iter().find(|&wire| self.ends.get(wire).is_some_and(|e| e.0 == from))
         else {
             return;
         };
-        self.books.entered += u64::from(train.packets());
-        self.send(now, wire, train);
+        self.books.entered += u64::from(batch.packets());
+        self.send(now, wire, batch);
     }
 
     /// Carries out everything that happens up to `now`.
@@ -200,11 +200,18 @@ impl<T: Ethernet> Fabric<T> {
     }
 
     /// Changes one direction of a link while it runs; `side` 0 is away from its first end. What is on its way stays.
-    pub fn set_way(&mut self, now: Timestamp, link: &Link, number: usize, side: usize, way: &LinkDirection) {
+    pub fn set_direction(
+        &mut self,
+        now: Timestamp,
+        link: &Link,
+        number: usize,
+        side: usize,
+        direction: &LinkDirection,
+    ) {
         let wire = 2 * number + side;
         let (Some((from, _)), Some(target)) = (self.ends.get(wire), self.wires.get_mut(wire)) else { return };
-        target.set(now, seen_from(*from, link, way));
-        self.look_ahead();
+        target.set(now, seen_from(*from, link, direction));
+        self.compute_min_delays();
         self.plan(wire);
     }
 
@@ -215,15 +222,15 @@ impl<T: Ethernet> Fabric<T> {
     }
 
     /// Begins a new span of time for the largest queues.
-    pub fn forget_peaks(&mut self, now: Timestamp) {
+    pub fn reset_peaks(&mut self, now: Timestamp) {
         for wire in &mut self.wires {
-            wire.forget_peaks(now);
+            wire.reset_peaks(now);
         }
     }
 
     /// What became of every packet so far.
     #[must_use]
-    pub fn books(&self) -> PacketAccounting {
+    pub fn accounting(&self) -> PacketAccounting {
         let mut books = self.books;
         for wire in &self.wires {
             wire.enter_into(&mut books);
@@ -231,13 +238,13 @@ impl<T: Ethernet> Fabric<T> {
         books
     }
 
-    fn send(&mut self, now: Timestamp, wire: usize, train: T) {
+    fn send(&mut self, now: Timestamp, wire: usize, batch: T) {
         let target = &mut self.wires[wire];
-        if train.ip_packet_len() > target.way.mtu {
-            let (mtu, told) = (target.way.mtu, target.way.too_big == TooBig::Icmp);
-            target.too_big += u64::from(train.packets());
+        if batch.ip_packet_len() > target.direction.mtu {
+            let (mtu, told) = (target.direction.mtu, target.direction.too_big == TooBig::Icmp);
+            target.too_big += u64::from(batch.packets());
             if let (true, Node::Switch(switch)) = (told, self.ends[wire].0)
-                && let Some(reply) = train.too_big(mtu, &self.router)
+                && let Some(reply) = batch.too_big(mtu, &self.router)
             {
                 self.books.made += u64::from(reply.packets());
                 self.forward(now, switch, None, reply);
@@ -248,7 +255,7 @@ impl<T: Ethernet> Fabric<T> {
             Node::Switch(switch) => self.room(now, switch, wire),
             Node::Host(_) => None,
         };
-        self.wires[wire].push(now, train, limit);
+        self.wires[wire].push(now, batch, limit);
         self.collect(now, wire);
     }
 
@@ -262,14 +269,14 @@ impl<T: Ethernet> Fabric<T> {
 
     /// Hands on what has come out of a wire, and plans its next instant.
     fn collect(&mut self, now: Timestamp, wire: usize) {
-        while let Some(train) = self.wires[wire].arrived.pop_front() {
+        while let Some(batch) = self.wires[wire].arrived.pop_front() {
             match self.ends[wire].1 {
                 Node::Host(host) => {
-                    self.books.delivered += u64::from(train.packets());
+                    self.books.delivered += u64::from(batch.packets());
                     let plug = Plug { host, link: wire / 2 };
-                    self.outbox.push_back(Delivery { plug, at: now, train });
+                    self.outbox.push_back(Delivery { plug, at: now, batch });
                 }
-                Node::Switch(switch) => self.forward(now, switch, Some(wire), train),
+                Node::Switch(switch) => self.forward(now, switch, Some(wire), batch),
             }
         }
         self.plan(wire);
@@ -285,40 +292,40 @@ impl<T: Ethernet> Fabric<T> {
         }
     }
 
-    fn forward(&mut self, now: Timestamp, switch: usize, from: Option<usize>, train: T) {
+    fn forward(&mut self, now: Timestamp, switch: usize, from: Option<usize>, batch: T) {
         // The wire back to where a frame came from is its twin.
         let back = from.map(|wire| wire ^ 1);
         if let Some(back) = back {
-            self.switches[switch].learn(train.source(), back);
+            self.switches[switch].learn(batch.source(), back);
         }
-        match self.switches[switch].look_up(train.destination()) {
-            Some(wire) if Some(wire) == back => self.books.filtered += u64::from(train.packets()),
-            Some(wire) => self.send(now, wire, train),
-            None => self.flood(now, switch, back, &train),
+        match self.switches[switch].look_up(batch.destination()) {
+            Some(wire) if Some(wire) == back => self.books.filtered += u64::from(batch.packets()),
+            Some(wire) => self.send(now, wire, batch),
+            None => self.flood(now, switch, back, &batch),
         }
     }
 
-    fn flood(&mut self, now: Timestamp, switch: usize, back: Option<usize>, train: &T) {
+    fn flood(&mut self, now: Timestamp, switch: usize, back: Option<usize>, batch: &T) {
         let wires: Vec<usize> =
             self.switches[switch].wires.iter().copied().filter(|&wire| Some(wire) != back).collect();
-        self.books.made += u64::from(train.packets()) * wires.len() as u64;
-        self.books.filtered += u64::from(train.packets());
+        self.books.made += u64::from(batch.packets()) * wires.len() as u64;
+        self.books.filtered += u64::from(batch.packets());
         for wire in wires {
-            self.send(now, wire, train.duplicate());
+            self.send(now, wire, batch.duplicate());
         }
     }
 }
 
 /// A way as its sending end makes it: a host's queue is its kernel's and its card's, not that of a switch.
-fn seen_from(from: Node, link: &Link, way: &LinkDirection) -> LinkDirection {
-    let mut way = way.clone();
+fn seen_from(from: Node, link: &Link, direction: &LinkDirection) -> LinkDirection {
+    let mut direction = direction.clone();
     if let Node::Host(_) = from {
-        way.discipline = Discipline::TailDrop;
-        let late = way.rate.map_or(0, |rate| (rate.bps() / 8.0 * MIN_NIC_BUFFER_SECONDS) as u64);
-        way.buffer = Bytes::new(way.buffer.get().max(MIN_NIC_BUFFER_BYTES + late));
-        if !link.card {
-            way.rate = None;
+        direction.discipline = Discipline::TailDrop;
+        let late = direction.rate.map_or(0, |rate| (rate.bps() / 8.0 * MIN_NIC_BUFFER_SECONDS) as u64);
+        direction.buffer = Bytes::new(direction.buffer.get().max(MIN_NIC_BUFFER_BYTES + late));
+        if !link.nic {
+            direction.rate = None;
         }
     }
-    way
+    direction
 }

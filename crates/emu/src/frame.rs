@@ -220,7 +220,11 @@ impl Frame {
             None => self.buffer[..vnet::LENGTH + ip.end()].to_vec(),
             Some(cut) => {
                 let mut first = self.copy_packets(cut, 0, 1);
-                cut.dress(&mut first, ip, Piece { before: 0, packets: 1, after: self.sizes.packets - 1 });
+                cut.fix_headers(
+                    &mut first,
+                    ip,
+                    Piece { before: 0, packets: 1, after: self.sizes.packets - 1 },
+                );
                 first
             }
         };
@@ -275,12 +279,12 @@ impl PacketBatch for Frame {
 
         let mut rest = self.copy_packets(&cut, packets, all);
         let piece = Piece { before: packets, packets: rest_packets, after: 0 };
-        let rest_ip = cut.dress(&mut rest, &ip, piece);
+        let rest_ip = cut.fix_headers(&mut rest, &ip, piece);
 
         let mut front = mem::take(&mut self.buffer);
         front.truncate(vnet::LENGTH + cut.place(packets));
         let piece = Piece { before: 0, packets, after: rest_packets };
-        let front_ip = cut.dress(&mut front, &ip, piece);
+        let front_ip = cut.fix_headers(&mut front, &ip, piece);
 
         *self = Self::new(front, Some(front_ip), Some(cut), front_spread).entering(self.entered);
         Self::new(rest, Some(rest_ip), Some(cut), rest_spread).entering(self.entered)

@@ -32,12 +32,12 @@ pub struct Port<T> {
 impl<T: PacketBatch> Port<T> {
     /// An empty port.
     #[must_use]
-    pub fn new(way: &LinkDirection, seed: u64) -> Self {
+    pub fn new(direction: &LinkDirection, seed: u64) -> Self {
         Self {
-            queue: Queue::new(way.discipline, way.framing, seed),
-            line: Line::new(way.rate, way.shape, way.framing),
-            framing: way.framing,
-            buffer: way.buffer.get(),
+            queue: Queue::new(direction.discipline, direction.framing, seed),
+            line: Line::new(direction.rate, direction.shape, direction.framing),
+            framing: direction.framing,
+            buffer: direction.buffer.get(),
             left: VecDeque::new(),
             given: Count::default(),
             wire: Bytes::new(0),
@@ -47,10 +47,10 @@ impl<T: PacketBatch> Port<T> {
     }
 
     /// Changes rate, buffer and discipline. What waits goes on waiting, also where the new buffer would not take it.
-    pub fn reconfigure(&mut self, way: &LinkDirection) {
-        self.queue.reconfigure(way.discipline, way.framing);
-        self.line.reconfigure(way.rate, way.shape, way.framing);
-        (self.framing, self.buffer) = (way.framing, way.buffer.get());
+    pub fn reconfigure(&mut self, direction: &LinkDirection) {
+        self.queue.reconfigure(direction.discipline, direction.framing);
+        self.line.reconfigure(direction.rate, direction.shape, direction.framing);
+        (self.framing, self.buffer) = (direction.framing, direction.buffer.get());
     }
 
     /// Bytes that wait.
@@ -60,12 +60,12 @@ impl<T: PacketBatch> Port<T> {
     }
 
     /// Takes a train into a buffer of which this port may fill `limit` bytes.
-    pub fn push_within(&mut self, now: Timestamp, train: T, limit: u64) {
-        self.settle(now);
+    pub fn push_within(&mut self, now: Timestamp, batch: T, limit: u64) {
+        self.advance(now);
         let ahead = self.line.waiting(now);
         let occupied = self.queue.backlog().bytes.get() + ahead;
-        let free = (limit + self.passing(now, &train)).saturating_sub(occupied);
-        self.queue.offer(now, train, Room { free, ahead });
+        let free = (limit + self.passing_bytes(now, &batch)).saturating_sub(occupied);
+        self.queue.offer(now, batch, Room { free, ahead });
         if self.line.is_idle() {
             self.begin_next();
         }
@@ -74,23 +74,23 @@ impl<T: PacketBatch> Port<T> {
     }
 
     /// Bytes of a train's first packets that never wait, because the line is free when they come.
-    fn passing(&self, now: Timestamp, train: &T) -> u64 {
+    fn passing_bytes(&self, now: Timestamp, batch: &T) -> u64 {
         if !self.line.is_idle() || self.queue.head().is_some() {
             return 0;
         }
-        let sizes = train.sizes();
-        let first = Timestamp::from_ns(now.as_ns().saturating_sub(train.spread().as_ns()));
+        let sizes = batch.sizes();
+        let first = Timestamp::from_ns(now.as_ns().saturating_sub(batch.spread().as_ns()));
         self.framing.frames_of(&sizes, self.line.started(&sizes, first, now))
     }
 
     /// Lets the line send up to `now`.
-    fn settle(&mut self, now: Timestamp) {
+    fn advance(&mut self, now: Timestamp) {
         while let Some(at) = self.line.deadline().filter(|at| *at <= now)
-            && let Some(train) = self.line.end(now)
+            && let Some(batch) = self.line.end(now)
         {
-            let sizes = train.sizes();
+            let sizes = batch.sizes();
             self.wire = Bytes::new(self.wire.get() + self.framing.wire_of(&sizes, sizes.packets));
-            self.left.push_back((at, train));
+            self.left.push_back((at, batch));
             self.begin_next();
         }
     }
@@ -99,8 +99,8 @@ impl<T: PacketBatch> Port<T> {
         let Some(head) = self.queue.head() else { return };
         let first = Timestamp::from_ns(head.arrived.as_ns().saturating_sub(head.spread.as_ns()));
         let start = self.line.free_at().max(first);
-        if let Some(train) = self.queue.take(start, |length| self.line.packet_time(length)) {
-            self.line.begin(head.arrived, train);
+        if let Some(batch) = self.queue.take(start, |length| self.line.packet_time(length)) {
+            self.line.begin(head.arrived, batch);
         }
     }
 
@@ -129,21 +129,21 @@ impl<T: PacketBatch> Port<T> {
     }
 
     /// Begins a new span of time for the peak.
-    pub fn forget_peak(&mut self, now: Timestamp) {
+    pub fn reset_peak(&mut self, now: Timestamp) {
         self.peak = self.waiting(now);
     }
 }
 
 impl<T: PacketBatch> Stage<T> for Port<T> {
-    fn push(&mut self, now: Timestamp, train: T) {
-        self.push_within(now, train, self.buffer);
+    fn push(&mut self, now: Timestamp, batch: T) {
+        self.push_within(now, batch, self.buffer);
     }
 
     fn pop(&mut self, now: Timestamp) -> Option<T> {
-        self.settle(now);
-        let (_, train) = self.left.pop_front()?;
-        self.given.add(Count::of(&train, self.framing));
-        Some(train)
+        self.advance(now);
+        let (_, batch) = self.left.pop_front()?;
+        self.given.add(Count::of(&batch, self.framing));
+        Some(batch)
     }
 
     fn deadline(&self) -> Option<Timestamp> {
@@ -153,8 +153,8 @@ impl<T: PacketBatch> Stage<T> for Port<T> {
     fn stats(&self) -> Stats {
         let queue = self.queue.stats();
         let mut held = queue.held;
-        for train in self.left.iter().map(|(_, train)| train).chain(self.line.in_service()) {
-            held.add(Count::of(train, self.framing));
+        for batch in self.left.iter().map(|(_, batch)| batch).chain(self.line.in_service()) {
+            held.add(Count::of(batch, self.framing));
         }
         Stats { given: self.given, held, ..queue }
     }
@@ -168,7 +168,7 @@ mod tests {
     use linerate_units::{Bitrate, Ratio};
     use proptest::prelude::*;
 
-    fn way() -> LinkDirection {
+    fn direction() -> LinkDirection {
         LinkDirection {
             rate: Bitrate::from_bps(300e6),
             buffer: Bytes::new(100_000),
@@ -192,23 +192,23 @@ mod tests {
         #[test]
         fn a_port_keeps_the_laws(arriving in arrivals(), discipline in disciplines(), shaped in any::<bool>()) {
             let shape = Bucket { rate: Bitrate::from_bps(150e6).unwrap(), burst: Bytes::new(30_000) };
-            let way = LinkDirection { discipline, shape: shaped.then_some(shape), ..way() };
-            check(&arriving, Laws::IN_ORDER, || Port::new(&way, 3))?;
+            let direction = LinkDirection { discipline, shape: shaped.then_some(shape), ..direction() };
+            check(&arriving, Laws::IN_ORDER, || Port::new(&direction, 3))?;
         }
 
         #[test]
         fn a_port_never_exceeds_its_rate_nor_its_buffer(arriving in arrivals()) {
-            let (mut port, way) = (Port::new(&way(), 0), way());
+            let (mut port, direction) = (Port::new(&direction(), 0), direction());
             let mut left: Vec<(Timestamp, Numbered)> = Vec::new();
-            for (at, train) in &arriving {
+            for (at, batch) in &arriving {
                 drain(&mut port, *at, &mut left);
-                port.push(*at, train.clone());
-                prop_assert!(port.waiting(*at) <= way.buffer.get());
+                port.push(*at, batch.clone());
+                prop_assert!(port.waiting(*at) <= direction.buffer.get());
             }
             drain(&mut port, Timestamp::from_ns(u64::MAX), &mut left);
-            prop_assert!(port.peak_ever() <= way.buffer.get());
+            prop_assert!(port.peak_ever() <= direction.buffer.get());
             // Between the ends of any two trains, the line has carried what lies between them, and no more.
-            let wire = |train: &Numbered| way.framing.wire_of(&train.sizes(), train.packets()) as f64 * 8.0;
+            let wire = |batch: &Numbered| direction.framing.wire_of(&batch.sizes(), batch.packets()) as f64 * 8.0;
             for pair in left.windows(2) {
                 let time = (pair[1].0 - pair[0].0).as_secs_f64();
                 // A train may have begun before its last packet came, never before the one before had left.
@@ -219,17 +219,17 @@ mod tests {
 
     fn drain(port: &mut Port<Numbered>, until: Timestamp, left: &mut Vec<(Timestamp, Numbered)>) {
         while let Some(at) = port.deadline().filter(|at| *at <= until) {
-            left.extend(std::iter::from_fn(|| port.pop(at)).map(|train| (at, train)));
+            left.extend(std::iter::from_fn(|| port.pop(at)).map(|batch| (at, batch)));
         }
     }
 
     #[test]
     fn what_is_on_the_line_does_not_wait() {
-        let mut port = Port::new(&LinkDirection { buffer: Bytes::new(0), ..way() }, 0);
-        let train = |first| Numbered::new(first, 1, 1514);
+        let mut port = Port::new(&LinkDirection { buffer: Bytes::new(0), ..direction() }, 0);
+        let batch = |first| Numbered::new(first, 1, 1514);
         let now = Timestamp::from_ns(1000);
-        port.push(now, train(0));
-        port.push(now, train(1));
+        port.push(now, batch(0));
+        port.push(now, batch(1));
         assert_eq!(port.stats().dropped.packets, 1, "without a buffer a port carries one packet at a time");
         let sent: Arriving =
             std::iter::from_fn(|| port.deadline().and_then(|at| Some((at, port.pop(at)?)))).collect();
@@ -241,12 +241,12 @@ mod tests {
     fn a_second_has_as_many_bits_as_the_rate_says_however_odd_it_is() {
         // Three packets in 7 ns cannot be told in whole nanoseconds; after a million packets the sum is still right.
         let rate = 1538.0 * 8.0 * 3.0 / 7e-9;
-        let way = LinkDirection {
+        let direction = LinkDirection {
             rate: Bitrate::from_bps(rate),
             buffer: Bytes::new(1 << 40),
             ..LinkDirection::default()
         };
-        let mut port = Port::new(&way, 0);
+        let mut port = Port::new(&direction, 0);
         for number in 0..3_000_000 / 44 {
             port.push(Timestamp::START, Numbered::new(number * 44, 44, 1514));
         }

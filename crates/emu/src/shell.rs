@@ -6,6 +6,7 @@
 //! at any moment leaves nothing that the next call cannot clear away.
 
 mod client;
+mod coalescing;
 mod congestion;
 mod control;
 pub mod control_protocol;
@@ -21,7 +22,6 @@ mod lab;
 mod lab_resources;
 mod lateness;
 mod privilege;
-mod rest;
 mod spin_budget;
 mod state_dir;
 mod switch;

@@ -31,7 +31,7 @@ use crate::packet_batch::{Framing, PacketBatch};
 /// One stage of a path.
 pub trait Stage<T: PacketBatch> {
     /// Takes a train that has arrived: its last packet arrives `now`.
-    fn push(&mut self, now: Timestamp, train: T);
+    fn push(&mut self, now: Timestamp, batch: T);
 
     /// Gives a train that leaves at or before `now`, in the order of leaving; `None` when nothing does.
     fn pop(&mut self, now: Timestamp) -> Option<T>;
@@ -54,8 +54,8 @@ pub struct Count {
 
 impl Count {
     /// The packets of a train.
-    pub fn of(train: &impl PacketBatch, framing: Framing) -> Self {
-        Self { packets: u64::from(train.packets()), bytes: train.bytes(framing) }
+    pub fn of(batch: &impl PacketBatch, framing: Framing) -> Self {
+        Self { packets: u64::from(batch.packets()), bytes: batch.bytes(framing) }
     }
 
     /// Adds.

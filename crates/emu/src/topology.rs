@@ -31,7 +31,7 @@ use crate::packet_batch::HashFields;
 
 pub use bundled::bundled;
 pub use linerate_document::Bundled;
-pub use live::{SetError, Target, TargetError, change_way, parse_target, set_way};
+pub use live::{SetError, Target, TargetError, change_direction, parse_target, set_direction};
 pub use mistake::{Mistake, SourcePosition, TopologyError};
 pub use overrides::{Override, OverrideError};
 pub use read::read;
@@ -111,14 +111,14 @@ pub struct Link {
     /// Names of the two nodes.
     pub ends: [String; 2],
     /// The direction away from each of the two ends.
-    pub ways: [LinkDirection; 2],
+    pub directions: [LinkDirection; 2],
     /// How many equal members it has; 1 unless it is a trunk. Each member has a queue and a line of its own.
     pub members: u32,
     /// What chooses the member.
     pub hash: HashFields,
     /// True if a host at its end sends no faster than the link's rate, as a card does; false if what it sends is at the
     /// switch at once.
-    pub card: bool,
+    pub nic: bool,
 }
 
 impl Topology {

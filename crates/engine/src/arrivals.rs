@@ -32,7 +32,7 @@ impl Sequence {
     pub(crate) fn arrive(&mut self, seq: u64) {
         self.received += 1;
         if seq >= self.next {
-            self.forget(seq);
+            self.clear_slots(seq);
             self.next = seq.saturating_add(1);
         } else if self.next - seq > WINDOW_DATAGRAMS {
             self.late += 1;
@@ -43,7 +43,7 @@ impl Sequence {
         } else {
             self.late += 1;
         }
-        self.seen[word(seq)] |= bit(seq);
+        self.seen[word_index(seq)] |= bit(seq);
     }
 
     /// Numbers that were sent before the latest arrival and have not come.
@@ -52,22 +52,22 @@ impl Sequence {
     }
 
     fn has_seen(&self, seq: u64) -> bool {
-        self.seen[word(seq)] & bit(seq) != 0
+        self.seen[word_index(seq)] & bit(seq) != 0
     }
 
     /// Clears the places in the ring that the numbers up to `seq` take over.
-    fn forget(&mut self, seq: u64) {
+    fn clear_slots(&mut self, seq: u64) {
         if seq - self.next >= WINDOW_DATAGRAMS {
             self.seen.fill(0);
             return;
         }
         for number in self.next..=seq {
-            self.seen[word(number)] &= !bit(number);
+            self.seen[word_index(number)] &= !bit(number);
         }
     }
 }
 
-const fn word(seq: u64) -> usize {
+const fn word_index(seq: u64) -> usize {
     (seq / 64) as usize % WINDOW_WORDS
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use linerate_sock::poll::EventFd;
 use linerate_sock::{Mono, SockError, clock};
 
-use crate::gate::StartGate;
+use crate::start_gate::StartGate;
 
 /// The longest that a pump waits before it looks at what it shall do.
 pub(crate) const MAX_PUMP_WAIT: Duration = Duration::from_millis(100);
@@ -71,21 +71,21 @@ impl Control {
     }
 
     /// Whether any order to stop writing was given.
-    pub(crate) fn told_to_stop(&self) -> bool {
+    pub(crate) fn stop_requested(&self) -> bool {
         !self.may_write()
     }
 
     pub(crate) fn abort(&self) {
         self.abort.store(true, Ordering::Release);
         self.gate.wake();
-        self.sampler.ring();
+        self.sampler.wake();
     }
 
     /// Aborts, and counts pumps that never started as ended, so that nobody waits for them.
     pub(crate) fn abort_unstarted(&self, pumps: usize) {
         self.abort();
         self.running.fetch_sub(pumps, Ordering::AcqRel);
-        self.sampler.ring();
+        self.sampler.wake();
     }
 
     /// Whether a pump may go on writing.
@@ -119,7 +119,7 @@ impl Control {
     }
 
     /// Sleeps until `due`, looking up often enough to see an order; false when `go_on` said no before.
-    pub(crate) fn rest_until(&self, due: Mono, go_on: impl Fn(&Self) -> bool) -> bool {
+    pub(crate) fn sleep_until(&self, due: Mono, go_on: impl Fn(&Self) -> bool) -> bool {
         while go_on(self) {
             let now = clock::now();
             if now >= due {
@@ -131,12 +131,12 @@ impl Control {
     }
 
     /// The longest that a pump of this flow waits before it looks at what it shall do.
-    pub(crate) const fn patience(&self) -> Duration {
+    pub(crate) const fn max_wait(&self) -> Duration {
         self.patience
     }
 
     /// A pump tells that a stream has ended in trouble.
-    pub(crate) fn tell_failed(&self) {
+    pub(crate) fn notify_failed(&self) {
         self.failed.store(true, Ordering::Release);
     }
 
@@ -146,23 +146,23 @@ impl Control {
     }
 
     /// A pump tells the sampler that the first byte of the flow has passed.
-    pub(crate) fn tell_begun(&self) {
-        self.sampler.ring();
+    pub(crate) fn notify_begun(&self) {
+        self.sampler.wake();
     }
 
     /// A pump tells that it has finished writing.
-    pub(crate) fn tell_written(&self) {
+    pub(crate) fn notify_written(&self) {
         if self.writing.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.driver.ring();
-            self.sampler.ring();
+            self.driver.wake();
+            self.sampler.wake();
         }
     }
 
     /// A pump tells that all its streams have ended. Its last act.
-    pub(crate) fn tell_ended(&self) {
+    pub(crate) fn notify_ended(&self) {
         if self.running.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.driver.ring();
-            self.sampler.ring();
+            self.driver.wake();
+            self.sampler.wake();
         }
     }
 

@@ -160,7 +160,7 @@ impl MessageBuffer {
             .filter(|&length| length <= FlowSetup::MAX_BLOCK_BYTES)
             .ok_or_else(|| own(format!("a message of {length} is longer than 64 MiB")))?;
         let slots = if task.cold { (MESSAGE_POOL_BYTES / length.max(1)).max(1) } else { 1 };
-        let mut bytes = payload::room(slots * length).map_err(|error| reason(&error))?;
+        let mut bytes = payload::allocate(slots * length).map_err(|error| reason(&error))?;
         for slot in bytes.chunks_mut(length.max(1)) {
             slot.iter_mut().zip(&task.head).for_each(|(byte, head)| *byte = *head);
         }

@@ -72,15 +72,15 @@ impl Flow {
     /// The reader of a stream's stamped blocks, where they are asked for.
     pub(crate) fn block_reader(&self, stream: usize) -> Option<BlockReader<'_>> {
         let Transit::Blocks(blocks) = &self.setup.transit else { return None };
-        let pen = TransitPen::new(self.transits.get(stream)?);
-        Some(BlockReader::new(pen, self.setup.stamp, blocks, stream))
+        let writer = TransitPen::new(self.transits.get(stream)?);
+        Some(BlockReader::new(writer, self.setup.stamp, blocks, stream))
     }
 
     /// Whether nothing more will happen unless somebody orders it: every pump has ended, and a sender whose links are
     /// lent has been told how to end, or has failed.
     pub(crate) fn is_over(&self) -> bool {
         let waits = self.setup.lent && self.writes() && !self.control.failed();
-        self.control.all_ended() && (!waits || self.control.told_to_stop())
+        self.control.all_ended() && (!waits || self.control.stop_requested())
     }
 
     /// When writing ends, once the first byte was written; [`Mono::FAR`] for a limit in bytes.

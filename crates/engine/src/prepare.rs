@@ -42,13 +42,13 @@ pub(crate) fn sockets(flow: &Flow) -> Result<Option<bool>, SockError> {
                 if flow.plan.shared() {
                     epoll::prepare(socket)?;
                 } else {
-                    stream::prepare(socket, flow.control.patience())?;
+                    stream::prepare(socket, flow.control.max_wait())?;
                 }
             }
         }
         Sockets::Udp(sockets) if flow.writes() => {
             for socket in sockets {
-                datagram_send::prepare(socket, flow.control.patience())?;
+                datagram_send::prepare(socket, flow.control.max_wait())?;
             }
         }
         Sockets::Udp(sockets) => {

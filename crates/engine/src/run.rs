@@ -190,7 +190,7 @@ impl FlowHandle {
 
     /// Rings when the sender has finished writing and when the flow is over; poll it for reading.
     #[must_use]
-    pub fn bell(&self) -> &EventFd {
+    pub fn waker(&self) -> &EventFd {
         &self.flow.control.driver
     }
 
@@ -224,7 +224,7 @@ impl FlowHandle {
             Stop::Abort => control.abort(),
         }
         if self.flow.is_over() {
-            control.driver.ring();
+            control.driver.wake();
         }
     }
 
@@ -281,15 +281,15 @@ impl FlowHandle {
         if self.flow.control.aborted() {
             self.reset();
         } else if self.flow.setup.lent {
-            self.give_back();
+            self.return_sockets();
         }
         (ends, sampled)
     }
 
     /// Lent sockets go on as links: a regular end closes their writing side, and datagrams come one by one again.
-    fn give_back(&self) {
+    fn return_sockets(&self) {
         let regular =
-            self.flow.writes() && self.flow.control.told_to_stop() && !self.flow.control.stopped_at_once();
+            self.flow.writes() && self.flow.control.stop_requested() && !self.flow.control.stopped_at_once();
         match &self.flow.sockets {
             // Refused only when the peer is gone already, and then it needs no notice.
             Sockets::Tcp(streams) if regular => {

@@ -86,7 +86,7 @@ fn datagrams(flow: &Flow, counts: &Counts) -> UdpTally {
 
 /// Completes the receiver's datagram counts once the sender's are known: whatever was sent and did not arrive once is
 /// lost, the last datagrams too, which no later sequence number betrays.
-pub fn settle_udp(sender: &Tally, receiver: &mut Tally) {
+pub fn complete_udp(sender: &Tally, receiver: &mut Tally) {
     if let (Some(sent), Some(received)) = (&sender.udp, &mut receiver.udp) {
         let unique = received.packets.saturating_sub(received.duplicates);
         received.lost = sent.packets.saturating_sub(unique);
@@ -120,7 +120,7 @@ mod tests {
             ..Tally::default()
         };
         let mut receiver = tally(93, 3, 4);
-        settle_udp(&tally(100, 0, 0), &mut receiver);
+        complete_udp(&tally(100, 0, 0), &mut receiver);
         assert_eq!(receiver.udp.map(|udp| udp.lost), Some(10));
     }
 }

@@ -123,7 +123,7 @@ impl<'f> TransitPen<'f> {
 /// Finds the stamps in a stream of blocks.
 #[derive(Debug)]
 pub(crate) struct BlockReader<'f> {
-    pen: TransitPen<'f>,
+    writer: TransitPen<'f>,
     stamps: Reader,
     stamp_length: usize,
     length_at: usize,
@@ -140,9 +140,9 @@ pub(crate) struct BlockReader<'f> {
 
 impl<'f> BlockReader<'f> {
     /// A reader of the stream of this number, which has read what came early.
-    pub(crate) fn new(pen: TransitPen<'f>, layout: StampLayout, blocks: &Blocks, stream: usize) -> Self {
+    pub(crate) fn new(writer: TransitPen<'f>, layout: StampLayout, blocks: &Blocks, stream: usize) -> Self {
         let mut reader = Self {
-            pen,
+            writer,
             stamps: Reader::new(layout, [0; 8], 0),
             stamp_length: layout.length,
             length_at: blocks.length_at,
@@ -168,8 +168,8 @@ impl<'f> BlockReader<'f> {
                 return;
             }
             if let Some((length, sent_ns)) = self.block.take() {
-                self.pen.arrive(sent_ns, clock::wall_ns(), length);
-                self.pen.show();
+                self.writer.arrive(sent_ns, clock::wall_ns(), length);
+                self.writer.show();
             }
             let wanted = bytes.len().min(self.stamp_length - self.known);
             if let (Some(place), Some(piece)) =
@@ -209,12 +209,12 @@ mod tests {
     #[test]
     fn sums_minima_and_maxima_are_those_of_the_transit_times() {
         let transits = Transits::default();
-        let mut pen = TransitPen::new(&transits);
+        let mut writer = TransitPen::new(&transits);
         assert_eq!(transits.read(), None);
         for (sent, arrived) in [(1000, 1400), (2000, 2100), (3000, 3700)] {
-            pen.arrive(sent, arrived, 10);
+            writer.arrive(sent, arrived, 10);
         }
-        pen.show();
+        writer.show();
         let counts = transits.read().unwrap();
         assert_eq!((counts.count, counts.bytes, counts.first_ns, counts.sum_ns), (3, 30, 400, 0));
         assert_eq!(counts.squares_ns2, 180_000.0, "300 below and 300 above the first");
@@ -224,10 +224,10 @@ mod tests {
     #[test]
     fn what_is_fresh_begins_anew_when_it_was_read() {
         let transits = Transits::default();
-        let mut pen = TransitPen::new(&transits);
+        let mut writer = TransitPen::new(&transits);
         let mut arrive = |transit: u64| {
-            pen.arrive(1000, 1000 + transit, 1);
-            pen.show();
+            writer.arrive(1000, 1000 + transit, 1);
+            writer.show();
         };
         arrive(400);
         assert_eq!(transits.read().unwrap().fresh_range_ns, (400, 400));
@@ -240,12 +240,12 @@ mod tests {
     #[test]
     fn a_clock_that_is_behind_makes_times_negative_and_absurd_ones_overflow_nothing() {
         let transits = Transits::default();
-        let mut pen = TransitPen::new(&transits);
-        pen.arrive(5000, 2000, 1);
+        let mut writer = TransitPen::new(&transits);
+        writer.arrive(5000, 2000, 1);
         for sent in [0, u64::MAX, 1 << 63] {
-            pen.arrive(sent, 0, 1);
+            writer.arrive(sent, 0, 1);
         }
-        pen.show();
+        writer.show();
         let counts = transits.read().unwrap();
         assert_eq!((counts.count, counts.first_ns), (4, -3000));
         assert!(counts.squares_ns2.is_finite());

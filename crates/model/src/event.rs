@@ -3,7 +3,7 @@
 use linerate_units::{Bytes, Span, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::book_step::BookStep;
+use crate::accounting_step::BookStep;
 use crate::caveat::{Caveat, CaveatKind};
 use crate::ceiling::Ceiling;
 use crate::finding::Finding;

@@ -6,7 +6,7 @@
 //!
 //! This room does no I/O, starts no threads and formats nothing for people.
 
-mod book_step;
+mod accounting_step;
 mod calibration;
 mod caveat;
 mod ceiling;
@@ -28,7 +28,7 @@ mod spec;
 mod tally;
 mod uncertainty;
 
-pub use book_step::{AccountingPoint, BookStep};
+pub use accounting_step::{AccountingPoint, BookStep};
 pub use calibration::{CALIBRATION_SCHEMA, Calibration, CopyRate, LoopbackRate, PacingError, WakeUp};
 pub use caveat::{Caveat, CaveatKind};
 pub use ceiling::{Ceiling, CeilingShare};

@@ -2,7 +2,7 @@
 
 use linerate_units::{Bitrate, Bytes, Span, Timestamp};
 
-use crate::book_step::BookStep;
+use crate::accounting_step::BookStep;
 use crate::caveat::Caveat;
 use crate::ceiling::{Ceiling, CeilingShare};
 use crate::event::{Body, Event, FlowPlan, GroupPlace, GroupStart, Outcome, RunStart};

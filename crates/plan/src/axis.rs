@@ -152,7 +152,7 @@ impl<'t> AxisTable<'t> {
         if mistakes.len() > before || self.fields.as_ref().is_some_and(|fields| !fields.sound) {
             return None;
         }
-        self.refuse_twins(&values, mistakes);
+        self.refuse_duplicates(&values, mistakes);
         if values.is_empty() {
             mistakes.add(&self.at, format!("axis.{}: no values; give at least one", self.name));
         }
@@ -211,7 +211,7 @@ impl<'t> AxisTable<'t> {
     }
 
     /// Two values or two labels that are the same cannot be told apart.
-    fn refuse_twins(&self, values: &[AxisValue], mistakes: &mut Mistakes) {
+    fn refuse_duplicates(&self, values: &[AxisValue], mistakes: &mut Mistakes) {
         let (mut labels, mut settings): (BTreeMap<&str, &str>, BTreeMap<String, &str>) = Default::default();
         for value in values {
             let twin = settings.insert(value.setting.to_string(), &value.label);

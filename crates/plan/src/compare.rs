@@ -99,7 +99,7 @@ fn better(quantity: &str) -> Better {
 
 /// Compares candidates with a base.
 #[must_use]
-pub fn beside(
+pub fn compare_with_base(
     base: &Candidate,
     others: &[Candidate],
     wanted: &[&'static Quantity],

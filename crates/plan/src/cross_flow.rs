@@ -93,7 +93,7 @@ impl QueueObservation {
         match self.seen.as_ref()? {
             Seen::Flow(series) => {
                 let path = Path { others_bps: taken * drain, ..self.path? };
-                Some(Known::of("A: round trip at drops", &buffer::study(series, &path)?))
+                Some(Known::of("A: round trip at drops", &buffer::analyse(series, &path)?))
             }
             Seen::Burst(bytes) => {
                 let own = self.offered.min(1.0);
@@ -172,7 +172,7 @@ fn add_fairness(plan: &Plan, trial: &mut TrialFigures, direction: Direction) {
 
 /// The buffer that each flow went through. Flows in the background are there to fill the same queue.
 fn add_buffer(plan: &Plan, trial: &mut TrialFigures, direction: Direction) {
-    let passage = |at: usize| trial.get(at)?.as_ref()?.passage(direction);
+    let passage = |at: usize| trial.get(at)?.as_ref()?.queue_observation(direction);
     let others: Vec<&QueueObservation> =
         (0..plan.flows.len()).filter(|at| plan.flows[*at].background).filter_map(passage).collect();
     let found: Vec<(usize, Known)> =

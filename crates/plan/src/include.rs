@@ -144,7 +144,7 @@ fn put(document: &mut Table, path: &[&str], value: Value) -> Result<Vec<String>,
                 }
             }
             document.set(path, value);
-            return Ok(forget_axis(document, knob));
+            return Ok(remove_axis(document, knob));
         }
         ["lab", "set", key @ ..] if !key.is_empty() => document.set(&["lab", "set", &key.join(".")], value),
         ["lab", key] => document.set(&["lab", key], value),
@@ -180,7 +180,7 @@ fn put(document: &mut Table, path: &[&str], value: Value) -> Result<Vec<String>,
 }
 
 /// Takes away an axis that sweeps nothing but this knob of all flows.
-fn forget_axis(document: &mut Table, knob: &str) -> Vec<String> {
+fn remove_axis(document: &mut Table, knob: &str) -> Vec<String> {
     let over = |entry: &Entry| {
         let key = match &entry.value.content {
             Content::Table(table) => table.get("key").map(|entry| texts(&entry.value).unwrap_or_default()),

@@ -98,7 +98,7 @@ pub(crate) fn knob(name: &str) -> Result<&'static Knob, String> {
 }
 
 /// The words that an enumeration of the schema takes.
-pub(crate) fn words(definition: &Value) -> Vec<String> {
+pub(crate) fn enum_values(definition: &Value) -> Vec<String> {
     let listed = definition["enum"].as_array().into_iter().flatten();
     let single = definition["oneOf"].as_array().into_iter().flatten();
     let single = single
@@ -154,7 +154,7 @@ fn kind(schema: &Value, property: &Value) -> Kind {
             Some("Bitrate") => Kind::Rate,
             Some("Ratio") => Kind::Share,
             Some("SizeList") => Kind::Text,
-            _ => Kind::Words(resolve(schema, reference).map(words).unwrap_or_default()),
+            _ => Kind::Words(resolve(schema, reference).map(enum_values).unwrap_or_default()),
         };
     }
     let names = &property["type"];

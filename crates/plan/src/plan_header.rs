@@ -51,7 +51,7 @@ impl Plan {
                 .map(|file| PlanFile { name: file.name.clone().into(), text: file.text.clone().into() })
                 .collect(),
             set: opening.set.into_iter().map(Into::into).collect(),
-            hosts: self.used_hosts().map(|host| told_host(host, lab)).collect(),
+            hosts: self.used_hosts().map(|host| header_host(host, lab)).collect(),
             topology: self.lab.as_ref().filter(|_| lab).map(|lab| lab.topology.clone()).map(Into::into),
             flows: self
                 .flows
@@ -63,7 +63,7 @@ impl Plan {
                     background: flow.background,
                 })
                 .collect(),
-            axes: self.axes.iter().map(told_axis).collect(),
+            axes: self.axes.iter().map(header_axis).collect(),
             method: self.method.map(|method| method.name().into()),
             search: self.search.as_ref().map(|search| search.text.clone()).map(Into::into),
             points: (0..self.grid.len()).map(point).collect::<Result<_, _>>()?,
@@ -82,12 +82,12 @@ impl Plan {
     }
 }
 
-fn told_host(host: &Host, lab: bool) -> PlanHost {
+fn header_host(host: &Host, lab: bool) -> PlanHost {
     let address = host.address.clone().filter(|_| !lab);
     PlanHost { name: host.name.clone().into(), address: address.map(Into::into) }
 }
 
-fn told_axis(axis: &Axis) -> PlanAxis {
+fn header_axis(axis: &Axis) -> PlanAxis {
     let unit = axis.values.iter().find_map(|value| match value.setting {
         SettingValue::Whole(_) | SettingValue::Share(_) => Some("1"),
         SettingValue::Time(_) => Some("ns"),

@@ -56,7 +56,7 @@ pub struct PlanScheduler<'p> {
     progress: Progress,
     /// Steps of searches, in the order of time.
     steps: BTreeMap<(PointId, u32), Vec<TrialEnd>>,
-    takings: TrialResults,
+    results: TrialResults,
 }
 
 impl<'p> PlanScheduler<'p> {
@@ -80,7 +80,7 @@ impl<'p> PlanScheduler<'p> {
             left,
             progress: Progress::new(plan),
             steps: BTreeMap::new(),
-            takings: TrialResults::default(),
+            results: TrialResults::default(),
         })
     }
 
@@ -93,8 +93,8 @@ impl<'p> PlanScheduler<'p> {
         record: &PlanRecord,
         figures: &mut dyn FnMut(&TrialEnd) -> TrialFigures,
     ) -> Result<Self, PointError> {
-        let mut conductor = Self::new(plan)?;
-        conductor.progress = Progress::of(record);
+        let mut scheduler = Self::new(plan)?;
+        scheduler.progress = Progress::of(record);
         let ids: BTreeMap<PointId, usize> = (0..plan.grid.len())
             .map(|number| Ok((plan.point(number)?.id, number)))
             .collect::<Result<_, _>>()?;
@@ -103,7 +103,7 @@ impl<'p> PlanScheduler<'p> {
             let Some(number) = ids.get(&id) else { continue };
             let repeat = trial.repeat.saturating_add(1);
             let point = match &trial.step {
-                Some(step) => conductor.point_of_step(*number, step.number)?,
+                Some(step) => scheduler.point_of_step(*number, step.number)?,
                 None => Some(plan.point(*number)?),
             };
             let Some(point) = point.filter(|point| content_of(trial) == Some(point.content)) else {
@@ -111,16 +111,16 @@ impl<'p> PlanScheduler<'p> {
             };
             if let Some(step) = &trial.step {
                 if is_complete(trial) {
-                    conductor.steps.entry((id, repeat)).or_default().push(trial.clone());
+                    scheduler.steps.entry((id, repeat)).or_default().push(trial.clone());
                     if step.passed {
-                        conductor.takings.take(plan, &point, repeat, figures(trial));
+                        scheduler.results.take(plan, &point, repeat, figures(trial));
                     }
                 }
-            } else if !conductor.is_better_known(&point, repeat, trial) {
-                conductor.takings.take(plan, &point, repeat, figures(trial));
+            } else if !scheduler.is_better_known(&point, repeat, trial) {
+                scheduler.results.take(plan, &point, repeat, figures(trial));
             }
         }
-        Ok(conductor)
+        Ok(scheduler)
     }
 
     /// A trial that came to an end holds over one that did not, whichever was later.
@@ -146,7 +146,7 @@ impl<'p> PlanScheduler<'p> {
             if task.is_some() {
                 return Ok(task);
             }
-            self.pass(false);
+            self.advance(false);
         }
         Ok(None)
     }
@@ -167,7 +167,7 @@ impl<'p> PlanScheduler<'p> {
             return Ok(None);
         }
         let enough = self.plan.until.is_some_and(|share| {
-            trial.repeat > self.plan.least_repeats() && self.takings.is_narrow(self.plan, &point, share.get())
+            trial.repeat > self.plan.least_repeats() && self.results.is_narrow(self.plan, &point, share.get())
         });
         Ok((!enough).then_some(Task { point, repeat: trial.repeat, step: None }))
     }
@@ -216,15 +216,15 @@ impl<'p> PlanScheduler<'p> {
         };
         let complete = is_complete(&end);
         let Some(step) = &task.step else {
-            self.takings.take(self.plan, &task.point, task.repeat, figures);
+            self.results.take(self.plan, &task.point, task.repeat, figures);
             if complete {
                 let runs = end.runs.iter().map(|run| run.run.to_string()).collect();
                 self.progress.note(&task.point, task.repeat, runs);
             }
-            self.pass(true);
+            self.advance(true);
             return vec![Body::TrialEnded(end)];
         };
-        let passed = complete && self.passes(task, figures.clone());
+        let passed = complete && self.trial_passes(task, figures.clone());
         end.step = Some(SearchStep {
             label: step.value.to_string().into(),
             number: step.value.number().unwrap_or_default(),
@@ -234,11 +234,11 @@ impl<'p> PlanScheduler<'p> {
         let mut bodies = vec![Body::TrialEnded(end.clone())];
         if !complete {
             // Without this step nobody knows the next one.
-            self.pass(true);
+            self.advance(true);
             return bodies;
         }
         if passed {
-            self.takings.take(self.plan, &task.point, task.repeat, figures);
+            self.results.take(self.plan, &task.point, task.repeat, figures);
         }
         self.steps.entry((task.point.id, task.repeat)).or_default().push(end);
         let trial = Trial { point: task.point.number, repeat: task.repeat };
@@ -252,23 +252,23 @@ impl<'p> PlanScheduler<'p> {
                 found: found.as_ref().map(ToString::to_string).map(Into::into),
                 number: found.as_ref().and_then(crate::kind::SettingValue::number),
             }));
-            self.pass(true);
+            self.advance(true);
         }
         bodies
     }
 
     /// Whether what a search asks for holds of this trial alone.
-    fn passes(&self, task: &Task, figures: TrialFigures) -> bool {
+    fn trial_passes(&self, task: &Task, figures: TrialFigures) -> bool {
         let Some(search) = &self.plan.search else { return false };
-        let mut takings = TrialResults::default();
-        takings.take(self.plan, &task.point, task.repeat, figures);
-        let (summaries, none) = (takings.sum(self.plan, &task.point), BTreeMap::new());
+        let mut results = TrialResults::default();
+        results.take(self.plan, &task.point, task.repeat, figures);
+        let (summaries, none) = (results.sum(self.plan, &task.point), BTreeMap::new());
         let outcomes = judge_at(self.plan, &search.pass, &task.point, &Summed::new(&summaries, &none));
         !outcomes.is_empty() && outcomes.iter().all(assertion::Outcome::holds)
     }
 
     /// The place in the order is behind.
-    fn pass(&mut self, carried_out: bool) {
+    fn advance(&mut self, carried_out: bool) {
         let time = self.order.get(self.at).and_then(|trial| self.times.get(trial.point)).copied();
         let time = time.unwrap_or_default();
         self.left = self.left.saturating_sub(time);
@@ -280,7 +280,7 @@ impl<'p> PlanScheduler<'p> {
 
     /// How far it is.
     #[must_use]
-    pub fn standing(&self) -> PlanProgress {
+    pub fn progress(&self) -> PlanProgress {
         let done = self.at.min(self.order.len());
         PlanProgress { done, of: self.order.len(), behind: self.behind, left: self.left }
     }
@@ -311,7 +311,7 @@ impl<'p> PlanScheduler<'p> {
     pub fn sum(&self) -> Result<Vec<PointSummary>, PointError> {
         let mut all = Vec::new();
         for number in 0..self.plan.grid.len() {
-            all.extend(self.takings.sum(self.plan, &self.plan.point(number)?));
+            all.extend(self.results.sum(self.plan, &self.plan.point(number)?));
         }
         Ok(all)
     }

@@ -122,7 +122,7 @@ impl Bisection<'_> {
                 // On the way down the first one that passed is the largest.
                 let low = self.best.map_or(number, |best| best.max(number));
                 (self.best, self.low) = (Some(low), low);
-                self.go_on(true);
+                self.advance(true);
             }
             (false, false) => {
                 self.high = number;
@@ -130,13 +130,13 @@ impl Bisection<'_> {
                     // What passed above it was luck.
                     (self.best, self.low) = (None, self.low_end());
                 }
-                self.go_on(false);
+                self.advance(false);
             }
         }
     }
 
     /// The next value downwards, or the next middle.
-    fn go_on(&mut self, passed: bool) {
+    fn advance(&mut self, passed: bool) {
         if let Some((steps, in_a_row)) = self.descent.take()
             && let Some(step) = self.search.descent_step()
         {

@@ -51,7 +51,7 @@ impl Figures {
         }
     }
 
-    pub(crate) fn passage(&self, direction: Direction) -> Option<&QueueObservation> {
+    pub(crate) fn queue_observation(&self, direction: Direction) -> Option<&QueueObservation> {
         let found = self.0.iter().find(|(known, ..)| *known == direction);
         found.and_then(|(_, _, passage)| passage.as_ref())
     }

@@ -45,7 +45,7 @@ pub struct Protocol {
     /// Whether a connection that begins with these bytes speaks it.
     pub sniff: fn(&[u8]) -> Match,
     /// Its server, for `linerate serve`; absent for a protocol that is no stand-in.
-    pub servant: Option<MakeServant>,
+    pub embedded_server: Option<MakeServant>,
     /// What a server says to a client that it cannot serve, and why; empty where the protocol has no words for it.
     pub refusal: fn(&str) -> Vec<u8>,
 }

@@ -118,8 +118,8 @@ impl VirtualHosts {
             }
             (_, Some(event)) if event <= until => {
                 self.now = self.now.max(event);
-                if let Some((_, (host, happening))) = self.queue.pop_first() {
-                    self.happen(host, happening);
+                if let Some((_, (host, event))) = self.queue.pop_first() {
+                    self.deliver(host, event);
                 }
             }
             _ => return false,
@@ -146,7 +146,7 @@ impl VirtualHosts {
     }
 
     /// A connection of a test's own making, accepted by a listener.
-    pub(crate) fn plant(&mut self, host: usize, link: Link, listener: Link) {
+    pub(crate) fn inject_connection(&mut self, host: usize, link: Link, listener: Link) {
         let (local, peer) = (address(host, 5001), address(1 - host, 45_000));
         self.hosts[host].links.insert(link, VirtualLink::new(false, local, Some(peer)));
         self.feed(host, Input::Accepted { listener, link, opened: opened(local, Some(peer)) });
@@ -166,9 +166,9 @@ impl VirtualHosts {
         self.later(Span::ZERO, host, HostEvent::Datagram { from, to, bytes: bytes.to_vec() });
     }
 
-    fn later(&mut self, wait: Span, host: usize, happening: HostEvent) {
+    fn later(&mut self, wait: Span, host: usize, event: HostEvent) {
         self.order += 1;
-        self.queue.insert((self.now + wait, self.order), (host, happening));
+        self.queue.insert((self.now + wait, self.order), (host, event));
     }
 
     fn carry_out(&mut self, host: usize, output: Output) {
@@ -212,8 +212,8 @@ impl VirtualHosts {
             Output::Ask(planned) => {
                 self.hosts[host].planned += 1;
                 let admits = self.hosts[host].admits;
-                let happening = if admits { HostEvent::Admitted } else { HostEvent::Refused };
-                self.later(Span::ZERO, host, happening(planned.run));
+                let event = if admits { HostEvent::Admitted } else { HostEvent::Refused };
+                self.later(Span::ZERO, host, event(planned.run));
             }
             Output::Plan(_) => self.hosts[host].planned += 1,
             Output::Start(task) => self.start(host, *task),
@@ -308,8 +308,8 @@ impl VirtualHosts {
         }
     }
 
-    fn happen(&mut self, host: usize, happening: HostEvent) {
-        match happening {
+    fn deliver(&mut self, host: usize, event: HostEvent) {
+        match event {
             HostEvent::Opened(link, opened) => self.feed(host, Input::Opened { link, opened }),
             HostEvent::NotOpened(link, reason) => self.feed(host, Input::NotOpened { link, reason }),
             HostEvent::Accepted { listener, link, opened } => {

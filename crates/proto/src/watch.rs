@@ -38,29 +38,29 @@ impl Watch {
     }
 
     /// The other end is known: heartbeats from now on.
-    pub(crate) const fn talk(&mut self, now: Timestamp) {
+    pub(crate) const fn start_heartbeats(&mut self, now: Timestamp) {
         self.talking = true;
         self.heard = now;
     }
 
     /// The other end lives.
-    pub(crate) const fn hear(&mut self, now: Timestamp) {
+    pub(crate) const fn note_received(&mut self, now: Timestamp) {
         self.heard = now;
     }
 
     /// This end has said something.
-    pub(crate) const fn say(&mut self, now: Timestamp) {
+    pub(crate) const fn note_sent(&mut self, now: Timestamp) {
         self.said = now;
     }
 
     /// Begins a step that has to end in time.
-    pub(crate) fn step(&mut self, now: Timestamp, during: &'static str, allowed: Span) {
+    pub(crate) fn begin_step(&mut self, now: Timestamp, during: &'static str, allowed: Span) {
         self.during = during;
         self.step = Some(Deadline { by: now + allowed, allowed });
     }
 
     /// Begins a step that only the heartbeats guard.
-    pub(crate) const fn rest(&mut self, during: &'static str) {
+    pub(crate) const fn begin_untimed_step(&mut self, during: &'static str) {
         self.during = during;
         self.step = None;
     }
@@ -69,7 +69,7 @@ impl Watch {
     ///
     /// # Errors
     /// The other end is silent, or a step did not end in time.
-    pub(crate) fn look(&self, now: Timestamp) -> Result<bool, PeerError> {
+    pub(crate) fn check(&self, now: Timestamp) -> Result<bool, PeerError> {
         if let Some(step) = self.step.filter(|step| now >= step.by) {
             return Err(silent(self.during, step.allowed));
         }
@@ -114,31 +114,31 @@ mod tests {
     fn a_heartbeat_is_due_a_second_after_the_last_word_and_silence_ends_it_after_six() {
         let mut watch = Watch::new(BEGUN, "greeting");
         assert_eq!(
-            (watch.look(BEGUN + MAX_SILENCE).unwrap(), watch.deadline()),
+            (watch.check(BEGUN + MAX_SILENCE).unwrap(), watch.deadline()),
             (false, None),
             "nobody is known yet"
         );
-        watch.talk(BEGUN);
+        watch.start_heartbeats(BEGUN);
         assert_eq!(watch.deadline(), Some(BEGUN + HEARTBEAT));
-        assert!(!watch.look(BEGUN + Span::from_ms(499)).unwrap());
-        assert!(watch.look(BEGUN + HEARTBEAT).unwrap());
-        watch.say(BEGUN + Span::from_ms(5_900));
+        assert!(!watch.check(BEGUN + Span::from_ms(499)).unwrap());
+        assert!(watch.check(BEGUN + HEARTBEAT).unwrap());
+        watch.note_sent(BEGUN + Span::from_ms(5_900));
         assert_eq!(watch.deadline(), Some(BEGUN + MAX_SILENCE));
-        let error = watch.look(BEGUN + MAX_SILENCE).unwrap_err();
+        let error = watch.check(BEGUN + MAX_SILENCE).unwrap_err();
         assert!(matches!(error, PeerError::Silent { during: "greeting", waited_s: 6 }), "{error:?}");
-        watch.hear(BEGUN + MAX_SILENCE);
-        assert!(watch.look(BEGUN + MAX_SILENCE).is_ok());
+        watch.note_received(BEGUN + MAX_SILENCE);
+        assert!(watch.check(BEGUN + MAX_SILENCE).is_ok());
     }
 
     #[test]
     fn a_step_that_does_not_end_in_time_is_named_and_one_that_has_ended_is_not() {
         let mut watch = Watch::new(BEGUN, "greeting");
-        watch.step(BEGUN, "opening", Span::from_secs(2));
+        watch.begin_step(BEGUN, "opening", Span::from_secs(2));
         assert_eq!(watch.deadline(), Some(BEGUN + Span::from_secs(2)));
-        let error = watch.look(BEGUN + Span::from_secs(2)).unwrap_err();
+        let error = watch.check(BEGUN + Span::from_secs(2)).unwrap_err();
         assert!(matches!(error, PeerError::Silent { during: "opening", waited_s: 2 }), "{error:?}");
-        watch.rest("measuring");
-        assert!(!watch.look(BEGUN + Span::from_secs(2)).unwrap());
+        watch.begin_untimed_step("measuring");
+        assert!(!watch.check(BEGUN + Span::from_secs(2)).unwrap());
         assert!(matches!(watch.closed(), PeerError::Closed { during: "measuring" }));
     }
 }

@@ -54,7 +54,7 @@ pub fn samples(record: &RunRecord, out: impl Write) -> Result<(), CsvError> {
 }
 
 /// Words that others may have written, as a cell: no spreadsheet takes them for a formula.
-pub(crate) fn words(text: &str) -> String {
+pub(crate) fn text_cell(text: &str) -> String {
     let formula = text.trim_start().starts_with(['=', '+', '-', '@']) && text.parse::<f64>().is_err();
     if formula { format!("'{text}") } else { text.to_owned() }
 }
@@ -91,8 +91,8 @@ pub fn sizes(record: &RunRecord, out: impl Write) -> Result<(), CsvError> {
     for flow in &record.flows {
         for point in &flow.sizes {
             table.write_record([
-                words(&record.run),
-                words(&flow.plan.name),
+                text_cell(&record.run),
+                text_cell(&flow.plan.name),
                 point.message_bytes.get().to_string(),
                 cell(point.trials),
                 cell(point.repeats),
@@ -122,15 +122,19 @@ fn sample_row(record: &RunRecord, flow: &FlowRecord, sample: &Sample) -> Vec<Str
         Side::Sender => "sender",
         Side::Receiver => "receiver",
     };
-    let mut row = vec![words(&record.run), words(&flow.plan.name), side.to_owned(), String::new()];
+    let mut row = vec![text_cell(&record.run), text_cell(&flow.plan.name), side.to_owned(), String::new()];
     row.extend(bounds(sample.start_ns, sample.end_ns, sample.outside));
     row.extend(values(&sample.readings));
     row
 }
 
 fn port_row(record: &RunRecord, ports: &PortRecord, sample: &PortSample) -> Vec<String> {
-    let mut row =
-        vec![words(&record.run), words(&during(record, &ports.flows)), String::new(), words(&ports.port)];
+    let mut row = vec![
+        text_cell(&record.run),
+        text_cell(&during(record, &ports.flows)),
+        String::new(),
+        text_cell(&ports.port),
+    ];
     row.extend(bounds(sample.start_ns, sample.end_ns, sample.outside));
     row.extend(values(&sample.readings));
     row
@@ -204,11 +208,11 @@ fn summary_row(record: &RunRecord, flow: &FlowRecord) -> [String; 23] {
     let plan = &flow.plan;
     let transport = serde_json::to_value(plan.transport).ok();
     [
-        words(&record.run),
-        record.start.as_ref().map(|start| words(&start.started_at)).unwrap_or_default(),
-        words(&plan.name),
-        words(&plan.from),
-        words(&plan.to),
+        text_cell(&record.run),
+        record.start.as_ref().map(|start| text_cell(&start.started_at)).unwrap_or_default(),
+        text_cell(&plan.name),
+        text_cell(&plan.from),
+        text_cell(&plan.to),
         cell(transport.as_ref().and_then(|name| name.as_str())),
         plan.streams.to_string(),
         cell(figure.and_then(|f| f.bitrate).map(linerate_units::Bitrate::bps)),
@@ -225,7 +229,7 @@ fn summary_row(record: &RunRecord, flow: &FlowRecord) -> [String; 23] {
         cell(record.idle.as_ref().filter(|idle| idle.rtt.count > 0).map(|idle| idle.rtt.p50_ns)),
         cell(flow.loaded.as_ref().filter(|loaded| loaded.rtt.count > 0).map(|loaded| loaded.rtt.p50_ns)),
         cell(verdict.map(|verdict| verdict.cause)),
-        verdict.map(|verdict| words(&verdict.rule)).unwrap_or_default(),
+        verdict.map(|verdict| text_cell(&verdict.rule)).unwrap_or_default(),
         cell(flow.uncertainty.as_ref().map(|known| known.expanded_bps.bps())),
     ]
 }
@@ -307,7 +311,7 @@ mod tests {
             ("a=1", "a=1"),
             ("-3", "-3"),
         ] {
-            assert_eq!(words(&linerate_model::ForeignText::new(name)), cell);
+            assert_eq!(text_cell(&linerate_model::ForeignText::new(name)), cell);
         }
     }
 

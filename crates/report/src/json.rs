@@ -94,7 +94,7 @@ fn flow_section(record: &RunRecord, flow: &FlowRecord) -> FlowSection {
         verdict: flow.verdict.clone(),
         also: flow.also.clone(),
         inquiries: flow.inquiries.clone(),
-        books: books_section(flow),
+        books: accounting_section(flow),
         steady: flow.steady,
         uncertainty: flow.uncertainty.clone(),
         caveats: caveats(flow),
@@ -102,7 +102,7 @@ fn flow_section(record: &RunRecord, flow: &FlowRecord) -> FlowSection {
     }
 }
 
-fn books_section(flow: &FlowRecord) -> Option<BooksSection> {
+fn accounting_section(flow: &FlowRecord) -> Option<BooksSection> {
     let known = flow.books.is_some() || !flow.steps.is_empty();
     known.then(|| BooksSection { programs: flow.books, steps: flow.steps.clone() })
 }

@@ -25,7 +25,7 @@ pub(crate) fn verdict(flow: &FlowRecord, view: &View) -> Vec<String> {
         lines.extend(detail(label, &text, view));
     }
     if view.explain {
-        lines.extend(ladder_lines(flow, view));
+        lines.extend(ceiling_lines(flow, view));
         lines.extend(budget(flow).into_iter().flat_map(|text| detail("budget", &text, view)));
         lines.extend(step_lines(flow, view));
     }
@@ -56,14 +56,15 @@ pub(crate) fn details(flow: &FlowRecord) -> Vec<(&'static str, String)> {
         details.extend(evidence(verdict).map(|text| ("evidence", text)));
         details.extend(verdict.remedy.iter().map(|text| ("remedy", text.to_string())));
     }
-    details
-        .extend(flow.ceiling.iter().map(|ceiling| ("ceiling", rung(ceiling.bitrate_bps, &ceiling.because))));
+    details.extend(
+        flow.ceiling.iter().map(|ceiling| ("ceiling", ceiling_text(ceiling.bitrate_bps, &ceiling.because))),
+    );
     details.extend(flow.also.iter().map(|also| ("also", format!("{} ({})", also.text, cause(also)))));
     details.extend(flow.inquiries.iter().map(|inquiry| ("inquiry", inquired(inquiry))));
     details.extend(steady(flow).filter(|_| !impossible).map(|text| ("steady", text)));
     details.extend(uncertainty(flow).filter(|_| !impossible).map(|text| ("known to", text)));
     details.extend(settings(flow).map(|text| ("settings", text)));
-    details.extend(books(flow).map(|text| ("books", text)));
+    details.extend(accounting(flow).map(|text| ("books", text)));
     details
 }
 
@@ -109,12 +110,12 @@ fn evidence(finding: &Finding) -> Option<String> {
 }
 
 /// A limit with where it comes from.
-fn rung(bps: f64, because: &str) -> String {
+fn ceiling_text(bps: f64, because: &str) -> String {
     format!("{}: {because}", or_absent(Bitrate::from_bps(bps)))
 }
 
 /// Every ceiling from the lowest up, as rate and words, with the measured rate where it lies between them.
-pub(crate) fn ladder(flow: &FlowRecord) -> Vec<(String, String)> {
+pub(crate) fn ceilings(flow: &FlowRecord) -> Vec<(String, String)> {
     let mut rungs: Vec<(f64, String)> = Vec::new();
     for (number, ceiling) in flow.ladder.iter().enumerate() {
         let place = match number {
@@ -138,8 +139,8 @@ pub(crate) fn ladder(flow: &FlowRecord) -> Vec<(String, String)> {
 }
 
 /// The ladder below a verdict: rates in a column, words beside them.
-fn ladder_lines(flow: &FlowRecord, view: &View) -> Vec<String> {
-    let rungs = ladder(flow);
+fn ceiling_lines(flow: &FlowRecord, view: &View) -> Vec<String> {
+    let rungs = ceilings(flow);
     let widest = rungs.iter().map(|(rate, _)| rate.len()).max().unwrap_or_default();
     let columns = view.columns().saturating_sub(LABEL_WIDTH + 2 + INNER_LABEL_WIDTH + widest + 2);
     let indent = " ".repeat(LABEL_WIDTH + 2);
@@ -243,7 +244,7 @@ pub(crate) fn plural(count: u64, noun: &str) -> String {
 }
 
 /// What became of the bytes, where written and delivered differ.
-fn books(flow: &FlowRecord) -> Option<String> {
+fn accounting(flow: &FlowRecord) -> Option<String> {
     let books = flow.books.filter(|books| books.written_bytes != books.delivered_bytes)?;
     Some(format!(
         "written {}, delivered {}, never sent {}, unaccounted {}",

@@ -248,7 +248,7 @@ impl StepDetector {
     }
 
     /// The step since the last look in nanoseconds (positive: forward), if it exceeded the threshold.
-    pub fn look(&mut self) -> Option<i64> {
+    pub fn check(&mut self) -> Option<i64> {
         let (mono, wall) = pair();
         self.observe(mono, wall)
     }

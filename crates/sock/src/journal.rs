@@ -37,7 +37,7 @@ impl Journal {
     ///
     /// # Errors
     /// What the system says of the file.
-    pub fn go_on(path: &Path) -> io::Result<Self> {
+    pub fn reopen(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().append(true).open(path)?;
         file.set_len(whole(&fs::read(path)?) as u64)?;
         file.sync_data()?;
@@ -150,13 +150,13 @@ mod tests {
         for cut in ["", "t", "tw", "two"] {
             fs::write(&path, format!("one\n{cut}")).unwrap();
             assert_eq!(lines(&path).unwrap().unwrap(), ["one"], "{cut}");
-            Journal::go_on(&path).unwrap().note("three").unwrap();
+            Journal::reopen(&path).unwrap().note("three").unwrap();
             assert_eq!(lines(&path).unwrap().unwrap(), ["one", "three"], "{cut}");
         }
         // Half of a letter of several bytes.
         fs::write(&path, b"one\n\xc3").unwrap();
         assert_eq!(lines(&path).unwrap().unwrap(), ["one"]);
-        Journal::go_on(&path).unwrap().note("two").unwrap();
+        Journal::reopen(&path).unwrap().note("two").unwrap();
         assert_eq!(lines(&path).unwrap().unwrap(), ["one", "two"]);
         fs::write(&path, b"on").unwrap();
         assert_eq!(lines(&path).unwrap().unwrap(), [""; 0], "not even one line");

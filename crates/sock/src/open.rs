@@ -104,8 +104,8 @@ pub fn connect_tcp(options: &ConnectOptions) -> Result<Connected, SockError> {
     Err(last)
 }
 
-fn connect_one(addr: SocketAddr, wishes: &SocketOptions, deadline: Mono) -> Result<Connected, SockError> {
-    let connecting = begin_connect(addr, wishes)?;
+fn connect_one(addr: SocketAddr, requested: &SocketOptions, deadline: Mono) -> Result<Connected, SockError> {
+    let connecting = begin_connect(addr, requested)?;
     if !wait_for(&connecting, Interest::WRITE, deadline)? {
         return Err(SockError::errno(CONNECT, libc::ETIMEDOUT).at(addr));
     }
@@ -119,7 +119,7 @@ const CONNECT: &str = "connect to";
 pub struct Connecting {
     socket: Socket,
     peer: SocketAddr,
-    wishes: SocketOptions,
+    requested: SocketOptions,
     began: Mono,
 }
 
@@ -127,17 +127,17 @@ pub struct Connecting {
 ///
 /// # Errors
 /// A wish is refused, there is no route, or a host of this name refuses at once.
-pub fn begin_connect(peer: SocketAddr, wishes: &SocketOptions) -> Result<Connecting, SockError> {
+pub fn begin_connect(peer: SocketAddr, requested: &SocketOptions) -> Result<Connecting, SockError> {
     let fail = |source: io::Error| SockError::new(CONNECT, source).at(peer);
-    let socket = stream_socket(peer, wishes.mptcp)?;
-    wishes.apply_tcp(&socket).map_err(|error| error.at(peer))?;
-    if let Some(local) = wishes.local_towards(peer) {
-        if wishes.local_port.is_some() {
+    let socket = stream_socket(peer, requested.mptcp)?;
+    requested.apply_tcp(&socket).map_err(|error| error.at(peer))?;
+    if let Some(local) = requested.local_towards(peer) {
+        if requested.local_port.is_some() {
             sockopt::set_reuse_address(&socket, true)?;
         }
         bind(&socket, local)?;
     }
-    let labelled = wishes.labelled(&socket, peer)?;
+    let labelled = requested.labelled(&socket, peer)?;
     socket.set_nonblocking(true).map_err(fail)?;
     let began = clock::now();
     match socket.connect(&labelled.into()) {
@@ -145,7 +145,7 @@ pub fn begin_connect(peer: SocketAddr, wishes: &SocketOptions) -> Result<Connect
         Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}
         Err(error) => return Err(fail(error)),
     }
-    Ok(Connecting { socket, peer, wishes: wishes.clone(), began })
+    Ok(Connecting { socket, peer, requested: requested.clone(), began })
 }
 
 impl Connecting {
@@ -160,7 +160,7 @@ impl Connecting {
         }
         let handshake = clock::now().since(self.began);
         self.socket.set_nonblocking(false).map_err(fail)?;
-        let granted = self.wishes.granted(&self.socket)?;
+        let granted = self.requested.granted(&self.socket)?;
         Ok(Connected { stream: self.socket.into(), peer: self.peer, granted, handshake })
     }
 }
@@ -186,16 +186,16 @@ pub struct Listening {
 ///
 /// # Errors
 /// When the address is taken, not ours, or a wish is refused.
-pub fn listen_tcp(addr: SocketAddr, backlog: i32, wishes: &SocketOptions) -> Result<Listening, SockError> {
-    let socket = stream_socket(addr, wishes.mptcp)?;
+pub fn listen_tcp(addr: SocketAddr, backlog: i32, requested: &SocketOptions) -> Result<Listening, SockError> {
+    let socket = stream_socket(addr, requested.mptcp)?;
     if is_any_v6(addr) {
-        sockopt::set_only_v6(&socket, wishes.only_v6)?;
+        sockopt::set_only_v6(&socket, requested.only_v6)?;
     }
     sockopt::set_reuse_address(&socket, true)?;
-    wishes.apply_tcp(&socket).map_err(|error| error.at(addr))?;
+    requested.apply_tcp(&socket).map_err(|error| error.at(addr))?;
     bind(&socket, addr)?;
     socket.listen(backlog).map_err(|source| SockError::new("listen on", source).at(addr))?;
-    let granted = wishes.granted(&socket)?;
+    let granted = requested.granted(&socket)?;
     let listener = TcpListener::from(socket);
     let local =
         listener.local_addr().map_err(|source| SockError::new("read the address of", source).at(addr))?;
@@ -217,20 +217,20 @@ pub struct Bound {
 ///
 /// # Errors
 /// When the address is taken, not ours, or a wish is refused.
-pub fn bind_udp(addr: SocketAddr, wishes: &SocketOptions) -> Result<Bound, SockError> {
-    bound(datagram_socket(addr, wishes)?, addr, wishes)
+pub fn bind_udp(addr: SocketAddr, requested: &SocketOptions) -> Result<Bound, SockError> {
+    bound(datagram_socket(addr, requested)?, addr, requested)
 }
 
 /// A UDP socket connected to `peer`, from the address and port in `wishes` or those the kernel chooses.
 ///
 /// # Errors
 /// When there is no route to the peer, or a wish is refused.
-pub fn connect_udp(peer: SocketAddr, wishes: &SocketOptions) -> Result<Bound, SockError> {
+pub fn connect_udp(peer: SocketAddr, requested: &SocketOptions) -> Result<Bound, SockError> {
     let any = if peer.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
-    let local = wishes.local_towards(peer).unwrap_or(SocketAddr::new(any, 0));
-    let socket = datagram_socket(local, wishes)?;
-    connect_datagram(&socket, wishes.labelled(&socket, peer)?)?;
-    bound(socket, local, wishes)
+    let local = requested.local_towards(peer).unwrap_or(SocketAddr::new(any, 0));
+    let socket = datagram_socket(local, requested)?;
+    connect_datagram(&socket, requested.labelled(&socket, peer)?)?;
+    bound(socket, local, requested)
 }
 
 /// A further UDP socket on a port that is already open, connected to one peer: from then on the kernel hands that
@@ -243,12 +243,12 @@ pub fn connect_udp(peer: SocketAddr, wishes: &SocketOptions) -> Result<Bound, So
 pub fn udp_connected_on_same_port(
     local: SocketAddr,
     peer: SocketAddr,
-    wishes: &SocketOptions,
+    requested: &SocketOptions,
 ) -> Result<Bound, SockError> {
-    let wishes = SocketOptions { reuse_port: true, ..wishes.clone() };
-    let socket = datagram_socket(local, &wishes)?;
+    let requested = SocketOptions { reuse_port: true, ..requested.clone() };
+    let socket = datagram_socket(local, &requested)?;
     connect_datagram(&socket, peer)?;
-    bound(socket, local, &wishes)
+    bound(socket, local, &requested)
 }
 
 /// The address this host would send from to reach `peer`. No packet is sent.
@@ -259,16 +259,16 @@ pub fn source_towards(peer: SocketAddr) -> Result<IpAddr, SockError> {
     connect_udp(peer, &SocketOptions::default()).map(|bound| bound.local.ip())
 }
 
-fn datagram_socket(local: SocketAddr, wishes: &SocketOptions) -> Result<Socket, SockError> {
+fn datagram_socket(local: SocketAddr, requested: &SocketOptions) -> Result<Socket, SockError> {
     let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))
         .map_err(|source| SockError::new("open a UDP socket for", source).at(local))?;
     if is_any_v6(local) {
-        sockopt::set_only_v6(&socket, wishes.only_v6)?;
+        sockopt::set_only_v6(&socket, requested.only_v6)?;
     }
-    if wishes.reuse_port {
+    if requested.reuse_port {
         sockopt::set_reuse_address(&socket, true)?;
     }
-    wishes.apply_any(&socket).map_err(|error| error.at(local))?;
+    requested.apply_any(&socket).map_err(|error| error.at(local))?;
     bind(&socket, local)?;
     Ok(socket)
 }
@@ -277,8 +277,8 @@ fn connect_datagram(socket: &Socket, peer: SocketAddr) -> Result<(), SockError> 
     socket.connect(&peer.into()).map_err(|source| SockError::new("connect a UDP socket to", source).at(peer))
 }
 
-fn bound(socket: Socket, asked: SocketAddr, wishes: &SocketOptions) -> Result<Bound, SockError> {
-    let granted = wishes.granted(&socket)?;
+fn bound(socket: Socket, asked: SocketAddr, requested: &SocketOptions) -> Result<Bound, SockError> {
+    let granted = requested.granted(&socket)?;
     let socket = UdpSocket::from(socket);
     let local =
         socket.local_addr().map_err(|source| SockError::new("read the address of", source).at(asked))?;

@@ -246,7 +246,7 @@ impl EventFd {
     }
 
     /// Rings. The descriptor stays readable until [`EventFd::clear`].
-    pub fn ring(&self) {
+    pub fn wake(&self) {
         let one = 1u64;
         // SAFETY: writes the eight bytes of `one`. It can only fail when the bell has rung 2^64 times already.
         unsafe { libc::write(self.fd.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) };
@@ -318,8 +318,8 @@ mod tests {
         let mut events = Events::with_capacity(4);
         poller.add(&bell, 77, Interest::READ).unwrap();
         assert_eq!(poller.wait(&mut events, Mono(0)).unwrap(), 0);
-        bell.ring();
-        bell.ring();
+        bell.wake();
+        bell.wake();
         assert_eq!(poller.wait(&mut events, Mono::FAR).unwrap(), 1);
         let ready: Vec<Ready> = events.iter().collect();
         assert_eq!((ready[0].token, ready[0].read, ready[0].error), (77, true, false));
@@ -328,7 +328,7 @@ mod tests {
         assert!(!bell.clear());
         assert_eq!(poller.wait(&mut events, Mono(0)).unwrap(), 0);
         poller.remove(&bell).unwrap();
-        bell.ring();
+        bell.wake();
         assert_eq!(poller.wait(&mut events, Mono(0)).unwrap(), 0);
     }
 
@@ -351,7 +351,7 @@ mod tests {
             assert_eq!(wait(&poller, &mut events, deadline).unwrap(), 0);
             assert!(deadline.has_passed());
             assert_eq!(wait(&poller, &mut events, Mono(0)).unwrap(), 0);
-            bell.ring();
+            bell.wake();
             assert_eq!(wait(&poller, &mut events, Mono::FAR).unwrap(), 1);
             assert_eq!(events.iter().next().unwrap().token, 5);
         }
@@ -360,7 +360,7 @@ mod tests {
     #[test]
     fn poll_few_names_the_ready_ones() {
         let (silent, ringing) = (EventFd::new().unwrap(), EventFd::new().unwrap());
-        ringing.ring();
+        ringing.wake();
         let fds = [(silent.as_fd(), Interest::READ), (ringing.as_fd(), Interest::READ)];
         assert_eq!(poll_few(&fds, Mono::FAR).unwrap(), [false, true]);
     }

@@ -53,12 +53,12 @@ pub fn spawn_scoped<'scope, T: Send + 'scope>(
 fn refused(error: &io::Error) -> SockError {
     SockError::new(
         OP,
-        io::Error::new(error.kind(), told(error, limits::processes(), limits::pids_of_group())),
+        io::Error::new(error.kind(), describe(error, limits::processes(), limits::pids_of_group())),
     )
 }
 
 /// What the kernel said, the limits that it may mean, and what helps.
-fn told(error: &io::Error, of_user: Option<u64>, of_group: Option<u64>) -> String {
+fn describe(error: &io::Error, of_user: Option<u64>, of_group: Option<u64>) -> String {
     let user = of_user.map(|most| format!("{most} processes and threads of this user (ulimit -u)"));
     let group = of_group.map(|most| format!("{most} in its control group (pids.max)"));
     let limits: Vec<String> = user.into_iter().chain(group).collect();
@@ -77,10 +77,10 @@ mod tests {
     #[test]
     fn the_error_names_the_limits() {
         let error = io::Error::from_raw_os_error(libc::EAGAIN);
-        let text = told(&error, Some(3), Some(512));
+        let text = describe(&error, Some(3), Some(512));
         assert!(text.contains("3 processes and threads of this user (ulimit -u)"), "{text}");
         assert!(text.contains("512 in its control group (pids.max)"), "{text}");
-        assert!(told(&error, None, None).contains("kernel.threads-max"));
+        assert!(describe(&error, None, None).contains("kernel.threads-max"));
     }
 
     #[test]

@@ -198,7 +198,7 @@ struct Loss {
 /// Source: the largest round trip before a drop minus the least, times the drain rate (RFC 8238 section 3 has the burst
 /// method beside it).
 #[must_use]
-pub fn study(series: &[Reading], path: &Path) -> Option<Finding> {
+pub fn analyse(series: &[Reading], path: &Path) -> Option<Finding> {
     let rows = rows(series, path);
     let witness = DelaySource::of(&rows);
     let largest = witness.largest(&rows)?;

@@ -16,8 +16,8 @@ const MIN_CORE_SHARE: f64 = 0.05;
 ///
 /// Units: bit/s of payload. Source: RFC 6349 §3.3 and §4.1.1 (window, link), Mathis 1997 and RFC 9438 (loss).
 #[must_use]
-pub fn ladder(evidence: &Evidence) -> Vec<Ceiling> {
-    let rungs = [
+pub fn all(evidence: &Evidence) -> Vec<Ceiling> {
+    let supported = [
         link(evidence),
         qdisc(evidence),
         receiver_window(evidence),
@@ -29,24 +29,26 @@ pub fn ladder(evidence: &Evidence) -> Vec<Ceiling> {
         application(evidence),
         host_memory(evidence),
     ];
-    let mut ladder: Vec<Ceiling> =
-        rungs.into_iter().flatten().filter(|rung| positive(rung.bitrate_bps).is_some()).collect();
-    ladder.sort_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps));
-    ladder
+    let mut ceilings: Vec<Ceiling> =
+        supported.into_iter().flatten().filter(|ceiling| positive(ceiling.bitrate_bps).is_some()).collect();
+    ceilings.sort_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps));
+    ceilings
 }
 
 /// The ceilings that stand, and those that were measured on a host and lie below what came through: they are disproved.
 ///
 /// Units: bit/s. Domain: without a rate all stand. Source: a limit is what nothing exceeds.
 #[must_use]
-pub fn without_disproved(ladder: Vec<Ceiling>, evidence: &Evidence) -> (Vec<Ceiling>, Vec<Ceiling>) {
-    let Some(rate) = evidence.highest_bps().and_then(Bitrate::from_bps) else { return (ladder, Vec::new()) };
-    ladder.into_iter().partition(|ceiling| !(ceiling.is_of_a_host() && ceiling.is_exceeded_by(rate)))
+pub fn without_disproved(ceilings: Vec<Ceiling>, evidence: &Evidence) -> (Vec<Ceiling>, Vec<Ceiling>) {
+    let Some(rate) = evidence.highest_bps().and_then(Bitrate::from_bps) else {
+        return (ceilings, Vec::new());
+    };
+    ceilings.into_iter().partition(|ceiling| !(ceiling.is_of_a_host() && ceiling.is_exceeded_by(rate)))
 }
 
 /// The lowest ceiling: the limiter to expect.
 ///
-/// Domain: `None` for an empty ladder; a rate that is not a number never binds. Source: a flow is as fast as its tightest limit.
+/// Domain: `None` without ceilings; a rate that is not a number never binds. Source: a flow is as fast as its tightest limit.
 #[must_use]
 pub fn binding(ceilings: &[Ceiling]) -> Option<&Ceiling> {
     after_remedy(ceilings, "")
@@ -70,7 +72,7 @@ pub fn of<'a>(ceilings: &'a [Ceiling], limit: &str) -> Option<&'a Ceiling> {
 }
 
 /// A ceiling in words.
-pub(crate) fn rung(limit: &str, bitrate_bps: f64, because: String) -> Ceiling {
+pub(crate) fn new_ceiling(limit: &str, bitrate_bps: f64, because: String) -> Ceiling {
     Ceiling { limit: limit.into(), bitrate_bps, because: because.into(), slack_bps: 0.0 }
 }
 
@@ -109,7 +111,7 @@ fn link(evidence: &Evidence) -> Option<Ceiling> {
     let name = ethernet::standard_name(link_bps).map_or_else(|| format::rate(link_bps), str::to_owned);
     let given = if evidence.link.source == Some(LinkSource::User) { " as given" } else { "" };
     let because = format!("{name}{given}, {}", framing_text(evidence));
-    Some(rung("link", link_goodput_bps(evidence, link_bps)?, because))
+    Some(new_ceiling("link", link_goodput_bps(evidence, link_bps)?, because))
 }
 
 /// What the sender's own queueing discipline lets through for longer than its bucket lasts.
@@ -126,7 +128,7 @@ fn own_qdisc(evidence: &Evidence) -> Option<Ceiling> {
         queue.host,
         framing_text(evidence)
     );
-    Some(rung("qdisc", bitrate_bps, because))
+    Some(new_ceiling("qdisc", bitrate_bps, because))
 }
 
 /// The same for a test of known length, with what may come beyond it in that time. Without a bucket that was read it is no
@@ -168,7 +170,7 @@ fn receiver_window(evidence: &Evidence) -> Option<Ceiling> {
     let (window, because) = receiver_window_bytes(evidence)?;
     let rtt = evidence.base_rtt_s()?;
     let rate = bdp::window_rate_bps(window, rtt)? * evidence.streams();
-    Some(rung("receiver_window", rate, format!("{because}, RTT {}", format::time(rtt))))
+    Some(new_ceiling("receiver_window", rate, format!("{because}, RTT {}", format::time(rtt))))
 }
 
 /// The largest window that the receiver can offer to one connection, and why.
@@ -197,7 +199,11 @@ fn send_buffer(evidence: &Evidence) -> Option<Ceiling> {
     };
     let rtt = evidence.base_rtt_s()?;
     let rate = bdp::window_rate_bps(LinuxBuffer::Send.window_bytes(buffer)?, rtt)? * evidence.streams();
-    Some(rung("send_buffer", rate, format!("{} {because}, RTT {}", format::size(buffer), format::time(rtt))))
+    Some(new_ceiling(
+        "send_buffer",
+        rate,
+        format!("{} {because}, RTT {}", format::size(buffer), format::time(rtt)),
+    ))
 }
 
 fn loss(evidence: &Evidence) -> Option<Ceiling> {
@@ -206,7 +212,7 @@ fn loss(evidence: &Evidence) -> Option<Ceiling> {
     let rtt = model_rtt_s(evidence)?;
     let because =
         format!("{} at a loss of {}, RTT {}", control(evidence), format::percent(loss), format::time(rtt));
-    Some(rung("loss", rate, because))
+    Some(new_ceiling("loss", rate, because))
 }
 
 fn control(evidence: &Evidence) -> &str {
@@ -236,13 +242,13 @@ pub(crate) fn backed_off_bps(evidence: &Evidence, signalled: f64) -> Option<f64>
 fn cpu(evidence: &Evidence, host: &Host, limit: &str, what: &str) -> Option<Ceiling> {
     let share = host.thread_share.filter(|share| *share >= MIN_CORE_SHARE)?;
     let rate = host::rate_at_full_core_bps(evidence.outcome.goodput_bps?, share.min(1.0))?;
-    Some(rung(limit, rate, format!("{what} thread took {} of a core", format::percent(share))))
+    Some(new_ceiling(limit, rate, format!("{what} thread took {} of a core", format::percent(share))))
 }
 
 fn pacing(evidence: &Evidence) -> Option<Ceiling> {
     let paced = evidence.asked.max_pacing_bps?;
     let because = format!("paced at {} for each connection", format::rate(paced));
-    Some(rung("pacing", pacing_bps(evidence)?, because))
+    Some(new_ceiling("pacing", pacing_bps(evidence)?, because))
 }
 
 /// The payload that the pace of all connections lets through; kernel pacing counts the packet with its Ethernet header.
@@ -257,10 +263,10 @@ fn application(evidence: &Evidence) -> Option<Ceiling> {
     let asked = &evidence.asked;
     match (asked.offered_bps, asked.read_bps) {
         (Some(offered), read) if read.is_none_or(|read| offered <= read) => {
-            Some(rung("application", offered, format!("the test offers {}", format::rate(offered))))
+            Some(new_ceiling("application", offered, format!("the test offers {}", format::rate(offered))))
         }
         (_, Some(read)) => {
-            Some(rung("application", read, format!("the receiver reads {}", format::rate(read))))
+            Some(new_ceiling("application", read, format!("the receiver reads {}", format::rate(read))))
         }
         _ => None,
     }
@@ -273,7 +279,7 @@ fn host_memory(evidence: &Evidence) -> Option<Ceiling> {
     }
     let slower =
         [evidence.sender.copy_bps, evidence.receiver.copy_bps].into_iter().flatten().reduce(f64::min)?;
-    Some(rung("host_memory", slower, "the host's memory copy; both ends are on it".to_owned()))
+    Some(new_ceiling("host_memory", slower, "the host's memory copy; both ends are on it".to_owned()))
 }
 
 #[cfg(test)]
@@ -300,14 +306,17 @@ mod tests {
 
     #[test]
     fn the_example_climbs_from_window_to_loss_to_link() {
-        let rungs = ladder(&example());
-        let names: Vec<_> = rungs.iter().map(|rung| rung.limit.as_str()).collect();
+        let ceilings = all(&example());
+        let names: Vec<_> = ceilings.iter().map(|ceiling| ceiling.limit.as_str()).collect();
         assert_eq!(names, ["receiver_window", "loss", "link"]);
-        assert!((rungs[0].bitrate_bps - 24.966e6).abs() < 1e3);
-        assert!((rungs[1].bitrate_bps - 675.59e6).abs() < 1e4);
-        assert!((rungs[2].bitrate_bps - 941.48e6).abs() < 1e4);
-        assert_eq!(rungs[2].because, "1000BASE-T, MTU 1500, IPv4, TCP timestamps");
-        assert_eq!(after_remedy(&rungs, "receiver_window").map(|rung| rung.limit.as_str()), Some("loss"));
+        assert!((ceilings[0].bitrate_bps - 24.966e6).abs() < 1e3);
+        assert!((ceilings[1].bitrate_bps - 675.59e6).abs() < 1e4);
+        assert!((ceilings[2].bitrate_bps - 941.48e6).abs() < 1e4);
+        assert_eq!(ceilings[2].because, "1000BASE-T, MTU 1500, IPv4, TCP timestamps");
+        assert_eq!(
+            after_remedy(&ceilings, "receiver_window").map(|ceiling| ceiling.limit.as_str()),
+            Some("loss")
+        );
     }
 
     #[test]
@@ -315,15 +324,15 @@ mod tests {
         let mut evidence = example();
         evidence.transport = Transport::Udp;
         evidence.link.mss_bytes = Some(100.0);
-        let rungs = ladder(&evidence);
-        assert_eq!(of(&rungs, "link").unwrap().because, "1000BASE-T, packets of 128 bytes, IPv4, UDP");
+        let ceilings = all(&evidence);
+        assert_eq!(of(&ceilings, "link").unwrap().because, "1000BASE-T, packets of 128 bytes, IPv4, UDP");
     }
 
     #[test]
     fn bbr_has_no_loss_ceiling() {
         let mut evidence = example();
         evidence.tcp.congestion = Some("bbr".to_owned());
-        assert!(of(&ladder(&evidence), "loss").is_none());
+        assert!(of(&all(&evidence), "loss").is_none());
     }
 
     #[test]
@@ -331,7 +340,7 @@ mod tests {
         let mut evidence = example();
         evidence.outcome.goodput_bps = Some(300e6);
         evidence.sender.thread_share = Some(0.5);
-        assert_eq!(of(&ladder(&evidence), "cpu_sender").map(|rung| rung.bitrate_bps), Some(600e6));
+        assert_eq!(of(&all(&evidence), "cpu_sender").map(|ceiling| ceiling.bitrate_bps), Some(600e6));
     }
 
     #[test]
@@ -339,32 +348,35 @@ mod tests {
         // A copy that was timed while the processor was elsewhere: 12 Mb/s. The flow had 28 Gb/s.
         let mut evidence = loopback();
         evidence.sender.copy_bps = Some(12e6);
-        let (standing, disproved) = without_disproved(ladder(&evidence), &evidence);
-        assert_eq!(disproved.iter().map(|rung| rung.limit.as_str()).collect::<Vec<_>>(), ["host_memory"]);
+        let (standing, disproved) = without_disproved(all(&evidence), &evidence);
+        assert_eq!(
+            disproved.iter().map(|ceiling| ceiling.limit.as_str()).collect::<Vec<_>>(),
+            ["host_memory"]
+        );
         assert!(of(&standing, "host_memory").is_none() && of(&standing, "cpu_sender").is_some());
         // The rate that is printed counts too.
         evidence.sender.copy_bps = Some(29e9);
         evidence.outcome.whole_bps = Some(30e9);
-        assert_eq!(without_disproved(ladder(&evidence), &evidence).1.len(), 2, "memory, and a core at 98 %");
+        assert_eq!(without_disproved(all(&evidence), &evidence).1.len(), 2, "memory, and a core at 98 %");
         evidence.sender.copy_bps = Some(60e9);
         evidence.outcome.whole_bps = None;
-        assert!(without_disproved(ladder(&evidence), &evidence).1.is_empty());
+        assert!(without_disproved(all(&evidence), &evidence).1.is_empty());
     }
 
     #[test]
     fn memory_is_a_ceiling_of_loopback_and_of_no_path() {
-        assert!(of(&ladder(&loopback()), "host_memory").is_some());
+        assert!(of(&all(&loopback()), "host_memory").is_some());
         let mut path = loopback();
         path.link.is_loopback = false;
-        assert!(of(&ladder(&path), "host_memory").is_none());
+        assert!(of(&all(&path), "host_memory").is_none());
     }
 
     #[test]
     fn nothing_known_gives_no_ceiling() {
-        assert!(ladder(&Evidence::default()).is_empty());
+        assert!(all(&Evidence::default()).is_empty());
         assert!(binding(&[]).is_none());
         let mut zero = Evidence::default();
         zero.asked.offered_bps = Some(0.0);
-        assert!(ladder(&zero).is_empty());
+        assert!(all(&zero).is_empty());
     }
 }

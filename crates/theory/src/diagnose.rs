@@ -13,7 +13,7 @@ pub struct Diagnosis {
     /// Further findings, in order of remedy.
     pub also: Vec<Finding>,
     /// Every ceiling, ascending.
-    pub ladder: Vec<Ceiling>,
+    pub ceilings: Vec<Ceiling>,
     /// What was measured on a host and lies below what came through, so that it is no ceiling.
     pub disproved: Vec<Ceiling>,
     /// The ceiling to print beside the measured rate: the lower of the link's and of that of a link or shaper that the
@@ -27,7 +27,7 @@ pub struct Diagnosis {
 /// "unknown" with all ceilings: that beats a wrong one.
 #[must_use]
 pub fn diagnose(evidence: &Evidence) -> Diagnosis {
-    let (mut ceilings, disproved) = ceilings::without_disproved(ceilings::ladder(evidence), evidence);
+    let (mut ceilings, disproved) = ceilings::without_disproved(ceilings::all(evidence), evidence);
     let answers = |table: &[rules::Rule]| table.iter().filter_map(|rule| rule(evidence)).collect::<Vec<_>>();
     let mut found = answers(&rules::PRIMARY);
     found.retain(|finding| !another_binds_first(finding, evidence, &ceilings));
@@ -58,7 +58,7 @@ pub fn diagnose(evidence: &Evidence) -> Diagnosis {
                 .filter(|_| !caveats::is_of_the_path(primary.cause))
                 .cloned()
         });
-    Diagnosis { primary, also: found, ladder: ceilings, disproved, expected }
+    Diagnosis { primary, also: found, ceilings, disproved, expected }
 }
 
 /// How far below the ceiling that a finding names another one must lie to be the limit instead.
@@ -68,8 +68,8 @@ const FIRST_LIMIT_SHARE: f64 = 0.9;
 /// the rate has not disproved it: then the finding is not what holds the rate.
 fn another_binds_first(finding: &Finding, evidence: &Evidence, ceilings: &[Ceiling]) -> bool {
     let limit = rate_after_remedy::limit_of(finding).filter(|limit| !["", "loss"].contains(limit));
-    let rung = limit.and_then(|limit| ceilings::of(ceilings, limit)).map(|ceiling| ceiling.bitrate_bps);
-    let named = finding.evidence.get("ceiling_bps").copied().or(rung);
+    let ceiling = limit.and_then(|limit| ceilings::of(ceilings, limit)).map(|ceiling| ceiling.bitrate_bps);
+    let named = finding.evidence.get("ceiling_bps").copied().or(ceiling);
     let (Some(named), Some(goodput)) = (named.filter(|_| limit.is_some()), evidence.outcome.goodput_bps)
     else {
         return false;
@@ -108,7 +108,7 @@ fn inferred(evidence: &Evidence, verdict: &Finding) -> Option<Ceiling> {
         ("link_inferred", "inferred from the rate itself")
     };
     let because = format!("{what} {known}, {}", ceilings::framing_text(evidence));
-    Some(ceilings::rung(limit, bitrate_bps, because))
+    Some(ceilings::new_ceiling(limit, bitrate_bps, because))
 }
 
 /// Whether the shaper that was found is the sender's own queueing discipline.
@@ -169,7 +169,7 @@ mod tests {
         let ceiling = verdict.expected.unwrap();
         assert_eq!(ceiling.limit, "link_inferred");
         assert!((ceiling.bitrate_bps / 35.39e6 - 1.0).abs() < 2e-3, "{ceiling:?}");
-        assert!(verdict.ladder.contains(&ceiling), "{:?}", verdict.ladder);
+        assert!(verdict.ceilings.contains(&ceiling), "{:?}", verdict.ceilings);
     }
 
     #[test]
@@ -213,7 +213,11 @@ mod tests {
         evidence.receiver.copy_bps = Some(12e6);
         let verdict = diagnose(&evidence);
         assert_eq!(verdict.expected, None);
-        assert!(verdict.ladder.iter().all(|rung| rung.limit != "host_memory"), "{:?}", verdict.ladder);
+        assert!(
+            verdict.ceilings.iter().all(|ceiling| ceiling.limit != "host_memory"),
+            "{:?}",
+            verdict.ceilings
+        );
         assert_eq!(verdict.disproved.len(), 1);
     }
 

@@ -95,9 +95,9 @@ pub fn questions(evidence: &Evidence, diagnosis: &Diagnosis) -> Vec<Question> {
 
 /// The question that somebody wants answered, whatever the verdict; `None` where it makes no sense for this flow.
 #[must_use]
-pub fn wanted(topic: Topic, evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Question> {
+pub fn question_for(topic: Topic, evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Question> {
     match topic {
-        Topic::Reads => reads::wanted(evidence),
+        Topic::Reads => reads::question_for(evidence),
         _ => questions(evidence, diagnosis).into_iter().find(|question| question.topic == topic),
     }
 }

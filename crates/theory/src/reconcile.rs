@@ -5,8 +5,8 @@
 //! loopback, veth, TAP; so the packets that the interface itself counted say how many headers are in its bytes. A
 //! queueing discipline counts every segment with its headers, and so does a port of the emulated network.
 
+mod host_counts;
 mod load;
-mod place;
 #[cfg(test)]
 mod tests;
 
@@ -15,8 +15,8 @@ use linerate_model::{
 };
 use linerate_units::Bytes;
 
+use host_counts::Station;
 use load::Frames;
-use place::Station;
 
 /// A residual above this share of the flow's bytes is said, with its place.
 pub const MAX_RESIDUAL_SHARE: f64 = 0.001;
@@ -54,7 +54,7 @@ pub fn steps(record: &RunRecord, flow: &FlowRecord) -> Vec<BookStep> {
 
 /// What the open steps mean, for a person; `None` where all counts agree.
 #[must_use]
-pub fn said(steps: &[BookStep]) -> Option<String> {
+pub fn summary(steps: &[BookStep]) -> Option<String> {
     let open = || steps.iter().filter(|step| step.open);
     let parts: Vec<String> = open().map(one).collect();
     let shared = open().any(|step| step.place.is_shared() && step.residual_bytes > 0);
@@ -146,8 +146,9 @@ impl<'a> FlowAccounts<'a> {
         let socket = socket(tally)?;
         let (written, queued) = (tally.total_bytes.get(), tally.queued_bytes.unwrap_or_default().get());
         let edge = u64::from(self.flow.plan.streams);
-        let thrown = place::thrown(tally);
-        let most = written.saturating_add(edge).saturating_add(thrown.saturating_mul(place::MAX_BUNDLE));
+        let thrown = host_counts::thrown(tally);
+        let most =
+            written.saturating_add(edge).saturating_add(thrown.saturating_mul(host_counts::MAX_BUNDLE));
         let range = Range { least: written.saturating_sub(queued), most };
         let first = socket.sent_bytes.get().saturating_sub(socket.resent_bytes.get());
         let mut because = format!("the program wrote {}", tally.total_bytes);
@@ -228,7 +229,7 @@ impl<'a> FlowAccounts<'a> {
         };
         let ports = self.record.ports.iter().filter(|port| beside(&port.flows) && leads(&port.port));
         let step = |port| {
-            let counts = place::port_counts(port);
+            let counts = host_counts::port_counts(port);
             let (mut range, because) = load.explained(Frames::Each { check: 4, least: 64 });
             let missing = counts.dropped.saturating_mul(load.full_frame()).saturating_add(counts.interval);
             range.least = range.least.saturating_sub(missing);

@@ -81,7 +81,7 @@ pub fn budget(observed: &Observed) -> Option<Uncertainty> {
     // Welch and Satterthwaite: only the spread has few degrees of freedom, bounds have none too few.
     let freedom = varied.freedom * (combined / varied.standard_error).powi(4);
     let factor = series::student_quantile(freedom.clamp(1.0, 1e6), COVERAGE)?;
-    let contributions = parts.into_iter().filter_map(Part::told).collect::<Vec<_>>();
+    let contributions = parts.into_iter().filter_map(Part::contribution).collect::<Vec<_>>();
     Some(Uncertainty {
         expanded_bps: Bitrate::from_bps(factor * combined)?,
         beside_bps: observed.beside_bps.and_then(positive).and_then(Bitrate::from_bps),
@@ -100,7 +100,7 @@ struct Part {
 }
 
 impl Part {
-    fn told(self) -> Option<Contribution> {
+    fn contribution(self) -> Option<Contribution> {
         let standard_bps = Bitrate::from_bps(self.standard_bps)?;
         Some(Contribution { source: self.source, standard_bps, because: self.because.into() })
     }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use super::bench_network::{BenchNetwork, Where};
 use super::figure::{Bar, Readings};
-use super::place::{BenchNetwork, Where};
-use super::tools::{Tool, patience, wall_seconds};
+use super::tools::{Tool, client_timeout, wall_seconds};
 use super::{Outcome, TestBed, report, sampling};
 use crate::process::{Memory, Process};
 
@@ -38,7 +38,7 @@ pub(super) const SINGLE_RUNS: &[Alone] = &[
         name: "diagnosis-cpu",
         unit: "% of all cores",
         bar: Bar::Below(1.0),
-        measure: sampling::beside_the_pumps,
+        measure: sampling::cpu_outside_pumps,
     },
     Alone {
         name: "sampling-cost-128",
@@ -50,9 +50,9 @@ pub(super) const SINGLE_RUNS: &[Alone] = &[
 
 impl Alone {
     /// Takes the readings.
-    pub(super) fn run(&self, bench: &TestBed) -> Result<Outcome, String> {
+    pub(super) fn run(&self, bed: &TestBed) -> Result<Outcome, String> {
         report::progress(self.name);
-        let readings = (self.measure)(bench)?;
+        let readings = (self.measure)(bed)?;
         Ok(Outcome::Measured(vec![readings.figure(self.name, self.unit, self.bar)?]))
     }
 }
@@ -62,56 +62,56 @@ pub(super) fn loopback() -> Result<BenchNetwork, String> {
 }
 
 /// `linerate --help`, from start to end.
-fn help_time(bench: &TestBed) -> Result<Readings, String> {
-    let command = [bench.linerate.display().to_string(), "--help".to_owned()];
-    let times = if bench.pairs > 1 { 20 } else { 5 };
-    let seconds = (0..times).map(|_| wall_seconds(bench, &command)).collect::<Result<Vec<f64>, _>>()?;
+fn help_time(bed: &TestBed) -> Result<Readings, String> {
+    let command = [bed.linerate.display().to_string(), "--help".to_owned()];
+    let times = if bed.pairs > 1 { 20 } else { 5 };
+    let seconds = (0..times).map(|_| wall_seconds(bed, &command)).collect::<Result<Vec<f64>, _>>()?;
     Ok(Readings { all: seconds.iter().map(|s| s * 1e3).collect(), note: Some(format!("{times} starts")) })
 }
 
 /// `linerate test -t 1 --upload`, from start to end.
-fn short_test_time(bench: &TestBed) -> Result<Readings, String> {
+fn short_test_time(bed: &TestBed) -> Result<Readings, String> {
     let place = loopback()?;
     let mut all = Vec::new();
-    for _ in 0..bench.pairs {
-        let server = Tool::Linerate.serve(bench, &place)?;
-        let command = Tool::Linerate.client(bench, &place, &server, Duration::from_secs(1), &[]);
-        all.push(wall_seconds(bench, &command)?);
+    for _ in 0..bed.pairs {
+        let server = Tool::Linerate.serve(bed, &place)?;
+        let command = Tool::Linerate.client(bed, &place, &server, Duration::from_secs(1), &[]);
+        all.push(wall_seconds(bed, &command)?);
     }
     Ok(Readings { all, note: Some("test -t 1 --upload".to_owned()) })
 }
 
 /// A server that nobody calls: its memory at the end of the rest.
-fn rest_memory(bench: &TestBed) -> Result<Readings, String> {
-    let server = Tool::Linerate.serve(bench, &loopback()?)?;
-    bench.wait(bench.rest)?;
+fn rest_memory(bed: &TestBed) -> Result<Readings, String> {
+    let server = Tool::Linerate.serve(bed, &loopback()?)?;
+    bed.wait(bed.rest)?;
     let memory = server.process.memory().ok_or("the server has ended")?;
     Ok(Readings { all: vec![memory.resident as f64 / 1048576.0], note: None })
 }
 
 /// A server that nobody calls: its CPU time during the rest.
-fn rest_cpu(bench: &TestBed) -> Result<Readings, String> {
-    let server = Tool::Linerate.serve(bench, &loopback()?)?;
+fn rest_cpu(bed: &TestBed) -> Result<Readings, String> {
+    let server = Tool::Linerate.serve(bed, &loopback()?)?;
     let spent = || server.process.cpu_time().ok_or("the server has ended");
     let before = spent()?;
-    bench.wait(bench.rest)?;
+    bed.wait(bed.rest)?;
     let ms = spent()?.saturating_sub(before).as_secs_f64() * 1e3;
-    let note = format!("in {} s, to the clock tick", bench.rest.as_secs());
+    let note = format!("in {} s, to the clock tick", bed.rest.as_secs());
     Ok(Readings { all: vec![ms], note: Some(note) })
 }
 
 /// What a stream adds to the memory of server and client together. Buffers of its sockets are the kernel's, not in it.
 ///
 /// At rest is the server before the client came, and the client as it was first seen, before its streams were open.
-fn stream_memory(bench: &TestBed, streams: u32) -> Result<Readings, String> {
+fn stream_memory(bed: &TestBed, streams: u32) -> Result<Readings, String> {
     let place = loopback()?;
-    let server = Tool::Linerate.serve(bench, &place)?;
+    let server = Tool::Linerate.serve(bed, &place)?;
     let mut at_server = Growth::new(server.process.memory());
     let mut at_client = Growth::new(None);
     let count = streams.to_string();
-    let command = Tool::Linerate.client(bench, &place, &server, bench.transfer, &["-P", &count]);
-    let client = Process::start(bench, &command)?;
-    let output = client.finish(patience(bench, streams), |client| {
+    let command = Tool::Linerate.client(bed, &place, &server, bed.transfer, &["-P", &count]);
+    let client = Process::start(bed, &command)?;
+    let output = client.finish(client_timeout(bed, streams), |client| {
         at_client.see(client.memory());
         at_server.see(server.process.memory());
     })?;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::bench_network::{BenchNetwork, Where};
 use super::figure::{Bar, Figure};
-use super::place::{BenchNetwork, Where};
 use super::spread::Spread;
 use super::tools::{Tool, Transfer, transfer};
 use super::{Outcome, TestBed, report};
@@ -30,10 +30,10 @@ enum Rounds {
 
 impl Rounds {
     /// Pairs, and how long each transfer lasts.
-    fn of(self, bench: &TestBed) -> (usize, Duration) {
+    fn of(self, bed: &TestBed) -> (usize, Duration) {
         match self {
-            Self::Many if !bench.quick => (15, Duration::from_secs(2)),
-            _ => (bench.pairs, bench.transfer),
+            Self::Many if !bed.quick => (15, Duration::from_secs(2)),
+            _ => (bed.pairs, bed.transfer),
         }
     }
 }
@@ -134,22 +134,22 @@ const fn paced(name: &'static str, rate: f64, options: Options) -> Duel {
 
 impl Duel {
     /// Runs all pairs.
-    pub(super) fn run(&self, bench: &TestBed) -> Result<Outcome, String> {
+    pub(super) fn run(&self, bed: &TestBed) -> Result<Outcome, String> {
         let Some(place) = BenchNetwork::make(self.place)? else {
             return Ok(Outcome::Skipped("two network namespaces need root"));
         };
         let (mut ours, mut peer) = (Vec::new(), Vec::new());
-        let (pairs, length) = self.rounds.of(bench);
+        let (pairs, length) = self.rounds.of(bed);
         for pair in 1..=pairs {
             report::progress(&format!("{}: pair {pair} of {pairs}", self.name));
             // Whoever comes second finds the machine as the first one left it.
             let peer_first = pair % 2 == 0;
             if peer_first {
-                peer.push(self.peer.transfer(bench, &place, length)?);
+                peer.push(self.peer.transfer(bed, &place, length)?);
             }
-            ours.push(self.ours.transfer(bench, &place, length)?);
+            ours.push(self.ours.transfer(bed, &place, length)?);
             if !peer_first {
-                peer.push(self.peer.transfer(bench, &place, length)?);
+                peer.push(self.peer.transfer(bed, &place, length)?);
             }
         }
         let figure = self.figure(&ours, &peer).ok_or("the readings are not numbers")?;
@@ -189,8 +189,8 @@ impl Side {
         Self { client: tool, server: tool, options }
     }
 
-    fn transfer(&self, bench: &TestBed, place: &BenchNetwork, length: Duration) -> Result<Transfer, String> {
-        transfer(bench, place, self.client, self.server, self.options, length)
+    fn transfer(&self, bed: &TestBed, place: &BenchNetwork, length: Duration) -> Result<Transfer, String> {
+        transfer(bed, place, self.client, self.server, self.options, length)
     }
 
     /// The client with its options, and the server where it is another tool.

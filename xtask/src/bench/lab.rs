@@ -14,8 +14,8 @@ mod tcp;
 
 use std::time::Duration;
 
+use super::bench_network::is_root;
 use super::figure::{Bar, Readings};
-use super::place::is_root;
 use super::{Outcome, TestBed, report};
 
 /// One measurement, which may give several figures.
@@ -141,12 +141,12 @@ impl Trial {
     }
 
     /// Brings up a network, takes the readings, and removes it.
-    pub(super) fn run(&self, bench: &TestBed) -> Result<Outcome, String> {
+    pub(super) fn run(&self, bed: &TestBed) -> Result<Outcome, String> {
         if !is_root() {
             return Ok(Outcome::Skipped("a lab in namespaces with names needs root"));
         }
         report::progress(self.name());
-        let readings = (self.measure)(bench)?;
+        let readings = (self.measure)(bed)?;
         let rows = self.figures.iter().zip(readings);
         let figures = rows.map(|(row, readings)| readings.figure(row.name, row.unit, row.bar));
         Ok(Outcome::Measured(figures.collect::<Result<Vec<_>, _>>()?))
@@ -154,8 +154,8 @@ impl Trial {
 }
 
 /// How long something is measured: `quick` where a short look is enough.
-fn length(bench: &TestBed, full: u64, quick: u64) -> Duration {
-    Duration::from_secs(if bench.quick { quick } else { full })
+fn length(bed: &TestBed, full: u64, quick: u64) -> Duration {
+    Duration::from_secs(if bed.quick { quick } else { full })
 }
 
 /// What the switch said about how well it kept up, for a note.

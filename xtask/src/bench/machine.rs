@@ -19,7 +19,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    pub(super) fn look() -> Self {
+    pub(super) fn read() -> Self {
         let now = i128::from(clock::wall_ns());
         Self {
             cpu: host::cpu_model(),
@@ -73,7 +73,7 @@ mod tests {
     fn the_first_average_counts_and_a_busy_machine_is_told() {
         assert_eq!(parse_load("0.51 0.40 0.30 1/99 4711\n"), Some(0.51));
         assert_eq!(parse_load(""), None);
-        let machine = |load| Machine { load, ..Machine::look() };
+        let machine = |load| Machine { load, ..Machine::read() };
         assert!(machine(Some(0.51)).warning().is_some());
         assert!(machine(Some(0.5)).warning().is_none());
     }

@@ -21,47 +21,47 @@ const TIMEOUT: Duration = Duration::from_secs(180);
 pub(super) const NAMES: [&str; 2] = ["report-make-time", "report-open-time"];
 
 /// Both figures.
-pub(super) fn run(bench: &TestBed) -> Result<Outcome, String> {
+pub(super) fn run(bed: &TestBed) -> Result<Outcome, String> {
     report::progress(NAMES[0]);
-    let (log, archive) = (bench.folder.join("long.jsonl"), bench.folder.join("long.sqlite"));
-    let page = bench.folder.join("long.html");
-    let result = measure(bench, &log, &archive, &page);
+    let (log, archive) = (bed.folder.join("long.jsonl"), bed.folder.join("long.sqlite"));
+    let page = bed.folder.join("long.html");
+    let result = measure(bed, &log, &archive, &page);
     for path in [log, archive, page] {
         let _ = fs::remove_file(path);
     }
     result
 }
 
-fn measure(bench: &TestBed, log: &Path, archive: &Path, page: &Path) -> Result<Outcome, String> {
+fn measure(bed: &TestBed, log: &Path, archive: &Path, page: &Path) -> Result<Outcome, String> {
     write_log(log).map_err(|e| format!("cannot write {}: {e}", log.display()))?;
     let words = |words: &[&str]| -> Vec<String> {
-        let program = bench.linerate.display().to_string();
+        let program = bed.linerate.display().to_string();
         let archive = ["--archive".to_owned(), archive.display().to_string()];
         std::iter::once(program).chain(words.iter().map(|word| (*word).to_owned())).chain(archive).collect()
     };
     let (log, page_name) = (log.display().to_string(), page.display().to_string());
-    seconds(bench, &words(&["import", &log]))?;
+    seconds(bed, &words(&["import", &log]))?;
     let make = words(&["report", "long", "--output", &page_name]);
-    let times = if bench.pairs > 1 { 3 } else { 1 };
-    let all = (0..times).map(|_| seconds(bench, &make)).collect::<Result<Vec<f64>, _>>()?;
+    let times = if bed.pairs > 1 { 3 } else { 1 };
+    let all = (0..times).map(|_| seconds(bed, &make)).collect::<Result<Vec<f64>, _>>()?;
     let size = fs::metadata(page).map_err(|e| format!("there is no page ({e}); type: make ui"))?.len();
     let note = format!("{SAMPLES} samples out of the archive, a page of {} MiB", size >> 20);
     let mut figures = vec![Readings { all, note: Some(note) }.figure(NAMES[0], "s", Bar::Below(5.0))?];
-    if let Some(opened) = open(bench, page, times)? {
+    if let Some(opened) = open(bed, page, times)? {
         figures.push(opened);
     }
     Ok(Outcome::Measured(figures))
 }
 
 /// From the start to the end of a program.
-fn seconds(bench: &TestBed, command: &[String]) -> Result<f64, String> {
+fn seconds(bed: &TestBed, command: &[String]) -> Result<f64, String> {
     let start = clock::now();
-    Process::start(bench, command)?.finish(TIMEOUT, |_| ())?;
+    Process::start(bed, command)?.finish(TIMEOUT, |_| ())?;
     Ok(clock::now().since(start).as_secs_f64())
 }
 
 /// Until the page is there and its first chart is drawn; absent where nothing can open it.
-fn open(bench: &TestBed, page: &Path, times: usize) -> Result<Option<Figure>, String> {
+fn open(bed: &TestBed, page: &Path, times: usize) -> Result<Option<Figure>, String> {
     let script = crate::tree::root()?.join("ui/e2e/open.mjs");
     if !script.with_file_name("../node_modules").is_dir() || !chromium() {
         println!("{:<22} skipped: it needs Chromium and make ui", NAMES[1]);
@@ -69,7 +69,7 @@ fn open(bench: &TestBed, page: &Path, times: usize) -> Result<Option<Figure>, St
     }
     let command = ["node".to_owned(), script.display().to_string(), page.display().to_string()];
     let opened = |_| {
-        let output = Process::start(bench, &command)?.finish(TIMEOUT, |_| ())?;
+        let output = Process::start(bed, &command)?.finish(TIMEOUT, |_| ())?;
         let times: serde_json::Value =
             serde_json::from_slice(&output).map_err(|e| format!("open.mjs printed no JSON: {e}"))?;
         let ends = ["load_ms", "drawn_ms"].map(|name| times[name].as_f64());

@@ -17,13 +17,13 @@ pub(super) fn progress(what: &str) {
 }
 
 /// Printed before the first figure.
-pub(super) fn heading(machine: &Machine, bench: &TestBed) {
+pub(super) fn heading(machine: &Machine, bed: &TestBed) {
     println!("{}", machine.describe());
     println!(
         "{} pairs of {} s each{}, ours and theirs in turn: median (min to max); CPU is of the whole machine",
-        bench.pairs,
-        bench.transfer.as_secs(),
-        if bench.quick { "" } else { ", 15 of 2 s for the rates of iperf3's stand-in" },
+        bed.pairs,
+        bed.transfer.as_secs(),
+        if bed.quick { "" } else { ", 15 of 2 s for the rates of iperf3's stand-in" },
     );
     if let Some(warning) = machine.warning() {
         println!("{warning}");
@@ -68,13 +68,13 @@ pub(super) fn row(figure: &Figure) {
 }
 
 /// The versioned document.
-pub(super) fn document(machine: &Machine, bench: &TestBed, figures: &[Figure]) -> Value {
+pub(super) fn document(machine: &Machine, bed: &TestBed, figures: &[Figure]) -> Value {
     json!({
         "schema": "linerate.bench/1",
         "started_at": machine.started_at(),
         "machine": machine.json(),
-        "pairs": bench.pairs,
-        "transfer_seconds": bench.transfer.as_secs(),
+        "pairs": bed.pairs,
+        "transfer_seconds": bed.transfer.as_secs(),
         "figures": figures.iter().map(Figure::json).collect::<Vec<_>>(),
     })
 }

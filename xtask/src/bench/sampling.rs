@@ -7,17 +7,17 @@ use linerate_sock::{Mono, clock};
 use super::TestBed;
 use super::alone::{carried, loopback};
 use super::figure::Readings;
-use super::tools::{Tool, patience};
+use super::tools::{Tool, client_timeout};
 use crate::process::Process;
 
 /// Everything but the pumps of both ends, in percent of the machine: a rate that the processors limit is lower by that
 /// much at most. What pairs with and without it say is `watching`'s.
-pub(super) fn beside_the_pumps(bench: &TestBed) -> Result<Readings, String> {
+pub(super) fn cpu_outside_pumps(bed: &TestBed) -> Result<Readings, String> {
     let cores = std::thread::available_parallelism().map_err(|e| format!("cannot count the cores: {e}"))?;
     let cores = cores.get() as f64;
     let mut all = Vec::new();
-    for _ in 0..bench.pairs {
-        let (server, client) = watch(bench, 1, &[], |name| !name.starts_with("pump"))?;
+    for _ in 0..bed.pairs {
+        let (server, client) = watch(bed, 1, &[], |name| !name.starts_with("pump"))?;
         all.push((server + client) / cores);
     }
     let note = "all threads of both ends but the pumps, archive and live line included; one stream, loopback";
@@ -25,10 +25,10 @@ pub(super) fn beside_the_pumps(bench: &TestBed) -> Result<Readings, String> {
 }
 
 /// The samplers with 128 streams and a tick of 10 ms, in percent of a core: that of the busier end.
-pub(super) fn samplers(bench: &TestBed) -> Result<Readings, String> {
+pub(super) fn samplers(bed: &TestBed) -> Result<Readings, String> {
     let mut all = Vec::new();
-    for _ in 0..bench.pairs {
-        let (server, client) = watch(bench, 128, &["-i", "0.01"], |name| name == "sampler")?;
+    for _ in 0..bed.pairs {
+        let (server, client) = watch(bed, 128, &["-i", "0.01"], |name| name == "sampler")?;
         all.push(server.max(client));
     }
     Ok(Readings { all, note: Some("128 streams over loopback, -i 0.01; the busier end".to_owned()) })
@@ -36,19 +36,19 @@ pub(super) fn samplers(bench: &TestBed) -> Result<Readings, String> {
 
 /// Percent of a core that the wanted threads of the server and of the client used in the middle of an upload.
 fn watch(
-    bench: &TestBed,
+    bed: &TestBed,
     streams: u32,
     options: &[&str],
     wanted: fn(&str) -> bool,
 ) -> Result<(f64, f64), String> {
     let place = loopback()?;
-    let server = Tool::Linerate.serve(bench, &place)?;
+    let server = Tool::Linerate.serve(bed, &place)?;
     let count = streams.to_string();
     let options = [&["--no-latency", "-P", &count], options].concat();
-    let command = Tool::Linerate.client(bench, &place, &server, bench.transfer, &options);
-    let client = Process::start(bench, &command)?;
+    let command = Tool::Linerate.client(bed, &place, &server, bed.transfer, &options);
+    let client = Process::start(bed, &command)?;
     let (mut at_server, mut at_client) = (Share::default(), Share::default());
-    let output = client.finish(patience(bench, streams), |client| {
+    let output = client.finish(client_timeout(bed, streams), |client| {
         at_server.see(&server.process.threads(), wanted);
         at_client.see(&client.threads(), wanted);
     })?;

@@ -9,7 +9,7 @@ use linerate_sock::proc::cpu;
 use serde_json::Value;
 
 use super::TestBed;
-use super::place::BenchNetwork;
+use super::bench_network::BenchNetwork;
 use crate::process::Process;
 
 /// Time for a server to be ready, and for a client beyond its transfer.
@@ -78,8 +78,8 @@ impl Tool {
     }
 
     /// What to write before its options.
-    fn program(self, bench: &TestBed) -> Vec<String> {
-        let linerate = bench.linerate.display().to_string();
+    fn program(self, bed: &TestBed) -> Vec<String> {
+        let linerate = bed.linerate.display().to_string();
         // A stand-in would keep its runs in the user's archive. `env` becomes the command it starts.
         let stand_in = |tool: &str| {
             vec!["env".into(), "LINERATE_ARCHIVE=:memory:".into(), linerate.clone(), tool.into()]
@@ -93,12 +93,12 @@ impl Tool {
     }
 
     /// Starts a server and waits until it is ready.
-    pub(super) fn serve(self, bench: &TestBed, place: &BenchNetwork) -> Result<Server, String> {
-        let mut command = [place.for_server.clone(), self.program(bench)].concat();
+    pub(super) fn serve(self, bed: &TestBed, place: &BenchNetwork) -> Result<Server, String> {
+        let mut command = [place.for_server.clone(), self.program(bed)].concat();
         let (port, data_port) = (free_port()?, free_port()?);
         if self == Self::Linerate {
             command.extend(["serve", "--port", "0", "--json"].map(str::to_owned));
-            let mut process = Process::start(bench, &command)?;
+            let mut process = Process::start(bed, &command)?;
             let port = process.find_line(TIMEOUT, listening_port)?;
             return Ok(Server { process, port, data_port });
         }
@@ -111,10 +111,10 @@ impl Tool {
                 command.push(port.to_string());
             }
         }
-        let mut process = Process::start(bench, &command)?;
+        let mut process = Process::start(bed, &command)?;
         match self {
             // It says nothing when it is ready.
-            Self::Nuttcp | Self::LinerateNuttcp => await_listener(bench, port)?,
+            Self::Nuttcp | Self::LinerateNuttcp => await_listener(bed, port)?,
             _ => process.find_line(TIMEOUT, |line| line.starts_with("Server listening").then_some(()))?,
         }
         Ok(Server { process, port, data_port })
@@ -123,12 +123,12 @@ impl Tool {
     /// Starts our server for one run, by a command that something may be put in front of, and waits until it is ready. It
     /// ends by itself.
     pub(super) fn serve_once(
-        bench: &TestBed,
+        bed: &TestBed,
         wrap: impl FnOnce(Vec<String>) -> Vec<String>,
     ) -> Result<Server, String> {
         let words = ["serve", "--port", "0", "--json", "--one-off"].map(str::to_owned);
-        let command = wrap([&Self::Linerate.program(bench)[..], &words].concat());
-        let mut process = Process::start(bench, &command)?;
+        let command = wrap([&Self::Linerate.program(bed)[..], &words].concat());
+        let mut process = Process::start(bed, &command)?;
         let port = process.find_line(TIMEOUT, listening_port)?;
         Ok(Server { process, port, data_port: port })
     }
@@ -136,7 +136,7 @@ impl Tool {
     /// The client's command for a transfer of this length, an upload unless `options` say otherwise.
     pub(super) fn client(
         self,
-        bench: &TestBed,
+        bed: &TestBed,
         place: &BenchNetwork,
         server: &Server,
         length: Duration,
@@ -144,7 +144,7 @@ impl Tool {
     ) -> Vec<String> {
         let (port, seconds) = (server.port.to_string(), length.as_secs().to_string());
         let nuttcp = [format!("-T{seconds}"), format!("-P{port}"), format!("-p{}", server.data_port)];
-        let archive = bench.folder.join("archive.sqlite").display().to_string();
+        let archive = bed.folder.join("archive.sqlite").display().to_string();
         let address = place.address.as_str();
         let (before, after): (&[&str], &[&str]) = match self {
             Self::Linerate => (
@@ -157,7 +157,7 @@ impl Tool {
             }
         };
         let words = [before, options, after].concat().into_iter().map(str::to_owned).collect();
-        [place.for_client.clone(), self.program(bench), words].concat()
+        [place.for_client.clone(), self.program(bed), words].concat()
     }
 
     /// What a client printed.
@@ -185,17 +185,17 @@ impl Tool {
 
 /// One transfer with a server of its own.
 pub(super) fn transfer(
-    bench: &TestBed,
+    bed: &TestBed,
     place: &BenchNetwork,
     client: Tool,
     server: Tool,
     options: &[&str],
     length: Duration,
 ) -> Result<Transfer, String> {
-    let server = server.serve(bench, place)?;
-    let command = client.client(bench, place, &server, length, options);
+    let server = server.serve(bed, place)?;
+    let command = client.client(bed, place, &server, length, options);
     let before = busy_seconds()?;
-    let process = Process::start(bench, &command)?;
+    let process = Process::start(bed, &command)?;
     let output = process.finish(length + TIMEOUT, |_| ())?;
     let busy = busy_seconds()? - before;
     let report = client.report(&output)?;
@@ -230,7 +230,7 @@ fn free_port() -> Result<u16, String> {
 }
 
 /// Waits until somebody listens on this port of this namespace, without calling there.
-fn await_listener(bench: &TestBed, port: u16) -> Result<(), String> {
+fn await_listener(bed: &TestBed, port: u16) -> Result<(), String> {
     let deadline = clock::now() + TIMEOUT;
     let tables =
         || ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
@@ -238,7 +238,7 @@ fn await_listener(bench: &TestBed, port: u16) -> Result<(), String> {
         if deadline.has_passed() {
             return Err(format!("nobody listens on port {port}"));
         }
-        bench.wait(Duration::from_millis(20))?;
+        bed.wait(Duration::from_millis(20))?;
     }
     Ok(())
 }
@@ -259,15 +259,15 @@ fn busy_seconds() -> Result<f64, String> {
 }
 
 /// Seconds that `command` takes from start to end.
-pub(super) fn wall_seconds(bench: &TestBed, command: &[String]) -> Result<f64, String> {
+pub(super) fn wall_seconds(bed: &TestBed, command: &[String]) -> Result<f64, String> {
     let start = clock::now();
-    Process::start(bench, command)?.finish(TIMEOUT, |_| ())?;
+    Process::start(bed, command)?.finish(TIMEOUT, |_| ())?;
     Ok(clock::now().since(start).as_secs_f64())
 }
 
 /// Time for a client with so many streams: opening and closing them takes a while.
-pub(super) fn patience(bench: &TestBed, streams: u32) -> Duration {
-    bench.transfer + TIMEOUT + Duration::from_millis(10) * streams
+pub(super) fn client_timeout(bed: &TestBed, streams: u32) -> Duration {
+    bed.transfer + TIMEOUT + Duration::from_millis(10) * streams
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use super::alone::loopback;
+use super::bench_network::BenchNetwork;
 use super::figure::{Bar, Figure, Readings};
-use super::place::BenchNetwork;
 use super::spread::shift;
 use super::tools::{TIMEOUT, Tool};
 use super::{Outcome, TestBed, report};
@@ -36,7 +36,7 @@ enum Sharing {
 }
 
 /// Both figures.
-pub(super) fn run(bench: &TestBed) -> Result<Outcome, String> {
+pub(super) fn run(bed: &TestBed) -> Result<Outcome, String> {
     let place = loopback()?;
     let figures = [
         (Sharing::Data, "data of both ends on one core"),
@@ -44,18 +44,18 @@ pub(super) fn run(bench: &TestBed) -> Result<Outcome, String> {
     ];
     let measured = NAMES.into_iter().zip(figures);
     let measured = measured.map(|(name, (sharing, what))| {
-        let lost = lost(bench, &place, name, sharing)?;
+        let lost = lost(bed, &place, name, sharing)?;
         figure(name, what, lost)
     });
     measured.collect::<Result<_, _>>().map(Outcome::Measured)
 }
 
 /// What each pair lost, in per cent of the rate without.
-fn lost(bench: &TestBed, place: &BenchNetwork, name: &str, sharing: Sharing) -> Result<Vec<f64>, String> {
-    let pairs = if bench.quick { 1 } else { PAIRS };
+fn lost(bed: &TestBed, place: &BenchNetwork, name: &str, sharing: Sharing) -> Result<Vec<f64>, String> {
+    let pairs = if bed.quick { 1 } else { PAIRS };
     let pair = |number| {
         report::progress(&format!("{name}: pair {number} of {pairs}"));
-        let half = |watched| bits_per_second(bench, place, sharing, watched);
+        let half = |watched| bits_per_second(bed, place, sharing, watched);
         // Each order as often as the other, so that whatever grows meets both.
         let (with, without) = if number % 2 == 0 {
             (half(true)?, half(false)?)
@@ -84,7 +84,7 @@ fn figure(name: &'static str, what: &str, all: Vec<f64>) -> Result<Figure, Strin
 
 /// What one transfer gave.
 fn bits_per_second(
-    bench: &TestBed,
+    bed: &TestBed,
     place: &BenchNetwork,
     sharing: Sharing,
     watched: bool,
@@ -93,11 +93,11 @@ fn bits_per_second(
         Sharing::All => ["taskset", "-c", CORE].map(str::to_owned).into_iter().chain(command).collect(),
         Sharing::Data => command,
     };
-    let server = Tool::serve_once(bench, placed)?;
+    let server = Tool::serve_once(bed, placed)?;
     let mut options = [&LOAD[..], &["-A", CORE, "--server-affinity", CORE]].concat();
     options.extend((!watched).then_some("--unwatched"));
-    let command = Tool::Linerate.client(bench, place, &server, bench.transfer.min(MAX_PAIR_TIME), &options);
-    let output = Process::start(bench, &placed(command))?.finish(MAX_PAIR_TIME + TIMEOUT, |_| ())?;
+    let command = Tool::Linerate.client(bed, place, &server, bed.transfer.min(MAX_PAIR_TIME), &options);
+    let output = Process::start(bed, &placed(command))?.finish(MAX_PAIR_TIME + TIMEOUT, |_| ())?;
     server.process.finish(TIMEOUT, |_| ())?;
     Ok(Tool::Linerate.report(&output)?.bits_per_second)
 }

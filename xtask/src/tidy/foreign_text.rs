@@ -15,7 +15,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     for (file, rust) in tree.rust_files() {
         if file.is_test
             || file.path == DEFINING_FILE
-            || !file.room().is_some_and(|room| DECODING_CRATES.contains(&room))
+            || !file.crate_name().is_some_and(|room| DECODING_CRATES.contains(&room))
         {
             continue;
         }

@@ -10,7 +10,7 @@ const SHELL: [&str; 2] = ["crates/emu/src/shell/", "crates/emu/src/shell.rs"];
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (file, rust) in tree.rust_files() {
-        if file.room() != Some("emu") || SHELL.iter().any(|shell| file.path.starts_with(shell)) {
+        if file.crate_name() != Some("emu") || SHELL.iter().any(|shell| file.path.starts_with(shell)) {
             continue;
         }
         for (line, text) in numbered(&rust.code) {

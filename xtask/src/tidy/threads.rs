@@ -11,7 +11,7 @@ const TASKS: &str = "xtask/src/";
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (file, rust) in tree.rust_files() {
-        let ours = file.room().is_some() || file.path.starts_with(TASKS);
+        let ours = file.crate_name().is_some() || file.path.starts_with(TASKS);
         if file.is_test || !ours || file.path == ALLOWED_FILE {
             continue;
         }

@@ -8,7 +8,7 @@ use crate::words::has_word;
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (file, rust) in tree.rust_files() {
-        if file.room() == Some("sock") {
+        if file.crate_name() == Some("sock") {
             continue;
         }
         for (line, text) in numbered(&rust.code) {

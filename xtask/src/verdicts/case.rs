@@ -103,7 +103,7 @@ impl Plant {
     }
 
     /// With these deeds.
-    pub(super) const fn deeds(mut self, deeds: &'static [Deed]) -> Self {
+    pub(super) const fn actions(mut self, deeds: &'static [Deed]) -> Self {
         self.deeds = deeds;
         self
     }

@@ -54,7 +54,7 @@ pub(super) fn matrix(wish: &Options, linerate: PathBuf, folder: &Path) -> Result
     if let Some(folder) = &wish.keep {
         std::fs::create_dir_all(folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
     }
-    let bench = TestBed { linerate, folder: folder.to_owned(), keep: wish.keep.clone(), keeper };
+    let bed = TestBed { linerate, folder: folder.to_owned(), keep: wish.keep.clone(), keeper };
     let (mut rows, mut light, mut heavy) = (Vec::new(), Vec::new(), Vec::new());
     for situation in situations(wish.held_out).filter(|situation| wish.wants(situation.name)) {
         let jobs = if situation.alone { &mut heavy } else { &mut light };
@@ -63,10 +63,10 @@ pub(super) fn matrix(wish: &Options, linerate: PathBuf, folder: &Path) -> Result
         rows.push((Row::of_situation(situation), seeds.count()));
     }
     let rows = Mutex::new(rows);
-    let run = |worker, situation: &Situation, seed| bench.trial(worker, situation, seed);
-    work(&light, wish.jobs, &rows, &bench.keeper, &|worker, &(row, it, seed)| (row, run(worker, it, seed)));
-    work(&heavy, 1, &rows, &bench.keeper, &|worker, &(row, it, seed)| (row, run(worker, it, seed)));
-    super::gathered(rows, &bench.keeper, REQUIRED)
+    let run = |worker, situation: &Situation, seed| bed.trial(worker, situation, seed);
+    work(&light, wish.jobs, &rows, &bed.keeper, &|worker, &(row, it, seed)| (row, run(worker, it, seed)));
+    work(&heavy, 1, &rows, &bed.keeper, &|worker, &(row, it, seed)| (row, run(worker, it, seed)));
+    super::gathered(rows, &bed.keeper, REQUIRED)
 }
 
 impl TestBed {

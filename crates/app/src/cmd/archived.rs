@@ -8,7 +8,7 @@ use linerate_report::{RunRow, View, history_table};
 use super::{format, page};
 use crate::args::{ArchiveArgs, ExportArgs, FormatName, HistoryArgs, ReportArgs, ShowArgs};
 use crate::exit::Exit;
-use crate::{say, terminal};
+use crate::{print, terminal};
 
 pub(in crate::cmd) fn archive(args: &ArchiveArgs) -> Result<SqliteArchive, ArchiveError> {
     match &args.archive {
@@ -19,8 +19,8 @@ pub(in crate::cmd) fn archive(args: &ArchiveArgs) -> Result<SqliteArchive, Archi
 
 pub(super) fn failed(error: &ArchiveError) -> Exit {
     match std::error::Error::source(error) {
-        Some(source) => say::error(format!("{error} ({source})")),
-        None => say::error(error),
+        Some(source) => print::error(format!("{error} ({source})")),
+        None => print::error(error),
     }
     Exit::Failed
 }
@@ -37,7 +37,7 @@ pub(crate) fn history(args: &HistoryArgs) -> Exit {
         && since.parse::<jiff::Timestamp>().is_err()
         && since.parse::<jiff::civil::Date>().is_err()
     {
-        say::error(format!("--since {since}: give a day as 2026-05-01 or a time as 2026-05-01T12:00:00Z"));
+        print::error(format!("--since {since}: give a day as 2026-05-01 or a time as 2026-05-01T12:00:00Z"));
         return Exit::Usage;
     }
     let listed = archive(&args.archive).and_then(|archive| {
@@ -143,7 +143,7 @@ pub(crate) fn show(args: &ShowArgs) -> Exit {
             view.kept = Some(name);
             view.explain = args.explain;
             if args.point.is_some() {
-                say::error(format!("run {} is no plan, so it has no points; leave --point out", args.run));
+                print::error(format!("run {} is no plan, so it has no points; leave --point out", args.run));
                 return Exit::Usage;
             }
             let record = RunRecord::fold(&events);
@@ -166,7 +166,7 @@ fn show_plan(args: &ShowArgs, plan: &PlanRecord, view: &View) -> Exit {
     let points = match points_of(plan, point) {
         Ok(points) => points,
         Err(trouble) => {
-            say::error(trouble);
+            print::error(trouble);
             return Exit::Usage;
         }
     };
@@ -226,7 +226,7 @@ fn runs_of(
 fn export_plan(args: &ExportArgs, plan: &PlanRecord) -> Exit {
     let mut text = Vec::new();
     if let Err(error) = super::run::outcome::write(plan, args.format, &mut text) {
-        say::error(error);
+        print::error(error);
         return Exit::Usage;
     }
     write_out(args, &text)
@@ -237,7 +237,7 @@ fn export_pictures(args: &ExportArgs, pictures: &Pictures) -> Exit {
     let titles: Vec<String> =
         pictures.titles().enumerate().map(|(number, title)| format!("{} is {title}", number + 1)).collect();
     if let Some(chart) = args.chart.filter(|chart| *chart == 0 || *chart > titles.len()) {
-        say::error(match titles.is_empty() {
+        print::error(match titles.is_empty() {
             true => format::NOTHING_TO_DRAW.to_owned(),
             false => format!("--chart {chart}: there are {}: {}", titles.len(), titles.join("; ")),
         });
@@ -245,7 +245,7 @@ fn export_pictures(args: &ExportArgs, pictures: &Pictures) -> Exit {
     }
     let mut picture = Vec::new();
     if let Err(error) = format::write_pictures(pictures, args.chart.map(|chart| chart - 1), &mut picture) {
-        say::error(error);
+        print::error(error);
         return Exit::Failed;
     }
     write_out(args, &picture)
@@ -257,7 +257,7 @@ fn write_out(args: &ExportArgs, bytes: &[u8]) -> Exit {
     match format::whole_file(path, |out| out.write_all(bytes)) {
         Ok(()) => Exit::Done,
         Err(error) => {
-            say::error(format!("{} could not be written: {error}", path.display()));
+            print::error(format!("{} could not be written: {error}", path.display()));
             Exit::Failed
         }
     }
@@ -265,7 +265,7 @@ fn write_out(args: &ExportArgs, bytes: &[u8]) -> Exit {
 
 pub(crate) fn export(args: &ExportArgs) -> Exit {
     if args.chart.is_some() && args.format != FormatName::Svg {
-        say::error("--chart goes with --format svg; other formats have no charts to choose from");
+        print::error("--chart goes with --format svg; other formats have no charts to choose from");
         return Exit::Usage;
     }
     if args.format == FormatName::Html {
@@ -295,7 +295,7 @@ pub(crate) fn export(args: &ExportArgs) -> Exit {
     match format::to_file(&record, &events, args.format, path) {
         Ok(()) => Exit::Done,
         Err(error) => {
-            say::error(format!("{} could not be written: {error}", path.display()));
+            print::error(format!("{} could not be written: {error}", path.display()));
             Exit::Failed
         }
     }

@@ -22,7 +22,7 @@ use super::path_values::{
     above_zero, congestion, link_rate, probability, round_trip, tunnel, with_rate_unit,
 };
 use crate::exit::Exit;
-use crate::{say, terminal};
+use crate::{print, terminal};
 use answer::Answer;
 use typed::{Typed, bytes, count, share, typed};
 
@@ -180,18 +180,18 @@ impl CheckArgs {
 pub(crate) fn run(args: &CheckArgs) -> Exit {
     let claim = typed::claim(args);
     if claim.is_none() && args.files.is_empty() {
-        say::error("nothing to check: give a FILE, - for standard input, or a figure as --rate 941M");
+        print::error("nothing to check: give a FILE, - for standard input, or a figure as --rate 941M");
         return Exit::Usage;
     }
     let context = args.path.context();
     if !context.leaves_payload() {
-        say::error("--mtu: it leaves no payload after the headers; give a larger one");
+        print::error("--mtu: it leaves no payload after the headers; give a larger one");
         return Exit::Usage;
     }
     let inputs = input::read_all(&args.files, args.tool.as_deref());
     let answer = Answer::to(claim, inputs, &context);
     for (name, why) in answer.failures() {
-        say::error(format!("{name}: {why}"));
+        print::error(format!("{name}: {why}"));
     }
     let printed = if args.json {
         page::print_json(&Document::of(&answer))

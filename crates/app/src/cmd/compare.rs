@@ -4,13 +4,13 @@ mod document;
 mod load;
 mod text;
 
-use linerate_plan::{Candidate, Pairing, Table, beside, quantities, values_of_axis};
+use linerate_plan::{Candidate, Pairing, Table, compare_with_base, quantities, values_of_axis};
 
 use super::archived::{archive, failed};
 use super::page::{self, Page};
 use crate::args::ArchiveArgs;
 use crate::exit::Exit;
-use crate::{say, terminal};
+use crate::{print, terminal};
 pub(super) use document::Document;
 use load::LoadError;
 
@@ -48,11 +48,11 @@ pub(crate) fn run(args: &CompareArgs) -> Exit {
     let compared = match compared(args) {
         Ok(compared) => compared,
         Err(LoadError::Usage(why)) => {
-            say::error(why);
+            print::error(why);
             return Exit::Usage;
         }
         Err(LoadError::Input(why)) => {
-            say::error(why);
+            print::error(why);
             return Exit::Failed;
         }
         Err(LoadError::Archive(error)) => return failed(&error),
@@ -96,7 +96,7 @@ fn compared(args: &CompareArgs) -> Result<Compared, LoadError> {
     if let Some(empty) = std::iter::once(&base).chain(&others).find(|one| one.is_empty()) {
         return Err(LoadError::Input(format!("{}: nothing was measured in it", empty.name)));
     }
-    let table = beside(&base, &others, &wanted, pairing);
+    let table = compare_with_base(&base, &others, &wanted, pairing);
     if table.rows.is_empty() {
         return Err(LoadError::Input(format!(
             "{} and what it is compared with have no figure in common: other flows, or other points",

@@ -24,7 +24,7 @@ use super::path_values::{link_rate, round_trip};
 use super::settings_folder::RunFolder;
 use crate::exit::Exit;
 use crate::signals::Signals;
-use crate::{say, terminal};
+use crate::{print, terminal};
 use check::{Check, Section, Status};
 use facts::{Facts, Route};
 use sysctls::Target;
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Exit {
         Ok(left) => left.flatten(),
         // What cannot be read is worth a word, and no reason to look at nothing else.
         Err(error) => {
-            say::warning(error);
+            print::warning(error);
             None
         }
     };
@@ -123,7 +123,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Exit {
     match route {
         Ok(_) => printed,
         Err(error) => {
-            say::error(format!("no way to {}: {}", args.host.as_deref().unwrap_or_default(), error.source));
+            print::error(format!("no way to {}: {}", args.host.as_deref().unwrap_or_default(), error.source));
             Exit::Failed
         }
     }
@@ -134,15 +134,15 @@ fn restore(folder: Option<&Path>) -> Exit {
     let restored = match folder.map_or_else(|| Ok(Restored::default()), restore_leftovers) {
         Ok(restored) => restored,
         Err(error) => {
-            say::error(error);
+            print::error(error);
             return Exit::Failed;
         }
     };
     if restored == Restored::default() {
-        say::note("no agent has left a changed setting on this host");
+        print::note("no agent has left a changed setting on this host");
     }
-    restored.put_back.iter().for_each(|setting| say::note(format!("put back {setting}")));
-    restored.left.iter().for_each(say::error);
+    restored.put_back.iter().for_each(|setting| print::note(format!("put back {setting}")));
+    restored.left.iter().for_each(print::error);
     if restored.left.is_empty() { Exit::Done } else { Exit::Failed }
 }
 
@@ -152,14 +152,14 @@ fn calibration(args: &DoctorArgs) -> Result<Option<Box<Calibration>>, Exit> {
         return Ok(crate::calibration::stored());
     }
     let signals = Signals::catch().map_err(|error| {
-        say::error(format!("cannot catch signals: {error}"));
+        print::error(format!("cannot catch signals: {error}"));
         Exit::Failed
     })?;
     match calibration::measure(signals.stop()) {
         Ok(found) => Ok(Some(Box::new(found))),
         Err(ControlError::Stopped) => Err(Exit::Interrupted(signals.which().unwrap_or(2))),
         Err(error) => {
-            say::error(error);
+            print::error(error);
             Err(Exit::Failed)
         }
     }

@@ -17,10 +17,10 @@ use super::path_values::{
     above_zero, congestion, kilometres, link_rate, probability, processor, round_trip, slot, tunnel,
 };
 use crate::exit::Exit;
-use crate::{say, terminal};
+use crate::{print, terminal};
 use answer::Answer;
 use between::{Between, between, combined};
-use questions::{Wanted, amount, wanted};
+use questions::{Wanted, amount, parse_wanted};
 
 // A negative number is the value of its option, so that the message names the option: hence `allow_hyphen_values`.
 
@@ -95,7 +95,7 @@ pub(crate) struct EnvelopeArgs {
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = between(above_zero::<Bitrate>), help_heading = "Hosts")]
     disk: Option<Between<Bitrate>>,
     /// Whether an amount fits into a time, as 8h:2TB
-    #[arg(long, value_name = "TIME:BYTES", allow_hyphen_values = true, value_parser = wanted, help_heading = "Questions")]
+    #[arg(long, value_name = "TIME:BYTES", allow_hyphen_values = true, value_parser = parse_wanted, help_heading = "Questions")]
     need: Option<Wanted>,
     /// Windows, buffers and losses for this payload per second instead of the full link
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = link_rate, requires = "rtt",
@@ -125,7 +125,7 @@ pub(crate) fn run(args: &EnvelopeArgs) -> Exit {
     let answers = match answers {
         Ok(answers) => answers,
         Err(error) => {
-            say::error(error);
+            print::error(error);
             return Exit::Usage;
         }
     };
@@ -133,7 +133,7 @@ pub(crate) fn run(args: &EnvelopeArgs) -> Exit {
         return match bounds::document(&answers) {
             Ok(document) => page::print_json(&document),
             Err(error) => {
-                say::error(format!("the document could not be written as JSON: {error}"));
+                print::error(format!("the document could not be written as JSON: {error}"));
                 Exit::Failed
             }
         };

@@ -10,7 +10,7 @@ use linerate_report::{View, csv, document, html, markdown, ndjson, plot, text};
 use super::page;
 use crate::args::FormatName;
 use crate::exit::Exit;
-use crate::{front_end, say};
+use crate::{front_end, print};
 
 /// What is said where there is nothing to draw.
 pub(super) const NOTHING_TO_DRAW: &str =
@@ -69,7 +69,7 @@ pub(super) fn to_stdout(record: &RunRecord, events: &[Event], format: FormatName
     match write(record, events, format, view, &mut out) {
         Ok(()) => page::print(&out),
         Err(error) => {
-            say::error(format!("the result could not be printed: {error}"));
+            print::error(format!("the result could not be printed: {error}"));
             Exit::Failed
         }
     }

@@ -12,7 +12,7 @@ use linerate_control::{Guardian, Guardians, restore_leftovers};
 use linerate_sock::process::new_session;
 
 use crate::exit::Exit;
-use crate::say;
+use crate::print;
 use crate::signals::Signals;
 
 /// The command under which it is started.
@@ -30,7 +30,7 @@ pub(crate) struct GuardArgs {
 pub(crate) fn run(args: &GuardArgs) -> Exit {
     // What ends the agent in an orderly way may reach this process as well, which would then do nothing for the next one.
     if let Err(error) = Signals::ignore() {
-        say::warning(format!("the guardian of an agent's settings cannot ignore signals: {error}"));
+        print::warning(format!("the guardian of an agent's settings cannot ignore signals: {error}"));
     }
     // It is no leader of a group: the agent has just started it.
     let _ = new_session();
@@ -38,11 +38,11 @@ pub(crate) fn run(args: &GuardArgs) -> Exit {
     let _ = io::stdin().lock().read_to_end(&mut Vec::new());
     match restore_leftovers(&args.folder) {
         Ok(restored) => {
-            super::serve::told_restored(&restored, "the agent was killed: ");
+            super::serve::print_restored(&restored, "the agent was killed: ");
             Exit::Done
         }
         Err(error) => {
-            say::error(error);
+            print::error(error);
             Exit::Failed
         }
     }

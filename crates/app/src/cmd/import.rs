@@ -15,7 +15,7 @@ use super::archived::{archive, failed};
 use super::page;
 use crate::args::ImportArgs;
 use crate::exit::Exit;
-use crate::{naming, say};
+use crate::{naming, print};
 
 /// The largest file that is read.
 const MAX_FILE_BYTES: u64 = 64 << 20;
@@ -45,17 +45,17 @@ pub(crate) fn run(args: &ImportArgs) -> Exit {
                 remarks.extend(unread.into_iter().map(|unread| (file.clone(), unread)));
             }
             Err(why) => {
-                say::error(format!("{file}: {why}"));
+                print::error(format!("{file}: {why}"));
                 silent = true;
             }
         }
     }
     for (file, unread) in &remarks {
         let column = unread.column.map(|column| format!(", column {column}")).unwrap_or_default();
-        say::warning(one_line(&format!("{file}: line {}{column}: {}", unread.line, unread.why)));
+        print::warning(one_line(&format!("{file}: line {}{column}: {}", unread.line, unread.why)));
     }
     for found in &mut runs {
-        if let Err(error) = keep(found, &mut archive) {
+        if let Err(error) = store(found, &mut archive) {
             return failed(&error);
         }
     }
@@ -193,7 +193,7 @@ fn read_bounded(from: impl Read, bytes: &mut Vec<u8>) -> io::Result<()> {
 }
 
 /// Writes a run, unless it is there.
-fn keep(found: &mut Found, archive: &mut SqliteArchive) -> Result<(), ArchiveError> {
+fn store(found: &mut Found, archive: &mut SqliteArchive) -> Result<(), ArchiveError> {
     let run = &found.events[0].run;
     found.known = archive.contains(run)?;
     if found.known { Ok(()) } else { archive.append(&found.events) }

@@ -14,10 +14,10 @@ use crate::archive_sink::ArchiveSink;
 use crate::args::{ArchiveArgs, FormatName, Investigation, OutputArgs};
 use crate::exit::Exit;
 use crate::front_end;
-use crate::lab_witness::LabWitness;
+use crate::lab_port_observer::LabWitness;
 use crate::naming::{now, run_name, target};
 use crate::signals::Signals;
-use crate::{calibration, say};
+use crate::{calibration, print};
 pub(super) use from::agent;
 use sinks::{Screen, Stream, Whole};
 
@@ -50,18 +50,18 @@ pub(super) fn run(
     let (host, port) = match target(wish.host, wish.port) {
         Ok(found) => found,
         Err(trouble) => {
-            say::error(trouble);
+            print::error(trouble);
             return Exit::Usage;
         }
     };
     let Ok(signals) = Signals::catch() else {
-        say::error("cannot catch signals");
+        print::error("cannot catch signals");
         return Exit::Failed;
     };
     let id = match run_name() {
         Ok(id) => id,
         Err(trouble) => {
-            say::error(trouble);
+            print::error(trouble);
             return Exit::Failed;
         }
     };
@@ -83,7 +83,7 @@ pub(super) fn run(
         world: if lab.is_some() { World::Lab } else { World::Hosts },
         started_at: now(),
         calibration: calibration::stored(),
-        witness: lab.as_ref().map(|lab| lab as &dyn PortObserver),
+        observer: lab.as_ref().map(|lab| lab as &dyn PortObserver),
         stop: signals.stop(),
     };
     let result = match (wish.agent, wish.investigate) {
@@ -95,14 +95,14 @@ pub(super) fn run(
     screen.end();
     let kept = archive.as_mut().is_some_and(ArchiveSink::close).then_some(id);
     for caveat in record.caveats.iter().filter(|c| c.kind == linerate_model::CaveatKind::NotArchived) {
-        say::warning(&caveat.text);
+        print::warning(&caveat.text);
     }
     let events = whole.map(|whole| whole.0).unwrap_or_default();
     let printed = print(&record, &events, kept.map(|id| id.chars().take(8).collect()));
     let streamed = stream.is_none_or(|stream| stream.end());
     match result {
         Err(error) => {
-            say::error(error);
+            print::error(error);
             Exit::Failed
         }
         Ok(Outcome::Interrupted) => Exit::Interrupted(signals.which().unwrap_or(2)),
@@ -116,7 +116,7 @@ pub(super) fn write_report(record: &RunRecord, events: &[Event], format: FormatN
     match format::to_file(record, events, format, path) {
         Ok(()) => Exit::Done,
         Err(error) => {
-            say::error(format!("the report {} could not be written: {error}", path.display()));
+            print::error(format!("the report {} could not be written: {error}", path.display()));
             Exit::Failed
         }
     }
@@ -136,7 +136,7 @@ pub(super) fn format_of(path: &Path) -> Option<FormatName> {
 }
 
 /// What is wrong with a file for `flag` that must be of one of some formats, seen before anything is measured.
-pub(super) fn file_trouble(flag: &str, path: &Path, endings: &str) -> Option<String> {
+pub(super) fn file_error(flag: &str, path: &Path, endings: &str) -> Option<String> {
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
     if ending.is_empty() || !endings.split([' ', ',']).any(|known| known.strip_prefix('.') == Some(ending)) {
         return Some(format!("{flag} {}: the name must end in {endings}", path.display()));
@@ -156,7 +156,7 @@ mod tests {
     fn the_report_says_its_format_by_its_name() {
         assert_eq!(format_of(Path::new("a/b.md")), Some(FormatName::Markdown));
         assert_eq!(format_of(Path::new("a/b")), None);
-        let trouble = |name: &str| file_trouble("--report", Path::new(name), ".csv, .md or .txt");
+        let trouble = |name: &str| file_error("--report", Path::new(name), ".csv, .md or .txt");
         assert!(trouble("b.pdf").unwrap().contains(".csv"));
         assert!(trouble("b").unwrap().contains(".csv"));
         assert!(trouble("/no/such/folder/b.md").unwrap().contains("no folder"));

@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 use linerate_model::foreign_text::one_line;
 
 use crate::exit::Exit;
-use crate::say;
+use crate::print;
 
 /// How a piece of text is shown where colour is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,7 +122,7 @@ const UNITS: [&str; 14] =
     ["%", "s", "ms", "us", "ns", "b/s", "kb/s", "Mb/s", "Gb/s", "Tb/s", "B", "KiB", "MiB", "GiB"];
 
 /// The words of `text`, a number and its unit being one.
-fn words(text: &str) -> Vec<String> {
+fn split_words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         let unit = UNITS.contains(&word.trim_end_matches([',', '.', ':', ';', ')']));
@@ -140,7 +140,7 @@ fn words(text: &str) -> Vec<String> {
 /// `text` in lines of at most `columns` where its words allow it; words are never cut.
 pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
-    for word in words(text) {
+    for word in split_words(text) {
         let Some(line) = lines.last_mut() else { continue };
         if line.is_empty() {
             line.push_str(&word);
@@ -169,7 +169,7 @@ pub(super) fn print(text: &[u8]) -> Exit {
         Ok(()) => Exit::Done,
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Exit::Done,
         Err(error) => {
-            say::error(format!("the output could not be printed: {error}"));
+            print::error(format!("the output could not be printed: {error}"));
             Exit::Failed
         }
     }
@@ -180,7 +180,7 @@ pub(super) fn print_json(document: &impl serde::Serialize) -> Exit {
     match serde_json::to_string_pretty(document) {
         Ok(text) => print(format!("{text}\n").as_bytes()),
         Err(error) => {
-            say::error(format!("the document could not be written as JSON: {error}"));
+            print::error(format!("the document could not be written as JSON: {error}"));
             Exit::Failed
         }
     }

@@ -10,7 +10,7 @@ use linerate_units::Span;
 
 use super::page::{self, Ink, Page};
 use crate::exit::Exit;
-use crate::say;
+use crate::print;
 use crate::terminal;
 use files::Files;
 
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &PlanArgs) -> Exit {
     let source = match files::find(name) {
         Ok(source) => source,
         Err(trouble) => {
-            say::error(trouble);
+            print::error(trouble);
             return Exit::Usage;
         }
     };
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &PlanArgs) -> Exit {
                 // Whoever asked for JSON gets the places too; the exit code says that it is no plan.
                 let _ = page::print_json(&document::Mistaken::new(&error));
             } else {
-                say_mistakes(&error);
+                print_mistakes(&error);
             }
             return Exit::Usage;
         }
@@ -60,12 +60,12 @@ pub(crate) fn run(args: &PlanArgs) -> Exit {
     let estimate = match plan.estimate() {
         Ok(estimate) => estimate,
         Err(error) => {
-            say::error(error);
+            print::error(error);
             return Exit::Usage;
         }
     };
     if let Some(trouble) = too_long(&plan, &estimate, args.max_time) {
-        say::error(trouble);
+        print::error(trouble);
         return Exit::Usage;
     }
     if args.json {
@@ -78,10 +78,10 @@ pub(crate) fn run(args: &PlanArgs) -> Exit {
 }
 
 /// Says everything that is wrong with a plan.
-pub(super) fn say_mistakes(error: &PlanError) {
+pub(super) fn print_mistakes(error: &PlanError) {
     for line in error.to_string().lines() {
         // What is quoted from the file follows its message.
-        if line.starts_with("    ") { say::note(line) } else { say::error(line) }
+        if line.starts_with("    ") { print::note(line) } else { print::error(line) }
     }
 }
 

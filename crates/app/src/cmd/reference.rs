@@ -10,7 +10,7 @@ use linerate_model::{CATALOGUE, Event, TestSpec};
 use super::page;
 use crate::args::{Cli, SchemaName};
 use crate::exit::Exit;
-use crate::say;
+use crate::print;
 
 /// Columns of help texts in the reference.
 const COLUMNS: usize = 100;
@@ -32,7 +32,7 @@ pub(super) fn man(names: &[String]) -> Exit {
         let Some(found) = command.find_subcommand(name) else {
             let known: Vec<&str> = shown(command).map(Command::get_name).collect();
             let whose = command.get_bin_name().unwrap_or("linerate");
-            say::error(if known.is_empty() {
+            print::error(if known.is_empty() {
                 format!("{whose} has no commands of its own; leave '{name}' out")
             } else {
                 format!("{whose} has no command named '{name}'; there are {}", known.join(", "))
@@ -48,7 +48,7 @@ pub(super) fn man(names: &[String]) -> Exit {
     match clap_mangen::Man::new(command).source(source).render(&mut manual) {
         Ok(()) => page::print(&manual),
         Err(error) => {
-            say::error(format!("the manual page could not be written: {error}"));
+            print::error(format!("the manual page could not be written: {error}"));
             Exit::Failed
         }
     }

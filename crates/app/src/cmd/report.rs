@@ -12,7 +12,7 @@ use super::format::whole_file;
 use super::page;
 use crate::args::ReportArgs;
 use crate::exit::Exit;
-use crate::{front_end, say};
+use crate::{front_end, print};
 
 /// Most runs of a plan in one page.
 const MAX_RUNS: usize = 200;
@@ -24,7 +24,7 @@ type Loaded = (RunRecord, Vec<Event>);
 
 pub(crate) fn run(args: &ReportArgs) -> Exit {
     let Some(assets) = front_end::assets() else {
-        say::error(front_end::MISSING);
+        print::error(front_end::MISSING);
         return Exit::Failed;
     };
     let loaded = archive(&args.archive).and_then(|archive| {
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &ReportArgs) -> Exit {
     let (short, page) = match loaded {
         Ok(Some(loaded)) => loaded,
         Ok(None) => {
-            say::error("a plan brings its own runs along; give its name alone, or names of runs only");
+            print::error("a plan brings its own runs along; give its name alone, or names of runs only");
             return Exit::Usage;
         }
         Err(error) => return failed(&error),
@@ -118,7 +118,7 @@ fn finish(path: &Path, say_where: bool, write: impl Fn(&mut dyn io::Write) -> io
         return match write(&mut out) {
             Ok(()) => page::print(&out),
             Err(error) => {
-                say::error(format!("the page could not be printed: {error}"));
+                print::error(format!("the page could not be printed: {error}"));
                 Exit::Failed
             }
         };
@@ -132,7 +132,7 @@ fn finish(path: &Path, say_where: bool, write: impl Fn(&mut dyn io::Write) -> io
             }
         }
         Err(error) => {
-            say::error(format!("{} could not be written: {error}", path.display()));
+            print::error(format!("{} could not be written: {error}", path.display()));
             Exit::Failed
         }
     }

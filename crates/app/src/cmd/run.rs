@@ -20,7 +20,7 @@ use linerate_units::Span;
 use super::lab::PlaceArgs;
 use crate::args::ArchiveArgs;
 use crate::exit::Exit;
-use crate::say;
+use crate::print;
 use crate::signals::Signals;
 
 #[derive(Debug, Args)]
@@ -109,10 +109,10 @@ impl RunError {
         self.lines.join("; ")
     }
 
-    fn say(self) -> Exit {
+    fn report(self) -> Exit {
         for line in self.lines.iter().flat_map(|line| line.lines()) {
             // What is quoted from a plan follows its message.
-            if line.starts_with("    ") { say::note(line) } else { say::error(line) }
+            if line.starts_with("    ") { print::note(line) } else { print::error(line) }
         }
         self.exit
     }
@@ -122,14 +122,14 @@ impl RunError {
 pub(crate) fn run(args: &RunArgs) -> Exit {
     let prepared = match prepare::prepare(args) {
         Ok(prepared) => prepared,
-        Err(trouble) => return trouble.say(),
+        Err(trouble) => return trouble.report(),
     };
     let Ok(signals) = Signals::catch() else {
-        say::error("cannot catch signals");
+        print::error("cannot catch signals");
         return Exit::Failed;
     };
     match drive::drive(args, &prepared, &signals) {
         Ok(exit) => exit,
-        Err(trouble) => signals.which().map_or_else(|| trouble.say(), Exit::Interrupted),
+        Err(trouble) => signals.which().map_or_else(|| trouble.report(), Exit::Interrupted),
     }
 }

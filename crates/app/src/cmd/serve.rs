@@ -15,30 +15,30 @@ use super::stand_in::ArchiveKeeper;
 use super::token::read_token;
 use crate::args::{PolicyName, ServeArgs};
 use crate::exit::Exit;
-use crate::lab_witness::LabWitness;
+use crate::lab_port_observer::LabWitness;
 use crate::signals::Signals;
-use crate::{calibration, say};
+use crate::{calibration, print};
 
 pub(crate) fn run(args: &ServeArgs) -> Exit {
     let signals = match Signals::catch() {
         Ok(signals) => signals,
         Err(error) => {
-            say::error(format!("cannot catch signals: {error}"));
+            print::error(format!("cannot catch signals: {error}"));
             return Exit::Failed;
         }
     };
     let agent_token = match args.agent_token_file.as_deref().map(read_token).transpose() {
         Ok(token) => token,
         Err(trouble) => {
-            say::error(trouble);
+            print::error(trouble);
             return Exit::Usage;
         }
     };
     let settings = agent_token.as_ref().and_then(|_| args.run.settings());
     if let Some(folder) = &settings {
         match restore_leftovers(folder) {
-            Ok(restored) => told_restored(&restored, "left over by an agent that was killed: "),
-            Err(error) => say::warning(error),
+            Ok(restored) => print_restored(&restored, "left over by an agent that was killed: "),
+            Err(error) => print::warning(error),
         }
     }
     let settings = settings.filter(|_| !args.no_settings);
@@ -46,27 +46,31 @@ pub(crate) fn run(args: &ServeArgs) -> Exit {
     let server = match Server::bind(ServerConfig { agent_token, settings, guardians, ..config(args) }) {
         Ok(server) => server,
         Err(error) => {
-            say::error(error);
+            print::error(error);
             return Exit::Failed;
         }
     };
     let switch = match ServerHandle::new() {
         Ok(switch) => Arc::new(switch),
         Err(error) => {
-            say::error(error);
+            print::error(error);
             return Exit::Failed;
         }
     };
     let handle = Arc::clone(&switch);
     if let Err(error) = Signals::on_each(move || handle.turn_off()) {
-        say::error(format!("cannot wait for signals: {error}"));
+        print::error(format!("cannot wait for signals: {error}"));
         return Exit::Failed;
     }
     let (json, own) = (args.json, args.port);
-    let result = server.run(switch, move |news| if json { tell_json(&news, own) } else { tell(&news, own) });
+    let result =
+        server.run(
+            switch,
+            move |event| if json { print_event_json(&event, own) } else { print_event(&event, own) },
+        );
     match (result, signals.which()) {
         (Err(error), _) => {
-            say::error(error);
+            print::error(error);
             Exit::Failed
         }
         (Ok(()), Some(signal)) => Exit::Interrupted(signal),
@@ -97,7 +101,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
             args.archive.archive.clone(),
             &args.archive_limits,
         ))),
-        witness: LabWitness::from_environment().map(|lab| Arc::new(lab) as _),
+        observer: LabWitness::from_environment().map(|lab| Arc::new(lab) as _),
     }
 }
 
@@ -116,24 +120,24 @@ fn classic_ports() -> Vec<ClassicPort> {
 }
 
 /// What a server at port `own` tells its owner.
-fn tell(news: &ServerEvent, own: u16) {
-    match news {
-        ServerEvent::Listening(address) => say::note(match older_tools(address.port(), own) {
+fn print_event(event: &ServerEvent, own: u16) {
+    match event {
+        ServerEvent::Listening(address) => print::note(match older_tools(address.port(), own) {
             Some(tools) => format!("listening on {address} (TCP and UDP) for {tools}"),
             None => format!(
                 "listening on {address} (TCP and UDP); measure from another host with: linerate test {}",
                 how(*address)
             ),
         }),
-        ServerEvent::Begun { client, name } => say::note(format!("{} ({name}): measuring", plain(*client))),
+        ServerEvent::Begun { client, name } => print::note(format!("{} ({name}): measuring", plain(*client))),
         ServerEvent::Waiting { client, place } => {
-            say::note(format!("{}: waiting, place {place}", plain(*client)))
+            print::note(format!("{}: waiting, place {place}", plain(*client)))
         }
         ServerEvent::Held { client, name } => {
-            say::note(format!("{} ({name}): coordinating, others wait", plain(*client)));
+            print::note(format!("{} ({name}): coordinating, others wait", plain(*client)));
         }
         ServerEvent::Asked { client, target } => {
-            say::note(format!("{}: has a run measured from here to {target}", plain(*client)));
+            print::note(format!("{}: has a run measured from here to {target}", plain(*client)));
         }
         ServerEvent::SettingsChanged { client, in_force } => {
             let one = |setting: &SettingInForce| {
@@ -142,15 +146,19 @@ fn tell(news: &ServerEvent, own: u16) {
             };
             let all: Vec<String> = in_force.iter().map(one).collect();
             let all = if all.is_empty() { "no setting is changed".to_owned() } else { all.join("; ") };
-            say::note(format!("{}: settings for its runs: {all}", plain(*client)));
+            print::note(format!("{}: settings for its runs: {all}", plain(*client)));
         }
         ServerEvent::SettingsRestored { client, restored } => {
-            told_restored(restored, &format!("{}: ", plain(*client)))
+            print_restored(restored, &format!("{}: ", plain(*client)))
         }
-        ServerEvent::Ended { client, trouble: None } => say::note(format!("{}: done", plain(*client))),
-        ServerEvent::Ended { client, trouble: Some(why) } => say::note(format!("{}: {why}", plain(*client))),
-        ServerEvent::Foreign { client, why } => say::note(format!("{}: turned away: {why}", plain(*client))),
-        ServerEvent::OutOfFiles { why, allowed } => say::warning(format!(
+        ServerEvent::Ended { client, trouble: None } => print::note(format!("{}: done", plain(*client))),
+        ServerEvent::Ended { client, trouble: Some(why) } => {
+            print::note(format!("{}: {why}", plain(*client)))
+        }
+        ServerEvent::Foreign { client, why } => {
+            print::note(format!("{}: turned away: {why}", plain(*client)))
+        }
+        ServerEvent::OutOfFiles { why, allowed } => print::warning(format!(
             "{why}: this server may have {allowed} open files, and who comes waits until some are closed; raise the limit \
              (ulimit -n, LimitNOFILE= of a service), or let fewer in (--limit-clients)"
         )),
@@ -158,9 +166,9 @@ fn tell(news: &ServerEvent, own: u16) {
     }
 }
 
-pub(super) fn told_restored(restored: &Restored, head: &str) {
-    restored.put_back.iter().for_each(|setting| say::note(format!("{head}put back {setting}")));
-    restored.left.iter().for_each(|why| say::warning(format!("{head}{why}")));
+pub(super) fn print_restored(restored: &Restored, head: &str) {
+    restored.put_back.iter().for_each(|setting| print::note(format!("{head}put back {setting}")));
+    restored.left.iter().for_each(|why| print::warning(format!("{head}{why}")));
 }
 
 /// The tools that a port is for, unless it is the server's own.
@@ -181,11 +189,11 @@ fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-fn tell_json(news: &ServerEvent, own: u16) {
-    if let ServerEvent::Listening(_) = news {
-        tell(news, own);
+fn print_event_json(event: &ServerEvent, own: u16) {
+    if let ServerEvent::Listening(_) = event {
+        print_event(event, own);
     }
-    let line = match news {
+    let line = match event {
         ServerEvent::Listening(address) => serde_json::json!({
             "event": "listening", "address": address.ip().to_string(), "port": address.port()
         }),

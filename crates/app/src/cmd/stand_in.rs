@@ -4,8 +4,8 @@
 
 mod iperf2;
 mod iperf3;
-mod keeper;
 mod links;
+mod log_store;
 mod netpipe;
 mod ntttcp;
 mod nuttcp;
@@ -23,12 +23,12 @@ use linerate_proto::stand_in::StandIn;
 
 use crate::args::ToolArgs;
 use crate::exit::Exit;
-use crate::lab_witness::LabWitness;
-use crate::say;
+use crate::lab_port_observer::LabWitness;
+use crate::print;
 use crate::signals::Signals;
 
-pub(super) use keeper::ArchiveKeeper;
 pub(crate) use links::{InstallLinksArgs, install};
+pub(super) use log_store::ArchiveKeeper;
 
 /// Signals that tools end by, each in its own way: SIGHUP, SIGINT, SIGTERM.
 const STOP_SIGNALS: [i32; 3] = [1, 2, 15];
@@ -103,7 +103,7 @@ impl Tool {
         match (self.prepare)(name, arguments) {
             Ok(prepared) => perform(prepared),
             Err(refusal) => {
-                say_unwritten(std::io::stdout().write_all(refusal.out.as_bytes()));
+                report_unwritten(std::io::stdout().write_all(refusal.out.as_bytes()));
                 let _ = std::io::stderr().write_all(refusal.err.as_bytes());
                 Exit::Code(refusal.code)
             }
@@ -124,13 +124,13 @@ fn perform(prepared: Prepared) -> Exit {
     let interrupts = match Interrupts::new() {
         Ok(interrupts) => Arc::new(interrupts),
         Err(error) => {
-            say::error(error);
+            print::error(error);
             return Exit::Failed;
         }
     };
     let raised = Arc::clone(&interrupts);
     if let Err(error) = Signals::hand_over(&STOP_SIGNALS, move |signal| raised.raise(signal)) {
-        say::error(format!("cannot catch signals: {error}"));
+        print::error(format!("cannot catch signals: {error}"));
         return Exit::Failed;
     }
     let lab = LabWitness::from_environment();
@@ -140,7 +140,7 @@ fn perform(prepared: Prepared) -> Exit {
     let invocation = Invocation {
         host,
         world: if lab.is_some() { World::Lab } else { World::Hosts },
-        witness: lab.as_ref().map(|lab| lab as &dyn PortObserver),
+        observer: lab.as_ref().map(|lab| lab as &dyn PortObserver),
         keeper: Some(&keeper as &dyn LogStore),
         interrupts: &interrupts,
         output: output.as_deref_mut().unwrap_or(&mut stdout),
@@ -150,7 +150,7 @@ fn perform(prepared: Prepared) -> Exit {
     match drive(stand_in, invocation) {
         Ok(code) => Exit::Code(u8::try_from(code).unwrap_or(1)),
         Err(error) => {
-            say::error(error);
+            print::error(error);
             Exit::Failed
         }
     }
@@ -158,15 +158,15 @@ fn perform(prepared: Prepared) -> Exit {
 
 /// Says what became of text that could not be written. The tool's own exit code stays; a reader that has gone is no
 /// trouble.
-fn say_unwritten(written: std::io::Result<()>) {
+fn report_unwritten(written: std::io::Result<()>) {
     if let Err(error) = written
         && error.kind() != std::io::ErrorKind::BrokenPipe
     {
-        say::error(format!("the output could not be printed: {error}"));
+        print::error(format!("the output could not be printed: {error}"));
     }
 }
 
 /// Arguments as text; a tool's options never need more.
-fn words(arguments: &[OsString]) -> Vec<String> {
+fn argument_texts(arguments: &[OsString]) -> Vec<String> {
     arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect()
 }

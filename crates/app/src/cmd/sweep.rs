@@ -3,10 +3,10 @@
 use linerate_model::{Event, RunRecord, TestSpec};
 
 use super::format;
-use super::measuring::{self, MeasureRequest, file_trouble, format_of, write_report};
+use super::measuring::{self, MeasureRequest, file_error, format_of, write_report};
 use crate::args::{FormatName, OutputArgs, SweepArgs};
 use crate::exit::Exit;
-use crate::{say, terminal};
+use crate::{print, terminal};
 
 /// What a report may end in.
 const REPORTS: &str = ".html, .json, .csv, .md, .txt or .svg";
@@ -14,13 +14,13 @@ const REPORTS: &str = ".html, .json, .csv, .md, .txt or .svg";
 pub(crate) fn run(args: &SweepArgs) -> Exit {
     let spec = TestSpec::of_sweep(args.sweep.clone(), args.socket.clone(), args.hosts.clone());
     if let Err(error) = spec.check() {
-        say::error(error);
+        print::error(error);
         return Exit::Usage;
     }
     let (report, svg) = (args.output.report.as_deref(), args.output.svg.as_deref());
-    let trouble = report.and_then(|path| file_trouble("--report", path, REPORTS));
-    if let Some(trouble) = trouble.or_else(|| file_trouble("--svg", svg?, ".svg")) {
-        say::error(trouble);
+    let trouble = report.and_then(|path| file_error("--report", path, REPORTS));
+    if let Some(trouble) = trouble.or_else(|| file_error("--svg", svg?, ".svg")) {
+        print::error(trouble);
         return Exit::Usage;
     }
     let output = OutputArgs {

@@ -5,10 +5,10 @@ use linerate_model::{Event, RunRecord, TestSpec};
 use linerate_units::Bitrate;
 
 use super::format;
-use super::measuring::{self, MeasureRequest, file_trouble, format_of, write_report};
+use super::measuring::{self, MeasureRequest, file_error, format_of, write_report};
 use crate::args::{FormatName, TestArgs};
 use crate::exit::Exit;
-use crate::{say, terminal};
+use crate::{print, terminal};
 
 /// What a report may end in.
 const REPORTS: &str = ".html, .json, .csv, .md, .txt or .svg";
@@ -17,7 +17,7 @@ pub(crate) fn run(args: &TestArgs) -> Exit {
     let agent = match understood(args) {
         Ok(agent) => agent,
         Err(trouble) => {
-            say::error(trouble);
+            print::error(trouble);
             return Exit::Usage;
         }
     };
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &TestArgs) -> Exit {
 fn understood(args: &TestArgs) -> Result<Option<HostRef>, String> {
     args.spec.check().map_err(|error| error.to_string())?;
     let report = args.output.report.as_deref();
-    let trouble = trouble_here(&args.spec).or_else(|| file_trouble("--report", report?, REPORTS));
+    let trouble = local_error(&args.spec).or_else(|| file_error("--report", report?, REPORTS));
     trouble.map_or(Ok(()), Err)?;
     measuring::agent(args)
 }
@@ -64,7 +64,7 @@ fn print(args: &TestArgs, record: &RunRecord, events: &[Event], kept: Option<Str
 }
 
 /// What is wrong with values that concern this end alone, so that no server looks at them.
-fn trouble_here(spec: &TestSpec) -> Option<String> {
+fn local_error(spec: &TestSpec) -> Option<String> {
     if spec.host.link == Some(Bitrate::ZERO) {
         return Some("--link: a link carries more than nothing; give its rate as 1G".to_owned());
     }

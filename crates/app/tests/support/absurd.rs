@@ -130,33 +130,33 @@ const WORDS: [&str; 20] = [
 ];
 
 /// A word with all that words can carry, some of it absurd.
-pub(crate) fn word(lot: &mut Rng) -> Value {
-    let number = lot.of(&NUMBERS);
-    let flow = lot.of(&[0, 0, 0, 1, 7, u64::from(u16::MAX)]);
-    let side = lot.of(&["sender", "receiver"]);
-    match lot.of(&WORDS) {
-        "hello" => hello(&spec(lot)),
-        "prepare" => orders(lot),
+pub(crate) fn word(rng: &mut Rng) -> Value {
+    let number = rng.of(&NUMBERS);
+    let flow = rng.of(&[0, 0, 0, 1, 7, u64::from(u16::MAX)]);
+    let side = rng.of(&["sender", "receiver"]);
+    match rng.of(&WORDS) {
+        "hello" => hello(&spec(rng)),
+        "prepare" => orders(rng),
         "trial" => {
-            json!({"type": "trial", "trial": 0, "message_bytes": number, "repeats": lot.of(&[1, 100_001]), "patience_ns": lot.of(&NUMBERS)})
+            json!({"type": "trial", "trial": 0, "message_bytes": number, "repeats": rng.of(&[1, 100_001]), "patience_ns": rng.of(&NUMBERS)})
         }
         "progress" => {
-            json!({"type": "progress", "flow": flow, "side": side, "bytes": number, "elapsed_ns": lot.of(&NUMBERS)})
+            json!({"type": "progress", "flow": flow, "side": side, "bytes": number, "elapsed_ns": rng.of(&NUMBERS)})
         }
         "samples" => {
-            let sample = json!({"side": side, "start_ns": number, "end_ns": lot.of(&NUMBERS), "readings": {"x": number}});
-            json!({"type": "samples", "flow": flow, "samples": vec![sample; lot.below(200)]})
+            let sample = json!({"side": side, "start_ns": number, "end_ns": rng.of(&NUMBERS), "readings": {"x": number}});
+            json!({"type": "samples", "flow": flow, "samples": vec![sample; rng.below(200)]})
         }
         "ended" => json!({"type": "ended", "flow": flow, "side": side, "tally": {"total_bytes": number}}),
-        "failed" | "refused" => json!({"type": "failed", "why": "w".repeat(lot.below(100_000))}),
+        "failed" | "refused" => json!({"type": "failed", "why": "w".repeat(rng.below(100_000))}),
         other => json!({"type": other, "flow": flow, "place": number, "wait_ns": number}),
     }
 }
 
 /// A specification of which one or two values were replaced.
-pub(crate) fn spec(lot: &mut Rng) -> Value {
+pub(crate) fn spec(rng: &mut Rng) -> Value {
     let mut spec =
-        json!({"traffic": {"upload": lot.percent(50), "bidir": lot.percent(20), "no_latency": true}});
+        json!({"traffic": {"upload": rng.percent(50), "bidir": rng.percent(20), "no_latency": true}});
     const TRAFFIC: [&str; 11] = [
         "duration_ns",
         "bytes",
@@ -170,57 +170,57 @@ pub(crate) fn spec(lot: &mut Rng) -> Value {
         "read_rate_bps",
         "until",
     ];
-    for _ in 0..=lot.below(2) {
-        let value = match lot.below(8) {
+    for _ in 0..=rng.below(2) {
+        let value = match rng.below(8) {
             0 => json!(-1),
             1 => json!(1e308),
-            2 => json!("x".repeat(lot.below(60_000))),
+            2 => json!("x".repeat(rng.below(60_000))),
             3 => Value::Null,
-            _ => json!(lot.of(&NUMBERS)),
+            _ => json!(rng.of(&NUMBERS)),
         };
-        match lot.below(4) {
+        match rng.below(4) {
             0 => spec["socket"]["window_bytes"] = value,
             1 => spec["host"]["server_affinity"] = value,
-            _ => spec["traffic"][lot.of(&TRAFFIC)] = value,
+            _ => spec["traffic"][rng.of(&TRAFFIC)] = value,
         }
     }
-    if lot.percent(20) {
+    if rng.percent(20) {
         spec["traffic"]["udp"] = json!(true);
     }
-    if lot.percent(15) {
+    if rng.percent(15) {
         spec["sweep"] =
-            json!({"to_bytes": lot.of(&NUMBERS), "sizes": vec![lot.of(&NUMBERS); lot.below(3_000)]});
+            json!({"to_bytes": rng.of(&NUMBERS), "sizes": vec![rng.of(&NUMBERS); rng.below(3_000)]});
     }
     spec
 }
 
 /// Flows in any number, with any numbers.
-pub(crate) fn orders(lot: &mut Rng) -> Value {
+pub(crate) fn orders(rng: &mut Rng) -> Value {
     let mut flow = || {
-        let direction = lot.of(&["upload", "download"]);
-        json!({"flow": lot.of(&[0, 0, 1, 65_535]), "direction": direction, "length_bytes": lot.of(&NUMBERS)})
+        let direction = rng.of(&["upload", "download"]);
+        json!({"flow": rng.of(&[0, 0, 1, 65_535]), "direction": direction, "length_bytes": rng.of(&NUMBERS)})
     };
     let flows: Vec<Value> = (0..3).map(|_| flow()).collect();
-    json!({"type": "prepare", "flows": flows[..lot.of(&[0, 1, 1, 1, 2, 3])]})
+    json!({"type": "prepare", "flows": flows[..rng.of(&[0, 1, 1, 1, 2, 3])]})
 }
 
 /// Texts that steer terminals, tables and file names, and one that is long.
-fn text(lot: &mut Rng) -> String {
+fn text(rng: &mut Rng) -> String {
     let nasty =
         ["", "\u{1b}]0;x\u{7}\u{1b}[2J", "=1+1\r\n,\"", "\u{202e}\u{9b}31m\0", "../../etc/x", "NaN", "-1"];
-    if lot.percent(5) { "w".repeat(lot.below(200_000)) } else { lot.of(&nasty).to_owned() }
+    if rng.percent(5) { "w".repeat(rng.below(200_000)) } else { rng.of(&nasty).to_owned() }
 }
 
 /// What may stand where this stood: mostly of the same kind, so that it is read and its effect is seen.
-fn absurd(value: &Value, lot: &mut Rng) -> Value {
-    match (value, lot.below(20)) {
-        (_, 0) if lot.percent(20) => Value::Null,
-        (Value::Number(_), 1) if lot.percent(20) => json!(-1),
-        (Value::Number(_), 2) if lot.percent(20) => json!(1e308),
+fn absurd(value: &Value, rng: &mut Rng) -> Value {
+    match (value, rng.below(20)) {
+        (_, 0) if rng.percent(20) => Value::Null,
+        (Value::Number(_), 1) if rng.percent(20) => json!(-1),
+        (Value::Number(_), 2) if rng.percent(20) => json!(1e308),
         (Value::Number(number), 3..10) => json!(number.as_u64().unwrap_or(1).wrapping_mul(1_000)),
-        (Value::Number(_), _) => json!(lot.of(&NUMBERS)),
+        (Value::Number(_), _) => json!(rng.of(&NUMBERS)),
         (Value::Bool(yes), _) => json!(!yes),
-        _ => json!(text(lot)),
+        _ => json!(text(rng)),
     }
 }
 
@@ -243,23 +243,23 @@ const KEYS: [&str; 14] = [
 ];
 
 /// Replaces some values of a message, `of_hundred` of a hundred, and rarely one without which it is not read.
-pub(crate) fn twist(value: &mut Value, lot: &mut Rng, of_hundred: usize) {
+pub(crate) fn twist(value: &mut Value, rng: &mut Rng, of_hundred: usize) {
     match value {
         Value::Object(fields) => {
             for (name, field) in fields.iter_mut() {
-                if !KEYS.contains(&name.as_str()) || name != "type" && lot.percent(1) {
-                    twist(field, lot, of_hundred);
+                if !KEYS.contains(&name.as_str()) || name != "type" && rng.percent(1) {
+                    twist(field, rng, of_hundred);
                 }
             }
         }
         Value::Array(elements) => {
-            if lot.percent(of_hundred.min(5)) {
+            if rng.percent(of_hundred.min(5)) {
                 let first = elements.first().cloned().unwrap_or_default();
-                elements.extend(vec![first; lot.below(3_000)]);
+                elements.extend(vec![first; rng.below(3_000)]);
             }
-            elements.iter_mut().for_each(|element| twist(element, lot, of_hundred));
+            elements.iter_mut().for_each(|element| twist(element, rng, of_hundred));
         }
-        leaf if lot.percent(of_hundred) => *leaf = absurd(leaf, lot),
+        leaf if rng.percent(of_hundred) => *leaf = absurd(leaf, rng),
         _ => {}
     }
 }

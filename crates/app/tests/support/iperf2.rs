@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, UdpSocket};
 use std::process::Command;
 
-use super::{Done, Netns, PATIENCE, Process, eventually, signal};
+use super::{Done, Netns, Process, TIMEOUT, eventually, signal};
 
 /// Whose iperf 2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl Iperf2 {
 
     /// The same, run to its end.
     pub(crate) fn ask(self, on: &Netns, args: &[&str]) -> Done {
-        self.start(on, args).finish(PATIENCE)
+        self.start(on, args).finish(TIMEOUT)
     }
 }
 
@@ -129,22 +129,22 @@ pub(crate) fn pair(client: Iperf2, args: &[&str], server: (Iperf2, &[&str]), exp
 
 /// The same on a host that is there already.
 pub(crate) fn pair_on(
-    island: &Netns,
+    netns: &Netns,
     client: Iperf2,
     args: &[&str],
     server: (Iperf2, &[&str]),
     expected: usize,
 ) -> Pair {
     let transport: &[&str] = if args.contains(&"-u") { &["-u"] } else { &[] };
-    let serving = server.0.serve(island, &[transport, server.1, &["-f", "b"]].concat());
-    let client = client.ask(island, &[args, &["-f", "b"]].concat());
+    let serving = server.0.serve(netns, &[transport, server.1, &["-f", "b"]].concat());
+    let client = client.ask(netns, &[args, &["-f", "b"]].concat());
     assert_eq!(client.code, Some(0), "{client:?}");
     eventually("the server has told of the test", || {
         let whole = rows(&serving.stdout()).iter().filter(|row| row.is_whole()).count();
         (whole >= expected).then_some(())
     });
     signal(serving.pid(), "INT");
-    let server = serving.finish(PATIENCE);
+    let server = serving.finish(TIMEOUT);
     assert_eq!(server.code, Some(0), "{server:?}");
     Pair { client, server }
 }

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{Done, Netns, PATIENCE, Process};
+use super::{Done, Netns, Process, TIMEOUT};
 
 /// iperf3's own port, which is free on every [`Netns`].
 pub(crate) const PORT: u16 = 5201;
@@ -48,7 +48,7 @@ impl Iperf3 {
 
     /// The same, run to its end.
     pub(crate) fn ask(self, on: &Netns, args: &[&str]) -> Done {
-        self.start(on, args).finish(PATIENCE)
+        self.start(on, args).finish(TIMEOUT)
     }
 }
 
@@ -66,16 +66,16 @@ pub(crate) fn both(client: Iperf3, client_args: &[&str], server: Iperf3, server_
 
 /// The same on a host that is there already.
 pub(crate) fn both_on(
-    island: &Netns,
+    netns: &Netns,
     client: Iperf3,
     client_args: &[&str],
     server: Iperf3,
     server_args: &[&str],
 ) -> Both {
-    let serving = server.serve(island, &[&["-1"], server_args].concat());
-    let client = client.ask(island, client_args);
+    let serving = server.serve(netns, &[&["-1"], server_args].concat());
+    let client = client.ask(netns, client_args);
     assert_eq!(client.code, Some(0), "{client:?}");
-    let server = serving.finish(PATIENCE);
+    let server = serving.finish(TIMEOUT);
     assert_eq!(server.code, Some(0), "{server:?}");
     Both { client, server }
 }
@@ -86,8 +86,8 @@ pub(crate) fn both_json(client: Iperf3, args: &[&str], server: Iperf3) -> (Value
 }
 
 /// The same on a host that is there already.
-pub(crate) fn both_json_on(island: &Netns, client: Iperf3, args: &[&str], server: Iperf3) -> (Value, Value) {
-    let both = both_on(island, client, &[args, &["-J"]].concat(), server, &["-J"]);
+pub(crate) fn both_json_on(netns: &Netns, client: Iperf3, args: &[&str], server: Iperf3) -> (Value, Value) {
+    let both = both_on(netns, client, &[args, &["-J"]].concat(), server, &["-J"]);
     let documents = (both.client.json(), both.server.json());
     assert_eq!(documents.0.get("error"), None, "{both:?}");
     assert_eq!(documents.1.get("error"), None, "{both:?}");

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{Done, Folder, Process, linerate, unique};
 
 /// How long a lab may take to come up or to go.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A lab that is up, removed on drop. It has a state folder of its own, so that no other test sees it.
 pub(crate) struct Lab {
@@ -48,7 +48,7 @@ impl Lab {
         for change in set {
             command.args(["--set", change]);
         }
-        Process::start(command).finish(PATIENCE)
+        Process::start(command).finish(TIMEOUT)
     }
 
     /// `linerate lab` with arguments, in this lab's folder.
@@ -67,7 +67,7 @@ impl Lab {
 
     /// Runs a program on a host to its end.
     pub(crate) fn done(&self, host: &str, program: &str, args: &[&str]) -> Done {
-        Process::start(self.exec(host, program, args)).finish(super::PATIENCE)
+        Process::start(self.exec(host, program, args)).finish(super::TIMEOUT)
     }
 
     /// linerate itself on a host.
@@ -76,7 +76,7 @@ impl Lab {
     }
 
     pub(crate) fn status(&self) -> Value {
-        let done = Process::start(self.lab(&["status", &self.name, "--json"])).finish(PATIENCE);
+        let done = Process::start(self.lab(&["status", &self.name, "--json"])).finish(TIMEOUT);
         assert_eq!(done.code, Some(0), "{done:?}");
         done.json()
     }
@@ -93,11 +93,11 @@ impl Lab {
     pub(crate) fn set(&self, target: &str, changes: &[&str]) -> Done {
         let mut command = self.lab(&["set", "--lab", &self.name, target]);
         command.args(changes);
-        Process::start(command).finish(PATIENCE)
+        Process::start(command).finish(TIMEOUT)
     }
 
     pub(crate) fn down(&self) -> Done {
-        Process::start(self.lab(&["down", &self.name])).finish(PATIENCE)
+        Process::start(self.lab(&["down", &self.name])).finish(TIMEOUT)
     }
 
     /// Everything that is left of it: nothing, when it was removed.

@@ -50,14 +50,14 @@ impl Passed {
 
 impl Lossy {
     /// Opens the path on a host, for one port of iperf3.
-    pub(crate) fn open(island: &Netns, port: u16) -> Self {
-        Self::numbered(island, port, 8)
+    pub(crate) fn open(netns: &Netns, port: u16) -> Self {
+        Self::numbered(netns, port, 8)
     }
 
     /// The same for datagrams that carry their number at another place, 4 bytes most significant first. Those with a
     /// negative number say that a test is over; nothing happens to them.
-    pub(crate) fn numbered(island: &Netns, port: u16, number_at: usize) -> Self {
-        island.inside(|| {
+    pub(crate) fn numbered(netns: &Netns, port: u16, number_at: usize) -> Self {
+        netns.inside(|| {
             let near = SocketAddr::from((Ipv4Addr::new(127, 0, 0, 2), port));
             let stop = Arc::new(AtomicBool::new(false));
             let books = PacketLog::default();
@@ -126,7 +126,7 @@ fn forward(
                 let mut datagram = [0; 1 << 16];
                 while !stop.load(Ordering::Relaxed) {
                     let Ok(length) = from.recv(&mut datagram) else { continue };
-                    spoiler.pass(&datagram[..length], |datagram| {
+                    spoiler.forward(&datagram[..length], |datagram| {
                         let _ = near.send_to(datagram, client);
                     });
                     books.lock().unwrap().insert((client, false), spoiler.passed);
@@ -134,7 +134,7 @@ fn forward(
             }));
             (far, Spoiler::new(number_at))
         });
-        spoiler.pass(&datagram[..length], |datagram| {
+        spoiler.forward(&datagram[..length], |datagram| {
             let _ = far.send(datagram);
         });
         books.lock().unwrap().insert((client, true), spoiler.passed);
@@ -161,7 +161,7 @@ impl Spoiler {
         u32::from_be_bytes(datagram[self.number_at..self.number_at + 4].try_into().unwrap())
     }
 
-    fn pass(&mut self, datagram: &[u8], mut send: impl FnMut(&[u8])) {
+    fn forward(&mut self, datagram: &[u8], mut send: impl FnMut(&[u8])) {
         if datagram.len() < PAYLOAD || self.number(datagram).cast_signed() < 0 {
             return send(datagram);
         }

@@ -3,6 +3,7 @@
 #![allow(dead_code, unused_imports, reason = "each test program uses its own part of this module")]
 
 pub(crate) mod absurd;
+mod agent_pair;
 pub(crate) mod bursts;
 mod iperf2;
 mod iperf3;
@@ -15,13 +16,13 @@ mod peer;
 mod plan_dir;
 mod process;
 mod relay;
-mod rigged;
 mod rng;
 mod server;
 mod shape;
 pub(crate) mod tampering;
 mod tool;
 
+pub(crate) use agent_pair::AgentPair;
 pub(crate) use iperf2::{Iperf2, Pair, Row, pair, pair_on, rows};
 pub(crate) use iperf3::{Both, Iperf3, PORT, both, both_json, both_json_on, list, number};
 pub(crate) use lab::{Lab, files_below, switches, world};
@@ -33,8 +34,7 @@ pub(crate) use peer::{Peer, framed, hello, prepare};
 pub(crate) use plan_dir::PlanDir;
 pub(crate) use process::{Done, Process, kill, linerate, resident_bytes, signal, thread_names};
 pub(crate) use relay::Relay;
-pub(crate) use rigged::Rigged;
-pub(crate) use rng::{Rng, wish};
+pub(crate) use rng::{Rng, repetitions};
 pub(crate) use server::Server;
 pub(crate) use shape::shape;
 pub(crate) use tool::{IPERF, NETPIPE, NUTTCP, Program, TTCP, Tool, before, form};
@@ -48,7 +48,7 @@ use linerate_sock::clock;
 use serde_json::Value;
 
 /// How long anything may take before a test calls it hung.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A name that no other test has, in this process or in another one of this machine.
 pub(crate) fn unique() -> String {
@@ -92,7 +92,7 @@ pub(crate) fn test(host: &str, port: u16, args: &[&str]) -> Command {
 
 /// Runs a `linerate test … --json` that has to succeed; its document.
 pub(crate) fn test_json(command: Command) -> Value {
-    let done = Process::start(command).finish(PATIENCE);
+    let done = Process::start(command).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
     done.json()
 }
@@ -122,12 +122,12 @@ pub(crate) fn pause(length: Duration) {
 
 /// Looks again and again until `look` finds something; fails when that takes too long.
 pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = clock::now() + PATIENCE;
+    let deadline = clock::now() + TIMEOUT;
     while !deadline.has_passed() {
         if let Some(found) = look() {
             return found;
         }
         pause(Duration::from_millis(10));
     }
-    panic!("{what}: not within {PATIENCE:?}")
+    panic!("{what}: not within {TIMEOUT:?}")
 }

@@ -32,9 +32,9 @@ impl Netns {
         let name = unique();
         ip(&["netns", "add", &name]);
         let namespace = std::fs::File::open(format!("/run/netns/{name}")).unwrap().into();
-        let island = Self { name, namespace, prefix };
-        ip(&["-n", &island.name, "link", "set", "lo", "up"]);
-        island
+        let netns = Self { name, namespace, prefix };
+        ip(&["-n", &netns.name, "link", "set", "lo", "up"]);
+        netns
     }
 
     /// A program there. It is the child itself: signals reach it.

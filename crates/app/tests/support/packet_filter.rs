@@ -33,8 +33,8 @@ pub(crate) struct PacketFilter {
 
 impl PacketFilter {
     /// Opens it; `up` when the client transmits.
-    pub(crate) fn open(island: &Netns, up: bool, keeps: Keeps) -> Self {
-        island.inside(|| {
+    pub(crate) fn open(netns: &Netns, up: bool, keeps: Keeps) -> Self {
+        netns.inside(|| {
             let stop = Arc::new(AtomicBool::new(false));
             let data = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
             let near = Ipv4Addr::new(127, 0, 0, 2);
@@ -59,7 +59,7 @@ impl PacketFilter {
             });
             let (stopped, noted) = (Arc::clone(&stop), Arc::clone(&data));
             let to = SocketAddr::from((Ipv4Addr::LOCALHOST, to));
-            let datagrams = std::thread::spawn(move || sift(&socket, to, keeps, &stopped, &noted));
+            let datagrams = std::thread::spawn(move || forward(&socket, to, keeps, &stopped, &noted));
             Self { stop, data, workers: vec![control, datagrams] }
         })
     }
@@ -84,7 +84,7 @@ impl Drop for PacketFilter {
     }
 }
 
-fn sift(socket: &UdpSocket, to: SocketAddr, keeps: Keeps, stop: &AtomicBool, data: &[AtomicU64; 2]) {
+fn forward(socket: &UdpSocket, to: SocketAddr, keeps: Keeps, stop: &AtomicBool, data: &[AtomicU64; 2]) {
     let mut datagram = [0; 1 << 16];
     let mut numbers = [0; 2];
     while !stop.load(Ordering::Relaxed) {

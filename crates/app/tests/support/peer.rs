@@ -49,14 +49,14 @@ impl Peer {
     /// Greets with this specification and is let in; absent when it is not.
     pub(crate) fn welcomed(port: u16, spec: &Value) -> Option<Self> {
         let mut peer = Self::connect(port).ok()?;
-        peer.say(&hello(spec)).ok()?;
-        let welcome = peer.hear("welcome")?;
+        peer.send(&hello(spec)).ok()?;
+        let welcome = peer.receive("welcome")?;
         let cookie = u128::from_str_radix(welcome["cookie"].as_str()?, 16).ok()?;
         peer.cookie = cookie.to_be_bytes();
         Some(peer)
     }
 
-    pub(crate) fn say(&mut self, message: &Value) -> std::io::Result<()> {
+    pub(crate) fn send(&mut self, message: &Value) -> std::io::Result<()> {
         self.stream.write_all(&framed(message.to_string().as_bytes()))
     }
 
@@ -65,7 +65,7 @@ impl Peer {
     }
 
     /// The next message of this type, those before it passed over; absent when the connection ends first.
-    pub(crate) fn hear(&mut self, kind: &str) -> Option<Value> {
+    pub(crate) fn receive(&mut self, kind: &str) -> Option<Value> {
         let deadline = clock::now() + ANSWER;
         while !deadline.has_passed() {
             match self.next() {

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{Done, Folder, PATIENCE, Process, linerate};
+use super::{Done, Folder, Process, TIMEOUT, linerate};
 
 /// A plan in a folder that also has the archive and what labs keep; labs are removed on drop.
 pub(crate) struct PlanDir {
@@ -27,7 +27,7 @@ impl PlanDir {
     }
 
     pub(crate) fn done(&self, args: &[&str]) -> Done {
-        Process::start(self.command(args)).finish(PATIENCE)
+        Process::start(self.command(args)).finish(TIMEOUT)
     }
 
     /// Carries the plan out in the lab.
@@ -38,7 +38,7 @@ impl PlanDir {
     }
 
     pub(crate) fn run(&self, args: &[&str]) -> Done {
-        Process::start(self.run_command(args)).finish(3 * PATIENCE)
+        Process::start(self.run_command(args)).finish(3 * TIMEOUT)
     }
 
     /// The newest plan as the archive has it.

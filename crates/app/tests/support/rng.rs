@@ -43,7 +43,7 @@ impl Rng {
 
 /// How often a test that draws lots is to do so, and the seed of the first time: `LINERATE_KILLS` and
 /// `LINERATE_KILLS_SEED`. Each time has the seed after the one before, so that it can be repeated by itself.
-pub(crate) fn wish(times: u64) -> std::ops::Range<u64> {
+pub(crate) fn repetitions(times: u64) -> std::ops::Range<u64> {
     let number = |name: &str| {
         let text = std::env::var(name).ok()?;
         Some(text.parse::<u64>().unwrap_or_else(|error| panic!("{name}={text}: {error}")))

@@ -100,16 +100,16 @@ impl Tampering {
     /// Forwards to a port of this host; the end behind it is the hostile one, or the one that connects.
     pub(crate) fn to(target: u16, near: bool, seed: u64) -> Self {
         use Misdeed::{Close, Flood, Half, Insert, Leave, Noise, OnlyAlive, Silence, Trickle, Twice, Twist};
-        let lot = &mut Rng::new(!seed);
-        let few = Twist(lot.of(&[1, 1, 3, 10]));
+        let rng = &mut Rng::new(!seed);
+        let few = Twist(rng.of(&[1, 1, 3, 10]));
         let all = [
             few, few, few, few, Flood, Trickle, OnlyAlive, Silence, Close, Half, Insert, Twice, Leave, Noise,
         ];
-        let misdeed = lot.of(&all);
+        let misdeed = rng.of(&all);
         // Values are absurd from the first word on, mostly: what comes of them is seen at the end.
-        let from = lot.below(if matches!(misdeed, Twist(_)) { 3 } else { 14 });
-        let misused = lot.percent(20);
-        let side = if misused { lot.of(&[Side::Held, Side::Closed, Side::Noise]) } else { Side::Honest };
+        let from = rng.below(if matches!(misdeed, Twist(_)) { 3 } else { 14 });
+        let misused = rng.percent(20);
+        let side = if misused { rng.of(&[Side::Held, Side::Closed, Side::Noise]) } else { Side::Honest };
         Self::with(target, Plan { seed, near, from: From::Number(from), misdeed, side })
     }
 
@@ -146,7 +146,7 @@ impl Tampering {
     }
 
     /// Whether anything was done that an honest end does not do.
-    pub(crate) fn struck(&self) -> bool {
+    pub(crate) fn has_tampered(&self) -> bool {
         self.shared.struck.load(Ordering::Relaxed)
     }
 
@@ -167,20 +167,20 @@ impl Shared {
         self.over.load(Ordering::Relaxed)
     }
 
-    fn strike(&self) {
+    fn mark_tampered(&self) {
         self.struck.store(true, Ordering::Relaxed);
     }
 }
 
 /// Sends datagrams back, with a byte of each replaced.
 fn echo(socket: &UdpSocket, shared: &Shared) {
-    let lot = &mut Rng::new(shared.plan.seed);
+    let rng = &mut Rng::new(shared.plan.seed);
     socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
     let mut bytes = [0; 2048];
     while !shared.over() {
         let Ok((count @ 1.., from)) = socket.recv_from(&mut bytes) else { continue };
-        let at = lot.below(count);
-        bytes[at] = bytes[at].wrapping_add(u8::try_from(lot.below(3)).unwrap());
+        let at = rng.below(count);
+        bytes[at] = bytes[at].wrapping_add(u8::try_from(rng.below(3)).unwrap());
         let _ = socket.send_to(&bytes[..count], from);
     }
 }
@@ -299,7 +299,7 @@ fn carry(mut from: TcpStream, mut to: TcpStream, shared: &Shared) {
 
 /// The words of the hostile end.
 fn tamper(mut from: TcpStream, mut to: TcpStream, first: usize, shared: &Shared) {
-    let lot = &mut Rng::new(shared.plan.seed.rotate_left(17));
+    let rng = &mut Rng::new(shared.plan.seed.rotate_left(17));
     let mut start = vec![0; first];
     if fill(&mut from, &mut start, shared) && write(&mut to, &start, shared) {
         let mut distorted = 0;
@@ -317,7 +317,7 @@ fn tamper(mut from: TcpStream, mut to: TcpStream, first: usize, shared: &Shared)
                 write(&mut to, &framed(&body), shared)
             } else {
                 distorted += 1;
-                distort(&body, distorted == 1, &mut to, lot, shared)
+                distort(&body, distorted == 1, &mut to, rng, shared)
             };
             if !said {
                 break;
@@ -328,15 +328,15 @@ fn tamper(mut from: TcpStream, mut to: TcpStream, first: usize, shared: &Shared)
 }
 
 /// One word of the hostile end; false when it was the last one.
-fn distort(body: &[u8], first: bool, to: &mut TcpStream, lot: &mut Rng, shared: &Shared) -> bool {
-    shared.strike();
-    let other = word(lot).to_string();
+fn distort(body: &[u8], first: bool, to: &mut TcpStream, rng: &mut Rng, shared: &Shared) -> bool {
+    shared.mark_tampered();
+    let other = word(rng).to_string();
     let alive = br#"{"type":"heartbeat"}"#;
-    let repeated = if lot.percent(50) { body } else { lot.of(&[other.as_bytes(), alive]) };
+    let repeated = if rng.percent(50) { body } else { rng.of(&[other.as_bytes(), alive]) };
     match shared.plan.misdeed {
         Misdeed::Twist(of_hundred) => {
             let mut said: Value = serde_json::from_slice(body).unwrap();
-            twist(&mut said, lot, of_hundred);
+            twist(&mut said, rng, of_hundred);
             write(to, &framed(said.to_string().as_bytes()), shared)
         }
         Misdeed::Flood => {
@@ -354,12 +354,12 @@ fn distort(body: &[u8], first: bool, to: &mut TcpStream, lot: &mut Rng, shared: 
         }
         Misdeed::Close => false,
         Misdeed::Half => {
-            let length = lot.of(&[4, 1_000, 60_000, 1 << 20, u32::MAX]);
-            let begun = [&length.to_be_bytes()[..], &vec![b'['; lot.below(1 << 20)]].concat();
+            let length = rng.of(&[4, 1_000, 60_000, 1 << 20, u32::MAX]);
+            let begun = [&length.to_be_bytes()[..], &vec![b'['; rng.below(1 << 20)]].concat();
             write(to, &begun, shared) && again_and_again(b"", Duration::from_millis(50), to, shared)
         }
         Misdeed::Insert => {
-            (0..lot.below(4)).all(|_| write(to, &framed(word(lot).to_string().as_bytes()), shared))
+            (0..rng.below(4)).all(|_| write(to, &framed(word(rng).to_string().as_bytes()), shared))
                 && write(to, &framed(body), shared)
         }
         Misdeed::Twice if first => write(to, &framed(body).repeat(2), shared),
@@ -367,7 +367,7 @@ fn distort(body: &[u8], first: bool, to: &mut TcpStream, lot: &mut Rng, shared: 
         Misdeed::Twice | Misdeed::Leave => write(to, &framed(body), shared),
         Misdeed::Noise => {
             let noise: Vec<u8> =
-                (0..lot.below(100_000)).map(|_| u8::try_from(lot.below(256)).unwrap()).collect();
+                (0..rng.below(100_000)).map(|_| u8::try_from(rng.below(256)).unwrap()).collect();
             write(to, &noise, shared)
         }
     }

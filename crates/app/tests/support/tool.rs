@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::{Done, Netns, PATIENCE, Process};
+use super::{Done, Netns, Process, TIMEOUT};
 
 /// Whose program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl Tool {
 
     /// Runs it to its end.
     pub(crate) fn ask(self, whose: Program, on: &Netns, args: &[&str]) -> Done {
-        self.start(whose, on, args).finish(PATIENCE)
+        self.start(whose, on, args).finish(TIMEOUT)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_engine::settle_udp;
+use linerate_engine::complete_udp;
 use linerate_model::{Body, ByteAccounting, CaveatKind, Direction, LatencyReport, Sample, Side, TestSpec};
 use linerate_proto::{Ended, FlowOrder, Output, PeerError, Progress};
 use linerate_sock::{Mono, clock};
@@ -146,7 +146,7 @@ impl Merge {
             if let (true, Some((_, sender)), Some((_, receiver))) =
                 (self.udp, &flow.sender, &mut flow.receiver)
             {
-                settle_udp(&sender.tally, &mut receiver.tally);
+                complete_udp(&sender.tally, &mut receiver.tally);
             }
             let books = match (&flow.sender, &flow.receiver) {
                 (Some((_, sender)), Some((_, receiver))) if !self.udp => {

@@ -9,7 +9,7 @@ use linerate_proto::{FlowOrder, Input, Output, Progress};
 use linerate_sock::{Mono, clock};
 
 use super::merge::Merge;
-use super::{Client, POLL_INTERVAL, Request, gate};
+use super::{Client, POLL_INTERVAL, Request, phase_gate};
 use crate::dialogue::DialogueEvent;
 use crate::error::ControlError;
 use crate::flow_log;
@@ -60,7 +60,7 @@ impl Client<'_> {
         let mut merge = Merge::new(orders, &self.spec);
         let result = self.phase_steps(orders, request.stop, log, &mut merge);
         if result.is_err() {
-            for happening in self.dialogue.salvage() {
+            for happening in self.dialogue.abort_flows() {
                 self.take(happening, log, &mut merge);
             }
             for order in orders {
@@ -68,9 +68,9 @@ impl Client<'_> {
             }
         }
         merge.finish(log);
-        if let Some(witness) = request.witness {
+        if let Some(observer) = request.observer {
             let flows: Vec<u16> = orders.iter().map(FlowOrder::flow).collect();
-            port_observer::hear(witness, began, &flows, log);
+            port_observer::record_observations(observer, began, &flows, log);
         }
         for order in orders {
             judge::judge(order.flow(), log);
@@ -98,7 +98,7 @@ impl Client<'_> {
             if begun.is_none() {
                 begun = self.dialogue.began();
                 if let Some(begun) = begun {
-                    gate::note_start(planned, begun, log);
+                    phase_gate::note_start(planned, begun, log);
                     let course = Rule { epoch: log.epoch(), tick: sample_tick(&self.spec) };
                     prober = self.prober(ProbePhase::Loaded, None, Some(course));
                 }

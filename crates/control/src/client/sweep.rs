@@ -8,7 +8,7 @@ use linerate_proto::{Ended, FlowOrder, Input, Output, PeerError, Trial, TrialCou
 use linerate_sock::{Mono, clock};
 use linerate_units::Span;
 
-use super::{Client, POLL_INTERVAL, Request, gate};
+use super::{Client, POLL_INTERVAL, Request, phase_gate};
 use crate::dialogue::DialogueEvent;
 use crate::error::ControlError;
 use crate::log::Log;
@@ -45,7 +45,7 @@ impl Client<'_> {
         let mut schedule = Schedule::new(sweep);
         let mut words = LastWords::default();
         let result = self.sweep_steps(&mut schedule, &mut words, request.stop, log);
-        for point in schedule.rest() {
+        for point in schedule.take_remaining() {
             log.note(Body::Size { flow: FLOW, point });
         }
         warn_unmeasured(&schedule, result.is_ok() && !request.stop.load(Ordering::Relaxed), log);
@@ -61,8 +61,8 @@ impl Client<'_> {
         if let Some(books) = books {
             log.note(Body::BooksClosed { flow: FLOW, books });
         }
-        if let Some(witness) = request.witness {
-            port_observer::hear(witness, began, &[FLOW], log);
+        if let Some(observer) = request.observer {
+            port_observer::record_observations(observer, began, &[FLOW], log);
         }
         judge::judge(FLOW, log);
         result
@@ -78,11 +78,11 @@ impl Client<'_> {
         let order = FlowOrder::new(&self.spec, FLOW, Direction::Upload, schedule.largest());
         let order = order.map_err(|error| ControlError::Local(error.to_string()))?;
         let (mut runner, planned) = self.open_stream(order, stop)?;
-        gate::note_start(planned, clock::now(), log);
+        phase_gate::note_start(planned, clock::now(), log);
         log.note(Body::FlowOpened { flow: FLOW, side: Side::Sender, settings: runner.settings().clone() });
         self.dialogue.begin_counting();
         let measured = self.trials(schedule, &mut runner, stop, log);
-        let mut own = runner.last_word(FLOW);
+        let mut own = runner.final_report(FLOW);
         self.dialogue.note_counts(&mut own.tally);
         words.own = Some(own);
         measured?;
@@ -157,7 +157,7 @@ impl Client<'_> {
                 return Ok(Answer::Stopped);
             }
             for happening in
-                self.dialogue.turn(clock::now() + POLL_INTERVAL.as_duration(), &[runner.bell()])?
+                self.dialogue.turn(clock::now() + POLL_INTERVAL.as_duration(), &[runner.waker()])?
             {
                 if let DialogueEvent::Session(Output::PeerTrial(count)) = happening {
                     peer = Some(count);

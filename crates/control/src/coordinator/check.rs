@@ -6,7 +6,7 @@ use super::test_bed::{Group, HostError, HostState, TestBed};
 use crate::setup::expected_time;
 
 /// One server under two names would wait for itself.
-pub(super) fn one_server_one_name(rig: &TestBed, standings: &[Option<HostState>]) -> Vec<HostError> {
+pub(super) fn one_server_one_name(test_bed: &TestBed, standings: &[Option<HostState>]) -> Vec<HostError> {
     let mut troubles = Vec::new();
     for (at, standing) in standings.iter().enumerate() {
         let Some(standing) = standing else { continue };
@@ -15,8 +15,8 @@ pub(super) fn one_server_one_name(rig: &TestBed, standings: &[Option<HostState>]
         };
         let first = standings.iter().position(|other| same(&other));
         if let Some(first) = first.filter(|first| *first < at) {
-            let what = format!("it is the same server as {}; give each host one name", name(rig, first));
-            troubles.push(HostError { host: name(rig, at), what });
+            let what = format!("it is the same server as {}; give each host one name", name(test_bed, first));
+            troubles.push(HostError { host: name(test_bed, at), what });
         }
     }
     troubles
@@ -40,7 +40,7 @@ fn can_end(flows: &[usize], group: &Group) -> bool {
 }
 
 /// Every flow against what its two ends say of themselves.
-pub(super) fn group(rig: &TestBed, group: &Group, abouts: &[Option<&About>]) -> Vec<HostError> {
+pub(super) fn group(test_bed: &TestBed, group: &Group, abouts: &[Option<&About>]) -> Vec<HostError> {
     let mut troubles = Vec::new();
     for (number, flow) in (1_u32..).zip(&group.flows) {
         let mut say = |host: String, what: String| {
@@ -54,8 +54,11 @@ pub(super) fn group(rig: &TestBed, group: &Group, abouts: &[Option<&About>]) -> 
             say(String::new(), what.to_owned());
         }
         let ends = [Some(flow.from), flow.to.host()];
-        if let Some(unknown) = ends.into_iter().flatten().find(|at| *at >= rig.hosts.len()) {
-            say(String::new(), format!("host number {unknown} is not in the rig of {}", rig.hosts.len()));
+        if let Some(unknown) = ends.into_iter().flatten().find(|at| *at >= test_bed.hosts.len()) {
+            say(
+                String::new(),
+                format!("host number {unknown} is not in the rig of {}", test_bed.hosts.len()),
+            );
             continue;
         }
         for at in ends.into_iter().flatten() {
@@ -64,7 +67,7 @@ pub(super) fn group(rig: &TestBed, group: &Group, abouts: &[Option<&About>]) -> 
             if let Some(unknown) = asked.filter(|name| !about.congestion.contains(name)) {
                 let has = about.congestion.join(", ");
                 say(
-                    name(rig, at),
+                    name(test_bed, at),
                     format!(
                         "its kernel has no congestion control '{unknown}'; it has {has}; load it with modprobe"
                     ),
@@ -73,7 +76,7 @@ pub(super) fn group(rig: &TestBed, group: &Group, abouts: &[Option<&About>]) -> 
             let length = expected_time(&flow.spec);
             if let Some(longest) = about.longest_ns.filter(|longest| length > *longest) {
                 say(
-                    name(rig, at),
+                    name(test_bed, at),
                     format!(
                         "the run would take {length}, it allows {longest}; give a shorter -t, or it a longer --limit-time"
                     ),
@@ -84,6 +87,6 @@ pub(super) fn group(rig: &TestBed, group: &Group, abouts: &[Option<&About>]) -> 
     troubles
 }
 
-pub(super) fn name(rig: &TestBed, at: usize) -> String {
-    rig.hosts.get(at).map(|host| host.name.clone()).unwrap_or_default()
+pub(super) fn name(test_bed: &TestBed, at: usize) -> String {
+    test_bed.hosts.get(at).map(|host| host.name.clone()).unwrap_or_default()
 }

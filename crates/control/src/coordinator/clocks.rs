@@ -60,7 +60,7 @@ impl Offset {
     }
 
     /// A time of ours on the agent's clock.
-    pub(super) fn theirs(&self, ours: Timestamp) -> Timestamp {
+    pub(super) fn agent_time(&self, ours: Timestamp) -> Timestamp {
         Timestamp::from_ns(ours.as_ns().saturating_add_signed(self.ns))
     }
 
@@ -85,12 +85,12 @@ mod tests {
         let quick = Exchange { sent: at(2000), received: at(3040), replied: at(3050), back: at(2110) };
         let offset = Offset::of(&[slow, quick]).unwrap();
         assert_eq!((offset.ns, offset.error_at(at(2110))), (990, Span::from_ns(50)));
-        assert_eq!(offset.theirs(at(5000)), at(5990));
+        assert_eq!(offset.agent_time(at(5000)), at(5990));
         assert_eq!(offset.ours(at(5990)), at(5000));
         assert_eq!(Offset::of(&[]), None);
         // A clock that began later than ours.
         let behind = Offset { ns: -700, ..offset };
-        assert_eq!((behind.theirs(at(1000)), behind.ours(at(300))), (at(300), at(1000)));
+        assert_eq!((behind.agent_time(at(1000)), behind.ours(at(300))), (at(300), at(1000)));
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub struct RunEvent<'a> {
 
 /// A group under way.
 pub(super) struct Run<'a, 'l> {
-    rig: &'a TestBed,
+    test_bed: &'a TestBed,
     pub(super) hosts: &'a mut [Host],
     epoch: Mono,
     pub(super) group: &'a Group,
@@ -72,11 +72,11 @@ pub(super) struct Run<'a, 'l> {
     stop: &'a AtomicBool,
     on: &'a mut dyn FnMut(&RunEvent<'_>),
     pub(super) flows: Vec<Flow>,
-    pub(super) lead: &'a mut Lead,
+    pub(super) start_lead: &'a mut Lead,
     unfit: &'a BTreeMap<usize, String>,
     /// What comes next, where it can be prepared before this is over.
     pub(super) next: Option<&'a Group>,
-    pub(super) ahead: &'a mut Option<Ahead>,
+    pub(super) prepared: &'a mut Option<Ahead>,
     /// When the group starts.
     start: Option<Timestamp>,
     stopping: bool,
@@ -95,7 +95,7 @@ pub(super) fn carry_out(
 ) -> Vec<FlowEnd> {
     let flows = group.flows.iter().map(|_| Flow::default()).collect();
     let mut run = Run {
-        rig: &coordinator.rig,
+        test_bed: &coordinator.test_bed,
         hosts: &mut coordinator.hosts,
         epoch: coordinator.epoch,
         group,
@@ -103,17 +103,17 @@ pub(super) fn carry_out(
         stop,
         on,
         flows,
-        lead: &mut coordinator.lead,
+        start_lead: &mut coordinator.start_lead,
         unfit: &coordinator.unfit,
         next,
-        ahead: &mut coordinator.ahead,
+        prepared: &mut coordinator.prepared,
         start: None,
         stopping: false,
         patience: None,
     };
     run.begin();
     run.adopt();
-    run.hold_places();
+    run.reserve_places();
     run.compare_clocks();
     run.follow();
     run.flows.iter_mut().map(Flow::take_end).collect()
@@ -141,7 +141,7 @@ impl Run<'_, '_> {
         match to {
             Target::Server { host, port } => (host.clone(), *port),
             Target::Host(at) => {
-                let host = &self.rig.hosts[*at];
+                let host = &self.test_bed.hosts[*at];
                 (host.test_address.clone().unwrap_or_else(|| host.address.clone()), host.port)
             }
         }
@@ -185,9 +185,9 @@ impl Run<'_, '_> {
         let unfit = self.unfit;
         for at in self.group.hosts() {
             if let Some(why) = unfit.get(&at) {
-                self.lose(at, why);
+                self.host_lost(at, why);
             } else if !self.hosts[at].connected() {
-                self.lose(at, "it could not be reached");
+                self.host_lost(at, "it could not be reached");
             }
         }
     }
@@ -208,8 +208,8 @@ impl Run<'_, '_> {
     pub(super) fn turn(&mut self, until: Timestamp) {
         for (at, heard) in self.listen(until) {
             match heard {
-                Heard::Word(word) => self.hear(at, word),
-                Heard::Gone(why) => self.lose(at, &why),
+                Heard::Word(word) => self.handle(at, word),
+                Heard::Gone(why) => self.host_lost(at, &why),
             }
         }
         if self.stop.load(Ordering::Relaxed) && !std::mem::replace(&mut self.stopping, true) {
@@ -227,13 +227,13 @@ impl Run<'_, '_> {
     /// Asks a host; one that cannot be asked is lost.
     pub(super) fn ask(&mut self, at: usize, input: Input<'_>) {
         if let Err(error) = self.hosts[at].ask(input) {
-            self.lose(at, &error.to_string());
+            self.host_lost(at, &error.to_string());
         }
     }
 
-    pub(super) fn hear(&mut self, at: usize, word: Output) {
-        let word = match self.ahead.as_mut() {
-            Some(ahead) => ahead.keep(at, word),
+    pub(super) fn handle(&mut self, at: usize, word: Output) {
+        let word = match self.prepared.as_mut() {
+            Some(prepared) => prepared.take_prepared(at, word),
             None => Some(word),
         };
         let Some(word) = word else { return };
@@ -243,12 +243,12 @@ impl Run<'_, '_> {
                     self.note(flow, Body::Queued { place: place.place, wait: place.wait_ns });
                 }
             }
-            Output::Held(ticket) => self.hosts[at].keep(Some(ticket)),
+            Output::Held(ticket) => self.hosts[at].keep_ticket(Some(ticket)),
             Output::Pong(exchange) => {
-                self.lead.trip(exchange.back.since(exchange.sent));
+                self.start_lead.trip(exchange.back.since(exchange.sent));
                 self.hosts[at].offset.refine(exchange);
             }
-            Output::NotHeld(why) => self.lose(at, &format!("it gives no place in its queue: {why}")),
+            Output::NotHeld(why) => self.host_lost(at, &format!("it gives no place in its queue: {why}")),
             Output::Accepted { job, epoch } => {
                 if let Some(flow) = self.flow_of(at, job) {
                     let epoch = self.hosts[at].offset.ours(epoch);
@@ -293,7 +293,7 @@ impl Run<'_, '_> {
     fn take_start(&mut self, flow: usize, start: &mut GroupStart) {
         let clock_error = self.hosts[self.job(flow).from].offset.error_at(self.now());
         start.clock_error = Some(clock_error);
-        self.lead.late(start.late);
+        self.start_lead.late(start.late);
         let Some(told) = self.flows[flow].told_start else { return };
         let planned = self.due(flow).unwrap_or(told).min(told);
         let behind = told.since(planned);
@@ -318,15 +318,15 @@ impl Run<'_, '_> {
     }
 
     /// A host is gone: what it was asked has failed, and so has what could still be asked of others towards it.
-    pub(super) fn lose(&mut self, at: usize, why: &str) {
-        if let Some(ahead) = self.ahead.as_mut() {
-            ahead.forget(at);
+    pub(super) fn host_lost(&mut self, at: usize, why: &str) {
+        if let Some(prepared) = self.prepared.as_mut() {
+            prepared.remove(at);
         }
-        let reason = format!("{}: {why}", name(self.rig, at));
+        let reason = format!("{}: {why}", name(self.test_bed, at));
         for flow in self.flows_at(at) {
             // A run towards it that is under way hears of it from the network itself.
             if self.job(flow).from == at || self.flows[flow].stage == RunState::Waiting {
-                self.salvage(flow);
+                self.close_account(flow);
                 self.end(flow, Outcome::Failed, Some(reason.clone()));
             }
         }
@@ -410,7 +410,7 @@ impl Run<'_, '_> {
 
     fn lead_of(&self, flows: impl Iterator<Item = usize>) -> Span {
         let longest = flows.map(|flow| self.job(flow).spec.traffic.measured()).max();
-        self.lead.of(longest.unwrap_or_default())
+        self.start_lead.of(longest.unwrap_or_default())
     }
 
     fn start_what_is_ready(&mut self) {
@@ -435,7 +435,7 @@ impl Run<'_, '_> {
                 let soonest = self.now() + self.lead_of(std::iter::once(flow));
                 let at = if behind { due.max(soonest) } else { due };
                 self.flows[flow].told_start = Some(at);
-                let at = self.hosts[from].offset.theirs(at);
+                let at = self.hosts[from].offset.agent_time(at);
                 self.ask(from, Input::Start { job, at });
             }
         }

@@ -29,7 +29,7 @@ pub(super) const PINGS: usize = 16;
 /// A host of the rig; without connection one that is not reached.
 #[derive(Default)]
 pub(super) struct Host {
-    talk: Option<Talk<CoordinatorEnd>>,
+    dialogue: Option<Talk<CoordinatorEnd>>,
     about: Option<Box<About>>,
     pub(super) offset: Offset,
     /// The place in its queue.
@@ -56,21 +56,21 @@ impl Host {
             .map_err(|error| ControlError::Local(format!("no random numbers: {error}")))?;
         let now = Timestamp::from_ns(clock::now().as_ns().saturating_sub(epoch.as_ns()));
         let end = CoordinatorEnd::new(now, host.token.clone(), nonce, name.to_owned());
-        let mut talk = Talk::new(end, stream, epoch)?;
-        let about = wait(&mut talk, stop, |output| match output {
+        let mut dialogue = Talk::new(end, stream, epoch)?;
+        let about = wait(&mut dialogue, stop, |output| match output {
             Output::Welcomed(about) => Some(about),
             _ => None,
         })?;
         let mut exchanges = Vec::with_capacity(PINGS);
         for _ in 0..PINGS {
-            talk.input(Input::Ping)?;
-            exchanges.push(wait(&mut talk, stop, |output| match output {
+            dialogue.input(Input::Ping)?;
+            exchanges.push(wait(&mut dialogue, stop, |output| match output {
                 Output::Pong(exchange) => Some(exchange),
                 _ => None,
             })?);
         }
         let offset = Offset::of(&exchanges).unwrap_or_default();
-        Ok(Self { talk: Some(talk), about: Some(about), offset, ..Self::default() })
+        Ok(Self { dialogue: Some(dialogue), about: Some(about), offset, ..Self::default() })
     }
 
     pub(super) fn about(&self) -> Option<&About> {
@@ -89,12 +89,12 @@ impl Host {
     }
 
     pub(super) fn connected(&self) -> bool {
-        self.talk.is_some()
+        self.dialogue.is_some()
     }
 
     /// Whether the connection still lives, now that somebody needs it.
     pub(super) fn is_there(&mut self) -> bool {
-        match self.look() {
+        match self.poll() {
             Ok(outputs) => self.early.extend(outputs),
             Err(_) => return false,
         }
@@ -107,24 +107,24 @@ impl Host {
         self.last_job
     }
 
-    pub(super) fn wish(&self) -> Option<(BorrowedFd<'_>, Interest)> {
-        self.talk.as_ref().and_then(Talk::wish)
+    pub(super) fn interest(&self) -> Option<(BorrowedFd<'_>, Interest)> {
+        self.dialogue.as_ref().and_then(Talk::interest)
     }
 
     pub(super) fn deadline(&self) -> Mono {
-        if self.early.is_empty() { self.talk.as_ref().map_or(Mono::FAR, Talk::deadline) } else { Mono(0) }
+        if self.early.is_empty() { self.dialogue.as_ref().map_or(Mono::FAR, Talk::deadline) } else { Mono(0) }
     }
 
     /// What has come. An error is the end of the connection; what came before it is lost with it.
-    pub(super) fn look(&mut self) -> Result<Vec<Output>, ControlError> {
+    pub(super) fn poll(&mut self) -> Result<Vec<Output>, ControlError> {
         let mut all = std::mem::take(&mut self.early);
-        if let Some(talk) = &mut self.talk {
-            match talk.look() {
+        if let Some(dialogue) = &mut self.dialogue {
+            match dialogue.poll() {
                 Ok(outputs) => all.extend(outputs),
                 Err(error) => {
-                    all.extend(talk.rest());
+                    all.extend(dialogue.drain_outputs());
                     self.early = all;
-                    self.talk = None;
+                    self.dialogue = None;
                     return Err(error);
                 }
             }
@@ -133,26 +133,26 @@ impl Host {
     }
 
     /// What came before the connection ended.
-    pub(super) fn last_words(&mut self) -> Vec<Output> {
+    pub(super) fn drain_outputs(&mut self) -> Vec<Output> {
         std::mem::take(&mut self.early)
     }
 
     pub(super) fn ask(&mut self, input: Input<'_>) -> Result<(), ControlError> {
-        let Some(talk) = &mut self.talk else {
+        let Some(dialogue) = &mut self.dialogue else {
             return Err(ControlError::Local("the host is not connected".to_owned()));
         };
-        let asked = talk.input(input);
+        let asked = dialogue.input(input);
         if asked.is_err() {
-            self.early.extend(talk.rest());
-            self.talk = None;
+            self.early.extend(dialogue.drain_outputs());
+            self.dialogue = None;
         }
         asked
     }
 
     pub(super) fn finish(&mut self) {
-        if let Some(mut talk) = self.talk.take() {
-            let _ = talk.input(Input::Finish);
-            talk.flush_at_end();
+        if let Some(mut dialogue) = self.dialogue.take() {
+            let _ = dialogue.input(Input::Finish);
+            dialogue.flush_at_end();
         }
     }
 }
@@ -166,13 +166,13 @@ pub(super) enum Heard {
 /// What comes from any of these hosts until then; returns when there is something.
 pub(super) fn listen(hosts: &mut [Host], until: Mono) -> Vec<(usize, Heard)> {
     let deadline = hosts.iter().map(Host::deadline).fold(until, Mono::min);
-    let fds: Vec<_> = hosts.iter().filter_map(Host::wish).collect();
+    let fds: Vec<_> = hosts.iter().filter_map(Host::interest).collect();
     // A failing poll shows at the connections themselves.
     let _ = poll_few(&fds, deadline);
     let mut heard = Vec::new();
     for (at, host) in hosts.iter_mut().enumerate() {
-        let looked = host.look();
-        let words = looked.as_ref().map_or_else(|_| host.last_words(), |_| Vec::new());
+        let looked = host.poll();
+        let words = looked.as_ref().map_or_else(|_| host.drain_outputs(), |_| Vec::new());
         let gone = looked.as_ref().err().map(ToString::to_string);
         let words = words.into_iter().chain(looked.into_iter().flatten());
         heard.extend(words.map(|word| (at, Heard::Word(word))));
@@ -194,7 +194,7 @@ fn connect(host: &HostRef) -> Result<TcpStream, ControlError> {
 
 /// Waits for the output that `wanted` knows.
 fn wait<T>(
-    talk: &mut Talk<CoordinatorEnd>,
+    dialogue: &mut Talk<CoordinatorEnd>,
     stop: &AtomicBool,
     wanted: impl Fn(Output) -> Option<T>,
 ) -> Result<T, ControlError> {
@@ -202,7 +202,7 @@ fn wait<T>(
         if stop.load(Ordering::Relaxed) {
             return Err(ControlError::Stopped);
         }
-        if let Some(found) = talk.turn(clock::now() + POLL_INTERVAL, &[])?.into_iter().find_map(&wanted) {
+        if let Some(found) = dialogue.turn(clock::now() + POLL_INTERVAL, &[])?.into_iter().find_map(&wanted) {
             return Ok(found);
         }
     }

@@ -28,13 +28,13 @@ impl Ahead {
     }
 
     /// A connection is gone, and what was prepared over it.
-    pub(super) fn forget(&mut self, host: usize) {
+    pub(super) fn remove(&mut self, host: usize) {
         self.jobs.iter_mut().for_each(|job| *job = job.filter(|(at, _)| *at != host));
         self.early.retain(|(at, _)| *at != host);
     }
 
     /// Keeps what was said of one of these runs; gives back what was said of others.
-    pub(super) fn keep(&mut self, host: usize, word: Output) -> Option<Output> {
+    pub(super) fn take_prepared(&mut self, host: usize, word: Output) -> Option<Output> {
         let job = match &word {
             Output::Accepted { job, .. } | Output::Ready { job } => *job,
             Output::Event(event) => event.job,
@@ -52,14 +52,14 @@ impl Ahead {
 impl Run<'_, '_> {
     /// Takes up what was prepared of this group.
     pub(super) fn adopt(&mut self) {
-        let Some(ahead) = self.ahead.take() else { return };
-        for (flow, job) in self.flows.iter_mut().zip(ahead.jobs) {
+        let Some(prepared) = self.prepared.take() else { return };
+        for (flow, job) in self.flows.iter_mut().zip(prepared.jobs) {
             if let Some((_, job)) = job {
                 flow.prepare(job);
             }
         }
-        for (at, word) in ahead.early {
-            self.hear(at, word);
+        for (at, word) in prepared.early {
+            self.handle(at, word);
         }
     }
 
@@ -67,7 +67,7 @@ impl Run<'_, '_> {
     /// queues of this one.
     pub(super) fn prepare_next(&mut self) {
         let next = self.next.filter(|next| {
-            self.ahead.is_none()
+            self.prepared.is_none()
                 && !self.is_stopping()
                 && self.has_moved()
                 && next.flows.iter().all(|job| self.can_wait(job))
@@ -82,7 +82,7 @@ impl Run<'_, '_> {
             asked.push((plan.from, Box::new(Job { job, host: host.into(), port, ticket, spec })));
             jobs.push(Some((plan.from, job)));
         }
-        *self.ahead = Some(Ahead { flows: next.flows.clone(), jobs, early: Vec::new() });
+        *self.prepared = Some(Ahead { flows: next.flows.clone(), jobs, early: Vec::new() });
         for (from, job) in asked {
             self.ask(from, Input::Prepare(job));
         }

@@ -111,7 +111,7 @@ impl Run<'_, '_> {
     }
 
     /// Closes the account of a run whose agent is gone: what was told is judged.
-    pub(super) fn salvage(&mut self, flow: usize) {
+    pub(super) fn close_account(&mut self, flow: usize) {
         if self.flows[flow].is_over() {
             return;
         }

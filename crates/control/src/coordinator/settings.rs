@@ -48,7 +48,7 @@ impl Coordinator {
         }
         let ask = |(at, values): &Wanted| (*at, SettingsRequest::Check(Box::new(self.order(*at, values))));
         let requests: Vec<_> = wanted.iter().filter(|(_, values)| !values.is_empty()).map(ask).collect();
-        self.settle(requests).1
+        self.ask_hosts(requests).1
     }
 
     /// Makes exactly these settings hold: what was set before and is not among them is put back. Waits for a place at
@@ -100,7 +100,7 @@ impl Coordinator {
             let lost = std::mem::take(&mut self.unfit);
             troubles.extend(self.restore_settings());
             self.unfit = lost;
-            let refused = self.hold_everywhere(stop);
+            let refused = self.reserve_everywhere(stop);
             if stop.load(Ordering::Relaxed) {
                 troubles.extend(refused);
                 troubles.extend(self.restore_settings());
@@ -112,7 +112,7 @@ impl Coordinator {
         }
         let fit = (0..self.hosts.len()).filter(|at| !self.unfit.contains_key(at));
         let requests: Vec<_> = fit.filter_map(|at| Some((at, self.change(at, wanted)?))).collect();
-        let (mut answers, refused) = self.settle(requests);
+        let (mut answers, refused) = self.ask_hosts(requests);
         self.unfit.extend(self.index(&refused));
         troubles.extend(refused);
         answers.sort_by_key(|(host, _)| *host);
@@ -122,7 +122,8 @@ impl Coordinator {
 
     /// Troubles by the places of their hosts.
     fn index(&self, troubles: &[HostError]) -> BTreeMap<usize, String> {
-        let place = |trouble: &HostError| self.rig.hosts.iter().position(|host| host.name == trouble.host);
+        let place =
+            |trouble: &HostError| self.test_bed.hosts.iter().position(|host| host.name == trouble.host);
         troubles.iter().filter_map(|trouble| Some((place(trouble)?, trouble.what.clone()))).collect()
     }
 
@@ -135,15 +136,15 @@ impl Coordinator {
         let in_force =
             (0..self.hosts.len()).filter(|at| self.hosts[*at].in_force && self.hosts[*at].connected());
         let requests: Vec<_> = in_force.map(|at| (at, SettingsRequest::Restore)).collect();
-        let (_, troubles) = self.settle(requests);
+        let (_, troubles) = self.ask_hosts(requests);
         // Whoever cannot be told puts everything back when the connection ends.
         self.hosts.iter_mut().for_each(|host| host.in_force = false);
-        self.give_places_back();
+        self.release_places();
         troubles
     }
 
     /// Lets time pass between two groups. Settings hold only as long as somebody speaks to the agents.
-    pub fn rest(&mut self, span: Span, stop: &AtomicBool) {
+    pub fn wait(&mut self, span: Span, stop: &AtomicBool) {
         let until = clock::now() + span.as_duration();
         while !until.has_passed() && !stop.load(Ordering::Relaxed) {
             let look = clock::now() + POLL_INTERVAL.as_duration();
@@ -185,7 +186,7 @@ impl Coordinator {
             if !unknown.is_empty() {
                 let remedy = "start one of this version there, without --no-settings";
                 let what = format!("its agent cannot set {}; {remedy}", unknown.join(", "));
-                troubles.push(HostError { host: name(&self.rig, *at), what });
+                troubles.push(HostError { host: name(&self.test_bed, *at), what });
             }
         }
         troubles
@@ -204,7 +205,7 @@ impl Coordinator {
         let mut values: BTreeMap<ForeignText, ForeignText> =
             values.iter().map(|(name, value)| (name.as_str().into(), value.as_str().into())).collect();
         let interface = values.remove(INTERFACE);
-        let others = self.rig.hosts.iter().enumerate().filter(|(other, _)| *other != at);
+        let others = self.test_bed.hosts.iter().enumerate().filter(|(other, _)| *other != at);
         let towards = others
             .map(|(_, host)| host.test_address.clone().unwrap_or_else(|| host.address.clone()).into())
             .collect();
@@ -212,7 +213,7 @@ impl Coordinator {
     }
 
     /// Gets a place at every host, one after the other in the order that all coordinators keep.
-    fn hold_everywhere(&mut self, stop: &AtomicBool) -> Vec<HostError> {
+    fn reserve_everywhere(&mut self, stop: &AtomicBool) -> Vec<HostError> {
         let mut order: Vec<usize> = (0..self.hosts.len()).filter(|at| self.hosts[*at].connected()).collect();
         order.sort_by_key(|at| self.hosts[*at].about().map(|about| about.identity.clone()));
         let mut troubles = Vec::new();
@@ -220,9 +221,9 @@ impl Coordinator {
             let asked = self.hosts[at].ask(Input::Hold { expected: EXPECTED });
             let mut refused = asked.err().map(|error| error.to_string());
             while refused.is_none() && self.hosts[at].ticket().is_none() {
-                for (from, heard) in self.hear() {
+                for (from, heard) in self.receive() {
                     match heard {
-                        Heard::Word(Output::Held(ticket)) => self.hosts[from].keep(Some(ticket)),
+                        Heard::Word(Output::Held(ticket)) => self.hosts[from].keep_ticket(Some(ticket)),
                         Heard::Word(Output::NotHeld(why)) if from == at => {
                             refused = Some(format!("it gives no place in its queue: {why}"));
                         }
@@ -234,7 +235,7 @@ impl Coordinator {
                     refused = Some("stopped while waiting for a place in its queue".to_owned());
                 }
             }
-            troubles.extend(refused.map(|what| HostError { host: name(&self.rig, at), what }));
+            troubles.extend(refused.map(|what| HostError { host: name(&self.test_bed, at), what }));
             if stop.load(Ordering::Relaxed) {
                 break;
             }
@@ -243,36 +244,37 @@ impl Coordinator {
     }
 
     /// Asks several hosts at once and waits for all answers: those that came, and what stood in the way.
-    fn settle(
+    fn ask_hosts(
         &mut self,
         requests: Vec<(usize, SettingsRequest)>,
     ) -> (Vec<(usize, SettingsAnswer)>, Vec<HostError>) {
         let (mut answers, mut troubles) = (Vec::new(), Vec::new());
         let mut awaited: Vec<usize> = Vec::new();
-        let trouble = |rig: &TestBed, at: usize, what: String| HostError { host: name(rig, at), what };
+        let trouble =
+            |test_bed: &TestBed, at: usize, what: String| HostError { host: name(test_bed, at), what };
         for (at, request) in requests {
             // From here on until it answers something may be changed there.
             self.hosts[at].in_force |= matches!(request, SettingsRequest::Apply(_));
             match self.hosts[at].ask(Input::Settings(request)) {
                 Ok(()) => awaited.push(at),
-                Err(error) => troubles.push(trouble(&self.rig, at, error.to_string())),
+                Err(error) => troubles.push(trouble(&self.test_bed, at, error.to_string())),
             }
         }
         while !awaited.is_empty() {
             // A stop is obeyed when all have answered, so that everything can be put back in the regular way.
-            for (at, heard) in self.hear() {
+            for (at, heard) in self.receive() {
                 let asked = awaited.contains(&at);
                 match heard {
                     Heard::Word(Output::SettingsDone(answer)) if asked => {
                         awaited.retain(|other| *other != at);
                         self.hosts[at].in_force = !answer.in_force.is_empty();
                         let told = answer.troubles.iter().cloned();
-                        troubles.extend(told.map(|what| trouble(&self.rig, at, what.into())));
+                        troubles.extend(told.map(|what| trouble(&self.test_bed, at, what.into())));
                         answers.push((at, *answer));
                     }
                     Heard::Gone(why) if asked => {
                         awaited.retain(|other| *other != at);
-                        troubles.push(trouble(&self.rig, at, why));
+                        troubles.push(trouble(&self.test_bed, at, why));
                     }
                     _ => {}
                 }
@@ -282,7 +284,7 @@ impl Coordinator {
     }
 
     /// What comes within a moment. The others are listened to as well: they are missed by nobody who waits for one.
-    fn hear(&mut self) -> Vec<(usize, Heard)> {
+    fn receive(&mut self) -> Vec<(usize, Heard)> {
         listen(&mut self.hosts, clock::now() + POLL_INTERVAL.as_duration())
     }
 }
@@ -293,7 +295,7 @@ impl Host {
         self.kept.filter(|_| self.connected())
     }
 
-    pub(super) fn keep(&mut self, ticket: Option<linerate_proto::Ticket>) {
+    pub(super) fn keep_ticket(&mut self, ticket: Option<linerate_proto::Ticket>) {
         self.kept = ticket;
     }
 }

@@ -57,25 +57,25 @@ mod tests {
 
     #[test]
     fn a_lead_follows_round_trips_and_late_starts_and_is_at_most_a_hundredth_where_that_is_more() {
-        let mut lead = Lead::default();
+        let mut start_lead = Lead::default();
         for _ in 0..50 {
-            lead.trip(Span::from_ns(100_000));
-            lead.late(Span::from_ns(80_000));
+            start_lead.trip(Span::from_ns(100_000));
+            start_lead.late(Span::from_ns(80_000));
         }
         let short = Span::from_ms(10);
-        assert_eq!(lead.of(short), MIN_LEAD + Span::from_ns(200_000));
-        assert_eq!(lead.of(Span::from_secs(2)), Span::from_ms(20));
-        assert_eq!(lead.of(Span::from_secs(3600)), MAX_LEAD);
+        assert_eq!(start_lead.of(short), MIN_LEAD + Span::from_ns(200_000));
+        assert_eq!(start_lead.of(Span::from_secs(2)), Span::from_ms(20));
+        assert_eq!(start_lead.of(Span::from_secs(3600)), MAX_LEAD);
         // One message that was slow is remembered for a while.
-        lead.trip(Span::from_ms(4));
-        lead.trip(Span::from_ns(100_000));
-        assert_eq!(lead.of(short), MIN_LEAD + Span::from_ms(7));
+        start_lead.trip(Span::from_ms(4));
+        start_lead.trip(Span::from_ns(100_000));
+        assert_eq!(start_lead.of(short), MIN_LEAD + Span::from_ms(7));
         // So is a start that came too late.
-        lead.late(Span::from_ms(9));
-        assert_eq!(lead.of(short), Span::from_ms(18 + 7));
+        start_lead.late(Span::from_ms(9));
+        assert_eq!(start_lead.of(short), Span::from_ms(18 + 7));
         for _ in 0..100 {
-            lead.late(Span::from_secs(1));
+            start_lead.late(Span::from_secs(1));
         }
-        assert_eq!(lead.of(short), MAX_LEAD);
+        assert_eq!(start_lead.of(short), MAX_LEAD);
     }
 }

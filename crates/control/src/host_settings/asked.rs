@@ -33,13 +33,13 @@ const MAX_DELAY: Span = Span::from_secs(5);
 ///
 /// # Errors
 /// Every value that is none, with what would be.
-pub(super) fn wishes(
+pub(super) fn setting_requests(
     values: &BTreeMap<ForeignText, ForeignText>,
 ) -> Result<Vec<HostSettingRequest>, Vec<String>> {
-    let (mut wishes, mut troubles) = (Vec::new(), Vec::new());
+    let (mut requested, mut troubles) = (Vec::new(), Vec::new());
     for (name, value) in values.iter().filter(|(name, _)| !name.starts_with("netem_")) {
-        match wish(name, value) {
-            Ok(wish) => wishes.push(wish),
+        match setting_request(name, value) {
+            Ok(request) => requested.push(request),
             Err(why) => troubles.push(format!("{name} = {value}: {why}")),
         }
     }
@@ -49,17 +49,18 @@ pub(super) fn wishes(
             let why = "both are the discipline at the root of the interface; give one of them";
             troubles.push(format!("qdisc and netem_delay or netem_loss: {why}"));
         }
-        Ok(Some(netem)) => wishes.push(HostSettingRequest::Discipline(netem)),
+        Ok(Some(netem)) => requested.push(HostSettingRequest::Discipline(netem)),
         Err(why) => troubles.push(why),
     }
     let unknown =
         values.keys().filter(|name| name.starts_with("netem_") && !SETTINGS.contains(&name.as_str()));
     troubles.extend(unknown.map(|name| format!("{name}: no setting of this agent is called so")));
-    wishes.sort_by_key(|wish| HostSetting::ALL.iter().position(|setting| *setting == wish.setting()));
-    if troubles.is_empty() { Ok(wishes) } else { Err(troubles) }
+    requested
+        .sort_by_key(|request| HostSetting::ALL.iter().position(|setting| *setting == request.setting()));
+    if troubles.is_empty() { Ok(requested) } else { Err(troubles) }
 }
 
-fn wish(name: &str, value: &str) -> Result<HostSettingRequest, String> {
+fn setting_request(name: &str, value: &str) -> Result<HostSettingRequest, String> {
     let Some(setting) = HostSetting::named(name) else {
         return Err(
             "no setting of this agent is called so; install the coordinator's version here".to_owned()
@@ -137,7 +138,7 @@ mod tests {
             HostSettingRequest::Offload(HostSetting::Tso, false),
             HostSettingRequest::Discipline(RootDiscipline::netem(Duration::from_millis(25), 0.01)),
         ];
-        assert_eq!(wishes(&asked).unwrap(), expected);
+        assert_eq!(setting_requests(&asked).unwrap(), expected);
     }
 
     #[test]
@@ -152,7 +153,7 @@ mod tests {
             _ => "true",
         };
         for name in SETTINGS {
-            assert_eq!(wishes(&values(&[(name, example(name))])).unwrap().len(), 1, "{name}");
+            assert_eq!(setting_requests(&values(&[(name, example(name))])).unwrap().len(), 1, "{name}");
         }
     }
 
@@ -167,15 +168,15 @@ mod tests {
             ("qdisc", "cake"),
             ("tcp_rmem", "1 2"),
         ]);
-        let troubles = wishes(&asked).unwrap_err();
+        let troubles = setting_requests(&asked).unwrap_err();
         for words in
             ["colour", "gro = on: give true or false", "bytes", "5 s", "netem_jitter", "fq_codel", "largest"]
         {
             assert!(troubles.iter().any(|trouble| trouble.contains(words)), "{words}: {troubles:#?}");
         }
         assert_eq!(troubles.len(), 7);
-        let both = wishes(&values(&[("netem_loss", "1%"), ("qdisc", "fq")])).unwrap_err();
+        let both = setting_requests(&values(&[("netem_loss", "1%"), ("qdisc", "fq")])).unwrap_err();
         assert!(both[0].contains("give one of them"), "{both:?}");
-        assert!(wishes(&values(&[("netem_loss", "101%")])).is_err());
+        assert!(setting_requests(&values(&[("netem_loss", "101%")])).is_err());
     }
 }

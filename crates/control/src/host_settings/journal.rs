@@ -60,7 +60,7 @@ pub(crate) struct Interface {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PendingSetting {
     pub(super) setting: HostSetting,
-    pub(super) card: Option<Interface>,
+    pub(super) iface: Option<Interface>,
     /// The state before the first change.
     pub(super) found: String,
     /// Every state that was about to be made since, the last one last.
@@ -68,8 +68,9 @@ pub(super) struct PendingSetting {
 }
 
 impl PendingSetting {
-    pub(super) fn is_about(&self, setting: HostSetting, card: Option<&Interface>) -> bool {
-        self.setting == setting && self.card.as_ref().map(|card| card.index) == card.map(|card| card.index)
+    pub(super) fn is_about(&self, setting: HostSetting, iface: Option<&Interface>) -> bool {
+        self.setting == setting
+            && self.iface.as_ref().map(|iface| iface.index) == iface.map(|iface| iface.index)
     }
 }
 
@@ -120,8 +121,8 @@ impl Journal {
     }
 
     /// Goes on with the journal that is there.
-    pub(super) fn go_on(path: &Path) -> Result<Self, JournalError> {
-        let lines = journal::Journal::go_on(path).map_err(failed(path))?;
+    pub(super) fn reopen(path: &Path) -> Result<Self, JournalError> {
+        let lines = journal::Journal::reopen(path).map_err(failed(path))?;
         Ok(Self { lines, path: path.to_owned() })
     }
 
@@ -170,7 +171,7 @@ impl Found {
                 match self.slots.iter_mut().find(|slot| slot.is_about(setting, interface.as_ref())) {
                     Some(slot) => slot.ours.push(ours),
                     None => {
-                        self.slots.push(PendingSetting { setting, card: interface, found, ours: vec![ours] })
+                        self.slots.push(PendingSetting { setting, iface: interface, found, ours: vec![ours] })
                     }
                 }
             }
@@ -244,7 +245,7 @@ mod tests {
         for cut in 0..=last.len() {
             fs::write(&path, format!("{line}\n{}", &last[..cut])).unwrap();
             assert_eq!(read(&path).unwrap().unwrap().slots.len(), 1, "{cut}");
-            let mut journal = Journal::go_on(&path).unwrap();
+            let mut journal = Journal::reopen(&path).unwrap();
             journal.note(&undone("mtu")).unwrap();
             assert_eq!(read(&path).unwrap().unwrap().slots, [], "{cut}");
         }

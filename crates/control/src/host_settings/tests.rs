@@ -20,7 +20,7 @@ fn inside(test: impl FnOnce(&Path) + Send) {
     assert!(left.is_empty(), "{left:?}");
 }
 
-fn wishes(values: &[(&str, &str)]) -> Vec<(HostSettingRequest, Option<Interface>)> {
+fn requested(values: &[(&str, &str)]) -> Vec<(HostSettingRequest, Option<Interface>)> {
     let values = values.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
     check(&values, || Ok("lo".to_owned())).unwrap()
 }
@@ -44,13 +44,13 @@ fn exactly_what_is_asked_for_holds_and_in_the_end_what_was_found() {
     inside(|folder| {
         let before = state();
         let mut changes = begin(folder);
-        changes.apply(&wishes(&[("mtu", "9000"), ("gro", "false"), ("tcp_rmem", RMEM)])).unwrap();
+        changes.apply(&requested(&[("mtu", "9000"), ("gro", "false"), ("tcp_rmem", RMEM)])).unwrap();
         assert_eq!((mtu().as_str(), HostSetting::TcpRmem.read("").unwrap().as_str()), ("9000", RMEM));
         let told: Vec<(HostSetting, String, String)> =
             changes.in_force().map(|(setting, _, found, now)| (setting, found, now)).collect();
         assert!(told.contains(&(HostSetting::Mtu, "65536".to_owned(), "9000".to_owned())), "{told:?}");
         // The next point: another MTU, a discipline, and nothing else.
-        changes.apply(&wishes(&[("mtu", "4000"), ("qdisc", "pfifo limit 7")])).unwrap();
+        changes.apply(&requested(&[("mtu", "4000"), ("qdisc", "pfifo limit 7")])).unwrap();
         let now = state();
         let differs: Vec<&str> = (0..now.len())
             .filter(|at| now[*at] != before[*at])
@@ -58,9 +58,9 @@ fn exactly_what_is_asked_for_holds_and_in_the_end_what_was_found() {
             .collect();
         assert_eq!((differs, mtu().as_str()), (vec!["mtu", "qdisc"], "4000"));
         // The same once more touches nothing.
-        changes.apply(&wishes(&[("mtu", "4000"), ("qdisc", "pfifo limit 7")])).unwrap();
+        changes.apply(&requested(&[("mtu", "4000"), ("qdisc", "pfifo limit 7")])).unwrap();
         assert_eq!(state(), now);
-        changes.apply(&wishes(&[("mtu", "4000"), ("qdisc", "pfifo limit 8")])).unwrap();
+        changes.apply(&requested(&[("mtu", "4000"), ("qdisc", "pfifo limit 8")])).unwrap();
         assert_ne!(state(), now);
         assert_eq!(changes.finish().left, Vec::<String>::new());
         assert_eq!(state(), before);
@@ -73,7 +73,7 @@ fn nothing_is_half_applied() {
     inside(|folder| {
         let before = state();
         let mut changes = begin(folder);
-        let mut asked = wishes(&[("mtu", "9000"), ("tcp_rmem", RMEM)]);
+        let mut asked = requested(&[("mtu", "9000"), ("tcp_rmem", RMEM)]);
         // What no check would let through: the kernel refuses it when the first two are set.
         asked.push((HostSettingRequest::Congestion("carrier_pigeon".to_owned()), None));
         let troubles = changes.apply(&asked).unwrap_err();
@@ -95,9 +95,9 @@ fn without_its_journal_nothing_is_changed() {
         assert!(error.contains("undo journal"), "{error}");
         // The journal cannot be begun: something of its name is there, which is none.
         let mut changes = begin(folder);
-        let journal = changes.ground.place.journal.clone();
+        let journal = changes.held_journal.place.journal.clone();
         std::fs::create_dir(&journal).unwrap();
-        let troubles = changes.apply(&wishes(&[("mtu", "9000"), ("congestion", "reno")])).unwrap_err();
+        let troubles = changes.apply(&requested(&[("mtu", "9000"), ("congestion", "reno")])).unwrap_err();
         assert!(troubles[0].contains("without it no setting is changed"), "{troubles:?}");
         assert_eq!(state(), before);
         std::fs::remove_dir(&journal).unwrap();
@@ -110,9 +110,9 @@ fn without_its_journal_nothing_is_changed() {
 fn a_value_that_somebody_else_has_set_meanwhile_is_left_alone_and_told() {
     inside(|folder| {
         let mut changes = begin(folder);
-        changes.apply(&wishes(&[("mtu", "9000"), ("tcp_rmem", RMEM)])).unwrap();
+        changes.apply(&requested(&[("mtu", "9000"), ("tcp_rmem", RMEM)])).unwrap();
         HostSetting::Mtu.put_back("lo", "1400").unwrap();
-        let troubles = changes.apply(&wishes(&[("mtu", "4000")])).unwrap_err();
+        let troubles = changes.apply(&requested(&[("mtu", "4000")])).unwrap_err();
         assert!(troubles[0].contains("somebody else has made it 1400"), "{troubles:?}");
         assert_eq!(mtu(), "1400");
         let restored = changes.finish();
@@ -127,7 +127,7 @@ fn what_a_killed_agent_left_is_seen_and_put_back_by_the_next() {
         let before = state();
         let mut changes = begin(folder);
         changes
-            .apply(&wishes(&[("mtu", "9000"), ("qdisc", "pfifo limit 7"), ("congestion", "reno")]))
+            .apply(&requested(&[("mtu", "9000"), ("qdisc", "pfifo limit 7"), ("congestion", "reno")]))
             .unwrap();
         let alive = leftovers(folder).unwrap().unwrap();
         assert!(alive.is_alive && alive.pid == Some(std::process::id()));
@@ -152,10 +152,10 @@ fn a_change_that_was_announced_and_not_made_is_not_undone() {
     inside(|folder| {
         let before = state();
         let mut changes = begin(folder);
-        let card = wishes(&[("mtu", "9000")])[0].1.clone();
+        let iface = requested(&[("mtu", "9000")])[0].1.clone();
         let change = |found: &str, ours: &str| Entry::Change {
             setting: "mtu".to_owned(),
-            interface: card.clone(),
+            interface: iface.clone(),
             found: found.to_owned(),
             ours: ours.to_owned(),
         };
@@ -165,7 +165,7 @@ fn a_change_that_was_announced_and_not_made_is_not_undone() {
         assert_eq!(state(), before);
         // Killed between the second announcement and the second change: the first is what is there.
         let mut changes = begin(folder);
-        changes.apply(&wishes(&[("mtu", "9000")])).unwrap();
+        changes.apply(&requested(&[("mtu", "9000")])).unwrap();
         changes.note(&change("9000", "4000")).unwrap();
         drop(changes);
         assert_eq!(restore_leftovers(folder).unwrap().put_back.len(), 1);
@@ -178,8 +178,8 @@ fn a_change_that_was_announced_and_not_made_is_not_undone() {
 fn after_a_restart_of_the_system_the_journal_alone_is_dropped() {
     inside(|folder| {
         let mut changes = begin(folder);
-        changes.apply(&wishes(&[("mtu", "9000")])).unwrap();
-        let journal = changes.ground.place.journal.clone();
+        changes.apply(&requested(&[("mtu", "9000")])).unwrap();
+        let journal = changes.held_journal.place.journal.clone();
         drop(changes);
         let text = std::fs::read_to_string(&journal).unwrap();
         std::fs::write(&journal, text.replace(&boot_id(), "of-yesterday")).unwrap();
@@ -216,7 +216,7 @@ fn an_interface_that_was_renamed_is_found_and_one_that_is_gone_is_told() {
 fn two_agents_do_not_change_one_namespace() {
     inside(|folder| {
         let mut changes = begin(folder);
-        changes.apply(&wishes(&[("mtu", "9000")])).unwrap();
+        changes.apply(&requested(&[("mtu", "9000")])).unwrap();
         let error = Changes::begin(folder).unwrap_err();
         assert!(error.contains(&format!("process {}", std::process::id())), "{error}");
 
@@ -247,7 +247,7 @@ fn who_looks_while_settings_come_and_go_changes_nothing() {
             });
             let change = || {
                 let mut changes = Changes::begin(folder)?.0;
-                let applied = changes.apply(&wishes(&[("mtu", "9000")]));
+                let applied = changes.apply(&requested(&[("mtu", "9000")]));
                 Ok((applied, changes.finish().left))
             };
             // The other one is told to end before anything is judged.

@@ -28,7 +28,7 @@ pub(super) fn doubts(
         inferred(diagnosis),
         offered(record, flow),
         offset(flow.loaded.as_ref()),
-        rig_limit(record, flow),
+        host_limit(record, flow),
     ];
     doubts.extend(found.into_iter().flatten());
     doubts
@@ -54,7 +54,7 @@ fn exceeded_by_flow(found: &host_limit::Disproved) -> Option<Caveat> {
 }
 
 /// The hosts can do little more than was measured between them.
-fn rig_limit(record: &RunRecord, flow: &FlowRecord) -> Option<Caveat> {
+fn host_limit(record: &RunRecord, flow: &FlowRecord) -> Option<Caveat> {
     let found = host_limit::limited(record, flow)?;
     let one_side = found.unknown.map(|host| format!(" (nothing is known of {host})")).unwrap_or_default();
     let text = format!(

@@ -43,7 +43,7 @@ fn both_ways(there: Ceiling, back: &Ceiling) -> Option<Ceiling> {
 
 /// The lowest of what nothing gets past in one direction.
 fn wall(evidence: &Evidence, largest: f64) -> Option<Ceiling> {
-    let link = ceilings::of(&ceilings::ladder(evidence), "link").cloned();
+    let link = ceilings::of(&ceilings::all(evidence), "link").cloned();
     link.into_iter()
         .chain(ceilings::qdisc_of_messages(evidence, largest))
         .min_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps))

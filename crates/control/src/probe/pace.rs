@@ -29,7 +29,7 @@ impl Pace {
     }
 
     /// Beside a load of which nothing is known yet.
-    pub(super) const fn beside_load() -> Self {
+    pub(super) const fn under_load() -> Self {
         Self(AtomicU64::new(INITIAL_GAP.as_ns()))
     }
 
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn the_thread_hears_of_the_load() {
-        let pace = Pace::beside_load();
+        let pace = Pace::under_load();
         assert_eq!((pace.gap(), Pace::idle().gap()), (INITIAL_GAP, GAP));
         pace.follow(1e9);
         assert_eq!(pace.gap(), GAP);

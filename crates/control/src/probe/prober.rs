@@ -65,7 +65,7 @@ impl Prober {
         let flag = Arc::clone(&stop);
         let pace = Arc::new(match task.phase {
             ProbePhase::Idle => Pace::idle(),
-            ProbePhase::Loaded => Pace::beside_load(),
+            ProbePhase::Loaded => Pace::under_load(),
         });
         let told = Arc::clone(&pace);
         let thread = thread::spawn("probe", move || run(&task, &flag, &told)).ok()?;

@@ -41,13 +41,13 @@ const RESERVATION_GRACE: Duration = Duration::from_secs(40);
 pub(super) fn serve(connection: TcpStream, peer: SocketAddr, said: &[u8], shared: &Shared) {
     let held = RefCell::new(None);
     let mut begun = false;
-    let desk = Arc::new(CoordinatorSettings::default());
+    let settings = Arc::new(CoordinatorSettings::default());
     // Every job has ended when the scope is left; only then settings are put back, and then others get the place:
     // whatever became of this thread meanwhile.
     let work = AssertUnwindSafe(|| {
         std::thread::scope(|scope| {
-            let mut service = Service::begin(connection, peer, shared, scope, Arc::clone(&desk), &held)?;
-            let life = AssertUnwindSafe(|| service.greet(said).and_then(|()| service.run()));
+            let mut service = Service::begin(connection, peer, shared, scope, Arc::clone(&settings), &held)?;
+            let life = AssertUnwindSafe(|| service.start(said).and_then(|()| service.run()));
             let result = catch_unwind(life).unwrap_or_else(|_| Err(failed_in_the_middle()));
             service.stop_jobs();
             begun = service.begun;
@@ -55,15 +55,15 @@ pub(super) fn serve(connection: TcpStream, peer: SocketAddr, said: &[u8], shared
         })
     });
     let result = catch_unwind(work).unwrap_or_else(|_| Err(failed_in_the_middle()));
-    tell_restored(desk.restore(), peer, shared);
+    report_restored(settings.restore(), peer, shared);
     if let Some(held) = held.take() {
-        held.give_back(shared);
+        held.release(shared);
     }
     let trouble = match result {
         Ok(trouble) => trouble,
         Err(error) => Some(error.to_string()),
     };
-    (shared.news)(ServerEvent::Ended { client: peer, trouble: trouble.map(Into::into) });
+    (shared.event)(ServerEvent::Ended { client: peer, trouble: trouble.map(Into::into) });
     if begun && shared.config.one_off {
         shared.switch.turn_off();
     }
@@ -73,9 +73,9 @@ fn failed_in_the_middle() -> ControlError {
     ControlError::Local("the agent failed in the middle of the dialogue".to_owned())
 }
 
-fn tell_restored(restored: Restored, client: SocketAddr, shared: &Shared) {
+fn report_restored(restored: Restored, client: SocketAddr, shared: &Shared) {
     if restored != Restored::default() {
-        (shared.news)(ServerEvent::SettingsRestored { client, restored });
+        (shared.event)(ServerEvent::SettingsRestored { client, restored });
     }
 }
 
@@ -88,7 +88,7 @@ struct Held {
 }
 
 impl Held {
-    fn give_back(self, shared: &Shared) {
+    fn release(self, shared: &Shared) {
         if let Some(ticket) = &self.ticket {
             shared.passes.withdraw(ticket);
         }
@@ -112,7 +112,7 @@ impl Running {
 }
 
 struct Service<'scope, 'env> {
-    talk: Talk<AgentEnd>,
+    dialogue: Talk<AgentEnd>,
     peer: SocketAddr,
     shared: &'env Shared,
     scope: &'scope Scope<'scope, 'env>,
@@ -123,7 +123,7 @@ struct Service<'scope, 'env> {
     jobs: BTreeMap<u32, Running>,
     letters: Arc<Letters>,
     turned_away: Option<String>,
-    desk: Arc<CoordinatorSettings>,
+    settings: Arc<CoordinatorSettings>,
 }
 
 impl<'scope, 'env> Service<'scope, 'env> {
@@ -132,14 +132,14 @@ impl<'scope, 'env> Service<'scope, 'env> {
         peer: SocketAddr,
         shared: &'env Shared,
         scope: &'scope Scope<'scope, 'env>,
-        desk: Arc<CoordinatorSettings>,
+        settings: Arc<CoordinatorSettings>,
         place: &'scope RefCell<Option<Held>>,
     ) -> Result<Self, ControlError> {
         let mut nonce = [0; 16];
         fill(&mut nonce)?;
         let end = AgentEnd::new(Timestamp::START, shared.config.agent_token.clone(), nonce);
         Ok(Self {
-            talk: Talk::new(end, connection, clock::now())?,
+            dialogue: Talk::new(end, connection, clock::now())?,
             peer,
             shared,
             scope,
@@ -149,65 +149,65 @@ impl<'scope, 'env> Service<'scope, 'env> {
             jobs: BTreeMap::new(),
             letters: Arc::new(Letters::new()?),
             turned_away: None,
-            desk,
+            settings,
         })
     }
 
     /// The door has read the beginning; the dialogue wants to see it.
-    fn greet(&mut self, said: &[u8]) -> Result<(), ControlError> {
-        self.talk.input(Input::Bytes(said))
+    fn start(&mut self, said: &[u8]) -> Result<(), ControlError> {
+        self.dialogue.input(Input::Bytes(said))
     }
 
     /// What ended it, unless it was the coordinator's farewell.
     fn run(&mut self) -> Result<Option<String>, ControlError> {
         loop {
             let letters = Arc::clone(&self.letters);
-            for output in self.talk.turn(clock::now() + POLL_INTERVAL, &[letters.bell.as_fd()])? {
+            for output in self.dialogue.turn(clock::now() + POLL_INTERVAL, &[letters.waker.as_fd()])? {
                 if matches!(output, Output::Done) {
-                    self.talk.flush_at_end();
+                    self.dialogue.flush_at_end();
                     return Ok(self.turned_away.take());
                 }
-                self.obey(output)?;
+                self.execute(output)?;
             }
             self.read_letters()?;
-            self.hold_in_turn()?;
+            self.reserve_in_turn()?;
             let over = |until: &Mono| until.has_passed();
             let expired = |held: &Held| held.ticket.is_some() && over(&held.until);
             if self.place.borrow().as_ref().is_some_and(expired) {
                 let why = "the place was held for longer than this server allows (--limit-time)".to_owned();
-                self.talk.input(Input::GiveUp(why.clone()))?;
+                self.dialogue.input(Input::GiveUp(why.clone()))?;
                 self.turned_away = Some(why);
             } else if self.shared.stopping() && !self.jobs.is_empty() {
                 // What was measured until now goes to the coordinator first.
                 self.stop_jobs();
             } else if self.shared.stopping() {
-                self.talk.input(Input::GiveUp("the agent was stopped".to_owned()))?;
+                self.dialogue.input(Input::GiveUp("the agent was stopped".to_owned()))?;
             }
             self.jobs.values().filter(|job| job.until.as_ref().is_some_and(over)).for_each(Running::stop);
         }
     }
 
-    fn obey(&mut self, output: Output) -> Result<(), ControlError> {
+    fn execute(&mut self, output: Output) -> Result<(), ControlError> {
         match output {
             Output::TurnedAway(why) => self.turned_away = Some(format!("turned away: {why}")),
             Output::Known { name } => {
                 self.name = name.into();
-                let local = self.talk.stream().local_addr().ok().map(|address| address.ip());
+                let local = self.dialogue.stream().local_addr().ok().map(|address| address.ip());
                 let about = about::about(local, self.shared);
-                self.talk.input(Input::About(Box::new(about)))?;
+                self.dialogue.input(Input::About(Box::new(about)))?;
             }
-            Output::Hold { expected } => self.hold(expected)?,
+            Output::Hold { expected } => self.reserve(expected)?,
             Output::Release => {
-                tell_restored(self.desk.restore(), self.peer, self.shared);
+                report_restored(self.settings.restore(), self.peer, self.shared);
                 if let Some(held) = self.place.take() {
-                    held.give_back(self.shared);
+                    held.release(self.shared);
                 }
             }
             Output::Settings(request) => self.change_settings(request)?,
             Output::Prepare(job) => self.prepare(*job)?,
             Output::Start { job, at } => {
                 if let Some(running) = self.jobs.get(&job) {
-                    running.gate.open_at(self.talk.instant_of(at));
+                    running.gate.open_at(self.dialogue.instant_of(at));
                 }
             }
             Output::Stop { job } => {
@@ -221,19 +221,19 @@ impl<'scope, 'env> Service<'scope, 'env> {
     }
 
     /// Gets in line, within the limits that other clients have too.
-    fn hold(&mut self, expected: Span) -> Result<(), ControlError> {
+    fn reserve(&mut self, expected: Span) -> Result<(), ControlError> {
         let place = match self.shared.queue.join(self.peer.ip(), expected) {
             Ok(place) => place,
-            Err(full) => return self.talk.input(Input::NotHeld(format!("{full}; try again later"))),
+            Err(full) => return self.dialogue.input(Input::NotHeld(format!("{full}; try again later"))),
         };
         let held = Held { place, ticket: None, told: None, until: Mono::FAR };
         if let Some(former) = self.place.replace(Some(held)) {
-            former.give_back(self.shared);
+            former.release(self.shared);
         }
-        self.hold_in_turn()
+        self.reserve_in_turn()
     }
 
-    fn hold_in_turn(&mut self) -> Result<(), ControlError> {
+    fn reserve_in_turn(&mut self) -> Result<(), ControlError> {
         let mut place = self.place.borrow_mut();
         let Some(held) = place.as_mut().filter(|held| held.ticket.is_none()) else { return Ok(()) };
         match self.shared.queue.turn(held.place) {
@@ -247,16 +247,16 @@ impl<'scope, 'env> Service<'scope, 'env> {
                 }
                 self.shared.passes.give(ticket, held.place);
                 self.begun = true;
-                (self.shared.news)(ServerEvent::Held { client: self.peer, name: self.name.as_str().into() });
-                self.talk.input(Input::Held(ticket))
+                (self.shared.event)(ServerEvent::Held { client: self.peer, name: self.name.as_str().into() });
+                self.dialogue.input(Input::Held(ticket))
             }
             Turn::Displaced => {
                 drop(place);
                 if let Some(held) = self.place.take() {
-                    held.give_back(self.shared);
+                    held.release(self.shared);
                 }
                 let why = "the queue is full, and a host that has no place yet came; try again later";
-                self.talk.input(Input::NotHeld(why.to_owned()))
+                self.dialogue.input(Input::NotHeld(why.to_owned()))
             }
             Turn::Later { place, wait } => {
                 let place = QueuePosition { place, wait_ns: wait };
@@ -264,8 +264,8 @@ impl<'scope, 'env> Service<'scope, 'env> {
                     return Ok(());
                 }
                 held.told = Some(place);
-                (self.shared.news)(ServerEvent::Waiting { client: self.peer, place: place.place });
-                self.talk.input(Input::Waiting(place))
+                (self.shared.event)(ServerEvent::Waiting { client: self.peer, place: place.place });
+                self.dialogue.input(Input::Waiting(place))
             }
         }
     }
@@ -275,13 +275,13 @@ impl<'scope, 'env> Service<'scope, 'env> {
         if let (Some(held), Some(longest)) = (&mut *self.place.borrow_mut(), self.shared.config.longest) {
             held.until = clock::now() + longest.as_duration() + RESERVATION_GRACE;
         }
-        let local = self.talk.stream().local_addr().ok().map(|address| address.ip());
-        let (desk, letters) = (Arc::clone(&self.desk), Arc::clone(&self.letters));
+        let local = self.dialogue.stream().local_addr().ok().map(|address| address.ip());
+        let (settings, letters) = (Arc::clone(&self.settings), Arc::clone(&self.letters));
         let (shared, client) = (self.shared, self.peer);
         let work = move || {
-            let answer = desk.carry_out(&request, local, shared);
+            let answer = settings.carry_out(&request, local, shared);
             if request != SettingsRequest::Restore && !matches!(request, SettingsRequest::Check(_)) {
-                (shared.news)(ServerEvent::SettingsChanged { client, in_force: answer.in_force.clone() });
+                (shared.event)(ServerEvent::SettingsChanged { client, in_force: answer.in_force.clone() });
             }
             letters.put(Letter::Settings(Box::new(answer)));
         };
@@ -293,7 +293,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
                     in_force: Vec::new(),
                     troubles: troubles.into_iter().map(Into::into).collect(),
                 };
-                self.talk.input(Input::SettingsDone(Box::new(answer)))
+                self.dialogue.input(Input::SettingsDone(Box::new(answer)))
             }
         }
     }
@@ -304,11 +304,11 @@ impl<'scope, 'env> Service<'scope, 'env> {
         let length = expected_time(&job.spec);
         if let Some(longest) = longest.filter(|longest| length > *longest) {
             let why = format!("the run would take {length}, the agent allows {longest}; give a shorter -t");
-            return self.talk.input(Input::Ended(failed(number, why)));
+            return self.dialogue.input(Input::Ended(failed(number, why)));
         }
-        let loan = match lend(&job, self.shared) {
+        let loan = match reserve_memory(&job, self.shared) {
             Ok(loan) => loan,
-            Err(why) => return self.talk.input(Input::Ended(failed(number, why))),
+            Err(why) => return self.dialogue.input(Input::Ended(failed(number, why))),
         };
         let letters = Arc::clone(&self.letters);
         let ready = move || letters.put(Letter::Ready { job: number });
@@ -319,7 +319,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
         };
         let (gate, stop) = (Arc::clone(&running.gate), Arc::clone(&running.stop));
         let (letters, config) = (Arc::clone(&self.letters), self.shared.config.clone());
-        (self.shared.news)(ServerEvent::Asked { client: self.peer, target: job.host.as_str().into() });
+        (self.shared.event)(ServerEvent::Asked { client: self.peer, target: job.host.as_str().into() });
         let work = move || {
             job::carry_out(job, &gate, &stop, &letters, &config);
             drop(loan);
@@ -331,7 +331,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
             }
             Err(error) => {
                 let why = format!("the agent's host refuses a thread: {}", error.source);
-                self.talk.input(Input::Ended(failed(number, why)))
+                self.dialogue.input(Input::Ended(failed(number, why)))
             }
         }
     }
@@ -339,7 +339,9 @@ impl<'scope, 'env> Service<'scope, 'env> {
     fn read_letters(&mut self) -> Result<(), ControlError> {
         for letter in self.letters.take() {
             let input = match letter {
-                Letter::Accepted { job, epoch } => Input::Accepted { job, epoch: self.talk.time_of(epoch) },
+                Letter::Accepted { job, epoch } => {
+                    Input::Accepted { job, epoch: self.dialogue.time_of(epoch) }
+                }
                 Letter::Ready { job } => Input::Ready { job },
                 Letter::Event(event) => Input::Event(event),
                 Letter::Settings(answer) => Input::SettingsDone(answer),
@@ -349,7 +351,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
                 }
             };
             // Many come at once: they leave together with the next look.
-            self.talk.feed(input)?;
+            self.dialogue.feed(input)?;
         }
         Ok(())
     }
@@ -360,10 +362,10 @@ impl<'scope, 'env> Service<'scope, 'env> {
 }
 
 /// The memory that a job takes here.
-fn lend(job: &Job, shared: &Shared) -> Result<Loan, String> {
+fn reserve_memory(job: &Job, shared: &Shared) -> Result<Loan, String> {
     let spec = job.spec.clone().checked().map_err(|error| error.to_string())?;
     let needed = memory::needed(&spec, true).map_err(|error| error.to_string())?;
-    shared.memory.lend(needed)
+    shared.memory.reserve(needed)
 }
 
 fn failed(job: u32, why: String) -> JobEnd {

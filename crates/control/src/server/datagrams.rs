@@ -17,7 +17,7 @@ use linerate_sock::sockopt::{Timestamping, set_timestamping};
 use linerate_sock::{Mono, SocketOptions, clock, stream};
 
 use super::Shared;
-use super::inbox::{Detected, Inbox, whose};
+use super::inbox::{Detected, Inbox, detect};
 use super::registry::Arrival;
 use crate::probe::{arrival, reply};
 use crate::setup::UDP_RCV_BUF;
@@ -34,7 +34,7 @@ pub(super) struct Reflector {
     pub(super) port: u16,
     pub(super) native: bool,
     /// The servants who get what is not ours.
-    pub(super) trays: Vec<Arc<Inbox>>,
+    pub(super) inboxes: Vec<Arc<Inbox>>,
     /// Every servant.
     pub(super) all: Vec<Arc<Inbox>>,
 }
@@ -46,12 +46,15 @@ impl Reflector {
         let _ = clock::set_timer_slack_ns(1);
         let _ = set_timestamping(socket, Timestamping { receive: true, ..Timestamping::default() });
         let _ = stream::set_nonblocking(socket, true);
-        let mut batch = RecvBatch::new(16, if self.trays.is_empty() { OWN_DATAGRAM_ROOM } else { MAX_ANY_DATAGRAM_BYTES });
+        let mut batch = RecvBatch::new(
+            16,
+            if self.inboxes.is_empty() { OWN_DATAGRAM_ROOM } else { MAX_ANY_DATAGRAM_BYTES },
+        );
         // The key of the challenges: made new with every server, never told.
         let secret = RandomState::new();
         while !shared.stopping() {
-            let bell = shared.switch.bell.as_fd();
-            let waits = [(socket.as_fd(), Interest::READ), (bell, Interest::READ)];
+            let waker = shared.switch.waker.as_fd();
+            let waits = [(socket.as_fd(), Interest::READ), (waker, Interest::READ)];
             if poll_few(&waits, Mono::FAR).is_err() {
                 return;
             }
@@ -64,23 +67,23 @@ impl Reflector {
                         let (at, _) = arrival(datagram.ancillary.arrived_at_ns);
                         answer(socket, self.address, from, &said, at, &secret, shared);
                     }
-                    None => self.pass_on(from, datagram.bytes),
+                    None => self.forward(from, datagram.bytes),
                 }
             }
         }
     }
 
     /// Gives a datagram to the servant whose it is, or may be: there will be no more bytes to tell by.
-    fn pass_on(&self, from: SocketAddr, bytes: &[u8]) {
-        let maybe = || self.trays.iter().find(|tray| (tray.protocol.sniff)(bytes) == Match::More);
-        let claimed = self.all.iter().find(|tray| tray.claims(self.port, from.ip()));
-        let its = claimed.or_else(|| match whose(&self.trays, bytes, true) {
-            Detected::Its(tray) => Some(tray),
+    fn forward(&self, from: SocketAddr, bytes: &[u8]) {
+        let maybe = || self.inboxes.iter().find(|inbox| (inbox.protocol.sniff)(bytes) == Match::More);
+        let claimed = self.all.iter().find(|inbox| inbox.claims(self.port, from.ip()));
+        let its = claimed.or_else(|| match detect(&self.inboxes, bytes, true) {
+            Detected::Its(inbox) => Some(inbox),
             Detected::More => maybe(),
             Detected::Nobody => None,
         });
-        if let Some(tray) = its {
-            tray.put_datagram(self.port, from, bytes.to_vec());
+        if let Some(inbox) = its {
+            inbox.put_datagram(self.port, from, bytes.to_vec());
         }
     }
 }
@@ -108,8 +111,8 @@ fn answer(
             let _ = socket.send_to(&challenge.encode(), from);
         }
         DatagramKind::Echo if said.number == challenge => {
-            let wishes = SocketOptions { rcv_buf: Some(UDP_RCV_BUF), ..SocketOptions::default() };
-            let Ok(bound) = udp_connected_on_same_port(address, from, &wishes) else { return };
+            let requested = SocketOptions { rcv_buf: Some(UDP_RCV_BUF), ..SocketOptions::default() };
+            let Ok(bound) = udp_connected_on_same_port(address, from, &requested) else { return };
             let ready = Datagram { kind: DatagramKind::Ready, ..*said };
             // The echo is not repeated to this door any more, so the answer is: a loss must not end the opening.
             for _ in 0..3 {

@@ -51,8 +51,8 @@ pub(super) struct Posts {
 }
 
 /// Runs servants of one protocol, one after the other, until the server stops.
-pub(super) fn serve(tray: &Inbox, posts: &Posts, shared: &Shared) {
-    let (Some(make), Some(first)) = (tray.protocol.servant, posts.own.first()) else { return };
+pub(super) fn serve(inbox: &Inbox, posts: &Posts, shared: &Shared) {
+    let (Some(make), Some(first)) = (inbox.protocol.embedded_server, posts.own.first()) else { return };
     while !shared.stopping() {
         let config = ServantConfig {
             port: first.port,
@@ -60,22 +60,22 @@ pub(super) fn serve(tray: &Inbox, posts: &Posts, shared: &Shared) {
             seed: seed(),
             wall: Span::from_ns(clock::wall_ns()),
         };
-        let mut desk = ServantDesk { tray, posts, shared, clients: BTreeMap::new() };
+        let mut ports = ServantDesk { inbox, posts, shared, clients: BTreeMap::new() };
         // Whatever becomes of one stand-in, the others and the next clients are served.
-        let life = catch_unwind(AssertUnwindSafe(|| live(make(&config), &mut desk)));
-        desk.release_all();
+        let life = catch_unwind(AssertUnwindSafe(|| live(make(&config), &mut ports)));
+        ports.release_all();
         if !shared.stopping() {
             let ended = life.map(|result| result.map(|code| format!("exit code {code}")));
-            tracing::warn!(protocol = tray.protocol.name, ?ended, "a servant ended and is replaced");
-            let _ = poll_few(&[(shared.switch.bell.as_fd(), Interest::READ)], clock::now() + RESTART_DELAY);
+            tracing::warn!(protocol = inbox.protocol.name, ?ended, "a servant ended and is replaced");
+            let _ = poll_few(&[(shared.switch.waker.as_fd(), Interest::READ)], clock::now() + RESTART_DELAY);
         }
     }
 }
 
-fn live(stand_in: Box<dyn StandIn>, desk: &mut ServantDesk<'_>) -> Result<i32, ControlError> {
-    let ServerConfig { keeper, witness, .. } = desk.shared.config.clone();
-    let witness = witness.as_deref().map(|witness| witness as &dyn PortObserver);
-    serve_at(stand_in, &desk.tray.interrupts, keeper.as_deref(), witness, desk)
+fn live(stand_in: Box<dyn StandIn>, ports: &mut ServantDesk<'_>) -> Result<i32, ControlError> {
+    let ServerConfig { keeper, observer, .. } = ports.shared.config.clone();
+    let observer = observer.as_deref().map(|observer| observer as &dyn PortObserver);
+    serve_at(stand_in, &ports.inbox.interrupts, keeper.as_deref(), observer, ports)
 }
 
 fn seed() -> u64 {
@@ -89,7 +89,7 @@ fn seed() -> u64 {
 
 /// What a servant sees of the server.
 struct ServantDesk<'a> {
-    tray: &'a Inbox,
+    inbox: &'a Inbox,
     posts: &'a Posts,
     shared: &'a Shared,
     clients: BTreeMap<RunId, Client>,
@@ -119,15 +119,15 @@ impl ServantDesk<'_> {
         let length = planned.expected.or(config.longest).unwrap_or(DEFAULT_RUN_TIME);
         let ticket = self.shared.queue.join(address.ip(), length).map_err(|full| full.to_string())?;
         let Turn::Now { beside } = self.shared.queue.turn(ticket) else {
-            self.shared.queue.turn_away(ticket);
+            self.shared.queue.leave_for_retry(ticket);
             return Err("another run is under way".to_owned());
         };
         let name = match &planned.peer {
             Some(peer) => format!("{}: {peer}", planned.tool),
             None => planned.tool.to_owned(),
         };
-        (self.shared.news)(ServerEvent::Begun { client: address, name: name.into() });
-        self.tray.guest_came(address.ip());
+        (self.shared.event)(ServerEvent::Begun { client: address, name: name.into() });
+        self.inbox.guest_came(address.ip());
         self.clients.insert(planned.run, Client { ticket, address });
         let until =
             config.longest.map_or(Mono::FAR, |longest| clock::now() + longest.as_duration() + RUN_GRACE);
@@ -136,12 +136,12 @@ impl ServantDesk<'_> {
 }
 
 impl ServerPorts for ServantDesk<'_> {
-    fn bell(&self) -> BorrowedFd<'_> {
-        self.tray.bell.as_fd()
+    fn waker(&self) -> BorrowedFd<'_> {
+        self.inbox.waker.as_fd()
     }
 
     fn take(&mut self) -> Option<Incoming> {
-        self.tray.take()
+        self.inbox.take()
     }
 
     fn doors(&self, transport: Transport, port: u16) -> Vec<Door> {
@@ -160,7 +160,7 @@ impl ServerPorts for ServantDesk<'_> {
         }
         let others = at(&self.posts.others);
         if !others.is_empty() {
-            self.tray.claim(port);
+            self.inbox.claim(port);
         }
         others
     }
@@ -170,20 +170,20 @@ impl ServerPorts for ServantDesk<'_> {
         let leave = self.admit(planned, address);
         if let Err(why) = &leave {
             let why = format!("{}: {why}", planned.tool);
-            (self.shared.news)(ServerEvent::Foreign { client: address, why: why.into() });
+            (self.shared.event)(ServerEvent::Foreign { client: address, why: why.into() });
         }
         leave
     }
 
     fn over(&mut self, run: RunId, trouble: Option<&str>) -> u32 {
         let Some(client) = self.clients.remove(&run) else { return 0 };
-        self.tray.guest_left(client.address.ip());
+        self.inbox.guest_left(client.address.ip());
         let beside = match self.shared.queue.turn(client.ticket) {
             Turn::Now { beside } => beside,
             Turn::Later { .. } | Turn::Displaced => 0,
         };
         self.shared.queue.leave(client.ticket);
-        (self.shared.news)(ServerEvent::Ended { client: client.address, trouble: trouble.map(Into::into) });
+        (self.shared.event)(ServerEvent::Ended { client: client.address, trouble: trouble.map(Into::into) });
         if self.shared.config.one_off {
             self.shared.switch.turn_off();
         }
@@ -194,11 +194,11 @@ impl ServerPorts for ServantDesk<'_> {
         self.clients.get(&run).is_some_and(|client| self.shared.queue.others_wait(client.ticket))
     }
 
-    fn lend(&mut self, needed: Bytes) -> Result<Loan, String> {
-        self.shared.memory.lend(needed)
+    fn reserve_memory(&mut self, needed: Bytes) -> Result<Loan, String> {
+        self.shared.memory.reserve(needed)
     }
 
     fn end_by(&self) -> Mono {
-        self.tray.end_by()
+        self.inbox.end_by()
     }
 }

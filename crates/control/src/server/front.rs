@@ -20,7 +20,7 @@ use linerate_sock::{Mono, clock, limits, stream, thread};
 use super::datagrams::Reflector;
 use super::embedded_server::{self, Posts, ServerPort};
 use super::inbox::Inbox;
-use super::pending_connection::{Action, Greets, Heard, PendingConnection, tell_refusal};
+use super::pending_connection::{Action, Greets, Heard, PendingConnection, send_refusal};
 use super::registry::Arrival;
 use super::shares::{Exhausted, Shares};
 use super::{ServerEvent, Shared, agent, session};
@@ -62,18 +62,18 @@ pub(super) struct Door {
 /// Serves the doors until the server stops, then waits for the runs to end.
 pub(super) fn serve(doors: Vec<Door>, shared: &Arc<Shared>) -> Result<(), ControlError> {
     let mut threads = Vec::new();
-    let trays = hire(&doors, shared, &mut threads)?;
+    let inboxes = start_embedded_servers(&doors, shared, &mut threads)?;
     let mut gates = Vec::new();
     for door in doors {
-        let own = |tray: &&Arc<Inbox>| door.protocols.iter().any(|protocol| same(protocol, tray.protocol));
-        let here: Vec<_> = trays.iter().filter(own).cloned().collect();
+        let own = |inbox: &&Arc<Inbox>| door.protocols.iter().any(|protocol| same(protocol, inbox.protocol));
+        let here: Vec<_> = inboxes.iter().filter(own).cloned().collect();
         let reflector = Reflector {
             socket: door.socket,
             address: door.address,
             port: door.port,
             native: door.native,
-            trays: here.clone(),
-            all: trays.clone(),
+            inboxes: here.clone(),
+            all: inboxes.clone(),
         };
         let for_datagrams = Arc::clone(shared);
         threads.push(thread::spawn("datagrams", move || reflector.serve(&for_datagrams))?);
@@ -81,7 +81,7 @@ pub(super) fn serve(doors: Vec<Door>, shared: &Arc<Shared>) -> Result<(), Contro
             listener: door.listener,
             port: door.port,
             native: door.native,
-            trays: here,
+            inboxes: here,
         });
     }
     let for_probes = Arc::clone(shared);
@@ -91,10 +91,10 @@ pub(super) fn serve(doors: Vec<Door>, shared: &Arc<Shared>) -> Result<(), Contro
         }
     };
     threads.push(thread::spawn("probes", probes)?);
-    let mut front = Front::new(gates, trays.clone(), Arc::clone(shared))?;
+    let mut front = Front::new(gates, inboxes.clone(), Arc::clone(shared))?;
     let result = front.run();
     drop(front);
-    trays.iter().for_each(|tray| tray.stop());
+    inboxes.iter().for_each(|inbox| inbox.stop());
     for thread in threads {
         let _ = thread.join();
     }
@@ -102,17 +102,17 @@ pub(super) fn serve(doors: Vec<Door>, shared: &Arc<Shared>) -> Result<(), Contro
 }
 
 /// A servant for each protocol of others.
-fn hire(
+fn start_embedded_servers(
     doors: &[Door],
     shared: &Arc<Shared>,
     threads: &mut Vec<JoinHandle<()>>,
 ) -> Result<Vec<Arc<Inbox>>, ControlError> {
-    let mut trays: Vec<Arc<Inbox>> = Vec::new();
+    let mut inboxes: Vec<Arc<Inbox>> = Vec::new();
     for protocol in doors.iter().flat_map(|door| &door.protocols) {
-        if trays.iter().any(|tray| same(tray.protocol, protocol)) {
+        if inboxes.iter().any(|inbox| same(inbox.protocol, protocol)) {
             continue;
         }
-        let tray = Arc::new(Inbox::new(protocol)?);
+        let inbox = Arc::new(Inbox::new(protocol)?);
         let (own, others): (Vec<&Door>, Vec<&Door>) =
             doors.iter().partition(|door| door.protocols.iter().any(|other| same(other, protocol)));
         let post = |door: &Door| ServerPort {
@@ -122,11 +122,11 @@ fn hire(
         };
         let [own, others] = [own, others].map(|doors| doors.into_iter().map(post).collect());
         let posts = Posts { own, others };
-        let (its, for_servant) = (Arc::clone(&tray), Arc::clone(shared));
+        let (its, for_servant) = (Arc::clone(&inbox), Arc::clone(shared));
         threads.push(thread::spawn("servant", move || embedded_server::serve(&its, &posts, &for_servant))?);
-        trays.push(tray);
+        inboxes.push(inbox);
     }
-    Ok(trays)
+    Ok(inboxes)
 }
 
 fn same(one: &Protocol, other: &Protocol) -> bool {
@@ -138,7 +138,7 @@ struct ListeningPort {
     listener: TcpListener,
     port: u16,
     native: bool,
-    trays: Vec<Arc<Inbox>>,
+    inboxes: Vec<Arc<Inbox>>,
 }
 
 /// Something that the owner is told of now and then, however often it happens.
@@ -169,8 +169,8 @@ struct Front {
     poller: Poller,
     gates: Vec<ListeningPort>,
     /// Every servant.
-    trays: Vec<Arc<Inbox>>,
-    strangers: BTreeMap<u64, PendingConnection>,
+    inboxes: Vec<Arc<Inbox>>,
+    pending: BTreeMap<u64, PendingConnection>,
     places: Arc<Shares>,
     next: u64,
     shared: Arc<Shared>,
@@ -184,7 +184,7 @@ struct Front {
 impl Front {
     fn new(
         gates: Vec<ListeningPort>,
-        trays: Vec<Arc<Inbox>>,
+        inboxes: Vec<Arc<Inbox>>,
         shared: Arc<Shared>,
     ) -> Result<Self, ControlError> {
         let poller = Poller::new()?;
@@ -193,12 +193,12 @@ impl Front {
             poller.add(&gate.listener, token, Interest::READ)?;
         }
         let next = gates.len() as u64;
-        poller.add(&shared.switch.bell, WAKER_TOKEN, Interest::READ)?;
+        poller.add(&shared.switch.waker, WAKER_TOKEN, Interest::READ)?;
         Ok(Self {
             poller,
             gates,
-            trays,
-            strangers: BTreeMap::new(),
+            inboxes,
+            pending: BTreeMap::new(),
             places: Shares::new(MAX_PENDING_CONNECTIONS),
             next,
             shared,
@@ -222,7 +222,7 @@ impl Front {
                     self.listen_to(token);
                 }
             }
-            self.forget_silent();
+            self.close_silent();
             self.runs.retain(|run| !run.is_finished());
             if self.paused.is_some_and(Mono::has_passed) {
                 self.paused = None;
@@ -237,7 +237,7 @@ impl Front {
 
     fn oldest_deadline(&self) -> Mono {
         // Numbers grow, and so do deadlines: the first entry is the oldest.
-        self.strangers.first_key_value().map_or(Mono::FAR, |(_, stranger)| stranger.until)
+        self.pending.first_key_value().map_or(Mono::FAR, |(_, pending)| pending.until)
     }
 
     fn watch_gates(&self, interest: Interest) {
@@ -251,7 +251,7 @@ impl Front {
         for _ in 0..256 {
             let Some(gate) = self.gates.get(at).filter(|_| self.paused.is_none()) else { return };
             match gate.listener.accept() {
-                Ok((connection, peer)) => self.meet(connection, peer, at),
+                Ok((connection, peer)) => self.add_pending(connection, peer, at),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 // The peer has gone already.
                 Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
@@ -262,24 +262,24 @@ impl Front {
 
     /// Out of descriptors, or of memory for sockets: the oldest stranger makes room, and who comes waits in the kernel.
     fn rest_without_files(&mut self, error: &std::io::Error) {
-        if let Some((_, oldest)) = self.strangers.pop_first() {
-            oldest.turn_away("this server is out of open files; try again later");
+        if let Some((_, oldest)) = self.pending.pop_first() {
+            oldest.reject("this server is out of open files; try again later");
         }
         self.paused = Some(clock::now() + ACCEPT_BACKOFF);
         self.watch_gates(Interest::ERROR);
         if self.out_of_files.is_due().is_some() {
             let allowed = limits::open_files().map(|files| files.soft).unwrap_or(0);
-            (self.shared.news)(ServerEvent::OutOfFiles { why: error.to_string(), allowed });
+            (self.shared.event)(ServerEvent::OutOfFiles { why: error.to_string(), allowed });
         }
     }
 
-    fn meet(&mut self, connection: TcpStream, peer: SocketAddr, gate: usize) {
+    fn add_pending(&mut self, connection: TcpStream, peer: SocketAddr, gate: usize) {
         if connection.set_nonblocking(true).is_err() {
             return;
         }
         let Some(port) = self.gates.get(gate).map(|gate| gate.port) else { return };
-        if let Some(tray) = self.trays.iter().find(|tray| tray.claims(port, peer.ip())).cloned() {
-            return self.hand_over(&tray, port, connection, peer, Vec::new());
+        if let Some(inbox) = self.inboxes.iter().find(|inbox| inbox.claims(port, peer.ip())).cloned() {
+            return self.hand_over(&inbox, port, connection, peer, Vec::new());
         }
         let permit = self.places.take(peer.ip()).or_else(|exhausted| {
             self.make_room(exhausted);
@@ -291,8 +291,8 @@ impl Front {
         let until = clock::now() + HELLO_TIMEOUT;
         if self.poller.add(&connection, token, Interest::READ).is_ok() {
             let (said, greets) = (Vec::new(), None);
-            let stranger = PendingConnection { connection, peer, until, gate, said, greets, permit };
-            self.strangers.insert(token, stranger);
+            let pending = PendingConnection { connection, peer, until, gate, said, greets, permit };
+            self.pending.insert(token, pending);
             // Ours say it at once: no second round through the poller for each of ten thousand streams.
             self.listen_to(token);
         }
@@ -300,92 +300,99 @@ impl Front {
 
     /// The oldest of a host or network that has its share of strangers goes.
     fn make_room(&mut self, exhausted: Exhausted) {
-        let its = |stranger: &PendingConnection| exhausted.group.contains(stranger.peer.ip());
-        let oldest = self.strangers.iter().find(|(_, stranger)| its(stranger)).map(|(token, _)| *token);
-        if let Some(stranger) = oldest.and_then(|token| self.strangers.remove(&token)) {
-            self.turn_away(stranger, exhausted);
+        let its = |pending: &PendingConnection| exhausted.group.contains(pending.peer.ip());
+        let oldest = self.pending.iter().find(|(_, pending)| its(pending)).map(|(token, _)| *token);
+        if let Some(pending) = oldest.and_then(|token| self.pending.remove(&token)) {
+            self.reject(pending, exhausted);
         }
     }
 
-    fn turn_away(&mut self, stranger: PendingConnection, exhausted: Exhausted) {
+    fn reject(&mut self, pending: PendingConnection, exhausted: Exhausted) {
         let Exhausted { group, taken } = exhausted;
         let why = format!("too many clients: {taken} from {group} are here already; try again later");
-        self.tell_too_many(stranger.peer, &why);
-        stranger.turn_away(&why);
+        self.report_too_many(pending.peer, &why);
+        pending.reject(&why);
     }
 
-    fn tell_too_many(&mut self, client: SocketAddr, why: &str) {
+    fn report_too_many(&mut self, client: SocketAddr, why: &str) {
         if let Some(times) = self.too_many.is_due() {
             let more = if times > 1 { format!(" ({times} times)") } else { String::new() };
-            (self.shared.news)(ServerEvent::Foreign { client, why: format!("{why}{more}").into() });
+            (self.shared.event)(ServerEvent::Foreign { client, why: format!("{why}{more}").into() });
         }
     }
 
-    fn hand_over(&mut self, tray: &Inbox, port: u16, connection: TcpStream, peer: SocketAddr, said: Vec<u8>) {
-        if let Err((mut connection, why)) = tray.connect(port, connection, peer, said) {
-            self.tell_too_many(peer, &why);
-            tell_refusal(&mut connection, tray.protocol, &why);
+    fn hand_over(
+        &mut self,
+        inbox: &Inbox,
+        port: u16,
+        connection: TcpStream,
+        peer: SocketAddr,
+        said: Vec<u8>,
+    ) {
+        if let Err((mut connection, why)) = inbox.connect(port, connection, peer, said) {
+            self.report_too_many(peer, &why);
+            send_refusal(&mut connection, inbox.protocol, &why);
         }
     }
 
     fn listen_to(&mut self, token: u64) {
-        let Some(stranger) = self.strangers.get_mut(&token) else { return };
-        let Some(gate) = self.gates.get(stranger.gate) else { return };
+        let Some(pending) = self.pending.get_mut(&token) else { return };
+        let Some(gate) = self.gates.get(pending.gate) else { return };
         let port = gate.port;
-        let heard = match stranger.read(gate.native, &gate.trays) {
+        let heard = match pending.read(gate.native, &gate.inboxes) {
             Ok(Heard::More) => return self.hold_within_bounds(token),
             Ok(Heard::Greets) => return self.await_greeting(token),
-            Ok(Heard::Wish(wish)) => Ok(wish),
+            Ok(Heard::Wish(request)) => Ok(request),
             Err(why) => Err(why),
         };
-        let Some(stranger) = self.strangers.remove(&token) else { return };
-        let _ = self.poller.remove(&stranger.connection);
+        let Some(pending) = self.pending.remove(&token) else { return };
+        let _ = self.poller.remove(&pending.connection);
         match heard {
-            Ok(Action::Run) => self.serve(stranger, Greets::Client),
-            Ok(Action::Coordinator) => self.serve(stranger, Greets::Coordinator),
-            Ok(Action::Part(preface)) => self.direct(stranger.connection, preface),
-            Ok(Action::Foreign(tray)) => {
-                let PendingConnection { connection, peer, said, .. } = stranger;
-                self.hand_over(&tray, port, connection, peer, said);
+            Ok(Action::Run) => self.serve(pending, Greets::Client),
+            Ok(Action::Coordinator) => self.serve(pending, Greets::Coordinator),
+            Ok(Action::Part(preface)) => self.direct(pending.connection, preface),
+            Ok(Action::Foreign(inbox)) => {
+                let PendingConnection { connection, peer, said, .. } = pending;
+                self.hand_over(&inbox, port, connection, peer, said);
             }
-            Err(why) => (self.shared.news)(ServerEvent::Foreign { client: stranger.peer, why: why.into() }),
+            Err(why) => (self.shared.event)(ServerEvent::Foreign { client: pending.peer, why: why.into() }),
         }
     }
 
     /// Whoever has said who it is has time anew, for its greeting. Often that is here already.
     fn await_greeting(&mut self, token: u64) {
-        let Some(mut stranger) = self.strangers.remove(&token) else { return };
+        let Some(mut pending) = self.pending.remove(&token) else { return };
         let token = self.next;
         self.next += 1;
-        stranger.until = clock::now() + HELLO_TIMEOUT;
-        if self.poller.modify(&stranger.connection, token, Interest::READ).is_ok() {
-            self.strangers.insert(token, stranger);
+        pending.until = clock::now() + HELLO_TIMEOUT;
+        if self.poller.modify(&pending.connection, token, Interest::READ).is_ok() {
+            self.pending.insert(token, pending);
             self.listen_to(token);
         }
     }
 
     /// All greetings that are not complete have a limit together; what a usual one needs is free.
     fn hold_within_bounds(&mut self, token: u64) {
-        let said = self.strangers.get(&token).map_or(0, |stranger| stranger.said.len());
+        let said = self.pending.get(&token).map_or(0, |pending| pending.said.len());
         if said <= PENDING_BYTES_EACH {
             return;
         }
-        if self.strangers.values().map(|stranger| stranger.said.len()).sum::<usize>() > MAX_PENDING_BYTES
-            && let Some(stranger) = self.strangers.remove(&token)
+        if self.pending.values().map(|pending| pending.said.len()).sum::<usize>() > MAX_PENDING_BYTES
+            && let Some(pending) = self.pending.remove(&token)
         {
             let why = "too many clients say a long greeting slowly; try again later";
-            self.tell_too_many(stranger.peer, why);
-            stranger.turn_away(why);
+            self.report_too_many(pending.peer, why);
+            pending.reject(why);
         }
     }
 
     /// A client or coordinator gets a thread, if there is a place for its host.
-    fn serve(&mut self, stranger: PendingConnection, who: Greets) {
-        let permit = match self.shared.clients.take(stranger.peer.ip()) {
+    fn serve(&mut self, pending: PendingConnection, who: Greets) {
+        let permit = match self.shared.clients.take(pending.peer.ip()) {
             Ok(permit) => permit,
-            Err(exhausted) => return self.turn_away(stranger, exhausted),
+            Err(exhausted) => return self.reject(pending, exhausted),
         };
-        let PendingConnection { connection, peer, said, .. } = stranger;
+        let PendingConnection { connection, peer, said, .. } = pending;
         let shared = Arc::clone(&self.shared);
         let (name, protocol) = match who {
             Greets::Client => ("run", &NATIVE),
@@ -400,9 +407,9 @@ impl Front {
             Err((error, back)) => {
                 let why = format!("this server could not start a thread: {}", error.source);
                 if let Some((mut connection, _)) = back {
-                    tell_refusal(&mut connection, protocol, &why);
+                    send_refusal(&mut connection, protocol, &why);
                 }
-                self.tell_too_many(peer, &why);
+                self.report_too_many(peer, &why);
             }
         }
     }
@@ -417,14 +424,14 @@ impl Front {
         }
     }
 
-    fn forget_silent(&mut self) {
+    fn close_silent(&mut self) {
         let now = clock::now();
-        while let Some(oldest) = self.strangers.first_entry().filter(|oldest| now >= oldest.get().until) {
-            let stranger = oldest.remove();
-            if stranger.greets.is_some() {
+        while let Some(oldest) = self.pending.first_entry().filter(|oldest| now >= oldest.get().until) {
+            let pending = oldest.remove();
+            if pending.greets.is_some() {
                 let why = format!("no greeting within {} s", HELLO_TIMEOUT.as_secs());
-                (self.shared.news)(ServerEvent::Foreign { client: stranger.peer, why: why.as_str().into() });
-                stranger.turn_away(&why);
+                (self.shared.event)(ServerEvent::Foreign { client: pending.peer, why: why.as_str().into() });
+                pending.reject(&why);
             }
         }
     }

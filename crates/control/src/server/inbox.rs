@@ -32,9 +32,9 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 pub(super) struct Inbox {
     pub(super) protocol: &'static Protocol,
     /// Rings when something has arrived.
-    pub(super) bell: EventFd,
+    pub(super) waker: EventFd,
     pub(super) interrupts: Interrupts,
-    parcels: Mutex<VecDeque<Incoming>>,
+    arrived: Mutex<VecDeque<Incoming>>,
     claims: Mutex<Claims>,
     end_by: AtomicU64,
     /// Places of the connections that the servant has, and of those that wait for it.
@@ -53,9 +53,9 @@ impl Inbox {
     pub(super) fn new(protocol: &'static Protocol) -> Result<Self, ControlError> {
         Ok(Self {
             protocol,
-            bell: EventFd::new()?,
+            waker: EventFd::new()?,
             interrupts: Interrupts::new()?,
-            parcels: Mutex::new(VecDeque::new()),
+            arrived: Mutex::new(VecDeque::new()),
             claims: Mutex::default(),
             end_by: AtomicU64::new(Mono::FAR.as_ns()),
             places: Shares::new(MAX_CONNECTIONS),
@@ -77,31 +77,31 @@ impl Inbox {
                 return Err((stream, format!("too many connections for {name}: {taken} from {group}")));
             }
         };
-        let mut parcels = locked(&self.parcels);
-        if parcels.len() >= MAX_WAITING {
+        let mut arrived = locked(&self.arrived);
+        if arrived.len() >= MAX_WAITING {
             return Err((stream, format!("too many connections wait for {name}")));
         }
-        parcels.push_back(Incoming::Connection { port, stream, peer, said, permit });
-        self.bell.ring();
+        arrived.push_back(Incoming::Connection { port, stream, peer, said, permit });
+        self.waker.wake();
         Ok(())
     }
 
     /// Lays a datagram in; it is dropped when there is no room.
     pub(super) fn put_datagram(&self, port: u16, from: SocketAddr, bytes: Vec<u8>) {
-        let mut parcels = locked(&self.parcels);
-        if parcels.len() < MAX_WAITING {
-            parcels.push_back(Incoming::Datagram { port, from, bytes });
-            self.bell.ring();
+        let mut arrived = locked(&self.arrived);
+        if arrived.len() < MAX_WAITING {
+            arrived.push_back(Incoming::Datagram { port, from, bytes });
+            self.waker.wake();
         }
     }
 
     pub(super) fn take(&self) -> Option<Incoming> {
-        let mut parcels = locked(&self.parcels);
-        let parcel = parcels.pop_front();
-        if parcels.is_empty() {
-            let _ = self.bell.clear();
+        let mut arrived = locked(&self.arrived);
+        let incoming = arrived.pop_front();
+        if arrived.is_empty() {
+            let _ = self.waker.clear();
         }
-        parcel
+        incoming
     }
 
     /// The servant listens at a port that others were given.
@@ -151,14 +151,14 @@ pub(super) enum Detected<'a> {
 }
 
 /// Finds out by the first bytes whose they are. Where there is only one it could be, no byte is needed.
-pub(super) fn whose<'a>(trays: &'a [Arc<Inbox>], said: &[u8], alone: bool) -> Detected<'a> {
-    if let ([only], true) = (trays, alone) {
+pub(super) fn detect<'a>(inboxes: &'a [Arc<Inbox>], said: &[u8], alone: bool) -> Detected<'a> {
+    if let ([only], true) = (inboxes, alone) {
         return Detected::Its(only);
     }
     let mut more = false;
-    for tray in trays {
-        match (tray.protocol.sniff)(said) {
-            Match::Yes => return Detected::Its(tray),
+    for inbox in inboxes {
+        match (inbox.protocol.sniff)(said) {
+            Match::Yes => return Detected::Its(inbox),
             Match::More => more = true,
             Match::No => {}
         }

@@ -9,7 +9,7 @@ use linerate_proto::native::{Connection, Framer, NATIVE, PREFACE_BYTES, Preface}
 use linerate_proto::{Match, PeerError, Protocol};
 use linerate_sock::Mono;
 
-use super::inbox::{Detected, Inbox, whose};
+use super::inbox::{Detected, Inbox, detect};
 use super::shares::Permit;
 
 /// Most bytes by which protocols are told apart.
@@ -68,7 +68,7 @@ pub(super) enum Heard {
 impl PendingConnection {
     /// Reads until it is known what it wants. Of what is ours not a byte more than the preface, or the first message
     /// after it, is read: what follows belongs to whoever gets the connection.
-    pub(super) fn read(&mut self, native: bool, trays: &[Arc<Inbox>]) -> Result<Heard, String> {
+    pub(super) fn read(&mut self, native: bool, inboxes: &[Arc<Inbox>]) -> Result<Heard, String> {
         let mut buffer = [0; READ_BYTES];
         loop {
             let most = match self.greets {
@@ -81,7 +81,7 @@ impl PendingConnection {
                     0 => return Ok(Heard::Wish(Action::Coordinator)),
                     missing => missing,
                 },
-                None => match self.tell_apart(native, trays)? {
+                None => match self.detect(native, inboxes)? {
                     Greeting::Is(heard) => return Ok(heard),
                     Greeting::AtMost(most) => most,
                 },
@@ -98,11 +98,11 @@ impl PendingConnection {
     }
 
     /// Tells by what was said who it is, or how much more may be read.
-    fn tell_apart(&mut self, native: bool, trays: &[Arc<Inbox>]) -> Result<Greeting, String> {
+    fn detect(&mut self, native: bool, inboxes: &[Arc<Inbox>]) -> Result<Greeting, String> {
         let ours = match Preface::decode(&self.said) {
             _ if !native => false,
             Ok(Some(preface)) if preface.connection == Connection::Control => {
-                self.say(&Preface::CONTROL.encode());
+                self.send(&Preface::CONTROL.encode());
                 self.said.clear();
                 self.greets = Some(Greets::Client);
                 return Ok(Greeting::Is(Heard::Greets));
@@ -111,7 +111,7 @@ impl PendingConnection {
             Ok(None) => true,
             Err(PeerError::Version { theirs, ours }) => {
                 // Our preface carries our version: the other end can then say what is wrong.
-                self.say(&Preface::CONTROL.encode());
+                self.send(&Preface::CONTROL.encode());
                 return Err(format!("protocol version {theirs}, this server speaks {ours}"));
             }
             Err(_) => false,
@@ -122,9 +122,9 @@ impl PendingConnection {
             return Ok(Greeting::Is(Heard::Greets));
         }
         if !ours && to_agent == Match::No {
-            match whose(trays, &self.said, !native) {
-                Detected::Its(tray) => {
-                    return Ok(Greeting::Is(Heard::Wish(Action::Foreign(Arc::clone(tray)))));
+            match detect(inboxes, &self.said, !native) {
+                Detected::Its(inbox) => {
+                    return Ok(Greeting::Is(Heard::Wish(Action::Foreign(Arc::clone(inbox)))));
                 }
                 Detected::More if self.said.len() < MAX_SNIFF_BYTES => {}
                 _ => return Err("not a protocol that is served here".to_owned()),
@@ -135,12 +135,12 @@ impl PendingConnection {
     }
 
     /// Says a few bytes, which fit into the socket of a connection on which nothing was said yet.
-    fn say(&mut self, bytes: &[u8]) {
+    fn send(&mut self, bytes: &[u8]) {
         let _ = self.connection.write(bytes);
     }
 
     /// The last word to somebody who is not served, in their own protocol where it is known and has one.
-    pub(super) fn turn_away(mut self, why: &str) {
+    pub(super) fn reject(mut self, why: &str) {
         let ours = match self.greets {
             Some(Greets::Client) => Some(&NATIVE),
             Some(Greets::Coordinator) => Some(&AGENT),
@@ -149,16 +149,16 @@ impl PendingConnection {
         };
         if let Some(protocol) = ours {
             if self.greets.is_none() {
-                self.say(&Preface::CONTROL.encode());
+                self.send(&Preface::CONTROL.encode());
             }
-            tell_refusal(&mut self.connection, protocol, why);
+            send_refusal(&mut self.connection, protocol, why);
         }
     }
 }
 
 /// Says in the words of a protocol that a client is not served, and reads what has come: to close with bytes unread resets
 /// the connection, and the last word could be lost.
-pub(super) fn tell_refusal(connection: &mut TcpStream, protocol: &Protocol, why: &str) {
+pub(super) fn send_refusal(connection: &mut TcpStream, protocol: &Protocol, why: &str) {
     let _ = connection.set_nonblocking(true);
     let _ = connection.write(&(protocol.refusal)(why));
     let _ = connection.shutdown(std::net::Shutdown::Write);

@@ -34,7 +34,7 @@ const ARRIVED_TOKEN: u64 = WAKER_TOKEN - 2;
 #[derive(Debug)]
 pub(super) struct Probes {
     arrivals: Mutex<Vec<(TcpStream, Arc<Inbox>, Permit)>>,
-    bell: EventFd,
+    waker: EventFd,
     places: Arc<Shares>,
 }
 
@@ -42,7 +42,7 @@ impl Probes {
     pub(super) fn new() -> Result<Self, ControlError> {
         Ok(Self {
             arrivals: Mutex::default(),
-            bell: EventFd::new()?,
+            waker: EventFd::new()?,
             places: Shares::new(MAX_PROBE_CONNECTIONS),
         })
     }
@@ -53,16 +53,16 @@ impl Probes {
         let Ok(permit) = self.places.take(peer.ip()) else { return };
         if connection.set_nonblocking(true).is_ok() && connection.set_nodelay(true).is_ok() {
             locked(&self.arrivals).push((connection, run, permit));
-            self.bell.ring();
+            self.waker.wake();
         }
     }
 
     /// Reflects until the server stops.
     pub(super) fn serve(&self, shared: &Shared) -> Result<(), ControlError> {
         let mut reflector = Reflector { poller: Poller::new()?, lines: BTreeMap::new(), next: 0 };
-        reflector.poller.add(&shared.switch.bell, WAKER_TOKEN, Interest::READ)?;
-        reflector.poller.add(&shared.registry.bell, ENDED_TOKEN, Interest::READ)?;
-        reflector.poller.add(&self.bell, ARRIVED_TOKEN, Interest::READ)?;
+        reflector.poller.add(&shared.switch.waker, WAKER_TOKEN, Interest::READ)?;
+        reflector.poller.add(&shared.registry.waker, ENDED_TOKEN, Interest::READ)?;
+        reflector.poller.add(&self.waker, ARRIVED_TOKEN, Interest::READ)?;
         let mut events = Events::with_capacity(64);
         let _ = clock::set_timer_slack_ns(1);
         while !shared.stopping() {
@@ -73,13 +73,13 @@ impl Probes {
                 reflector.step(*token);
             }
             if tokens.contains(&ARRIVED_TOKEN) {
-                let _ = self.bell.clear();
+                let _ = self.waker.clear();
                 let arrived = std::mem::take(&mut *locked(&self.arrivals));
                 arrived.into_iter().for_each(|(stream, run, permit)| reflector.add(stream, run, permit));
             }
             // A connection may have come after the end of its run was rung.
             if tokens.contains(&ENDED_TOKEN) || tokens.contains(&ARRIVED_TOKEN) {
-                let _ = shared.registry.bell.clear();
+                let _ = shared.registry.waker.clear();
                 reflector.lines.retain(|_, line| !line.run.is_over());
             }
         }

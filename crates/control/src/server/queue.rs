@@ -106,7 +106,7 @@ impl Queue {
     }
 
     /// As [`Queue::leave`], by a client that cannot wait.
-    pub(super) fn turn_away(&self, ticket: u64) {
+    pub(super) fn leave_for_retry(&self, ticket: u64) {
         {
             let mut state = locked(&self.state);
             let host = state.clients.get(&ticket).map(|client| client.host);
@@ -143,7 +143,7 @@ impl Queue {
         let line = if begun { Vec::new() } else { state.line() };
         let free = self.policy == Policy::Shared || (at_work == 0 && line.first() == Some(&ticket));
         if !begun && free {
-            state.let_in(ticket, now, at_work);
+            state.admit_client(ticket, now, at_work);
         }
         if begun || free {
             return Turn::Now { beside: state.clients.get(&ticket).map_or(0, |client| client.beside) };
@@ -179,7 +179,7 @@ impl State {
         line.into_iter().map(|(_, _, ticket)| ticket).collect()
     }
 
-    fn let_in(&mut self, ticket: u64, now: Mono, at_work: u32) {
+    fn admit_client(&mut self, ticket: u64, now: Mono, at_work: u32) {
         self.let_in += 1;
         if let Some(client) = self.clients.get_mut(&ticket) {
             client.began = Some(now);
@@ -336,12 +336,12 @@ mod tests {
         let queue = exclusive(None);
         let a = join(&queue, 1);
         assert_eq!(place(&queue, a), 0);
-        queue.turn_away(join(&queue, 1));
+        queue.leave_for_retry(join(&queue, 1));
         assert!(!queue.others_wait(a), "its own next run may come again");
-        queue.turn_away(join(&queue, 2));
+        queue.leave_for_retry(join(&queue, 2));
         assert!(queue.others_wait(a));
         for host in 3..=255 {
-            queue.turn_away(join(&queue, host));
+            queue.leave_for_retry(join(&queue, host));
         }
         assert!(locked(&queue.state).sent_away.len() <= MAX_REMEMBERED_HOSTS, "many hosts cost nothing");
     }

@@ -27,7 +27,7 @@ pub(super) struct Inbox {
     /// Where its client is: nobody at another address gets datagrams of this run, because an address is easily forged.
     client: IpAddr,
     /// Rings when something has arrived.
-    pub(super) bell: EventFd,
+    pub(super) waker: EventFd,
 }
 
 impl Inbox {
@@ -45,12 +45,12 @@ impl Inbox {
         let mut arrivals = locked(&self.arrivals);
         if arrivals.len() < self.most {
             arrivals.push(arrival);
-            self.bell.ring();
+            self.waker.wake();
         }
     }
 
     pub(super) fn take(&self) -> Vec<Arrival> {
-        let _ = self.bell.clear();
+        let _ = self.waker.clear();
         std::mem::take(&mut *locked(&self.arrivals))
     }
 }
@@ -60,12 +60,12 @@ impl Inbox {
 pub(super) struct Registry {
     runs: Mutex<BTreeMap<[u8; 16], Arc<Inbox>>>,
     /// Rings when a run has ended.
-    pub(super) bell: EventFd,
+    pub(super) waker: EventFd,
 }
 
 impl Registry {
     pub(super) fn new() -> Result<Self, SockError> {
-        Ok(Self { runs: Mutex::default(), bell: EventFd::new()? })
+        Ok(Self { runs: Mutex::default(), waker: EventFd::new()? })
     }
 
     /// Opens an inbox for a run of a client at this host, with so many streams in a direction.
@@ -80,7 +80,7 @@ impl Registry {
             most: 2 * streams as usize,
             over: AtomicBool::new(false),
             client: client.to_canonical(),
-            bell: EventFd::new()?,
+            waker: EventFd::new()?,
         });
         locked(&self.runs).insert(cookie, Arc::clone(&inbox));
         Ok(inbox)
@@ -93,7 +93,7 @@ impl Registry {
     pub(super) fn close(&self, cookie: &[u8; 16]) {
         if let Some(inbox) = locked(&self.runs).remove(cookie) {
             inbox.over.store(true, Ordering::Release);
-            self.bell.ring();
+            self.waker.wake();
         }
     }
 }

@@ -37,11 +37,11 @@ const EXTRA_FILES: u64 = 16;
 pub(super) fn serve(connection: TcpStream, peer: SocketAddr, said: &[u8], shared: &Shared) {
     let result = Run::begin(connection, peer, shared).and_then(|mut run| {
         // Whatever becomes of one run, its place is given back, and its client hears that it is over.
-        let life = catch_unwind(AssertUnwindSafe(|| run.greet(said).and_then(|()| run.serve())));
+        let life = catch_unwind(AssertUnwindSafe(|| run.start(said).and_then(|()| run.serve())));
         let failed = || ControlError::Local("it failed in the middle of the run".to_owned());
         let result = life.unwrap_or_else(|_| Err(failed()));
         if let Err(error) = &result {
-            let _ = catch_unwind(AssertUnwindSafe(|| run.tell(error)));
+            let _ = catch_unwind(AssertUnwindSafe(|| run.send_reason(error)));
         }
         run.leave();
         result
@@ -56,7 +56,7 @@ pub(super) fn serve(connection: TcpStream, peer: SocketAddr, said: &[u8], shared
     {
         tracing::warn!(%peer, %error, "a run failed");
     }
-    (shared.news)(ServerEvent::Ended { client: peer, trouble: trouble.map(Into::into) });
+    (shared.event)(ServerEvent::Ended { client: peer, trouble: trouble.map(Into::into) });
 }
 
 /// How long a client may measure nothing, or more than it has said, while clients of other hosts wait.
@@ -142,12 +142,12 @@ impl<'a> Run<'a> {
     }
 
     /// The session wants to see what the door has read.
-    fn greet(&mut self, said: &[u8]) -> Result<(), ControlError> {
+    fn start(&mut self, said: &[u8]) -> Result<(), ControlError> {
         self.dialogue.input(Input::Bytes(said))
     }
 
     /// The client hears why its run is over where that is this end's doing; what it did itself, it knows.
-    fn tell(&mut self, error: &ControlError) {
+    fn send_reason(&mut self, error: &ControlError) {
         if !matches!(error, ControlError::Peer(_)) {
             let _ = self.dialogue.input(Input::FlowsFailed(format!("the server: {error}")));
             self.dialogue.flush_at_end();
@@ -177,7 +177,7 @@ impl<'a> Run<'a> {
             }
             self.admit_in_turn()?;
             self.open_when_complete()?;
-            self.look_at_series()?;
+            self.check_series()?;
             self.notice_neighbours();
             self.leave_with_coordinator()?;
             if self.shared.stopping() {
@@ -198,17 +198,18 @@ impl<'a> Run<'a> {
     fn turn(&mut self) -> Result<Vec<DialogueEvent>, ControlError> {
         let until = clock::now() + POLL_INTERVAL;
         let inbox = self.client.as_ref().map(|client| Arc::clone(&client.inbox));
-        let bells: Vec<_> = inbox.iter().map(|inbox| inbox.bell.as_fd()).chain(self.series.bell()).collect();
+        let bells: Vec<_> =
+            inbox.iter().map(|inbox| inbox.waker.as_fd()).chain(self.series.waker()).collect();
         let happenings = self.dialogue.turn(until, &bells)?;
         for arrival in inbox.iter().flat_map(|inbox| inbox.take()) {
-            self.keep(arrival);
+            self.keep_socket(arrival);
         }
         self.close_strays();
         Ok(happenings)
     }
 
     /// Keeps a data socket that may be one of a phase; others are closed.
-    fn keep(&mut self, arrival: Arrival) {
+    fn keep_socket(&mut self, arrival: Arrival) {
         let (flow, stream) = match &arrival {
             Arrival::Tcp { flow, stream, .. } | Arrival::Udp { flow, stream, .. } => (*flow, *stream),
         };
@@ -282,7 +283,7 @@ impl<'a> Run<'a> {
         let Some(client) = self.client.as_mut().filter(|_| waits) else { return Ok(()) };
         match self.shared.queue.turn(client.ticket) {
             Turn::Now { beside } => {
-                match self.shared.memory.lend(client.needed) {
+                match self.shared.memory.reserve(client.needed) {
                     Ok(loan) => client.loan = Some(loan),
                     Err(why) => return self.refuse(why),
                 }
@@ -296,7 +297,7 @@ impl<'a> Run<'a> {
                 let local = self.dialogue.stream().local_addr().ok().map(|address| address.ip());
                 let host = self.shared.config.host(local);
                 let admission = Admission { host, cookie: client.cookie, neighbours: beside };
-                (self.shared.news)(ServerEvent::Begun {
+                (self.shared.event)(ServerEvent::Begun {
                     client: self.peer,
                     name: client.name.as_str().into(),
                 });
@@ -309,7 +310,7 @@ impl<'a> Run<'a> {
                 let place = QueuePosition { place, wait_ns: wait };
                 if self.told.is_none_or(|told| told.place != place.place) {
                     self.told = Some(place);
-                    (self.shared.news)(ServerEvent::Waiting { client: self.peer, place: place.place });
+                    (self.shared.event)(ServerEvent::Waiting { client: self.peer, place: place.place });
                     self.dialogue.input(Input::Wait(place))?;
                 }
                 Ok(())
@@ -393,7 +394,7 @@ impl<'a> Run<'a> {
         let _ = catch_unwind(AssertUnwindSafe(|| {
             self.series.drop_stream();
             if self.dialogue.flows_running() {
-                self.dialogue.salvage();
+                self.dialogue.abort_flows();
             }
         }));
         if let Some(client) = self.client.take() {

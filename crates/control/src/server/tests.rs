@@ -19,7 +19,7 @@ use crate::stand_in::tests::script::{Memory, options, script};
 use crate::{Log, Request, measure};
 
 /// After so long nothing comes any more.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 const TCP: Link = Link(0);
 const UDP: Link = Link(1);
@@ -30,7 +30,7 @@ static ECHO: Protocol = Protocol {
     name: "echo",
     default_port: 7,
     sniff: sniff_echo,
-    servant: Some(echo),
+    embedded_server: Some(echo),
     refusal: linerate_proto::no_refusal,
 };
 
@@ -39,7 +39,7 @@ static GREETER: Protocol = Protocol {
     name: "greeter",
     default_port: 8,
     sniff: |_| Match::No,
-    servant: Some(greeter),
+    embedded_server: Some(greeter),
     refusal: linerate_proto::no_refusal,
 };
 
@@ -113,7 +113,7 @@ fn greeter(config: &ServantConfig) -> Box<dyn StandIn> {
 struct Serving {
     addresses: Vec<SocketAddr>,
     switch: Arc<ServerHandle>,
-    news: Mutex<Receiver<ServerEvent>>,
+    event: Mutex<Receiver<ServerEvent>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -127,33 +127,33 @@ impl Serving {
         let config = ServerConfig { addresses: vec!["127.0.0.1:0".parse().unwrap()], ..config };
         let server = Server::bind(config).unwrap();
         let (addresses, switch) = (server.addresses(), Arc::new(ServerHandle::new().unwrap()));
-        let (tell, news) = channel();
+        let (tell, event) = channel();
         let for_server = Arc::clone(&switch);
         let thread = std::thread::spawn(move || {
-            let hear = move |news| {
-                on(&news);
-                drop(tell.send(news));
+            let hear = move |event| {
+                on(&event);
+                drop(tell.send(event));
             };
             server.run(for_server, hear).unwrap();
         });
-        Self { addresses, switch, news: Mutex::new(news), thread: Some(thread) }
+        Self { addresses, switch, event: Mutex::new(event), thread: Some(thread) }
     }
 
     fn echo(config: ServerConfig) -> Self {
         Self::start(ServerConfig { foreign: vec![&ECHO], ..config })
     }
 
-    fn say(&self, words: &[u8]) -> TcpStream {
+    fn send(&self, words: &[u8]) -> TcpStream {
         let mut stream = TcpStream::connect(self.addresses[0]).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         stream.write_all(words).unwrap();
         stream
     }
 
     /// The first news that `wanted` knows.
-    fn hear<T>(&self, wanted: impl Fn(ServerEvent) -> Option<T>) -> T {
-        let news = self.news.lock().unwrap();
-        std::iter::from_fn(|| news.recv_timeout(PATIENCE).ok()).find_map(wanted).unwrap()
+    fn wait_for<T>(&self, wanted: impl Fn(ServerEvent) -> Option<T>) -> T {
+        let event = self.event.lock().unwrap();
+        std::iter::from_fn(|| event.recv_timeout(TIMEOUT).ok()).find_map(wanted).unwrap()
     }
 
     fn wait_for_end(mut self) {
@@ -179,7 +179,7 @@ impl Serving {
             world: World::Hosts,
             started_at: String::new(),
             calibration: None,
-            witness: None,
+            observer: None,
             stop: &AtomicBool::new(false),
         };
         measure(&request, &mut log).map_err(|error| error.to_string())?;
@@ -207,17 +207,17 @@ fn one_port_serves_natives_and_others_one_at_a_time() {
     let memory = Memory::default();
     let keeper = Some(Arc::new(memory.clone()) as Arc<dyn crate::LogStore>);
     let server = Serving::echo(ServerConfig { keeper, ..ServerConfig::default() });
-    let mut first = server.say(b"echo:run");
+    let mut first = server.send(b"echo:run");
     assert_eq!(answer(&mut first), "yes");
     let begun =
-        |news| if let ServerEvent::Begun { name, .. } = news { Some(name.into_string()) } else { None };
-    assert_eq!(server.hear(begun), "echo");
+        |event| if let ServerEvent::Begun { name, .. } = event { Some(name.into_string()) } else { None };
+    assert_eq!(server.wait_for(begun), "echo");
     // Another one of them is refused, and a native client waits.
-    assert_eq!(answer(&mut server.say(b"echo:run")), "another run is under way");
+    assert_eq!(answer(&mut server.send(b"echo:run")), "another run is under way");
     std::thread::scope(|scope| {
         let native = scope.spawn(|| server.measure());
         assert_eq!(
-            server.hear(|news| if let ServerEvent::Waiting { place, .. } = news {
+            server.wait_for(|event| if let ServerEvent::Waiting { place, .. } = event {
                 Some(place)
             } else {
                 None
@@ -237,11 +237,11 @@ fn a_shared_server_lets_them_in_together_and_says_so() {
     let memory = Memory::default();
     let keeper = Some(Arc::new(memory.clone()) as Arc<dyn crate::LogStore>);
     let server = Serving::echo(ServerConfig { policy: Policy::Shared, keeper, ..ServerConfig::default() });
-    let (mut first, mut second) = (server.say(b"echo:run"), server.say(b"echo:run"));
+    let (mut first, mut second) = (server.send(b"echo:run"), server.send(b"echo:run"));
     assert_eq!((answer(&mut first).as_str(), answer(&mut second).as_str()), ("yes", "yes"));
     drop((first, second));
     for _ in 0..2 {
-        server.hear(|news| matches!(news, ServerEvent::Ended { trouble: None, .. }).then_some(()));
+        server.wait_for(|event| matches!(event, ServerEvent::Ended { trouble: None, .. }).then_some(()));
     }
     drop(server);
     let events = memory.0.lock().unwrap();
@@ -256,13 +256,13 @@ fn a_shared_server_lets_them_in_together_and_says_so() {
 fn a_run_longer_than_the_server_allows_is_refused() {
     let longest = Some(Span::from_ms(500));
     let server = Serving::echo(ServerConfig { longest, ..ServerConfig::default() });
-    assert!(answer(&mut server.say(b"echo:run")).contains("500 ms"));
+    assert!(answer(&mut server.send(b"echo:run")).contains("500 ms"));
 }
 
 #[test]
 fn a_server_for_one_run_ends_after_a_foreign_one() {
     let server = Serving::echo(ServerConfig { one_off: true, ..ServerConfig::default() });
-    let mut client = server.say(b"echo:run");
+    let mut client = server.send(b"echo:run");
     assert_eq!(answer(&mut client), "yes");
     drop(client);
     server.wait_for_end();
@@ -271,7 +271,7 @@ fn a_server_for_one_run_ends_after_a_foreign_one() {
 #[test]
 fn two_hundred_at_once_are_answered_and_whoever_vanishes_harms_nobody() {
     let server = Serving::echo(ServerConfig::default());
-    let mut all: Vec<TcpStream> = (0..200).map(|_| server.say(b"echo:")).collect();
+    let mut all: Vec<TcpStream> = (0..200).map(|_| server.send(b"echo:")).collect();
     for (at, stream) in all.iter_mut().enumerate() {
         match at % 4 {
             0 => linerate_sock::sockopt::set_linger_abort(stream).unwrap(),
@@ -296,35 +296,36 @@ fn two_hundred_at_once_are_answered_and_whoever_vanishes_harms_nobody() {
 fn what_nobody_understands_is_turned_away_and_the_server_goes_on() {
     let server = Serving::echo(ServerConfig::default());
     for garbage in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 300], b"LINERATF", &[0xff; 5000]] {
-        let mut stream = server.say(garbage);
+        let mut stream = server.send(garbage);
         // What was not read makes the closing a reset.
         let ended = stream.read(&mut [0; 10]);
         assert!(ended.is_err() || ended.unwrap() == 0);
-        let why =
-            server.hear(|news| if let ServerEvent::Foreign { why, .. } = news { Some(why) } else { None });
+        let why = server
+            .wait_for(|event| if let ServerEvent::Foreign { why, .. } = event { Some(why) } else { None });
         assert!(why.contains("not a protocol"), "{why}");
     }
-    assert_eq!(answer(&mut server.say(b"echo:still there")), "echo:still there");
+    assert_eq!(answer(&mut server.send(b"echo:still there")), "echo:still there");
 }
 
 #[test]
 fn a_servant_that_dies_is_replaced_and_its_run_is_over() {
     let server = Serving::echo(ServerConfig::default());
-    let mut run = server.say(b"echo:run");
+    let mut run = server.send(b"echo:run");
     assert_eq!(answer(&mut run), "yes");
-    drop(server.say(b"echo:die"));
-    let why = server.hear(|news| if let ServerEvent::Ended { trouble, .. } = news { trouble } else { None });
+    drop(server.send(b"echo:die"));
+    let why =
+        server.wait_for(|event| if let ServerEvent::Ended { trouble, .. } = event { trouble } else { None });
     assert!(why.contains("ended in the middle"), "{why}");
     // Those who come meanwhile wait for the next one.
-    assert_eq!(answer(&mut server.say(b"echo:again")), "echo:again");
+    assert_eq!(answer(&mut server.send(b"echo:again")), "echo:again");
 }
 
 #[test]
 fn a_run_that_panics_gives_its_place_back_and_its_client_reads_so() {
     let once = AtomicBool::new(true);
     let server = Serving::start_with(ServerConfig { most_clients: Some(1), ..ServerConfig::default() }, {
-        move |news| {
-            let panics = matches!(news, ServerEvent::Begun { .. }) && once.swap(false, Ordering::Relaxed);
+        move |event| {
+            let panics = matches!(event, ServerEvent::Begun { .. }) && once.swap(false, Ordering::Relaxed);
             assert!(!panics, "a run was told to panic");
         }
     });
@@ -338,7 +339,7 @@ fn datagrams_that_are_not_ours_go_to_the_servant() {
     let server = Serving::echo(ServerConfig::default());
     let client = UdpSocket::bind("127.0.0.1:0").unwrap();
     client.connect(server.addresses[0]).unwrap();
-    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    client.set_read_timeout(Some(TIMEOUT)).unwrap();
     client.send(b"\x39\x38\x37\x36").unwrap();
     let mut bytes = [0; 100];
     for expected in [&b"\x39\x38\x37\x36"[..], b"your own"] {

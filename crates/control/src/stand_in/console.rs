@@ -31,11 +31,11 @@ impl<'a> Console<'a> {
 
     pub(super) fn print(&mut self, bytes: &[u8]) {
         if let Err(error) = put(&mut self.out, bytes) {
-            self.complain(&format!("linerate: the output could not be printed: {error}\n"));
+            self.print_error(&format!("linerate: the output could not be printed: {error}\n"));
         }
     }
 
-    pub(super) fn complain(&mut self, text: &str) {
+    pub(super) fn print_error(&mut self, text: &str) {
         // There is nobody left to tell.
         let _ = put(&mut self.complaints, text.as_bytes());
     }
@@ -52,10 +52,10 @@ impl<'a> Console<'a> {
     }
 
     /// Asks for the next block of input. A terminal or a pipe may take its time: a thread waits for it.
-    pub(super) fn ask(&mut self, errands: &Helpers) -> Option<DriverEvent> {
+    pub(super) fn ask(&mut self, helpers: &Helpers) -> Option<DriverEvent> {
         if let Some(mut input) = self.input.take() {
             let (ask, asked) = std::sync::mpsc::channel();
-            let post = errands.post();
+            let post = helpers.post();
             let read = move || {
                 while asked.recv().is_ok() {
                     let mut block = vec![0; READ_BYTES];

@@ -1,7 +1,7 @@
 //! The loop that runs a stand-in.
 
-mod courtesy;
-mod obey;
+mod execute;
+mod time_limits;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -21,7 +21,7 @@ use super::links::{Links, More, Queue};
 use super::runs::Runs;
 use super::server_ports::{Incoming, ServerPorts};
 use crate::error::ControlError;
-use courtesy::Admitted;
+use time_limits::Admitted;
 
 /// Tokens of the bells; those of links are below, those of flows above.
 const INTERRUPT_TOKEN: u64 = 1 << 33;
@@ -58,11 +58,11 @@ pub(crate) struct Driver<'a> {
     admitted: BTreeMap<RunId, Admitted>,
     next_courtesy: Mono,
     console: Console<'a>,
-    errands: Helpers,
+    helpers: Helpers,
     interrupts: &'a Interrupts,
     interrupted: bool,
-    desk: Option<&'a mut dyn ServerPorts>,
-    news: Queue,
+    ports: Option<&'a mut dyn ServerPorts>,
+    events: Queue,
     next_interim: Mono,
     no_tick_before: Mono,
     exit: Option<i32>,
@@ -75,13 +75,13 @@ impl<'a> Driver<'a> {
         runs: Runs<'a>,
         console: Console<'a>,
         interrupts: &'a Interrupts,
-        desk: Option<&'a mut dyn ServerPorts>,
+        ports: Option<&'a mut dyn ServerPorts>,
     ) -> Result<Self, ControlError> {
-        let (links, errands) = (Links::new()?, Helpers::new()?);
+        let (links, helpers) = (Links::new()?, Helpers::new()?);
         links.poller().add(interrupts, INTERRUPT_TOKEN, Interest::READ)?;
-        links.poller().add(errands.bell(), HELPERS_TOKEN, Interest::READ)?;
-        if let Some(desk) = &desk {
-            links.poller().add(&desk.bell(), PORTS_TOKEN, Interest::READ)?;
+        links.poller().add(helpers.waker(), HELPERS_TOKEN, Interest::READ)?;
+        if let Some(ports) = &ports {
+            links.poller().add(&ports.waker(), PORTS_TOKEN, Interest::READ)?;
         }
         Ok(Self {
             stand_in,
@@ -95,11 +95,11 @@ impl<'a> Driver<'a> {
             admitted: BTreeMap::new(),
             next_courtesy: Mono::FAR,
             console,
-            errands,
+            helpers,
             interrupts,
             interrupted: false,
-            desk,
-            news: VecDeque::from([DriverEvent::Begin]),
+            ports,
+            events: VecDeque::from([DriverEvent::Begin]),
             next_interim: Mono::FAR,
             no_tick_before: Mono(0),
             exit: None,
@@ -110,8 +110,8 @@ impl<'a> Driver<'a> {
     pub(crate) fn run(mut self) -> Result<i32, ControlError> {
         let mut events = Events::with_capacity(MAX_EVENTS_PER_TURN);
         loop {
-            self.settle();
-            let over = self.desk.as_ref().is_some_and(|desk| desk.end_by().has_passed());
+            self.run_until_idle();
+            let over = self.ports.as_ref().is_some_and(|ports| ports.end_by().has_passed());
             if let Some(code) = self.exit.or(over.then_some(0)) {
                 self.end();
                 return Ok(code);
@@ -127,15 +127,15 @@ impl<'a> Driver<'a> {
     }
 
     fn deadline(&self) -> Mono {
-        if !self.news.is_empty() {
+        if !self.events.is_empty() {
             return Mono(0);
         }
         let tick = self.stand_in.deadline().map_or(Mono::FAR, |at| self.moment(at).max(self.no_tick_before));
         let interim = if self.flows.any() { self.next_interim } else { Mono::FAR };
         let runs =
             self.admitted.values().map(|run| run.until).min().unwrap_or(Mono::FAR).min(self.next_courtesy);
-        let desk = self.desk.as_ref().map_or(Mono::FAR, |desk| desk.end_by());
-        tick.min(interim).min(runs).min(desk).min(self.links.deadline())
+        let ports = self.ports.as_ref().map_or(Mono::FAR, |ports| ports.end_by());
+        tick.min(interim).min(runs).min(ports).min(self.links.deadline())
     }
 
     fn moment(&self, at: Timestamp) -> Mono {
@@ -143,23 +143,23 @@ impl<'a> Driver<'a> {
     }
 
     /// Tells what has happened and does what is asked, until there is neither.
-    fn settle(&mut self) {
+    fn run_until_idle(&mut self) {
         for _ in 0..MAX_EVENTS_PER_TURN {
             while self.exit.is_none()
                 && let Some(output) = self.stand_in.output()
             {
-                self.obey(output);
+                self.execute(output);
             }
             if self.exit.is_some() {
                 return;
             }
-            let Some(news) = self.news.pop_front() else { return };
-            self.interrupted |= matches!(news, DriverEvent::Signal(_));
-            self.note_activity(&news);
-            if let DriverEvent::Opened { opened, .. } = &news {
+            let Some(events) = self.events.pop_front() else { return };
+            self.interrupted |= matches!(events, DriverEvent::Signal(_));
+            self.note_activity(&events);
+            if let DriverEvent::Opened { opened, .. } = &events {
                 self.host.answered(opened.remote);
             }
-            news.tell(self.now(), self.stand_in.as_mut());
+            events.deliver(self.now(), self.stand_in.as_mut());
         }
     }
 
@@ -174,89 +174,90 @@ impl<'a> Driver<'a> {
             self.step(link);
         }
         if tokens.contains(&PORTS_TOKEN) {
-            self.take_parcels();
+            self.take_incoming();
         }
         self.start_waiting();
         for flow in tokens.iter().copied().filter_map(flow_of) {
-            self.look_at(flow);
+            self.check_flow(flow);
         }
         if tokens.contains(&HELPERS_TOKEN) {
-            for news in self.errands.take() {
-                if let DriverEvent::Exchanged { link, .. } = &news {
+            for events in self.helpers.take() {
+                if let DriverEvent::Exchanged { link, .. } = &events {
                     self.links.restore(&[*link]);
                 }
-                self.news.push_back(news);
-                self.settle();
+                self.events.push_back(events);
+                self.run_until_idle();
             }
         }
         if let Some(signal) = self.interrupts.take() {
-            self.news.push_back(DriverEvent::Signal(signal));
-            self.settle();
+            self.events.push_back(DriverEvent::Signal(signal));
+            self.run_until_idle();
         }
-        self.links.expire(&mut self.news);
+        self.links.expire(&mut self.events);
         self.end_late_runs();
-        self.be_courteous();
-        self.tell_logs();
-        self.settle();
+        self.end_overstaying_runs();
+        self.update_logs();
+        self.run_until_idle();
         self.tick();
     }
 
     /// Does what is ready at a link. What it says is told before the next is read: the link may change hands.
     fn step(&mut self, link: Link) {
         for _ in 0..MAX_STEPS_PER_LINK {
-            let more = self.links.step(link, &mut self.news);
-            self.settle();
-            if more == More::No || !self.news.is_empty() || self.exit.is_some() {
+            let more = self.links.step(link, &mut self.events);
+            self.run_until_idle();
+            if more == More::No || !self.events.is_empty() || self.exit.is_some() {
                 return;
             }
         }
     }
 
-    fn take_parcels(&mut self) {
+    fn take_incoming(&mut self) {
         for _ in 0..MAX_EVENTS_PER_TURN {
-            match self.desk.as_mut().and_then(|desk| desk.take()) {
+            match self.ports.as_mut().and_then(|ports| ports.take()) {
                 Some(Incoming::Connection { port, stream, peer, said, permit }) => {
                     let Some(listener) = self.links.door(Transport::Tcp, port) else { continue };
-                    let link = self.links.take_in(listener, stream, peer, Some(permit), &mut self.news);
-                    self.settle();
+                    let link = self.links.take_in(listener, stream, peer, Some(permit), &mut self.events);
+                    self.run_until_idle();
                     if let Some(link) = link.filter(|_| !said.is_empty()) {
-                        self.news.push_back(DriverEvent::Bytes { link, bytes: said });
+                        self.events.push_back(DriverEvent::Bytes { link, bytes: said });
                     }
                 }
                 Some(Incoming::Datagram { port, from, bytes }) => {
                     let Some(link) = self.links.door(Transport::Udp, port) else { continue };
                     let from = super::endpoint::plain(from);
-                    self.news.push_back(DriverEvent::Datagram { link, from, bytes });
+                    self.events.push_back(DriverEvent::Datagram { link, from, bytes });
                 }
                 None => return,
             }
-            self.settle();
+            self.run_until_idle();
         }
     }
 
     fn start_waiting(&mut self) {
         for task in std::mem::take(&mut self.waiting) {
             self.start_flow(task);
-            self.settle();
+            self.run_until_idle();
         }
     }
 
-    fn look_at(&mut self, flow: FlowId) {
+    fn check_flow(&mut self, flow: FlowId) {
         loop {
-            match self.flows.look(flow, self.links.poller()) {
+            match self.flows.poll_flow(flow, self.links.poller()) {
                 Turn::Nothing => return,
-                Turn::Written => self.news.push_back(DriverEvent::Written { flow }),
+                Turn::Written => self.events.push_back(DriverEvent::Written { flow }),
                 Turn::Ended(over) => {
                     self.links.restore(&over.links);
-                    self.news.push_back(DriverEvent::Ended { counts: Box::new(over.report.counts.clone()) });
+                    self.events
+                        .push_back(DriverEvent::Ended { counts: Box::new(over.report.counts.clone()) });
                     self.runs.ended(flow, *over);
                 }
             }
-            self.settle();
+            self.run_until_idle();
         }
     }
 
-    fn tell_logs(&mut self) {
+    fn update_logs(&mut self) {
         if self.flows.any() && self.next_interim.has_passed() {
             self.next_interim = clock::now() + INTERIM_INTERVAL;
             self.flows.interim().into_iter().for_each(|interim| self.runs.interim(interim));
@@ -269,8 +270,8 @@ impl<'a> Driver<'a> {
         if self.exit.is_some() || !due(self.stand_in.as_ref()) || !self.no_tick_before.has_passed() {
             return;
         }
-        self.news.push_back(DriverEvent::Tick);
-        self.settle();
+        self.events.push_back(DriverEvent::Tick);
+        self.run_until_idle();
         if due(self.stand_in.as_ref()) {
             self.no_tick_before = clock::now() + MIN_TICK_INTERVAL;
         }
@@ -281,8 +282,8 @@ impl<'a> Driver<'a> {
         self.links.flush_at_end(clock::now() + FLUSH_TIMEOUT);
         self.runs.end(self.interrupted);
         for run in std::mem::take(&mut self.admitted).into_keys() {
-            if let Some(desk) = &mut self.desk {
-                desk.over(run, Some("the stand-in ended in the middle of the run"));
+            if let Some(ports) = &mut self.ports {
+                ports.over(run, Some("the stand-in ended in the middle of the run"));
             }
         }
     }

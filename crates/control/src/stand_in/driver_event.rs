@@ -38,7 +38,7 @@ pub(super) enum DriverEvent {
 
 impl DriverEvent {
     /// Tells it.
-    pub(super) fn tell(self, now: Timestamp, to: &mut dyn StandIn) {
+    pub(super) fn deliver(self, now: Timestamp, to: &mut dyn StandIn) {
         let input = match self {
             Self::Begin => Input::Begin,
             Self::Opened { link, opened } => Input::Opened { link, opened },

@@ -55,7 +55,7 @@ impl Host {
 }
 
 /// The wishes of a link, in the words of sockets.
-pub(super) fn wishes(options: &LinkOptions) -> SocketOptions {
+pub(super) fn socket_options(options: &LinkOptions) -> SocketOptions {
     SocketOptions {
         snd_buf: options.snd_buf,
         rcv_buf: options.rcv_buf,
@@ -99,7 +99,7 @@ pub(super) fn plain(address: SocketAddr) -> SocketAddr {
 }
 
 /// The same address as a socket bound to `local` takes it.
-pub(super) fn disguised(address: SocketAddr, local: SocketAddr) -> SocketAddr {
+pub(super) fn mapped_address(address: SocketAddr, local: SocketAddr) -> SocketAddr {
     match (address, local) {
         (SocketAddr::V4(v4), SocketAddr::V6(_)) => {
             SocketAddr::new(IpAddr::V6(v4.ip().to_ipv6_mapped()), v4.port())
@@ -159,6 +159,9 @@ mod tests {
         let (any, v6): (SocketAddr, SocketAddr) =
             ("[::]:1".parse().unwrap(), "[2001:db8::1]:5".parse().unwrap());
         assert_eq!((plain(mapped), plain(v6), plain(v4)), (v4, v6, v4));
-        assert_eq!((disguised(v4, any), disguised(v6, any), disguised(v4, v4)), (mapped, v6, v4));
+        assert_eq!(
+            (mapped_address(v4, any), mapped_address(v6, any), mapped_address(v4, v4)),
+            (mapped, v6, v4)
+        );
     }
 }

@@ -70,7 +70,7 @@ fn watched(setup: FlowSetup, sockets: Sockets, epoch: Mono, poller: &Poller) -> 
         EngineError::Sock(source) | EngineError::Thread(source) => reason_of(source),
         other => own_reason(other.to_string()),
     })?;
-    poller.add(handle.bell(), token, Interest::READ).map_err(|error| reason_of(&error))?;
+    poller.add(handle.waker(), token, Interest::READ).map_err(|error| reason_of(&error))?;
     Ok(handle)
 }
 
@@ -129,7 +129,7 @@ impl Flows {
         of_run.map(|flow| flow.handle.progress().bytes.get()).fold(0, u64::saturating_add)
     }
 
-    pub(super) fn forget(&mut self, flow: FlowId) {
+    pub(super) fn remove(&mut self, flow: FlowId) {
         self.over.remove(&flow);
     }
 
@@ -142,9 +142,9 @@ impl Flows {
     }
 
     /// Looks whether a flow has news.
-    pub(super) fn look(&mut self, flow: FlowId, poller: &Poller) -> Turn {
+    pub(super) fn poll_flow(&mut self, flow: FlowId, poller: &Poller) -> Turn {
         let Some(running) = self.running.get_mut(&flow) else { return Turn::Nothing };
-        let _ = running.handle.bell().clear();
+        let _ = running.handle.waker().clear();
         let progress = running.handle.progress();
         if progress.finished_writing && !running.told_written {
             running.told_written = true;
@@ -156,7 +156,7 @@ impl Flows {
         let Some(Running { handle, run, side, links, .. }) = self.running.remove(&flow) else {
             return Turn::Nothing;
         };
-        let _ = poller.remove(handle.bell());
+        let _ = poller.remove(handle.waker());
         let samples = handle.new_samples();
         let report = handle.finish();
         self.over.insert(flow, report.counts.clone());

@@ -11,7 +11,7 @@ use super::driver_event::DriverEvent;
 /// Where the news of helping threads arrive.
 #[derive(Debug)]
 pub(super) struct Helpers {
-    bell: Arc<EventFd>,
+    waker: Arc<EventFd>,
     sender: Sender<DriverEvent>,
     arrived: Receiver<DriverEvent>,
 }
@@ -19,35 +19,35 @@ pub(super) struct Helpers {
 /// The way back of one thread.
 #[derive(Debug)]
 pub(super) struct CompletionSender {
-    bell: Arc<EventFd>,
+    waker: Arc<EventFd>,
     sender: Sender<DriverEvent>,
 }
 
 impl Helpers {
     pub(super) fn new() -> Result<Self, SockError> {
         let (sender, arrived) = channel();
-        Ok(Self { bell: Arc::new(EventFd::new()?), sender, arrived })
+        Ok(Self { waker: Arc::new(EventFd::new()?), sender, arrived })
     }
 
-    pub(super) fn bell(&self) -> &EventFd {
-        &self.bell
+    pub(super) fn waker(&self) -> &EventFd {
+        &self.waker
     }
 
     pub(super) fn post(&self) -> CompletionSender {
-        CompletionSender { bell: Arc::clone(&self.bell), sender: self.sender.clone() }
+        CompletionSender { waker: Arc::clone(&self.waker), sender: self.sender.clone() }
     }
 
     /// What has arrived.
     pub(super) fn take(&self) -> Vec<DriverEvent> {
-        let _ = self.bell.clear();
+        let _ = self.waker.clear();
         self.arrived.try_iter().collect()
     }
 }
 
 impl CompletionSender {
-    pub(super) fn send(&self, news: DriverEvent) {
+    pub(super) fn send(&self, events: DriverEvent) {
         // Nobody listens any more: the driver has ended.
-        let _ = self.sender.send(news);
-        self.bell.ring();
+        let _ = self.sender.send(events);
+        self.waker.wake();
     }
 }

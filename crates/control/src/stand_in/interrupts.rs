@@ -12,7 +12,7 @@ use crate::ControlError;
 #[derive(Debug)]
 pub struct Interrupts {
     come: Mutex<VecDeque<i32>>,
-    bell: EventFd,
+    waker: EventFd,
 }
 
 impl Interrupts {
@@ -21,13 +21,13 @@ impl Interrupts {
     /// # Errors
     /// The host is out of descriptors.
     pub fn new() -> Result<Self, ControlError> {
-        Ok(Self { come: Mutex::new(VecDeque::new()), bell: EventFd::new()? })
+        Ok(Self { come: Mutex::new(VecDeque::new()), waker: EventFd::new()? })
     }
 
     /// A signal has come, by its number.
     pub fn raise(&self, signal: i32) {
         self.come.lock().unwrap_or_else(PoisonError::into_inner).push_back(signal);
-        self.bell.ring();
+        self.waker.wake();
     }
 
     /// The oldest one that nobody has taken.
@@ -35,7 +35,7 @@ impl Interrupts {
         let mut come = self.come.lock().unwrap_or_else(PoisonError::into_inner);
         let signal = come.pop_front();
         if come.is_empty() {
-            let _ = self.bell.clear();
+            let _ = self.waker.clear();
         }
         signal
     }
@@ -43,6 +43,6 @@ impl Interrupts {
 
 impl AsFd for Interrupts {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+        self.waker.as_fd()
     }
 }

@@ -1,8 +1,8 @@
 //! The links of a stand-in: every socket that it has, by number.
 
 mod acting;
+mod borrowing;
 mod connection;
-mod lending;
 mod opening;
 mod tuning;
 
@@ -18,7 +18,7 @@ use linerate_sock::poll::{Interest, Poller};
 use linerate_sock::{Mono, SocketOptions, clock};
 
 use super::driver_event::{DriverEvent, reason, reason_of};
-use super::endpoint::{disguised, opened, plain};
+use super::endpoint::{mapped_address, opened, plain};
 use connection::{Connection, Read};
 use opening::Attempt;
 
@@ -103,10 +103,10 @@ impl Kind {
         }
     }
 
-    fn wants(&self) -> Option<Interest> {
+    fn interest(&self) -> Option<Interest> {
         match self {
             Self::Connecting(_) => Some(Interest::WRITE),
-            Self::Connection(connection) => connection.wants(),
+            Self::Connection(connection) => connection.interest(),
             Self::Datagrams(datagrams) => (datagrams.lent == 0 && !datagrams.held).then_some(Interest::READ),
             Self::Listener(_) => Some(Interest::READ),
             Self::Doors(..) => None,
@@ -154,7 +154,7 @@ impl Links {
     }
 
     /// Gives up what has taken too long.
-    pub(super) fn expire(&mut self, news: &mut Queue) {
+    pub(super) fn expire(&mut self, events: &mut Queue) {
         let late = |entry: &Entry| match &entry.kind {
             Kind::Connecting(attempt) => attempt.until.has_passed(),
             Kind::Connection(connection) => connection.closing.is_some_and(Mono::has_passed),
@@ -164,34 +164,34 @@ impl Links {
             self.table.iter().filter(|(_, entry)| late(entry)).map(|(link, _)| *link).collect();
         for link in gone {
             if let Some(Kind::Connecting(_)) = self.remove(link) {
-                news.push_back(DriverEvent::NotOpened { link, reason: opening::timed_out() });
+                events.push_back(DriverEvent::NotOpened { link, reason: opening::timed_out() });
             }
         }
     }
 
     /// Does one step of what is ready at a link.
-    pub(super) fn step(&mut self, link: Link, news: &mut Queue) -> More {
+    pub(super) fn step(&mut self, link: Link, events: &mut Queue) -> More {
         let Some(entry) = self.table.get_mut(&link) else { return More::No };
         let more = match &mut entry.kind {
-            Kind::Connecting(_) => return self.connected(link, news),
-            Kind::Listener(_) => return self.accept(link, news),
+            Kind::Connecting(_) => return self.connected(link, events),
+            Kind::Listener(_) => return self.accept(link, events),
             Kind::Doors(..) => return More::No,
-            Kind::Datagrams(datagrams) => datagrams.read(link, &mut self.buffer, news),
+            Kind::Datagrams(datagrams) => datagrams.read(link, &mut self.buffer, events),
             Kind::Connection(connection) => {
-                acting::note_flushed(link, connection.flush(), news);
-                if connection.wants().is_some_and(|wants| wants.read) {
-                    read(connection, link, &mut self.buffer, news)
+                acting::note_flushed(link, connection.flush(), events);
+                if connection.interest().is_some_and(|wants| wants.read) {
+                    read(connection, link, &mut self.buffer, events)
                 } else {
                     More::No
                 }
             }
         };
-        self.settle(link);
+        self.update_interest(link);
         more
     }
 
     /// Brings the poller in line with what a link wants, and removes a link that is over.
-    fn settle(&mut self, link: Link) {
+    fn update_interest(&mut self, link: Link) {
         let over = self.table.get(&link).is_some_and(|entry| match &entry.kind {
             Kind::Connection(c) => c.closing.is_some() && !c.has_unsent() && c.lent == 0 || c.discarded(),
             Kind::Datagrams(datagrams) => datagrams.closed && datagrams.lent == 0,
@@ -202,7 +202,7 @@ impl Links {
             return;
         }
         let Some(entry) = self.table.get_mut(&link) else { return };
-        let (wanted, Some(fd)) = (entry.kind.wants(), entry.kind.fd()) else { return };
+        let (wanted, Some(fd)) = (entry.kind.interest(), entry.kind.fd()) else { return };
         let token = u64::from(link.0);
         let done = match (entry.watched, wanted) {
             (None, Some(interest)) => self.poller.add(&fd, token, interest),
@@ -219,7 +219,7 @@ impl Links {
     fn insert(&mut self, link: Link, kind: Kind) {
         self.remove(link);
         self.table.insert(link, Entry { kind, watched: None });
-        self.settle(link);
+        self.update_interest(link);
     }
 
     /// Takes a link out. The poller forgets it first: a duplicate of its descriptor would keep it there.
@@ -231,13 +231,13 @@ impl Links {
         Some(entry.kind)
     }
 
-    fn accept(&mut self, listener: Link, news: &mut Queue) -> More {
+    fn accept(&mut self, listener: Link, events: &mut Queue) -> More {
         let Some(Kind::Listener(socket)) = self.table.get(&listener).map(|entry| &entry.kind) else {
             return More::No;
         };
         match socket.accept() {
             Ok((stream, peer)) => {
-                self.take_in(listener, stream, peer, None, news);
+                self.take_in(listener, stream, peer, None, events);
                 More::Maybe
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => More::No,
@@ -254,7 +254,7 @@ impl Links {
 }
 
 impl Datagrams {
-    fn read(&mut self, link: Link, buffer: &mut [u8], news: &mut Queue) -> More {
+    fn read(&mut self, link: Link, buffer: &mut [u8], events: &mut Queue) -> More {
         if self.lent > 0 || self.held {
             return More::No;
         }
@@ -262,14 +262,14 @@ impl Datagrams {
             Ok(_) if self.discards => More::Maybe,
             Ok((count, from)) => {
                 let bytes = buffer.get(..count).unwrap_or_default().to_vec();
-                news.push_back(DriverEvent::Datagram { link, from: plain(from), bytes });
+                events.push_back(DriverEvent::Datagram { link, from: plain(from), bytes });
                 More::Maybe
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => More::No,
             Err(error) => {
                 // An answer by ICMP. The socket goes on; whoever waits for a datagram shall know.
                 if self.peer.is_some() && !self.discards {
-                    news.push_back(DriverEvent::Closed { link, reason: Some(reason(&error)) });
+                    events.push_back(DriverEvent::Closed { link, reason: Some(reason(&error)) });
                 }
                 More::No
             }
@@ -277,16 +277,16 @@ impl Datagrams {
     }
 }
 
-fn read(connection: &mut Connection, link: Link, buffer: &mut [u8], news: &mut Queue) -> More {
+fn read(connection: &mut Connection, link: Link, buffer: &mut [u8], events: &mut Queue) -> More {
     match connection.read(buffer) {
         Read::Bytes(_) if connection.discards => More::Maybe,
         Read::Bytes(count) => {
             let bytes = buffer.get(..count).unwrap_or_default().to_vec();
-            news.push_back(DriverEvent::Bytes { link, bytes });
+            events.push_back(DriverEvent::Bytes { link, bytes });
             More::Maybe
         }
         Read::Closed(reason) if !connection.discards => {
-            news.push_back(DriverEvent::Closed { link, reason });
+            events.push_back(DriverEvent::Closed { link, reason });
             More::No
         }
         Read::Pending | Read::Closed(_) => More::No,

@@ -40,7 +40,7 @@ pub struct StoredRun {
 pub(super) struct Runs<'a> {
     keeper: Option<&'a dyn LogStore>,
     world: World,
-    witness: Option<&'a dyn PortObserver>,
+    observer: Option<&'a dyn PortObserver>,
     /// The host that was typed, at a client.
     typed: Option<String>,
     open: BTreeMap<RunId, Run>,
@@ -63,13 +63,13 @@ impl<'a> Runs<'a> {
     pub(super) fn new(
         keeper: Option<&'a dyn LogStore>,
         world: World,
-        witness: Option<&'a dyn PortObserver>,
+        observer: Option<&'a dyn PortObserver>,
         typed: Option<String>,
     ) -> Self {
         if keeper.is_some() {
             host::get_ready();
         }
-        Self { keeper, world, witness, typed, open: BTreeMap::new() }
+        Self { keeper, world, observer, typed, open: BTreeMap::new() }
     }
 
     /// Opens the log of a run, beside so many others.
@@ -199,7 +199,7 @@ impl<'a> Runs<'a> {
             Some(_) if interrupted => (Outcome::Interrupted, Some("stopped by a signal".to_owned())),
             Some(why) => (Outcome::Failed, Some(why)),
         };
-        run.finish(outcome, reason, self.witness);
+        run.finish(outcome, reason, self.observer);
     }
 
     /// The program ends with runs that are not over.
@@ -217,7 +217,7 @@ impl Run {
         u16::from(!self.planned.client)
     }
 
-    fn finish(mut self, outcome: Outcome, reason: Option<String>, witness: Option<&dyn PortObserver>) {
+    fn finish(mut self, outcome: Outcome, reason: Option<String>, observer: Option<&dyn PortObserver>) {
         let (here, there) = (self.here(), 1 - self.here());
         let log = &mut self.log;
         let flows: Vec<FlowId> = self.flows.keys().copied().collect();
@@ -243,8 +243,8 @@ impl Run {
                 log.note(Body::BooksClosed { flow: number, books });
             }
         }
-        if let Some(witness) = witness {
-            port_observer::hear(witness, self.began, &flows, log);
+        if let Some(observer) = observer {
+            port_observer::record_observations(observer, self.began, &flows, log);
         }
         flows.iter().for_each(|flow| judge::judge(*flow, log));
         log.note(Body::RunEnded { outcome, reason: reason.map(Into::into) });

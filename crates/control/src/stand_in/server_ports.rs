@@ -14,7 +14,7 @@ use crate::server::Permit;
 /// What a stand-in needs of the server that it is a part of.
 pub(crate) trait ServerPorts {
     /// Readable when something has arrived.
-    fn bell(&self) -> BorrowedFd<'_>;
+    fn waker(&self) -> BorrowedFd<'_>;
     /// The next thing that has arrived.
     fn take(&mut self) -> Option<Incoming>;
     /// The server's ports that take the place of a listener; none when the stand-in has to open one.
@@ -26,7 +26,7 @@ pub(crate) trait ServerPorts {
     /// Whether clients of other hosts wait for this run to end, or were sent away because of it a moment ago.
     fn others_wait(&self, run: RunId) -> bool;
     /// Memory for a flow; else why there is none.
-    fn lend(&mut self, needed: Bytes) -> Result<Loan, String>;
+    fn reserve_memory(&mut self, needed: Bytes) -> Result<Loan, String>;
     /// When the stand-in has to end, having been told.
     fn end_by(&self) -> Mono;
 }

@@ -24,7 +24,7 @@ pub(crate) struct Runner {
     client: bool,
     cpu: Option<u32>,
     settings: SideSettings,
-    bell: Arc<EventFd>,
+    waker: Arc<EventFd>,
     sender: Sender<TrialCount>,
     counts: Receiver<TrialCount>,
     thread: Option<JoinHandle<()>>,
@@ -47,7 +47,7 @@ impl Runner {
             client,
             cpu,
             settings,
-            bell: Arc::new(EventFd::new()?),
+            waker: Arc::new(EventFd::new()?),
             sender,
             counts,
             thread: None,
@@ -61,21 +61,22 @@ impl Runner {
     }
 
     /// Rings when a trial is over.
-    pub(crate) fn bell(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+    pub(crate) fn waker(&self) -> BorrowedFd<'_> {
+        self.waker.as_fd()
     }
 
     /// Begins a trial; the one before is over.
     pub(crate) fn begin(&mut self, trial: Trial) -> Result<(), ControlError> {
         self.join();
-        let (stream, bell, sender) = (Arc::clone(&self.stream), Arc::clone(&self.bell), self.sender.clone());
+        let (stream, waker, sender) =
+            (Arc::clone(&self.stream), Arc::clone(&self.waker), self.sender.clone());
         let (mode, client, cpu) = (self.mode, self.client, self.cpu);
         let work = move || {
             // A CPU that cannot be had is seen in the figures of a test; here the kernel chooses.
             let _ = cpu.map(|cpu| affinity::set_thread_affinity(&[cpu as usize]));
             // Nobody listens any more when the series has ended meanwhile.
             let _ = sender.send(carry_out(&stream, trial, mode, client));
-            bell.ring();
+            waker.wake();
         };
         self.thread = Some(linerate_sock::thread::spawn("exchange", work)?);
         Ok(())
@@ -83,7 +84,7 @@ impl Runner {
 
     /// The count of the trial under way, when it is over.
     pub(crate) fn take(&mut self) -> Option<TrialCount> {
-        let _ = self.bell.clear();
+        let _ = self.waker.clear();
         let count = self.counts.try_recv().ok()?;
         self.payload.0 += count.read_bytes.get();
         self.payload.1 += count.written_bytes.get();
@@ -111,7 +112,7 @@ impl Runner {
     }
 
     /// This end's last word: the settings, and the payload in the direction that goes to the server.
-    pub(crate) fn last_word(&mut self, flow: u16) -> Ended {
+    pub(crate) fn final_report(&mut self, flow: u16) -> Ended {
         let (read, written) = self.payload;
         let bytes = Bytes::new(if self.client { written } else { read });
         let retransmits = tcp_info(&*self.stream).ok().and_then(|info| info.total_retrans).map(u64::from);
@@ -148,7 +149,7 @@ fn carry_out(stream: &TcpStream, trial: Trial, mode: MessageMode, client: bool) 
         cold: false,
         each_turn: false,
     };
-    match meet(stream, &task).and_then(|task| in_mode(stream, &task, mode)) {
+    match handshake(stream, &task).and_then(|task| in_mode(stream, &task, mode)) {
         Ok(exchanged) => TrialCount {
             trial: trial.trial,
             read_bytes: Bytes::new(task.receive.get() * u64::from(trial.repeats)),
@@ -167,7 +168,7 @@ fn carry_out(stream: &TcpStream, trial: Trial, mode: MessageMode, client: bool) 
 }
 
 /// One byte each way, so that both ends are there; the task with the time that is left.
-fn meet(stream: &TcpStream, task: &Exchange) -> Result<Exchange, Reason> {
+fn handshake(stream: &TcpStream, task: &Exchange) -> Result<Exchange, Reason> {
     let began = clock::now();
     let one = Bytes::new(1);
     exchange(stream, &Exchange { send: one, receive: one, repeats: 1, ..task.clone() })?;

@@ -122,7 +122,8 @@ impl Schedule {
         }
         let bytes = self.sizes[at].bytes;
         let known = self.latest.map(|(before, time)| time * (bytes as f64 / before as f64).max(1.0));
-        let turn = known.unwrap_or(INITIAL_ESTIMATE.0 + bytes as f64 * INITIAL_ESTIMATE.1) * self.ways();
+        let turn = known.unwrap_or(INITIAL_ESTIMATE.0 + bytes as f64 * INITIAL_ESTIMATE.1)
+            * self.messages_per_turn();
         let fewest = self.fewest();
         let size = &mut self.sizes[at];
         let rehearsal = !size.rehearsed && (known.is_none() || turn * f64::from(fewest) < share / 2.0);
@@ -133,7 +134,7 @@ impl Schedule {
         self.doing = Some((at, count, rehearsal));
         let expected = match known {
             Some(_) => TRIAL_TIMEOUT_FACTOR * turn * f64::from(count),
-            None => SLOWEST_PATH_S_PER_BYTE * self.ways() * bytes as f64 * f64::from(count),
+            None => SLOWEST_PATH_S_PER_BYTE * self.messages_per_turn() * bytes as f64 * f64::from(count),
         };
         let patience = MIN_TRIAL_TIMEOUT + Span::from_secs_f64(expected).unwrap_or(Trial::MAX_TRIAL_WAIT);
         let trial = Trial {
@@ -166,7 +167,7 @@ impl Schedule {
     }
 
     /// Messages that follow each other in one turn.
-    fn ways(&self) -> f64 {
+    fn messages_per_turn(&self) -> f64 {
         if self.mode == MessageMode::PingPong { 2.0 } else { 1.0 }
     }
 
@@ -196,9 +197,9 @@ impl Schedule {
             ));
         }
         let seconds = self.message_time(count, own, peer);
-        let slower = self.slower_way(own, peer);
+        let slower = self.slower_direction(own, peer);
         let share = self.share(now.as_secs_f64());
-        let (ways, fewest) = (self.ways(), self.fewest());
+        let (ways, fewest) = (self.messages_per_turn(), self.fewest());
         let size = &mut self.sizes[at];
         self.latest = Some((size.bytes, seconds));
         if rehearsal {
@@ -225,7 +226,7 @@ impl Schedule {
         let size = &self.sizes[at];
         // Interleaved sizes are told together at the end.
         let now_over = size.done && self.sequence == TrialSequence::Ascending;
-        Ok(if now_over { self.tell(at) } else { None })
+        Ok(if now_over { self.take_point(at) } else { None })
     }
 
     /// Time of one message in one direction, in seconds.
@@ -242,7 +243,7 @@ impl Schedule {
 
     /// Where messages go to and fro: the rate at which they arrived in the slower way, in bit/s. A way in which they came in
     /// one piece is not the slower one; absent where both were so.
-    fn slower_way(&self, own: &TrialCount, peer: &TrialCount) -> Option<f64> {
+    fn slower_direction(&self, own: &TrialCount, peer: &TrialCount) -> Option<f64> {
         let arrived = |counted: &TrialCount| {
             let seconds = counted.arriving_ns.as_secs_f64();
             // What came in pieces has to be the greater part of what was read, or it says little.
@@ -253,7 +254,7 @@ impl Schedule {
         both.filter_map(arrived).reduce(f64::min)
     }
 
-    fn tell(&mut self, at: usize) -> Option<SizePoint> {
+    fn take_point(&mut self, at: usize) -> Option<SizePoint> {
         let size = &mut self.sizes[at];
         if size.told || size.times.is_empty() {
             return None;
@@ -263,8 +264,8 @@ impl Schedule {
     }
 
     /// The sizes that were measured and not told: those of an interleaved series, or of one that ended early.
-    pub(crate) fn rest(&mut self) -> Vec<SizePoint> {
-        (0..self.sizes.len()).filter_map(|at| self.tell(at)).collect()
+    pub(crate) fn take_remaining(&mut self) -> Vec<SizePoint> {
+        (0..self.sizes.len()).filter_map(|at| self.take_point(at)).collect()
     }
 
     /// Sizes of which nothing was measured.

@@ -21,11 +21,11 @@ use crate::topology::Link;
 #[derive(Debug)]
 pub(super) struct DirectedLink<T> {
     name: String,
-    pub(super) way: LinkDirection,
+    pub(super) direction: LinkDirection,
     policer: Option<Policer<T>>,
     /// What a policer that was taken away had counted.
     policed_before: u64,
-    trunk: Lag,
+    lag: Lag,
     ports: Vec<Port<T>>,
     losses: Losses<T>,
     duplicate: Duplicate<T>,
@@ -40,45 +40,47 @@ pub(super) struct DirectedLink<T> {
 }
 
 impl<T: PacketBatch> DirectedLink<T> {
-    pub(super) fn new(name: String, link: &Link, way: LinkDirection, seed: u64) -> Self {
-        let framing = way.framing;
+    pub(super) fn new(name: String, link: &Link, direction: LinkDirection, seed: u64) -> Self {
+        let framing = direction.framing;
         // Every random stage has a stream of its own, so that changing one leaves the others as they were.
         let seeded = |stage: u64| seed.rotate_left(17) ^ stage;
         Self {
             name,
-            policer: way.police.map(|bucket| Policer::new(bucket, framing)),
+            policer: direction.police.map(|bucket| Policer::new(bucket, framing)),
             policed_before: 0,
-            trunk: Lag { members: link.members, fields: link.hash, seed },
-            ports: (0..link.members.max(1)).map(|m| Port::new(&way, seeded(16 + u64::from(m)))).collect(),
-            losses: Losses::new(&way.loss, framing, seeded(1)),
-            duplicate: Duplicate::new(way.duplicate, framing, seeded(2)),
-            overtake: Overtake::new(way.reorder, framing, seeded(3)),
-            delay: Delay::new(way.delay, way.jitter, framing, seeded(4)),
+            lag: Lag { members: link.members, fields: link.hash, seed },
+            ports: (0..link.members.max(1))
+                .map(|m| Port::new(&direction, seeded(16 + u64::from(m))))
+                .collect(),
+            losses: Losses::new(&direction.loss, framing, seeded(1)),
+            duplicate: Duplicate::new(direction.duplicate, framing, seeded(2)),
+            overtake: Overtake::new(direction.reorder, framing, seeded(3)),
+            delay: Delay::new(direction.delay, direction.jitter, framing, seeded(4)),
             too_big: 0,
             arrived: VecDeque::new(),
             planned: None,
-            way,
+            direction,
         }
     }
 
-    pub(super) fn set(&mut self, now: Timestamp, way: LinkDirection) {
+    pub(super) fn set(&mut self, now: Timestamp, direction: LinkDirection) {
         for port in &mut self.ports {
-            port.reconfigure(&way);
+            port.reconfigure(&direction);
         }
-        match (&mut self.policer, way.police) {
+        match (&mut self.policer, direction.police) {
             (Some(policer), Some(bucket)) => policer.set(now, bucket),
             (_, bucket) => {
                 self.policed_before = self.policed();
-                self.policer = bucket.map(|bucket| Policer::new(bucket, way.framing));
+                self.policer = bucket.map(|bucket| Policer::new(bucket, direction.framing));
             }
         }
-        if way.loss != self.way.loss {
-            self.losses.set(&way.loss);
+        if direction.loss != self.direction.loss {
+            self.losses.set(&direction.loss);
         }
-        self.duplicate.set(way.duplicate);
-        self.overtake.set(way.reorder);
-        self.delay.set(way.delay, way.jitter);
-        self.way = way;
+        self.duplicate.set(direction.duplicate);
+        self.overtake.set(direction.reorder);
+        self.delay.set(direction.delay, direction.jitter);
+        self.direction = direction;
     }
 
     /// Bytes that wait in its queues.
@@ -87,37 +89,37 @@ impl<T: PacketBatch> DirectedLink<T> {
     }
 
     /// Takes a train in; `limit` is what it may fill of a shared memory.
-    pub(super) fn push(&mut self, now: Timestamp, train: T, limit: Option<u64>) {
+    pub(super) fn push(&mut self, now: Timestamp, batch: T, limit: Option<u64>) {
         match &mut self.policer {
-            None => self.enqueue(now, train, limit),
+            None => self.enqueue(now, batch, limit),
             Some(policer) => {
-                policer.push(now, train);
-                while let Some(train) = self.policer.as_mut().and_then(|policer| policer.pop(now)) {
-                    self.enqueue(now, train, limit);
+                policer.push(now, batch);
+                while let Some(batch) = self.policer.as_mut().and_then(|policer| policer.pop(now)) {
+                    self.enqueue(now, batch, limit);
                 }
             }
         }
         self.run(now);
     }
 
-    fn enqueue(&mut self, now: Timestamp, train: T, limit: Option<u64>) {
-        let member = if self.ports.len() > 1 { self.trunk.member(&train) } else { 0 };
+    fn enqueue(&mut self, now: Timestamp, batch: T, limit: Option<u64>) {
+        let member = if self.ports.len() > 1 { self.lag.member(&batch) } else { 0 };
         match limit {
-            Some(limit) => self.ports[member].push_within(now, train, limit),
-            None => self.ports[member].push(now, train),
+            Some(limit) => self.ports[member].push_within(now, batch, limit),
+            None => self.ports[member].push(now, batch),
         }
     }
 
     /// The least time that a packet needs from its line's end to the far end of the wire.
     pub(super) fn least_delay(&self) -> Span {
-        self.way.delay.saturating_sub(self.way.jitter.most)
+        self.direction.delay.saturating_sub(self.direction.jitter.most)
     }
 
     /// True if packets arrive as they were sent, only later.
     fn is_faithful(&self) -> bool {
-        self.way.loss == Loss::None
-            && self.way.duplicate == Ratio::default()
-            && self.way.reorder.probability == Ratio::default()
+        self.direction.loss == Loss::None
+            && self.direction.duplicate == Ratio::default()
+            && self.direction.reorder.probability == Ratio::default()
             && self.overtake.deadline().is_none()
     }
 
@@ -125,32 +127,32 @@ impl<T: PacketBatch> DirectedLink<T> {
     pub(super) fn run(&mut self, now: Timestamp) {
         if self.is_faithful() {
             for port in &mut self.ports {
-                while let Some(train) = port.pop(now) {
-                    self.delay.push(now, train);
+                while let Some(batch) = port.pop(now) {
+                    self.delay.push(now, batch);
                 }
             }
         } else {
             self.run_unfaithful(now);
         }
-        while let Some(train) = self.delay.pop(now) {
-            self.arrived.push_back(train);
+        while let Some(batch) = self.delay.pop(now) {
+            self.arrived.push_back(batch);
         }
     }
 
     fn run_unfaithful(&mut self, now: Timestamp) {
         for port in &mut self.ports {
-            while let Some(train) = port.pop(now) {
-                self.losses.push(now, train);
+            while let Some(batch) = port.pop(now) {
+                self.losses.push(now, batch);
             }
         }
-        while let Some(train) = self.losses.pop(now) {
-            self.duplicate.push(now, train);
+        while let Some(batch) = self.losses.pop(now) {
+            self.duplicate.push(now, batch);
         }
-        while let Some(train) = self.duplicate.pop(now) {
-            self.overtake.push(now, train);
+        while let Some(batch) = self.duplicate.pop(now) {
+            self.overtake.push(now, batch);
         }
-        while let Some(train) = self.overtake.pop(now) {
-            self.delay.push(now, train);
+        while let Some(batch) = self.overtake.pop(now) {
+            self.delay.push(now, batch);
         }
     }
 
@@ -169,7 +171,7 @@ impl<T: PacketBatch> DirectedLink<T> {
             reordered: self.overtake.overtaken(),
             ..PortCounts::default()
         };
-        let trunk = self.ports.len() > 1;
+        let lag = self.ports.len() > 1;
         for port in &self.ports {
             let (stats, wire, waiting) = (port.stats(), port.wire_bytes(), port.waiting(now));
             counts.packets += stats.given.packets;
@@ -181,7 +183,7 @@ impl<T: PacketBatch> DirectedLink<T> {
             counts.peak_bytes = Bytes::new(counts.peak_bytes.get() + port.peak_ever());
             counts.dropped_queue += stats.dropped.packets;
             counts.marked += stats.marked;
-            if trunk {
+            if lag {
                 counts.members.push(MemberCounts {
                     packets: stats.given.packets,
                     wire_bytes: wire,
@@ -193,9 +195,9 @@ impl<T: PacketBatch> DirectedLink<T> {
         counts
     }
 
-    pub(super) fn forget_peaks(&mut self, now: Timestamp) {
+    pub(super) fn reset_peaks(&mut self, now: Timestamp) {
         for port in &mut self.ports {
-            port.forget_peak(now);
+            port.reset_peak(now);
         }
     }
 

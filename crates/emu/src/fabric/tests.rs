@@ -81,16 +81,16 @@ impl Ethernet for Sent {
     }
 }
 
-fn train(from: u8, to: u8, numbers: Range<u64>) -> Sent {
+fn batch(from: u8, to: u8, numbers: Range<u64>) -> Sent {
     Sent { numbers, length: 1514, spread: Span::ZERO, from, to }
 }
 
-fn way(mbps: f64) -> LinkDirection {
+fn direction(mbps: f64) -> LinkDirection {
     LinkDirection { rate: Bitrate::from_bps(mbps * 1e6), ..LinkDirection::default() }
 }
 
 /// Hosts 0, 1, 2 … on one switch, host `n` by link `n`.
-fn star(hosts: usize, way: &LinkDirection, card: bool) -> Topology {
+fn star(hosts: usize, direction: &LinkDirection, nic: bool) -> Topology {
     let name = |host: usize| format!("h{host}");
     let host = |number: usize| Host {
         name: name(number),
@@ -102,10 +102,10 @@ fn star(hosts: usize, way: &LinkDirection, card: bool) -> Topology {
     let link = |number: usize| Link {
         name: name(number),
         ends: [name(number), "s".into()],
-        ways: [way.clone(), way.clone()],
+        directions: [direction.clone(), direction.clone()],
         members: 1,
         hash: HashFields::default(),
-        card,
+        nic,
     };
     Topology {
         name: "star".into(),
@@ -126,7 +126,7 @@ fn network(topology: &Topology) -> Fabric<Sent> {
     let hosts = topology.hosts.len();
     for host in 0..hosts {
         // To itself: the switch learns, and forwards to nobody.
-        fabric.input(at(0), plug(host), train(host as u8, host as u8, 0..1));
+        fabric.input(at(0), plug(host), batch(host as u8, host as u8, 0..1));
         run(&mut fabric, at(1_000_000));
     }
     fabric
@@ -150,7 +150,7 @@ fn run(fabric: &mut Fabric<Sent>, end: Timestamp) -> Vec<Delivery<Sent>> {
             assert_eq!(delivery.at, now, "exactly at its time");
             all.push(delivery);
         }
-        assert!(fabric.books().balanced(), "{:?}", fabric.books());
+        assert!(fabric.accounting().balanced(), "{:?}", fabric.accounting());
         if now == end && fabric.deadline().is_none_or(|next| next > end) {
             return all;
         }
@@ -165,12 +165,12 @@ const PACKET_NS: u64 = 12_304;
 #[test]
 fn a_gigabit_port_sends_a_packet_every_12304_ns() {
     let mut fabric =
-        network(&star(2, &LinkDirection { buffer: Bytes::new(100 << 20), ..way(1000.0) }, false));
+        network(&star(2, &LinkDirection { buffer: Bytes::new(100 << 20), ..direction(1000.0) }, false));
     for number in 0..1000 {
-        fabric.input(at(START), plug(0), train(0, 1, 44 * number..44 * (number + 1)));
+        fabric.input(at(START), plug(0), batch(0, 1, 44 * number..44 * (number + 1)));
     }
     let got = run(&mut fabric, at(START + SECOND));
-    let packets: u64 = got.iter().map(|d| u64::from(d.train.packets())).sum();
+    let packets: u64 = got.iter().map(|d| u64::from(d.batch.packets())).sum();
     assert_eq!(packets, 44_000);
     assert_eq!(got.last().map(|d| d.at), Some(at(START + 44_000 * PACKET_NS)));
     let port = &fabric.ports(at(START + SECOND))[3];
@@ -183,13 +183,13 @@ fn drops_begin_at_the_configured_byte_whether_packets_come_one_by_one_or_in_trai
     for in_one_train in [1_u64, 4, 44] {
         let buffer = 100_000;
         let mut fabric =
-            network(&star(2, &LinkDirection { buffer: Bytes::new(buffer), ..way(1000.0) }, false));
+            network(&star(2, &LinkDirection { buffer: Bytes::new(buffer), ..direction(1000.0) }, false));
         for number in 0..440 / in_one_train {
             let numbers = in_one_train * number..in_one_train * (number + 1);
-            fabric.input(at(START), plug(0), train(0, 1, numbers));
+            fabric.input(at(START), plug(0), batch(0, 1, numbers));
         }
         let got = run(&mut fabric, at(START + SECOND));
-        let packets: u64 = got.iter().map(|d| u64::from(d.train.packets())).sum();
+        let packets: u64 = got.iter().map(|d| u64::from(d.batch.packets())).sum();
         // One is on the line at once, the others wait in whole frames of 1518 bytes.
         assert_eq!(packets, 1 + buffer / 1518, "trains of {in_one_train}");
         let port = &fabric.ports(at(START + SECOND))[3];
@@ -201,20 +201,20 @@ fn drops_begin_at_the_configured_byte_whether_packets_come_one_by_one_or_in_trai
 #[test]
 fn a_packet_that_has_started_gives_its_place_back_while_its_train_is_being_sent() {
     let mut fabric =
-        network(&star(2, &LinkDirection { buffer: Bytes::new(44 * 1518), ..way(1000.0) }, false));
-    fabric.input(at(START), plug(0), train(0, 1, 0..45));
+        network(&star(2, &LinkDirection { buffer: Bytes::new(44 * 1518), ..direction(1000.0) }, false));
+    fabric.input(at(START), plug(0), batch(0, 1, 0..45));
     // Half of the train has left: there is room for half a train.
     let later = START + 22 * PACKET_NS + 1;
     run(&mut fabric, at(later));
-    fabric.input(at(later), plug(0), train(0, 1, 45..89));
+    fabric.input(at(later), plug(0), batch(0, 1, 45..89));
     let got = run(&mut fabric, at(START + SECOND));
-    assert_eq!(got.iter().map(|d| u64::from(d.train.packets())).sum::<u64>(), 45 + 22);
+    assert_eq!(got.iter().map(|d| u64::from(d.batch.packets())).sum::<u64>(), 45 + 22);
 }
 
 #[test]
 fn a_train_passes_each_further_line_of_its_rate_with_the_delay_of_one_packet() {
-    let mut fabric = network(&star(2, &way(1000.0), true));
-    fabric.input(at(START), plug(0), train(0, 1, 0..44));
+    let mut fabric = network(&star(2, &direction(1000.0), true));
+    fabric.input(at(START), plug(0), batch(0, 1, 0..44));
     let got = run(&mut fabric, at(START + SECOND));
     // The card sends 44 packets, and the switch is done one packet later.
     assert_eq!(got.last().map(|d| d.at), Some(at(START + 45 * PACKET_NS)));
@@ -224,12 +224,12 @@ fn a_train_passes_each_further_line_of_its_rate_with_the_delay_of_one_packet() {
 
 #[test]
 fn two_disjoint_pairs_at_line_rate_meet_no_queue_and_two_into_one_do() {
-    let mut fabric = network(&star(4, &way(1000.0), true));
+    let mut fabric = network(&star(4, &direction(1000.0), true));
     for round in 0..200 {
         for (from, to) in [(0, 1), (2, 3)] {
             let now = at(START + round * 44 * PACKET_NS);
             run(&mut fabric, now);
-            fabric.input(now, plug(from), train(from as u8, to, 44 * round..44 * (round + 1)));
+            fabric.input(now, plug(from), batch(from as u8, to, 44 * round..44 * (round + 1)));
         }
     }
     run(&mut fabric, at(START + SECOND));
@@ -238,7 +238,7 @@ fn two_disjoint_pairs_at_line_rate_meet_no_queue_and_two_into_one_do() {
         for from in [0, 2] {
             let now = at(2 * START + round * 44 * PACKET_NS);
             run(&mut fabric, now);
-            fabric.input(now, plug(from), train(from as u8, 1, 44 * round..44 * (round + 1)));
+            fabric.input(now, plug(from), batch(from as u8, 1, 44 * round..44 * (round + 1)));
         }
     }
     run(&mut fabric, at(3 * START));
@@ -257,7 +257,7 @@ fn a_late_driver_gets_the_same_packets_at_the_same_times() {
         duplicate: Ratio::new(0.01).unwrap(),
         reorder: Reorder { probability: Ratio::new(0.02).unwrap(), by: Span::from_ms(2) },
         buffer: Bytes::new(60_000),
-        ..way(100.0)
+        ..direction(100.0)
     };
     let mut results = Vec::new();
     for exact in [true, false] {
@@ -276,7 +276,7 @@ fn a_late_driver_gets_the_same_packets_at_the_same_times() {
             fabric.input(
                 at(now),
                 plug(from),
-                train(from as u8, (from as u8 + 1) % 3, 40 * number..40 * (number + 1)),
+                batch(from as u8, (from as u8 + 1) % 3, 40 * number..40 * (number + 1)),
             );
         }
         if exact {
@@ -285,7 +285,7 @@ fn a_late_driver_gets_the_same_packets_at_the_same_times() {
             fabric.advance(at(now + SECOND));
             all.extend(std::iter::from_fn(|| fabric.output()));
         }
-        results.push(all.into_iter().map(|d| (d.at, d.plug, d.train)).collect::<Vec<_>>());
+        results.push(all.into_iter().map(|d| (d.at, d.plug, d.batch)).collect::<Vec<_>>());
     }
     assert!(results[0].len() > 2000);
     assert_eq!(results[0], results[1]);
@@ -306,26 +306,26 @@ fn ten_million_packets_are_all_accounted_for() {
         }),
         duplicate: Ratio::new(1e-4).unwrap(),
         reorder: Reorder { probability: Ratio::new(1e-4).unwrap(), by: Span::from_ms(1) },
-        ..way(1000.0)
+        ..direction(1000.0)
     };
     let mut topology = star(4, &rough, true);
     topology.switches[0].shared =
         Some(SharedBuffer { capacity: Bytes::new(3 << 20), policy: Sharing::Dynamic { alpha: 1.0 } });
     let mut fabric = network(&topology);
     let mut rng = StdRng::seed_from_u64(11);
-    let (mut now, mut sent, mut got) = (START, fabric.books().entered, fabric.books().delivered);
+    let (mut now, mut sent, mut got) = (START, fabric.accounting().entered, fabric.accounting().delivered);
     while sent < 10_000_000 {
         now += rng.random_range(0..600_000);
         fabric.advance(at(now));
         let (from, packets) = (rng.random_range(0..4), rng.random_range(1..=44));
         let to = if rng.random_range(0..1000) == 0 { ALL } else { rng.random_range(0..4) };
-        fabric.input(at(now), plug(from), train(from as u8, to, sent..sent + packets));
+        fabric.input(at(now), plug(from), batch(from as u8, to, sent..sent + packets));
         sent += packets;
-        got += std::iter::from_fn(|| fabric.output()).map(|d| u64::from(d.train.packets())).sum::<u64>();
+        got += std::iter::from_fn(|| fabric.output()).map(|d| u64::from(d.batch.packets())).sum::<u64>();
     }
     fabric.advance(at(now + 10 * SECOND));
-    got += std::iter::from_fn(|| fabric.output()).map(|d| u64::from(d.train.packets())).sum::<u64>();
-    let books = fabric.books();
+    got += std::iter::from_fn(|| fabric.output()).map(|d| u64::from(d.batch.packets())).sum::<u64>();
+    let books = fabric.accounting();
     assert!(books.balanced(), "{books:?}");
     assert_eq!((books.entered, books.delivered, books.held), (sent, got, 0));
     assert!(books.dropped > 1000 && books.made > 1000 && books.delivered > 5_000_000, "{books:?}");
@@ -333,28 +333,28 @@ fn ten_million_packets_are_all_accounted_for() {
 
 #[test]
 fn unknown_addresses_are_flooded_until_they_are_heard_from() {
-    let mut fabric = Fabric::new(&star(3, &way(1000.0), false), ROUTER);
-    fabric.input(at(0), plug(0), train(0, 1, 0..2));
+    let mut fabric = Fabric::new(&star(3, &direction(1000.0), false), ROUTER);
+    fabric.input(at(0), plug(0), batch(0, 1, 0..2));
     let reached: Vec<usize> = run(&mut fabric, at(SECOND)).iter().map(|d| d.plug.host).collect();
     assert_eq!(reached, [1, 2], "everybody but the sender");
-    fabric.input(at(SECOND), plug(1), train(1, 0, 0..1));
+    fabric.input(at(SECOND), plug(1), batch(1, 0, 0..1));
     assert_eq!(run(&mut fabric, at(2 * SECOND)).iter().map(|d| d.plug.host).collect::<Vec<_>>(), [0]);
-    fabric.input(at(2 * SECOND), plug(0), train(0, 1, 0..1));
+    fabric.input(at(2 * SECOND), plug(0), batch(0, 1, 0..1));
     assert_eq!(run(&mut fabric, at(3 * SECOND)).iter().map(|d| d.plug.host).collect::<Vec<_>>(), [1]);
-    fabric.input(at(3 * SECOND), plug(0), train(0, ALL, 0..1));
+    fabric.input(at(3 * SECOND), plug(0), batch(0, ALL, 0..1));
     assert_eq!(run(&mut fabric, at(4 * SECOND)).len(), 2);
 }
 
 #[test]
 fn what_is_above_the_mtu_vanishes_and_its_sender_is_told_where_that_is_wanted() {
     for (told, expected) in [(TooBig::Silent, 0), (TooBig::Icmp, 1)] {
-        let mut topology = star(2, &way(1000.0), false);
-        topology.links[1].ways[1] = LinkDirection { mtu: 1400, too_big: told, ..way(1000.0) };
+        let mut topology = star(2, &direction(1000.0), false);
+        topology.links[1].directions[1] = LinkDirection { mtu: 1400, too_big: told, ..direction(1000.0) };
         let mut fabric = network(&topology);
-        fabric.input(at(START), plug(0), train(0, 1, 0..3));
+        fabric.input(at(START), plug(0), batch(0, 1, 0..3));
         let got = run(&mut fabric, at(START + SECOND));
         assert_eq!(got.len(), expected);
-        assert!(got.iter().all(|d| d.plug.host == 0 && d.train.from == 0xfe));
+        assert!(got.iter().all(|d| d.plug.host == 0 && d.batch.from == 0xfe));
         assert_eq!(fabric.ports(at(START + SECOND))[3].dropped_too_big, 3);
     }
 }
@@ -362,12 +362,12 @@ fn what_is_above_the_mtu_vanishes_and_its_sender_is_told_where_that_is_wanted() 
 #[test]
 fn a_shaper_lets_its_burst_pass_at_line_rate_and_the_rest_at_its_own() {
     let bucket = Bucket { rate: Bitrate::from_bps(100e6).unwrap(), burst: Bytes::new(100 * 1518) };
-    let shaped = LinkDirection { shape: Some(bucket), buffer: Bytes::new(100 << 20), ..way(1000.0) };
-    let mut topology = star(2, &way(1000.0), false);
-    topology.links[1].ways[1] = shaped;
+    let shaped = LinkDirection { shape: Some(bucket), buffer: Bytes::new(100 << 20), ..direction(1000.0) };
+    let mut topology = star(2, &direction(1000.0), false);
+    topology.links[1].directions[1] = shaped;
     let mut fabric = network(&topology);
     for number in 0..1000 {
-        fabric.input(at(START), plug(0), train(0, 1, number..number + 1));
+        fabric.input(at(START), plug(0), batch(0, 1, number..number + 1));
     }
     let got = run(&mut fabric, at(START + 10 * SECOND));
     assert_eq!(got.len(), 1000);
@@ -381,33 +381,34 @@ fn a_shaper_lets_its_burst_pass_at_line_rate_and_the_rest_at_its_own() {
 
 #[test]
 fn a_change_while_packets_are_on_the_way_loses_none_and_keeps_their_order() {
-    let slow = LinkDirection { delay: Span::from_ms(50), buffer: Bytes::new(100 << 20), ..way(100.0) };
+    let slow = LinkDirection { delay: Span::from_ms(50), buffer: Bytes::new(100 << 20), ..direction(100.0) };
     let topology = star(2, &slow, false);
     let mut fabric = network(&topology);
     for number in 0..100 {
-        fabric.input(at(START), plug(0), train(0, 1, number * 10..(number + 1) * 10));
+        fabric.input(at(START), plug(0), batch(0, 1, number * 10..(number + 1) * 10));
     }
     let mut got = run(&mut fabric, at(START + 55_000_000));
     for (delay, mbps) in [(1, 1000.0), (20, 10.0), (0, 500.0)] {
-        let changed = LinkDirection { delay: Span::from_ms(delay), buffer: Bytes::new(3000), ..way(mbps) };
+        let changed =
+            LinkDirection { delay: Span::from_ms(delay), buffer: Bytes::new(3000), ..direction(mbps) };
         let now = got.last().map_or(at(START + 55_000_000), |d| d.at) + Span::from_ms(2);
         got.extend(run(&mut fabric, now));
-        fabric.set_way(now, &topology.links[1], 1, 1, &changed);
+        fabric.set_direction(now, &topology.links[1], 1, 1, &changed);
     }
     got.extend(run(&mut fabric, at(START + 10 * SECOND)));
-    let numbers: Vec<u64> = got.iter().flat_map(|d| d.train.numbers.clone()).collect();
+    let numbers: Vec<u64> = got.iter().flat_map(|d| d.batch.numbers.clone()).collect();
     assert_eq!(numbers, (0..1000).collect::<Vec<_>>());
 }
 
 #[test]
 fn each_flow_of_a_trunk_keeps_its_member_and_members_add_up() {
-    let mut topology = star(2, &LinkDirection { buffer: Bytes::new(10 << 20), ..way(1000.0) }, false);
+    let mut topology = star(2, &LinkDirection { buffer: Bytes::new(10 << 20), ..direction(1000.0) }, false);
     topology.links[1].members = 2;
     topology.links[1].hash = HashFields { ip: true, ..HashFields::default() };
     let mut fabric = network(&topology);
     for number in 0..100 {
-        fabric.input(at(START), plug(0), train(0, 1, number..number + 1));
-        fabric.input(at(START), plug(0), Sent { from: 9, ..train(9, 1, number..number + 1) });
+        fabric.input(at(START), plug(0), batch(0, 1, number..number + 1));
+        fabric.input(at(START), plug(0), Sent { from: 9, ..batch(9, 1, number..number + 1) });
     }
     let got = run(&mut fabric, at(START + SECOND));
     assert_eq!(got.len(), 200);

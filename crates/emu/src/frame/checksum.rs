@@ -20,13 +20,13 @@ pub(super) fn replace(sum: u16, old: u16, new: u16) -> u16 {
 /// # Source
 /// RFC 1624 §3, eqn. 3
 pub(super) fn rewrite(bytes: &mut [u8], at: usize, new: u16, checksum: usize) {
-    let (old, sum) = (word(bytes, at), !word(bytes, checksum));
+    let (old, sum) = (read_u16(bytes, at), !read_u16(bytes, checksum));
     set_word(bytes, at, new);
     set_word(bytes, checksum, !replace(sum, old, new));
 }
 
 /// The 16-bit word at `at`.
-pub(super) fn word(bytes: &[u8], at: usize) -> u16 {
+pub(super) fn read_u16(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 

@@ -1,7 +1,7 @@
 //! Cutting a super-frame between two of its packets.
 
 use super::FrameError;
-use super::checksum::{replace, set_word, word};
+use super::checksum::{read_u16, replace, set_word};
 use super::ip::{Fragment, Ip, TCP, UDP, Version};
 use super::vnet::{self, Partial, Segmentation, Vnet};
 use crate::packet_batch::Sizes;
@@ -74,7 +74,7 @@ impl Cut {
         if !exact || vnet.gso_size == 0 {
             return flaw("its lengths contradict each other");
         }
-        if ip.protocol == UDP && usize::from(word(transport, udp::LENGTH)) != transport.len() {
+        if ip.protocol == UDP && usize::from(read_u16(transport, udp::LENGTH)) != transport.len() {
             return flaw("its lengths contradict each other");
         }
         if vnet.partial != Some(Partial { start: ip.payload, field: ip.payload + checksum }) {
@@ -109,7 +109,7 @@ impl Cut {
     /// # Source
     /// RFC 9293 §3.1 for what is counted on; RFC 3168 §6.1.2 for CWR, which stands for one packet. FIN and PSH speak of the
     /// last byte.
-    pub(super) fn dress(&self, buffer: &mut [u8], ip: &Ip, piece: Piece) -> Ip {
+    pub(super) fn fix_headers(&self, buffer: &mut [u8], ip: &Ip, piece: Piece) -> Ip {
         let (vnet, frame) = buffer.split_at_mut(vnet::LENGTH);
         // A hint that is longer than the frame would be refused.
         vnet::set_header_length(vnet, self.headers as u16);
@@ -127,17 +127,17 @@ impl Cut {
             set_word(transport, udp::LENGTH, new);
             udp::CHECKSUM
         } else {
-            self.dress_tcp(transport, piece);
+            self.fix_tcp_header(transport, piece);
             tcp::CHECKSUM
         };
         // The field holds the sum of the pseudo header, in which only the length changes.
-        let pseudo = replace(word(transport, checksum), old, new);
+        let pseudo = replace(read_u16(transport, checksum), old, new);
         set_word(transport, checksum, pseudo);
         Ip { length: frame.len() - ip.at, ..*ip }
     }
 
-    fn dress_tcp(&self, transport: &mut [u8], piece: Piece) {
-        let (high, low) = (word(transport, tcp::SEQUENCE), word(transport, tcp::SEQUENCE + 2));
+    fn fix_tcp_header(&self, transport: &mut [u8], piece: Piece) {
+        let (high, low) = (read_u16(transport, tcp::SEQUENCE), read_u16(transport, tcp::SEQUENCE + 2));
         let skipped = piece.before.wrapping_mul(self.payload as u32);
         let sequence = (u32::from(high) << 16 | u32::from(low)).wrapping_add(skipped);
         transport[tcp::SEQUENCE..tcp::SEQUENCE + 4].copy_from_slice(&sequence.to_be_bytes());

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::checksum::{set_word, sum, word};
+use super::checksum::{read_u16, set_word, sum};
 use super::ip::{Fragment, ICMP, ICMP6, Ip, V6_HEADER, Version};
 
 /// Most bytes of an ICMP error with its IP header (RFC 1812 §4.3.2.3).
@@ -29,7 +29,7 @@ pub(super) fn may_be_told(frame: &[u8], ip: &Ip) -> bool {
             let (source, destination) = addresses.split_at(4);
             let (source, destination) = (v4(source), v4(destination));
             let is_error = ip.protocol == ICMP && matches!(kind, Some(3 | 4 | 5 | 11 | 12));
-            let dont_fragment = word(frame, ip.at + 6) & 0x4000 != 0;
+            let dont_fragment = read_u16(frame, ip.at + 6) & 0x4000 != 0;
             let to_one = frame[0] & 1 == 0 && !destination.is_multicast() && !destination.is_broadcast();
             let from_one = !(source.is_unspecified()
                 || source.is_loopback()

@@ -63,11 +63,11 @@ impl Ip {
     pub(super) fn find(frame: &[u8]) -> Option<Self> {
         let mut at = ETHERNET;
         for _ in 0..MAX_TAGS {
-            if TAGS.contains(&word(frame, at - 2)?) {
+            if TAGS.contains(&read_u16(frame, at - 2)?) {
                 at += TAG;
             }
         }
-        match word(frame, at - 2)? {
+        match read_u16(frame, at - 2)? {
             ETHERTYPE_V4 => Self::v4(frame, at),
             ETHERTYPE_V6 => Self::v6(frame, at),
             _ => None,
@@ -79,11 +79,11 @@ impl Ip {
         let packet = frame.get(at..)?;
         let first = *packet.first()?;
         let header = usize::from(first & 0x0f) * 4;
-        let length = usize::from(word(packet, 2)?);
+        let length = usize::from(read_u16(packet, 2)?);
         if first >> 4 != 4 || header < 20 || length < header || length > packet.len() {
             return None;
         }
-        let place = word(packet, 6)?;
+        let place = read_u16(packet, 6)?;
         let fragment = fragment(place & 0x1fff, place & 0x2000 != 0);
         let protocol = *packet.get(9)?;
         Some(Self { version: Version::V4, at, length, protocol, payload: at + header, fragment })
@@ -92,7 +92,7 @@ impl Ip {
     /// RFC 8200 §3, and those of its extensions that a packet may have on its way.
     fn v6(frame: &[u8], at: usize) -> Option<Self> {
         let packet = frame.get(at..)?;
-        let length = V6_HEADER + usize::from(word(packet, 4)?);
+        let length = V6_HEADER + usize::from(read_u16(packet, 4)?);
         let packet = packet.get(..length)?;
         if packet[0] >> 4 != 6 {
             return None;
@@ -101,7 +101,7 @@ impl Ip {
         while matches!(protocol, HOP_BY_HOP | ROUTING | DESTINATION | FRAGMENT) && piece != Fragment::Later {
             let Some(extension) = packet.get(payload..payload + 8) else { break };
             let extent = if protocol == FRAGMENT {
-                let place = checksum::word(extension, 2);
+                let place = checksum::read_u16(extension, 2);
                 piece = fragment(place >> 3, place & 1 != 0);
                 8
             } else {
@@ -144,14 +144,14 @@ impl Ip {
     /// Makes it the packet that is `packets` later; IPv6 does not count packets.
     pub(super) fn advance_identification(&self, frame: &mut [u8], packets: u32) {
         if self.version == Version::V4 {
-            let identification = checksum::word(frame, self.at + 4).wrapping_add(packets as u16);
+            let identification = checksum::read_u16(frame, self.at + 4).wrapping_add(packets as u16);
             self.rewrite_v4(frame, 4, identification);
         }
     }
 
     /// Whether its ends understand marks (RFC 3168 §5).
     pub(super) fn is_ecn_capable(&self, frame: &[u8]) -> bool {
-        (checksum::word(frame, self.at) >> self.ecn_shift()) as u8 & ECN != NOT_ECT
+        (checksum::read_u16(frame, self.at) >> self.ecn_shift()) as u8 & ECN != NOT_ECT
     }
 
     /// The traffic class of IPv6 begins four bits earlier than the type of service of IPv4.
@@ -164,7 +164,7 @@ impl Ip {
         if !self.is_ecn_capable(frame) {
             return false;
         }
-        let marked = checksum::word(frame, self.at) | u16::from(CE) << self.ecn_shift();
+        let marked = checksum::read_u16(frame, self.at) | u16::from(CE) << self.ecn_shift();
         match self.version {
             Version::V4 => self.rewrite_v4(frame, 0, marked),
             Version::V6 => checksum::set_word(frame, self.at, marked),
@@ -178,8 +178,8 @@ impl Ip {
 }
 
 /// The 16-bit word at `at`, if there is one.
-fn word(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes.get(at..at + 2).map(|bytes| checksum::word(bytes, 0))
+fn read_u16(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..at + 2).map(|bytes| checksum::read_u16(bytes, 0))
 }
 
 fn fragment(offset: u16, more: bool) -> Fragment {

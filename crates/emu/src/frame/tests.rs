@@ -3,7 +3,7 @@
 mod answers;
 mod flow;
 mod segment;
-mod strangers;
+mod unknown_frames;
 
 use std::net::Ipv6Addr;
 

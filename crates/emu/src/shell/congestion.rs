@@ -27,7 +27,7 @@ const AVAILABLE: &str = "net.ipv4.tcp_available_congestion_control";
 pub(super) fn set_default(
     host: &Host,
     netns: &OwnedFd,
-    standing: Privilege,
+    privilege: Privilege,
     record: &mut Record<'_>,
     notes: &mut Notes,
 ) -> Result<(), GroundError> {
@@ -38,7 +38,7 @@ pub(super) fn set_default(
     if is(&outcome, io::ErrorKind::NotFound) && load(wanted) {
         outcome = set();
     }
-    if is(&outcome, io::ErrorKind::PermissionDenied) && standing == Privilege::Root {
+    if is(&outcome, io::ErrorKind::PermissionDenied) && privilege == Privilege::Root {
         // Two labs that extend the list at once would put back each other's.
         let list = Path::new(LIST);
         let held = File::open(list).and_then(|list| list.lock().map(|()| list));

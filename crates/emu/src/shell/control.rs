@@ -30,23 +30,23 @@ pub(super) struct ControlState {
     pub(super) rootless: bool,
     pub(super) epoch: Mono,
     pub(super) orders: Mutex<Sender<Order>>,
-    pub(super) bell: Arc<EventFd>,
+    pub(super) waker: Arc<EventFd>,
     pub(super) history: Arc<Mutex<History>>,
     /// The cards of the hosts whose links have them.
-    pub(super) cards: Vec<HostNic>,
+    pub(super) nics: Vec<HostNic>,
 }
 
 /// Answers everybody who connects, until the process ends.
-pub(super) fn serve(listener: &UnixListener, desk: &Arc<ControlState>) {
+pub(super) fn serve(listener: &UnixListener, state: &Arc<ControlState>) {
     for stream in listener.incoming().flatten() {
-        let desk = Arc::clone(desk);
+        let state = Arc::clone(state);
         // A client that finds no thread is turned away by the closing of its connection.
-        let _ = thread::spawn("lab-desk", move || desk.attend(&stream));
+        let _ = thread::spawn("lab-desk", move || state.serve_client(&stream));
     }
 }
 
 impl ControlState {
-    fn attend(&self, stream: &UnixStream) {
+    fn serve_client(&self, stream: &UnixStream) {
         let timed =
             stream.set_read_timeout(Some(CLIENT_TIMEOUT)).and(stream.set_write_timeout(Some(CLIENT_TIMEOUT)));
         if timed.is_err() {
@@ -80,7 +80,7 @@ impl ControlState {
             },
             Ask::Witness { from_ns, to_ns } => {
                 let past = self.past(|history| history.between(*from_ns, *to_ns));
-                Answer::Witness(past.witness(LATE_BOUND_NS))
+                Answer::Witness(past.port_history(LATE_BOUND_NS))
             }
             Ask::Set { target, changes } => match self.set(target, changes) {
                 Ok(()) => Answer::Done,
@@ -102,7 +102,7 @@ impl ControlState {
         let orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
         // A switch that has ended takes no orders and needs none.
         let _ = orders.send(order);
-        self.bell.ring();
+        self.waker.wake();
     }
 
     fn report(&self) -> Option<Report> {
@@ -119,25 +119,26 @@ impl ControlState {
         let mut link = topology.links[number].clone();
         for &side in sides {
             let changes = changes.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-            topology::change_way(&mut link.ways[side], changes).map_err(|error| error.to_string())?;
+            topology::change_direction(&mut link.directions[side], changes)
+                .map_err(|error| error.to_string())?;
         }
         // The cards first: only they can fail.
-        self.cards_follow(number, sides, &topology.links[number], &link)?;
+        self.update_nics(number, sides, &topology.links[number], &link)?;
         for &side in sides {
-            let way = Box::new(link.ways[side].clone());
-            self.order(Order::Set { link: Box::new(link.clone()), number, side, way });
+            let direction = Box::new(link.directions[side].clone());
+            self.order(Order::Set { link: Box::new(link.clone()), number, side, direction });
         }
         topology.links[number] = link;
         Ok(())
     }
 
     /// Has the cards at a link follow its change, all or none.
-    fn cards_follow(&self, number: usize, sides: &[usize], from: &Link, to: &Link) -> Result<(), String> {
-        let cards = self.cards.iter().filter(|card| card.link == number && sides.contains(&card.end));
-        for (at, card) in cards.clone().enumerate() {
-            if let Err(error) = card.follow(&to.ways[card.end]) {
-                for changed in cards.take(at) {
-                    let _ = changed.follow(&from.ways[changed.end]);
+    fn update_nics(&self, number: usize, sides: &[usize], from: &Link, to: &Link) -> Result<(), String> {
+        let nics = self.nics.iter().filter(|nic| nic.link == number && sides.contains(&nic.end));
+        for (at, nic) in nics.clone().enumerate() {
+            if let Err(error) = nic.follow(&to.directions[nic.end]) {
+                for changed in nics.take(at) {
+                    let _ = changed.follow(&from.directions[changed.end]);
                 }
                 return Err(error.to_string());
             }
@@ -156,7 +157,9 @@ impl ControlState {
             let link = &topology.links[number / 2];
             PortStatus {
                 link: link.name.clone(),
-                rate_bps: link.ways[number % 2].rate.map(|rate| rate.bps() * f64::from(link.members.max(1))),
+                rate_bps: link.directions[number % 2]
+                    .rate
+                    .map(|rate| rate.bps() * f64::from(link.members.max(1))),
                 wire_bps: last.wire_bps,
                 pps: last.pps,
                 busy: last.busy,

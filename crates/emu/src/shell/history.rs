@@ -120,7 +120,7 @@ pub(super) struct Past {
 
 impl Past {
     /// What the ports that were used did, interval by interval.
-    pub(super) fn witness(&self, bound_ns: u64) -> PortHistory {
+    pub(super) fn port_history(&self, bound_ns: u64) -> PortHistory {
         let ports = self.names.iter().enumerate().map(|(number, name)| PortSeries {
             name: name.clone(),
             intervals: self.pairs().filter_map(|(before, after)| interval(number, before, after)).collect(),
@@ -264,7 +264,7 @@ mod tests {
         for tenths in 0..10 {
             history.add(&reading(tenths, tenths * 1000));
         }
-        let witness = history.between(250_000_000, 500_000_000).witness(1000);
+        let witness = history.between(250_000_000, 500_000_000).port_history(1000);
         assert_eq!(witness.ports.len(), 1, "the silent port is left out");
         let intervals = &witness.ports[0].intervals;
         assert_eq!(
@@ -279,7 +279,7 @@ mod tests {
         // Half of a core for 10000 frames a second: 20000 with all of it.
         let rate = witness.packet_rate.unwrap();
         assert!((rate.max_pps - 10_000.0).abs() < 1e-6 && (rate.limit_pps - 20_000.0).abs() < 1e-6);
-        assert!(history.between(5_000_000_000, 6_000_000_000).witness(1000).ports.is_empty());
+        assert!(history.between(5_000_000_000, 6_000_000_000).port_history(1000).ports.is_empty());
     }
 
     #[test]

@@ -73,7 +73,7 @@ pub(super) fn mark(host: &str, token: &str) -> Result<(), GroundError> {
 
 /// Makes the interfaces of a host, `eth0` and so on in the order of its links, and applies its settings. To be called
 /// inside its namespace.
-pub(super) fn furnish(
+pub(super) fn create_interfaces(
     topology: &Topology,
     number: usize,
     lab: &LabName,
@@ -96,9 +96,9 @@ pub(super) fn furnish(
     for (count, (link, end)) in ends.enumerate() {
         let name = format!("eth{count}");
         let described = &topology.links[link];
-        let cable = Cable { host, name: &name, way: &described.ways[end], card: described.card };
+        let cable = Cable { host, name: &name, direction: &described.directions[end], nic: described.nic };
         let mac = host_nic::mac(lab, &host.name, link);
-        let tap = cable.plug(mac, notes)?;
+        let tap = cable.create_interface(mac, notes)?;
         // Two addresses of one network on two interfaces would make replies leave through the wrong one.
         if count == 0 {
             cable.address(has_v6)?;
@@ -131,13 +131,13 @@ fn silence_v6() -> bool {
 struct Cable<'a> {
     host: &'a Host,
     name: &'a str,
-    way: &'a LinkDirection,
-    card: bool,
+    direction: &'a LinkDirection,
+    nic: bool,
 }
 
 impl Cable<'_> {
     /// Makes the interface as a card on that line would be, and switches it on.
-    fn plug(&self, mac: [u8; 6], notes: &mut Notes) -> Result<Tap, GroundError> {
+    fn create_interface(&self, mac: [u8; 6], notes: &mut Notes) -> Result<Tap, GroundError> {
         let tap = Tap::create(self.name)?;
         if !tap.has_udp_segments() {
             notes.add(
@@ -145,7 +145,7 @@ impl Cable<'_> {
             );
         }
         let (index, routing) = self.routing()?;
-        if let Some(mbps) = host_nic::speed_mbps(self.way)
+        if let Some(mbps) = host_nic::speed_mbps(self.direction)
             && set_speed(self.name, mbps).is_err()
         {
             notes.add(
@@ -155,13 +155,13 @@ impl Cable<'_> {
         let change = LinkChange {
             up: None,
             mac: Some(mac),
-            mtu: Some(self.way.mtu),
+            mtu: Some(self.direction.mtu),
             queue_packets: Some(QUEUE_PACKETS),
-            super_frame: Some(host_nic::super_frame_bytes(self.way)),
+            super_frame: Some(host_nic::super_frame_bytes(self.direction)),
             alias: Some(ALIAS),
         };
         routing.change(index, &change).map_err(self.failed("setting MTU and address"))?;
-        if let Some(discipline) = host_nic::discipline(self.way).filter(|_| self.card)
+        if let Some(discipline) = host_nic::discipline(self.direction).filter(|_| self.nic)
             && routing.replace_root_discipline(index, &discipline).is_err()
         {
             notes.add(
@@ -184,7 +184,7 @@ impl Cable<'_> {
                 .map_err(self.failed(&format!("adding {address}/{prefix}")))
         };
         add(v4.0.into(), v4.1)?;
-        if has_v6 && self.way.mtu >= MIN_V6_MTU {
+        if has_v6 && self.direction.mtu >= MIN_V6_MTU {
             add(v6.0.into(), v6.1)?;
         }
         Ok(())

@@ -36,7 +36,7 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 ///
 /// The kernel counts a packet with its Ethernet header only, the line counts what surrounds it too: the rate is that of
 /// packets of full length. It is a little below the line's, so that no queue builds up behind the card.
-pub(super) fn discipline(way: &LinkDirection) -> Option<Discipline> {
+pub(super) fn discipline(direction: &LinkDirection) -> Option<Discipline> {
     const BELOW_THE_LINE: f64 = 200e-6;
     // Above the longest super-frame with a header for each of its packets: a longer one would be cut.
     const MIN_BURST: f64 = 81_920.0;
@@ -44,9 +44,9 @@ pub(super) fn discipline(way: &LinkDirection) -> Option<Discipline> {
     const BURST_SECONDS: f64 = 4e-3;
     const MIN_LIMIT: f64 = 10e6;
     const LIMIT_SECONDS: f64 = 0.1;
-    let counted = way.mtu + ETHERNET;
-    let share = f64::from(counted) / way.framing.wire(counted) as f64;
-    let rate = way.rate?.bps() / 8.0 * share * (1.0 - BELOW_THE_LINE);
+    let counted = direction.mtu + ETHERNET;
+    let share = f64::from(counted) / direction.framing.wire(counted) as f64;
+    let rate = direction.rate?.bps() / 8.0 * share * (1.0 - BELOW_THE_LINE);
     // A conversion from f64 stops at the largest number.
     Some(Discipline::TokenBucket {
         rate: rate as u64,
@@ -74,16 +74,16 @@ impl HostNic {
     ///
     /// # Errors
     /// The host's network cannot be entered.
-    pub(super) fn follow(&self, way: &LinkDirection) -> Result<(), SockError> {
+    pub(super) fn follow(&self, direction: &LinkDirection) -> Result<(), SockError> {
         with_netns_fd(&self.netns, || {
             let index = index_of(&self.interface)?;
             let endless = Discipline::Fifo { packets: QUEUE_PACKETS };
-            let discipline = discipline(way).unwrap_or(endless);
+            let discipline = discipline(direction).unwrap_or(endless);
             let routing = RoutingSocket::open()?;
             let _ = routing.replace_root_discipline(index, &discipline);
-            let super_frame = Some(super_frame_bytes(way));
+            let super_frame = Some(super_frame_bytes(direction));
             let _ = routing.change(index, &LinkChange { super_frame, ..LinkChange::default() });
-            if let Some(mbps) = speed_mbps(way) {
+            if let Some(mbps) = speed_mbps(direction) {
                 let _ = set_speed(&self.interface, mbps);
             }
             Ok(())
@@ -98,8 +98,8 @@ const QUEUE_PACKETS: u32 = 1000;
 ///
 /// # Units
 /// megabits per second, at least 1
-pub(super) fn speed_mbps(way: &LinkDirection) -> Option<u32> {
-    way.rate.map(|rate| (rate.bps() / 1e6).round().max(1.0) as u32)
+pub(super) fn speed_mbps(direction: &LinkDirection) -> Option<u32> {
+    direction.rate.map(|rate| (rate.bps() / 1e6).round().max(1.0) as u32)
 }
 
 /// The longest super-frame that a host may hand over. The emulated line passes it as one, after its whole time, where a
@@ -107,13 +107,13 @@ pub(super) fn speed_mbps(way: &LinkDirection) -> Option<u32> {
 ///
 /// # Units
 /// bytes; at least two packets, so that the hosts can still save work
-pub(super) fn super_frame_bytes(way: &LinkDirection) -> u32 {
+pub(super) fn super_frame_bytes(direction: &LinkDirection) -> u32 {
     // Half of it costs the switch twice as much.
     const LINE_SECONDS: f64 = 200e-6;
-    const MAX_PACKETS: u32 = 65_536;
-    let long = way.rate.map_or(f64::INFINITY, |rate| rate.bps() / 8.0 * LINE_SECONDS);
+    const MAX_SUPER_FRAME_BYTES: u32 = 65_536;
+    let long = direction.rate.map_or(f64::INFINITY, |rate| rate.bps() / 8.0 * LINE_SECONDS);
     // A conversion from f64 stops at the largest number.
-    (long as u32).max(2 * way.mtu).min(MAX_PACKETS)
+    (long as u32).max(2 * direction.mtu).min(MAX_SUPER_FRAME_BYTES)
 }
 
 #[cfg(test)]
@@ -122,7 +122,7 @@ mod tests {
     use crate::packet_batch::Framing;
     use linerate_units::Bitrate;
 
-    fn way(bps: f64, mtu: u32, tags: u8) -> LinkDirection {
+    fn direction(bps: f64, mtu: u32, tags: u8) -> LinkDirection {
         LinkDirection {
             rate: Bitrate::from_bps(bps),
             mtu,
@@ -135,12 +135,12 @@ mod tests {
     fn the_bucket_runs_just_below_the_line() {
         // 125 MB/s of line, of which 1514 in 1538 bytes are counted: 123 049 414.8 bytes/s; less 200 ppm: 123 024 804.9.
         let expected = Discipline::TokenBucket { rate: 123_024_804, burst: 492_099, limit: 12_302_480 };
-        assert_eq!(discipline(&way(1e9, 1500, 0)), Some(expected));
+        assert_eq!(discipline(&direction(1e9, 1500, 0)), Some(expected));
         // 12.5 MB/s with a tag, 1514 in 1542 bytes: 12 273 022.0 bytes/s; less 200 ppm: 12 270 567.4.
         let expected = Discipline::TokenBucket { rate: 12_270_567, burst: 81_920, limit: 10_000_000 };
-        assert_eq!(discipline(&way(100e6, 1500, 1)), Some(expected));
+        assert_eq!(discipline(&direction(100e6, 1500, 1)), Some(expected));
         // 125 GB/s would wait in more than 32 bits can say.
-        let Some(Discipline::TokenBucket { limit, .. }) = discipline(&way(1e12, 9000, 0)) else {
+        let Some(Discipline::TokenBucket { limit, .. }) = discipline(&direction(1e12, 9000, 0)) else {
             unreachable!()
         };
         assert_eq!(limit, u32::MAX);
@@ -149,17 +149,17 @@ mod tests {
 
     #[test]
     fn a_super_frame_takes_a_fifth_of_a_millisecond_and_holds_two_packets() {
-        assert_eq!(super_frame_bytes(&way(1e9, 1500, 0)), 25_000);
-        assert_eq!(super_frame_bytes(&way(100e6, 1500, 0)), 3000);
-        assert_eq!(super_frame_bytes(&way(10e9, 9000, 0)), 65_536);
+        assert_eq!(super_frame_bytes(&direction(1e9, 1500, 0)), 25_000);
+        assert_eq!(super_frame_bytes(&direction(100e6, 1500, 0)), 3000);
+        assert_eq!(super_frame_bytes(&direction(10e9, 9000, 0)), 65_536);
         assert_eq!(super_frame_bytes(&LinkDirection::default()), 65_536);
     }
 
     #[test]
     fn programs_are_told_a_whole_number_of_megabits() {
-        assert_eq!(speed_mbps(&way(1e9, 1500, 0)), Some(1000));
-        assert_eq!(speed_mbps(&way(2.5e9, 1500, 0)), Some(2500));
-        assert_eq!(speed_mbps(&way(64e3, 1500, 0)), Some(1));
+        assert_eq!(speed_mbps(&direction(1e9, 1500, 0)), Some(1000));
+        assert_eq!(speed_mbps(&direction(2.5e9, 1500, 0)), Some(2500));
+        assert_eq!(speed_mbps(&direction(64e3, 1500, 0)), Some(1));
         assert_eq!(speed_mbps(&LinkDirection::default()), None);
     }
 

@@ -97,7 +97,7 @@ pub fn script(topology: &Topology, name: &LabName) -> String {
     let lines = |commands: &[kernel::Command]| {
         commands.iter().map(|command| format!("{command}\n")).collect::<String>()
     };
-    let up = [plan.ground, plan.up].concat();
+    let up = [plan.resources, plan.up].concat();
     let cannot: String = plan.cannot.iter().map(|what| format!("# differs: {what}\n")).collect();
     format!("{cannot}# up\n{}# down\n{}", lines(&up), lines(&plan.down))
 }

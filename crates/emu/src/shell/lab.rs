@@ -42,7 +42,7 @@ pub enum LabError {
 /// A lab whose hosts stand and whose switch is about to run.
 #[derive(Debug)]
 pub struct Lab {
-    ground: LabResources,
+    resources: LabResources,
     switch: SwitchLoop,
     stopper: Stopper,
 }
@@ -51,7 +51,7 @@ pub struct Lab {
 #[derive(Debug, Clone)]
 pub struct Stopper {
     orders: Sender<Order>,
-    bell: Arc<EventFd>,
+    waker: Arc<EventFd>,
 }
 
 impl Stopper {
@@ -59,7 +59,7 @@ impl Stopper {
     pub fn stop(&self) {
         // A switch that has ended already takes no orders.
         let _ = self.orders.send(Order::Stop);
-        self.bell.ring();
+        self.waker.wake();
     }
 }
 
@@ -69,19 +69,19 @@ impl Lab {
     ///
     /// # Errors
     /// A name is taken, or the system does not permit it; nothing is left then.
-    pub fn lay(topology: Topology, name: &LabName, place: &StateDir) -> Result<Self, LabError> {
-        let standing = Privilege::rise()?;
+    pub fn create(topology: Topology, name: &LabName, place: &StateDir) -> Result<Self, LabError> {
+        let privilege = Privilege::acquire()?;
         // Its own session: what ends the terminal that it was started from does not end the lab.
         let _ = process::new_session();
         clock::set_timer_slack_ns(1)?;
         // Who may not go first is late more often, and says so.
         let _ = process::first_in_line();
-        let site = Site { run_dir: place.run_dir().to_owned(), standing };
-        let mut ground = LabResources::lay(&topology, name, &site)?;
-        match furnish(topology, name, place, standing, &mut ground) {
-            Ok((switch, stopper)) => Ok(Self { ground, switch, stopper }),
+        let site = Site { run_dir: place.run_dir().to_owned(), privilege };
+        let mut resources = LabResources::create(&topology, name, &site)?;
+        match create_hosts(topology, name, place, privilege, &mut resources) {
+            Ok((switch, stopper)) => Ok(Self { resources, switch, stopper }),
             Err(error) => {
-                let _ = ground.remove();
+                let _ = resources.remove();
                 Err(error)
             }
         }
@@ -98,20 +98,20 @@ impl Lab {
     /// # Errors
     /// The kernel refuses to poll, or something cannot be removed.
     pub fn run(self) -> Result<(), LabError> {
-        let Self { ground, mut switch, .. } = self;
+        let Self { resources, mut switch, .. } = self;
         let ran = switch.run();
         drop(switch);
-        ground.remove()?;
+        resources.remove()?;
         Ok(ran?)
     }
 }
 
-fn furnish(
+fn create_hosts(
     topology: Topology,
     name: &LabName,
     place: &StateDir,
-    standing: Privilege,
-    ground: &mut LabResources,
+    privilege: Privilege,
+    resources: &mut LabResources,
 ) -> Result<(SwitchLoop, Stopper), LabError> {
     let handle = place.lab(name.clone());
     handle.write_names(&topology)?;
@@ -120,51 +120,54 @@ fn furnish(
         UnixListener::bind(&path).map_err(|source| LabError::Control { path: path.clone(), source })?;
     let epoch = clock::now();
     let (orders, taken) = channel();
-    let bell = Arc::new(EventFd::new()?);
+    let waker = Arc::new(EventFd::new()?);
     let history = Arc::new(Mutex::new(History::default()));
     let fabric = Fabric::new(&topology, router(&topology));
-    let gauges = gauges(ground)?;
-    let cards = cards(&topology, ground)?;
-    let plugged =
-        ground.taps.drain(..).map(|cable| (Plug { host: cable.host, link: cable.link }, cable.tap)).collect();
+    let gauges = gauges(resources)?;
+    let nics = nics(&topology, resources)?;
+    let plugged = resources
+        .taps
+        .drain(..)
+        .map(|cable| (Plug { host: cable.host, link: cable.link }, cable.tap))
+        .collect();
     let switch =
-        SwitchLoop::new(fabric, plugged, epoch, taken, Arc::clone(&bell), Arc::clone(&history), gauges);
-    let desk = Arc::new(ControlState {
+        SwitchLoop::new(fabric, plugged, epoch, taken, Arc::clone(&waker), Arc::clone(&history), gauges);
+    let state = Arc::new(ControlState {
         name: name.to_string(),
-        hosts: ground.hosts.iter().map(status_of).collect(),
-        notes: ground.notes.clone(),
-        rootless: standing == Privilege::UserNamespace,
+        hosts: resources.hosts.iter().map(status_of).collect(),
+        notes: resources.notes.clone(),
+        rootless: privilege == Privilege::UserNamespace,
         topology: Mutex::new(topology),
         epoch,
         orders: Mutex::new(orders.clone()),
-        bell: Arc::clone(&bell),
+        waker: Arc::clone(&waker),
         history,
-        cards,
+        nics,
     });
-    let served = thread::spawn("lab-control", move || serve(&listener, &desk));
+    let served = thread::spawn("lab-control", move || serve(&listener, &state));
     served.map_err(|error| LabError::Control { path: path.clone(), source: error.source })?;
-    Ok((switch, Stopper { orders, bell }))
+    Ok((switch, Stopper { orders, waker }))
 }
 
 /// The cards that follow the lines of their links.
-fn cards(topology: &Topology, ground: &LabResources) -> Result<Vec<HostNic>, SockError> {
-    let paced = ground.taps.iter().filter(|cable| topology.links[cable.link].card);
-    let card = |cable: &HostTap| {
-        let copied = ground.hosts[cable.host].netns.try_clone();
+fn nics(topology: &Topology, resources: &LabResources) -> Result<Vec<HostNic>, SockError> {
+    let paced = resources.taps.iter().filter(|cable| topology.links[cable.link].nic);
+    let nic = |cable: &HostTap| {
+        let copied = resources.hosts[cable.host].netns.try_clone();
         let netns = copied.map_err(|source| SockError::new("keep a network namespace", source))?;
         Ok(HostNic { link: cable.link, end: cable.end, netns, interface: cable.tap.name().to_owned() })
     };
-    paced.map(card).collect()
+    paced.map(nic).collect()
 }
 
 /// One for each interface, opened in its host's network.
-fn gauges(ground: &LabResources) -> Result<Vec<Gauge>, SockError> {
+fn gauges(resources: &LabResources) -> Result<Vec<Gauge>, SockError> {
     let gauge = |cable: &HostTap| {
-        with_netns_fd(&ground.hosts[cable.host].netns, || {
+        with_netns_fd(&resources.hosts[cable.host].netns, || {
             Ok(Gauge { routing: RoutingSocket::open()?, index: index_of(cable.tap.name())? })
         })?
     };
-    ground.taps.iter().map(gauge).collect()
+    resources.taps.iter().map(gauge).collect()
 }
 
 fn status_of(host: &HostGround) -> HostStatus {

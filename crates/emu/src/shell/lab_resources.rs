@@ -7,7 +7,7 @@ use linerate_sock::netns::{self, Named, NetnsId, with_netns_fd};
 use linerate_sock::{clock, proc};
 
 use super::folder::Folder;
-use super::host::{HostGround, HostTap, furnish, mark};
+use super::host::{HostGround, HostTap, create_interfaces, mark};
 use super::journal::{Entry, Journal, Opening};
 use super::{GroundError, LabName, Privilege, congestion, kernel, undo};
 use crate::topology::Topology;
@@ -18,7 +18,7 @@ pub struct Site {
     /// Folder in which labs keep theirs: [`super::run_dir`].
     pub run_dir: PathBuf,
     /// What this process may make: [`Privilege::rise`].
-    pub standing: Privilege,
+    pub privilege: Privilege,
 }
 
 /// The ground of a lab: namespaces, interfaces and addresses, and the folder with the journal of them.
@@ -60,7 +60,7 @@ impl LabResources {
     ///
     /// # Errors
     /// When a lab of that name is up, a name is taken, the system does not permit it, or does not take a setting.
-    pub fn lay(topology: &Topology, lab: &LabName, site: &Site) -> Result<Self, GroundError> {
+    pub fn create(topology: &Topology, lab: &LabName, site: &Site) -> Result<Self, GroundError> {
         let folder = Folder::claim(&site.run_dir, lab)?;
         if kernel::stands(folder.path()) {
             return Err(GroundError::Running(lab.clone()));
@@ -114,12 +114,12 @@ impl Built {
         let token = open_journal(lab, record)?;
         let mut built = Self::default();
         for (number, host) in topology.hosts.iter().enumerate() {
-            let netns_name = (site.standing == Privilege::Root).then(|| lab.netns(&host.name));
+            let netns_name = (site.privilege == Privilege::Root).then(|| lab.netns(&host.name));
             let netns = make_netns(&host.name, netns_name.as_deref(), &token, record)?;
             let notes = &mut built.notes;
-            let taps = with_netns_fd(&netns, || furnish(topology, number, lab, notes));
+            let taps = with_netns_fd(&netns, || create_interfaces(topology, number, lab, notes));
             built.taps.extend(taps.map_err(GroundError::host(&host.name, "entering its namespace"))??);
-            congestion::set_default(host, &netns, site.standing, record, notes)?;
+            congestion::set_default(host, &netns, site.privilege, record, notes)?;
             built.hosts.push(HostGround {
                 name: host.name.clone(),
                 v4: host.v4,

@@ -21,7 +21,7 @@ impl Privilege {
     ///
     /// # Errors
     /// When the system keeps user namespaces from its users; the message says what helps.
-    pub fn rise() -> Result<Self, GroundError> {
+    pub fn acquire() -> Result<Self, GroundError> {
         if effective_user() == 0 {
             return Ok(Self::Root);
         }

@@ -45,21 +45,21 @@ mod tests {
 
     #[test]
     fn a_twentieth_of_the_time_is_spent_awake_and_no_more() {
-        let mut vigil = SpinBudget::new(Mono(0));
-        assert_eq!(vigil.alarm(Mono(MS), Mono(2 * MS)), Mono(2 * MS), "nothing is saved yet");
+        let mut spin_budget = SpinBudget::new(Mono(0));
+        assert_eq!(spin_budget.alarm(Mono(MS), Mono(2 * MS)), Mono(2 * MS), "nothing is saved yet");
         let (mut now, mut awake) = (MS, 0);
         for _ in 0..10_000 {
             now += MS;
             let due = now + MS / 2;
-            let early = due - vigil.alarm(Mono(now), Mono(due)).as_ns();
+            let early = due - spin_budget.alarm(Mono(now), Mono(due)).as_ns();
             assert!(early == 0 || early == WAKE_EARLY_NS);
-            vigil.spend(early);
+            spin_budget.spend(early);
             awake += early;
         }
         assert!(awake.abs_diff(now / SPIN_DIVISOR) <= MAX_SAVED_NS, "{awake} of {now}");
         // What is due within that time needs no alarm.
         assert_eq!(
-            vigil.alarm(Mono(now + 100 * MS), Mono(now + 100 * MS + 1000)),
+            spin_budget.alarm(Mono(now + 100 * MS), Mono(now + 100 * MS + 1000)),
             Mono(now + 100 * MS + 1000)
         );
     }

@@ -71,14 +71,14 @@ impl StateDir {
     /// # Errors
     /// The folder may not be read.
     pub fn sweep(&self) -> Result<Vec<String>, GroundError> {
-        Ok(sweep(&self.run_dir)?.into_iter().flat_map(told).collect())
+        Ok(sweep(&self.run_dir)?.into_iter().flat_map(describe_swept).collect())
     }
 
     /// Removes what the switches of labs complained about that are no more.
     ///
     /// # Errors
     /// The folder may not be read.
-    pub fn forget_the_dead(&self) -> Result<(), GroundError> {
+    pub fn remove_dead_logs(&self) -> Result<(), GroundError> {
         let path = self.run_dir.join(LOGS);
         let entries = match fs::read_dir(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -88,7 +88,7 @@ impl StateDir {
             let name = entry.file_name();
             let name = name.to_str().and_then(|name| name.strip_suffix(".log")?.parse().ok());
             if let Some(name) = name {
-                self.lab(name).forget();
+                self.lab(name).remove_log();
             }
         }
         Ok(())
@@ -125,7 +125,7 @@ fn is_timeout(error: &io::Error) -> bool {
 }
 
 /// What became of a killed lab, for people.
-fn told(swept: Swept) -> Vec<String> {
+fn describe_swept(swept: Swept) -> Vec<String> {
     let lab = swept.lab;
     match swept.outcome {
         Ok(left) => std::iter::once(format!("removed what the killed lab {lab} had left"))
@@ -217,7 +217,7 @@ impl LabHandle {
     pub fn down(&self) -> Result<Vec<String>, GroundError> {
         self.stop_switch()?;
         let left = undo(&self.run_dir, &self.name)?;
-        self.forget();
+        self.remove_log();
         Ok(left.unwrap_or_default())
     }
 
@@ -229,25 +229,25 @@ impl LabHandle {
             if !told {
                 told = match self.ask(&Ask::Down, ANSWER_TIMEOUT) {
                     Ok(_) => true,
-                    Err(AskError::Gone(error)) if is_timeout(&error) => return Err(self.deaf()),
+                    Err(AskError::Gone(error)) if is_timeout(&error) => return Err(self.not_answering()),
                     // It is still making the lab and has no ear yet, or is just about to end.
                     Err(_) => false,
                 };
             }
             if deadline.has_passed() {
-                return Err(self.deaf());
+                return Err(self.not_answering());
             }
             clock::sleep_until(clock::now() + Duration::from_millis(2));
         }
         Ok(())
     }
 
-    fn deaf(&self) -> GroundError {
+    fn not_answering(&self) -> GroundError {
         GroundError::Deaf { lab: self.name.clone(), pid: switch_pid(&self.run_dir, &self.name).unwrap_or(0) }
     }
 
     /// Removes the file of complaints of a lab that never was; those of one that is up stay.
-    pub fn forget(&self) {
+    pub fn remove_log(&self) {
         if !self.is_up() {
             let _ = fs::remove_file(self.log());
             let _ = fs::remove_dir(self.run_dir.join(LOGS));
@@ -280,7 +280,7 @@ mod tests {
             let name: LabName = name.parse().unwrap();
             for _ in 0..500 {
                 place.log(&name).unwrap();
-                place.lab(name.clone()).forget();
+                place.lab(name.clone()).remove_log();
             }
         };
         std::thread::scope(|scope| {

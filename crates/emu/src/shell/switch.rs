@@ -11,10 +11,10 @@ use linerate_sock::routing::RoutingSocket;
 use linerate_sock::tap::Tap;
 use linerate_units::Timestamp;
 
+use super::coalescing::Rest;
 use super::control_protocol::KeepingUp;
 use super::history::{History, Reading};
 use super::lateness::Lateness;
-use super::rest::Rest;
 use super::spin_budget::SpinBudget;
 use crate::fabric::{Fabric, PacketAccounting, Plug, PortCounts};
 use crate::frame::Frame;
@@ -41,7 +41,7 @@ const MAX_SPARE_BUFFERS: usize = 64;
 #[derive(Debug)]
 pub(super) enum Order {
     /// Change one direction of a link.
-    Set { link: Box<Link>, number: usize, side: usize, way: Box<LinkDirection> },
+    Set { link: Box<Link>, number: usize, side: usize, direction: Box<LinkDirection> },
     /// Tell how it stands.
     Report(Sender<Report>),
     /// End.
@@ -70,7 +70,7 @@ pub(super) struct SwitchLoop {
     pub(super) taps: Vec<(Plug, Tap)>,
     pub(super) epoch: Mono,
     pub(super) orders: Receiver<Order>,
-    pub(super) bell: Arc<EventFd>,
+    pub(super) waker: Arc<EventFd>,
     pub(super) history: Arc<Mutex<History>>,
     /// Where the kernel counts what it could not hand over.
     gauges: Vec<Gauge>,
@@ -80,7 +80,7 @@ pub(super) struct SwitchLoop {
     reached: Timestamp,
     spare: Vec<Vec<u8>>,
     lateness: Lateness,
-    vigil: SpinBudget,
+    spin_budget: SpinBudget,
     rest: Rest,
     next_look: Mono,
     worst_ns: u64,
@@ -94,7 +94,7 @@ impl SwitchLoop {
         taps: Vec<(Plug, Tap)>,
         epoch: Mono,
         orders: Receiver<Order>,
-        bell: Arc<EventFd>,
+        waker: Arc<EventFd>,
         history: Arc<Mutex<History>>,
         gauges: Vec<Gauge>,
     ) -> Self {
@@ -105,7 +105,7 @@ impl SwitchLoop {
             taps,
             epoch,
             orders,
-            bell,
+            waker,
             history,
             gauges,
             readings: 0,
@@ -113,7 +113,7 @@ impl SwitchLoop {
             reached: Timestamp::START,
             spare: Vec::new(),
             lateness: Lateness::default(),
-            vigil: SpinBudget::new(clock::now()),
+            spin_budget: SpinBudget::new(clock::now()),
             rest: Rest::new(clock::now()),
             next_look: Mono(0),
             worst_ns: 0,
@@ -126,19 +126,19 @@ impl SwitchLoop {
     /// # Errors
     /// The kernel refuses to poll.
     pub(super) fn run(&mut self) -> Result<(), SockError> {
-        let bell = self.taps.len() as u64;
+        let waker = self.taps.len() as u64;
         let poller = Poller::new()?;
         for (token, (_, tap)) in self.taps.iter().enumerate() {
             poller.add(tap, token as u64, Interest::READ)?;
         }
-        poller.add(&*self.bell, bell, Interest::READ)?;
+        poller.add(&*self.waker, waker, Interest::READ)?;
         let mut events = Events::with_capacity(self.taps.len() + 1);
         let mut tick = self.epoch.as_ns();
         loop {
             let came = self.wait(&poller, &mut events, Mono(tick))?.max(self.reached);
             for ready in events.iter() {
-                if ready.token == bell {
-                    if self.obey() {
+                if ready.token == waker {
+                    if self.execute_requests() {
                         return Ok(());
                     }
                 } else {
@@ -146,7 +146,7 @@ impl SwitchLoop {
                 }
             }
             self.catch_up();
-            self.next_look = self.rest.looked(self.mono(self.reached));
+            self.next_look = self.rest.polled(self.mono(self.reached));
             self.deliver();
             if clock::now().as_ns() >= tick {
                 tick = self.sample();
@@ -179,7 +179,7 @@ impl SwitchLoop {
         due: Mono,
         tick: Mono,
     ) -> Result<(), SockError> {
-        let alarm = self.vigil.alarm(clock::now(), due).min(tick);
+        let alarm = self.spin_budget.alarm(clock::now(), due).min(tick);
         poller.wait_ns(events, alarm)?;
         if alarm >= due.min(tick) || events.iter().next().is_some() {
             return Ok(());
@@ -188,7 +188,7 @@ impl SwitchLoop {
         while events.iter().next().is_none() && !due.has_passed() {
             poller.wait_ns(events, Mono(0))?;
         }
-        self.vigil.spend(clock::now().as_ns().saturating_sub(began.as_ns()));
+        self.spin_budget.spend(clock::now().as_ns().saturating_sub(began.as_ns()));
         Ok(())
     }
 
@@ -222,11 +222,11 @@ impl SwitchLoop {
             let plug = *plug;
             // An interface that is down or gone gives nothing; its host says so to its programs.
             let Ok(true) = tap.read_into(&mut buffer, Frame::MAX_FRAME_BYTES) else {
-                return self.keep(buffer);
+                return self.recycle(buffer);
             };
             let contents = if buffer.len() < MIN_FILL_BYTES {
                 let fitting = buffer.as_slice().to_vec();
-                self.keep(buffer);
+                self.recycle(buffer);
                 fitting
             } else {
                 buffer
@@ -242,25 +242,25 @@ impl SwitchLoop {
     fn deliver(&mut self) {
         while let Some(delivery) = self.fabric.output() {
             let late = self.now().since(delivery.at).as_ns();
-            self.rest.met(delivery.at.since(delivery.train.entered()).as_ns());
+            self.rest.met(delivery.at.since(delivery.batch.entered()).as_ns());
             self.lateness.add(late);
             self.worst_ns = self.worst_ns.max(late);
             self.counts.late += u64::from(late > LATE_BOUND_NS);
             self.counts.frames += 1;
             let tap = self.tap_of.get(&delivery.plug).and_then(|&number| self.taps.get(number));
             if let Some((_, tap)) = tap
-                && tap.write(delivery.train.bytes()).is_err()
+                && tap.write(delivery.batch.bytes()).is_err()
             {
-                self.counts.refused += u64::from(delivery.train.packets());
+                self.counts.refused += u64::from(delivery.batch.packets());
             }
-            let buffer = delivery.train.into_buffer();
+            let buffer = delivery.batch.into_buffer();
             if buffer.capacity() >= Frame::MAX_FRAME_BYTES {
-                self.keep(buffer);
+                self.recycle(buffer);
             }
         }
     }
 
-    fn keep(&mut self, buffer: Vec<u8>) {
+    fn recycle(&mut self, buffer: Vec<u8>) {
         if self.spare.len() < MAX_SPARE_BUFFERS {
             self.spare.push(buffer);
         }
@@ -285,7 +285,7 @@ impl SwitchLoop {
             cpu_ns: u64::try_from(clock::thread_cpu().as_nanos()).unwrap_or(u64::MAX),
             overrun: self.counts.overrun,
         };
-        self.fabric.forget_peaks(at);
+        self.fabric.reset_peaks(at);
         // From the clock as it stands: a tick that passed while frames were handed over is not made up for.
         let next = self.epoch.as_ns() + (self.now().as_ns() / TICK_NS + 1) * TICK_NS;
         if let Ok(mut history) = self.history.lock() {
@@ -295,14 +295,14 @@ impl SwitchLoop {
     }
 
     /// Does what the control thread asked; true when that was to stop.
-    fn obey(&mut self) -> bool {
-        let _ = self.bell.clear();
+    fn execute_requests(&mut self) -> bool {
+        let _ = self.waker.clear();
         while let Ok(order) = self.orders.try_recv() {
             match order {
                 Order::Stop => return true,
-                Order::Set { link, number, side, way } => {
+                Order::Set { link, number, side, direction } => {
                     self.catch_up();
-                    self.fabric.set_way(self.reached, &link, number, side, &way);
+                    self.fabric.set_direction(self.reached, &link, number, side, &direction);
                 }
                 Order::Report(to) => {
                     self.catch_up();
@@ -322,6 +322,6 @@ impl SwitchLoop {
             late_max_ns: self.lateness.worst(),
             ..self.counts
         };
-        Report { ports: self.fabric.ports(now), books: self.fabric.books(), keeping_up }
+        Report { ports: self.fabric.ports(now), books: self.fabric.accounting(), keeping_up }
     }
 }

@@ -46,7 +46,7 @@ impl CoDel {
 
     /// Whether the packet at the head is struck; `above` says that it has waited for the target or longer and that more
     /// than a full packet waits behind it.
-    fn strikes(&mut self, now: Timestamp, above: bool) -> bool {
+    fn should_drop(&mut self, now: Timestamp, above: bool) -> bool {
         let ok = self.above_long_enough(now, above);
         self.striking &= ok;
         ok && (!self.striking || now >= self.next_strike)
@@ -128,7 +128,7 @@ pub(super) fn take<T: PacketBatch>(
     let above = |store: &Store<T>| {
         Outlook::of(store, start, &packet_time).is_some_and(|next| next.above(settings, 0))
     };
-    let mut struck = codel.strikes(start, above(store));
+    let mut struck = codel.should_drop(start, above(store));
     while struck {
         let mut packet = store.take_packets(1)?;
         if settings.ecn && packet.mark() {
@@ -136,10 +136,10 @@ pub(super) fn take<T: PacketBatch>(
             store.mark(1);
             return Some(packet);
         }
-        store.lose(&packet);
+        store.drop_batch(&packet);
         struck = codel.dropped(start, above(store));
     }
-    let passing = Outlook::of(store, start, &packet_time)?.passing(codel);
+    let passing = Outlook::of(store, start, &packet_time)?.passing_packets(codel);
     store.take_packets(passing)
 }
 
@@ -163,12 +163,12 @@ impl Outlook {
         start: Timestamp,
         packet_time: impl Fn(u32) -> Span,
     ) -> Option<Self> {
-        let (arrived, train) = store.head()?;
-        let sizes = train.sizes();
+        let (arrived, batch) = store.head()?;
+        let sizes = batch.sizes();
         Some(Self {
             start,
             packet_time: packet_time(sizes.each),
-            arrivals: Arrivals::of(train, arrived),
+            arrivals: Arrivals::of(batch, arrived),
             sizes,
             framing: store.framing(),
             held: store.stats().held.bytes.get(),
@@ -196,7 +196,7 @@ impl Outlook {
 
     /// How many packets pass before one that is struck or cannot be decided yet. The first is known to pass; the state
     /// after it becomes the state after the last of them.
-    fn passing(&self, codel: &mut CoDel) -> u32 {
+    fn passing_packets(&self, codel: &mut CoDel) -> u32 {
         let settings = codel.settings;
         let last = self.sizes.packets - 1;
         if last == 0 {
@@ -219,7 +219,7 @@ impl Outlook {
         for index in 1..=last {
             let undecided = self.wait(index) >= settings.target && !self.backed(index);
             let mut next = *codel;
-            if undecided || next.strikes(self.start_of(index), self.above(settings, index)) {
+            if undecided || next.should_drop(self.start_of(index), self.above(settings, index)) {
                 return index;
             }
             *codel = next;
@@ -283,12 +283,12 @@ mod tests {
         // Above the target but for the two milliseconds 530 and 531.
         for now in (20..720).chain(3000..3300) {
             let above = !(530..532).contains(&now);
-            if codel.strikes(ms(now), above) {
+            if codel.should_drop(ms(now), above) {
                 drops.push(now);
                 assert!(!codel.dropped(ms(now), above));
             }
             if now == 719 {
-                assert!(!codel.strikes(ms(now), false), "below the target");
+                assert!(!codel.should_drop(ms(now), false), "below the target");
             }
         }
         // Eight drops, seven of them gained, so the next series begins at 632 with count 7: 100 / sqrt(7) = 37.80, then
@@ -301,7 +301,7 @@ mod tests {
         let mut queue = queue(false);
         queue.offer(ms(0), Numbered::new(0, 20, 1514), ROOM);
         let mut take = |now| {
-            let left = queue.take(ms(now), |_| Span::from_secs(1)).map(|train| train.ids());
+            let left = queue.take(ms(now), |_| Span::from_secs(1)).map(|batch| batch.ids());
             (left, queue.stats().dropped.packets)
         };
         assert_eq!(take(20), (Some(0..1), 0));

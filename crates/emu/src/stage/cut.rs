@@ -16,10 +16,10 @@ pub(super) struct Arrivals {
 
 impl Arrivals {
     /// Of a train that has arrived as a whole at `last`.
-    pub(super) fn of(train: &impl PacketBatch, last: Timestamp) -> Self {
-        let spread = train.spread();
+    pub(super) fn of(batch: &impl PacketBatch, last: Timestamp) -> Self {
+        let spread = batch.spread();
         let first = Timestamp::from_ns(last.as_ns().saturating_sub(spread.as_ns()));
-        Self { first, spread, gaps: u64::from(train.packets()).saturating_sub(1) }
+        Self { first, spread, gaps: u64::from(batch.packets()).saturating_sub(1) }
     }
 
     /// Arrival of packet `index`, counted from 0.
@@ -37,10 +37,10 @@ impl Arrivals {
 
 /// Cuts a train behind its first `packets` packets (at least 1, and fewer than it has) and returns the others. Each
 /// part keeps the spacing of its packets.
-pub(super) fn split<T: PacketBatch>(train: &mut T, packets: u32) -> T {
-    let arrivals = Arrivals::of(train, Timestamp::START);
-    let mut rest = train.split_off(packets);
-    train.set_spread(arrivals.offset(packets - 1));
+pub(super) fn split<T: PacketBatch>(batch: &mut T, packets: u32) -> T {
+    let arrivals = Arrivals::of(batch, Timestamp::START);
+    let mut rest = batch.split_off(packets);
+    batch.set_spread(arrivals.offset(packets - 1));
     rest.set_spread(arrivals.spread.saturating_sub(arrivals.offset(packets)));
     rest
 }
@@ -51,12 +51,12 @@ pub(super) fn split<T: PacketBatch>(train: &mut T, packets: u32) -> T {
 /// them, at least 1, it decides, and how. It sees the part of the train that is not cut off yet, too. A train with one
 /// fate is not cut.
 pub(super) fn runs<T: PacketBatch, Fate: Copy + PartialEq>(
-    train: T,
+    batch: T,
     mut next: impl FnMut(&T, u32, u32) -> (u32, Fate),
     mut each: impl FnMut(T, Fate),
 ) {
-    let packets = train.packets();
-    let mut rest = train;
+    let packets = batch.packets();
+    let mut rest = batch;
     let (mut decided, mut fate) = next(&rest, 0, packets);
     let mut begin = 0;
     while decided < packets {
@@ -78,13 +78,13 @@ mod tests {
 
     #[test]
     fn packets_arrive_evenly_and_keep_their_times_when_cut() {
-        let mut train = Numbered::new(0, 5, 1514).spread_over(Span::from_ns(400));
+        let mut batch = Numbered::new(0, 5, 1514).spread_over(Span::from_ns(400));
         let at = Timestamp::from_ns(1000);
-        let arrivals = Arrivals::of(&train, at);
+        let arrivals = Arrivals::of(&batch, at);
         assert_eq!([0, 1, 4].map(|index| arrivals.at(index).as_ns()), [600, 700, 1000]);
 
-        let rest = split(&mut train, 2);
-        assert_eq!((train.spread(), rest.spread()), (Span::from_ns(100), Span::from_ns(200)));
+        let rest = split(&mut batch, 2);
+        assert_eq!((batch.spread(), rest.spread()), (Span::from_ns(100), Span::from_ns(200)));
         assert_eq!(Arrivals::of(&rest, at).at(0).as_ns(), 800);
     }
 
@@ -92,8 +92,8 @@ mod tests {
     fn runs_are_cut_only_where_the_fate_changes() {
         let fates = [true, true, false, false, true];
         let mut runs_seen = Vec::new();
-        let train = Numbered::new(10, 5, 100);
-        runs(train, |_, at, _| (1, fates[at as usize]), |piece, fate| runs_seen.push((piece.ids(), fate)));
+        let batch = Numbered::new(10, 5, 100);
+        runs(batch, |_, at, _| (1, fates[at as usize]), |piece, fate| runs_seen.push((piece.ids(), fate)));
         assert_eq!(runs_seen, [(10..12, true), (12..14, false), (14..15, true)]);
     }
 }

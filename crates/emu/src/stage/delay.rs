@@ -44,11 +44,11 @@ impl<T: PacketBatch> Delay<T> {
 }
 
 impl<T: PacketBatch> Stage<T> for Delay<T> {
-    fn push(&mut self, now: Timestamp, train: T) {
-        self.departures.arrived(&train);
+    fn push(&mut self, now: Timestamp, batch: T) {
+        self.departures.arrived(&batch);
         let at = now + self.draw();
         let last = self.departures.last().filter(|_| !self.jitter.may_overtake);
-        self.departures.leave(last.map_or(at, |last| last.max(at)), train);
+        self.departures.leave(last.map_or(at, |last| last.max(at)), batch);
     }
 
     fn pop(&mut self, now: Timestamp) -> Option<T> {
@@ -92,11 +92,11 @@ mod tests {
     #[test]
     fn a_train_arrives_whole_after_the_delay() {
         let mut stage = delay(Span::from_ms(25), Jitter::default());
-        let train = Numbered::new(0, 44, 9014).spread_over(Span::from_ms(1));
-        stage.push(ms(3), train.clone());
+        let batch = Numbered::new(0, 44, 9014).spread_over(Span::from_ms(1));
+        stage.push(ms(3), batch.clone());
         assert_eq!(stage.deadline(), Some(ms(28)));
         assert_eq!(stage.pop(Timestamp::from_ns(27_999_999)), None);
-        assert_eq!(stage.pop(ms(28)), Some(train));
+        assert_eq!(stage.pop(ms(28)), Some(batch));
     }
 
     #[test]
@@ -110,7 +110,7 @@ mod tests {
             stage.set(Span::from_ms(10), jitter(Span::ZERO, may_overtake));
             stage.push(ms(2), Numbered::new(1, 1, 100));
             let mut seen: Vec<_> =
-                stage.pop(ms(12)).map(|train| (train.ids().start, ms(12))).into_iter().collect();
+                stage.pop(ms(12)).map(|batch| (batch.ids().start, ms(12))).into_iter().collect();
             seen.extend(left(&mut stage));
             stage.push(ms(102), Numbered::new(2, 1, 100));
             seen.extend(left(&mut stage));
@@ -120,26 +120,26 @@ mod tests {
 
     #[test]
     fn jitter_is_uniform_around_the_delay() {
-        let (base, most, trains) = (Span::from_ms(20), Span::from_ms(4), 100_000);
+        let (base, most, batches) = (Span::from_ms(20), Span::from_ms(4), 100_000);
         let mut stage = delay(base, jitter(most, true));
-        (0..trains).for_each(|id| stage.push(ms(id), Numbered::new(id, 1, 100)));
+        (0..batches).for_each(|id| stage.push(ms(id), Numbered::new(id, 1, 100)));
         let delays: Vec<f64> =
             left(&mut stage).into_iter().map(|(id, at)| at.since(ms(id)).as_secs_f64() * 1e3).collect();
         assert!(delays.iter().all(|ms| (16.0..=24.0).contains(ms)));
-        let mean = delays.iter().sum::<f64>() / trains as f64;
+        let mean = delays.iter().sum::<f64>() / batches as f64;
         // A uniform variable over a width of 8 deviates by 8 / sqrt(12).
-        assert!(within_99(mean, 20.0, 8.0 / 12_f64.sqrt() / (trains as f64).sqrt()), "{mean}");
+        assert!(within_99(mean, 20.0, 8.0 / 12_f64.sqrt() / (batches as f64).sqrt()), "{mean}");
         let in_quarter = delays.iter().filter(|ms| **ms < 18.0).count();
-        assert!(likely(in_quarter as u64, trains, 0.25), "{in_quarter}");
+        assert!(likely(in_quarter as u64, batches, 0.25), "{in_quarter}");
     }
 
     #[test]
     fn jitter_never_makes_a_delay_negative() {
-        let trains = 10_000;
+        let batches = 10_000;
         let mut stage = delay(Span::from_ms(1), jitter(Span::from_ms(5), true));
-        (0..trains).for_each(|id| stage.push(ms(10 + id), Numbered::new(id, 1, 100)));
+        (0..batches).for_each(|id| stage.push(ms(10 + id), Numbered::new(id, 1, 100)));
         let at_once = left(&mut stage).into_iter().filter(|(id, at)| *at == ms(10 + *id)).count();
-        assert!(likely(at_once as u64, trains, 0.4), "four tenths of -5 to 5 lie below -1: {at_once}");
+        assert!(likely(at_once as u64, batches, 0.4), "four tenths of -5 to 5 lie below -1: {at_once}");
     }
 
     proptest! {

@@ -35,29 +35,29 @@ impl<T: PacketBatch> Departures<T> {
     }
 
     /// Books a train that was pushed. What becomes of it is booked by [`Self::leave`] and [`Self::lose`].
-    pub(super) fn arrived(&mut self, train: &T) {
-        self.stats.taken.add(Count::of(train, self.framing));
+    pub(super) fn arrived(&mut self, batch: &T) {
+        self.stats.taken.add(Count::of(batch, self.framing));
     }
 
     /// Books a train that is made here.
-    pub(super) fn made(&mut self, train: &T) {
-        self.stats.added.add(Count::of(train, self.framing));
+    pub(super) fn made(&mut self, batch: &T) {
+        self.stats.added.add(Count::of(batch, self.framing));
     }
 
     /// Books a train that is thrown away.
-    pub(super) fn lose(&mut self, train: &T) {
-        self.stats.dropped.add(Count::of(train, self.framing));
+    pub(super) fn drop_batch(&mut self, batch: &T) {
+        self.stats.dropped.add(Count::of(batch, self.framing));
     }
 
     /// Holds a train until `at`.
-    pub(super) fn leave(&mut self, at: Timestamp, train: T) {
-        self.stats.held.add(Count::of(&train, self.framing));
+    pub(super) fn leave(&mut self, at: Timestamp, batch: T) {
+        self.stats.held.add(Count::of(&batch, self.framing));
         let turn = (at, self.scheduled);
         self.scheduled += 1;
         if self.last().is_none_or(|last| last <= at) {
-            self.line.push_back((turn, train));
+            self.line.push_back((turn, batch));
         } else {
-            self.overtaking.insert(turn, train);
+            self.overtaking.insert(turn, batch);
         }
     }
 
@@ -72,14 +72,14 @@ impl<T: PacketBatch> Departures<T> {
 
     pub(super) fn pop(&mut self, now: Timestamp) -> Option<T> {
         let turn = self.next().filter(|(at, _)| *at <= now)?;
-        let train = match self.overtaking.remove(&turn) {
-            Some(train) => train,
+        let batch = match self.overtaking.remove(&turn) {
+            Some(batch) => batch,
             None => self.line.pop_front()?.1,
         };
-        let count = Count::of(&train, self.framing);
+        let count = Count::of(&batch, self.framing);
         self.stats.held.take(count);
         self.stats.given.add(count);
-        Some(train)
+        Some(batch)
     }
 
     pub(super) fn stats(&self) -> Stats {

@@ -33,11 +33,11 @@ impl<T: PacketBatch> Duplicate<T> {
 }
 
 impl<T: PacketBatch> Stage<T> for Duplicate<T> {
-    fn push(&mut self, now: Timestamp, train: T) {
+    fn push(&mut self, now: Timestamp, batch: T) {
         let Self { chosen, rng, departures } = self;
-        departures.arrived(&train);
+        departures.arrived(&batch);
         runs(
-            train,
+            batch,
             |_, _, rest| chosen.next(rest, rng),
             |run, twice| {
                 if twice {
@@ -100,7 +100,7 @@ mod tests {
     fn each_copy_follows_its_packet() {
         let mut stage = duplicate(1.0, 1);
         let left = pass(&mut stage, 3);
-        let seen: Vec<_> = left.iter().map(|train| (train.ids(), train.copy())).collect();
+        let seen: Vec<_> = left.iter().map(|batch| (batch.ids(), batch.copy())).collect();
         assert_eq!(
             seen,
             [(0..1, false), (0..1, true), (1..2, false), (1..2, true), (2..3, false), (2..3, true)]

@@ -16,9 +16,9 @@ pub struct Lag {
 impl Lag {
     /// The member, counted from 0, that all packets of the train's flow take.
     #[must_use]
-    pub fn member(&self, train: &impl PacketBatch) -> usize {
+    pub fn member(&self, batch: &impl PacketBatch) -> usize {
         // What 64 bits leave over, modulo any number of members, is far below what could be seen.
-        (train.flow_hash(self.fields, self.seed) % u64::from(self.members.max(1))) as usize
+        (batch.flow_hash(self.fields, self.seed) % u64::from(self.members.max(1))) as usize
     }
 }
 
@@ -80,10 +80,10 @@ mod tests {
     #[test]
     fn a_flow_stays_on_its_member_and_only_chosen_fields_count() {
         let trunk = Lag { members: 1000, fields: PORTS, seed: 5 };
-        let train = |flow| Numbered::new(0, 3, 1514).of_flow(flow);
-        assert_eq!(trunk.member(&train([1, 2, 3])), trunk.member(&train([8, 9, 3])));
-        assert_ne!(trunk.member(&train([1, 2, 3])), trunk.member(&train([1, 2, 4])));
+        let batch = |flow| Numbered::new(0, 3, 1514).of_flow(flow);
+        assert_eq!(trunk.member(&batch([1, 2, 3])), trunk.member(&batch([8, 9, 3])));
+        assert_ne!(trunk.member(&batch([1, 2, 3])), trunk.member(&batch([1, 2, 4])));
         let other = Lag { seed: 6, ..trunk };
-        assert_ne!(trunk.member(&train([1, 2, 3])), other.member(&train([1, 2, 3])), "another seed");
+        assert_ne!(trunk.member(&batch([1, 2, 3])), other.member(&batch([1, 2, 3])), "another seed");
     }
 }

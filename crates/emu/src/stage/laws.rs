@@ -126,14 +126,14 @@ pub(crate) type Arriving = Vec<(Timestamp, Numbered)>;
 
 /// Any trains at any times, some of them together.
 pub(crate) fn arrivals() -> impl Strategy<Value = Arriving> {
-    let train = (0..400_000_u64, 1..=44_u32, 60..=1514_u32, 60..=1514_u32, 0..600_000_u64, any::<bool>());
-    prop::collection::vec(train, 1..40).prop_map(|trains| {
+    let batch = (0..400_000_u64, 1..=44_u32, 60..=1514_u32, 60..=1514_u32, 0..600_000_u64, any::<bool>());
+    prop::collection::vec(batch, 1..40).prop_map(|batches| {
         let (mut now, mut first) = (600_000, 0);
         let mut arriving = Vec::new();
-        for (gap, packets, each, last, spread, capable) in trains {
+        for (gap, packets, each, last, spread, capable) in batches {
             now += if gap < 100_000 { 0 } else { gap };
-            let train = Numbered::new(first, packets, each).ending_with(last.min(each)).ecn(capable);
-            arriving.push((Timestamp::from_ns(now), train.spread_over(Span::from_ns(spread))));
+            let batch = Numbered::new(first, packets, each).ending_with(last.min(each)).ecn(capable);
+            arriving.push((Timestamp::from_ns(now), batch.spread_over(Span::from_ns(spread))));
             first += u64::from(packets);
         }
         arriving
@@ -169,11 +169,11 @@ pub(crate) fn check<S: Stage<Numbered>>(
     let exact = Driver::new(make(), arriving, laws).run(1)?;
     let again = Driver::new(make(), arriving, laws).run(1)?;
     prop_assert_eq!(&exact, &again, "same seed, same result");
-    let trains =
-        |left: &[(Timestamp, Numbered)]| left.iter().map(|(_, train)| train.clone()).collect::<Vec<_>>();
+    let batches =
+        |left: &[(Timestamp, Numbered)]| left.iter().map(|(_, batch)| batch.clone()).collect::<Vec<_>>();
     for looks_every in [3, usize::MAX] {
         let late = Driver::new(make(), arriving, laws).run(looks_every)?;
-        prop_assert_eq!(trains(&exact), trains(&late), "looking before each {}. arrival", looks_every);
+        prop_assert_eq!(batches(&exact), batches(&late), "looking before each {}. arrival", looks_every);
     }
     Ok(())
 }
@@ -215,14 +215,14 @@ impl<'a, S: Stage<Numbered>> Driver<'a, S> {
     /// Pushes everything. Before every `looks_every`th arrival and at the end it pops what has left: with 1 at each
     /// deadline, otherwise all at once. Returns what left, and when it was seen to.
     fn run(mut self, looks_every: usize) -> Result<Vec<(Timestamp, Numbered)>, TestCaseError> {
-        self.look()?;
-        for (index, (at, train)) in self.arriving.iter().enumerate() {
+        self.check_accounting()?;
+        for (index, (at, batch)) in self.arriving.iter().enumerate() {
             if looks_every == 1 {
                 self.pop_at_deadlines(*at)?;
             } else if index % looks_every == looks_every - 1 {
                 self.pop_all(*at)?;
             }
-            self.push(*at, train)?;
+            self.push(*at, batch)?;
         }
         if looks_every == 1 {
             self.pop_at_deadlines(END)?;
@@ -231,21 +231,21 @@ impl<'a, S: Stage<Numbered>> Driver<'a, S> {
         }
         prop_assert_eq!(self.stage.stats().held, Count::default(), "everything leaves");
         prop_assert!(self.stage.pop(END).is_none());
-        let marked = self.left.iter().filter(|(_, train)| train.marked() && !train.copy());
-        let marked: u32 = marked.map(|(_, train)| train.packets()).sum();
+        let marked = self.left.iter().filter(|(_, batch)| batch.marked() && !batch.copy());
+        let marked: u32 = marked.map(|(_, batch)| batch.packets()).sum();
         prop_assert_eq!(self.stage.stats().marked, u64::from(marked));
         Ok(self.left)
     }
 
-    fn push(&mut self, now: Timestamp, train: &Numbered) -> Result<(), TestCaseError> {
+    fn push(&mut self, now: Timestamp, batch: &Numbered) -> Result<(), TestCaseError> {
         self.now = now;
-        self.taken.add(Count::of(train, self.laws.framing));
-        for index in 0..train.packets() {
-            self.came.push((now, train.sizes().of(index)));
+        self.taken.add(Count::of(batch, self.laws.framing));
+        for index in 0..batch.packets() {
+            self.came.push((now, batch.sizes().of(index)));
             self.gone.push([false; 2]);
         }
-        self.stage.push(now, train.clone());
-        self.look()
+        self.stage.push(now, batch.clone());
+        self.check_accounting()
     }
 
     fn pop_at_deadlines(&mut self, until: Timestamp) -> Result<(), TestCaseError> {
@@ -264,38 +264,38 @@ impl<'a, S: Stage<Numbered>> Driver<'a, S> {
 
     fn pop_all(&mut self, now: Timestamp) -> Result<(), TestCaseError> {
         self.now = now;
-        while let Some(train) = self.stage.pop(now) {
-            self.given.add(Count::of(&train, self.laws.framing));
-            self.left(train)?;
-            self.look()?;
+        while let Some(batch) = self.stage.pop(now) {
+            self.given.add(Count::of(&batch, self.laws.framing));
+            self.left(batch)?;
+            self.check_accounting()?;
         }
         Ok(())
     }
 
-    fn left(&mut self, train: Numbered) -> Result<(), TestCaseError> {
-        for (index, id) in train.ids().enumerate() {
+    fn left(&mut self, batch: Numbered) -> Result<(), TestCaseError> {
+        for (index, id) in batch.ids().enumerate() {
             let (came, length) = self.came[id as usize];
             prop_assert!(self.now >= came + self.laws.floor, "packet {} came at {:?}", id, came);
-            prop_assert_eq!(train.sizes().of(index as u32), length, "length of packet {}", id);
-            let gone = &mut self.gone[id as usize][usize::from(train.copy())];
+            prop_assert_eq!(batch.sizes().of(index as u32), length, "length of packet {}", id);
+            let gone = &mut self.gone[id as usize][usize::from(batch.copy())];
             prop_assert!(!*gone, "packet {} left twice", id);
             *gone = true;
         }
         if self.laws.keeps_order
             && let Some((_, before)) = self.left.last()
         {
-            if train.copy() {
-                prop_assert_eq!(before.ids(), train.ids(), "a copy follows its packet");
+            if batch.copy() {
+                prop_assert_eq!(before.ids(), batch.ids(), "a copy follows its packet");
             } else {
-                prop_assert!(before.ids().end <= train.first, "{} behind {:?}", train.first, before.ids());
+                prop_assert!(before.ids().end <= batch.first, "{} behind {:?}", batch.first, before.ids());
             }
         }
-        self.left.push((self.now, train));
+        self.left.push((self.now, batch));
         Ok(())
     }
 
     /// The books after every step.
-    fn look(&self) -> Result<(), TestCaseError> {
+    fn check_accounting(&self) -> Result<(), TestCaseError> {
         let stats = self.stage.stats();
         prop_assert!(stats.balanced(), "{stats:?}");
         prop_assert_eq!((stats.taken, stats.given), (self.taken, self.given));
@@ -323,9 +323,9 @@ pub(crate) fn pass(stage: &mut impl Stage<Numbered>, packets: u64) -> Vec<Number
     let mut first = 0;
     while first < packets {
         let now = Timestamp::from_ns(1_000_000 * (1 + first / 44));
-        let train = Numbered::new(first, (packets - first).min(44) as u32, 1514);
-        first = train.ids().end;
-        stage.push(now, train);
+        let batch = Numbered::new(first, (packets - first).min(44) as u32, 1514);
+        first = batch.ids().end;
+        stage.push(now, batch);
         left.extend(std::iter::from_fn(|| stage.pop(now)));
     }
     left
@@ -334,8 +334,8 @@ pub(crate) fn pass(stage: &mut impl Stage<Numbered>, packets: u64) -> Vec<Number
 /// By number of the packet, up to `packets`: whether it is missing in `left`.
 pub(crate) fn missing(left: &[Numbered], packets: u64) -> Vec<bool> {
     let mut missing = vec![true; packets as usize];
-    for train in left {
-        missing[train.first as usize..train.ids().end as usize].fill(false);
+    for batch in left {
+        missing[batch.first as usize..batch.ids().end as usize].fill(false);
     }
     missing
 }
@@ -369,9 +369,9 @@ mod tests {
         let (packets, mut first, mut received) = (10_000_000, 0, 0);
         while first < packets {
             let now = Timestamp::from_ns(1_000_000 * (1 + first / 44));
-            let train = Numbered::new(first, (packets - first).min(44) as u32, 1514);
-            first = train.ids().end;
-            stages[0].push(now, train);
+            let batch = Numbered::new(first, (packets - first).min(44) as u32, 1514);
+            first = batch.ids().end;
+            stages[0].push(now, batch);
             received += drain(&mut stages, now);
         }
         // Everything that is on its way is out 15 ms later.
@@ -391,10 +391,10 @@ mod tests {
     /// Hands on what leaves each stage by `now`, and counts the packets that leave the last.
     fn drain(stages: &mut [Box<dyn Stage<Numbered>>; 5], now: Timestamp) -> u64 {
         for index in 0..4 {
-            while let Some(train) = stages[index].pop(now) {
-                stages[index + 1].push(now, train);
+            while let Some(batch) = stages[index].pop(now) {
+                stages[index + 1].push(now, batch);
             }
         }
-        std::iter::from_fn(|| stages[4].pop(now)).map(|train| u64::from(train.packets())).sum()
+        std::iter::from_fn(|| stages[4].pop(now)).map(|batch| u64::from(batch.packets())).sum()
     }
 }

@@ -39,17 +39,17 @@ impl<T: PacketBatch> Losses<T> {
 }
 
 impl<T: PacketBatch> Stage<T> for Losses<T> {
-    fn push(&mut self, now: Timestamp, train: T) {
+    fn push(&mut self, now: Timestamp, batch: T) {
         let Self { process, rng, newest, departures } = self;
-        departures.arrived(&train);
+        departures.arrived(&batch);
         *newest = (*newest).max(Some(now));
-        let arrivals = Arrivals::of(&train, now);
+        let arrivals = Arrivals::of(&batch, now);
         runs(
-            train,
+            batch,
             |_, index, rest| process.next(&arrivals, index, rest, rng),
             |run, lost| {
                 if lost {
-                    departures.lose(&run);
+                    departures.drop_batch(&run);
                 } else {
                     departures.leave(now, run);
                 }

@@ -35,18 +35,18 @@ impl<T: PacketBatch> Policer<T> {
 }
 
 impl<T: PacketBatch> Stage<T> for Policer<T> {
-    fn push(&mut self, now: Timestamp, train: T) {
+    fn push(&mut self, now: Timestamp, batch: T) {
         let Self { framing, tokens, departures } = self;
-        departures.arrived(&train);
-        let (sizes, arrivals) = (train.sizes(), Arrivals::of(&train, now));
+        departures.arrived(&batch);
+        let (sizes, arrivals) = (batch.sizes(), Arrivals::of(&batch, now));
         runs(
-            train,
+            batch,
             |_, index, _| (1, tokens.admit(arrivals.at(index), framing.frame(sizes.of(index)))),
             |run, conforming| {
                 if conforming {
                     departures.leave(now, run);
                 } else {
-                    departures.lose(&run);
+                    departures.drop_batch(&run);
                 }
             },
         );
@@ -128,16 +128,16 @@ mod tests {
     }
 
     /// Numbers of the packets that pass.
-    fn passing(policer: &mut Policer<Numbered>, now: Timestamp, train: Numbered) -> Vec<u64> {
-        policer.push(now, train);
-        std::iter::from_fn(|| policer.pop(now)).flat_map(|train| train.ids()).collect()
+    fn passing(policer: &mut Policer<Numbered>, now: Timestamp, batch: Numbered) -> Vec<u64> {
+        policer.push(now, batch);
+        std::iter::from_fn(|| policer.pop(now)).flat_map(|batch| batch.ids()).collect()
     }
 
     #[test]
     fn a_burst_passes_to_the_byte() {
-        let train = || Numbered::new(0, 44, 1514);
-        assert_eq!(passing(&mut policer(1e6, 10 * FRAME), us(0), train()).len(), 10);
-        assert_eq!(passing(&mut policer(1e6, 10 * FRAME - 1), us(0), train()).len(), 9);
+        let batch = || Numbered::new(0, 44, 1514);
+        assert_eq!(passing(&mut policer(1e6, 10 * FRAME), us(0), batch()).len(), 10);
+        assert_eq!(passing(&mut policer(1e6, 10 * FRAME - 1), us(0), batch()).len(), 9);
         // A short last packet still finds its tokens behind long ones that did not.
         let short = Numbered::new(0, 4, 1514).ending_with(60);
         assert_eq!(passing(&mut policer(1e6, 2 * FRAME + 64), us(0), short), [0, 1, 3]);
@@ -145,8 +145,8 @@ mod tests {
 
     #[test]
     fn packets_are_judged_at_their_own_arrival() {
-        let train = |ms| Numbered::new(0, 5, 1514).spread_over(Span::from_ms(ms));
-        let passed = |ms| passing(&mut policer(ONE_PER_MS, FRAME), us(50_000), train(ms));
+        let batch = |ms| Numbered::new(0, 5, 1514).spread_over(Span::from_ms(ms));
+        let passed = |ms| passing(&mut policer(ONE_PER_MS, FRAME), us(50_000), batch(ms));
         assert_eq!(passed(4), [0, 1, 2, 3, 4], "one a millisecond");
         assert_eq!(passed(2), [0, 2, 4], "two a millisecond");
         assert_eq!(passed(0), [0]);

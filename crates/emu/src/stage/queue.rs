@@ -81,19 +81,19 @@ impl<T: PacketBatch> Queue<T> {
 
     /// Offers a train whose last packet arrives `now`: its packets that find room and are not dropped by the discipline
     /// wait.
-    pub fn offer(&mut self, now: Timestamp, train: T, room: Room) {
-        self.store.arrived(&train);
+    pub fn offer(&mut self, now: Timestamp, batch: T, room: Room) {
+        self.store.arrived(&batch);
         match &mut self.control {
-            Control::Red(red) => red::offer(red, &mut self.store, now, train, room),
-            Control::TailDrop | Control::CoDel(_) => self.store.keep_fitting(now, train, room.free),
+            Control::Red(red) => red::offer(red, &mut self.store, now, batch, room),
+            Control::TailDrop | Control::CoDel(_) => self.store.keep_fitting(now, batch, room.free),
         }
     }
 
     /// The train that waits first. What [`Queue::take`] gives may be a part of it, or another: the discipline decides.
     #[must_use]
     pub fn head(&self) -> Option<Head> {
-        let (arrived, train) = self.store.head()?;
-        Some(Head { arrived, spread: train.spread(), sizes: train.sizes() })
+        let (arrived, batch) = self.store.head()?;
+        Some(Head { arrived, spread: batch.spread(), sizes: batch.sizes() })
     }
 
     /// Takes the next train for the line. Its first packet starts at `start`, each further one when the one before has
@@ -103,21 +103,21 @@ impl<T: PacketBatch> Queue<T> {
     /// yet arrive, so that each packet is decided at its own start.
     pub fn take(&mut self, start: Timestamp, packet_time: impl Fn(u32) -> Span) -> Option<T> {
         let store = &mut self.store;
-        let train = match &mut self.control {
+        let batch = match &mut self.control {
             Control::TailDrop => store.take_head()?,
             Control::Red(red) => {
-                let train = store.take_head()?;
+                let batch = store.take_head()?;
                 if store.head().is_none() {
-                    let sizes = train.sizes();
+                    let sizes = batch.sizes();
                     let before_last = packet_time(sizes.each).saturating_mul(u64::from(sizes.packets - 1));
                     red.emptied(start + before_last, packet_time(sizes.last));
                 }
-                train
+                batch
             }
             Control::CoDel(state) => codel::take(state, store, start, packet_time)?,
         };
-        store.give(&train);
-        Some(train)
+        store.give(&batch);
+        Some(batch)
     }
 
     /// What waits.
@@ -162,8 +162,8 @@ mod tests {
     fn packets_that_fit_are_kept_to_the_byte() {
         let kept = |free| {
             let mut queue = Queue::new(Discipline::TailDrop, PLAIN, 1);
-            let train = Numbered::new(0, 10, 1514).ending_with(100).spread_over(Span::from_ns(900));
-            queue.offer(at(1000), train, room(free));
+            let batch = Numbered::new(0, 10, 1514).ending_with(100).spread_over(Span::from_ns(900));
+            queue.offer(at(1000), batch, room(free));
             (queue.backlog().packets, queue.backlog().bytes.get(), queue.stats().dropped.packets)
         };
         assert_eq!(kept(0), (0, 0, 10));
@@ -248,54 +248,54 @@ mod tests {
             })
         }
 
-        fn offer(&mut self, now: Timestamp, arrived: Timestamp, train: Numbered) {
+        fn offer(&mut self, now: Timestamp, arrived: Timestamp, batch: Numbered) {
             let ahead = self.ahead(now);
             let waits = self.queue.backlog().bytes.get() + ahead;
             assert!(waits <= self.capacity, "{waits} bytes wait in {}", self.capacity);
-            self.queue.offer(arrived, train, Room { free: self.capacity - waits, ahead });
+            self.queue.offer(arrived, batch, Room { free: self.capacity - waits, ahead });
         }
 
         fn advance(&mut self, now: Timestamp) {
             let time = |length| Span::from_ns(self.ns_per_byte * PLAIN.wire(length));
             while self.free_at <= now && self.queue.head().is_some() {
                 let start = self.free_at.max(self.pushed);
-                let train = self.queue.take(start, time).expect("something waits");
-                let sizes = train.sizes();
-                for (index, id) in train.ids().enumerate() {
+                let batch = self.queue.take(start, time).expect("something waits");
+                let sizes = batch.sizes();
+                for (index, id) in batch.ids().enumerate() {
                     let start = start + time(sizes.each).saturating_mul(index as u64);
-                    self.starts.push((id, start, train.marked()));
+                    self.starts.push((id, start, batch.marked()));
                 }
                 let spread = time(sizes.each).saturating_mul(u64::from(sizes.packets - 1));
                 self.free_at = start + spread + time(sizes.last);
                 self.sending = Some((start, time(sizes.each), sizes));
-                self.sent.push_back((self.free_at, train.spread_over(spread)));
+                self.sent.push_back((self.free_at, batch.spread_over(spread)));
             }
         }
     }
 
     impl Stage<Numbered> for Line {
-        fn push(&mut self, now: Timestamp, train: Numbered) {
+        fn push(&mut self, now: Timestamp, batch: Numbered) {
             self.advance(now);
             self.pushed = now;
-            let arrivals = Arrivals::of(&train, now);
+            let arrivals = Arrivals::of(&batch, now);
             if self.singly {
-                let (mut rest, mut index) = (Some(train), 0);
+                let (mut rest, mut index) = (Some(batch), 0);
                 while let Some(mut packet) = rest {
                     rest = (packet.packets() > 1).then(|| split(&mut packet, 1));
                     self.offer(now, arrivals.at(index), packet);
                     index += 1;
                 }
             } else {
-                self.offer(now, now, train);
+                self.offer(now, now, batch);
             }
             self.advance(now);
         }
 
         fn pop(&mut self, now: Timestamp) -> Option<Numbered> {
             self.advance(now);
-            let (_, train) = self.sent.pop_front_if(|(at, _)| *at <= now)?;
-            self.given.add(Count::of(&train, PLAIN));
-            Some(train)
+            let (_, batch) = self.sent.pop_front_if(|(at, _)| *at <= now)?;
+            self.given.add(Count::of(&batch, PLAIN));
+            Some(batch)
         }
 
         fn deadline(&self) -> Option<Timestamp> {
@@ -344,11 +344,11 @@ mod tests {
         ) {
             let [whole, singly] = [false, true].map(|singly| {
                 let mut line = Line::new(discipline, capacity, ns_per_byte, singly);
-                for (now, train) in &arriving {
+                for (now, batch) in &arriving {
                     // In whole nanoseconds from packet to packet, so that a part of a train has the times of the whole.
-                    let gaps = u64::from(train.packets() - 1).max(1);
-                    let even = Span::from_ns(train.spread().as_ns() / gaps * gaps);
-                    line.push(*now, train.clone().spread_over(even));
+                    let gaps = u64::from(batch.packets() - 1).max(1);
+                    let even = Span::from_ns(batch.spread().as_ns() / gaps * gaps);
+                    line.push(*now, batch.clone().spread_over(even));
                 }
                 line.advance(at(u64::MAX));
                 (line.starts, line.queue.stats())

@@ -121,18 +121,18 @@ pub(super) fn offer<T: PacketBatch>(
     red: &mut Red,
     store: &mut Store<T>,
     now: Timestamp,
-    train: T,
+    batch: T,
     room: Room,
 ) {
-    let (framing, sizes, arrivals) = (store.framing(), train.sizes(), Arrivals::of(&train, now));
+    let (framing, sizes, arrivals) = (store.framing(), batch.sizes(), Arrivals::of(&batch, now));
     let mut waits = store.stats().held.bytes.get().saturating_add(room.ahead);
     let mut free = room.free;
-    let decide = |train: &T, index: u32, _: u32| {
+    let decide = |batch: &T, index: u32, _: u32| {
         let frame = framing.frame(sizes.of(index));
         let fate = match red.judge(arrivals.at(index), waits) {
             _ if frame > free => Fate::Drop,
             Verdict::Keep => Fate::Keep,
-            Verdict::Early if red.marks() && train.ecn_capable() => Fate::Mark,
+            Verdict::Early if red.marks() && batch.ecn_capable() => Fate::Mark,
             Verdict::Early | Verdict::Drop => Fate::Drop,
         };
         if fate != Fate::Drop {
@@ -142,15 +142,15 @@ pub(super) fn offer<T: PacketBatch>(
         (1, fate)
     };
     let mut settled = 0;
-    runs(train, decide, |mut run, fate| {
+    runs(batch, decide, |mut run, fate| {
         settled += run.packets();
         if fate == Fate::Drop {
-            return store.lose(&run);
+            return store.drop_batch(&run);
         }
         if fate == Fate::Mark && run.mark() {
             store.mark(run.packets());
         }
-        store.keep(arrivals.at(settled - 1), run);
+        store.enqueue(arrivals.at(settled - 1), run);
     });
 }
 
@@ -226,10 +226,10 @@ mod tests {
     /// What is kept, marked and dropped of a train of 44 that finds `ahead` bytes waiting.
     fn offered(ahead: u64, free: u64, ecn: bool, capable: bool) -> (u64, u64, u64) {
         let mut store = Store::new(Framing::default());
-        let train = Numbered::new(0, 44, 1514).ecn(capable);
-        store.arrived(&train);
+        let batch = Numbered::new(0, 44, 1514).ecn(capable);
+        store.arrived(&batch);
         let room = Room { free, ahead };
-        offer(&mut Red::new(settings(ecn), 1), &mut store, Timestamp::START, train, room);
+        offer(&mut Red::new(settings(ecn), 1), &mut store, Timestamp::START, batch, room);
         let stats = store.stats();
         assert!(stats.balanced());
         (stats.held.packets, stats.marked, stats.dropped.packets)

@@ -44,11 +44,11 @@ impl<T: PacketBatch> Overtake<T> {
 }
 
 impl<T: PacketBatch> Stage<T> for Overtake<T> {
-    fn push(&mut self, now: Timestamp, train: T) {
+    fn push(&mut self, now: Timestamp, batch: T) {
         let Self { chosen, by, rng, departures, overtaken } = self;
-        departures.arrived(&train);
+        departures.arrived(&batch);
         runs(
-            train,
+            batch,
             |_, _, rest| chosen.next(rest, rng),
             |run, held_back| {
                 *overtaken += if held_back { u64::from(run.packets()) } else { 0 };

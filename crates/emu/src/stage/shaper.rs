@@ -31,7 +31,7 @@ pub struct Line<T> {
 
 #[derive(Debug)]
 struct Service<T> {
-    train: T,
+    batch: T,
     sizes: Sizes,
     start: Femtos,
     first_done: Femtos,
@@ -112,9 +112,9 @@ impl<T: PacketBatch> Line<T> {
     }
 
     /// Sends a train that arrived at `arrived`, its packets over the `spread` before. The line must be idle.
-    pub fn begin(&mut self, arrived: Timestamp, train: T) {
-        let sizes = train.sizes();
-        let first = Timestamp::from_ns(arrived.as_ns().saturating_sub(train.spread().as_ns()));
+    pub fn begin(&mut self, arrived: Timestamp, batch: T) {
+        let sizes = batch.sizes();
+        let first = Timestamp::from_ns(arrived.as_ns().saturating_sub(batch.spread().as_ns()));
         let wish = self.free_at.max(down(first));
         let each = self.time(self.framing.wire(sizes.of(0)));
         let last = self.time(self.framing.wire(sizes.last));
@@ -134,7 +134,7 @@ impl<T: PacketBatch> Line<T> {
         // The last packet cannot have left before it came.
         finish = finish.max(down(arrived) + last);
         self.busy += whole;
-        self.service = Some(Service { train, sizes, start, first_done: start + each, finish });
+        self.service = Some(Service { batch, sizes, start, first_done: start + each, finish });
     }
 
     /// When the train that is being sent has left.
@@ -151,15 +151,15 @@ impl<T: PacketBatch> Line<T> {
         let spread = service.finish.saturating_sub(service.first_done) / PER_NS;
         // Over an endlessly fast line packets keep the distances with which they came.
         if self.rate.is_some() {
-            service.train.set_spread(Span::from_ns(spread as u64));
+            service.batch.set_spread(Span::from_ns(spread as u64));
         }
-        Some(service.train)
+        Some(service.batch)
     }
 
     /// The train that is being sent.
     #[must_use]
     pub fn in_service(&self) -> Option<&T> {
-        self.service.as_ref().map(|service| &service.train)
+        self.service.as_ref().map(|service| &service.batch)
     }
 
     /// Bytes of the packets in it that have not started: they wait in the buffer.

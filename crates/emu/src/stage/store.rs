@@ -23,7 +23,7 @@ pub(super) struct Store<T> {
 struct Waiting<T> {
     /// When its last packet arrived.
     arrived: Timestamp,
-    train: T,
+    batch: T,
 }
 
 impl<T: PacketBatch> Store<T> {
@@ -45,25 +45,25 @@ impl<T: PacketBatch> Store<T> {
 
     /// The train that waits first, and when its last packet arrived.
     pub(super) fn head(&self) -> Option<(Timestamp, &T)> {
-        self.waiting.front().map(|waiting| (waiting.arrived, &waiting.train))
+        self.waiting.front().map(|waiting| (waiting.arrived, &waiting.batch))
     }
 
     /// Books a train that was offered.
-    pub(super) fn arrived(&mut self, train: &T) {
-        self.stats.taken.add(Count::of(train, self.framing));
+    pub(super) fn arrived(&mut self, batch: &T) {
+        self.stats.taken.add(Count::of(batch, self.framing));
     }
 
     /// Lets a train wait whose last packet arrived at `arrived`.
-    pub(super) fn keep(&mut self, arrived: Timestamp, train: T) {
-        self.largest = self.largest.max(self.framing.frame(train.sizes().each));
-        self.stats.held.add(Count::of(&train, self.framing));
-        self.waiting.push_back(Waiting { arrived, train });
+    pub(super) fn enqueue(&mut self, arrived: Timestamp, batch: T) {
+        self.largest = self.largest.max(self.framing.frame(batch.sizes().each));
+        self.stats.held.add(Count::of(&batch, self.framing));
+        self.waiting.push_back(Waiting { arrived, batch });
     }
 
     /// Keeps the packets of a train that arrives `now` as long as they fit into `free` bytes, and drops the others. A
     /// short last packet may fit behind longer ones that did not.
-    pub(super) fn keep_fitting(&mut self, now: Timestamp, train: T, mut free: u64) {
-        let (framing, sizes, arrivals) = (self.framing, train.sizes(), Arrivals::of(&train, now));
+    pub(super) fn keep_fitting(&mut self, now: Timestamp, batch: T, mut free: u64) {
+        let (framing, sizes, arrivals) = (self.framing, batch.sizes(), Arrivals::of(&batch, now));
         let fits = |_: &T, index: u32, rest: u32| {
             let frame = framing.frame(sizes.of(index));
             let alike = if rest > 1 { rest - 1 } else { 1 };
@@ -72,24 +72,24 @@ impl<T: PacketBatch> Store<T> {
             if fitting > 0 { (fitting as u32, true) } else { (alike, false) }
         };
         let mut settled = 0;
-        runs(train, fits, |run, fits| {
+        runs(batch, fits, |run, fits| {
             settled += run.packets();
             if fits {
-                self.keep(arrivals.at(settled - 1), run);
+                self.enqueue(arrivals.at(settled - 1), run);
             } else {
-                self.lose(&run);
+                self.drop_batch(&run);
             }
         });
     }
 
     /// Books a train that is thrown away.
-    pub(super) fn lose(&mut self, train: &T) {
-        self.stats.dropped.add(Count::of(train, self.framing));
+    pub(super) fn drop_batch(&mut self, batch: &T) {
+        self.stats.dropped.add(Count::of(batch, self.framing));
     }
 
     /// Books a train that goes to the line.
-    pub(super) fn give(&mut self, train: &T) {
-        self.stats.given.add(Count::of(train, self.framing));
+    pub(super) fn give(&mut self, batch: &T) {
+        self.stats.given.add(Count::of(batch, self.framing));
     }
 
     /// Books packets that were marked.
@@ -99,21 +99,21 @@ impl<T: PacketBatch> Store<T> {
 
     /// Takes the head. It is neither given nor lost yet.
     pub(super) fn take_head(&mut self) -> Option<T> {
-        let train = self.waiting.pop_front()?.train;
-        self.stats.held.take(Count::of(&train, self.framing));
-        Some(train)
+        let batch = self.waiting.pop_front()?.batch;
+        self.stats.held.take(Count::of(&batch, self.framing));
+        Some(batch)
     }
 
     /// Takes the first `packets` packets of the head, likewise.
     pub(super) fn take_packets(&mut self, packets: u32) -> Option<T> {
         let head = self.waiting.front_mut()?;
-        if packets >= head.train.packets() {
+        if packets >= head.batch.packets() {
             return self.take_head();
         }
-        let behind = split(&mut head.train, packets);
-        let train = mem::replace(&mut head.train, behind);
-        self.stats.held.take(Count::of(&train, self.framing));
-        Some(train)
+        let behind = split(&mut head.batch, packets);
+        let batch = mem::replace(&mut head.batch, behind);
+        self.stats.held.take(Count::of(&batch, self.framing));
+        Some(batch)
     }
 
     /// Counts in other frames from now on, as if what waits had come in them.
@@ -124,14 +124,14 @@ impl<T: PacketBatch> Store<T> {
         self.framing = framing;
         let mut held = Count::default();
         for waiting in &self.waiting {
-            held.add(Count::of(&waiting.train, framing));
+            held.add(Count::of(&waiting.batch, framing));
         }
         self.stats.taken.take(self.stats.held);
         self.stats.taken.add(held);
         self.stats.held = held;
         self.largest = 0;
         for waiting in &self.waiting {
-            self.largest = self.largest.max(framing.frame(waiting.train.sizes().each));
+            self.largest = self.largest.max(framing.frame(waiting.batch.sizes().each));
         }
     }
 }

@@ -39,7 +39,9 @@ mod tests {
         let ms = |name: &str| {
             let found = bundled().iter().find(|bundled| bundled.name == name).unwrap();
             let topology = read(found.text, name, &[]).unwrap();
-            let ns = |way: usize| topology.links.iter().map(|link| link.ways[way].delay.as_ns()).sum::<u64>();
+            let ns = |direction: usize| {
+                topology.links.iter().map(|link| link.directions[direction].delay.as_ns()).sum::<u64>()
+            };
             assert_eq!(ns(0), ns(1), "{name}");
             ns(0) as f64 / 1e6
         };

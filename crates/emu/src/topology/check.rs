@@ -27,7 +27,7 @@ pub(super) fn all(draft: &ParsedTopology, mistakes: &mut Mistakes) {
     ends(draft, mistakes);
     ports(draft, mistakes);
     loops(draft, mistakes);
-    ways(draft, mistakes);
+    check_directions(draft, mistakes);
     shared_buffers(draft, mistakes);
     mtus(draft, mistakes);
 }
@@ -167,11 +167,11 @@ fn loops(draft: &ParsedTopology, mistakes: &mut Mistakes) {
     }
 }
 
-fn ways(draft: &ParsedTopology, mistakes: &mut Mistakes) {
+fn check_directions(draft: &ParsedTopology, mistakes: &mut Mistakes) {
     for (link, places) in draft.topology.links.iter().zip(&draft.links) {
-        for ((way, places), from) in link.ways.iter().zip(&places.ways).zip(&link.ends) {
+        for ((direction, places), from) in link.directions.iter().zip(&places.directions).zip(&link.ends) {
             let shared = draft.topology.switches.iter().any(|s| s.name == *from && s.shared.is_some());
-            for WayFault { keys, text } in way_faults(way).into_iter().filter(|_| places.sound) {
+            for WayFault { keys, text } in direction_faults(direction).into_iter().filter(|_| places.sound) {
                 if !(shared && keys[0] == "buffer") {
                     mistakes.add(places.of(&keys), format!("link.{}: {text}", link.name));
                 }
@@ -189,25 +189,28 @@ pub(super) struct WayFault {
 }
 
 /// What does not go together in one direction.
-pub(super) fn way_faults(way: &LinkDirection) -> Vec<WayFault> {
-    let full = Bytes::new(frame(way.mtu, way.framing.tags));
+pub(super) fn direction_faults(direction: &LinkDirection) -> Vec<WayFault> {
+    let full = Bytes::new(frame(direction.mtu, direction.framing.tags));
     let mut faults = Vec::new();
     let mut add = |keys, text| faults.push(WayFault { keys, text });
     let too_small = |what: &str, bytes: Bytes| {
         let (bytes, full) = (bytes.get(), full.get());
-        format!("{what} of {bytes} B is smaller than one frame of MTU {}; make it at least {full}", way.mtu)
+        format!(
+            "{what} of {bytes} B is smaller than one frame of MTU {}; make it at least {full}",
+            direction.mtu
+        )
     };
-    if way.buffer < full {
-        add(["buffer", "mtu"], too_small("buffer", way.buffer));
+    if direction.buffer < full {
+        add(["buffer", "mtu"], too_small("buffer", direction.buffer));
     }
     let depth = |bucket: Option<Bucket>| bucket.map(|bucket| bucket.burst).filter(|burst| *burst < full);
-    if let Some(burst) = depth(way.police) {
+    if let Some(burst) = depth(direction.police) {
         add(["police_burst", "mtu"], too_small("police_burst", burst));
     }
-    if let Some(burst) = depth(way.shape) {
+    if let Some(burst) = depth(direction.shape) {
         add(["shape_burst", "mtu"], too_small("shape_burst", burst));
     }
-    match way.discipline {
+    match direction.discipline {
         Discipline::Red(red) if red.min >= red.max => {
             let text = format!(
                 "red_min ({}) is not below red_max ({}); three times as much is usual",
@@ -240,8 +243,8 @@ fn shared_buffers(draft: &ParsedTopology, mistakes: &mut Mistakes) {
         let links = draft.topology.links.iter().filter(|link| link.ends.contains(&switch.name));
         let frames = links.flat_map(|link| {
             let side = usize::from(link.ends[1] == switch.name);
-            let way = &link.ways[side];
-            (0..link.members).map(|_| frame(way.mtu, way.framing.tags))
+            let direction = &link.directions[side];
+            (0..link.members).map(|_| frame(direction.mtu, direction.framing.tags))
         });
         let needed: u64 = frames.sum();
         if shared.capacity.get() < needed {
@@ -259,14 +262,14 @@ fn shared_buffers(draft: &ParsedTopology, mistakes: &mut Mistakes) {
 fn mtus(draft: &ParsedTopology, mistakes: &mut Mistakes) {
     let Topology { links, hosts, .. } = &draft.topology;
     for (link, places) in links.iter().zip(&draft.links).filter(|(_, places)| places.sound()) {
-        let [one, other] = [&link.ways[0], &link.ways[1]];
+        let [one, other] = [&link.directions[0], &link.directions[1]];
         if one.mtu != other.mtu {
             let text = format!(
                 "link.{}: the MTU is {} from '{}' and {} from '{}'; a link has one",
                 link.name, one.mtu, link.ends[0], other.mtu, link.ends[1]
             );
-            let place = |way: &Places| way.of(&["mtu"]).clone();
-            mistakes.add(&place(&places.ways[0]).max(place(&places.ways[1])), text);
+            let place = |direction: &Places| direction.of(&["mtu"]).clone();
+            mistakes.add(&place(&places.directions[0]).max(place(&places.directions[1])), text);
         }
     }
     if !draft.links.iter().all(super::read::LinkPlaces::sound) {
@@ -276,19 +279,19 @@ fn mtus(draft: &ParsedTopology, mistakes: &mut Mistakes) {
         let access = network.iter().flat_map(|link| {
             let link = &links[*link];
             let ends = hosts.iter().filter(|host| link.ends.contains(&host.name));
-            ends.map(|host| (link.ways[0].mtu, &host.name))
+            ends.map(|host| (link.directions[0].mtu, &host.name))
         });
         let Some((largest, host)) = access.max_by_key(|(mtu, _)| *mtu) else { continue };
         for link in network {
             let (link, places) = (&links[link], &draft.links[link]);
-            let meant = places.ways.iter().all(|way| way.given.contains_key("too_big"));
-            if link.ways[0].mtu < largest && !meant {
+            let meant = places.directions.iter().all(|direction| direction.given.contains_key("too_big"));
+            if link.directions[0].mtu < largest && !meant {
                 let text = format!(
                     "link.{}: MTU {}, but host '{host}' sends packets of up to {largest} bytes; make them equal, or \
                      choose with too_big what larger packets meet",
-                    link.name, link.ways[0].mtu
+                    link.name, link.directions[0].mtu
                 );
-                mistakes.add(places.ways[0].of(&["mtu"]), text);
+                mistakes.add(places.directions[0].of(&["mtu"]), text);
             }
         }
     }

@@ -14,8 +14,8 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
     live("rate", Kind::Rate(put!(rate)), "\"none\"", "Line rate, preamble and gap included."),
     key(
         "mtu",
-        Kind::Whole(MIN_MTU, MAX_MTU, |way, mtu| {
-            way.mtu = mtu as u32;
+        Kind::Whole(MIN_MTU, MAX_MTU, |direction, mtu| {
+            direction.mtu = mtu as u32;
             Ok(())
         }),
         "1500",
@@ -29,8 +29,8 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
     ),
     key(
         "tags",
-        Kind::Whole(0, 2, |way, tags| {
-            way.framing.tags = tags as u8;
+        Kind::Whole(0, 2, |direction, tags| {
+            direction.framing.tags = tags as u8;
             Ok(())
         }),
         "0",
@@ -50,8 +50,8 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
     ),
     live(
         "red_min",
-        Kind::Memory(|way, min| {
-            red(way)?.min = min;
+        Kind::Memory(|direction, min| {
+            red(direction)?.min = min;
             Ok(())
         }),
         "a twelfth of the buffer",
@@ -59,8 +59,8 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
     ),
     live(
         "red_max",
-        Kind::Memory(|way, max| {
-            red(way)?.max = max;
+        Kind::Memory(|direction, max| {
+            red(direction)?.max = max;
             Ok(())
         }),
         "a quarter of the buffer",
@@ -68,8 +68,8 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
     ),
     live(
         "red_probability",
-        Kind::Probability(|way, p| {
-            red(way)?.max_probability = p;
+        Kind::Probability(|direction, p| {
+            red(direction)?.max_probability = p;
             Ok(())
         }),
         "\"10%\"",
@@ -77,8 +77,8 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
     ),
     live(
         "red_weight",
-        Kind::Probability(|way, weight| {
-            red(way)?.weight = weight;
+        Kind::Probability(|direction, weight| {
+            red(direction)?.weight = weight;
             Ok(())
         }),
         "0.002",
@@ -86,8 +86,8 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
     ),
     live(
         "codel_target",
-        Kind::Time(|way, target| {
-            codel(way)?.target = target;
+        Kind::Time(|direction, target| {
+            codel(direction)?.target = target;
             Ok(())
         }),
         "\"5ms\"",
@@ -95,8 +95,8 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
     ),
     live(
         "codel_interval",
-        Kind::Time(|way, interval| {
-            codel(way)?.interval = interval;
+        Kind::Time(|direction, interval| {
+            codel(direction)?.interval = interval;
             Ok(())
         }),
         "\"100ms\"",
@@ -110,8 +110,8 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
     ),
     live(
         "police_rate",
-        Kind::Rate(|way, rate| {
-            set_bucket(&mut way.police, rate, way.mtu);
+        Kind::Rate(|direction, rate| {
+            set_bucket(&mut direction.police, rate, direction.mtu);
             Ok(())
         }),
         "\"none\"",
@@ -119,14 +119,14 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
     ),
     live(
         "police_burst",
-        Kind::Memory(|way, burst| set_burst(&mut way.police, burst, "police_rate")),
+        Kind::Memory(|direction, burst| set_burst(&mut direction.police, burst, "police_rate")),
         "10 ms at the rate",
         "How much may pass the policer at once; at least two full frames by default.",
     ),
     live(
         "shape_rate",
-        Kind::Rate(|way, rate| {
-            set_bucket(&mut way.shape, rate, way.mtu);
+        Kind::Rate(|direction, rate| {
+            set_bucket(&mut direction.shape, rate, direction.mtu);
             Ok(())
         }),
         "\"none\"",
@@ -134,7 +134,7 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
     ),
     live(
         "shape_burst",
-        Kind::Memory(|way, burst| set_burst(&mut way.shape, burst, "shape_rate")),
+        Kind::Memory(|direction, burst| set_burst(&mut direction.shape, burst, "shape_rate")),
         "10 ms at the rate",
         "How much may pass the shaper at once; at least two full frames by default.",
     ),
@@ -154,8 +154,8 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
     live("loss", Kind::Probability(set_loss), "0", "Each packet is lost with this probability."),
     live(
         "loss_every",
-        Kind::Whole(1, u64::MAX, |way, n| {
-            way.loss = Loss::EveryNth(n);
+        Kind::Whole(1, u64::MAX, |direction, n| {
+            direction.loss = Loss::EveryNth(n);
             Ok(())
         }),
         "never",
@@ -175,8 +175,8 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
     ),
     live(
         "loss_burst.to_good",
-        Kind::Probability(|way, p| {
-            burst_loss(way)?.to_good = p;
+        Kind::Probability(|direction, p| {
+            burst_loss(direction)?.to_good = p;
             Ok(())
         }),
         "\"25%\"",
@@ -184,8 +184,8 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
     ),
     live(
         "loss_burst.loss_good",
-        Kind::Probability(|way, p| {
-            burst_loss(way)?.loss_good = p;
+        Kind::Probability(|direction, p| {
+            burst_loss(direction)?.loss_good = p;
             Ok(())
         }),
         "0",
@@ -193,8 +193,8 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
     ),
     live(
         "loss_burst.loss_bad",
-        Kind::Probability(|way, p| {
-            burst_loss(way)?.loss_bad = p;
+        Kind::Probability(|direction, p| {
+            burst_loss(direction)?.loss_bad = p;
             Ok(())
         }),
         "1",
@@ -221,16 +221,16 @@ const MAX_MTU: u64 = 65521;
 const DISCIPLINE_RED: Needs = Needs("discipline = \"red\"");
 const DISCIPLINE_CODEL: Needs = Needs("discipline = \"codel\"");
 
-fn set_too_big(way: &mut LinkDirection, what: &'static str) -> Result<(), Needs> {
-    way.too_big = if what == "icmp" { TooBig::Icmp } else { TooBig::Silent };
+fn set_too_big(direction: &mut LinkDirection, what: &'static str) -> Result<(), Needs> {
+    direction.too_big = if what == "icmp" { TooBig::Icmp } else { TooBig::Silent };
     Ok(())
 }
 
 /// A discipline that is set again keeps its settings.
-fn set_discipline(way: &mut LinkDirection, name: &'static str) -> Result<(), Needs> {
-    way.discipline = match (name, way.discipline) {
+fn set_discipline(direction: &mut LinkDirection, name: &'static str) -> Result<(), Needs> {
+    direction.discipline = match (name, direction.discipline) {
         ("red", Discipline::Red(settings)) => Discipline::Red(settings),
-        ("red", _) => Discipline::Red(default_red(way.buffer)),
+        ("red", _) => Discipline::Red(default_red(direction.buffer)),
         ("codel", Discipline::CoDel(settings)) => Discipline::CoDel(settings),
         ("codel", _) => Discipline::CoDel(CoDelSettings {
             target: Span::from_ms(5),
@@ -257,22 +257,22 @@ fn ratio(value: f64) -> Ratio {
     Ratio::new(value).unwrap_or_default()
 }
 
-fn red(way: &mut LinkDirection) -> Result<&mut RedSettings, Needs> {
-    match &mut way.discipline {
+fn red(direction: &mut LinkDirection) -> Result<&mut RedSettings, Needs> {
+    match &mut direction.discipline {
         Discipline::Red(settings) => Ok(settings),
         _ => Err(DISCIPLINE_RED),
     }
 }
 
-fn codel(way: &mut LinkDirection) -> Result<&mut CoDelSettings, Needs> {
-    match &mut way.discipline {
+fn codel(direction: &mut LinkDirection) -> Result<&mut CoDelSettings, Needs> {
+    match &mut direction.discipline {
         Discipline::CoDel(settings) => Ok(settings),
         _ => Err(DISCIPLINE_CODEL),
     }
 }
 
-fn set_ecn(way: &mut LinkDirection, ecn: bool) -> Result<(), Needs> {
-    match &mut way.discipline {
+fn set_ecn(direction: &mut LinkDirection, ecn: bool) -> Result<(), Needs> {
+    match &mut direction.discipline {
         Discipline::Red(settings) => settings.ecn = ecn,
         Discipline::CoDel(settings) => settings.ecn = ecn,
         Discipline::TailDrop if ecn => return Err(Needs("discipline = \"red\" or \"codel\"")),
@@ -297,21 +297,21 @@ fn set_burst(bucket: &mut Option<Bucket>, burst: Bytes, needs: &'static str) -> 
     Ok(())
 }
 
-fn set_loss(way: &mut LinkDirection, probability: Ratio) -> Result<(), Needs> {
-    way.loss = if probability.get() == 0.0 { Loss::None } else { Loss::Random(probability) };
+fn set_loss(direction: &mut LinkDirection, probability: Ratio) -> Result<(), Needs> {
+    direction.loss = if probability.get() == 0.0 { Loss::None } else { Loss::Random(probability) };
     Ok(())
 }
 
-fn set_loss_times(way: &mut LinkDirection, times: Vec<Timestamp>) -> Result<(), Needs> {
-    way.loss = if times.is_empty() { Loss::None } else { Loss::AtTimes(times) };
+fn set_loss_times(direction: &mut LinkDirection, times: Vec<Timestamp>) -> Result<(), Needs> {
+    direction.loss = if times.is_empty() { Loss::None } else { Loss::AtTimes(times) };
     Ok(())
 }
 
-fn set_burst_loss(way: &mut LinkDirection, to_bad: Ratio) -> Result<(), Needs> {
-    if let Loss::Burst(model) = &mut way.loss {
+fn set_burst_loss(direction: &mut LinkDirection, to_bad: Ratio) -> Result<(), Needs> {
+    if let Loss::Burst(model) = &mut direction.loss {
         model.to_bad = to_bad;
     } else {
-        way.loss = Loss::Burst(GilbertElliott {
+        direction.loss = Loss::Burst(GilbertElliott {
             to_bad,
             to_good: ratio(0.25),
             loss_good: Ratio::default(),
@@ -321,17 +321,17 @@ fn set_burst_loss(way: &mut LinkDirection, to_bad: Ratio) -> Result<(), Needs> {
     Ok(())
 }
 
-fn burst_loss(way: &mut LinkDirection) -> Result<&mut GilbertElliott, Needs> {
-    match &mut way.loss {
+fn burst_loss(direction: &mut LinkDirection) -> Result<&mut GilbertElliott, Needs> {
+    match &mut direction.loss {
         Loss::Burst(model) => Ok(model),
         _ => Err(Needs("loss_burst.to_bad")),
     }
 }
 
-fn set_reorder(way: &mut LinkDirection, probability: Ratio) -> Result<(), Needs> {
-    way.reorder.probability = probability;
-    if way.reorder.by == Span::ZERO {
-        way.reorder.by = Span::from_ms(1);
+fn set_reorder(direction: &mut LinkDirection, probability: Ratio) -> Result<(), Needs> {
+    direction.reorder.probability = probability;
+    if direction.reorder.by == Span::ZERO {
+        direction.reorder.by = Span::from_ms(1);
     }
     Ok(())
 }

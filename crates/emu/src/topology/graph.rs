@@ -56,14 +56,14 @@ fn path(laid: &BTreeMap<&str, Vec<(&str, usize)>>, from: &str, to: &str) -> Opti
             });
         }
     }
-    let mut way = Vec::new();
+    let mut direction = Vec::new();
     let mut step = came.get(to)?;
     while let Some((before, link)) = step {
-        way.push(*link);
+        direction.push(*link);
         step = came.get(before)?;
     }
-    way.reverse();
-    Some(way)
+    direction.reverse();
+    Some(direction)
 }
 
 /// The links of each network: those that are joined through any nodes.
@@ -96,10 +96,10 @@ mod tests {
         let link = |ends: &[&str; 2]| Link {
             name: ends.concat(),
             ends: ends.map(str::to_owned),
-            ways: [LinkDirection::default(), LinkDirection::default()],
+            directions: [LinkDirection::default(), LinkDirection::default()],
             members: 1,
             hash: HashFields::default(),
-            card: true,
+            nic: true,
         };
         ends.iter().map(link).collect()
     }

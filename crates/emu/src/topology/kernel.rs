@@ -46,7 +46,7 @@ fn command(words: &str, arguments: &[&str]) -> Command {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Commands {
     /// Makes its namespaces and sets their congestion controls: what a lab does itself, so that it knows what is its own.
-    pub ground: Vec<Command>,
+    pub resources: Vec<Command>,
     /// Builds the rest, in this order.
     pub up: Vec<Command>,
     /// Removes all of it, also when only a part was built; then some of these fail.
@@ -62,11 +62,11 @@ pub fn commands(topology: &Topology, lab: &str) -> Commands {
         let hosts = topology.hosts.iter().map(|host| &host.name);
         hosts.chain(topology.switches.iter().map(|switch| &switch.name))
     };
-    let mut ground: Vec<Command> =
+    let mut resources: Vec<Command> =
         nodes().map(|node| command(&format!("ip netns add {}", namespace(lab, node)), &[])).collect();
     for host in &topology.hosts {
         let congestion = host.congestion.iter().map(|name| format!("net.ipv4.tcp_congestion_control={name}"));
-        ground.extend(congestion.map(|setting| sysctl(&namespace(lab, &host.name), &setting)));
+        resources.extend(congestion.map(|setting| sysctl(&namespace(lab, &host.name), &setting)));
     }
     let mut up = Vec::new();
     for switch in &topology.switches {
@@ -78,17 +78,17 @@ pub fn commands(topology: &Topology, lab: &str) -> Commands {
         up.extend(cable(topology, lab, link));
     }
     for host in &topology.hosts {
-        up.extend(settle(topology, lab, host));
+        up.extend(host_commands(topology, lab, host));
     }
     for link in &topology.links {
-        for (side, way) in link.ways.iter().enumerate() {
+        for (side, direction) in link.directions.iter().enumerate() {
             let [ns, device] = port(topology, lab, link, side);
-            up.extend(queueing::commands(&ns, &device, &as_one_queue(topology, link, side, way)));
+            up.extend(queueing::commands(&ns, &device, &as_one_queue(topology, link, side, direction)));
         }
     }
     let down =
         nodes().map(|node| command(&format!("ip netns delete {}", namespace(lab, node)), &[])).collect();
-    Commands { ground, up, down, cannot: gaps::of(topology) }
+    Commands { resources, up, down, cannot: gaps::of(topology) }
 }
 
 fn namespace(lab: &str, node: &str) -> String {
@@ -114,7 +114,7 @@ fn cable(topology: &Topology, lab: &str, link: &Link) -> Vec<Command> {
     let pair = format!("ip link add name {device} netns {ns} type veth peer name {peer} netns {peer_ns}");
     let mut commands = vec![command(&pair, &[])];
     for (side, [ns, device]) in ends.iter().enumerate() {
-        let mut set = format!("ip -n {ns} link set dev {device} mtu {}", link.ways[side].mtu);
+        let mut set = format!("ip -n {ns} link set dev {device} mtu {}", link.directions[side].mtu);
         // A super-frame would be counted as one frame, dropped and marked as a whole, and pass an MTU that its packets exceed.
         let is_host = topology.host(&link.ends[side]).is_some();
         set.push_str(if is_host { " gso_max_segs 1" } else { " master br0" });
@@ -128,7 +128,7 @@ fn sysctl(ns: &str, setting: &str) -> Command {
 }
 
 /// Addresses and settings of a host.
-fn settle(topology: &Topology, lab: &str, host: &Host) -> Vec<Command> {
+fn host_commands(topology: &Topology, lab: &str, host: &Host) -> Vec<Command> {
     /// RFC 8200 section 5.
     const MIN_MTU_V6: u32 = 1280;
     let ns = namespace(lab, &host.name);
@@ -137,7 +137,7 @@ fn settle(topology: &Topology, lab: &str, host: &Host) -> Vec<Command> {
     if let Some(link) = topology.links.iter().find(|link| link.ends.contains(&host.name)) {
         let (v4, v6) = (host.v4, host.v6);
         commands.push(command(&format!("ip -n {ns} address add {}/{} dev eth0", v4.0, v4.1), &[]));
-        if link.ways[0].mtu >= MIN_MTU_V6 {
+        if link.directions[0].mtu >= MIN_MTU_V6 {
             commands.push(command(&format!("ip -n {ns} address add {}/{} dev eth0 nodad", v6.0, v6.1), &[]));
         }
     }
@@ -145,13 +145,13 @@ fn settle(topology: &Topology, lab: &str, host: &Host) -> Vec<Command> {
 }
 
 /// A direction as one device can have it: a trunk as one fast line, a shared buffer as a part for each port.
-fn as_one_queue(topology: &Topology, link: &Link, side: usize, way: &LinkDirection) -> LinkDirection {
+fn as_one_queue(topology: &Topology, link: &Link, side: usize, direction: &LinkDirection) -> LinkDirection {
     let node = &link.ends[side];
     let members = f64::from(link.members);
     let shared =
         topology.switches.iter().find(|switch| switch.name == *node).and_then(|switch| switch.shared);
     let buffer = match shared {
-        None => way.buffer.get() as f64 * members,
+        None => direction.buffer.get() as f64 * members,
         Some(SharedBuffer { capacity, policy: Sharing::Static }) => {
             let links = topology.links.iter().filter(|other| other.ends.contains(node));
             let ports: u32 = links.map(|other| other.members).sum();
@@ -162,9 +162,9 @@ fn as_one_queue(topology: &Topology, link: &Link, side: usize, way: &LinkDirecti
             capacity.get() as f64 * (members * alpha / (1.0 + members * alpha))
         }
     };
-    let immediate = !link.card && topology.host(node).is_some();
-    let rate = way.rate.filter(|_| !immediate).and_then(|rate| Bitrate::from_bps(rate.bps() * members));
-    LinkDirection { rate, buffer: Bytes::new(buffer as u64), ..way.clone() }
+    let immediate = !link.nic && topology.host(node).is_some();
+    let rate = direction.rate.filter(|_| !immediate).and_then(|rate| Bitrate::from_bps(rate.bps() * members));
+    LinkDirection { rate, buffer: Bytes::new(buffer as u64), ..direction.clone() }
 }
 
 #[cfg(test)]

@@ -133,7 +133,7 @@ pub(super) const LINK: &[Key<Link>] = &[
     ),
     key(
         "card",
-        Kind::Flag(put!(card)),
+        Kind::Flag(put!(nic)),
         "true",
         "A host at its end hands over no faster than the link's rate, as a network card does.",
     ),

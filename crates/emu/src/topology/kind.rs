@@ -112,8 +112,8 @@ impl<T> Kind<T> {
             Self::Time(set) => set(target, span(value)?),
             Self::Instants(set) => set(target, instants(value)?),
             Self::Probability(set) => set(target, probability(value)?),
-            Self::Address4(set) => set(target, address::parse_v4(want(value, ADDRESS4)?)?),
-            Self::Address6(set) => set(target, address::parse_v6(want(value, ADDRESS6)?)?),
+            Self::Address4(set) => set(target, address::parse_v4(required_text(value, ADDRESS4)?)?),
+            Self::Address6(set) => set(target, address::parse_v6(required_text(value, ADDRESS6)?)?),
             Self::Settings(set) => set(target, settings(value)?),
         };
         done.map_err(Refusal::Needs)
@@ -148,7 +148,7 @@ const ADDRESS4: &str = "an address such as \"10.77.0.1/24\"";
 const ADDRESS6: &str = "an address such as \"fd77::1/64\"";
 
 /// The text of a value, where one is needed.
-fn want<'v>(value: &'v Value, what: &str) -> Result<&'v str, String> {
+fn required_text<'v>(value: &'v Value, what: &str) -> Result<&'v str, String> {
     value.text().ok_or_else(|| expected(what, value))
 }
 
@@ -157,7 +157,7 @@ fn expected(what: &str, value: &Value) -> String {
 }
 
 fn quantity<V: FromStr<Err = ParseError>>(value: &Value, what: &str) -> Result<V, String> {
-    want(value, what)?.parse().map_err(|error: ParseError| error.to_string())
+    required_text(value, what)?.parse().map_err(|error: ParseError| error.to_string())
 }
 
 fn text(value: &Value) -> Result<String, String> {
@@ -177,7 +177,7 @@ fn name(value: &Value) -> Result<String, String> {
 /// The items of a list; on the command line they stand between commas.
 fn items<'v>(value: &'v Value, what: &str) -> Result<Vec<&'v str>, String> {
     match &value.content {
-        Content::List(items) => items.iter().map(|item| want(item, what)).collect(),
+        Content::List(items) => items.iter().map(|item| required_text(item, what)).collect(),
         Content::Typed(typed) => Ok(typed.split(',').map(str::trim).collect()),
         _ => Err(expected(what, value)),
     }
@@ -197,14 +197,14 @@ fn several(value: &Value, words: &'static [&'static str]) -> Result<Vec<&'static
     if chosen.is_empty() {
         return Err(format!("an empty list chooses nothing; write {what}"));
     }
-    chosen.into_iter().map(|item| word(item, words)).collect()
+    chosen.into_iter().map(|item| keyword(item, words)).collect()
 }
 
 fn choice(value: &Value, words: &'static [&'static str]) -> Result<&'static str, String> {
-    word(want(value, &format!("one of {}", words.join(", ")))?, words)
+    keyword(required_text(value, &format!("one of {}", words.join(", ")))?, words)
 }
 
-fn word(typed: &str, words: &'static [&'static str]) -> Result<&'static str, String> {
+fn keyword(typed: &str, words: &'static [&'static str]) -> Result<&'static str, String> {
     let known = words.iter().find(|word| **word == typed);
     known.copied().ok_or_else(|| format!("'{typed}' is unknown; choose from {}", words.join(", ")))
 }
@@ -296,7 +296,7 @@ fn flatten(table: &Table, prefix: &str, into: &mut BTreeMap<String, String>) -> 
         if !key.chars().all(right) || parts().any(str::is_empty) || parts().count() < 2 {
             return Err(format!("'{key}' is no setting below net.; write it as ipv4.tcp_rmem"));
         }
-        let setting = want(&entry.value, &format!("a value for {key}"))?;
+        let setting = required_text(&entry.value, &format!("a value for {key}"))?;
         if setting.is_empty() || setting.contains(char::is_control) {
             return Err(format!("the value of {key} is empty or holds a control character"));
         }

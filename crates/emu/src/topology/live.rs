@@ -44,8 +44,8 @@ pub enum SetError {
 ///
 /// # Errors
 /// [`SetError`]; then `way` is as it was.
-pub fn set_way(way: &mut LinkDirection, key: &str, value: &str) -> Result<(), SetError> {
-    change_way(way, [(key, value)])
+pub fn set_direction(direction: &mut LinkDirection, key: &str, value: &str) -> Result<(), SetError> {
+    change_direction(direction, [(key, value)])
 }
 
 /// Sets several keys of one direction. They are looked at together, so that keys which bound each other can be given in
@@ -53,22 +53,22 @@ pub fn set_way(way: &mut LinkDirection, key: &str, value: &str) -> Result<(), Se
 ///
 /// # Errors
 /// [`SetError`]; then `way` is as it was.
-pub fn change_way<'a>(
-    way: &mut LinkDirection,
+pub fn change_direction<'a>(
+    direction: &mut LinkDirection,
     changes: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> Result<(), SetError> {
-    let mut changed = way.clone();
+    let mut changed = direction.clone();
     for (key, value) in changes {
         apply(&mut changed, key, value)?;
     }
-    if let Some(fault) = check::way_faults(&changed).into_iter().next() {
+    if let Some(fault) = check::direction_faults(&changed).into_iter().next() {
         return Err(SetError::Conflict(fault.text));
     }
-    *way = changed;
+    *direction = changed;
     Ok(())
 }
 
-fn apply(way: &mut LinkDirection, key: &str, value: &str) -> Result<(), SetError> {
+fn apply(direction: &mut LinkDirection, key: &str, value: &str) -> Result<(), SetError> {
     let Some(found) = WAY.iter().find(|known| known.name == key) else {
         if let Some(fixed) = LINK.iter().find(|known| known.name == key) {
             return Err(SetError::Fixed { key: fixed.name });
@@ -82,7 +82,7 @@ fn apply(way: &mut LinkDirection, key: &str, value: &str) -> Result<(), SetError
     }
     let typed =
         Value { at: SourcePosition::Override(value.to_owned()), content: Content::Typed(value.to_owned()) };
-    kind.apply(way, &typed).map_err(|refusal| SetError::Wrong { key, text: refusal.to_string() })
+    kind.apply(direction, &typed).map_err(|refusal| SetError::Wrong { key, text: refusal.to_string() })
 }
 
 /// What a change is for: a link, or one direction of it.
@@ -147,7 +147,7 @@ impl Target {
             hint: hint(&self.link, names()),
         })?;
         let ends = &topology.links[index].ends;
-        let ways: &[usize] = match &self.from {
+        let directions: &[usize] = match &self.from {
             None => &[0, 1],
             Some(from) if *from == ends[0] => &[0],
             Some(from) if *from == ends[1] => &[1],
@@ -159,6 +159,6 @@ impl Target {
                 });
             }
         };
-        Ok((index, ways))
+        Ok((index, directions))
     }
 }

@@ -88,20 +88,20 @@ fn names<'d>(document: &'d Table, kind: &str) -> impl Iterator<Item = &'d str> {
 /// Puts a setting into a link, and out of its way what says the same thing otherwise.
 fn put_link(link: &mut Table, rest: &[&str], value: Value) {
     if let ["from", node, key, ..] = rest
-        && let Some(way) = link.table_mut("from").and_then(|from| from.table_mut(node))
+        && let Some(direction) = link.table_mut("from").and_then(|from| from.table_mut(node))
     {
-        forget_other_models(way, key);
+        remove_other_models(direction, key);
     }
     if rest[0] != "from" {
-        forget_other_models(link, rest[0]);
+        remove_other_models(link, rest[0]);
         let path = rest.join(".");
         for entry in link.table_mut("from").into_iter().flat_map(|from| &mut from.0) {
-            if let Content::Table(way) = &mut entry.value.content {
-                forget_other_models(way, rest[0]);
+            if let Content::Table(direction) = &mut entry.value.content {
+                remove_other_models(direction, rest[0]);
                 if LOSS_MODELS.contains(&rest[0]) {
-                    way.remove(rest[0]);
+                    direction.remove(rest[0]);
                 }
-                way.remove(&path);
+                direction.remove(&path);
             }
         }
     }
@@ -109,7 +109,7 @@ fn put_link(link: &mut Table, rest: &[&str], value: Value) {
 }
 
 /// A model of loss replaces the others.
-fn forget_other_models(table: &mut Table, key: &str) {
+fn remove_other_models(table: &mut Table, key: &str) {
     if LOSS_MODELS.contains(&key) {
         for other in LOSS_MODELS.into_iter().filter(|model| *model != key) {
             table.remove(other);

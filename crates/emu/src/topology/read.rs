@@ -25,7 +25,7 @@ pub fn read(text: &str, file_name: &str, overrides: &[Override]) -> Result<Topol
     parameters::check(&document, &mut mistakes);
     overrides::apply(&mut document, overrides, &mut mistakes);
     parameters::resolve(&mut document, &mut mistakes);
-    let draft = draft(&document, file_name, &mut mistakes);
+    let draft = parse_topology(&document, file_name, &mut mistakes);
     check::all(&draft, &mut mistakes);
     if mistakes.is_empty() { Ok(draft.topology) } else { Err(TopologyError::new(file_name, mistakes)) }
 }
@@ -57,7 +57,7 @@ pub(super) struct Places {
 pub(super) struct LinkPlaces {
     pub(super) link: Places,
     pub(super) ends: [SourcePosition; 2],
-    pub(super) ways: [Places; 2],
+    pub(super) directions: [Places; 2],
 }
 
 impl Places {
@@ -74,11 +74,11 @@ impl Places {
 impl LinkPlaces {
     /// True if all its values could be read.
     pub(super) fn sound(&self) -> bool {
-        self.link.sound && self.ways.iter().all(|way| way.sound)
+        self.link.sound && self.directions.iter().all(|direction| direction.sound)
     }
 }
 
-fn draft(document: &Table, file_name: &str, mistakes: &mut Mistakes) -> ParsedTopology {
+fn parse_topology(document: &Table, file_name: &str, mistakes: &mut Mistakes) -> ParsedTopology {
     let top = SourcePosition::START;
     let mut draft = ParsedTopology {
         topology: Topology {
@@ -176,21 +176,27 @@ fn read_link(draft: &mut ParsedTopology, entry: &Entry, table: &Table, mistakes:
     let mut link = Link {
         name: entry.key.clone(),
         ends: [String::new(), String::new()],
-        ways: [LinkDirection::default(), LinkDirection::default()],
+        directions: [LinkDirection::default(), LinkDirection::default()],
         members: 1,
         hash: HashFields { mac: false, ip: true, ports: true },
-        card: true,
+        nic: true,
     };
     let places = apply(LINK, &[(&path, table)], &mut link, &entry.at, mistakes);
     let known = names(LINK).into_iter().chain(names(WAY)).chain(["from"]);
     refuse_unknown(table, &path, &known.collect::<Vec<_>>(), mistakes);
 
     let has_ends = places.given.contains_key("ends");
-    refuse_strange_ways(table, &path, has_ends.then_some(&link.ends), mistakes);
-    let ways = [0, 1].map(|side| {
+    refuse_unknown_directions(table, &path, has_ends.then_some(&link.ends), mistakes);
+    let directions = [0, 1].map(|side| {
         let from = format!("{path}from.{}.", link.ends[side]);
-        let one_way = table.table("from").and_then(|ways| ways.table(&link.ends[side]));
-        read_way(&mut link.ways[side], (&path, table), one_way.map(|way| (&*from, way)), &entry.at, mistakes)
+        let one_way = table.table("from").and_then(|directions| directions.table(&link.ends[side]));
+        read_direction(
+            &mut link.directions[side],
+            (&path, table),
+            one_way.map(|direction| (&*from, direction)),
+            &entry.at,
+            mistakes,
+        )
     });
     if !has_ends {
         if table.get("ends").is_none() {
@@ -203,7 +209,7 @@ fn read_link(draft: &mut ParsedTopology, entry: &Entry, table: &Table, mistakes:
     if let Some(seen) = &mut draft.ends {
         seen.extend(link.ends.iter().cloned());
     }
-    draft.links.push(LinkPlaces { link: places, ends: ends_places(table, &entry.at), ways });
+    draft.links.push(LinkPlaces { link: places, ends: ends_places(table, &entry.at), directions });
     draft.topology.links.push(link);
 }
 
@@ -218,14 +224,14 @@ fn ends_places(table: &Table, at: &SourcePosition) -> [SourcePosition; 2] {
 }
 
 /// Directions that the link does not have, and keys that no direction has.
-fn refuse_strange_ways(link: &Table, path: &str, ends: Option<&[String; 2]>, mistakes: &mut Mistakes) {
+fn refuse_unknown_directions(link: &Table, path: &str, ends: Option<&[String; 2]>, mistakes: &mut Mistakes) {
     let Some(entry) = link.get("from") else { return };
-    let Content::Table(ways) = &entry.value.content else {
+    let Content::Table(directions) = &entry.value.content else {
         let text = format!("{path}from is {}; write [{path}from.NODE]", entry.value.content.describe());
         mistakes.add(&entry.at, text);
         return;
     };
-    for entry in &ways.0 {
+    for entry in &directions.0 {
         if let Some([one, other]) = ends.filter(|ends| !ends.contains(&entry.key)) {
             let text = format!(
                 "{path}from.{}: the link ends at '{one}' and '{other}'; write one of them",
@@ -234,14 +240,14 @@ fn refuse_strange_ways(link: &Table, path: &str, ends: Option<&[String; 2]>, mis
             mistakes.add(&entry.at, text);
         }
         match &entry.value.content {
-            Content::Table(way) => {
+            Content::Table(direction) => {
                 let whole = |entry: &&Entry| LINK.iter().any(|key| key.name == entry.key);
-                for Entry { key, at, .. } in way.0.iter().filter(whole) {
+                for Entry { key, at, .. } in direction.0.iter().filter(whole) {
                     let link = path.trim_end_matches('.');
                     mistakes.add(at, format!("{key} holds for the whole link; write it in [{link}]"));
                 }
                 let known = [names(WAY), names(LINK)].concat();
-                refuse_unknown(way, &format!("{path}from.{}.", entry.key), &known, mistakes);
+                refuse_unknown(direction, &format!("{path}from.{}.", entry.key), &known, mistakes);
             }
             other => {
                 let text =
@@ -253,8 +259,8 @@ fn refuse_strange_ways(link: &Table, path: &str, ends: Option<&[String; 2]>, mis
 }
 
 /// One direction: what is said for it alone goes before what is said for the link.
-fn read_way(
-    way: &mut LinkDirection,
+fn read_direction(
+    direction: &mut LinkDirection,
     link: (&str, &Table),
     one_way: Option<(&str, &Table)>,
     at: &SourcePosition,
@@ -274,7 +280,7 @@ fn read_way(
             mistakes.add(last, format!("{path}: {} all say what is lost; keep one", keys.join(" and ")));
         }
     }
-    apply(WAY, &layers, way, at, mistakes)
+    apply(WAY, &layers, direction, at, mistakes)
 }
 
 /// Reads the keys of a table, each from the first layer that has it.

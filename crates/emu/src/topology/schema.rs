@@ -17,9 +17,9 @@ pub fn schema() -> Value {
     let link = {
         let mut properties = properties(LINK);
         properties.append(&mut self::properties(WAY));
-        let ways = json!({ "type": "object", "propertyNames": { "pattern": NAME }, "additionalProperties": { "$ref": "#/$defs/way" },
+        let directions = json!({ "type": "object", "propertyNames": { "pattern": NAME }, "additionalProperties": { "$ref": "#/$defs/way" },
             "description": "What holds for the direction away from that node only." });
-        properties.insert("from".to_owned(), ways);
+        properties.insert("from".to_owned(), directions);
         let mut link = object(&properties);
         link["required"] = json!(["ends"]);
         link

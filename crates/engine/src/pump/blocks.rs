@@ -33,7 +33,7 @@ struct Writer<'f> {
 }
 
 /// Writes until the limit or an order; the connection stays as it is.
-pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut PumpGuard<'_>, feed: Feed) -> PumpEnd {
+pub(crate) fn write(flow: &Flow, pump: usize, guard: &mut PumpGuard<'_>, feed: Feed) -> PumpEnd {
     let Some(socket) = flow.sockets.tcp(pump) else { return PumpEnd::default() };
     let notes = flow.setup.note.map(|note| Notes::new(note, socket));
     let stamps = matches!(flow.setup.transit, Transit::Blocks(_));
@@ -51,7 +51,7 @@ pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut PumpGuard<'_>, feed: F
         mark: None,
     };
     flow.stream_ended(&writer.meter, end.trouble.as_ref());
-    shift.written();
+    guard.written();
     PumpEnd { streams: vec![end], copied: writer.feed.copied(socket), ..PumpEnd::default() }
 }
 
@@ -61,7 +61,7 @@ impl Writer<'_> {
         let control = &self.flow.control;
         let start = clock::now();
         if self.meter.begin(start, 0) {
-            control.tell_begun();
+            control.notify_begun();
         }
         let setup = &self.flow.setup;
         let pace = setup.offered.and_then(|rate| Schedule::new(start, rate));
@@ -73,8 +73,8 @@ impl Writer<'_> {
             if let Some(pace) = &pace {
                 // A block leaves as soon as those before it are behind the rate; after a delay several leave at once.
                 let due = pace.due((written - written % burst).saturating_mul(self.flow.plan.block as u64));
-                if due >= until || !control.rest_until(due, Control::may_write) {
-                    control.rest_until(until.min(due), Control::may_write);
+                if due >= until || !control.sleep_until(due, Control::may_write) {
+                    control.sleep_until(until.min(due), Control::may_write);
                     break;
                 }
             }

@@ -33,7 +33,7 @@ pub(crate) const BUFFER: u64 = 4 << 20;
 /// Sets one socket up; says whether the kernel may join datagrams.
 pub(crate) fn prepare(flow: &Flow, socket: &UdpSocket) -> Result<bool, SockError> {
     set_nonblocking(socket, flow.plan.shared())?;
-    set_recv_timeout(socket, Some(flow.control.patience()))?;
+    set_recv_timeout(socket, Some(flow.control.max_wait()))?;
     if flow.setup.socket.window.is_none() {
         sockopt::set_rcv_buf(socket, BUFFER)?;
         if sockopt::rcv_buf(socket)? < 2 * BUFFER {
@@ -49,7 +49,7 @@ pub(crate) fn prepare(flow: &Flow, socket: &UdpSocket) -> Result<bool, SockError
 }
 
 /// Room for the datagrams of one pump.
-pub(crate) fn room() -> RecvBatch {
+pub(crate) fn new_batch() -> RecvBatch {
     RecvBatch::new(MESSAGES, MESSAGE_BYTES)
 }
 
@@ -136,7 +136,7 @@ impl StreamSet<'_> {
             if let Some(first) = first {
                 let (at, first_bytes) = first.moment(now, clock::wall_ns(), bytes);
                 if slot.meter.begin(at, first_bytes) {
-                    self.flow.control.tell_begun();
+                    self.flow.control.notify_begun();
                 }
                 // Only the first stamp is wanted; the others would cost each datagram a little.
                 let _ = set_timestamping(slot.socket, Timestamping::default());
@@ -199,43 +199,43 @@ pub(crate) fn read(flow: &Flow, pump: usize, batch: RecvBatch) -> PumpEnd {
             marks: 0,
         })
     });
-    let mut bench = StreamSet { flow, slots: slots.collect(), batch, last_arrival: Mono::default() };
-    let ended = if flow.plan.shared() { read_many(&mut bench) } else { read_one(&mut bench) };
+    let mut stream_set = StreamSet { flow, slots: slots.collect(), batch, last_arrival: Mono::default() };
+    let ended = if flow.plan.shared() { read_many(&mut stream_set) } else { read_one(&mut stream_set) };
     if let Err(trouble) = ended {
-        for slot in &mut bench.slots {
+        for slot in &mut stream_set.slots {
             slot.end.trouble.get_or_insert_with(|| trouble.clone());
         }
     }
-    for slot in &bench.slots {
+    for slot in &stream_set.slots {
         flow.stream_ended(&slot.meter, slot.end.trouble.as_ref());
     }
-    PumpEnd { streams: bench.slots.into_iter().map(|slot| slot.end).collect(), ..PumpEnd::default() }
+    PumpEnd { streams: stream_set.slots.into_iter().map(|slot| slot.end).collect(), ..PumpEnd::default() }
 }
 
-fn read_one(bench: &mut StreamSet<'_>) -> Result<(), StreamError> {
+fn read_one(stream_set: &mut StreamSet<'_>) -> Result<(), StreamError> {
     let mut patience = Silence::default();
-    while !patience.is_over(bench)? {
-        if !bench.receive(0) {
+    while !patience.is_over(stream_set)? {
+        if !stream_set.receive(0) {
             break;
         }
     }
     Ok(())
 }
 
-fn read_many(bench: &mut StreamSet<'_>) -> Result<(), StreamError> {
+fn read_many(stream_set: &mut StreamSet<'_>) -> Result<(), StreamError> {
     let poller = Poller::new()?;
-    for (index, slot) in bench.slots.iter().enumerate() {
+    for (index, slot) in stream_set.slots.iter().enumerate() {
         poller.add(slot.socket, index as u64, Interest::READ)?;
     }
     let mut events = Events::with_capacity(EVENTS);
     let mut patience = Silence::default();
-    let mut open = bench.slots.len();
-    while open > 0 && !patience.is_over(bench)? {
-        poller.wait(&mut events, clock::now() + bench.flow.control.patience())?;
+    let mut open = stream_set.slots.len();
+    while open > 0 && !patience.is_over(stream_set)? {
+        poller.wait(&mut events, clock::now() + stream_set.flow.control.max_wait())?;
         for ready in events.iter() {
             let index = ready.token as usize;
-            if !bench.receive(index) {
-                poller.remove(bench.slots[index].socket)?;
+            if !stream_set.receive(index) {
+                poller.remove(stream_set.slots[index].socket)?;
                 open -= 1;
             }
         }
@@ -250,8 +250,8 @@ struct Silence {
 }
 
 impl Silence {
-    fn is_over(&mut self, bench: &StreamSet<'_>) -> Result<bool, StreamError> {
-        let control = &bench.flow.control;
+    fn is_over(&mut self, stream_set: &StreamSet<'_>) -> Result<bool, StreamError> {
+        let control = &stream_set.flow.control;
         if control.aborted() {
             return Err(StreamError::Aborted);
         }
@@ -261,7 +261,7 @@ impl Silence {
         }
         let now = clock::now();
         let told = *self.told.get_or_insert(now);
-        Ok(now >= deadline || now.since(told.max(bench.last_arrival)) >= STOP_SILENCE)
+        Ok(now >= deadline || now.since(told.max(stream_set.last_arrival)) >= STOP_SILENCE)
     }
 }
 

@@ -147,7 +147,7 @@ struct DatagramStream<'f> {
 pub(crate) fn write(
     flow: &Flow,
     pump: usize,
-    shift: &mut PumpGuard<'_>,
+    guard: &mut PumpGuard<'_>,
     mut parcel: DatagramBatch,
 ) -> PumpEnd {
     let mut slots: Vec<DatagramStream<'_>> = flow
@@ -166,7 +166,7 @@ pub(crate) fn write(
     let start = clock::now();
     for slot in &slots {
         if slot.meter.begin(start, 0) {
-            flow.control.tell_begun();
+            flow.control.notify_begun();
         }
     }
     let setup = &flow.setup;
@@ -179,7 +179,7 @@ pub(crate) fn write(
         let until = flow.write_until();
         if let Some(pace) = &pace {
             let due = pace.due(offered - offered % together);
-            if !flow.control.rest_until(due.min(until), Control::may_write) || due >= until {
+            if !flow.control.sleep_until(due.min(until), Control::may_write) || due >= until {
                 break;
             }
         }
@@ -197,7 +197,7 @@ pub(crate) fn write(
     for slot in &slots {
         flow.stream_ended(&slot.meter, slot.end.trouble.as_ref());
     }
-    shift.written();
+    guard.written();
     PumpEnd {
         streams: slots.into_iter().map(|slot| slot.end).collect(),
         per_call: Some(parcel.per_call()),
@@ -238,7 +238,7 @@ impl DatagramStream<'_> {
         if error.is_out_of_buffers() || flow.tolerates(&error) {
             self.meter.sent(0, 1);
             if flow.setup.lent {
-                flow.control.rest_until(clock::now() + NO_BUFFER_BACKOFF, Control::may_write);
+                flow.control.sleep_until(clock::now() + NO_BUFFER_BACKOFF, Control::may_write);
             }
         } else {
             self.end.trouble = Some(error.into());

@@ -92,7 +92,7 @@ impl<'f> StreamSet<'f> {
 
     /// When to look again although nothing woke the pump.
     fn next_look(&self, now: Mono) -> Mono {
-        let latest = now + self.flow.control.patience();
+        let latest = now + self.flow.control.max_wait();
         if !self.paced() || self.open == 0 {
             return latest;
         }
@@ -161,7 +161,7 @@ impl<'f> StreamSet<'f> {
                 let (now, bytes) = (clock::now(), bytes as u64);
                 slot.end.bytes += bytes;
                 if slot.meter.is_new() && slot.meter.begin(now, bytes) {
-                    self.flow.control.tell_begun();
+                    self.flow.control.notify_begun();
                 }
                 slot.meter.count(now, bytes);
                 if self.pace.is_none() && self.paced() {
@@ -181,7 +181,7 @@ impl<'f> StreamSet<'f> {
     }
 
     /// Looks whether the peer has closed a stream that is written.
-    fn look_for_close(&mut self, index: usize) {
+    fn check_closed(&mut self, index: usize) {
         let mut ignored = [0; 4096];
         match recv(self.slots[index].socket, &mut ignored) {
             Ok(Moved::Closed) => self.end(index, None),
@@ -204,58 +204,59 @@ impl<'f> StreamSet<'f> {
 }
 
 /// Writes every stream until its limit, half-closes it, and waits until the peer closes it too.
-pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut PumpGuard<'_>, block: &[u8]) -> PumpEnd {
-    let mut bench = match StreamSet::new(flow, pump, flow.setup.offered, Interest::WRITE) {
-        Ok(bench) => bench,
+pub(crate) fn write(flow: &Flow, pump: usize, guard: &mut PumpGuard<'_>, block: &[u8]) -> PumpEnd {
+    let mut stream_set = match StreamSet::new(flow, pump, flow.setup.offered, Interest::WRITE) {
+        Ok(stream_set) => stream_set,
         Err(error) => return failed(flow, pump, error),
     };
     let mut now = clock::now();
-    for slot in &bench.slots {
+    for slot in &stream_set.slots {
         if slot.meter.begin(now, 0) {
-            flow.control.tell_begun();
+            flow.control.notify_begun();
         }
     }
-    bench.pace = flow.setup.offered.and_then(|rate| Schedule::new(now, rate));
+    stream_set.pace = flow.setup.offered.and_then(|rate| Schedule::new(now, rate));
     let mut events = Events::with_capacity(EVENTS);
-    for index in 0..bench.slots.len() {
-        if bench.slots[index].left == 0 {
-            bench.half_close(index);
+    for index in 0..stream_set.slots.len() {
+        if stream_set.slots[index].left == 0 {
+            stream_set.half_close(index);
         }
     }
     loop {
         let until = flow.write_until();
-        if bench.open > 0 && (now >= until || !flow.control.may_write()) && !flow.control.aborted() {
-            let open = |bench: &StreamSet<'_>, index: usize| bench.slots[index].phase == Phase::Open;
-            (0..bench.slots.len()).for_each(|index| {
-                if open(&bench, index) {
-                    bench.half_close(index)
+        if stream_set.open > 0 && (now >= until || !flow.control.may_write()) && !flow.control.aborted() {
+            let open =
+                |stream_set: &StreamSet<'_>, index: usize| stream_set.slots[index].phase == Phase::Open;
+            (0..stream_set.slots.len()).for_each(|index| {
+                if open(&stream_set, index) {
+                    stream_set.half_close(index)
                 }
             });
         }
-        if bench.open == 0 {
-            shift.written();
+        if stream_set.open == 0 {
+            guard.written();
         }
-        if bench.open + bench.closing == 0 || flow.control.aborted() {
-            return bench.finish(true);
+        if stream_set.open + stream_set.closing == 0 || flow.control.aborted() {
+            return stream_set.finish(true);
         }
-        let look = bench.next_look(now);
-        let look = if bench.open > 0 { look.min(until) } else { look };
-        if bench.poller.wait(&mut events, look).is_err() {
-            return bench.finish(true);
+        let look = stream_set.next_look(now);
+        let look = if stream_set.open > 0 { look.min(until) } else { look };
+        if stream_set.poller.wait(&mut events, look).is_err() {
+            return stream_set.finish(true);
         }
         now = clock::now();
         for ready in events.iter() {
             let index = ready.token as usize;
-            match bench.slots[index].phase {
-                Phase::Open => bench.write_once(index, block),
-                Phase::Closing => bench.look_for_close(index),
+            match stream_set.slots[index].phase {
+                Phase::Open => stream_set.write_once(index, block),
+                Phase::Closing => stream_set.check_closed(index),
                 Phase::Ended => {}
             }
         }
-        if bench.paced() && now < until {
-            for index in 0..bench.slots.len() {
-                if bench.is_due(&bench.slots[index], now) {
-                    bench.write_once(index, block);
+        if stream_set.paced() && now < until {
+            for index in 0..stream_set.slots.len() {
+                if stream_set.is_due(&stream_set.slots[index], now) {
+                    stream_set.write_once(index, block);
                 }
             }
         }
@@ -264,29 +265,29 @@ pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut PumpGuard<'_>, block: 
 
 /// Reads every stream until the peer has half-closed it, and closes it.
 pub(crate) fn read(flow: &Flow, pump: usize, mut drain: Drain) -> PumpEnd {
-    let mut bench = match StreamSet::new(flow, pump, flow.setup.read_rate, Interest::READ) {
-        Ok(bench) => bench,
+    let mut stream_set = match StreamSet::new(flow, pump, flow.setup.read_rate, Interest::READ) {
+        Ok(stream_set) => stream_set,
         Err(error) => return failed(flow, pump, error),
     };
     let mut events = Events::with_capacity(EVENTS);
     let mut now = clock::now();
-    while bench.open > 0 && flow.control.may_read(now) {
-        if bench.poller.wait(&mut events, bench.next_look(now)).is_err() {
+    while stream_set.open > 0 && flow.control.may_read(now) {
+        if stream_set.poller.wait(&mut events, stream_set.next_look(now)).is_err() {
             break;
         }
         now = clock::now();
         for ready in events.iter() {
-            bench.read_once(ready.token as usize, &mut drain);
+            stream_set.read_once(ready.token as usize, &mut drain);
         }
-        if bench.paced() {
-            for index in 0..bench.slots.len() {
-                if bench.is_due(&bench.slots[index], now) {
-                    bench.read_once(index, &mut drain);
+        if stream_set.paced() {
+            for index in 0..stream_set.slots.len() {
+                if stream_set.is_due(&stream_set.slots[index], now) {
+                    stream_set.read_once(index, &mut drain);
                 }
             }
         }
     }
-    bench.finish(false)
+    stream_set.finish(false)
 }
 
 /// A pump that could not begin.

@@ -190,7 +190,7 @@ pub(crate) struct Drain {
 
 impl Drain {
     pub(crate) fn new(discard: bool, block: usize) -> Result<Self, SockError> {
-        Ok(Self { buffer: payload::room(block)?, discard })
+        Ok(Self { buffer: payload::allocate(block)?, discard })
     }
 
     /// The first bytes of what was taken last, unless it is thrown away.

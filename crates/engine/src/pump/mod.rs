@@ -54,7 +54,7 @@ impl Job {
         if flow.sockets.udp(0).is_some() {
             return Ok(match setup.side {
                 Side::Sender => Self::Datagrams(DatagramBatch::new(flow)?),
-                Side::Receiver => Self::Arrivals(datagram_recv::room()),
+                Side::Receiver => Self::Arrivals(datagram_recv::new_batch()),
             });
         }
         Ok(match (setup.side, flow.plan.shared()) {
@@ -146,7 +146,7 @@ impl<'f> PumpGuard<'f> {
     /// Tells once that writing is finished.
     pub(crate) fn written(&mut self) {
         if std::mem::take(&mut self.writing) {
-            self.control.tell_written();
+            self.control.notify_written();
         }
     }
 }
@@ -154,7 +154,7 @@ impl<'f> PumpGuard<'f> {
 impl Drop for PumpGuard<'_> {
     fn drop(&mut self) {
         self.written();
-        self.control.tell_ended();
+        self.control.notify_ended();
     }
 }
 
@@ -163,7 +163,7 @@ impl Flow {
     pub(crate) fn stream_ended(&self, meter: &Meter<'_>, trouble: Option<&StreamError>) {
         if let Some(StreamError::Failed { reason, .. }) = trouble {
             let _ = self.trouble.set(reason.clone());
-            self.control.tell_failed();
+            self.control.notify_failed();
         }
         meter.end();
     }
@@ -190,7 +190,7 @@ impl Flow {
     /// Waits for a lent socket that had nothing to move: whoever else holds it may have made its calls return at once.
     pub(crate) fn pause(&self, socket: &impl AsFd, interest: Interest) -> Result<(), SockError> {
         if self.setup.lent && !self.control.stopped_at_once() {
-            wait_for(socket, interest, clock::now() + self.control.patience())?;
+            wait_for(socket, interest, clock::now() + self.control.max_wait())?;
         }
         Ok(())
     }
@@ -198,7 +198,7 @@ impl Flow {
 
 /// The life of one pump thread.
 pub(crate) fn run(flow: &Flow, pump: usize, job: Job) -> PumpEnd {
-    let mut shift = PumpGuard::new(flow);
+    let mut guard = PumpGuard::new(flow);
     if let (Some(place), Some(clock)) = (flow.clocks.get(pump), ThreadClock::of_this_thread()) {
         let _ = place.set(clock);
     }
@@ -206,12 +206,12 @@ pub(crate) fn run(flow: &Flow, pump: usize, job: Job) -> PumpEnd {
     let unpinned = cpu.is_some_and(|cpu| affinity::set_thread_affinity(&[cpu]).is_err());
     flow.control.wait_at_gate();
     let end = match job {
-        Job::Write(feed) => stream::write(flow, pump, &mut shift, feed),
-        Job::WriteBlocks(feed) => blocks::write(flow, pump, &mut shift, feed),
+        Job::Write(feed) => stream::write(flow, pump, &mut guard, feed),
+        Job::WriteBlocks(feed) => blocks::write(flow, pump, &mut guard, feed),
         Job::Read(drain) => stream::read(flow, pump, drain),
-        Job::WriteMany(block) => epoll::write(flow, pump, &mut shift, &block),
+        Job::WriteMany(block) => epoll::write(flow, pump, &mut guard, &block),
         Job::ReadMany(drain) => epoll::read(flow, pump, drain),
-        Job::Datagrams(parcel) => datagram_send::write(flow, pump, &mut shift, parcel),
+        Job::Datagrams(parcel) => datagram_send::write(flow, pump, &mut guard, parcel),
         Job::Arrivals(batch) => datagram_recv::read(flow, pump, batch),
     };
     PumpEnd { unpinned, ..end }

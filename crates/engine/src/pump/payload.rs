@@ -6,7 +6,7 @@ use linerate_proto::stand_in::{Pattern, Payload};
 use linerate_sock::SockError;
 
 /// Memory of so many bytes, all zero; an error where there is none, since a program whose allocation fails ends.
-pub(crate) fn room(length: usize) -> Result<Vec<u8>, SockError> {
+pub(crate) fn allocate(length: usize) -> Result<Vec<u8>, SockError> {
     let mut bytes = Vec::new();
     let refused = |_| SockError::new("allocate memory for blocks", ErrorKind::OutOfMemory.into());
     bytes.try_reserve_exact(length).map_err(refused)?;
@@ -16,7 +16,7 @@ pub(crate) fn room(length: usize) -> Result<Vec<u8>, SockError> {
 
 /// One block or datagram of so many bytes.
 pub(crate) fn block(payload: &Payload, length: usize) -> Result<Vec<u8>, SockError> {
-    let mut bytes = room(length)?;
+    let mut bytes = allocate(length)?;
     fill(payload, &mut bytes);
     Ok(bytes)
 }
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn memory_that_nobody_has_is_an_error_and_not_the_end_of_the_program() {
-        let error = room(isize::MAX as usize - 4096).unwrap_err();
+        let error = allocate(isize::MAX as usize - 4096).unwrap_err();
         assert_eq!(error.source.kind(), ErrorKind::OutOfMemory);
     }
 }

@@ -25,14 +25,14 @@ pub(crate) fn prepare(fd: &impl AsFd, patience: Duration) -> Result<(), SockErro
 }
 
 /// Writes until the limit, half-closes, and waits until the peer closes too.
-pub(crate) fn write(flow: &Flow, pump: usize, shift: &mut PumpGuard<'_>, mut feed: Feed) -> PumpEnd {
+pub(crate) fn write(flow: &Flow, pump: usize, guard: &mut PumpGuard<'_>, mut feed: Feed) -> PumpEnd {
     let Some(socket) = flow.sockets.tcp(pump) else { return PumpEnd::default() };
     let meter = flow.meter(pump);
     let filled = fill(flow, pump, &meter, socket, &mut feed);
     // An abort must not look like an end to the peer: the reset follows when the socket is closed.
     let ends_well = filled.is_ok() && !flow.control.aborted();
     let half_closed = ends_well && queues::finish_writing(socket).is_ok();
-    shift.written();
+    guard.written();
     let ended = filled.map_err(StreamError::from).and_then(|()| await_close(&flow.control, socket));
     let end = StreamEnd {
         stream: pump,
@@ -55,7 +55,7 @@ fn fill(
 ) -> Result<(), SockError> {
     let start = clock::now();
     if meter.begin(start, 0) {
-        flow.control.tell_begun();
+        flow.control.notify_begun();
     }
     let pace = flow.setup.offered.and_then(|rate| Schedule::new(start, rate));
     let chunk = flow.setup.offered.map_or(u64::MAX, |rate| pacer::chunk(rate, flow.plan.block) as u64);
@@ -65,8 +65,8 @@ fn fill(
         let until = flow.write_until();
         if let Some(pace) = &pace {
             let due = pace.due(sent);
-            if due >= until || !flow.control.rest_until(due, Control::may_write) {
-                flow.control.rest_until(until.min(due), Control::may_write);
+            if due >= until || !flow.control.sleep_until(due, Control::may_write) {
+                flow.control.sleep_until(until.min(due), Control::may_write);
                 break;
             }
         }
@@ -127,14 +127,14 @@ fn empty(
     let mut pace = None;
     // A reader that is slow by order is woken by its schedule.
     let most = if flow.setup.read_rate.is_some() { 0 } else { flow.plan.block };
-    let mut low_water = LowWater::new(socket, most, flow.control.patience());
+    let mut low_water = LowWater::new(socket, most, flow.control.max_wait());
     let (mut taken, mut now) = (0, Mono::default());
     let mut notes = flow.setup.note.map(|note| Reader::new(note, flow.plan.block));
     let mut blocks = flow.block_reader(stream);
     while flow.control.may_read(now) {
         if let Some(pace) = &pace {
             let due = Schedule::due(pace, taken);
-            flow.control.rest_until(due, |control| !control.reads_out() && !control.aborted());
+            flow.control.sleep_until(due, |control| !control.reads_out() && !control.aborted());
         }
         let moved = drain.recv(socket, chunk)?;
         now = clock::now();
@@ -143,7 +143,7 @@ fn empty(
                 if meter.is_new() {
                     pace = flow.setup.read_rate.and_then(|rate| Schedule::new(now, rate));
                     if meter.begin(now, bytes as u64) {
-                        flow.control.tell_begun();
+                        flow.control.notify_begun();
                     }
                 }
                 meter.count(now, bytes as u64);

@@ -171,7 +171,7 @@ impl Sampler<'_> {
             host.put(&self.last_host, &mut readings);
             self.last_host = host.clone();
             self.host_due = now + HOST_PERIOD;
-            let step = self.steps.look();
+            let step = self.steps.check();
             self.sampled.stepped_ns = self.sampled.stepped_ns.or(step);
         }
         let moment = |at: Mono| Timestamp::from_ns(at.as_ns().saturating_sub(self.origin.as_ns()));

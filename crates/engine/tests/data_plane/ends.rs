@@ -3,7 +3,7 @@
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
-use linerate_engine::{FlowHandle, FlowReport, FlowSetup, Sockets, settle_udp, start};
+use linerate_engine::{FlowHandle, FlowReport, FlowSetup, Sockets, complete_udp, start};
 use linerate_model::{Direction, Limit, Side, SocketKnobs, Transport};
 use linerate_proto::stand_in::{self, EndMark, FlowTask, Payload};
 use linerate_proto::{SeqField, StampLayout};
@@ -82,7 +82,7 @@ pub(crate) fn run_udp(setups: (FlowSetup, FlowSetup), streams: usize) -> (FlowRe
     let sender = start(setups.0, Sockets::Udp(near), clock::now()).unwrap().finish();
     receiver.stop_reading(in_ms(30_000));
     let mut receiver = receiver.finish();
-    settle_udp(&sender.tally, &mut receiver.tally);
+    complete_udp(&sender.tally, &mut receiver.tally);
     (sender, receiver)
 }
 

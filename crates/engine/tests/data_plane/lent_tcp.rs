@@ -215,7 +215,7 @@ fn a_peer_that_takes_nothing_keeps_a_block_from_being_finished_and_not_the_flow(
         clock::sleep_until(in_ms(150));
     }
     sender.stop(Stop::AtOnce);
-    assert!(wait_for(sender.bell(), Interest::READ, in_ms(60_000)).unwrap());
+    assert!(wait_for(sender.waker(), Interest::READ, in_ms(60_000)).unwrap());
     wait_ended(&sender);
     let report = sender.finish();
     assert!(report.tally.complete);
@@ -338,7 +338,7 @@ fn shared_threads_stop_at_once_too() {
     wait_until(&receiver, |receiver| receiver.progress().bytes > Bytes::new(1 << 20));
     for handle in [&sender, &receiver] {
         handle.stop(Stop::AtOnce);
-        assert!(wait_for(handle.bell(), Interest::READ, in_ms(60_000)).unwrap());
+        assert!(wait_for(handle.waker(), Interest::READ, in_ms(60_000)).unwrap());
         wait_ended(handle);
     }
     assert!(sender.finish().tally.complete && receiver.finish().tally.complete);

@@ -139,7 +139,7 @@ fn an_order_to_stop_writing_ends_the_flow_in_the_regular_way() {
     clock::sleep_until(in_ms(50));
     assert!(!sender.progress().finished_writing);
     sender.stop_writing();
-    assert!(wait_for(sender.bell(), Interest::READ, Mono::FAR).unwrap());
+    assert!(wait_for(sender.waker(), Interest::READ, Mono::FAR).unwrap());
     assert!(sender.progress().finished_writing);
     let (sender, receiver) = (sender.finish(), receiver.finish());
     check_conserved(&sender, &receiver);
@@ -188,7 +188,7 @@ fn the_half_close_is_not_taken_for_a_byte_in_the_queue() {
         clock::sleep_until(in_ms(150));
     }
     sender.stop_writing();
-    assert!(wait_for(sender.bell(), Interest::READ, Mono::FAR).unwrap());
+    assert!(wait_for(sender.waker(), Interest::READ, Mono::FAR).unwrap());
     sender.abort();
     let queued = sender.finish().tally.queued_bytes.unwrap().get();
     let with_fin = linerate_sock::queues::unacknowledged(&witness).unwrap();

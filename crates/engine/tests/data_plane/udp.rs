@@ -128,7 +128,7 @@ fn a_closed_port_ends_the_sender_with_the_reason() {
     let (near, far) = udp_pairs(1);
     drop(far);
     let sender = start(as_udp(timed(60_000), 100, 1.0).0, Sockets::Udp(near), clock::now()).unwrap();
-    assert!(wait_for(sender.bell(), Interest::READ, Mono::FAR).unwrap());
+    assert!(wait_for(sender.waker(), Interest::READ, Mono::FAR).unwrap());
     let tally = sender.finish().tally;
     assert!(!tally.complete);
     assert!(tally.trouble.is_some_and(|text| text.contains("nothing listens")));

@@ -7,7 +7,7 @@ use linerate_units::{Bitrate, Bytes, Span};
 use serde_json::Value;
 
 use super::flight;
-use crate::knobs::words;
+use crate::knobs::enum_values;
 
 /// What a quantity is measured in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -424,9 +424,9 @@ impl Quantity {
     #[must_use]
     pub fn words(&self) -> Vec<String> {
         match self.name {
-            "verdict" => words(&Value::from(schemars::schema_for!(Cause))),
+            "verdict" => enum_values(&Value::from(schemars::schema_for!(Cause))),
             BUFFER_KIND => BUFFER_KINDS.map(str::to_owned).to_vec(),
-            "confidence" => words(&Value::from(schemars::schema_for!(Confidence))),
+            "confidence" => enum_values(&Value::from(schemars::schema_for!(Confidence))),
             _ => Vec::new(),
         }
     }

@@ -73,7 +73,7 @@ fn goodput() -> Vec<&'static Quantity> {
 fn points_of_two_plans_stand_beside_each_other() {
     let before = Candidate::of_plan("before".to_owned(), &plan("shuffled", [SLOW; 4]), &[]);
     let after = Candidate::of_plan("after".to_owned(), &plan("shuffled", [SLOW, FAST, SLOW, &[]]), &[]);
-    let table = beside(&before, std::slice::from_ref(&after), &goodput(), Pairing::None);
+    let table = compare_with_base(&before, std::slice::from_ref(&after), &goodput(), Pairing::None);
     let outcomes: Vec<Outcome> = table.rows.iter().map(|row| row.comparison.outcome).collect();
     assert_eq!(outcomes, [Outcome::NotShown, Outcome::Higher, Outcome::NotShown]);
     let label = |place: &Subject| {
@@ -90,7 +90,7 @@ fn values_of_an_axis_are_compared_in_turn_where_they_were_measured_in_turn() {
     let (values, pairing) = values_of_axis(&record, "window").unwrap();
     let names: Vec<&str> = values.iter().map(|value| value.name.as_str()).collect();
     assert_eq!((names, pairing), (vec!["window=64K", "window=1M"], Pairing::InTurn));
-    let table = beside(&values[0], &values[1..], &goodput(), pairing);
+    let table = compare_with_base(&values[0], &values[1..], &goodput(), pairing);
     let found: Vec<_> = table
         .rows
         .iter()
@@ -149,7 +149,8 @@ fn runs_are_repeats_and_what_else_differs_is_told() {
     let runs = |rates: &[f64], kernel| rates.iter().map(|rate| run(*rate, kernel)).collect::<Vec<_>>();
     let base = Candidate::of_runs("old".to_owned(), &runs(SLOW, OLD));
     let other = Candidate::of_runs("new".to_owned(), &runs(FAST, "Linux 6.18"));
-    let table = beside(&base, std::slice::from_ref(&other), &quantities(&[]).unwrap(), Pairing::None);
+    let table =
+        compare_with_base(&base, std::slice::from_ref(&other), &quantities(&[]).unwrap(), Pairing::None);
     let [row] = &table.rows[..] else { panic!("{:?}", table.rows) };
     assert_eq!(
         (row.quantity, row.better, row.comparison.outcome),

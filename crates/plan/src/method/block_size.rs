@@ -7,7 +7,7 @@ use linerate_model::{
 };
 use linerate_theory::stats::order::{median, median_interval};
 
-use super::points::{FlowAtPoint, Points, numbers, words};
+use super::points::{FlowAtPoint, Points, numbers, text_column};
 
 /// How sure the interval of a median is at least.
 const CONFIDENCE: f64 = 0.95;
@@ -18,7 +18,7 @@ type Measured = (Vec<f64>, Vec<f64>);
 /// What each series amounts to, then its curve.
 pub(super) fn tables(record: &PlanRecord, runs: &dyn Fn(&str) -> Option<RunRecord>) -> Vec<MethodTable> {
     let Some(points) = Points::of(record) else { return Vec::new() };
-    let ways = points.ways_with("message_rate");
+    let ways = points.flows_with("message_rate");
     let curves = ways.iter().map(|way| curve(record, &points, way, runs));
     figures(&points, &ways).into_iter().chain(curves.flatten().collect::<Vec<_>>()).collect()
 }
@@ -27,8 +27,8 @@ fn figures(points: &Points<'_>, ways: &[FlowAtPoint<'_>]) -> Option<MethodTable>
     if ways.is_empty() {
         return None;
     }
-    let mut columns = vec![words("series")];
-    columns.extend(points.start.axes.iter().map(|axis| words(&axis.name)));
+    let mut columns = vec![text_column("series")];
+    columns.extend(points.start.axes.iter().map(|axis| text_column(&axis.name)));
     columns.extend([
         numbers("latency", "ns"),
         numbers("highest rate", "bit/s"),

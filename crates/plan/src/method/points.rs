@@ -32,7 +32,7 @@ impl<'r> Points<'r> {
     }
 
     /// Every flow that is not in the background, in each direction in which it has the quantity, point by point.
-    pub(super) fn ways_with(&self, quantity: &str) -> Vec<FlowAtPoint<'r>> {
+    pub(super) fn flows_with(&self, quantity: &str) -> Vec<FlowAtPoint<'r>> {
         let flows = || self.start.flows.iter().filter(|flow| !flow.background);
         let directions = [Direction::Upload, Direction::Download];
         let of_point = |point: &'r PlanPoint| {
@@ -82,9 +82,9 @@ impl<'r> Points<'r> {
     }
 
     pub(super) fn naming_columns(&self, naming: &Naming) -> Vec<MethodColumn> {
-        let axes = self.start.axes.iter().map(|axis: &PlanAxis| words(&axis.name));
-        let flow = naming.flow.then(|| words("flow"));
-        axes.chain(flow).chain(naming.direction.then(|| words("direction"))).collect()
+        let axes = self.start.axes.iter().map(|axis: &PlanAxis| text_column(&axis.name));
+        let flow = naming.flow.then(|| text_column("flow"));
+        axes.chain(flow).chain(naming.direction.then(|| text_column("direction"))).collect()
     }
 
     pub(super) fn naming_cells(&self, naming: &Naming, way: &FlowAtPoint<'_>) -> Vec<MethodCell> {
@@ -103,7 +103,7 @@ pub(super) struct Naming {
 }
 
 /// A column of words.
-pub(super) fn words(name: &str) -> MethodColumn {
+pub(super) fn text_column(name: &str) -> MethodColumn {
     MethodColumn { name: name.into(), unit: None }
 }
 

@@ -11,7 +11,7 @@ use linerate_theory::framing::{
 use linerate_theory::rfc2544::{frame_loss_percent, implied_buffer_s};
 use linerate_theory::stats::order::median;
 
-use super::points::{FlowAtPoint, Points, numbers, words};
+use super::points::{FlowAtPoint, Points, numbers, text_column};
 use crate::axis::Target;
 use crate::plan::Plan;
 
@@ -76,8 +76,8 @@ fn frames_of(plan: &Plan, point: &PlanPoint) -> Option<Frames> {
 }
 
 /// The way of a point on which its figures stand: that of its first flow that was measured.
-fn way_of<'r>(points: &Points<'r>, point: &'r PlanPoint) -> Option<FlowAtPoint<'r>> {
-    let ways = points.ways_with("goodput");
+fn flow_of<'r>(points: &Points<'r>, point: &'r PlanPoint) -> Option<FlowAtPoint<'r>> {
+    let ways = points.flows_with("goodput");
     ways.into_iter().find(|way| way.point.id == point.id)
 }
 
@@ -104,7 +104,7 @@ fn throughput(
 ) -> Option<MethodTable> {
     let rows = points.start.points.iter().filter_map(|point| {
         let frames = frames_of(plan, point)?;
-        let way = way_of(points, point);
+        let way = flow_of(points, point);
         let most = way.and_then(|way| points.number(&way, "ceiling")).map(|bps| frames.per_second(bps));
         let asked = found(record, point, |bps| frames.per_second(bps));
         let arrived = way.and_then(|way| points.number(&way, "goodput")).map(|bps| frames.per_second(bps));
@@ -146,7 +146,7 @@ fn throughput(
                 theoretical maximum of the line for each size of frame, check sequence included."
             .into(),
         columns: vec![
-            words("frame size"),
+            text_column("frame size"),
             numbers("load asked for", "frames/s"),
             numbers("sent", "frames/s"),
             numbers("throughput", "frames/s"),
@@ -248,7 +248,7 @@ fn loss(
         title: "Frame loss rate (RFC 2544 section 26.3)".into(),
         about: "Frames that were sent and did not arrive, by the load that was asked for.".into(),
         columns: vec![
-            words("frame size"),
+            text_column("frame size"),
             numbers("load asked for", "frames/s"),
             numbers("sent", "frames/s"),
             numbers("frame loss rate", "%"),
@@ -293,7 +293,7 @@ fn counted(trial: &TrialEnd, frames: Frames, runs: &dyn Fn(&str) -> Option<RunRe
 fn bursts(plan: &Plan, record: &PlanRecord, points: &Points<'_>) -> Option<MethodTable> {
     let rows = points.start.points.iter().filter_map(|point| {
         let frames = frames_of(plan, point)?;
-        let way = way_of(points, point);
+        let way = flow_of(points, point);
         let most = way.and_then(|way| points.number(&way, "ceiling")).map(|bps| frames.per_second(bps));
         let burst = found(record, point, |frames| frames);
         let largest = plan.search.as_ref().and_then(|search| search.high.number());
@@ -317,7 +317,7 @@ fn bursts(plan: &Plan, record: &PlanRecord, points: &Points<'_>) -> Option<Metho
         title: "Back-to-back frames (RFC 2544 section 26.4)".into(),
         about: "The longest burst of frames, as close as the host sends them, of which none is lost.".into(),
         columns: vec![
-            words("frame size"),
+            text_column("frame size"),
             numbers("frames in the burst", "1"),
             numbers("time at the maximum rate", "ns"),
             numbers("theoretical maximum", "frames/s"),

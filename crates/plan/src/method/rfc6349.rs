@@ -3,7 +3,7 @@
 use linerate_model::{MethodCell, MethodRow, MethodTable, PlanRecord};
 use linerate_theory::bdp;
 
-use super::points::{FlowAtPoint, Points, numbers, typical, words};
+use super::points::{FlowAtPoint, Points, numbers, text_column, typical};
 
 /// The path, then every test on it.
 pub(super) fn tables(record: &PlanRecord) -> Vec<MethodTable> {
@@ -13,18 +13,18 @@ pub(super) fn tables(record: &PlanRecord) -> Vec<MethodTable> {
 
 /// What is found out before the tests: sections 3.1 to 3.3.
 fn path(points: &Points<'_>) -> Option<MethodTable> {
-    let ways = points.ways_with("rtt_baseline");
+    let ways = points.flows_with("rtt_baseline");
     let of = |quantity: &'static str| typical(ways.iter().filter_map(|way| points.number(way, quantity)));
     let (rtt, ceiling) = (of("rtt_baseline")?, of("ceiling"));
     let (bottleneck_bandwidth, at_least, from) = bottleneck_bandwidth(points, ceiling);
     let product = bottleneck_bandwidth.and_then(|bps| bdp::bdp_bytes(bps, rtt / 1e9));
     let columns = vec![
-        words("step"),
-        words("what"),
+        text_column("step"),
+        text_column("what"),
         numbers("size", "bytes"),
         numbers("time", "ns"),
         numbers("rate", "bit/s"),
-        words("from"),
+        text_column("from"),
     ];
     let none = MethodCell::default;
     let row = |step: &str, what: &str, size: MethodCell, time: MethodCell, rate: MethodCell, from: &str| {
@@ -72,7 +72,7 @@ fn path(points: &Points<'_>) -> Option<MethodTable> {
 ///
 /// A host that sends no more, and loses nothing, has not reached the bottleneck: then TCP may have carried more.
 fn bottleneck_bandwidth(points: &Points<'_>, ceiling: Option<f64>) -> (Option<f64>, bool, &'static str) {
-    let datagrams = points.ways_with("loss");
+    let datagrams = points.flows_with("loss");
     let carried = typical(datagrams.iter().filter_map(|way| points.number(way, "goodput")));
     let Some(carried) = carried else {
         let from = "the ceiling of TCP on the line; give the plan a flow with UDP to measure it";
@@ -81,7 +81,7 @@ fn bottleneck_bandwidth(points: &Points<'_>, ceiling: Option<f64>) -> (Option<f6
     let lost = datagrams.iter().any(|way| points.number(way, "loss").is_some_and(|loss| loss > 0.0));
     let line = typical(datagrams.iter().filter_map(|way| points.number(way, "ceiling")));
     let reached = lost || line.is_none_or(|line| carried >= REACHED_SHARE * line);
-    let segments = points.ways_with("segment").into_iter().filter_map(|way| points.number(&way, "goodput"));
+    let segments = points.flows_with("segment").into_iter().filter_map(|way| points.number(&way, "goodput"));
     match segments.reduce(f64::max).filter(|most| !reached && *most > carried) {
         Some(most) => (Some(most), true, "the most that TCP carried; the host sent less than that with UDP"),
         None if reached => (Some(carried), false, "a test with UDP, payload"),
@@ -98,7 +98,7 @@ const REACHED_SHARE: f64 = 0.98;
 fn tests(points: &Points<'_>) -> Option<MethodTable> {
     // A test without a transfer time ratio has no ideal, and one of datagrams no window.
     let ways: Vec<FlowAtPoint<'_>> = points
-        .ways_with("transfer_time_ratio")
+        .flows_with("transfer_time_ratio")
         .into_iter()
         .filter(|way| points.find(way, "loss").is_none())
         .collect();

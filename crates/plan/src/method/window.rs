@@ -10,7 +10,7 @@ use crate::plan::Plan;
 /// Window, round trip, computed and measured rate at every point.
 pub(super) fn tables(plan: &Plan, record: &PlanRecord) -> Vec<MethodTable> {
     let Some(points) = Points::of(record) else { return Vec::new() };
-    let ways = points.ways_with("window_rate");
+    let ways = points.flows_with("window_rate");
     if ways.is_empty() {
         return Vec::new();
     }
@@ -59,7 +59,7 @@ pub(super) fn tables(plan: &Plan, record: &PlanRecord) -> Vec<MethodTable> {
 
 /// Which window the path needs.
 fn needed(points: &Points<'_>) -> Option<String> {
-    let ways = points.ways_with("bdp");
+    let ways = points.flows_with("bdp");
     let of = |quantity: &'static str| typical(ways.iter().filter_map(|way| points.number(way, quantity)));
     let (window, rtt, ceiling) = (of("bdp")?, of("rtt_baseline")?, of("ceiling")?);
     let (window, rtt) = (Bytes::new(window as u64), Span::from_ns(rtt as u64));
@@ -72,7 +72,7 @@ fn needed(points: &Points<'_>) -> Option<String> {
 
 /// How the round trip compares with the way of light.
 fn light(points: &Points<'_>, metres: f64) -> Option<String> {
-    let ways = points.ways_with("rtt_baseline");
+    let ways = points.flows_with("rtt_baseline");
     let rtt_s = typical(ways.iter().filter_map(|way| points.number(way, "rtt_baseline")))? / 1e9;
     let speed = sender_error::signal_speed_m_per_s(sender_error::FIBRE_INDEX)?;
     let floor = Span::from_secs_f64(sender_error::round_trip_floor_s(metres, speed)?)?;

@@ -182,10 +182,10 @@ fn carry_out(plan: &Plan, trials: &[[Run; 2]]) -> (PlanRecord, Vec<MethodTable>)
         record.apply(&Event { run: "p".into(), host: 0, seq: 0, at: Timestamp::START, body });
     };
     note(Body::PlanStarted(Box::new(plan.open(opening).unwrap())));
-    let mut conductor = PlanScheduler::new(plan).unwrap();
+    let mut scheduler = PlanScheduler::new(plan).unwrap();
     let mut kept: Vec<RunRecord> = Vec::new();
     for trial in trials {
-        let task = conductor.next_task().unwrap().unwrap();
+        let task = scheduler.next_task().unwrap().unwrap();
         let records: Vec<RunRecord> = trial.iter().map(Run::record).collect();
         let run = |(at, flow): (usize, &str)| TrialRun {
             flow: flow.into(),
@@ -199,9 +199,9 @@ fn carry_out(plan: &Plan, trials: &[[Run; 2]]) -> (PlanRecord, Vec<MethodTable>)
         let runs = ["large", "noise"].into_iter().enumerate().map(run).collect();
         let figures: TrialFigures = records.iter().map(|record| Some(Figures::of(record))).collect();
         kept.extend(records);
-        conductor.done(&task, runs, figures).into_iter().for_each(&mut note);
+        scheduler.done(&task, runs, figures).into_iter().for_each(&mut note);
     }
-    conductor.sum().unwrap().into_iter().for_each(|summary| note(Body::PointSummed(summary)));
+    scheduler.sum().unwrap().into_iter().for_each(|summary| note(Body::PointSummed(summary)));
     let tables = tables(plan, &record, &|run| kept.get(run.parse::<usize>().ok()?).cloned());
     (record, tables)
 }

@@ -70,13 +70,13 @@ impl<'f> Network<'f> {
     }
 
     /// Carries out at most so many trials; the labels of what was measured, with the repeat.
-    fn carry_out(&mut self, conductor: &mut PlanScheduler<'_>, most: usize) -> Vec<(String, u32)> {
+    fn carry_out(&mut self, scheduler: &mut PlanScheduler<'_>, most: usize) -> Vec<(String, u32)> {
         let mut seen = Vec::new();
         while seen.len() < most
-            && let Some(task) = conductor.next_task().unwrap()
+            && let Some(task) = scheduler.next_task().unwrap()
         {
             seen.push((task.point.label(), task.repeat));
-            let following = conductor.following();
+            let following = scheduler.following();
             let (mut runs, mut figures_of) = (Vec::new(), TrialFigures::new());
             for (number, test) in task.point.tests.iter().enumerate() {
                 let measured = (self.goodput)(&task, number).map(figures);
@@ -93,11 +93,11 @@ impl<'f> Network<'f> {
                 self.kept.extend(measured.clone().map(|measured| (run, measured)));
                 figures_of.push(measured);
             }
-            for body in conductor.done(&task, runs, figures_of) {
+            for body in scheduler.done(&task, runs, figures_of) {
                 self.note(body);
             }
             if following.is_some() {
-                assert_eq!(conductor.next_task().unwrap(), following, "what is said to follow does");
+                assert_eq!(scheduler.next_task().unwrap(), following, "what is said to follow does");
             }
         }
         seen
@@ -121,17 +121,17 @@ const SMALL: &str = "repeats = 2\ntest = { upload = true }\naxis.window = [1000,
 #[test]
 fn what_follows_is_known_unless_results_decide_and_up_to_the_last_trial() {
     let plan = plan(SMALL);
-    let mut conductor = PlanScheduler::new(&plan).unwrap();
-    assert!(conductor.next_task().unwrap().is_some());
-    let following = conductor.following().unwrap();
+    let mut scheduler = PlanScheduler::new(&plan).unwrap();
+    assert!(scheduler.next_task().unwrap().is_some());
+    let following = scheduler.following().unwrap();
     assert_eq!((following.point.label(), following.repeat), wanted(&plan)[1]);
     let mut network = Network::new(&plan, &|_, _| Some(1e9));
-    network.carry_out(&mut conductor, wanted(&plan).len() - 1);
-    assert!(conductor.next_task().unwrap().is_some() && conductor.following().is_none());
+    network.carry_out(&mut scheduler, wanted(&plan).len() - 1);
+    assert!(scheduler.next_task().unwrap().is_some() && scheduler.following().is_none());
     for decided in [SEARCH.to_owned(), format!("until = \"2%\"\nmost_repeats = 9\n{SMALL}")] {
         let plan = self::plan(&decided);
-        let mut conductor = PlanScheduler::new(&plan).unwrap();
-        assert!(conductor.next_task().unwrap().is_some() && conductor.following().is_none(), "{decided}");
+        let mut scheduler = PlanScheduler::new(&plan).unwrap();
+        assert!(scheduler.next_task().unwrap().is_some() && scheduler.following().is_none(), "{decided}");
     }
 }
 
@@ -153,20 +153,20 @@ proptest! {
         let mut network = Network::new(&plan, &|task, _| Some(1e6 * f64::from(task.repeat)));
         let mut seen = Vec::new();
         for cut in cuts {
-            let mut conductor = network.resume(&plan);
-            seen.extend(network.carry_out(&mut conductor, cut));
+            let mut scheduler = network.resume(&plan);
+            seen.extend(network.carry_out(&mut scheduler, cut));
         }
-        let mut conductor = network.resume(&plan);
-        seen.extend(network.carry_out(&mut conductor, usize::MAX));
+        let mut scheduler = network.resume(&plan);
+        seen.extend(network.carry_out(&mut scheduler, usize::MAX));
         prop_assert_eq!(seen, wanted(&plan));
-        prop_assert!(!conductor.is_missing_any());
+        prop_assert!(!scheduler.is_missing_any());
         let whole = {
             let mut network = Network::new(&plan, &|task, _| Some(1e6 * f64::from(task.repeat)));
-            let mut conductor = PlanScheduler::new(&plan).unwrap();
-            network.carry_out(&mut conductor, usize::MAX);
-            conductor.sum().unwrap()
+            let mut scheduler = PlanScheduler::new(&plan).unwrap();
+            network.carry_out(&mut scheduler, usize::MAX);
+            scheduler.sum().unwrap()
         };
-        prop_assert_eq!(conductor.sum().unwrap(), whole);
+        prop_assert_eq!(scheduler.sum().unwrap(), whole);
     }
 
     /// The same of a search, whose next trial depends on those before.
@@ -181,15 +181,15 @@ proptest! {
             for cut in cuts {
                 trials += network.carry_out(&mut network.resume(&plan), *cut).len();
             }
-            let mut conductor = network.resume(&plan);
-            trials += network.carry_out(&mut conductor, usize::MAX).len();
-            let goodput: Vec<f64> = [conductor.sum().unwrap(), network.resume(&plan).sum().unwrap()]
+            let mut scheduler = network.resume(&plan);
+            trials += network.carry_out(&mut scheduler, usize::MAX).len();
+            let goodput: Vec<f64> = [scheduler.sum().unwrap(), network.resume(&plan).sum().unwrap()]
                 .concat()
                 .into_iter()
                 .filter(|one| one.quantity == "goodput")
                 .flat_map(|one| one.values)
                 .collect();
-            (trials, network.record.found.clone(), conductor.is_missing_any(), goodput)
+            (trials, network.record.found.clone(), scheduler.is_missing_any(), goodput)
         };
         let (whole, cut) = (found(&[]), found(&cuts));
         prop_assert_eq!(&whole, &cut);
@@ -214,20 +214,20 @@ fn a_trial_that_failed_is_missing_and_comes_again_when_the_plan_goes_on() {
     let fails =
         |task: &Task, _: usize| (task.point.label() != "window=2000" || task.repeat != 1).then_some(1e6);
     let mut network = Network::new(&plan, &fails);
-    let mut conductor = PlanScheduler::new(&plan).unwrap();
-    assert_eq!(network.carry_out(&mut conductor, usize::MAX), wanted(&plan), "the others go on");
-    assert!(conductor.is_missing_any());
-    let goodput = |conductor: &PlanScheduler<'_>| -> Vec<usize> {
-        let sums = conductor.sum().unwrap();
+    let mut scheduler = PlanScheduler::new(&plan).unwrap();
+    assert_eq!(network.carry_out(&mut scheduler, usize::MAX), wanted(&plan), "the others go on");
+    assert!(scheduler.is_missing_any());
+    let goodput = |scheduler: &PlanScheduler<'_>| -> Vec<usize> {
+        let sums = scheduler.sum().unwrap();
         sums.iter().filter(|one| one.quantity == "goodput").map(|one| one.values.len()).collect()
     };
-    assert_eq!(goodput(&conductor), [2, 1, 2]);
+    assert_eq!(goodput(&scheduler), [2, 1, 2]);
     let works = |_: &Task, _: usize| Some(1e6);
     let mut network = Network { goodput: &works, ..network };
-    let mut conductor = network.resume(&plan);
-    assert_eq!(network.carry_out(&mut conductor, usize::MAX), [("window=2000".to_owned(), 1)]);
-    assert!(!conductor.is_missing_any());
-    assert_eq!(goodput(&conductor), [2, 2, 2]);
+    let mut scheduler = network.resume(&plan);
+    assert_eq!(network.carry_out(&mut scheduler, usize::MAX), [("window=2000".to_owned(), 1)]);
+    assert!(!scheduler.is_missing_any());
+    assert_eq!(goodput(&scheduler), [2, 2, 2]);
 }
 
 #[test]
@@ -236,13 +236,13 @@ fn what_has_changed_since_is_measured_again() {
     let mut network = Network::new(&before, &|_, _| Some(1e6));
     network.carry_out(&mut PlanScheduler::new(&before).unwrap(), usize::MAX);
     let longer = plan(&SMALL.replace("upload = true", "upload = true, duration = 3"));
-    let mut conductor = network.resume(&longer);
-    assert_eq!(network.carry_out(&mut conductor, usize::MAX), wanted(&longer));
+    let mut scheduler = network.resume(&longer);
+    assert_eq!(network.carry_out(&mut scheduler, usize::MAX), wanted(&longer));
     let more = plan(&SMALL.replace("3000]", "3000, 4000]"));
-    let mut conductor =
+    let mut scheduler =
         Network { goodput: &|_, _| Some(1e6), kept: BTreeMap::new(), ..network }.resume(&more);
     let labels: Vec<String> = std::iter::from_fn(|| {
-        let task = conductor.next_task().unwrap()?;
+        let task = scheduler.next_task().unwrap()?;
         let runs = vec![TrialRun {
             flow: "a-b".into(),
             run: "x".into(),
@@ -252,7 +252,7 @@ fn what_has_changed_since_is_measured_again() {
             late: None,
             clock_error: None,
         }];
-        conductor.done(&task, runs, vec![None]);
+        scheduler.done(&task, runs, vec![None]);
         Some(task.point.label())
     })
     .filter(|label| label == "window=4000")
@@ -269,12 +269,12 @@ fn points_are_repeated_until_they_are_known_well_enough() {
         Some(if task.point.label() == "window=1000" { 1e6 } else { 1e6 + 4e3 * f64::from(task.repeat) })
     };
     let mut network = Network::new(&plan, &noisy);
-    let mut conductor = PlanScheduler::new(&plan).unwrap();
-    let seen = network.carry_out(&mut conductor, usize::MAX);
+    let mut scheduler = PlanScheduler::new(&plan).unwrap();
+    let seen = network.carry_out(&mut scheduler, usize::MAX);
     let count = |label: &str| seen.iter().filter(|(of, _)| of == label).count();
     assert_eq!((count("window=1000"), count("window=2000")), (6, 9));
-    assert!(!conductor.is_missing_any());
-    let sums = conductor.sum().unwrap();
+    assert!(!scheduler.is_missing_any());
+    let sums = scheduler.sum().unwrap();
     let goodput: Vec<_> = sums.iter().filter(|one| one.quantity == "goodput").collect();
     assert_eq!(goodput[1].median, Some(1.02e6));
     // Ranks 2 and 8 of 9: 1 - 2 x (1 + 9) / 512.
@@ -288,9 +288,9 @@ fn five_trials_have_no_interval_and_flows_at_once_have_a_fairness() {
     let flows = "[flow.x]\nfrom = \"a\"\nto = \"b\"\n[flow.y]\nfrom = \"b\"\nto = \"a\"\n[flow.noise]\nfrom = \"a\"\nto = \"b\"\nbackground = true\n";
     let plan = plan(&format!("repeats = 5\ntest = {{ upload = true }}\n{flows}"));
     let mut network = Network::new(&plan, &|_, flow| Some([3e6, 1e6, 9e9][flow]));
-    let mut conductor = PlanScheduler::new(&plan).unwrap();
-    network.carry_out(&mut conductor, usize::MAX);
-    let sums = conductor.sum().unwrap();
+    let mut scheduler = PlanScheduler::new(&plan).unwrap();
+    network.carry_out(&mut scheduler, usize::MAX);
+    let sums = scheduler.sum().unwrap();
     let of =
         |flow: &str, quantity: &str| sums.iter().find(|one| one.flow == flow && one.quantity == quantity);
     assert_eq!(of("x", "goodput").unwrap().interval, None);
@@ -310,9 +310,9 @@ fn assertions_see_the_median_of_the_trials_and_other_plans_by_name() {
         Some(base * [0.5, 1.0, 100.0][task.repeat as usize - 1])
     };
     let mut network = Network::new(&plan, &measured);
-    let mut conductor = PlanScheduler::new(&plan).unwrap();
-    network.carry_out(&mut conductor, usize::MAX);
-    let sums = conductor.sum().unwrap();
+    let mut scheduler = PlanScheduler::new(&plan).unwrap();
+    network.carry_out(&mut scheduler, usize::MAX);
+    let sums = scheduler.sum().unwrap();
     let old = PlanRecord { summaries: sums.clone(), ..PlanRecord::default() };
     let verdicts = |others: BTreeMap<String, PlanRecord>| -> Vec<bool> {
         judgements(&plan, &sums, &others).iter().map(|one| one.holds).collect()
@@ -323,9 +323,9 @@ fn assertions_see_the_median_of_the_trials_and_other_plans_by_name() {
     let all = judgements(&plan, &sums, &BTreeMap::new());
     assert_eq!(all[0].found.as_deref(), Some("found 1.000 Mb/s, which is not >= 2.000 Mb/s"));
     assert!(all[4].found.as_deref().unwrap().starts_with("not measured: loss"), "{:?}", all[4]);
-    let takings = TrialResults::default();
+    let results = TrialResults::default();
     let point = plan.point(0).unwrap();
-    let nothing = takings.sum(&plan, &point);
+    let nothing = results.sum(&plan, &point);
     let none = BTreeMap::new();
     let outcomes = judge_at(&plan, &plan.assertions[0].claim, &point, &Summed::new(&nothing, &none));
     assert!(outcomes.len() == 1 && !outcomes[0].holds());
@@ -335,12 +335,12 @@ fn assertions_see_the_median_of_the_trials_and_other_plans_by_name() {
 fn the_standing_counts_down() {
     let plan = plan(SMALL);
     let mut network = Network::new(&plan, &|_, _| Some(1e6));
-    let mut conductor = PlanScheduler::new(&plan).unwrap();
-    let all = conductor.standing();
+    let mut scheduler = PlanScheduler::new(&plan).unwrap();
+    let all = scheduler.progress();
     assert_eq!((all.done, all.of, all.behind), (0, 6, Span::ZERO));
-    network.carry_out(&mut conductor, 4);
-    let now = conductor.standing();
+    network.carry_out(&mut scheduler, 4);
+    let now = scheduler.progress();
     assert_eq!((now.done, now.behind + now.left), (4, all.left));
-    network.carry_out(&mut conductor, 9);
-    assert_eq!(conductor.standing().left, Span::ZERO);
+    network.carry_out(&mut scheduler, 9);
+    assert_eq!(scheduler.progress().left, Span::ZERO);
 }

@@ -112,7 +112,7 @@ impl AgentEnd {
         }
     }
 
-    fn turn_away(&mut self, now: Timestamp, why: &str) -> Result<(), PeerError> {
+    fn reject(&mut self, now: Timestamp, why: &str) -> Result<(), PeerError> {
         self.link.send(now, &Message::Refused { why: why.into() })?;
         self.link.put(Output::TurnedAway(why.into()));
         self.over();
@@ -127,7 +127,7 @@ impl AgentEnd {
     fn hello(&mut self, now: Timestamp, versions: [u8; 2], name: &str, nonce: &str) -> Result<(), PeerError> {
         if self.token.is_none() {
             let why = "this server is no agent; start it with: linerate serve --agent-token-file FILE";
-            return self.turn_away(now, why);
+            return self.reject(now, why);
         }
         if !(versions[0]..=versions[1]).contains(&VERSION) {
             let [lowest, highest] = versions;
@@ -135,7 +135,7 @@ impl AgentEnd {
                 "the agent speaks version {VERSION} of the agent protocol, the coordinator {lowest} to {highest}; \
                  install the same version of linerate on both"
             );
-            return self.turn_away(now, &why);
+            return self.reject(now, &why);
         }
         self.nonces.coordinator =
             from_hex(nonce).ok_or_else(|| misbehaved("its number is unreadable".to_owned()))?;
@@ -143,7 +143,7 @@ impl AgentEnd {
         self.name = name.chars().take(MAX_NAME).collect();
         self.link
             .send(now, &Message::Challenge { version: VERSION, nonce: to_hex(&self.nonces.agent).into() })?;
-        self.link.step(now, "waiting for the coordinator's proof", HELLO_TIMEOUT);
+        self.link.begin_step(now, "waiting for the coordinator's proof", HELLO_TIMEOUT);
         self.state = State::Challenged;
         Ok(())
     }
@@ -151,10 +151,10 @@ impl AgentEnd {
     fn proof(&mut self, now: Timestamp, proof: &str) -> Result<(), PeerError> {
         if !self.token.as_ref().is_some_and(|token| token.is_coordinators(proof, &self.nonces)) {
             let why = "the token is another one than the agent's; give the same file on both hosts";
-            return self.turn_away(now, why);
+            return self.reject(now, why);
         }
         self.link.trust(now);
-        self.link.step(now, "looking at this host", ABOUT);
+        self.link.begin_step(now, "looking at this host", ABOUT);
         self.state = State::Known;
         self.link.put(Output::Known { name: self.name.clone().into() });
         Ok(())
@@ -289,7 +289,7 @@ impl AgentEnd {
     }
 
     /// Jobs that were too late are told to end; one that does not end ends the dialogue, and with it everything.
-    fn look_at_jobs(&mut self, now: Timestamp) -> Result<(), PeerError> {
+    fn check_jobs(&mut self, now: Timestamp) -> Result<(), PeerError> {
         let late = |step: &JobState| step.until().is_some_and(|until| now >= until);
         let all: Vec<(u32, JobState)> =
             self.jobs.iter().filter(|(_, step)| late(step)).map(|(job, step)| (*job, *step)).collect();
@@ -303,7 +303,7 @@ impl AgentEnd {
     }
 
     /// What this end's program says while it serves.
-    fn told(&mut self, now: Timestamp, input: Input<'_>) -> Result<(), PeerError> {
+    fn program_input(&mut self, now: Timestamp, input: Input<'_>) -> Result<(), PeerError> {
         match (input, self.place) {
             (Input::Waiting(place), Reservation::Asked) => self.link.send(now, &Message::Waiting(place)),
             (Input::Held(ticket), Reservation::Asked) => {
@@ -353,7 +353,7 @@ impl Dialogue for AgentEnd {
                 if self.settings.is_some_and(|until| now >= until) {
                     return Err(silent("changing settings of this host", SETTING));
                 }
-                self.look_at_jobs(now)?;
+                self.check_jobs(now)?;
                 self.link.tick(now)?;
             }
             Input::GiveUp(why) => {
@@ -365,10 +365,10 @@ impl Dialogue for AgentEnd {
                 let proof =
                     proof.ok_or_else(|| PeerError::Local { why: "no proof could be made".to_owned() })?;
                 self.link.send(now, &Message::Welcome { proof: proof.into(), about })?;
-                self.link.rest("serving the coordinator");
+                self.link.begin_untimed_step("serving the coordinator");
                 self.state = State::Serving;
             }
-            told if self.state == State::Serving => self.told(now, told)?,
+            told if self.state == State::Serving => self.program_input(now, told)?,
             _ => {
                 return Err(PeerError::Local {
                     why: "a word at the wrong time reached the agent".to_owned(),

@@ -122,7 +122,7 @@ impl CoordinatorEnd {
         let proof = self.token.proof_of_coordinator(&self.nonces);
         let proof = proof.ok_or_else(|| PeerError::Local { why: "no proof could be made".to_owned() })?;
         self.link.send(now, &Message::Proof { proof: proof.into() })?;
-        self.link.step(now, "waiting for the agent's welcome", WELCOME);
+        self.link.begin_step(now, "waiting for the agent's welcome", WELCOME);
         self.state = State::Proved;
         Ok(())
     }
@@ -142,7 +142,7 @@ impl CoordinatorEnd {
                     return Err(misbehaved("it has not proved that it has the token".to_owned()));
                 }
                 self.link.trust(now);
-                self.link.rest("serving");
+                self.link.begin_untimed_step("serving");
                 self.state = State::Served;
                 self.link.put(Output::Welcomed(about));
             }

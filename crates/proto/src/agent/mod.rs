@@ -33,7 +33,8 @@ pub const VERSION: u8 = 1;
 pub const MAGIC: [u8; 8] = *b"LR-AGENT";
 
 /// The dialogue in the table of protocols.
-pub static AGENT: Protocol = Protocol { name: "agent", default_port: 5201, sniff, servant: None, refusal };
+pub static AGENT: Protocol =
+    Protocol { name: "agent", default_port: 5201, sniff, embedded_server: None, refusal };
 
 /// As an agent says no, before it has said anything else.
 fn refusal(why: &str) -> Vec<u8> {

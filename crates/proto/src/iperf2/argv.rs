@@ -133,10 +133,10 @@ fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<(), Refusal
         "client" => settings.host = Some(value.to_owned()),
         "udp" | "single_udp" => settings.udp = true,
         "compatibility" => settings.compatible = true,
-        "dualtest" => way(settings, Mode::Dual)?,
-        "tradeoff" => way(settings, Mode::Tradeoff)?,
-        "reverse" => way(settings, Mode::Reverse)?,
-        "full-duplex" => way(settings, Mode::FullDuplex)?,
+        "dualtest" => one_direction(settings, Mode::Dual)?,
+        "tradeoff" => one_direction(settings, Mode::Tradeoff)?,
+        "reverse" => one_direction(settings, Mode::Reverse)?,
+        "full-duplex" => one_direction(settings, Mode::FullDuplex)?,
         "enhanced" => settings.enhanced = true,
         "ipv6_domain" => settings.ipv6 = true,
         "no-udp-fin" => settings.no_udp_fin = true,
@@ -164,7 +164,7 @@ fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<(), Refusal
 }
 
 /// One way only.
-fn way(settings: &mut Settings, mode: Mode) -> Result<(), Refusal> {
+fn one_direction(settings: &mut Settings, mode: Mode) -> Result<(), Refusal> {
     if settings.mode != Mode::Plain && settings.mode != mode {
         return Err(error("ERROR: options of --full-duplex, --reverse, -d and -r are mutually exclusive"));
     }
@@ -176,7 +176,7 @@ fn way(settings: &mut Settings, mode: Mode) -> Result<(), Refusal> {
 fn numeric(settings: &mut Settings, name: &str, value: &str) -> Result<(), Refusal> {
     let number = |range: std::ops::RangeInclusive<u64>| {
         quantity(value).filter(|number| range.contains(number)).ok_or_else(|| {
-            complaint(&format!(
+            usage_error(&format!(
                 "invalid value for --{name}: {value}; give {} to {}",
                 range.start(),
                 range.end()
@@ -218,7 +218,7 @@ fn seconds(name: &str, value: &str) -> Result<Option<Span>, Refusal> {
     }
     match span {
         Some(span) if !short => Ok(Some(span)),
-        _ => Err(complaint(&format!("invalid value for --{name}: {value}; give 0.005 to 86400 seconds"))),
+        _ => Err(usage_error(&format!("invalid value for --{name}: {value}; give 0.005 to 86400 seconds"))),
     }
 }
 
@@ -234,12 +234,12 @@ fn format(value: &str) -> Result<Format, Refusal> {
         "K" => Format::Bytes(1),
         "M" => Format::Bytes(2),
         "G" => Format::Bytes(3),
-        _ => return Err(complaint(&format!("invalid format {value}; give k, m, g, a, K, M, G or A"))),
+        _ => return Err(usage_error(&format!("invalid format {value}; give k, m, g, a, K, M, G or A"))),
     })
 }
 
 fn rate(value: &str) -> Result<Rate, Refusal> {
-    let wrong = || complaint(&format!("invalid rate {value}; give bits per second as 10m, or 500pps"));
+    let wrong = || usage_error(&format!("invalid rate {value}; give bits per second as 10m, or 500pps"));
     // A standard deviation behind a comma is for variable rates, which this client does not have.
     let value = value.split(',').next().unwrap_or(value);
     let rate = match value.strip_suffix("pps") {
@@ -268,7 +268,7 @@ fn bind(settings: &mut Settings, value: &str) -> Result<(), Refusal> {
         settings.bind = Some(address.ip());
         settings.bind_port = Some(address.port());
     } else {
-        return Err(complaint(&format!("invalid address {value} to bind to; give an IP address")));
+        return Err(usage_error(&format!("invalid address {value} to bind to; give an IP address")));
     }
     Ok(())
 }
@@ -299,7 +299,7 @@ fn tos(value: &str) -> Result<u8, Refusal> {
     };
     number
         .or(named)
-        .ok_or_else(|| complaint(&format!("invalid --tos {value}; give 0 to 255 or a name as af41")))
+        .ok_or_else(|| usage_error(&format!("invalid --tos {value}; give 0 to 255 or a name as af41")))
 }
 
 /// Whether the parts go together.
@@ -309,7 +309,7 @@ fn checked(mut settings: Settings) -> Result<Settings, Refusal> {
     }
     let length = settings.length_for(settings.udp);
     if settings.udp && !settings.server && !(18..=65_507).contains(&length) {
-        return Err(complaint("a datagram needs 18 to 65507 bytes: change -l"));
+        return Err(usage_error("a datagram needs 18 to 65507 bytes: change -l"));
     }
     checked_ways(&mut settings)?;
     if settings.server {
@@ -326,10 +326,10 @@ fn checked(mut settings: Settings) -> Result<Settings, Refusal> {
     if settings.trip_times && !settings.udp {
         // 2.1.8 takes less, and its server then waits for ever.
         if length < BURST_BYTES as u32 {
-            return Err(complaint("--trip-times over TCP needs -l 92 or more"));
+            return Err(usage_error("--trip-times over TCP needs -l 92 or more"));
         }
         if settings.parallel.is_some_and(|flows| flows > MAX_STAMPED_CONNECTIONS) {
-            return Err(complaint("--trip-times over TCP takes -P 128 at most"));
+            return Err(usage_error("--trip-times over TCP takes -P 128 at most"));
         }
     }
     Ok(settings)
@@ -382,7 +382,7 @@ fn error(text: &str) -> Refusal {
     Refusal { text: format!("{text}\n"), to_stdout: false, code: 1 }
 }
 
-fn complaint(what: &str) -> Refusal {
+fn usage_error(what: &str) -> Refusal {
     Refusal { text: format!("iperf: {what}\n"), to_stdout: false, code: 1 }
 }
 

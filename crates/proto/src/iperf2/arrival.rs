@@ -98,7 +98,7 @@ impl Arrival {
     }
 
     /// More bytes of a connection.
-    pub(super) fn hear(&mut self, bytes: &[u8]) -> Heard {
+    pub(super) fn receive(&mut self, bytes: &[u8]) -> Heard {
         self.heard.extend_from_slice(bytes);
         self.stream.own_bytes = self.heard.len() as u64;
         if is_bounce_back(&self.heard) {

@@ -5,7 +5,7 @@ use linerate_units::Timestamp;
 use super::output_queue::OutputQueue;
 use super::report::Row;
 use super::track::Stream;
-use super::wire::{put, word};
+use super::wire::{put, read_u32};
 use crate::stand_in::{Link, Output};
 
 /// Longest message.
@@ -28,38 +28,38 @@ impl Bounce {
     }
 
     /// Returns every message that is complete.
-    pub(super) fn bytes(&mut self, desk: &mut OutputQueue, now: Timestamp, link: Link, bytes: &[u8]) {
+    pub(super) fn bytes(&mut self, queue: &mut OutputQueue, now: Timestamp, link: Link, bytes: &[u8]) {
         self.heard.extend_from_slice(bytes);
         loop {
-            let Some(size) = word(&self.heard, 4).map(|size| size as usize) else { return };
+            let Some(size) = read_u32(&self.heard, 4).map(|size| size as usize) else { return };
             if !(MIN_MESSAGE_BYTES..=MAX_MESSAGE_BYTES).contains(&size) {
                 self.heard.clear();
-                desk.put(Output::FinishWriting { link });
+                queue.put(Output::FinishWriting { link });
                 return;
             }
             if self.heard.len() < size {
                 return;
             }
             let mut message: Vec<u8> = self.heard.drain(..size).collect();
-            let (seconds, micros) = desk.settings.wall(now);
+            let (seconds, micros) = queue.settings.wall(now);
             for at in [28, 36] {
                 put(&mut message, at, seconds);
                 put(&mut message, at + 4, micros);
             }
             // The tool counts what it returned too.
             self.stream.own_bytes = self.stream.own_bytes.saturating_add(2 * size as u64);
-            desk.put(Output::Send { link, bytes: message });
+            queue.put(Output::Send { link, bytes: message });
         }
     }
 
-    pub(super) fn finish(&self, desk: &mut OutputQueue, now: Timestamp) {
+    pub(super) fn finish(&self, queue: &mut OutputQueue, now: Timestamp) {
         let row = Row {
             id: Some(self.stream.id),
             to: now.since(self.started_at).as_secs_f64(),
             bytes: self.stream.own_bytes,
             ..Row::default()
         };
-        let text = desk.report.rows(now, super::report::Kind::Plain, &[row], &[self.stream.ends]);
-        desk.print(text);
+        let text = queue.report.rows(now, super::report::Kind::Plain, &[row], &[self.stream.ends]);
+        queue.print(text);
     }
 }

@@ -1,9 +1,9 @@
 //! The client.
 
 mod back;
-mod wishes;
+mod requests;
 
-use wishes::header_of;
+use requests::header_of;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -50,7 +50,7 @@ enum ClientState {
 /// The client.
 #[derive(Debug)]
 pub struct Client {
-    desk: OutputQueue,
+    queue: OutputQueue,
     stage: ClientState,
     opened: BTreeMap<u32, Opened>,
     streams: Vec<Stream>,
@@ -73,7 +73,7 @@ impl Client {
     pub fn new(settings: Settings) -> Self {
         let header = header_of(&settings);
         Self {
-            desk: OutputQueue::new(settings),
+            queue: OutputQueue::new(settings),
             stage: ClientState::Connecting,
             opened: BTreeMap::new(),
             streams: Vec::new(),
@@ -90,38 +90,38 @@ impl Client {
     }
 
     fn wanted(&self) -> u32 {
-        self.desk.settings.parallel.unwrap_or(1).max(1)
+        self.queue.settings.parallel.unwrap_or(1).max(1)
     }
 
     fn goes_back(&self) -> bool {
-        matches!(self.desk.settings.mode, Mode::Dual | Mode::Tradeoff)
+        matches!(self.queue.settings.mode, Mode::Dual | Mode::Tradeoff)
     }
 
     fn begin(&mut self) {
-        self.desk.warn();
+        self.queue.warn();
         if self.goes_back() {
-            let port = self.desk.settings.listen_port.unwrap_or(self.desk.settings.port);
-            let options = self.desk.options(self.desk.settings.udp);
-            self.desk.put(Output::Listen { link: REVERSE_LISTENER, port, options });
+            let port = self.queue.settings.listen_port.unwrap_or(self.queue.settings.port);
+            let options = self.queue.options(self.queue.settings.udp);
+            self.queue.put(Output::Listen { link: REVERSE_LISTENER, port, options });
         } else {
             self.connect();
         }
     }
 
     fn connect(&mut self) {
-        let settings = self.desk.settings.clone();
+        let settings = self.queue.settings.clone();
         for number in 0..self.wanted() {
             let local_port = settings.bind_port.and_then(|port| port.checked_add(number as u16));
-            let options = LinkOptions { local_port, ..self.desk.options(settings.udp) };
-            self.desk.put(Output::Connect { link: Link(number), port: settings.port, to: None, options });
+            let options = LinkOptions { local_port, ..self.queue.options(settings.udp) };
+            self.queue.put(Output::Connect { link: Link(number), port: settings.port, to: None, options });
         }
     }
 
     fn opened(&mut self, now: Timestamp, link: Link, opened: Opened) {
         if link == REVERSE_LISTENER {
             let port = opened.local.port();
-            let text = self.desk.report.listening(self.desk.settings.udp, port, opened.rcv_buf);
-            self.desk.print(text);
+            let text = self.queue.report.listening(self.queue.settings.udp, port, opened.rcv_buf);
+            self.queue.print(text);
             self.connect();
             return;
         }
@@ -136,51 +136,51 @@ impl Client {
     }
 
     fn banner(&mut self, granted: Option<u64>) {
-        let settings = &self.desk.settings;
+        let settings = &self.queue.settings;
         let host = settings.host.clone().unwrap_or_default();
         let pace = settings.offered().filter(|_| settings.udp).map(|rate| (settings.length_for(true), rate));
-        let text = self.desk.report.connecting(&host, pace, settings.port, granted);
-        self.desk.print(text);
+        let text = self.queue.report.connecting(&host, pace, settings.port, granted);
+        self.queue.print(text);
     }
 
     fn not_opened(&mut self, link: Link, reason: &Reason) {
         if link == REVERSE_LISTENER {
-            self.desk.complain(format!("listener bind failed: {}\n", reason.text));
+            self.queue.print_error(format!("listener bind failed: {}\n", reason.text));
         } else {
             if self.opened.is_empty() {
                 self.banner(None);
             }
-            let transport = if self.desk.settings.udp { "udp" } else { "tcp" };
-            self.desk.complain(format!("{transport} connect failed: {}\n", reason.text));
+            let transport = if self.queue.settings.udp { "udp" } else { "tcp" };
+            self.queue.print_error(format!("{transport} connect failed: {}\n", reason.text));
         }
         self.stage = ClientState::Over;
-        self.desk.exit(0);
+        self.queue.exit(0);
     }
 
     /// Every connection is there.
     fn go(&mut self, now: Timestamp) {
         let told = |opened: &Opened| ConnectionDetails {
             no_udp_fin: self.header.extension.is_some_and(|extension| extension.no_udp_fin),
-            trip_times: self.desk.settings.trip_times,
+            trip_times: self.queue.settings.trip_times,
             descriptor: opened.descriptor,
             peer: None,
-            mss: opened.mss.filter(|_| !self.desk.settings.udp),
-            handshake: opened.handshake.filter(|_| !self.desk.settings.udp),
+            mss: opened.mss.filter(|_| !self.queue.settings.udp),
+            handshake: opened.handshake.filter(|_| !self.queue.settings.udp),
         };
-        let mode = self.desk.settings.mode;
+        let mode = self.queue.settings.mode;
         let mut lines = Vec::new();
         for (number, opened) in &self.opened {
             let remote = opened.remote.unwrap_or(opened.local);
             let ends = Ends { local: opened.local, remote };
             self.streams.push(Stream::new(number + 1, Link(*number), ends));
-            lines.push((number + 1, ends, self.desk.report.notes(mode, &told(opened))));
+            lines.push((number + 1, ends, self.queue.report.notes(mode, &told(opened))));
         }
         for (id, ends, notes) in lines {
-            let text = self.desk.report.connected(id, false, ends.local, ends.remote, &notes);
-            self.desk.print(text);
+            let text = self.queue.report.connected(id, false, ends.local, ends.remote, &notes);
+            self.queue.print(text);
         }
         self.plan();
-        let (udp, compatible) = (self.desk.settings.udp, self.desk.settings.compatible);
+        let (udp, compatible) = (self.queue.settings.udp, self.queue.settings.compatible);
         if !udp && !compatible {
             let bytes = self.header.write_tcp();
             for at in 0..self.streams.len() {
@@ -190,7 +190,7 @@ impl Client {
         if udp && mode == Mode::Reverse {
             self.stage = ClientState::Calling;
             self.call(now);
-        } else if !udp && self.desk.settings.peer_detect {
+        } else if !udp && self.queue.settings.peer_detect {
             self.stage = ClientState::Detecting;
             self.due = Some(now + DETECT_TIMEOUT);
         } else {
@@ -200,22 +200,22 @@ impl Client {
 
     /// Bytes that count as data and that the engine does not send.
     fn send_own(&mut self, at: usize, bytes: Vec<u8>) {
-        let receives = self.desk.settings.mode == Mode::Reverse;
+        let receives = self.queue.settings.mode == Mode::Reverse;
         if let Some(stream) = self.streams.get_mut(at) {
             if !receives {
                 stream.own_bytes += bytes.len() as u64;
             }
-            self.desk.put(Output::Send { link: stream.link, bytes });
+            self.queue.put(Output::Send { link: stream.link, bytes });
         }
     }
 
     /// UDP -R: one datagram that tells the server what to send.
     fn call(&mut self, now: Timestamp) {
-        let settings = &self.desk.settings;
+        let settings = &self.queue.settings;
         let length = (settings.length_for(true) as usize).max(self.header.write_udp().len());
         let bytes = super::datagram::last(&self.header.write_udp(), length, 1, settings.wall(now));
         for stream in &self.streams {
-            self.desk.outputs.push_back(Output::Send { link: stream.link, bytes: bytes.clone() });
+            self.queue.outputs.push_back(Output::Send { link: stream.link, bytes: bytes.clone() });
         }
         self.calls += 1;
         self.due = Some(now + CALL_INTERVAL);
@@ -224,10 +224,10 @@ impl Client {
     fn start(&mut self, now: Timestamp) {
         self.stage = ClientState::Testing;
         self.due = None;
-        let mode = self.desk.settings.mode;
+        let mode = self.queue.settings.mode;
         if mode != Mode::Reverse {
             let load = self.load(true, false);
-            let half = Half::start(&mut self.desk, now, load, self.streams.clone());
+            let half = Half::start(&mut self.queue, now, load, self.streams.clone());
             self.halves.push(half);
         }
         if matches!(mode, Mode::Reverse | Mode::FullDuplex) {
@@ -236,7 +236,7 @@ impl Client {
             if mode == Mode::FullDuplex {
                 streams.iter_mut().for_each(|stream| stream.own_bytes = 0);
             }
-            let half = Half::start(&mut self.desk, now, load, streams);
+            let half = Half::start(&mut self.queue, now, load, streams);
             self.halves.push(half);
         }
         if mode == Mode::Dual {
@@ -260,9 +260,9 @@ impl Client {
             return;
         }
         for half in &mut self.halves {
-            half.datagram(&mut self.desk, now, link, bytes);
+            half.datagram(&mut self.queue, now, link, bytes);
         }
-        self.look_over(now);
+        self.check_finished(now);
     }
 
     fn bytes(&mut self, now: Timestamp, link: Link, bytes: &[u8]) {
@@ -292,14 +292,14 @@ impl Client {
 
     fn closed(&mut self, now: Timestamp, link: Link, reason: Option<&Reason>) {
         if self.stage == ClientState::Detecting {
-            self.desk.complain("the server closed the connection before it answered\n".to_owned());
+            self.queue.print_error("the server closed the connection before it answered\n".to_owned());
             self.end(Some("the server closed the connection".to_owned()));
             return;
         }
         for half in &mut self.halves {
-            half.closed(&mut self.desk, now, link, reason);
+            half.closed(&mut self.queue, now, link, reason);
         }
-        self.look_over(now);
+        self.check_finished(now);
     }
 
     fn tick(&mut self, now: Timestamp) {
@@ -307,36 +307,37 @@ impl Client {
             self.due = None;
             match self.stage {
                 ClientState::Detecting => {
-                    self.desk.complain("the server does not answer to peer detection: going on\n".to_owned());
+                    self.queue
+                        .print_error("the server does not answer to peer detection: going on\n".to_owned());
                     self.start(now);
                 }
                 ClientState::Calling if self.calls < MAX_CALLS => self.call(now),
                 ClientState::Calling => {
-                    self.desk.complain("the server does not send: it may be too old for -R\n".to_owned());
+                    self.queue.print_error("the server does not send: it may be too old for -R\n".to_owned());
                     self.end(Some("no datagram came".to_owned()));
                 }
                 ClientState::Waiting => {
-                    self.desk.complain("ERROR: expected reverse connect did not occur\n".to_owned());
+                    self.queue.print_error("ERROR: expected reverse connect did not occur\n".to_owned());
                     self.end(Some("the server did not connect back".to_owned()));
                 }
                 ClientState::Connecting | ClientState::Testing | ClientState::Over => {}
             }
         }
         for half in &mut self.halves {
-            half.tick(&mut self.desk, now);
+            half.tick(&mut self.queue, now);
         }
-        self.look_over(now);
+        self.check_finished(now);
     }
 
     /// Whether everything is over, or only the first half of it.
-    fn look_over(&mut self, now: Timestamp) {
+    fn check_finished(&mut self, now: Timestamp) {
         if self.stage != ClientState::Testing || !self.halves.iter().all(Half::is_over) {
             return;
         }
         let trouble = self.halves.iter().find_map(|half| half.trouble.clone());
         let back_missing = self.goes_back() && !self.halves.iter().any(|half| half.load.flow == 1);
         if back_missing && trouble.is_none() && !self.cut {
-            let wait = match self.desk.settings.amount {
+            let wait = match self.queue.settings.amount {
                 Amount::Time(time) => time,
                 Amount::Bytes(_) => Span::from_secs(10),
             };
@@ -356,28 +357,28 @@ impl Client {
         for stream in
             self.streams.iter().chain(self.back.iter().filter(|stream| stream.link != REVERSE_LISTENER))
         {
-            self.desk.outputs.push_back(Output::Close { link: stream.link });
+            self.queue.outputs.push_back(Output::Close { link: stream.link });
         }
-        self.desk.put(Output::RunOver { run: RUN, trouble });
+        self.queue.put(Output::RunOver { run: RUN, trouble });
         // Whatever went wrong: the tool ends like that.
-        self.desk.exit(0);
+        self.queue.exit(0);
     }
 
     fn interrupted(&mut self, now: Timestamp) {
         if std::mem::replace(&mut self.cut, true) || self.halves.is_empty() {
-            self.desk.exit(130);
+            self.queue.exit(130);
             return;
         }
         for half in &mut self.halves {
-            half.stop(&mut self.desk);
+            half.stop(&mut self.queue);
         }
-        self.look_over(now);
+        self.check_finished(now);
     }
 }
 
 impl StandIn for Client {
     fn input(&mut self, now: Timestamp, input: Input<'_>) {
-        if self.desk.over {
+        if self.queue.over {
             return;
         }
         match input {
@@ -390,25 +391,25 @@ impl StandIn for Client {
             Input::Closed { link, reason } => self.closed(now, link, reason.as_ref()),
             Input::Written { flow } => {
                 if let Some(half) = self.halves.iter().find(|half| half.load.flow == flow) {
-                    half.written(&mut self.desk);
+                    half.written(&mut self.queue);
                 }
             }
             Input::NotStarted { flow, reason } => {
                 if let Some(half) = self.halves.iter_mut().find(|half| half.load.flow == flow) {
                     half.not_started(&reason);
                 }
-                self.look_over(now);
+                self.check_finished(now);
             }
             Input::Counts { flows, .. } => {
                 for half in &mut self.halves {
-                    half.counts(&mut self.desk, now, flows);
+                    half.counts(&mut self.queue, now, flows);
                 }
             }
             Input::Ended { counts } => {
                 if let Some(half) = self.halves.iter_mut().find(|half| half.load.flow == counts.flow) {
-                    half.ended(&mut self.desk, now, counts);
+                    half.ended(&mut self.queue, now, counts);
                 }
-                self.look_over(now);
+                self.check_finished(now);
             }
             Input::Tick => self.tick(now),
             Input::Signal(_) => self.interrupted(now),
@@ -417,11 +418,11 @@ impl StandIn for Client {
     }
 
     fn output(&mut self) -> Option<Output> {
-        self.desk.outputs.pop_front()
+        self.queue.outputs.pop_front()
     }
 
     fn deadline(&self) -> Option<Timestamp> {
         let halves = self.halves.iter().filter_map(|half| half.due);
-        halves.chain(self.due).min().filter(|_| !self.desk.over)
+        halves.chain(self.due).min().filter(|_| !self.queue.over)
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn server_report(row: &Row) -> ServerReport {
         out_of_order: row.out_of_order,
         datagrams: row.total,
         jitter: parts(row.jitter),
-        transit: row.transit.map(|transit| transit.told(row.to - row.from)),
+        transit: row.transit.map(|transit| transit.reported(row.to - row.from)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Datagrams: their number, which generation wrote them, and what the server answers to the last.
 
-use super::wire::{TestHeader, put, word};
+use super::wire::{TestHeader, put, read_u32};
 
 /// Bytes of a server's report as 2.1.8 writes it.
 pub const REPORT_BYTES: usize = 128;
@@ -52,10 +52,10 @@ pub fn opening_header(bytes: &[u8]) -> (Generation, Option<TestHeader>) {
 /// The number of a datagram; negative in the last.
 #[must_use]
 pub fn number_of(bytes: &[u8], generation: Generation) -> Option<i64> {
-    let low = word(bytes, 0)?;
+    let low = read_u32(bytes, 0)?;
     Some(match generation {
         Generation::Old => i64::from(low as i32),
-        Generation::New => (u64::from(word(bytes, 12)?) << 32 | u64::from(low)) as i64,
+        Generation::New => (u64::from(read_u32(bytes, 12)?) << 32 | u64::from(low)) as i64,
     })
 }
 
@@ -63,8 +63,8 @@ pub fn number_of(bytes: &[u8], generation: Generation) -> Option<i64> {
 pub(super) fn is_plausible(bytes: &[u8]) -> bool {
     // 9 September 2001, when the seconds got their tenth digit.
     const SECONDS: u32 = 1_000_000_000;
-    word(bytes, 4).is_some_and(|seconds| seconds >= SECONDS)
-        && word(bytes, 8).is_some_and(|micros| micros < 1_000_000)
+    read_u32(bytes, 4).is_some_and(|seconds| seconds >= SECONDS)
+        && read_u32(bytes, 8).is_some_and(|micros| micros < 1_000_000)
         && bytes.len() >= 16
 }
 
@@ -186,7 +186,7 @@ impl ServerReport {
     /// From the server's answer, in either layout; absent where it holds no counts.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let field = |at| word(bytes, at);
+        let field = |at| read_u32(bytes, at);
         let old = field(0)? != 0 && field(12)? & COUNTS_FOLLOW != 0;
         let new =
             (0..4).all(|at| field(at * 4) == Some(0)) && field(16).is_some_and(|w| w & COUNTS_FOLLOW != 0);
@@ -211,10 +211,11 @@ impl ServerReport {
     }
 
     fn transit(bytes: &[u8]) -> Option<Transit> {
-        let micros = |at| Some(u64::from(word(bytes, at)?) * 1_000_000 + u64::from(word(bytes, at + 4)?));
+        let micros =
+            |at| Some(u64::from(read_u32(bytes, at)?) * 1_000_000 + u64::from(read_u32(bytes, at + 4)?));
         // The sum of squared deviations, in 10^-12 s²; what stands for the variance overflows (2.1.8).
         let squares = micros(88)? as f64 / 1e6;
-        let packets = word(bytes, 104)?;
+        let packets = read_u32(bytes, 104)?;
         let others = packets.saturating_sub(1).max(1);
         Some(Transit {
             packets,
@@ -222,7 +223,7 @@ impl ServerReport {
             max_us: micros(64)?,
             mean_us: micros(80)?,
             stdev_us: (squares / f64::from(others)).sqrt() as u64,
-            packets_per_second: word(bytes, 108)?,
+            packets_per_second: read_u32(bytes, 108)?,
         })
     }
 }

@@ -72,11 +72,11 @@ pub(super) struct Half {
 
 impl Half {
     /// Begins: the links go to the engine.
-    pub(super) fn start(desk: &mut OutputQueue, now: Timestamp, load: Load, streams: Vec<Stream>) -> Self {
-        let task = task(desk, &load, &streams);
-        desk.put(Output::Start(Box::new(task)));
+    pub(super) fn start(queue: &mut OutputQueue, now: Timestamp, load: Load, streams: Vec<Stream>) -> Self {
+        let task = task(queue, &load, &streams);
+        queue.put(Output::Start(Box::new(task)));
         let mut half = Self::new(now, load, streams);
-        half.due = Some(now + desk.settings.interval.unwrap_or(POLL_INTERVAL));
+        half.due = Some(now + queue.settings.interval.unwrap_or(POLL_INTERVAL));
         half
     }
 
@@ -108,23 +108,23 @@ impl Half {
     }
 
     /// Everything came before the engine could have the links.
-    pub(super) fn come_and_gone(
-        desk: &mut OutputQueue,
+    pub(super) fn completed_before_engine(
+        queue: &mut OutputQueue,
         now: Timestamp,
         began: Timestamp,
         load: Load,
         streams: Vec<Stream>,
     ) -> Self {
         let mut half = Self::new(now, load, streams);
-        half.has_begun(desk, began);
-        half.finish(desk, now, now);
+        half.has_begun(queue, began);
+        half.finish(queue, now, now);
         half
     }
 
     /// The time began with the connection, a little earlier than the engine; a test that had to wait begins later.
-    pub(super) fn has_begun(&mut self, desk: &OutputQueue, at: Timestamp) {
+    pub(super) fn has_begun(&mut self, queue: &OutputQueue, at: Timestamp) {
         if self.track.started_at.since(at) <= QUEUED {
-            self.due = self.due.map(|_| at + desk.settings.interval.unwrap_or(POLL_INTERVAL));
+            self.due = self.due.map(|_| at + queue.settings.interval.unwrap_or(POLL_INTERVAL));
             self.track.started_at = at;
         }
     }
@@ -143,22 +143,22 @@ impl Half {
     }
 
     /// The engine has what the limit allows.
-    pub(super) fn written(&self, desk: &mut OutputQueue) {
+    pub(super) fn written(&self, queue: &mut OutputQueue) {
         // Connections that carry another direction are closed by the engine, one way.
         let how = if self.load.shared && !self.load.udp { Stop::Regularly } else { Stop::AtOnce };
-        desk.put(Output::Stop { flow: self.load.flow, how });
+        queue.put(Output::Stop { flow: self.load.flow, how });
     }
 
-    pub(super) fn stop(&mut self, desk: &mut OutputQueue) {
+    pub(super) fn stop(&mut self, queue: &mut OutputQueue) {
         self.cut = true;
         match self.phase {
-            Phase::Moving => desk.put(Output::Stop { flow: self.load.flow, how: Stop::AtOnce }),
+            Phase::Moving => queue.put(Output::Stop { flow: self.load.flow, how: Stop::AtOnce }),
             _ => self.phase = Phase::Over,
         }
     }
 
     /// Asked for at a tick.
-    pub(super) fn counts(&mut self, desk: &mut OutputQueue, now: Timestamp, flows: &[FlowCounts]) {
+    pub(super) fn counts(&mut self, queue: &mut OutputQueue, now: Timestamp, flows: &[FlowCounts]) {
         let own = flows.iter().find(|counts| counts.flow == self.load.flow);
         if let Some(counts) = own.filter(|_| self.phase == Phase::Moving) {
             self.track.note_transit(counts);
@@ -172,50 +172,50 @@ impl Half {
         if moved != self.alive.1 {
             self.alive = (now, moved);
         }
-        self.show_interval(desk, now, now);
+        self.show_interval(queue, now, now);
         if now.since(self.alive.0) >= IDLE[usize::from(self.load.udp)] && !self.cut {
             self.cut = true;
             self.trouble = Some("nothing has come or gone for too long: the other end is gone".to_owned());
             let how = if self.load.sends { Stop::Abort } else { Stop::AtOnce };
-            desk.put(Output::Stop { flow: self.load.flow, how });
+            queue.put(Output::Stop { flow: self.load.flow, how });
         }
     }
 
     /// The lines of an interval that is complete at `end`: a late look must not print one that has not begun.
-    fn show_interval(&mut self, desk: &mut OutputQueue, now: Timestamp, end: Timestamp) {
-        let Some(interval) = desk.settings.interval else { return };
+    fn show_interval(&mut self, queue: &mut OutputQueue, now: Timestamp, end: Timestamp) {
+        let Some(interval) = queue.settings.interval else { return };
         let until = self.track.shown_until + interval;
         if end.since(self.track.started_at) >= until {
             let rows = self.track.interval(until);
-            let kind = desk.report.kind(self.load.udp, self.load.sends, self.load.trip_times);
-            let text = desk.report.rows(now, kind, &rows, &self.track.ends());
-            desk.print(text);
+            let kind = queue.report.kind(self.load.udp, self.load.sends, self.load.trip_times);
+            let text = queue.report.rows(now, kind, &rows, &self.track.ends());
+            queue.print(text);
         }
     }
 
     /// The engine has given the links back.
-    pub(super) fn ended(&mut self, desk: &mut OutputQueue, now: Timestamp, counts: &FlowCounts) {
+    pub(super) fn ended(&mut self, queue: &mut OutputQueue, now: Timestamp, counts: &FlowCounts) {
         if self.phase != Phase::Moving {
             return;
         }
         self.track.note_transit(counts);
         self.track.counts = counts.clone();
-        self.show_interval(desk, now, now);
+        self.show_interval(queue, now, now);
         // Datagrams that the other host refused do not end a test of this tool.
         if let (None, Some(reason)) = (&self.trouble, counts.trouble.as_ref().filter(|_| !self.load.udp)) {
             self.trouble = Some(reason.text.clone());
         }
-        desk.put(Output::Forget { flow: self.load.flow });
+        queue.put(Output::Forget { flow: self.load.flow });
         match (self.load.udp, self.load.sends) {
-            (false, true) => self.close(desk, now),
-            (true, true) => self.ask(desk, now),
+            (false, true) => self.close(queue, now),
+            (true, true) => self.ask(queue, now),
             (false, false) => {
                 // The time ends with the connection, unless that broke or was cut.
                 let regular = self.trouble.is_none() && !self.cut;
                 let end = counts.last_at.filter(|_| !regular).unwrap_or(now);
-                self.finish(desk, now, end);
+                self.finish(queue, now, end);
             }
-            (true, false) => self.answer_all(desk, now, counts),
+            (true, false) => self.answer_all(queue, now, counts),
         }
     }
 
@@ -226,10 +226,10 @@ impl Half {
     }
 
     /// TCP sender: what is no whole buffer, and the end of the writing side.
-    fn close(&mut self, desk: &mut OutputQueue, now: Timestamp) {
+    fn close(&mut self, queue: &mut OutputQueue, now: Timestamp) {
         if self.trouble.is_some() || self.cut {
             let end = self.track.counts.last_at.unwrap_or(now);
-            self.finish(desk, now, end);
+            self.finish(queue, now, end);
             return;
         }
         let rest = rest_of(&self.load, self.track.streams.len(), own_head(&self.track));
@@ -237,10 +237,10 @@ impl Half {
             for stream in self.track.streams.iter_mut().filter(|_| rest > 0) {
                 let bytes = (0..rest).map(|at| b'0' + (at % 10) as u8).collect();
                 stream.own_bytes = stream.own_bytes.saturating_add(rest);
-                desk.put(Output::Send { link: stream.link, bytes });
+                queue.put(Output::Send { link: stream.link, bytes });
             }
             for stream in &self.track.streams {
-                desk.put(Output::FinishWriting { link: stream.link });
+                queue.put(Output::FinishWriting { link: stream.link });
             }
         }
         let wait = match self.load.amount {
@@ -252,21 +252,21 @@ impl Half {
         if self.load.shared {
             // The other direction sees the close.
             let end = self.track.counts.last_at.unwrap_or(now);
-            self.finish(desk, now, end);
+            self.finish(queue, now, end);
         }
     }
 
     /// A connection was closed by the other end.
     pub(super) fn closed(
         &mut self,
-        desk: &mut OutputQueue,
+        queue: &mut OutputQueue,
         now: Timestamp,
         link: Link,
         reason: Option<&Reason>,
     ) {
         let Some(at) = self.stream_of(link) else { return };
         if let Some(reason) = reason.filter(|_| matches!(self.phase, Phase::Closing | Phase::Asking)) {
-            desk.complain(format!("read failed: {}\n", reason.text));
+            queue.print_error(format!("read failed: {}\n", reason.text));
         }
         if self.load.udp {
             return;
@@ -275,12 +275,12 @@ impl Half {
             *done = true;
         }
         if self.phase == Phase::Closing && self.done.iter().all(|done| *done) {
-            self.finish(desk, now, now);
+            self.finish(queue, now, now);
         }
     }
 
     /// UDP sender: the last datagram of each connection.
-    fn ask(&mut self, desk: &mut OutputQueue, now: Timestamp) {
+    fn ask(&mut self, queue: &mut OutputQueue, now: Timestamp) {
         for at in 0..self.track.streams.len() {
             let length = u64::from(self.load.length);
             if let Some(stream) = self.track.streams.get_mut(at) {
@@ -289,30 +289,30 @@ impl Half {
             }
         }
         let rows = self.track.whole(now);
-        let kind = desk.report.kind(true, true, self.load.trip_times);
-        let text = desk.report.rows(now, kind, &rows, &self.track.ends());
-        desk.print(text);
+        let kind = queue.report.kind(true, true, self.load.trip_times);
+        let text = queue.report.rows(now, kind, &rows, &self.track.ends());
+        queue.print(text);
         for row in &rows {
-            let text = desk.report.sent(row.id, rows.len(), row.total.saturating_add(1));
-            desk.print(text);
+            let text = queue.report.sent(row.id, rows.len(), row.total.saturating_add(1));
+            queue.print(text);
         }
         if rows.len() > 1 {
             let all = rows.iter().map(|row| row.total.saturating_add(1)).fold(0, u64::saturating_add);
-            let text = desk.report.sent(None, rows.len(), all);
-            desk.print(text);
+            let text = queue.report.sent(None, rows.len(), all);
+            queue.print(text);
         }
         self.phase = Phase::Asking;
-        self.ask_again(desk, now);
+        self.ask_again(queue, now);
         if !self.load.answers || self.cut {
             self.phase = Phase::Over;
             self.due = None;
         }
     }
 
-    fn ask_again(&mut self, desk: &mut OutputQueue, now: Timestamp) {
+    fn ask_again(&mut self, queue: &mut OutputQueue, now: Timestamp) {
         // Without an answer there is only this one try.
         let copies = if self.load.answers { 1 } else { 3 };
-        let wall = desk.settings.wall(now);
+        let wall = queue.settings.wall(now);
         for (at, stream) in self.track.streams.iter().enumerate() {
             if self.done.get(at).is_some_and(|done| *done) {
                 continue;
@@ -321,7 +321,7 @@ impl Half {
             let number = i64::try_from(sent.saturating_add(1 + u64::from(self.tries))).unwrap_or(i64::MAX);
             let bytes = datagram::last(&self.load.head, self.load.length as usize, -number, wall);
             for _ in 0..copies {
-                desk.put(Output::Send { link: stream.link, bytes: bytes.clone() });
+                queue.put(Output::Send { link: stream.link, bytes: bytes.clone() });
             }
         }
         self.tries += 1;
@@ -329,7 +329,7 @@ impl Half {
     }
 
     /// UDP receiver: what was counted, to each sender.
-    fn answer_all(&mut self, desk: &mut OutputQueue, now: Timestamp, counts: &FlowCounts) {
+    fn answer_all(&mut self, queue: &mut OutputQueue, now: Timestamp, counts: &FlowCounts) {
         // The time ends with the datagram that says so, where it came.
         let told = counts.marks.iter().any(Option::is_some);
         let end = counts.last_at.filter(|_| !told).unwrap_or(now);
@@ -349,9 +349,9 @@ impl Half {
             }
         }
         let rows = self.track.whole(end);
-        let kind = desk.report.kind(true, false, self.load.trip_times);
-        let text = desk.report.rows(now, kind, &rows, &self.track.ends());
-        desk.print(text);
+        let kind = queue.report.kind(true, false, self.load.trip_times);
+        let text = queue.report.rows(now, kind, &rows, &self.track.ends());
+        queue.print(text);
         if !self.load.answers || self.cut {
             self.phase = Phase::Over;
             self.due = None;
@@ -364,7 +364,7 @@ impl Half {
                 (*kept, *room) = (report.encode(generation, mark), report.bytes);
             }
             if let Some(link) = link {
-                self.answer(desk, at, link);
+                self.answer(queue, at, link);
             }
         }
         self.phase = Phase::Answering;
@@ -374,13 +374,13 @@ impl Half {
 
     /// Answers a last datagram. Among strangers nobody is sent more than came from there, whose address may be forged: a
     /// report that is cut off still says that the last datagram has come.
-    fn answer(&mut self, desk: &mut OutputQueue, at: usize, link: Link) {
+    fn answer(&mut self, queue: &mut OutputQueue, at: usize, link: Link) {
         let (Some(answer), Some(room)) = (self.answers.get(at), self.unanswered.get_mut(at)) else { return };
-        let room_for = if desk.settings.among_strangers { *room } else { u64::MAX };
+        let room_for = if queue.settings.among_strangers { *room } else { u64::MAX };
         let most = usize::try_from(room_for).unwrap_or(usize::MAX).min(answer.len());
         if let Some(bytes) = answer.get(..most).filter(|bytes| !bytes.is_empty()) {
             *room = room.saturating_sub(bytes.len() as u64);
-            desk.put(Output::Send { link, bytes: bytes.to_vec() });
+            queue.put(Output::Send { link, bytes: bytes.to_vec() });
         }
     }
 
@@ -396,16 +396,16 @@ impl Half {
     }
 
     /// A datagram on a link that the engine does not have.
-    pub(super) fn datagram(&mut self, desk: &mut OutputQueue, now: Timestamp, link: Link, bytes: &[u8]) {
+    pub(super) fn datagram(&mut self, queue: &mut OutputQueue, now: Timestamp, link: Link, bytes: &[u8]) {
         let Some(at) = self.stream_of(link) else { return };
         match self.phase {
-            Phase::Asking => self.answered(desk, at, bytes),
+            Phase::Asking => self.answered(queue, at, bytes),
             Phase::Answering => {
                 if self.answers.get(at).is_some_and(|answer| !answer.is_empty()) {
                     if let Some(room) = self.unanswered.get_mut(at) {
                         *room = room.saturating_add(bytes.len() as u64);
                     }
-                    self.answer(desk, at, link);
+                    self.answer(queue, at, link);
                     self.due = Some((now + ANSWER_IDLE_TIMEOUT).min(self.until));
                 }
             }
@@ -414,15 +414,15 @@ impl Half {
     }
 
     /// The other end says what it counted, or at least that it has heard.
-    fn answered(&mut self, desk: &mut OutputQueue, at: usize, bytes: &[u8]) {
+    fn answered(&mut self, queue: &mut OutputQueue, at: usize, bytes: &[u8]) {
         let Some(done) = self.done.get_mut(at).filter(|done| !**done) else { return };
         *done = true;
         if let (Some(report), Some(stream)) = (ServerReport::decode(bytes), self.track.streams.get(at)) {
-            let text = desk.report.server_report(stream.id, &report);
-            desk.print(text);
+            let text = queue.report.server_report(stream.id, &report);
+            queue.print(text);
             if self.track.streams.len() == 1 {
                 let tally = Box::new(tally(&report));
-                desk.put(Output::PeerCounted { flow: self.load.flow, tally });
+                queue.put(Output::PeerCounted { flow: self.load.flow, tally });
             }
         }
         if self.done.iter().all(|done| *done) {
@@ -431,28 +431,29 @@ impl Half {
         }
     }
 
-    pub(super) fn tick(&mut self, desk: &mut OutputQueue, now: Timestamp) {
+    pub(super) fn tick(&mut self, queue: &mut OutputQueue, now: Timestamp) {
         if self.due.is_none_or(|due| due > now) {
             return;
         }
         match self.phase {
             Phase::Moving => {
-                let step = desk.settings.interval.unwrap_or(POLL_INTERVAL);
+                let step = queue.settings.interval.unwrap_or(POLL_INTERVAL);
                 let mut due = self.due.unwrap_or(now);
                 while due <= now {
                     due = due + step;
                 }
                 self.due = Some(due);
                 self.looking = true;
-                desk.put(Output::Look);
+                queue.put(Output::Look);
             }
-            Phase::Closing => self.finish(desk, now, now),
-            Phase::Asking if self.tries < MAX_TRIES => self.ask_again(desk, now),
+            Phase::Closing => self.finish(queue, now, now),
+            Phase::Asking if self.tries < MAX_TRIES => self.ask_again(queue, now),
             Phase::Asking => {
                 let text = "did not receive ack of last datagram after 10 tries.";
                 for (stream, done) in self.track.streams.iter().zip(&self.done) {
                     if !done {
-                        desk.outputs
+                        queue
+                            .outputs
                             .push_back(Output::Complain(format!("[{:>3}] WARNING: {text}\n", stream.id)));
                     }
                 }
@@ -468,18 +469,18 @@ impl Half {
     }
 
     /// The last lines.
-    fn finish(&mut self, desk: &mut OutputQueue, now: Timestamp, end: Timestamp) {
+    fn finish(&mut self, queue: &mut OutputQueue, now: Timestamp, end: Timestamp) {
         self.phase = Phase::Over;
         self.due = None;
         if let Some(trouble) = &self.trouble {
             let what = if self.load.sends { "write" } else { "read" };
             let text = format!("{what} failed: {trouble}\n");
-            desk.complain(text);
+            queue.print_error(text);
         }
         let rows = self.track.whole(end);
-        let kind = desk.report.kind(self.load.udp, self.load.sends, self.load.trip_times);
-        let text = desk.report.rows(now, kind, &rows, &self.track.ends());
-        desk.print(text);
+        let kind = queue.report.kind(self.load.udp, self.load.sends, self.load.trip_times);
+        let text = queue.report.rows(now, kind, &rows, &self.track.ends());
+        queue.print(text);
     }
 }
 

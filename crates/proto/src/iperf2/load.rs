@@ -71,7 +71,7 @@ fn share(load: &Load, streams: usize, headers: u64) -> Option<(u64, u64)> {
 }
 
 /// What the engine is asked to move.
-pub(super) fn task(desk: &OutputQueue, load: &Load, streams: &[Stream]) -> FlowTask {
+pub(super) fn task(queue: &OutputQueue, load: &Load, streams: &[Stream]) -> FlowTask {
     let headers = streams.iter().map(|stream| stream.own_bytes).sum();
     let seq = match load.generation {
         Generation::New => SeqField::Halves { low_at: 0, high_at: 12, first: 1 },
@@ -110,21 +110,21 @@ pub(super) fn task(desk: &OutputQueue, load: &Load, streams: &[Stream]) -> FlowT
         burst: None,
         pacing_tick: None,
         fq_rate: load.fq_rate.and_then(|rate| Bitrate::from_bps(rate as f64)),
-        socket: desk.sockets(),
+        socket: queue.sockets(),
         affinity: None,
         end_mark: if load.udp && !load.sends { EndMark::Negative } else { EndMark::None },
         note: None,
-        transit: transit(desk, load, streams),
+        transit: transit(queue, load, streams),
         together: false,
     }
 }
 
 /// How long the data were under way: told of datagrams with -e too, as they always say when they were sent.
-fn transit(desk: &OutputQueue, load: &Load, streams: &[Stream]) -> Transit {
+fn transit(queue: &OutputQueue, load: &Load, streams: &[Stream]) -> Transit {
     if load.is_stamped() {
         let early = streams.iter().map(|stream| stream.early.clone()).collect();
         Transit::Blocks(Blocks { length_at: BURST_LENGTH_AT, skipped: load.skipped, early })
-    } else if load.udp && !load.sends && (load.trip_times || desk.settings.enhanced) {
+    } else if load.udp && !load.sends && (load.trip_times || queue.settings.enhanced) {
         Transit::Datagrams
     } else {
         Transit::Uncounted

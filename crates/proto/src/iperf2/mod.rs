@@ -44,7 +44,7 @@ pub static IPERF2: Protocol = Protocol {
     name: "iperf2",
     default_port: 5001,
     sniff,
-    servant: Some(Server::servant),
+    embedded_server: Some(Server::embedded_server),
     refusal: crate::no_refusal,
 };
 

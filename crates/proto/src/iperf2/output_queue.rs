@@ -34,7 +34,7 @@ impl OutputQueue {
         }
     }
 
-    pub(super) fn complain(&mut self, text: String) {
+    pub(super) fn print_error(&mut self, text: String) {
         self.put(Output::Complain(text));
     }
 
@@ -42,7 +42,7 @@ impl OutputQueue {
     pub(super) fn warn(&mut self) {
         let warnings = std::mem::take(&mut self.settings.warnings);
         if !warnings.is_empty() {
-            self.complain(warnings);
+            self.print_error(warnings);
         }
     }
 

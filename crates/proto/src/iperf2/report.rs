@@ -328,7 +328,7 @@ impl Report {
             total: report.datagrams,
             out_of_order: report.out_of_order,
             jitter: seconds(report.jitter),
-            transit: report.transit.as_ref().map(TransitRow::heard),
+            transit: report.transit.as_ref().map(TransitRow::from_report),
             ..Row::default()
         };
         let kind = if row.transit.is_some() { Kind::UdpReceiver } else { Kind::Datagrams };

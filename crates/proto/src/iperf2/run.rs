@@ -1,6 +1,6 @@
 //! A test at the server.
 
-mod wishes;
+mod requests;
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -66,7 +66,7 @@ pub(super) struct Run {
 
 impl Run {
     pub(super) fn new(
-        desk: &mut OutputQueue,
+        queue: &mut OutputQueue,
         now: Timestamp,
         number: RunId,
         flows: [FlowId; 2],
@@ -93,7 +93,7 @@ impl Run {
             trouble: None,
             told_over: false,
         };
-        run.join(desk, first);
+        run.join(queue, first);
         run
     }
 
@@ -106,23 +106,23 @@ impl Run {
             && self.header.map(TestHeader::without_start) == arrival.header.map(TestHeader::without_start)
     }
 
-    pub(super) fn join(&mut self, desk: &mut OutputQueue, arrival: Arrival) {
+    pub(super) fn join(&mut self, queue: &mut OutputQueue, arrival: Arrival) {
         if arrival.closed {
             self.closed.push(arrival.stream.link);
         }
         self.streams.push(arrival.stream);
         self.connections += 1;
         if self.streams.len() >= self.threads {
-            self.ask(desk);
+            self.ask(queue);
         }
     }
 
-    fn ask(&mut self, desk: &mut OutputQueue) {
+    fn ask(&mut self, queue: &mut OutputQueue) {
         self.stage = RunState::Asking;
         self.due = None;
         let amount = self.header.filter(|header| header.amount != 0).map(|header| amount_of(&header));
-        let mut spec = desk.spec(self.udp, self.streams.len(), self.offered(desk).filter(|_| self.udp));
-        spec.traffic.length = Some(Bytes::new(u64::from(self.length(desk))));
+        let mut spec = queue.spec(self.udp, self.streams.len(), self.offered(queue).filter(|_| self.udp));
+        spec.traffic.length = Some(Bytes::new(u64::from(self.length(queue))));
         match amount {
             Some(Amount::Time(time)) => spec.traffic.duration = Some(time),
             Some(Amount::Bytes(each)) => {
@@ -155,31 +155,31 @@ impl Run {
                 _ => None,
             },
         };
-        desk.put(Output::Ask(Box::new(planned)));
+        queue.put(Output::Ask(Box::new(planned)));
     }
 
-    pub(super) fn admitted(&mut self, desk: &mut OutputQueue, now: Timestamp, links: &mut Vec<Link>) {
+    pub(super) fn admitted(&mut self, queue: &mut OutputQueue, now: Timestamp, links: &mut Vec<Link>) {
         if self.stage != RunState::Asking {
             return;
         }
         self.stage = RunState::Running;
-        self.acknowledge(desk, now);
+        self.acknowledge(queue, now);
         let mode = self.mode();
         let shared = mode == Mode::FullDuplex;
         let streams = self.streams.clone();
         let gone = !self.udp && streams.iter().all(|stream| self.closed.contains(&stream.link));
         if mode != Mode::Reverse {
-            let load = self.load(desk, false, false, shared);
+            let load = self.load(queue, false, false, shared);
             self.halves.push(if gone {
-                Half::come_and_gone(desk, now, self.accepted_at, load, streams.clone())
+                Half::completed_before_engine(queue, now, self.accepted_at, load, streams.clone())
             } else {
-                let mut half = Half::start(desk, now, load, streams.clone());
-                half.has_begun(desk, self.accepted_at);
+                let mut half = Half::start(queue, now, load, streams.clone());
+                half.has_begun(queue, self.accepted_at);
                 half
             });
         }
         if matches!(mode, Mode::Reverse | Mode::FullDuplex) && !gone {
-            let load = self.load(desk, true, shared, shared);
+            let load = self.load(queue, true, shared, shared);
             let mut own = streams;
             // What came is of the other direction.
             for stream in &mut own {
@@ -187,44 +187,44 @@ impl Run {
                 if let Some(header) = self.echo().filter(|_| !self.udp) {
                     let bytes = header.write_tcp();
                     stream.own_bytes = bytes.len() as u64;
-                    desk.put(Output::Send { link: stream.link, bytes });
+                    queue.put(Output::Send { link: stream.link, bytes });
                 }
             }
-            self.halves.push(Half::start(desk, now, load, own));
+            self.halves.push(Half::start(queue, now, load, own));
         }
         if mode == Mode::Dual || mode == Mode::Tradeoff && gone {
-            self.go_back(desk, links);
+            self.connect_back(queue, links);
         }
     }
 
     /// The answer to headers that ask for none of their own sending.
-    fn acknowledge(&self, desk: &mut OutputQueue, now: Timestamp) {
+    fn acknowledge(&self, queue: &mut OutputQueue, now: Timestamp) {
         let Some(extension) = self.header.and_then(|header| header.extension).filter(|_| !self.udp) else {
             return;
         };
         if (extension.reverse || extension.full_duplex) && !extension.peer_detect {
             return;
         }
-        let (accepted, sent) = (desk.settings.wall(self.accepted_at), desk.settings.wall(now));
+        let (accepted, sent) = (queue.settings.wall(self.accepted_at), queue.settings.wall(now));
         let start = extension.start.filter(|_| extension.trip_times);
         let ack = Ack { version: VERSION, times: start.map(|start| [start, accepted, sent]) };
         for stream in self.streams.iter().filter(|stream| !self.closed.contains(&stream.link)) {
-            desk.put(Output::Send { link: stream.link, bytes: ack.encode() });
+            queue.put(Output::Send { link: stream.link, bytes: ack.encode() });
         }
     }
 
-    pub(super) fn refused(&mut self, desk: &mut OutputQueue, why: &str) {
+    pub(super) fn refused(&mut self, queue: &mut OutputQueue, why: &str) {
         self.trouble = Some(why.to_owned());
         self.stage = RunState::Over;
         if !self.udp {
             for stream in self.streams.drain(..) {
-                desk.put(Output::Reset { link: stream.link });
+                queue.put(Output::Reset { link: stream.link });
             }
         }
     }
 
     /// Connects to the client's own port.
-    fn go_back(&mut self, desk: &mut OutputQueue, links: &mut Vec<Link>) {
+    fn connect_back(&mut self, queue: &mut OutputQueue, links: &mut Vec<Link>) {
         self.went_back = true;
         let port = self.header.and_then(|header| u16::try_from(header.port).ok()).filter(|port| *port > 0);
         let wanted = self.connections;
@@ -234,9 +234,9 @@ impl Run {
         };
         for link in links.drain(..wanted) {
             self.asked_back.push(link);
-            let options = LinkOptions { local: None, ..desk.options(self.udp) };
+            let options = LinkOptions { local: None, ..queue.options(self.udp) };
             let to = Some(SocketAddr::new(self.host, port));
-            desk.put(Output::Connect { link, port, to, options });
+            queue.put(Output::Connect { link, port, to, options });
         }
     }
 
@@ -246,7 +246,7 @@ impl Run {
 
     pub(super) fn connected_back(
         &mut self,
-        desk: &mut OutputQueue,
+        queue: &mut OutputQueue,
         now: Timestamp,
         link: Link,
         opened: &Opened,
@@ -257,9 +257,9 @@ impl Run {
         let ends = Ends { local: opened.local, remote };
         if self.back.is_empty() {
             let host = self.host.to_string();
-            let pace = self.offered(desk).filter(|_| self.udp).map(|rate| (self.length(desk), rate));
-            let text = desk.report.connecting(&host, pace, remote.port(), Some(opened.snd_buf));
-            desk.print(text);
+            let pace = self.offered(queue).filter(|_| self.udp).map(|rate| (self.length(queue), rate));
+            let text = queue.report.connecting(&host, pace, remote.port(), Some(opened.snd_buf));
+            queue.print(text);
         }
         let told = ConnectionDetails {
             descriptor: opened.descriptor,
@@ -267,28 +267,28 @@ impl Run {
             handshake: opened.handshake.filter(|_| !self.udp),
             ..ConnectionDetails::default()
         };
-        let notes = desk.report.notes(Mode::Reverse, &told);
-        let text = desk.report.connected(id, true, ends.local, ends.remote, &notes);
-        desk.print(text);
+        let notes = queue.report.notes(Mode::Reverse, &told);
+        let text = queue.report.connected(id, true, ends.local, ends.remote, &notes);
+        queue.print(text);
         self.back.push(Stream::new(id, link, ends));
-        self.start_back(desk, now);
+        self.start_back(queue, now);
     }
 
-    fn start_back(&mut self, desk: &mut OutputQueue, now: Timestamp) {
+    fn start_back(&mut self, queue: &mut OutputQueue, now: Timestamp) {
         if self.asked_back.is_empty() && !self.back.is_empty() && self.stage == RunState::Running {
-            let load = self.load(desk, true, true, false);
-            self.halves.push(Half::start(desk, now, load, self.back.clone()));
+            let load = self.load(queue, true, true, false);
+            self.halves.push(Half::start(queue, now, load, self.back.clone()));
         }
     }
 
-    pub(super) fn cannot_connect_back(&mut self, desk: &mut OutputQueue, link: Link, reason: &Reason) {
+    pub(super) fn cannot_connect_back(&mut self, queue: &mut OutputQueue, link: Link, reason: &Reason) {
         self.asked_back.retain(|asked| *asked != link);
         self.trouble = Some(reason.text.clone());
         for stream in self.back.drain(..) {
-            desk.put(Output::Close { link: stream.link });
+            queue.put(Output::Close { link: stream.link });
         }
         for link in self.asked_back.drain(..) {
-            desk.put(Output::Close { link });
+            queue.put(Output::Close { link });
         }
     }
 
@@ -312,11 +312,11 @@ impl Run {
         }
     }
 
-    pub(super) fn datagram(&mut self, desk: &mut OutputQueue, now: Timestamp, link: Link, bytes: &[u8]) {
+    pub(super) fn datagram(&mut self, queue: &mut OutputQueue, now: Timestamp, link: Link, bytes: &[u8]) {
         if self.stage == RunState::Running {
             for half in &mut self.halves {
                 half.late_datagram(link, bytes);
-                half.datagram(desk, now, link, bytes);
+                half.datagram(queue, now, link, bytes);
             }
             return;
         }
@@ -329,20 +329,20 @@ impl Run {
 
     pub(super) fn closed(
         &mut self,
-        desk: &mut OutputQueue,
+        queue: &mut OutputQueue,
         now: Timestamp,
         link: Link,
         reason: Option<&Reason>,
     ) {
         self.closed.push(link);
         for half in &mut self.halves {
-            half.closed(desk, now, link, reason);
+            half.closed(queue, now, link, reason);
         }
     }
 
-    pub(super) fn written(&self, desk: &mut OutputQueue, flow: FlowId) {
+    pub(super) fn written(&self, queue: &mut OutputQueue, flow: FlowId) {
         if let Some(half) = self.halves.iter().find(|half| half.load.flow == flow) {
-            half.written(desk);
+            half.written(queue);
         }
     }
 
@@ -352,57 +352,57 @@ impl Run {
         }
     }
 
-    pub(super) fn counts(&mut self, desk: &mut OutputQueue, now: Timestamp, flows: &[FlowCounts]) {
+    pub(super) fn counts(&mut self, queue: &mut OutputQueue, now: Timestamp, flows: &[FlowCounts]) {
         for half in &mut self.halves {
-            half.counts(desk, now, flows);
+            half.counts(queue, now, flows);
         }
     }
 
     pub(super) fn ended(
         &mut self,
-        desk: &mut OutputQueue,
+        queue: &mut OutputQueue,
         now: Timestamp,
         counts: &FlowCounts,
         links: &mut Vec<Link>,
     ) {
         if let Some(half) = self.halves.iter_mut().find(|half| half.load.flow == counts.flow) {
-            half.ended(desk, now, counts);
+            half.ended(queue, now, counts);
             // The client measures until its connections are closed.
             if !half.load.sends && !half.load.shared && !half.load.udp {
                 for stream in self.streams.drain(..) {
-                    desk.put(Output::Close { link: stream.link });
+                    queue.put(Output::Close { link: stream.link });
                 }
             }
         }
-        self.go_back_when_due(desk, links);
+        self.go_back_when_due(queue, links);
     }
 
     /// With -r the way back begins when the client's test is over.
-    fn go_back_when_due(&mut self, desk: &mut OutputQueue, links: &mut Vec<Link>) {
+    fn go_back_when_due(&mut self, queue: &mut OutputQueue, links: &mut Vec<Link>) {
         let received = self.halves.iter().any(Half::is_over);
-        if self.mode() == Mode::Tradeoff && received && !self.went_back && self.trouble().is_none() {
-            self.go_back(desk, links);
+        if self.mode() == Mode::Tradeoff && received && !self.went_back && self.error().is_none() {
+            self.connect_back(queue, links);
         }
     }
 
-    pub(super) fn tick(&mut self, desk: &mut OutputQueue, now: Timestamp, links: &mut Vec<Link>) {
+    pub(super) fn tick(&mut self, queue: &mut OutputQueue, now: Timestamp, links: &mut Vec<Link>) {
         if self.due.is_some_and(|due| due <= now) {
             self.due = None;
             if self.stage == RunState::Gathering {
                 // The others do not come: those that are here are the test.
-                self.ask(desk);
+                self.ask(queue);
             }
         }
         for half in &mut self.halves {
-            half.tick(desk, now);
+            half.tick(queue, now);
         }
-        self.go_back_when_due(desk, links);
+        self.go_back_when_due(queue, links);
     }
 
-    pub(super) fn stop(&mut self, desk: &mut OutputQueue, _now: Timestamp) {
+    pub(super) fn stop(&mut self, queue: &mut OutputQueue, _now: Timestamp) {
         self.went_back = true;
         for half in &mut self.halves {
-            half.stop(desk);
+            half.stop(queue);
         }
         if self.stage != RunState::Running {
             self.stage = RunState::Over;
@@ -413,13 +413,13 @@ impl Run {
         self.halves.iter().filter_map(|half| half.due).chain(self.due).min()
     }
 
-    pub(super) fn trouble(&self) -> Option<&String> {
+    pub(super) fn error(&self) -> Option<&String> {
         self.trouble.as_ref().or_else(|| self.halves.iter().find_map(|half| half.trouble.as_ref()))
     }
 
     pub(super) fn is_over(&self) -> bool {
         let back_missing = match self.mode() {
-            Mode::Tradeoff => !self.went_back && self.trouble().is_none(),
+            Mode::Tradeoff => !self.went_back && self.error().is_none(),
             _ => false,
         };
         let opening = !self.asked_back.is_empty();
@@ -431,26 +431,26 @@ impl Run {
     }
 
     /// Others may be measured while the last datagram is still answered.
-    pub(super) fn tell_measured(&mut self, desk: &mut OutputQueue) {
+    pub(super) fn report_measured(&mut self, queue: &mut OutputQueue) {
         let waits = self.mode() == Mode::Tradeoff && !self.went_back || !self.asked_back.is_empty();
         let measured = !self.halves.is_empty() && self.halves.iter().all(Half::is_measured);
         if self.stage == RunState::Running && measured && !waits {
-            self.tell_over(desk);
+            self.report_over(queue);
         }
     }
 
-    fn tell_over(&mut self, desk: &mut OutputQueue) {
+    fn report_over(&mut self, queue: &mut OutputQueue) {
         if !std::mem::replace(&mut self.told_over, true) {
-            let trouble = self.trouble().cloned();
-            desk.put(Output::RunOver { run: self.number, trouble });
+            let trouble = self.error().cloned();
+            queue.put(Output::RunOver { run: self.number, trouble });
         }
     }
 
     /// Closes everything.
-    pub(super) fn leave(mut self, desk: &mut OutputQueue) {
+    pub(super) fn leave(mut self, queue: &mut OutputQueue) {
         for stream in self.streams.iter().chain(&self.back) {
-            desk.put(Output::Close { link: stream.link });
+            queue.put(Output::Close { link: stream.link });
         }
-        self.tell_over(desk);
+        self.report_over(queue);
     }
 }

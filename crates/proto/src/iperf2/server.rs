@@ -27,7 +27,7 @@ const MAX_RUNS: usize = 256;
 /// The server.
 #[derive(Debug)]
 pub struct Server {
-    desk: OutputQueue,
+    queue: OutputQueue,
     /// Connections whose header has not come yet, and senders of datagrams without a socket of their own.
     arrivals: Vec<Arrival>,
     runs: BTreeMap<RunId, Run>,
@@ -45,7 +45,7 @@ impl Server {
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self {
-            desk: OutputQueue::new(settings),
+            queue: OutputQueue::new(settings),
             arrivals: Vec::new(),
             runs: BTreeMap::new(),
             bounces: BTreeMap::new(),
@@ -58,7 +58,7 @@ impl Server {
 
     /// The server behind a port that others share.
     #[must_use]
-    pub fn servant(config: &ServantConfig) -> Box<dyn StandIn> {
+    pub fn embedded_server(config: &ServantConfig) -> Box<dyn StandIn> {
         Box::new(Self::new(Settings {
             epoch: config.wall,
             among_strangers: true,
@@ -67,41 +67,41 @@ impl Server {
     }
 
     fn begin(&mut self, now: Timestamp) {
-        self.desk.warn();
-        let (port, udp, both) = (self.desk.settings.port, self.desk.settings.udp, self.desk.settings.both);
-        self.ends_at = self.desk.settings.listen_for.map(|time| now + time);
+        self.queue.warn();
+        let (port, udp, both) = (self.queue.settings.port, self.queue.settings.udp, self.queue.settings.both);
+        self.ends_at = self.queue.settings.listen_for.map(|time| now + time);
         if !udp || both {
-            let options = self.desk.options(false);
-            self.desk.put(Output::Listen { link: TCP, port, options });
+            let options = self.queue.options(false);
+            self.queue.put(Output::Listen { link: TCP, port, options });
         }
         if udp || both {
-            let options = self.desk.options(true);
-            self.desk.put(Output::Listen { link: UDP, port, options });
+            let options = self.queue.options(true);
+            self.queue.put(Output::Listen { link: UDP, port, options });
         }
     }
 
     fn opened(&mut self, now: Timestamp, link: Link, opened: &Opened) {
         if link == TCP || link == UDP {
-            let text = self.desk.report.listening(link == UDP, opened.local.port(), opened.rcv_buf);
-            self.desk.print(text);
+            let text = self.queue.report.listening(link == UDP, opened.local.port(), opened.rcv_buf);
+            self.queue.print(text);
             return;
         }
         let Some((run, id)) =
             self.runs.values_mut().find(|run| run.asked_for(link)).map(|run| (run, self.next_id))
         else {
-            return self.desk.put(Output::Close { link });
+            return self.queue.put(Output::Close { link });
         };
         self.next_id += 1;
-        run.connected_back(&mut self.desk, now, link, opened, id);
+        run.connected_back(&mut self.queue, now, link, opened, id);
     }
 
     fn not_opened(&mut self, link: Link, reason: &Reason) {
         if link != TCP && link != UDP {
-            self.desk.complain(format!("tcp connect failed: {}\n", reason.text));
+            self.queue.print_error(format!("tcp connect failed: {}\n", reason.text));
             if let Some(run) = self.runs.values_mut().find(|run| run.asked_for(link)) {
-                run.cannot_connect_back(&mut self.desk, link, reason);
+                run.cannot_connect_back(&mut self.queue, link, reason);
             }
-            self.look_over();
+            self.remove_finished();
             return;
         }
         let adopting = self.arrivals.iter().any(|arrival| arrival.udp && arrival.link.is_none());
@@ -109,16 +109,16 @@ impl Server {
             self.arrivals.retain(|arrival| !arrival.udp || arrival.link.is_some());
             return;
         }
-        self.desk.complain(format!("bind failed: {}\n", reason.text));
+        self.queue.print_error(format!("bind failed: {}\n", reason.text));
         // One of two ports is better than none.
-        if link == TCP || !self.desk.settings.both {
-            self.desk.exit(0);
+        if link == TCP || !self.queue.settings.both {
+            self.queue.exit(0);
         }
     }
 
     /// Whether another client may come in.
     fn is_full(&self) -> bool {
-        let busy = self.desk.settings.single && !self.runs.is_empty();
+        let busy = self.queue.settings.single && !self.runs.is_empty();
         busy || self.arrivals.len() >= MAX_ARRIVALS || self.runs.len() >= MAX_RUNS
     }
 
@@ -127,7 +127,7 @@ impl Server {
         let ends = Ends { local: opened.local, remote };
         if listener == UDP {
             let found = self.arrivals.iter_mut().position(|arrival| arrival.is_from(remote));
-            let Some(at) = found else { return self.desk.put(Output::Close { link }) };
+            let Some(at) = found else { return self.queue.put(Output::Close { link }) };
             let mut arrival = self.arrivals.remove(at);
             arrival.link = Some(link);
             arrival.stream.link = link;
@@ -135,7 +135,7 @@ impl Server {
             arrival.descriptor = opened.descriptor;
             self.join(now, arrival);
         } else if self.is_full() {
-            self.desk.put(Output::Reset { link });
+            self.queue.put(Output::Reset { link });
         } else {
             self.arrivals.push(Arrival::connection(now, link, ends, opened));
         }
@@ -143,7 +143,7 @@ impl Server {
 
     fn bytes(&mut self, now: Timestamp, link: Link, bytes: &[u8]) {
         if let Some(bounce) = self.bounces.get_mut(&link) {
-            bounce.bytes(&mut self.desk, now, link, bytes);
+            bounce.bytes(&mut self.queue, now, link, bytes);
             return;
         }
         let Some(at) = self.arrivals.iter().position(|arrival| arrival.link == Some(link)) else {
@@ -152,19 +152,19 @@ impl Server {
             }
             return;
         };
-        let heard = self.arrivals.get_mut(at).map_or(Heard::More, |arrival| arrival.hear(bytes));
+        let heard = self.arrivals.get_mut(at).map_or(Heard::More, |arrival| arrival.receive(bytes));
         match heard {
             Heard::More => {}
             Heard::Wrong => {
                 self.arrivals.remove(at);
-                self.desk.put(Output::Reset { link });
+                self.queue.put(Output::Reset { link });
             }
             Heard::Header => {
                 let arrival = self.arrivals.remove(at);
                 let extension = arrival.header.and_then(|header| header.extension);
                 if extension.is_some_and(|extension| extension.trip_times) {
                     // The engine has to see every byte that says when it was sent.
-                    self.desk.put(Output::Hold { link });
+                    self.queue.put(Output::Hold { link });
                 }
                 self.join(now, arrival);
             }
@@ -172,10 +172,11 @@ impl Server {
                 let arrival = self.arrivals.remove(at);
                 let id = self.take_id();
                 let ends = arrival.stream.ends;
-                let text = self.desk.report.connected(id, false, ends.local, ends.remote, &["bb".to_owned()]);
-                self.desk.print(text);
+                let text =
+                    self.queue.report.connected(id, false, ends.local, ends.remote, &["bb".to_owned()]);
+                self.queue.print(text);
                 let mut bounce = Bounce::new(now, Stream::new(id, link, ends));
-                bounce.bytes(&mut self.desk, now, link, &start);
+                bounce.bytes(&mut self.queue, now, link, &start);
                 self.bounces.insert(link, bounce);
             }
         }
@@ -196,8 +197,8 @@ impl Server {
             if link == UDP { run.link_of(from) } else { Some(link).filter(|link| run.has(*link)) }
         };
         if let Some((run, link)) = self.runs.values_mut().find_map(|run| own(run).map(|link| (run, link))) {
-            run.datagram(&mut self.desk, now, link, bytes);
-            self.look_over();
+            run.datagram(&mut self.queue, now, link, bytes);
+            self.remove_finished();
             return;
         }
         if let Some(arrival) = self.arrivals.iter_mut().find(|arrival| arrival.is_from(from)) {
@@ -209,12 +210,12 @@ impl Server {
         let number = number_of(bytes, generation).filter(|number| *number >= 0);
         let Some(number) = number.filter(|_| link == UDP && !self.is_full()) else { return };
         // Whoever forges a sender's address would have the load sent there.
-        if self.desk.settings.among_strangers && header.is_some_and(|header| header.wants_data()) {
+        if self.queue.settings.among_strangers && header.is_some_and(|header| header.wants_data()) {
             return;
         }
         self.arrivals.push(Arrival::datagram(now, from, generation, header, number, bytes.len()));
-        let options = self.desk.options(true);
-        self.desk.put(Output::Adopt { listener: UDP, peer: from, options });
+        let options = self.queue.options(true);
+        self.queue.put(Output::Adopt { listener: UDP, peer: from, options });
     }
 
     /// A connection whose header is known becomes part of a run.
@@ -236,12 +237,12 @@ impl Server {
             mss: arrival.mss.filter(|_| !arrival.udp),
             handshake: None,
         };
-        let notes = self.desk.report.notes(mode, &told);
+        let notes = self.queue.report.notes(mode, &told);
         let ends = arrival.stream.ends;
-        let text = self.desk.report.connected(id, false, ends.local, ends.remote, &notes);
-        self.desk.print(text);
+        let text = self.queue.report.connected(id, false, ends.local, ends.remote, &notes);
+        self.queue.print(text);
         if let Some(run) = self.runs.values_mut().find(|run| run.takes(&arrival)) {
-            run.join(&mut self.desk, arrival);
+            run.join(&mut self.queue, arrival);
             return;
         }
         while self.runs.contains_key(&self.next_run) {
@@ -252,14 +253,14 @@ impl Server {
         let (Some(receive), Some(send)) = (free.next(), free.next()) else { return };
         let run = self.next_run;
         self.next_run = run.wrapping_add(1);
-        let made = Run::new(&mut self.desk, now, run, [receive, send], arrival);
+        let made = Run::new(&mut self.queue, now, run, [receive, send], arrival);
         self.runs.insert(run, made);
     }
 
     fn closed(&mut self, now: Timestamp, link: Link, reason: Option<&Reason>) {
         if let Some(bounce) = self.bounces.remove(&link) {
-            bounce.finish(&mut self.desk, now);
-            self.desk.put(Output::Close { link });
+            bounce.finish(&mut self.queue, now);
+            self.queue.put(Output::Close { link });
             self.served += 1;
         } else if let Some(at) = self.arrivals.iter().position(|arrival| arrival.link == Some(link)) {
             let mut arrival = self.arrivals.remove(at);
@@ -268,12 +269,12 @@ impl Server {
                 arrival.closed = true;
                 self.join(now, arrival);
             } else {
-                self.desk.put(Output::Close { link });
+                self.queue.put(Output::Close { link });
             }
         } else if let Some(run) = self.runs.values_mut().find(|run| run.has(link)) {
-            run.closed(&mut self.desk, now, link, reason);
+            run.closed(&mut self.queue, now, link, reason);
         }
-        self.look_over();
+        self.remove_finished();
     }
 
     fn tick(&mut self, now: Timestamp) {
@@ -285,15 +286,15 @@ impl Server {
                 if arrival.stream.own_bytes > 0 && arrival.is_data_only() {
                     self.join(now, arrival);
                 } else {
-                    self.desk.put(Output::Reset { link });
+                    self.queue.put(Output::Reset { link });
                 }
             }
         }
         let mut back_links = self.free_back_links();
         for run in self.runs.values_mut() {
-            run.tick(&mut self.desk, now, &mut back_links);
+            run.tick(&mut self.queue, now, &mut back_links);
         }
-        self.look_over();
+        self.remove_finished();
         if self.ends_at.is_some_and(|at| at <= now) {
             self.ends_at = None;
             self.leave_if_done(true);
@@ -310,9 +311,9 @@ impl Server {
     fn with_run(&mut self, run: RunId, act: impl FnOnce(&mut Run, &mut OutputQueue, &mut Vec<Link>)) {
         let mut links = self.free_back_links();
         if let Some(run) = self.runs.get_mut(&run) {
-            act(run, &mut self.desk, &mut links);
+            act(run, &mut self.queue, &mut links);
         }
-        self.look_over();
+        self.remove_finished();
     }
 
     fn run_of(&self, flow: u16) -> Option<RunId> {
@@ -320,21 +321,21 @@ impl Server {
     }
 
     /// Forgets runs that are over, and ends when there is nothing left to serve.
-    fn look_over(&mut self) {
+    fn remove_finished(&mut self) {
         for run in self.runs.values_mut() {
-            run.tell_measured(&mut self.desk);
+            run.report_measured(&mut self.queue);
         }
         let over: Vec<RunId> =
             self.runs.iter().filter(|(_, run)| run.is_over()).map(|(number, _)| *number).collect();
         for number in &over {
             if let Some(run) = self.runs.remove(number) {
-                run.leave(&mut self.desk);
+                run.leave(&mut self.queue);
             }
         }
-        let limit = self.desk.settings.parallel.is_some_and(|most| self.served >= most);
+        let limit = self.queue.settings.parallel.is_some_and(|most| self.served >= most);
         if limit {
             self.leave_if_done(false);
-        } else if self.ends_at.is_none() && self.desk.settings.listen_for.is_some() {
+        } else if self.ends_at.is_none() && self.queue.settings.listen_for.is_some() {
             self.leave_if_done(true);
         }
     }
@@ -342,28 +343,28 @@ impl Server {
     fn leave_if_done(&mut self, late: bool) {
         let waiting = !late && !self.arrivals.is_empty();
         if self.runs.is_empty() && self.bounces.is_empty() && !waiting {
-            self.desk.exit(0);
+            self.queue.exit(0);
         }
     }
 
     fn interrupted(&mut self, now: Timestamp) {
-        if self.ends_at.is_none() && self.desk.settings.listen_for.is_some() || self.runs.is_empty() {
-            self.desk.exit(0);
+        if self.ends_at.is_none() && self.queue.settings.listen_for.is_some() || self.runs.is_empty() {
+            self.queue.exit(0);
             return;
         }
         // What runs is printed before the end.
-        self.desk.settings.listen_for = Some(linerate_units::Span::ZERO);
+        self.queue.settings.listen_for = Some(linerate_units::Span::ZERO);
         self.ends_at = None;
         for run in self.runs.values_mut() {
-            run.stop(&mut self.desk, now);
+            run.stop(&mut self.queue, now);
         }
-        self.look_over();
+        self.remove_finished();
     }
 }
 
 impl StandIn for Server {
     fn input(&mut self, now: Timestamp, input: Input<'_>) {
-        if self.desk.over {
+        if self.queue.over {
             return;
         }
         match input {
@@ -375,12 +376,12 @@ impl StandIn for Server {
             Input::Datagram { link, from, bytes } => self.datagram(now, link, from, bytes),
             Input::Closed { link, reason } => self.closed(now, link, reason.as_ref()),
             Input::Admitted { run } => {
-                self.with_run(run, |run, desk, links| run.admitted(desk, now, links));
+                self.with_run(run, |run, queue, links| run.admitted(queue, now, links));
             }
-            Input::Refused { run, why } => self.with_run(run, |run, desk, _| run.refused(desk, &why)),
+            Input::Refused { run, why } => self.with_run(run, |run, queue, _| run.refused(queue, &why)),
             Input::Written { flow } => {
                 if let Some(run) = self.run_of(flow).and_then(|run| self.runs.get(&run)) {
-                    run.written(&mut self.desk, flow);
+                    run.written(&mut self.queue, flow);
                 }
             }
             Input::NotStarted { flow, reason } => {
@@ -390,12 +391,12 @@ impl StandIn for Server {
             }
             Input::Counts { flows, .. } => {
                 for run in self.runs.values_mut() {
-                    run.counts(&mut self.desk, now, flows);
+                    run.counts(&mut self.queue, now, flows);
                 }
             }
             Input::Ended { counts } => {
                 if let Some(number) = self.run_of(counts.flow) {
-                    self.with_run(number, |run, desk, links| run.ended(desk, now, counts, links));
+                    self.with_run(number, |run, queue, links| run.ended(queue, now, counts, links));
                 }
             }
             Input::Tick => self.tick(now),
@@ -405,13 +406,13 @@ impl StandIn for Server {
     }
 
     fn output(&mut self) -> Option<Output> {
-        self.desk.outputs.pop_front()
+        self.queue.outputs.pop_front()
     }
 
     fn deadline(&self) -> Option<Timestamp> {
         let arrivals = self.arrivals.iter().map(|arrival| arrival.due);
         let runs = self.runs.values().filter_map(Run::due);
-        arrivals.chain(runs).chain(self.ends_at).min().filter(|_| !self.desk.over)
+        arrivals.chain(runs).chain(self.ends_at).min().filter(|_| !self.queue.over)
     }
 }
 
@@ -445,7 +446,7 @@ mod tests {
     /// What a client gets of which `received` bytes came, the last datagram of 16 bytes among them, when that comes thrice.
     fn bytes_answered(received: u64) -> usize {
         let config = ServantConfig { port: 5001, shared: false, seed: 0, wall: Span::ZERO };
-        let mut server = Server::servant(&config);
+        let mut server = Server::embedded_server(&config);
         let (from, own) = (Link(100_000), SocketAddr::from(([192, 0, 2, 2], 5001)));
         let remote = SocketAddr::from(([192, 0, 2, 1], 40_000));
         let now = |ms| Timestamp::START + Span::from_ms(ms);
@@ -503,9 +504,9 @@ mod tests {
         let plain = datagram(0x4801_0098, 0);
         let two_ways =
             [datagram(0x6c01_0098, 0x0400), datagram(0x6c01_0098, 0x0808), datagram(0xc801_0099, 0)];
-        assert!(opens(Server::servant(&config), &plain));
+        assert!(opens(Server::embedded_server(&config), &plain));
         for bytes in two_ways {
-            assert!(!opens(Server::servant(&config), &bytes));
+            assert!(!opens(Server::embedded_server(&config), &bytes));
             let own = Server::new(Settings { udp: true, ..Settings::server(5001) });
             assert!(opens(Box::new(own), &bytes), "whoever starts a server of his own knows his clients");
         }

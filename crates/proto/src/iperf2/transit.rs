@@ -44,7 +44,7 @@ impl TransitRow {
     }
 
     /// What a server tells of them; delays below 0 are told as 0.
-    pub(super) fn told(&self, seconds: f64) -> Transit {
+    pub(super) fn reported(&self, seconds: f64) -> Transit {
         let micros = |seconds: f64| (seconds.max(0.0) * 1e6).round() as u64;
         Transit {
             min_us: micros(self.least),
@@ -57,7 +57,7 @@ impl TransitRow {
     }
 
     /// What a server has told.
-    pub(super) fn heard(transit: &Transit) -> Self {
+    pub(super) fn from_report(transit: &Transit) -> Self {
         let seconds = |us: u64| us as f64 / 1e6;
         Self {
             count: u64::from(transit.packets),

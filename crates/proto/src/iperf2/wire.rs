@@ -98,7 +98,7 @@ pub struct Extension {
 
 /// A message of requests and answers in turn (bounce back), which this server only returns.
 pub(super) fn is_bounce_back(start: &[u8]) -> bool {
-    word(start, 0).is_some_and(|flags| flags & BOUNCE_BACK != 0 && flags & (V1 | V2 | EXTEND) == 0)
+    read_u32(start, 0).is_some_and(|flags| flags & BOUNCE_BACK != 0 && flags & (V1 | V2 | EXTEND) == 0)
 }
 
 /// Bytes of the header that begins with this word; absent where none follows.
@@ -120,7 +120,7 @@ fn length_of(flags: u32) -> Result<Option<usize>, HeaderError> {
 /// What the first bytes of a connection say.
 pub(super) fn sniff(start: &[u8]) -> crate::Match {
     use crate::Match;
-    let Some(flags) = word(start, 0) else {
+    let Some(flags) = read_u32(start, 0) else {
         // A version that asks for nothing begins with a zero, others with one of the high bits.
         return if start.first().is_none_or(|first| *first == 0 || *first >= 0x40) {
             Match::More
@@ -134,7 +134,7 @@ pub(super) fn sniff(start: &[u8]) -> crate::Match {
     match length_of(flags) {
         Ok(Some(_)) if flags & 0x007e_fe00 == 0 => Match::Yes,
         // 1.7 to 2.0.9 in a plain test: no flags, a number of connections, a port.
-        Ok(None) if flags == 0 => match (word(start, 4), word(start, 8)) {
+        Ok(None) if flags == 0 => match (read_u32(start, 4), read_u32(start, 8)) {
             (Some(threads), Some(port)) if is_plausible(threads, port) => Match::Yes,
             (Some(_), Some(_)) => Match::No,
             _ => Match::More,
@@ -176,7 +176,7 @@ impl TestHeader {
     /// # Errors
     /// A header that cannot be.
     pub fn read_tcp(bytes: &[u8]) -> Result<Option<(Option<Self>, usize)>, HeaderError> {
-        let Some(flags) = word(bytes, 0) else { return Ok(None) };
+        let Some(flags) = read_u32(bytes, 0) else { return Ok(None) };
         let Some(length) = length_of(flags)? else { return Ok(Some((None, 0))) };
         if bytes.len() < length {
             return Ok(None);
@@ -190,7 +190,7 @@ impl TestHeader {
     #[must_use]
     pub fn read_udp(bytes: &[u8], datagram_header: usize) -> Option<Self> {
         let rest = bytes.get(datagram_header..)?;
-        let flags = word(rest, 0)?;
+        let flags = read_u32(rest, 0)?;
         if flags & 0x007e_fe00 != 0 {
             return None;
         }
@@ -208,13 +208,13 @@ impl TestHeader {
     pub fn read_old(bytes: &[u8], at: usize) -> Option<Self> {
         let rest = bytes.get(at..)?;
         let header = Self::read(rest.get(..BASE_BYTES)?, BASE_BYTES, true);
-        let flags = word(rest, 0)?;
+        let flags = read_u32(rest, 0)?;
         (flags & !(V1 | RUN_NOW) == 0 && is_plausible(header.threads, header.port)).then_some(header)
     }
 
     fn read(bytes: &[u8], length: usize, udp: bool) -> Self {
-        let flags = word(bytes, 0).unwrap_or(0);
-        let field = |at| word(bytes, at).unwrap_or(0);
+        let flags = read_u32(bytes, 0).unwrap_or(0);
+        let field = |at| read_u32(bytes, at).unwrap_or(0);
         let extended = flags & (EXTEND | V2) != 0 && length >= EXTENDED_BYTES;
         Self {
             threads: field(4) & 0xfffff,
@@ -299,7 +299,7 @@ impl Extension {
     }
 
     fn read(bytes: &[u8], flags: u32, udp: bool) -> Self {
-        let field = |at| word(bytes, at).unwrap_or(0);
+        let field = |at| read_u32(bytes, at).unwrap_or(0);
         let upper = (field(32) >> 16) as u16;
         let tail = EXTENDED_BYTES + if udp { FRAME_BYTES } else { 0 };
         let has_tail = bytes.len() >= tail + TAIL_BYTES;
@@ -392,13 +392,13 @@ impl Ack {
     /// From bytes; absent until enough are there, or where they are no answer.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let length = word(bytes, 4)? as usize;
-        if word(bytes, 0)? != 2 || !(28..=MAX_HEADER_BYTES).contains(&length) || bytes.len() < length {
+        let length = read_u32(bytes, 4)? as usize;
+        if read_u32(bytes, 0)? != 2 || !(28..=MAX_HEADER_BYTES).contains(&length) || bytes.len() < length {
             return None;
         }
-        let time = |at| Some((word(bytes, at)?, word(bytes, at + 4)?));
+        let time = |at| Some((read_u32(bytes, at)?, read_u32(bytes, at + 4)?));
         let times = if length >= 52 { Some([time(28)?, time(36)?, time(44)?]) } else { None };
-        Some(Self { version: (word(bytes, 12)?, word(bytes, 16)?), times })
+        Some(Self { version: (read_u32(bytes, 12)?, read_u32(bytes, 16)?), times })
     }
 }
 
@@ -423,7 +423,7 @@ pub(super) fn burst_head(header: &TestHeader, length: u32) -> Vec<u8> {
 }
 
 /// A word in network order.
-pub(super) fn word(bytes: &[u8], at: usize) -> Option<u32> {
+pub(super) fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {
     let chunk = bytes.get(at..at.checked_add(4)?)?;
     chunk.first_chunk::<4>().map(|chunk| u32::from_be_bytes(*chunk))
 }

@@ -1,8 +1,8 @@
 //! iperf3's client.
 
 mod close;
-mod hear;
 mod open;
+mod receive;
 mod run;
 
 use std::collections::VecDeque;
@@ -179,7 +179,7 @@ impl Client {
         self.out.push_back(Output::Send { link: CONTROL, bytes });
     }
 
-    fn say(&mut self, state: State) {
+    fn send_state(&mut self, state: State) {
         self.send(vec![state.byte()]);
     }
 
@@ -196,7 +196,7 @@ impl Client {
         }
     }
 
-    fn look(&mut self, why: Looking) {
+    fn request_counts(&mut self, why: Looking) {
         self.looking = why;
         self.out.push_back(Output::Look);
     }
@@ -209,7 +209,7 @@ impl Client {
     fn interrupt(&mut self, signal: i32) {
         self.signal = Some(signal);
         match self.phase {
-            Phase::Running => self.look(Looking::BreakOff),
+            Phase::Running => self.request_counts(Looking::BreakOff),
             Phase::Over => {}
             Phase::Leaving => self.exit(0),
             _ => self.show_interrupted(),
@@ -219,14 +219,14 @@ impl Client {
     fn tick(&mut self, now: Timestamp) {
         if self.patience.is_some_and(|patience| patience <= now) {
             self.patience = None;
-            self.give_up(now);
+            self.timed_out(now);
         } else if self.phase == Phase::Running && self.looking == Looking::No {
-            self.look(Looking::Timer);
+            self.request_counts(Looking::Timer);
         }
     }
 
     /// What was waited for has not come.
-    fn give_up(&mut self, now: Timestamp) {
+    fn timed_out(&mut self, now: Timestamp) {
         const ETIMEDOUT: i32 = 110;
         let late = |number| Iperf3Error::because(number, ETIMEDOUT, "Connection timed out");
         match self.phase {

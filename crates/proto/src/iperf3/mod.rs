@@ -34,7 +34,7 @@ pub static IPERF3: Protocol = Protocol {
     name: "iperf3",
     default_port: settings::PORT,
     sniff,
-    servant: Some(server::Server::servant),
+    embedded_server: Some(server::Server::embedded_server),
     refusal,
 };
 

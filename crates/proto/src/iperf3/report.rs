@@ -77,14 +77,14 @@ impl Report {
             return String::new();
         }
         let text = format!("{VERSION}\n{}\n", self.document.start.system_info);
-        self.say(&text)
+        self.line(&text)
     }
 
     /// Printed when a server listens; tests count from 1.
     pub fn listening(&mut self, test: u64) -> String {
         let rule = "-".repeat(59);
         let port = self.settings.common.port;
-        self.say(&format!("{rule}\nServer listening on {port} (test #{test})\n{rule}\n"))
+        self.line(&format!("{rule}\nServer listening on {port} (test #{test})\n{rule}\n"))
     }
 
     /// The parameters are exchanged.
@@ -94,7 +94,7 @@ impl Report {
         self.document.extra_data.clone_from(&test.extra_data);
         self.test = test;
         let text = self.greeting(control);
-        self.say_to_both(&text)
+        self.line_for_both(&text)
     }
 
     fn greeting(&self, control: &Control) -> String {
@@ -134,7 +134,7 @@ impl Report {
         self.document.start.connect(&stream, &self.test);
         self.streams.push((stream, Extremes::default()));
         let (local, remote) = (stream.local, stream.remote);
-        self.say_to_both(&format!(
+        self.line_for_both(&format!(
             "[{:3}] local {} port {} connected to {} port {}\n",
             stream.socket,
             local.ip().to_canonical(),
@@ -151,7 +151,7 @@ impl Report {
             return event("start", &self.document.start);
         }
         let text = if self.settings.common.verbose { text::starting(&self.test) } else { String::new() };
-        self.say_to_both(&text)
+        self.line_for_both(&text)
     }
 
     /// An interval is over; one record for each stream, in the order in which they were opened. One that is shorter
@@ -197,7 +197,7 @@ impl Report {
         if self.separated {
             text += SEPARATOR;
         }
-        self.say_to_both(&text)
+        self.line_for_both(&text)
     }
 
     /// The test is over (also when it was broken off, with what is known).
@@ -220,7 +220,7 @@ impl Report {
         for direction in &directions {
             text += &style.summary(direction, end);
         }
-        self.say_to_both(&text)
+        self.line_for_both(&text)
     }
 
     /// Client: what the server printed.
@@ -230,7 +230,7 @@ impl Report {
             ServerOutput::Json(object) => format!("\nServer JSON output:\n{}\n", json::pretty(object)),
         };
         self.document.take_server_output(output);
-        self.say(&text)
+        self.line(&text)
     }
 
     /// Server: what it has printed of this test, for a client that asked. Call it after `summary`.
@@ -246,7 +246,7 @@ impl Report {
     /// Everything went well.
     pub fn done(&mut self) -> Words {
         let text = if self.settings.is_client() { "\niperf Done.\n" } else { "" };
-        let out = self.say(text) + &self.close(None);
+        let out = self.line(text) + &self.close(None);
         Words { out, err: String::new() }
     }
 
@@ -343,7 +343,7 @@ impl Report {
     }
 
     /// Text as it is printed: with the title, and not at all when JSON is wanted.
-    fn say(&self, text: &str) -> String {
+    fn line(&self, text: &str) -> String {
         if self.settings.common.json {
             return String::new();
         }
@@ -354,8 +354,8 @@ impl Report {
     }
 
     /// As `say`, and kept for a client that wants it.
-    fn say_to_both(&mut self, text: &str) -> String {
-        let said = self.say(text);
+    fn line_for_both(&mut self, text: &str) -> String {
+        let said = self.line(text);
         if self.test.get_server_output && !self.settings.is_client() {
             self.for_client += &said;
         }

@@ -1,6 +1,6 @@
 //! iperf3's server.
 
-mod door;
+mod admission;
 mod ending;
 mod run;
 mod test;
@@ -19,7 +19,7 @@ use super::report::{Host, Report, Words};
 use super::settings::Settings;
 use crate::ServantConfig;
 use crate::stand_in::{FlowId, Input, Link, Opened, Output, Reason, RunId, StandIn, Transport};
-use door::Door;
+use admission::Door;
 use test::Test;
 use visitors::Visitor;
 
@@ -46,7 +46,7 @@ pub struct ServerConfig {
 /// The server of iperf3: tests, one after another or side by side.
 #[derive(Debug)]
 pub struct Server {
-    desk: ServerState,
+    server_state: ServerState,
     random: StdRng,
     gate: Option<Authenticator>,
     shared: bool,
@@ -82,9 +82,10 @@ impl Server {
     #[must_use]
     pub fn new(config: ServerConfig) -> Self {
         let ServerConfig { settings, host, unix_ms, seed, gate, shared } = config;
-        let desk = ServerState { settings, host, unix_ms, out: VecDeque::new(), next_flow: 0, next_link: 1 };
+        let server_state =
+            ServerState { settings, host, unix_ms, out: VecDeque::new(), next_flow: 0, next_link: 1 };
         Self {
-            desk,
+            server_state,
             random: StdRng::from_seed(seed),
             gate,
             shared,
@@ -103,7 +104,7 @@ impl Server {
 
     /// A server behind a port that other protocols share: it prints for nobody and knows no logins.
     #[must_use]
-    pub fn servant(config: &ServantConfig) -> Box<dyn StandIn> {
+    pub fn embedded_server(config: &ServantConfig) -> Box<dyn StandIn> {
         let mut settings = Settings::default();
         settings.common.port = config.port;
         // Others wait: the two minutes of the tool are for a server of one's own.
@@ -116,31 +117,31 @@ impl Server {
     }
 
     fn begin(&mut self) {
-        let mut report = Report::new(&self.desk.settings, &self.desk.host);
+        let mut report = Report::new(&self.server_state.settings, &self.server_state.host);
         let opening = report.opening();
-        self.desk.print(opening);
+        self.server_state.print(opening);
         self.lobby = Some(report);
         self.listen();
     }
 
     fn listen(&mut self) {
-        let options = plan::control_options(&self.desk.settings.common);
+        let options = plan::control_options(&self.server_state.settings.common);
         // A listener that knows MPTCP serves plain TCP clients as plain TCP.
         let options = crate::stand_in::LinkOptions { transport: Transport::Mptcp, ..options };
-        self.listener = self.desk.link();
-        let port = self.desk.settings.common.port;
-        self.desk.out.push_back(Output::Listen { link: self.listener, port, options });
+        self.listener = self.server_state.link();
+        let port = self.server_state.settings.common.port;
+        self.server_state.out.push_back(Output::Listen { link: self.listener, port, options });
     }
 
     fn opened(&mut self, now: Timestamp, link: Link, opened: Opened) {
         if link == self.listener {
-            self.desk.settings.common.port = opened.local.port();
+            self.server_state.settings.common.port = opened.local.port();
             if self.idle_since.replace(now).is_none() {
                 self.announce();
             }
         } else if let Some(Visitor::Stream(run)) = self.visitors.get(&link) {
             if let Some(test) = self.tests.get_mut(run) {
-                test.add_stream(now, link, opened, &mut self.desk);
+                test.add_stream(now, link, opened, &mut self.server_state);
             }
         } else {
             self.door_open(now, link);
@@ -151,7 +152,7 @@ impl Server {
         if link == self.listener {
             let trouble = Iperf3Error::because(Number::LISTEN, reason.errno, reason.text.clone());
             let words = self.report().failed(&trouble);
-            self.desk.speak(words);
+            self.server_state.speak(words);
             self.exit(1);
         } else {
             self.door_failed(now, link, reason);
@@ -162,51 +163,51 @@ impl Server {
     fn announce(&mut self) {
         let mut report = self.report();
         let text = report.listening(self.number);
-        self.desk.print(text);
+        self.server_state.print(text);
         self.lobby = Some(report);
     }
 
     /// The report that waits for a test, or another one.
     fn report(&mut self) -> Report {
-        self.lobby.take().unwrap_or_else(|| Report::new(&self.desk.settings, &self.desk.host))
+        self.lobby.take().unwrap_or_else(|| Report::new(&self.server_state.settings, &self.server_state.host))
     }
 
     fn tick(&mut self, now: Timestamp) {
         self.part_from_late(now);
         for test in self.tests.values_mut() {
-            test.tick(now, &mut self.desk);
+            test.tick(now, &mut self.server_state);
         }
-        self.look();
+        self.request_counts();
         if self.idle_end().is_some_and(|end| end <= now) {
             self.end_idling(now);
         }
     }
 
     /// Asks for counts once for all tests that want them.
-    fn look(&mut self) {
+    fn request_counts(&mut self) {
         let asking = self.tests.values_mut().map(Test::starts_looking).filter(|starts| *starts).count();
         if asking > 0 {
-            self.desk.out.push_back(Output::Look);
+            self.server_state.out.push_back(Output::Look);
         }
     }
 
     /// When the server has waited long enough for a client.
     fn idle_end(&self) -> Option<Timestamp> {
-        let patience = self.desk.settings.server.idle_timeout?;
+        let patience = self.server_state.settings.server.idle_timeout?;
         Some(self.idle_since? + patience)
     }
 
     fn end_idling(&mut self, now: Timestamp) {
-        if self.desk.settings.server.one_off {
+        if self.server_state.settings.server.one_off {
             return self.exit(0);
         }
         self.idle_since = Some(now);
-        self.desk.out.push_back(Output::Close { link: self.listener });
+        self.server_state.out.push_back(Output::Close { link: self.listener });
         self.listen();
     }
 
     fn exit(&mut self, code: i32) {
-        self.desk.out.push_back(Output::Exit(code));
+        self.server_state.out.push_back(Output::Exit(code));
         self.over = true;
     }
 }
@@ -255,31 +256,31 @@ impl StandIn for Server {
             Input::Refused { run, .. } => self.refused(run),
             Input::NotStarted { flow, reason } => {
                 for test in self.tests.values_mut() {
-                    test.not_started(flow, &reason, &mut self.desk);
+                    test.not_started(flow, &reason, &mut self.server_state);
                 }
             }
             Input::Counts { cpu, flows } => {
                 for test in self.tests.values_mut() {
-                    test.counts(now, cpu, flows, &mut self.desk);
+                    test.counts(now, cpu, flows, &mut self.server_state);
                 }
             }
             Input::Ended { counts } => {
                 for test in self.tests.values_mut() {
-                    test.flow_ended(now, counts, &mut self.desk);
+                    test.flow_ended(now, counts, &mut self.server_state);
                 }
-                self.desk.out.push_back(Output::Forget { flow: counts.flow });
+                self.server_state.out.push_back(Output::Forget { flow: counts.flow });
             }
             Input::Tick => self.tick(now),
             Input::Signal(signal) => self.interrupt(signal),
             _ => {}
         }
-        self.look();
+        self.request_counts();
         self.sweep(now);
         self.leave();
     }
 
     fn output(&mut self) -> Option<Output> {
-        self.desk.out.pop_front()
+        self.server_state.out.pop_front()
     }
 
     fn deadline(&self) -> Option<Timestamp> {
@@ -290,7 +291,7 @@ impl StandIn for Server {
             Visitor::Arriving { until, .. } | Visitor::Parting { until } => Some(*until),
             Visitor::Control(_) | Visitor::Stream(_) => None,
         });
-        let tests = self.tests.values().filter_map(|test| test.deadline(&self.desk.settings));
+        let tests = self.tests.values().filter_map(|test| test.deadline(&self.server_state.settings));
         visitors.chain(tests).chain(self.idle_end()).min()
     }
 }

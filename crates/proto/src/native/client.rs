@@ -90,7 +90,7 @@ impl ClientSession {
         };
         // A greeting is far below the limit; were it not, the peer would say so.
         let _ = self.link.send(now, &hello);
-        self.link.step(now, GREETING_WAIT, ANSWER_TIMEOUT);
+        self.link.begin_step(now, GREETING_WAIT, ANSWER_TIMEOUT);
     }
 
     fn measure(&mut self, now: Timestamp, flows: Vec<FlowOrder>) -> Result<(), PeerError> {
@@ -100,7 +100,7 @@ impl ClientSession {
             });
         }
         self.link.send(now, &Message::Prepare { flows: flows.iter().map(AskedFlow::from).collect() })?;
-        self.link.step(now, "waiting for the server to prepare", ANSWER_TIMEOUT);
+        self.link.begin_step(now, "waiting for the server to prepare", ANSWER_TIMEOUT);
         self.phase = Phase::new(flows);
         self.trial = None;
         self.drain_until = None;
@@ -124,7 +124,7 @@ impl ClientSession {
     fn stop_when_running(&mut self, now: Timestamp) -> Result<(), PeerError> {
         if self.stop && self.state == State::Running {
             self.link.send(now, &Message::Stop)?;
-            self.link.step(now, "waiting for the end of what was stopped", STOP_TIMEOUT + self.drain);
+            self.link.begin_step(now, "waiting for the end of what was stopped", STOP_TIMEOUT + self.drain);
             self.link.put(Output::StopWriting);
         }
         Ok(())
@@ -134,7 +134,7 @@ impl ClientSession {
         if self.phase.sender_done(flow) {
             self.drain_until = Some(now + self.drain);
             if self.state == State::Running {
-                self.link.step(now, "waiting for the last bytes", PHASE_GRACE + self.drain);
+                self.link.begin_step(now, "waiting for the last bytes", PHASE_GRACE + self.drain);
             }
         }
     }
@@ -145,11 +145,11 @@ impl ClientSession {
                 self.state = State::Ready;
                 self.drain_until = None;
                 self.link.measuring(now, false);
-                self.link.rest("between two phases");
+                self.link.begin_untimed_step("between two phases");
                 self.link.put(Output::PhaseDone);
             } else if self.phase.local_over() && self.state == State::Running {
                 self.state = State::Closing;
-                self.link.step(now, "waiting for the server's counts", ANSWER_TIMEOUT + self.drain);
+                self.link.begin_step(now, "waiting for the server's counts", ANSWER_TIMEOUT + self.drain);
             }
         }
     }
@@ -161,7 +161,7 @@ impl ClientSession {
             (Message::Failed { why }, _) => return Err(PeerError::GaveUp { why }),
             (Message::Busy(place), State::Asking) => {
                 self.link.trust(now);
-                self.link.rest("waiting in the server's queue");
+                self.link.begin_untimed_step("waiting in the server's queue");
                 self.link.put(Output::Queued(place));
             }
             (Message::Welcome { version, host, cookie, neighbours, capabilities: theirs }, State::Asking) => {
@@ -182,7 +182,7 @@ impl ClientSession {
                     }
                 }
                 self.link.trust(now);
-                self.link.rest("between two phases");
+                self.link.begin_untimed_step("between two phases");
                 self.state = State::Ready;
                 let welcome =
                     Welcome { host, cookie, neighbours, capabilities: capabilities.into_iter().collect() };
@@ -190,7 +190,7 @@ impl ClientSession {
             }
             (Message::Prepared, State::Preparing) => {
                 self.state = State::Opening;
-                self.link.step(now, "opening the data connections", OPEN_TIMEOUT);
+                self.link.begin_step(now, "opening the data connections", OPEN_TIMEOUT);
                 let flows = self.phase.flows().to_vec();
                 self.link.put(Output::Open(flows));
             }
@@ -226,7 +226,7 @@ impl ClientSession {
             Message::TrialCounted(count) if self.trial == Some(count.trial) => {
                 self.trial = None;
                 if self.state == State::Running {
-                    self.link.rest("between two trials");
+                    self.link.begin_untimed_step("between two trials");
                 }
                 self.link.put(Output::PeerTrial(count));
             }
@@ -242,7 +242,11 @@ impl ClientSession {
         }
         self.trial = Some(trial.trial);
         self.link.send(now, &Message::Trial(trial))?;
-        self.link.step(now, "waiting for the server's count of a trial", trial.patience_ns + ANSWER_TIMEOUT);
+        self.link.begin_step(
+            now,
+            "waiting for the server's count of a trial",
+            trial.patience_ns + ANSWER_TIMEOUT,
+        );
         Ok(())
     }
 }
@@ -256,8 +260,8 @@ const STOP_TIMEOUT: Span = Span::from_secs(10);
 /// Data move: a phase of known length has to end some time after it, whatever the other end says meanwhile.
 pub(super) fn measure(link: &mut Link, now: Timestamp, spec: &CheckedSpec) {
     match spec.traffic.limit(Bytes::new(1)) {
-        Limit::TimeNs(time) if spec.sweep.is_none() => link.step(now, "measuring", time + PHASE_GRACE),
-        _ => link.rest("measuring"),
+        Limit::TimeNs(time) if spec.sweep.is_none() => link.begin_step(now, "measuring", time + PHASE_GRACE),
+        _ => link.begin_untimed_step("measuring"),
     }
 }
 

@@ -47,22 +47,22 @@ impl Link {
     /// The peer is known: larger messages and heartbeats from now on.
     pub(super) fn trust(&mut self, now: Timestamp) {
         self.framer.set_limit(FRAME_LIMIT);
-        self.watch.talk(now);
+        self.watch.start_heartbeats(now);
     }
 
     /// Begins a step that has to end in time.
-    pub(super) fn step(&mut self, now: Timestamp, during: &'static str, allowed: Span) {
-        self.watch.step(now, during, allowed);
+    pub(super) fn begin_step(&mut self, now: Timestamp, during: &'static str, allowed: Span) {
+        self.watch.begin_step(now, during, allowed);
     }
 
     /// Begins a step that only the heartbeats guard.
-    pub(super) fn rest(&mut self, during: &'static str) {
-        self.watch.rest(during);
+    pub(super) fn begin_untimed_step(&mut self, during: &'static str) {
+        self.watch.begin_untimed_step(during);
     }
 
     pub(super) fn send(&mut self, now: Timestamp, message: &Message) -> Result<(), PeerError> {
         let bytes = Framer::encode(message)?;
-        self.watch.say(now);
+        self.watch.note_sent(now);
         self.outputs.push_back(Output::Send(bytes));
         Ok(())
     }
@@ -72,7 +72,7 @@ impl Link {
         if std::mem::replace(&mut self.greeted, true) {
             return;
         }
-        self.watch.say(now);
+        self.watch.note_sent(now);
         self.outputs.push_back(Output::Send(Preface::CONTROL.encode().to_vec()));
     }
 
@@ -86,7 +86,7 @@ impl Link {
 
     /// The peer lives, although its messages may be late.
     pub(super) fn alive(&mut self, now: Timestamp) {
-        self.watch.hear(now);
+        self.watch.note_received(now);
     }
 
     /// Data move from now on, or do so no more.
@@ -96,7 +96,7 @@ impl Link {
 
     /// Takes bytes in; the messages are then read with [`Self::pull`].
     pub(super) fn bytes(&mut self, now: Timestamp, bytes: &[u8]) -> Result<(), PeerError> {
-        self.watch.hear(now);
+        self.watch.note_received(now);
         self.allowance.bytes(now, bytes.len())?;
         let Some(held) = &mut self.preface else {
             self.framer.push(bytes);
@@ -147,7 +147,7 @@ impl Link {
 
     /// Deadlines that have passed: silence and missed steps are errors, a heartbeat is sent.
     pub(super) fn tick(&mut self, now: Timestamp) -> Result<(), PeerError> {
-        if self.watch.look(now)? {
+        if self.watch.check(now)? {
             self.send(now, &Message::Heartbeat)?;
         }
         Ok(())

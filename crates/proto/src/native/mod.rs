@@ -31,7 +31,8 @@ pub const VERSION: u8 = 1;
 pub const MAGIC: [u8; 8] = *b"LINERATE";
 
 /// The native protocol in the table.
-pub static NATIVE: Protocol = Protocol { name: "native", default_port: 5201, sniff, servant: None, refusal };
+pub static NATIVE: Protocol =
+    Protocol { name: "native", default_port: 5201, sniff, embedded_server: None, refusal };
 
 /// Where our datagrams carry what the receiver needs.
 pub const STAMP: StampLayout = StampLayout {

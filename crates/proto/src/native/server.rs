@@ -57,7 +57,7 @@ impl ServerSession {
     #[must_use]
     pub fn new(now: Timestamp) -> Self {
         let mut link = Link::new(now, "waiting for the client's greeting");
-        link.step(now, "waiting for the client's greeting", HELLO_TIMEOUT);
+        link.begin_step(now, "waiting for the client's greeting", HELLO_TIMEOUT);
         Self { link, state: State::New, phase: Phase::default(), phases: Phases::default(), trial: None }
     }
 
@@ -89,7 +89,7 @@ impl ServerSession {
                 neighbours: admission.neighbours,
             },
         )?;
-        self.link.step(now, "waiting for the client's next phase", BETWEEN_PHASES_TIMEOUT);
+        self.link.begin_step(now, "waiting for the client's next phase", BETWEEN_PHASES_TIMEOUT);
         self.state = State::Ready;
         Ok(())
     }
@@ -112,7 +112,7 @@ impl ServerSession {
         };
         self.phases = Phases::of(spec.clone());
         self.link.trust(now);
-        self.link.rest("deciding");
+        self.link.begin_untimed_step("deciding");
         self.state = State::Asked;
         self.link.put(Output::Asked(Box::new(Hello { host, spec, ticket })));
         Ok(())
@@ -129,7 +129,7 @@ impl ServerSession {
         self.phase = Phase::new(flows.clone());
         self.trial = None;
         self.link.send(now, &Message::Prepared)?;
-        self.link.step(now, "waiting for the data connections", OPEN_TIMEOUT);
+        self.link.begin_step(now, "waiting for the data connections", OPEN_TIMEOUT);
         self.link.put(Output::Open(flows));
         self.state = State::Opening;
         Ok(())
@@ -189,7 +189,7 @@ impl ServerSession {
     /// A client that lives but asks for nothing shall not keep the server.
     fn await_trial(&mut self, now: Timestamp) {
         if self.phases.spec().sweep.is_some() {
-            self.link.step(now, "waiting for the client's next trial", BETWEEN_TRIALS_TIMEOUT);
+            self.link.begin_step(now, "waiting for the client's next trial", BETWEEN_TRIALS_TIMEOUT);
         }
     }
 
@@ -199,7 +199,7 @@ impl ServerSession {
             return Err(misbehaved("a trial that cannot be"));
         }
         self.trial = Some(trial.trial);
-        self.link.rest("exchanging messages");
+        self.link.begin_untimed_step("exchanging messages");
         self.link.put(Output::Trial(trial));
         Ok(())
     }
@@ -208,7 +208,7 @@ impl ServerSession {
         if self.state == State::Running && self.phase.over() {
             self.state = State::Ready;
             self.link.measuring(now, false);
-            self.link.step(now, "waiting for the client's next phase", BETWEEN_PHASES_TIMEOUT);
+            self.link.begin_step(now, "waiting for the client's next phase", BETWEEN_PHASES_TIMEOUT);
             self.link.put(Output::PhaseDone);
         }
     }
@@ -247,7 +247,7 @@ impl Session for ServerSession {
             Input::FlowsOpen => {
                 self.phase.local_opened();
                 self.link.send(now, &Message::FlowsReady)?;
-                self.link.step(now, "waiting for the client's start", OPEN_TIMEOUT);
+                self.link.begin_step(now, "waiting for the client's start", OPEN_TIMEOUT);
                 self.state = State::Opened;
             }
             Input::FlowsFailed(why) => {

@@ -38,12 +38,12 @@ pub static NETPIPE: Protocol = Protocol {
     name: "netpipe",
     default_port: PORT,
     sniff,
-    servant: Some(servant),
+    embedded_server: Some(embedded_server),
     refusal: crate::no_refusal,
 };
 
 /// A receiver of series with the default options, for any number of transmitters.
-fn servant(config: &ServantConfig) -> Box<dyn StandIn> {
+fn embedded_server(config: &ServantConfig) -> Box<dyn StandIn> {
     Box::new(Receiver::new(Options { port: config.port, ..Options::default() }, true))
 }
 

@@ -12,7 +12,7 @@ const MEGA: f64 = 1_048_576.0;
 /// Reads text line by line.
 #[derive(Debug)]
 pub(crate) struct Text {
-    book: ParsedTest,
+    parsed: ParsedTest,
     /// The size of the line before.
     size: f64,
     /// Lines of a file, not of a terminal.
@@ -21,7 +21,7 @@ pub(crate) struct Text {
 
 impl Default for Text {
     fn default() -> Self {
-        Self { book: ParsedTest::new("netpipe"), size: 0.0, columns: false }
+        Self { parsed: ParsedTest::new("netpipe"), size: 0.0, columns: false }
     }
 }
 
@@ -40,11 +40,11 @@ impl Text {
         }
         let error = line.after("NetPIPE: error ").or_else(|| line.after("Client: Cannot Connect!"));
         if let Some(reason) = error {
-            self.book.test().error = Some(reason.trim().into());
+            self.parsed.test().error = Some(reason.trim().into());
             return true;
         }
         if line.text.contains("Passing data in both directions") {
-            self.book.test().spec.traffic.bidir = true;
+            self.parsed.test().spec.traffic.bidir = true;
             return true;
         }
         let words =
@@ -55,29 +55,29 @@ impl Text {
 
     /// Everything that was read since the last time.
     pub(crate) fn finish(&mut self) -> Option<Reading> {
-        let reading = self.book.finish();
+        let reading = self.parsed.finish();
         *self = Self::default();
         reading
     }
 
     /// The test is over; what follows is another one.
     pub(crate) fn close(&mut self) {
-        self.book.close();
+        self.parsed.close();
         (self.size, self.columns) = (0.0, false);
     }
 
     fn buffers(&mut self, line: Line<'_>, text: &str) {
-        if self.book.has_claims() {
+        if self.parsed.has_claims() {
             self.close();
         }
         let mut amounts =
             text.split_whitespace().filter(|word| word.starts_with(|c: char| c.is_ascii_digit()));
         for quantity in [Quantity::SendBuffer, Quantity::ReceiveBuffer] {
             if let Some(amount) = amounts.next()
-                && let Some(printed) = self.book.number(line, amount, false)
+                && let Some(printed) = self.parsed.number(line, amount, false)
             {
                 let found = figure(quantity, printed.exact(), format!("{amount} bytes"));
-                self.book.test().effective.push(found);
+                self.parsed.test().effective.push(found);
             }
         }
     }
@@ -87,7 +87,7 @@ impl Text {
         let Some((front, rest)) = line.text.split_once(" times --> ") else { return false };
         let Some((size, _)) = front.split_once(" bytes ") else { return false };
         let size = size.split_whitespace().next_back().unwrap_or_default();
-        let Some(printed) = self.book.number(line, size, false) else { return true };
+        let Some(printed) = self.parsed.number(line, size, false) else { return true };
         self.next(printed.value, false);
         let mut claim = Claim { scope: Scope::Size, ..of_line(line) };
         claim.figures.push(figure(Quantity::MessageSize, printed.exact(), format!("{size} bytes")));
@@ -97,7 +97,7 @@ impl Text {
             // An integrity check has no figures.
             let amount = rest.split_once(word).and_then(|(front, _)| front.split_whitespace().next_back());
             if let Some(amount) = amount
-                && let Some(printed) = self.book.number(line, amount, false)
+                && let Some(printed) = self.parsed.number(line, amount, false)
             {
                 claim.figures.push(figure(
                     quantity,
@@ -106,8 +106,8 @@ impl Text {
                 ));
             }
         }
-        self.book.test().written_by = Some(End::Client);
-        self.book.claim(claim);
+        self.parsed.test().written_by = Some(End::Client);
+        self.parsed.claim(claim);
         true
     }
 
@@ -135,14 +135,14 @@ impl Text {
             put(Quantity::Bitrate, megabits.times(MEGA), rate),
             put(Quantity::OneWay, seconds, time),
         ];
-        self.book.test().written_by = Some(End::Client);
-        self.book.claim(claim);
+        self.parsed.test().written_by = Some(End::Client);
+        self.parsed.claim(claim);
         true
     }
 
     /// Sizes grow; where they do not, another series begins.
     fn next(&mut self, size: f64, columns: bool) {
-        if self.book.has_claims() && (size < self.size || columns != self.columns) {
+        if self.parsed.has_claims() && (size < self.size || columns != self.columns) {
             self.close();
         }
         (self.size, self.columns) = (size, columns);

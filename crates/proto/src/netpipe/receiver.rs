@@ -108,7 +108,7 @@ impl Receiver {
         };
         running.early.extend_from_slice(bytes);
         if running.early.len() > MAX_EARLY_BYTES {
-            running.series.give_up("NetPIPE: the peer does not speak NetPIPE\n", 3);
+            running.series.fail("NetPIPE: the peer does not speak NetPIPE\n", 3);
         }
     }
 
@@ -118,32 +118,32 @@ impl Receiver {
         };
         let why = reason.map_or_else(|| "connection closed by the peer".to_owned(), |reason| reason.text);
         let text = format!("NetPIPE: error writing or reading synchronization string: {why}\n");
-        running.series.give_up(&text, 3);
+        running.series.fail(&text, 3);
     }
 
     fn admitted(&mut self, now: Timestamp, run: RunId) {
         if let Some(running) = self.runs.iter_mut().find(|running| running.run == run && !running.admitted) {
             running.admitted = true;
-            running.go_on(now);
+            running.continue_series(now);
         }
     }
 
     fn refused(&mut self, run: RunId, why: &str) {
         if let Some(running) = self.runs.iter_mut().find(|running| running.run == run && !running.admitted) {
-            running.series.give_up(&format!("NetPIPE: {why}\n"), 1);
+            running.series.fail(&format!("NetPIPE: {why}\n"), 1);
         }
     }
 
     fn end(&mut self, code: i32, trouble: Option<&str>) {
         while let Some(running) = self.runs.pop() {
-            self.forget(&running, trouble.map(str::to_owned));
+            self.remove_run(&running, trouble.map(str::to_owned));
         }
         self.outputs.push_back(Output::Close { link: LISTENER });
         self.outputs.push_back(Output::Exit(code));
         self.over = true;
     }
 
-    fn forget(&mut self, running: &Running, trouble: Option<String>) {
+    fn remove_run(&mut self, running: &Running, trouble: Option<String>) {
         for link in running.link.iter().chain(&running.next) {
             self.outputs.push_back(Output::Close { link: *link });
         }
@@ -155,16 +155,16 @@ impl Receiver {
     /// Does what each series has come to.
     fn follow(&mut self, now: Timestamp) {
         for mut running in std::mem::take(&mut self.runs) {
-            if running.series.standing == Progress::Reconnect {
+            if running.series.progress == Progress::Reconnect {
                 running.reconnect(now, &mut self.outputs);
             }
             self.outputs.append(&mut running.series.outputs);
-            let Progress::Over(code) = running.series.standing else {
+            let Progress::Over(code) = running.series.progress else {
                 self.runs.push(running);
                 continue;
             };
             let trouble = (code != 0).then_some("the series was not finished");
-            self.forget(&running, trouble.map(str::to_owned));
+            self.remove_run(&running, trouble.map(str::to_owned));
             if !self.serves {
                 return self.end(code, trouble);
             }
@@ -177,7 +177,7 @@ impl Running {
         self.link == Some(link) || self.next == Some(link)
     }
 
-    fn go_on(&mut self, now: Timestamp) {
+    fn continue_series(&mut self, now: Timestamp) {
         if let Some(link) = self.link {
             self.connect_until = None;
             self.series.connected(now, link, std::mem::take(&mut self.early));
@@ -191,9 +191,9 @@ impl Running {
         }
         if let Some(link) = self.next.take() {
             self.link = Some(link);
-            self.go_on(now);
+            self.continue_series(now);
         } else if self.connect_until.is_some_and(|until| now >= until) {
-            self.series.give_up("NetPIPE: the peer did not connect again\n", 3);
+            self.series.fail("NetPIPE: the peer did not connect again\n", 3);
         }
     }
 }

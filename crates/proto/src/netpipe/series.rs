@@ -1,6 +1,6 @@
 //! The dialogue of one series over its connections, the same steps at both ends.
 
-mod asking;
+mod requests;
 
 use std::collections::VecDeque;
 
@@ -81,7 +81,7 @@ pub(super) struct Series {
     options: Options,
     /// What shall be done, in order.
     pub(super) outputs: VecDeque<Output>,
-    pub(super) standing: Progress,
+    pub(super) progress: Progress,
     link: Link,
     /// Bytes that were read from the connection before the series asked.
     early: Vec<u8>,
@@ -119,7 +119,7 @@ impl Series {
             transmits,
             run,
             outputs: VecDeque::new(),
-            standing: Progress::Going,
+            progress: Progress::Going,
             link: Link(0),
             early: Vec::new(),
             got: Vec::new(),
@@ -160,7 +160,7 @@ impl Series {
     /// Goes on over a connection, from which `early` was read already.
     pub(super) fn connected(&mut self, now: Timestamp, link: Link, early: Vec<u8>) {
         (self.link, self.early, self.fresh) = (link, early, true);
-        self.standing = Progress::Going;
+        self.progress = Progress::Going;
         if let Some(exchange) = self.exchange.take() {
             return self.ask(now, Exchange { link, ..exchange });
         }
@@ -173,7 +173,7 @@ impl Series {
 
     /// Takes in how an exchange went.
     pub(super) fn exchanged(&mut self, now: Timestamp, result: Result<Exchanged, Reason>) {
-        if self.standing != Progress::Going || self.exchange.is_none() {
+        if self.progress != Progress::Going || self.exchange.is_none() {
             return;
         }
         match result {
@@ -185,7 +185,7 @@ impl Series {
             }
             Err(reason) if self.fresh && self.may_reconnect(&reason) => {
                 self.wasted += 1;
-                self.standing = Progress::Reconnect;
+                self.progress = Progress::Reconnect;
             }
             Err(reason) => self.failed(now, &reason),
         }
@@ -205,7 +205,7 @@ impl Series {
                 "NetPIPE: no answer within {patience}: the peer is gone, or the path slower than expected\n"
             );
             self.outputs.push_back(Output::Complain(text));
-            return self.give_up(OTHER_MODE, 3);
+            return self.fail(OTHER_MODE, 3);
         }
         match self.step {
             ExchangeStep::Sync(SyncPoint::Size) if self.transmits && self.last >= NEAR_END_SHARE => {
@@ -215,7 +215,7 @@ impl Series {
             ExchangeStep::Sync(_) | ExchangeStep::Head => {
                 let text =
                     format!("NetPIPE: error writing or reading synchronization string: {}\n", reason.text);
-                self.give_up(&text, 3);
+                self.fail(&text, 3);
             }
             _ => {
                 let text = format!("NetPIPE: read: error encountered, errno={}\n", reason.errno);
@@ -242,7 +242,7 @@ impl Series {
             ExchangeStep::Repeats => {
                 if !self.transmits {
                     let Some(repeats) = wire::decode_repeats(&got) else {
-                        return self.give_up(OTHER_MODE, 3);
+                        return self.fail(OTHER_MODE, 3);
                     };
                     self.repeats = repeats;
                 }
@@ -259,7 +259,7 @@ impl Series {
                 self.size_over(now);
             }
             ExchangeStep::Quit(place) if got == QUIT => self.quit(place),
-            ExchangeStep::Quit(_) => self.give_up(OTHER_MODE, 3),
+            ExchangeStep::Quit(_) => self.fail(OTHER_MODE, 3),
             ExchangeStep::Bye => self.over(0),
         }
     }
@@ -273,7 +273,7 @@ impl Series {
             SyncPoint::Calibrated => {
                 self.begin_file();
                 if self.options.resets() {
-                    self.say_quit(now, SyncPoint::Calibrated);
+                    self.send_quit(now, SyncPoint::Calibrated);
                 } else {
                     self.next_size(now);
                 }
@@ -298,7 +298,7 @@ impl Series {
         let text = linerate_model::foreign_text::one_line(&String::from_utf8_lossy(got));
         let incorrect = format!("NetPIPE: Synchronization string incorrect! |{text}|\n");
         self.outputs.push_back(Output::Complain(incorrect));
-        self.give_up(OTHER_MODE, 3);
+        self.fail(OTHER_MODE, 3);
     }
 
     fn next_size(&mut self, now: Timestamp) {
@@ -315,7 +315,7 @@ impl Series {
             return self.once(now, ExchangeStep::Head, Vec::new(), QUIT.len(), false);
         }
         if size.is_none() {
-            return self.say_quit(now, SyncPoint::End);
+            return self.send_quit(now, SyncPoint::End);
         }
         self.outputs.push_back(Output::Complain(report::begins(self.point, self.size, self.repeats)));
         self.sync(now, SyncPoint::Size);
@@ -335,7 +335,7 @@ impl Series {
         if got == QUIT {
             if self.point == 0 && self.last < NEAR_END_SHARE {
                 // The transmitter closes after the calibration: it wants a connection for each trial.
-                return self.give_up(OTHER_MODE, 3);
+                return self.fail(OTHER_MODE, 3);
             }
             return self.once(now, ExchangeStep::Bye, QUIT.to_vec(), 0, true);
         }
@@ -356,7 +356,7 @@ impl Series {
         self.best = self.best.min(each);
         self.trial += 1;
         if self.options.resets() {
-            return self.say_quit(now, SyncPoint::Trial);
+            return self.send_quit(now, SyncPoint::Trial);
         }
         self.after_trial(now);
     }
@@ -380,14 +380,14 @@ impl Series {
         // The original's clock can stand still over a trial.
         self.last = if self.best > 0.0 { self.best } else { 1e-6 };
         if self.transmits {
-            self.tell();
+            self.report_progress();
         }
         self.archive();
         self.point += 1;
         self.next_size(now);
     }
 
-    fn tell(&mut self) {
+    fn report_progress(&mut self) {
         let measured = Measured { size: self.size, repeats: self.repeats, seconds: self.last };
         let mode = self.options.mode;
         let (line, text) = if self.options.integrity {
@@ -429,7 +429,7 @@ impl Series {
     fn checked(&mut self, now: Timestamp, got: &[u8], seconds: f64) {
         if let Err((expected, found)) = wire::check_integrity(got) {
             let text = format!("Integrity check failed: Expecting {expected} but received {found}\n");
-            return self.give_up(&text, 255);
+            return self.fail(&text, 255);
         }
         self.checked += 1;
         self.sum += seconds;
@@ -441,16 +441,16 @@ impl Series {
             return self.over(0);
         }
         self.resume = Some(place);
-        self.standing = Progress::Reconnect;
+        self.progress = Progress::Reconnect;
     }
 
-    pub(super) fn give_up(&mut self, text: &str, code: i32) {
+    pub(super) fn fail(&mut self, text: &str, code: i32) {
         self.outputs.push_back(Output::Complain(text.to_owned()));
         self.over(code);
     }
 
     fn over(&mut self, code: i32) {
-        self.standing = Progress::Over(code);
+        self.progress = Progress::Over(code);
     }
 }
 

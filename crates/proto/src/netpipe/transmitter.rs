@@ -128,7 +128,7 @@ impl Transmitter {
     /// Does what the series has come to.
     fn follow(&mut self, now: Timestamp) {
         self.outputs.append(&mut self.series.outputs);
-        match self.series.standing {
+        match self.series.progress {
             Progress::Over(code) => {
                 let trouble = (code != 0).then(|| "the series was not finished".to_owned());
                 self.end(code, trouble);

@@ -57,7 +57,7 @@ impl Console {
     }
 
     /// The file of the console cannot be written: the lines go on without it.
-    pub(super) fn lose_log(&mut self, name: &str) {
+    pub(super) fn disable_log(&mut self, name: &str) {
         if self.log.as_deref() == Some(name) {
             self.log = None;
         }

@@ -173,7 +173,7 @@ impl Meter {
     }
 
     /// The test is broken off: what was measured so far is the result.
-    pub(super) fn break_off(&mut self, now: Timestamp) {
+    pub(super) fn stop_early(&mut self, now: Timestamp) {
         if self.passed == 0 {
             self.before.at = now;
         }

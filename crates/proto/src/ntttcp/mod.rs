@@ -43,7 +43,7 @@ pub static NTTTCP: Protocol = Protocol {
     name: "ntttcp",
     default_port: SYNC_PORT,
     sniff,
-    servant: Some(servant),
+    embedded_server: Some(embedded_server),
     refusal: crate::no_refusal,
 };
 
@@ -72,7 +72,7 @@ fn sniff(bytes: &[u8]) -> Match {
 }
 
 /// A receiver for any number of senders, one after the other; they say how long a test takes.
-fn servant(config: &ServantConfig) -> Box<dyn StandIn> {
+fn embedded_server(config: &ServantConfig) -> Box<dyn StandIn> {
     let base = config.port.saturating_add(1).max(2);
     let ports = Options::default().ports.min((u16::MAX - base).saturating_add(1));
     let options = Options { base, ports, seconds: 1, quiet: true, ..Options::default() };

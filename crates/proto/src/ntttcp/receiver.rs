@@ -227,7 +227,7 @@ impl Receiver {
         self.reply(link, FINISHED);
         if self.state == State::Running {
             self.console.info(now, "test exited because sender side was interrupted");
-            self.break_off(now);
+            self.stop_early(now);
         }
     }
 
@@ -254,7 +254,7 @@ impl Receiver {
         if !self.run.as_ref().is_some_and(|run| run.may_be_left(now)) {
             self.console.error(now, "sender has closed the connection before the end of the test");
             self.code = EXIT_FAILED;
-            self.break_off(now);
+            self.stop_early(now);
         }
     }
 
@@ -274,7 +274,7 @@ impl Receiver {
         if self.deadline.is_some_and(|deadline| now >= deadline) {
             self.deadline = None;
             match self.state {
-                State::Idle => self.gathered(now),
+                State::Idle => self.start_without_sync(now),
                 State::Lingering => self.next(),
                 _ => {}
             }
@@ -282,15 +282,15 @@ impl Receiver {
     }
 
     /// Without a sync connection the first data connection begins the test.
-    fn gathered(&mut self, now: Timestamp) {
+    fn start_without_sync(&mut self, now: Timestamp) {
         if let Some((link, _)) = self.waiting.first().copied() {
             self.ask(now, link);
         }
     }
 
-    fn break_off(&mut self, now: Timestamp) {
+    fn stop_early(&mut self, now: Timestamp) {
         if let (State::Running, Some(run)) = (self.state, &mut self.run) {
-            run.break_off(now, &self.options, &mut self.console);
+            run.stop_early(now, &self.options, &mut self.console);
             self.state = State::Ending;
         }
     }
@@ -312,7 +312,7 @@ impl Receiver {
         if let Some(run) = self.run.take() {
             run.report(now, &self.options, &mut self.console);
             let trouble = run.was_broken_off().then(|| "the test was broken off".to_owned());
-            self.console.outputs.extend(run.forget());
+            self.console.outputs.extend(run.release_flows());
             self.next_flow = run.next_flow();
             self.console.outputs.push_back(Output::RunOver { run: run.run, trouble });
         }
@@ -346,7 +346,7 @@ impl Receiver {
         self.options.again = false;
         self.serves = false;
         match self.state {
-            State::Running => self.break_off(now),
+            State::Running => self.stop_early(now),
             State::Ending => {}
             _ => self.end(),
         }
@@ -390,7 +390,7 @@ impl StandIn for Receiver {
             Input::Signal(_) => self.interrupted(now),
             other => {
                 if let Some(run) = &mut self.run {
-                    run.told(now, &other, &self.options, &mut self.console);
+                    run.take_counts(now, &other, &self.options, &mut self.console);
                 }
             }
         }

@@ -83,7 +83,7 @@ impl Run {
             stops: Stop::AtOnce,
         };
         if schedule.warmup == Span::ZERO {
-            look(options, console, true);
+            request_counts(options, console, true);
         }
         run
     }
@@ -135,13 +135,13 @@ impl Run {
         }
         while let Some(turn) = self.meter.turn(now) {
             match turn {
-                Turn::Progress => look(options, console, false),
+                Turn::Progress => request_counts(options, console, false),
                 Turn::Measured => {
                     console.info(now, "Test warmup completed.");
-                    look(options, console, true);
+                    request_counts(options, console, true);
                 }
                 Turn::Done { cooldown } => {
-                    look(options, console, true);
+                    request_counts(options, console, true);
                     console.info(now, "Test run completed.");
                     if cooldown {
                         console.info(now, "Test cooldown is in progress...");
@@ -168,7 +168,7 @@ impl Run {
     }
 
     /// Ends the test before its time.
-    pub(super) fn break_off(&mut self, now: Timestamp, options: &Options, console: &mut Console) {
+    pub(super) fn stop_early(&mut self, now: Timestamp, options: &Options, console: &mut Console) {
         self.broken |= !self.meter.is_over();
         self.complete(now, self.stops, options, console);
     }
@@ -176,8 +176,8 @@ impl Run {
     /// Ends a test that has no time.
     pub(super) fn complete(&mut self, now: Timestamp, how: Stop, options: &Options, console: &mut Console) {
         if !self.meter.is_over() {
-            self.meter.break_off(now);
-            look(options, console, true);
+            self.meter.stop_early(now);
+            request_counts(options, console, true);
             console.info(now, "Test run completed.");
             console.info(now, "Test cycle finished.");
         }
@@ -207,7 +207,7 @@ impl Run {
     }
 
     /// Wishes that let go of the flows that have ended.
-    pub(super) fn forget(&self) -> impl Iterator<Item = Output> + '_ {
+    pub(super) fn release_flows(&self) -> impl Iterator<Item = Output> + '_ {
         self.over.iter().map(|flow| Output::Forget { flow: *flow })
     }
 
@@ -216,7 +216,7 @@ impl Run {
     }
 
     /// Takes in what was counted.
-    pub(super) fn told(
+    pub(super) fn take_counts(
         &mut self,
         now: Timestamp,
         input: &Input<'_>,
@@ -231,7 +231,7 @@ impl Run {
                 }
             }
             Input::NotWritten { name, reason } => {
-                console.lose_log(name);
+                console.disable_log(name);
                 console.error(now, &format!("cannot write {name}: {}", reason.text));
             }
             _ => {}
@@ -290,7 +290,7 @@ fn write_files(figures: &Figures<'_>, options: &Options, console: &mut Console) 
 }
 
 /// Asks for the counts, and for the host's at the ends of the measured part.
-fn look(options: &Options, console: &mut Console, host: bool) {
+fn request_counts(options: &Options, console: &mut Console, host: bool) {
     console.outputs.push_back(Output::Look);
     if host {
         let (interrupts, interface) = (options.interrupts.clone(), options.interface.clone());

@@ -234,9 +234,9 @@ impl Sender {
     }
 
     /// The test ends before its time.
-    fn break_off(&mut self, now: Timestamp) {
+    fn stop_early(&mut self, now: Timestamp) {
         if let (State::Running, Some(run)) = (self.state, &mut self.run) {
-            run.break_off(now, &self.options, &mut self.console);
+            run.stop_early(now, &self.options, &mut self.console);
             self.state = State::Ending;
         }
     }
@@ -256,7 +256,7 @@ impl Sender {
     fn lost(&mut self, now: Timestamp) {
         self.console.error(now, "receiver has closed the connection before the end of the test");
         self.code = EXIT_FAILED;
-        self.break_off(now);
+        self.stop_early(now);
     }
 
     fn closed(&mut self, now: Timestamp) {
@@ -279,7 +279,7 @@ impl Sender {
                 if self.options.sync {
                     self.console.outputs.push_back(Output::Send { link: SYNC, bytes: wire::encode(END) });
                 }
-                self.break_off(now);
+                self.stop_early(now);
             }
             State::Ending => {}
             _ => self.end(),
@@ -348,7 +348,7 @@ impl StandIn for Sender {
             Input::Signal(_) => self.interrupted(now),
             other => {
                 if let Some(run) = &mut self.run {
-                    run.told(now, &other, &self.options, &mut self.console);
+                    run.take_counts(now, &other, &self.options, &mut self.console);
                 }
             }
         }

@@ -342,7 +342,7 @@ fn a_server_takes_one_sender_after_the_other() {
             self.0.deadline()
         }
     }
-    world.add(Boxed(servant(&config)), Timestamp::START);
+    world.add(Boxed(embedded_server(&config)), Timestamp::START);
     for at in [1, 10] {
         let sender = Sender::new(options("-s 127.0.0.1 -t 3"), Span::ZERO);
         world.add(sender, Timestamp::START + Span::from_secs(at));

@@ -117,11 +117,11 @@ impl NuttcpClient {
     }
 
     /// Our own prefix with the version, as errors have it.
-    fn complaint(&self) -> String {
+    fn error_prefix(&self) -> String {
         format!("{}v{}: ", self.prefix(self.options.transmit), Version::REPORTED)
     }
 
-    fn complain(&mut self, text: &str) {
+    fn print_error(&mut self, text: &str) {
         self.out.push_back(Output::Complain(format!("{text}\n")));
     }
 
@@ -152,19 +152,19 @@ impl NuttcpClient {
     }
 
     fn fail(&mut self, text: &str) {
-        self.complain(text);
+        self.print_error(text);
         self.exit(1, Some(text.to_owned()));
     }
 
     fn system_error(&mut self, call: &str, reason: &Reason) {
-        let before = self.complaint();
+        let before = self.error_prefix();
         let number = if reason.errno == 0 { String::new() } else { format!("\nerrno={}", reason.errno) };
         self.fail(&format!("{before}Error: {call}: {}{number}", reason.text));
     }
 
     fn line(&mut self, now: Timestamp, line: &str) {
         match self.phase {
-            Phase::Greeting => match Version::greeted(line) {
+            Phase::Greeting => match Version::parse_greeting(line) {
                 Some(version) => {
                     self.server = version;
                     self.say_what_is_missing();
@@ -180,7 +180,7 @@ impl NuttcpClient {
                 self.phase = Phase::Testing;
                 self.due = None;
                 if let Some(transfer) = &mut self.transfer {
-                    transfer.go(now, CONNECT_DELAY);
+                    transfer.connect_or_wait(now, CONNECT_DELAY);
                 }
             }
             Phase::Asking if line == "KO" => self.phase = Phase::Refused,
@@ -196,7 +196,7 @@ impl NuttcpClient {
     }
 
     fn refused(&mut self, words: &str) {
-        let before = self.complaint();
+        let before = self.error_prefix();
         self.fail(&format!("{words}\n{before}error from server"));
     }
 
@@ -235,16 +235,16 @@ impl NuttcpClient {
             Some(transfer) if !self.options.udp && !line.contains("retrans") && transfer.has_begun() => {
                 if self.waiting.len() < MAX_LINES {
                     self.waiting.push_back(line.to_owned());
-                    transfer.look(&mut self.out);
+                    transfer.request_counts(&mut self.out);
                 }
             }
             _ => self.print_line(line),
         }
     }
 
-    fn news(&mut self, now: Timestamp) {
-        while let Some(news) = self.transfer.as_mut().and_then(Transfer::news) {
-            match news {
+    fn handle_events(&mut self, now: Timestamp) {
+        while let Some(events) = self.transfer.as_mut().and_then(Transfer::next_event) {
+            match events {
                 TransferEvent::Ready => self.ready(now),
                 TransferEvent::Begun => self.begun(),
                 TransferEvent::Interval { interval, total, told } => {
@@ -291,7 +291,7 @@ impl NuttcpClient {
             Failure::Connect(reason) => self.system_error("connect", reason),
             Failure::Start(reason) => self.system_error("socket", reason),
             Failure::Nobody if self.control_open => {
-                let before = self.complaint();
+                let before = self.error_prefix();
                 self.fail(&format!(
                     "{before}Error: no data from the server; is a firewall in between? Try -F"
                 ));
@@ -309,7 +309,7 @@ impl NuttcpClient {
                 if let Some(transfer) = self.transfer.as_mut().filter(|transfer| !transfer.is_over()) {
                     transfer.peer_gone(now, &mut self.out);
                 }
-                self.news(now);
+                self.handle_events(now);
                 self.finish_if_complete();
             }
             Phase::Refused => {
@@ -371,7 +371,7 @@ impl StandIn for NuttcpClient {
                 }
             }
         }
-        self.news(now);
+        self.handle_events(now);
     }
 
     fn output(&mut self) -> Option<Output> {

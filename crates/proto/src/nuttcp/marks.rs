@@ -37,7 +37,7 @@ pub(super) struct KernelCounts {
 
 impl Marked {
     /// The same with what came after `shown`, which then is what has been shown.
-    pub(super) fn told(self, shown: &mut u64) -> KernelCounts {
+    pub(super) fn take_new(self, shown: &mut u64) -> KernelCounts {
         let before = std::mem::replace(shown, self.retrans);
         KernelCounts { interval: Self { retrans: self.retrans.saturating_sub(before), ..self }, total: self }
     }

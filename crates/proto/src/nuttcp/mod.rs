@@ -48,7 +48,7 @@ pub static NUTTCP: Protocol = Protocol {
     name: "nuttcp",
     default_port: CONTROL_PORT,
     sniff,
-    servant: Some(NuttcpServer::servant),
+    embedded_server: Some(NuttcpServer::embedded_server),
     refusal,
 };
 

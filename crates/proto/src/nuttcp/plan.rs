@@ -156,7 +156,7 @@ impl Terms {
     }
 
     /// How long a receiver waits for data.
-    pub(super) fn patience(&self) -> Span {
+    pub(super) fn data_timeout(&self) -> Span {
         let [shortest, default, longest] = self.idle;
         let wish = match self.time {
             _ if self.interval > Span::ZERO => self.interval,

@@ -14,7 +14,7 @@ const MEGA: f64 = 1_048_576.0;
 /// Reads text line by line.
 #[derive(Debug)]
 pub(crate) struct Text {
-    book: ParsedTest,
+    parsed: ParsedTest,
     /// Roles of the ends that have reported in blocks, the client's first.
     blocks: Vec<Side>,
     /// It went on without a server, as a plain ttcp transmitter.
@@ -23,7 +23,7 @@ pub(crate) struct Text {
 
 impl Default for Text {
     fn default() -> Self {
-        Self { book: ParsedTest::new("nuttcp"), blocks: Vec::new(), classic: false }
+        Self { parsed: ParsedTest::new("nuttcp"), blocks: Vec::new(), classic: false }
     }
 }
 
@@ -54,11 +54,11 @@ impl Text {
             return true;
         }
         if let Some(reason) = line.after("connect failed: ").filter(|_| mine) {
-            self.book.test().error = Some(reason.trim().into());
+            self.parsed.test().error = Some(reason.trim().into());
             return true;
         }
         if line.text.contains(" only supported for client/server mode") {
-            self.book.test().error = Some(line.quote());
+            self.parsed.test().error = Some(line.quote());
             return true;
         }
         mine && line.text.contains("errno=")
@@ -67,17 +67,17 @@ impl Text {
     /// Everything that was read since the last time.
     pub(crate) fn finish(&mut self) -> Option<Reading> {
         self.close();
-        let reading = self.book.finish();
+        let reading = self.parsed.finish();
         *self = Self::default();
         reading
     }
 
     /// The test is over; what follows is another one.
     pub(crate) fn close(&mut self) {
-        if self.book.current().is_some() {
+        if self.parsed.current().is_some() {
             let upload = self.blocks.first().map(|side| *side == Side::Sender);
             let upload = upload.or(self.classic.then_some(true));
-            let test = self.book.test();
+            let test = self.parsed.test();
             test.written_by = Some(End::Client);
             if let Some(upload) = upload {
                 let direction = if upload { Direction::Upload } else { Direction::Download };
@@ -85,7 +85,7 @@ impl Text {
                 test.claims.iter_mut().for_each(|claim| claim.direction = Some(direction));
             }
         }
-        self.book.close();
+        self.parsed.close();
         self.blocks.clear();
         self.classic = false;
     }
@@ -96,38 +96,38 @@ impl Text {
             self.close();
         }
         if let Some(version) = text.strip_prefix('v').and_then(|rest| rest.split_once(": ")) {
-            self.book.version(version.0);
+            self.parsed.version(version.0);
         }
         self.classic |= text.contains("\"classic\" mode");
         if let Some((_, reason)) = text.split_once("Error: ") {
-            self.book.test().error = Some(reason.trim().into());
+            self.parsed.test().error = Some(reason.trim().into());
             return;
         }
         if text.ends_with(": socket") || (text.contains("eal") && text.contains("rate_Mbps=")) {
             self.note_block(side);
         }
         self.setup(line, text);
-        let book = &mut self.book;
+        let parsed = &mut self.parsed;
         let mut figures = Vec::new();
         if text.contains(" MB in ") && text.contains(" real seconds = ") {
-            figures.push(before(line, text, " MB in ", Quantity::Bytes, MEGA, book));
-            figures.push(before(line, text, " real seconds", Quantity::Seconds, 1.0, book));
-            figures.push(before(line, text, " Mbps", Quantity::Bitrate, 1e6, book));
+            figures.push(before(line, text, " MB in ", Quantity::Bytes, MEGA, parsed));
+            figures.push(before(line, text, " real seconds", Quantity::Seconds, 1.0, parsed));
+            figures.push(before(line, text, " Mbps", Quantity::Bitrate, 1e6, parsed));
         } else if text.contains("real_seconds=") {
-            figures.extend(words(line, text, book).into_iter().map(Some));
+            figures.extend(parsed_words(line, text, parsed).into_iter().map(Some));
         } else if text.contains("retrans") {
             let word = if text.contains("retrans = ") { "retrans = " } else { "retrans=" };
-            figures.push(after(line, text, word, Quantity::Retransmits, 1.0, book));
+            figures.push(after(line, text, word, Quantity::Retransmits, 1.0, parsed));
             let word = if text.contains("cwnd = ") { "cwnd = " } else { "cwnd=" };
-            figures.push(after(line, text, word, Quantity::CongestionWindow, 1024.0, book));
-        } else if let Some(found) = usage(line, text, book) {
+            figures.push(after(line, text, word, Quantity::CongestionWindow, 1024.0, parsed));
+        } else if let Some(found) = usage(line, text, parsed) {
             let quantity = cpu_of(side);
             figures.push(Some(Figure { quantity, ..found }));
         } else {
-            figures.extend(calls(line, text, book).into_iter().map(Some));
+            figures.extend(calls(line, text, parsed).into_iter().map(Some));
         }
         let figures = figures.into_iter().flatten().collect();
-        self.book.claim(Claim { side: Some(side), figures, ..of_line(line) });
+        self.parsed.claim(Claim { side: Some(side), figures, ..of_line(line) });
     }
 
     fn note_block(&mut self, side: Side) {
@@ -137,13 +137,13 @@ impl Text {
     }
 
     fn setup(&mut self, line: Line<'_>, text: &str) {
-        let book = &mut self.book;
-        let length = after(line, text, "buflen=", Quantity::MessageSize, 1.0, book);
-        let streams = after(line, text, "nstream=", Quantity::MessageSize, 1.0, book);
-        let mss = after(line, text, "mss=", Quantity::Mss, 1.0, book);
-        let rtt = after(line, text, "RTT=", Quantity::RoundTrip, 1e-3, book)
-            .or_else(|| after(line, text, "rtt_ms=", Quantity::RoundTrip, 1e-3, book));
-        let test = book.test();
+        let parsed = &mut self.parsed;
+        let length = after(line, text, "buflen=", Quantity::MessageSize, 1.0, parsed);
+        let streams = after(line, text, "nstream=", Quantity::MessageSize, 1.0, parsed);
+        let mss = after(line, text, "mss=", Quantity::Mss, 1.0, parsed);
+        let rtt = after(line, text, "RTT=", Quantity::RoundTrip, 1e-3, parsed)
+            .or_else(|| after(line, text, "rtt_ms=", Quantity::RoundTrip, 1e-3, parsed));
+        let test = parsed.test();
         if let Some(length) = length {
             test.spec.traffic.length = Some(Bytes::new(length.value as u64));
             test.spec.traffic.udp |= text.contains(" udp") || text.contains("mode=udp");
@@ -173,11 +173,11 @@ impl Text {
         let mut claim = Claim { scope: scope(total), ..of_line(line) };
         // Both directions print what the receiver counted; a plain ttcp transmitter knows no receiver.
         claim.side = Some(if self.classic { Side::Sender } else { Side::Receiver });
-        let book = &mut self.book;
+        let parsed = &mut self.parsed;
         let mut found = vec![
-            before(line, text, " MB / ", Quantity::Bytes, MEGA, book),
-            before(line, text, " sec = ", Quantity::Seconds, 1.0, book),
-            before(line, text, " Mbps", Quantity::Bitrate, 1e6, book),
+            before(line, text, " MB / ", Quantity::Bytes, MEGA, parsed),
+            before(line, text, " sec = ", Quantity::Seconds, 1.0, parsed),
+            before(line, text, " Mbps", Quantity::Bitrate, 1e6, parsed),
         ];
         let words = [
             (" %TX", Quantity::CpuSender, 0.01),
@@ -194,25 +194,25 @@ impl Text {
         ];
         for (word, quantity, factor) in words {
             if text.contains(word) {
-                found.push(before(line, text, word, quantity, factor, book));
+                found.push(before(line, text, word, quantity, factor, parsed));
             }
         }
         let drops = text.split_once(" drop/pkt").or_else(|| text.split_once(" ~drop/pkt"));
         if let Some((front, _)) = drops {
             let front = front.rsplit_once(" / ").map_or("", |(front, _)| front);
             if let Some(amount) = front.split_whitespace().next_back()
-                && let Some(lost) = book.number(line, amount, false)
+                && let Some(lost) = parsed.number(line, amount, false)
             {
                 found.push(Some(figure(Quantity::Lost, lost.exact(), amount)));
             }
-            book.test().spec.traffic.udp = true;
+            parsed.test().spec.traffic.udp = true;
         }
         claim.figures = found.into_iter().flatten().collect();
-        self.book.claim(claim);
+        self.parsed.claim(claim);
         if let Some(sent) = more.rsplit_once("Trans:").map(|(_, rest)| rest).filter(|_| total) {
-            let found = before(line, sent, " MB", Quantity::Bytes, MEGA, &mut self.book);
+            let found = before(line, sent, " MB", Quantity::Bytes, MEGA, &mut self.parsed);
             let figures = found.into_iter().collect();
-            self.book.claim(Claim { side: Some(Side::Sender), figures, ..of_line(line) });
+            self.parsed.claim(Claim { side: Some(Side::Sender), figures, ..of_line(line) });
         }
         if total {
             self.close();
@@ -222,9 +222,14 @@ impl Text {
     /// `megabytes=46.4048 real_seconds=2.06 rate_Mbps=188.8920 …`.
     fn parsed(&mut self, line: Line<'_>) {
         let total = line.text.contains("real_seconds=");
-        let figures = words(line, line.text, &mut self.book);
-        self.book.test().spec.traffic.udp |= line.text.contains("data_loss=");
-        self.book.claim(Claim { scope: scope(total), side: Some(Side::Receiver), figures, ..of_line(line) });
+        let figures = parsed_words(line, line.text, &mut self.parsed);
+        self.parsed.test().spec.traffic.udp |= line.text.contains("data_loss=");
+        self.parsed.claim(Claim {
+            scope: scope(total),
+            side: Some(Side::Receiver),
+            figures,
+            ..of_line(line)
+        });
         if total {
             self.close();
         }
@@ -243,7 +248,7 @@ const fn cpu_of(side: Side) -> Quantity {
 }
 
 /// The words of `-fparse`.
-fn words(line: Line<'_>, text: &str, book: &mut ParsedTest) -> Vec<Figure> {
+fn parsed_words(line: Line<'_>, text: &str, parsed: &mut ParsedTest) -> Vec<Figure> {
     let names = [
         ("megabytes=", Quantity::Bytes, MEGA),
         ("real_sec=", Quantity::Seconds, 1.0),
@@ -259,7 +264,7 @@ fn words(line: Line<'_>, text: &str, book: &mut ParsedTest) -> Vec<Figure> {
         ("data_loss=", Quantity::LossRatio, 0.01),
     ];
     let found = names.into_iter().filter_map(|(name, quantity, factor)| {
-        text.contains(name).then(|| after(line, text, name, quantity, factor, book)).flatten()
+        text.contains(name).then(|| after(line, text, name, quantity, factor, parsed)).flatten()
     });
     found.collect()
 }

@@ -37,7 +37,7 @@ impl NuttcpServer {
 
     /// A server behind a port that others share.
     #[must_use]
-    pub fn servant(config: &ServantConfig) -> Box<dyn StandIn> {
+    pub fn embedded_server(config: &ServantConfig) -> Box<dyn StandIn> {
         Box::new(Self::new(ServerOptions { control_port: config.port, ..ServerOptions::default() }))
     }
 

@@ -128,18 +128,18 @@ impl Session {
             }
             _ => self.transfer.as_mut().is_some_and(|transfer| transfer.input(now, input, &mut self.out)),
         };
-        self.news(now);
+        self.handle_events(now);
         mine
     }
 
-    fn say(&mut self, text: &str) {
+    fn send_line(&mut self, text: &str) {
         if !self.deaf && !text.is_empty() {
             self.out.push_back(Output::Send { link: self.control, bytes: text.as_bytes().to_vec() });
         }
     }
 
     fn refuse(&mut self, words: &str) {
-        self.say(&format!("KO\n{words}\nKO\n"));
+        self.send_line(&format!("KO\n{words}\nKO\n"));
         self.end(Some(words.to_owned()));
     }
 
@@ -150,7 +150,7 @@ impl Session {
             format!("{role}v{}: Error: {call}: {}\nerrno={}", Version::REPORTED, reason.text, reason.errno);
         if self.phase == Phase::Testing {
             let text = format!("{words}\n");
-            self.say(&text);
+            self.send_line(&text);
             self.end(Some(words));
         } else {
             self.refuse(&words);
@@ -180,7 +180,7 @@ impl Session {
         self.lines.push(bytes);
         while let Some(line) = self.lines.pull() {
             match self.phase {
-                Phase::Greeting => self.greeted(now, &line),
+                Phase::Greeting => self.greeting_received(now, &line),
                 Phase::Request => self.requested(now, options, &line),
                 _ => return,
             }
@@ -193,8 +193,8 @@ impl Session {
         }
     }
 
-    fn greeted(&mut self, now: Timestamp, line: &str) {
-        let Some(version) = Version::greeted(line) else {
+    fn greeting_received(&mut self, now: Timestamp, line: &str) {
+        let Some(version) = Version::parse_greeting(line) else {
             return self.refuse("no nuttcp HELO message");
         };
         self.client = version;
@@ -251,14 +251,14 @@ impl Session {
         }
     }
 
-    fn news(&mut self, now: Timestamp) {
-        while let Some(news) = self.transfer.as_mut().and_then(Transfer::news) {
-            match news {
+    fn handle_events(&mut self, now: Timestamp) {
+        while let Some(events) = self.transfer.as_mut().and_then(Transfer::next_event) {
+            match events {
                 TransferEvent::Ready => {
                     self.phase = Phase::Testing;
-                    self.say(&format!("OK v{}\n", Version::REPORTED));
+                    self.send_line(&format!("OK v{}\n", Version::REPORTED));
                     if let Some(transfer) = &mut self.transfer {
-                        transfer.go(now, CONNECT_DELAY);
+                        transfer.connect_or_wait(now, CONNECT_DELAY);
                     }
                 }
                 TransferEvent::Begun => self.begun(),
@@ -295,7 +295,7 @@ impl Session {
         self.text = setup_lines(&setup, &self.role(), self.format().has(Format::PARSE));
         if self.live() {
             let text = std::mem::take(&mut self.text);
-            self.say(&text);
+            self.send_line(&text);
         }
     }
 
@@ -307,7 +307,7 @@ impl Session {
         let lossy = Some(terms.length).filter(|_| terms.sees_losses() && terms.streams == 1);
         let line = summary::interval_line(interval, total, lossy, self.format());
         let line = summary::with_marks(&line, told, self.format());
-        self.say(&format!("{line}\n"));
+        self.send_line(&format!("{line}\n"));
     }
 
     fn report(&mut self) {
@@ -321,7 +321,7 @@ impl Session {
             text += "DONE\n";
         }
         text += &count_lines(&counted, transmit, &self.role(), parse, true).concat();
-        self.say(&text);
+        self.send_line(&text);
         self.complete = true;
         // A client that has read enough closes while we still send: no trouble of the test.
         self.end(trouble.filter(|_| !transmit));
@@ -335,7 +335,7 @@ impl Session {
             Failure::Nobody => {
                 let words = format!("{}v{}: Error: no data connection", self.role(), Version::REPORTED);
                 let text = format!("{words}\n");
-                self.say(&text);
+                self.send_line(&text);
                 self.end(Some(words));
             }
         }

@@ -166,7 +166,7 @@ pub(super) struct Transfer {
     pub(super) counted: Counted,
     /// What went wrong with the flow.
     pub(super) trouble: Option<Reason>,
-    news: VecDeque<TransferEvent>,
+    events: VecDeque<TransferEvent>,
 }
 
 impl Transfer {
@@ -198,12 +198,12 @@ impl Transfer {
             has_flow: false,
             counted: Counted::default(),
             trouble: None,
-            news: VecDeque::new(),
+            events: VecDeque::new(),
         }
     }
 
-    pub(super) fn news(&mut self) -> Option<TransferEvent> {
-        self.news.pop_front()
+    pub(super) fn next_event(&mut self) -> Option<TransferEvent> {
+        self.events.pop_front()
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -231,7 +231,7 @@ impl Transfer {
     pub(super) fn prepare(&mut self, out: &mut VecDeque<Output>) {
         if self.terms.connects() {
             self.stage = TransferState::Ready;
-            self.news.push_back(TransferEvent::Ready);
+            self.events.push_back(TransferEvent::Ready);
             return;
         }
         self.stage = TransferState::Listening;
@@ -245,7 +245,7 @@ impl Transfer {
     }
 
     /// The peer is ready: connects after `delay`, or waits.
-    pub(super) fn go(&mut self, now: Timestamp, delay: Span) {
+    pub(super) fn connect_or_wait(&mut self, now: Timestamp, delay: Span) {
         if self.stage != TransferState::Ready {
             return;
         }
@@ -256,7 +256,7 @@ impl Transfer {
             self.due = Some(now + delay);
         } else if self.terms.udp {
             self.stage = TransferState::Awaiting;
-            self.due = Some(now + self.terms.patience());
+            self.due = Some(now + self.terms.data_timeout());
         } else {
             self.stage = TransferState::Accepting;
             self.due = Some(now + ACCEPT_TIMEOUT);
@@ -264,7 +264,7 @@ impl Transfer {
     }
 
     /// Asks for what the kernel counts now.
-    pub(super) fn look(&mut self, out: &mut VecDeque<Output>) {
+    pub(super) fn request_counts(&mut self, out: &mut VecDeque<Output>) {
         self.ask(Look::Owner, out);
     }
 
@@ -279,7 +279,7 @@ impl Transfer {
             TransferState::Ending(_) => self.finish(out),
             _ => {
                 self.abort(out);
-                self.news.push_back(TransferEvent::Failed(Failure::Nobody));
+                self.events.push_back(TransferEvent::Failed(Failure::Nobody));
             }
         }
     }
@@ -332,7 +332,7 @@ impl Transfer {
 
     /// All links are open: the test begins.
     fn begin(&mut self, now: Timestamp, out: &mut VecDeque<Output>) {
-        self.news.push_back(TransferEvent::Begun);
+        self.events.push_back(TransferEvent::Begun);
         self.began = now;
         if self.terms.udp && self.terms.transmit {
             self.stage = TransferState::Beginning(0);
@@ -431,7 +431,7 @@ impl Transfer {
 
     fn fail(&mut self, failure: Failure, out: &mut VecDeque<Output>) {
         self.close(out);
-        self.news.push_back(TransferEvent::Failed(failure));
+        self.events.push_back(TransferEvent::Failed(failure));
     }
 }
 

@@ -41,7 +41,7 @@ impl Version {
 
     /// Reads a greeting, `HELO nuttcp v6.1.2`.
     #[must_use]
-    pub fn greeted(line: &str) -> Option<Self> {
+    pub fn parse_greeting(line: &str) -> Option<Self> {
         Self::parse(line.strip_prefix("HELO nuttcp v")?)
     }
 

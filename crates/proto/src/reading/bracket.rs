@@ -90,7 +90,7 @@ impl<'a> Bracket<'a> {
     ///
     /// What looks like a figure and cannot be read is noted in the book. Absent for lines that have no bytes, as those
     /// about datagrams out of order.
-    pub(crate) fn claim(&self, line: Line<'a>, book: &mut ParsedTest) -> Option<(Claim, &'a str)> {
+    pub(crate) fn claim(&self, line: Line<'a>, parsed: &mut ParsedTest) -> Option<(Claim, &'a str)> {
         let mut words = self.rest.split_whitespace();
         let (amount, unit) = (words.next()?, words.next()?);
         let factor = byte_unit(unit)?;
@@ -108,7 +108,7 @@ impl<'a> Bracket<'a> {
             let printed = Printed { value: whole, step, decimals: self.to.decimals };
             claim.figures.push(figure(Quantity::Seconds, printed, between(line, self.rest)));
         }
-        if let Some(bytes) = book.number(line, amount, unit == "Bytes") {
+        if let Some(bytes) = parsed.number(line, amount, unit == "Bytes") {
             let bytes = if factor == 1.0 { bytes.exact() } else { bytes.times(factor) };
             claim.figures.push(figure(Quantity::Bytes, bytes, format!("{amount} {unit}")));
         }
@@ -118,7 +118,7 @@ impl<'a> Bracket<'a> {
             && let Some(factor) = rate_unit(unit)
         {
             rest = unit;
-            if let Some(rate) = book.number(line, amount, false) {
+            if let Some(rate) = parsed.number(line, amount, false) {
                 claim.figures.push(figure(Quantity::Bitrate, rate.times(factor), format!("{amount} {unit}")));
             }
         }
@@ -157,12 +157,12 @@ fn power(prefix: &str) -> Option<i32> {
 }
 
 /// Jitter, lost and all datagrams: `0.012 ms    0/  851 (0.12%)`; in the sum of iperf 2 without the jitter.
-pub(crate) fn datagrams(line: Line<'_>, tail: &str, book: &mut ParsedTest) -> Vec<Figure> {
+pub(crate) fn datagrams(line: Line<'_>, tail: &str, parsed: &mut ParsedTest) -> Vec<Figure> {
     let mut figures = Vec::new();
     let mut counts = tail;
     if let Some((jitter, rest)) = tail.split_once(" ms ") {
         let jitter = jitter.trim();
-        if let Some(printed) = book.number(line, jitter, true) {
+        if let Some(printed) = parsed.number(line, jitter, true) {
             figures.push(figure(Quantity::Jitter, printed.times(1e-3), format!("{jitter} ms")));
         }
         counts = rest;
@@ -176,13 +176,13 @@ pub(crate) fn datagrams(line: Line<'_>, tail: &str, book: &mut ParsedTest) -> Ve
         if text.starts_with('-') {
             continue;
         }
-        if let Some(printed) = book.number(line, text, false) {
+        if let Some(printed) = parsed.number(line, text, false) {
             figures.push(figure(quantity, printed.exact(), text));
         }
     }
     if let Some((share, _)) = rest.trim_start().strip_prefix('(').and_then(|rest| rest.split_once("%)"))
         && !is_no_number(share)
-        && let Some(printed) = book.number(line, share, false)
+        && let Some(printed) = parsed.number(line, share, false)
     {
         // Printed with two significant digits (%.2g).
         let printed = printed.significant(2).times(0.01);
@@ -224,8 +224,8 @@ mod tests {
     fn figures_carry_their_units_and_their_last_digit() {
         let line =
             Line { number: 4, text: "[  5]   0.00-2.00   sec   978 KBytes  4.00 MBytes/sec  rest of it" };
-        let mut book = ParsedTest::new("x");
-        let (claim, tail) = Bracket::of(line).unwrap().claim(line, &mut book).unwrap();
+        let mut parsed = ParsedTest::new("x");
+        let (claim, tail) = Bracket::of(line).unwrap().claim(line, &mut parsed).unwrap();
         assert_eq!(tail.trim(), "rest of it");
         let bytes = claim.figure(Quantity::Bytes).unwrap();
         assert_eq!((bytes.value, bytes.step, bytes.printed.as_str()), (1_001_472.0, 1024.0, "978 KBytes"));
@@ -237,20 +237,20 @@ mod tests {
     #[test]
     fn a_figure_that_cannot_be_read_is_named_and_the_others_are_kept() {
         let line = Line { number: 9, text: "[  5] 0.0-1.0 sec  1,234 MBytes  4.00 Mbits/sec" };
-        let mut book = ParsedTest::new("x");
-        let (claim, _) = Bracket::of(line).unwrap().claim(line, &mut book).unwrap();
+        let mut parsed = ParsedTest::new("x");
+        let (claim, _) = Bracket::of(line).unwrap().claim(line, &mut parsed).unwrap();
         assert_eq!(claim.figure(Quantity::Bytes), None);
         assert_eq!(claim.figure(Quantity::Bitrate).unwrap().value, 4e6);
-        book.claim(claim);
-        let unread = book.finish().unwrap().unread;
+        parsed.claim(claim);
+        let unread = parsed.finish().unwrap().unread;
         assert_eq!((unread[0].line, unread[0].column), (9, Some(20)));
     }
 
     #[test]
     fn datagrams_are_counted_as_printed() {
-        let mut book = ParsedTest::new("x");
+        let mut parsed = ParsedTest::new("x");
         let line = Line { number: 1, text: "" };
-        let figures = datagrams(line, "  0.012 ms    0/  851 (1e+02%)", &mut book);
+        let figures = datagrams(line, "  0.012 ms    0/  851 (1e+02%)", &mut parsed);
         let values: Vec<_> = figures.iter().map(|f| (f.quantity, f.value)).collect();
         let expected = [
             (Quantity::Jitter, 12e-6),
@@ -259,8 +259,8 @@ mod tests {
             (Quantity::LossRatio, 1.0),
         ];
         assert_eq!(values, expected);
-        let figures = datagrams(line, "  6131.073 ms 0/0 (-nan%)", &mut book);
+        let figures = datagrams(line, "  6131.073 ms 0/0 (-nan%)", &mut parsed);
         assert_eq!(figures.len(), 3);
-        assert!(book.finish().is_none());
+        assert!(parsed.finish().is_none());
     }
 }

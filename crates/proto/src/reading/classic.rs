@@ -27,11 +27,11 @@ pub(crate) fn before(
     word: &str,
     quantity: Quantity,
     factor: f64,
-    book: &mut ParsedTest,
+    parsed: &mut ParsedTest,
 ) -> Option<Figure> {
     let (front, _) = text.split_once(word)?;
     let amount = front.rsplit([' ', '\t', '=']).find(|part| !part.is_empty())?;
-    let printed = scaled(line, amount, quantity, factor, book)?;
+    let printed = scaled(line, amount, quantity, factor, parsed)?;
     let unit = word.trim_end_matches(" = ").trim_end_matches(" / ").trim_end_matches(" in ");
     Some(figure(quantity, printed, format!("{amount}{unit}")))
 }
@@ -43,13 +43,13 @@ pub(crate) fn after(
     word: &str,
     quantity: Quantity,
     factor: f64,
-    book: &mut ParsedTest,
+    parsed: &mut ParsedTest,
 ) -> Option<Figure> {
     let (_, rest) = text.split_once(word)?;
     let rest = rest.trim_start();
     let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && !".,+-".contains(c)).unwrap_or(rest.len());
     let amount = rest[..end].trim_end_matches(',').trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let printed = scaled(line, amount, quantity, factor, book)?;
+    let printed = scaled(line, amount, quantity, factor, parsed)?;
     Some(figure(quantity, printed, format!("{word}{amount}")))
 }
 
@@ -58,7 +58,7 @@ fn scaled(
     amount: &str,
     quantity: Quantity,
     factor: f64,
-    book: &mut ParsedTest,
+    parsed: &mut ParsedTest,
 ) -> Option<Printed> {
     let count = [
         Quantity::Bytes,
@@ -68,38 +68,38 @@ fn scaled(
         Quantity::Lost,
         Quantity::OutOfOrder,
     ];
-    let printed = book.number(line, amount, false)?;
+    let printed = parsed.number(line, amount, false)?;
     let printed = if count.contains(&quantity) && factor == 1.0 { printed.exact() } else { printed };
     Some(printed.times(factor))
 }
 
 /// `2048 I/O calls, msec/call = 0.33, calls/sec = 3110.66`, and the forms of PCATTCP and of `-fparse`.
-pub(crate) fn calls(line: Line<'_>, text: &str, book: &mut ParsedTest) -> Vec<Figure> {
+pub(crate) fn calls(line: Line<'_>, text: &str, parsed: &mut ParsedTest) -> Vec<Figure> {
     let mut found = Vec::new();
     let each = CALLS_FLAW;
     if text.contains(" I/O calls") {
-        found.push(before(line, text, " I/O calls", Quantity::Calls, 1.0, book));
-        found.push(after(line, text, "msec/call = ", Quantity::CallTime, each, book));
-        found.push(after(line, text, "calls/sec = ", Quantity::CallRate, 1.0, book));
+        found.push(before(line, text, " I/O calls", Quantity::Calls, 1.0, parsed));
+        found.push(after(line, text, "msec/call = ", Quantity::CallTime, each, parsed));
+        found.push(after(line, text, "calls/sec = ", Quantity::CallRate, 1.0, parsed));
     } else if text.contains("numCalls:") {
-        found.push(after(line, text, "numCalls: ", Quantity::Calls, 1.0, book));
-        found.push(after(line, text, "msec/call: ", Quantity::CallTime, each, book));
-        found.push(after(line, text, "calls/sec: ", Quantity::CallRate, 1.0, book));
+        found.push(after(line, text, "numCalls: ", Quantity::Calls, 1.0, parsed));
+        found.push(after(line, text, "msec/call: ", Quantity::CallTime, each, parsed));
+        found.push(after(line, text, "calls/sec: ", Quantity::CallRate, 1.0, parsed));
     } else if text.contains("io_calls=") {
-        found.push(after(line, text, "io_calls=", Quantity::Calls, 1.0, book));
-        found.push(after(line, text, "msec_per_call=", Quantity::CallTime, each, book));
-        found.push(after(line, text, "calls_per_sec=", Quantity::CallRate, 1.0, book));
+        found.push(after(line, text, "io_calls=", Quantity::Calls, 1.0, parsed));
+        found.push(after(line, text, "msec_per_call=", Quantity::CallTime, each, parsed));
+        found.push(after(line, text, "calls_per_sec=", Quantity::CallRate, 1.0, parsed));
     }
     found.into_iter().flatten().collect()
 }
 
 /// `0.0user 0.0sys 0:00real 4% …`: the share of a CPU that the program had.
-pub(crate) fn usage(line: Line<'_>, text: &str, book: &mut ParsedTest) -> Option<Figure> {
+pub(crate) fn usage(line: Line<'_>, text: &str, parsed: &mut ParsedTest) -> Option<Figure> {
     if !(text.contains("user ") && text.contains("sys ") && text.contains("real ")) {
         return None;
     }
     let (_, rest) = text.split_once("real ")?;
     let share = rest.split_once('%')?.0.trim();
-    let printed = book.number(line, share, false)?.times(0.01);
+    let printed = parsed.number(line, share, false)?.times(0.01);
     Some(figure(Quantity::CpuLocal, printed, format!("{share}%")))
 }

@@ -150,7 +150,7 @@ impl Parser<'_> {
                 Ok(())
             }
             _ => {
-                node.value = self.word()?;
+                node.value = self.literal()?;
                 Ok(())
             }
         }
@@ -189,7 +189,7 @@ impl Parser<'_> {
                 members.push((key, inner));
             }
             outcome?;
-            if !self.goes_on(b'}')? {
+            if !self.has_next(b'}')? {
                 return Ok(());
             }
         }
@@ -209,7 +209,7 @@ impl Parser<'_> {
                 items.push(inner);
             }
             outcome?;
-            if !self.goes_on(b']')? {
+            if !self.has_next(b']')? {
                 return Ok(());
             }
         }
@@ -225,7 +225,7 @@ impl Parser<'_> {
     }
 
     /// Whether another element follows the last one.
-    fn goes_on(&mut self, end: u8) -> Result<bool, Broken> {
+    fn has_next(&mut self, end: u8) -> Result<bool, Broken> {
         self.space();
         if self.closes(end) {
             return Ok(false);
@@ -267,7 +267,7 @@ impl Parser<'_> {
         Ok(told)
     }
 
-    fn word(&mut self) -> Result<Value, Broken> {
+    fn literal(&mut self) -> Result<Value, Broken> {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let part = |c: char| c.is_ascii_alphanumeric() || "+-.#()".contains(c);
         let length = rest.find(|c| !part(c)).unwrap_or(rest.len());

@@ -21,13 +21,13 @@ pub(super) fn is_event(root: &Node) -> bool {
 }
 
 /// Reads a result document; `text` is all of it.
-pub(super) fn read(root: &Node, text: &str, book: &mut ParsedTest) {
+pub(super) fn read(root: &Node, text: &str, parsed: &mut ParsedTest) {
     let mut test = ForeignTest { written_by: Some(End::Client), ..ForeignTest::default() };
     if let Some(run) = root.get("run") {
         let of = |key| run.get(key).and_then(Node::text).map(ForeignText::from);
         (test.started_at, test.target) = (of("started_at"), of("target"));
         if let Some(version) = of("linerate") {
-            book.version(&version);
+            parsed.version(&version);
         }
         test.error = of("reason");
         test.spec = spec(text).unwrap_or_default();
@@ -47,18 +47,18 @@ pub(super) fn read(root: &Node, text: &str, book: &mut ParsedTest) {
                 side: Some(side),
                 ..Claim::default()
             };
-            claim.figures = figures(half, HALF, book);
+            claim.figures = figures(half, HALF, parsed);
             if side == Side::Receiver
                 && let Some(udp) = flow.get("udp")
             {
-                claim.figures.extend(figures(udp, UDP, book));
+                claim.figures.extend(figures(udp, UDP, parsed));
             }
             if !claim.figures.is_empty() {
                 test.claims.push(claim);
             }
         }
     }
-    book.add(test);
+    parsed.add(test);
 }
 
 fn spec(text: &str) -> Option<TestSpec> {
@@ -82,7 +82,7 @@ const UDP: &[(&str, Quantity, f64)] = &[
     ("jitter_ns", Quantity::Jitter, 1e-9),
 ];
 
-fn figures(node: &Node, keys: &[(&str, Quantity, f64)], book: &mut ParsedTest) -> Vec<Figure> {
+fn figures(node: &Node, keys: &[(&str, Quantity, f64)], parsed: &mut ParsedTest) -> Vec<Figure> {
     let mut found = Vec::new();
     for (key, quantity, factor) in keys {
         let Some(value) = node.get(key) else { continue };
@@ -90,7 +90,7 @@ fn figures(node: &Node, keys: &[(&str, Quantity, f64)], book: &mut ParsedTest) -
             Some((written, Ok(printed))) => {
                 found.push(figure(*quantity, printed.exact().times(*factor), format!("{key} {written}")));
             }
-            Some((_, Err(why))) => book.unread(value.line, None, format!("{key}: {why}")),
+            Some((_, Err(why))) => parsed.unread(value.line, None, format!("{key}: {why}")),
             None => {}
         }
     }
@@ -107,17 +107,17 @@ pub(super) struct Log {
 
 impl Log {
     /// Takes one line of the log.
-    pub(super) fn take(&mut self, text: &str, line: u32, book: &mut ParsedTest) {
+    pub(super) fn take(&mut self, text: &str, line: u32, parsed: &mut ParsedTest) {
         let event: Event = match serde_json::from_str(text) {
             Ok(event) => event,
             Err(error) => {
                 // Its own line number is that of a text of one line.
-                book.unread(line, Some(error.column() as u32), format!("no event of a log: {error}"));
+                parsed.unread(line, Some(error.column() as u32), format!("no event of a log: {error}"));
                 return;
             }
         };
         if self.run.as_ref().is_some_and(|run| *run != event.run) {
-            self.close(book);
+            self.close(parsed);
         }
         if self.run.is_none() {
             (self.run, self.first_line) = (Some(event.run.clone()), line);
@@ -126,14 +126,14 @@ impl Log {
     }
 
     /// The run is over, with or without its end.
-    pub(super) fn close(&mut self, book: &mut ParsedTest) {
+    pub(super) fn close(&mut self, parsed: &mut ParsedTest) {
         let Self { record, first_line, run } = std::mem::take(self);
         if run.is_none() {
             return;
         }
         let mut test = ForeignTest { written_by: Some(End::Client), ..ForeignTest::default() };
         if let Some(start) = &record.start {
-            book.version(&start.linerate);
+            parsed.version(&start.linerate);
             (test.started_at, test.target) = (Some(start.started_at.clone()), Some(start.target.clone()));
             test.spec = start.spec.clone();
         }
@@ -152,7 +152,7 @@ impl Log {
                 });
             }
         }
-        book.add(test);
+        parsed.add(test);
     }
 }
 

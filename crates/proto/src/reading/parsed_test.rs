@@ -142,12 +142,12 @@ mod tests {
 
     #[test]
     fn of_too_many_intervals_the_first_are_kept_and_every_total() {
-        let mut book = ParsedTest::new("iperf3");
+        let mut parsed = ParsedTest::new("iperf3");
         for line in 0..MAX_INTERVALS as u32 + 3 {
-            book.claim(claim(line, Scope::Interval));
+            parsed.claim(claim(line, Scope::Interval));
         }
-        book.claim(claim(7, Scope::Total));
-        let reading = book.finish().unwrap();
+        parsed.claim(claim(7, Scope::Total));
+        let reading = parsed.finish().unwrap();
         assert_eq!(reading.tests[0].claims.len(), MAX_INTERVALS + 1);
         assert_eq!(reading.tests[0].claims.last().unwrap().scope, Scope::Total);
         assert_eq!(reading.unread.len(), 1);
@@ -156,11 +156,11 @@ mod tests {
 
     #[test]
     fn of_too_many_tests_the_first_are_kept() {
-        let mut book = ParsedTest::new("linerate");
+        let mut parsed = ParsedTest::new("linerate");
         for line in 0..MAX_TESTS as u32 + 3 {
-            book.add(ForeignTest { claims: vec![claim(line, Scope::Total)], ..ForeignTest::default() });
+            parsed.add(ForeignTest { claims: vec![claim(line, Scope::Total)], ..ForeignTest::default() });
         }
-        let reading = book.finish().unwrap();
+        let reading = parsed.finish().unwrap();
         assert_eq!((reading.tests.len(), reading.unread.len()), (MAX_TESTS, 1));
     }
 }

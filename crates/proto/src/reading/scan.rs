@@ -89,7 +89,7 @@ impl Reader {
 /// The documents of one program after the other, and their events.
 struct Documents {
     tool: &'static str,
-    book: ParsedTest,
+    parsed: ParsedTest,
     stream: iperf3::read::Stream,
     log: own::Log,
 }
@@ -98,16 +98,16 @@ impl Documents {
     fn new(tool: &'static str) -> Self {
         Self {
             tool,
-            book: ParsedTest::new(tool),
+            parsed: ParsedTest::new(tool),
             stream: iperf3::read::Stream::default(),
             log: own::Log::default(),
         }
     }
 
     fn finish(&mut self) -> Option<Reading> {
-        self.stream.close(&mut self.book);
-        self.log.close(&mut self.book);
-        self.book.finish()
+        self.stream.close(&mut self.parsed);
+        self.log.close(&mut self.parsed);
+        self.parsed.finish()
     }
 }
 
@@ -230,20 +230,20 @@ impl Scan {
             self.readings.extend(before);
         }
         let documents = self.documents.get_or_insert_with(|| Documents::new(tool));
-        let book = &mut documents.book;
+        let parsed = &mut documents.parsed;
         if let Some(broken) = &document.broken {
-            book.unread(broken.line, Some(broken.column), broken.why.clone());
+            parsed.unread(broken.line, Some(broken.column), broken.why.clone());
         }
         if root.get("event").is_some() {
-            documents.stream.take(root, book);
+            documents.stream.take(root, parsed);
         } else if own::is_event(root) {
-            documents.log.take(text, root.line, book);
+            documents.log.take(text, root.line, parsed);
         } else {
-            documents.stream.close(book);
+            documents.stream.close(parsed);
             match tool {
-                "iperf3" => iperf3::read::read(root, book),
-                "ntttcp" => ntttcp::read::read(root, book),
-                _ => own::read(root, text, book),
+                "iperf3" => iperf3::read::read(root, parsed),
+                "ntttcp" => ntttcp::read::read(root, parsed),
+                _ => own::read(root, text, parsed),
             }
         }
     }

@@ -30,7 +30,7 @@ pub static TTCP: Protocol = Protocol {
     name: "ttcp",
     default_port: 5001,
     sniff,
-    servant: Some(Ttcp::servant),
+    embedded_server: Some(Ttcp::embedded_server),
     refusal: crate::no_refusal,
 };
 

@@ -163,11 +163,11 @@ impl Ttcp {
         }
         self.put(Output::Close { link });
         if let Some(trouble) = trouble {
-            self.complain(Some(report::failed(&self.settings, "IO", 0, trouble)));
+            self.print_error(Some(report::failed(&self.settings, "IO", 0, trouble)));
         }
         let outcome = pipe.outcome();
-        self.tell(report::result(&self.settings, &outcome, None));
-        self.complain(Some(report::honest(&self.settings, &outcome)));
+        self.print_result(report::result(&self.settings, &outcome, None));
+        self.print_error(Some(report::honest(&self.settings, &outcome)));
         self.exit(i32::from(trouble.is_some()));
     }
 }

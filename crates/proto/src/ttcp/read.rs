@@ -12,7 +12,7 @@ use crate::reading::parsed_test::{ParsedTest, figure, of_line};
 /// Reads text line by line.
 #[derive(Debug)]
 pub(crate) struct Text {
-    book: ParsedTest,
+    parsed: ParsedTest,
     side: Option<Side>,
     /// The transmitter waits for a connection, or the receiver makes one (`-S`, `-C`).
     turned: bool,
@@ -22,7 +22,7 @@ pub(crate) struct Text {
 
 impl Default for Text {
     fn default() -> Self {
-        Self { book: ParsedTest::new("ttcp"), side: None, turned: false, complete: false }
+        Self { parsed: ParsedTest::new("ttcp"), side: None, turned: false, complete: false }
     }
 }
 
@@ -55,13 +55,13 @@ impl Text {
         {
             self.close();
             self.side = Some(if pcattcp.contains("Transmit") { Side::Sender } else { Side::Receiver });
-            self.book.test().spec.traffic.udp = pcattcp.starts_with("UDP");
+            self.parsed.test().spec.traffic.udp = pcattcp.starts_with("UDP");
             return true;
         }
         if line.text.contains("PCAUSA Test TCP Utility") {
             self.close();
             if let Some(version) = line.word_after("Utility V") {
-                self.book.version(version);
+                self.parsed.version(version);
             }
             return true;
         }
@@ -78,7 +78,7 @@ impl Text {
     /// Everything that was read since the last time.
     pub(crate) fn finish(&mut self) -> Option<Reading> {
         self.describe();
-        let reading = self.book.finish();
+        let reading = self.parsed.finish();
         *self = Self::default();
         reading
     }
@@ -86,15 +86,15 @@ impl Text {
     /// The test is over; what follows is another one.
     pub(crate) fn close(&mut self) {
         self.describe();
-        self.book.close();
+        self.parsed.close();
         (self.side, self.turned, self.complete) = (None, false, false);
     }
 
     /// Who wrote it and which way the data went: the transmitter connects.
     fn describe(&mut self) {
-        let (Some(side), Some(_)) = (self.side, self.book.current()) else { return };
+        let (Some(side), Some(_)) = (self.side, self.parsed.current()) else { return };
         let turned = self.turned;
-        let test = self.book.test();
+        let test = self.parsed.test();
         let client = (side == Side::Sender) != turned;
         test.written_by = Some(if client { End::Client } else { End::Server });
         let direction = if turned { Direction::Download } else { Direction::Upload };
@@ -118,7 +118,7 @@ impl Text {
             _ => text.trim() == "connect" || text.contains(" -> "),
         };
         let udp = text.contains("  udp");
-        let test = self.book.test();
+        let test = self.parsed.test();
         test.spec.traffic.udp |= udp;
         if let Some(host) = text.split_once(" -> ").map(|(_, host)| host.trim()) {
             test.target = Some(host.into());
@@ -127,11 +127,11 @@ impl Text {
         } else if let Some((step, reason)) = text.split_once(": ") {
             test.error = Some(format!("{step}: {}", reason.trim()).into());
         }
-        let Some(found) = after(line, text, "buflen=", Quantity::MessageSize, 1.0, &mut self.book) else {
+        let Some(found) = after(line, text, "buflen=", Quantity::MessageSize, 1.0, &mut self.parsed) else {
             return;
         };
-        let buffer = after(line, text, "sockbufsize=", Quantity::Bytes, 1.0, &mut self.book);
-        let test = self.book.test();
+        let buffer = after(line, text, "sockbufsize=", Quantity::Bytes, 1.0, &mut self.parsed);
+        let test = self.parsed.test();
         test.spec.traffic.length = Some(Bytes::new(found.value as u64));
         test.spec.socket.window = buffer.map(|bytes| Bytes::new(bytes.value as u64));
     }
@@ -140,7 +140,7 @@ impl Text {
         let Some((word, rest)) = line.text.split_once(':') else {
             return line.text.trim_start().starts_with("***");
         };
-        let test = self.book.test();
+        let test = self.parsed.test();
         match word.trim() {
             "Statistics" | "Transmit" | "Accept" | "recvfrom" => {
                 let peer = rest.split_once("-> ").or_else(|| rest.split_once("<- "));
@@ -160,45 +160,45 @@ impl Text {
 
     /// A line with figures; false for every other.
     fn figures(&mut self, line: Line<'_>, text: &str) -> bool {
-        let book = &mut self.book;
+        let parsed = &mut self.parsed;
         let mut found = Vec::new();
         if text.contains(" real seconds = ") {
-            found.push(before(line, text, " bytes in ", Quantity::Bytes, 1.0, book));
-            found.push(before(line, text, " real seconds = ", Quantity::Seconds, 1.0, book));
+            found.push(before(line, text, " bytes in ", Quantity::Bytes, 1.0, parsed));
+            found.push(before(line, text, " real seconds = ", Quantity::Seconds, 1.0, parsed));
             let mut words = text.split_once(" = ").map_or("", |(_, rest)| rest).split_whitespace();
             if let (Some(amount), Some(unit)) = (words.next(), words.next())
                 && let Some(factor) = rate_unit(unit)
-                && let Some(rate) = book.number(line, amount, false)
+                && let Some(rate) = parsed.number(line, amount, false)
             {
                 found.push(Some(figure(Quantity::Bitrate, rate.times(factor), format!("{amount} {unit}"))));
             }
             self.complete = true;
         } else if text.contains(" bytes processed") {
-            found.push(before(line, text, " bytes processed", Quantity::Bytes, 1.0, book));
+            found.push(before(line, text, " bytes processed", Quantity::Bytes, 1.0, parsed));
         } else if text.contains(" real sec ") {
-            found.extend(brl(line, text, book));
+            found.extend(brl(line, text, parsed));
             self.complete = true;
-        } else if let Some(share) = usage(line, text, book) {
+        } else if let Some(share) = usage(line, text, parsed) {
             found.push(Some(share));
         } else {
-            found.extend(calls(line, text, book).into_iter().map(Some));
+            found.extend(calls(line, text, parsed).into_iter().map(Some));
         }
         let known = !found.is_empty() || text.contains(" CPU sec") || text.contains("buffer address");
         let figures = found.into_iter().flatten().collect();
-        self.book.claim(Claim { figures, ..of_line(line) });
+        self.parsed.claim(Claim { figures, ..of_line(line) });
         known
     }
 }
 
 /// `0.175787 real sec = 23300.9 KB/real sec, 186407 Kbits/sec`: six significant digits each.
-fn brl(line: Line<'_>, text: &str, book: &mut ParsedTest) -> Vec<Option<linerate_model::import::Figure>> {
+fn brl(line: Line<'_>, text: &str, parsed: &mut ParsedTest) -> Vec<Option<linerate_model::import::Figure>> {
     let mut found = Vec::new();
     for (word, quantity, factor) in
         [(" real sec ", Quantity::Seconds, 1.0), (" Kbits/sec", Quantity::Bitrate, 1024.0)]
     {
         let amount = text.split_once(word).and_then(|(front, _)| front.split_whitespace().next_back());
         if let Some(amount) = amount
-            && let Some(printed) = book.number(line, amount, false)
+            && let Some(printed) = parsed.number(line, amount, false)
         {
             let printed = printed.significant(6).times(factor);
             found.push(Some(figure(quantity, printed, format!("{amount}{}", word.trim_end()))));

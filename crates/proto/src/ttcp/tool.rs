@@ -81,7 +81,7 @@ impl Ttcp {
 
     /// The receiver behind a port that others share.
     #[must_use]
-    pub fn servant(config: &ServantConfig) -> Box<dyn StandIn> {
+    pub fn embedded_server(config: &ServantConfig) -> Box<dyn StandIn> {
         Box::new(Self::new(Settings::server(config.port)))
     }
 
@@ -89,18 +89,18 @@ impl Ttcp {
         self.outputs.push_back(output);
     }
 
-    pub(super) fn complain(&mut self, text: Option<String>) {
+    pub(super) fn print_error(&mut self, text: Option<String>) {
         if let Some(text) = text.filter(|text| !text.is_empty()) {
             self.put(Output::Complain(text));
         }
     }
 
     /// Header and result go to standard output in two lines, unless the data go there.
-    pub(super) fn tell(&mut self, text: String) {
+    pub(super) fn print_result(&mut self, text: String) {
         let mixed = self.settings.stdio && !self.settings.transmit;
         match self.settings.line {
             Line::Sgi | Line::Ohio if !mixed => self.put(Output::Print(text)),
-            _ => self.complain(Some(text)),
+            _ => self.print_error(Some(text)),
         }
     }
 
@@ -112,14 +112,14 @@ impl Ttcp {
     }
 
     fn begin(&mut self) {
-        self.tell(report::header(&self.settings));
-        self.complain(report::note(&self.settings, "socket"));
+        self.print_result(report::header(&self.settings));
+        self.print_error(report::note(&self.settings, "socket"));
         if self.settings.buffer.is_some() {
             let step = if self.settings.transmit { "sndbuf" } else { "rcvbuf" };
-            self.complain(report::note(&self.settings, step));
+            self.print_error(report::note(&self.settings, step));
         }
         if self.settings.no_delay && self.settings.transmit {
-            self.complain(report::note(&self.settings, "nodelay"));
+            self.print_error(report::note(&self.settings, "nodelay"));
         }
         let port = self.settings.port;
         if self.settings.connects() {
@@ -152,14 +152,14 @@ impl Ttcp {
 
     fn opened(&mut self, now: Timestamp, link: Link, opened: &Opened) {
         if !self.settings.connects() {
-            self.complain(report::listening(&self.settings, opened.local));
+            self.print_error(report::listening(&self.settings, opened.local));
             if self.settings.stdio && self.settings.udp {
                 self.pipe = Some(Pipe::new(link));
             }
             return;
         }
         let peer = opened.remote.unwrap_or(opened.local);
-        self.complain(report::connected(&self.settings, peer));
+        self.print_error(report::connected(&self.settings, peer));
         if self.settings.stdio {
             self.start_pipe(link);
         } else if let Some(run) = self.add(now, self.settings.udp, Some(link), peer)
@@ -186,7 +186,7 @@ impl Ttcp {
 
     /// Hands the link of a test to the engine.
     fn start(&mut self, now: Timestamp, run: RunId) {
-        let every = self.look_every();
+        let every = self.poll_interval();
         let Some(transfer) = self.transfers.get_mut(&run) else { return };
         if transfer.closed {
             self.measured(run);
@@ -200,10 +200,10 @@ impl Ttcp {
             self.put(Output::Send { link, bytes: self.mark() });
         }
         self.put(Output::Start(Box::new(task)));
-        self.look(Wanted::Start(run));
+        self.request_counts(Wanted::Start(run));
     }
 
-    fn look_every(&self) -> Span {
+    fn poll_interval(&self) -> Span {
         if self.settings.progress || self.settings.running_rate { PROGRESS_INTERVAL } else { POLL_INTERVAL }
     }
 
@@ -213,7 +213,7 @@ impl Ttcp {
         buffer.iter().copied().take(MARK_BYTES).collect()
     }
 
-    fn look(&mut self, wanted: Wanted) {
+    fn request_counts(&mut self, wanted: Wanted) {
         self.looks.push_back(wanted);
         self.put(Output::Look);
     }
@@ -253,10 +253,10 @@ impl Ttcp {
         let shown = transfer.shown;
         if self.settings.running_rate {
             let rate = report::running(moved.saturating_sub(before), PROGRESS_INTERVAL.as_secs_f64(), shown);
-            self.complain(Some(rate));
+            self.print_error(Some(rate));
         } else if self.settings.progress && self.settings.transmit {
             let whole = self.settings.count.saturating_mul(u64::from(self.settings.length));
-            self.complain(Some(report::bar(moved, whole)));
+            self.print_error(Some(report::bar(moved, whole)));
         }
     }
 
@@ -287,7 +287,7 @@ impl Ttcp {
         let Some(transfer) = self.transfers.get_mut(&run) else { return };
         transfer.stage = TransferState::Measured;
         transfer.due = None;
-        self.look(Wanted::End(run));
+        self.request_counts(Wanted::End(run));
     }
 
     /// Prints the result.
@@ -300,10 +300,10 @@ impl Ttcp {
         let pause = settings.udp && settings.transmit && settings.line == Line::Pcattcp;
         transfer.due = pause.then(|| now + POLL_INTERVAL);
         if let Some(trouble) = &trouble {
-            self.complain(Some(report::failed(&settings, "IO", 0, trouble)));
+            self.print_error(Some(report::failed(&settings, "IO", 0, trouble)));
         }
-        self.tell(report::result(&settings, &outcome, Some(peer)));
-        self.complain(Some(report::honest(&settings, &outcome)));
+        self.print_result(report::result(&settings, &outcome, Some(peer)));
+        self.print_error(Some(report::honest(&settings, &outcome)));
         self.put(Output::RunOver { run, trouble });
         self.put(Output::Forget { flow });
         if !pause {
@@ -336,7 +336,7 @@ impl Ttcp {
 
     fn not_opened(&mut self, link: Link, reason: &Reason) {
         let step = if self.settings.connects() { "connect" } else { "bind" };
-        self.complain(Some(report::failed(&self.settings, step, reason.errno, &reason.text)));
+        self.print_error(Some(report::failed(&self.settings, step, reason.errno, &reason.text)));
         let before = self.transfers.len();
         self.transfers.retain(|_, transfer| transfer.stage != TransferState::Adopting);
         // A peer that cannot be had is its own loss; without its datagram socket a receiver still serves connections.
@@ -377,7 +377,7 @@ impl Ttcp {
     }
 
     fn tick(&mut self, now: Timestamp) {
-        let every = self.look_every();
+        let every = self.poll_interval();
         let due: Vec<RunId> = self
             .transfers
             .iter()
@@ -389,7 +389,7 @@ impl Ttcp {
             match transfer.stage {
                 TransferState::Running => {
                     transfer.due = Some(now + every);
-                    self.look(Wanted::Progress(run));
+                    self.request_counts(Wanted::Progress(run));
                 }
                 TransferState::Delivering => self.measured(run),
                 TransferState::Sparing => self.leave(now, run),

@@ -27,7 +27,7 @@ pub(super) fn section(record: &PlanRecord, place: SectionLink<'_>, figures: &mut
         @if record.resumed > 0 { p { "Interrupted and taken up again: " (record.resumed) " times." } }
         (results(&plan))
         (found(record))
-        @for table in &record.tables { (in_terms(table)) (figures.place(curve(table))) }
+        @for table in &record.tables { (method_table(table)) (figures.place(curve(table))) }
         @for chart in sweep::charts(&plan) { (figures.place(Some(chart))) }
         @if most_lines(record) { p.faint { "Curves are drawn for the first " (MAX_LINES) " combinations of the other axes; the table has all." } }
         (heat::markup(&plan))
@@ -133,7 +133,7 @@ fn unbroken(text: &str) -> String {
 }
 
 /// A table in the terms of the plan's method.
-fn in_terms(method: &MethodTable) -> Markup {
+fn method_table(method: &MethodTable) -> Markup {
     html! {
         h3 { (method.title.to_string()) }
         @if !method.about.is_empty() { p { (method.about.to_string()) } }

@@ -10,7 +10,7 @@ use super::{provenance, quantiles, series, sizes as curves};
 use crate::figure::{Figure, caveats, imported};
 use crate::quantity::{ABSENT, in_unit, or_absent};
 use crate::text::{heading, results};
-use crate::text_flow::{cause, details, ladder, steps};
+use crate::text_flow::{cause, ceilings, details, steps};
 use crate::{intervals, ports, sizes};
 
 /// Most rows of the table of intervals.
@@ -127,7 +127,7 @@ fn evidence(record: &RunRecord, series: bool) -> Markup {
                     div.wide { table {
                         caption { "Every known limit, smallest first" }
                         thead { tr { th.number scope="col" { "rate" } th scope="col" { "limit" } } }
-                        tbody { @for (rate, words) in ladder(flow) {
+                        tbody { @for (rate, words) in ceilings(flow) {
                             tr { td.number { (rate) } td { (words.to_string().replace("<-", "←")) } }
                         } }
                     } }

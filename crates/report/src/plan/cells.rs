@@ -33,7 +33,7 @@ fn plain(value: f64) -> String {
 /// The median, and behind it how far the trials lie apart: the interval of the median, or their range.
 pub(super) fn spread(summary: &PointSummary) -> String {
     let unit = summary.unit.as_deref();
-    let Some(median) = summary.median else { return words(summary) };
+    let Some(median) = summary.median else { return text_values(summary) };
     let shown = figure(unit, median);
     let ends = summary.interval.map(|interval| (interval.low, interval.high));
     let range =
@@ -57,7 +57,7 @@ pub(super) fn within(unit: Option<&str>, middle: f64, (low, high): (f64, f64)) -
 }
 
 /// The words of the trials, each once, with their number where they do not agree.
-pub(super) fn words(summary: &PointSummary) -> String {
+pub(super) fn text_values(summary: &PointSummary) -> String {
     let mut counted: Vec<(&str, usize)> = Vec::new();
     for word in &summary.words {
         match counted.iter_mut().find(|(known, _)| known == word) {
@@ -81,7 +81,7 @@ pub(super) fn middle(summary: &PointSummary) -> String {
         }
         ("segment", Some(median)) => format!("{median:.0}"),
         (_, Some(median)) => figure(summary.unit.as_deref(), median),
-        (_, None) => words(summary),
+        (_, None) => text_values(summary),
     }
 }
 
@@ -119,7 +119,7 @@ mod tests {
             median: None,
             ..rates(&[], 0.0, None)
         };
-        assert_eq!(words(&verdicts(&["link", "link"])), "link");
-        assert_eq!(words(&verdicts(&["link", "unknown", "link"])), "link x2, unknown x1");
+        assert_eq!(text_values(&verdicts(&["link", "link"])), "link");
+        assert_eq!(text_values(&verdicts(&["link", "unknown", "link"])), "link x2, unknown x1");
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use crate::csv::words;
+use crate::csv::text_cell;
 use linerate_model::{PlanAxis, PlanPoint, PlanRecord};
 
 /// Writes what the points amount to. Numbers are in the unit of their row; what was not measured has no row.
@@ -14,7 +14,7 @@ pub fn csv(record: &PlanRecord, out: impl Write) -> Result<(), csv::Error> {
     let mut writer = csv::Writer::from_writer(out);
     let axes = record.start.as_ref().map(|start| start.axes.as_slice()).unwrap_or_default();
     let mut head = vec!["point".to_owned()];
-    head.extend(axes.iter().map(|axis| words(&axis.name)));
+    head.extend(axes.iter().map(|axis| text_cell(&axis.name)));
     let fixed = [
         "flow",
         "direction",
@@ -36,14 +36,14 @@ pub fn csv(record: &PlanRecord, out: impl Write) -> Result<(), csv::Error> {
         points.map(|point| (point.id.as_str(), labels(axes, point))).collect();
     for one in &record.summaries {
         let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
-        let mut row = vec![words(&one.point)];
-        row.extend(labels.get(one.point.as_str()).into_iter().flatten().map(|label| words(label)));
+        let mut row = vec![text_cell(&one.point)];
+        row.extend(labels.get(one.point.as_str()).into_iter().flatten().map(|label| text_cell(label)));
         row.resize(axes.len() + 1, String::new());
         row.extend([
-            words(&one.flow),
+            text_cell(&one.flow),
             one.direction.name().to_owned(),
-            words(&one.quantity),
-            words(one.unit.as_deref().unwrap_or_default()),
+            text_cell(&one.quantity),
+            text_cell(one.unit.as_deref().unwrap_or_default()),
             one.values.len().max(one.words.len()).to_string(),
             number(one.median),
             number(one.interval.map(|interval| interval.low)),
@@ -51,7 +51,7 @@ pub fn csv(record: &PlanRecord, out: impl Write) -> Result<(), csv::Error> {
             number(one.interval.map(|interval| interval.coverage)),
             number(one.smallest()),
             number(one.largest()),
-            words(&one.words.join(" ")),
+            text_cell(&one.words.join(" ")),
         ]);
         writer.write_record(&row)?;
     }

@@ -45,7 +45,7 @@ const OPTIONAL_COLUMNS: &[&str] = &["fairness", "cpu in", "cpu out", "rtt"];
 
 /// The table of a plan as far as it fits a page; absent while nothing is summed up.
 pub(super) fn fitting(record: &PlanRecord, view: &View) -> Option<(Table, bool)> {
-    let beside = ways(record).len() <= MAX_FLOWS_PER_ROW;
+    let beside = flow_directions(record).len() <= MAX_FLOWS_PER_ROW;
     let mut narrowest = None;
     // Flows side by side if that fits, else one below the other; each with fewer and fewer columns.
     for beside in [true, false].into_iter().filter(|way| beside || !way) {
@@ -66,13 +66,13 @@ pub(super) fn fitting(record: &PlanRecord, view: &View) -> Option<(Table, bool)>
 
 /// The table of a plan; absent while nothing is summed up.
 pub(super) fn table(record: &PlanRecord) -> Option<Table> {
-    laid_out(record, ways(record).len() <= MAX_FLOWS_PER_ROW)
+    laid_out(record, flow_directions(record).len() <= MAX_FLOWS_PER_ROW)
 }
 
 /// The table with flows beside each other, or with a row for each.
 fn laid_out(record: &PlanRecord, beside: bool) -> Option<Table> {
     let start = record.start.as_ref()?;
-    let ways = ways(record);
+    let ways = flow_directions(record);
     if record.summaries.is_empty() {
         return None;
     }
@@ -112,7 +112,7 @@ fn laid_out(record: &PlanRecord, beside: bool) -> Option<Table> {
 }
 
 /// Every flow and direction that was measured, in the order of the plan.
-fn ways(record: &PlanRecord) -> Vec<FlowDirection> {
+fn flow_directions(record: &PlanRecord) -> Vec<FlowDirection> {
     let Some(start) = &record.start else { return Vec::new() };
     let mut ways = Vec::new();
     for flow in &start.flows {

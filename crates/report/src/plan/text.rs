@@ -30,7 +30,7 @@ pub fn text(record: &PlanRecord, view: &View) -> String {
     if let Some((table, _)) = table {
         out += &format!("\n{}\n", table.lines(view).join("\n"));
     }
-    record.tables.iter().for_each(|table| out += &in_terms(table, view));
+    record.tables.iter().for_each(|table| out += &method_table(table, view));
     let mut line = |ink, text: &str, indent: usize| {
         for piece in wrap(text, view.columns().saturating_sub(indent)) {
             out += &format!("{}{}\n", " ".repeat(indent), view.ink(ink, &piece));
@@ -59,7 +59,7 @@ pub fn text(record: &PlanRecord, view: &View) -> String {
 }
 
 /// A table in the terms of the plan's method, with what it is and what has to be known of it.
-fn in_terms(table: &MethodTable, view: &View) -> String {
+fn method_table(table: &MethodTable, view: &View) -> String {
     let mut out = format!("\n{}\n", view.ink(Ink::Result, &table.title));
     let line = |text: &str, out: &mut String| {
         for piece in wrap(text, view.columns().saturating_sub(2)) {

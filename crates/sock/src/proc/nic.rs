@@ -43,7 +43,7 @@ pub fn count_receive_queues<'a>(names: impl IntoIterator<Item = &'a str>) -> Opt
 
 /// Looks at the card behind the interface with this name and number.
 #[must_use]
-pub fn card(interface: &str, index: u32) -> Nic {
+pub fn read_nic(interface: &str, index: u32) -> Nic {
     let file = |name: &str| text(format!("/sys/class/net/{interface}/{name}"));
     if file("ifindex").and_then(|number| number.parse().ok()) != Some(index) {
         return Nic::default();
@@ -82,8 +82,8 @@ mod tests {
 
     #[test]
     fn loopback_has_no_slot_and_an_interface_with_another_number_is_not_ours() {
-        assert_eq!(card("lo", crate::iface::link("lo").unwrap().index).slot, None);
-        assert_eq!(card("lo", u32::MAX), Nic::default());
+        assert_eq!(read_nic("lo", crate::iface::link("lo").unwrap().index).slot, None);
+        assert_eq!(read_nic("lo", u32::MAX), Nic::default());
     }
 
     proptest! {

@@ -46,8 +46,8 @@ fn the_sample_with_64_mb_is_a_lower_bound() {
         (928.0, 0, 84.9),
         (924.0, 0, 85.0),
     ]);
-    let Some(Finding::LowerBound { bytes, other_losses }) = study(&series, &path()) else {
-        panic!("{:?}", study(&series, &path()))
+    let Some(Finding::LowerBound { bytes, other_losses }) = analyse(&series, &path()) else {
+        panic!("{:?}", analyse(&series, &path()))
     };
     assert!((bytes - 51.4e6).abs() < 0.1e6, "{bytes}");
     assert_eq!(other_losses, 2);
@@ -77,8 +77,8 @@ fn the_sample_with_36_mb_was_not_a_full_queue() {
         (416.0, 1, 22.0),
         (452.0, 0, 24.0),
     ]);
-    let Some(Finding::NotAFullQueue { losses, load, queue_bytes }) = study(&series, &path()) else {
-        panic!("{:?}", study(&series, &path()))
+    let Some(Finding::NotAFullQueue { losses, load, queue_bytes }) = analyse(&series, &path()) else {
+        panic!("{:?}", analyse(&series, &path()))
     };
     assert_eq!(losses, 7, "seconds are longer than a repair takes");
     assert!((0.75..0.80).contains(&load), "{load}");
@@ -119,9 +119,9 @@ fn sawtooth(buffer: f64, drops: usize) -> Vec<Reading> {
 #[test]
 fn a_full_queue_gives_its_size() {
     for buffer in [1e6, 4e6, 16e6, 36e6, 64e6] {
-        let Some(Finding::Estimate { bytes, interval, drops, load }) = study(&sawtooth(buffer, 8), &path())
+        let Some(Finding::Estimate { bytes, interval, drops, load }) = analyse(&sawtooth(buffer, 8), &path())
         else {
-            panic!("{buffer}: {:?}", study(&sawtooth(buffer, 8), &path()))
+            panic!("{buffer}: {:?}", analyse(&sawtooth(buffer, 8), &path()))
         };
         assert!((bytes / buffer - 1.0).abs() < 0.01, "{bytes} of {buffer}");
         let interval = interval.unwrap();
@@ -132,8 +132,8 @@ fn a_full_queue_gives_its_size() {
     let mut series = sawtooth(4e6, 8);
     // The repair goes on in the next interval.
     (0..8).for_each(|drop| series[(drop * 41 + 41).min(327)].retransmits = 20);
-    assert!(matches!(study(&series, &path()), Some(Finding::Estimate { drops: 8, .. })));
-    let Some(Finding::Estimate { interval, .. }) = study(&sawtooth(4e6, 3), &path()) else { panic!() };
+    assert!(matches!(analyse(&series, &path()), Some(Finding::Estimate { drops: 8, .. })));
+    let Some(Finding::Estimate { interval, .. }) = analyse(&sawtooth(4e6, 3), &path()) else { panic!() };
     assert_eq!(interval, None, "three drops bound nothing");
 }
 
@@ -144,7 +144,7 @@ fn losses_beside_the_full_queue_do_not_pull_the_estimate_down() {
     for at in [45, 86, 127] {
         series[at].retransmits = 1;
     }
-    let Some(Finding::Estimate { bytes, .. }) = study(&series, &path()) else { panic!() };
+    let Some(Finding::Estimate { bytes, .. }) = analyse(&series, &path()) else { panic!() };
     assert!((bytes / 16e6 - 1.0).abs() < 0.01, "{bytes}");
 }
 
@@ -158,10 +158,10 @@ fn probes_are_believed_before_the_kernels_mean() {
         reading.rtt_s = Some(path.base_rtt_s + rise / 2.0);
         reading.probe_rtt_s = Some(0.0506 + rise);
     }
-    let Some(Finding::Estimate { bytes, .. }) = study(&series, &path) else { panic!() };
+    let Some(Finding::Estimate { bytes, .. }) = analyse(&series, &path) else { panic!() };
     assert!((bytes / 4e6 - 1.0).abs() < 0.01, "{bytes}");
     series.iter_mut().for_each(|reading| reading.probe_rtt_s = None);
-    let Some(Finding::Estimate { bytes, .. }) = study(&series, &path) else { panic!() };
+    let Some(Finding::Estimate { bytes, .. }) = analyse(&series, &path) else { panic!() };
     assert!((bytes / 2e6 - 1.0).abs() < 0.01, "without probes the kernel is all there is: {bytes}");
 }
 
@@ -179,7 +179,7 @@ fn the_hosts_own_queue_does_not_fill_the_gaps_of_probes() {
     }; 20];
     series[7].probe_rtt_s = None;
     // 1 ms at 10 Gb/s, and not 60 ms.
-    let Some(Finding::LowerBound { bytes, .. }) = study(&series, &path) else { panic!() };
+    let Some(Finding::LowerBound { bytes, .. }) = analyse(&series, &path) else { panic!() };
     assert!((bytes - 1.25e6).abs() < 1.0, "{bytes}");
 }
 
@@ -206,8 +206,8 @@ fn the_first_overflow_counts_by_what_arrives_and_by_probes_that_left_before() {
         at(left, 0.0, 0.051, 2000),
         at(0.3, 1.4, 0.05, 0),
     ];
-    let Some(Finding::Estimate { bytes, drops: 1, load, .. }) = study(&series, &path) else {
-        panic!("{:?}", study(&series, &path))
+    let Some(Finding::Estimate { bytes, drops: 1, load, .. }) = analyse(&series, &path) else {
+        panic!("{:?}", analyse(&series, &path))
     };
     assert!((bytes - 16e6).abs() < 1.0, "{bytes}");
     assert!((load - 1.0).abs() < 1e-9, "{load}");
@@ -215,7 +215,7 @@ fn the_first_overflow_counts_by_what_arrives_and_by_probes_that_left_before() {
         .iter()
         .map(|one| Reading { arrived_bps: one.arrived_bps.map(|rate| rate * 0.5), ..*one })
         .collect();
-    assert!(matches!(study(&idle, &path), Some(Finding::NotAFullQueue { losses: 1, .. })));
+    assert!(matches!(analyse(&idle, &path), Some(Finding::NotAFullQueue { losses: 1, .. })));
 }
 
 /// In slow start the sending host's own line holds a queue as well: 25 MB of 41 are its.
@@ -224,13 +224,13 @@ fn drops_of_the_omitted_start_count_only_where_there_are_no_others() {
     let mut series = sawtooth(41e6, 2);
     series.iter_mut().for_each(|reading| reading.omitted = true);
     series.extend(sawtooth(16e6, 3));
-    let Some(Finding::Estimate { bytes, drops: 3, .. }) = study(&series, &path()) else {
-        panic!("{:?}", study(&series, &path()))
+    let Some(Finding::Estimate { bytes, drops: 3, .. }) = analyse(&series, &path()) else {
+        panic!("{:?}", analyse(&series, &path()))
     };
     assert!((bytes / 16e6 - 1.0).abs() < 0.01, "{bytes}");
     series.iter_mut().filter(|reading| !reading.omitted).for_each(|reading| reading.retransmits = 0);
-    let Some(Finding::Estimate { bytes, drops: 2, .. }) = study(&series, &path()) else {
-        panic!("{:?}", study(&series, &path()))
+    let Some(Finding::Estimate { bytes, drops: 2, .. }) = analyse(&series, &path()) else {
+        panic!("{:?}", analyse(&series, &path()))
     };
     assert!((bytes / 41e6 - 1.0).abs() < 0.01, "{bytes}");
 }
@@ -238,10 +238,10 @@ fn drops_of_the_omitted_start_count_only_where_there_are_no_others() {
 #[test]
 fn nothing_is_said_without_windows_and_round_trips() {
     let blind = Reading { goodput_bps: 1e9, ..Reading::default() };
-    assert_eq!(study(&[blind; 10], &path()), None);
-    assert_eq!(study(&[], &path()), None);
-    assert_eq!(study(&sawtooth(1e6, 1), &Path { drain_bps: 0.0, ..path() }), None);
-    assert_eq!(study(&sawtooth(1e6, 1), &Path { others_bps: f64::NAN, ..path() }), None);
+    assert_eq!(analyse(&[blind; 10], &path()), None);
+    assert_eq!(analyse(&[], &path()), None);
+    assert_eq!(analyse(&sawtooth(1e6, 1), &Path { drain_bps: 0.0, ..path() }), None);
+    assert_eq!(analyse(&sawtooth(1e6, 1), &Path { others_bps: f64::NAN, ..path() }), None);
 }
 
 /// 10 Gb/s and 50 ms: the product is 62.5 MB, CUBIC needs 26.79 MB, two flows 44.19 MB.

@@ -126,7 +126,7 @@ impl<'a> Case<'a> {
     /// The rate of a line.
     pub(super) fn rate(&self, claim: &Claim) -> Option<Rate> {
         if let Some(figure) = claim.figure(Quantity::Bitrate) {
-            let share = 1.0 / self.ways(claim);
+            let share = 1.0 / self.directions(claim);
             let range = Range::of(figure)?.scaled(share);
             let half = figure.step / 2.0;
             let rounded = Range { low: figure.value - half, high: figure.value + half }.scaled(share);
@@ -139,7 +139,7 @@ impl<'a> Case<'a> {
     }
 
     /// Directions that a rate adds up: two in the sum of a test that goes both ways, as iperf 2 prints it, and of a message that does.
-    fn ways(&self, claim: &Claim) -> f64 {
+    fn directions(&self, claim: &Claim) -> f64 {
         let sum = self.both_ways && claim.direction.is_none() && claim.stream.is_none();
         if sum || adds_both_ways(claim) == Some(true) { 2.0 } else { 1.0 }
     }

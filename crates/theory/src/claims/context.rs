@@ -267,7 +267,7 @@ impl Frame {
     /// The same as a rung, named.
     pub(super) fn ceiling(&self, link_bps: f64) -> Option<Ceiling> {
         let name = ethernet::standard_name(link_bps).map_or_else(|| format::rate(link_bps), str::to_owned);
-        Some(ceilings::rung("link", self.rate_bps(link_bps)?, format!("{name}, {}", self.because)))
+        Some(ceilings::new_ceiling("link", self.rate_bps(link_bps)?, format!("{name}, {}", self.because)))
     }
 }
 

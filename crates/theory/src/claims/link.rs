@@ -9,7 +9,7 @@ use super::causes::{self, Excess};
 use super::context::{Context, Frame, USUAL_MTU_BYTES};
 use super::judgement::{Check, Reason, Verdict};
 use super::range::Range;
-use crate::ceilings::rung;
+use crate::ceilings::new_ceiling;
 use crate::ethernet::{self, STANDARD_RATES, StandardRate};
 use crate::format;
 use crate::framing::{ETHERNET_HEADER_BYTES, TAG_BYTES};
@@ -283,7 +283,7 @@ fn at_ceiling(case: &Case<'_>, rate: &Rate, name: &str, link_bps: f64) -> Option
             .with("ceiling_bps", Some(ceiling))
             .with("share_ratio", Some(rate.bps / ceiling))
             .with("link_bps", Some(link_bps));
-        (reason, rung("link_inferred", ceiling, because))
+        (reason, new_ceiling("link_inferred", ceiling, because))
     };
     for frame in frames() {
         let ceiling = frame.rate_bps(link_bps)?;
@@ -343,5 +343,5 @@ fn suspected(rate: &Rate, name: &str, ceiling: f64, share: f64, frame: &Frame) -
         .with("rate_bps", Some(rate.bps))
         .with("ceiling_bps", Some(ceiling))
         .with("share_ratio", Some(share));
-    (reason, rung("link_inferred", ceiling, because))
+    (reason, new_ceiling("link_inferred", ceiling, because))
 }

@@ -7,7 +7,7 @@ use super::case::{CLOCKS, Case, CeilingComparison, Rate};
 use super::causes;
 use super::judgement::{Cause, CauseKind, Check, Reason, Verdict};
 use super::range::Range;
-use crate::ceilings::rung;
+use crate::ceilings::new_ceiling;
 use crate::envelope::Congestion;
 use crate::{bdp, format, framing, tcp_rate};
 
@@ -25,10 +25,10 @@ pub(super) fn check(case: &mut Case<'_>) {
     if case.context.udp {
         return;
     }
-    let (one, all) = (window_rungs(case, 1.0), window_rungs(case, case.context.streams_of(None)));
+    let (one, all) = (window_ceiling(case, 1.0), window_ceiling(case, case.context.streams_of(None)));
     for (index, claim) in case.claims.iter().enumerate() {
-        if let Some(rung) = if claim.stream.is_some() { &one } else { &all } {
-            window(case, index, claim, rung);
+        if let Some(ceiling) = if claim.stream.is_some() { &one } else { &all } {
+            window(case, index, claim, ceiling);
         }
         loss(case, index, claim);
         let told = [congestion_window(case, index, claim), retransmits(case, claim), segment(claim)];
@@ -48,7 +48,7 @@ struct WindowCeiling {
     queues_bytes: Vec<f64>,
 }
 
-fn window_rungs(case: &Case<'_>, streams: f64) -> Option<WindowCeiling> {
+fn window_ceiling(case: &Case<'_>, streams: f64) -> Option<WindowCeiling> {
     let (window, rtt_s) = (case.context.window_bytes?, case.context.rtt_s?);
     let ceiling_bps = bdp::window_rate_bps(window, rtt_s)? * streams;
     let because = format!("window of {}, RTT {}", format::size(window), format::time(rtt_s));
@@ -59,7 +59,7 @@ fn window(case: &mut Case<'_>, index: usize, claim: &Claim, limit: &WindowCeilin
     let Some(rate) = case.rate(claim) else { return };
     let (ceiling, rtt, because) = (limit.ceiling_bps, limit.rtt_s, &limit.because);
     let streams = case.context.streams_of(claim.stream);
-    case.beside(index, Some(rung("receiver_window", ceiling, because.clone())));
+    case.beside(index, Some(new_ceiling("receiver_window", ceiling, because.clone())));
     let queue = limit.queues_bytes.get(index).copied().unwrap_or_default();
     let needed = bdp::bdp_bytes(rate.bps / streams, rtt);
     let with = |reason: Reason| {
@@ -211,7 +211,7 @@ fn loss(case: &mut Case<'_>, index: usize, claim: &Claim) {
     let name = context.congestion.map_or("cubic", Congestion::name);
     let because = format!("{name} at a loss of {}, RTT {}", format::percent(loss), format::time(rtt));
     // Only where no link is lower: a model of loss says nothing of links.
-    case.beside(index, Some(rung("loss", model, because.clone())));
+    case.beside(index, Some(new_ceiling("loss", model, because.clone())));
     if claim.scope == Scope::Interval || rate.range.low <= model * LOSS_MODEL_FACTOR {
         return;
     }

@@ -4,7 +4,7 @@ use linerate_model::Ceiling;
 
 use super::{Frames, LayerRates, Path, at_most_bps, hosts};
 use crate::bdp::{self, LinuxBuffer};
-use crate::ceilings::rung;
+use crate::ceilings::new_ceiling;
 use crate::encapsulation::Encapsulation;
 use crate::framing::Headers;
 use crate::{ethernet, format, lag};
@@ -16,7 +16,9 @@ const VISIBLE_LOSS: f64 = 1e-3;
 pub(super) fn ascending(path: &Path, headers: &Headers, frames: &Frames, rates: &LayerRates) -> Vec<Ceiling> {
     let mut all = vec![link(path, headers, rates)];
     all.extend(lag_ceiling(path, rates));
-    all.extend(path.offered_bps.map(|rate| rung("application", rate, "no more is offered".to_owned())));
+    all.extend(
+        path.offered_bps.map(|rate| new_ceiling("application", rate, "no more is offered".to_owned())),
+    );
     if !path.udp {
         all.extend(windows(path));
         all.extend(loss(path, frames, rates));
@@ -40,7 +42,7 @@ fn link(path: &Path, headers: &Headers, rates: &LayerRates) -> Ceiling {
     because.extend((path.encapsulation != Encapsulation::None).then(|| path.encapsulation.name().to_owned()));
     let used = path.streams.min(path.trunk_links);
     because.extend((used > 1).then(|| format!("{used} links of the trunk at most")));
-    rung("link", at_most_bps(path, rates), because.join(", "))
+    new_ceiling("link", at_most_bps(path, rates), because.join(", "))
 }
 
 /// What a hash leaves of a bundle in the mean; absent where it takes nothing.
@@ -48,7 +50,7 @@ fn lag_ceiling(path: &Path, rates: &LayerRates) -> Option<Ceiling> {
     let (streams, links) = (f64::from(path.streams), f64::from(path.trunk_links));
     let rate = lag::used_share(streams, links)? * links * rates.payload_bps;
     let because = format!("{streams} streams on {links} links in the mean, as a hash spreads them");
-    (path.streams > 1 && path.trunk_links > 1).then(|| rung("trunk", rate, because))
+    (path.streams > 1 && path.trunk_links > 1).then(|| new_ceiling("trunk", rate, because))
 }
 
 /// Of the receiver's window and the send buffer, what is known.
@@ -59,12 +61,13 @@ fn windows(path: &Path) -> impl Iterator<Item = Ceiling> {
         None => receive.map(|window| (window, "window from tcp_rmem")),
     };
     let send = path.wmem_max_bytes.and_then(|buffer| LinuxBuffer::Send.window_bytes(buffer));
-    let rungs = [("receiver_window", receive), ("send_buffer", send.map(|window| (window, "send buffer")))];
-    rungs.into_iter().filter_map(|(limit, window)| {
+    let ceilings =
+        [("receiver_window", receive), ("send_buffer", send.map(|window| (window, "send buffer")))];
+    ceilings.into_iter().filter_map(|(limit, window)| {
         let (bytes, what) = window?;
         let rate = bdp::window_rate_bps(bytes, path.rtt_s)? * f64::from(path.streams);
         let round = format::time(path.rtt_s);
-        Some(rung(limit, rate, format!("{what} of {}, RTT {round}", format::size(bytes))))
+        Some(new_ceiling(limit, rate, format!("{what} of {}, RTT {round}", format::size(bytes))))
     })
 }
 
@@ -81,5 +84,5 @@ fn loss(path: &Path, frames: &Frames, rates: &LayerRates) -> Option<Ceiling> {
         format::percent(loss),
         format::time(path.rtt_s)
     );
-    Some(rung("loss", rate, because))
+    Some(new_ceiling("loss", rate, because))
 }

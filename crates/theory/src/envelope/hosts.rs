@@ -4,7 +4,7 @@ use linerate_model::Ceiling;
 use serde::{Deserialize, Serialize};
 
 use super::{Frames, Path};
-use crate::ceilings::rung;
+use crate::ceilings::new_ceiling;
 use crate::{format, host};
 
 /// The hosts as somebody describes them; what is not described limits nothing.
@@ -56,11 +56,11 @@ pub(super) fn ceilings(path: &Path, frames: &Frames) -> impl Iterator<Item = Cei
     let cpu = hosts.cpu.and_then(|cpu| processor(path, frames, &cpu));
     let bus = hosts.bus_bps.map(|bus_bps| {
         let rate = bus_bps * frames.payload_bytes / (frames.frame_bytes - 4.0);
-        rung("bus", rate, format!("a slot of {}", format::rate(bus_bps)))
+        new_ceiling("bus", rate, format!("a slot of {}", format::rate(bus_bps)))
     });
     let disk = hosts.disk_bps.map(|disk_bps| {
         let because = format!("{} a second, while the network works", format::size(disk_bps / 8.0));
-        rung("disk", disk_bps, because)
+        new_ceiling("disk", disk_bps, because)
     });
     [cpu, bus, disk].into_iter().flatten()
 }
@@ -80,7 +80,7 @@ fn processor(path: &Path, frames: &Frames, cpu: &Cpu) -> Option<Ceiling> {
         cpu.cycles_per_packet,
         cpu.cycles_per_byte
     );
-    Some(rung("cpu", rate, because))
+    Some(new_ceiling("cpu", rate, because))
 }
 
 #[cfg(test)]

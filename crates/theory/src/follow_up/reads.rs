@@ -18,11 +18,11 @@ pub(super) fn question(evidence: &Evidence, _: &Diagnosis) -> Option<Question> {
         "acknowledgements and window updates take {} of the way back: what do larger or smaller reads change?",
         format::percent(share)
     );
-    wanted(evidence).map(|question| Question { because, ..question })
+    question_for(evidence).map(|question| Question { because, ..question })
 }
 
 /// Asked because somebody wants to know.
-pub(super) fn wanted(evidence: &Evidence) -> Option<Question> {
+pub(super) fn question_for(evidence: &Evidence) -> Option<Question> {
     (evidence.transport == Transport::Tcp).then(|| Question {
         topic: Topic::Reads,
         because: "how much goes back for reads of 1 KiB to 1 MiB?".to_owned(),
@@ -121,7 +121,7 @@ mod tests {
         assert!(!asked(&unknown));
         let mut udp = acknowledged(500e6);
         udp.transport = Transport::Udp;
-        assert_eq!(wanted(&udp), None);
+        assert_eq!(question_for(&udp), None);
     }
 
     #[test]

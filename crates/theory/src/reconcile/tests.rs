@@ -173,7 +173,7 @@ fn a_test_alone_is_explained_at_every_place() {
     ];
     assert_eq!(places, expected);
     assert!(steps.iter().all(|step| step.residual_bytes == 0 && !step.open), "{steps:#?}");
-    assert_eq!(said(&steps), None);
+    assert_eq!(summary(&steps), None);
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn bytes_of_others_are_named_where_they_pass() {
     assert_eq!((open[0].place, open[0].host.as_str()), (AccountingPoint::ReceiverInterface, "b"));
     // All but what the edges of the time may hold.
     assert!((990_000..=1_000_000).contains(&open[0].residual_bytes), "{}", open[0].residual_bytes);
-    let text = said(&steps).unwrap();
+    let text = summary(&steps).unwrap();
     assert!(text.contains("on eth0 of b are not this test's"), "{text}");
 }
 
@@ -231,7 +231,7 @@ fn bytes_that_never_passed_an_interface_are_missed_there() {
     let steps = run.steps();
     let step = steps.iter().find(|step| step.open).unwrap();
     assert!(step.residual_bytes < -990_000, "{}", step.residual_bytes);
-    assert!(said(&steps).unwrap().contains("less than passed there (sender_interface)"));
+    assert!(summary(&steps).unwrap().contains("less than passed there (sender_interface)"));
 }
 
 #[test]

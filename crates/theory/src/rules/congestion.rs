@@ -69,7 +69,7 @@ pub(super) fn over_the_law(evidence: &Evidence) -> Option<f64> {
 
 /// The rate that the flow's congestion control makes of the loss.
 fn model_bps(evidence: &Evidence) -> Option<f64> {
-    ceilings::of(&ceilings::ladder(evidence), "loss").map(|ceiling| ceiling.bitrate_bps)
+    ceilings::of(&ceilings::all(evidence), "loss").map(|ceiling| ceiling.bitrate_bps)
 }
 
 /// The numbers of a verdict about loss.

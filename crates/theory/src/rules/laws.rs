@@ -161,7 +161,7 @@ proptest! {
     fn the_verdict_and_the_ceilings_agree(evidence in record()) {
         let goodput = evidence.outcome.goodput_bps.unwrap();
         let found = diagnose(&evidence);
-        let ceiling = |limit: &str| crate::ceilings::of(&found.ladder, limit).map(|ceiling| ceiling.bitrate_bps);
+        let ceiling = |limit: &str| crate::ceilings::of(&found.ceilings, limit).map(|ceiling| ceiling.bitrate_bps);
         let named = match found.primary.rule.as_str() {
             "V04" => number(&found.primary, "ceiling_bps"),
             "V06" => ceiling("send_buffer"),
@@ -178,14 +178,14 @@ proptest! {
         }
         if let Some(expected) = found.expected.filter(|ceiling| ceiling.limit == "link_inferred") {
             prop_assert!(expected.bitrate_bps >= goodput, "{expected:?}");
-            prop_assert!(found.ladder.contains(&expected));
+            prop_assert!(found.ceilings.contains(&expected));
         }
     }
 
     #[test]
     fn unknown_lists_only_ceilings_near_above_the_rate(evidence in record()) {
         let goodput = evidence.outcome.goodput_bps.unwrap();
-        let finding = super::unexplained(&evidence, &diagnose(&evidence).ladder);
+        let finding = super::unexplained(&evidence, &diagnose(&evidence).ceilings);
         for (name, bps) in finding.evidence.iter().filter(|(name, _)| name.ends_with("_ceiling_bps")) {
             prop_assert!((goodput..=4.0 * goodput).contains(bps), "{name} {bps} for {goodput}");
         }

@@ -141,7 +141,11 @@ mod tests {
         assert_eq!(ceiling.limit, "qdisc");
         assert!((ceiling.bitrate_bps - 50e6 * 1448.0 / 1514.0).abs() < 1.0, "{ceiling:?}");
         assert!(ceiling.because.contains("tbf of 50 Mb/s on eth0 of alpha"), "{}", ceiling.because);
-        assert!(verdict.ladder.iter().all(|rung| rung.limit != "link_inferred"), "{:?}", verdict.ladder);
+        assert!(
+            verdict.ceilings.iter().all(|ceiling| ceiling.limit != "link_inferred"),
+            "{:?}",
+            verdict.ceilings
+        );
         // It is one of a flow that something else holds back, too.
         let mut slow = own(200e6);
         slow.asked.offered_bps = Some(47.8e6);

@@ -61,7 +61,7 @@ mod tests {
         // Cores at 0.3 and 0.4 of one, a link of a gigabit.
         let mut evidence = full_gigabit();
         let listed = |evidence: &Evidence| {
-            let found = finding(evidence, &ceilings::ladder(evidence));
+            let found = finding(evidence, &ceilings::all(evidence));
             let names: Vec<ForeignText> = found.evidence.into_keys().collect();
             (names, found.remedy.unwrap_or_default())
         };

@@ -17,7 +17,7 @@ fn cpu_model(i: &Inputs<'_>) -> Option<f64> {
 }
 
 fn lowest(i: &Inputs<'_>, limits: &[&str]) -> Option<f64> {
-    let ladder = limits
+    let ceilings = limits
         .iter()
         .map(|limit| {
             Some(Ceiling {
@@ -28,7 +28,7 @@ fn lowest(i: &Inputs<'_>, limits: &[&str]) -> Option<f64> {
             })
         })
         .collect::<Option<Vec<_>>>()?;
-    binding(&ladder).map(|ceiling| ceiling.bitrate_bps)
+    binding(&ceilings).map(|ceiling| ceiling.bitrate_bps)
 }
 
 pub(crate) const ROWS: &[Row] = &[

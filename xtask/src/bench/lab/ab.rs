@@ -24,13 +24,13 @@ impl Drop for Folder {
 }
 
 /// Fifteen repeats of each configuration in turn; 1 where the change is found, and 1 where one is found that is not there.
-pub(super) fn planted(bench: &TestBed) -> Result<Vec<Readings>, String> {
-    let network = Network::up(bench, "pair", &["link.b.rate=100M"])?;
+pub(super) fn planted(bed: &TestBed) -> Result<Vec<Readings>, String> {
+    let network = Network::up(bed, "pair", &["link.b.rate=100M"])?;
     let folder = Folder(std::env::temp_dir().join(format!("linerate-bench-ab-{}", std::process::id())));
     std::fs::create_dir_all(&folder.0).map_err(|error| format!("{}: {error}", folder.0.display()))?;
-    let repeats = if bench.quick { 6 } else { 15 };
+    let repeats = if bed.quick { 6 } else { 15 };
     let upload =
-        Upload { from: "a", to: "b", length: length(bench, 2, 1), options: &["-C", "cubic", "-O", "1"] };
+        Upload { from: "a", to: "b", length: length(bed, 2, 1), options: &["-C", "cubic", "-O", "1"] };
     for repeat in 0..repeats {
         for (name, rate) in RATES {
             network.set("link.b", &format!("rate={rate}"))?;
@@ -39,8 +39,8 @@ pub(super) fn planted(bench: &TestBed) -> Result<Vec<Readings>, String> {
             std::fs::write(&file, run.text()).map_err(|error| format!("{}: {error}", file.display()))?;
         }
     }
-    let found = compared(bench, &folder.0, repeats, "more")?;
-    let none = compared(bench, &folder.0, repeats, "same")?;
+    let found = compared(bed, &folder.0, repeats, "more")?;
+    let none = compared(bed, &folder.0, repeats, "same")?;
     Ok(vec![found.reading("higher", repeats), none.reading("not_shown", repeats).turned()])
 }
 
@@ -73,16 +73,16 @@ impl Readings {
     }
 }
 
-fn compared(bench: &TestBed, folder: &Path, repeats: u32, other: &str) -> Result<Said, String> {
+fn compared(bed: &TestBed, folder: &Path, repeats: u32, other: &str) -> Result<Said, String> {
     let files = |name: &str| {
         let file = |repeat| folder.join(format!("{name}-{repeat}")).display().to_string();
         format!("{name}={}", (0..repeats).map(file).collect::<Vec<_>>().join(","))
     };
     let words = ["compare", "--json", "--quantity", "goodput", &files("base"), &files(other)];
-    let command: Vec<String> = std::iter::once(bench.linerate.display().to_string())
+    let command: Vec<String> = std::iter::once(bed.linerate.display().to_string())
         .chain(words.iter().map(|word| (*word).to_owned()))
         .collect();
-    let output = Process::start(bench, &command)?.finish(TIMEOUT, |_| ())?;
+    let output = Process::start(bed, &command)?.finish(TIMEOUT, |_| ())?;
     let document: Value = serde_json::from_slice(&output)
         .map_err(|error| format!("linerate compare printed no JSON: {error}"))?;
     let comparison = &document["comparisons"][0];

@@ -15,7 +15,7 @@ use crate::process::Process;
 const SLOW_START: Duration = Duration::from_secs(1);
 
 /// Both links of `pair` with this rate, MTU and number of VLAN tags.
-fn pair(bench: &TestBed, rate_bps: f64, mtu: u32, tags: u32) -> Result<Network<'_>, String> {
+fn pair(bed: &TestBed, rate_bps: f64, mtu: u32, tags: u32) -> Result<Network<'_>, String> {
     let keys = |link| {
         [
             format!("link.{link}.rate={rate_bps}"),
@@ -24,50 +24,50 @@ fn pair(bench: &TestBed, rate_bps: f64, mtu: u32, tags: u32) -> Result<Network<'
         ]
     };
     let changes = ["a", "b"].map(keys).concat();
-    Network::up(bench, "pair", &changes.iter().map(String::as_str).collect::<Vec<_>>())
+    Network::up(bed, "pair", &changes.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// One stream from a to b after its slow start.
-fn one_stream(bench: &TestBed, network: &Network, look: impl FnMut()) -> Result<Run, String> {
+fn one_stream(bed: &TestBed, network: &Network, look: impl FnMut()) -> Result<Run, String> {
     let options = ["-C", "cubic", "-O", &SLOW_START.as_secs().to_string()];
-    let upload = Upload { from: "a", to: "b", length: length(bench, 5, 2), options: &options };
+    let upload = Upload { from: "a", to: "b", length: length(bed, 5, 2), options: &options };
     network.upload(&upload, look)
 }
 
 /// TCP's share of the exact ceiling.
-pub(super) fn goodput(bench: &TestBed, rate_bps: f64, mtu: u32, tags: u32) -> Result<Vec<Readings>, String> {
-    let network = pair(bench, rate_bps, mtu, tags)?;
+pub(super) fn goodput(bed: &TestBed, rate_bps: f64, mtu: u32, tags: u32) -> Result<Vec<Readings>, String> {
+    let network = pair(bed, rate_bps, mtu, tags)?;
     let ceiling = expected::tcp_goodput(rate_bps, f64::from(mtu), f64::from(tags));
     let mut all = Vec::new();
-    for _ in 0..bench.pairs {
-        all.push(one_stream(bench, &network, || ())?.goodput_bps / ceiling);
+    for _ in 0..bed.pairs {
+        all.push(one_stream(bed, &network, || ())?.goodput_bps / ceiling);
     }
     let late = kept_up(&network.status()?["keeping_up"]);
     Ok(vec![Readings { all, note: Some(format!("of {:.3} Mb/s; {late}", ceiling / 1e6)) }])
 }
 
 /// The receiver's figure of the real iperf3.
-pub(super) fn iperf3(bench: &TestBed) -> Result<Vec<Readings>, String> {
-    let network = Network::up(bench, "pair", &[])?;
-    let place = network.way("a", "b");
-    let server = Tool::Iperf3.serve(bench, &place)?;
+pub(super) fn iperf3(bed: &TestBed) -> Result<Vec<Readings>, String> {
+    let network = Network::up(bed, "pair", &[])?;
+    let place = network.between("a", "b");
+    let server = Tool::Iperf3.serve(bed, &place)?;
     let options = ["-C", "cubic", "-O", "1", "-4"];
     let mut all = Vec::new();
-    for _ in 0..bench.pairs {
-        let command = Tool::Iperf3.client(bench, &place, &server, length(bench, 5, 2), &options);
-        let output = Process::start(bench, &command)?.finish(length(bench, 10, 5) + TIMEOUT, |_| ())?;
+    for _ in 0..bed.pairs {
+        let command = Tool::Iperf3.client(bed, &place, &server, length(bed, 5, 2), &options);
+        let output = Process::start(bed, &command)?.finish(length(bed, 10, 5) + TIMEOUT, |_| ())?;
         all.push(Tool::Iperf3.report(&output)?.bits_per_second / 1e6);
     }
     Ok(vec![Readings { all, note: Some("iperf3's own receiver, which prints 941".to_owned()) }])
 }
 
 /// One stream through ports of 40 Gb/s, which is more than a core can do.
-pub(super) fn without_delay(bench: &TestBed) -> Result<Vec<Readings>, String> {
-    let network = pair(bench, 40e9, 9000, 0)?;
+pub(super) fn without_delay(bed: &TestBed) -> Result<Vec<Readings>, String> {
+    let network = pair(bed, 40e9, 9000, 0)?;
     let (mut all, mut meter) = (Vec::new(), Meter::new("s>b"));
-    for _ in 0..bench.pairs {
-        meter.begin(SLOW_START, length(bench, 5, 2));
-        all.push(one_stream(bench, &network, || meter.look(&network))?.goodput_bps / 1e9);
+    for _ in 0..bed.pairs {
+        meter.begin(SLOW_START, length(bed, 5, 2));
+        all.push(one_stream(bed, &network, || meter.read_if_due(&network))?.goodput_bps / 1e9);
     }
     let status = network.status()?;
     let dropped = count(port(&status, "a>s")?, "dropped")? + count(port(&status, "s>b")?, "dropped")?;

@@ -14,17 +14,17 @@ const RUNS_PER_RATE: (usize, usize) = (25, 2);
 const MAX_SILENT_RUNS: usize = 2;
 
 /// The share of runs whose interval holds what the line carries.
-pub(super) fn coverage(bench: &TestBed) -> Result<Vec<Readings>, String> {
-    let each = if bench.quick { RUNS_PER_RATE.1 } else { RUNS_PER_RATE.0 };
+pub(super) fn coverage(bed: &TestBed) -> Result<Vec<Readings>, String> {
+    let each = if bed.quick { RUNS_PER_RATE.1 } else { RUNS_PER_RATE.0 };
     let mut seen = Vec::new();
     for rate in RATES {
-        let network = limited(bench, rate)?;
+        let network = limited(bed, rate)?;
         let truth = expected::tcp_goodput(rate, 1500.0, 0.0);
         let (mut stated, mut silent) = (0, 0);
         while stated < each && silent < each * MAX_SILENT_RUNS {
             // Reno's slow start, unlike CUBIC's, ends only where the window or the room does.
             let options = ["-C", "reno"];
-            let upload = Upload { from: "a", to: "b", length: length(bench, 2, 2), options: &options };
+            let upload = Upload { from: "a", to: "b", length: length(bed, 2, 2), options: &options };
             let one = Stated::of(&network.upload(&upload, || ())?, truth)?;
             *if one.half_width.is_some() { &mut stated } else { &mut silent } += 1;
             seen.push(one);
@@ -53,7 +53,7 @@ fn note(seen: &[Stated], mut widths: Vec<f64>, inside: usize) -> String {
 
 /// The link of the receiver is the limit, and a queue stands before it whatever else the machine does: the sender's
 /// window is 200 ms of the line, for which there is room.
-fn limited(bench: &TestBed, rate: f64) -> Result<Network<'_>, String> {
+fn limited(bed: &TestBed, rate: f64) -> Result<Network<'_>, String> {
     let window = rate / 8.0 * 0.2;
     let changes = [
         "link.a.rate=10G".to_owned(),
@@ -62,7 +62,7 @@ fn limited(bench: &TestBed, rate: f64) -> Result<Network<'_>, String> {
         format!("host.a.sysctl.ipv4.tcp_wmem=4096 16384 {window}"),
         format!("host.b.sysctl.ipv4.tcp_rmem=4096 131072 {}", window * 8.0),
     ];
-    Network::up(bench, "pair", &changes.iter().map(String::as_str).collect::<Vec<_>>())
+    Network::up(bed, "pair", &changes.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// What a run says of its rate, as shares of the truth.

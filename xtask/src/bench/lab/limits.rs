@@ -44,13 +44,13 @@ enum End {
 }
 
 /// linerate, which hands packets over in batches where the kernel takes them, so that many share a frame.
-pub(super) fn small_packets(bench: &TestBed) -> Result<Vec<Readings>, String> {
-    let network = fast_pair(bench)?;
-    let readings = search(bench, &network, |bitrate| {
+pub(super) fn small_packets(bed: &TestBed) -> Result<Vec<Readings>, String> {
+    let network = fast_pair(bed)?;
+    let readings = search(bed, &network, |bitrate| {
         let payload = PAYLOAD.to_string();
         let options = ["-u", "-l", &payload, "-b", bitrate];
         let run =
-            network.upload(&Upload { from: "a", to: "b", length: step(bench), options: &options }, || ())?;
+            network.upload(&Upload { from: "a", to: "b", length: step(bed), options: &options }, || ())?;
         let sent = run.number("/sender/bitrate_bps")?;
         Ok((sent / packet_bits(), Some(run.has_caveat("lab_packet_limit"))))
     })?;
@@ -58,27 +58,27 @@ pub(super) fn small_packets(bench: &TestBed) -> Result<Vec<Readings>, String> {
 }
 
 /// iperf3, which hands them over one by one: each is a frame and a call of its own on both sides of a TAP.
-pub(super) fn small_frames(bench: &TestBed) -> Result<Vec<Readings>, String> {
-    let network = fast_pair(bench)?;
-    let place = network.way("a", "b");
-    let server = Tool::Iperf3.serve(bench, &place)?;
-    let readings = search(bench, &network, |bitrate| {
+pub(super) fn small_frames(bed: &TestBed) -> Result<Vec<Readings>, String> {
+    let network = fast_pair(bed)?;
+    let place = network.between("a", "b");
+    let server = Tool::Iperf3.serve(bed, &place)?;
+    let readings = search(bed, &network, |bitrate| {
         let payload = PAYLOAD.to_string();
         let options = ["-4", "-u", "-l", &payload, "-b", bitrate];
-        let command = Tool::Iperf3.client(bench, &place, &server, step(bench), &options);
-        let output = Process::start(bench, &command)?.finish(step(bench) + TIMEOUT, |_| ())?;
+        let command = Tool::Iperf3.client(bed, &place, &server, step(bed), &options);
+        let output = Process::start(bed, &command)?.finish(step(bed) + TIMEOUT, |_| ())?;
         Ok((sent_by_iperf3(&output)?, None))
     })?;
     Ok(vec![readings])
 }
 
 /// Lines that take 9.6 million such packets a second, so that they are not the limit.
-fn fast_pair(bench: &TestBed) -> Result<Network<'_>, String> {
-    Network::up(bench, "pair", &["link.a.rate=10G", "link.b.rate=10G"])
+fn fast_pair(bed: &TestBed) -> Result<Network<'_>, String> {
+    Network::up(bed, "pair", &["link.a.rate=10G", "link.b.rate=10G"])
 }
 
-fn step(bench: &TestBed) -> std::time::Duration {
-    length(bench, 2, 1)
+fn step(bed: &TestBed) -> std::time::Duration {
+    length(bed, 2, 1)
 }
 
 fn packet_bits() -> f64 {
@@ -87,11 +87,11 @@ fn packet_bits() -> f64 {
 
 /// Offers more and more, until packets are lost in the lab or the sender gives no more.
 fn search(
-    bench: &TestBed,
+    bed: &TestBed,
     network: &Network,
     mut offer: impl FnMut(&str) -> Result<(f64, Option<bool>), String>,
 ) -> Result<Readings, String> {
-    let growth = if bench.quick { 2.0 } else { 1.25 };
+    let growth = if bed.quick { 2.0 } else { 1.25 };
     let mut steps = Vec::new();
     let mut lost_before = lost(&network.status()?)?;
     let mut asked_pps = FIRST_RATE_PPS;

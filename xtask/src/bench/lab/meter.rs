@@ -61,7 +61,7 @@ impl Meter {
     }
 
     /// Reads if it is time. A reading that fails is missing in the number of readings.
-    pub(super) fn look(&mut self, network: &Network) {
+    pub(super) fn read_if_due(&mut self, network: &Network) {
         if !self.next.has_passed() || self.end.has_passed() {
             return;
         }

@@ -8,14 +8,14 @@ use linerate_sock::clock;
 use serde_json::Value;
 
 use super::super::TestBed;
-use super::super::place::BenchNetwork;
+use super::super::bench_network::BenchNetwork;
 use super::super::tools::{TIMEOUT, Tool};
 use super::result::Run;
 use crate::process::Process;
 
 /// An emulated network that is up; it is removed when this is dropped.
 pub(super) struct Network<'a> {
-    bench: &'a TestBed,
+    bed: &'a TestBed,
     name: String,
     /// State of the lab, apart from that of any other on this machine.
     folder: PathBuf,
@@ -36,18 +36,18 @@ pub(super) struct Upload<'a> {
 
 impl<'a> Network<'a> {
     /// Brings up a topology with `--set` for each of `changes`.
-    pub(super) fn up(bench: &'a TestBed, topology: &str, changes: &[&str]) -> Result<Self, String> {
+    pub(super) fn up(bed: &'a TestBed, topology: &str, changes: &[&str]) -> Result<Self, String> {
         let own = std::process::id();
         // Sockets are in that folder, and their paths may not be long.
         let folder = std::env::temp_dir().join(format!("linerate-bench-{own}"));
         // The guard exists before the lab: a failure half-way removes what is there.
         let mut network =
-            Self { bench, name: format!("bench-{own}"), folder, switch: 0, up_time: Duration::ZERO };
+            Self { bed, name: format!("bench-{own}"), folder, switch: 0, up_time: Duration::ZERO };
         let mut words = vec!["up", topology, "--name", &network.name, "--json"];
         words.extend(changes.iter().flat_map(|change| ["--set", change]));
         let command = network.lab(&words);
         let start = clock::now();
-        let status = json(&Process::start(bench, &command)?.finish(TIMEOUT, |_| ())?)?;
+        let status = json(&Process::start(bed, &command)?.finish(TIMEOUT, |_| ())?)?;
         network.up_time = clock::now().since(start);
         network.switch = status["pid"].as_u64().and_then(|pid| pid.try_into().ok()).ok_or("no switch")?;
         Ok(network)
@@ -57,12 +57,12 @@ impl<'a> Network<'a> {
     fn lab(&self, words: &[&str]) -> Vec<String> {
         // `env` becomes the command it starts.
         let state = format!("LINERATE_RUN={}", self.folder.display());
-        let head = ["env".to_owned(), state, self.bench.linerate.display().to_string(), "lab".to_owned()];
+        let head = ["env".to_owned(), state, self.bed.linerate.display().to_string(), "lab".to_owned()];
         head.into_iter().chain(words.iter().map(|word| (*word).to_owned())).collect()
     }
 
     /// From one host to another: the client runs on the first, the server on the second.
-    pub(super) fn way(&self, from: &str, to: &str) -> BenchNetwork {
+    pub(super) fn between(&self, from: &str, to: &str) -> BenchNetwork {
         // It becomes the command too, so the process number stays that of the program.
         let on = |host: &str| self.lab(&["exec", "--lab", &self.name, host, "--"]);
         BenchNetwork::at(to, on(to), on(from))
@@ -70,12 +70,12 @@ impl<'a> Network<'a> {
 
     /// One transfer of linerate; `look` is called while it runs.
     pub(super) fn upload(&self, upload: &Upload, mut look: impl FnMut()) -> Result<Run, String> {
-        let place = self.way(upload.from, upload.to);
-        let server = Tool::Linerate.serve(self.bench, &place)?;
+        let place = self.between(upload.from, upload.to);
+        let server = Tool::Linerate.serve(self.bed, &place)?;
         // Latency beside the load would be packets of its own; a name may stand for two addresses.
         let options = [&["--no-latency", "-4"], upload.options].concat();
-        let command = Tool::Linerate.client(self.bench, &place, &server, upload.length, &options);
-        let client = Process::start(self.bench, &command)?;
+        let command = Tool::Linerate.client(self.bed, &place, &server, upload.length, &options);
+        let client = Process::start(self.bed, &command)?;
         let output = client.finish(upload.length * 2 + TIMEOUT, |_| look())?;
         Run::read(&output)
     }
@@ -83,19 +83,19 @@ impl<'a> Network<'a> {
     /// `linerate lab set`, while it is up.
     pub(super) fn set(&self, part: &str, change: &str) -> Result<(), String> {
         let command = self.lab(&["set", "--lab", &self.name, part, change]);
-        Process::start(self.bench, &command)?.finish(TIMEOUT, |_| ()).map(drop)
+        Process::start(self.bed, &command)?.finish(TIMEOUT, |_| ()).map(drop)
     }
 
     /// `linerate lab status --json`.
     pub(super) fn status(&self) -> Result<Value, String> {
         let command = self.lab(&["status", &self.name, "--json"]);
-        json(&Process::start(self.bench, &command)?.finish(TIMEOUT, |_| ())?)
+        json(&Process::start(self.bed, &command)?.finish(TIMEOUT, |_| ())?)
     }
 
     /// Removes it, and says how long that took.
     pub(super) fn down(self) -> Result<Duration, String> {
         let start = clock::now();
-        Process::start(self.bench, &self.lab(&["down", &self.name]))?.finish(TIMEOUT, |_| ())?;
+        Process::start(self.bed, &self.lab(&["down", &self.name]))?.finish(TIMEOUT, |_| ())?;
         Ok(clock::now().since(start))
     }
 }

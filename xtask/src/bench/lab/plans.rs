@@ -36,13 +36,13 @@ impl Drop for Folder {
 }
 
 /// Carries a plan out in the lab; its result, and how long the whole command took.
-fn carried_out(bench: &TestBed, words: &[&str], longest: Duration) -> Result<(Value, Duration), String> {
-    let linerate = bench.linerate.display().to_string();
+fn carried_out(bed: &TestBed, words: &[&str], longest: Duration) -> Result<(Value, Duration), String> {
+    let linerate = bed.linerate.display().to_string();
     let words = ["run", "--world", "lab", "--quiet", "--json"].iter().chain(words);
     let command: Vec<String> =
         std::iter::once(linerate).chain(words.map(|word| (*word).to_owned())).collect();
     let start = clock::now();
-    let output = Process::start(bench, &command)?.finish(longest + TIMEOUT, |_| ())?;
+    let output = Process::start(bed, &command)?.finish(longest + TIMEOUT, |_| ())?;
     let whole = clock::now().since(start);
     let document =
         serde_json::from_slice(&output).map_err(|error| format!("linerate run printed no JSON: {error}"))?;
@@ -58,8 +58,8 @@ fn runs(document: &Value) -> impl Iterator<Item = &Value> {
 /// From one beginning of a measurement to the next, in units of what each measures. That the network comes up before the
 /// first and goes behind the last is not in it. The window keeps short what waits in the sender's buffer when the time is
 /// over, which is received, and measured, after it.
-pub(super) fn overhead(bench: &TestBed) -> Result<Vec<Readings>, String> {
-    let points: u32 = if bench.quick { 100 } else { 1000 };
+pub(super) fn overhead(bed: &TestBed) -> Result<Vec<Readings>, String> {
+    let points: u32 = if bed.quick { 100 } else { 1000 };
     let folder = Folder::make()?;
     // Each point is another one by a length that makes no difference.
     let lengths: Vec<String> = (0..points).map(|point| (65_536 + 64 * point).to_string()).collect();
@@ -72,7 +72,7 @@ pub(super) fn overhead(bench: &TestBed) -> Result<Vec<Readings>, String> {
     std::fs::write(&file, plan).map_err(|error| format!("{file}: {error}"))?;
     let archive = folder.file("archive.sqlite");
     let longest = Duration::from_millis(200) * points;
-    let (document, whole) = carried_out(bench, &[&file, "--archive", &archive], longest)?;
+    let (document, whole) = carried_out(bed, &[&file, "--archive", &archive], longest)?;
     let note = format!("{points} points of 10 ms; the whole command {:.1} s", whole.as_secs_f64());
     Ok(vec![Readings::once(period(&document, points)? / TRIAL_S, note)])
 }
@@ -90,10 +90,10 @@ fn period(document: &Value, points: u32) -> Result<f64, String> {
 }
 
 /// How late the flows of two pairs began that were to start together.
-pub(super) fn start_error(bench: &TestBed) -> Result<Vec<Readings>, String> {
+pub(super) fn start_error(bed: &TestBed) -> Result<Vec<Readings>, String> {
     let folder = Folder::make()?;
     let archive = folder.file("archive.sqlite");
-    let repeats = if bench.quick { 10 } else { 40 };
+    let repeats = if bed.quick { 10 } else { 40 };
     // Two pairs at once, and nothing asserted: how fast they are is another figure.
     let plan = format!(
         "name = \"starts\"\nrepeats = {repeats}\npause = 0.2\n[lab]\ntopology = \"gigabit-switch-4\"\n\
@@ -102,7 +102,7 @@ pub(super) fn start_error(bench: &TestBed) -> Result<Vec<Readings>, String> {
     );
     let file = folder.file("starts.toml");
     std::fs::write(&file, plan).map_err(|error| format!("{file}: {error}"))?;
-    let (document, _) = carried_out(bench, &[&file, "--archive", &archive], Duration::from_secs(300))?;
+    let (document, _) = carried_out(bed, &[&file, "--archive", &archive], Duration::from_secs(300))?;
     let late = |run: &Value| Some(run["late_ns"].as_f64()? / 1e6);
     let all: Option<Vec<f64>> = runs(&document).map(late).collect();
     let all = all.ok_or("a flow did not begin")?;

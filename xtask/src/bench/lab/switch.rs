@@ -16,18 +16,18 @@ use crate::process::Memory;
 const IN_FLIGHT: u64 = 31_250_000;
 
 /// One stream over 10 Gb/s and 50 ms: its goodput, the core of the switch, what a gigabyte costs it, its memory.
-pub(super) fn long_fat_line(bench: &TestBed) -> Result<Vec<Readings>, String> {
-    let network = Network::up(bench, "science-dmz", &[])?;
+pub(super) fn long_fat_line(bed: &TestBed) -> Result<Vec<Readings>, String> {
+    let network = Network::up(bed, "science-dmz", &[])?;
     let omit = Duration::from_secs(5);
     let upload = Upload {
         from: "a",
         to: "c",
-        length: length(bench, 20, 5),
+        length: length(bed, 20, 5),
         options: &["-C", "cubic", "-O", &omit.as_secs().to_string()],
     };
     let mut meter = Meter::new("s1>s2");
     meter.begin(omit, upload.length);
-    let run = network.upload(&upload, || meter.look(&network))?;
+    let run = network.upload(&upload, || meter.read_if_due(&network))?;
     let status = network.status()?;
     let memory = Memory::of(network.switch).ok_or("the switch has ended")?;
     let dropped: u64 = ports(&status).map(|port| count(port, "dropped")).sum::<Result<_, _>>()?;
@@ -64,11 +64,11 @@ fn own_memory(memory: Memory, status: &Value) -> Result<Readings, String> {
 }
 
 /// How late the switch hands over small packets, when there is nothing else to do.
-pub(super) fn lateness(bench: &TestBed) -> Result<Vec<Readings>, String> {
-    let network = Network::up(bench, "pair", &["link.b.delay=10ms"])?;
+pub(super) fn lateness(bed: &TestBed) -> Result<Vec<Readings>, String> {
+    let network = Network::up(bed, "pair", &["link.b.delay=10ms"])?;
     // 100 packets of 64 bytes a second.
     let options = ["-u", "-l", "64", "-b", "51200"];
-    network.upload(&Upload { from: "a", to: "b", length: length(bench, 20, 4), options: &options }, || ())?;
+    network.upload(&Upload { from: "a", to: "b", length: length(bed, 20, 4), options: &options }, || ())?;
     let status = network.status()?;
     let keeping_up = &status["keeping_up"];
     let p99 = count(keeping_up, "late_p99_ns")? as f64 / 1e3;
@@ -77,10 +77,10 @@ pub(super) fn lateness(bench: &TestBed) -> Result<Vec<Readings>, String> {
 }
 
 /// How long four hosts take to come and to go.
-pub(super) fn up_and_down(bench: &TestBed) -> Result<Vec<Readings>, String> {
+pub(super) fn up_and_down(bed: &TestBed) -> Result<Vec<Readings>, String> {
     let (mut up, mut down) = (Vec::new(), Vec::new());
-    for _ in 0..bench.pairs {
-        let network = Network::up(bench, "gigabit-switch-4", &[])?;
+    for _ in 0..bed.pairs {
+        let network = Network::up(bed, "gigabit-switch-4", &[])?;
         up.push(network.up_time.as_secs_f64());
         down.push(network.down()?.as_secs_f64());
     }

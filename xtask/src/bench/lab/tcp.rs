@@ -18,11 +18,11 @@ const MSS: f64 = 1448.0;
 const LOSS: f64 = 1e-4;
 
 /// One stream that loses one packet in ten thousand, and none of its acknowledgements.
-pub(super) fn loss(bench: &TestBed, congestion: &'static str) -> Result<Vec<Readings>, String> {
-    let network = Network::up(bench, "long-haul", &[&format!("link.b.from.r.loss={LOSS}")])?;
+pub(super) fn loss(bed: &TestBed, congestion: &'static str) -> Result<Vec<Readings>, String> {
+    let network = Network::up(bed, "long-haul", &[&format!("link.b.from.r.loss={LOSS}")])?;
     // Behind slow start, which knows nothing of the loss ratio.
     let options = ["-C", congestion, "-O", "3"];
-    let upload = Upload { from: "a", to: "b", length: length(bench, 30, 8), options: &options };
+    let upload = Upload { from: "a", to: "b", length: length(bed, 30, 8), options: &options };
     let run = network.upload(&upload, || ())?;
     let theory = match congestion {
         "reno" => expected::reno(MSS, LONG_HAUL_S, LOSS),
@@ -43,15 +43,15 @@ pub(super) fn loss(bench: &TestBed, congestion: &'static str) -> Result<Vec<Read
 /// The kernel doubles `-w` for both buffers. It announces what payload it expects to find room in the receiver's, and
 /// lets a writer that filled the sender's sleep until a third is free, so what is in flight is neither W nor constant.
 /// The formula is one of a steady flow: without pacing the window would leave in bursts, which wait for themselves.
-pub(super) fn window(bench: &TestBed, asked: u32) -> Result<Vec<Readings>, String> {
-    let network = Network::up(bench, "long-haul", &[])?;
+pub(super) fn window(bed: &TestBed, asked: u32) -> Result<Vec<Readings>, String> {
+    let network = Network::up(bed, "long-haul", &[])?;
     // Far more than the window allows, so the window stays the limit, and no more than the line, where bursts would wait.
     // At twice, the second of two segments that one acknowledgement answers came so late at small windows that the
     // round trip grew by 2 %.
     let pace = format!("{:.0}", (8.0 * expected::windowed(f64::from(asked), LONG_HAUL_S)).min(LINE_BPS));
     let asked = asked.to_string();
     let options = ["-C", "cubic", "-O", "1", "-i", "0.02", "-w", &asked, "--fq-rate", &pace];
-    let upload = Upload { from: "a", to: "b", length: length(bench, 10, 3), options: &options };
+    let upload = Upload { from: "a", to: "b", length: length(bed, 10, 3), options: &options };
     let run = network.upload(&upload, || ())?;
     let in_flight = in_flight(&run.sender())?;
     let theory = expected::windowed(in_flight, LONG_HAUL_S);
@@ -92,19 +92,19 @@ const CROSS_TRAFFIC_BYTES: f64 = 8192.0;
 const TCP_PACE_BPS: f64 = 8.2e9;
 
 /// One stream beside UDP, until the queue before the trunk is full: what the sender has in flight at that moment.
-pub(super) fn first_drop(bench: &TestBed) -> Result<Vec<Readings>, String> {
+pub(super) fn first_drop(bed: &TestBed) -> Result<Vec<Readings>, String> {
     // CUBIC takes the cube root of the window to get there: a short look needs a short path.
-    let (delay_ms, buffer) = if bench.quick { (5.0, 4e6) } else { (25.0, 16e6) };
+    let (delay_ms, buffer) = if bed.quick { (5.0, 4e6) } else { (25.0, 16e6) };
     let changes = [format!("link.trunk.delay={delay_ms}ms"), format!("link.trunk.from.s1.buffer={buffer}")];
-    let network = Network::up(bench, "science-dmz", &changes.each_ref().map(String::as_str))?;
-    let length = length(bench, 40, 20);
-    let place = network.way("b", "d");
-    let server = Tool::Linerate.serve(bench, &place)?;
+    let network = Network::up(bed, "science-dmz", &changes.each_ref().map(String::as_str))?;
+    let length = length(bed, 40, 20);
+    let place = network.between("b", "d");
+    let server = Tool::Linerate.serve(bed, &place)?;
     let (rate, datagram) = (CROSS_TRAFFIC_BPS.to_string(), CROSS_TRAFFIC_BYTES.to_string());
     let options = ["-u", "-b", &rate, "-l", &datagram, "-4", "--no-latency"];
-    let command = Tool::Linerate.client(bench, &place, &server, length * 2, &options);
-    let udp = Process::start(bench, &command)?;
-    bench.wait(Duration::from_secs(2))?;
+    let command = Tool::Linerate.client(bed, &place, &server, length * 2, &options);
+    let udp = Process::start(bed, &command)?;
+    bed.wait(Duration::from_secs(2))?;
     let options = ["-C", "cubic", "-i", "0.02", "--fq-rate", &TCP_PACE_BPS.to_string()];
     let upload = Upload { from: "a", to: "c", length, options: &options };
     let run = network.upload(&upload, || ())?;

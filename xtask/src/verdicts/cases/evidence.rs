@@ -18,7 +18,10 @@ pub(super) const CASES: &[Case] = &[
         name: "a client that is paused",
         set: &["link.b.rate=100M"],
         planted: PLAIN
-            .deeds(&[Deed::Pause { after: Duration::from_millis(2200), length: Duration::from_millis(700) }])
+            .actions(&[Deed::Pause {
+                after: Duration::from_millis(2200),
+                length: Duration::from_millis(700),
+            }])
             .right(&["V26"]),
         control: PLAIN.right(&["V02"]),
         ..PAIR

@@ -59,7 +59,7 @@ pub(super) const CASES: &[Case] = &[
         args: &["-t", "4", "-C", "cubic", "--server-affinity", "1"],
         // The loop is another program's, which V27 says.
         planted: PLAIN
-            .deeds(&[Deed::Spin { cpu: 1, loops: 1 }, Deed::Serve(LOWEST_PRIORITY)])
+            .actions(&[Deed::Spin { cpu: 1, loops: 1 }, Deed::Serve(LOWEST_PRIORITY)])
             .right(&["V08", "V27"]),
         control: PLAIN.right(&["V02"]),
         random: true,
@@ -71,7 +71,7 @@ pub(super) const CASES: &[Case] = &[
         name: "loops of other programs on the first two processors",
         set: &["link.a.rate=none", "link.b.rate=none"],
         planted: PLAIN
-            .deeds(&[Deed::Spin { cpu: 0, loops: 3 }, Deed::Spin { cpu: 1, loops: 3 }])
+            .actions(&[Deed::Spin { cpu: 0, loops: 3 }, Deed::Spin { cpu: 1, loops: 3 }])
             .right(&["V27"]),
         control: PLAIN.set(&["link.b.rate=100M"]).right(&["V02"]),
         random: true,
@@ -119,7 +119,7 @@ pub(super) const CASES: &[Case] = &[
         set: &["link.a.card=false", "link.b.rate=400M", "link.b.delay=10ms"],
         args: &["-t", "4", "-C", "reno", "-P", "4"],
         planted: PLAIN
-            .deeds(&[Deed::Before("a", &["ip", "link", "set", "eth0", "txqueuelen", "2"])])
+            .actions(&[Deed::Before("a", &["ip", "link", "set", "eth0", "txqueuelen", "2"])])
             .right(&["V25"]),
         control: PLAIN.set(&["link.b.rate=100M"]).right(&["V02"]),
         random: true,

@@ -34,7 +34,7 @@ pub(super) const CASES: &[Case] = &[
         args: &["-t", "4", "-C", "reno"],
         planted: PLAIN
             .set(&["link.b.from.s.loss=0.003"])
-            .deeds(&[Deed::Before("a", &["ethtool", "-s", "eth0", "speed", "1000", "duplex", "half"])])
+            .actions(&[Deed::Before("a", &["ethtool", "-s", "eth0", "speed", "1000", "duplex", "half"])])
             .right(&["V16"]),
         control: PLAIN.set(&["link.b.from.s.loss=0.003"]).right(&["V20"]),
         random: true,
@@ -46,7 +46,7 @@ pub(super) const CASES: &[Case] = &[
         set: LONG_PATH,
         args: &["-t", "5", "-C", "cubic"],
         planted: PLAIN
-            .deeds(&[
+            .actions(&[
                 Deed::Set { after: Duration::from_millis(3000), link: "link.b", changes: &["loss=1"] },
                 Deed::Set { after: Duration::from_millis(4000), link: "link.b", changes: &["loss=0"] },
             ])
@@ -148,7 +148,11 @@ pub(super) const CASES: &[Case] = &[
         args: &["-t", "3", "-O", "3", "-C", "reno"],
         planted: PLAIN
             .set(&["link.b.from.s.loss=0.0003"])
-            .deeds(&[Deed::Set { after: Duration::from_millis(3200), link: "link.b", changes: &["loss=0"] }])
+            .actions(&[Deed::Set {
+                after: Duration::from_millis(3200),
+                link: "link.b",
+                changes: &["loss=0"],
+            }])
             .right(&["V11"]),
         control: PLAIN.right(&["V02"]),
         random: true,

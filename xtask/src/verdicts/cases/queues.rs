@@ -80,7 +80,7 @@ pub(super) const CASES: &[Case] = &[
         set: &["link.c.rate=100M", "link.c.delay=5ms"],
         args: &["-t", "5", "-O", "1", "-C", "cubic"],
         planted: PLAIN
-            .deeds(&[Deed::Beside {
+            .actions(&[Deed::Beside {
                 from: "b",
                 to: "c",
                 args: &["-t", "14", "-C", "cubic", "-P", "3", "--no-latency"],

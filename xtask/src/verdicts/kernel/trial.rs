@@ -39,7 +39,7 @@ impl TestBed {
         let mut server =
             self.start(&network, Host::B, &self.linerate(worker, &["serve", "-p", "0", "--json"]))?;
         let port = server.find_line(CLIENT_TIMEOUT, listening_port)?.to_string();
-        let beside = self.beside(&network, situation)?;
+        let beside = self.background_programs(&network, situation)?;
         let head = ["test", SERVER_ADDRESS, "-p", &port, "--upload", "--json"];
         // What is kept is to be looked at closely; samples are taken as often without it.
         let closely: &[&str] = if self.keep.is_some() { &["-i", "0.1"] } else { &[] };
@@ -71,7 +71,7 @@ impl TestBed {
     }
 
     /// Programs that run during all of the test.
-    fn beside(&self, network: &Network, situation: &Situation) -> Result<Vec<Process>, String> {
+    fn background_programs(&self, network: &Network, situation: &Situation) -> Result<Vec<Process>, String> {
         let mut beside = Vec::new();
         for means in situation.means {
             match *means {

@@ -209,7 +209,7 @@ impl Document {
         Self {
             schema: SCHEMA,
             linerate: env!("CARGO_PKG_VERSION"),
-            verdict: answer.lines().map(|(_, line)| line.verdict()).max().map(word),
+            verdict: answer.lines().map(|(_, line)| line.verdict()).max().map(json_name),
             counts: CountsOf { possible, at_ceiling, doubtful, impossible },
             path: PathOf::of(&answer.context),
             inputs: answer.inputs.iter().map(InputOf::of).collect(),
@@ -227,7 +227,7 @@ impl Document {
 }
 
 /// The name of a value in JSON.
-fn word(value: impl Serialize) -> String {
+fn json_name(value: impl Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
@@ -324,13 +324,13 @@ impl FigureOf {
 }
 
 fn verdict(verdict: Verdict) -> String {
-    word(verdict)
+    json_name(verdict)
 }
 
 impl ReasonOf {
     fn of(reason: &Reason) -> Self {
         Self {
-            check: word(reason.check),
+            check: json_name(reason.check),
             verdict: verdict(reason.verdict),
             text: reason.text.clone(),
             evidence: reason.evidence.clone(),
@@ -342,7 +342,7 @@ impl ReasonOf {
 impl CauseOf {
     fn of(cause: &Cause) -> Self {
         let (text, evidence) = (cause.text.clone(), cause.evidence.clone());
-        Self { kind: word(cause.kind), text, remedy: cause.remedy, evidence }
+        Self { kind: json_name(cause.kind), text, remedy: cause.remedy, evidence }
     }
 }
 

@@ -7,7 +7,7 @@ use linerate_model::{Calibration, LoopbackRate};
 
 use super::check::{Check, Section, Status};
 use crate::naming::now;
-use crate::{calibration, say, terminal};
+use crate::{calibration, print, terminal};
 
 /// What makes a calibration, or a new one.
 const REMEDY: &str = "linerate doctor --calibrate";
@@ -18,16 +18,16 @@ const REMEDY: &str = "linerate doctor --calibrate";
 /// It cannot be measured, or not be kept, or `stop` was set.
 pub(super) fn measure(stop: &AtomicBool) -> Result<Calibration, ControlError> {
     let mut tell = |what: &str| match terminal::watched() {
-        true => say::live(&format!("calibrating: {what}")),
-        false => say::note(format!("calibrating: {what}")),
+        true => print::live(&format!("calibrating: {what}")),
+        false => print::note(format!("calibrating: {what}")),
     };
     let found = calibrate(now(), stop, &mut tell);
     if terminal::watched() {
-        say::live("");
+        print::live("");
     }
     let found = found?;
-    match calibration::keep(&found) {
-        Ok(path) => say::note(format!("kept in {}", path.display())),
+    match calibration::save(&found) {
+        Ok(path) => print::note(format!("kept in {}", path.display())),
         Err(error) => {
             return Err(ControlError::Local(format!("the calibration could not be kept: {error}")));
         }

@@ -78,7 +78,11 @@ impl Facts {
 
 impl Interface {
     fn gather(link: LinkInfo, counters: &BTreeMap<String, Device>) -> Self {
-        Self { counters: counters.get(&link.name).copied(), card: nic::card(&link.name, link.index), link }
+        Self {
+            counters: counters.get(&link.name).copied(),
+            card: nic::read_nic(&link.name, link.index),
+            link,
+        }
     }
 }
 

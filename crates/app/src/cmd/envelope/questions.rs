@@ -23,7 +23,7 @@ pub(super) fn amount(text: &str) -> Result<Bytes, String> {
 }
 
 /// Reads `8h:2TB`; for `value_parser`.
-pub(super) fn wanted(text: &str) -> Result<Wanted, String> {
+pub(super) fn parse_wanted(text: &str) -> Result<Wanted, String> {
     let (time, bytes) = text.split_once(':').ok_or("give a time and an amount, as 8h:2TB")?;
     let time: Span = time.parse().map_err(|error: linerate_units::ParseError| error.to_string())?;
     let bytes = Bytes::nearest(bytes).map_err(|error| error.to_string())?;
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn a_transfer_that_does_not_fit_takes_more_than_a_minute_of_each() {
         let gigabit = envelope("--link 1G");
-        let need = |text: &str| Need::of(&gigabit, wanted(text).unwrap(), false).unwrap();
+        let need = |text: &str| Need::of(&gigabit, parse_wanted(text).unwrap(), false).unwrap();
         // 2 TB in 8 h are 555.6 Mb/s of 941.482.
         let found = need("8h:2TB");
         assert!(found.fits);
@@ -220,7 +220,7 @@ mod tests {
         assert!(!found.fits);
         close(found.seconds_per_minute, 120.0);
         for wrong in ["8h", "8h:", ":2TB", "0s:1B", "8h:0", "8 bells:1B"] {
-            assert!(wanted(wrong).is_err(), "{wrong}");
+            assert!(parse_wanted(wrong).is_err(), "{wrong}");
         }
     }
 

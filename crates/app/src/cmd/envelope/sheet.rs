@@ -151,7 +151,7 @@ fn merged(sheets: &[&[Part]]) -> Vec<Part> {
             };
             let Some(at) = found else {
                 let one = match part {
-                    Part::Row { .. } => together(part, sheets),
+                    Part::Row { .. } => merge_rows(part, sheets),
                     // Only what all say is said, and the first has had its say.
                     _ if number == 0
                         && sheets.iter().all(|other| other.iter().any(|one| one.is_remark(part))) =>
@@ -188,7 +188,7 @@ fn bare(part: &Part) -> Option<&str> {
 }
 
 /// The rows of that name in all sheets as one.
-fn together(row: &Part, sheets: &[&[Part]]) -> Option<Part> {
+fn merge_rows(row: &Part, sheets: &[&[Part]]) -> Option<Part> {
     let of_sheet = |sheet: &&'_ [Part]| sheet.iter().find(|part| bare(part) == bare(row)).cloned();
     let rows: Vec<Part> = sheets.iter().filter_map(of_sheet).collect();
     let parts: Vec<(Ink, &String, &Shown, &String)> = rows

@@ -34,7 +34,7 @@ pub(super) fn text(mut page: Page, answers: &[Answer]) -> String {
 fn sheet(answer: &Answer) -> Sheet {
     let envelope = &answer.envelope;
     let mut page = Sheet::default();
-    ladder(&mut page, envelope);
+    ceilings(&mut page, envelope);
     rates(&mut page, envelope);
     answer.acknowledgements.iter().for_each(|found| acknowledgements(&mut page, found));
     windows(&mut page, envelope);
@@ -64,7 +64,7 @@ fn described(first: &Answer, answers: &[Answer]) -> String {
     format!("{}.", parts.join(", "))
 }
 
-fn ladder(page: &mut Sheet, envelope: &Envelope) {
+fn ceilings(page: &mut Sheet, envelope: &Envelope) {
     page.heading("Ceilings, lowest first");
     for ceiling in &envelope.ceilings {
         let binds = *ceiling == envelope.binding;

@@ -11,24 +11,24 @@ use super::topology::{LabError, find, lab_name};
 use super::{PlaceArgs, status, up};
 use crate::exit::Exit;
 use crate::signals::Signals;
-use crate::{say, terminal};
+use crate::{print, terminal};
 
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) fn run(place: &PlaceArgs) -> Exit {
     // Ctrl-C ends the programs of the demonstration; this one lives on to remove the lab.
     let Ok(signals) = Signals::catch() else {
-        say::error("cannot catch signals");
+        print::error("cannot catch signals");
         return Exit::Failed;
     };
     let lab = match bring_up(place) {
         Ok(lab) => lab,
-        Err(trouble) => return trouble.say(),
+        Err(trouble) => return trouble.report(),
     };
-    let mut exit = measure(&lab).unwrap_or_else(LabError::say);
+    let mut exit = measure(&lab).unwrap_or_else(LabError::report);
     match lab.down() {
-        Ok(_) => say::note("\nthe lab is down, nothing is left of it"),
-        Err(error) => exit = LabError::failed(error).say(),
+        Ok(_) => print::note("\nthe lab is down, nothing is left of it"),
+        Err(error) => exit = LabError::failed(error).report(),
     }
     signals.which().map_or(exit, Exit::Interrupted)
 }
@@ -36,21 +36,21 @@ pub(super) fn run(place: &PlaceArgs) -> Exit {
 fn bring_up(place: &PlaceArgs) -> Result<LabHandle, LabError> {
     let place = place.open()?;
     let name = format!("demo-{}", std::process::id());
-    say::note(format!("two hosts, a and b, on a 1 Gb/s switch: linerate lab up pair --name {name}"));
+    print::note(format!("two hosts, a and b, on a 1 Gb/s switch: linerate lab up pair --name {name}"));
     let (lab, _) = up::start(&find("pair")?, &[], &lab_name(&name)?, &place)?;
     Ok(lab)
 }
 
 fn measure(lab: &LabHandle) -> Result<Exit, LabError> {
     let mut server = Server::start(lab)?;
-    say::note("measuring from a to b: linerate test b -t 3\n");
+    print::note("measuring from a to b: linerate test b -t 3\n");
     let done = on(lab, "a", &["test", "b", "-t", "3"])?
         .status()
         .map_err(|error| LabError::failed(format!("the client cannot be started: {error}")))?;
     server.end();
     if let Ok(now) = lab.status(ANSWER_TIMEOUT) {
         let view = terminal::stdout_view();
-        say::note("\nwhat the switch saw: linerate lab status");
+        print::note("\nwhat the switch saw: linerate lab status");
         page::print(status::text(&now, view.width, view.colour).as_bytes());
     }
     Ok(if done.success() { Exit::Done } else { Exit::Failed })

@@ -3,22 +3,22 @@
 use super::DownArgs;
 use super::topology::LabError;
 use crate::exit::Exit;
-use crate::say;
+use crate::print;
 
 pub(super) fn run(args: &DownArgs) -> Exit {
     let place = match args.place.open() {
         Ok(place) => place,
-        Err(trouble) => return trouble.say(),
+        Err(trouble) => return trouble.report(),
     };
     let labs = if args.all {
         match place.labs() {
             Ok(labs) => labs,
-            Err(error) => return LabError::failed(error).say(),
+            Err(error) => return LabError::failed(error).report(),
         }
     } else {
         match args.place.lab_or_leftover(args.name.as_deref()) {
             Ok(lab) => vec![lab],
-            Err(trouble) => return trouble.say(),
+            Err(trouble) => return trouble.report(),
         }
     };
     let mut exit = Exit::Done;
@@ -26,17 +26,17 @@ pub(super) fn run(args: &DownArgs) -> Exit {
         match lab.down() {
             Ok(left) => {
                 for name in left {
-                    say::warning(format!("left alone, because it is somebody else's: {name}"));
+                    print::warning(format!("left alone, because it is somebody else's: {name}"));
                 }
-                say::note(format!("{} is down", lab.name()));
+                print::note(format!("{} is down", lab.name()));
             }
-            Err(error) => exit = LabError::failed(error).say(),
+            Err(error) => exit = LabError::failed(error).report(),
         }
     }
     if args.all
-        && let Err(error) = place.forget_the_dead()
+        && let Err(error) = place.remove_dead_logs()
     {
-        exit = LabError::failed(error).say();
+        exit = LabError::failed(error).report();
     }
     exit
 }

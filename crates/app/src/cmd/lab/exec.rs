@@ -9,7 +9,7 @@ use linerate_emu::shell;
 use super::ExecArgs;
 use super::topology::LabError;
 use crate::exit::Exit;
-use crate::say;
+use crate::print;
 
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -17,20 +17,20 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) fn run(args: &ExecArgs) -> Exit {
     let lab = match args.lab.find() {
         Ok(lab) => lab,
-        Err(trouble) => return trouble.say(),
+        Err(trouble) => return trouble.report(),
     };
     let status = match lab.status(ANSWER_TIMEOUT) {
         Ok(status) => status,
-        Err(error) => return LabError::failed(error).say(),
+        Err(error) => return LabError::failed(error).report(),
     };
     let Some(host) = status.hosts.iter().find(|host| host.name == args.host) else {
         let names: Vec<&str> = status.hosts.iter().map(|host| host.name.as_str()).collect();
         let text =
             format!("lab {} has no host {:?}; its hosts: {}", status.name, args.host, names.join(", "));
-        return LabError::usage(text).say();
+        return LabError::usage(text).report();
     };
     if let Err(error) = shell::enter(&lab, host, &status) {
-        return LabError::failed(error).say();
+        return LabError::failed(error).report();
     }
     let Some((program, rest)) = args.command.split_first() else { return Exit::Usage };
     let mut command = Command::new(program);
@@ -40,7 +40,7 @@ pub(super) fn run(args: &ExecArgs) -> Exit {
         command.env("LINERATE_LAB", lab.socket());
     }
     let error = command.exec();
-    say::error(format!("{}: {error}", program.display()));
+    print::error(format!("{}: {error}", program.display()));
     // As shells do it.
     Exit::Code(if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 })
 }

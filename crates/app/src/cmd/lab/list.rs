@@ -33,7 +33,7 @@ pub(super) fn run(json: bool, place: &PlaceArgs) -> Exit {
         topology::bundled().iter().map(|known| Entry { name: known.name, about: known.about }).collect();
     let labs: Vec<LabHandle> = match place.open().and_then(|place| place.labs().map_err(LabError::failed)) {
         Ok(labs) => labs,
-        Err(trouble) => return trouble.say(),
+        Err(trouble) => return trouble.report(),
     };
     let labs: Vec<Running> =
         labs.iter().map(|lab| Running { name: lab.name().to_owned(), up: lab.is_up() }).collect();

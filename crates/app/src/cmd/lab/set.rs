@@ -7,7 +7,7 @@ use linerate_emu::shell::control_protocol::Ask;
 use super::SetArgs;
 use super::topology::LabError;
 use crate::exit::Exit;
-use crate::say;
+use crate::print;
 
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -16,24 +16,24 @@ pub(super) fn run(args: &SetArgs) -> Exit {
     for change in &args.changes {
         let Some((key, value)) = change.split_once('=') else {
             return LabError::usage(format!("{change:?}: give it as KEY=VALUE, for example delay=25ms"))
-                .say();
+                .report();
         };
         changes.push((key.trim().to_owned(), value.trim().to_owned()));
     }
     let lab = match args.lab.find() {
         Ok(lab) => lab,
-        Err(trouble) => return trouble.say(),
+        Err(trouble) => return trouble.report(),
     };
     if lab.status(ANSWER_TIMEOUT).is_ok_and(|status| status.pid.is_none()) {
         let text = "the kernel carries this lab, and it cannot be changed while it is up; bring it up again with --set";
-        return LabError::failed(text).say();
+        return LabError::failed(text).report();
     }
     match lab.ask(&Ask::Set { target: args.target.clone(), changes }, ANSWER_TIMEOUT) {
         Ok(_) => Exit::Done,
         Err(linerate_emu::shell::AskError::Refused(why)) => {
-            say::error(why);
+            print::error(why);
             Exit::Usage
         }
-        Err(error) => LabError::failed(error).say(),
+        Err(error) => LabError::failed(error).report(),
     }
 }

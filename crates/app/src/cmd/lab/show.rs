@@ -9,7 +9,7 @@ use crate::exit::Exit;
 pub(super) fn run(name: &str) -> Exit {
     match find(name) {
         Ok(source) => page::print(source.text.as_bytes()),
-        Err(trouble) => trouble.say(),
+        Err(trouble) => trouble.report(),
     }
 }
 

@@ -10,7 +10,7 @@ use super::super::page::{self, Ink, Page};
 use super::StatusArgs;
 use crate::exit::Exit;
 use crate::signals::Signals;
-use crate::{say, terminal};
+use crate::{print, terminal};
 
 /// How long the switch may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -18,19 +18,19 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) fn run(args: &StatusArgs) -> Exit {
     let lab = match args.place.lab(args.name.as_deref()) {
         Ok(lab) => lab,
-        Err(trouble) => return trouble.say(),
+        Err(trouble) => return trouble.report(),
     };
     let Some(every) = args.watch else {
         return match lab.status(ANSWER_TIMEOUT) {
             Ok(status) => print(&status, args.json),
             Err(error) => {
-                say::error(error);
+                print::error(error);
                 Exit::Failed
             }
         };
     };
     let Ok(signals) = Signals::catch() else {
-        say::error("cannot catch signals");
+        print::error("cannot catch signals");
         return Exit::Failed;
     };
     let mut next = clock::now();
@@ -45,7 +45,7 @@ pub(super) fn run(args: &StatusArgs) -> Exit {
                 }
             }
             Err(error) => {
-                say::error(error);
+                print::error(error);
                 return Exit::Failed;
             }
         }

@@ -29,20 +29,20 @@ pub(super) enum SwitchStatus {
 }
 
 pub(super) fn run(args: &SwitchArgs) -> Exit {
-    match lay(args) {
+    match create_lab(args) {
         Ok(lab) => {
             let exit = carry(lab, args.tied);
-            forget(args, exit);
+            remove_log(args, exit);
             exit
         }
         Err(why) => {
-            tell(&SwitchStatus::Failed(why));
+            send_status(&SwitchStatus::Failed(why));
             Exit::Failed
         }
     }
 }
 
-fn lay(args: &SwitchArgs) -> Result<Lab, String> {
+fn create_lab(args: &SwitchArgs) -> Result<Lab, String> {
     let mut told = String::new();
     std::io::stdin().read_to_string(&mut told).map_err(|error| error.to_string())?;
     let told: Assignment = serde_json::from_str(&told).map_err(|error| error.to_string())?;
@@ -50,15 +50,15 @@ fn lay(args: &SwitchArgs) -> Result<Lab, String> {
     let topology: Topology = read(&source, &told.set).map_err(LabError::into_text)?;
     let place = args.place.open().map_err(LabError::into_text)?;
     let name = lab_name(&args.name).map_err(LabError::into_text)?;
-    Lab::lay(topology, &name, &place).map_err(|error| with_causes(&error))
+    Lab::create(topology, &name, &place).map_err(|error| with_causes(&error))
 }
 
 /// Whoever tied the lab to himself may have been killed: nobody else would remove the file of complaints then.
-fn forget(args: &SwitchArgs, exit: Exit) {
+fn remove_log(args: &SwitchArgs, exit: Exit) {
     if exit == Exit::Done
         && let (Ok(place), Ok(name)) = (args.place.open(), lab_name(&args.name))
     {
-        place.lab(name).forget();
+        place.lab(name).remove_log();
     }
 }
 
@@ -77,10 +77,10 @@ fn carry(lab: Lab, tied: bool) -> Exit {
     let stopper = lab.stopper();
     let at_signals = lab.stopper();
     if let Err(error) = Signals::on_each(move || at_signals.stop()) {
-        tell(&SwitchStatus::Failed(format!("cannot wait for signals: {error}")));
+        send_status(&SwitchStatus::Failed(format!("cannot wait for signals: {error}")));
         return Exit::Failed;
     }
-    if !tell(&SwitchStatus::Ready) {
+    if !send_status(&SwitchStatus::Ready) {
         // Who asked is gone, and nobody knows of this lab.
         stopper.stop();
     }
@@ -92,7 +92,7 @@ fn carry(lab: Lab, tied: bool) -> Exit {
             stopper.stop();
         };
         if let Err(error) = linerate_sock::thread::spawn("tie", watch) {
-            tell(&SwitchStatus::Failed(format!("cannot watch over the lab: {}", error.source)));
+            send_status(&SwitchStatus::Failed(format!("cannot watch over the lab: {}", error.source)));
             return Exit::Failed;
         }
     }
@@ -106,7 +106,7 @@ fn carry(lab: Lab, tied: bool) -> Exit {
 }
 
 /// True if somebody heard it.
-fn tell(news: &SwitchStatus) -> bool {
+fn send_status(news: &SwitchStatus) -> bool {
     let Ok(line) = serde_json::to_string(news) else { return false };
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}").and_then(|()| out.flush()).is_ok()

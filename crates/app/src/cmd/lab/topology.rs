@@ -7,7 +7,7 @@ use linerate_emu::topology::{self, Override, Topology};
 
 use super::{PlaceArgs, WhichLab};
 use crate::exit::Exit;
-use crate::say;
+use crate::print;
 
 /// What is wrong, and how the command ends.
 #[derive(Debug)]
@@ -35,10 +35,10 @@ impl LabError {
     }
 
     /// Says it.
-    pub(super) fn say(self) -> Exit {
+    pub(super) fn report(self) -> Exit {
         // A file may have many mistakes, one a line.
         for line in self.text.lines() {
-            say::error(line);
+            print::error(line);
         }
         self.exit
     }

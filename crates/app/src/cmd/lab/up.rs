@@ -13,14 +13,14 @@ use super::switch::{Assignment, SwitchStatus};
 use super::topology::{LabError, Source, find, lab_name, read};
 use super::{Backend, UpArgs, kernel, status};
 use crate::exit::Exit;
-use crate::{say, terminal};
+use crate::{print, terminal};
 
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) fn run(args: &UpArgs) -> Exit {
     match bring_up(args) {
         Ok(exit) => exit,
-        Err(trouble) => trouble.say(),
+        Err(trouble) => trouble.report(),
     }
 }
 
@@ -43,7 +43,7 @@ fn bring_up(args: &UpArgs) -> Result<Exit, LabError> {
     let hosts: Vec<&str> = status.hosts.iter().map(|host| host.name.as_str()).collect();
     if let [first, .., last] = hosts.as_slice() {
         let lab = lab.name();
-        say::note(format!(
+        print::note(format!(
             "\nup; now for example:\n  linerate lab exec --lab {lab} {last} -- linerate serve &\n  linerate lab exec --lab {lab} {first} -- linerate test {last}\n  linerate lab down {lab}"
         ));
     }
@@ -93,7 +93,7 @@ fn start_as(
 ) -> Result<(LabHandle, Status, Child), LabError> {
     // What a killed lab left is removed first, so that its names are free.
     for text in place.sweep().map_err(LabError::failed)? {
-        say::note(text);
+        print::note(text);
     }
     let lab = place.lab(name.clone());
     let log = place.log(name).map_err(LabError::failed)?;
@@ -110,11 +110,11 @@ fn start_as(
         .spawn()
         .map_err(|error| LabError::failed(format!("the switch cannot be started: {error}")))?;
     let assignment = Assignment { file: source.file.clone(), text: source.text.clone(), set: set.to_vec() };
-    match told(&mut child, &assignment) {
+    match read_status(&mut child, &assignment) {
         Some(SwitchStatus::Ready) => {}
         Some(SwitchStatus::Failed(why)) => {
             let _ = child.wait();
-            lab.forget();
+            lab.remove_log();
             return Err(LabError::failed(why));
         }
         None => {
@@ -124,7 +124,7 @@ fn start_as(
             if std::fs::metadata(&log).is_ok_and(|about| about.len() > 0) {
                 return Err(LabError::failed(format!("{trouble}; what it said is in {}", log.display())));
             }
-            lab.forget();
+            lab.remove_log();
             return Err(LabError::failed(trouble));
         }
     }
@@ -132,7 +132,7 @@ fn start_as(
     Ok((lab, status, child))
 }
 
-fn told(child: &mut Child, assignment: &Assignment) -> Option<SwitchStatus> {
+fn read_status(child: &mut Child, assignment: &Assignment) -> Option<SwitchStatus> {
     let text = serde_json::to_string(assignment).ok()?;
     child.stdin.take()?.write_all(text.as_bytes()).ok()?;
     let mut line = String::new();
@@ -152,15 +152,15 @@ fn plan(topology: &Topology, name: &str) -> String {
         );
     }
     for link in &topology.links {
-        for (side, way) in link.ways.iter().enumerate() {
-            let rate = way.rate.map_or_else(|| "endless".to_owned(), |rate| rate.to_string());
+        for (side, direction) in link.directions.iter().enumerate() {
+            let rate = direction.rate.map_or_else(|| "endless".to_owned(), |rate| rate.to_string());
             text += &format!(
                 "port {}>{}: {rate}, buffer {}, delay {}, MTU {}\n",
                 link.ends[side],
                 link.ends[1 - side],
-                way.buffer,
-                way.delay,
-                way.mtu
+                direction.buffer,
+                direction.delay,
+                direction.mtu
             );
         }
     }

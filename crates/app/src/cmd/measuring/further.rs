@@ -7,7 +7,7 @@ use linerate_theory::follow_up::Topic;
 use crate::archive_sink::ArchiveSink;
 use crate::args::{ArchiveArgs, Investigation, OutputArgs};
 use crate::naming::{now, run_name};
-use crate::{say, terminal};
+use crate::{print, terminal};
 
 /// Measures, and makes further runs; each is kept as a run of its own.
 pub(super) fn measure(
@@ -24,9 +24,9 @@ pub(super) fn measure(
     };
     investigate(request, log, topic, &mut |question| {
         if told {
-            say::live(&question.because);
+            print::live(&question.because);
         }
-        let id = run_name().inspect_err(|trouble| say::warning(trouble)).ok()?;
+        let id = run_name().inspect_err(|trouble| print::warning(trouble)).ok()?;
         let sink = ArchiveSink::open(archive.archive.as_deref());
         let sinks = sink.map(|sink| Box::new(sink) as Box<dyn Sink>).into_iter().collect();
         Some(FollowUpRun { log: Log::owning(id, sinks), started_at: now() })

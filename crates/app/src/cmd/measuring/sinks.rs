@@ -7,7 +7,7 @@ use linerate_model::Event;
 use linerate_report::{IntervalRows, Live, View, ndjson};
 
 use crate::args::OutputArgs;
-use crate::{say, terminal};
+use crate::{print, terminal};
 
 /// What a person sees while a test runs: one moving line on a terminal, rows elsewhere.
 pub(super) struct Screen {
@@ -30,7 +30,7 @@ impl Screen {
     /// Takes the moving line away.
     pub(super) fn end(&mut self) {
         if std::mem::take(&mut self.shown) {
-            say::live("");
+            print::live("");
         }
     }
 
@@ -67,7 +67,7 @@ impl Sink for Screen {
                 explain: false,
             };
             let line = live.line(&view);
-            say::live(&line);
+            print::live(&line);
             self.shown = !line.is_empty();
         }
         Ok(())
@@ -86,7 +86,7 @@ impl Stream {
     /// Whether everything went out that somebody wanted to read; says so if not.
     pub(in crate::cmd) fn end(&self) -> bool {
         if self.broken {
-            say::error("the event log could not be printed to its end");
+            print::error("the event log could not be printed to its end");
         }
         !self.broken
     }

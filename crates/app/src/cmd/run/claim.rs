@@ -12,7 +12,7 @@ pub(super) struct Claim(#[expect(dead_code, reason = "held, not used")] Option<U
 
 impl Claim {
     /// Claims a run: a name that only one process of this machine can have, and that leaves no file behind.
-    pub(super) fn lay(run: &str) -> Result<Self, RunError> {
+    pub(super) fn acquire(run: &str) -> Result<Self, RunError> {
         let name = SocketAddr::from_abstract_name(format!("linerate-plan-{run}"));
         match name.and_then(|name| UnixListener::bind_addr(&name)) {
             Ok(held) => Ok(Self(Some(held))),
@@ -36,10 +36,10 @@ mod tests {
     #[test]
     fn a_run_is_claimed_once_at_a_time() {
         let run = format!("{:016x}", std::process::id());
-        let held = Claim::lay(&run).unwrap();
-        let refused = Claim::lay(&run).unwrap_err();
+        let held = Claim::acquire(&run).unwrap();
+        let refused = Claim::acquire(&run).unwrap_err();
         assert!(refused.text().contains("another process"), "{refused:?}");
         drop(held);
-        assert!(Claim::lay(&run).is_ok());
+        assert!(Claim::acquire(&run).is_ok());
     }
 }

@@ -20,7 +20,7 @@ use super::sinks::Sinks;
 use super::{RunArgs, RunError, hosts, outcome};
 use crate::exit::Exit;
 use crate::naming::{now, run_name};
-use crate::say;
+use crate::print;
 use crate::signals::Signals;
 
 /// So many trials in a row in which nothing was measured end the plan: nobody is there any more.
@@ -44,7 +44,7 @@ pub(super) struct Drive<'a> {
     pub(super) prepared: &'a Prepared,
     pub(super) signals: &'a Signals,
     pub(super) sinks: &'a Sinks,
-    pub(super) conductor: PlanScheduler<'a>,
+    pub(super) scheduler: PlanScheduler<'a>,
     place: HostsSource,
     pub(super) coordinator: Option<Coordinator>,
     /// The hosts of the rig by name, in its order.
@@ -61,14 +61,14 @@ pub(super) fn drive(args: &RunArgs, prepared: &Prepared, signals: &Signals) -> R
         Some(record) => record.clone(),
         None => PlanRecord { run: run_name().map_err(RunError::failed)?.into(), ..PlanRecord::default() },
     };
-    let _claim = Claim::lay(&record.run)?;
+    let _claim = Claim::acquire(&record.run)?;
     let sinks = Sinks::open(args);
     let mut drive = Drive {
         args,
         prepared,
         signals,
         sinks: &sinks,
-        conductor: conductor(args, prepared)?,
+        scheduler: scheduler(args, prepared)?,
         place: match prepared.world {
             World::Lab => HostsSource::Lab(Box::new(LabWorld::new(args, &prepared.plan, &record.run)?)),
             _ => HostsSource::Hosts(hosts::hosts(args, &prepared.plan)?),
@@ -99,7 +99,7 @@ pub(super) fn drive(args: &RunArgs, prepared: &Prepared, signals: &Signals) -> R
     })
 }
 
-fn conductor<'a>(args: &RunArgs, prepared: &'a Prepared) -> Result<PlanScheduler<'a>, RunError> {
+fn scheduler<'a>(args: &RunArgs, prepared: &'a Prepared) -> Result<PlanScheduler<'a>, RunError> {
     let Some(record) = &prepared.before else {
         return PlanScheduler::new(&prepared.plan).map_err(RunError::usage);
     };
@@ -118,7 +118,7 @@ fn conductor<'a>(args: &RunArgs, prepared: &'a Prepared) -> Result<PlanScheduler
 impl Drive<'_> {
     /// All that remains. An error is one before the log began; later ones stand in the log.
     fn carry_out(&mut self, log: &mut PlanLog<'_>) -> Result<(), RunError> {
-        let mut task = self.conductor.next_task().map_err(RunError::usage)?;
+        let mut task = self.scheduler.next_task().map_err(RunError::usage)?;
         let mut doubts = Vec::new();
         if let Some(first) = &task {
             self.make_ready(&first.point)?;
@@ -127,7 +127,7 @@ impl Drive<'_> {
         }
         self.open(log)?;
         for (kind, text) in doubts {
-            say::warning(&text);
+            print::warning(&text);
             log.note(Body::Caveat { flow: None, caveat: Caveat { kind, text: text.into() } });
         }
         let mut trouble = None;
@@ -144,7 +144,7 @@ impl Drive<'_> {
             let nothing = !runs.iter().any(counts);
             self.in_vain = if nothing { self.in_vain + 1 } else { 0 };
             let results = self.screen.results(&figures);
-            for body in self.conductor.done(&next, runs, figures) {
+            for body in self.scheduler.done(&next, runs, figures) {
                 log.note(body);
             }
             self.screen.end_trial(&next, log.record(), &results);
@@ -152,7 +152,7 @@ impl Drive<'_> {
                 trouble = Some(format!("nothing was measured in {MAX_EMPTY_TRIALS} trials in a row"));
                 break;
             }
-            task = self.conductor.next_task().map_err(RunError::usage)?;
+            task = self.scheduler.next_task().map_err(RunError::usage)?;
         }
         self.close(log, trouble)
     }
@@ -177,8 +177,8 @@ impl Drive<'_> {
 
     /// What all of it amounts to, and the last word.
     fn close(&mut self, log: &mut PlanLog<'_>, trouble: Option<String>) -> Result<(), RunError> {
-        let summaries = self.conductor.sum().map_err(RunError::usage)?;
-        let missing = self.conductor.is_missing_any();
+        let summaries = self.scheduler.sum().map_err(RunError::usage)?;
+        let missing = self.scheduler.is_missing_any();
         let stopped = self.is_stopped() && missing;
         let judged = match stopped {
             // Of what was not measured yet nothing can be said.
@@ -216,13 +216,13 @@ impl Drive<'_> {
         if self.sets_hosts
             && let Some(coordinator) = &mut self.coordinator
         {
-            coordinator.rest(self.prepared.plan.pause, self.signals.stop());
+            coordinator.wait(self.prepared.plan.pause, self.signals.stop());
             return !self.is_stopped();
         }
         // Others are measured meanwhile.
         if let Some(coordinator) = self.coordinator.as_mut().filter(|_| self.prepared.plan.pause > Span::ZERO)
         {
-            coordinator.give_places_back();
+            coordinator.release_places();
         }
         let until = clock::now() + self.prepared.plan.pause.as_duration();
         while !until.has_passed() && !self.is_stopped() {
@@ -236,7 +236,7 @@ impl Drive<'_> {
         let fresh = match (&mut self.place, &point.lab) {
             (HostsSource::Lab(world), Some(lab)) => {
                 let coordinator = &mut self.coordinator;
-                world.become_as(lab, &mut || {
+                world.reconfigure_for(lab, &mut || {
                     if let Some(old) = coordinator.take() {
                         old.finish();
                     }
@@ -248,7 +248,7 @@ impl Drive<'_> {
         let Some(hosts) = fresh else { return Ok(()) };
         let rig = TestBed { name: format!("plan {}", self.prepared.plan.name), hosts };
         let connected =
-            Coordinator::connect(rig, self.signals.stop()).map_err(|troubles| host_troubles(&troubles))?;
+            Coordinator::connect(rig, self.signals.stop()).map_err(|troubles| host_errors(&troubles))?;
         self.coordinator = Some(connected);
         Ok(())
     }
@@ -267,21 +267,21 @@ impl Drive<'_> {
             }
         }
         if !troubles.is_empty() {
-            return Err(host_troubles(&troubles));
+            return Err(host_errors(&troubles));
         }
         let mut doubts = Vec::new();
-        for (standing, name) in coordinator.standings().iter().zip(&self.names) {
-            let Some(standing) = standing else { continue };
-            if standing.host.linerate != env!("CARGO_PKG_VERSION") {
-                let (theirs, ours) = (&standing.host.linerate, env!("CARGO_PKG_VERSION"));
+        for (privilege, name) in coordinator.standings().iter().zip(&self.names) {
+            let Some(privilege) = privilege else { continue };
+            if privilege.host.linerate != env!("CARGO_PKG_VERSION") {
+                let (theirs, ours) = (&privilege.host.linerate, env!("CARGO_PKG_VERSION"));
                 let text =
                     format!("{name} has linerate {theirs}, this is {ours}; give all hosts the same version");
                 doubts.push((CaveatKind::Neighbour, text));
             }
-            if standing.offset_error > COARSE_CLOCK {
+            if privilege.offset_error > COARSE_CLOCK {
                 let text = format!(
                     "the clock of {name} is known only within {}: its flows may start that much apart from others",
-                    standing.offset_error
+                    privilege.offset_error
                 );
                 doubts.push((CaveatKind::OffsetUncertain, text));
             }
@@ -302,7 +302,7 @@ impl Drive<'_> {
     }
 }
 
-pub(super) fn host_troubles(troubles: &[HostTrouble]) -> RunError {
+pub(super) fn host_errors(troubles: &[HostTrouble]) -> RunError {
     let mut lines: Vec<String> = troubles.iter().map(ToString::to_string).collect();
     if lines.is_empty() {
         lines.push("no host is connected".to_owned());

@@ -20,7 +20,7 @@ use super::super::lab::topology::{Source, lab_name};
 use super::super::lab::up::{Tie, start, start_tied};
 use super::super::plan::files::topology;
 use super::{RunArgs, RunError};
-use crate::say;
+use crate::print;
 
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -68,7 +68,7 @@ impl LabWorld {
 
     /// Makes the network what a point asks for: as it is, by changing links while they run, or anew. The hosts as a
     /// coordinator reaches them, if they are others than before; it is told to `leave` those first.
-    pub(super) fn become_as(
+    pub(super) fn reconfigure_for(
         &mut self,
         lab: &Lab,
         leave: &mut dyn FnMut(),
@@ -81,7 +81,7 @@ impl LabWorld {
             self.down();
         }
         let up = self.bring_up(lab)?;
-        let furnished = self.up.insert(up).furnish(&self.hosts);
+        let furnished = self.up.insert(up).start_agents(&self.hosts);
         if furnished.is_err() {
             self.down();
         }
@@ -109,7 +109,7 @@ impl LabWorld {
             let _ = self.place.sweep();
             let lab = self.place.lab(self.name.clone());
             if std::fs::metadata(lab.log()).is_ok_and(|about| about.len() == 0) {
-                lab.forget();
+                lab.remove_log();
             }
             RunError::failed(trouble.into_text())
         })?;
@@ -122,7 +122,7 @@ impl LabWorld {
         up.agents.clear();
         drop(up.tie.take());
         if let Err(error) = up.handle.down() {
-            say::warning(format!("the lab {} is still up: {error}", self.name));
+            print::warning(format!("the lab {} is still up: {error}", self.name));
         }
     }
 
@@ -130,7 +130,7 @@ impl LabWorld {
     pub(super) fn end(mut self) {
         if self.keep && self.up.take().is_some() {
             let name = &self.name;
-            say::note(format!("the lab {name} stays up; remove it with: linerate lab down {name}"));
+            print::note(format!("the lab {name} stays up; remove it with: linerate lab down {name}"));
         }
         self.down();
     }
@@ -138,7 +138,7 @@ impl LabWorld {
 
 impl Up {
     /// Starts the agents; the hosts as a coordinator reaches them.
-    fn furnish(&mut self, names: &[String]) -> Result<Vec<HostRef>, RunError> {
+    fn start_agents(&mut self, names: &[String]) -> Result<Vec<HostRef>, RunError> {
         if self.status.rootless {
             return Err(RunError::failed(
                 "plans in the lab need root: a network without root lives where a coordinator cannot reach it",

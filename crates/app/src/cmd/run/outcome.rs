@@ -12,7 +12,7 @@ use crate::args::{FormatName, ReportArgs};
 use crate::cmd::format::{whole_file, write_pictures};
 use crate::cmd::{measuring::format_of, page};
 use crate::exit::Exit;
-use crate::{say, terminal};
+use crate::{print, terminal};
 
 /// Columns of a page that nobody watches.
 const UNWATCHED_WIDTH: usize = 160;
@@ -42,7 +42,7 @@ pub(super) fn print(args: &RunArgs, record: &PlanRecord, kept: Option<String>) -
     match report(record, path) {
         Ok(()) => printed,
         Err(error) => {
-            say::error(format!("the report {} could not be written: {error}", path.display()));
+            print::error(format!("the report {} could not be written: {error}", path.display()));
             Exit::Failed
         }
     }

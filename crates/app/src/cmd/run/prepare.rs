@@ -8,7 +8,7 @@ use linerate_model::{Outcome, PlanFile, PlanRecord, World};
 use linerate_plan::{Plan, Source, Surroundings, read};
 
 use super::super::archived;
-use super::super::measuring::file_trouble;
+use super::super::measuring::file_error;
 use super::super::plan::files::{Files, find};
 use super::super::plan::too_long;
 use super::{RunArgs, RunError, WorldName};
@@ -30,7 +30,7 @@ pub(super) struct Prepared {
 
 /// Reads and checks everything that can be checked here.
 pub(super) fn prepare(args: &RunArgs) -> Result<Prepared, RunError> {
-    if let Some(trouble) = args.report.as_deref().and_then(|file| file_trouble("--report", file, REPORTS)) {
+    if let Some(trouble) = args.report.as_deref().and_then(|file| file_error("--report", file, REPORTS)) {
         return Err(RunError::usage(trouble));
     }
     // `--resume NAME` alone may be meant as the plan's name.

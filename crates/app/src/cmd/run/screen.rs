@@ -10,7 +10,7 @@ use linerate_sock::{Mono, clock};
 use linerate_units::{Bitrate, Bytes, Span};
 
 use super::super::plan::text::time;
-use crate::{say, terminal};
+use crate::{print, terminal};
 
 /// Characters of the bar.
 const BAR_WIDTH: usize = 20;
@@ -48,7 +48,7 @@ impl Screen {
         }
     }
 
-    pub(super) fn begin_trial(&mut self, task: &Task, plan: &Plan, standing: PlanProgress, elapsed: Span) {
+    pub(super) fn begin_trial(&mut self, task: &Task, plan: &Plan, privilege: PlanProgress, elapsed: Span) {
         let step = task.step.as_ref().map(|step| format!(" {}", step.value)).unwrap_or_default();
         let repeat =
             if plan.largest_repeats() > 1 { format!(" trial {}", task.repeat) } else { String::new() };
@@ -58,18 +58,18 @@ impl Screen {
             .iter()
             .map(|flow| Flow { name: flow.name.clone(), last: (Bytes::new(0), Span::ZERO), rate: None })
             .collect();
-        let full = BAR_WIDTH * standing.done / standing.of.max(1);
+        let full = BAR_WIDTH * privilege.done / privilege.of.max(1);
         let bar = format!("{}{}", "#".repeat(full), "-".repeat(BAR_WIDTH.saturating_sub(full)));
-        let count = format!("{}/{}", standing.done + 1, standing.of);
+        let count = format!("{}/{}", privilege.done + 1, privilege.of);
         self.head = match self.watched {
-            true => format!("[{bar}] {count}, {} left", time(left(standing, elapsed))),
+            true => format!("[{bar}] {count}, {} left", time(left(privilege, elapsed))),
             false => count,
         };
         self.show(true);
     }
 
     /// Takes an event of a run in.
-    pub(super) fn told(&mut self, told: &RunEvent<'_>) {
+    pub(super) fn take_event(&mut self, told: &RunEvent<'_>) {
         let Body::Progress { bytes, elapsed, .. } = told.body else { return };
         let Some(flow) = self.flows.get_mut(told.flow) else { return };
         let (before, then) = flow.last;
@@ -93,7 +93,7 @@ impl Screen {
             self.flows.iter().filter_map(|flow| Some(format!("{} {}", flow.name, flow.rate?))).collect();
         let line = format!("{}  {}  {}", self.head, self.place, rates.join(", "));
         let width = terminal::stderr_width().saturating_sub(1);
-        say::live(&one_line(&line).chars().take(width).collect::<String>());
+        print::live(&one_line(&line).chars().take(width).collect::<String>());
         self.shown = true;
     }
 
@@ -129,24 +129,24 @@ impl Screen {
             (None, _) if results.is_empty() => "done".to_owned(),
             (None, _) => results.join(", "),
         };
-        say::note(one_line(&format!("{}  {}: {how}", self.head, self.place)));
+        print::note(one_line(&format!("{}  {}: {how}", self.head, self.place)));
     }
 
     /// Takes the moving line away.
     pub(super) fn end(&mut self) {
         if std::mem::take(&mut self.shown) {
-            say::live("");
+            print::live("");
         }
     }
 }
 
 /// The time that is left: the estimate of what is left, as much longer or shorter as what is behind took.
-fn left(standing: PlanProgress, elapsed: Span) -> Span {
-    if standing.behind == Span::ZERO {
-        return standing.left;
+fn left(privilege: PlanProgress, elapsed: Span) -> Span {
+    if privilege.behind == Span::ZERO {
+        return privilege.left;
     }
-    let pace = elapsed.as_secs_f64() / standing.behind.as_secs_f64();
-    Span::from_secs_f64(standing.left.as_secs_f64() * pace).unwrap_or(standing.left)
+    let pace = elapsed.as_secs_f64() / privilege.behind.as_secs_f64();
+    Span::from_secs_f64(privilege.left.as_secs_f64() * pace).unwrap_or(privilege.left)
 }
 
 #[cfg(test)]
@@ -180,15 +180,15 @@ mod tests {
 
     #[test]
     fn the_time_left_follows_the_pace_so_far() {
-        let standing = |behind, left| PlanProgress {
+        let privilege = |behind, left| PlanProgress {
             done: 1,
             of: 2,
             behind: Span::from_secs(behind),
             left: Span::from_secs(left),
         };
-        assert_eq!(left(standing(0, 90), Span::from_secs(3)), Span::from_secs(90), "nothing is known yet");
+        assert_eq!(left(privilege(0, 90), Span::from_secs(3)), Span::from_secs(90), "nothing is known yet");
         assert_eq!(
-            left(standing(30, 90), Span::from_secs(15)),
+            left(privilege(30, 90), Span::from_secs(15)),
             Span::from_secs(45),
             "twice as fast as reckoned"
         );

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use linerate_plan::Point;
 
 use super::RunError;
-use super::drive::{Drive, host_troubles};
-use crate::say;
+use super::drive::{Drive, host_errors};
+use crate::print;
 
 /// What hosts of the rig shall have, by their places in it.
 type Wanted = Vec<(usize, BTreeMap<String, String>)>;
 
 impl Drive<'_> {
     /// What a point asks of each host. A host that it leaves alone gets back what was found on it.
-    fn wanted(&self, point: &Point) -> Result<Wanted, RunError> {
+    fn wanted_settings(&self, point: &Point) -> Result<Wanted, RunError> {
         let of_host = |(host, settings): (&String, &BTreeMap<String, linerate_plan::SettingValue>)| {
             let at = self.names.iter().position(|name| name == host).ok_or_else(|| {
                 RunError::usage(format!("the plan sets something on host {host}, which no flow uses"))
@@ -34,7 +34,7 @@ impl Drive<'_> {
         let mut asked: Vec<Wanted> = Vec::new();
         for number in 0..self.prepared.plan.grid.len() {
             let point = self.prepared.plan.point(number).map_err(RunError::usage)?;
-            let wanted = self.wanted(&point)?;
+            let wanted = self.wanted_settings(&point)?;
             if !wanted.is_empty() && !asked.contains(&wanted) {
                 asked.push(wanted);
             }
@@ -48,7 +48,7 @@ impl Drive<'_> {
                 }
             }
         }
-        if troubles.is_empty() { Ok(!asked.is_empty()) } else { Err(host_troubles(&troubles)) }
+        if troubles.is_empty() { Ok(!asked.is_empty()) } else { Err(host_errors(&troubles)) }
     }
 
     /// Makes the hosts be set as a point asks; what an earlier one set and this one does not ask for is put back. A host
@@ -57,17 +57,17 @@ impl Drive<'_> {
         if !self.sets_hosts {
             return Ok(());
         }
-        let wanted = self.wanted(point)?;
+        let wanted = self.wanted_settings(point)?;
         let Some(coordinator) = &mut self.coordinator else { return Ok(()) };
         let applied = coordinator.apply_where_possible(&wanted, self.signals.stop());
-        applied.map(drop).map_err(|troubles| host_troubles(&troubles))
+        applied.map(drop).map_err(|troubles| host_errors(&troubles))
     }
 
     /// Puts everything back.
     pub(super) fn restore_settings(&mut self) {
         if let Some(coordinator) = &mut self.coordinator {
             for trouble in coordinator.restore_settings() {
-                say::warning(trouble);
+                print::warning(trouble);
             }
         }
     }

@@ -5,7 +5,7 @@ use linerate_model::{Body, EVENT_SCHEMA, GroupPlace, Outcome, PlanPlace, RunStar
 use linerate_plan::{Figures, Task, TrialFigures, counts};
 use linerate_units::Span;
 
-use super::drive::{Drive, host_troubles};
+use super::drive::{Drive, host_errors};
 use crate::naming::{now, run_name};
 
 /// What a background flow may last longer than those that it accompanies.
@@ -59,14 +59,14 @@ impl Drive<'_> {
         if self.sets_hosts || self.prepared.plan.pause > Span::ZERO {
             return None;
         }
-        self.conductor.following().filter(|next| next.point.lab == task.point.lab)
+        self.scheduler.following().filter(|next| next.point.lab == task.point.lab)
     }
 
     /// One trial: its runs and what they measured.
     pub(super) fn trial(&mut self, task: &Task, plan_log: &PlanLog<'_>) -> (Vec<TrialRun>, TrialFigures) {
         let group = self.group(task, plan_log.run());
         let next = self.following(task).map(|task| self.group(&task, plan_log.run()));
-        self.screen.begin_trial(task, &self.prepared.plan, self.conductor.standing(), plan_log.elapsed());
+        self.screen.begin_trial(task, &self.prepared.plan, self.scheduler.progress(), plan_log.elapsed());
         // Without random numbers the place in the plan's log is a name as well.
         let at = plan_log.record().events;
         let name = |flow| run_name().unwrap_or_else(|_| format!("{}{at:08x}{flow:04x}", plan_log.run()));
@@ -74,7 +74,7 @@ impl Drive<'_> {
         let mut logs: Vec<Log<'_>> =
             names.iter().map(|name| Log::owning(name.clone(), self.sinks.for_a_log())).collect();
         let (screen, signals) = (&mut self.screen, self.signals);
-        let mut on = |told: &RunEvent<'_>| screen.told(told);
+        let mut on = |told: &RunEvent<'_>| screen.take_event(told);
         let ran = match &mut self.coordinator {
             Some(coordinator) => {
                 coordinator.run_before(&group, next.as_ref(), &mut logs, signals.stop(), &mut on)
@@ -82,7 +82,7 @@ impl Drive<'_> {
             None => Err(Vec::new()),
         };
         let ends = ran.unwrap_or_else(|troubles| {
-            let why = host_troubles(&troubles).text();
+            let why = host_errors(&troubles).text();
             logs.iter_mut().zip(&group.flows).map(|(log, job)| not_begun(log, job, &group, &why)).collect()
         });
         let mut runs = Vec::new();

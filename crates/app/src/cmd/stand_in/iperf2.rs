@@ -9,10 +9,10 @@ use linerate_sock::clock::wall_ns;
 use linerate_units::Span;
 
 use super::printer::log_file;
-use super::{Prepared, Refusal, words};
+use super::{Prepared, Refusal, argument_texts};
 
 pub(super) fn prepare(_: &str, arguments: &[OsString]) -> Result<Prepared, Refusal> {
-    let mut settings = parse(&words(arguments)).map_err(|refusal| {
+    let mut settings = parse(&argument_texts(arguments)).map_err(|refusal| {
         if refusal.to_stdout {
             Refusal::both(refusal.text, String::new(), refusal.code)
         } else {

@@ -16,14 +16,14 @@ use linerate_proto::stand_in::StandIn;
 use linerate_sock::proc::host::kernel;
 
 use super::printer::{Stamped, log_file};
-use super::{Prepared, Refusal, words};
+use super::{Prepared, Refusal, argument_texts};
 
 /// Holds the password of a client, so that it stands in no list of processes.
 const PASSWORD: &str = "IPERF3_PASSWORD";
 
 pub(super) fn prepare(_: &str, arguments: &[OsString]) -> Result<Prepared, Refusal> {
     let system = system();
-    let settings = match argv::parse(&words(arguments)) {
+    let settings = match argv::parse(&argument_texts(arguments)) {
         Ok(Command::Client(settings) | Command::Server(settings)) => *settings,
         Ok(Command::Help) => return Err(Refusal::text(argv::help())),
         Ok(Command::Version) => return Err(Refusal::text(argv::version(&system))),

@@ -9,7 +9,7 @@ use linerate_model::foreign_text;
 
 use super::TOOLS;
 use crate::exit::Exit;
-use crate::say;
+use crate::print;
 
 /// Makes symbolic links to this program that have the names of the tools it stands in for
 #[derive(Debug, Args)]
@@ -25,13 +25,13 @@ pub(crate) struct InstallLinksArgs {
 pub(crate) fn install(args: &InstallLinksArgs) -> Exit {
     let known: Vec<&str> = TOOLS.iter().flat_map(|tool| tool.names).copied().collect();
     if let Some(unknown) = args.only.iter().find(|name| !known.contains(&name.as_str())) {
-        say::error(format!("no tool is called '{unknown}'; there are {}", known.join(", ")));
+        print::error(format!("no tool is called '{unknown}'; there are {}", known.join(", ")));
         return Exit::Usage;
     }
     let program = match std::env::current_exe() {
         Ok(program) => program,
         Err(error) => {
-            say::error(format!("this program does not find itself: {error}"));
+            print::error(format!("this program does not find itself: {error}"));
             return Exit::Failed;
         }
     };
@@ -42,7 +42,7 @@ pub(crate) fn install(args: &InstallLinksArgs) -> Exit {
             Ok(true) => lines += &format!("{} -> {}\n", link.display(), program.display()),
             Ok(false) => lines += &format!("{} is there already\n", link.display()),
             Err(trouble) => {
-                say::error(trouble);
+                print::error(trouble);
                 exit = Exit::Failed;
             }
         }

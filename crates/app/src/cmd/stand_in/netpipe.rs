@@ -12,7 +12,7 @@ pub(super) fn prepare(_: &str, arguments: &[OsString]) -> Result<Prepared, Refus
     let command =
         Command::parse(arguments).map_err(|usage| Refusal::both(usage.output, usage.error, usage.code))?;
     let Command { host, options, banner } = command;
-    super::say_unwritten(std::io::stdout().write_all(banner.as_bytes()));
+    super::report_unwritten(std::io::stdout().write_all(banner.as_bytes()));
     let stand_in: Box<dyn StandIn> = match &host {
         Some(host) => Box::new(Transmitter::new(host, options)),
         None => Box::new(Receiver::new(options, false)),

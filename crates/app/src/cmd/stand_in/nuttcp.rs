@@ -4,10 +4,10 @@ use std::ffi::OsString;
 
 use linerate_proto::nuttcp::{Invocation, NuttcpClient, NuttcpServer, invocation};
 
-use super::{Prepared, Refusal, words};
+use super::{Prepared, Refusal, argument_texts};
 
 pub(super) fn prepare(_: &str, arguments: &[OsString]) -> Result<Prepared, Refusal> {
-    let (warnings, invocation) = invocation(&words(arguments));
+    let (warnings, invocation) = invocation(&argument_texts(arguments));
     for warning in warnings {
         eprintln!("{warning}");
     }

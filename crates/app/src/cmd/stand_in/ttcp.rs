@@ -4,11 +4,11 @@ use std::ffi::OsString;
 
 use linerate_proto::ttcp::{Ttcp, parse};
 
-use super::{Prepared, Refusal, words};
+use super::{Prepared, Refusal, argument_texts};
 
 pub(super) fn prepare(name: &str, arguments: &[OsString]) -> Result<Prepared, Refusal> {
-    let settings =
-        parse(name, &words(arguments)).map_err(|refusal| Refusal::error(refusal.text, refusal.code))?;
+    let settings = parse(name, &argument_texts(arguments))
+        .map_err(|refusal| Refusal::error(refusal.text, refusal.code))?;
     let host = settings.host.clone();
     Ok(Prepared::new(Box::new(Ttcp::new(settings)), host))
 }

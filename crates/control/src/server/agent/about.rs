@@ -14,7 +14,7 @@ use crate::server::Shared;
 pub(super) fn about(local: Option<IpAddr>, shared: &Shared) -> About {
     let congestion = proc::sysctl("net.ipv4.tcp_available_congestion_control").unwrap_or_default();
     let features = features::features();
-    let world = if shared.config.witness.is_some() { World::Lab } else { World::Hosts };
+    let world = if shared.config.observer.is_some() { World::Lab } else { World::Hosts };
     About {
         host: shared.config.host(local),
         world: Some(world),

@@ -38,21 +38,21 @@ pub(super) enum Letter {
 pub(super) struct Letters {
     waiting: Mutex<Vec<Letter>>,
     /// Rings when there is one.
-    pub(super) bell: EventFd,
+    pub(super) waker: EventFd,
 }
 
 impl Letters {
     pub(super) fn new() -> Result<Self, ControlError> {
-        Ok(Self { waiting: Mutex::default(), bell: EventFd::new()? })
+        Ok(Self { waiting: Mutex::default(), waker: EventFd::new()? })
     }
 
     pub(super) fn put(&self, letter: Letter) {
         locked(&self.waiting).push(letter);
-        self.bell.ring();
+        self.waker.wake();
     }
 
     pub(super) fn take(&self) -> Vec<Letter> {
-        let _ = self.bell.clear();
+        let _ = self.waker.clear();
         std::mem::take(&mut *locked(&self.waiting))
     }
 }
@@ -65,7 +65,7 @@ pub(super) fn carry_out(
     letters: &Letters,
     config: &ServerConfig,
 ) {
-    let (number, witness) = (job.job, config.witness.as_deref());
+    let (number, observer) = (job.job, config.observer.as_deref());
     let mut post = JobReporter { job: number, letters };
     let mut log = Log::new(String::new(), vec![&mut post]);
     letters.put(Letter::Accepted { job: number, epoch: log.epoch() });
@@ -73,10 +73,10 @@ pub(super) fn carry_out(
         host: job.host.into(),
         port: job.port,
         spec: job.spec,
-        world: if witness.is_some() { World::Lab } else { World::Hosts },
+        world: if observer.is_some() { World::Lab } else { World::Hosts },
         started_at: String::new(),
         calibration: config.calibration.clone(),
-        witness: witness.map(|witness| witness as &dyn PortObserver),
+        observer: observer.map(|observer| observer as &dyn PortObserver),
         stop,
     };
     // Whatever becomes of one job, its coordinator hears that it is over.

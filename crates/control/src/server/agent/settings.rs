@@ -30,15 +30,15 @@ impl CoordinatorSettings {
             SettingsRequest::Check(order) => {
                 let mut answer = SettingsAnswer { in_force: self.in_force(), troubles: Vec::new() };
                 answer.troubles.extend(self.begin(shared).err().map(Into::into));
-                let wrong = wishes(order, local).err().into_iter().flatten();
+                let wrong = setting_requests(order, local).err().into_iter().flatten();
                 answer.troubles.extend(wrong.map(Into::into));
                 self.end_if_unused();
                 answer
             }
             SettingsRequest::Apply(order) => {
-                let done = wishes(order, local).and_then(|wishes| {
+                let done = setting_requests(order, local).and_then(|requested| {
                     self.begin(shared).map_err(|why| vec![why])?;
-                    locked(&self.0).as_mut().map_or(Ok(()), |changes| changes.apply(&wishes))
+                    locked(&self.0).as_mut().map_or(Ok(()), |changes| changes.apply(&requested))
                 });
                 let mut troubles = done.err().unwrap_or_default();
                 if !troubles.is_empty() {
@@ -97,7 +97,10 @@ impl CoordinatorSettings {
 }
 
 /// The wishes of an order, against which nothing speaks.
-fn wishes(order: &SettingsOrder, local: Option<IpAddr>) -> Result<host_settings::Wishes, Vec<String>> {
+fn setting_requests(
+    order: &SettingsOrder,
+    local: Option<IpAddr>,
+) -> Result<host_settings::Wishes, Vec<String>> {
     host_settings::check(&order.values, || interface(order, local))
 }
 

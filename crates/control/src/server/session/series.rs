@@ -17,8 +17,8 @@ pub(super) struct Series {
 
 impl Series {
     /// Rings when a trial is over.
-    pub(super) fn bell(&self) -> Option<BorrowedFd<'_>> {
-        self.runner.as_ref().map(Runner::bell)
+    pub(super) fn waker(&self) -> Option<BorrowedFd<'_>> {
+        self.runner.as_ref().map(Runner::waker)
     }
 
     /// Ends the trial that is under way.
@@ -47,7 +47,7 @@ impl Run<'_> {
     }
 
     /// Tells what a trial that is over has counted, and that the client lives while one runs.
-    pub(super) fn look_at_series(&mut self) -> Result<(), ControlError> {
+    pub(super) fn check_series(&mut self) -> Result<(), ControlError> {
         let Some(runner) = &mut self.series.runner else { return Ok(()) };
         let (alive, count) = (runner.alive(), runner.take());
         if alive {
@@ -61,7 +61,7 @@ impl Run<'_> {
         let Some(mut runner) = self.series.runner.take() else { return Ok(()) };
         runner.stop();
         // A trial that the client gave up was not counted there either.
-        let mut own = runner.last_word(ended.flow);
+        let mut own = runner.final_report(ended.flow);
         self.dialogue.note_counts(&mut own.tally);
         own.caveats.extend(self.dialogue.extra_caveats().iter().cloned());
         self.dialogue.input(Input::FlowEnded(Box::new(own)))

@@ -7,24 +7,24 @@ use linerate_sock::poll::{Interest, wait_for};
 use linerate_sock::{Mono, clock, sockopt, stream};
 
 use super::connection::Flushed;
-use super::{DriverEvent, Entry, Kind, LINGER_TIMEOUT, Links, Queue, disguised, opening};
+use super::{DriverEvent, Entry, Kind, LINGER_TIMEOUT, Links, Queue, mapped_address, opening};
 
 impl Links {
     /// Sends bytes, or a datagram.
-    pub(in super::super) fn send(&mut self, link: Link, bytes: &[u8], news: &mut Queue) {
+    pub(in super::super) fn send(&mut self, link: Link, bytes: &[u8], events: &mut Queue) {
         let Some(entry) = self.table.get_mut(&link) else { return };
         match &mut entry.kind {
             Kind::Connection(connection) if connection.closing.is_none() => {
-                note_flushed(link, connection.send(bytes), news);
+                note_flushed(link, connection.send(bytes), events);
             }
             Kind::Datagrams(datagrams) => {
                 // A refusal by ICMP, or a full queue: a datagram may be lost.
                 let _ = stream::send(&datagrams.socket, bytes);
-                news.push_back(DriverEvent::Sent { link });
+                events.push_back(DriverEvent::Sent { link });
             }
             _ => {}
         }
-        self.settle(link);
+        self.update_interest(link);
     }
 
     /// Sends a datagram from a listener.
@@ -38,24 +38,24 @@ impl Links {
             _ => None,
         };
         if let Some((socket, local)) = socket {
-            let _ = socket.send_to(bytes, disguised(to, local));
+            let _ = socket.send_to(bytes, mapped_address(to, local));
         }
     }
 
     /// Sends a byte as urgent data.
-    pub(in super::super) fn send_urgent(&mut self, link: Link, byte: u8, news: &mut Queue) {
+    pub(in super::super) fn send_urgent(&mut self, link: Link, byte: u8, events: &mut Queue) {
         if let Some(Kind::Connection(connection)) = self.table.get_mut(&link).map(|entry| &mut entry.kind) {
-            note_flushed(link, connection.send_urgent(byte), news);
+            note_flushed(link, connection.send_urgent(byte), events);
         }
-        self.settle(link);
+        self.update_interest(link);
     }
 
     /// Half-closes a connection once everything was sent.
-    pub(in super::super) fn finish_writing(&mut self, link: Link, news: &mut Queue) {
+    pub(in super::super) fn finish_writing(&mut self, link: Link, events: &mut Queue) {
         if let Some(Kind::Connection(connection)) = self.table.get_mut(&link).map(|entry| &mut entry.kind) {
-            note_flushed(link, connection.finish_writing(), news);
+            note_flushed(link, connection.finish_writing(), events);
         }
-        self.settle(link);
+        self.update_interest(link);
     }
 
     /// Closes a link once everything was sent, or somebody has given it back.
@@ -66,7 +66,7 @@ impl Links {
             Some(_) => drop(self.remove(link)),
             None => {}
         }
-        self.settle(link);
+        self.update_interest(link);
     }
 
     /// Resets a connection.
@@ -96,7 +96,7 @@ impl Links {
             Some(Kind::Datagrams(datagrams)) => datagrams.held = true,
             _ => {}
         }
-        self.settle(link);
+        self.update_interest(link);
     }
 
     /// Sends what is left, for a moment: the last word of a program that ends.
@@ -114,10 +114,10 @@ impl Links {
     }
 }
 
-pub(super) fn note_flushed(link: Link, flushed: Flushed, news: &mut Queue) {
+pub(super) fn note_flushed(link: Link, flushed: Flushed, events: &mut Queue) {
     match flushed {
-        Flushed::Sent => news.push_back(DriverEvent::Sent { link }),
-        Flushed::Broken(reason) => news.push_back(DriverEvent::Closed { link, reason: Some(reason) }),
+        Flushed::Sent => events.push_back(DriverEvent::Sent { link }),
+        Flushed::Broken(reason) => events.push_back(DriverEvent::Closed { link, reason: Some(reason) }),
         Flushed::Nothing => {}
     }
 }

@@ -83,7 +83,7 @@ impl Connection {
     }
 
     /// What the poller shall wait for.
-    pub(super) fn wants(&self) -> Option<Interest> {
+    pub(super) fn interest(&self) -> Option<Interest> {
         let read = !self.read_over && !self.held && self.closing.is_none();
         match (read, self.has_unsent()) {
             _ if self.lent > 0 => None,
@@ -107,7 +107,7 @@ impl Connection {
     /// Puts bytes in line and sends what goes.
     pub(super) fn send(&mut self, bytes: &[u8]) -> Flushed {
         if self.unsent.len() + bytes.len() > MAX_UNSENT {
-            return self.break_off(own_reason("the peer does not read what it is sent"));
+            return self.abort(own_reason("the peer does not read what it is sent"));
         }
         self.unsent.extend(bytes);
         self.owes_sent = true;
@@ -135,7 +135,7 @@ impl Connection {
                     self.urgent = self.urgent.map(|(before, byte)| (before - count, byte));
                 }
                 Ok(Moved::Pending | Moved::Closed) => return Flushed::Nothing,
-                Err(error) => return self.break_off(reason_of(&error)),
+                Err(error) => return self.abort(reason_of(&error)),
             }
         }
         if self.finish && !self.finished {
@@ -162,7 +162,7 @@ impl Connection {
         }
     }
 
-    fn break_off(&mut self, reason: Reason) -> Flushed {
+    fn abort(&mut self, reason: Reason) -> Flushed {
         self.unsent.clear();
         self.urgent = None;
         self.owes_sent = false;

@@ -12,10 +12,10 @@ use linerate_sock::{KeepAlive, Mono, SockError, SocketOptions, clock, sockopt, s
 use linerate_units::Span;
 
 use super::super::driver_event::own_reason;
-use super::super::endpoint::{listening_at, wishes};
+use super::super::endpoint::{listening_at, socket_options};
 use super::{
-    Connection, Datagrams, Door, DriverEvent, Kind, Links, MAX_LINKS, More, Queue, disguised, opened, reason,
-    reason_of,
+    Connection, Datagrams, Door, DriverEvent, Kind, Links, MAX_LINKS, More, Queue, mapped_address, opened,
+    reason, reason_of,
 };
 
 use crate::server::Permit;
@@ -42,7 +42,7 @@ pub(super) struct Attempt {
 #[derive(Debug)]
 struct Next {
     addresses: VecDeque<SocketAddr>,
-    wishes: SocketOptions,
+    requested: SocketOptions,
 }
 
 /// What a connect that takes too long ends with.
@@ -58,29 +58,29 @@ impl Links {
         link: Link,
         addresses: Vec<SocketAddr>,
         options: &LinkOptions,
-        news: &mut Queue,
+        events: &mut Queue,
     ) {
         if options.transport == Transport::Udp {
             let bound = addresses
                 .first()
                 .ok_or_else(timed_out)
                 .and_then(|peer| {
-                    connect_udp(*peer, &wishes(options))
+                    connect_udp(*peer, &socket_options(options))
                         .map_err(|error| reason_of(&error))
                         .map(|b| (b, *peer))
                 })
                 .and_then(|(bound, peer)| self.hold_datagrams(link, bound, Some(peer)));
-            return news.push_back(opening(link, bound));
+            return events.push_back(opening(link, bound));
         }
         let until = options.connect_timeout.map_or(Mono::FAR, |span| clock::now() + span.as_duration());
-        let next = Next { addresses: addresses.into(), wishes: wishes(options) };
-        self.try_next(link, next, until, timed_out(), news);
+        let next = Next { addresses: addresses.into(), requested: socket_options(options) };
+        self.try_next(link, next, until, timed_out(), events);
     }
 
     /// Tries the next address; `last` is why the one before failed.
-    fn try_next(&mut self, link: Link, mut next: Next, until: Mono, mut last: Reason, news: &mut Queue) {
+    fn try_next(&mut self, link: Link, mut next: Next, until: Mono, mut last: Reason, events: &mut Queue) {
         while let Some(address) = next.addresses.pop_front() {
-            match begin_connect(address, &next.wishes) {
+            match begin_connect(address, &next.requested) {
                 Ok(under_way) => {
                     let attempt = Attempt { under_way, until, next };
                     return self.insert(link, Kind::Connecting(Box::new(attempt)));
@@ -88,20 +88,20 @@ impl Links {
                 Err(error) => last = reason_of(&error),
             }
         }
-        news.push_back(DriverEvent::NotOpened { link, reason: last });
+        events.push_back(DriverEvent::NotOpened { link, reason: last });
     }
 
     /// The handshake of a link is over, one way or the other.
-    pub(super) fn connected(&mut self, link: Link, news: &mut Queue) -> More {
+    pub(super) fn connected(&mut self, link: Link, events: &mut Queue) -> More {
         let Some(Kind::Connecting(attempt)) = self.remove(link) else { return More::No };
         let Attempt { under_way, until, next } = *attempt;
         match under_way.finish() {
             Ok(connected) => {
                 let handshake = Some(Span::from(connected.handshake));
                 let held = self.hold(link, connected.stream, connected.peer, handshake);
-                news.push_back(opening(link, held));
+                events.push_back(opening(link, held));
             }
-            Err(error) => self.try_next(link, next, until, reason_of(&error), news),
+            Err(error) => self.try_next(link, next, until, reason_of(&error), events),
         }
         More::No
     }
@@ -112,7 +112,7 @@ impl Links {
         link: Link,
         port: u16,
         options: &LinkOptions,
-        news: &mut Queue,
+        events: &mut Queue,
     ) {
         let opened = match self.listen_at(link, listening_at(port, options), options) {
             // A host without IPv6 is still served.
@@ -121,7 +121,7 @@ impl Links {
             }
             other => other,
         };
-        news.push_back(opening(link, opened.map_err(|error| reason_of(&error))));
+        events.push_back(opening(link, opened.map_err(|error| reason_of(&error))));
     }
 
     fn listen_at(
@@ -130,18 +130,18 @@ impl Links {
         address: SocketAddr,
         options: &LinkOptions,
     ) -> Result<Opened, SockError> {
-        let mut wishes = wishes(options);
+        let mut requested = socket_options(options);
         if options.transport == Transport::Udp {
             // So that a peer can get a socket of its own on this port.
-            wishes.reuse_port = true;
-            let bound = bind_udp(address, &wishes)?;
+            requested.reuse_port = true;
+            let bound = bind_udp(address, &requested)?;
             stream::set_nonblocking(&bound.socket, true)?;
             let told = opened(&bound.socket, bound.local, None, None);
             self.insert(link, Kind::Datagrams(Datagrams::new(bound, None)));
             return Ok(told);
         }
         let backlog = options.backlog.map_or(BACKLOG, |most| i32::try_from(most).unwrap_or(i32::MAX));
-        let listening = listen_tcp(address, backlog, &wishes)?;
+        let listening = listen_tcp(address, backlog, &requested)?;
         stream::set_nonblocking(&listening.listener, true)?;
         let told = opened(&listening.listener, listening.local, None, None);
         self.insert(link, Kind::Listener(listening.listener));
@@ -154,7 +154,7 @@ impl Links {
         link: Link,
         doors: Vec<Door>,
         options: &LinkOptions,
-        news: &mut Queue,
+        events: &mut Queue,
     ) {
         let Some(first) = doors.first() else { return };
         let told = Opened {
@@ -167,8 +167,8 @@ impl Links {
             congestion: None,
             descriptor: -1,
         };
-        self.insert(link, Kind::Doors(doors, wishes(options)));
-        news.push_back(DriverEvent::Opened { link, opened: told });
+        self.insert(link, Kind::Doors(doors, socket_options(options)));
+        events.push_back(DriverEvent::Opened { link, opened: told });
     }
 
     /// The listener that takes what arrives at a port of the server.
@@ -188,17 +188,17 @@ impl Links {
         stream: TcpStream,
         peer: SocketAddr,
         permit: Option<Permit>,
-        news: &mut Queue,
+        events: &mut Queue,
     ) -> Option<Link> {
         if self.table.len() >= MAX_LINKS {
             return None;
         }
         // A peer that vanished without a word is noticed in seconds, and not by the system's own times, which are hours.
         let _ = sockopt::set_keep_alive(&stream, KEEP_ALIVE);
-        if let Some(Kind::Doors(_, wishes)) = self.table.get(&listener).map(|entry| &entry.kind) {
+        if let Some(Kind::Doors(_, requested)) = self.table.get(&listener).map(|entry| &entry.kind) {
             // The server accepted it with its own settings.
             let _ = sockopt::set_user_timeout(&stream, UNANSWERED_TIMEOUT);
-            let _ = wishes.apply_tcp(&stream);
+            let _ = requested.apply_tcp(&stream);
         }
         let link = self.fresh();
         match self.hold(link, stream, peer, None) {
@@ -206,7 +206,7 @@ impl Links {
                 if let Some(Kind::Connection(connection)) = self.table.get_mut(&link).map(|e| &mut e.kind) {
                     connection.permit = permit;
                 }
-                news.push_back(DriverEvent::Accepted { listener, link, opened });
+                events.push_back(DriverEvent::Accepted { listener, link, opened });
                 Some(link)
             }
             // It broke before anybody knew of it.
@@ -220,7 +220,7 @@ impl Links {
         listener: Link,
         peer: SocketAddr,
         options: &LinkOptions,
-        news: &mut Queue,
+        events: &mut Queue,
     ) {
         let local = match self.table.get(&listener).map(|entry| &entry.kind) {
             Some(Kind::Datagrams(datagrams)) => Ok(datagrams.local),
@@ -231,11 +231,11 @@ impl Links {
         };
         let link = self.fresh();
         let held = local.and_then(|local| {
-            let peer = disguised(peer, local);
-            let bound = udp_connected_on_same_port(local, peer, &wishes(options));
+            let peer = mapped_address(peer, local);
+            let bound = udp_connected_on_same_port(local, peer, &socket_options(options));
             self.hold_datagrams(link, bound.map_err(|error| reason_of(&error))?, Some(peer))
         });
-        news.push_back(match held {
+        events.push_back(match held {
             Ok(opened) => DriverEvent::Accepted { listener, link, opened },
             Err(reason) => DriverEvent::NotOpened { link, reason },
         });

@@ -4,33 +4,33 @@ use linerate_proto::stand_in::{Link, LinkOptions};
 use linerate_sock::{SockError, SocketOptions, sockopt};
 
 use super::super::driver_event::DriverEvent;
-use super::super::endpoint::{opened, wishes};
+use super::super::endpoint::{opened, socket_options};
 use super::{Kind, Links, Queue};
 
 impl Links {
     /// Sets a connection as far as the kernel lets us, and tells how it is then.
-    pub(in crate::stand_in) fn tune(&mut self, link: Link, options: &LinkOptions, news: &mut Queue) {
+    pub(in crate::stand_in) fn tune(&mut self, link: Link, options: &LinkOptions, events: &mut Queue) {
         let Some(Kind::Connection(connection)) = self.table.get(&link).map(|entry| &entry.kind) else {
             return;
         };
         // Whoever connects to a server wishes; a kernel that refuses is no reason to refuse the client.
-        for refused in try_all(&wishes(options), &connection.stream) {
+        for refused in try_all(&socket_options(options), &connection.stream) {
             tracing::info!(%refused, "a connection stays as it is");
         }
         let (local, peer) = (connection.local, Some(connection.peer));
-        news.push_back(DriverEvent::Opened { link, opened: opened(&connection.stream, local, peer, None) });
+        events.push_back(DriverEvent::Opened { link, opened: opened(&connection.stream, local, peer, None) });
     }
 }
 
 /// Sets each wish by itself: one that is refused does not keep the others from the kernel.
-fn try_all(wishes: &SocketOptions, stream: &std::net::TcpStream) -> Vec<SockError> {
+fn try_all(requested: &SocketOptions, stream: &std::net::TcpStream) -> Vec<SockError> {
     let set = [
-        wishes.snd_buf.map(|bytes| sockopt::set_snd_buf(stream, bytes)),
-        wishes.rcv_buf.map(|bytes| sockopt::set_rcv_buf(stream, bytes)),
-        wishes.tos.map(|tos| sockopt::set_tos(stream, tos)),
-        wishes.congestion.as_deref().map(|name| sockopt::set_congestion(stream, name)),
-        wishes.no_delay.then(|| sockopt::set_no_delay(stream, true)),
-        wishes.user_timeout.map(|timeout| sockopt::set_user_timeout(stream, timeout)),
+        requested.snd_buf.map(|bytes| sockopt::set_snd_buf(stream, bytes)),
+        requested.rcv_buf.map(|bytes| sockopt::set_rcv_buf(stream, bytes)),
+        requested.tos.map(|tos| sockopt::set_tos(stream, tos)),
+        requested.congestion.as_deref().map(|name| sockopt::set_congestion(stream, name)),
+        requested.no_delay.then(|| sockopt::set_no_delay(stream, true)),
+        requested.user_timeout.map(|timeout| sockopt::set_user_timeout(stream, timeout)),
     ];
     set.into_iter().flatten().filter_map(Result::err).collect()
 }

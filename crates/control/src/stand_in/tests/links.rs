@@ -393,7 +393,7 @@ fn a_reader_of_the_output_that_has_gone_ends_nothing() {
     let invocation = crate::stand_in::Invocation {
         host: None,
         world: linerate_model::World::Hosts,
-        witness: None,
+        observer: None,
         keeper: None,
         interrupts: &interrupts,
         output: &mut Gone,

@@ -73,7 +73,7 @@ pub(crate) fn run_with(
     let invocation = Invocation {
         host: host.map(str::to_owned),
         world: World::Hosts,
-        witness: None,
+        observer: None,
         keeper,
         interrupts,
         output: &mut output,

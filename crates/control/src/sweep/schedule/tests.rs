@@ -32,7 +32,7 @@ impl Path {
             self.now += spent.as_secs_f64() + self.overhead_s;
             told.extend(schedule.counted(span(self.now), &own, &peer).unwrap());
         }
-        told.extend(schedule.rest());
+        told.extend(schedule.take_remaining());
         (told, schedule)
     }
 

@@ -24,14 +24,15 @@ fn topology() -> Topology {
         congestion: Some("cubic".to_owned()),
         sysctl: sysctl.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
     };
-    let way = |bps, mtu| LinkDirection { rate: Bitrate::from_bps(bps), mtu, ..LinkDirection::default() };
-    let link = |name: &str, ends: [&str; 2], ways, card| Link {
+    let direction =
+        |bps, mtu| LinkDirection { rate: Bitrate::from_bps(bps), mtu, ..LinkDirection::default() };
+    let link = |name: &str, ends: [&str; 2], directions, nic| Link {
         name: name.to_owned(),
         ends: ends.map(str::to_owned),
-        ways,
+        directions,
         members: 1,
         hash: HashFields::default(),
-        card,
+        nic,
     };
     Topology {
         name: "two".to_owned(),
@@ -40,9 +41,9 @@ fn topology() -> Topology {
         hosts: vec![host("a", 1, &[("ipv4.tcp_rmem", "4096 131072 7654321")]), host("b", 2, &[])],
         switches: vec![],
         links: vec![
-            link("a", ["a", "s"], [way(1e9, 9000), way(2e9, 1500)], true),
-            link("b", ["s", "b"], [way(2e9, 1500), way(100e6, 1500)], false),
-            link("direct", ["b", "a"], [LinkDirection::default(), way(10e9, 1400)], true),
+            link("a", ["a", "s"], [direction(1e9, 9000), direction(2e9, 1500)], true),
+            link("b", ["s", "b"], [direction(2e9, 1500), direction(100e6, 1500)], false),
+            link("direct", ["b", "a"], [LinkDirection::default(), direction(10e9, 1400)], true),
         ],
     }
 }
@@ -51,13 +52,13 @@ fn topology() -> Topology {
 struct TestLab {
     run: tempfile::TempDir,
     lab: LabName,
-    standing: Privilege,
+    privilege: Privilege,
 }
 
 impl TestLab {
-    fn new(name: &str, standing: Privilege) -> Self {
+    fn new(name: &str, privilege: Privilege) -> Self {
         let lab = format!("t-{name}-{}", std::process::id()).parse().unwrap();
-        Self { run: tempfile::tempdir().unwrap(), lab, standing }
+        Self { run: tempfile::tempdir().unwrap(), lab, privilege }
     }
 
     fn lay(&self) -> Result<LabResources, GroundError> {
@@ -65,8 +66,8 @@ impl TestLab {
     }
 
     fn lay_with(&self, topology: &Topology) -> Result<LabResources, GroundError> {
-        let site = Site { run_dir: self.run.path().to_owned(), standing: self.standing };
-        LabResources::lay(topology, &self.lab, &site)
+        let site = Site { run_dir: self.run.path().to_owned(), privilege: self.privilege };
+        LabResources::create(topology, &self.lab, &site)
     }
 
     /// A journal with that entry and nobody who holds it.
@@ -174,16 +175,16 @@ fn hosts_are_as_the_topology_says() {
     let turn = Turn::take();
     let bench = TestLab::new("as", Privilege::Root);
     let allowed = System::now(&turn).allowed;
-    let ground = bench.lay().unwrap();
+    let resources = bench.lay().unwrap();
     assert_eq!(System::now(&turn).allowed, allowed, "extended for a moment only");
-    assert_eq!(ground.notes, [] as [&str; 0]);
+    assert_eq!(resources.notes, [] as [&str; 0]);
     assert_eq!(switch_pid(bench.run.path(), &bench.lab), Some(std::process::id()));
-    let [a, b] = ground.hosts.as_slice() else { unreachable!() };
+    let [a, b] = resources.hosts.as_slice() else { unreachable!() };
     let name = format!("linerate-{}-a", bench.lab);
     assert_eq!((a.name.as_str(), a.netns_name.as_deref()), ("a", Some(name.as_str())));
     assert_eq!(a.path(), Path::new("/run/netns").join(&name));
     let places: Vec<_> =
-        ground.taps.iter().map(|tap| (tap.host, tap.link, tap.end, tap.tap.name())).collect();
+        resources.taps.iter().map(|tap| (tap.host, tap.link, tap.end, tap.tap.name())).collect();
     assert_eq!(places, [(0, 0, 0, "eth0"), (0, 2, 1, "eth1"), (1, 1, 1, "eth0"), (1, 2, 0, "eth1")]);
 
     let shown = |arguments: &str| output("ip", &format!("-n {name} {arguments}"));
@@ -191,7 +192,7 @@ fn hosts_are_as_the_topology_says() {
     for wanted in ["mtu 9000", ",UP", "qlen 8192", "alias linerate-lab", "inet 10.77.0.1/24", "fd77::1/64"] {
         assert!(eth0.contains(wanted), "{wanted}: {eth0}");
     }
-    let mac: Vec<String> = ground.taps[0].mac.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mac: Vec<String> = resources.taps[0].mac.iter().map(|byte| format!("{byte:02x}")).collect();
     assert!(eth0.contains(&mac.join(":")), "{eth0}");
     assert!(!eth0.contains("tentative"), "addresses are usable at once: {eth0}");
     let eth1 = shown("addr show eth1");
@@ -216,7 +217,7 @@ fn hosts_are_as_the_topology_says() {
         assert!(!output("tc", "qdisc show dev eth1").contains("tbf"), "its line is infinitely fast");
     })
     .unwrap();
-    ground.remove().unwrap();
+    resources.remove().unwrap();
 }
 
 #[test]
@@ -224,21 +225,21 @@ fn hosts_are_as_the_topology_says() {
 fn nothing_is_left_of_a_lab_that_was_removed_or_whose_switch_is_gone() {
     let turn = Turn::take();
     let before = System::now(&turn);
-    for standing in [Privilege::Root, Privilege::UserNamespace] {
-        let bench = TestLab::new("left", standing);
-        let ground = bench.lay().unwrap();
-        let mut child = start(&ground.hosts[1].netns);
-        fs::write(ground.folder().join("control"), "").unwrap();
+    for privilege in [Privilege::Root, Privilege::UserNamespace] {
+        let bench = TestLab::new("left", privilege);
+        let resources = bench.lay().unwrap();
+        let mut child = start(&resources.hosts[1].netns);
+        fs::write(resources.folder().join("control"), "").unwrap();
         assert!(matches!(bench.lay(), Err(GroundError::Running(_))));
-        assert_eq!(ground.remove().unwrap(), [] as [&str; 0]);
+        assert_eq!(resources.remove().unwrap(), [] as [&str; 0]);
         assert_eq!(child.wait().unwrap().signal(), Some(15), "programs in it are ended");
         assert_eq!(fs::read_dir(bench.run.path().join("labs")).unwrap().count(), 0);
         assert_eq!(System::now(&turn), before);
 
-        let ground = bench.lay().unwrap();
-        let mut child = start(&ground.hosts[0].netns);
-        drop(ground);
-        assert_eq!(bench.sweep(), 1, "{standing:?}");
+        let resources = bench.lay().unwrap();
+        let mut child = start(&resources.hosts[0].netns);
+        drop(resources);
+        assert_eq!(bench.sweep(), 1, "{privilege:?}");
         assert_eq!(child.wait().unwrap().signal(), Some(15));
         assert_eq!(bench.sweep(), 0, "once");
         assert_eq!(System::now(&turn), before);
@@ -276,7 +277,7 @@ fn kill_at(bench: &TestLab, number: usize, kill: Kill) -> Option<GroundError> {
         count += 1;
         Ok(())
     };
-    let site = Site { run_dir: bench.run.path().to_owned(), standing: bench.standing };
+    let site = Site { run_dir: bench.run.path().to_owned(), privilege: bench.privilege };
     Built::make(&topology(), &bench.lab, &site, &mut record).err()
 }
 
@@ -295,14 +296,14 @@ fn a_kill_at_any_entry_of_the_journal_leaves_nothing() {
     let turn = Turn::take();
     let before = System::now(&turn);
     // The opening; for each of two hosts a namespace, and with root its name and the list of congestion controls.
-    for (standing, entries) in [(Privilege::Root, 7), (Privilege::UserNamespace, 3)] {
-        let bench = TestLab::new("kill", standing);
+    for (privilege, entries) in [(Privilege::Root, 7), (Privilege::UserNamespace, 3)] {
+        let bench = TestLab::new("kill", privilege);
         for number in 0..=entries {
             for kill in [Kill::BeforeTheLine, Kill::BeforeTheThing, Kill::AfterTheThing] {
                 let killed = kill_at(&bench, number, kill);
                 assert_eq!(killed.is_some(), number < entries, "{killed:?}");
                 assert_eq!(bench.sweep(), 1);
-                assert_eq!(System::now(&turn), before, "{standing:?}, entry {number}, {kill:?}");
+                assert_eq!(System::now(&turn), before, "{privilege:?}, entry {number}, {kill:?}");
             }
         }
     }
@@ -444,10 +445,10 @@ fn what_a_host_cannot_have_is_named_and_nothing_is_left() {
 fn a_restricted_congestion_control_is_a_note_where_the_system_is_not_ours_to_change() {
     let _turn = Turn::take();
     let bench = TestLab::new("note", Privilege::UserNamespace);
-    let ground = bench.lay().unwrap();
-    assert_eq!(ground.notes.len(), 2, "{:?}", ground.notes);
-    assert!(ground.notes[0].contains("congestion control cubic of host a"), "{:?}", ground.notes);
-    assert!(ground.hosts[0].path().starts_with(format!("/proc/{}/fd", std::process::id())));
-    assert!(ground.hosts[0].path().exists());
-    ground.remove().unwrap();
+    let resources = bench.lay().unwrap();
+    assert_eq!(resources.notes.len(), 2, "{:?}", resources.notes);
+    assert!(resources.notes[0].contains("congestion control cubic of host a"), "{:?}", resources.notes);
+    assert!(resources.hosts[0].path().starts_with(format!("/proc/{}/fd", std::process::id())));
+    assert!(resources.hosts[0].path().exists());
+    resources.remove().unwrap();
 }

@@ -25,8 +25,8 @@ pub(super) fn of(topology: &Topology) -> Vec<String> {
                 link.name, link.members
             ));
         }
-        let ways = [0, 1].map(|side| of_way(topology, link, &link.ways[side]));
-        let [there, back] = &ways;
+        let directions = [0, 1].map(|side| of_direction(topology, link, &link.directions[side]));
+        let [there, back] = &directions;
         for gap in there {
             let direction =
                 if back.contains(gap) { String::new() } else { format!(" from '{}'", link.ends[0]) };
@@ -36,41 +36,41 @@ pub(super) fn of(topology: &Topology) -> Vec<String> {
             gaps.push(format!("link '{}' from '{}': {gap}", link.name, link.ends[1]));
         }
     }
-    if topology.links.iter().flat_map(|link| &link.ways).any(is_random) {
+    if topology.links.iter().flat_map(|link| &link.directions).any(is_random) {
         gaps.push("the seed is not used: every run draws other losses".to_owned());
     }
     gaps
 }
 
-fn is_random(way: &LinkDirection) -> bool {
-    way.jitter.most.as_ns() > 0
-        || matches!(way.loss, Loss::Random(_) | Loss::Burst(_))
-        || matches!(way.discipline, Discipline::Red(_))
-        || way.duplicate.get() > 0.0
-        || way.reorder.probability.get() > 0.0
+fn is_random(direction: &LinkDirection) -> bool {
+    direction.jitter.most.as_ns() > 0
+        || matches!(direction.loss, Loss::Random(_) | Loss::Burst(_))
+        || matches!(direction.discipline, Discipline::Red(_))
+        || direction.duplicate.get() > 0.0
+        || direction.reorder.probability.get() > 0.0
 }
 
-fn of_way(topology: &Topology, link: &Link, way: &LinkDirection) -> Vec<&'static str> {
+fn of_direction(topology: &Topology, link: &Link, direction: &LinkDirection) -> Vec<&'static str> {
     let mut gaps = Vec::new();
-    let delayed = way.delay.as_ns() > 0 || way.jitter.most.as_ns() > 0;
-    let waits = way.rate.is_some() || way.shape.is_some();
+    let delayed = direction.delay.as_ns() > 0 || direction.jitter.most.as_ns() > 0;
+    let waits = direction.rate.is_some() || direction.shape.is_some();
     if delayed && waits {
         gaps.push(
             "packets are delayed before they queue, not behind the line: a drop happens one delay later",
         );
     }
-    if way.jitter.most.as_ns() > 0 && !way.jitter.may_overtake {
+    if direction.jitter.most.as_ns() > 0 && !direction.jitter.may_overtake {
         gaps.push("jitter changes the order of packets");
     }
-    match way.loss {
+    match direction.loss {
         Loss::EveryNth(_) => gaps.push("no packet is lost: netem does not lose every nth"),
         Loss::AtTimes(_) => gaps.push("no packet is lost: netem does not lose at given times"),
         Loss::None | Loss::Random(_) | Loss::Burst(_) => {}
     }
-    if way.reorder.probability.get() > 0.0 && delayed {
+    if direction.reorder.probability.get() > 0.0 && delayed {
         gaps.push("no packet is reordered: netem would let it skip the whole delay");
     }
-    match way.discipline {
+    match direction.discipline {
         Discipline::TailDrop => {}
         _ if !waits => gaps.push("an infinitely fast line has no queue that RED or CoDel could look at"),
         Discipline::Red(_) => gaps.push(
@@ -78,13 +78,13 @@ fn of_way(topology: &Topology, link: &Link, way: &LinkDirection) -> Vec<&'static
         ),
         Discipline::CoDel(_) => gaps.push("CoDel's buffer is counted in packets, not in bytes"),
     }
-    if let (Some(_), Some(_)) = (way.shape, way.rate) {
+    if let (Some(_), Some(_)) = (direction.shape, direction.rate) {
         gaps.push("the shaper counts preamble and gap too, so it passes less than shape_rate in frames");
     }
-    if way.too_big == TooBig::Icmp && narrower(topology, link) {
+    if direction.too_big == TooBig::Icmp && narrower(topology, link) {
         gaps.push("a bridge drops what is too big and tells nobody");
     }
-    if way.buffer.get() > u64::from(u32::MAX) {
+    if direction.buffer.get() > u64::from(u32::MAX) {
         gaps.push("the buffer is 4 GiB: tc counts no further");
     }
     gaps
@@ -92,5 +92,5 @@ fn of_way(topology: &Topology, link: &Link, way: &LinkDirection) -> Vec<&'static
 
 /// True if some other link carries larger packets.
 fn narrower(topology: &Topology, link: &Link) -> bool {
-    topology.links.iter().any(|other| other.ways[0].mtu > link.ways[0].mtu)
+    topology.links.iter().any(|other| other.directions[0].mtu > link.directions[0].mtu)
 }

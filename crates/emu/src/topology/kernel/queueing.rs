@@ -21,11 +21,11 @@ const UNBOUNDED_PACKETS: u64 = 1_000_000;
 const AVERAGE_PACKET: u64 = 1000;
 
 /// The commands for the direction that leaves through `device`.
-pub(super) fn commands(ns: &str, device: &str, way: &LinkDirection) -> Vec<Command> {
+pub(super) fn commands(ns: &str, device: &str, direction: &LinkDirection) -> Vec<Command> {
     let mut commands = Vec::new();
-    if let Some(bucket) = way.police {
+    if let Some(bucket) = direction.police {
         commands.push(command(&format!("tc -n {ns} qdisc add dev {device} clsact"), &[]));
-        commands.push(police(ns, device, way, bucket));
+        commands.push(police(ns, device, direction, bucket));
     }
     let mut add = |parent: &str, handle: &str, what: String| {
         commands.push(command(
@@ -34,21 +34,21 @@ pub(super) fn commands(ns: &str, device: &str, way: &LinkDirection) -> Vec<Comma
         ));
     };
     let mut parent = "root";
-    if let Some(netem) = netem(way) {
+    if let Some(netem) = netem(direction) {
         add(parent, "1:", netem);
         parent = "parent 1:1";
     }
-    let Some(tbf) = tbf(way) else { return commands };
+    let Some(tbf) = tbf(direction) else { return commands };
     add(parent, "10:", tbf);
-    if let Some(discipline) = discipline(way) {
+    if let Some(discipline) = discipline(direction) {
         add("parent 10:1", "20:", discipline);
     }
     commands
 }
 
-fn police(ns: &str, device: &str, way: &LinkDirection, bucket: Bucket) -> Command {
+fn police(ns: &str, device: &str, direction: &LinkDirection, bucket: Bucket) -> Command {
     let (rate, burst) = (bits(bucket.rate), bucket.burst.get());
-    let overhead = CHECK_SEQUENCE + tags(way);
+    let overhead = CHECK_SEQUENCE + tags(direction);
     command(
         &format!(
             "tc -n {ns} filter add dev {device} egress matchall action police rate {rate} burst {burst} \
@@ -58,8 +58,8 @@ fn police(ns: &str, device: &str, way: &LinkDirection, bucket: Bucket) -> Comman
     )
 }
 
-fn tags(way: &LinkDirection) -> u32 {
-    4 * u32::from(way.framing.tags)
+fn tags(direction: &LinkDirection) -> u32 {
+    4 * u32::from(direction.framing.tags)
 }
 
 fn bits(rate: Bitrate) -> String {
@@ -67,18 +67,18 @@ fn bits(rate: Bitrate) -> String {
 }
 
 /// Bytes of the largest frame as the line counts them.
-fn largest(way: &LinkDirection) -> u64 {
-    frame(way.mtu, way.framing.tags) + u64::from(PREAMBLE_AND_GAP)
+fn largest(direction: &LinkDirection) -> u64 {
+    frame(direction.mtu, direction.framing.tags) + u64::from(PREAMBLE_AND_GAP)
 }
 
 /// The line, the shaper in front of it, and the buffer in front of both.
-fn tbf(way: &LinkDirection) -> Option<String> {
+fn tbf(direction: &LinkDirection) -> Option<String> {
     // A shaper that is no slower than the line shapes nothing.
-    let shape = way.shape.filter(|shape| way.rate.is_none_or(|line| shape.rate < line));
-    let limit = way.buffer.get().min(u64::from(u32::MAX));
-    let overhead = CHECK_SEQUENCE + tags(way);
+    let shape = direction.shape.filter(|shape| direction.rate.is_none_or(|line| shape.rate < line));
+    let limit = direction.buffer.get().min(u64::from(u32::MAX));
+    let overhead = CHECK_SEQUENCE + tags(direction);
     let stab = |overhead: u32| format!("stab overhead {overhead} tbf");
-    match (shape, way.rate) {
+    match (shape, direction.rate) {
         (None, None) => None,
         (Some(Bucket { rate, burst }), None) => {
             let (rate, burst) = (bits(rate), burst.get());
@@ -86,13 +86,13 @@ fn tbf(way: &LinkDirection) -> Option<String> {
         }
         (None, Some(line)) => {
             // Some packets at once, so that a late timer does not lower the rate: a millisecond's worth.
-            let burst = ((line.bps() / 8000.0) as u64).max(2 * largest(way));
+            let burst = ((line.bps() / 8000.0) as u64).max(2 * largest(direction));
             let (stab, rate) = (stab(overhead + PREAMBLE_AND_GAP), bits(line));
             Some(format!("{stab} rate {rate} burst {burst} limit {limit} mpu {MIN_WIRE_BYTES}"))
         }
         (Some(Bucket { rate, burst }), Some(line)) => {
             let (stab, rate, burst) = (stab(overhead + PREAMBLE_AND_GAP), bits(rate), burst.get());
-            let (line, one) = (bits(line), 2 * largest(way));
+            let (line, one) = (bits(line), 2 * largest(direction));
             Some(format!(
                 "{stab} rate {rate} burst {burst} limit {limit} mpu {MIN_WIRE_BYTES} peakrate {line} mtu {one}"
             ))
@@ -100,15 +100,15 @@ fn tbf(way: &LinkDirection) -> Option<String> {
     }
 }
 
-fn discipline(way: &LinkDirection) -> Option<String> {
-    let limit = way.buffer.get().min(u64::from(u32::MAX));
-    match way.discipline {
+fn discipline(direction: &LinkDirection) -> Option<String> {
+    let limit = direction.buffer.get().min(u64::from(u32::MAX));
+    match direction.discipline {
         Discipline::TailDrop => None,
         Discipline::Red(red) => {
             let (min, max) = (red.min.get(), red.max.get());
             // The burst that the manual page advises, from which tc computes the weight.
             let burst = (2 * min + max) / (3 * AVERAGE_PACKET) + 1;
-            let slowest = [way.rate, way.shape.map(|shape| shape.rate)].into_iter().flatten();
+            let slowest = [direction.rate, direction.shape.map(|shape| shape.rate)].into_iter().flatten();
             let rate = slowest.reduce(|a, b| if b < a { b } else { a }).map(bits).unwrap_or_default();
             // tc keeps the probability per byte between the thresholds in steps of 2^-32 and refuses less than one.
             let least = max.saturating_sub(min) as f64 / f64::from(1 << 30);
@@ -120,7 +120,7 @@ fn discipline(way: &LinkDirection) -> Option<String> {
             ))
         }
         Discipline::CoDel(codel) => {
-            let packets = (limit / frame(way.mtu, way.framing.tags)).max(1);
+            let packets = (limit / frame(direction.mtu, direction.framing.tags)).max(1);
             let (target, interval) = (microseconds(codel.target), microseconds(codel.interval));
             let ecn = if codel.ecn { "ecn" } else { "noecn" };
             Some(format!("codel limit {packets} target {target} interval {interval} {ecn}"))
@@ -135,20 +135,20 @@ fn microseconds(span: Span) -> String {
 }
 
 /// Delay, loss, repetition; absent if there is nothing to do.
-fn netem(way: &LinkDirection) -> Option<String> {
+fn netem(direction: &LinkDirection) -> Option<String> {
     let mut text = String::new();
-    let (delay, jitter) = (way.delay, way.jitter.most);
+    let (delay, jitter) = (direction.delay, direction.jitter.most);
     if delay > Span::ZERO || jitter > Span::ZERO {
         text.push_str(&format!(" delay {}", microseconds(delay)));
         if jitter > Span::ZERO {
             text.push_str(&format!(" {}", microseconds(jitter)));
         }
-    } else if way.reorder.probability.get() > 0.0 {
+    } else if direction.reorder.probability.get() > 0.0 {
         // netem sends some at once and holds the others; we hold some and send the others.
-        let at_once = Ratio::new(1.0 - way.reorder.probability.get()).unwrap_or_default();
-        text.push_str(&format!(" delay {} reorder {}", microseconds(way.reorder.by), percent(at_once)));
+        let at_once = Ratio::new(1.0 - direction.reorder.probability.get()).unwrap_or_default();
+        text.push_str(&format!(" delay {} reorder {}", microseconds(direction.reorder.by), percent(at_once)));
     }
-    match &way.loss {
+    match &direction.loss {
         Loss::Random(probability) => text.push_str(&format!(" loss random {}", percent(*probability))),
         Loss::Burst(model) => {
             let [p, r, bad, good] =
@@ -157,17 +157,17 @@ fn netem(way: &LinkDirection) -> Option<String> {
         }
         Loss::None | Loss::EveryNth(_) | Loss::AtTimes(_) => {}
     }
-    if way.duplicate.get() > 0.0 {
-        text.push_str(&format!(" duplicate {}", percent(way.duplicate)));
+    if direction.duplicate.get() > 0.0 {
+        text.push_str(&format!(" duplicate {}", percent(direction.duplicate)));
     }
-    (!text.is_empty()).then(|| format!("netem limit {}{text}", packets_under_way(way)))
+    (!text.is_empty()).then(|| format!("netem limit {}{text}", packets_under_way(direction)))
 }
 
 /// As many packets as fit into the delay if all are as short as packets can be, and some more.
-fn packets_under_way(way: &LinkDirection) -> u64 {
+fn packets_under_way(direction: &LinkDirection) -> u64 {
     const SPARE: u64 = 1000;
-    let longest = (way.delay + way.jitter.most + way.reorder.by).as_secs_f64();
-    let Some(rate) = way.rate else { return UNBOUNDED_PACKETS };
+    let longest = (direction.delay + direction.jitter.most + direction.reorder.by).as_secs_f64();
+    let Some(rate) = direction.rate else { return UNBOUNDED_PACKETS };
     let packets = (rate.bps() * longest / 8.0 / f64::from(MIN_WIRE_BYTES)).ceil() as u64;
     (packets + SPARE).min(u64::from(u32::MAX))
 }

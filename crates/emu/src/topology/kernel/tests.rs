@@ -76,8 +76,8 @@ fn bundled_topology(name: &str) -> Topology {
 
 /// The commands that build a network, and what they cannot do.
 fn check(topology: &Topology, expected: &Expect) {
-    let Commands { ground, up, cannot, .. } = commands(topology, "t");
-    let up = ground.iter().chain(&up).map(|command| format!("{command}\n"));
+    let Commands { resources, up, cannot, .. } = commands(topology, "t");
+    let up = resources.iter().chain(&up).map(|command| format!("{command}\n"));
     let cannot = cannot.iter().map(|gap| format!("# {gap}\n"));
     expected.assert_eq(&up.chain(cannot).collect::<String>());
 }
@@ -180,7 +180,7 @@ fn every_bundled_network_has_its_commands_and_only_the_trunk_loses_its_point() {
         let has = |word: &str| commands.up.iter().any(|command| command.argv.iter().any(|had| had == word));
         assert_eq!(
             has("netem"),
-            bundled_topology(bundled.name).links.iter().any(|l| l.ways[0].delay.as_ns() > 0)
+            bundled_topology(bundled.name).links.iter().any(|l| l.directions[0].delay.as_ns() > 0)
         );
         assert_eq!(has("police"), bundled.name == "policed");
         let hashed = commands.cannot.iter().any(|gap| gap.contains("nothing is hashed"));
@@ -211,7 +211,7 @@ fn the_kernel_takes_the_commands_and_leaves_nothing() {
     // Without a dash before the number: the tests of the ground look for those of this process that have one.
     let lab = format!("kernel{}", std::process::id());
     let commands = commands(&read(PLAIN, "plain.toml", &[]).unwrap(), &lab);
-    let built: Result<Vec<String>, String> = commands.ground.iter().chain(&commands.up).map(run).collect();
+    let built: Result<Vec<String>, String> = commands.resources.iter().chain(&commands.up).map(run).collect();
     let show = |words: &str| run(&command(words, &[]));
     let queues = show(&format!("tc -n linerate-{lab}-s qdisc show dev p2"));
     let link = show(&format!("ip -n linerate-{lab}-a -details link show dev eth0"));

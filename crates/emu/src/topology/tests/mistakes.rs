@@ -384,7 +384,7 @@ fn parameters() {
     let text = format!(
         "{PAIR}link.a.buffer = \"$b\"\nlink.a.loss_times = [\"$t\", 2]\nparameters = {{ b = \"64MB\", t = \"1s\" }}\n"
     );
-    let buffer = |typed: &[&str]| parse(&text, typed).links[0].ways[0].buffer.get();
+    let buffer = |typed: &[&str]| parse(&text, typed).links[0].directions[0].buffer.get();
     assert_eq!(buffer(&[]), 64_000_000);
     assert_eq!(buffer(&["b=36MB"]), 36_000_000);
     assert_eq!(
@@ -393,7 +393,7 @@ fn parameters() {
         "the parameter is used in the file, so it is no mistake"
     );
     let times = [1, 2].map(|s| Timestamp::from_ns(s * 1_000_000_000)).to_vec();
-    assert_eq!(parse(&text, &[]).links[0].ways[1].loss, Loss::AtTimes(times));
+    assert_eq!(parse(&text, &[]).links[0].directions[1].loss, Loss::AtTimes(times));
 }
 
 #[test]

@@ -99,13 +99,13 @@ proptest! {
         changes in prop::collection::vec((prop::sample::select(direction_keys::WAY.iter().map(|key| key.name).collect::<Vec<_>>()),
             prop::sample::select(vec!["0", "1", "0.5", "5000", "1M", "none", "red", "codel", "tail-drop", "true", "1s,2s", "9ms"])), 0..20)
     ) {
-        let mut way = LinkDirection::default();
+        let mut direction = LinkDirection::default();
         for (key, value) in changes {
-            let before = way.clone();
-            if set_way(&mut way, key, value).is_err() {
-                prop_assert_eq!(&way, &before);
+            let before = direction.clone();
+            if set_direction(&mut direction, key, value).is_err() {
+                prop_assert_eq!(&direction, &before);
             }
-            prop_assert!(check::way_faults(&way).is_empty());
+            prop_assert!(check::direction_faults(&direction).is_empty());
         }
     }
 }

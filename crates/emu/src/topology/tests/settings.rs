@@ -29,19 +29,19 @@ fn every_key_of_a_direction_goes_to_its_place() {
     let link = topology.link("c").unwrap();
     let ratio = |value| Ratio::new(value).unwrap();
     let rate = |bps| Bitrate::from_bps(bps).unwrap();
-    assert_eq!((link.members, link.card), (3, false));
+    assert_eq!((link.members, link.nic), (3, false));
     assert_eq!(link.hash, HashFields { mac: true, ip: false, ports: false });
-    let [there, back] = &link.ways;
-    for way in [there, back] {
-        assert_eq!(way.rate, Some(rate(1e10)));
-        assert_eq!((way.mtu, way.too_big, way.framing.tags), (1400, TooBig::Icmp, 2));
-        assert_eq!(way.buffer, Bytes::new(1_000_000));
-        assert_eq!(way.police, Some(Bucket { rate: rate(1e9), burst: Bytes::new(2_000_000) }));
-        assert_eq!(way.shape, Some(Bucket { rate: rate(2e9), burst: Bytes::new(3_000_000) }));
-        assert_eq!(way.delay, Span::from_ms(25));
-        assert_eq!((way.jitter.most, way.jitter.may_overtake), (Span::from_ms(1), true));
-        assert_eq!(way.duplicate, ratio(0.01));
-        assert_eq!((way.reorder.probability, way.reorder.by), (ratio(0.02), Span::from_ms(3)));
+    let [there, back] = &link.directions;
+    for direction in [there, back] {
+        assert_eq!(direction.rate, Some(rate(1e10)));
+        assert_eq!((direction.mtu, direction.too_big, direction.framing.tags), (1400, TooBig::Icmp, 2));
+        assert_eq!(direction.buffer, Bytes::new(1_000_000));
+        assert_eq!(direction.police, Some(Bucket { rate: rate(1e9), burst: Bytes::new(2_000_000) }));
+        assert_eq!(direction.shape, Some(Bucket { rate: rate(2e9), burst: Bytes::new(3_000_000) }));
+        assert_eq!(direction.delay, Span::from_ms(25));
+        assert_eq!((direction.jitter.most, direction.jitter.may_overtake), (Span::from_ms(1), true));
+        assert_eq!(direction.duplicate, ratio(0.01));
+        assert_eq!((direction.reorder.probability, direction.reorder.by), (ratio(0.02), Span::from_ms(3)));
     }
     let Discipline::Red(red) = there.discipline else { panic!("{there:?}") };
     assert_eq!((red.min, red.max, red.ecn), (Bytes::new(30_000), Bytes::new(90_000), true));
@@ -67,14 +67,17 @@ fn what_is_not_said_has_its_default() {
     let topology = parse(&text, &[]);
     assert_eq!((topology.seed, topology.hosts[1].v4.0.to_string()), (1, "10.77.0.2".to_owned()));
     assert_eq!(topology.hosts[1].v6.0.to_string(), "fd77::2");
-    let burst = |link: usize| topology.links[link].ways[0].police.unwrap().burst.get();
+    let burst = |link: usize| topology.links[link].directions[0].police.unwrap().burst.get();
     // 100 Mb/s for 10 ms are 125000 bytes; 1 Mb/s for 10 ms are less than two frames of 1518.
     assert_eq!((burst(0), burst(1)), (125_000, 3036));
     let link = &topology.links[0];
     assert_eq!(link.hash, HashFields { mac: false, ip: true, ports: true });
-    assert_eq!(link.ways[0], LinkDirection { police: link.ways[0].police, ..LinkDirection::default() });
+    assert_eq!(
+        link.directions[0],
+        LinkDirection { police: link.directions[0].police, ..LinkDirection::default() }
+    );
     // A twelfth and a quarter of the buffer.
-    let Discipline::Red(red) = topology.links[1].ways[0].discipline else { panic!("{topology:?}") };
+    let Discipline::Red(red) = topology.links[1].directions[0].discipline else { panic!("{topology:?}") };
     assert_eq!((red.min, red.max, red.ecn), (Bytes::new(83_333), Bytes::new(250_000), false));
     assert_eq!((red.max_probability.get(), red.weight.get()), (0.1, 0.002));
 }
@@ -85,14 +88,16 @@ fn settings_win_over_the_file_and_later_ones_over_earlier_ones() {
         "{PAIR}link.a.delay = 1\nlink.a.from.s.delay = 2\nlink.b.loss = 0.5\nlink.b.from.s.loss_every = 9\n\
          [parameters]\nbuffer = 5000\n[link.c]\nends = [\"s\", \"t\"]\nbuffer = \"$buffer\"\n[switch.t]\nbuffer = 9999\n"
     );
-    let delays =
-        |typed: &[&str]| parse(&text, typed).links[0].ways.clone().map(|way| way.delay.as_secs_f64());
+    let delays = |typed: &[&str]| {
+        parse(&text, typed).links[0].directions.clone().map(|direction| direction.delay.as_secs_f64())
+    };
     assert_eq!(delays(&[]), [1.0, 2.0]);
     assert_eq!(delays(&["link.a.delay=5"]), [5.0, 5.0]);
     assert_eq!(delays(&["link.a.from.s.delay=5"]), [1.0, 5.0]);
     assert_eq!(delays(&["link.a.from.a.delay=7", "link.a.delay=5", "link.a.from.s.delay=6"]), [5.0, 6.0]);
 
-    let losses = |typed: &[&str]| parse(&text, typed).links[1].ways.clone().map(|way| way.loss);
+    let losses =
+        |typed: &[&str]| parse(&text, typed).links[1].directions.clone().map(|direction| direction.loss);
     let half = Loss::Random(Ratio::new(0.5).unwrap());
     assert_eq!(losses(&[]), [half.clone(), Loss::EveryNth(9)]);
     assert_eq!(losses(&["link.b.loss_every=3"]), [Loss::EveryNth(3), Loss::EveryNth(3)]);
@@ -113,15 +118,17 @@ fn settings_win_over_the_file_and_later_ones_over_earlier_ones() {
             "link.c.overtake=true",
         ],
     );
-    assert_eq!((other.seed, other.links[2].ways[0].buffer), (7, Bytes::new(6000)));
+    assert_eq!((other.seed, other.links[2].directions[0].buffer), (7, Bytes::new(6000)));
     assert_eq!(other.hosts[0].congestion.as_deref(), Some("reno"));
     assert_eq!(other.hosts[0].sysctl["ipv4.tcp_rmem"], "1 2 3");
     let dynamic = SharedBuffer { capacity: Bytes::new(9999), policy: Sharing::Dynamic { alpha: 2.0 } };
     assert_eq!(other.switches[1].shared, Some(dynamic));
     assert_eq!(other.links[2].hash, HashFields { mac: true, ip: true, ports: false });
     let red = format!("{PAIR}link.a.discipline = \"red\"\nlink.a.red_min = 9000\n");
-    let disciplines =
-        parse(&red, &["link.a.discipline=codel"]).links[0].ways.clone().map(|way| way.discipline);
+    let disciplines = parse(&red, &["link.a.discipline=codel"]).links[0]
+        .directions
+        .clone()
+        .map(|direction| direction.discipline);
     assert!(matches!(disciplines, [Discipline::CoDel(_), Discipline::CoDel(_)]), "{disciplines:?}");
     assert!(
         refused(&red, &["link.a.discipline=codel", "link.a.red_max=9999"])
@@ -129,7 +136,7 @@ fn settings_win_over_the_file_and_later_ones_over_earlier_ones() {
     );
 
     let times = [1, 2].map(|s| Timestamp::from_ns(s * 1_000_000_000)).to_vec();
-    assert_eq!(other.links[2].ways[0].loss, Loss::AtTimes(times));
+    assert_eq!(other.links[2].directions[0].loss, Loss::AtTimes(times));
 }
 
 #[test]
@@ -172,38 +179,41 @@ fn a_setting_that_is_wrong_is_named() {
 
 #[test]
 fn keys_that_bound_each_other_change_together_in_any_order() {
-    let mut way = LinkDirection::default();
+    let mut direction = LinkDirection::default();
     let red = [("discipline", "red"), ("red_min", "30kB"), ("red_max", "90kB")];
-    change_way(&mut way, red).unwrap();
+    change_direction(&mut direction, red).unwrap();
     for changes in [[("red_min", "100kB"), ("red_max", "300kB")], [("red_max", "90kB"), ("red_min", "30kB")]]
     {
-        change_way(&mut way, changes).unwrap();
+        change_direction(&mut direction, changes).unwrap();
     }
-    let before = way.clone();
-    let error = change_way(&mut way, [("delay", "1ms"), ("red_min", "91kB")]).unwrap_err();
+    let before = direction.clone();
+    let error = change_direction(&mut direction, [("delay", "1ms"), ("red_min", "91kB")]).unwrap_err();
     assert!(error.to_string().contains("red_min"), "{error}");
-    assert_eq!(way, before, "all or nothing");
+    assert_eq!(direction, before, "all or nothing");
 }
 
 #[test]
 fn a_running_direction_takes_live_keys_only() {
-    let mut way = LinkDirection { rate: Bitrate::from_bps(1e9), ..LinkDirection::default() };
-    set_way(&mut way, "delay", "25ms").unwrap();
-    set_way(&mut way, "rate", "none").unwrap();
-    set_way(&mut way, "loss", "1e-4").unwrap();
-    set_way(&mut way, "loss_every", "5").unwrap();
-    assert_eq!((way.delay, way.rate, way.loss.clone()), (Span::from_ms(25), None, Loss::EveryNth(5)));
-    set_way(&mut way, "loss", "0").unwrap();
-    set_way(&mut way, "police_rate", "1M").unwrap();
-    set_way(&mut way, "police_burst", "5000").unwrap();
-    set_way(&mut way, "police_rate", "2M").unwrap();
-    assert_eq!(way.police.unwrap().burst, Bytes::new(5000), "the depth stays when the rate changes");
-    set_way(&mut way, "discipline", "codel").unwrap();
-    set_way(&mut way, "codel_target", "7ms").unwrap();
-    set_way(&mut way, "discipline", "codel").unwrap();
-    assert!(matches!(way.discipline, Discipline::CoDel(codel) if codel.target == Span::from_ms(7)));
+    let mut direction = LinkDirection { rate: Bitrate::from_bps(1e9), ..LinkDirection::default() };
+    set_direction(&mut direction, "delay", "25ms").unwrap();
+    set_direction(&mut direction, "rate", "none").unwrap();
+    set_direction(&mut direction, "loss", "1e-4").unwrap();
+    set_direction(&mut direction, "loss_every", "5").unwrap();
+    assert_eq!(
+        (direction.delay, direction.rate, direction.loss.clone()),
+        (Span::from_ms(25), None, Loss::EveryNth(5))
+    );
+    set_direction(&mut direction, "loss", "0").unwrap();
+    set_direction(&mut direction, "police_rate", "1M").unwrap();
+    set_direction(&mut direction, "police_burst", "5000").unwrap();
+    set_direction(&mut direction, "police_rate", "2M").unwrap();
+    assert_eq!(direction.police.unwrap().burst, Bytes::new(5000), "the depth stays when the rate changes");
+    set_direction(&mut direction, "discipline", "codel").unwrap();
+    set_direction(&mut direction, "codel_target", "7ms").unwrap();
+    set_direction(&mut direction, "discipline", "codel").unwrap();
+    assert!(matches!(direction.discipline, Discipline::CoDel(codel) if codel.target == Span::from_ms(7)));
 
-    let before = way.clone();
+    let before = direction.clone();
     let cases = [
         ("dealy", "1", "unknown key 'dealy'; did you mean 'delay'?"),
         (
@@ -225,8 +235,8 @@ fn a_running_direction_takes_live_keys_only() {
         ),
     ];
     for (key, value, expected) in cases {
-        assert_eq!(set_way(&mut way, key, value).unwrap_err().to_string(), expected);
-        assert_eq!(way, before);
+        assert_eq!(set_direction(&mut direction, key, value).unwrap_err().to_string(), expected);
+        assert_eq!(direction, before);
     }
 }
 

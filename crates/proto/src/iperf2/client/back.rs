@@ -24,22 +24,22 @@ impl Client {
             stream.link = link;
         } else if self.is_server(remote)
             && self.back.len() < self.wanted() as usize
-            && !self.desk.settings.udp
+            && !self.queue.settings.udp
         {
             let ends = Ends { local: opened.local, remote };
             let id = self.wanted() + self.back.len() as u32 + 1;
             self.back.push(Stream::new(id, link, ends));
         } else {
             // Only the host under test may send here.
-            self.desk.put(Output::Reset { link });
+            self.queue.put(Output::Reset { link });
             return;
         }
         let told = ConnectionDetails { descriptor: opened.descriptor, ..ConnectionDetails::default() };
         if let Some(stream) = self.back.iter().find(|stream| stream.link == link) {
-            let notes = self.desk.report.notes(Mode::Plain, &told);
+            let notes = self.queue.report.notes(Mode::Plain, &told);
             let (id, ends) = (stream.id, stream.ends);
-            let text = self.desk.report.connected(id, false, ends.local, ends.remote, &notes);
-            self.desk.print(text);
+            let text = self.queue.report.connected(id, false, ends.local, ends.remote, &notes);
+            self.queue.print(text);
         }
         self.start_back(now);
     }
@@ -58,7 +58,7 @@ impl Client {
         let mut load = self.load(false, false);
         (load.answers, load.shared) = (true, false);
         load.generation = self.back_generation;
-        let half = Half::start(&mut self.desk, now, load, self.back.clone());
+        let half = Half::start(&mut self.queue, now, load, self.back.clone());
         self.halves.push(half);
         self.stage = ClientState::Testing;
         self.due = None;
@@ -73,14 +73,14 @@ impl Client {
         if let Some(stream) = self.back.iter_mut().find(|stream| stream.ends.remote == from) {
             stream.add_datagram(bytes.len(), number, generation);
         } else if self.back.len() < self.wanted() as usize {
-            let port = self.desk.settings.listen_port.unwrap_or(self.desk.settings.port);
+            let port = self.queue.settings.listen_port.unwrap_or(self.queue.settings.port);
             let local = self.opened.values().next().map_or(from, |opened| opened.local);
             let ends = Ends { local: SocketAddr::new(local.ip(), port), remote: from };
             let mut stream = Stream::new(self.wanted() + self.back.len() as u32 + 1, REVERSE_LISTENER, ends);
             stream.add_datagram(bytes.len(), number, generation);
             self.back.push(stream);
-            let options = self.desk.options(true);
-            self.desk.put(Output::Adopt { listener: REVERSE_LISTENER, peer: from, options });
+            let options = self.queue.options(true);
+            self.queue.put(Output::Adopt { listener: REVERSE_LISTENER, peer: from, options });
         }
     }
 }

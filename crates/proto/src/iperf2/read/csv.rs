@@ -12,7 +12,7 @@ use crate::reading::parsed_test::{ParsedTest, figure, of_line};
 /// Reads lines of values.
 #[derive(Debug)]
 pub(crate) struct Csv {
-    book: ParsedTest,
+    parsed: ParsedTest,
     totals: Totals<String>,
     /// Ends of the connection of the line before.
     ends: Option<String>,
@@ -20,7 +20,7 @@ pub(crate) struct Csv {
 
 impl Default for Csv {
     fn default() -> Self {
-        Self { book: ParsedTest::new("iperf2"), totals: Totals::default(), ends: None }
+        Self { parsed: ParsedTest::new("iperf2"), totals: Totals::default(), ends: None }
     }
 }
 
@@ -39,7 +39,7 @@ impl Csv {
         }
         if ![PLAIN, DATAGRAMS].contains(&fields.len()) || !fields[6].contains('-') {
             let why = "9 or 14 values were expected; a locale with decimal commas makes others of them";
-            self.book.unread(line.number, None, why);
+            self.parsed.unread(line.number, None, why);
             return true;
         }
         self.row(line, &fields);
@@ -48,14 +48,14 @@ impl Csv {
 
     /// Everything that was read since the last time.
     pub(crate) fn finish(&mut self) -> Option<Reading> {
-        let reading = self.book.finish();
+        let reading = self.parsed.finish();
         *self = Self::default();
         reading
     }
 
     /// The test is over.
     pub(crate) fn close(&mut self) {
-        self.book.close();
+        self.parsed.close();
         self.totals = Totals::default();
         self.ends = None;
     }
@@ -63,7 +63,7 @@ impl Csv {
     fn row(&mut self, line: Line<'_>, fields: &[&str]) {
         let interval = fields[6].split_once('-').map(|(from, to)| (number(from, false), number(to, false)));
         let Some((Ok(from), Ok(to))) = interval else {
-            self.book.unread(
+            self.parsed.unread(
                 line.number,
                 line.column(fields[6]),
                 "begin and end of an interval were expected",
@@ -74,14 +74,14 @@ impl Csv {
         let ends = fields[1..5].join(",");
         let sum = fields[5].starts_with('-');
         let parallel = self.ends.as_ref().is_none_or(|known| *known == ends) || sum;
-        let begun = self.book.current().is_some_and(|test| {
+        let begun = self.parsed.current().is_some_and(|test| {
             test.claims.last().is_some_and(|last| last.start == Some(Span::ZERO) && from.value == 0.0)
         });
         if !parallel && !begun {
             self.close();
         }
         let other = fields[3];
-        let test = self.book.test();
+        let test = self.parsed.test();
         test.target.get_or_insert_with(|| other.into());
         test.spec.traffic.udp = fields.len() == DATAGRAMS;
         let at = test.claims.len();
@@ -113,7 +113,7 @@ impl Csv {
             if unknown {
                 continue;
             }
-            if let Some(value) = self.book.number(line, text, true) {
+            if let Some(value) = self.parsed.number(line, text, true) {
                 let value = if quantity == Quantity::Bitrate { value } else { value.exact() };
                 claim.figures.push(figure(quantity, value.times(factor), text));
             }
@@ -127,6 +127,6 @@ impl Csv {
             length.step *= if from.value == 0.0 { 1.0 } else { 2.0 };
             claim.figures.insert(0, figure(Quantity::Seconds, length, fields[6]));
         }
-        self.book.claim(claim);
+        self.parsed.claim(claim);
     }
 }

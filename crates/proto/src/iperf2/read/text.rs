@@ -19,7 +19,7 @@ type Key = (Option<u32>, bool, bool);
 /// Reads text line by line.
 #[derive(Debug)]
 pub(crate) struct Text {
-    book: ParsedTest,
+    parsed: ParsedTest,
     /// Port at which the last banner listens.
     listens: Option<String>,
     /// The test has a banner of a client.
@@ -37,7 +37,7 @@ pub(crate) struct Text {
 impl Default for Text {
     fn default() -> Self {
         Self {
-            book: ParsedTest::new("iperf2"),
+            parsed: ParsedTest::new("iperf2"),
             listens: None,
             connects: false,
             ways: BTreeMap::new(),
@@ -66,20 +66,20 @@ impl Text {
 
     /// Everything that was read since the last time.
     pub(crate) fn finish(&mut self) -> Option<Reading> {
-        let reading = self.book.finish();
+        let reading = self.parsed.finish();
         *self = Self::default();
         reading
     }
 
     /// The test is over; what follows is another one of the same end, or a new file.
     pub(crate) fn close(&mut self) {
-        let end = self.book.current().and_then(|test| test.written_by);
-        self.book.close();
+        let end = self.parsed.current().and_then(|test| test.written_by);
+        self.parsed.close();
         self.ways.clear();
         self.totals = Totals::default();
         (self.report, self.complete) = (None, false);
         if end == Some(End::Server) {
-            self.book.test().written_by = end;
+            self.parsed.test().written_by = end;
         } else {
             (self.connects, self.listens) = (false, None);
         }
@@ -88,20 +88,20 @@ impl Text {
     /// A new program starts to write.
     pub(crate) fn restart(&mut self) {
         self.close();
-        self.book.close();
-        *self = Self { book: std::mem::take(&mut self.book), ..Self::default() };
+        self.parsed.close();
+        *self = Self { parsed: std::mem::take(&mut self.parsed), ..Self::default() };
     }
 
     fn banner(&mut self, line: Line<'_>) -> bool {
         if let Some(rest) = line.after("Client connecting to ") {
-            if self.connects || (self.book.has_claims() && self.server() != Some(true)) {
+            if self.connects || (self.parsed.has_claims() && self.server() != Some(true)) {
                 self.restart();
             }
             let (host, rest) = rest.split_once(", ").unwrap_or((rest, ""));
             // A server that connects back belongs to the test of its client.
             if self.server() != Some(true) {
                 self.connects = true;
-                let test = self.book.test();
+                let test = self.parsed.test();
                 test.written_by = Some(End::Client);
                 test.target = Some(host.trim().into());
                 test.spec.traffic.udp = rest.starts_with("UDP");
@@ -109,24 +109,24 @@ impl Text {
             return true;
         }
         let Some(rest) = line.after("Server listening on ") else { return self.size(line) };
-        if self.book.has_claims() {
+        if self.parsed.has_claims() {
             self.restart();
         }
         self.listens = rest.split_whitespace().nth(2).map(str::to_owned);
-        self.book.test().spec.traffic.udp = rest.starts_with("UDP");
+        self.parsed.test().spec.traffic.udp = rest.starts_with("UDP");
         true
     }
 
     /// Whether a server wrote this; absent before the first connection.
     fn server(&self) -> Option<bool> {
-        self.book.current()?.written_by.map(|end| end == End::Server)
+        self.parsed.current()?.written_by.map(|end| end == End::Server)
     }
 
     fn size(&mut self, line: Line<'_>) -> bool {
         let quantity = if self.connects { Quantity::SendBuffer } else { Quantity::ReceiveBuffer };
         if let Some(rest) = line.after("window size:").or_else(|| line.after("buffer size:")) {
             if let Some(found) = notes::window(rest, quantity).filter(|_| !line.text.contains("ead buffer")) {
-                let test = self.book.test();
+                let test = self.parsed.test();
                 // A default is where the kernel begins; one that was asked for is where it ends.
                 let asked = (!line.text.contains("(default)")).then(|| Bytes::new(found.value as u64));
                 test.spec.socket.window = test.spec.socket.window.or(asked);
@@ -137,7 +137,7 @@ impl Text {
         }
         let length = line.after("Sending ").filter(|rest| rest.contains(" byte datagrams"));
         if let Some(length) = length.and_then(|rest| rest.split(' ').next()?.parse().ok()) {
-            self.book.test().spec.traffic.length = Some(Bytes::new(length));
+            self.parsed.test().spec.traffic.length = Some(Bytes::new(length));
             return true;
         }
         line.text.trim_start().starts_with("tcp connect failed: ") && self.failed(line)
@@ -147,7 +147,7 @@ impl Text {
         let steps = ["connect failed: ", "write failed: ", "read failed: ", "bind failed: "];
         let Some(step) = steps.iter().find(|step| line.text.contains(**step)) else { return false };
         let reason = line.after(step).unwrap_or_default().trim();
-        self.book.test().error = Some(format!("{step}{reason}").into());
+        self.parsed.test().error = Some(format!("{step}{reason}").into());
         true
     }
 
@@ -163,13 +163,13 @@ impl Text {
         let incoming = port.is_some() && port == self.listens;
         if !self.connects && !incoming && !star && self.server().is_none() && self.listens.is_some() {
             // Its own connection comes first: a client that also listens, before it says so.
-            self.book.test().written_by = Some(End::Client);
+            self.parsed.test().written_by = Some(End::Client);
         }
         if !self.connects && incoming && self.server() != Some(false) {
             if self.complete {
                 self.close();
             }
-            let test = self.book.test();
+            let test = self.parsed.test();
             test.written_by = Some(End::Server);
             test.target.get_or_insert_with(|| remote.split(' ').next().unwrap_or_default().into());
         }
@@ -183,7 +183,7 @@ impl Text {
         if remote.contains("(full-duplex)") || (remote.contains("(reverse)") && !server) {
             self.ways.insert((id, true), Some(Direction::Download));
         }
-        let test = self.book.test();
+        let test = self.parsed.test();
         let started = notes::started(line);
         test.started_at = test.started_at.take().or(started.map(Into::into));
         for found in notes::first_window(line) {
@@ -200,7 +200,7 @@ impl Text {
             return false;
         }
         self.enhanced_sender = head.contains("Rtry") && !head.contains("BB cnt");
-        self.book.test();
+        self.parsed.test();
         true
     }
 
@@ -216,12 +216,12 @@ impl Text {
         } else if let Some(count) = rest.strip_prefix("Sent ").and_then(|rest| rest.split(' ').next()) {
             // Who writes it has sent them.
             let sent = |server: bool| if server { Direction::Download } else { Direction::Upload };
-            let direction = id.and(self.server()).map(sent).or_else(|| self.only_way());
+            let direction = id.and(self.server()).map(sent).or_else(|| self.only_direction());
             let mut claim = Claim { stream: id, direction, side: Some(Side::Sender), ..of_line(line) };
-            if let Some(printed) = self.book.number(line, count, false) {
+            if let Some(printed) = self.parsed.number(line, count, false) {
                 claim.figures.push(figure(Quantity::Packets, printed.exact(), rest));
             }
-            self.book.claim(claim);
+            self.parsed.claim(claim);
         }
         true
     }
@@ -234,14 +234,14 @@ impl Text {
     }
 
     /// Which way the data of a stream went, and whose count a line of the writer is.
-    fn way(&self, id: Option<u32>, star: bool) -> (Option<Direction>, Option<Side>) {
+    fn direction(&self, id: Option<u32>, star: bool) -> (Option<Direction>, Option<Side>) {
         let direction = match id {
             Some(id) => match self.ways.get(&(id, star)) {
                 Some(known) => *known,
                 None if star => Some(Direction::Download),
-                None => self.ways.get(&(id, true)).copied().flatten().or_else(|| self.only_way()),
+                None => self.ways.get(&(id, true)).copied().flatten().or_else(|| self.only_direction()),
             },
-            None => self.only_way(),
+            None => self.only_direction(),
         };
         let server = self.server();
         let side = direction.zip(server).map(|(direction, server)| {
@@ -251,7 +251,7 @@ impl Text {
     }
 
     /// The direction of every connection, if it is the same.
-    fn only_way(&self) -> Option<Direction> {
+    fn only_direction(&self) -> Option<Direction> {
         let mut ways = self.ways.values();
         let first = *ways.next()?;
         ways.all(|way| *way == first).then_some(first).flatten()
@@ -259,23 +259,23 @@ impl Text {
 
     fn figures(&mut self, line: Line<'_>, bracket: &Bracket<'_>) {
         let reported = bracket.id.is_some() && self.report == bracket.id;
-        let (direction, side) = self.way(bracket.id, bracket.star);
+        let (direction, side) = self.direction(bracket.id, bracket.star);
         let side = if reported { Some(Side::Receiver) } else { side };
         if let Some((count, _)) = bracket.rest.split_once(" datagrams received out-of-order") {
             let mut claim = Claim { stream: bracket.id, direction, ..of_line(line) };
             claim.side = Some(Side::Receiver);
             // It follows the line of its interval.
-            let test = self.book.test();
+            let test = self.parsed.test();
             claim.scope = test.claims.last().map_or(Scope::Total, |last| last.scope);
-            if let Some(count) = self.book.number(line, count.trim(), false) {
+            if let Some(count) = self.parsed.number(line, count.trim(), false) {
                 claim.figures.push(figure(Quantity::OutOfOrder, count.exact(), bracket.rest.trim()));
             }
-            self.book.claim(claim);
+            self.parsed.claim(claim);
             return;
         }
-        let Some((mut claim, tail)) = bracket.claim(line, &mut self.book) else { return };
+        let Some((mut claim, tail)) = bracket.claim(line, &mut self.parsed) else { return };
         (claim.direction, claim.side) = (direction, side);
-        let test = self.book.test();
+        let test = self.parsed.test();
         let at = test.claims.len();
         let key = (bracket.id, bracket.star, reported);
         claim.scope = self.totals.scope(test, key, bracket.from.value, at);
@@ -283,12 +283,12 @@ impl Text {
         if self.enhanced_sender && tail.contains('/') && !tail.contains(" ms ") {
             claim.figures.extend(notes::tcp_sender(tail));
         } else if tail.contains("%)") {
-            claim.figures.extend(datagrams(line, tail, &mut self.book));
-            self.book.test().spec.traffic.udp = true;
+            claim.figures.extend(datagrams(line, tail, &mut self.parsed));
+            self.parsed.test().spec.traffic.udp = true;
         }
         claim.figures.extend(notes::packet_rate(tail));
         claim.figures.retain(|figure| !is_no_number(&figure.printed));
-        self.book.claim(claim);
+        self.parsed.claim(claim);
         if reported {
             self.report = None;
         }

@@ -271,7 +271,7 @@ fn trip_times_over_tcp_are_acknowledged_with_52_bytes() {
     assert_eq!(header.len(), 80);
     let before = hosts.hosts[1].sent.len();
     let link = Link(Link::FIRST_ACCEPTED.0 + 77);
-    hosts.plant(1, link, Link(0));
+    hosts.inject_connection(1, link, Link(0));
     hosts.feed(1, Input::Bytes { link, bytes: &header });
     hosts.run(1);
     let answer = &hosts.hosts[1].sent[before].1;
@@ -346,7 +346,7 @@ fn messages_in_turn_come_back_with_the_servers_times() {
     let client = Client::new(settings("-c 10.0.0.2 -t 1 -p 5999"));
     let mut hosts = VirtualHosts::new(Box::new(client), Box::new(Server::new(settings("-s"))));
     let link = Link(Link::FIRST_ACCEPTED.0 + 5);
-    hosts.plant(1, link, Link(0));
+    hosts.inject_connection(1, link, Link(0));
     let mut message = [0x5a; 100];
     message[..12].copy_from_slice(&[0, 0x80, 0, 0, 0, 0, 0, 100, 0, 0, 0, 1]);
     message[28..44].fill(0xff);

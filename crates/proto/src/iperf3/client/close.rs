@@ -12,7 +12,7 @@ use crate::stand_in::{Link, Output};
 
 impl Client {
     /// The server asks for the results.
-    pub(super) fn tell_results(&mut self, now: Timestamp) {
+    pub(super) fn send_results(&mut self, now: Timestamp) {
         let Some(course) = &self.course else { return };
         let results = course.results(self.ended_at);
         self.send(frame(&results.write()));
@@ -47,7 +47,7 @@ impl Client {
         self.print(text);
         let words = self.report.done();
         self.speak(words);
-        self.say(State::IperfDone);
+        self.send_state(State::IperfDone);
         self.out.push_back(Output::FinishWriting { link: CONTROL });
         self.enter(Phase::Leaving, Some(now + CLOSE_TIMEOUT));
     }
@@ -68,10 +68,10 @@ impl Client {
     }
 
     /// The server ends the test before its time: what there is is shown, as far as there is something.
-    pub(super) fn break_off(&mut self, trouble: &Iperf3Error) {
+    pub(super) fn stop_early(&mut self, trouble: &Iperf3Error) {
         if self.phase == Phase::Running {
             self.broken = Some(trouble.clone());
-            self.look(Looking::BreakOff);
+            self.request_counts(Looking::BreakOff);
         } else {
             self.fail(trouble);
         }
@@ -86,7 +86,7 @@ impl Client {
         }
         match self.broken.take() {
             Some(trouble) if self.signal.is_none() => {
-                self.say(State::IperfDone);
+                self.send_state(State::IperfDone);
                 self.fail(&trouble);
             }
             _ => self.show_interrupted(),
@@ -97,7 +97,7 @@ impl Client {
     pub(super) fn show_interrupted(&mut self) {
         let trouble = Iperf3Error::new(Number::CLIENT_TERM);
         if self.control.is_some() {
-            self.say(State::ClientTerminate);
+            self.send_state(State::ClientTerminate);
         }
         let words = self.report.interrupted(&trouble, self.signal.unwrap_or_default());
         self.speak(words);

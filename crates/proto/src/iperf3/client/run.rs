@@ -23,7 +23,7 @@ impl Client {
         let text = self.report.started();
         self.print(text);
         self.enter(Phase::Running, None);
-        self.look(Looking::Begin);
+        self.request_counts(Looking::Begin);
     }
 
     /// The server says that data may flow.
@@ -99,7 +99,7 @@ impl Client {
     pub(super) fn stop(&mut self, now: Timestamp) {
         if self.phase == Phase::Running {
             self.enter(Phase::Stopping, Some(now + STOP_TIMEOUT));
-            self.look(Looking::Last);
+            self.request_counts(Looking::Last);
         }
     }
 
@@ -163,7 +163,7 @@ impl Client {
         let links = receivers.flat_map(|group| group.links.clone());
         self.out.extend(links.map(|link| Output::Discard { link }));
         self.print(text);
-        self.say(State::TestEnd);
+        self.send_state(State::TestEnd);
         self.enter(Phase::Ended, Some(now + RESULTS_TIMEOUT));
         self.listen(now);
     }

@@ -41,36 +41,36 @@ impl Roles {
 }
 
 /// Reads one object into the book, as a test of its own.
-pub(crate) fn read(root: &Node, book: &mut ParsedTest) {
+pub(crate) fn read(root: &Node, parsed: &mut ParsedTest) {
     let mut test = ForeignTest::default();
     let mut roles = Roles::default();
     if let Some(start) = root.get("start") {
-        roles = begin(start, &mut test, book);
+        roles = begin(start, &mut test, parsed);
     }
     for (number, interval) in root.get("intervals").map_or(&[][..], Node::items).iter().enumerate() {
-        test.claims.extend(interval_claims(interval, &format!("intervals[{number}]"), roles, book));
+        test.claims.extend(interval_claims(interval, &format!("intervals[{number}]"), roles, parsed));
     }
     if let Some(end) = root.get("end") {
-        test.claims.extend(end_claims(end, roles, book));
+        test.claims.extend(end_claims(end, roles, parsed));
     }
     test.error = root.get("error").and_then(Node::text).map(Into::into);
-    book.add(test);
+    parsed.add(test);
     if let Some(inner) = root.get("server_output_json").filter(|inner| is_document(inner)) {
-        read_inner(inner, book);
+        read_inner(inner, parsed);
     }
 }
 
 /// The server's own object inside the client's; it holds none itself.
-fn read_inner(root: &Node, book: &mut ParsedTest) {
+fn read_inner(root: &Node, parsed: &mut ParsedTest) {
     if root.get("server_output_json").is_none() {
-        read(root, book);
+        read(root, parsed);
     }
 }
 
 /// The `start` object.
-pub(super) fn begin(start: &Node, test: &mut ForeignTest, book: &mut ParsedTest) -> Roles {
+pub(super) fn begin(start: &Node, test: &mut ForeignTest, parsed: &mut ParsedTest) -> Roles {
     if let Some(version) = start.get("version").and_then(Node::text) {
-        book.version(version.strip_prefix("iperf ").unwrap_or(version));
+        parsed.version(version.strip_prefix("iperf ").unwrap_or(version));
     }
     let mut roles = Roles::default();
     for (key, end) in [("connecting_to", End::Client), ("accepted_connection", End::Server)] {
@@ -113,7 +113,7 @@ pub(super) fn begin(start: &Node, test: &mut ForeignTest, book: &mut ParsedTest)
         ("sndbuf_actual", Quantity::SendBuffer),
         ("rcvbuf_actual", Quantity::ReceiveBuffer),
     ] {
-        let figure = start.get(key).and_then(|node| read_figure(node, key, quantity, 1.0, book));
+        let figure = start.get(key).and_then(|node| read_figure(node, key, quantity, 1.0, parsed));
         test.effective.extend(figure.filter(|figure| figure.value > 0.0));
     }
     roles
@@ -124,25 +124,25 @@ pub(super) fn interval_claims(
     interval: &Node,
     path: &str,
     roles: Roles,
-    book: &mut ParsedTest,
+    parsed: &mut ParsedTest,
 ) -> Vec<Claim> {
     let mut claims = Vec::new();
-    let mut note = |node: &Node, path: &str, book: &mut ParsedTest| {
+    let mut note = |node: &Node, path: &str, parsed: &mut ParsedTest| {
         let sends = roles.local_sends(node);
         let side = sends.map(|sends| if sends { Side::Sender } else { Side::Receiver });
         let direction = roles.direction(sends);
         claims.push(claim(
             node,
             RecordContext { path, scope: Scope::Interval, direction, side, only: None },
-            book,
+            parsed,
         ));
     };
     for (number, stream) in interval.get("streams").map_or(&[][..], Node::items).iter().enumerate() {
-        note(stream, &format!("{path}.streams[{number}]"), book);
+        note(stream, &format!("{path}.streams[{number}]"), parsed);
     }
     for key in ["sum", "sum_bidir_reverse"] {
         if let Some(sum) = interval.get(key) {
-            note(sum, &format!("{path}.{key}"), book);
+            note(sum, &format!("{path}.{key}"), parsed);
         }
     }
     claims.retain(|claim| !claim.figures.is_empty());
@@ -159,12 +159,15 @@ const FATE: &[Quantity] =
     &[Quantity::Jitter, Quantity::Lost, Quantity::Packets, Quantity::LossRatio, Quantity::OutOfOrder];
 
 /// The `end` object.
-pub(super) fn end_claims(end: &Node, roles: Roles, book: &mut ParsedTest) -> Vec<Claim> {
+pub(super) fn end_claims(end: &Node, roles: Roles, parsed: &mut ParsedTest) -> Vec<Claim> {
     let mut claims = Vec::new();
-    let mut note = |node: &Node, path: &str, side, only, book: &mut ParsedTest| {
+    let mut note = |node: &Node, path: &str, side, only, parsed: &mut ParsedTest| {
         let direction = roles.direction(roles.local_sends(node));
-        let mut found =
-            claim(node, RecordContext { path, scope: Scope::Total, direction, side: Some(side), only }, book);
+        let mut found = claim(
+            node,
+            RecordContext { path, scope: Scope::Total, direction, side: Some(side), only },
+            parsed,
+        );
         // Before a server hears what was sent it divides what was lost by nothing, and writes 0.
         let lost = found.figure(Quantity::Lost).is_some_and(|lost| lost.value > 0.0);
         found
@@ -180,13 +183,13 @@ pub(super) fn end_claims(end: &Node, roles: Roles, book: &mut ParsedTest) -> Vec
     for (number, stream) in end.get("streams").map_or(&[][..], Node::items).iter().enumerate() {
         for (key, side) in [("sender", Side::Sender), ("receiver", Side::Receiver)] {
             if let Some(half) = stream.get(key) {
-                note(half, &format!("end.streams[{number}].{key}"), side, None, book);
+                note(half, &format!("end.streams[{number}].{key}"), side, None, parsed);
             }
         }
         if let Some(udp) = stream.get("udp") {
             let path = format!("end.streams[{number}].udp");
-            note(udp, &path, Side::Sender, Some(SENT_WITHOUT_TIME), book);
-            note(udp, &path, Side::Receiver, Some(FATE), book);
+            note(udp, &path, Side::Sender, Some(SENT_WITHOUT_TIME), parsed);
+            note(udp, &path, Side::Receiver, Some(FATE), parsed);
         }
     }
     for reverse in ["", "_bidir_reverse"] {
@@ -196,7 +199,7 @@ pub(super) fn end_claims(end: &Node, roles: Roles, book: &mut ParsedTest) -> Vec
             // In the sums of datagrams the flag says which half it is, not who wrote it.
             let Some(sum) = end.get(key) else { continue };
             if roles.udp {
-                let mut found = udp_sum(sum, key, side, only, roles, !reverse.is_empty(), book);
+                let mut found = udp_sum(sum, key, side, only, roles, !reverse.is_empty(), parsed);
                 if !(found.figure(Quantity::Bytes).is_some_and(|bytes| bytes.value == 0.0)
                     && roles.end == Some(End::Server))
                 {
@@ -205,7 +208,7 @@ pub(super) fn end_claims(end: &Node, roles: Roles, book: &mut ParsedTest) -> Vec
                 }
                 continue;
             }
-            note_sum(sum, key, side, roles, &mut claims, book);
+            note_sum(sum, key, side, roles, &mut claims, parsed);
         }
     }
     if end.get("sum_sent").is_none()
@@ -220,15 +223,22 @@ pub(super) fn end_claims(end: &Node, roles: Roles, book: &mut ParsedTest) -> Vec
                 side: Some(side),
                 only: Some(only),
             };
-            claims.push(claim(sum, place, book));
+            claims.push(claim(sum, place, parsed));
         }
     }
-    claims.extend(cpu(end, roles, book));
+    claims.extend(cpu(end, roles, parsed));
     claims.retain(|claim| !claim.figures.is_empty());
     claims
 }
 
-fn note_sum(sum: &Node, key: &str, side: Side, roles: Roles, claims: &mut Vec<Claim>, book: &mut ParsedTest) {
+fn note_sum(
+    sum: &Node,
+    key: &str,
+    side: Side,
+    roles: Roles,
+    claims: &mut Vec<Claim>,
+    parsed: &mut ParsedTest,
+) {
     let sends = roles.local_sends(sum);
     let path = format!("end.{key}");
     let place = RecordContext {
@@ -238,7 +248,7 @@ fn note_sum(sum: &Node, key: &str, side: Side, roles: Roles, claims: &mut Vec<Cl
         side: Some(side),
         only: None,
     };
-    let found = claim(sum, place, book);
+    let found = claim(sum, place, parsed);
     let remote = sends.is_some_and(|sends| sends != (side == Side::Sender));
     let nothing = found.figure(Quantity::Bytes).is_some_and(|bytes| bytes.value == 0.0);
     if !(roles.end == Some(End::Server) && remote && nothing) {
@@ -253,21 +263,21 @@ fn udp_sum(
     only: Option<&[Quantity]>,
     roles: Roles,
     backwards: bool,
-    book: &mut ParsedTest,
+    parsed: &mut ParsedTest,
 ) -> Claim {
     let download = if roles.bidir { backwards } else { roles.reverse };
     let direction = Some(if download { Direction::Download } else { Direction::Upload });
     let path = format!("end.{key}");
-    claim(sum, RecordContext { path: &path, scope: Scope::Total, direction, side: Some(side), only }, book)
+    claim(sum, RecordContext { path: &path, scope: Scope::Total, direction, side: Some(side), only }, parsed)
 }
 
 /// Shares of CPU time; a server prints those of the client before it has heard of them, as 0.
-fn cpu(end: &Node, roles: Roles, book: &mut ParsedTest) -> Option<Claim> {
+fn cpu(end: &Node, roles: Roles, parsed: &mut ParsedTest) -> Option<Claim> {
     let shares = end.get("cpu_utilization_percent")?;
     let mut found =
         Claim { line: shares.line, quote: "end.cpu_utilization_percent".into(), ..Claim::default() };
     for (key, quantity) in [("host_total", Quantity::CpuLocal), ("remote_total", Quantity::CpuRemote)] {
-        let figure = shares.get(key).and_then(|node| read_figure(node, key, quantity, 0.01, book));
+        let figure = shares.get(key).and_then(|node| read_figure(node, key, quantity, 0.01, parsed));
         let unheard = quantity == Quantity::CpuRemote && roles.end == Some(End::Server);
         found.figures.extend(figure.filter(|figure| !(unheard && figure.value == 0.0)));
     }

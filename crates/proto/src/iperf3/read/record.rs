@@ -43,7 +43,7 @@ const UNKNOWN_AS_ZERO: &[Quantity] =
     &[Quantity::RoundTrip, Quantity::RoundTripVariation, Quantity::CongestionWindow, Quantity::Mtu];
 
 /// The claim of a record; without figures when nothing in it could be read.
-pub(super) fn claim(node: &Node, place: RecordContext<'_>, book: &mut ParsedTest) -> Claim {
+pub(super) fn claim(node: &Node, place: RecordContext<'_>, parsed: &mut ParsedTest) -> Claim {
     let mut claim = Claim {
         line: node.line,
         quote: place.path.into(),
@@ -60,7 +60,7 @@ pub(super) fn claim(node: &Node, place: RecordContext<'_>, book: &mut ParsedTest
         if place.only.is_some_and(|only| !only.contains(quantity)) || claim.figure(*quantity).is_some() {
             continue;
         }
-        if let Some(found) = node.get(key).and_then(|value| read(value, key, *quantity, *factor, book)) {
+        if let Some(found) = node.get(key).and_then(|value| read(value, key, *quantity, *factor, parsed)) {
             claim.figures.push(found);
         }
     }
@@ -99,16 +99,16 @@ pub(super) fn read(
     key: &str,
     quantity: Quantity,
     factor: f64,
-    book: &mut ParsedTest,
+    parsed: &mut ParsedTest,
 ) -> Option<Figure> {
     let Value::Number(written) = &node.value else {
-        book.unread(node.line, None, format!("{key} is not a number"));
+        parsed.unread(node.line, None, format!("{key} is not a number"));
         return None;
     };
     let printed = match number(written, true) {
         Ok(printed) => printed.exact().times(factor),
         Err(why) => {
-            book.unread(node.line, None, format!("{key}: {why}"));
+            parsed.unread(node.line, None, format!("{key}: {why}"));
             return None;
         }
     };

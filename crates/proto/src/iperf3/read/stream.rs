@@ -15,14 +15,14 @@ pub(crate) struct Stream {
 
 impl Stream {
     /// Takes one object; `line` is the one in which it stands.
-    pub(crate) fn take(&mut self, event: &Node, book: &mut ParsedTest) {
+    pub(crate) fn take(&mut self, event: &Node, parsed: &mut ParsedTest) {
         let (Some(name), Some(data)) = (event.get("event").and_then(Node::text), event.get("data")) else {
             return;
         };
         if name == "start" {
-            self.close(book);
+            self.close(parsed);
             let mut test = ForeignTest::default();
-            let roles = begin(data, &mut test, book);
+            let roles = begin(data, &mut test, parsed);
             self.open = Some((test, roles));
             return;
         }
@@ -31,22 +31,22 @@ impl Stream {
             "interval" => {
                 let path = format!("interval {}", self.intervals);
                 self.intervals += 1;
-                test.claims.extend(interval_claims(data, &path, *roles, book));
+                test.claims.extend(interval_claims(data, &path, *roles, parsed));
             }
             "error" => test.error = data.text().map(Into::into),
             "end" => {
-                test.claims.extend(end_claims(data, *roles, book));
-                self.close(book);
+                test.claims.extend(end_claims(data, *roles, parsed));
+                self.close(parsed);
             }
             _ => {}
         }
     }
 
     /// The test is over, with or without its end.
-    pub(crate) fn close(&mut self, book: &mut ParsedTest) {
+    pub(crate) fn close(&mut self, parsed: &mut ParsedTest) {
         self.intervals = 0;
         if let Some((test, _)) = self.open.take() {
-            book.add(test);
+            parsed.add(test);
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::reading::parsed_test::{ParsedTest, figure, of_line};
 /// Reads text line by line.
 #[derive(Debug)]
 pub(crate) struct Text {
-    book: ParsedTest,
+    parsed: ParsedTest,
     reverse: bool,
     bidir: bool,
     udp: bool,
@@ -29,7 +29,7 @@ pub(crate) struct Text {
 impl Default for Text {
     fn default() -> Self {
         Self {
-            book: ParsedTest::new("iperf3"),
+            parsed: ParsedTest::new("iperf3"),
             reverse: false,
             bidir: false,
             udp: false,
@@ -59,24 +59,24 @@ impl Text {
 
     /// Everything that was read since the last time.
     pub(crate) fn finish(&mut self) -> Option<Reading> {
-        let reading = self.book.finish();
+        let reading = self.parsed.finish();
         *self = Self::default();
         reading
     }
 
     /// The test is over; what follows is another one.
     pub(crate) fn close(&mut self) {
-        self.book.close();
+        self.parsed.close();
         (self.reverse, self.bidir, self.udp, self.sends, self.summary) = (false, false, false, None, false);
     }
 
     fn begin(&mut self, end: End, rest: &str) {
         // With -V the time stands before.
-        let unbegun = self.book.current().filter(|test| test.claims.is_empty() && test.error.is_none());
+        let unbegun = self.parsed.current().filter(|test| test.claims.is_empty() && test.error.is_none());
         let started_at = unbegun.and_then(|test| test.started_at.clone());
         self.close();
         let host = rest.split(", port ").next().unwrap_or_default().trim();
-        let test = self.book.test();
+        let test = self.parsed.test();
         test.written_by = Some(end);
         test.started_at = started_at;
         test.target = (!host.is_empty()).then(|| host.into());
@@ -91,11 +91,11 @@ impl Text {
             self.reverse = true;
         } else if let Some(version) = line.word_after("iperf 3.") {
             self.close();
-            self.book.version(&format!("3.{version}"));
+            self.parsed.version(&format!("3.{version}"));
         } else if let Some(words) =
             line.after("iperf3: error - ").or_else(|| line.after("iperf3: interrupt - "))
         {
-            self.book.test().error = Some(words.trim().into());
+            self.parsed.test().error = Some(words.trim().into());
         } else if let Some(asked) = line.after("Starting Test: protocol: ") {
             self.asked(asked);
         } else {
@@ -114,7 +114,7 @@ impl Text {
         if self.summary && !separated {
             self.close();
         }
-        self.summary = separated && self.book.has_claims();
+        self.summary = separated && self.parsed.has_claims();
         self.bidir |= role;
         self.udp |= head.contains("Datagrams");
         if !self.summary && !role && self.sends.is_none() {
@@ -122,7 +122,7 @@ impl Text {
             self.sends = Some(sends);
         }
         let (bidir, udp) = (self.bidir, self.udp);
-        let traffic = &mut self.book.test().spec.traffic;
+        let traffic = &mut self.parsed.test().spec.traffic;
         (traffic.bidir, traffic.udp) = (bidir, udp);
         true
     }
@@ -133,10 +133,10 @@ impl Text {
             Some(figure(quantity, value, format!("{words} {text}")))
         };
         if let Some(time) = line.after("Time: ") {
-            self.book.test().started_at = from_rfc1123(time).map(Into::into);
+            self.parsed.test().started_at = from_rfc1123(time).map(Into::into);
         } else if let Some(mss) = line.word_after("TCP MSS: ") {
             let found = effective(Quantity::Mss, mss, "TCP MSS");
-            self.book.test().effective.extend(found);
+            self.parsed.test().effective.extend(found);
         } else if let Some(shares) = line.after("CPU Utilization: local/") {
             self.cpu(line, shares);
         } else {
@@ -150,7 +150,7 @@ impl Text {
 
     /// `TCP, 1 streams, 131072 byte blocks, omitting 0 seconds, 1 second test, tos 0`.
     fn asked(&mut self, asked: &str) {
-        let traffic = &mut self.book.test().spec.traffic;
+        let traffic = &mut self.parsed.test().spec.traffic;
         for part in asked.split(", ") {
             let (first, rest) = part.split_once(' ').unwrap_or((part, ""));
             let count: Option<u64> = first.parse().ok().filter(|count| *count > 0);
@@ -172,17 +172,17 @@ impl Text {
         for (part, quantity) in shares.split("remote/").zip([Quantity::CpuLocal, Quantity::CpuRemote]) {
             let share = part.split_whitespace().nth(1).and_then(|word| word.strip_suffix('%'));
             if let Some(share) = share
-                && let Some(printed) = self.book.number(line, share, false)
+                && let Some(printed) = self.parsed.number(line, share, false)
             {
                 claim.figures.push(figure(quantity, printed.times(0.01), format!("{share}%")));
             }
         }
-        self.book.claim(claim);
+        self.parsed.claim(claim);
     }
 
     /// Which way the data of a line went, and whether the local end sent them.
-    fn way(&self, bracket: &Bracket<'_>, tag: Option<Side>) -> (Option<Direction>, Option<bool>) {
-        let end = self.book.current().and_then(|test| test.written_by);
+    fn direction(&self, bracket: &Bracket<'_>, tag: Option<Side>) -> (Option<Direction>, Option<bool>) {
+        let end = self.parsed.current().and_then(|test| test.written_by);
         if let Some(role) = bracket.role {
             let download = matches!(role, "RX-C" | "TX-S");
             let way = if download { Direction::Download } else { Direction::Upload };
@@ -205,17 +205,17 @@ impl Text {
             tail if tail.ends_with("receiver") => Some(Side::Receiver),
             _ => None,
         };
-        let (direction, sends) = self.way(bracket, tag);
+        let (direction, sends) = self.direction(bracket, tag);
         if let Some((count, _)) = tail.split_once(" datagrams received out-of-order") {
             let mut claim = Claim { stream: bracket.id, direction, ..of_line(line) };
             claim.side = Some(Side::Receiver);
-            if let Some(count) = self.book.number(line, count.trim(), false) {
+            if let Some(count) = self.parsed.number(line, count.trim(), false) {
                 claim.figures.push(figure(Quantity::OutOfOrder, count.exact(), tail.trim()));
             }
-            self.book.claim(claim);
+            self.parsed.claim(claim);
             return;
         }
-        let Some((mut claim, rest)) = bracket.claim(line, &mut self.book) else { return };
+        let Some((mut claim, rest)) = bracket.claim(line, &mut self.parsed) else { return };
         claim.direction = direction;
         if tag.is_some() || self.summary {
             // The old summary of datagrams has one line for both ends.
@@ -226,15 +226,15 @@ impl Text {
         }
         claim.omitted = rest.contains("(omitted)");
         claim.figures.extend(self.tail(line, rest, tag));
-        self.book.claim(claim);
+        self.parsed.claim(claim);
     }
 
     /// What stands behind the rate.
     fn tail(&mut self, line: Line<'_>, rest: &str, tag: Option<Side>) -> Vec<Figure> {
         if rest.contains(" ms ") {
             self.udp = true;
-            self.book.test().spec.traffic.udp = true;
-            let mut found = datagrams(line, rest, &mut self.book);
+            self.parsed.test().spec.traffic.udp = true;
+            let mut found = datagrams(line, rest, &mut self.parsed);
             // The line of the sender has 0 for what only the receiver knows.
             if tag == Some(Side::Sender) {
                 found.retain(|figure| figure.quantity == Quantity::Packets);
@@ -245,7 +245,7 @@ impl Text {
         let mut words =
             rest.split_whitespace().filter(|word| word.starts_with(|c: char| c.is_ascii_digit() || c == '-'));
         if let Some(count) = words.next()
-            && let Some(printed) = self.book.number(line, count, false)
+            && let Some(printed) = self.parsed.number(line, count, false)
         {
             let quantity = if self.udp { Quantity::Packets } else { Quantity::Retransmits };
             found.push(figure(quantity, printed.exact(), count));
@@ -253,7 +253,7 @@ impl Text {
         if let Some(amount) = words.next()
             && let Some(unit) = rest.split_whitespace().skip_while(|word| *word != amount).nth(1)
             && let Some(factor) = byte_unit(unit)
-            && let Some(printed) = self.book.number(line, amount, false)
+            && let Some(printed) = self.parsed.number(line, amount, false)
         {
             found.push(figure(Quantity::CongestionWindow, printed.times(factor), format!("{amount} {unit}")));
         }

@@ -12,89 +12,89 @@ use crate::stand_in::{Output, RunId, Stop};
 
 impl Test {
     /// The client has said farewell.
-    pub(super) fn done(&mut self, desk: &mut ServerState) {
+    pub(super) fn done(&mut self, server_state: &mut ServerState) {
         let words = self.report.done();
-        desk.speak(words);
-        self.over(None, false, desk);
+        server_state.speak(words);
+        self.over(None, false, server_state);
     }
 
     /// It went wrong: both the client and the terminal are told.
-    pub(super) fn fail(&mut self, trouble: &Iperf3Error, desk: &mut ServerState) {
+    pub(super) fn fail(&mut self, trouble: &Iperf3Error, server_state: &mut ServerState) {
         if matches!(self.phase, Phase::Over(_)) {
             return;
         }
         let bytes = server_error(trouble.number.0, trouble.errno);
-        desk.out.push_back(Output::Send { link: self.control, bytes });
+        server_state.out.push_back(Output::Send { link: self.control, bytes });
         let words = self.report.failed(trouble);
-        desk.speak(words);
+        server_state.speak(words);
         // A peer that does not speak this protocol is not the one client of a server that takes one.
         let counts = trouble.number != Number::MESSAGE;
-        self.over_counting(Some(&trouble.to_string()), true, counts, desk);
+        self.over_counting(Some(&trouble.to_string()), true, counts, server_state);
     }
 
     /// The test is not admitted; nothing is printed, as others are not disturbed.
-    pub(super) fn deny(&mut self, desk: &mut ServerState) {
-        self.say(State::AccessDenied, desk);
+    pub(super) fn reject(&mut self, server_state: &mut ServerState) {
+        self.send_state(State::AccessDenied, server_state);
         self.enter(Phase::Over(Ending { counts: false, last_word: true }), None);
     }
 
     /// The control connection was closed.
-    pub(super) fn control_closed(&mut self, now: Timestamp, desk: &mut ServerState) {
-        self.listen(now, desk);
+    pub(super) fn control_closed(&mut self, now: Timestamp, server_state: &mut ServerState) {
+        self.listen(now, server_state);
         match self.phase {
             Phase::Over(_) => {}
-            Phase::Showing => self.done(desk),
+            Phase::Showing => self.done(server_state),
             Phase::Negotiating => {
                 let words = self.report.failed(&Iperf3Error::new(Number::RECV_PARAMS));
-                desk.speak(words);
-                self.over(None, false, desk);
+                server_state.speak(words);
+                self.over(None, false, server_state);
             }
-            Phase::Running => self.look(Looking::BreakOff(Break::Vanished)),
-            _ => self.vanished(desk),
+            Phase::Running => self.request_counts(Looking::BreakOff(Break::Vanished)),
+            _ => self.vanished(server_state),
         }
     }
 
     /// The client is gone without a word.
-    pub(super) fn vanished(&mut self, desk: &mut ServerState) {
+    pub(super) fn vanished(&mut self, server_state: &mut ServerState) {
         let words = self.report.client_gone(false);
-        desk.speak(words);
-        self.over(Some("the client has unexpectedly closed the connection"), false, desk);
+        server_state.speak(words);
+        self.over(Some("the client has unexpectedly closed the connection"), false, server_state);
     }
 
     /// The client has said that it was told to end.
-    pub(super) fn terminated(&mut self, desk: &mut ServerState) {
+    pub(super) fn terminated(&mut self, server_state: &mut ServerState) {
         let bytes = server_error(Number::CLIENT_TERM.0, 0);
-        desk.out.push_back(Output::Send { link: self.control, bytes });
+        server_state.out.push_back(Output::Send { link: self.control, bytes });
         let words = self.report.client_gone(true);
-        desk.speak(words);
-        self.over(Some("the client has terminated"), true, desk);
+        server_state.speak(words);
+        self.over(Some("the client has terminated"), true, server_state);
     }
 
     /// What was counted until the test was broken off.
-    pub(super) fn show_broken_off(&mut self, now: Timestamp, by: Break, desk: &mut ServerState) {
+    pub(super) fn show_broken_off(&mut self, now: Timestamp, by: Break, server_state: &mut ServerState) {
         if let Some(course) = &mut self.course {
             let interval = course.close(now, &mut self.report);
             let summary = self.report.summary(&course.end(now, None));
-            desk.print(interval + &summary);
+            server_state.print(interval + &summary);
         }
         match by {
-            Break::Client => self.terminated(desk),
-            Break::Vanished => self.vanished(desk),
-            Break::Signal(signal) => self.interrupted(signal, desk),
+            Break::Client => self.terminated(server_state),
+            Break::Vanished => self.vanished(server_state),
+            Break::Signal(signal) => self.interrupted(signal, server_state),
         }
     }
 
     /// A signal ends the program.
-    fn interrupted(&mut self, signal: i32, desk: &mut ServerState) {
-        self.say(State::ServerTerminate, desk);
+    fn interrupted(&mut self, signal: i32, server_state: &mut ServerState) {
+        self.send_state(State::ServerTerminate, server_state);
         let trouble = Iperf3Error::new(Number::SERVER_TERM);
         let words = self.report.interrupted(&trouble, signal);
-        desk.speak(words);
-        self.over(Some(&trouble.to_string()), true, desk);
+        server_state.speak(words);
+        self.over(Some(&trouble.to_string()), true, server_state);
     }
 
-    fn over(&mut self, trouble: Option<&str>, last_word: bool, desk: &mut ServerState) {
-        self.over_counting(trouble, last_word, true, desk);
+    fn over(&mut self, trouble: Option<&str>, last_word: bool, server_state: &mut ServerState) {
+        self.over_counting(trouble, last_word, true, server_state);
     }
 
     fn over_counting(
@@ -102,15 +102,15 @@ impl Test {
         trouble: Option<&str>,
         last_word: bool,
         counts: bool,
-        desk: &mut ServerState,
+        server_state: &mut ServerState,
     ) {
         let running = self.course.as_ref().map(|course| course.running().to_vec()).unwrap_or_default();
-        desk.out.extend(running.into_iter().map(|flow| Output::Stop { flow, how: Stop::Abort }));
-        self.close_streams(desk);
+        server_state.out.extend(running.into_iter().map(|flow| Output::Stop { flow, how: Stop::Abort }));
+        self.close_streams(server_state);
         let admitted = self.is_admitted();
         if admitted {
             let trouble = trouble.map(ToOwned::to_owned);
-            desk.out.push_back(Output::RunOver { run: self.run, trouble });
+            server_state.out.push_back(Output::RunOver { run: self.run, trouble });
         }
         self.looking = (Looking::No, false);
         self.draining = None;
@@ -127,13 +127,13 @@ impl Server {
         self.leaving = true;
         if self.tests.is_empty() {
             let words = self.report().interrupted(&Iperf3Error::new(Number::SERVER_TERM), signal);
-            self.desk.speak(words);
+            self.server_state.speak(words);
         }
         for test in self.tests.values_mut() {
             if test.phase == Phase::Running {
-                test.look(Looking::BreakOff(Break::Signal(signal)));
+                test.request_counts(Looking::BreakOff(Break::Signal(signal)));
             } else {
-                test.interrupted(signal, &mut self.desk);
+                test.interrupted(signal, &mut self.server_state);
             }
         }
     }
@@ -160,18 +160,18 @@ impl Server {
             if ending.last_word {
                 self.part(now, test.control);
             } else {
-                self.desk.out.push_back(Output::Close { link: test.control });
+                self.server_state.out.push_back(Output::Close { link: test.control });
                 self.visitors.remove(&test.control);
             }
             self.number += 1;
-            self.leaving |= ending.counts && self.desk.settings.server.one_off;
+            self.leaving |= ending.counts && self.server_state.settings.server.one_off;
         }
         self.open_door(now);
         self.close_door();
         if self.tests.is_empty() && !self.leaving {
             self.idle_since = Some(now);
             if self.lobby.is_none() {
-                self.lobby = Some(Report::new(&self.desk.settings, &self.desk.host));
+                self.lobby = Some(Report::new(&self.server_state.settings, &self.server_state.host));
                 self.announce();
             }
         }

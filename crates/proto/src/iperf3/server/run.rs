@@ -24,39 +24,41 @@ const DRAIN: (Span, Span, Span) = (Span::from_secs(1), Span::from_ms(50), Span::
 
 impl Test {
     /// Acts on what the client has said.
-    pub(super) fn listen(&mut self, now: Timestamp, desk: &mut ServerState) {
+    pub(super) fn listen(&mut self, now: Timestamp, server_state: &mut ServerState) {
         loop {
             match self.phase {
                 // The parameters are the server's to judge; before the streams are open there is nothing to say.
                 Phase::Negotiating | Phase::Asking | Phase::AtDoor | Phase::Over(_) => return,
                 Phase::Draining | Phase::Stopping => return,
                 Phase::Exchanging => match take_message(&mut self.held, RESULTS_LIMIT) {
-                    Ok(Some(message)) => self.take_results(now, &message, desk),
+                    Ok(Some(message)) => self.take_results(now, &message, server_state),
                     Ok(None) => return,
-                    Err(_) => self.fail(&Iperf3Error::new(Number::RECV_RESULTS), desk),
+                    Err(_) => self.fail(&Iperf3Error::new(Number::RECV_RESULTS), server_state),
                 },
                 Phase::Creating | Phase::Running | Phase::Showing => {
                     let Some(byte) = self.held.first().copied() else { return };
                     self.held.remove(0);
-                    self.obey(now, State::of(byte), desk);
+                    self.handle_state(now, State::of(byte), server_state);
                 }
             }
         }
     }
 
-    fn obey(&mut self, now: Timestamp, state: Option<State>, desk: &mut ServerState) {
+    fn handle_state(&mut self, now: Timestamp, state: Option<State>, server_state: &mut ServerState) {
         match (state, self.phase) {
             (Some(State::TestStart), _) => {}
             (Some(State::TestEnd), Phase::Running) => self.test_end(now),
-            (Some(State::IperfDone), Phase::Showing) => self.done(desk),
-            (Some(State::ClientTerminate), Phase::Running) => self.look(Looking::BreakOff(Break::Client)),
-            (Some(State::ClientTerminate), _) => self.terminated(desk),
-            (Some(State::IperfDone), _) => self.vanished(desk),
-            _ => self.fail(&Iperf3Error::new(Number::MESSAGE), desk),
+            (Some(State::IperfDone), Phase::Showing) => self.done(server_state),
+            (Some(State::ClientTerminate), Phase::Running) => {
+                self.request_counts(Looking::BreakOff(Break::Client))
+            }
+            (Some(State::ClientTerminate), _) => self.terminated(server_state),
+            (Some(State::IperfDone), _) => self.vanished(server_state),
+            _ => self.fail(&Iperf3Error::new(Number::MESSAGE), server_state),
         }
     }
 
-    pub(super) fn look(&mut self, why: Looking) {
+    pub(super) fn request_counts(&mut self, why: Looking) {
         self.looking = (why, false);
     }
 
@@ -68,7 +70,7 @@ impl Test {
     }
 
     /// Every stream is there: timers and data start.
-    pub(super) fn start(&mut self, now: Timestamp, desk: &mut ServerState) {
+    pub(super) fn start(&mut self, now: Timestamp, server_state: &mut ServerState) {
         let Some(params) = &self.params else { return };
         let opened: Vec<Opened> = self.streams.iter().map(|(_, opened)| opened.clone()).collect();
         for (at, opened) in opened.iter().enumerate() {
@@ -80,32 +82,33 @@ impl Test {
                 snd_buf: opened.snd_buf,
                 rcv_buf: opened.rcv_buf,
             });
-            desk.print(text);
+            server_state.print(text);
         }
         let cpu = params.server_affinity.and_then(|cpu| u32::try_from(cpu).ok());
-        let cpu = cpu.or(desk.settings.common.affinity);
-        let mut course = Course::new(params, self.linked_groups(), &opened, desk.settings.common.interval);
+        let cpu = cpu.or(server_state.settings.common.affinity);
+        let mut course =
+            Course::new(params, self.linked_groups(), &opened, server_state.settings.common.interval);
         course.begin(now);
         // Receivers read before the client is told that it may send.
         let (senders, receivers): (Vec<_>, Vec<_>) = course.groups.clone().into_iter().partition(|g| g.sends);
         for group in receivers {
             course.started(group.flow);
             let task = plan::task(params, &group, self.run, false, cpu);
-            desk.out.push_back(Output::Start(Box::new(task)));
+            server_state.out.push_back(Output::Start(Box::new(task)));
         }
         let text = self.report.started();
-        desk.print(text);
+        server_state.print(text);
         let states = vec![State::TestStart.byte(), State::TestRunning.byte()];
-        desk.out.push_back(Output::Send { link: self.control, bytes: states });
+        server_state.out.push_back(Output::Send { link: self.control, bytes: states });
         for group in senders {
             course.started(group.flow);
             let task = plan::task(params, &group, self.run, false, cpu);
-            desk.out.push_back(Output::Start(Box::new(task)));
+            server_state.out.push_back(Output::Start(Box::new(task)));
         }
         self.course = Some(course);
-        self.set_limits(now, &desk.settings);
+        self.set_limits(now, &server_state.settings);
         self.enter(Phase::Running, None);
-        self.look(Looking::Begin);
+        self.request_counts(Looking::Begin);
     }
 
     fn set_limits(&mut self, now: Timestamp, settings: &Settings) {
@@ -130,64 +133,72 @@ impl Test {
         [course.deadline(), silent, self.safety_end, rate].into_iter().flatten().min()
     }
 
-    pub(super) fn tick(&mut self, now: Timestamp, desk: &mut ServerState) {
+    pub(super) fn tick(&mut self, now: Timestamp, server_state: &mut ServerState) {
         if self.patience.is_some_and(|patience| patience <= now) {
             self.patience = None;
-            return self.give_up(now, desk);
+            return self.timed_out(now, server_state);
         }
         let due = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
-        let timer = self.phase == Phase::Running && due(self.timer(&desk.settings));
+        let timer = self.phase == Phase::Running && due(self.timer(&server_state.settings));
         if self.looking.0 == Looking::No && (timer || due(self.draining.map(|drain| drain.next))) {
-            self.look(Looking::Timer);
+            self.request_counts(Looking::Timer);
         }
     }
 
     /// What was waited for has not come.
-    fn give_up(&mut self, now: Timestamp, desk: &mut ServerState) {
+    fn timed_out(&mut self, now: Timestamp, server_state: &mut ServerState) {
         const ETIMEDOUT: i32 = 110;
         let late = |number| Iperf3Error::because(number, ETIMEDOUT, "Connection timed out");
         match self.phase {
-            Phase::Negotiating => self.fail(&late(Number::RECV_PARAMS), desk),
-            Phase::AtDoor | Phase::Creating => self.fail(&Iperf3Error::new(Number::IDLE_TIMEOUT), desk),
-            Phase::Stopping => self.finish(now, desk),
-            Phase::Exchanging => self.fail(&late(Number::RECV_RESULTS), desk),
-            Phase::Showing => self.done(desk),
+            Phase::Negotiating => self.fail(&late(Number::RECV_PARAMS), server_state),
+            Phase::AtDoor | Phase::Creating => {
+                self.fail(&Iperf3Error::new(Number::IDLE_TIMEOUT), server_state)
+            }
+            Phase::Stopping => self.finish(now, server_state),
+            Phase::Exchanging => self.fail(&late(Number::RECV_RESULTS), server_state),
+            Phase::Showing => self.done(server_state),
             Phase::Asking | Phase::Running | Phase::Draining | Phase::Over(_) => {}
         }
     }
 
-    pub(super) fn counts(&mut self, now: Timestamp, cpu: Cpu, flows: &[FlowCounts], desk: &mut ServerState) {
+    pub(super) fn counts(
+        &mut self,
+        now: Timestamp,
+        cpu: Cpu,
+        flows: &[FlowCounts],
+        server_state: &mut ServerState,
+    ) {
         let (why, asked) = std::mem::replace(&mut self.looking, (Looking::No, false));
         let Some(course) = self.course.as_mut().filter(|_| asked && why != Looking::No) else { return };
         let ending = why != Looking::Timer || self.phase != Phase::Running;
         let text = course.count(now, cpu, flows, &mut self.report, ending);
-        desk.print(text);
+        server_state.print(text);
         match why {
             Looking::No | Looking::Begin => {}
-            Looking::Timer if self.phase == Phase::Draining => self.drain(now, desk),
-            Looking::Timer => self.judge(now, desk),
-            Looking::Last => self.stop(now, desk),
-            Looking::BreakOff(by) => self.show_broken_off(now, by, desk),
+            Looking::Timer if self.phase == Phase::Draining => self.drain(now, server_state),
+            Looking::Timer => self.judge(now, server_state),
+            Looking::Last => self.stop(now, server_state),
+            Looking::BreakOff(by) => self.show_broken_off(now, by, server_state),
         }
     }
 
     /// Whether the test goes on.
-    fn judge(&mut self, now: Timestamp, desk: &mut ServerState) {
+    fn judge(&mut self, now: Timestamp, server_state: &mut ServerState) {
         let Some(course) = self.course.as_ref().filter(|_| self.phase == Phase::Running) else { return };
         let due = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
-        if due(course.silent_at(desk.settings.common.rcv_timeout)) {
-            return self.fail(&Iperf3Error::new(Number::IDLE_TIMEOUT), desk);
+        if due(course.silent_at(server_state.settings.common.rcv_timeout)) {
+            return self.fail(&Iperf3Error::new(Number::IDLE_TIMEOUT), server_state);
         }
         if due(self.safety_end) {
-            return self.fail(&Iperf3Error::new(Number::DURATION_EXPIRED), desk);
+            return self.fail(&Iperf3Error::new(Number::DURATION_EXPIRED), server_state);
         }
         if let Some((_, before)) = self.rate_check.filter(|(at, _)| *at <= now) {
-            let averaged = desk.settings.server.bitrate_limit_interval;
+            let averaged = server_state.settings.server.bitrate_limit_interval;
             let bytes = course.meter.all_bytes();
             let bps = bytes.saturating_sub(before) as f64 * 8.0 / averaged.as_secs_f64();
             self.rate_check = Some((now + averaged, bytes));
-            if desk.settings.server.bitrate_limit.is_some_and(|limit| bps > limit as f64) {
-                self.fail(&Iperf3Error::new(Number::TOTAL_RATE), desk);
+            if server_state.settings.server.bitrate_limit.is_some_and(|limit| bps > limit as f64) {
+                self.fail(&Iperf3Error::new(Number::TOTAL_RATE), server_state);
             }
         }
     }
@@ -201,13 +212,13 @@ impl Test {
         if receives && goal {
             let (longest, _, step) = DRAIN;
             self.draining = Some(Drain { bytes: 0, grew_at: now, next: now + step, until: now + longest });
-            self.look(Looking::Timer);
+            self.request_counts(Looking::Timer);
         } else {
-            self.look(Looking::Last);
+            self.request_counts(Looking::Last);
         }
     }
 
-    fn drain(&mut self, now: Timestamp, desk: &mut ServerState) {
+    fn drain(&mut self, now: Timestamp, server_state: &mut ServerState) {
         let (Some(drain), Some(course)) = (&mut self.draining, &self.course) else { return };
         let (_, pause, step) = DRAIN;
         let goal = self.params.as_ref().and_then(Params::goal).unwrap_or(0);
@@ -217,68 +228,68 @@ impl Test {
         }
         drain.next = now + step;
         if bytes >= goal || now.since(drain.grew_at) >= pause || now >= drain.until {
-            self.stop(now, desk);
+            self.stop(now, server_state);
         }
     }
 
     /// The last counts are there: what is received from now on is not the test's. Of what was sent, the last datagram may
     /// have left and not be counted yet: the client must never have more than that.
-    fn stop(&mut self, now: Timestamp, desk: &mut ServerState) {
+    fn stop(&mut self, now: Timestamp, server_state: &mut ServerState) {
         self.draining = None;
         self.ended_at = now;
         self.enter(Phase::Stopping, Some(now + STOP_TIMEOUT));
         let Some(course) = &mut self.course else { return };
         course.meter.freeze();
         let stops = course.running().iter().map(|flow| Output::Stop { flow: *flow, how: Stop::AtOnce });
-        desk.out.extend(stops);
+        server_state.out.extend(stops);
         if course.running().is_empty() {
-            self.finish(now, desk);
+            self.finish(now, server_state);
         }
     }
 
     /// A flow has ended. One that ends alone is left to the client, which also sees it and decides.
-    pub(super) fn flow_ended(&mut self, now: Timestamp, counts: &FlowCounts, desk: &mut ServerState) {
+    pub(super) fn flow_ended(&mut self, now: Timestamp, counts: &FlowCounts, server_state: &mut ServerState) {
         let Some(course) = &mut self.course else { return };
         if !course.ended(counts.flow) {
             return;
         }
         course.meter.take_flow(counts);
         if self.phase == Phase::Stopping && course.running().is_empty() {
-            self.finish(now, desk);
+            self.finish(now, server_state);
         }
     }
 
-    pub(super) fn not_started(&mut self, flow: FlowId, reason: &Reason, desk: &mut ServerState) {
+    pub(super) fn not_started(&mut self, flow: FlowId, reason: &Reason, server_state: &mut ServerState) {
         if self.course.as_mut().is_some_and(|course| course.ended(flow)) {
             let trouble = Iperf3Error::because(Number::INIT_STREAM, reason.errno, reason.text.clone());
-            self.fail(&trouble, desk);
+            self.fail(&trouble, server_state);
         }
     }
 
     /// The flows have ended: the server prints what it knows, then asks for the client's results.
-    fn finish(&mut self, now: Timestamp, desk: &mut ServerState) {
+    fn finish(&mut self, now: Timestamp, server_state: &mut ServerState) {
         let Some(course) = &mut self.course else { return };
         let interval = course.close(self.ended_at, &mut self.report);
         let summary = self.report.summary(&course.end(self.ended_at, None));
-        desk.print(interval + &summary);
-        self.close_streams(desk);
-        self.say(State::ExchangeResults, desk);
+        server_state.print(interval + &summary);
+        self.close_streams(server_state);
+        self.send_state(State::ExchangeResults, server_state);
         self.message_end = now + MESSAGE_TIMEOUT;
         self.enter(Phase::Exchanging, Some(self.message_end));
-        self.listen(now, desk);
+        self.listen(now, server_state);
     }
 
     /// The client's results: ours follow.
-    fn take_results(&mut self, now: Timestamp, message: &[u8], desk: &mut ServerState) {
+    fn take_results(&mut self, now: Timestamp, message: &[u8], server_state: &mut ServerState) {
         let (Some(course), Some(params)) = (&self.course, &self.params) else { return };
         let Some(peer) = Results::read(message, course.meter.elapsed(self.ended_at)) else {
-            return self.fail(&Iperf3Error::new(Number::RECV_RESULTS), desk);
+            return self.fail(&Iperf3Error::new(Number::RECV_RESULTS), server_state);
         };
         if !course.knows(&peer) {
-            return self.fail(&Iperf3Error::new(Number::STREAM_ID), desk);
+            return self.fail(&Iperf3Error::new(Number::STREAM_ID), server_state);
         }
         for (flow, tally) in course.peer_tallies(&peer, params.udp) {
-            desk.out.push_back(Output::PeerCounted { flow, tally: Box::new(tally) });
+            server_state.out.push_back(Output::PeerCounted { flow, tally: Box::new(tally) });
         }
         let mut own = course.results(self.ended_at);
         for (stream, (id, sends)) in own.streams.iter_mut().zip(course.meter.ids()) {
@@ -288,12 +299,12 @@ impl Test {
             }
         }
         own.output = params.get_server_output.then(|| self.report.for_client());
-        desk.out.push_back(Output::Send { link: self.control, bytes: frame(&own.write()) });
-        self.say(State::DisplayResults, desk);
+        server_state.out.push_back(Output::Send { link: self.control, bytes: frame(&own.write()) });
+        self.send_state(State::DisplayResults, server_state);
         self.enter(Phase::Showing, Some(now + READ_TIMEOUT));
     }
 
-    pub(super) fn close_streams(&mut self, desk: &mut ServerState) {
-        desk.out.extend(self.streams.drain(..).map(|(link, _)| Output::Close { link }));
+    pub(super) fn close_streams(&mut self, server_state: &mut ServerState) {
+        server_state.out.extend(self.streams.drain(..).map(|(link, _)| Output::Close { link }));
     }
 }

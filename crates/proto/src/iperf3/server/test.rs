@@ -133,9 +133,9 @@ impl Test {
         opened: &Opened,
         cookie: Cookie,
         report: Report,
-        desk: &mut ServerState,
+        server_state: &mut ServerState,
     ) -> Self {
-        desk.out.push_back(Output::Send { link: control, bytes: vec![State::ParamExchange.byte()] });
+        server_state.out.push_back(Output::Send { link: control, bytes: vec![State::ParamExchange.byte()] });
         Self {
             run,
             control,
@@ -177,8 +177,8 @@ impl Test {
         self.params.as_ref().is_some_and(|params| params.reverse || params.bidirectional)
     }
 
-    pub(super) fn say(&self, state: State, desk: &mut ServerState) {
-        desk.out.push_back(Output::Send { link: self.control, bytes: vec![state.byte()] });
+    pub(super) fn send_state(&self, state: State, server_state: &mut ServerState) {
+        server_state.out.push_back(Output::Send { link: self.control, bytes: vec![state.byte()] });
     }
 
     pub(super) fn enter(&mut self, phase: Phase, patience: Option<Timestamp>) {
@@ -187,46 +187,46 @@ impl Test {
     }
 
     /// Bytes of the control connection.
-    pub(super) fn hear(&mut self, now: Timestamp, bytes: &[u8], desk: &mut ServerState) {
+    pub(super) fn receive(&mut self, now: Timestamp, bytes: &[u8], server_state: &mut ServerState) {
         self.held.extend_from_slice(bytes);
         if matches!(self.phase, Phase::Negotiating | Phase::Exchanging) {
             self.patience = Some(self.message_end.min(now + READ_TIMEOUT));
         }
-        self.listen(now, desk);
+        self.listen(now, server_state);
         let waits = matches!(self.phase, Phase::Asking | Phase::AtDoor | Phase::Draining | Phase::Stopping);
         if waits && self.held.len() > MAX_UNREAD_BYTES {
-            self.fail(&Iperf3Error::new(Number::MESSAGE), desk);
+            self.fail(&Iperf3Error::new(Number::MESSAGE), server_state);
         }
     }
 
     /// The parameters, once they are complete.
-    pub(super) fn take_params(&mut self, desk: &mut ServerState) -> Option<Params> {
+    pub(super) fn take_params(&mut self, server_state: &mut ServerState) -> Option<Params> {
         let params = match take_message(&mut self.held, PARAMS_LIMIT) {
             Ok(None) => return None,
             Ok(Some(message)) => Params::read(&message),
             Err(BadLength(_)) => None,
         };
         if params.is_none() {
-            self.fail(&Iperf3Error::new(Number::RECV_PARAMS), desk);
+            self.fail(&Iperf3Error::new(Number::RECV_PARAMS), server_state);
         }
         params
     }
 
     /// The parameters are good: asks whoever drives this server.
-    pub(super) fn ask(&mut self, params: Params, desk: &mut ServerState) {
+    pub(super) fn ask(&mut self, params: Params, server_state: &mut ServerState) {
         let places: Vec<Link> = (0..).map(Link).take(params.streams()).collect();
-        let groups = plan::groups(&params, false, &places, || desk.flow());
+        let groups = plan::groups(&params, false, &places, || server_state.flow());
         let flows = groups.iter().map(|group| (group.flow, group.direction)).collect();
-        let interval = desk.settings.common.interval;
+        let interval = server_state.settings.common.interval;
         let planned = plan::planned(&params, flows, self.run, self.control, false, interval);
-        desk.out.push_back(Output::Ask(Box::new(planned)));
+        server_state.out.push_back(Output::Ask(Box::new(planned)));
         self.groups = groups;
         self.params = Some(params);
         self.enter(Phase::Asking, None);
     }
 
     /// The test may be made.
-    pub(super) fn accept(&mut self, now: Timestamp, unix_ms: u64, desk: &mut ServerState) {
+    pub(super) fn accept(&mut self, now: Timestamp, unix_ms: u64, server_state: &mut ServerState) {
         let Some(params) = &self.params else { return };
         let control = Control {
             host: self.peer.ip().to_string(),
@@ -236,18 +236,18 @@ impl Test {
             unix_ms,
         };
         let text = self.report.connected(&control, plan::test(params));
-        desk.print(text);
+        server_state.print(text);
         if params.udp {
-            self.enter(Phase::AtDoor, Some(now + desk.settings.common.rcv_timeout));
+            self.enter(Phase::AtDoor, Some(now + server_state.settings.common.rcv_timeout));
         } else {
-            self.create_streams(now, desk);
+            self.create_streams(now, server_state);
         }
     }
 
     /// The streams may come.
-    pub(super) fn create_streams(&mut self, now: Timestamp, desk: &mut ServerState) {
-        self.say(State::CreateStreams, desk);
-        self.enter(Phase::Creating, Some(now + desk.settings.common.rcv_timeout));
+    pub(super) fn create_streams(&mut self, now: Timestamp, server_state: &mut ServerState) {
+        self.send_state(State::CreateStreams, server_state);
+        self.enter(Phase::Creating, Some(now + server_state.settings.common.rcv_timeout));
     }
 
     /// How the socket of a datagram stream is set up; absent when this peer has one.
@@ -268,11 +268,17 @@ impl Test {
     }
 
     /// A stream has come.
-    pub(super) fn add_stream(&mut self, now: Timestamp, link: Link, opened: Opened, desk: &mut ServerState) {
+    pub(super) fn add_stream(
+        &mut self,
+        now: Timestamp,
+        link: Link,
+        opened: Opened,
+        server_state: &mut ServerState,
+    ) {
         let Some(params) = self.params.as_ref().filter(|_| self.phase == Phase::Creating) else { return };
         self.streams.push((link, opened));
         if self.streams.len() >= params.streams() {
-            self.start(now, desk);
+            self.start(now, server_state);
         }
     }
 

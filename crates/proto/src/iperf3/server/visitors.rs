@@ -39,9 +39,9 @@ impl Server {
         }
         let arriving = |visitor: &&Visitor| matches!(visitor, Visitor::Arriving { .. });
         if self.leaving || self.visitors.values().filter(arriving).count() >= MAX_PENDING {
-            self.desk.out.push_back(Output::Reset { link });
+            self.server_state.out.push_back(Output::Reset { link });
         } else if self.is_busy() && !self.tests.values().any(Test::awaits_streams) {
-            self.turn_away(now, link);
+            self.reject(now, link);
         } else {
             let arriving = Visitor::Arriving { bytes: Vec::new(), until: now + READ_TIMEOUT, opened };
             self.visitors.insert(link, arriving);
@@ -50,14 +50,14 @@ impl Server {
 
     /// Says that the server is busy. The connection stays open for a moment: closing with bytes unread would reset it,
     /// and the word could be lost.
-    fn turn_away(&mut self, now: Timestamp, link: Link) {
-        self.desk.out.push_back(Output::Send { link, bytes: vec![State::AccessDenied.byte()] });
+    fn reject(&mut self, now: Timestamp, link: Link) {
+        self.server_state.out.push_back(Output::Send { link, bytes: vec![State::AccessDenied.byte()] });
         self.part(now, link);
     }
 
     /// Lets a connection go when its peer has read the last word, or in a moment.
     pub(super) fn part(&mut self, now: Timestamp, link: Link) {
-        self.desk.out.push_back(Output::FinishWriting { link });
+        self.server_state.out.push_back(Output::FinishWriting { link });
         self.visitors.insert(link, Visitor::Parting { until: now + HALF_CLOSE_TIMEOUT });
     }
 
@@ -85,19 +85,19 @@ impl Server {
             Some((run, test)) if test.awaits_streams() && !test.is_udp() => {
                 self.visitors.insert(link, Visitor::Stream(*run));
                 match test.tuning() {
-                    None => test.add_stream(now, link, opened, &mut self.desk),
-                    Some(options) => self.desk.out.push_back(Output::Tune { link, options }),
+                    None => test.add_stream(now, link, opened, &mut self.server_state),
+                    Some(options) => self.server_state.out.push_back(Output::Tune { link, options }),
                 }
             }
-            Some(_) => self.turn_away(now, link),
-            None if busy => self.turn_away(now, link),
+            Some(_) => self.reject(now, link),
+            None if busy => self.reject(now, link),
             None => {
                 let run = self.next_run;
                 self.next_run = self.next_run.wrapping_add(1);
                 let report = self.report();
                 self.idle_since = None;
                 self.visitors.insert(link, Visitor::Control(run));
-                let test = Test::new(now, run, link, &opened, cookie, report, &mut self.desk);
+                let test = Test::new(now, run, link, &opened, cookie, report, &mut self.server_state);
                 self.tests.insert(run, test);
                 self.control_bytes(now, run, rest);
             }
@@ -106,9 +106,9 @@ impl Server {
 
     fn control_bytes(&mut self, now: Timestamp, run: RunId, bytes: &[u8]) {
         let Some(test) = self.tests.get_mut(&run) else { return };
-        test.hear(now, bytes, &mut self.desk);
+        test.receive(now, bytes, &mut self.server_state);
         if test.phase == Phase::Negotiating
-            && let Some(params) = test.take_params(&mut self.desk)
+            && let Some(params) = test.take_params(&mut self.server_state)
         {
             self.consider(now, run, params);
         }
@@ -117,17 +117,17 @@ impl Server {
     pub(super) fn closed(&mut self, now: Timestamp, link: Link) {
         match self.visitors.get(&link) {
             Some(Visitor::Arriving { .. }) => {
-                self.desk.out.push_back(Output::Close { link });
+                self.server_state.out.push_back(Output::Close { link });
                 self.visitors.remove(&link);
-                self.complain_of_cookie(0, "");
+                self.report_bad_cookie(0, "");
             }
             Some(Visitor::Parting { .. }) => {
-                self.desk.out.push_back(Output::Close { link });
+                self.server_state.out.push_back(Output::Close { link });
                 self.visitors.remove(&link);
             }
             Some(Visitor::Control(run)) => {
                 if let Some(test) = self.tests.get_mut(run) {
-                    test.control_closed(now, &mut self.desk);
+                    test.control_closed(now, &mut self.server_state);
                 }
             }
             Some(Visitor::Stream(_)) | None => {}
@@ -146,20 +146,20 @@ impl Server {
             if let Some(Visitor::Arriving { .. }) = self.visitors.remove(&link) {
                 const ETIMEDOUT: i32 = 110;
                 let bytes = server_error(Number::RECV_COOKIE.0, ETIMEDOUT);
-                self.desk.out.push_back(Output::Send { link, bytes });
+                self.server_state.out.push_back(Output::Send { link, bytes });
                 self.part(now, link);
-                self.complain_of_cookie(ETIMEDOUT, "Connection timed out");
+                self.report_bad_cookie(ETIMEDOUT, "Connection timed out");
             } else {
-                self.desk.out.push_back(Output::Close { link });
+                self.server_state.out.push_back(Output::Close { link });
             }
         }
     }
 
     /// A connection that shows no cookie is worth a word only when nobody else is served.
-    fn complain_of_cookie(&mut self, errno: i32, text: &str) {
+    fn report_bad_cookie(&mut self, errno: i32, text: &str) {
         if self.tests.is_empty() {
             let words = self.report().failed(&Iperf3Error::because(Number::RECV_COOKIE, errno, text));
-            self.desk.speak(words);
+            self.server_state.speak(words);
         }
     }
 }

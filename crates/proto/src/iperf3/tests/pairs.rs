@@ -243,15 +243,15 @@ fn a_server_that_may_not_begin_says_that_it_is_busy() {
     let mut world = World::new(server(Settings::default()), vec![]);
     world.refuses = true;
     let mut world = {
-        let end = world.stranger();
+        let end = world.raw_peer();
         assert_eq!(end, 1);
         world
     };
     world.connect(1, 1);
-    world.say(1, 1, &[b'a'; 37]);
-    world.say(1, 1, &super::world::message("{\"tcp\":true,\"time\":1,\"len\":4096}"));
+    world.send_as(1, 1, &[b'a'; 37]);
+    world.send_as(1, 1, &super::world::message("{\"tcp\":true,\"time\":1,\"len\":4096}"));
     world.pass(Span::from_secs(1));
-    assert_eq!(world.heard(1, 1), [9, 0xff]);
+    assert_eq!(world.received(1, 1), [9, 0xff]);
     assert!(world.ends[SERVER].over.is_empty());
 }
 

@@ -10,13 +10,13 @@ const COOKIE: [u8; 37] = *b"abcdefghijklmnopqrstuvwxyz2345672345\0";
 /// What a server answers to a client that sends its cookie and then this; it must stay up.
 fn answer(settings: Settings, after_cookie: &[u8]) -> Vec<u8> {
     let mut world = World::new(server(settings), vec![]);
-    let end = world.stranger();
+    let end = world.raw_peer();
     world.connect(end, 1);
-    world.say(end, 1, &COOKIE);
-    world.say(end, 1, after_cookie);
+    world.send_as(end, 1, &COOKIE);
+    world.send_as(end, 1, after_cookie);
     world.pass(Span::from_secs(35));
     assert_eq!(world.ends[SERVER].exit, None);
-    world.heard(end, 1).to_vec()
+    world.received(end, 1).to_vec()
 }
 
 fn refusal(number: u8) -> Vec<u8> {
@@ -93,14 +93,14 @@ fn the_smallest_parameters_make_a_test() {
 #[test]
 fn silence_is_bounded_and_the_server_stays_up() {
     let mut world = World::new(server(one_off()), vec![]);
-    let (dumb, half) = (world.stranger(), world.stranger());
+    let (dumb, half) = (world.raw_peer(), world.raw_peer());
     world.connect(dumb, 1);
-    world.say(dumb, 1, b"abcd");
+    world.send_as(dumb, 1, b"abcd");
     world.connect(half, 1);
-    world.say(half, 1, &COOKIE);
+    world.send_as(half, 1, &COOKIE);
     world.pass(Span::from_secs(12));
-    assert_eq!(&world.heard(dumb, 1)[..5], [0xfe, 0, 0, 0, 106]);
-    assert_eq!(&world.heard(half, 1)[..6], [9, 0xfe, 0, 0, 0, 114]);
+    assert_eq!(&world.received(dumb, 1)[..5], [0xfe, 0, 0, 0, 106]);
+    assert_eq!(&world.received(half, 1)[..6], [9, 0xfe, 0, 0, 0, 114]);
     world.pass(Span::from_secs(3));
     assert_eq!(world.ends[SERVER].exit, None);
     // Neither was the one client that this server is for.
@@ -114,16 +114,16 @@ fn running(json: &str, one_off: bool) -> (World, usize) {
     let mut settings = Settings::default();
     settings.server.one_off = one_off;
     let mut world = World::new(server(settings), vec![]);
-    let end = world.stranger();
+    let end = world.raw_peer();
     world.connect(end, 1);
-    world.say(end, 1, &COOKIE);
-    world.say(end, 1, &message(json));
+    world.send_as(end, 1, &COOKIE);
+    world.send_as(end, 1, &message(json));
     world.pass(Span::from_ms(100));
-    assert_eq!(world.heard(end, 1), [9, 10]);
+    assert_eq!(world.received(end, 1), [9, 10]);
     world.connect(end, 2);
-    world.say(end, 2, &COOKIE);
+    world.send_as(end, 2, &COOKIE);
     world.pass(Span::from_ms(100));
-    assert_eq!(world.heard(end, 1), [9, 10, 1, 2]);
+    assert_eq!(world.received(end, 1), [9, 10, 1, 2]);
     (world, end)
 }
 
@@ -136,15 +136,15 @@ fn a_busy_server_says_so_without_waiting_for_a_cookie() {
     let (mut world, end) = running(ONE_SECOND, false);
     world.connect(end, 9);
     world.pass(Span::from_ms(100));
-    assert_eq!(world.heard(end, 9), [0xff]);
+    assert_eq!(world.received(end, 9), [0xff]);
 }
 
 #[test]
 fn an_unknown_state_ends_the_test_and_not_the_server() {
     let (mut world, end) = running(ONE_SECOND, true);
-    world.say(end, 1, &[0x63]);
+    world.send_as(end, 1, &[0x63]);
     world.pass(Span::from_secs(3));
-    assert_eq!(world.heard(end, 1)[4..9], [0xfe, 0, 0, 0, 110]);
+    assert_eq!(world.received(end, 1)[4..9], [0xfe, 0, 0, 0, 110]);
     assert_eq!(world.ends[SERVER].exit, None);
     assert_eq!(world.ends[SERVER].over.len(), 1);
 }
@@ -153,13 +153,13 @@ fn an_unknown_state_ends_the_test_and_not_the_server() {
 fn results_of_old_clients_are_taken() {
     let (mut world, end) = running(ONE_SECOND, true);
     world.pass(Span::from_secs(1));
-    world.say(end, 1, &[4]);
+    world.send_as(end, 1, &[4]);
     world.pass(Span::from_ms(100));
-    assert_eq!(world.heard(end, 1)[4..], [13]);
-    world.say(end, 1, &message(RESULTS));
+    assert_eq!(world.received(end, 1)[4..], [13]);
+    world.send_as(end, 1, &message(RESULTS));
     world.pass(Span::from_ms(100));
-    assert_eq!(world.heard(end, 1).last(), Some(&14));
-    world.say(end, 1, &[16]);
+    assert_eq!(world.received(end, 1).last(), Some(&14));
+    world.send_as(end, 1, &[16]);
     world.close(end, 1);
     world.pass(Span::from_ms(100));
     assert_eq!(world.ends[SERVER].exit, Some(0));
@@ -180,41 +180,41 @@ fn a_tick_of_the_pacing_that_is_not_said_is_a_millisecond_and_none_is_longer_tha
 fn results_of_streams_that_do_not_exist_fail_the_test() {
     for (json, number) in [(RESULTS.replace("\"id\":1", "\"id\":2"), 208), ("{}".to_owned(), 117)] {
         let (mut world, end) = running(ONE_SECOND, false);
-        world.say(end, 1, &[4]);
+        world.send_as(end, 1, &[4]);
         world.pass(Span::from_ms(100));
-        world.say(end, 1, &message(&json));
+        world.send_as(end, 1, &message(&json));
         world.pass(Span::from_ms(100));
-        assert_eq!(world.heard(end, 1)[5..10], [0xfe, 0, 0, 0, number]);
+        assert_eq!(world.received(end, 1)[5..10], [0xfe, 0, 0, 0, number]);
     }
 }
 
 #[test]
 fn a_stream_with_another_cookie_or_too_many_is_turned_away() {
     let mut world = World::new(server(Settings::default()), vec![]);
-    let end = world.stranger();
+    let end = world.raw_peer();
     world.connect(end, 1);
-    world.say(end, 1, &COOKIE);
-    world.say(end, 1, &message(ONE_SECOND));
+    world.send_as(end, 1, &COOKIE);
+    world.send_as(end, 1, &message(ONE_SECOND));
     world.pass(Span::from_ms(100));
     world.connect(end, 2);
-    world.say(end, 2, &[b'x'; 37]);
+    world.send_as(end, 2, &[b'x'; 37]);
     world.pass(Span::from_ms(100));
-    assert_eq!((world.heard(end, 2), world.heard(end, 1)), (&[0xff][..], &[9, 10][..]));
+    assert_eq!((world.received(end, 2), world.received(end, 1)), (&[0xff][..], &[9, 10][..]));
     world.connect(end, 3);
-    world.say(end, 3, &COOKIE);
+    world.send_as(end, 3, &COOKIE);
     world.pass(Span::from_ms(100));
-    assert_eq!(world.heard(end, 1), [9, 10, 1, 2]);
+    assert_eq!(world.received(end, 1), [9, 10, 1, 2]);
     world.connect(end, 4);
-    world.say(end, 4, &COOKIE);
+    world.send_as(end, 4, &COOKIE);
     world.pass(Span::from_ms(100));
-    assert_eq!(world.heard(end, 4), [0xff]);
+    assert_eq!(world.received(end, 4), [0xff]);
 }
 
 #[test]
 fn a_client_may_vanish_in_every_state() {
     for until in 0..6 {
         let mut world = World::new(server(Settings::default()), vec![]);
-        let end = world.stranger();
+        let end = world.raw_peer();
         world.connect(end, 1);
         let params = message(ONE_SECOND);
         let steps: [(u32, &[u8]); 5] = [(1, &COOKIE), (1, &params), (2, &COOKIE), (1, &[4]), (1, &params)];
@@ -222,18 +222,18 @@ fn a_client_may_vanish_in_every_state() {
             if *link == 2 {
                 world.connect(end, 2);
             }
-            world.say(end, *link, bytes);
+            world.send_as(end, *link, bytes);
             world.pass(Span::from_ms(100));
         }
         world.close(end, 1);
         world.pass(Span::from_secs(3));
         // The next one is served.
-        let next = world.stranger();
+        let next = world.raw_peer();
         world.connect(next, 1);
-        world.say(next, 1, &COOKIE);
-        world.say(next, 1, &message(ONE_SECOND));
+        world.send_as(next, 1, &COOKIE);
+        world.send_as(next, 1, &message(ONE_SECOND));
         world.pass(Span::from_ms(100));
-        assert_eq!(world.heard(next, 1), [9, 10], "after {until} steps");
+        assert_eq!(world.received(next, 1), [9, 10], "after {until} steps");
     }
 }
 
@@ -241,17 +241,17 @@ fn a_client_may_vanish_in_every_state() {
 fn a_client_that_does_not_end_its_test_is_ended() {
     let (mut world, end) = running("{\"tcp\":true,\"time\":1,\"len\":4096,\"reverse\":true}", false);
     world.pass(Span::from_secs(40));
-    assert_eq!(world.heard(end, 1).len(), 4);
+    assert_eq!(world.received(end, 1).len(), 4);
     world.pass(Span::from_secs(2));
-    assert_eq!(world.heard(end, 1)[4..9], [0xfe, 0, 0, 0, 160]);
+    assert_eq!(world.received(end, 1)[4..9], [0xfe, 0, 0, 0, 160]);
 }
 
 #[test]
 fn a_client_that_is_told_to_end_gets_the_number_back() {
     let (mut world, end) = running(ONE_SECOND, false);
-    world.say(end, 1, &[12]);
+    world.send_as(end, 1, &[12]);
     world.pass(Span::from_ms(100));
-    assert_eq!(world.heard(end, 1)[4..9], [0xfe, 0, 0, 0, 119]);
+    assert_eq!(world.received(end, 1)[4..9], [0xfe, 0, 0, 0, 119]);
     assert!(world.ends[SERVER].printed.contains("receiver"));
 }
 
@@ -326,7 +326,7 @@ mod clients {
             }
         }
 
-        fn hear(&mut self, bytes: &[u8]) {
+        fn receive(&mut self, bytes: &[u8]) {
             self.feed(Input::Bytes { link: Link(1), bytes });
         }
 
@@ -365,13 +365,13 @@ mod clients {
     #[test]
     fn states_may_come_in_one_segment_and_negatives_wrapped() {
         let mut played = Played::new(|s| s.common.json = true);
-        played.hear(&[9]);
-        played.hear(&[10, 1, 2]);
+        played.receive(&[9]);
+        played.receive(&[10, 1, 2]);
         played.pass(Span::from_secs(2));
         assert_eq!(played.sent.last(), Some(&4));
         let reply = [&[13][..], &results("18446744073709551615"), &[14]].concat();
         for byte in reply {
-            played.hear(&[byte]);
+            played.receive(&[byte]);
         }
         assert_eq!(played.sent.last(), Some(&16));
         played.feed(Input::Closed { link: Link(1), reason: None });
@@ -389,8 +389,8 @@ mod clients {
             (&[][..], "int_errno=0"),
         ] {
             let mut played = Played::new(|_| {});
-            played.hear(&[9]);
-            played.hear(&[&[0xfe], words].concat());
+            played.receive(&[9]);
+            played.receive(&[&[0xfe], words].concat());
             played.feed(Input::Closed { link: Link(1), reason: None });
             assert_eq!(played.exit, Some(1));
             assert!(played.err.contains(&format!("error - {text}")), "{}", played.err);
@@ -400,7 +400,7 @@ mod clients {
     #[test]
     fn the_words_of_a_failed_server_are_not_waited_for_without_end() {
         let mut played = Played::new(|_| {});
-        played.hear(&[9, 0xfe, 0, 0, 0, 142]);
+        played.receive(&[9, 0xfe, 0, 0, 0, 142]);
         played.pass(Span::from_secs(10));
         assert_eq!(played.exit, Some(1));
         assert!(played.err.contains("test authorization failed"));
@@ -419,11 +419,11 @@ mod clients {
     #[test]
     fn a_server_that_closes_or_talks_nonsense_is_an_error() {
         let mut played = Played::new(|_| {});
-        played.hear(&[9]);
+        played.receive(&[9]);
         played.feed(Input::Closed { link: Link(1), reason: None });
         assert!(played.err.contains("control socket has closed unexpectedly"));
         let mut played = Played::new(|_| {});
-        played.hear(&[0x63]);
+        played.receive(&[0x63]);
         assert!(played.err.contains("received an unknown control message"));
         assert_eq!(played.exit, Some(1));
     }
@@ -440,11 +440,11 @@ mod clients {
     fn a_hello_is_answered_by_any_version_and_data_may_overtake_it() {
         for reply in [*b"6789", [0xb1, 0x68, 0xde, 0x3a]] {
             let mut played = Played::new(|s| (s.client.udp, s.client.reverse) = (true, true));
-            played.hear(&[9]);
-            played.hear(&[10]);
+            played.receive(&[9]);
+            played.receive(&[10]);
             let from = "10.0.0.1:5201".parse().unwrap();
             played.feed(Input::Datagram { link: Link(2), from, bytes: &[0; 1448] });
-            played.hear(&[1, 2]);
+            played.receive(&[1, 2]);
             assert_eq!(played.exit, None);
             played.feed(Input::Datagram { link: Link(2), from, bytes: &reply });
             played.pass(Span::from_secs(2));
@@ -455,8 +455,8 @@ mod clients {
     #[test]
     fn a_hello_without_an_answer_is_given_up() {
         let mut played = Played::new(|s| s.client.udp = true);
-        played.hear(&[9]);
-        played.hear(&[10]);
+        played.receive(&[9]);
+        played.receive(&[10]);
         played.pass(Span::from_secs(31));
         assert_eq!(played.exit, Some(1));
         assert!(played.err.contains("unable to read from stream socket"), "{}", played.err);
@@ -468,8 +468,8 @@ mod clients {
             (s.client.reverse, s.client.end) = (true, EndCondition::Time(60));
             s.common.rcv_timeout = Span::from_secs(5);
         });
-        played.hear(&[9]);
-        played.hear(&[10, 1, 2]);
+        played.receive(&[9]);
+        played.receive(&[10, 1, 2]);
         played.pass(Span::from_secs(4));
         assert_eq!(played.exit, None);
         played.pass(Span::from_secs(2));

@@ -89,30 +89,30 @@ fn the_server_says_what_the_real_one_says() {
         let (cookie, params, results) = client_words(&record);
         let asked = Params::read(&params).unwrap();
         let mut world = World::new(server(Settings::default()), vec![]);
-        let end = world.stranger();
+        let end = world.raw_peer();
         world.connect(end, 1);
-        world.say(end, 1, &cookie);
-        world.say(end, 1, &super::world::message(std::str::from_utf8(&params).unwrap()));
+        world.send_as(end, 1, &cookie);
+        world.send_as(end, 1, &super::world::message(std::str::from_utf8(&params).unwrap()));
         world.pass(Span::from_ms(100));
         for link in (2..).take(asked.streams()) {
             if asked.udp {
                 world.hello(end, link);
             } else {
                 world.connect(end, link);
-                world.say(end, link, &cookie);
+                world.send_as(end, link, &cookie);
             }
             world.pass(Span::from_ms(100));
         }
         world.pass(Span::from_secs(2));
-        world.say(end, 1, &[4]);
+        world.send_as(end, 1, &[4]);
         world.pass(Span::from_secs(2));
-        world.say(end, 1, &super::world::message(std::str::from_utf8(&results).unwrap()));
+        world.send_as(end, 1, &super::world::message(std::str::from_utf8(&results).unwrap()));
         world.pass(Span::from_ms(100));
-        world.say(end, 1, &[16]);
+        world.send_as(end, 1, &[16]);
         world.close(end, 1);
         world.pass(Span::from_ms(100));
         assert_eq!(world.ends[SERVER].over, [None], "{}", world.ends[SERVER].complained);
-        compare_servers(world.heard(end, 1), &of(&record, false));
+        compare_servers(world.received(end, 1), &of(&record, false));
     }
 }
 

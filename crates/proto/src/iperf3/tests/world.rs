@@ -111,7 +111,7 @@ impl World {
     }
 
     /// A peer that the test plays itself, connected to the server; the number of its end.
-    pub(super) fn stranger(&mut self) -> usize {
+    pub(super) fn raw_peer(&mut self) -> usize {
         self.ends.push(End::default());
         self.ends.len() - 1
     }
@@ -128,7 +128,7 @@ impl World {
     }
 
     /// Bytes of a stranger.
-    pub(super) fn say(&mut self, end: usize, link: u32, bytes: &[u8]) {
+    pub(super) fn send_as(&mut self, end: usize, link: u32, bytes: &[u8]) {
         self.send(end, Link(link), bytes.to_vec());
     }
 
@@ -138,7 +138,7 @@ impl World {
     }
 
     /// What a stranger has heard.
-    pub(super) fn heard(&self, end: usize, link: u32) -> &[u8] {
+    pub(super) fn received(&self, end: usize, link: u32) -> &[u8] {
         self.ends[end].heard.get(&Link(link)).map_or(&[], Vec::as_slice)
     }
 
@@ -215,11 +215,11 @@ impl World {
             stand_in.input(now, input);
         }
         while let Some(output) = self.ends[end].stand_in.as_mut().and_then(|stand_in| stand_in.output()) {
-            self.obey(end, output);
+            self.execute(end, output);
         }
     }
 
-    fn obey(&mut self, end: usize, output: Output) {
+    fn execute(&mut self, end: usize, output: Output) {
         match output {
             Output::Connect { link, options, .. } => {
                 self.open(end, link, options.transport == crate::stand_in::Transport::Udp);

@@ -15,19 +15,19 @@ pub(crate) fn is_document(root: &Node) -> bool {
 }
 
 /// Reads one object into the book.
-pub(crate) fn read(root: &Node, book: &mut ParsedTest) {
+pub(crate) fn read(root: &Node, parsed: &mut ParsedTest) {
     for (key, side) in [("ntttcps", Side::Sender), ("ntttcpr", Side::Receiver)] {
         if let Some(inner) = root.get(key) {
-            let test = one(inner, side, book);
-            book.add(test);
+            let test = one(inner, side, parsed);
+            parsed.add(test);
         }
     }
 }
 
-fn one(root: &Node, side: Side, book: &mut ParsedTest) -> ForeignTest {
+fn one(root: &Node, side: Side, parsed: &mut ParsedTest) -> ForeignTest {
     let mut test = ForeignTest::default();
     let version = root.get("version").and_then(Node::text).unwrap_or_default();
-    book.version(version);
+    parsed.version(version);
     let kilo = kilo(version);
     if let Some(asked) = root.get("parameters") {
         let count = |key: &str| asked.get(key).and_then(Node::count).filter(|count| *count > 0);
@@ -42,27 +42,27 @@ fn one(root: &Node, side: Side, book: &mut ParsedTest) -> ForeignTest {
             stream: thread.get("index").and_then(Node::count).and_then(|index| u32::try_from(index).ok()),
             ..Claim::default()
         };
-        rates(thread, kilo, &mut claim, book);
+        rates(thread, kilo, &mut claim, parsed);
         put(&mut test, claim);
     }
     let mut claim = Claim { line: root.line, quote: "totals".into(), ..Claim::default() };
     if let Some(total) = root.get("totalBytes") {
         claim.line = total.line;
-        value(total, Quantity::Bytes, kilo * kilo, &mut claim, book);
+        value(total, Quantity::Bytes, kilo * kilo, &mut claim, parsed);
     }
-    rates(root, kilo, &mut claim, book);
+    rates(root, kilo, &mut claim, parsed);
     for (key, quantity, factor) in [
         ("cycles", Quantity::CyclesPerByte, 1.0),
         ("avgPacketsPerInterrupt", Quantity::PacketsPerInterrupt, 1.0),
         ("tcpAverageRtt metric", Quantity::RoundTrip, 1e-6),
     ] {
         if let Some(node) = root.get(key) {
-            value(node, quantity, factor, &mut claim, book);
+            value(node, quantity, factor, &mut claim, parsed);
         }
     }
     let again = root.get("tcp_retransmits").map_or(&[][..], Node::items);
     if let Some(segments) = again.iter().find(|node| metric(node) == Some("retrans_segs")) {
-        value(segments, Quantity::Retransmits, 1.0, &mut claim, book);
+        value(segments, Quantity::Retransmits, 1.0, &mut claim, parsed);
     }
     put(&mut test, claim);
     describe(&mut test, side);
@@ -90,21 +90,21 @@ fn metric(node: &Node) -> Option<&str> {
 }
 
 /// Time and every form of the rate.
-fn rates(node: &Node, kilo: f64, claim: &mut Claim, book: &mut ParsedTest) {
+fn rates(node: &Node, kilo: f64, claim: &mut Claim, parsed: &mut ParsedTest) {
     if let Some(time) = node.get("realTime") {
-        value(time, Quantity::Seconds, 1.0, claim, book);
+        value(time, Quantity::Seconds, 1.0, claim, parsed);
     }
     // The rate comes in several units; the last that is known is the finest.
     let forms = node.get("throughputs").map_or(&[][..], Node::items);
     for form in forms.iter().rev() {
         if let Some(factor) = metric(form).and_then(|metric| rate(metric, kilo)) {
-            value(form, Quantity::Bitrate, factor, claim, book);
+            value(form, Quantity::Bitrate, factor, claim, parsed);
             return;
         }
     }
 }
 
-fn value(node: &Node, quantity: Quantity, factor: f64, claim: &mut Claim, book: &mut ParsedTest) {
+fn value(node: &Node, quantity: Quantity, factor: f64, claim: &mut Claim, parsed: &mut ParsedTest) {
     let Some(text) = node.get("value").and_then(Node::written) else { return };
     // One of them ends in a unit that it does not have.
     let amount = text.split_whitespace().next().unwrap_or_default();
@@ -115,6 +115,6 @@ fn value(node: &Node, quantity: Quantity, factor: f64, claim: &mut Claim, book: 
             let unit = metric(node).unwrap_or_default();
             claim.figures.push(figure(quantity, printed, format!("{amount} {unit}").trim_end()));
         }
-        Err(why) => book.unread(node.line, None, why),
+        Err(why) => parsed.unread(node.line, None, why),
     }
 }

@@ -11,7 +11,7 @@ use crate::reading::parsed_test::{ParsedTest, figure, of_line};
 /// Reads text line by line.
 #[derive(Debug)]
 pub(crate) struct Text {
-    book: ParsedTest,
+    parsed: ParsedTest,
     xml: Option<Box<Xml>>,
     sends: Option<bool>,
     /// The totals of a test, which have a line for each figure.
@@ -25,7 +25,7 @@ pub(crate) struct Text {
 impl Default for Text {
     fn default() -> Self {
         Self {
-            book: ParsedTest::new("ntttcp"),
+            parsed: ParsedTest::new("ntttcp"),
             xml: None,
             sends: None,
             totals: None,
@@ -48,13 +48,13 @@ fn message(text: &str) -> Option<(&str, &str)> {
 impl Text {
     /// Takes a line; false when it is none of this program. `mine`: the lines before it were.
     pub(crate) fn take(&mut self, line: Line<'_>, mine: bool) -> bool {
-        if let Some(begun) = Xml::begins(line, &mut self.book) {
+        if let Some(begun) = Xml::begins(line, &mut self.parsed) {
             self.end_xml(false);
             self.close();
             self.xml = Some(Box::new(begun));
         }
         if let Some(mut xml) = self.xml.take() {
-            let ends = xml.take(line, &mut self.book);
+            let ends = xml.take(line, &mut self.parsed);
             self.xml = Some(xml);
             if ends {
                 self.end_xml(true);
@@ -63,7 +63,7 @@ impl Text {
         }
         if let Some(version) = line.after("NTTTCP for Linux ") {
             self.close();
-            self.book.version(version.trim());
+            self.parsed.version(version.trim());
             return true;
         }
         if let Some((level, text)) = message(line.text) {
@@ -73,7 +73,7 @@ impl Text {
         if let Some(rate) = line.after("Real-time throughput: ") {
             let mut claim = Claim { scope: Scope::Interval, ..of_line(line) };
             self.rate(line, rate.trim(), &mut claim);
-            self.book.claim(claim);
+            self.parsed.claim(claim);
             return true;
         }
         self.windows(line, mine) || (mine && (line.text.contains(" role") || line.text.contains("protocol:")))
@@ -83,14 +83,14 @@ impl Text {
     pub(crate) fn finish(&mut self) -> Option<Reading> {
         self.end_xml(false);
         self.close();
-        let reading = self.book.finish();
+        let reading = self.parsed.finish();
         *self = Self::default();
         reading
     }
 
     fn end_xml(&mut self, whole: bool) {
         if let Some(xml) = self.xml.take() {
-            xml.finish(whole, &mut self.book);
+            xml.finish(whole, &mut self.parsed);
         }
     }
 
@@ -99,16 +99,16 @@ impl Text {
         if let Some(totals) = self.totals.take() {
             // The console does not name the protocol, but of TCP it tells what was sent again.
             if totals.figure(Quantity::Retransmits).is_none() {
-                self.book.test().spec.traffic.udp = true;
+                self.parsed.test().spec.traffic.udp = true;
             }
-            self.book.claim(totals);
+            self.parsed.claim(totals);
         }
-        if self.book.current().is_some()
+        if self.parsed.current().is_some()
             && let Some(sends) = self.sends
         {
-            describe(self.book.test(), if sends { Side::Sender } else { Side::Receiver });
+            describe(self.parsed.test(), if sends { Side::Sender } else { Side::Receiver });
         }
-        self.book.close();
+        self.parsed.close();
         (self.sends, self.complete, self.table, self.threads) = (None, false, None, false);
     }
 
@@ -118,7 +118,7 @@ impl Text {
             self.close();
         }
         if level == "ERR : " {
-            self.book.test().error = Some(text.into());
+            self.parsed.test().error = Some(text.into());
             return;
         }
         if text.contains("connections created in") || text.contains("connections tested") {
@@ -160,7 +160,7 @@ impl Text {
                 return;
             }
         };
-        if let Some(mut printed) = self.book.number(line, amount, false) {
+        if let Some(mut printed) = self.parsed.number(line, amount, false) {
             if matches!(quantity, Quantity::Bytes | Quantity::Retransmits) {
                 printed = printed.exact();
             }
@@ -180,7 +180,7 @@ impl Text {
         let (amount, unit) = value.split_at(end);
         let Some(prefix) = unit.trim().strip_suffix("bps") else { return };
         let Some(power) = ["", "K", "M", "G", "T"].iter().position(|known| *known == prefix) else { return };
-        if let Some(printed) = self.book.number(line, amount.trim(), false) {
+        if let Some(printed) = self.parsed.number(line, amount.trim(), false) {
             let printed = printed.times(1000_f64.powi(power as i32));
             claim.figures.push(figure(Quantity::Bitrate, printed, value));
         }
@@ -192,11 +192,11 @@ impl Text {
         let [index, time, rate] = words.as_slice() else { return };
         let (Ok(index), true) = (index.parse(), rate.ends_with("bps")) else { return };
         let mut claim = Claim { stream: Some(index), ..of_line(line) };
-        if let Some(printed) = self.book.number(line, time, false) {
+        if let Some(printed) = self.parsed.number(line, time, false) {
             claim.figures.push(figure(Quantity::Seconds, printed, *time));
         }
         self.rate(line, rate, &mut claim);
-        self.book.claim(claim);
+        self.parsed.claim(claim);
     }
 
     fn windows(&mut self, line: Line<'_>, mine: bool) -> bool {
@@ -213,14 +213,14 @@ impl Text {
             return mine;
         }
         let claim = match self.table {
-            Some(table) => windows::row(line, table, &mut self.book),
-            None if self.threads => windows::thread(line, &mut self.book),
+            Some(table) => windows::row(line, table, &mut self.parsed),
+            None if self.threads => windows::thread(line, &mut self.parsed),
             None => None,
         };
         self.table = None;
         let known = claim.is_some();
         if let Some(claim) = claim {
-            self.book.claim(claim);
+            self.parsed.claim(claim);
         }
         known
     }

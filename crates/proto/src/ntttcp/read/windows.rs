@@ -41,7 +41,7 @@ pub(super) fn threads(line: Line<'_>) -> bool {
 }
 
 /// A row below a head.
-pub(super) fn row(line: Line<'_>, table: usize, book: &mut ParsedTest) -> Option<Claim> {
+pub(super) fn row(line: Line<'_>, table: usize, parsed: &mut ParsedTest) -> Option<Claim> {
     let (_, columns) = TABLES.get(table)?;
     let words: Vec<&str> = line.text.split_whitespace().collect();
     if words.len() != columns.len() {
@@ -50,7 +50,7 @@ pub(super) fn row(line: Line<'_>, table: usize, book: &mut ParsedTest) -> Option
     let mut claim = of_line(line);
     for (word, column) in words.iter().zip(*columns) {
         let Some((quantity, factor)) = column else { continue };
-        if let Some(printed) = book.number(line, word, true) {
+        if let Some(printed) = parsed.number(line, word, true) {
             let printed = if *quantity == Quantity::Retransmits { printed.exact() } else { printed };
             claim.figures.push(figure(*quantity, printed.times(*factor), *word));
         }
@@ -59,12 +59,12 @@ pub(super) fn row(line: Line<'_>, table: usize, book: &mut ParsedTest) -> Option
 }
 
 /// A row of the table of threads: number, time, KB/s, bytes of a completion.
-pub(super) fn thread(line: Line<'_>, book: &mut ParsedTest) -> Option<Claim> {
+pub(super) fn thread(line: Line<'_>, parsed: &mut ParsedTest) -> Option<Claim> {
     let words: Vec<&str> = line.text.split_whitespace().collect();
     let [index, time, rate, _] = words.as_slice() else { return None };
     let mut claim = Claim { stream: Some(index.parse().ok()?), ..of_line(line) };
     for (word, quantity, factor) in [(time, Quantity::Seconds, 1.0), (rate, Quantity::Bitrate, KILO * 8.0)] {
-        if let Some(printed) = book.number(line, word, true) {
+        if let Some(printed) = parsed.number(line, word, true) {
             claim.figures.push(figure(quantity, printed.times(factor), *word));
         }
     }

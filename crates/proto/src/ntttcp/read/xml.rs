@@ -28,14 +28,14 @@ fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
 
 impl Xml {
     /// A document that begins in this line.
-    pub(super) fn begins(line: Line<'_>, book: &mut ParsedTest) -> Option<Self> {
+    pub(super) fn begins(line: Line<'_>, parsed: &mut ParsedTest) -> Option<Self> {
         let (side, rest) = match (line.after("<ntttcps "), line.after("<ntttcpr ")) {
             (Some(rest), _) => (Side::Sender, rest),
             (None, Some(rest)) => (Side::Receiver, rest),
             (None, None) => return None,
         };
         let version = attribute(rest, "version").unwrap_or_default();
-        book.version(version);
+        parsed.version(version);
         Some(Self {
             side,
             kilo: kilo(version),
@@ -47,24 +47,24 @@ impl Xml {
     }
 
     /// Takes the elements of a line; whether it was the last one.
-    pub(super) fn take(&mut self, line: Line<'_>, book: &mut ParsedTest) -> bool {
+    pub(super) fn take(&mut self, line: Line<'_>, parsed: &mut ParsedTest) -> bool {
         let mut rest = line.text;
         while let Some((_, from)) = rest.split_once('<') {
             let Some((tag, after)) = from.split_once('>') else {
-                book.unread(line.number, line.column(from), "an element without its end");
+                parsed.unread(line.number, line.column(from), "an element without its end");
                 return false;
             };
             let (text, _) = after.split_once('<').unwrap_or((after, ""));
             if tag.starts_with("/ntttcp") {
                 return true;
             }
-            self.element(line, tag, text, book);
+            self.element(line, tag, text, parsed);
             rest = after;
         }
         false
     }
 
-    fn element(&mut self, line: Line<'_>, tag: &str, text: &str, book: &mut ParsedTest) {
+    fn element(&mut self, line: Line<'_>, tag: &str, text: &str, parsed: &mut ParsedTest) {
         let name = tag.split_whitespace().next().unwrap_or_default();
         let metric = attribute(tag, "metric").unwrap_or_default();
         match name {
@@ -96,7 +96,7 @@ impl Xml {
             _ => None,
         };
         let Some((quantity, factor)) = found else { return };
-        let Some(printed) = book.number(line, text, true) else { return };
+        let Some(printed) = parsed.number(line, text, true) else { return };
         let claim = if self.claim.line > 0 { &mut self.claim } else { &mut self.totals };
         if quantity == Quantity::Bytes {
             claim.line = line.number;
@@ -108,16 +108,16 @@ impl Xml {
     }
 
     /// The test, whether whole or not.
-    pub(super) fn finish(mut self, whole: bool, book: &mut ParsedTest) {
+    pub(super) fn finish(mut self, whole: bool, parsed: &mut ParsedTest) {
         if !whole {
             let why = "the document that begins here breaks off before its end";
-            book.unread(self.first_line, None, why);
+            parsed.unread(self.first_line, None, why);
         }
         for claim in [std::mem::take(&mut self.claim), std::mem::take(&mut self.totals)] {
             put(&mut self.test, claim);
         }
         describe(&mut self.test, self.side);
-        book.add(self.test);
+        parsed.add(self.test);
     }
 }
 

@@ -214,7 +214,7 @@ impl WindowsReceiver {
         self.code = 1;
         match (self.state, &mut self.run) {
             (State::Running, Some(run)) => {
-                run.break_off(now, &self.options, &mut self.console);
+                run.stop_early(now, &self.options, &mut self.console);
                 self.state = State::Ending;
             }
             (State::Ending, _) => {}
@@ -264,7 +264,7 @@ impl StandIn for WindowsReceiver {
             Input::Signal(_) => self.interrupted(now),
             other => {
                 if let Some(run) = &mut self.run {
-                    run.told(now, &other, &self.options, &mut self.console);
+                    run.take_counts(now, &other, &self.options, &mut self.console);
                 }
             }
         }

@@ -61,13 +61,13 @@ impl WindowsSender {
         }
     }
 
-    fn tells_ports(&self) -> bool {
+    fn announces_ports(&self) -> bool {
         self.options.windows.as_ref().is_some_and(|windows| windows.told_ports)
     }
 
     fn begin(&mut self, now: Timestamp) {
         run::banner(&mut self.console, &self.options);
-        self.dial(now, if self.tells_ports() { QUESTIONS } else { DATA });
+        self.dial(now, if self.announces_ports() { QUESTIONS } else { DATA });
     }
 
     fn dial(&mut self, now: Timestamp, kind: u32) {
@@ -211,13 +211,13 @@ impl WindowsSender {
         if self.state == State::Running && early {
             self.console.error(now, "receiver has closed the connection before the end of the test");
             self.code = EXIT_FAILED;
-            self.break_off(now);
+            self.stop_early(now);
         }
     }
 
-    fn break_off(&mut self, now: Timestamp) {
+    fn stop_early(&mut self, now: Timestamp) {
         if let (State::Running, Some(run)) = (self.state, &mut self.run) {
-            run.break_off(now, &self.options, &mut self.console);
+            run.stop_early(now, &self.options, &mut self.console);
             self.state = State::Ending;
         }
     }
@@ -225,7 +225,7 @@ impl WindowsSender {
     fn interrupted(&mut self, now: Timestamp) {
         self.code = 1;
         match self.state {
-            State::Running => self.break_off(now),
+            State::Running => self.stop_early(now),
             State::Ending => {}
             _ => self.end(),
         }
@@ -276,7 +276,7 @@ impl StandIn for WindowsSender {
             Input::Signal(_) => self.interrupted(now),
             other => {
                 if let Some(run) = &mut self.run {
-                    run.told(now, &other, &self.options, &mut self.console);
+                    run.take_counts(now, &other, &self.options, &mut self.console);
                 }
             }
         }

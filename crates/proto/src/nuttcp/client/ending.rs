@@ -35,7 +35,7 @@ impl NuttcpClient {
         if self.results.seconds.is_none() {
             return self.fail("Error: not receiving server info");
         }
-        self.tell_archive();
+        self.report_to_archive();
         let drops = self.drops(&own);
         if self.options.verbosity == Verbosity::Brief {
             self.print_brief(&own, drops);
@@ -56,7 +56,7 @@ impl NuttcpClient {
         Some((lost.round() as u64, (sent as f64 / length).round() as u64))
     }
 
-    fn tell_archive(&mut self) {
+    fn report_to_archive(&mut self) {
         let (Some(bytes), Some(seconds)) = (self.results.bytes(), self.results.seconds) else { return };
         if !self.planned {
             return;

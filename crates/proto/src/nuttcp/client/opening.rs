@@ -63,7 +63,7 @@ impl NuttcpClient {
             return self.system_error("connect", reason);
         }
         let before = self.prefix(true);
-        self.complain(&format!(
+        self.print_error(&format!(
             "{before}Info: attempting to switch to deprecated \"classic\" mode\n\
              {before}Info: will use less reliable transmitter side statistics"
         ));
@@ -90,7 +90,7 @@ impl NuttcpClient {
         let mut transfer = Transfer::new(terms, DATA, FLOW, RUN);
         transfer.prepare(&mut self.out);
         self.transfer = Some(transfer);
-        self.news(now);
+        self.handle_events(now);
     }
 
     /// Everything listens that has to.
@@ -106,7 +106,7 @@ impl NuttcpClient {
         if self.classic {
             self.phase = Phase::Testing;
             if let Some(transfer) = &mut self.transfer {
-                transfer.go(now, Span::ZERO);
+                transfer.connect_or_wait(now, Span::ZERO);
             }
             return;
         }
@@ -138,7 +138,7 @@ impl NuttcpClient {
             })
             .collect();
         for text in missing {
-            self.complain(&text);
+            self.print_error(&text);
         }
     }
 }

@@ -16,11 +16,11 @@ const JITTER: &str = include_str!("../../../../../fixtures/transcripts/nuttcp/v8
 
 #[test]
 fn versions_are_numbers() {
-    assert_eq!(Version::greeted("HELO nuttcp v6.1.2"), Some(Version::new(60_102)));
+    assert_eq!(Version::parse_greeting("HELO nuttcp v6.1.2"), Some(Version::new(60_102)));
     assert_eq!(Version::new(60_102).to_string(), "6.1.2");
     assert_eq!(Version::REPORTED.greeting(), b"HELO nuttcp v8.2.2\n");
     for wrong in ["HELO nuttcp", "HELO nuttcp v", "HELO nuttcp v1.2.3.4", "HELO nuttcp v100.0.0", "hello"] {
-        assert_eq!(Version::greeted(wrong), None, "{wrong}");
+        assert_eq!(Version::parse_greeting(wrong), None, "{wrong}");
     }
 }
 

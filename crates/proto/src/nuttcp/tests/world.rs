@@ -52,7 +52,7 @@ pub(super) struct End {
     links: BTreeMap<Link, Held>,
     flows: BTreeMap<FlowId, Running>,
     next: u32,
-    news: VecDeque<Completion>,
+    events: VecDeque<Completion>,
     pub(super) printed: String,
     pub(super) complained: String,
     pub(super) written: Vec<u8>,
@@ -147,8 +147,8 @@ impl World {
     }
 
     fn settle(&mut self) {
-        while let Some(side) = (0..2).find(|side| !self.ends[*side].news.is_empty()) {
-            let Some(news) = self.ends[side].news.pop_front() else { continue };
+        while let Some(side) = (0..2).find(|side| !self.ends[*side].events.is_empty()) {
+            let Some(events) = self.ends[side].events.pop_front() else { continue };
             let opened = opened();
             let flows: Vec<FlowCounts> =
                 self.ends[side].flows.keys().map(|flow| self.counts(side, *flow)).collect();
@@ -159,7 +159,7 @@ impl World {
                 usage: None,
             };
             let reason = Reason { errno: 111, text: "Connection refused".to_owned() };
-            match &news {
+            match &events {
                 Completion::Opened(link) => self.give(side, Input::Opened { link: *link, opened }),
                 Completion::Refused(link) => self.give(side, Input::NotOpened { link: *link, reason }),
                 Completion::Accepted(listener, link) => {
@@ -190,12 +190,12 @@ impl World {
         };
         stand_in.input(self.now, input);
         while let Some(output) = stand_in.output() {
-            self.obey(side, output);
+            self.execute(side, output);
         }
         self.ends[side].stand_in = Some(stand_in);
     }
 
-    fn obey(&mut self, side: usize, output: Output) {
+    fn execute(&mut self, side: usize, output: Output) {
         let end = &mut self.ends[side];
         match output {
             Output::Connect { link, port, options, .. } => self.connect(side, link, port, options.transport),
@@ -205,18 +205,18 @@ impl World {
                     transport => Held::Listener(port, transport),
                 };
                 end.links.insert(link, held);
-                end.news.push_back(Completion::Opened(link));
+                end.events.push_back(Completion::Opened(link));
             }
             Output::Send { link, bytes } => self.send(side, link, bytes),
             Output::Urgent { byte, .. } => end.urgent.push(byte),
             Output::FinishWriting { link } => {
                 if let Some(Held::Joined(other)) = end.links.get(&link).cloned() {
-                    self.ends[1 - side].news.push_back(Completion::Closed(other));
+                    self.ends[1 - side].events.push_back(Completion::Closed(other));
                 }
             }
             Output::Close { link } | Output::Reset { link } => self.close(side, link),
             Output::Ask(planned) => {
-                end.news.push_back(Completion::Admitted(planned.run));
+                end.events.push_back(Completion::Admitted(planned.run));
                 end.asked.push(*planned);
             }
             Output::Plan(planned) => end.asked.push(*planned),
@@ -224,14 +224,14 @@ impl World {
             Output::Stop { flow, how } => self.stop(side, flow, how),
             // What a sender has counted stays, as its receiver's counts are made from it.
             Output::Forget { .. } => {}
-            Output::Look => end.news.push_back(Completion::Counts),
+            Output::Look => end.events.push_back(Completion::Counts),
             Output::PeerCounted { tally, .. } => end.peer_counted.push(*tally),
             Output::RunOver { trouble, .. } => end.troubles.push(trouble),
             Output::Print(text) => end.printed += &text,
             Output::Complain(text) => end.complained += &text,
             Output::Read => {
                 let block = end.input.pop_front();
-                end.news.push_back(Completion::Text(block));
+                end.events.push_back(Completion::Text(block));
             }
             Output::Write(bytes) => end.written.extend(bytes),
             Output::Exit(code) => end.exit = Some(code),
@@ -242,7 +242,7 @@ impl World {
     fn connect(&mut self, side: usize, link: Link, port: u16, transport: Transport) {
         if transport == Transport::Udp {
             self.ends[side].links.insert(link, Held::Datagrams(port));
-            self.ends[side].news.push_back(Completion::Opened(link));
+            self.ends[side].events.push_back(Completion::Opened(link));
             return;
         }
         let wanted = Held::Listener(port, Transport::Tcp);
@@ -250,24 +250,24 @@ impl World {
             self.ends[1 - side].links.iter().find(|(_, held)| **held == wanted).map(|(link, _)| *link);
         let data = port != 5000;
         let Some(listener) = listener.filter(|_| !(data && self.now < self.no_data_before)) else {
-            self.ends[side].news.push_back(Completion::Refused(link));
+            self.ends[side].events.push_back(Completion::Refused(link));
             return;
         };
         let other = &mut self.ends[1 - side];
         let accepted = Link(other.next);
         other.next += 1;
         other.links.insert(accepted, Held::Joined(link));
-        other.news.push_back(Completion::Accepted(listener, accepted));
+        other.events.push_back(Completion::Accepted(listener, accepted));
         self.ends[side].links.insert(link, Held::Joined(accepted));
-        self.ends[side].news.push_back(Completion::Opened(link));
+        self.ends[side].events.push_back(Completion::Opened(link));
     }
 
     fn send(&mut self, side: usize, link: Link, bytes: Vec<u8>) {
         match self.ends[side].links.get(&link).cloned() {
             Some(Held::Joined(other)) => {
                 self.ends[side].said += &String::from_utf8_lossy(&bytes);
-                self.ends[side].news.push_back(Completion::Sent(link));
-                self.ends[1 - side].news.push_back(Completion::Bytes(other, bytes));
+                self.ends[side].events.push_back(Completion::Sent(link));
+                self.ends[1 - side].events.push_back(Completion::Bytes(other, bytes));
             }
             Some(Held::Datagrams(port)) => {
                 let at = self.now.since(Timestamp::START).as_ns() / 1_000_000;
@@ -283,14 +283,14 @@ impl World {
                     .iter_mut()
                     .find(|(_, flow)| flow.ended.is_none() && flow.task.links.contains(&to));
                 let Some((number, flow)) = lent else {
-                    return other.news.push_back(Completion::Datagram(to, bytes));
+                    return other.events.push_back(Completion::Datagram(to, bytes));
                 };
                 let marks = flow.marks.entry(to).or_default();
                 *marks += 1;
                 let EndMark::Short { nth, .. } = flow.task.end_mark else { return };
                 if *marks == nth && flow.task.links.len() == 1 {
                     flow.ended = Some(self.now);
-                    other.news.push_back(Completion::Ended(*number));
+                    other.events.push_back(Completion::Ended(*number));
                 }
             }
             _ => {}
@@ -300,7 +300,7 @@ impl World {
     fn close(&mut self, side: usize, link: Link) {
         let Some(Held::Joined(other)) = self.ends[side].links.remove(&link) else { return };
         if self.ends[1 - side].links.contains_key(&other) {
-            self.ends[1 - side].news.push_back(Completion::Closed(other));
+            self.ends[1 - side].events.push_back(Completion::Closed(other));
         }
     }
 
@@ -321,7 +321,7 @@ impl World {
         let end = &mut self.ends[side];
         let Some(running) = end.flows.get_mut(&flow).filter(|flow| flow.ended.is_none()) else { return };
         running.ended = Some(now);
-        end.news.push_back(Completion::Ended(flow));
+        end.events.push_back(Completion::Ended(flow));
         let tcp = running.task.transport == Transport::Tcp;
         if tcp && how != Stop::AtOnce {
             let partner = self.partner(side, flow);
@@ -329,7 +329,7 @@ impl World {
             let theirs = partner.and_then(|flow| other.flows.get_mut(&flow));
             if let Some(running) = theirs.filter(|running| running.ended.is_none()) {
                 running.ended = Some(now);
-                other.news.extend(partner.map(Completion::Ended));
+                other.events.extend(partner.map(Completion::Ended));
             }
         }
     }
@@ -340,7 +340,7 @@ impl World {
         let end = &mut self.ends[side];
         let done = end.flows.iter().filter(|(_, flow)| flow.ended.is_none() && written_at(flow) == Some(now));
         let done: Vec<FlowId> = done.map(|(flow, _)| *flow).collect();
-        end.news.extend(done.into_iter().map(Completion::Written));
+        end.events.extend(done.into_iter().map(Completion::Written));
     }
 
     /// The flow at the other end of this one.

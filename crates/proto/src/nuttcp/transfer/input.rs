@@ -93,7 +93,7 @@ impl Transfer {
             TransferState::Connecting => self.connect(out),
             TransferState::Accepting => self.fail(Failure::Nobody, out),
             TransferState::Awaiting => {
-                self.news.push_back(TransferEvent::Idle);
+                self.events.push_back(TransferEvent::Idle);
                 self.fail(Failure::Nobody, out);
             }
             TransferState::Beginning(number) if number < self.terms.begins() => {
@@ -179,7 +179,7 @@ impl Transfer {
 
     fn ready(&mut self) {
         self.stage = TransferState::Ready;
-        self.news.push_back(TransferEvent::Ready);
+        self.events.push_back(TransferEvent::Ready);
     }
 
     fn not_opened(&mut self, now: Timestamp, link: Link, reason: &Reason, out: &mut VecDeque<Output>) {
@@ -265,11 +265,11 @@ impl Transfer {
             self.begin_or_wait(now, out);
         } else if bytes.starts_with(b"EOD") && number > 0 {
             // All data were lost.
-            self.news.push_back(TransferEvent::Begun);
+            self.events.push_back(TransferEvent::Begun);
             self.began = now;
             self.count(out);
         } else {
-            self.due = Some(now + self.terms.patience());
+            self.due = Some(now + self.terms.data_timeout());
         }
     }
 
@@ -311,9 +311,10 @@ impl Transfer {
                 // The last line of a server may come when our flow has been forgotten.
                 let retrans = known(|stream| stream.retransmits).or(self.counted.retrans);
                 let cwnd = known(|stream| stream.snd_cwnd).map(|bytes| bytes / 1024).or(self.counted.cwnd);
-                let told = retrans
-                    .map(|retrans| Marked { retrans, of_host: false, cwnd }.told(&mut self.shown_retrans));
-                self.news.push_back(TransferEvent::Looked(told));
+                let told = retrans.map(|retrans| {
+                    Marked { retrans, of_host: false, cwnd }.take_new(&mut self.shown_retrans)
+                });
+                self.events.push_back(TransferEvent::Looked(told));
             }
         }
         true
@@ -331,8 +332,8 @@ impl Transfer {
         let noted = counts.streams.first().and_then(|stream| stream.noted);
         let told = noted
             .and_then(|noted| Marked::read(&noted, self.terms.peer))
-            .map(|marked| marked.told(&mut self.shown_retrans));
-        self.news.push_back(TransferEvent::Interval { interval, total, told });
+            .map(|marked| marked.take_new(&mut self.shown_retrans));
+        self.events.push_back(TransferEvent::Interval { interval, total, told });
     }
 
     fn is_idle(&mut self, now: Timestamp, counts: &FlowCounts, out: &mut VecDeque<Output>) {
@@ -341,8 +342,8 @@ impl Transfer {
         let marked = self.terms.udp && counts.streams.iter().any(|stream| stream.ended);
         if marked {
             self.stop(now, out);
-        } else if now.since(last) >= self.terms.patience() {
-            self.news.push_back(TransferEvent::Idle);
+        } else if now.since(last) >= self.terms.data_timeout() {
+            self.events.push_back(TransferEvent::Idle);
             self.stop(now, out);
         }
     }
@@ -362,7 +363,7 @@ impl Transfer {
         if self.has_flow {
             out.push_back(Output::Forget { flow: self.flow });
         }
-        self.news.push_back(TransferEvent::Over);
+        self.events.push_back(TransferEvent::Over);
     }
 
     /// A data connection that no flow has was closed by the peer.

@@ -29,7 +29,7 @@ impl Ttcp {
             self.put(Output::Reset { link });
             return;
         }
-        self.complain(report::accepted(&self.settings, peer));
+        self.print_error(report::accepted(&self.settings, peer));
         if !self.settings.forever {
             self.put(Output::Close { link: listener });
         }
@@ -82,7 +82,7 @@ impl Ttcp {
             }
             if self.settings.line == Line::Pcattcp {
                 let settings = Settings { udp: true, ..self.settings.clone() };
-                self.complain(report::accepted(&settings, from));
+                self.print_error(report::accepted(&settings, from));
             }
             let options = self.options(true);
             self.put(Output::Adopt { listener: link, peer: from, options });
@@ -99,7 +99,7 @@ impl Ttcp {
 
     pub(super) fn refused(&mut self, run: RunId, why: &str) {
         let Some(transfer) = self.transfers.remove(&run) else { return };
-        self.complain(Some(report::failed(&self.settings, "accept", 0, why)));
+        self.print_error(Some(report::failed(&self.settings, "accept", 0, why)));
         if let Some(link) = transfer.link {
             self.put(if transfer.udp { Output::Close { link } } else { Output::Reset { link } });
         }

@@ -24,7 +24,7 @@ pub(super) fn asked(page: &mut Sheet, answer: &Answer) {
     answer.transfer.iter().for_each(|asked| transfer(page, asked));
     answer.offered.iter().for_each(|asked| offered(page, path.udp, asked));
     answer.burst.iter().for_each(|asked| burst(page, asked));
-    answer.trunk.iter().for_each(|asked| trunk(page, path.streams, asked));
+    answer.trunk.iter().for_each(|asked| lag(page, path.streams, asked));
     answer.distance.iter().for_each(|asked| distance(page, asked));
 }
 
@@ -51,7 +51,7 @@ fn target(page: &mut Sheet, asked: &Target) {
     page.row("its loss", share(asked.loss.allowed), "of the packets, at most");
 }
 
-fn trunk(page: &mut Sheet, streams: u32, asked: &LagQuestion) {
+fn lag(page: &mut Sheet, streams: u32, asked: &LagQuestion) {
     let members = format!("all {} members together", asked.links);
     page.row("trunk", rate(asked.all_bps), &members);
     let mean = format!("in the mean of {streams} stream(s), as a hash spreads them");

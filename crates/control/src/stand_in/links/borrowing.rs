@@ -72,6 +72,6 @@ impl Links {
             }
             _ => {}
         }
-        self.settle(link);
+        self.update_interest(link);
     }
 }

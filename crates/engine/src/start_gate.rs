@@ -46,7 +46,7 @@ impl StartGate {
     }
 
     /// Waits for a word; absent if the flow is aborted before.
-    fn word(&self, control: &Control) -> Option<Mono> {
+    fn wait_for_start(&self, control: &Control) -> Option<Mono> {
         let mut opens = self.opens.lock().unwrap_or_else(PoisonError::into_inner);
         while opens.is_none() && !control.aborted() {
             opens = self.changed.wait(opens).unwrap_or_else(PoisonError::into_inner);
@@ -63,12 +63,12 @@ impl StartGate {
 impl Control {
     /// A pump waits until it may begin. One whose flow is aborted goes through as well, and finds that out by itself.
     pub(crate) fn wait_at_gate(&self) {
-        let Some(at) = self.gate.word(self) else { return };
+        let Some(at) = self.gate.wait_for_start(self) else { return };
         if !at.has_passed() {
             let urgent = Urgent::claim().ok();
             let awake = if urgent.is_some() { SPIN_TIME_URGENT } else { SPIN_TIME };
             let close = Mono(at.as_ns().saturating_sub(awake.as_nanos() as u64));
-            if self.rest_until(close, |control| !control.aborted()) {
+            if self.sleep_until(close, |control| !control.aborted()) {
                 while !at.has_passed() {
                     std::hint::spin_loop();
                 }

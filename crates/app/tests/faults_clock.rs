@@ -6,7 +6,7 @@ mod support;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use support::{Folder, PATIENCE, Process, Server, eventually, test};
+use support::{Folder, Process, Server, TIMEOUT, eventually, test};
 
 /// The library that stands between a program and its wall clock; the clock of this machine is left alone.
 fn faketime() -> PathBuf {
@@ -33,7 +33,7 @@ fn stepped(step: &str, text: &str) {
     // In one piece, because the client reads it whenever it asks for the time.
     std::fs::write(folder.file("new"), step).unwrap();
     std::fs::rename(folder.file("new"), &clock).unwrap();
-    let done = run.finish(PATIENCE);
+    let done = run.finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
     let bodies = done.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["body"].clone());
     let bodies: Vec<_> = bodies.collect();

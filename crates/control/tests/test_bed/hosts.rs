@@ -16,7 +16,7 @@ use linerate_proto::agent::Token;
 use linerate_units::{Bitrate, Span};
 
 /// After so long nothing comes any more.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) fn token() -> Token {
     Token::new("a secret of these tests").unwrap()
@@ -26,7 +26,7 @@ pub(crate) fn token() -> Token {
 pub(crate) struct Agent {
     pub(crate) address: SocketAddr,
     pub(crate) switch: Arc<ServerHandle>,
-    news: Mutex<Receiver<ServerEvent>>,
+    event: Mutex<Receiver<ServerEvent>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -42,12 +42,12 @@ impl Agent {
     pub(crate) fn at(address: SocketAddr, config: ServerConfig) -> Self {
         let server = Server::bind(ServerConfig { addresses: vec![address], ..config }).unwrap();
         let (address, switch) = (server.addresses()[0], Arc::new(ServerHandle::new().unwrap()));
-        let (tell, news) = channel();
+        let (tell, event) = channel();
         let for_server = Arc::clone(&switch);
         let thread = std::thread::spawn(move || {
-            server.run(for_server, move |news| drop(tell.send(news))).unwrap();
+            server.run(for_server, move |event| drop(tell.send(event))).unwrap();
         });
-        Self { address, switch, news: Mutex::new(news), thread: Some(thread) }
+        Self { address, switch, event: Mutex::new(event), thread: Some(thread) }
     }
 
     pub(crate) fn named(&self, name: &str) -> HostRef {
@@ -56,9 +56,9 @@ impl Agent {
     }
 
     /// The first news that `wanted` knows.
-    pub(crate) fn hear<T>(&self, wanted: impl Fn(ServerEvent) -> Option<T>) -> T {
-        let news = self.news.lock().unwrap();
-        std::iter::from_fn(|| news.recv_timeout(PATIENCE).ok()).find_map(wanted).unwrap()
+    pub(crate) fn wait_for<T>(&self, wanted: impl Fn(ServerEvent) -> Option<T>) -> T {
+        let event = self.event.lock().unwrap();
+        std::iter::from_fn(|| event.recv_timeout(TIMEOUT).ok()).find_map(wanted).unwrap()
     }
 }
 
@@ -71,7 +71,7 @@ impl Drop for Agent {
     }
 }
 
-pub(crate) fn rig<const N: usize>(agents: [&Agent; N]) -> TestBed {
+pub(crate) fn test_bed<const N: usize>(agents: [&Agent; N]) -> TestBed {
     let names = ["a", "b", "c", "d"];
     let hosts = agents.iter().zip(names).map(|(agent, name)| agent.named(name)).collect();
     TestBed { name: "the tests".to_owned(), hosts }
@@ -97,14 +97,17 @@ pub(crate) fn group(flows: Vec<FlowJob>) -> Group {
 }
 
 /// Carries a group out; how each run ended, and its record.
-pub(crate) fn carry_out(rig: TestBed, group: &Group) -> Result<Vec<(FlowEnd, RunRecord)>, Vec<HostError>> {
+pub(crate) fn carry_out(
+    test_bed: TestBed,
+    group: &Group,
+) -> Result<Vec<(FlowEnd, RunRecord)>, Vec<HostError>> {
     let mut logs: Vec<Log<'_>> = group.flows.iter().map(|_| Log::new("run".to_owned(), Vec::new())).collect();
-    let ends = run_group(rig, group, &mut logs, &AtomicBool::new(false), &mut |_| ())?;
+    let ends = run_group(test_bed, group, &mut logs, &AtomicBool::new(false), &mut |_| ())?;
     Ok(ends.into_iter().zip(logs.into_iter().map(Log::into_record)).collect())
 }
 
 /// A client that is nobody's; its record.
-pub(crate) fn stranger(to: &Agent) -> RunRecord {
+pub(crate) fn unknown_client(to: &Agent) -> RunRecord {
     let mut log = Log::new("stranger".to_owned(), Vec::new());
     let request = Request {
         host: "127.0.0.1".to_owned(),
@@ -113,7 +116,7 @@ pub(crate) fn stranger(to: &Agent) -> RunRecord {
         world: World::Hosts,
         started_at: String::new(),
         calibration: None,
-        witness: None,
+        observer: None,
         stop: &AtomicBool::new(false),
     };
     measure(&request, &mut log).unwrap();

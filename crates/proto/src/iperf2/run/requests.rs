@@ -32,12 +32,12 @@ impl Run {
     }
 
     /// Bits per second that the server shall send at on each connection.
-    pub(super) fn offered(&self, desk: &OutputQueue) -> Option<u64> {
+    pub(super) fn offered(&self, queue: &OutputQueue) -> Option<u64> {
         let extension = self.header.and_then(|header| header.extension);
         let old = self.header.map(|header| u64::from(header.window_or_rate)).filter(|_| self.udp);
         let rate = match extension {
             Some(extension) if extension.in_packets => {
-                Some(extension.rate.saturating_mul(u64::from(self.length(desk)) * 8))
+                Some(extension.rate.saturating_mul(u64::from(self.length(queue)) * 8))
             }
             // Over TCP 2.1.8 tells a rate without the bit that says so, and none as 0.
             Some(extension) => Some(extension.rate),
@@ -46,14 +46,14 @@ impl Run {
         rate.filter(|rate| *rate > 0).or(self.udp.then_some(1 << 20))
     }
 
-    pub(super) fn length(&self, desk: &OutputQueue) -> u32 {
+    pub(super) fn length(&self, queue: &OutputQueue) -> u32 {
         let asked = self.header.map(|header| header.length).filter(|length| *length > 0);
-        let length = asked.unwrap_or_else(|| desk.settings.length_for(self.udp));
+        let length = asked.unwrap_or_else(|| queue.settings.length_for(self.udp));
         let shortest = if self.trip_times() { BURST_BYTES as u32 } else { 1 };
         if self.udp { length.clamp(18, 65_507) } else { length.clamp(shortest, MAX_BUFFER_BYTES) }
     }
 
-    pub(super) fn load(&self, desk: &OutputQueue, sends: bool, star: bool, shared: bool) -> Load {
+    pub(super) fn load(&self, queue: &OutputQueue, sends: bool, star: bool, shared: bool) -> Load {
         let extension = self.header.and_then(|header| header.extension);
         let two_way = extension.is_some_and(|e| e.reverse || e.full_duplex || e.no_udp_fin);
         let amount = self.header.map(|header| amount_of(&header));
@@ -66,14 +66,14 @@ impl Run {
             sends,
             star,
             direction: if sends { Direction::Download } else { Direction::Upload },
-            length: self.length(desk),
+            length: self.length(queue),
             head: match self.echo().filter(|_| trip_times && sends) {
                 Some(header) if self.udp => header.write_udp(),
-                Some(header) => burst_head(&header, self.length(desk)),
+                Some(header) => burst_head(&header, self.length(queue)),
                 None => Vec::new(),
             },
             amount: amount.filter(|_| sends),
-            offered: self.offered(desk),
+            offered: self.offered(queue),
             generation: self.generation,
             answers: !two_way,
             shared,

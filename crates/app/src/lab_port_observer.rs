@@ -11,7 +11,7 @@ use linerate_emu::shell::control_protocol::{self, Ask};
 use linerate_sock::{Mono, clock, local};
 use linerate_units::Span;
 
-use answer::testimony;
+use answer::observations;
 
 /// Names the control socket of the emulated network that this program runs in; set by `linerate lab exec`.
 pub(crate) const VARIABLE: &str = "LINERATE_LAB";
@@ -40,8 +40,8 @@ impl LabWitness {
     pub(crate) fn ask(&self, question: &str) -> Result<Vec<u8>, WitnessError> {
         let deadline = clock::now() + ANSWER_TIMEOUT.as_duration();
         let mut stream = local::connect(&self.socket, ANSWER_TIMEOUT.as_duration())
-            .map_err(|error| trouble(&error.source, &format!("{}: ", self.socket.display())))?;
-        stream.write_all(format!("{question}\n").as_bytes()).map_err(|error| trouble(&error, ""))?;
+            .map_err(|error| socket_error(&error.source, &format!("{}: ", self.socket.display())))?;
+        stream.write_all(format!("{question}\n").as_bytes()).map_err(|error| socket_error(&error, ""))?;
         let mut line = Vec::new();
         let mut piece = vec![0; 64 << 10];
         loop {
@@ -50,10 +50,10 @@ impl LabWitness {
             }
             // A zero would be without limit.
             let left = deadline.remaining().max(Duration::from_millis(1));
-            stream.set_read_timeout(Some(left)).map_err(|error| trouble(&error, ""))?;
+            stream.set_read_timeout(Some(left)).map_err(|error| socket_error(&error, ""))?;
             let read = match stream.read(&mut piece) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                read => read.map_err(|error| trouble(&error, ""))?,
+                read => read.map_err(|error| socket_error(&error, ""))?,
             };
             if read == 0 {
                 return Err(WitnessError::Gone("it left before its answer was complete".to_owned()));
@@ -75,7 +75,7 @@ impl LabWitness {
 }
 
 /// An error of the socket; one that only says that time is up is no error of the system.
-fn trouble(error: &std::io::Error, place: &str) -> WitnessError {
+fn socket_error(error: &std::io::Error, place: &str) -> WitnessError {
     match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => WitnessError::Silent(ANSWER_TIMEOUT),
         _ => WitnessError::Gone(format!("{place}{error}")),
@@ -83,12 +83,12 @@ fn trouble(error: &std::io::Error, place: &str) -> WitnessError {
 }
 
 impl PortObserver for LabWitness {
-    fn witness(&self, from: Mono, to: Mono) -> Result<PortObservations, WitnessError> {
+    fn observe(&self, from: Mono, to: Mono) -> Result<PortObservations, WitnessError> {
         let garbled = |error: serde_json::Error| WitnessError::Garbled(error.to_string());
         let question = Ask::Witness { from_ns: from.as_ns(), to_ns: to.as_ns() };
         let line = self.ask(&serde_json::to_string(&question).map_err(garbled)?)?;
         // Not as an `Answer`: what is asked for is known, and other versions may name their answers otherwise.
         let seen: control_protocol::PortHistory = serde_json::from_slice(&line).map_err(garbled)?;
-        testimony(seen)
+        observations(seen)
     }
 }

@@ -45,7 +45,7 @@ impl Rest {
     }
 
     /// The switch has looked. It need not look again before the instant returned.
-    pub(super) fn looked(&mut self, now: Mono) -> Mono {
+    pub(super) fn polled(&mut self, now: Mono) -> Mono {
         let passed = now.as_ns().saturating_sub(self.began.as_ns());
         if passed >= WINDOW_NS {
             self.last = if passed < 2 * WINDOW_NS { self.current } else { Spell::default() };
@@ -77,13 +77,13 @@ mod tests {
         for _ in 0..3 * looks + looks / 2 {
             now += WINDOW_NS / looks;
             rest.met(way_ns);
-            rest.looked(Mono(now));
+            rest.polled(Mono(now));
         }
         (rest, now)
     }
 
     fn length((mut rest, now): (Rest, u64)) -> u64 {
-        rest.looked(Mono(now)).as_ns() - now
+        rest.polled(Mono(now)).as_ns() - now
     }
 
     #[test]
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(length(after(1000, MS - 50)), 0, "too short to be worth it");
         assert_eq!(length(after(300, 25 * MS)), 0, "little to do");
         let (mut silent, now) = (Rest::new(Mono(0)), WINDOW_NS / 2);
-        (0..2 * BUSY_POLLS).for_each(|_| assert_eq!(silent.looked(Mono(now)), Mono(now), "nothing arrives"));
+        (0..2 * BUSY_POLLS).for_each(|_| assert_eq!(silent.polled(Mono(now)), Mono(now), "nothing arrives"));
     }
 
     #[test]
@@ -105,7 +105,7 @@ mod tests {
         for _ in 0..3000 {
             now += WINDOW_NS / 1000;
             rest.met(25 * MS);
-            ended += u32::from(rest.looked(Mono(now)).as_ns() == now);
+            ended += u32::from(rest.polled(Mono(now)).as_ns() == now);
         }
         assert!((1000..=2000).contains(&ended), "{ended} of 3000 tenths of a millisecond");
         assert_eq!(length((rest, now)), 64_000, "and it comes back");
@@ -115,6 +115,6 @@ mod tests {
     fn what_was_long_ago_does_not_count() {
         let (mut rest, now) = after(1000, 25 * MS);
         let now = now + 2 * WINDOW_NS;
-        assert_eq!(rest.looked(Mono(now)), Mono(now));
+        assert_eq!(rest.polled(Mono(now)), Mono(now));
     }
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use linerate_sock::clock;
-use support::{Done, Net, PATIENCE, Process, Relay, Server, Side, caveats, flow, test, test_json};
+use support::{Done, Net, Process, Relay, Server, Side, TIMEOUT, caveats, flow, test, test_json};
 
 /// How long an end may take to notice that the other one cannot be reached.
 const NOTICE: Duration = Duration::from_secs(10);
@@ -118,7 +118,7 @@ fn cut_in_the_middle(cut: Side, args: &[&str]) {
     support::pause(Duration::from_millis(4500));
     net.link(cut, false);
     let pulled = clock::now();
-    let done = run.finish(PATIENCE);
+    let done = run.finish(TIMEOUT);
     assert!(clock::now().since(pulled) < NOTICE, "{done:?}");
     assert_eq!(done.code, Some(1), "{done:?}");
     let document = done.json();
@@ -136,7 +136,7 @@ fn cut_in_the_middle(cut: Side, args: &[&str]) {
     net.link(cut, true);
     support::eventually("the neighbour", || {
         let ping =
-            Process::start(net.exec(Side::A, "ping", &["-c", "1", "-W", "1", "10.77.0.2"])).finish(PATIENCE);
+            Process::start(net.exec(Side::A, "ping", &["-c", "1", "-W", "1", "10.77.0.2"])).finish(TIMEOUT);
         (ping.code == Some(0)).then_some(())
     });
     test_json(net.test(Side::A, server.port, &["-t", "1", "-b", "20M", "--json"]));

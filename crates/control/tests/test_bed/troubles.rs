@@ -9,16 +9,16 @@ use linerate_model::{Body, Outcome};
 use linerate_proto::agent::Token;
 use linerate_units::Span;
 
-use crate::hosts::{Agent, carry_out, flow, group, rig, token};
+use crate::hosts::{Agent, carry_out, flow, group, test_bed, token};
 
 #[test]
 fn every_trouble_of_every_host_is_told_before_anything_is_measured() {
     let (good, plain) = (Agent::start(), Agent::with(ServerConfig::default()));
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let mut rig = rig([&good, &good, &plain, &good]);
-    rig.hosts[1].token = Token::new("some other secret of theirs").unwrap();
-    rig.hosts[3].port = Some(nobody.port());
-    let troubles = carry_out(rig, &group(vec![flow(0, 1, 100)])).unwrap_err();
+    let mut test_bed = test_bed([&good, &good, &plain, &good]);
+    test_bed.hosts[1].token = Token::new("some other secret of theirs").unwrap();
+    test_bed.hosts[3].port = Some(nobody.port());
+    let troubles = carry_out(test_bed, &group(vec![flow(0, 1, 100)])).unwrap_err();
     let told: Vec<String> = troubles.iter().map(ToString::to_string).collect();
     assert_eq!(told.len(), 3, "{told:?}");
     assert!(told[0].starts_with("b: ") && told[0].contains("token"), "{told:?}");
@@ -36,7 +36,7 @@ fn what_a_host_cannot_do_and_one_server_under_two_names_are_told_too() {
     let (a, b) = (Agent::start(), Agent::with(limited));
     let mut long = flow(0, 1, 5000);
     long.spec.socket.congestion = Some("of_tomorrow".into());
-    let troubles = carry_out(rig([&a, &b]), &group(vec![long, flow(0, 9, 100)])).unwrap_err();
+    let troubles = carry_out(test_bed([&a, &b]), &group(vec![long, flow(0, 9, 100)])).unwrap_err();
     let told: Vec<String> = troubles.iter().map(ToString::to_string).collect();
     for (at, words) in [
         (0, "a: flow 1: its kernel has no congestion control 'of_tomorrow'"),
@@ -46,7 +46,7 @@ fn what_a_host_cannot_do_and_one_server_under_two_names_are_told_too() {
     ] {
         assert!(told[at].starts_with(words), "{at}: {told:?}");
     }
-    let troubles = carry_out(rig([&a, &a]), &group(Vec::new())).unwrap_err();
+    let troubles = carry_out(test_bed([&a, &a]), &group(Vec::new())).unwrap_err();
     assert!(troubles[0].to_string().starts_with("b: it is the same server as a"), "{troubles:?}");
 }
 
@@ -61,7 +61,7 @@ fn an_agent_that_ends_fails_its_own_run_and_the_other_goes_on() {
         }
     };
     let stop = AtomicBool::new(false);
-    let ends = run_group(rig([&a, &b, &c, &d]), &group, &mut logs, &stop, &mut on).unwrap();
+    let ends = run_group(test_bed([&a, &b, &c, &d]), &group, &mut logs, &stop, &mut on).unwrap();
     let reason = ends[0].reason.clone().unwrap();
     assert!(ends[0].outcome == Outcome::Failed && reason.contains("its agent ended it"), "{ends:?}");
     assert_eq!((ends[1].outcome, &ends[1].reason), (Outcome::Completed, &None));
@@ -78,7 +78,7 @@ fn a_target_that_is_no_server_is_named() {
         let _ = client.read(&mut [0; 4096]);
     });
     let to = Target::Server { host: "127.0.0.1".to_owned(), port };
-    let runs = carry_out(rig([&a]), &group(vec![FlowJob { to, ..flow(0, 0, 100) }])).unwrap();
+    let runs = carry_out(test_bed([&a]), &group(vec![FlowJob { to, ..flow(0, 0, 100) }])).unwrap();
     ssh.join().unwrap();
     let (end, record) = &runs[0];
     assert_eq!((end.outcome, record.outcome), (Outcome::Failed, Some(Outcome::Failed)));

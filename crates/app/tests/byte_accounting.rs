@@ -6,7 +6,7 @@ mod support;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
-use support::{Lab, PATIENCE, Process, Server, caveats, eventually, flow, test, test_json};
+use support::{Lab, Process, Server, TIMEOUT, caveats, eventually, flow, test, test_json};
 
 /// One network at a time: two on a small machine would be late for each other.
 fn alone() -> MutexGuard<'static, ()> {
@@ -26,7 +26,7 @@ fn server(lab: &Lab) -> Server {
 fn measure(lab: &Lab, server: &Server, args: &[&str]) -> Value {
     let port = server.port.to_string();
     let head = ["test", "b", "-p", &port, "--json", "-t", "3"];
-    let done = Process::start(lab.linerate("a", &[&head[..], args].concat())).finish(PATIENCE);
+    let done = Process::start(lab.linerate("a", &[&head[..], args].concat())).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
     done.json()
 }

@@ -35,19 +35,19 @@ impl Client {
                 return;
             }
             self.held.remove(0);
-            self.obey(now, state);
+            self.handle_state(now, state);
         }
     }
 
-    fn obey(&mut self, now: Timestamp, state: Option<State>) {
+    fn handle_state(&mut self, now: Timestamp, state: Option<State>) {
         match (state, self.phase) {
             (Some(State::ParamExchange), Phase::Agreeing) if self.params.is_none() => self.agree(now),
             (Some(State::CreateStreams), Phase::Agreeing) if self.params.is_some() => self.open_streams(now),
             (Some(State::TestStart), Phase::Ready) => self.start(now),
             (Some(State::TestRunning), Phase::Running) => self.start_senders(),
-            (Some(State::ExchangeResults), Phase::Ended) => self.tell_results(now),
+            (Some(State::ExchangeResults), Phase::Ended) => self.send_results(now),
             (Some(State::DisplayResults), Phase::Showing) => self.show(now),
-            (Some(State::ServerTerminate), _) => self.break_off(&Iperf3Error::new(Number::SERVER_TERM)),
+            (Some(State::ServerTerminate), _) => self.stop_early(&Iperf3Error::new(Number::SERVER_TERM)),
             (Some(State::AccessDenied), _) => self.fail(&Iperf3Error::new(Number::ACCESS_DENIED)),
             (Some(State::ServerError), _) => self.enter(Phase::Failing, Some(now + CLOSE_TIMEOUT)),
             _ => self.fail(&Iperf3Error::new(Number::MESSAGE)),

@@ -28,7 +28,7 @@ pub(crate) struct PhaseGate {
     /// When to begin, on the monotonic clock; 0 until somebody says.
     opens: AtomicU64,
     passed: AtomicBool,
-    bell: EventFd,
+    waker: EventFd,
 }
 
 impl fmt::Debug for PhaseGate {
@@ -51,7 +51,7 @@ impl PhaseGate {
             ready: Box::new(ready),
             opens: AtomicU64::new(0),
             passed: AtomicBool::new(false),
-            bell: EventFd::new()?,
+            waker: EventFd::new()?,
         })
     }
 
@@ -62,12 +62,12 @@ impl PhaseGate {
     /// Lets the run begin at `at`.
     pub(crate) fn open_at(&self, at: Mono) {
         self.opens.store(at.as_ns().max(1), Ordering::Release);
-        self.bell.ring();
+        self.waker.wake();
     }
 
     /// Wakes whoever waits, so that it looks at its stop flag.
     pub(crate) fn wake(&self) {
-        self.bell.ring();
+        self.waker.wake();
     }
 
     fn opens(&self) -> Option<Mono> {
@@ -98,7 +98,7 @@ impl Client<'_> {
                 (gate.ready)();
             }
             let opens = gate.opens();
-            let (until, bell) = match opens {
+            let (until, waker) = match opens {
                 Some(at) if at.remaining() <= awake => {
                     while peer_sends && !at.has_passed() {
                         std::hint::spin_loop();
@@ -107,10 +107,10 @@ impl Client<'_> {
                 }
                 // Rung for the last time: from here on only the clock and the stop flag count.
                 Some(at) => (Mono(at.as_ns().saturating_sub(awake.as_nanos() as u64)), None),
-                None => (Mono::FAR, Some(gate.bell.as_fd())),
+                None => (Mono::FAR, Some(gate.waker.as_fd())),
             };
             let until = until.min(clock::now() + POLL_INTERVAL.as_duration());
-            self.dialogue.turn(until, bell.as_slice())?;
+            self.dialogue.turn(until, waker.as_slice())?;
         }
     }
 }

@@ -13,18 +13,18 @@ use linerate_proto::native::{Framer, Preface};
 use linerate_sock::clock;
 use linerate_units::{Span, Timestamp};
 
-use crate::hosts::{Agent, PATIENCE, flow, group, rig, spec, stranger, token};
+use crate::hosts::{Agent, TIMEOUT, flow, group, spec, test_bed, token, unknown_client};
 
 #[test]
 fn places_are_kept_from_group_to_group_and_who_waits_gets_its_turn() {
     let (a, b) = (Agent::start(), Agent::start());
     let (group, stop) = (group(vec![flow(0, 1, 100)]), AtomicBool::new(false));
-    let mut coordinator = Coordinator::connect(rig([&a, &b]), &stop).unwrap();
+    let mut coordinator = Coordinator::connect(test_bed([&a, &b]), &stop).unwrap();
     let run = |coordinator: &mut Coordinator| {
         let mut logs = [Log::new("run".to_owned(), Vec::new())];
         coordinator.run_group(&group, &mut logs, &stop, &mut |_| ()).unwrap().remove(0).outcome
     };
-    let place = |news| match news {
+    let place = |event| match event {
         ServerEvent::Held { .. } => Some("held"),
         ServerEvent::Waiting { .. } => Some("waits"),
         ServerEvent::Begun { name, .. } if !name.is_empty() => Some("begun"),
@@ -32,20 +32,20 @@ fn places_are_kept_from_group_to_group_and_who_waits_gets_its_turn() {
     };
     assert_eq!(run(&mut coordinator), Outcome::Completed);
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| stranger(&b));
-        let so_far = [b.hear(place), b.hear(place), b.hear(place)];
+        let waiting = scope.spawn(|| unknown_client(&b));
+        let so_far = [b.wait_for(place), b.wait_for(place), b.wait_for(place)];
         assert_eq!(so_far, ["held", "begun", "waits"], "the place is kept behind the group");
         // Long enough: the next group lets the stranger before it.
         clock::sleep_until(clock::now() + Duration::from_millis(1200));
         assert_eq!(run(&mut coordinator), Outcome::Completed);
         let before: Vec<_> =
-            std::iter::from_fn(|| Some(b.hear(place))).take_while(|news| *news != "held").collect();
+            std::iter::from_fn(|| Some(b.wait_for(place))).take_while(|event| *event != "held").collect();
         assert!(before.contains(&"begun"), "{before:?}");
-        assert_eq!(b.hear(place), "begun");
+        assert_eq!(b.wait_for(place), "begun");
         assert_eq!(waiting.join().unwrap().outcome, Some(Outcome::Completed));
-        let waiting = scope.spawn(|| stranger(&b));
-        assert_eq!(b.hear(place), "waits");
-        coordinator.give_places_back();
+        let waiting = scope.spawn(|| unknown_client(&b));
+        assert_eq!(b.wait_for(place), "waits");
+        coordinator.release_places();
         assert_eq!(waiting.join().unwrap().outcome, Some(Outcome::Completed));
     });
     coordinator.finish();
@@ -55,7 +55,7 @@ fn places_are_kept_from_group_to_group_and_who_waits_gets_its_turn() {
 fn a_ticket_that_nobody_gave_out_is_refused() {
     let server = Agent::start();
     let mut client = TcpStream::connect(server.address).unwrap();
-    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    client.set_read_timeout(Some(TIMEOUT)).unwrap();
     let hello = serde_json::json!({
         "type": "hello", "versions": [1, 1], "capabilities": ["tcp"], "host": HostInfo::default(),
         "spec": spec(100), "ticket": "07".repeat(16),
@@ -71,7 +71,7 @@ fn a_ticket_that_nobody_gave_out_is_refused() {
 /// A coordinator that can vanish: one that only holds the place.
 fn hold(agent: &Agent) -> (TcpStream, Ticket) {
     let mut stream = TcpStream::connect(agent.address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     let now = Timestamp::START;
     let mut end = CoordinatorEnd::new(now, token(), [9; 16], "mortal".to_owned());
     let mut bytes = [0; 16 << 10];
@@ -94,7 +94,7 @@ fn who_is_measured_in_a_coordinators_place_leaves_with_it() {
     let server = Agent::start();
     let (coordinator, ticket) = hold(&server);
     let mut guest = TcpStream::connect(server.address).unwrap();
-    guest.set_read_timeout(Some(PATIENCE)).unwrap();
+    guest.set_read_timeout(Some(TIMEOUT)).unwrap();
     let hello = serde_json::json!({
         "type": "hello", "versions": [1, 1], "capabilities": ["tcp"], "host": HostInfo::default(),
         "spec": spec(100), "ticket": ticket,
@@ -114,5 +114,5 @@ fn who_is_measured_in_a_coordinators_place_leaves_with_it() {
     drop(coordinator);
     hear("the coordinator of this run is gone");
     // And whoever comes next is measured.
-    assert_eq!(stranger(&server).outcome, Some(Outcome::Completed));
+    assert_eq!(unknown_client(&server).outcome, Some(Outcome::Completed));
 }

@@ -72,19 +72,19 @@ impl Driver<'_> {
             exchanging: false,
         };
         self.admitted.insert(planned.run, admitted);
-        if self.desk.is_some() {
+        if self.ports.is_some() {
             self.next_courtesy = now + POLL_INTERVAL;
         }
     }
 
     /// Something came from a host: its runs live.
-    pub(super) fn note_activity(&mut self, news: &DriverEvent) {
+    pub(super) fn note_activity(&mut self, events: &DriverEvent) {
         if self.admitted.is_empty() {
             return;
         }
         let host =
             |link: &Link| self.links.ends(*link).and_then(|(_, remote)| remote).map(|remote| remote.ip());
-        let (from, exchanged) = match news {
+        let (from, exchanged) = match events {
             DriverEvent::Bytes { link, .. } => (host(link), false),
             DriverEvent::Exchanged { link, .. } => (host(link), true),
             DriverEvent::Datagram { from, .. } => (Some(from.ip()), false),
@@ -116,7 +116,7 @@ impl Driver<'_> {
     }
 
     /// Ends runs that others wait for only because their clients say nothing, or stay longer than they said.
-    pub(super) fn be_courteous(&mut self) {
+    pub(super) fn end_overstaying_runs(&mut self) {
         if !self.next_courtesy.has_passed() {
             return;
         }
@@ -128,7 +128,7 @@ impl Driver<'_> {
             if moved != run.moved {
                 (run.moved, run.active) = (moved, now);
             }
-            let wait = || self.desk.as_ref().is_some_and(|desk| desk.others_wait(*number));
+            let wait = || self.ports.as_ref().is_some_and(|ports| ports.others_wait(*number));
             if let Some(why) = run.overstays(now).filter(|_| wait()) {
                 overstaying.push((*number, why));
             }
@@ -146,7 +146,7 @@ impl Driver<'_> {
         let link = run.link;
         self.flows.abort(number);
         self.links.reset(link);
-        self.news.push_back(DriverEvent::Closed { link, reason: Some(own_reason(why)) });
+        self.events.push_back(DriverEvent::Closed { link, reason: Some(own_reason(why)) });
     }
 }
 

@@ -8,25 +8,25 @@ use linerate_control::{
 use linerate_model::{Body, CaveatKind, Event, Outcome};
 use linerate_units::{Span, Timestamp};
 
-use crate::hosts::{Agent, carry_out, flow, group, rig, stranger, token};
+use crate::hosts::{Agent, carry_out, flow, group, test_bed, token, unknown_client};
 
 #[test]
 fn two_runs_to_one_exclusive_server_go_together_and_a_stranger_waits() {
     let (a, b, c) = (Agent::start(), Agent::start(), Agent::start());
     let group = group(vec![flow(0, 1, 1500), flow(2, 1, 1500)]);
-    let rig = rig([&a, &b, &c]);
+    let test_bed = test_bed([&a, &b, &c]);
     let runs = std::thread::scope(|scope| {
         let waiting = scope.spawn(|| {
-            b.hear(|news| matches!(news, ServerEvent::Held { .. }).then_some(()));
-            let late = stranger(&b);
-            let first = b.hear(|news| match news {
+            b.wait_for(|event| matches!(event, ServerEvent::Held { .. }).then_some(()));
+            let late = unknown_client(&b);
+            let first = b.wait_for(|event| match event {
                 ServerEvent::Waiting { .. } => Some("waited"),
                 ServerEvent::Ended { .. } => Some("did not wait"),
                 _ => None,
             });
             (late, first)
         });
-        let runs = carry_out(rig, &group).unwrap();
+        let runs = carry_out(test_bed, &group).unwrap();
         let (late, first) = waiting.join().unwrap();
         assert_eq!((late.outcome, first), (Some(Outcome::Completed), "waited"));
         runs
@@ -48,7 +48,7 @@ fn two_runs_to_one_exclusive_server_go_together_and_a_stranger_waits() {
 #[test]
 fn an_agent_measures_its_own_loopback() {
     let a = Agent::start();
-    let ends = carry_out(rig([&a]), &group(vec![flow(0, 0, 300)])).unwrap();
+    let ends = carry_out(test_bed([&a]), &group(vec![flow(0, 0, 300)])).unwrap();
     assert_eq!(ends[0].0.outcome, Outcome::Completed, "{:?}", ends[0].0);
 }
 
@@ -62,7 +62,8 @@ fn the_stop_flag_ends_everything_and_keeps_what_was_measured() {
             stop.store(true, Ordering::Relaxed);
         }
     };
-    let ends = run_group(rig([&a, &b]), &group(vec![flow(0, 1, 60_000)]), &mut logs, &stop, &mut on).unwrap();
+    let ends =
+        run_group(test_bed([&a, &b]), &group(vec![flow(0, 1, 60_000)]), &mut logs, &stop, &mut on).unwrap();
     assert_eq!(ends[0].outcome, Outcome::Interrupted, "{ends:?}");
     assert!(logs[0].record().flows[0].receiver.is_some());
 }
@@ -72,7 +73,7 @@ fn the_background_ends_with_the_others_and_who_starts_later_starts_later() {
     let (a, b, c, d) = (Agent::start(), Agent::start(), Agent::start(), Agent::start());
     let background = FlowJob { background: true, ..flow(0, 1, 60_000) };
     let later = FlowJob { start_after: Span::from_ms(700), ..flow(2, 3, 500) };
-    let runs = carry_out(rig([&a, &b, &c, &d]), &group(vec![background, later])).unwrap();
+    let runs = carry_out(test_bed([&a, &b, &c, &d]), &group(vec![background, later])).unwrap();
     let [(under, under_record), (over, _)] = &runs[..] else { panic!("{runs:?}") };
     assert_eq!((under.outcome, over.outcome), (Outcome::Completed, Outcome::Completed), "{runs:?}");
     let (first, second) = (under.start.unwrap().planned, over.start.unwrap().planned);
@@ -89,7 +90,7 @@ fn who_waits_for_others_begins_behind_their_real_end_and_its_lateness_is_its_own
     let second = FlowJob { start_after: Span::from_secs(600), after: after(vec![0], 0), ..flow(2, 3, 600) };
     let third = FlowJob { after: after(vec![0, 1], 200), ..second.clone() };
     let runs =
-        carry_out(rig([&a, &b, &c, &d]), &group(vec![flow(0, 1, 800), second.clone(), third])).unwrap();
+        carry_out(test_bed([&a, &b, &c, &d]), &group(vec![flow(0, 1, 800), second.clone(), third])).unwrap();
     let starts: Vec<_> = runs.iter().map(|(end, _)| end.start.unwrap()).collect();
     for ((end, record), start) in runs.iter().zip(&starts) {
         assert_eq!(end.outcome, Outcome::Completed, "{end:?}");
@@ -107,11 +108,12 @@ fn who_waits_for_others_begins_behind_their_real_end_and_its_lateness_is_its_own
     // What would never begin is refused.
     for wrong in [vec![7], vec![1]] {
         let waits = FlowJob { after: after(wrong, 0), ..second.clone() };
-        let troubles = carry_out(rig([&a, &b, &c, &d]), &group(vec![flow(0, 1, 100), waits])).unwrap_err();
+        let troubles =
+            carry_out(test_bed([&a, &b, &c, &d]), &group(vec![flow(0, 1, 100), waits])).unwrap_err();
         assert!(troubles[0].to_string().starts_with("flow 2: it waits for a run"), "{troubles:?}");
     }
     let background = FlowJob { background: true, ..flow(0, 1, 100) };
-    let troubles = carry_out(rig([&a, &b, &c, &d]), &group(vec![background, second])).unwrap_err();
+    let troubles = carry_out(test_bed([&a, &b, &c, &d]), &group(vec![background, second])).unwrap_err();
     assert!(troubles[0].to_string().contains("in the background"), "{troubles:?}");
 }
 
@@ -120,7 +122,7 @@ fn the_next_group_is_prepared_while_this_one_is_judged_and_another_one_may_follo
     let (a, b) = (Agent::start(), Agent::start());
     let (first, second) = (group(vec![flow(0, 1, 200)]), group(vec![flow(0, 1, 150)]));
     let stop = AtomicBool::new(false);
-    let mut coordinator = Coordinator::connect(rig([&a, &b]), &stop).unwrap();
+    let mut coordinator = Coordinator::connect(test_bed([&a, &b]), &stop).unwrap();
     let mut begun = Vec::new();
     let mut run = |group: &Group, next: Option<&Group>| {
         let mut logs = [Log::new("run".to_owned(), Vec::new())];
@@ -137,7 +139,7 @@ fn the_next_group_is_prepared_while_this_one_is_judged_and_another_one_may_follo
         );
         assert!(end.start.unwrap().late < Span::from_secs(1) && record.group_start.is_some());
     };
-    let asked = || a.hear(|news| matches!(news, ServerEvent::Asked { .. }).then_some(()));
+    let asked = || a.wait_for(|event| matches!(event, ServerEvent::Asked { .. }).then_some(()));
     run(&first, Some(&second));
     asked();
     asked();
@@ -149,7 +151,7 @@ fn the_next_group_is_prepared_while_this_one_is_judged_and_another_one_may_follo
     assert_eq!(begun.len(), 4);
     assert!(begun.is_sorted(), "nothing begins before the one before it is over: {begun:?}");
     // What was prepared last keeps nobody from anything.
-    assert_eq!(stranger(&b).outcome, Some(Outcome::Completed));
+    assert_eq!(unknown_client(&b).outcome, Some(Outcome::Completed));
     drop(a);
     drop(b);
 }
@@ -167,7 +169,7 @@ fn events_of_all_runs_come_with_the_time_of_the_coordinator() {
             began.push((told.flow, told.at, start.late));
         }
     };
-    let mut coordinator = Coordinator::connect(rig([&a, &b, &c, &d]), &AtomicBool::new(false)).unwrap();
+    let mut coordinator = Coordinator::connect(test_bed([&a, &b, &c, &d]), &AtomicBool::new(false)).unwrap();
     let error = coordinator.standings().into_iter().map(|s| s.unwrap().offset_error).max().unwrap();
     let stop = AtomicBool::new(false);
     let mut first = [Log::new("0".to_owned(), Vec::new())];
@@ -206,7 +208,7 @@ fn the_log_of_a_run_is_one_without_gaps_and_in_order() {
     let mut order = Order::default();
     let mut logs = [Log::new("1".to_owned(), vec![&mut order])];
     let group = group(vec![flow(0, 1, 300)]);
-    run_group(rig([&a, &b]), &group, &mut logs, &AtomicBool::new(false), &mut |_| ()).unwrap();
+    run_group(test_bed([&a, &b]), &group, &mut logs, &AtomicBool::new(false), &mut |_| ()).unwrap();
     drop(logs);
     assert!(order.0.iter().enumerate().all(|(at, (seq, _))| at as u64 == *seq));
     // What was before the agent took the run up has no time of its own.

@@ -9,9 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use support::{
-    Folder, Net, PATIENCE, Process, Server, Side, caveats, flow, linerate, pause, test, test_json,
-};
+use support::{Folder, Net, Process, Server, Side, TIMEOUT, caveats, flow, linerate, pause, test, test_json};
 
 /// A control socket on which each question is given to `answer`, which has the connection to itself.
 struct ControlSocket {
@@ -119,7 +117,7 @@ fn what_the_switch_saw_is_in_the_result_and_in_every_export() {
     let export = |arguments: &[&str]| {
         let mut command = linerate();
         command.args(arguments).args(["--archive", &archive]);
-        let done = Process::start(command).finish(PATIENCE);
+        let done = Process::start(command).finish(TIMEOUT);
         assert_eq!(done.code, Some(0), "{done:?}");
         done
     };
@@ -142,11 +140,11 @@ fn a_server_in_a_network_asks_its_switch_for_the_runs_of_strangers() {
     let mut stranger = linerate();
     stranger.args(["iperf3", "-c", "127.0.0.1", "-t", "1", "-b", "20M", "-p", &server.port.to_string()]);
     stranger.env_remove("LINERATE_LAB").env("LINERATE_ARCHIVE", switch.folder.file("its-own.sqlite"));
-    assert_eq!(Process::start(stranger).finish(PATIENCE).code, Some(0));
-    assert_eq!(server.finish(PATIENCE).code, Some(0));
+    assert_eq!(Process::start(stranger).finish(TIMEOUT).code, Some(0));
+    assert_eq!(server.finish(TIMEOUT).code, Some(0));
     let mut export = linerate();
     export.args(["export", "--format", "json", "--archive", &archive]);
-    let document = Process::start(export).finish(PATIENCE).json();
+    let document = Process::start(export).finish(TIMEOUT).json();
     assert_eq!(document["run"]["world"], "lab");
     assert_eq!(document["ports"][0]["port"], "s>a", "{document}");
     assert_eq!(caveats(&document).iter().filter(|kind| *kind == "lab_late").count(), 1, "{document}");
@@ -194,7 +192,7 @@ fn an_answer_without_measure_is_a_caveat_and_is_not_read_to_its_end() {
         tell.send(taken).unwrap();
     });
     assert!(switch.download_without_ports().contains("longer than 32 MiB"));
-    let taken = told.recv_timeout(PATIENCE).unwrap();
+    let taken = told.recv_timeout(TIMEOUT).unwrap();
     assert!((32 << 20..ANSWER).contains(&taken), "{taken} bytes were taken");
 }
 
@@ -211,7 +209,7 @@ fn a_run_that_fails_says_that_its_network_has_died() {
     let folder = Folder::new();
     let mut command = test("127.0.0.1", 9, &["-t", "1", "--json"]);
     command.env("LINERATE_LAB", folder.file("socket"));
-    let done = Process::start(command).finish(PATIENCE);
+    let done = Process::start(command).finish(TIMEOUT);
     assert_eq!(done.code, Some(1), "{done:?}");
     assert_eq!(caveats(&done.json()), ["lab_gone"]);
 }
@@ -224,10 +222,10 @@ fn the_ceiling_of_an_emulated_line_is_what_its_rate_carries_and_both_ends_report
         ["tuntap add tap0 mode tap", "link set tap0 alias linerate-lab", "address add 10.78.0.1/24 dev tap0"];
     for arguments in tap.iter().chain(&["link set tap0 up"]) {
         let ip = net.exec(Side::A, "ip", &arguments.split(' ').collect::<Vec<_>>());
-        assert_eq!(Process::start(ip).finish(PATIENCE).code, Some(0), "{arguments}");
+        assert_eq!(Process::start(ip).finish(TIMEOUT).code, Some(0), "{arguments}");
     }
     let speed = net.exec(Side::A, "ethtool", &["-s", "tap0", "speed", "1000", "duplex", "full"]);
-    assert_eq!(Process::start(speed).finish(PATIENCE).code, Some(0));
+    assert_eq!(Process::start(speed).finish(TIMEOUT).code, Some(0));
     let server = Server::start_in(&net, Side::A, &["--one-off"]);
     // Both ends have the address of the line; nothing goes over it, because nobody reads its other end.
     let program = env!("CARGO_BIN_EXE_linerate");

@@ -9,13 +9,13 @@ use linerate_sock::netns;
 use super::{Folder, Net, Server, Side};
 
 /// Two hosts with agents, whose journals are in a folder of the test's own.
-pub(crate) struct Rigged {
+pub(crate) struct AgentPair {
     pub(crate) net: Net,
     pub(crate) folder: Folder,
     pub(crate) agents: BTreeMap<&'static str, Server>,
 }
 
-impl Rigged {
+impl AgentPair {
     /// What its agents ask of coordinators.
     pub(crate) const SECRET: &str = "a secret that these tests share";
 
@@ -23,10 +23,10 @@ impl Rigged {
     pub(crate) fn new() -> Self {
         let (net, folder) = (Net::pair(), Folder::new());
         std::fs::write(folder.file("token"), Self::SECRET).unwrap();
-        let mut rigged = Self { net, folder, agents: BTreeMap::new() };
-        rigged.start("a");
-        rigged.start("b");
-        rigged
+        let mut agents = Self { net, folder, agents: BTreeMap::new() };
+        agents.start("a");
+        agents.start("b");
+        agents
     }
 
     fn side(host: &str) -> Side {

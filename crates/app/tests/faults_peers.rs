@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use linerate_sock::clock;
 use serde_json::Value;
-use support::{Folder, PATIENCE, Process, Relay, Server, caveats, eventually, flow, linerate, signal, test};
+use support::{Folder, Process, Relay, Server, TIMEOUT, caveats, eventually, flow, linerate, signal, test};
 
 /// How long the survivor may take to notice and to end.
 const NOTICE: Duration = Duration::from_secs(10);
@@ -34,14 +34,14 @@ const SMALL: [&str; 4] = ["-t", "1", "-b", "20M"];
 const CUT: [&str; 4] = ["-t", "1", "--read-rate", "8M"];
 
 fn measures(port: u16) {
-    let done = Process::start(test("127.0.0.1", port, &SMALL)).finish(PATIENCE);
+    let done = Process::start(test("127.0.0.1", port, &SMALL)).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "the next client: {done:?}");
 }
 
 fn archived_outcome(archive: &str) -> Value {
     let mut command = linerate();
     command.args(["history", "--json", "--archive", archive]);
-    let done = Process::start(command).finish(PATIENCE);
+    let done = Process::start(command).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
     done.json()["runs"][0]["outcome"].clone()
 }
@@ -71,7 +71,7 @@ fn a_server_killed_in_any_state_ends_its_client() {
         });
         let args =
             [if state == "cut" { &CUT[..] } else { &SMALL }, &["--json", "--archive", &archive]].concat();
-        let done = Process::start(test("127.0.0.1", relay.port, &args)).finish(PATIENCE);
+        let done = Process::start(test("127.0.0.1", relay.port, &args)).finish(TIMEOUT);
         let killed = killed.get().unwrap_or_else(|| panic!("{state} never came: {done:?}"));
         assert!(clock::now().since(*killed) < NOTICE, "{state}: {done:?}");
         assert_eq!(done.code, Some(1), "{state}: {done:?}");
@@ -101,7 +101,7 @@ fn a_client_killed_in_any_state_leaves_its_server_ready_for_the_next_one() {
         let args = [if state == "cut" { &CUT[..] } else { &SMALL }, &["--archive", &archive]].concat();
         let run = Process::start(test("127.0.0.1", relay.port, &args));
         let _ = client.set(run.pid());
-        let done = run.finish(PATIENCE);
+        let done = run.finish(TIMEOUT);
         assert_eq!(done.code, None, "{state}: {done:?}");
         let killed = clock::now();
         let ended = server.await_events("ended", 1);
@@ -110,7 +110,7 @@ fn a_client_killed_in_any_state_leaves_its_server_ready_for_the_next_one() {
         // What was written until then can be read.
         let mut show = linerate();
         show.args(["show", "--archive", &archive]);
-        let shown = Process::start(show).finish(PATIENCE);
+        let shown = Process::start(show).finish(TIMEOUT);
         assert_eq!(shown.code, Some(0), "{state}: {shown:?}");
         measures(server.port);
     });
@@ -125,7 +125,7 @@ fn a_server_that_no_longer_says_anything_ends_its_client() {
     support::pause(Duration::from_secs(3));
     server.signal("STOP");
     let stopped = clock::now();
-    let done = run.finish(PATIENCE);
+    let done = run.finish(TIMEOUT);
     assert!(clock::now().since(stopped) < NOTICE, "{done:?}");
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.stderr.contains("no answer from the peer for 6 s"), "{done:?}");
@@ -143,7 +143,7 @@ fn interrupted_client(name: &str, code: i32) {
     eventually("a row of figures", || run.stdout().contains("download").then_some(()));
     signal(run.pid(), name);
     let asked = clock::now();
-    let done = run.finish(PATIENCE);
+    let done = run.finish(TIMEOUT);
     assert!(clock::now().since(asked) < NOTICE, "{done:?}");
     assert_eq!(done.code, Some(code), "{done:?}");
     assert!(done.stdout.contains("Verdict"), "{done:?}");
@@ -152,7 +152,7 @@ fn interrupted_client(name: &str, code: i32) {
     assert_eq!(archived_outcome(&archive), "interrupted");
     let mut show = linerate();
     show.args(["show", "--json", "--archive", &archive]);
-    let document = Process::start(show).finish(PATIENCE).json();
+    let document = Process::start(show).finish(TIMEOUT).json();
     let download = flow(&document, "download");
     assert!(download["receiver"]["bytes"].as_u64() > Some(0), "{document}");
     assert!(download["receiver"]["seconds"].as_f64() < Some(9.0), "{document}");
@@ -189,7 +189,7 @@ fn interrupted_at(state: &'static str) {
     let args = ["-t", "8", "-b", "20M", "--json", "--archive", &archive];
     let run = Process::start(test("127.0.0.1", relay.port, &args));
     let _ = client.set(run.pid());
-    let done = run.finish(PATIENCE);
+    let done = run.finish(TIMEOUT);
     assert_eq!(done.code, Some(130), "{state}: {done:?}");
     // Idle latency over TCP comes before the opening; the measurement itself would take 16 s.
     assert!(done.took < NOTICE, "{state}: {done:?}");
@@ -215,8 +215,8 @@ fn interrupted_server(name: &str, code: i32) {
     support::pause(Duration::from_secs(4));
     server.signal(name);
     let asked = clock::now();
-    let ended = server.finish(PATIENCE);
-    let done = run.finish(PATIENCE);
+    let ended = server.finish(TIMEOUT);
+    let done = run.finish(TIMEOUT);
     assert!(clock::now().since(asked) < NOTICE, "{done:?}");
     assert_eq!(ended.code, Some(code), "{ended:?}");
     assert_eq!(done.code, Some(1), "{done:?}");
@@ -255,8 +255,8 @@ fn the_second_client_of_an_exclusive_server_sees_its_place_and_is_measured_then(
         second.stdout().lines().find(|line| line.contains("queued")).map(str::to_owned)
     });
     assert!(queued.contains(r#""place":1"#), "{queued}");
-    let first = first.finish(PATIENCE);
-    let second = second.finish(PATIENCE);
+    let first = first.finish(TIMEOUT);
+    let second = second.finish(TIMEOUT);
     assert_eq!((first.code, second.code), (Some(0), Some(0)), "{first:?} {second:?}");
     assert!(!caveats(&first.json()).contains(&"neighbour".to_owned()), "nobody ran beside it");
     assert_eq!(server.events("begun").len(), 2);
@@ -269,7 +269,7 @@ fn clients_of_a_shared_server_know_of_each_other() {
     let first = Process::start(test("127.0.0.1", server.port, &args));
     server.await_events("begun", 1);
     let second = Process::start(test("127.0.0.1", server.port, &args));
-    for done in [first.finish(PATIENCE), second.finish(PATIENCE)] {
+    for done in [first.finish(TIMEOUT), second.finish(TIMEOUT)] {
         assert_eq!(done.code, Some(0), "{done:?}");
         assert!(caveats(&done.json()).contains(&"neighbour".to_owned()), "{done:?}");
     }
@@ -310,6 +310,6 @@ fn one_client_too_many_is_refused() {
     let second = Process::start(test("127.0.0.1", server.port, &SMALL)).finish(NOTICE);
     assert_eq!(second.code, Some(1), "{second:?}");
     assert!(second.stderr.contains("the server refused") && second.stderr.contains("later"), "{second:?}");
-    assert_eq!(first.finish(PATIENCE).code, Some(0));
+    assert_eq!(first.finish(TIMEOUT).code, Some(0));
     measures(server.port);
 }

@@ -21,7 +21,7 @@ impl Series {
         self.once(now, ExchangeStep::Sync(place), SYNC.to_vec(), SYNC.len(), true);
     }
 
-    pub(super) fn say_quit(&mut self, now: Timestamp, place: SyncPoint) {
+    pub(super) fn send_quit(&mut self, now: Timestamp, place: SyncPoint) {
         self.once(now, ExchangeStep::Quit(place), QUIT.to_vec(), QUIT.len(), self.transmits);
     }
 
@@ -46,7 +46,7 @@ impl Series {
             receive: Bytes::new((receive - known) as u64),
             sends_first,
             repeats: 1,
-            patience: self.patience(0.0),
+            patience: self.step_timeout(0.0),
             head: send,
             cold: false,
             each_turn: false,
@@ -57,7 +57,7 @@ impl Series {
     /// Messages of the measured kind.
     pub(super) fn turns(&mut self, now: Timestamp, step: ExchangeStep, mode: Mode, size: u64, repeats: u32) {
         if !self.early.is_empty() {
-            return self.give_up(OTHER_MODE, 3);
+            return self.fail(OTHER_MODE, 3);
         }
         self.step = step;
         let (sends, receives) = match mode {
@@ -81,7 +81,7 @@ impl Series {
             receive: bytes(receives),
             sends_first: self.transmits || mode == Mode::Both,
             repeats,
-            patience: self.patience(slow * f64::from(repeats)),
+            patience: self.step_timeout(slow * f64::from(repeats)),
             head,
             cold: self.options.cold,
             each_turn: false,
@@ -94,7 +94,7 @@ impl Series {
     }
 
     /// How long a step is waited for whose messages should take so many seconds one way.
-    fn patience(&self, seconds: f64) -> Span {
+    fn step_timeout(&self, seconds: f64) -> Span {
         let expected = Span::from_secs_f64(seconds * 8.0).unwrap_or(MAX_STEP_TIMEOUT);
         // A stream's receiver may still be reading when the sender asks for the next step.
         let trial =

@@ -13,8 +13,8 @@ use crate::stand_in::{Link, Output, Planned};
 
 impl Client {
     pub(super) fn plan(&mut self) {
-        let settings = &self.desk.settings;
-        let mut spec = self.desk.spec(settings.udp, self.streams.len(), settings.offered());
+        let settings = &self.queue.settings;
+        let mut spec = self.queue.spec(settings.udp, self.streams.len(), settings.offered());
         match settings.amount {
             Amount::Time(time) => spec.traffic.duration = Some(time),
             Amount::Bytes(each) => {
@@ -38,11 +38,11 @@ impl Client {
         };
         let (tool, peer) = ("iperf2", self.peer.clone());
         let planned = Planned { run: RUN, tool, peer, link: Link(0), client: true, spec, flows, expected };
-        self.desk.put(Output::Plan(Box::new(planned)));
+        self.queue.put(Output::Plan(Box::new(planned)));
     }
 
     pub(super) fn load(&self, sends: bool, star: bool) -> Load {
-        let settings = &self.desk.settings;
+        let settings = &self.queue.settings;
         let shared = settings.mode == Mode::FullDuplex;
         let head = match (settings.compatible, settings.udp) {
             (true, _) => Vec::new(),

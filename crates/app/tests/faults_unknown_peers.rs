@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use linerate_sock::clock;
-use support::{Done, PATIENCE, Process, Server, eventually, pause, test};
+use support::{Done, Process, Server, TIMEOUT, eventually, pause, test};
 
 /// How long a client may take to see that it is at the wrong door.
 const NOTICE: Duration = Duration::from_secs(10);
@@ -186,7 +186,7 @@ fn ten_thousand_strangers_do_not_bring_a_server_down() {
     let grown = after.saturating_sub(before);
     assert!(grown < 4 << 20, "{before} bytes resident before, {after} after 8,000 strangers");
     // With the last ones still at the door.
-    let done = Process::start(test("127.0.0.1", server.port, &["-t", "1", "-b", "20M"])).finish(PATIENCE);
+    let done = Process::start(test("127.0.0.1", server.port, &["-t", "1", "-b", "20M"])).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
 }
 
@@ -210,8 +210,7 @@ fn a_datagram_without_the_cookie_of_a_run_gets_no_answer() {
     let answer = socket.recv(&mut [0; 2048]);
     assert!(answer.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock), "{answer:?}");
     let begun = clock::now();
-    let done =
-        Process::start(test("127.0.0.1", server.port, &["-t", "1", "-u", "-b", "1M"])).finish(PATIENCE);
+    let done = Process::start(test("127.0.0.1", server.port, &["-t", "1", "-u", "-b", "1M"])).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "after {:?}: {done:?}", clock::now().since(begun));
 }
 

@@ -11,7 +11,7 @@ use linerate_units::{Bitrate, Bytes, Ratio, Span};
 ///
 /// # Errors
 /// An interval ends before it begins, or not after the one before it.
-pub(super) fn testimony(seen: PortHistory) -> Result<PortObservations, WitnessError> {
+pub(super) fn observations(seen: PortHistory) -> Result<PortObservations, WitnessError> {
     let mut intervals = Vec::new();
     for PortSeries { name, intervals: of_port } in seen.ports {
         let mut last_end = 0;
@@ -70,7 +70,7 @@ mod tests {
     }
 
     fn told(answer: &serde_json::Value) -> Result<PortObservations, WitnessError> {
-        testimony(serde_json::from_value(answer.clone()).unwrap())
+        observations(serde_json::from_value(answer.clone()).unwrap())
     }
 
     #[test]

@@ -6,7 +6,7 @@ mod support;
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
-use support::{Done, Folder, Netns, PATIENCE, Process, linerate, signal};
+use support::{Done, Folder, Netns, Process, TIMEOUT, linerate, signal};
 
 /// Clients of each tool.
 const EACH: usize = 50;
@@ -25,40 +25,40 @@ fn client(tool: &str, k: usize) -> Vec<String> {
 const TOOLS: [&str; 4] = ["iperf3", "iperf", "ttcp", "nuttcp"];
 
 /// Starts all clients, then a native one; what became of them, by tool, and the runs that the server kept.
-fn crowd(policy: &str) -> (Vec<(&'static str, Done)>, Vec<Value>) {
+fn start_all(policy: &str) -> (Vec<(&'static str, Done)>, Vec<Value>) {
     // Two hundred clients, not four hundred: the other test of this program has its own.
     static MACHINE: Mutex<()> = Mutex::new(());
     let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
-    let (island, folder) = (Netns::new(), Folder::new());
+    let (netns, folder) = (Netns::new(), Folder::new());
     let program = env!("CARGO_BIN_EXE_linerate");
     let archive = folder.file("archive.sqlite");
     let serve = ["serve", "--classic", "--policy", policy, "--archive", &archive];
-    let mut server = Process::start(island.exec(program, &serve));
-    [5000, 5001, 5201].into_iter().for_each(|port| island.await_listener(port));
+    let mut server = Process::start(netns.exec(program, &serve));
+    [5000, 5001, 5201].into_iter().for_each(|port| netns.await_listener(port));
     let start = |(tool, k): (&'static str, usize)| {
         let arguments = client(tool, k);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        (tool, Process::start(island.exec(program, &arguments)))
+        (tool, Process::start(netns.exec(program, &arguments)))
     };
     let all = (0..EACH).flat_map(|k| TOOLS.map(|tool| (tool, k)));
     let running: Vec<_> = all.map(start).collect();
-    let done = running.into_iter().map(|(tool, process)| (tool, process.finish(PATIENCE))).collect();
+    let done = running.into_iter().map(|(tool, process)| (tool, process.finish(TIMEOUT))).collect();
     assert!(server.running(), "{}", server.stderr());
-    let native = island.exec(program, &["test", "127.0.0.1", "-t", "1", "--download", "--json"]);
-    let native = Process::start(native).finish(PATIENCE);
+    let native = netns.exec(program, &["test", "127.0.0.1", "-t", "1", "--download", "--json"]);
+    let native = Process::start(native).finish(TIMEOUT);
     assert_eq!(native.code, Some(0), "{native:?}");
     signal(server.pid(), "INT");
-    assert_eq!(server.finish(PATIENCE).code, Some(130));
+    assert_eq!(server.finish(TIMEOUT).code, Some(130));
     let mut history = linerate();
     history.args(["history", "--json", "-n", "1000", "--archive", &archive]);
-    let runs = Process::start(history).finish(PATIENCE).json();
+    let runs = Process::start(history).finish(TIMEOUT).json();
     (done, runs["runs"].as_array().unwrap().clone())
 }
 
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn two_hundred_clients_of_four_tools_are_measured_at_once() {
-    let (done, runs) = crowd("shared");
+    let (done, runs) = start_all("shared");
     for (tool, done) in &done {
         assert_eq!(done.code, Some(0), "{tool}: {done:?}");
     }
@@ -72,7 +72,7 @@ fn two_hundred_clients_of_four_tools_are_measured_at_once() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn one_of_two_hundred_clients_is_measured_at_a_time_and_the_others_are_told() {
-    let (done, runs) = crowd("exclusive");
+    let (done, runs) = start_all("exclusive");
     // iperf3 has a word for it, nuttcp an error line.
     let told = |tool: &str, words: &str| {
         let of_tool = || done.iter().filter(|(name, _)| *name == tool);

@@ -7,7 +7,7 @@ use linerate_proto::stand_in::Planned;
 use crate::archive_sink::ArchiveSink;
 use crate::args::ArchiveLimits;
 use crate::naming::{now, run_name};
-use crate::{calibration, say};
+use crate::{calibration, print};
 
 /// The environment variable that says where runs are kept.
 const ARCHIVE: &str = "LINERATE_ARCHIVE";
@@ -40,10 +40,10 @@ impl ArchiveKeeper {
 
 impl LogStore for ArchiveKeeper {
     fn open(&self, _: &Planned) -> Option<StoredRun> {
-        let name = run_name().map_err(say::warning).ok()?;
+        let name = run_name().map_err(print::warning).ok()?;
         let location = self.location.as_deref();
         let sink = match &self.strangers {
-            Some(limits) => ArchiveSink::open_for_stranger(location, &name, &limits.now())?,
+            Some(limits) => ArchiveSink::open_for_unknown_client(location, &name, &limits.now())?,
             None => ArchiveSink::open(location)?,
         };
         let sinks: Vec<Box<dyn Sink>> = vec![Box::new(sink)];

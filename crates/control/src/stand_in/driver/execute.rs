@@ -16,41 +16,41 @@ use crate::memory::Loan;
 use crate::setup::sample_tick;
 
 impl Driver<'_> {
-    pub(super) fn obey(&mut self, output: Output) {
-        let news = &mut self.news;
+    pub(super) fn execute(&mut self, output: Output) {
+        let events = &mut self.events;
         match output {
             Output::Connect { link, port, to, options } => self.connect(link, port, to, options),
             Output::Listen { link, port, options } => self.listen(link, port, &options),
-            Output::Adopt { listener, peer, options } => self.links.adopt(listener, peer, &options, news),
-            Output::Send { link, bytes } => self.links.send(link, &bytes, news),
-            Output::Urgent { link, byte } => self.links.send_urgent(link, byte, news),
+            Output::Adopt { listener, peer, options } => self.links.adopt(listener, peer, &options, events),
+            Output::Send { link, bytes } => self.links.send(link, &bytes, events),
+            Output::Urgent { link, byte } => self.links.send_urgent(link, byte, events),
             Output::SendTo { link, to, bytes } => self.links.send_to(link, to, &bytes),
-            Output::FinishWriting { link } => self.links.finish_writing(link, news),
+            Output::FinishWriting { link } => self.links.finish_writing(link, events),
             Output::Close { link } => self.links.close(link),
             Output::Reset { link } => self.links.reset(link),
             Output::Discard { link } => self.links.discard(link),
             Output::Hold { link } => self.links.hold_back(link),
-            Output::Tune { link, options } => self.links.tune(link, &options, news),
+            Output::Tune { link, options } => self.links.tune(link, &options, events),
             Output::Ask(planned) => self.ask(*planned),
             Output::Plan(planned) => self.runs.begin(*planned, 0, &self.links),
             Output::Start(task) => self.start_flow(*task),
             Output::Stop { flow, how } => self.flows.stop(flow, how),
-            Output::Forget { flow } => self.flows.forget(flow),
+            Output::Forget { flow } => self.flows.remove(flow),
             Output::Exchange(exchange) => self.exchange(*exchange),
             Output::Look => self.look(),
             Output::LookHost { interrupts, interface } => {
                 let counts = host_counts::read(interrupts.as_deref(), interface.as_deref());
-                self.news.push_front(DriverEvent::Host(Box::new(counts)));
+                self.events.push_front(DriverEvent::Host(Box::new(counts)));
             }
             Output::PeerCounted { flow, tally } => self.runs.peer_counted(flow, *tally),
             Output::Doubt { run, caveat } => self.runs.doubt(run, caveat),
             Output::RunOver { run, trouble } => self.run_over(run, trouble),
             Output::Print(text) => self.console.print(text.as_bytes()),
-            Output::Complain(text) => self.console.complain(&text),
-            Output::Read => self.news.extend(self.console.ask(&self.errands)),
+            Output::Complain(text) => self.console.print_error(&text),
+            Output::Read => self.events.extend(self.console.ask(&self.helpers)),
             Output::Write(bytes) => self.console.print(&bytes),
             Output::WriteFile { name, text, append } => {
-                news.extend(self.console.write_file(name, &text, append));
+                events.extend(self.console.write_file(name, &text, append));
             }
             Output::Exit(code) => self.exit = Some(code),
             Output::Point { run, flow, point } => self.runs.measured(run, flow, *point),
@@ -65,36 +65,36 @@ impl Driver<'_> {
             None => self.host.addresses(port, &mut options),
         };
         match addresses {
-            Ok(addresses) => self.links.connect(link, addresses, &options, &mut self.news),
-            Err(reason) => self.news.push_back(DriverEvent::NotOpened { link, reason }),
+            Ok(addresses) => self.links.connect(link, addresses, &options, &mut self.events),
+            Err(reason) => self.events.push_back(DriverEvent::NotOpened { link, reason }),
         }
     }
 
     fn listen(&mut self, link: Link, port: u16, options: &LinkOptions) {
         // A stand-in that asks for Multipath TCP listens for TCP as well.
         let transport = if options.transport == Transport::Udp { Transport::Udp } else { Transport::Tcp };
-        match self.desk.as_ref().map(|desk| desk.doors(transport, port)) {
+        match self.ports.as_ref().map(|ports| ports.doors(transport, port)) {
             Some(doors) if !doors.is_empty() => {
-                self.links.listen_at_doors(link, doors, options, &mut self.news);
+                self.links.listen_at_doors(link, doors, options, &mut self.events);
             }
-            _ => self.links.listen(link, port, options, &mut self.news),
+            _ => self.links.listen(link, port, options, &mut self.events),
         }
     }
 
     fn ask(&mut self, planned: Planned) {
         let run = planned.run;
         let peer = self.links.ends(planned.link).and_then(|(_, remote)| remote);
-        let leave = match &mut self.desk {
-            Some(desk) => desk.ask(&planned, peer),
+        let leave = match &mut self.ports {
+            Some(ports) => ports.ask(&planned, peer),
             None => Ok(MeasurementPermit { beside: 0, until: Mono::FAR }),
         };
         match leave {
             Ok(leave) => {
                 self.admit(&planned, peer, leave);
                 self.runs.begin(planned, leave.beside, &self.links);
-                self.news.push_back(DriverEvent::Admitted { run });
+                self.events.push_back(DriverEvent::Admitted { run });
             }
-            Err(why) => self.news.push_back(DriverEvent::Refused { run, why }),
+            Err(why) => self.events.push_back(DriverEvent::Refused { run, why }),
         }
     }
 
@@ -103,8 +103,8 @@ impl Driver<'_> {
         // What the tool makes of an end that was ours is not why it ended.
         let own = admitted.as_ref().and_then(|admitted| admitted.ended_for).map(str::to_owned);
         let trouble = own.or(trouble);
-        if let (Some(_), Some(desk)) = (admitted, &mut self.desk) {
-            let beside = desk.over(run, trouble.as_deref());
+        if let (Some(_), Some(ports)) = (admitted, &mut self.ports) {
+            let beside = ports.over(run, trouble.as_deref());
             self.runs.neighbours(run, beside);
         }
         self.runs.over(run, trouble, self.interrupted);
@@ -124,30 +124,30 @@ impl Driver<'_> {
             self.next_interim = clock::now() + INTERIM_INTERVAL;
         }
         let flow = task.flow;
-        let loan = match self.lend(&task, &setup) {
+        let loan = match self.reserve_memory(&task, &setup) {
             Ok(loan) => loan,
             Err(reason) => return self.not_started(&task, reason),
         };
         match self.flows.start(&task, setup, loan, &mut self.links, self.epoch) {
             Ok(settings) => {
                 self.runs.started(task.run, flow, task.side, settings.clone());
-                self.news.push_back(DriverEvent::Started { flow, settings: Box::new(settings) });
+                self.events.push_back(DriverEvent::Started { flow, settings: Box::new(settings) });
             }
             Err(reason) => self.not_started(&task, reason),
         }
     }
 
     /// The memory of a flow, of the server behind whose ports the stand-in serves.
-    fn lend(&mut self, task: &FlowTask, setup: &FlowSetup) -> Result<Option<Loan>, Reason> {
-        let Some(desk) = &mut self.desk else { return Ok(None) };
+    fn reserve_memory(&mut self, task: &FlowTask, setup: &FlowSetup) -> Result<Option<Loan>, Reason> {
+        let Some(ports) = &mut self.ports else { return Ok(None) };
         let needed = memory_needed(setup, task.links.len());
-        let loan = needed.map_err(|error| error.to_string()).and_then(|needed| desk.lend(needed));
+        let loan = needed.map_err(|error| error.to_string()).and_then(|needed| ports.reserve_memory(needed));
         loan.map(Some).map_err(own_reason)
     }
 
     fn not_started(&mut self, task: &FlowTask, reason: Reason) {
         task.links.iter().for_each(|link| self.links.close(*link));
-        self.news.push_back(DriverEvent::NotStarted { flow: task.flow, reason });
+        self.events.push_back(DriverEvent::NotStarted { flow: task.flow, reason });
     }
 
     /// The answer comes before everything that waits to be told.
@@ -166,7 +166,7 @@ impl Driver<'_> {
                 involuntary_switches: used.involuntary_switches,
             }),
         };
-        self.news.push_front(DriverEvent::Counts { cpu, flows: self.flows.counts() });
+        self.events.push_front(DriverEvent::Counts { cpu, flows: self.flows.counts() });
     }
 
     fn exchange(&mut self, exchange: Exchange) {
@@ -177,17 +177,17 @@ impl Driver<'_> {
             Ok(Sockets::Udp(_)) | Err(_) => None,
         };
         let Some(stream) = stream else {
-            return self.news.push_back(fail(own_reason("messages are exchanged over an open connection")));
+            return self.events.push_back(fail(own_reason("messages are exchanged over an open connection")));
         };
         self.exchange_begins(link);
-        let post = self.errands.post();
+        let post = self.helpers.post();
         let work = move || {
             let result = linerate_engine::exchange(&stream, &exchange);
             post.send(DriverEvent::Exchanged { link, result });
         };
         if let Err(error) = linerate_sock::thread::spawn("exchange", work) {
             self.links.restore(&[link]);
-            self.news.push_back(fail(reason_of(&error)));
+            self.events.push_back(fail(reason_of(&error)));
         }
     }
 }

@@ -18,7 +18,7 @@ const PONG: Span = Span::from_secs(2);
 impl Run<'_, '_> {
     /// Gets a place in the queue of every host that the group needs, one after the other in an order that all
     /// coordinators keep, so that no two of them wait for each other.
-    pub(super) fn hold_places(&mut self) {
+    pub(super) fn reserve_places(&mut self) {
         let longest = |job: &FlowJob| job.start_after + idle_time(&job.spec) + expected_time(&job.spec);
         let expected = self.group.flows.iter().map(longest).max().unwrap_or_default();
         let mut hosts = self.group.hosts();
@@ -57,11 +57,11 @@ impl Run<'_, '_> {
                 for (at, heard) in self.listen(until) {
                     match heard {
                         Heard::Word(Output::Pong(exchange)) => {
-                            self.lead.trip(exchange.back.since(exchange.sent));
+                            self.start_lead.trip(exchange.back.since(exchange.sent));
                             seen[at].push(exchange);
                         }
-                        Heard::Word(word) => self.hear(at, word),
-                        Heard::Gone(why) => self.lose(at, &why),
+                        Heard::Word(word) => self.handle(at, word),
+                        Heard::Gone(why) => self.host_lost(at, &why),
                     }
                 }
             }

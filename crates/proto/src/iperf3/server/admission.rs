@@ -23,44 +23,44 @@ impl Server {
     /// The parameters are there: may this test be made?
     pub(super) fn consider(&mut self, now: Timestamp, run: RunId, params: Params) {
         let seconds = self.unix_seconds(now);
-        let server = &self.desk.settings.server;
+        let server = &self.server_state.settings.server;
         let limits = Limits {
             bitrate: server.bitrate_limit.filter(|limit| *limit > 0),
             seconds: server.max_duration.map(|most| most.as_ns() / 1_000_000_000),
-            file: self.desk.settings.common.file.is_some(),
+            file: self.server_state.settings.common.file.is_some(),
         };
         let busy = self.is_busy();
         let Some(test) = self.tests.get_mut(&run) else { return };
         if let Some(gate) = &mut self.gate {
             let token = params.authtoken.as_deref().unwrap_or_default();
             if gate.admits(token, seconds, &mut self.random).is_none() {
-                return test.fail(&Iperf3Error::new(Number::AUTH), &mut self.desk);
+                return test.fail(&Iperf3Error::new(Number::AUTH), &mut self.server_state);
             }
         }
         if params.sctp {
             const EPROTONOSUPPORT: i32 = 93;
             let why = Iperf3Error::because(Number::STREAM_LISTEN, EPROTONOSUPPORT, "Protocol not supported");
-            return test.fail(&why, &mut self.desk);
+            return test.fail(&why, &mut self.server_state);
         }
         if let Err(number) = params.check(&limits) {
-            return test.fail(&Iperf3Error::new(number), &mut self.desk);
+            return test.fail(&Iperf3Error::new(number), &mut self.server_state);
         }
         if busy {
-            return test.deny(&mut self.desk);
+            return test.reject(&mut self.server_state);
         }
-        test.ask(params, &mut self.desk);
+        test.ask(params, &mut self.server_state);
     }
 
     pub(super) fn admitted(&mut self, now: Timestamp, run: RunId) {
-        let unix_ms = self.desk.unix_ms.saturating_add(now.as_ns() / 1_000_000);
+        let unix_ms = self.server_state.unix_ms.saturating_add(now.as_ns() / 1_000_000);
         let Some(test) = self.tests.get_mut(&run).filter(|test| test.phase == Phase::Asking) else { return };
-        test.accept(now, unix_ms, &mut self.desk);
+        test.accept(now, unix_ms, &mut self.server_state);
         self.open_door(now);
     }
 
     pub(super) fn refused(&mut self, run: RunId) {
         if let Some(test) = self.tests.get_mut(&run).filter(|test| test.phase == Phase::Asking) {
-            test.deny(&mut self.desk);
+            test.reject(&mut self.server_state);
         }
     }
 
@@ -72,11 +72,11 @@ impl Server {
         }
         match &self.door {
             None => {
-                let common = &self.desk.settings.common;
+                let common = &self.server_state.settings.common;
                 let options = LinkOptions { transport: Transport::Udp, ..LinkOptions::default() };
                 let (options, port) = (plan::located(options, common), common.port);
-                let link = self.desk.link();
-                self.desk.out.push_back(Output::Listen { link, port, options });
+                let link = self.server_state.link();
+                self.server_state.out.push_back(Output::Listen { link, port, options });
                 self.door = Some(Door { link, open: false });
             }
             Some(door) if door.open => {
@@ -86,7 +86,7 @@ impl Server {
                 for test in self.tests.values_mut().filter(|test| test.phase == Phase::AtDoor) {
                     if !hosts.contains(&test.peer.ip()) {
                         hosts.push(test.peer.ip());
-                        test.create_streams(now, &mut self.desk);
+                        test.create_streams(now, &mut self.server_state);
                     }
                 }
             }
@@ -98,7 +98,7 @@ impl Server {
     pub(super) fn close_door(&mut self) {
         let awaited = |test: &Test| test.phase == Phase::AtDoor || test.is_udp() && test.awaits_streams();
         if let Some(door) = self.door.take_if(|_| !self.tests.values().any(awaited)) {
-            self.desk.out.push_back(Output::Close { link: door.link });
+            self.server_state.out.push_back(Output::Close { link: door.link });
         }
     }
 
@@ -118,7 +118,7 @@ impl Server {
         let trouble = Iperf3Error::because(number, reason.errno, reason.text.clone());
         for test in self.tests.values_mut().filter(|test| test.is_udp()) {
             if test.phase == Phase::AtDoor || test.awaits_streams() {
-                test.fail(&trouble, &mut self.desk);
+                test.fail(&trouble, &mut self.server_state);
             }
         }
         self.open_door(now);
@@ -136,7 +136,7 @@ impl Server {
         let its = |test: &&mut Test| test.peer.ip() == from.ip() || !many && !test.sends();
         let Some(test) = self.tests.values_mut().filter(expects).find(its) else { return };
         if let Some(options) = test.adopt(from) {
-            self.desk.out.push_back(Output::Adopt { listener: link, peer: from, options });
+            self.server_state.out.push_back(Output::Adopt { listener: link, peer: from, options });
         }
     }
 
@@ -145,16 +145,16 @@ impl Server {
         let Some(peer) = opened.remote else { return };
         let found = self.tests.iter_mut().find(|(_, test)| test.adopting == Some(peer));
         let Some((run, test)) = found else {
-            return self.desk.out.push_back(Output::Close { link });
+            return self.server_state.out.push_back(Output::Close { link });
         };
         self.visitors.insert(link, Visitor::Stream(*run));
-        self.desk.out.push_back(Output::Send { link, bytes: HELLO_REPLY.to_vec() });
+        self.server_state.out.push_back(Output::Send { link, bytes: HELLO_REPLY.to_vec() });
         test.adopting = None;
-        test.add_stream(now, link, opened, &mut self.desk);
+        test.add_stream(now, link, opened, &mut self.server_state);
         self.open_door(now);
     }
 
     fn unix_seconds(&self, now: Timestamp) -> u64 {
-        self.desk.unix_ms.saturating_add(now.as_ns() / 1_000_000) / 1000
+        self.server_state.unix_ms.saturating_add(now.as_ns() / 1_000_000) / 1000
     }
 }
