@@ -3,7 +3,7 @@
 use std::net::TcpStream;
 use std::time::Duration;
 
-use linerate_proto::stand_in::{Exchange, Exchanged, Reason};
+use linerate_model::flow::{Exchange, Exchanged, Reason};
 use linerate_sock::poll::{Interest, wait_for};
 use linerate_sock::stream::{recv, send, set_nonblocking, set_recv_timeout, set_send_timeout};
 use linerate_sock::{Mono, Moved, SockError, clock, queues};
@@ -288,7 +288,7 @@ mod tests {
 
     fn task(cold: bool, head: &[u8]) -> Exchange {
         Exchange {
-            link: linerate_proto::stand_in::Link(0),
+            link: linerate_model::flow::Link(0),
             send: Bytes::new(0),
             receive: Bytes::new(0),
             sends_first: true,

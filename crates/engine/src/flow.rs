@@ -4,8 +4,8 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 
+use linerate_model::flow::{Reason, Transit};
 use linerate_model::{Limit, Side};
-use linerate_proto::stand_in::{Reason, Transit};
 use linerate_sock::clock::ThreadClock;
 use linerate_sock::{Mono, affinity};
 

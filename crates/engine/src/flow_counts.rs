@@ -1,6 +1,6 @@
 //! What every stream of a flow has counted, as stand-ins ask for it.
 
-use linerate_proto::stand_in::{FlowCounts, Noted, StreamCounts};
+use linerate_model::flow::{FlowCounts, Noted, StreamCounts};
 use linerate_sock::{Mono, TcpInfo, clock, tcp_info};
 use linerate_units::{Span, Timestamp};
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use linerate_model::flow::{FlowCounts, Stop};
 use linerate_model::{Caveat, KernelCounts, Sample, SideSettings, SocketCounts, Tally, Transport, metrics};
-use linerate_proto::stand_in::{FlowCounts, Stop};
 use linerate_sock::poll::EventFd;
 use linerate_sock::{Mono, clock, queues, sockopt, tcp_info, thread};
 use linerate_units::{Bytes, Span, Timestamp};

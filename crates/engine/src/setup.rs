@@ -2,9 +2,9 @@
 
 use std::net::{TcpStream, UdpSocket};
 
+use linerate_model::flow::StampLayout;
+use linerate_model::flow::{BlockNote, EndMark, FlowTask, Payload, Transit};
 use linerate_model::{Limit, Side, SocketKnobs, Transport};
-use linerate_proto::StampLayout;
-use linerate_proto::stand_in::{self, BlockNote, EndMark, FlowTask, Payload, Transit};
 use linerate_units::{Bitrate, Bytes, Span};
 
 /// What one side of a flow is asked to do.
@@ -101,7 +101,7 @@ impl FlowSetup {
             tick: Span::from_ms(100),
             unwatched: false,
             interface: None,
-            stamp: linerate_proto::native::STAMP,
+            stamp: StampLayout::NONE,
             tag: [0; 8],
             payload: Payload::default(),
             burst: None,
@@ -126,11 +126,7 @@ impl FlowSetup {
             (None, None) => Self::UNTIL_STOPPED,
         };
         Self {
-            transport: match task.transport {
-                stand_in::Transport::Tcp => Transport::Tcp,
-                stand_in::Transport::Udp => Transport::Udp,
-                stand_in::Transport::Mptcp => Transport::Mptcp,
-            },
+            transport: task.transport,
             limit,
             measured: task.time,
             omit: task.omit,

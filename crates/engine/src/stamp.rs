@@ -1,6 +1,6 @@
 //! The header of a datagram, written and read where the layout says.
 
-use linerate_proto::{SeqField, StampLayout, TimeField, TimeForm};
+use linerate_model::flow::{SeqField, StampLayout, TimeField, TimeForm};
 use linerate_sock::clock;
 
 /// What a datagram says about itself.

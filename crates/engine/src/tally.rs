@@ -96,7 +96,7 @@ pub fn complete_udp(sender: &Tally, receiver: &mut Tally) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_proto::stand_in::Reason;
+    use linerate_model::flow::Reason;
 
     fn end(stream: usize, trouble: Option<StreamError>) -> StreamEnd {
         StreamEnd { stream, trouble, ..StreamEnd::default() }

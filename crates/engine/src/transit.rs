@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
-use linerate_proto::StampLayout;
-use linerate_proto::stand_in::{Blocks, TransitCounts};
+use linerate_model::flow::StampLayout;
+use linerate_model::flow::{Blocks, TransitCounts};
 use linerate_sock::clock;
 
 use crate::stamp::{Reader, Said};
@@ -204,7 +204,7 @@ impl<'f> BlockReader<'f> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_proto::{SeqField, TimeField, TimeForm};
+    use linerate_model::flow::{SeqField, TimeField, TimeForm};
 
     #[test]
     fn sums_minima_and_maxima_are_those_of_the_transit_times() {

@@ -12,6 +12,7 @@ mod caveat;
 mod ceiling;
 mod event;
 mod finding;
+pub mod flow;
 mod follow_up;
 pub mod foreign_text;
 mod host;

@@ -16,7 +16,6 @@ pub mod nuttcp;
 pub mod reading;
 mod refusal;
 mod session;
-mod stamp;
 pub mod stand_in;
 mod ticket;
 pub mod ttcp;
@@ -30,7 +29,6 @@ pub use session::{
     Admission, Ended, FlowOrder, Hello, Input, Output, Progress, QueuePosition, Session, Trial, TrialCount,
     Welcome,
 };
-pub use stamp::{SeqField, StampLayout, TimeField, TimeForm};
 pub use ticket::Ticket;
 
 use stand_in::StandIn;

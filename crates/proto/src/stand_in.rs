@@ -8,18 +8,20 @@
 //!
 //! A bad peer is no error of the driver: the stand-in prints what its tool prints, and ends or goes on as its tool does.
 
-mod flow;
+mod cpu;
 mod host;
 mod link;
 mod run;
 
-pub use flow::{
-    BlockNote, Blocks, Cpu, EndMark, Exchange, Exchanged, FlowCounts, FlowId, FlowTask, Noted, Pattern,
-    Payload, Stop, StreamCounts, Transit, TransitCounts, Usage,
-};
+pub use cpu::{Cpu, Usage};
 pub use host::HostCounts;
-pub use link::{Link, LinkOptions, Opened, Reason, Transport};
-pub use run::{Planned, RunId};
+pub use linerate_model::Transport;
+pub use linerate_model::flow::{
+    BlockNote, Blocks, EndMark, Exchange, Exchanged, FlowCounts, FlowId, FlowTask, Link, Noted, Pattern,
+    Payload, Reason, RunId, Stop, StreamCounts, Transit, TransitCounts,
+};
+pub use link::{LinkOptions, Opened};
+pub use run::Planned;
 
 use std::net::SocketAddr;
 

@@ -14,7 +14,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("theory", &["units", "model"]),
     ("report", &["units", "model"]),
     ("sock", &[]),
-    ("engine", &["units", "model", "proto", "sock"]),
+    ("engine", &["units", "model", "sock"]),
     ("control", &["units", "model", "proto", "sock", "engine", "theory"]),
     ("archive", &["units", "model"]),
     // Its stages stay pure: the feature `shell` brings sock, and tidy keeps it inside that folder.

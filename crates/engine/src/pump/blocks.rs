@@ -5,7 +5,7 @@
 use std::net::TcpStream;
 use std::time::Duration;
 
-use linerate_proto::stand_in::Transit;
+use linerate_model::flow::Transit;
 use linerate_sock::poll::Interest;
 use linerate_sock::{Mono, Moved, SockError, clock};
 

@@ -3,7 +3,7 @@
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use linerate_proto::stand_in::EndMark;
+use linerate_model::flow::EndMark;
 use linerate_sock::batch::RecvBatch;
 use linerate_sock::poll::{Events, Interest, Poller};
 use linerate_sock::sockopt::{Timestamping, set_timestamping};

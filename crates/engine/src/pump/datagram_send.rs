@@ -3,7 +3,7 @@
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use linerate_proto::StampLayout;
+use linerate_model::flow::StampLayout;
 use linerate_sock::batch::{MAX_DATAGRAM, MAX_SEGMENTS, send_segments};
 use linerate_sock::poll::Interest;
 use linerate_sock::stream::{send, set_nonblocking, set_send_timeout};

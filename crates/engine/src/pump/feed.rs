@@ -1,7 +1,7 @@
 //! Ways of handing bytes to the kernel, and of taking them from it.
 
 use linerate_model::ZeroCopy;
-use linerate_proto::StampLayout;
+use linerate_model::flow::StampLayout;
 use linerate_sock::errqueue::{self, Notice};
 use linerate_sock::splice::{FileSender, HugeBuffer, Splicer, ZeroCopySender};
 use linerate_sock::{Moved, SockError, sockopt, stream};

@@ -14,8 +14,8 @@ mod notes;
 pub(crate) mod payload;
 pub(crate) mod stream;
 
+use linerate_model::flow::Reason;
 use linerate_model::{Side, Transport};
-use linerate_proto::stand_in::Reason;
 use linerate_sock::batch::RecvBatch;
 use linerate_sock::clock::ThreadClock;
 use linerate_sock::poll::{Interest, wait_for};

@@ -3,7 +3,7 @@
 use std::net::TcpStream;
 use std::time::Duration;
 
-use linerate_proto::stand_in::BlockNote;
+use linerate_model::flow::BlockNote;
 use linerate_sock::{Mono, clock, tcp_info};
 
 use super::feed::Feed;

@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 
-use linerate_proto::stand_in::{Pattern, Payload};
+use linerate_model::flow::{Pattern, Payload};
 use linerate_sock::SockError;
 
 /// Memory of so many bytes, all zero; an error where there is none, since a program whose allocation fails ends.

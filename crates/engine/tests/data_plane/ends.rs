@@ -4,9 +4,9 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use linerate_engine::{FlowHandle, FlowReport, FlowSetup, Sockets, complete_udp, start};
+use linerate_model::flow::{self, EndMark, FlowTask, Payload};
+use linerate_model::flow::{SeqField, StampLayout};
 use linerate_model::{Direction, Limit, Side, SocketKnobs, Transport};
-use linerate_proto::stand_in::{self, EndMark, FlowTask, Payload};
-use linerate_proto::{SeqField, StampLayout};
 use linerate_sock::{Mono, clock, limits};
 use linerate_units::{Bitrate, Bytes, Span};
 

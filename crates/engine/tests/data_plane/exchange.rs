@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::thread;
 
 use linerate_engine::{exchange, exchange_both};
-use linerate_proto::stand_in::{Exchange, Link};
+use linerate_model::flow::{Exchange, Link};
 use linerate_units::{Bytes, Span};
 
 use crate::ends::tcp_pairs;

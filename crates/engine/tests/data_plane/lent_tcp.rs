@@ -3,8 +3,8 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 
+use linerate_model::flow::{FlowTask, Pattern, Payload, Stop};
 use linerate_model::{Side, ZeroCopy};
-use linerate_proto::stand_in::{FlowTask, Pattern, Payload, Stop};
 use linerate_sock::clock;
 use linerate_sock::poll::{Interest, wait_for};
 use linerate_units::{Bitrate, Bytes, Span};

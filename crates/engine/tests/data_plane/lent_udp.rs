@@ -4,8 +4,8 @@ use std::net::UdpSocket;
 
 use linerate_engine::{EngineError, FlowReport, FlowSetup, Sockets, start};
 use linerate_model::Side;
-use linerate_proto::stand_in::{EndMark, FlowTask, Pattern, Payload, Stop, StreamCounts};
-use linerate_proto::{SeqField, StampLayout, TimeField, TimeForm};
+use linerate_model::flow::{EndMark, FlowTask, Pattern, Payload, Stop, StreamCounts};
+use linerate_model::flow::{SeqField, StampLayout, TimeField, TimeForm};
 use linerate_sock::batch::send_segments;
 use linerate_sock::clock;
 use linerate_units::{Bitrate, Bytes, Span};
@@ -334,7 +334,7 @@ fn a_stream_of_many_is_counted_alone() {
     let duplicates =
         |links: &[UdpSocket]| Sockets::Udp(links.iter().map(|link| link.try_clone().unwrap()).collect());
     let of = |task: FlowTask| {
-        FlowSetup::of_task(&FlowTask { stamp, transport: linerate_proto::stand_in::Transport::Udp, ..task })
+        FlowSetup::of_task(&FlowTask { stamp, transport: linerate_model::Transport::Udp, ..task })
     };
     let receiving = start(of(task(Side::Receiver, 100)), duplicates(&far), clock::now()).unwrap();
     // The third stream has one datagram more, whose number leaves one out.
@@ -366,8 +366,7 @@ fn a_stream_of_many_is_counted_alone() {
 fn a_datagram_of_no_bytes_is_refused_by_its_header() {
     let (near, _far) = pair();
     let stamp = layout(HALVES, 16);
-    let task =
-        FlowTask { stamp, transport: linerate_proto::stand_in::Transport::Udp, ..task(Side::Sender, 0) };
+    let task = FlowTask { stamp, transport: linerate_model::Transport::Udp, ..task(Side::Sender, 0) };
     let error = start(FlowSetup::of_task(&task), Sockets::Udp(vec![near]), clock::now()).unwrap_err();
     assert!(matches!(error, EngineError::DatagramTooShort { length: 1, needed: 16 }));
 }

@@ -126,15 +126,16 @@ impl Default for Traffic {
 }
 
 /// The transport that carries the data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Transport {
     /// TCP.
+    #[default]
     Tcp,
     /// UDP datagrams.
     Udp,
-    /// Multipath TCP.
+    /// Multipath TCP; plain TCP where a kernel has none.
     Mptcp,
 }
 

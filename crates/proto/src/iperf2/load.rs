@@ -9,7 +9,7 @@ use super::settings::Amount;
 use super::track::Stream;
 use super::wire::{BURST_BYTES, BURST_LENGTH_AT, BURST_NUMBER_AT, BURST_TIME_AT};
 use crate::stand_in::{Blocks, EndMark, FlowId, FlowTask, Pattern, Payload, RunId, Transit, Transport};
-use crate::{SeqField, StampLayout, TimeField, TimeForm};
+use linerate_model::flow::{SeqField, StampLayout, TimeField, TimeForm};
 
 /// What a direction shall do.
 #[derive(Debug, Clone)]

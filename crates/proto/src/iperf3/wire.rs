@@ -2,7 +2,7 @@
 
 use rand::Rng;
 
-use crate::{SeqField, StampLayout, TimeField, TimeForm};
+use linerate_model::flow::{SeqField, StampLayout, TimeField, TimeForm};
 
 /// Bytes of a cookie, its NUL included.
 pub const COOKIE_BYTES: usize = 37;

@@ -22,7 +22,8 @@ pub use frame::{FRAME_LIMIT, Framer, HELLO_LIMIT};
 pub use preface::{Connection, PREFACE_BYTES, Preface, looks_like};
 pub use server::ServerSession;
 
-use crate::{Match, Protocol, SeqField, StampLayout, TimeField, TimeForm};
+use crate::{Match, Protocol};
+use linerate_model::flow::{SeqField, StampLayout, TimeField, TimeForm};
 
 /// Version of the protocol spoken here.
 pub const VERSION: u8 = 1;

@@ -12,11 +12,7 @@ use super::report::{self, Figures};
 use crate::stand_in::{
     EndMark, FlowId, FlowTask, Input, Link, Output, Pattern, Payload, Planned, RunId, Stop,
 };
-use crate::{SeqField, StampLayout};
-
-/// Nothing is written into data.
-const NO_STAMP: StampLayout =
-    StampLayout { tag_at: None, seq: SeqField::Absent, time: None, stream_at: None, length: 0 };
+use linerate_model::flow::StampLayout;
 
 /// How long flows may take to end.
 const FLOW_END_TIMEOUT: Span = Span::from_secs(5);
@@ -108,7 +104,7 @@ impl Run {
             links: links.iter().map(|(link, _)| *link).collect(),
             length: Bytes::new(options.block()),
             payload: Payload { head: Vec::new(), pattern, first_length: None },
-            stamp: NO_STAMP,
+            stamp: StampLayout::NONE,
             bytes: options.buffers().filter(|_| sends).map(|buffers| {
                 let each = buffers.saturating_mul(options.block());
                 Bytes::new(each.saturating_mul(links.len() as u64))

@@ -13,7 +13,7 @@ use crate::stand_in::{
     BlockNote, EndMark, FlowId, FlowTask, Link, LinkOptions, Opened, Pattern, Payload, Planned, RunId,
     Transit, Transport,
 };
-use crate::{SeqField, StampLayout, TimeField, TimeForm};
+use linerate_model::flow::{SeqField, StampLayout, TimeField, TimeForm};
 
 /// Where a datagram says when it was sent.
 const TIME_AT: usize = 8;

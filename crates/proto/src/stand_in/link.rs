@@ -2,28 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use linerate_model::Transport;
 use linerate_units::Span;
-
-/// A connection, a datagram socket or a listener.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Link(pub u32);
-
-impl Link {
-    /// Links that were accepted have numbers from here up; a stand-in chooses its own below.
-    pub const FIRST_ACCEPTED: Self = Self(1 << 16);
-}
-
-/// What carries the bytes of a link.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Transport {
-    /// TCP.
-    #[default]
-    Tcp,
-    /// UDP.
-    Udp,
-    /// Multipath TCP; plain TCP where a kernel has none.
-    Mptcp,
-}
 
 /// How a link is set up before it connects or listens.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -85,13 +65,4 @@ pub struct Opened {
     pub congestion: Option<String>,
     /// Descriptor, which some tools show as the number of a stream; -1 for a port that others share.
     pub descriptor: i32,
-}
-
-/// What the system said when it could not.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reason {
-    /// Error number of the system; 0 when it is none of its.
-    pub errno: i32,
-    /// In words, as strerror(3) says it where there is a number.
-    pub text: String,
 }

@@ -1,12 +1,8 @@
 //! Runs: what the archive is told about a measurement that a stand-in makes.
 
+use linerate_model::flow::{FlowId, Link, RunId};
 use linerate_model::{Direction, TestSpec};
 use linerate_units::Span;
-
-use super::link::Link;
-
-/// Number of a run within its stand-in, chosen by it, not in use.
-pub type RunId = u32;
 
 /// A run that shall begin.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,7 +20,7 @@ pub struct Planned {
     /// What shall be measured, as far as the tool's wishes can be said in our words.
     pub spec: TestSpec,
     /// Flows by number, and their directions seen from the client.
-    pub flows: Vec<(super::flow::FlowId, Direction)>,
+    pub flows: Vec<(FlowId, Direction)>,
     /// How long it may take; absent when nobody knows.
     pub expected: Option<Span>,
 }

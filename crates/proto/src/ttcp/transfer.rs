@@ -12,11 +12,7 @@ use super::{MARK_BYTES, PCATTCP_PREAMBLE};
 use crate::stand_in::{
     Cpu, EndMark, FlowCounts, FlowId, FlowTask, Link, Pattern, Payload, Planned, RunId, Transport,
 };
-use crate::{SeqField, StampLayout};
-
-/// Datagrams of ttcp say nothing about themselves.
-const NO_STAMP: StampLayout =
-    StampLayout { tag_at: None, seq: SeqField::Absent, time: None, stream_at: None, length: 0 };
+use linerate_model::flow::StampLayout;
 
 /// After so long without a datagram its end marks are taken for lost.
 const UDP_IDLE: Span = Span::from_secs(5);
@@ -136,7 +132,7 @@ impl Transfer {
                 pattern: Pattern::Printable,
                 first_length: None,
             },
-            stamp: NO_STAMP,
+            stamp: StampLayout::NONE,
             bytes: self.limit(settings),
             time: None,
             omit: Span::ZERO,

@@ -5,7 +5,7 @@ use linerate_units::{Bitrate, Span, Timestamp};
 
 use super::{RATE, WALL_SECONDS};
 use crate::stand_in::{EndMark, FlowCounts, FlowTask, Pattern, StreamCounts, Transport};
-use crate::{SeqField, TimeForm};
+use linerate_model::flow::{SeqField, TimeForm};
 
 /// A flow that runs, or has ended and was not forgotten.
 pub(super) struct Flow {
@@ -61,7 +61,7 @@ impl Flow {
         if let Some(first) = self.task.payload.first_length.filter(|_| self.counts.streams[at].packets == 0) {
             length = length.max(first.get());
         }
-        let mut block: Vec<u8> = (0..length).map(|at| self.task.payload.pattern.byte(at)).collect();
+        let mut block: Vec<u8> = (0..length).map(|at| filler(self.task.payload.pattern, at)).collect();
         for (byte, head) in block.iter_mut().zip(&self.task.payload.head) {
             *byte = *head;
         }
@@ -155,13 +155,12 @@ impl Flow {
     }
 }
 
-impl Pattern {
-    pub(super) fn byte(self, at: u64) -> u8 {
-        match self {
-            Self::Random => 0xa5,
-            Self::Digits => b'0' + (at % 10) as u8,
-            Self::Printable => 0x20 + (at % 95) as u8,
-            Self::Byte(byte) => byte,
-        }
+/// The byte at that place of a block; what cannot be compressed is one byte here.
+fn filler(pattern: Pattern, at: u64) -> u8 {
+    match pattern {
+        Pattern::Random => 0xa5,
+        Pattern::Digits => b'0' + (at % 10) as u8,
+        Pattern::Printable => 0x20 + (at % 95) as u8,
+        Pattern::Byte(byte) => byte,
     }
 }

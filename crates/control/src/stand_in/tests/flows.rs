@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::thread;
 
+use linerate_model::flow::{SeqField, StampLayout};
 use linerate_model::{Body, CaveatKind, Direction, Outcome, RunRecord, Side, Tally, TestSpec};
 use linerate_proto::stand_in::{
     EndMark, Exchange, FlowCounts, FlowTask, Input, Link, LinkOptions, Output, Payload, Planned, Stop,
     Transport,
 };
-use linerate_proto::{SeqField, StampLayout};
 use linerate_units::{Bytes, Span};
 
 use super::script::{Desires, Memory, loopback, options, port, run_with, script};

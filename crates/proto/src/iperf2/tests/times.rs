@@ -4,7 +4,7 @@ use crate::iperf2::datagram::{Generation, ServerReport, Transit as Told};
 use crate::iperf2::{Client, Server, Settings, parse};
 use crate::stand_in::Transit;
 use crate::virtual_hosts::{VirtualHosts, WALL_SECONDS};
-use crate::{SeqField, TimeField, TimeForm};
+use linerate_model::flow::{SeqField, TimeField, TimeForm};
 use linerate_units::{Bytes, Span};
 
 fn settings(line: &str) -> Settings {

@@ -6,7 +6,7 @@ use linerate_units::{Span, Timestamp};
 use super::world::World;
 use crate::nuttcp::{Invocation, NuttcpClient, NuttcpServer, ServerOptions, invocation};
 use crate::stand_in::StandIn;
-use crate::{SeqField, TimeForm};
+use linerate_model::flow::{SeqField, TimeForm};
 
 fn client(line: &str) -> Box<dyn StandIn> {
     let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();

@@ -18,6 +18,12 @@ pub struct StampLayout {
     pub length: usize,
 }
 
+impl StampLayout {
+    /// Nothing is written into blocks or datagrams, and they are not numbered.
+    pub const NONE: Self =
+        Self { tag_at: None, seq: SeqField::Absent, time: None, stream_at: None, length: 0 };
+}
+
 /// How the datagrams of a stream are numbered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeqField {
