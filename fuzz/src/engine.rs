@@ -65,6 +65,7 @@ fn setup(spec: &CheckedSpec, order: &FlowOrder, client: bool) -> FlowSetup {
         read_rate: traffic.read_rate,
         length: (traffic.udp || traffic.length.is_some()).then_some(order.length()),
         tick: traffic.interval,
+        stamp: linerate_proto::native::STAMP,
         ..FlowSetup::new(order.flow(), side, traffic.measured())
     }
 }

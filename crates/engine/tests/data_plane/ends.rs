@@ -4,8 +4,7 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use linerate_engine::{FlowHandle, FlowReport, FlowSetup, Sockets, complete_udp, start};
-use linerate_model::flow::{self, EndMark, FlowTask, Payload};
-use linerate_model::flow::{SeqField, StampLayout};
+use linerate_model::flow::{EndMark, FlowTask, Payload, SeqField, StampLayout, TimeField, TimeForm};
 use linerate_model::{Direction, Limit, Side, SocketKnobs, Transport};
 use linerate_sock::{Mono, clock, limits};
 use linerate_units::{Bitrate, Bytes, Span};
@@ -63,12 +62,22 @@ pub(crate) fn udp_pairs(count: usize) -> (Vec<UdpSocket>, Vec<UdpSocket>) {
     (0..count).map(pair).unzip()
 }
 
+/// A header of 32 bytes with every field that there is.
+const HEADER: StampLayout = StampLayout {
+    tag_at: Some(0),
+    seq: SeqField::Wide { at: 8, first: 0 },
+    time: Some(TimeField { at: 16, form: TimeForm::Nanoseconds }),
+    stream_at: Some(24),
+    length: 32,
+};
+
 /// The same setups for datagrams of so many bytes at so many Mbit/s; 0 saturates.
 pub(crate) fn as_udp(setups: (FlowSetup, FlowSetup), length: u64, mbps: f64) -> (FlowSetup, FlowSetup) {
     let of = |setup| FlowSetup {
         transport: Transport::Udp,
         length: Some(Bytes::new(length)),
         offered: Bitrate::from_bps(mbps * 1e6).filter(|_| mbps > 0.0),
+        stamp: HEADER,
         tag: *b"thistest",
         ..setup
     };
@@ -98,11 +107,11 @@ pub(crate) fn task(side: Side, length: u64) -> FlowTask {
         run: 1,
         side,
         direction: Direction::Upload,
-        transport: stand_in::Transport::Tcp,
+        transport: Transport::Tcp,
         links: Vec::new(),
         length: Bytes::new(length),
         payload: Payload::default(),
-        stamp: StampLayout { tag_at: None, seq: SeqField::Absent, time: None, stream_at: None, length: 0 },
+        stamp: StampLayout::NONE,
         bytes: None,
         time: None,
         omit: Span::ZERO,
@@ -127,7 +136,7 @@ pub(crate) fn lend_tcp(task: &FlowTask, links: &[TcpStream]) -> FlowHandle {
 
 /// Starts one end of a stand-in's flow over a duplicate of this socket.
 pub(crate) fn lend_udp(task: &FlowTask, link: &UdpSocket) -> FlowHandle {
-    let task = FlowTask { transport: stand_in::Transport::Udp, ..task.clone() };
+    let task = FlowTask { transport: Transport::Udp, ..task.clone() };
     let sockets = Sockets::Udp(vec![link.try_clone().unwrap()]);
     start(FlowSetup::of_task(&task), sockets, clock::now()).unwrap()
 }
