@@ -2,7 +2,7 @@
 
 use linerate_model::{Cause, Confidence, Finding};
 
-use super::cpu_sender::{got_what_it_asked, is_near, is_nearly_full, load, share};
+use super::cpu_sender::{got_what_it_asked, is_near, is_nearly_full, load, ready, share};
 use super::{FindingBuilder, confidence, core_is_full, host_busy};
 use crate::evidence::{Evidence, Transport};
 
@@ -17,7 +17,7 @@ fn full_core(evidence: &Evidence) -> Option<Finding> {
     let host = &evidence.receiver;
     let full = core_is_full(host);
     let nearly = is_nearly_full(evidence, host) && share(host) > share(&evidence.sender);
-    let wants = host_busy::wants_more(evidence, host);
+    let wants = host_busy::wants_more(evidence, host) && ready(host) > ready(&evidence.sender);
     if (!full && !nearly && !wants) || got_what_it_asked(evidence, host) {
         return None;
     }
@@ -78,6 +78,24 @@ mod tests {
         evidence.sender.thread_share = Some(0.7);
         evidence.receiver.thread_share = Some(0.99);
         evidence
+    }
+
+    /// Loops of others beside a sender that makes a call for every few bytes: both ends' threads wait, and the sender's is
+    /// never idle.
+    #[test]
+    fn beside_others_the_thread_that_was_never_idle_is_named() {
+        let mut evidence = loopback();
+        for (host, runs, waits) in [(&mut evidence.sender, 0.42, 0.54), (&mut evidence.receiver, 0.25, 0.37)]
+        {
+            (host.thread_share, host.thread_wait_share) = (Some(runs), Some(waits));
+            (host.thread_full_share, host.others_share) = (None, Some(0.51));
+            host.all_cores_share = Some(1.0);
+        }
+        assert_eq!(rule(&evidence), None);
+        assert!(super::super::cpu_sender::rule(&evidence).is_some());
+        std::mem::swap(&mut evidence.sender, &mut evidence.receiver);
+        assert!(rule(&evidence).is_some());
+        assert_eq!(super::super::cpu_sender::rule(&evidence), None);
     }
 
     #[test]

@@ -15,7 +15,7 @@ const NEARLY_FULL_CORE_SHARE: f64 = 0.85;
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let host = &evidence.sender;
     let nearly = is_nearly_full(evidence, host) && share(host) >= share(&evidence.receiver);
-    let wants = host_busy::wants_more(evidence, host);
+    let wants = host_busy::wants_more(evidence, host) && ready(host) >= ready(&evidence.receiver);
     if (!core_is_full(host) && !nearly && !wants) || got_what_it_asked(evidence, host) {
         return None;
     }
@@ -56,6 +56,11 @@ pub(super) fn is_near(host: &Host) -> bool {
 /// The busiest thread's share, 0 when unknown.
 pub(super) fn share(host: &Host) -> f64 {
     host.thread_share.unwrap_or(0.0)
+}
+
+/// The share of the time in which the busiest thread ran or waited for a processor: when it was not idle.
+pub(super) fn ready(host: &Host) -> f64 {
+    share(host) + host.thread_wait_share.unwrap_or(0.0)
 }
 
 /// What the busiest thread would have used of a core: what it had, and the time for which it was ready and waited. Where
