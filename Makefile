@@ -47,6 +47,7 @@ test:
 	@cargo xtask walk --check
 	@cargo xtask gen --check
 	$(HEADING) 'tests'
+	@rm -f target/tmp/skipped.txt
 	@$(SIGNALS) cargo test --workspace --no-fail-fast
 	$(HEADING) 'noise into every decoder'
 	@cargo test --manifest-path fuzz/Cargo.toml
@@ -54,6 +55,8 @@ test:
 	@cargo xtask skips
 	@if [ "$$(id -u)" -eq 0 ]; then $(SIGNALS) cargo test --workspace --no-fail-fast -- --ignored; \
 	else echo 'not run: start make test as root to run them'; fi
+	$(HEADING) 'tests that were skipped because the machine was busy'
+	@if [ -s target/tmp/skipped.txt ]; then cat target/tmp/skipped.txt; else echo none; fi
 
 # A few of these are in `make test`; a number that stands in a failure's text repeats that one: TIMES=1 SEED=number.
 TIMES ?= 100

@@ -24,9 +24,9 @@ const BUDGETS: &[(&str, usize)] = &[
     ("tcp.cwnd", SHOWN_METRIC),
 ];
 
-/// Declaration, setup of a flow at both ends, the place where it takes effect, the place that refuses it or says that it had
+/// Declaration, the order for the flow of a stand-in, setup of a flow at both ends, the place where it takes effect, the place that refuses it or says that it had
 /// no effect, and two to spare.
-const KNOB: usize = 7;
+const KNOB: usize = 8;
 /// The same, and also: read back from the kernel, kept as granted, shown in two formats, judged by rules.
 const READ_BACK_KNOB: usize = 12;
 /// The same, and: asked of the links of stand-ins, and told to them once a link is open; a quantity that results of others

@@ -85,6 +85,9 @@ fn the_largest_packet_that_a_black_hole_lets_through_is_found_to_the_byte() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn datagrams_above_and_below_the_rate_show_a_policer() {
+    if !support::is_idle("datagrams_above_and_below_the_rate_show_a_policer") {
+        return;
+    }
     let _alone = alone();
     let set = ["rate=20M", "burst=100kB", "link.b.rate=200M"];
     let found = Investigated::new("policed", &set, &["-t", "3", "-C", "cubic"]);

@@ -292,6 +292,9 @@ const STEP: &str = "method = \"switch-buffer\"\npause = 0\n\
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn buffers_of_known_size_are_found() {
+    if !support::is_idle("buffers_of_known_size_are_found") {
+        return;
+    }
     let bench = PlanDir::new(STEP);
     let done = bench.run(&["--json"]);
     assert_eq!(done.code, Some(0), "{done:?}");

@@ -5,6 +5,7 @@
 pub(crate) mod absurd;
 mod agent_pair;
 pub(crate) mod bursts;
+mod idle;
 mod iperf2;
 mod iperf3;
 mod lab;
@@ -23,6 +24,7 @@ pub(crate) mod tampering;
 mod tool;
 
 pub(crate) use agent_pair::AgentPair;
+pub(crate) use idle::is_idle;
 pub(crate) use iperf2::{Iperf2, Pair, Row, pair, pair_on, rows};
 pub(crate) use iperf3::{Both, Iperf3, PORT, both, both_json, both_json_on, list, number};
 pub(crate) use lab::{Lab, files_below, switches, world};

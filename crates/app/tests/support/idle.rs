@@ -1,0 +1,77 @@
+//! Whether the machine is idle but for the tests: some figures are a busy machine's own.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::time::Duration;
+
+/// Share of all processors that other programs may use.
+const ALLOWED: f64 = 0.3;
+/// How long is looked.
+const WINDOW: Duration = Duration::from_millis(500);
+/// Clock ticks in a second, as `/proc/PID/stat` counts them on every Linux of today.
+const TICKS: f64 = 100.0;
+
+/// Processor time of a process, its parent, and whether it is one of ours by its program.
+struct Seen {
+    parent: u32,
+    ticks: u64,
+    ours: bool,
+}
+
+fn processes() -> BTreeMap<u32, Seen> {
+    let folders =
+        fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    folders.filter_map(|name| name.parse().ok()).filter_map(|pid: u32| Some((pid, seen(pid)?))).collect()
+}
+
+/// A process that ends in between is absent.
+fn seen(pid: u32) -> Option<Seen> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name before it may hold spaces and brackets.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+    let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+    let ours = program.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"linerate"));
+    Some(Seen { parent: u32::try_from(number(1)?).ok()?, ticks: number(11)? + number(12)?, ours })
+}
+
+/// Share of all processors that programs use which no test started.
+fn others() -> f64 {
+    let before = processes();
+    super::pause(WINDOW);
+    let after = processes();
+    let of_tests = |mut pid: u32| {
+        loop {
+            let Some(seen) = after.get(&pid) else { return false };
+            if seen.ours || pid == std::process::id() {
+                return true;
+            }
+            pid = seen.parent;
+        }
+    };
+    let used = |(pid, seen): (&u32, &Seen)| {
+        seen.ticks.saturating_sub(before.get(pid).map_or(0, |before| before.ticks))
+    };
+    let ticks: u64 = after.iter().filter(|(pid, _)| !of_tests(**pid)).map(used).sum();
+    let processors = std::thread::available_parallelism().unwrap().get() as f64;
+    ticks as f64 / TICKS / WINDOW.as_secs_f64() / processors
+}
+
+/// Whether a test whose figures need an idle machine has one. Otherwise that is said, also where the output of tests is
+/// captured, and kept for `make test` to count.
+pub(crate) fn is_idle(test: &str) -> bool {
+    let others = others();
+    if others <= ALLOWED {
+        return true;
+    }
+    let line = format!(
+        "skipped: {test}: other programs use {:.0} % of the processors, and this needs an idle machine\n",
+        others * 100.0
+    );
+    std::io::stderr().write_all(line.as_bytes()).unwrap();
+    let file = concat!(env!("CARGO_TARGET_TMPDIR"), "/skipped.txt");
+    let mut list = fs::OpenOptions::new().create(true).append(true).open(file).unwrap();
+    list.write_all(line.as_bytes()).unwrap();
+    false
+}
