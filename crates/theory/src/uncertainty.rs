@@ -143,12 +143,11 @@ impl Spread {
             Some(batches) => format!("in {batches} batches"),
             None => format!("worth {:.0} independent ones", self.freedom + 1.0),
         };
-        let whose = if self.delivered {
-            " of what the sender saw delivered"
-        } else if by_sender {
-            " of what the sender saw acknowledged, the only known side,"
-        } else {
-            ""
+        let whose = match (self.delivered, by_sender) {
+            (true, false) => " of what the sender saw delivered",
+            (true, true) => " of what the sender saw delivered, the only known side,",
+            (false, true) => " of what the sender saw acknowledged, the only known side,",
+            (false, false) => "",
         };
         format!("{} steady intervals{whose} {how}", self.intervals)
     }
@@ -455,6 +454,18 @@ mod tests {
         near(941.5e6 - around.low().bps(), half);
         near(around.high().bps() - 941.5e6, half + 85e3);
         assert_eq!(budget(&gigabit()).unwrap().beside_bps, None);
+    }
+
+    #[test]
+    fn what_only_a_sender_knows_says_so_whichever_of_its_counts_is_taken() {
+        let steady_bps: Vec<f64> = (0..100).map(|i| 941.5e6 + f64::from(i % 7) * 1e6).collect();
+        for delivered_bps in [Vec::new(), vec![941.5e6; 99]] {
+            let seen =
+                Observed { by_sender: true, steady_bps: steady_bps.clone(), delivered_bps, ..gigabit() };
+            let found = budget(&seen).unwrap();
+            let because = |text: &str| found.contributions.iter().any(|part| part.because.contains(text));
+            assert!(because("the only known side"), "{found:?}");
+        }
     }
 
     /// Both ends of 612 Mb/s that swing by themselves, and one of them with a thread that looks late.
