@@ -9,6 +9,9 @@ export PROPTEST_RNG_SEED ?= 9097
 # Tests send signals. A script in the background and nohup(1) hand down that some of them are ignored.
 SIGNALS = env --default-signal=HUP,INT,QUIT
 
+# Where tests note that they were skipped.
+SKIPPED = $${CARGO_TARGET_DIR:-target}/tmp/skipped.txt
+
 HEADING = @printf '\n== %s\n'
 
 help:
@@ -47,7 +50,7 @@ test:
 	@cargo xtask walk --check
 	@cargo xtask gen --check
 	$(HEADING) 'tests'
-	@rm -f target/tmp/skipped.txt
+	@rm -f $(SKIPPED)
 	@$(SIGNALS) cargo test --workspace --no-fail-fast
 	$(HEADING) 'noise into every decoder'
 	@cargo test --manifest-path fuzz/Cargo.toml
@@ -56,7 +59,7 @@ test:
 	@if [ "$$(id -u)" -eq 0 ]; then $(SIGNALS) cargo test --workspace --no-fail-fast -- --ignored; \
 	else echo 'not run: start make test as root to run them'; fi
 	$(HEADING) 'tests that were skipped because the machine was busy'
-	@if [ -s target/tmp/skipped.txt ]; then cat target/tmp/skipped.txt; else echo none; fi
+	@if [ -s $(SKIPPED) ]; then cat $(SKIPPED); else echo none; fi
 
 # A few of these are in `make test`; a number that stands in a failure's text repeats that one: TIMES=1 SEED=number.
 TIMES ?= 100

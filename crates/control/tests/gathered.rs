@@ -96,7 +96,7 @@ fn drops_at_ports_count_while_the_flow_is_measured_and_its_interval_comes_with_i
     record.ports = vec![own, other];
     record.flows[0].uncertainty = Some(Uncertainty {
         expanded_bps: Bitrate::from_bps(5e5).unwrap(),
-        beside_bps: None,
+        overhead_bps: None,
         coverage: Ratio::new(0.95).unwrap(),
         coverage_factor: 2.0,
         main: UncertaintySource::Variation,

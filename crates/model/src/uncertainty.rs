@@ -14,10 +14,10 @@ use crate::foreign_text::ForeignText;
 pub struct Uncertainty {
     /// How far the interval that holds the rate which the path sustains reaches to either side of the receiver's rate.
     pub expanded_bps: Bitrate,
-    /// How much further it reaches up: what latency probes and the connection between the two ends took of the path, which
-    /// may have been the flow's. It is counted, and so no part of the uncertainty. Absent where nothing was.
+    /// How much further the interval reaches upwards: the rate at which latency probes and the control connection used the
+    /// path, headers included. Without them the flow might have had it. Counted, so not a part of the uncertainty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub beside_bps: Option<Bitrate>,
+    pub overhead_bps: Option<Bitrate>,
     /// Probability for which the interval is made.
     pub coverage: Ratio,
     /// By what the combined standard uncertainty was multiplied for it.
@@ -33,7 +33,7 @@ impl Uncertainty {
     #[must_use]
     pub fn around(&self, rate: Bitrate) -> Option<RateInterval> {
         let within = rate.within(self.expanded_bps)?;
-        Some(self.beside_bps.map_or(within, |beside| within.with_more_above(beside)))
+        Some(self.overhead_bps.map_or(within, |overhead| within.extended_upwards(overhead)))
     }
 }
 
@@ -67,7 +67,7 @@ pub enum UncertaintySource {
     Clock,
     /// Bytes that no count explains.
     Unaccounted,
-    /// What else of the run went the same way, in files of earlier versions; see [`Uncertainty::beside_bps`].
+    /// What else of the run went the same way, in files of earlier versions; see [`Uncertainty::overhead_bps`].
     Beside,
 }
 

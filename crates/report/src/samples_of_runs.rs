@@ -186,7 +186,7 @@ pub(crate) fn uncertainty() -> Uncertainty {
     };
     Uncertainty {
         expanded_bps: Bitrate::from_bps(380_000.0).unwrap(),
-        beside_bps: None,
+        overhead_bps: None,
         coverage: Ratio::new(0.95).unwrap(),
         coverage_factor: 2.1,
         main: UncertaintySource::Variation,

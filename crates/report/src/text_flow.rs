@@ -1,7 +1,7 @@
 //! What is said about one flow below its figures: the verdict with its evidence, the ceiling, the settings.
 
 use linerate_model::{
-    BookStep, Confidence, Contribution, Finding, FlowRecord, FollowUp, SideSettings, Transport,
+    BookStep, Confidence, Contribution, Finding, FlowRecord, FollowUp, SideSettings, Transport, Uncertainty,
 };
 use linerate_units::{Bitrate, Bytes, Ratio};
 
@@ -172,7 +172,14 @@ fn uncertainty(flow: &FlowRecord) -> Option<String> {
     let main = known.contributions.iter().find(|part| part.source == known.main)?;
     let (share, why) = (percent(known.coverage), part_name(main));
     let ends = known.around(flow.bitrate()?)?.ends();
-    Some(format!("{ends} ({share} interval), mainly {why}: {}", main.because))
+    let overhead = overhead(known).map_or_else(String::new, |overhead| format!("; {overhead}"));
+    Some(format!("{ends} ({share} interval), mainly {why}: {}{overhead}", main.because))
+}
+
+/// What the upper end of the interval allows for, where that would show.
+fn overhead(known: &Uncertainty) -> Option<String> {
+    let overhead = known.overhead_bps.filter(|overhead| overhead.bps() > 0.1 * known.expanded_bps.bps())?;
+    Some(format!("probes and control used {overhead} of the path"))
 }
 
 /// All contributions, largest first, as standard uncertainties.

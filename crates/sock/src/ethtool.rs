@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 
 use socket2::{Domain, Socket, Type};
 
-pub(crate) use command::Switch;
+pub(crate) use command::Offload;
 use command::{Command, Structure};
 pub(crate) use features::Feature;
 
@@ -89,8 +89,8 @@ impl Questions {
     }
 
     /// An on-off setting.
-    pub(crate) fn setting(&mut self, switch: Switch) -> Option<bool> {
-        self.ask(Command::Switch(switch)).map(|answer| answer[0] != 0)
+    pub(crate) fn setting(&mut self, offload: Offload) -> Option<bool> {
+        self.ask(Command::Offload(offload)).map(|answer| answer[0] != 0)
     }
 
     /// Whether received segments are put together in hardware.

@@ -7,7 +7,7 @@ use std::ffi::CStr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::call::check;
-use crate::ethtool::{Questions, Switch};
+use crate::ethtool::{Offload, Questions};
 pub use crate::netlink::{ClassCounts, QueueCounts, TokenBucket};
 use crate::open::source_towards;
 use crate::{SockError, netlink};
@@ -166,12 +166,12 @@ pub fn link(name: &str) -> Result<LinkInfo, SockError> {
         gro_max_bytes: facts.gro_max_bytes,
         hardware_timestamps: ask.hardware_timestamps(),
         offloads: Offloads {
-            rx_checksum: ask.setting(Switch::RxChecksum),
-            tx_checksum: ask.setting(Switch::TxChecksum),
-            scatter_gather: ask.setting(Switch::ScatterGather),
-            tso: ask.setting(Switch::Tso),
-            gso: ask.setting(Switch::Gso),
-            gro: ask.setting(Switch::Gro),
+            rx_checksum: ask.setting(Offload::RxChecksum),
+            tx_checksum: ask.setting(Offload::TxChecksum),
+            scatter_gather: ask.setting(Offload::ScatterGather),
+            tso: ask.setting(Offload::Tso),
+            gso: ask.setting(Offload::Gso),
+            gro: ask.setting(Offload::Gro),
             lro: ask.large_receive_offload(),
         },
     })

@@ -1,7 +1,8 @@
 //! How well the rate of a flow is known: a budget of contributions, combined and expanded.
 //!
 //! The measurand is the goodput that the path sustains to this receiver under the conditions of the run. The estimate is
-//! the receiver's rate over the whole window; known biases are not taken out of it, so they are contributions too.
+//! the receiver's rate over the whole window. Known biases are not corrected, so they are contributions too. The exception is
+//! the traffic of the run itself, which is counted: the interval reaches further upwards by it.
 
 use linerate_model::{Contribution, Uncertainty, UncertaintySource as Source};
 use linerate_units::{Bitrate, Ratio};
@@ -38,7 +39,7 @@ pub struct Observed {
     pub delivered_bps: Vec<f64>,
     /// Payload of a full segment, bytes: what is delivered is counted in these.
     pub segment_bytes: Option<f64>,
-    /// Whether they are what the sender saw acknowledged, because the receiver told none.
+    /// Whether the steady intervals are what the sender saw acknowledged, because the receiver reported none.
     pub by_sender: bool,
     /// Whether a ramp was found before them.
     pub ramped: bool,
@@ -48,8 +49,8 @@ pub struct Observed {
     pub burst_bytes: Option<f64>,
     /// Bytes that no count explains.
     pub unaccounted_bytes: Option<f64>,
-    /// What else of the run went the same way, headers included, bit/s.
-    pub beside_bps: Option<f64>,
+    /// Latency probes and the control connection in the same direction, headers included, bit/s.
+    pub overhead_bps: Option<f64>,
     /// What all but one in a hundred waits of the receiving host were late by at most, s.
     pub wake_up_s: Option<f64>,
     /// Step of the receiver's clock and the time of a look at it, s.
@@ -84,7 +85,7 @@ pub fn budget(observed: &Observed) -> Option<Uncertainty> {
     let contributions = parts.into_iter().filter_map(Part::contribution).collect::<Vec<_>>();
     Some(Uncertainty {
         expanded_bps: Bitrate::from_bps(factor * combined)?,
-        beside_bps: observed.beside_bps.and_then(positive).and_then(Bitrate::from_bps),
+        overhead_bps: observed.overhead_bps.and_then(positive).and_then(Bitrate::from_bps),
         coverage: Ratio::new(COVERAGE)?,
         coverage_factor: factor,
         main: contributions.first()?.source,
@@ -446,14 +447,14 @@ mod tests {
     }
 
     #[test]
-    fn what_probes_took_of_the_path_is_above_the_rate_and_no_doubt() {
-        let found = budget(&Observed { beside_bps: Some(85e3), ..gigabit() }).unwrap();
+    fn overhead_raises_the_upper_end_only() {
+        let found = budget(&Observed { overhead_bps: Some(85e3), ..gigabit() }).unwrap();
         assert_eq!(found.expanded_bps, budget(&gigabit()).unwrap().expanded_bps);
         let around = found.around(Bitrate::from_bps(941.5e6).unwrap()).unwrap();
         let half = found.expanded_bps.bps();
         near(941.5e6 - around.low().bps(), half);
         near(around.high().bps() - 941.5e6, half + 85e3);
-        assert_eq!(budget(&gigabit()).unwrap().beside_bps, None);
+        assert_eq!(budget(&gigabit()).unwrap().overhead_bps, None);
     }
 
     #[test]

@@ -78,9 +78,9 @@ pub struct RateInterval {
 }
 
 impl RateInterval {
-    /// The same with an upper end that is so much higher.
+    /// Raises the upper end by this rate.
     #[must_use]
-    pub const fn with_more_above(self, above: Bitrate) -> Self {
+    pub const fn extended_upwards(self, above: Bitrate) -> Self {
         Self { above, ..self }
     }
 

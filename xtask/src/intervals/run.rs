@@ -91,7 +91,7 @@ impl TestBed {
             counted_half_bps: half_bps,
             measured_bps,
             half_width_bps: number("/uncertainty/expanded_bps"),
-            above_bps: number("/uncertainty/beside_bps").unwrap_or(0.0),
+            above_bps: number("/uncertainty/overhead_bps").unwrap_or(0.0),
             share: number("/ceiling/share"),
             main: flow.pointer("/uncertainty/main").and_then(Value::as_str).unwrap_or_default().to_owned(),
         })

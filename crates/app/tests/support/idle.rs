@@ -5,17 +5,17 @@ use std::fs;
 use std::io::Write;
 use std::time::Duration;
 
+use linerate_sock::proc::cpu::ThreadTimes;
+
 /// Share of all processors that other programs may use.
 const ALLOWED: f64 = 0.3;
 /// How long is looked.
 const WINDOW: Duration = Duration::from_millis(500);
-/// Clock ticks in a second, as `/proc/PID/stat` counts them on every Linux of today.
-const TICKS: f64 = 100.0;
 
 /// Processor time of a process, its parent, and whether it is one of ours by its program.
 struct Seen {
     parent: u32,
-    ticks: u64,
+    used: Duration,
     ours: bool,
 }
 
@@ -28,12 +28,11 @@ fn processes() -> BTreeMap<u32, Seen> {
 /// A process that ends in between is absent.
 fn seen(pid: u32) -> Option<Seen> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before it may hold spaces and brackets.
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+    // The name before it may contain spaces and brackets.
+    let parent = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()?;
     let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
     let ours = program.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"linerate"));
-    Some(Seen { parent: u32::try_from(number(1)?).ok()?, ticks: number(11)? + number(12)?, ours })
+    Some(Seen { parent, used: ThreadTimes::parse(&stat)?.cpu_time(), ours })
 }
 
 /// Share of all processors that programs use which no test started.
@@ -50,12 +49,12 @@ fn others() -> f64 {
             pid = seen.parent;
         }
     };
-    let used = |(pid, seen): (&u32, &Seen)| {
-        seen.ticks.saturating_sub(before.get(pid).map_or(0, |before| before.ticks))
+    let since = |(pid, seen): (&u32, &Seen)| {
+        seen.used.saturating_sub(before.get(pid).map_or(Duration::ZERO, |before| before.used))
     };
-    let ticks: u64 = after.iter().filter(|(pid, _)| !of_tests(**pid)).map(used).sum();
+    let used: Duration = after.iter().filter(|(pid, _)| !of_tests(**pid)).map(since).sum();
     let processors = std::thread::available_parallelism().unwrap().get() as f64;
-    ticks as f64 / TICKS / WINDOW.as_secs_f64() / processors
+    used.as_secs_f64() / WINDOW.as_secs_f64() / processors
 }
 
 /// Whether a test whose figures need an idle machine has one. Otherwise that is said, also where the output of tests is

@@ -165,7 +165,7 @@ impl View<'_> {
                 .flow
                 .uncertainty
                 .as_ref()
-                .map(|known| known.expanded_bps.bps() + known.beside_bps.map_or(0.0, Bitrate::bps)),
+                .map(|known| known.expanded_bps.bps() + known.overhead_bps.map_or(0.0, Bitrate::bps)),
             whole_bps: receiver.and_then(|tally| self.whole_bps(tally)),
             counted_by: None,
             measured_s: self.measured_s(interval_s.map(|interval| interval * steady.len() as f64)),

@@ -41,7 +41,7 @@ fn observed(record: &RunRecord, flow: &FlowRecord) -> Option<Observed> {
         read_bytes: calls.map(|calls| tally.bytes.get() as f64 / calls as f64),
         burst_bytes: burst(record, flow),
         unaccounted_bytes: flow.books.filter(|_| !foreign).map(|books| books.unaccounted_bytes.get() as f64),
-        beside_bps: beside_bps(flow, tally.elapsed.as_secs_f64()),
+        overhead_bps: overhead_bps(flow, tally.elapsed.as_secs_f64()),
         wake_up_s: calibrated.map(Span::as_secs_f64),
         clock_step_s: limits.and_then(|limits| {
             Some(limits.clock_resolution?.as_secs_f64() + limits.clock_read?.as_secs_f64())
@@ -119,7 +119,7 @@ fn burst(record: &RunRecord, flow: &FlowRecord) -> Option<f64> {
 }
 
 /// What probes and the dialogue put on the path in the direction of the flow, bit/s.
-fn beside_bps(flow: &FlowRecord, elapsed_s: f64) -> Option<f64> {
+fn overhead_bps(flow: &FlowRecord, elapsed_s: f64) -> Option<f64> {
     /// A probe with the headers of Ethernet, IP and UDP; IPv6 has 20 bytes more.
     const PROBE_WIRE_BYTES: f64 = 64.0 + 14.0 + 28.0;
     /// Headers of a segment of the dialogue, with timestamps.

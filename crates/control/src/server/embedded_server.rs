@@ -118,7 +118,7 @@ impl ServantDesk<'_> {
         }
         let length = planned.expected.or(config.longest).unwrap_or(DEFAULT_RUN_TIME);
         let ticket = self.shared.queue.join(address.ip(), length).map_err(|full| full.to_string())?;
-        let Turn::Now { beside } = self.shared.queue.turn(ticket) else {
+        let Turn::Now { neighbours } = self.shared.queue.turn(ticket) else {
             self.shared.queue.leave_for_retry(ticket);
             return Err("another run is under way".to_owned());
         };
@@ -131,7 +131,7 @@ impl ServantDesk<'_> {
         self.clients.insert(planned.run, Client { ticket, address });
         let until =
             config.longest.map_or(Mono::FAR, |longest| clock::now() + longest.as_duration() + RUN_GRACE);
-        Ok(MeasurementPermit { beside, until })
+        Ok(MeasurementPermit { neighbours, until })
     }
 }
 
@@ -178,8 +178,8 @@ impl ServerPorts for ServantDesk<'_> {
     fn over(&mut self, run: RunId, trouble: Option<&str>) -> u32 {
         let Some(client) = self.clients.remove(&run) else { return 0 };
         self.inbox.guest_left(client.address.ip());
-        let beside = match self.shared.queue.turn(client.ticket) {
-            Turn::Now { beside } => beside,
+        let neighbours = match self.shared.queue.turn(client.ticket) {
+            Turn::Now { neighbours } => neighbours,
             Turn::Later { .. } | Turn::Displaced => 0,
         };
         self.shared.queue.leave(client.ticket);
@@ -187,7 +187,7 @@ impl ServerPorts for ServantDesk<'_> {
         if self.shared.config.one_off {
             self.shared.switch.turn_off();
         }
-        beside
+        neighbours
     }
 
     fn others_wait(&self, run: RunId) -> bool {

@@ -49,7 +49,7 @@ struct Client {
     length: Span,
     began: Option<Mono>,
     /// Most others at work at the same time.
-    beside: u32,
+    neighbours: u32,
     /// Another host got its place.
     displaced: bool,
 }
@@ -58,7 +58,7 @@ struct Client {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
     /// It is at work, beside so many others.
-    Now { beside: u32 },
+    Now { neighbours: u32 },
     /// It waits.
     Later { place: u32, wait: Span },
     /// It had to leave, because another host of which nobody was in line came to a queue that was full.
@@ -91,7 +91,7 @@ impl Queue {
         }
         let ticket = state.next;
         state.next += 1;
-        let client = Client { host, length, began: None, beside: 0, displaced: false };
+        let client = Client { host, length, began: None, neighbours: 0, displaced: false };
         state.clients.insert(ticket, client);
         Ok(ticket)
     }
@@ -146,7 +146,9 @@ impl Queue {
             state.admit_client(ticket, now, at_work);
         }
         if begun || free {
-            return Turn::Now { beside: state.clients.get(&ticket).map_or(0, |client| client.beside) };
+            return Turn::Now {
+                neighbours: state.clients.get(&ticket).map_or(0, |client| client.neighbours),
+            };
         }
         let mut wait = Span::ZERO;
         for client in state.clients.values().filter(|client| client.began.is_some()) {
@@ -186,7 +188,7 @@ impl State {
             self.served.insert(client.host, self.let_in);
         }
         for client in self.clients.values_mut().filter(|client| client.began.is_some()) {
-            client.beside = client.beside.max(at_work);
+            client.neighbours = client.neighbours.max(at_work);
         }
     }
 
@@ -251,13 +253,13 @@ mod tests {
         // Not even when asked out of order.
         let Turn::Later { place, wait } = queue.turn(c) else { panic!("c came last") };
         assert_eq!((place, wait), (3, Span::from_secs(120)));
-        assert_eq!(queue.turn(a), Turn::Now { beside: 0 });
+        assert_eq!(queue.turn(a), Turn::Now { neighbours: 0 });
         let Turn::Later { place, wait } = queue.turn(b) else { panic!("a is at work") };
         assert!(place == 1 && wait <= MINUTE && wait > Span::from_secs(50));
         queue.leave(a);
-        assert_eq!(queue.turn(b), Turn::Now { beside: 0 });
+        assert_eq!(queue.turn(b), Turn::Now { neighbours: 0 });
         queue.leave(b);
-        assert_eq!(queue.turn(c), Turn::Now { beside: 0 });
+        assert_eq!(queue.turn(c), Turn::Now { neighbours: 0 });
     }
 
     #[test]
@@ -351,18 +353,18 @@ mod tests {
         let queue = exclusive(None);
         let (a, b) = (join(&queue, 1), join(&queue, 2));
         queue.leave(a);
-        assert_eq!(queue.turn(b), Turn::Now { beside: 0 });
+        assert_eq!(queue.turn(b), Turn::Now { neighbours: 0 });
     }
 
     #[test]
     fn shared_runs_know_of_each_other() {
         let queue = Queue::new(Policy::Shared, None);
         let (a, b) = (join(&queue, 1), join(&queue, 1));
-        assert_eq!(queue.turn(a), Turn::Now { beside: 0 });
-        assert_eq!(queue.turn(b), Turn::Now { beside: 1 });
+        assert_eq!(queue.turn(a), Turn::Now { neighbours: 0 });
+        assert_eq!(queue.turn(b), Turn::Now { neighbours: 1 });
         // The first learns of the second, and remembers it after its end.
-        assert_eq!(queue.turn(a), Turn::Now { beside: 1 });
+        assert_eq!(queue.turn(a), Turn::Now { neighbours: 1 });
         queue.leave(b);
-        assert_eq!(queue.turn(a), Turn::Now { beside: 1 });
+        assert_eq!(queue.turn(a), Turn::Now { neighbours: 1 });
     }
 }

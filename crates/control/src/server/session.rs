@@ -30,7 +30,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How long data sockets wait for their phase. They come right behind the word that names it.
 const STRAY_SOCKET_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Open files that a server needs for a run beside its streams.
+/// Open files that a server needs for a run, in addition to those of its streams.
 const EXTRA_FILES: u64 = 16;
 
 /// Serves one client until its run is over; `said` is its greeting, which the door has read after its preface.
@@ -282,7 +282,7 @@ impl<'a> Run<'a> {
         let waits = !self.begun && self.refused.is_none();
         let Some(client) = self.client.as_mut().filter(|_| waits) else { return Ok(()) };
         match self.shared.queue.turn(client.ticket) {
-            Turn::Now { beside } => {
+            Turn::Now { neighbours } => {
                 match self.shared.memory.reserve(client.needed) {
                     Ok(loan) => client.loan = Some(loan),
                     Err(why) => return self.refuse(why),
@@ -296,7 +296,7 @@ impl<'a> Run<'a> {
                 });
                 let local = self.dialogue.stream().local_addr().ok().map(|address| address.ip());
                 let host = self.shared.config.host(local);
-                let admission = Admission { host, cookie: client.cookie, neighbours: beside };
+                let admission = Admission { host, cookie: client.cookie, neighbours };
                 (self.shared.event)(ServerEvent::Begun {
                     client: self.peer,
                     name: client.name.as_str().into(),
@@ -380,17 +380,17 @@ impl<'a> Run<'a> {
     /// Others that came while this run was under way weaken its result.
     fn notice_neighbours(&mut self) {
         let Some(client) = self.client.as_ref().filter(|_| self.begun && !self.warned) else { return };
-        if let Turn::Now { beside } = self.shared.queue.turn(client.ticket)
-            && beside > 0
+        if let Turn::Now { neighbours } = self.shared.queue.turn(client.ticket)
+            && neighbours > 0
         {
             self.warned = true;
-            let text = format!("up to {beside} other run(s) on the server at the same time");
+            let text = format!("up to {neighbours} other run(s) on the server at the same time");
             self.dialogue.add_caveat(Caveat { kind: CaveatKind::Neighbour, text: text.into() });
         }
     }
 
     fn leave(&mut self) {
-        // Nobody is measured beside flows that still end.
+        // Nobody is measured while other flows are still ending.
         let _ = catch_unwind(AssertUnwindSafe(|| {
             self.series.drop_stream();
             if self.dialogue.flows_running() {

@@ -35,7 +35,7 @@ pub(crate) trait ServerPorts {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MeasurementPermit {
     /// Other runs at the same time.
-    pub(crate) beside: u32,
+    pub(crate) neighbours: u32,
     /// When the run has to be over.
     pub(crate) until: Mono,
 }

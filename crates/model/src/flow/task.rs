@@ -51,7 +51,7 @@ pub struct FlowTask {
     pub socket: SocketKnobs,
     /// CPU on which the data threads are kept.
     pub affinity: Option<u32>,
-    /// What ends the stream of a receiver, beside being told and the end of a connection.
+    /// What ends a receiver's stream, apart from a stop order and the end of the connection.
     pub end_mark: EndMark,
     /// Where the blocks of a single stream over TCP tell of their connection; absent where they do not.
     pub note: Option<BlockNote>,

@@ -15,7 +15,7 @@ pub struct Cpu {
     pub usage: Option<Usage>,
 }
 
-/// What this process has used of the machine since it began, beside CPU time.
+/// Resources other than CPU time that this process has used since it began.
 ///
 /// # Source
 /// getrusage(2)

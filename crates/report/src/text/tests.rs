@@ -316,6 +316,23 @@ fn what_was_received_stands_beside_the_interval_in_which_it_lies() {
 }
 
 #[test]
+fn the_overhead_of_the_run_raises_the_upper_end_and_is_named() {
+    let mut record = RunRecord::fold(&runs::tcp_run());
+    let overhead = |bps| Some(linerate_units::Bitrate::from_bps(bps).unwrap());
+    let view = View { width: 160, ..View::default() };
+    let mut page = |overhead_bps| {
+        record.flows[0].uncertainty =
+            Some(linerate_model::Uncertainty { overhead_bps, ..runs::uncertainty() });
+        text(&record, &view)
+    };
+    let raised = page(overhead(2e6));
+    assert!(raised.contains("941.4 Mb/s (941.0 to 943.8)"), "{raised}");
+    assert!(raised.contains("in 10 batches; probes and control used 2.000 Mb/s of the path"), "{raised}");
+    // A twentieth of the half-width is no news.
+    assert!(!page(overhead(1.9e4)).contains("probes and control"));
+}
+
+#[test]
 fn a_question_that_further_runs_answered_stands_with_its_runs_below_the_verdict() {
     let mut record = RunRecord::fold(&runs::tcp_run());
     record.flows[1].inquiries.push(linerate_model::FollowUp {

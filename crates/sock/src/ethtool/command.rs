@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 
 /// An on-off setting that has a question of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Switch {
+pub(crate) enum Offload {
     RxChecksum,
     TxChecksum,
     ScatterGather,
@@ -20,7 +20,7 @@ pub(crate) enum Switch {
 /// `linux/ethtool.h`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Command {
-    Switch(Switch),
+    Offload(Offload),
     /// The old flags of the interface.
     Flags,
     Driver,
@@ -51,12 +51,12 @@ const FEATURE_SET: u32 = 4;
 impl Command {
     const fn number(self) -> u32 {
         match self {
-            Self::Switch(Switch::RxChecksum) => 0x14,
-            Self::Switch(Switch::TxChecksum) => 0x16,
-            Self::Switch(Switch::ScatterGather) => 0x18,
-            Self::Switch(Switch::Tso) => 0x1e,
-            Self::Switch(Switch::Gso) => 0x23,
-            Self::Switch(Switch::Gro) => 0x2b,
+            Self::Offload(Offload::RxChecksum) => 0x14,
+            Self::Offload(Offload::TxChecksum) => 0x16,
+            Self::Offload(Offload::ScatterGather) => 0x18,
+            Self::Offload(Offload::Tso) => 0x1e,
+            Self::Offload(Offload::Gso) => 0x23,
+            Self::Offload(Offload::Gro) => 0x2b,
             Self::Flags => 0x25,
             Self::Driver => 0x03,
             Self::Timestamping => 0x41,
@@ -90,7 +90,7 @@ impl Command {
     /// Words behind the head.
     const fn body(self) -> usize {
         match self {
-            Self::Switch(_) | Self::Flags | Self::FeatureCount => 1,
+            Self::Offload(_) | Self::Flags | Self::FeatureCount => 1,
             Self::Driver => 48,
             Self::Timestamping => 10,
             // Room for three masks of the most link modes that a length in a signed byte can name.
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn every_structure_has_the_room_that_the_kernel_takes() {
         let sizes = [
-            (Command::Switch(Switch::Gso), 8),
+            (Command::Offload(Offload::Gso), 8),
             (Command::Flags, 8),
             (Command::Driver, 196),
             (Command::Timestamping, 44),

@@ -70,14 +70,14 @@ impl Questions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ethtool::Switch;
+    use crate::ethtool::Offload;
 
     #[test]
     fn loopback_tells_its_features_by_name_and_agrees_with_the_old_questions() {
         let mut ask = Questions::about("lo").unwrap();
         let all = ask.features().unwrap();
         let find = |name: &str| all.iter().find(|feature| feature.name == name).unwrap();
-        assert_eq!(Some(find("tx-generic-segmentation").active), ask.setting(Switch::Gso));
+        assert_eq!(Some(find("tx-generic-segmentation").active), ask.setting(Offload::Gso));
         assert!(!find("loopback").changeable, "a loopback cannot cease to be one");
         assert!(all.len() > 40, "{all:?}");
         assert!(Questions::about("nosuch0").unwrap().features().is_err());

@@ -118,9 +118,9 @@ impl<'a> Station<'a> {
         let interface = self.interface()?;
         let idle = interface.idle.filter(|idle| idle.over.as_ns() > 0)?;
         let bytes = if heading == Heading::Out { idle.sent_bytes } else { idle.received_bytes };
-        let beside = bytes.get().saturating_sub(self.probed_idle.saturating_mul(PROBE_BYTES + header));
+        let idle_bytes = bytes.get().saturating_sub(self.probed_idle.saturating_mul(PROBE_BYTES + header));
         let times = interface.over.as_secs_f64() / idle.over.as_secs_f64();
-        Some(Others { bytes: (beside as f64 * times * UNEVEN_FACTOR) as u64 })
+        Some(Others { bytes: (idle_bytes as f64 * times * UNEVEN_FACTOR) as u64 })
     }
 }
 

@@ -80,10 +80,10 @@ mod tests {
         evidence
     }
 
-    /// Loops of others beside a sender that makes a call for every few bytes: both ends' threads wait, and the sender's is
-    /// never idle.
+    /// Busy loops run next to a sender that makes a call for every few bytes. Threads at both ends wait for a processor,
+    /// and the sender's is never idle.
     #[test]
-    fn beside_others_the_thread_that_was_never_idle_is_named() {
+    fn among_busy_programs_the_thread_that_was_never_idle_is_named() {
         let mut evidence = loopback();
         for (host, runs, waits) in [(&mut evidence.sender, 0.42, 0.54), (&mut evidence.receiver, 0.25, 0.37)]
         {

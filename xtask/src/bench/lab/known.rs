@@ -70,16 +70,19 @@ struct Stated {
     error: f64,
     /// Absent where the run states none.
     half_width: Option<f64>,
+    /// How much further up the interval reaches.
+    overhead: f64,
 }
 
 impl Stated {
     fn of(run: &Run, truth: f64) -> Result<Self, String> {
         let half_width = run.number("/uncertainty/expanded_bps").ok().map(|bps| bps / truth);
-        Ok(Self { error: run.goodput_bps / truth - 1.0, half_width })
+        let overhead = run.number("/uncertainty/overhead_bps").unwrap_or(0.0) / truth;
+        Ok(Self { error: run.goodput_bps / truth - 1.0, half_width, overhead })
     }
 
     fn holds(&self) -> bool {
-        self.half_width.is_some_and(|half_width| self.error.abs() <= half_width)
+        self.half_width.is_some_and(|half| (-half - self.overhead..=half).contains(&self.error))
     }
 }
 
@@ -96,6 +99,9 @@ mod tests {
         let holds = |known, truth| Stated::of(&run(known), truth).unwrap().holds();
         assert!(holds(r#","uncertainty":{"expanded_bps":1.1}"#, 100.0));
         assert!(!holds(r#","uncertainty":{"expanded_bps":0.9}"#, 100.0));
+        // The interval reaches further upwards, so that a rate may be further below the truth.
+        assert!(holds(r#","uncertainty":{"expanded_bps":0.9,"overhead_bps":0.2}"#, 100.0));
+        assert!(!holds(r#","uncertainty":{"expanded_bps":0.9,"overhead_bps":0.2}"#, 98.0));
         assert!(!holds("", 99.0));
     }
 }
