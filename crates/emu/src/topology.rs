@@ -30,7 +30,7 @@ use crate::link_direction::LinkDirection;
 use crate::packet_batch::HashFields;
 
 pub use bundled::bundled;
-pub use linerate_document::Bundled;
+pub use linerate_config::Bundled;
 pub use live::{SetError, Target, TargetError, change_direction, parse_target, set_direction};
 pub use mistake::{Mistake, SourcePosition, TopologyError};
 pub use overrides::{Override, OverrideError};

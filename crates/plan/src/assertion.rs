@@ -11,7 +11,7 @@ mod syntax;
 
 use std::collections::BTreeMap;
 
-use linerate_document::hint;
+use linerate_config::hint;
 use linerate_model::Direction;
 use linerate_units::{Bitrate, Bytes, ParseError, Ratio, Span};
 
@@ -226,9 +226,9 @@ impl Reader<'_> {
             let hint = hint(axis, self.axes.iter().map(|axis| axis.name.as_str()));
             return fault(at, format!("there is no axis '{axis}'{hint}"));
         };
-        let meant = linerate_document::Value {
-            at: linerate_document::SourcePosition::START,
-            content: linerate_document::Content::Typed(value.to_owned()),
+        let meant = linerate_config::Value {
+            at: linerate_config::SourcePosition::START,
+            content: linerate_config::Content::Typed(value.to_owned()),
         };
         match self.axes[number].find(&meant) {
             Ok(value) => Ok((number, value)),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_document::{Content, Entry, Mistakes, SourcePosition, Table, Value, check_name, hint};
+use linerate_config::{Content, Entry, Mistakes, SourcePosition, Table, Value, check_name, hint};
 
 use crate::keys::{AXIS, Fields, SETTINGS};
 use crate::kind::{Kind, SettingValue, texts};

@@ -1,6 +1,6 @@
 //! The plans that come with the program.
 
-use linerate_document::{Bundled, bundled as list};
+use linerate_config::{Bundled, bundled as list};
 
 /// All of them.
 #[must_use]

@@ -79,7 +79,7 @@ pub fn quantities(names: &[String]) -> Result<Vec<&'static Quantity>, String> {
     }
     let find = |name: &String| {
         let numbers = QUANTITIES.iter().filter(|quantity| quantity.dimension != Dimension::Word);
-        let hint = || linerate_document::hint(name, numbers.map(|quantity| quantity.name));
+        let hint = || linerate_config::hint(name, numbers.map(|quantity| quantity.name));
         let found = known(name).ok_or_else(|| format!("there is no quantity '{name}'{}", hint()))?;
         match found.dimension {
             Dimension::Word => Err(format!("'{name}' is a word, which has no size to compare")),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use linerate_document::{Mistake, SourcePosition};
+use linerate_config::{Mistake, SourcePosition};
 use serde::Serialize;
 
 /// A file and its text.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use linerate_document::{Content, Entry, Mistakes, SourcePosition, Table, Value, hint, parse};
+use linerate_config::{Content, Entry, Mistakes, SourcePosition, Table, Value, hint, parse};
 
 use crate::error::Source;
 use crate::keys::{HEAD, TABLES};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_document::{Content, Mistakes, SourcePosition, Table, Value, hint};
+use linerate_config::{Content, Mistakes, SourcePosition, Table, Value, hint};
 
 use crate::kind::{Kind, SettingValue};
 use crate::method::METHODS;
@@ -336,6 +336,6 @@ impl<'t> Fields<'t> {
 }
 
 /// Where a mistake in an entry's value is shown: a table begins at its key.
-pub(crate) fn place(entry: &linerate_document::Entry) -> &SourcePosition {
+pub(crate) fn place(entry: &linerate_config::Entry) -> &SourcePosition {
     if matches!(entry.value.content, Content::Table(_)) { &entry.at } else { &entry.value.at }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use linerate_document::{Content, Value, check_name};
+use linerate_config::{Content, Value, check_name};
 use linerate_units::{Bitrate, Bytes, ParseError, Ratio, Span};
 use serde::{Serialize, Serializer};
 use serde_json::json;
@@ -232,7 +232,7 @@ fn word<'w>(value: &Value, words: impl Iterator<Item = &'w str> + Clone) -> Resu
     if words.clone().any(|word| word == typed) {
         return Ok(SettingValue::Text(typed));
     }
-    Err(format!("'{typed}' is unknown{}", linerate_document::hint(&typed, words)))
+    Err(format!("'{typed}' is unknown{}", linerate_config::hint(&typed, words)))
 }
 
 fn quantity<V: std::str::FromStr<Err = ParseError>>(value: &Value, what: &str) -> Result<V, String> {
@@ -252,7 +252,7 @@ pub(crate) fn texts(value: &Value) -> Result<Vec<String>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_document::SourcePosition;
+    use linerate_config::SourcePosition;
     use proptest::prelude::*;
 
     fn typed(text: &str) -> Value {

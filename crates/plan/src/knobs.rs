@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use linerate_document::hint;
+use linerate_config::hint;
 use linerate_model::{SizeList, Sweep, TestSpec};
 use serde::Deserialize;
 use serde_json::Value;

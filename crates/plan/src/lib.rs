@@ -47,7 +47,7 @@ pub use compare::{
 pub use error::{PlanError, PlanMistake, Source};
 pub use include::Surroundings;
 pub use kind::SettingValue;
-pub use linerate_document::Bundled;
+pub use linerate_config::Bundled;
 pub use linerate_theory::compare::Pairing;
 pub use method::{Method, tables};
 pub use order::{MAX_TRIALS, Trial};

@@ -1,6 +1,6 @@
 //! Ranges of values: equal steps, or equal ratios.
 
-use linerate_document::{Mistakes, SourcePosition};
+use linerate_config::{Mistakes, SourcePosition};
 
 use crate::axis::{AxisTable, AxisValue};
 use crate::keys::Fields;

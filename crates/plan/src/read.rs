@@ -7,7 +7,7 @@ mod series;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_document::{Content, Entry, Mistakes, SourcePosition, Table, check_name};
+use linerate_config::{Content, Entry, Mistakes, SourcePosition, Table, check_name};
 use linerate_units::Span;
 
 use crate::axis::{AxisTable, Names};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use linerate_document::{Content, Entry, Mistakes, SourcePosition, Value, hint};
+use linerate_config::{Content, Entry, Mistakes, SourcePosition, Value, hint};
 
 use crate::axis::{Axis, Part};
 use crate::kind::texts;

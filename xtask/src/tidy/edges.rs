@@ -18,11 +18,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("control", &["units", "model", "proto", "sock", "engine", "theory"]),
     ("archive", &["units", "model"]),
     // Its stages stay pure: the feature `shell` brings sock, and tidy keeps it inside that folder.
-    ("emu", &["units", "document", "sock"]),
+    ("emu", &["units", "config", "sock"]),
     // What topologies and plans are read with.
-    ("document", &[]),
+    ("config", &[]),
     // It sums up what the trials of a point measured, and says when enough of them were made.
-    ("plan", &["units", "model", "document", "theory"]),
+    ("plan", &["units", "model", "config", "theory"]),
     (
         "app",
         &[
@@ -40,7 +40,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("socket2", &["sock"]),
     ("rusqlite", &["archive"]),
     // What people write is read in one room, so that every mistake has its place. Tests of emu hold a schema against files.
-    ("toml", &["document", "emu"]),
+    ("toml", &["config", "emu"]),
     // `model` behind a feature: the fields of a specification are also the flags.
     ("clap", &["model", "app"]),
     ("clap_complete", &["app"]),

@@ -1,6 +1,6 @@
 //! The descriptions that come with the program.
 
-use linerate_document::{Bundled, bundled as list};
+use linerate_config::{Bundled, bundled as list};
 
 /// All of them, the simplest first.
 #[must_use]

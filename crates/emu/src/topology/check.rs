@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_document::{Mistakes, SourcePosition, hint};
+use linerate_config::{Mistakes, SourcePosition, hint};
 use linerate_units::Bytes;
 
 use super::address::{network_v4, network_v6};

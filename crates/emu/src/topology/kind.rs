@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use linerate_document::{Content, Table, Value, check_name};
+use linerate_config::{Content, Table, Value, check_name};
 use linerate_units::{Bitrate, Bytes, ParseError, Ratio, Span, Timestamp};
 
 use super::address;

@@ -1,6 +1,6 @@
 //! Changes while a lab runs.
 
-use linerate_document::{Content, SourcePosition, Value, hint};
+use linerate_config::{Content, SourcePosition, Value, hint};
 
 use super::direction_keys::WAY;
 use super::keys::{Key, LINK};

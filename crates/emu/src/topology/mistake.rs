@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use linerate_document::Mistakes;
-pub use linerate_document::{Mistake, SourcePosition};
+use linerate_config::Mistakes;
+pub use linerate_config::{Mistake, SourcePosition};
 
 /// A file that describes no network: everything that was found wrong with it, in the order of the file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

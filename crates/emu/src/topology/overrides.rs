@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use linerate_document::{Content, Mistakes, SourcePosition, Table, Value, hint};
+use linerate_config::{Content, Mistakes, SourcePosition, Table, Value, hint};
 
 use super::direction_keys::LOSS_MODELS;
 use super::keys::HEAD;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_document::{Content, Mistakes, Table, Value, check_name, hint};
+use linerate_config::{Content, Mistakes, Table, Value, check_name, hint};
 
 /// Checks what is declared in `[parameters]`; it must happen before settings take the place of uses.
 pub(super) fn check(document: &Table, mistakes: &mut Mistakes) {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_document::{Content, Entry, Mistakes, SourcePosition, Table, check_name, hint, parse};
+use linerate_config::{Content, Entry, Mistakes, SourcePosition, Table, check_name, hint, parse};
 
 use super::direction_keys::{LOSS_MODELS, WAY};
 use super::keys::{HEAD, HOST, Key, LINK, SWITCH};

@@ -289,7 +289,7 @@ impl Parser {
                 Ok(Form::InRun(run, at, quantity))
             }
             other => {
-                let hint = linerate_document::hint(other, ["point", "run"]);
+                let hint = linerate_config::hint(other, ["point", "run"]);
                 fault(at, format!("there is no '{other}(…)'{hint}"))
             }
         }

@@ -121,7 +121,7 @@ impl Candidate {
 pub fn values_of_axis(plan: &PlanRecord, axis: &str) -> Result<(Vec<Candidate>, Pairing), AxisError> {
     let start = plan.start.as_ref().ok_or_else(|| AxisError::NoPlan(plan.run.to_string()))?;
     let Some(found) = start.axes.iter().find(|known| known.name == axis) else {
-        let hint = linerate_document::hint(axis, start.axes.iter().map(|known| known.name.as_str()));
+        let hint = linerate_config::hint(axis, start.axes.iter().map(|known| known.name.as_str()));
         return Err(AxisError::NoAxis { name: axis.to_owned(), hint });
     };
     let candidate = |label: &str| {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use linerate_document::{Content, Entry, Mistakes, SourcePosition, Table, Value, hint};
+use linerate_config::{Content, Entry, Mistakes, SourcePosition, Table, Value, hint};
 use linerate_model::Direction;
 use linerate_units::Ratio;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use linerate_document::SourcePosition;
+use linerate_config::SourcePosition;
 
 use super::Reader;
 use crate::axis::Target;

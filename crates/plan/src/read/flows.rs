@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_document::{Content, SourcePosition, hint};
+use linerate_config::{Content, SourcePosition, hint};
 use linerate_units::Span;
 
 use super::Reader;

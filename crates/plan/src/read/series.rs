@@ -1,6 +1,6 @@
 //! Reading flows that are series over message sizes.
 
-use linerate_document::{Content, hint};
+use linerate_config::{Content, hint};
 use linerate_model::{HostKnobs, SocketKnobs, Sweep, TestSpec};
 
 use super::Reader;

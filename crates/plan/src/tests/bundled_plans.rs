@@ -57,8 +57,8 @@ fn bundled_plans_have_the_points_that_they_describe() {
 fn every_key_of_a_bundled_plan_is_in_the_schema() {
     let schema = schema();
     for known in bundled() {
-        let mut mistakes = linerate_document::Mistakes::default();
-        let document = linerate_document::parse(known.text, 0, &mut mistakes).unwrap();
+        let mut mistakes = linerate_config::Mistakes::default();
+        let document = linerate_config::parse(known.text, 0, &mut mistakes).unwrap();
         for entry in &document.0 {
             assert!(schema["properties"].get(&entry.key).is_some(), "{}.{}", known.name, entry.key);
             let below = match entry.key.as_str() {
@@ -67,10 +67,10 @@ fn every_key_of_a_bundled_plan_is_in_the_schema() {
                 _ => continue,
             };
             let known_keys = schema.pointer(&below).unwrap();
-            let linerate_document::Content::Table(table) = &entry.value.content else { continue };
+            let linerate_config::Content::Table(table) = &entry.value.content else { continue };
             for inner in &table.0 {
                 let keys: Vec<&str> = match &inner.value.content {
-                    linerate_document::Content::Table(keys) if entry.key != "lab" => {
+                    linerate_config::Content::Table(keys) if entry.key != "lab" => {
                         keys.0.iter().map(|key| key.key.as_str()).collect()
                     }
                     _ if entry.key == "axis" => Vec::new(),
