@@ -1,7 +1,18 @@
-//! TOML files that people write: a tree in which every key and value knows its place, so that every mistake has one.
+//! Files that people write: TOML as a tree in which every key and value knows its position.
 //!
-//! [`parse`] makes a [`Table`] of a text. Who reads it notes what is wrong in [`Mistakes`], each with its [`SourcePosition`], and
-//! goes on; [`hint`] names the known word that was probably meant. Topologies and plans are read this way.
+//! [`parse`] makes a [`Table`] of a text. A reader collects every error in [`Mistakes`], each with its
+//! [`SourcePosition`], and goes on. [`hint`] names the known word that was probably meant. Topologies and plans are
+//! read this way.
+//!
+//! ```
+//! let mut mistakes = linerate_config::Mistakes::default();
+//! let table = linerate_config::parse("[link]\ndeley = \"10ms\"\n", 0, &mut mistakes).unwrap();
+//! for entry in &table.table("link").unwrap().0 {
+//!     let hint = linerate_config::hint(&entry.key, ["rate", "delay"]);
+//!     mistakes.add(&entry.at, format!("'{}' is unknown{hint}", entry.key));
+//! }
+//! assert_eq!(mistakes.in_order()[0].text, "'deley' is unknown; did you mean 'delay'?");
+//! ```
 
 mod bundled;
 mod mistake;
