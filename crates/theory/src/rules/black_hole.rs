@@ -1,18 +1,18 @@
-//! V15: packets above some size vanish, and nobody tells the sender.
+//! V15: packets above some size are lost without an ICMP message to the sender.
 
 use linerate_model::{Cause, Confidence, Finding};
 
 use super::FindingBuilder;
 use crate::evidence::{Evidence, Transport};
 
-/// Full segments that a connection may have had acknowledged and still count as stalled.
+/// A connection with fewer acknowledged full-size segments than this counts as stalled.
 const MAX_ACKED_SEGMENTS: f64 = 3.0;
-/// Timeouts of each connection before silence means that its segments do not arrive.
+/// Timeouts of each connection from which we conclude that its segments do not arrive.
 const MIN_TIMEOUTS: f64 = 2.0;
 
-/// Every connection was set up, and then nothing of full size was ever acknowledged.
+/// Every connection was set up, but nothing of full size was ever acknowledged.
 ///
-/// The dialogue about the test went on meanwhile, or there would be no result: the path itself is there.
+/// The control connection worked meanwhile, or there would be no result. So the path itself is up.
 pub(super) fn stalled(evidence: &Evidence) -> Option<Finding> {
     let tcp = &evidence.tcp;
     let (acked, segment, timeouts) = (tcp.acked_bytes?, evidence.link.mss_bytes?, tcp.timeouts?);
@@ -27,7 +27,7 @@ pub(super) fn stalled(evidence: &Evidence) -> Option<Finding> {
         "No packet of {packet:.0} bytes was ever acknowledged, although the connection was set up and the small packets of \
          the dialogue arrive: packets of that size vanish on the path, and no ICMP message says so."
     );
-    // Something that drops the data of such connections whatever its size would look the same.
+    // A device that drops all data of such connections, whatever its size, would look the same.
     FindingBuilder::new(Cause::Mtu, "V15", Confidence::Probable, text)
         .with("acked_bytes", Some(acked))
         .with("mss_bytes", Some(segment))
@@ -42,7 +42,7 @@ pub(super) fn stalled(evidence: &Evidence) -> Option<Finding> {
 pub(super) fn probed(evidence: &Evidence) -> Option<Finding> {
     let tcp = &evidence.tcp;
     let (first, smallest, probes) = (tcp.mss_first_bytes?, evidence.link.mss_bytes?, tcp.mtu_probes?);
-    // A message of the path shortens segments too; the kernel probes only where none came.
+    // ICMP messages from the path reduce the segment size too. The kernel probes only if none came.
     if smallest >= first || probes <= 0.0 || evidence.transport != Transport::Tcp {
         return None;
     }

@@ -1,4 +1,5 @@
-//! V22: packets wait long under load. Beside another verdict, never instead of one.
+//! V22: packets wait long in a queue under load. Listed with another verdict, never as the verdict if another
+//! rule matches.
 
 use linerate_model::{Cause, Confidence, Finding};
 
@@ -6,9 +7,9 @@ use super::FindingBuilder;
 use crate::evidence::Evidence;
 use crate::{delay, format};
 
-/// Rise of the round trip that is worth a notice, s.
+/// Smallest rise of the round trip under load that is reported, s.
 const NOTICEABLE_RISE_S: f64 = 0.030;
-/// Working round trips that are fair and poor, s: 1000 and 300 round trips per minute.
+/// Limits of a fair and a poor round trip under load, s: 1000 and 300 round trips per minute.
 const FAIR_RTT_S: f64 = 0.060;
 const POOR_RTT_S: f64 = 0.200;
 

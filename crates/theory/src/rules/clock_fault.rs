@@ -6,11 +6,12 @@ use super::FindingBuilder;
 use crate::evidence::Evidence;
 use crate::format;
 
-/// Lateness of the sampling clock that spoils a result, in intervals.
+/// Largest lateness of the sampling clock, in intervals. Later samples spoil a result.
 const MAX_LATE_INTERVALS: f64 = 2.0;
-/// A pause shorter than this share of the test leaves its mean usable.
+/// A pause of at most this share of the test does not spoil its mean.
 const MAX_PAUSED_SHARE: f64 = 0.05;
-/// Missing intervals that spoil a result, as a share; one is always forgiven (the last may be cut short).
+/// Share of the intervals that may be missing. One missing interval is always allowed (the last may be cut
+/// short).
 const MAX_MISSING_SHARE: f64 = 0.05;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
@@ -37,7 +38,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
-/// The longest pause, when it is longer than sampling forgives.
+/// The longest pause, s, if it exceeds [`MAX_LATE_INTERVALS`].
 pub(super) fn paused_s(evidence: &Evidence) -> Option<f64> {
     let interval = evidence.outcome.interval_s?;
     evidence.timing.gap_max_s.filter(|gap| *gap > MAX_LATE_INTERVALS * interval)

@@ -9,11 +9,11 @@ use super::{
 use crate::evidence::{Evidence, Transport};
 use crate::{ceilings, format};
 
-/// A loss model explains a rate within this factor.
+/// A loss model explains a rate if they differ by at most this factor.
 const MODEL_FACTOR: f64 = 2.0;
-/// From so many losses their count tells something of their probability.
+/// Number of losses from which their count estimates the loss probability.
 const MIN_LOSSES: f64 = 10.0;
-/// By how much a small count widens that factor at most: from three times on losses come in bursts.
+/// Largest widening of that factor for a small count. From three times the rate on, losses come in bursts.
 const MAX_WIDENING: f64 = 1.5;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
@@ -33,7 +33,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
-/// Whether the flow loses packets in the network and its rate is what the loss model makes of them.
+/// Whether the flow loses packets in the network and its rate fits the loss model.
 pub(super) fn loss_limits(evidence: &Evidence) -> bool {
     evidence.transport == Transport::Tcp
         && follows_the_law_for_its_count(evidence)
@@ -44,35 +44,36 @@ pub(super) fn loss_limits(evidence: &Evidence) -> bool {
         && !rate_was_asked_for(evidence)
 }
 
-/// Whether the rate is what the flow's congestion control makes of the loss. Where losses come in bursts, as before a
-/// policer, it is higher: one back-off answers many of them.
+/// Whether the rate fits the loss model of the flow's congestion control. Where losses come in bursts, as at a
+/// policer, the rate is higher, because one back-off answers many losses.
 pub(super) fn follows_the_law(evidence: &Evidence) -> bool {
     over_the_law(evidence).is_some_and(|factor| (1.0 / MODEL_FACTOR..=MODEL_FACTOR).contains(&factor))
 }
 
-/// As [`follows_the_law`], where losses are few also up to the law at the least probability with which they may have been
-/// so many (two standard deviations of a count): a short test of many connections sees only some of each.
+/// Like [`follows_the_law`], but wider where losses are few: the limit is the model's rate at the lowest loss
+/// probability that is consistent with the count (two standard deviations). A short test with many connections
+/// sees only a few losses of each.
 fn follows_the_law_for_its_count(evidence: &Evidence) -> bool {
     let sent = evidence.tcp.segments_sent.unwrap_or(0.0);
-    // A network that was late itself makes losses come in bursts.
+    // An emulated network that was late makes losses come in bursts.
     let late = evidence.timing.emulator_late == Some(true);
     let count = evidence.loss().map(|loss| loss * sent).filter(|count| *count >= MIN_LOSSES && !late);
-    // The rate of CUBIC is that of a probability to the power of -3/4.
+    // CUBIC's rate is proportional to the loss probability to the power of -3/4.
     let width = count.map_or(1.0, |count| (1.0 - 2.0 / count.sqrt()).powf(-0.75).min(MAX_WIDENING));
     over_the_law(evidence).is_some_and(|factor| (1.0 / MODEL_FACTOR..=width * MODEL_FACTOR).contains(&factor))
 }
 
-/// How many times the loss law's rate was reached.
+/// Goodput as a multiple of the loss model's rate.
 pub(super) fn over_the_law(evidence: &Evidence) -> Option<f64> {
     Some(evidence.outcome.goodput_bps? / model_bps(evidence)?)
 }
 
-/// The rate that the flow's congestion control makes of the loss.
+/// The loss model's rate for the flow's congestion control, bit/s.
 fn model_bps(evidence: &Evidence) -> Option<f64> {
     ceilings::of(&ceilings::all(evidence), "loss").map(|ceiling| ceiling.bitrate_bps)
 }
 
-/// The numbers of a verdict about loss.
+/// Adds the numbers of a verdict about loss.
 pub(super) fn numbers(draft: FindingBuilder, evidence: &Evidence) -> FindingBuilder {
     draft
         .with("goodput_bps", evidence.outcome.goodput_bps)
@@ -102,7 +103,8 @@ mod tests {
 
     #[test]
     fn few_losses_tell_their_probability_only_roughly() {
-        // 2.3 times the law: 55 losses may have come with three quarters of the probability that they show, 5000 not.
+        // 2.3 times the model's rate. With 55 losses the true probability may be three quarters of the observed
+        // one, with 5000 not.
         let lossy = |count: f64| {
             let mut evidence = congested();
             evidence.tcp.segments_sent = Some(count * 1e4);

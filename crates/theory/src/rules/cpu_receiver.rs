@@ -6,7 +6,7 @@ use super::cpu_sender::{got_what_it_asked, is_near, is_nearly_full, load, ready,
 use super::{FindingBuilder, confidence, core_is_full, host_busy};
 use crate::evidence::{Evidence, Transport};
 
-/// Loss that drops in the host have to explain.
+/// Loss from which drops in the host must be explained.
 const MIN_LOSS: f64 = 1e-4;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
@@ -21,7 +21,7 @@ fn full_core(evidence: &Evidence) -> Option<Finding> {
     if (!full && !nearly && !wants) || got_what_it_asked(evidence, host) {
         return None;
     }
-    // With both ends full, a closing window or the busier thread tells which one waits for the other.
+    // With both ends full, a closing window or the busier thread shows which end waits for the other.
     let window_closes = evidence.tcp.receiver_window_share.is_some_and(|held| held > 0.25);
     if core_is_full(&evidence.sender) && !window_closes && share(host) < share(&evidence.sender) + 0.02 {
         return None;
@@ -80,8 +80,8 @@ mod tests {
         evidence
     }
 
-    /// Busy loops run next to a sender that makes a call for every few bytes. Threads at both ends wait for a processor,
-    /// and the sender's is never idle.
+    /// Busy loops run next to a sender that makes a call for every few bytes. Threads at both ends wait for a
+    /// processor, but only the sender's is never idle.
     #[test]
     fn among_busy_programs_the_thread_that_was_never_idle_is_named() {
         let mut evidence = loopback();

@@ -9,7 +9,7 @@ use super::{
 use crate::evidence::{Evidence, Host};
 use crate::format;
 
-/// From this share of a core the rate comes close to what the core could do; where no link is, nothing else is left.
+/// From this share of a core, the rate is close to what the core can do. Used where no link rate is known.
 const NEARLY_FULL_CORE_SHARE: f64 = 0.85;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
@@ -19,7 +19,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     if (!core_is_full(host) && !nearly && !wants) || got_what_it_asked(evidence, host) {
         return None;
     }
-    // A core that is the limit leaves the congestion window unused.
+    // If a core is the limit, the congestion window is not fully used.
     let window_unused = evidence
         .tcp
         .unacked_bytes
@@ -38,39 +38,39 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
-/// Whether a thread that waits for a processor did all that the test asked of it.
+/// Whether a thread that waits for a processor nevertheless achieved the rate that the test requested.
 pub(super) fn got_what_it_asked(evidence: &Evidence, host: &Host) -> bool {
     is_starved(host) && rate_was_asked_for(evidence)
 }
 
-/// Whether the host's busiest thread nearly fills a core while no link can be the limit.
+/// Whether the host's busiest thread nearly fills a core and no link rate is known.
 pub(super) fn is_nearly_full(evidence: &Evidence, host: &Host) -> bool {
     evidence.line_rate_bps().is_none() && wanted(host) >= NEARLY_FULL_CORE_SHARE * granted(host)
 }
 
-/// Whether the rate is close to what the processor allows.
+/// Whether the thread uses nearly all of the processor that it can get.
 pub(super) fn is_near(host: &Host) -> bool {
     core_is_full(host) || wanted(host) >= NEARLY_FULL_CORE_SHARE * granted(host)
 }
 
-/// The busiest thread's share, 0 when unknown.
+/// The busiest thread's share of a core, 0 if unknown.
 pub(super) fn share(host: &Host) -> f64 {
     host.thread_share.unwrap_or(0.0)
 }
 
-/// The share of the time in which the busiest thread ran or waited for a processor: when it was not idle.
+/// Share of the time in which the busiest thread was not idle: it ran or waited for a processor.
 pub(super) fn ready(host: &Host) -> f64 {
     share(host) + host.thread_wait_share.unwrap_or(0.0)
 }
 
-/// What the busiest thread would have used of a core: what it had, and the time for which it was ready and waited. Where
-/// other programs kept it waiting for long, the wait tells of them and not of the thread.
+/// The share of a core that the busiest thread wanted: the share it had plus the time it was ready and waited.
+/// A long wait caused by other programs is left out, because it does not show what the thread wanted.
 fn wanted(host: &Host) -> f64 {
     let waits = host.thread_wait_share.filter(|waits| *waits < STARVED_SHARE || !host_busy::by_others(host));
     share(host) + waits.unwrap_or(0.0)
 }
 
-/// What fills the processor, in words.
+/// What fills the processor, as text.
 pub(super) fn load(host: &Host) -> String {
     let thread = share(host);
     if let Some(waits) = host.thread_wait_share.filter(|_| is_starved(host)) {
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(rule(&evidence), None);
         evidence.sender.thread_wait_share = Some(0.08);
         assert_eq!(rule(&evidence).map(|finding| finding.cause), Some(Cause::CpuSender));
-        // A wait that others made for long, on a path with a queue, says nothing of this thread.
+        // A long wait caused by other programs, on a path with a queue, does not show what this thread wanted.
         evidence.sender.thread_share = Some(0.3);
         evidence.sender.thread_wait_share = Some(0.6);
         evidence.sender.others_share = Some(0.9);

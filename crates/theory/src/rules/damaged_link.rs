@@ -6,12 +6,12 @@ use super::{FindingBuilder, confidence, link_full, local_drops, near, rate_was_a
 use crate::evidence::{Evidence, Host};
 use crate::{ceilings, format};
 
-/// Share of the losses that damaged frames must account for.
+/// Smallest share of the losses that damaged frames must explain.
 const MIN_EXPLAINED_SHARE: f64 = 0.5;
-/// Loss below which nothing is broken.
+/// Loss ratio below which the link counts as intact.
 const MIN_LOSS: f64 = 1e-5;
 
-/// Answers only where an interface counted it: loss alone has many other causes.
+/// Needs a counter of an interface, because loss alone has many other causes.
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let loss = evidence.loss().filter(|loss| *loss > MIN_LOSS)?;
     if link_full::own_link_is_full(evidence) || rate_was_asked_for(evidence) || local_drops::holds(evidence) {
@@ -44,7 +44,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
-/// Whether the interface counted what was lost.
+/// Whether the interface counted damaged frames or collisions that explain the loss.
 fn counted(host: &Host, lost: f64) -> bool {
     explains(host.damaged_frames, lost).or(explains(host.collisions, lost)).is_some()
 }
@@ -53,12 +53,12 @@ fn explains(count: Option<f64>, lost: f64) -> Option<f64> {
     count.filter(|count| *count > 0.0 && *count >= MIN_EXPLAINED_SHARE * lost)
 }
 
-/// What the interface says about the losses.
+/// What the interface's counters show about the losses, as text.
 fn sign(host: &Host, lost: f64) -> Option<String> {
     match (explains(host.damaged_frames, lost), explains(host.collisions, lost)) {
         (Some(frames), _) => Some(format!("{frames:.0} damaged frames were counted")),
         (None, Some(count)) => Some(format!("{count:.0} collisions were counted")),
-        // Half duplex by itself loses nothing; with loss, one end that thinks otherwise is the usual reason.
+        // Half duplex by itself loses nothing. With loss, the usual reason is a duplex mismatch.
         (None, None) => (host.half_duplex == Some(true)).then(|| "half duplex is set".to_owned()),
     }
 }

@@ -1,4 +1,4 @@
-//! V26, as a remark: a measuring host lost time, but not enough to spoil the result.
+//! V26 as an additional finding: a measuring host lost time, but too little to spoil the result.
 
 use linerate_model::{Cause, Confidence, Finding};
 
@@ -6,7 +6,7 @@ use super::{FindingBuilder, clock_fault};
 use crate::evidence::Evidence;
 use crate::format;
 
-/// Share of the time taken by a hypervisor that is worth a remark.
+/// Smallest share of steal time (taken by the hypervisor) that is reported.
 const MIN_STEAL_SHARE: f64 = 0.05;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {

@@ -1,4 +1,4 @@
-//! V24: queues mark congestion instead of dropping.
+//! V24: queues mark packets (ECN) instead of dropping them.
 
 use linerate_model::{Cause, Confidence, Finding};
 
@@ -6,12 +6,12 @@ use super::{FindingBuilder, rate_was_asked_for, windows_are_open};
 use crate::evidence::{Evidence, Transport};
 use crate::format;
 
-/// Share of segments with an echo from which marks set the rate: about one back-off in 200 round trips.
+/// Share of segments with an ECN echo from which marks limit the rate: about one back-off in 200 round trips.
 ///
-/// A receiver echoes a mark until the sender has answered (RFC 3168 §6.1.3), so each mark shows on about a round trip's
-/// worth of segments, and no loss model can be asked what the share means.
+/// A receiver echoes a mark until the sender has responded (RFC 3168 §6.1.3). So each mark appears on about one
+/// round trip's worth of segments, and no loss model applies to this share.
 const MIN_ECHO_SHARE: f64 = 0.005;
-/// Losses for each echo above which the losses matter more.
+/// Losses per echo above which the losses matter more than the marks.
 const MAX_LOST_PER_ECHO: f64 = 0.01;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
@@ -44,7 +44,7 @@ mod tests {
     use crate::diagnose;
     use crate::rules::examples::{full_gigabit, long_path, lossy_path};
 
-    /// As many marks as a lossy path has losses, and no loss.
+    /// As many marks as a lossy path has losses, and no losses.
     fn marked(share: f64) -> Evidence {
         let mut evidence = lossy_path(share);
         evidence.tcp.delivered = evidence.tcp.segments_sent;

@@ -14,7 +14,7 @@ fn quiet_flow(goodput_bps: f64) -> Evidence {
     outcome.omitted_s = Some(1.0);
     outcome.streams = Some(1);
     outcome.interval_s = Some(0.1);
-    // A tenth of a percent up and down.
+    // 0.1 % up and down.
     outcome.intervals_bps = (0..90).map(|i| goodput_bps * if i % 2 == 0 { 0.999 } else { 1.001 }).collect();
     outcome.last_over_previous = Some(1.0);
     outcome.early_over_steady = Some(0.7);
@@ -50,7 +50,7 @@ fn quiet_flow(goodput_bps: f64) -> Evidence {
     evidence
 }
 
-/// Sets base and loaded round trips, and a window in flight that fits the rate.
+/// Sets the base and loaded round trips, and bytes in flight that fit the rate.
 fn with_rtt(mut evidence: Evidence, base_s: f64, loaded_s: f64) -> Evidence {
     evidence.rtt.min_s = Some(base_s);
     evidence.rtt.idle_p50_s = Some(base_s * 1.1);
@@ -63,7 +63,7 @@ fn with_rtt(mut evidence: Evidence, base_s: f64, loaded_s: f64) -> Evidence {
     evidence
 }
 
-/// Ten seconds of CUBIC over a full gigabit link on a LAN: a standing queue, nothing lost.
+/// Nine seconds of CUBIC over a full gigabit link on a LAN: a standing queue, nothing lost.
 pub(crate) fn full_gigabit() -> Evidence {
     let mut evidence = with_rtt(quiet_flow(941.4e6), 0.0002, 0.0015);
     evidence.link.link_bps = Some(1e9);
@@ -71,7 +71,7 @@ pub(crate) fn full_gigabit() -> Evidence {
     evidence
 }
 
-/// Memory to memory on one machine: the sending thread has a whole core.
+/// Memory to memory on one machine: the sending thread has 98 % of a core.
 pub(crate) fn loopback() -> Evidence {
     let mut evidence = with_rtt(quiet_flow(28e9), 0.000_012, 0.000_06);
     evidence.link.is_virtual = true;
@@ -89,7 +89,7 @@ pub(crate) fn loopback() -> Evidence {
     evidence
 }
 
-/// A virtual link behind a token bucket of `bps` that counts 1514 bytes per frame and holds 50 ms.
+/// A virtual link after a token bucket of `bps` that counts 1514 bytes per frame and queues for 50 ms.
 pub(crate) fn shaped(bps: f64) -> Evidence {
     let mut evidence = with_rtt(quiet_flow(bps * 1448.0 / 1514.0), 0.0001, 0.050);
     evidence.link.is_virtual = true;
@@ -97,7 +97,7 @@ pub(crate) fn shaped(bps: f64) -> Evidence {
     evidence
 }
 
-/// A gigabit over 21 ms with a receive buffer of 128 KiB, which is a window of 64 KiB.
+/// A gigabit over 21 ms with a receive buffer of 128 KiB, which gives a window of 64 KiB.
 pub(crate) fn long_path() -> Evidence {
     let mut evidence = with_rtt(quiet_flow(65536.0 * 8.0 / 0.021), 0.021, 0.021);
     evidence.link.link_bps = Some(1e9);
@@ -110,7 +110,8 @@ pub(crate) fn long_path() -> Evidence {
     evidence
 }
 
-/// A gigabit over 21 ms on which `loss` of the segments vanish without a queue; the rate is what CUBIC makes of it.
+/// A gigabit over 21 ms that loses the share `loss` of the segments without a queue. The rate is CUBIC's for
+/// that loss.
 pub(crate) fn lossy_path(loss: f64) -> Evidence {
     let rate = crate::tcp_rate::cubic_bps(crate::tcp_rate::CUBIC, 1448.0, 0.021, loss).unwrap();
     let mut evidence = with_rtt(quiet_flow(rate), 0.021, 0.0211);
@@ -121,11 +122,11 @@ pub(crate) fn lossy_path(loss: f64) -> Evidence {
     evidence
 }
 
-/// A policer on a long path: a burst at the start, then a constant rate, two in a thousand lost in bursts, no queue.
+/// A policer on a long path: a burst at the start, then a constant rate, 0.2 % lost in bursts, no queue.
 pub(crate) fn policed() -> Evidence {
     let mut evidence = lossy_path(2e-3);
     evidence.outcome.early_over_steady = Some(3.0);
-    // Three times what the loss law allows: the losses come in bursts.
+    // Three times the loss model's rate: the losses come in bursts.
     evidence.outcome.goodput_bps = Some(45e6);
     evidence.outcome.intervals_bps = [44e6, 46e6].repeat(45);
     evidence

@@ -1,4 +1,4 @@
-//! V27: other programs have a host's processors.
+//! V27: other programs use a host's processors.
 
 use linerate_model::{Cause, Confidence, Finding};
 
@@ -8,14 +8,15 @@ use super::{
 use crate::evidence::{Evidence, Host};
 use crate::format;
 
-/// Share of all cores from which other programs are why a thread waits.
+/// If other programs use at least this share of all cores, they are the reason why a thread waits.
 pub(crate) const BUSY_SHARE: f64 = 0.3;
-/// Share of all cores from which they are suspected where nothing else explains the rate.
+/// If nothing else explains the rate, other programs with this share of all cores are suspected.
 const SUSPECT_SHARE: f64 = 0.5;
-/// With more loss than this the network is what holds a flow, and not a thread that waits.
+/// With more loss than this, the network limits the flow and not a waiting thread.
 const MAX_LOSS: f64 = 1e-3;
 
-/// Before the causes of the path: a thread waits for a processor that others have, and nothing else is seen to limit.
+/// Runs before the rules for the path: a thread waits for a processor that others use, and no other limit is
+/// visible.
 pub(super) fn starved(evidence: &Evidence) -> Option<Finding> {
     let path = link_full::queue_was_seen(evidence) || evidence.loss().is_some_and(|loss| loss > MAX_LOSS);
     if path || rate_was_asked_for(evidence) {
@@ -25,7 +26,8 @@ pub(super) fn starved(evidence: &Evidence) -> Option<Finding> {
     finding(evidence, waits)
 }
 
-/// After every other rule: others had most of a host, a thread waited at times, and nothing explains the rate.
+/// Runs after most other rules: other programs used most of a host, a thread waited at times, and nothing else
+/// explains the rate.
 pub(super) fn suspected(evidence: &Evidence) -> Option<Finding> {
     if rate_was_asked_for(evidence) {
         return None;
@@ -37,13 +39,13 @@ pub(super) fn suspected(evidence: &Evidence) -> Option<Finding> {
     finding(evidence, waits)
 }
 
-/// Whether the thread of a host that others keep busy wants more of a processor than it gets: beside this rule the
-/// host's own is worth a word, which may be what is left on an idle machine.
+/// Whether other programs keep the host busy and its thread wants more of a processor than it gets. The rules
+/// for the host's own processor then also report, since the thread may be the limit on an idle machine too.
 pub(super) fn wants_more(evidence: &Evidence, host: &Host) -> bool {
     (is_starved(host) || is_crowded(host)) && starved(evidence).is_some()
 }
 
-/// Whether others, and not the thread itself, have what the host's processors can do.
+/// Whether other programs, and not the thread itself, use the host's processors.
 pub(super) fn by_others(host: &Host) -> bool {
     host.others_share.is_some_and(|others| others >= BUSY_SHARE)
         && host.thread_share.is_none_or(|share| share < FULL_CORE_SHARE)
@@ -74,7 +76,7 @@ mod tests {
     use crate::diagnose;
     use crate::rules::examples::{loopback, shaped};
 
-    /// Memory to memory beside loops of others that have nine tenths of all cores.
+    /// Memory to memory next to busy loops of other programs that use 90 % of all cores.
     fn beside_loops() -> Evidence {
         let mut evidence = loopback();
         evidence.rtt.loaded_p50_s = Some(0.000_02);
@@ -114,7 +116,7 @@ mod tests {
     #[test]
     fn a_ramp_that_a_busy_host_drew_out_is_the_hosts() {
         let mut evidence = beside_loops();
-        // It waits too little of the time to have been starved, and its ramp took longer than what is left.
+        // The thread waits too little to count as starved, and the ramp took longer than the rest.
         evidence.sender.thread_wait_share = Some(0.3);
         evidence.sender.all_cores_share = Some(0.9);
         evidence.asked.from_memory = true;

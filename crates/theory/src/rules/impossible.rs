@@ -1,4 +1,4 @@
-//! V00: the figure exceeds what the link can carry, or the books do not balance.
+//! V00: the rate exceeds what the link can carry, or the byte accounting does not balance.
 
 use linerate_model::{Cause, Confidence, Finding};
 use linerate_units::Bitrate;
@@ -7,13 +7,13 @@ use super::{FindingBuilder, core_is_full, slow_reader};
 use crate::evidence::{CountedBy, Evidence, LinkSource};
 use crate::{ceilings, format, framing};
 
-/// Share of the receive buffer from which data waited for the program.
+/// Largest fill of the receive buffer, as a share, from which data waited for the program.
 const WAITING_SHARE: f64 = 0.1;
-/// What waited lifts most of the steady time above a ceiling by less than this.
+/// Data that waited lifts most of the steady intervals above a ceiling by less than this factor.
 pub(super) const MAX_LIFT: f64 = 1.005;
-/// Share of the written bytes that may be missing from the books.
+/// Share of the written bytes that may be unaccounted for.
 const MAX_UNACCOUNTED_SHARE: f64 = 0.01;
-/// What a late switch can make up for within a test is a small part of it.
+/// Largest factor by which a late switch may exceed its rate within a test while it catches up.
 const MAX_CATCH_UP: f64 = 1.25;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
@@ -21,10 +21,11 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
 }
 
 fn above_the_link(evidence: &Evidence) -> Option<Finding> {
-    // The rate that is printed and that of the steady part: neither may be more than can be.
+    // Neither the printed rate nor the rate of the steady part may exceed the ceiling.
     let goodput = evidence.highest_bps()?;
     let ceiling = ceilings::link_goodput_bps(evidence, evidence.line_rate_bps()?)?;
-    // A rate that somebody states may be a shaper's or a tariff's, which count packets and not what is on the wire.
+    // A rate that the user states may be that of a shaper or a tariff. These count packets and not bytes on the
+    // wire.
     let counted = match evidence.link.source {
         Some(LinkSource::User) => {
             ceilings::link_packets_goodput_bps(evidence, evidence.line_rate_bps()?)?.max(ceiling)
@@ -55,7 +56,7 @@ fn above_the_link(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
-/// More than the sender's own queueing discipline lets through, and than its bucket held.
+/// The rate exceeds what the sender's own qdisc lets through, including what its bucket held.
 fn above_the_bucket(evidence: &Evidence) -> Option<Finding> {
     let goodput = evidence.highest_bps()?;
     let bucket = ceilings::qdisc(evidence)?;
@@ -82,8 +83,9 @@ fn above_the_bucket(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
-/// Whether what arrived too fast may have waited behind a hole, or for the program: packets that came before the measured part, and that the
-/// program got within it, when the missing one had come. The buffers must have had room for them, and the link time.
+/// Whether the excess may be data that arrived before the measured part and was read within it: it waited for a
+/// retransmission (head-of-line blocking) or for the program. The receive buffers must have had room for it,
+/// and the link time to carry it.
 pub(super) fn held_back(evidence: &Evidence, excess_bps: f64, ceiling_bps: f64) -> bool {
     let happened = |count: Option<f64>| count.is_some_and(|count| count > 0.0);
     let outcome = &evidence.outcome;
@@ -91,16 +93,16 @@ pub(super) fn held_back(evidence: &Evidence, excess_bps: f64, ceiling_bps: f64) 
     let holes = happened(evidence.tcp.retransmits) || happened(evidence.tcp.out_of_order) || waited;
     let excess = outcome.measured_s.map(|seconds| excess_bps * seconds / 8.0);
     let room = evidence.windows.rcv_buf_bytes.filter(|_| holes).map(|buffer| buffer * evidence.streams());
-    // Before the first interval that counts there are the ramp, what was omitted, and an interval's edge.
+    // The time before the first measured interval: the ramp, the omitted part, and one interval for the edge.
     let before_s = [outcome.omitted_s, outcome.ramp_s, outcome.interval_s].into_iter().flatten().sum::<f64>();
     let came = ceiling_bps * before_s / 8.0;
     let fits = excess.zip(room).is_some_and(|(excess, room)| excess <= room.min(came));
-    // An emulated line that stood still makes up for it over as long a time.
+    // After a pause, an emulated line catches up over as much time as it missed.
     let late = evidence.timing.emulator_late == Some(true);
     fits && (late || !evidence.mostly_exceeds(MAX_LIFT * ceiling_bps))
 }
 
-/// Nobody miscounted: an emulated line made up for the time in which it did not run.
+/// No end miscounted: an emulated line caught up after a pause.
 fn late(goodput: f64, ceiling: f64) -> Option<Finding> {
     let text = format!(
         "{} exceeds the {} that the emulated link carries: its switch was late, and made up for it.",
@@ -114,8 +116,8 @@ fn late(goodput: f64, ceiling: f64) -> Option<Finding> {
         .finish()
 }
 
-/// What a receiver that had no processor, or whose queue was full, may have left in its buffers: acknowledged, and never
-/// read.
+/// Bytes that may be left in the receive buffers, acknowledged but never read, because the receiver had no
+/// processor or its queue was full.
 fn never_read(evidence: &Evidence) -> Option<f64> {
     let late = core_is_full(&evidence.receiver) || slow_reader::queue_is_full(evidence);
     evidence.windows.rcv_buf_bytes.filter(|_| late).map(|buffer| buffer * evidence.streams())
@@ -154,7 +156,7 @@ mod tests {
         assert_eq!(rule(&evidence).map(|finding| finding.cause), Some(Cause::Impossible));
     }
 
-    /// 20 Mb/s and 200 ms after a slow start that lost packets: 2 Mb/s too much for 4 s are 1 MB.
+    /// 20 Mb/s and 200 ms after a slow start that lost packets: an excess of 2 Mb/s over 4 s is 1 MB.
     #[test]
     fn what_waited_behind_a_hole_arrives_faster_than_the_link() {
         let mut evidence = full_gigabit();
@@ -187,7 +189,7 @@ mod tests {
         evidence.timing.emulator_late = Some(true);
         assert_eq!(rule(&evidence), None, "an emulated line that had stood still before");
         evidence.timing.emulator_late = None;
-        // The same excess at once: 3.6 MB that had five seconds to come.
+        // The same excess at once: 3.6 MB, with five seconds to arrive.
         evidence.outcome.intervals_bps = [vec![154.4e6; 2], vec![9.5e6; 28]].concat();
         assert_eq!(rule(&evidence), None);
         evidence.outcome.omitted_s = None;
@@ -246,7 +248,7 @@ mod tests {
     #[test]
     fn a_stated_rate_may_count_packets_only() {
         let mut evidence = full_gigabit();
-        // A gigabit at the IP layer: 965 Mbit/s of payload.
+        // A gigabit counted at the IP layer: 965 Mbit/s of payload.
         evidence.outcome.goodput_bps = Some(1e9 * 1448.0 / 1500.0);
         assert!(rule(&evidence).is_some(), "more than a gigabit interface carries");
         evidence.link.source = Some(LinkSource::User);

@@ -1,4 +1,5 @@
-//! What holds of every verdict, whatever the evidence: tried on records that are half plausible and half nonsense.
+//! Properties that hold for every verdict, whatever the evidence. Tested on partly plausible, partly
+//! nonsensical records.
 
 use linerate_model::{Confidence, Finding};
 use proptest::prelude::*;
@@ -8,10 +9,10 @@ use crate::diagnose::{Diagnosis, diagnose};
 use crate::ethernet::STANDARD_RATES;
 use crate::evidence::{Evidence, LinkSource};
 
-/// One change of a record: which, by what factor, and to what share.
+/// One change of a record: which field, the exponent of a factor of ten, and a share.
 type Change = (u8, f64, f64);
 
-/// A record of a well-understood test with up to eight things changed by orders of magnitude.
+/// The record of a well-understood test in which up to eight fields change by orders of magnitude.
 fn record() -> impl Strategy<Value = Evidence> {
     let rates = prop::sample::select(vec![2e6, 3.7e6, 10e6, 33e6, 100e6, 170e6, 1e9, 2.5e9]);
     let change = (0_u8..27, -3.0_f64..3.0, 0.0_f64..1.0);
@@ -63,7 +64,8 @@ fn apply(evidence: &mut Evidence, (which, exponent, share): Change) {
         21 => evidence.receiver.thread_share = Some(share),
         22 => evidence.tcp.unacked_bytes = Some(1e5 * factor),
         23 => evidence.rtt.smoothed_p10_s = evidence.rtt.mean_s.map(|mean| mean * share),
-        // A link that is a little faster or slower than the rate, with losses behind which much may have waited.
+        // A link that is a little faster or slower than the rate, with losses and receive buffers that may have
+        // held much data.
         25 => {
             evidence.link.link_bps = Some(goodput * (0.98 + 0.1 * share));
             (evidence.link.is_virtual, evidence.link.source) = (false, Some(LinkSource::Interface));
@@ -74,19 +76,19 @@ fn apply(evidence: &mut Evidence, (which, exponent, share): Change) {
     }
 }
 
-/// Every round trip of a record at which a window may have been waited for, the hosts' own time among it.
+/// The round trips that a full window may have waited for, including the hosts' turnaround time.
 fn round_trips(evidence: &Evidence) -> impl Iterator<Item = f64> {
     let slowest = evidence.base_rtt_s().map(|base| base + super::TURNAROUND_S);
     super::known_round_trips(evidence).chain(slowest)
 }
 
-/// The least that a window allows, as a multiple of the goodput.
+/// The lowest rate that a window allows, as a multiple of the goodput.
 fn room(evidence: &Evidence, window: f64, goodput: f64) -> f64 {
     let allowed = round_trips(evidence).map(|rtt| 8.0 * window / rtt * evidence.streams() / goodput);
     allowed.fold(f64::INFINITY, f64::min)
 }
 
-/// Payload that standard links carry and that shapers set to the same rates let through.
+/// Payload rates of standard links, and of shapers that are set to the same rates.
 fn standard_goodputs(evidence: &Evidence) -> Vec<(String, f64, f64)> {
     let packet = evidence.packet_bytes();
     let payload = packet - evidence.headers().total_bytes();
@@ -103,7 +105,7 @@ fn number(finding: &Finding, name: &str) -> Option<f64> {
     finding.evidence.get(name).copied()
 }
 
-/// The findings that say what holds the rate: those beside the verdict too.
+/// The verdict and the additional findings.
 fn causes(found: &Diagnosis) -> impl Iterator<Item = &Finding> {
     std::iter::once(&found.primary).chain(&found.also)
 }
@@ -121,7 +123,7 @@ proptest! {
                 prop_assert!(number(finding, "ceiling_bps").unwrap() >= goodput / 1.16, "{finding:?}");
             }
             if let Some(buffer) = number(finding, "snd_buf_bytes").filter(|_| finding.rule == "V06") {
-                // Payload fills between two fifths and all of a buffer.
+                // Payload fills between 40 % and all of a buffer.
                 prop_assert!(room(&evidence, 0.4 * buffer, goodput) <= 1.5 + 1e-9, "{finding:?}");
             }
         }
@@ -150,7 +152,7 @@ proptest! {
                 None => format!("link {}", number(finding, "link_bps").unwrap()),
             };
             for (name, least, most) in standard_goodputs(&evidence) {
-                // An interval that covers all that a candidate may be. Touching its tolerance is not covering it.
+                // The interval covers the whole range of a candidate. Touching its tolerance is not enough.
                 let covers = low <= least && most <= high * (1.0 + other);
                 prop_assert!(name == named || !covers, "{name} as well as {named}: {low} to {high}, {finding:?}");
             }

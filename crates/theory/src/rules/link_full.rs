@@ -11,13 +11,13 @@ use crate::ethernet::StandardRate;
 use crate::evidence::{Evidence, Transport};
 use crate::{ceilings, ethernet, format, framing};
 
-/// From this share of its ceiling a link is full.
+/// A link that carries at least this share of its ceiling is full.
 const FULL_SHARE: f64 = 0.98;
-/// From this share it is nearly so: other traffic may have the rest.
+/// A link that carries at least this share is nearly full: other traffic may use the rest.
 const NEARLY_FULL_SHARE: f64 = 0.93;
-/// Intervals of a full link vary less than this.
+/// Intervals of a full link vary by less than this.
 const MAX_VARIATION: f64 = 0.02;
-/// And those of a slower one with a queue before it less than this: the rest is what busy hosts make of it.
+/// Intervals of a slower link with a queue vary by less than this, which allows for busy hosts.
 const MAX_QUEUED_VARIATION: f64 = 0.10;
 /// A thread with this much of a core may itself be the limit.
 const BUSY_THREAD_SHARE: f64 = 0.85;
@@ -43,7 +43,8 @@ fn own_link(evidence: &Evidence) -> Option<Finding> {
     let (share, ceiling) = share_of_own_link(evidence)?;
     let above = share > 1.0 + framing::CLOCK_TOLERANCE_PPM * 1e-6;
     let excess_bps = evidence.outcome.goodput_bps? - ceiling;
-    // What waited lifts the mean, and not most of the intervals: a link that these exceed is not what holds them.
+    // Data that waited lifts the mean, but not most of the intervals. If most intervals exceed a link, it is
+    // not the limit.
     let exceeded = evidence.sustained_bps()? > impossible::MAX_LIFT * ceiling;
     if share < NEARLY_FULL_SHARE
         || exceeded
@@ -74,8 +75,8 @@ fn own_link(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
-/// Whether a queue stands before a bottleneck that only this flow's own rate can be: then the rest is what the line or
-/// other traffic took, however uneven.
+/// Whether a queue stands before a bottleneck and no window limits the flow. Then the bottleneck is full, and
+/// other traffic or the line itself took the rest, however unevenly.
 fn queue_fills(evidence: &Evidence) -> bool {
     evidence.queue_stands() && windows_are_open(evidence)
 }
@@ -88,10 +89,10 @@ fn slower_link(evidence: &Evidence) -> Option<Finding> {
     let undisturbed = windows_are_open(evidence)
         && evidence.is_constant(limit) == Some(true)
         && !any_core_is_full(evidence);
-    // Without a link to compare with, a queue and hosts at ease show that the rate is a link's and no coincidence.
+    // If no link rate is known, a queue and idle hosts show that the rate is that of a link and no coincidence.
     let coincidence =
         known.is_none() && !(queue_was_seen(evidence) && hosts_have_room(evidence, BUSY_THREAD_SHARE));
-    // Losses without a queue that hold a flow as far down as the loss laws say are no full link.
+    // A rate that fits the loss model, without a queue, is limited by loss and not by a full link.
     let lossy = evidence.tcp.retransmits.is_some_and(|count| count > 0.0)
         && !queue_was_seen(evidence)
         && congestion::follows_the_law(evidence);
@@ -129,18 +130,18 @@ fn slower_link(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
-/// The standard link at whose rate the flow is, and whether nothing else fits.
+/// The standard link whose rate the flow has, and whether no other candidate fits.
 fn link_candidate(evidence: &Evidence) -> Option<(StandardRate, bool)> {
     let (found, alone) = standard_rates::best(evidence)?;
     (found.kind == Kind::Link).then_some((found.rate, alone))
 }
 
-/// The standard link at whose rate the flow is.
+/// The standard link whose rate the flow has.
 pub(super) fn standard_link(evidence: &Evidence) -> Option<StandardRate> {
     link_candidate(evidence).map(|(rate, _)| rate)
 }
 
-/// Whether packets waited (or, for datagrams, were lost) somewhere.
+/// Whether packets waited in a queue (or, for datagrams, were lost).
 pub(super) fn queue_was_seen(evidence: &Evidence) -> bool {
     let waited = evidence
         .rtt_rise_s()
@@ -233,7 +234,7 @@ mod tests {
         evidence.outcome.goodput_bps = Some(94.69e6);
         evidence.outcome.intervals_bps[0] = 130e6;
         assert!(rule(&evidence).unwrap().text.contains("100BASE-TX"));
-        // Sustained, it is more than that wire carries, whatever was lost.
+        // The sustained rate exceeds what that wire carries, whatever was lost.
         let mut shaper = at(94.69e6);
         shaper.tcp.retransmits = Some(200.0);
         assert_eq!(rule(&shaper), None);

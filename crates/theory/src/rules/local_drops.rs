@@ -6,13 +6,13 @@ use super::FindingBuilder;
 use crate::ceilings;
 use crate::evidence::Evidence;
 
-/// Share of the losses that the host's own drops must explain.
+/// Smallest share of the losses that the host's own drops must explain.
 const MIN_EXPLAINED_SHARE: f64 = 0.5;
-/// A loss law that allows so many times the rate does not hold it back.
+/// A loss model whose rate exceeds the goodput by this factor does not explain it.
 const AMPLE_FACTOR: f64 = 4.0;
-/// Loss that matters where no law is known: datagrams, BBR.
+/// Smallest relevant loss where no model is known: datagrams, BBR.
 const MIN_LOSS: f64 = 1e-3;
-/// Share of all segments from which the host's own drops matter although none is counted as lost.
+/// Smallest relevant share of the segments that the host drops, if none is counted as lost.
 const MIN_DROP_SHARE: f64 = 1e-3;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
@@ -34,12 +34,13 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
-/// Whether the host's own drops explain most of the loss, and that is enough to hold the rate back.
+/// Whether the host's own drops explain most of the loss and suffice to limit the rate.
 pub(super) fn holds(evidence: &Evidence) -> bool {
     matters(evidence) && explain_the_loss(evidence)
 }
 
-/// Whether the loss law comes near the rate: bursts of drops are answered once, so that the rate may be well above it.
+/// Whether the loss model's rate is near the goodput. One back-off answers a whole burst of drops, so the
+/// goodput may be well above the model.
 fn matters(evidence: &Evidence) -> bool {
     let Some(lost) = evidence.loss() else { return true };
     let dropped =
@@ -56,7 +57,8 @@ fn explain_the_loss(evidence: &Evidence) -> bool {
     let drops = evidence.sender.local_drops.filter(|drops| *drops > 0.0);
     let explains =
         drops.zip(lost).is_some_and(|(drops, lost)| lost > 0.0 && drops >= MIN_EXPLAINED_SHARE * lost);
-    // TCP learns at once of what its own host drops, backs off, and sends it again without counting it as lost.
+    // TCP learns at once that its own host dropped a packet. It backs off and sends the packet again without
+    // counting it as lost.
     let many = drops.zip(evidence.tcp.segments_sent).is_some_and(|(drops, sent)| {
         drops >= MIN_DROP_SHARE * sent && lost.is_none_or(|lost| drops >= MIN_EXPLAINED_SHARE * lost)
     });

@@ -1,7 +1,7 @@
-//! The rules that turn evidence into findings: one finding, one file.
+//! Rules that turn evidence into findings. Each file has the rule for one finding.
 //!
-//! A rule answers only when its conditions hold. [`PRIMARY`] is the order in which causes are remedied: what makes the
-//! measurement itself worthless first, then what fills a link, then the hosts, then the path.
+//! A rule returns a finding only when its conditions hold. [`PRIMARY`] gives the order in which causes are
+//! remedied: first what invalidates the measurement, then full links, then the hosts, then the path.
 
 mod black_hole;
 mod bufferbloat;
@@ -50,7 +50,7 @@ use crate::evidence::{Evidence, Host};
 /// One row of the decision table.
 pub(crate) type Rule = fn(&Evidence) -> Option<Finding>;
 
-/// Rules of which the first that answers is the verdict.
+/// The first of these rules that returns a finding gives the verdict.
 pub(crate) const PRIMARY: [Rule; 31] = [
     impossible::rule,
     clock_fault::rule,
@@ -85,14 +85,15 @@ pub(crate) const PRIMARY: [Rule; 31] = [
     too_short::inexact,
 ];
 
-/// Rules that add to a verdict and never are one while another rule answers.
+/// Rules whose findings are listed with a verdict. They become the verdict only if no rule of [`PRIMARY`]
+/// matches.
 pub(crate) const ADDITIONAL: [Rule; 3] = [black_hole::probed, bufferbloat::rule, disturbance::rule];
 
 pub(crate) use own_queue::shaper as own_queue_shaper;
 pub(crate) use policer::rtt_is_flat;
 pub(crate) use unexplained::finding as unexplained;
 
-/// A finding in the making.
+/// Builds a [`Finding`].
 pub(crate) struct FindingBuilder(Finding);
 
 impl FindingBuilder {
@@ -108,7 +109,7 @@ impl FindingBuilder {
         })
     }
 
-    /// Adds a number that the rule looked at, when it is known.
+    /// Adds a number that the rule used. `None` and non-finite values are left out.
     pub(crate) fn with(mut self, name: &str, value: Option<f64>) -> Self {
         if let Some(value) = value.filter(|value| value.is_finite()) {
             self.0.evidence.insert(name.into(), value);
@@ -116,7 +117,7 @@ impl FindingBuilder {
         self
     }
 
-    /// Adds a time, which findings carry in nanoseconds.
+    /// Adds a time. Findings carry times in nanoseconds.
     pub(crate) fn with_time(self, name: &str, seconds: Option<f64>) -> Self {
         self.with(name, seconds.map(|seconds| (seconds * 1e9).round()))
     }
@@ -136,7 +137,7 @@ impl FindingBuilder {
     }
 }
 
-/// Both signs make a cause confirmed, one probable, none is no finding.
+/// Combines two signs: both make a cause confirmed, one makes it probable, none is no finding.
 pub(crate) fn confidence(near_ceiling: bool, counters_agree: bool) -> Option<Confidence> {
     match (near_ceiling, counters_agree) {
         (true, true) => Some(Confidence::Confirmed),
@@ -150,24 +151,24 @@ pub(crate) fn near(rate: f64, ceiling: Option<f64>, tolerance: f64) -> bool {
     ceiling.is_some_and(|ceiling| (rate / ceiling - 1.0).abs() <= tolerance)
 }
 
-/// Share of a core from which a thread counts as having all of it.
+/// A thread with at least this share of a core counts as filling the core.
 pub(crate) const FULL_CORE_SHARE: f64 = 0.95;
 
-/// Share of the time from which waiting for a processor counts.
+/// A thread that waits for a processor for at least this share of the time is starved.
 const STARVED_SHARE: f64 = 0.2;
 
-/// Share of the time in which a thread that is never idle runs or waits; the rest is the blur of counting.
+/// A thread that runs or waits for this share of the time is never idle; the rest is sampling error.
 const NEVER_IDLE_SHARE: f64 = 0.85;
 
-/// Share of a core from which a thread on a crowded host is the one that suffers.
+/// On a crowded host, a thread with at least this share of a core is affected by the crowding.
 const CROWDED_THREAD_SHARE: f64 = 0.2;
 
-/// Share of a core that a hypervisor leaves to the host; unknown counts as all.
+/// Share of a core that a hypervisor leaves to the host. Unknown steal time counts as none.
 pub(crate) fn granted(host: &Host) -> f64 {
     1.0 - host.steal_share.unwrap_or(0.0).clamp(0.0, 0.5)
 }
 
-/// Whether a thread of the host had a whole core for most of the time, or its interrupts had one.
+/// Whether a thread of the host had a whole core for most of the time, or interrupts used a whole core.
 pub(crate) fn core_is_full(host: &Host) -> bool {
     let thread = host.thread_share.is_some_and(|share| share >= FULL_CORE_SHARE * granted(host))
         || host.thread_full_share.is_some_and(|share| share > 0.5);
@@ -175,13 +176,15 @@ pub(crate) fn core_is_full(host: &Host) -> bool {
     thread || waits || host.softirq_share.is_some_and(|share| share >= 0.9)
 }
 
-/// Whether a thread was never idle although it had not all of a core: something else runs there, or a quota holds it.
+/// Whether a thread was never idle although it did not have a whole core. Another program runs there, or a CPU
+/// quota limits it.
 pub(crate) fn is_starved(host: &Host) -> bool {
     let waits = host.thread_wait_share.filter(|wait| *wait >= STARVED_SHARE);
     host.thread_share.zip(waits).is_some_and(|(runs, waits)| runs + waits >= NEVER_IDLE_SHARE)
 }
 
-/// Buffers and windows below this hold a flow back at every round trip, however short: every few segments it waits.
+/// Buffers and windows smaller than this limit a flow at every round trip, however short: the sender waits
+/// every few segments.
 pub(crate) const TINY_BUFFER_BYTES: f64 = 65_536.0;
 
 /// Whether the sender or the receiver had a full core.
@@ -189,7 +192,7 @@ pub(crate) fn any_core_is_full(evidence: &Evidence) -> bool {
     core_is_full(&evidence.sender) || core_is_full(&evidence.receiver)
 }
 
-/// Whether every core of the host is busy, so that its thread gets less than it asks for.
+/// Whether every core of the host is busy, so that its thread gets less CPU time than it needs.
 pub(crate) fn is_crowded(host: &Host) -> bool {
     host.all_cores_share.is_some_and(|share| share >= FULL_CORE_SHARE)
         && host.thread_share.is_some_and(|share| share >= CROWDED_THREAD_SHARE)
@@ -201,32 +204,32 @@ pub(crate) fn hosts_have_room(evidence: &Evidence, share: f64) -> bool {
     !any_core_is_full(evidence) && threads.into_iter().flatten().all(|thread| thread < share)
 }
 
-/// Whether the windows left the flow alone: they held it for little of the time (unknown counts as none), or they are
-/// larger than the path and only bound the queue.
+/// Whether the windows do not limit the flow: they held it for less than 10 % of the time (unknown counts as
+/// none), or they are larger than the path and only bound the queue.
 pub(crate) fn windows_are_open(evidence: &Evidence) -> bool {
     let below = |share: Option<f64>| share.is_none_or(|share| share < 0.1);
     evidence.queue_stands()
         || (below(evidence.tcp.receiver_window_share) && below(evidence.tcp.send_buffer_share))
 }
 
-/// A window that allows more than so many times the goodput is no limit.
+/// A window that allows more than this multiple of the goodput is not the limit.
 const AMPLE_WINDOW_FACTOR: f64 = 1.5;
-/// By how much the goodput may exceed what a window allows.
+/// Largest factor by which the goodput may exceed what a window allows.
 const MAX_WINDOW_EXCESS: f64 = 1.15;
 
-/// What the hosts may add to a round trip before a window moves on: the receiver wakes and reads, the sender wakes and
-/// writes. The kernel's own round trip has none of it, which counts between neighbours only.
+/// Time that the hosts may add to a round trip before a window moves on: the receiver wakes and reads, the
+/// sender wakes and writes. The kernel's own RTT does not contain it, which matters only on very short paths.
 pub(crate) const TURNAROUND_S: f64 = 50e-6;
 
-/// Every round trip that was measured and at which a window may have been waited for: the base, the mean, that of probes
-/// under load.
+/// The measured round trips that a full window may have waited for: the base, the mean, and the median of the
+/// probes under load.
 pub(crate) fn known_round_trips(evidence: &Evidence) -> impl Iterator<Item = f64> {
     [evidence.base_rtt_s(), evidence.rtt.mean_s, evidence.rtt.loaded_p50_s].into_iter().flatten()
 }
 
-/// The rate that a window allows at the known round trip at which it fits
-/// the goodput best, else at the base and what the hosts add; `None` where it allows too much at each of them to be the
-/// limit, or less than came through.
+/// The rate that a window allows, bit/s, and the round trip, s. The round trip is the measured one at which the
+/// rate fits the goodput best. If none fits, it is one between the base and the base plus [`TURNAROUND_S`].
+/// `None` if the window allows too much at each of them to be the limit, or less than the goodput.
 pub(crate) fn window_allows_bps(evidence: &Evidence, window_bytes: f64) -> Option<(f64, f64)> {
     let goodput = evidence.outcome.goodput_bps.filter(|rate| *rate > 0.0)?;
     let allowed = known_round_trips(evidence)
@@ -242,7 +245,7 @@ pub(crate) fn window_allows_bps(evidence: &Evidence, window_bytes: f64) -> Optio
     })
 }
 
-/// Whether the test itself asked for the rate that it got.
+/// Whether the test itself set the rate: offered rate, read rate or pacing.
 pub(crate) fn rate_was_asked_for(evidence: &Evidence) -> bool {
     offered_rate::holds(evidence) || slow_reader::read_rate_holds(evidence) || pacing::holds(evidence)
 }

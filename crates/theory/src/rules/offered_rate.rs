@@ -1,4 +1,4 @@
-//! V03: the test itself offered no more.
+//! V03: the test itself offered no higher rate.
 
 use linerate_model::{Cause, Confidence, Finding};
 
@@ -6,9 +6,9 @@ use super::{FindingBuilder, near};
 use crate::evidence::{Evidence, Transport};
 use crate::{ceilings, format};
 
-/// How close the goodput comes to what was offered.
+/// Largest relative difference between the goodput and the offered rate.
 const RATE_TOLERANCE: f64 = 0.03;
-/// Share of datagrams that may be lost of a rate that arrived.
+/// Share of datagrams that may be lost although the offered rate counts as delivered.
 const MAX_LOSS: f64 = 2e-3;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
@@ -25,12 +25,12 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
-/// Whether the offered rate arrived, and was one that the link can carry.
+/// Whether the offered rate arrived and is less than the link can carry.
 pub(super) fn holds(evidence: &Evidence) -> bool {
     let (Some(goodput), Some(offered)) = (evidence.outcome.goodput_bps, evidence.asked.offered_bps) else {
         return false;
     };
-    // Datagrams that vanish below a rate that arrives say something of the path.
+    // Datagrams that are lost although the rate arrives are a sign of a fault on the path.
     if evidence.transport == Transport::Udp && evidence.loss().is_some_and(|loss| loss > MAX_LOSS) {
         return false;
     }

@@ -1,4 +1,4 @@
-//! V14: the shaper is the sender's own queueing discipline, whose rate was read.
+//! V14: the shaper is the sender's own qdisc, whose rate was read.
 
 use linerate_model::{Cause, Confidence, Finding};
 
@@ -6,16 +6,16 @@ use super::{FindingBuilder, impossible, rate_was_asked_for};
 use crate::evidence::{Evidence, LinkSource, OwnQueue};
 use crate::{ceilings, ethernet, format};
 
-/// From this share of what the discipline lets through, the rate is its.
+/// From this share of the rate that the qdisc lets through, the qdisc holds the rate.
 const NEAR_SHARE: f64 = 0.90;
-/// From this share, nothing else can matter.
+/// From this share, nothing else can be the limit.
 const AT_SHARE: f64 = 0.96;
-/// Buckets that were full at the start, and reads that end within an interval.
+/// Allows for buckets that were full at the start, and for reads that end within an interval.
 const MAX_SHARE: f64 = 1.03;
-/// From this share of what the interface's line carries, the discipline stands for the line: as in the card of an emulated
-/// host, and where somebody paces a link to spare the buffer of the next.
+/// A qdisc with at least this share of the interface's line rate stands in for the line, as in the NIC of an
+/// emulated host, or where somebody paces a link to spare the buffer of the next hop.
 const LINE_SHARE: f64 = 0.99;
-/// A discipline that lets through this share of what a link carries as somebody states it is as fast as that link.
+/// A qdisc that lets through at least this share of the stated link rate is as fast as that link.
 const AS_FAST_SHARE: f64 = 0.998;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
@@ -44,7 +44,8 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
-/// Whether the sender's own queue holds the rate: it lets through about what came, and less than the link carries.
+/// Whether the sender's own queue holds the rate: it lets through about the goodput, and less than the link
+/// carries.
 pub(super) fn holds(evidence: &Evidence) -> bool {
     let near = |ceiling: f64| {
         evidence
@@ -56,8 +57,8 @@ pub(super) fn holds(evidence: &Evidence) -> bool {
     shaper(evidence).is_some_and(holds) && !rate_was_asked_for(evidence)
 }
 
-/// Whether the link carries no more than the discipline lets through, also as somebody states it: then the link is what
-/// is full. What is stated may be exceeded, and then it is not.
+/// Whether the link (measured or stated by the user) carries no more than the qdisc lets through. Then the link
+/// is the limit, unless the flow exceeds it: a stated rate can be wrong.
 fn link_comes_first(evidence: &Evidence, ceiling: f64) -> bool {
     let carries = evidence.line_rate_bps().and_then(|link| ceilings::link_goodput_bps(evidence, link));
     let exceeded =
@@ -65,7 +66,8 @@ fn link_comes_first(evidence: &Evidence, ceiling: f64) -> bool {
     carries.is_some_and(|carries| ceiling >= AS_FAST_SHARE * carries && !exceeded(carries))
 }
 
-/// The sender's own queue, if it has a rate, and the payload that this lets through.
+/// The sender's own queue, if it has a rate below that of the line, and the payload that it lets through,
+/// bit/s.
 pub(crate) fn shaper(evidence: &Evidence) -> Option<(&OwnQueue, f64)> {
     let queue = evidence.own_queue.as_ref()?;
     let rate = queue.rate_bps.filter(|rate| *rate > 0.0)?;
@@ -119,7 +121,8 @@ mod tests {
 
     #[test]
     fn a_bucket_that_stands_for_the_line_is_the_lines_rule() {
-        // 1 Gb/s of line carry 1514 in 1538 bytes as the kernel counts them: 984.4 Mb/s; less 200 ppm for its clock.
+        // A line of 1 Gb/s carries 1514 of 1538 bytes as the kernel counts them: 984.4 Mb/s, less 200 ppm for
+        // its clock.
         let mut card = full_gigabit();
         card.own_queue = own(1e9 * 1514.0 / 1538.0 * (1.0 - 200e-6)).own_queue;
         let verdict = diagnose(&card);
@@ -129,7 +132,7 @@ mod tests {
             "{verdict:?}"
         );
         assert_eq!(verdict.expected.map(|ceiling| ceiling.limit).as_deref(), Some("link"));
-        // The same bucket where the line is ten times as fast.
+        // The same bucket on a line that is ten times as fast.
         card.link.link_bps = Some(10e9);
         assert!(rule(&card).is_some());
     }
@@ -146,7 +149,7 @@ mod tests {
             "{:?}",
             verdict.ceilings
         );
-        // It is one of a flow that something else holds back, too.
+        // The bucket is also the ceiling of a flow that something else limits.
         let mut slow = own(200e6);
         slow.asked.offered_bps = Some(47.8e6);
         assert_eq!(diagnose(&slow).expected.unwrap().limit, "qdisc");
@@ -154,7 +157,7 @@ mod tests {
 
     #[test]
     fn above_the_bucket_is_impossible_and_what_was_in_it_is_not() {
-        // 47.82 Mb/s of payload; 32,768 bytes over 9 s are 29 kb/s, 50 ms of queue further on 266 kb/s.
+        // 47.82 Mb/s of payload; 32,768 bytes over 9 s are 29 kb/s, and 50 ms of queue another 266 kb/s.
         let of = |bps: f64| {
             let mut evidence = own(50e6);
             evidence.outcome.goodput_bps = Some(bps);

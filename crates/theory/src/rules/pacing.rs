@@ -6,7 +6,7 @@ use super::{FindingBuilder, near};
 use crate::evidence::Evidence;
 use crate::{ceilings, format};
 
-/// How close the goodput comes to the pacing rate, which may or may not count headers.
+/// Largest relative difference between the goodput and the pacing rate, which may or may not count headers.
 const RATE_TOLERANCE: f64 = 0.06;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
@@ -27,8 +27,8 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     .finish()
 }
 
-/// Whether a pacing rate was set and the flow runs at it: what a link carries less than that, or a queue that stands all
-/// the time, would be the limit.
+/// Whether a pacing rate was set and the flow runs at it. If the link carries less, or a queue stands all the
+/// time, the path is the limit instead.
 pub(super) fn holds(evidence: &Evidence) -> bool {
     let paced = evidence.asked.max_pacing_bps.map(|rate| rate * evidence.streams());
     let link = evidence.line_rate_bps().and_then(|rate| ceilings::link_goodput_bps(evidence, rate));
@@ -59,7 +59,8 @@ mod tests {
     #[test]
     fn a_link_or_a_queue_that_binds_first_is_the_limit() {
         let mut evidence = full_gigabit();
-        // A pace of 980 Mb/s lets 937 of payload through, one of a gigabit 956, the link 941.
+        // A pacing rate of 980 Mb/s lets 937 Mb/s of payload through, one of 1 Gb/s lets 956 Mb/s through, the
+        // link 941 Mb/s.
         evidence.asked.max_pacing_bps = Some(1e9);
         assert_eq!(crate::diagnose(&evidence).primary.rule, "V02");
         evidence.asked.max_pacing_bps = Some(980e6);

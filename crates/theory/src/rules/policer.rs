@@ -7,27 +7,29 @@ use crate::evidence::{Evidence, Host, Transport};
 use crate::format;
 use crate::stats::{order, series};
 
-/// Loss from which packets are dropped on purpose.
+/// Smallest loss that can come from a policer.
 const MIN_LOSS: f64 = 1e-3;
-/// Constancy of the delivered rate.
+/// Largest variation of the delivered rate.
 const MAX_VARIATION: f64 = 0.10;
-/// Loss from which the loss law may be held against a policer.
+/// Smallest loss from which a rate above the loss model shows a policer.
 const HIGH_LOSS: f64 = 5e-3;
-/// How many times the loss law's rate is too much for losses that come one by one.
+/// Losses come in bursts if the rate exceeds the loss model's by this factor.
 const BURSTY_FACTOR: f64 = 3.0;
-/// Share of segments up to which loss laws describe anything.
+/// Largest loss ratio that loss models describe.
 pub(super) const MAX_MODEL_LOSS: f64 = 0.1;
-/// How far sixths of the steady part may sway where the bucket is small beside what TCP has on its way.
+/// Largest variation between sixths of the steady part. The bucket may be small compared with TCP's data in
+/// flight.
 const MAX_SWAY: f64 = 0.25;
-/// Share of datagrams from which they exceed a rate, rather than vanish at random.
+/// Share of lost datagrams from which they exceed a rate instead of being lost at random.
 const EXCESS_LOSS: f64 = 0.05;
-/// How far the start must lie above the rest: the bucket was full.
+/// If the start exceeds the rest by this factor, the bucket was full.
 const EARLY_BURST_FACTOR: f64 = 1.2;
-/// How many times the median the first interval is when a bucket was full; a burst has at most a third of all.
+/// If the first interval exceeds the median by this factor, a bucket was full. A burst is at most a third of
+/// all intervals.
 const FULL_BUCKET_FACTOR: f64 = 1.5;
-/// Share of all cores from which a probe may wait for a processor.
+/// Share of all cores from which a probe may have waited for a processor.
 const CROWDED_SHARE: f64 = 0.9;
-/// Share of a committed rate that a sender should shape to.
+/// The sender should shape to this share of the policed rate.
 const CONFORMING: f64 = 0.98;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
@@ -63,14 +65,14 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
-/// What is left when the bucket is empty: intervals at the start that are far above the median are a burst, and the
-/// rate is that of the others. `None` without such a burst.
+/// The evidence without the burst that a full bucket let through: intervals at the start that are far above the
+/// median are removed, and the rate is the mean of the others. `None` without such a burst.
 fn without_burst(evidence: &Evidence) -> Option<Evidence> {
     let intervals = &evidence.outcome.intervals_bps;
     let centre = order::median(intervals).filter(|median| *median > 0.0)?;
     let first = *intervals.first()?;
     let burst = intervals.iter().take_while(|rate| **rate > EARLY_BURST_FACTOR * centre).count();
-    // One interval may hold a read more than others do.
+    // A single interval may contain one read more than others.
     if first < FULL_BUCKET_FACTOR * centre || burst > intervals.len() / 3 {
         return None;
     }
@@ -82,7 +84,7 @@ fn without_burst(evidence: &Evidence) -> Option<Evidence> {
     Some(settled)
 }
 
-/// A full bucket lets a burst through, and then a constant rate.
+/// Whether a burst (full bucket) came first and then a constant rate.
 fn after_a_burst(evidence: &Evidence) -> bool {
     evidence.loss().is_some_and(|loss| loss > MIN_LOSS)
         && evidence.outcome.early_over_steady.is_some_and(|ratio| ratio > EARLY_BURST_FACTOR)
@@ -90,8 +92,8 @@ fn after_a_burst(evidence: &Evidence) -> bool {
             || (beyond_any_law(evidence) && evidence.is_steady(MAX_VARIATION) == Some(true)))
 }
 
-/// Far more arrives than congestion control makes of losses that come one by one: they come in bursts, whenever the
-/// bucket is empty. The rate of the bucket shows over longer times.
+/// Whether far more arrives than congestion control achieves with single losses. Losses at a policer come in
+/// bursts, whenever the bucket is empty. The bucket's rate is visible only over longer times.
 fn against_the_law(evidence: &Evidence) -> bool {
     evidence.transport == Transport::Tcp
         && !evidence.is_bbr()
@@ -101,12 +103,12 @@ fn against_the_law(evidence: &Evidence) -> bool {
         && evidence.is_steady(MAX_SWAY) == Some(true)
 }
 
-/// Whether so much is lost that no law describes it.
+/// Whether the loss exceeds what loss models describe.
 fn beyond_any_law(evidence: &Evidence) -> bool {
     evidence.loss().is_some_and(|loss| loss > MAX_MODEL_LOSS)
 }
 
-/// Of datagrams that are offered at a constant rate a constant rate arrives, and nothing waits.
+/// Whether datagrams offered at a constant rate arrive at a lower, constant rate and do not wait.
 fn datagrams_beyond(evidence: &Evidence) -> bool {
     evidence.transport == Transport::Udp
         && evidence.loss().is_some_and(|loss| loss > EXCESS_LOSS)
@@ -116,11 +118,11 @@ fn datagrams_beyond(evidence: &Evidence) -> bool {
         && evidence.is_steady(MAX_VARIATION) == Some(true)
 }
 
-/// Whether the round trip under load stays at its base: in nineteen of twenty probes, or, where hosts or an emulated
-/// network were late by themselves, in half of them.
+/// Whether the round trip under load stays at its base. This must hold for 95 % of the probes, or for half of
+/// them if the hosts or an emulated network were late.
 ///
-/// The slow start of a short test fills a queue that more probes meet than one in twenty. So a queue also has to show in
-/// the round trip that the sender's TCP saw for a tenth of the test.
+/// In a short test, more than 5 % of the probes can meet the queue of slow start. So a queue must also show in
+/// the RTT that the sender's TCP saw for 10 % of the test.
 pub(crate) fn rtt_is_flat(evidence: &Evidence) -> Option<bool> {
     let base = evidence.base_rtt_s()?;
     let flat = |loaded: f64| loaded - base < (0.1 * base).max(0.002);
@@ -129,7 +131,7 @@ pub(crate) fn rtt_is_flat(evidence: &Evidence) -> Option<bool> {
     Some(flat(loaded) || evidence.rtt.smoothed_p90_s.is_some_and(flat))
 }
 
-/// Whether probes waited for something else than the network.
+/// Whether probes may have waited for something other than the network.
 fn is_disturbed(evidence: &Evidence) -> bool {
     let crowded = |host: &Host| host.all_cores_share.is_some_and(|busy| busy >= CROWDED_SHARE);
     evidence.timing.emulator_late == Some(true) || crowded(&evidence.sender) || crowded(&evidence.receiver)
@@ -147,7 +149,8 @@ mod tests {
 
     #[test]
     fn losses_in_bursts_that_the_law_forbids_are_a_policers() {
-        // A large bucket that slow start emptied before the first sample: 14 % lost, and seven times the law's rate.
+        // A large bucket that slow start emptied before the first sample: 14 % lost, and seven times the
+        // model's rate.
         let mut evidence = policed();
         evidence.outcome.early_over_steady = Some(0.8);
         assert_eq!(rule(&evidence), None);
@@ -161,8 +164,8 @@ mod tests {
         assert_eq!(rule(&bbr), None, "no law holds for it");
     }
 
-    /// A policer of 20 Mb/s with a bucket of a few hundred kilobytes, as the receiver read it: slow start empties the
-    /// bucket at once, and a fifth of everything is lost.
+    /// A policer of 20 Mb/s with a bucket of a few hundred kilobytes, as the receiver read it: slow start
+    /// empties the bucket at once, and 20 % of everything is lost.
     fn emptied_at_once() -> Evidence {
         let mut evidence = policed();
         evidence.outcome.intervals_bps = [
@@ -212,7 +215,7 @@ mod tests {
             |evidence| evidence.tcp.retransmits = Some(0.0),
             |evidence| evidence.outcome.intervals_bps = [20e6, 20e6, 60e6, 60e6].repeat(22),
             |evidence| evidence.outcome.intervals_bps.truncate(6),
-            // The loss law gives 15 Mb/s.
+            // The loss model gives 15 Mb/s.
             |evidence| evidence.outcome.goodput_bps = Some(28e6),
         ];
         for control in controls {

@@ -6,10 +6,10 @@ use super::{FindingBuilder, window_regrowth};
 use crate::evidence::Evidence;
 use crate::{bdp, ceilings, format};
 
-/// Share of the bandwidth-delay product below which leaving slow start was early.
+/// Leaving slow start with less than this share of the bandwidth-delay product is early.
 const EARLY_EXIT_SHARE: f64 = 0.5;
 
-/// Rise of the round trip under load, as a share of that before it, from which a queue stands at the limit.
+/// Relative rise of the round trip under load from which a queue stands at the bottleneck.
 const QUEUE_RISE_SHARE: f64 = 0.25;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
@@ -37,9 +37,11 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
-/// Whether HyStart ended the slow start of this flow's connections with a window below half of what the path holds.
+/// Whether HyStart ended the slow start of this flow's connections with a window below half of what the path
+/// holds.
 ///
-/// The counter is the host's. More exits than connections are those of somebody else too, and say nothing.
+/// The counter is host-wide. If it shows more exits than the test has connections, other flows contributed and
+/// it is not used.
 fn left_early(evidence: &Evidence) -> bool {
     let ours = evidence.tcp.hystart_exits.is_some_and(|exits| (1.0..=evidence.streams()).contains(&exits));
     let early = evidence
@@ -50,15 +52,15 @@ fn left_early(evidence: &Evidence) -> bool {
     ours && early
 }
 
-/// Whether the load adds to the round trip. The noise that HyStart stumbles over is there without load too, so the
-/// median before the test is the measure, not the smallest round trip.
+/// Whether the load adds to the round trip. The noise that misleads HyStart is there without load too. So the
+/// reference is the median before the test, not the smallest round trip.
 fn waits_longer(evidence: &Evidence) -> bool {
     let idle = evidence.rtt.idle_p50_s.or_else(|| evidence.base_rtt_s());
     let loaded = evidence.rtt.loaded_p50_s.or(evidence.rtt.mean_s);
     idle.zip(loaded).is_some_and(|(idle, loaded)| loaded - idle >= (QUEUE_RISE_SHARE * idle).max(0.001))
 }
 
-/// One connection's share of what the known link holds in a round trip.
+/// One connection's share of the bandwidth-delay product of the known link, bytes.
 fn product_bytes(evidence: &Evidence) -> Option<f64> {
     let link = ceilings::link_goodput_bps(evidence, evidence.line_rate_bps()?)?;
     Some(bdp::bdp_bytes(link, evidence.base_rtt_s()?)? / evidence.streams())

@@ -1,4 +1,4 @@
-//! V20: packets vanish although no queue fills.
+//! V20: packets are lost although no queue fills.
 
 use linerate_model::{Cause, Confidence, Finding};
 
@@ -7,11 +7,11 @@ use super::{FindingBuilder, local_drops, near, policer};
 use crate::evidence::{Evidence, Transport};
 use crate::format;
 
-/// Share of datagrams from which their loss is worth a word.
+/// Smallest share of lost datagrams that is reported.
 const MIN_LOSS: f64 = 2e-3;
-/// Share of datagrams up to which they vanish at random, rather than exceed a rate.
+/// Largest share of datagrams that are lost at random; with more, they exceed a rate.
 const MAX_RANDOM_LOSS: f64 = 0.05;
-/// How close what arrives comes to what was offered and not lost.
+/// Largest relative difference between the goodput and the offered rate less the loss.
 const ARRIVAL_TOLERANCE: f64 = 0.05;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
@@ -36,7 +36,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
-/// Whether of datagrams what was offered arrives, but for a few.
+/// Whether all datagrams that were offered arrive, except for a few.
 pub(super) fn datagrams_arrive(evidence: &Evidence) -> bool {
     let arrives = |loss: f64| {
         let left = evidence.asked.offered_bps.map(|offered| offered * (1.0 - loss));
@@ -46,7 +46,7 @@ pub(super) fn datagrams_arrive(evidence: &Evidence) -> bool {
     evidence.transport == Transport::Udp && evidence.loss().is_some_and(arrives)
 }
 
-/// Datagrams vanish although what was offered arrives and none waits.
+/// Datagrams are lost although the offered rate arrives and none waits.
 fn datagrams(evidence: &Evidence) -> Option<Finding> {
     let (loss, goodput) = (evidence.loss()?, evidence.outcome.goodput_bps?);
     let offered = evidence.asked.offered_bps?;
@@ -99,7 +99,7 @@ mod tests {
         evidence.asked.offered_bps = Some(20e6);
         (evidence.udp.packets, evidence.udp.lost) = (Some(5000.0), Some(50.0));
         assert_eq!(crate::diagnose(&evidence).primary.cause, Cause::RandomLoss);
-        // As constant as what was offered, which is no shaper's doing.
+        // As constant as the offered rate, so no shaper is the cause.
         evidence.outcome.intervals_bps = vec![20.2e6; 30];
         evidence.outcome.goodput_bps = Some(20.2e6);
         assert_eq!(crate::diagnose(&evidence).primary.cause, Cause::RandomLoss);

@@ -9,11 +9,11 @@ use super::{
 use crate::evidence::Evidence;
 use crate::{bdp, ceilings, format};
 
-/// Share of the busy time from which the window counts as the limit.
+/// From this share of the busy time, the window is the limit.
 const HELD_SHARE: f64 = 0.25;
-/// A thread with this much of a core may itself be the limit.
+/// A thread with at least this share of a core may itself be the limit.
 const BUSY_THREAD_SHARE: f64 = 0.85;
-/// How close goodput comes to window over round trip.
+/// Largest relative difference between the goodput and window over round trip.
 const RATE_TOLERANCE: f64 = 0.15;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
@@ -35,17 +35,17 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let fits = fits(evidence, window);
     let fixed = is_fixed(evidence);
     if !fits && !hosts_have_room(evidence, BUSY_THREAD_SHARE) && !is_tiny(evidence) {
-        return None; // the threads hold the rate, the window only fills meanwhile
+        return None; // The threads limit the rate; the window only fills meanwhile.
     }
     let sure = match held {
         Some(_) => confidence(fits, fixed)?,
-        // Without the kernel's own account both other signs are needed.
+        // Without the kernel's own accounting both other signs are needed.
         None if fits && fixed => Confidence::Probable,
         None => return None,
     };
     let was_measured = known_round_trips(evidence).any(|known| known.to_bits() == rtt.to_bits());
     let measured = if was_measured { rtt } else { evidence.base_rtt_s()? };
-    // What the hosts add nobody measured: it follows from the rate, and is told apart.
+    // The hosts' own time was not measured. It follows from the rate and is listed separately.
     let hosts = (!was_measured).then_some(rtt - measured);
     let time =
         hosts.map_or_else(String::new, |time| format!(" and {} of the hosts' own time", format::time(time)));
@@ -68,8 +68,8 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
-/// Whether the window is fixed at so little that the sender waits for it almost always. Waiting and waking at every
-/// few segments also fills the processors, which then are the consequence and not the cause.
+/// Whether the window is fixed at so small a size that the sender almost always waits for it. Waiting and
+/// waking every few segments also fills the processors. That is a consequence and not the cause.
 fn is_tiny(evidence: &Evidence) -> bool {
     const ALMOST_ALWAYS_SHARE: f64 = 0.8;
     evidence.windows.offered_max_bytes.is_some_and(|window| window < TINY_BUFFER_BYTES)
@@ -88,7 +88,7 @@ fn fits_at(evidence: &Evidence, window: f64, rtt: f64) -> bool {
     evidence.outcome.goodput_bps.is_some_and(|goodput| near(goodput, allowed, RATE_TOLERANCE))
 }
 
-/// Whether the window could not grow: constant, asked for, unscaled, or as large as the kernel lets it be.
+/// Whether the window could not grow: it is constant, requested, unscaled, or as large as the kernel allows.
 fn is_fixed(evidence: &Evidence) -> bool {
     is_constant(evidence)
         || is_at_limit(evidence) == Some(true)
@@ -104,15 +104,14 @@ fn is_constant(evidence: &Evidence) -> bool {
     }
 }
 
-/// Whether the window is as large as the largest buffer of the receiver's kernel lets it be; `None` when that is unknown.
+/// Whether the window is as large as the receiver's kernel allows; `None` if that is unknown.
 fn is_at_limit(evidence: &Evidence) -> Option<bool> {
     let windows = &evidence.windows;
     let (window, limit) = windows.offered_max_bytes.zip(windows.rmem_max_bytes)?;
     Some(window >= 0.9 * limit / 2.0)
 }
 
-/// Whether the window is held far below what the receiver's buffers would let it be, and does not move: something
-/// clamps it.
+/// Whether the window stays constant, far below what the receiver's buffers allow: something clamps it.
 fn is_clamped(evidence: &Evidence) -> bool {
     let windows = &evidence.windows;
     let below = |buffer: Option<f64>| {
@@ -199,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_window_that_allows_many_times_the_rate_is_no_limit() {
-        // Fixed and waited for, as the kernel counts it; but 3 MB at 21 ms allow 1.1 Gb/s.
+        // The kernel reports a fixed window that the sender waited for, but 3 MB at 21 ms allow 1.1 Gb/s.
         for (window, named) in [(3e6, false), (110e3, false), (95e3, true), (65536.0, true), (50e3, false)] {
             let mut evidence = long_path();
             evidence.windows.offered_min_bytes = Some(window);
@@ -211,7 +210,7 @@ mod tests {
 
     #[test]
     fn between_neighbours_a_window_waits_for_the_hosts_too() {
-        // 4.25 KiB at 5 us are 7 Gbit/s; but nothing comes before the receiver has woken up and read.
+        // 4.25 KiB at 5 us are 7 Gbit/s, but a window opens only after the receiver has woken up and read.
         for (rtt, goodput, named) in [(5e-6, 2.37e9, true), (5e-6, 0.3e9, false), (5e-4, 20e6, false)] {
             let mut evidence = long_path();
             let window = Some(4352.0);
@@ -238,7 +237,7 @@ mod tests {
         let remedy = |evidence: &Evidence| rule(evidence).unwrap().remedy.unwrap();
         evidence.windows.rmem_max_bytes = Some(131_072.0);
         assert!(remedy(&evidence).contains("Raise tcp_rmem"), "at its limit");
-        // A route's `window`: 64 KiB all the time, of a buffer that would let it be megabytes.
+        // A route's `window` option: constantly 64 KiB although the buffer would allow megabytes.
         evidence.windows.rmem_max_bytes = Some(33_554_432.0);
         evidence.windows.rcv_buf_bytes = Some(2_174_083.0);
         evidence.windows.offered_min_bytes = Some(65_536.0);

@@ -1,4 +1,4 @@
-//! V21: packets overtake each other, and the sender takes that for loss.
+//! V21: packets overtake each other, which looks like loss to the sender.
 
 use linerate_model::{Cause, Finding};
 
@@ -8,19 +8,19 @@ use super::{
 use crate::evidence::{Evidence, Transport};
 use crate::{ceilings, format};
 
-/// Share of the retransmissions that the receiver already had.
+/// Smallest share of the retransmissions that must be needless (the receiver already had the data).
 const MIN_NEEDLESS_SHARE: f64 = 0.3;
-/// Needless retransmissions that are no accident.
+/// Smallest number of needless retransmissions.
 const MIN_NEEDLESS: f64 = 5.0;
-/// Share of needless retransmissions from which the packets had only come late.
+/// Share of needless retransmissions from which the packets only came late.
 const NEARLY_ALL_SHARE: f64 = 0.9;
-/// Back-offs taken back for each of them: one answers a whole group.
+/// Smallest number of undone back-offs per retransmission; one back-off answers a whole group.
 const MIN_UNDO_SHARE: f64 = 0.1;
-/// Timeouts for each of them up to which they are not what was needless.
+/// Largest number of timeouts per retransmission. With more, the timeouts were needless and not the path.
 const MAX_TIMEOUT_SHARE: f64 = 0.05;
-/// Share of the time in needless back-offs from which they hold the rate down.
+/// Share of the time in needless back-offs from which they limit the rate.
 const HELD_SHARE: f64 = 0.1;
-/// A loss model explains a rate within this factor.
+/// A loss model explains a rate if they differ by at most this factor.
 const MODEL_FACTOR: f64 = 2.0;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
@@ -48,7 +48,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
-/// Whether needless retransmissions after reordering hold the rate down.
+/// Whether needless retransmissions after reordering limit the rate.
 pub(super) fn holds(evidence: &Evidence) -> bool {
     let tcp = &evidence.tcp;
     let needless = tcp
@@ -61,7 +61,7 @@ pub(super) fn holds(evidence: &Evidence) -> bool {
         || local_drops::holds(evidence)
         || shaper::holds(evidence)
         || !windows_are_open(evidence);
-    // A sender that does not take its back-offs back is as slow as if the packets had been lost.
+    // A sender that does not undo its back-offs is as slow as if the packets had been lost.
     let modelled = evidence
         .outcome
         .goodput_bps
@@ -71,9 +71,10 @@ pub(super) fn holds(evidence: &Evidence) -> bool {
     evidence.transport == Transport::Tcp && needless && seen && !explained && (held || modelled)
 }
 
-/// Whether packets came so late that they were sent again before: then the kernel never sees them overtaken, but the
-/// receiver reports nearly every retransmission as a duplicate, and back-offs are taken back. Needless timeouts and
-/// tail probes look alike, so there may be few of them; and a duplicate of a packet takes no retransmission.
+/// Whether packets came so late that they were retransmitted before. Then the kernel never detects reordering,
+/// but the receiver reports nearly every retransmission as a duplicate (D-SACK), and the sender undoes its
+/// back-offs. Needless timeouts and tail loss probes look the same, so there may be only a few timeouts.
+/// Packets that the network duplicates cause no retransmission.
 fn came_late(evidence: &Evidence) -> bool {
     let tcp = &evidence.tcp;
     let all = tcp.retransmits.unwrap_or(0.0);
@@ -83,14 +84,14 @@ fn came_late(evidence: &Evidence) -> bool {
         && share(tcp.timeouts).is_some_and(|share| share <= MAX_TIMEOUT_SHARE)
 }
 
-/// Share of the time in back-offs that were taken back, a round trip for each of them.
+/// Share of the time in back-offs that were undone, counting one round trip for each.
 fn held_share(evidence: &Evidence) -> Option<f64> {
     let rtt = evidence.rtt.mean_s.or_else(|| evidence.base_rtt_s())?;
     let measured = evidence.outcome.measured_s.filter(|seconds| *seconds > 0.0)?;
     Some(evidence.tcp.window_undone? * rtt / measured / evidence.streams())
 }
 
-/// The rate if every retransmission stood for a loss.
+/// The loss model's rate if every retransmission were a loss, bit/s.
 fn model_bps(evidence: &Evidence) -> Option<f64> {
     let sent = evidence.tcp.segments_sent.filter(|sent| *sent > 0.0)?;
     ceilings::backed_off_bps(evidence, evidence.tcp.retransmits? / sent)
@@ -102,7 +103,7 @@ mod tests {
     use crate::diagnose;
     use crate::rules::examples::{full_gigabit, lossy_path, shaped};
 
-    /// Two in ten thousand segments sent again, of which nine in ten had arrived.
+    /// 0.02 % of the segments are retransmitted; 90 % of these had arrived.
     fn overtaken() -> Evidence {
         let mut evidence = lossy_path(2e-4);
         evidence.tcp.duplicate_acks = evidence.tcp.retransmits.map(|count| 0.9 * count);
@@ -147,8 +148,8 @@ mod tests {
 
     #[test]
     fn packets_later_than_their_retransmission_are_overtaken_too() {
-        // Two in ten thousand came 20 ms late on a path of 21: each was sent again, reported as a duplicate, and the
-        // back-off taken back. The kernel never sees them overtaken.
+        // 0.02 % came 20 ms late on a path of 21 ms. Each was retransmitted and reported as a duplicate, and
+        // the back-off was undone. The kernel never detects reordering.
         let mut evidence = overtaken();
         evidence.tcp.duplicate_acks = evidence.tcp.retransmits;
         evidence.tcp.reordered = Some(0.0);
@@ -184,7 +185,7 @@ mod tests {
         let mut evidence = overtaken();
         evidence.outcome.goodput_bps = evidence.outcome.goodput_bps.map(|rate| 3.0 * rate);
         assert_eq!(rule(&evidence), None);
-        // 60 s of round trips of 21 ms: 285 back-offs are a tenth of them.
+        // 60 s of round trips of 21 ms: 285 back-offs are 10 % of them.
         evidence.tcp.window_undone = Some(280.0);
         assert_eq!(rule(&evidence), None);
         evidence.tcp.window_undone = Some(290.0);

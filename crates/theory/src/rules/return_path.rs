@@ -1,4 +1,4 @@
-//! V28: acknowledgements are held back, or lost, on the way back.
+//! V28: acknowledgements wait or are lost on the return path.
 
 use linerate_model::{Cause, Confidence, Finding};
 
@@ -6,15 +6,15 @@ use super::{FindingBuilder, any_core_is_full, link_full, rate_was_asked_for};
 use crate::evidence::{Evidence, Transport};
 use crate::format;
 
-/// From this much of the round trip without load, and at least [`MIN_QUEUE_S`], a queue on the way back counts.
+/// Smallest relevant queue on the return path, as a share of the base round trip. At least [`MIN_QUEUE_S`].
 const MIN_QUEUE_OF_BASE: f64 = 0.5;
 /// See [`MIN_QUEUE_OF_BASE`], s.
 const MIN_QUEUE_S: f64 = 0.003;
-/// The queue that the data meets is at most this share of the one that acknowledgements meet.
+/// The queue on the forward path is at most this share of that on the return path.
 const MAX_FORWARD_QUEUE_SHARE: f64 = 0.25;
-/// Share of the receiver's segments that must be lost on the way back.
+/// Smallest share of the receiver's segments that must be lost on the return path.
 const MIN_ACK_LOSS: f64 = 0.5;
-/// What acknowledgements miss, the data may not: share of segments sent again.
+/// Largest share of segments that may be retransmitted: the data arrives although acknowledgements are lost.
 const MAX_DATA_LOSS: f64 = 0.2;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
@@ -26,7 +26,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         return None;
     }
     let text = held_back(evidence).or_else(|| lost(evidence))?;
-    // One run cannot show what the flow would do with a free way back.
+    // One run cannot show what the flow would achieve with a free return path.
     FindingBuilder::new(Cause::ReturnPath, "V28", Confidence::Probable, text)
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .with_time("back_rise_ns", evidence.rtt.back_rise_s)
@@ -40,7 +40,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
-/// A queue stands where acknowledgements pass, and none where the data does.
+/// A queue stands on the return path but not on the forward path.
 fn held_back(evidence: &Evidence) -> Option<String> {
     let (back, base) = (evidence.rtt.back_rise_s?, evidence.base_rtt_s()?);
     let out = evidence.rtt.out_rise_s?.max(0.0);
@@ -54,7 +54,7 @@ fn held_back(evidence: &Evidence) -> Option<String> {
     ))
 }
 
-/// Most acknowledgements vanish, and the data arrives.
+/// Most acknowledgements are lost, but the data arrives.
 fn lost(evidence: &Evidence) -> Option<String> {
     let back = evidence.tcp.return_lost_share.filter(|share| *share >= MIN_ACK_LOSS)?;
     if link_full::queue_was_seen(evidence) || evidence.loss()? > MAX_DATA_LOSS {
@@ -72,7 +72,7 @@ mod tests {
     use crate::diagnose;
     use crate::rules::examples::{full_gigabit, lossy_path, shaped};
 
-    /// 120 Mb/s over 10 ms: 147 ms of queue on the way back, none on the way out.
+    /// 120 Mb/s over 10 ms: 147 ms of queue on the return path, none on the forward path.
     fn slow_way_back() -> Evidence {
         let mut evidence = shaped(120e6);
         evidence.rtt.min_s = Some(0.010);

@@ -8,15 +8,16 @@ use super::{
 use crate::evidence::Evidence;
 use crate::{bdp, format};
 
-/// Share of the busy time from which the buffer counts as the limit.
+/// From this share of the busy time, the buffer is the limit.
 const HELD_SHARE: f64 = 0.25;
-/// Share of the granted buffer that holds payload at least: the kernel charges its own overhead, up to half.
+/// Smallest share of the granted buffer that holds payload: the kernel charges its own overhead, up to half.
 const MIN_PAYLOAD_SHARE: f64 = 0.4;
-/// And at most, as far as counts agree.
+/// Largest such share; above 1 because the counts agree only roughly.
 const MAX_PAYLOAD_SHARE: f64 = 1.15;
-/// What the kernel may take beyond a buffer: it looks for room before it begins a super-packet, not while that grows.
+/// How far the kernel may overfill a buffer: it checks for room before it begins a super-packet, not while that
+/// grows.
 const SUPER_PACKET_BYTES: f64 = 65_536.0;
-/// A window that is less full than this is not the limit.
+/// A window that is filled to less than this share is not the limit.
 const OPEN_WINDOW_FILL: f64 = 0.9;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
@@ -26,8 +27,9 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     smallest_window(evidence).or_else(|| kernel_says_so(evidence))
 }
 
-/// The buffer is fixed, smaller than both the congestion window and the receiver's, and either tiny or in flight all
-/// the time: then it is the window. The kernel does not call this buffer-limited when one write fills the buffer.
+/// The buffer is fixed, smaller than both the congestion window and the receive window, and either tiny or
+/// always in flight. Then the buffer acts as the window. The kernel does not report this as `sndbuf_limited` if
+/// one write fills the buffer.
 fn smallest_window(evidence: &Evidence) -> Option<Finding> {
     let buffer = evidence.windows.snd_buf_bytes?;
     let smallest = buffer < evidence.tcp.cwnd_bytes? && buffer < evidence.windows.offered_median_bytes?;
@@ -45,7 +47,7 @@ fn smallest_window(evidence: &Evidence) -> Option<Finding> {
     finding(evidence, Confidence::Confirmed, text)
 }
 
-/// The kernel held the flow for lack of send buffer.
+/// The kernel reported the flow as limited by the send buffer.
 fn kernel_says_so(evidence: &Evidence) -> Option<Finding> {
     let held = evidence.tcp.send_buffer_share;
     if held.is_some_and(|share| share <= HELD_SHARE) || any_core_is_full(evidence) {
@@ -76,16 +78,17 @@ fn kernel_says_so(evidence: &Evidence) -> Option<Finding> {
     finding(evidence, sure, text)
 }
 
-/// Whether what the buffer holds of payload allows about the goodput: a buffer that holds many times what the path and its
-/// queues can is no limit, only full.
+/// Whether the payload that fits into the buffer allows about the goodput. A buffer that holds many times what
+/// the path and its queues hold is full but not the limit.
 fn may_hold(evidence: &Evidence, buffer: f64) -> bool {
-    // Of a buffer below a super-packet what is in flight jumps between almost nothing and both, and a sample tells little.
+    // With a buffer smaller than a super-packet, the data in flight jumps between nearly nothing and buffer
+    // plus super-packet. A single sample then means little.
     let tells = buffer >= SUPER_PACKET_BYTES;
     let in_flight = evidence.tcp.unacked_bytes.filter(|bytes| tells && holds_about(buffer, *bytes));
     let allows = |window: f64| window_allows_bps(evidence, window).is_some();
     match in_flight {
         Some(bytes) => allows(bytes) || allows(buffer),
-        // Steps finer than what a window may allow and still be the limit.
+        // The steps are finer than the range of rates at which a window counts as the limit.
         None => {
             let most = most_payload(buffer);
             let steps = std::iter::successors(Some(MIN_PAYLOAD_SHARE * buffer), |bytes| Some(bytes * 1.25));
@@ -95,7 +98,7 @@ fn may_hold(evidence: &Evidence, buffer: f64) -> bool {
     }
 }
 
-/// What a buffer may hold of payload: one super-packet more than its size, whatever that is.
+/// Most payload that a buffer may hold, bytes: at least one super-packet more than its size.
 fn most_payload(buffer: f64) -> f64 {
     (MAX_PAYLOAD_SHARE * buffer).max(buffer + SUPER_PACKET_BYTES)
 }
@@ -104,11 +107,11 @@ fn holds_about(buffer: f64, bytes: f64) -> bool {
     (MIN_PAYLOAD_SHARE * buffer..=most_payload(buffer)).contains(&bytes)
 }
 
-/// What is in flight of a buffer into which the kernel took several times its size, where the kernel itself says that
-/// the program waited for room in it, and neither of the other windows is full.
+/// Bytes in flight from an overfilled buffer: the kernel took several times the buffer's size, it reports that
+/// the program waited for room, and neither of the other windows is full.
 ///
-/// Linux charges a super-packet when it is begun, so that a fast writer finds room several times between two
-/// acknowledgements (a buffer of 128 KiB with 550 kB in it was seen).
+/// Linux charges a super-packet when it is begun. So a fast writer finds room several times between two
+/// acknowledgements (seen: a buffer of 128 KiB with 550 kB in it).
 fn overfilled(evidence: &Evidence, buffer: f64) -> Option<f64> {
     let bytes = evidence.tcp.unacked_bytes.filter(|bytes| *bytes > buffer)?;
     let windows = [evidence.tcp.cwnd_bytes?, evidence.windows.offered_median_bytes?];
@@ -116,7 +119,7 @@ fn overfilled(evidence: &Evidence, buffer: f64) -> Option<f64> {
     (waited && windows.into_iter().all(|window| bytes < OPEN_WINDOW_FILL * window)).then_some(bytes)
 }
 
-/// Whether the buffer cannot grow: asked for, or as large as the kernel lets it be.
+/// Whether the buffer cannot grow: it was requested, or it is as large as the kernel allows.
 fn is_fixed(evidence: &Evidence, buffer: f64) -> bool {
     evidence.windows.snd_buf_asked_bytes.is_some()
         || evidence.windows.wmem_max_bytes.is_some_and(|limit| buffer >= 0.9 * limit)
@@ -151,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_tiny_buffer_takes_a_super_packet_beyond_its_size() {
-        // 8 KiB at 4 us are 16.4 Gbit/s; with what the kernel took of the last write it was nearly twice that.
+        // 8 KiB at 4 us are 16.4 Gbit/s; with the overfill of the last write, the rate was nearly twice that.
         let mut evidence = loopback();
         evidence.windows.snd_buf_asked_bytes = None;
         evidence.windows.snd_buf_bytes = Some(8192.0);
@@ -165,15 +168,15 @@ mod tests {
         evidence.rtt.loaded_p50_s = None;
         evidence.outcome.goodput_bps = Some(29.6e9);
         assert_eq!(rule(&evidence).map(|found| found.rule), Some("V06".into()));
-        // Sampled just after a super-packet has left: that alone would allow 105 Gbit/s.
+        // Sampled just after a super-packet left: this alone would allow 105 Gbit/s.
         evidence.tcp.unacked_bytes = Some(65_483.0);
         assert_eq!(rule(&evidence).map(|found| found.rule), Some("V06".into()));
-        // A hundredth of that rate is not held by it.
+        // The buffer does not limit a flow at a hundredth of that rate.
         evidence.outcome.goodput_bps = Some(0.3e9);
         assert_eq!(rule(&evidence).map(|found| found.rule), None);
     }
 
-    /// 64 KiB asked, 128 KiB granted, at 21 ms: between 25 and 50 Mbit/s.
+    /// 64 KiB requested, 128 KiB granted, at 21 ms: between 25 and 50 Mbit/s.
     fn small_buffer() -> Evidence {
         let mut evidence = long_path();
         evidence.windows.rcv_buf_asked_bytes = None;
@@ -192,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_buffer_that_allows_many_times_the_rate_is_no_limit() {
-        // 1 MB asked for, smaller than both windows and in flight: 400 Mb/s at 21 ms, and 25 came through.
+        // 1 MB requested, smaller than both windows and in flight: 400 Mb/s at 21 ms, but 25 Mb/s arrived.
         let mut evidence = small_buffer();
         evidence.windows.snd_buf_bytes = Some(1_048_576.0);
         evidence.tcp.cwnd_bytes = Some(2e6);
@@ -206,7 +209,8 @@ mod tests {
 
     #[test]
     fn a_buffer_that_the_kernel_overfills_is_the_limit_all_the_same() {
-        // 128 KiB at 21 ms are 50 Mb/s; the kernel took 448 KiB, and the program waited for room 40 % of the time.
+        // 128 KiB at 21 ms are 50 Mb/s; the kernel took 448 KiB, and the program waited for room for 40 % of
+        // the time.
         let mut evidence = small_buffer();
         evidence.windows.snd_buf_asked_bytes = None;
         evidence.windows.wmem_max_bytes = Some(131_072.0);
@@ -227,7 +231,7 @@ mod tests {
 
     #[test]
     fn the_super_packet_that_was_begun_counts_for_buffers_of_every_size() {
-        // 147 KB of a buffer of 128 KiB, and 190 KB.
+        // 147 kB in flight from a buffer of 128 KiB, and 190 kB.
         for bytes in [147_000.0, 190_000.0] {
             let mut evidence = small_buffer();
             evidence.tcp.send_buffer_share = Some(0.05);
@@ -263,7 +267,7 @@ mod tests {
         assert_eq!(rule(&busy), None, "the core is the limit");
     }
 
-    /// A send buffer of 8 KiB on a veth: one write fills it, so the kernel's own account shows nothing.
+    /// A send buffer of 8 KiB on a veth: one write fills it, so the kernel's own accounting shows nothing.
     fn tiny_buffer() -> Evidence {
         let mut evidence = loopback();
         evidence.outcome.goodput_bps = Some(500e6);
@@ -289,7 +293,8 @@ mod tests {
         assert_eq!(rule(&growing), None, "the kernel may still raise it");
     }
 
-    /// 64 KiB at 23 ms, filled by each write: 49 KB in flight, 8 % of the time by the kernel's account.
+    /// 64 KiB at 23 ms, filled by each write: 49 kB in flight, limited for 8 % of the time by the kernel's
+    /// accounting.
     #[test]
     fn a_buffer_that_is_in_flight_all_the_time_is_the_window() {
         let mut evidence = small_buffer();

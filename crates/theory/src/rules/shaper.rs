@@ -11,15 +11,16 @@ use crate::ethernet::StandardRate;
 use crate::evidence::{Evidence, LinkSource, Transport};
 use crate::format;
 
-/// Constancy of a shaped rate.
+/// Largest variation of a shaped rate.
 const MAX_VARIATION: f64 = 0.03;
-/// Constancy where a queue stands and the mean is a standard rate: the rest is what busy hosts make of it.
+/// Largest variation if a queue stands and the mean is a standard rate, which allows for busy hosts.
 const MAX_QUEUED_VARIATION: f64 = 0.10;
-/// Loss that the overflow of a shaper's queue may cause; with more, the rate must not be what the loss law makes of it.
+/// Largest loss that the overflow of a shaper's queue may cause. With more loss, the rate must not fit the loss
+/// model.
 const MAX_OVERFLOW_LOSS: f64 = 0.01;
-/// Share of datagrams from which they are more than the path takes.
+/// Share of lost datagrams from which they exceed what the path carries.
 const EXCESS_LOSS: f64 = 0.05;
-/// A thread with this much of a core may hold the rate by itself.
+/// A thread with at least this share of a core may itself limit the rate.
 const BUSY_THREAD_SHARE: f64 = 0.6;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
@@ -64,35 +65,35 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
-/// Whether the rate is a shaper's: the sender's own, or one on the path.
+/// Whether a shaper sets the rate: the sender's own qdisc, or a shaper on the path.
 pub(super) fn holds(evidence: &Evidence) -> bool {
     own_queue::holds(evidence) || of_the_path(evidence)
 }
 
-/// Constant, limited by nothing else, and standard or with a queue before it.
+/// Whether the rate is constant and nothing else limits it, and it is a standard rate or a queue stands.
 fn of_the_path(evidence: &Evidence) -> bool {
     let free = windows_are_open(evidence)
         && !any_core_is_full(evidence)
         && !rate_was_asked_for(evidence)
         && !random_loss::datagrams_arrive(evidence)
         && (!link_full::own_link_is_full(evidence) || is_the_stated_rate(evidence));
-    // Behind a standing queue nothing but its own rate brings a mean to that of a standard, and of datagrams that are too
-    // many nothing but the bottleneck's rate comes through; a late host only adds gaps.
+    // With a standing queue, only a shaper set to a standard rate gives a mean at that rate. If too many
+    // datagrams are sent, only the bottleneck's rate gets through. A late host only adds gaps.
     let overrun = is_overrun(evidence);
     let certain = overrun || (standard(evidence).is_some() && evidence.queue_stands());
     // Late hosts move bytes between intervals, not between sixths of the test.
     let constant = evidence.is_constant(if certain { MAX_QUEUED_VARIATION } else { MAX_VARIATION })
         == Some(true)
         || (evidence.queue_stands() && evidence.is_steady(MAX_VARIATION) == Some(true));
-    // Reads excuse what a slow flow varies; a share of a line that others use too varies over longer times, and more
-    // where it loses packets: that is how it gives way.
+    // The variation between the reads of a slow flow is allowed. A share of a line that other flows use too
+    // varies over longer times, and more if it loses packets, because the flow backs off.
     let lossless = evidence.loss().is_none_or(|loss| loss <= 0.0);
     let steady = standard(evidence).is_some()
         || (evidence.is_steady(MAX_QUEUED_VARIATION) != Some(false)
             && (lossless || overrun || evidence.is_steady(MAX_VARIATION) == Some(true)));
     let queued = link_full::queue_was_seen(evidence);
-    // A queue that never runs empty keeps the bottleneck busy: its losses are those of the flow's own connections, each of
-    // which they hold to its share.
+    // A queue that never empties keeps the bottleneck busy. Its losses then only divide the rate among the
+    // flow's own connections.
     let little_loss = evidence.loss().is_none_or(|loss| loss <= MAX_OVERFLOW_LOSS)
         || !congestion::follows_the_law(evidence)
         || evidence.queue_never_empties();
@@ -102,14 +103,15 @@ fn of_the_path(evidence: &Evidence) -> bool {
     free && constant && steady && !is_a_link(evidence) && signs
 }
 
-/// Whether datagrams are sent faster than they come through, and those that do had to wait: loss does not slow them down.
+/// Whether datagrams are sent faster than they arrive, and those that arrive had to wait. Loss does not slow
+/// UDP down.
 fn is_overrun(evidence: &Evidence) -> bool {
     evidence.transport == Transport::Udp
         && evidence.loss().is_some_and(|loss| loss > EXCESS_LOSS)
         && evidence.queue_stands()
 }
 
-/// The standard rate that a shaper seems to be set to, below the link's, and whether nothing else fits.
+/// The standard rate below the link's to which a shaper seems to be set, and whether no other candidate fits.
 fn standard(evidence: &Evidence) -> Option<(StandardRate, bool)> {
     let (found, alone) = standard_rates::best(evidence)?;
     let rate = found.rate;
@@ -118,17 +120,17 @@ fn standard(evidence: &Evidence) -> Option<(StandardRate, bool)> {
     possible.then_some((rate, alone))
 }
 
-/// The link's rate as the user states it.
+/// The link's rate as stated by the user, bit/s.
 fn stated(evidence: &Evidence) -> Option<f64> {
     evidence.line_rate_bps().filter(|_| evidence.link.source == Some(LinkSource::User))
 }
 
-/// Whether the rate that the user states turns out to be a shaper's, which counts less than the wire carries.
+/// Whether the rate that the user stated is that of a shaper, which counts less than the bytes on the wire.
 fn is_the_stated_rate(evidence: &Evidence) -> bool {
     stated(evidence).is_some() && standard(evidence).map(|(rate, _)| rate.bps) == stated(evidence)
 }
 
-/// Whether the rate is that of a standard link, which is another rule's.
+/// Whether the rate is that of a standard link, which another rule reports.
 fn is_a_link(evidence: &Evidence) -> bool {
     link_full::standard_link(evidence).is_some() && standard(evidence).is_none()
 }
@@ -189,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_share_that_loses_packets_must_be_constant_over_many_reads() {
-        // 17 Mb/s for three seconds beside others: whole reads of 64 KiB hide that it sways by a sixth.
+        // 17 Mb/s for three seconds next to other traffic: reads of whole 64 KiB hide a variation of a sixth.
         let mut evidence = shaped(17e6);
         evidence.outcome.interval_s = Some(0.1);
         evidence.outcome.intervals_bps = (0..30).map(|i| if i % 10 < 5 { 15.5e6 } else { 17.5e6 }).collect();
@@ -214,16 +216,17 @@ mod tests {
         let mut evidence = shaped(37e6);
         evidence.tcp.retransmits = evidence.tcp.segments_sent.map(|sent| sent * 0.005);
         assert!(rule(&evidence).is_some());
-        // Far more than the law allows: what it loses is not what holds it.
+        // Far above the loss model: loss is not the limit.
         evidence.tcp.retransmits = evidence.tcp.segments_sent.map(|sent| sent * 0.05);
         assert!(rule(&evidence).is_some());
-        // Four segments a round trip of 50 ms are what one loss in eleven leaves.
+        // One loss in eleven leaves four segments per round trip of 50 ms.
         let mut slow = shaped(0.95e6);
         slow.tcp.retransmits = slow.tcp.segments_sent.map(|sent| sent * 0.09);
         assert_eq!(rule(&slow), None);
     }
 
-    /// 3 s at 5 Mb/s on a busy host, as the receiver read them: 2.6 % lost in slow start, 70 ms of queue ever after.
+    /// 3 s at 5 Mb/s on a busy host, as the receiver read them: 2.6 % lost in slow start, then a constant queue
+    /// of 70 ms.
     fn slow_shaper() -> Evidence {
         let mut evidence = shaped(5e6);
         evidence.outcome.goodput_bps = Some(4.705e6);
@@ -255,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_shaper_at_a_standard_rate_that_the_probes_share_is_no_link() {
-        // 10 Mb/s: 92 bytes of probe a hundred times a second are 0.7 %.
+        // 10 Mb/s: 100 probes per second of 92 bytes are 0.7 %.
         let mut evidence = shaped(10e6);
         evidence.outcome.goodput_bps = Some(9.48e6);
         evidence.outcome.intervals_bps = vec![9.48e6; 30];
@@ -271,7 +274,7 @@ mod tests {
 
     #[test]
     fn datagrams_that_overrun_a_queue_are_held_by_its_rate_though_a_host_was_late() {
-        // Offered twice what comes through for 3 s; for the last half of a second the sender hardly had a processor.
+        // Offered twice what arrives for 3 s; in the last half second the sender got hardly any CPU time.
         for rate in [1e6, 48e6, 700e6, 4e9] {
             let mut evidence = shaped(rate);
             evidence.transport = Transport::Udp;
@@ -305,7 +308,7 @@ mod tests {
             {
                 *rtt = Some(base_s + 0.05);
             }
-            // As much loss as makes the law give each connection its share.
+            // The loss at which the model gives each connection its share.
             let law = |loss: f64| {
                 ceilings::backed_off_bps(&evidence, loss).unwrap() / evidence.outcome.goodput_bps.unwrap()
             };

@@ -6,15 +6,15 @@ use super::{FindingBuilder, TINY_BUFFER_BYTES, any_core_is_full, near};
 use crate::evidence::Evidence;
 use crate::{ceilings, format};
 
-/// Share of the busy time from which a closed window counts as the limit.
+/// From this share of the busy time, a closed window is the limit.
 const HELD_SHARE: f64 = 0.25;
-/// How close the goodput comes to the rate of reading.
+/// Largest relative difference between the goodput and the read rate.
 const RATE_TOLERANCE: f64 = 0.05;
-/// Share of the receive buffer below which nothing waits.
+/// If the receive buffer is filled to less than this share, nothing waits.
 const EMPTY_BUFFER_SHARE: f64 = 0.1;
-/// A reader that waits for a processor for this share of the time is slow by that.
+/// A reader that waits for a processor for at least this share of the time is slow because of that.
 const RUN_QUEUE_SHARE: f64 = 0.1;
-/// A reader with this much of a core is limited by it.
+/// A reader with at least this share of a core is limited by the core.
 const BUSY_CORE_SHARE: f64 = 0.8;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
@@ -45,7 +45,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
-/// Whether the test asked for a rate of reading and got it.
+/// Whether the test set a read rate and the goodput reached it.
 pub(super) fn read_rate_holds(evidence: &Evidence) -> bool {
     let link = evidence.line_rate_bps().and_then(|rate| ceilings::link_goodput_bps(evidence, rate));
     let link_first = link.zip(evidence.asked.read_bps).is_some_and(|(link, read)| link < read);
@@ -53,16 +53,16 @@ pub(super) fn read_rate_holds(evidence: &Evidence) -> bool {
     !link_first && evidence.outcome.goodput_bps.is_some_and(near)
 }
 
-/// Whether data waited at the receiver for its application.
+/// Whether data waited at the receiver for the application to read it.
 pub(super) fn queue_is_full(evidence: &Evidence) -> bool {
     let windows = &evidence.windows;
-    // One segment fills a tiny buffer: its share says nothing about the reader.
+    // One segment fills a tiny buffer, so its fill says nothing about the reader.
     if windows.rcv_buf_bytes.is_some_and(|buffer| buffer < TINY_BUFFER_BYTES) {
         return false;
     }
     let happened = |count: Option<f64>| count.is_some_and(|count| count > 0.0);
-    // A window as small as its buffer closes at the first delay of a busy host, and opens again: that happens, and
-    // half of the time nothing waits.
+    // A window as small as its buffer closes at any short delay of a busy host and opens again. That is normal
+    // if nothing waits in at least half of the samples.
     let mostly_empty = windows.queue_median_share.is_some_and(|share| share < EMPTY_BUFFER_SHARE);
     windows.queue_median_share.is_some_and(|share| share > 0.5)
         || (!mostly_empty && (happened(windows.zero_windows) || happened(windows.pruned)))

@@ -6,7 +6,7 @@ use super::{FindingBuilder, link_full};
 use crate::evidence::Evidence;
 use crate::format;
 
-/// Growth of the last interval, and of the window per second, that shows slow start at work.
+/// Smallest growth of the last interval, and of the window per second, that shows slow start.
 const MIN_GROWTH: f64 = 0.1;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {

@@ -6,9 +6,9 @@ use super::{FindingBuilder, core_is_full, link_full, rate_was_asked_for, send_bu
 use crate::evidence::Evidence;
 use crate::format;
 
-/// Below this share of time with data outstanding the sender waits for its application.
+/// If data is outstanding for less than this share of the time, the sender waits for its application.
 const BUSY_SHARE: f64 = 0.9;
-/// A thread with this much of a core may itself be the limit.
+/// A thread with at least this share of a core may itself be the limit.
 const BUSY_CORE_SHARE: f64 = 0.6;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
@@ -22,7 +22,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         || core_is_full(&evidence.receiver);
     let windows_limit =
         [tcp.receiver_window_share, tcp.send_buffer_share].into_iter().flatten().any(|share| share > 0.25);
-    // What this program makes in memory is there whenever it is asked for: a thread that comes late is the host's matter.
+    // Data generated in memory is always available. If the thread is late, the host is the cause.
     let explained = host_is_limit
         || evidence.asked.from_memory
         || evidence.queue_stands()

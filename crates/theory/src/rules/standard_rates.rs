@@ -1,22 +1,24 @@
-//! Standard rates that may hold a flow, as a link of that rate carries it and as a shaper set to that rate lets it through.
+//! Standard rates that may limit a flow, as the rate of a link or of a shaper.
 //!
-//! Both exist in the same round numbers. What tells them apart is framing: a link also carries preamble, gap and check
-//! sequence, a shaper counts frames or packets without them. Where the rate is not known well enough for that, both fit.
+//! Both exist with the same round numbers. Framing distinguishes them: a link also carries preamble,
+//! inter-frame gap and FCS, a shaper counts frames or packets without them. If the rate is not known precisely
+//! enough, both fit.
 
 use crate::ethernet::{STANDARD_RATES, StandardRate};
 use crate::evidence::Evidence;
 use crate::{ceilings, framing};
 
-/// Share of a link's ceiling from which it is full: busy hosts and other traffic have the rest.
+/// A link is full from this share of its ceiling; busy hosts and other traffic account for the rest.
 const FULL_SHARE: f64 = 0.98;
-/// Share of what a candidate lets through at least that the mean must be.
+/// The mean must be at least this share of the lowest rate of a candidate.
 const MIN_MEAN_SHARE: f64 = 0.95;
-/// By how much a shaper may let through less than its rate, beside what the test itself used of it.
+/// Largest relative shortfall of a shaper below its rate, in addition to what the test itself used of it.
 const MAX_SHAPER_SHORTFALL: f64 = 0.005;
-/// By how much it may let through more: its own clock, and what its bucket held.
+/// Largest relative excess of a shaper over its rate: clock error, and what its bucket held.
 const MAX_SHAPER_EXCESS: f64 = 0.002;
 
-/// By how much an emulated line that was late may carry more: less than tells it from a shaper of its rate.
+/// Largest relative excess of a late emulated line. It is less than the difference from a shaper of the same
+/// rate.
 const MAX_LATE_EXCESS: f64 = 0.004;
 
 /// What a standard rate belongs to.
@@ -24,25 +26,24 @@ const MAX_LATE_EXCESS: f64 = 0.004;
 pub(super) enum Kind {
     /// A link or port.
     Link,
-    /// A shaper, which counts less than the wire carries.
+    /// A shaper, which counts less than the bytes on the wire.
     Shaper,
 }
 
-/// A standard rate at which the flow may be.
+/// A standard rate that may limit the flow.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Candidate {
-    /// The rate.
+    /// Nominal rate.
     pub(super) rate: StandardRate,
-    /// Whose.
+    /// Link or shaper.
     pub(super) kind: Kind,
-    /// The payload that it lets through at least and at most, bit/s.
+    /// Lowest and highest payload rate that it lets through, bit/s.
     pub(super) goodput_bps: (f64, f64),
 }
 
-/// The candidates that the rate fits, the one that the sustained rate itself fits first.
+/// Candidates that fit the confidence interval of the rate, the one that fits the sustained rate itself first.
 ///
-/// The sustained rate itself has to fit one, or there is none: a rate whose interval only touches that of a link is not
-/// that of the link.
+/// Empty if none fits the sustained rate itself: it is not enough that the interval touches a link's rate.
 pub(super) fn fitting(evidence: &Evidence) -> Vec<Candidate> {
     let (Some(sustained), Some((low, high))) = (evidence.sustained_bps(), evidence.rate_range_bps()) else {
         return Vec::new();
@@ -52,7 +53,7 @@ pub(super) fn fitting(evidence: &Evidence) -> Vec<Candidate> {
         let (least, most) = candidate.goodput_bps;
         low * (1.0 + least_other) <= most && high * (1.0 + most_other) >= least
     };
-    // A median that hides dips of much of the time is no rate that something held.
+    // A median that hides frequent dips is not a rate that a link or shaper held.
     let mean = evidence.outcome.goodput_bps.unwrap_or(sustained);
     let held = |candidate: &Candidate| mean >= MIN_MEAN_SHARE * candidate.goodput_bps.0;
     let all = STANDARD_RATES.into_iter().flat_map(|rate| of(evidence, rate)).flatten();
@@ -65,18 +66,19 @@ pub(super) fn fitting(evidence: &Evidence) -> Vec<Candidate> {
     found
 }
 
-/// The candidate that the sustained rate fits, and whether no other one fits within the interval.
+/// The candidate that fits the sustained rate, and whether no other one fits the interval.
 pub(super) fn best(evidence: &Evidence) -> Option<(Candidate, bool)> {
     let found = fitting(evidence);
     let best = *found.first()?;
-    // A tolerance may let the sustained rate itself fit both: then the one that it lies in without any.
+    // With tolerances, both may fit the sustained rate: then the first in the order of [`STANDARD_RATES`] is
+    // taken.
     let alone = found.iter().all(|other| other.kind == best.kind && other.rate == best.rate);
     Some((best, alone))
 }
 
-/// A link and a shaper of that rate.
+/// A link and a shaper of this rate.
 fn of(evidence: &Evidence, rate: StandardRate) -> [Option<Candidate>; 2] {
-    // An emulated line that was late makes up for it, and carries a little more than its rate for a while.
+    // A late emulated line catches up, and carries a little more than its rate for a while.
     let late = evidence.timing.emulator_late == Some(true);
     let over = if late { MAX_LATE_EXCESS } else { framing::CLOCK_TOLERANCE_PPM * 1e-6 };
     let link = ceilings::link_goodput_bps(evidence, rate.bps).map(|ceiling| Candidate {
@@ -87,7 +89,7 @@ fn of(evidence: &Evidence, rate: StandardRate) -> [Option<Candidate>; 2] {
     [link, shaper(evidence, rate)]
 }
 
-/// From one that counts the check sequence to one that counts IP packets.
+/// The range from a shaper that counts the FCS to one that counts IP packets.
 fn shaper(evidence: &Evidence, rate: StandardRate) -> Option<Candidate> {
     let packet = evidence.packet_bytes();
     let payload = framing::payload_bytes(packet, &evidence.headers())?;
@@ -138,7 +140,7 @@ mod tests {
 
     #[test]
     fn what_the_test_itself_used_of_a_slow_shaper_is_counted_in() {
-        // Probes of 92 bytes, a hundred a second, and one retransmission in a hundred.
+        // Probes of 92 bytes, a hundred per second, and one retransmission per hundred segments.
         let mut evidence = at(9.42e6, 1e4);
         evidence.asked.probe_bps = Some(73.6e3);
         evidence.tcp.segments_sent = Some(8000.0);

@@ -6,15 +6,15 @@ use super::FindingBuilder;
 use crate::evidence::Evidence;
 use crate::format;
 
-/// Share of the time in timeouts that limits.
+/// Share of the time in timeouts from which they limit the rate.
 const MIN_TIME_SHARE: f64 = 0.02;
-/// Timeouts per second that limit: one in 30 s. A single one never does.
+/// Timeouts per second from which they limit the rate: one in 30 s. A single timeout never does.
 const MIN_PER_SECOND: f64 = 1.0 / 30.0;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let measured = evidence.outcome.measured_s.filter(|seconds| *seconds > 0.0)?;
     let tcp = &evidence.tcp;
-    // Timeouts of connections add up, and so does the time in which they can happen.
+    // Timeouts add up over the connections, and so does the time in which they can happen.
     let share = tcp.timeout_s.map(|seconds| seconds / (measured * evidence.streams()));
     let long = share.is_some_and(|share| share > MIN_TIME_SHARE);
     let often = tcp.timeouts.is_some_and(|count| count >= 2.0 && count / measured > MIN_PER_SECOND);

@@ -1,4 +1,4 @@
-//! V01: the test is too short for a steady figure.
+//! V01: the test is too short for a steady result.
 
 use linerate_model::{Cause, Confidence, Finding};
 
@@ -6,18 +6,18 @@ use super::{FindingBuilder, any_core_is_full};
 use crate::evidence::{CountedBy, Evidence};
 use crate::{format, sender_error, tcp_rate};
 
-/// No figure comes from less than five samples of 100 ms.
+/// Shortest measured time, s: five samples of 100 ms.
 const MIN_MEASURED_S: f64 = 0.5;
-/// Round trips that a steady part must hold.
+/// Smallest number of round trips in the steady part.
 const MIN_ROUND_TRIPS: f64 = 10.0;
-/// Congestion epochs that a mean over back-offs must hold.
+/// Smallest number of congestion epochs in a mean over back-offs.
 const MIN_EPOCHS: f64 = 5.0;
-/// A rate that varies less than this is a mean after any number of epochs.
+/// A rate that varies by less than this is a valid mean after any number of epochs.
 const MAX_VARIATION: f64 = 0.05;
-/// Error of a sender's count that is still a result.
+/// Largest error of a sender's count that still gives a result.
 const MAX_SENDER_ERROR: f64 = 0.01;
 
-/// What leaves no steady part to judge at all.
+/// There is no steady part that could be judged.
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let measured = evidence.outcome.measured_s?;
     let reasons = [
@@ -28,8 +28,8 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     finding(evidence, measured, reasons, Confidence::Confirmed)
 }
 
-/// What leaves the mean inexact: a cause that shows in a few back-offs, or after a long ramp, is the same after many, so
-/// it is named first. Nor is it ever certain: what another rule would need to see may be missing for another reason.
+/// The mean is inexact. This rule runs last and is never certain: a cause that shows in a few back-offs or
+/// after a long ramp would be the same in a longer test, so its rule comes first.
 pub(super) fn inexact(evidence: &Evidence) -> Option<Finding> {
     let measured = evidence.outcome.measured_s?;
     let reasons = [mostly_ramp(evidence, measured), too_few_epochs(evidence, measured)];
@@ -42,7 +42,7 @@ fn finding<const N: usize>(
     reasons: [Reason; N],
     sure: Confidence,
 ) -> Option<Finding> {
-    // The reason that asks for the longest test.
+    // The reason that requires the longest test.
     let (needed, reason) = reasons.into_iter().flatten().max_by(|a, b| a.0.total_cmp(&b.0))?;
     let text = format!("{} of steady measurement is too short: {reason}.", format::time(measured));
     let before = evidence.outcome.ramp_s.unwrap_or(0.0).max(evidence.outcome.omitted_s.unwrap_or(0.0));
@@ -55,7 +55,7 @@ fn finding<const N: usize>(
         .finish()
 }
 
-/// Steady time needed, and why.
+/// Steady time needed, s, and why. `None` if the test is long enough.
 type Reason = Option<(f64, String)>;
 
 fn too_few_samples(measured: f64) -> Reason {
@@ -68,7 +68,8 @@ fn too_few_round_trips(evidence: &Evidence, measured: f64) -> Reason {
     (measured < needed).then(|| (needed, format!("fewer than ten round trips of {}", format::time(rtt))))
 }
 
-/// Whether a queue that never ran empty held the rate even: then it is the path's, after any number of back-offs.
+/// Whether a queue that never emptied kept the rate even. Then it is the path's rate, after any number of
+/// back-offs.
 fn holds_a_rate(evidence: &Evidence) -> bool {
     evidence.queue_stands()
         && evidence.queue_never_empties()
@@ -76,15 +77,17 @@ fn holds_a_rate(evidence: &Evidence) -> bool {
 }
 
 fn mostly_ramp(evidence: &Evidence, measured: f64) -> Reason {
-    // Where the processors set the rate, a slow beginning is something else that ran beside, not slow start.
+    // If the processors limit the rate, a slow beginning comes from another program and not from slow start.
     let ramp = evidence.outcome.ramp_s.filter(|_| !any_core_is_full(evidence) && !holds_a_rate(evidence))?;
     (measured < ramp).then(|| (2.0 * ramp, format!("the ramp-up alone took {}", format::time(ramp))))
 }
 
-/// Epochs count only for a flow that had them and whose rate shows it: a full link is steady after any number.
+/// Epochs matter only for a flow with losses whose rate varies. A full link is steady after any number of
+/// epochs.
 fn too_few_epochs(evidence: &Evidence, measured: f64) -> Reason {
     let lossless = evidence.loss()? <= 0.0;
-    // What reads excuse in the intervals of a slow flow, its sixths may not vary.
+    // Variation between the reads of a slow flow is allowed between intervals, but not between sixths of the
+    // test.
     let constant = evidence.is_constant(MAX_VARIATION)? && evidence.is_steady(MAX_VARIATION) != Some(false);
     if lossless || evidence.is_bbr() || constant || holds_a_rate(evidence) {
         return None;
@@ -93,7 +96,7 @@ fn too_few_epochs(evidence: &Evidence, measured: f64) -> Reason {
     let (rtt, mss) = (evidence.rtt.mean_s.or_else(|| evidence.base_rtt_s())?, evidence.link.mss_bytes?);
     let reno = tcp_rate::reno_recovery_s(rate, rtt, mss)?;
     let epoch = if evidence.tcp.congestion.as_deref() == Some("cubic") {
-        // In its AIMD-friendly region CUBIC recovers as Reno does.
+        // In its AIMD-friendly region CUBIC recovers as fast as Reno.
         tcp_rate::cubic_recovery_s(tcp_rate::CUBIC, rate, rtt, mss)?.min(reno)
     } else {
         reno
@@ -141,7 +144,7 @@ mod tests {
 
     #[test]
     fn epochs_count_for_a_flow_that_backs_off_and_shows_it() {
-        // W = 40 637 segments at 10 Gbit/s and 50 ms: K = 31 s, five of them 156 s.
+        // W = 40 637 segments at 10 Gbit/s and 50 ms: K = 31 s, five times K is 156 s.
         let mut evidence = lossy_path(1e-4);
         evidence.outcome.goodput_bps = Some(9.4e9);
         evidence.rtt.mean_s = Some(0.05);
@@ -157,7 +160,8 @@ mod tests {
 
     #[test]
     fn a_slow_flow_that_grows_again_is_not_constant_for_the_size_of_its_reads() {
-        // 4 to 5.6 Mb/s over 100 ms after a burst of losses: K of 38 segments is 1.9 s, and 6.6 s were measured.
+        // 4 to 5.6 Mb/s over 100 ms after a burst of losses: K of 38 segments is 1.9 s, and 6.6 s were
+        // measured.
         let mut evidence = lossy_path(7.5e-3);
         (evidence.rtt.min_s, evidence.rtt.mean_s) = (Some(0.1), Some(0.1));
         (evidence.rtt.loaded_p50_s, evidence.rtt.loaded_p95_s) = (Some(0.1), Some(0.1));

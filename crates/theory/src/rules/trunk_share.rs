@@ -1,4 +1,4 @@
-//! V17: connections share the members of a bundle of links, unevenly.
+//! V17: connections share the member links of a LAG unevenly.
 
 use linerate_model::{Cause, Confidence, Finding};
 
@@ -6,24 +6,24 @@ use super::{FindingBuilder, any_core_is_full, link_full, rate_was_asked_for, win
 use crate::ethernet::{self, StandardRate};
 use crate::evidence::{Evidence, Transport};
 
-/// Share of its ceiling from which a member is full.
+/// A member link that carries at least this share of its ceiling is full.
 const FULL_SHARE: f64 = 0.95;
-/// Variation of the sum below which the members are full all the time.
+/// If the sum varies by less than this, the member links are full all the time.
 const MAX_VARIATION: f64 = 0.05;
-/// How exactly the connections of a member must add up to it.
+/// Tolerance with which the connections of a member link must add up to its rate.
 const SUM_TOLERANCE: f64 = 0.03;
-/// How much faster a connection alone on its member is than those that share one.
+/// Smallest ratio between a connection alone on its member link and one that shares a member link.
 const ALONE_FACTOR: f64 = 1.5;
-/// Connections among which groups that fit by chance are rare.
+/// Largest number of connections: with more, groups that fit by chance are frequent.
 const MAX_CONNECTIONS: usize = 5;
 
-/// Connections on a bundle, as their rates give it away.
+/// Connections on a LAG, as inferred from their rates.
 struct Bundle {
     member: StandardRate,
     used: usize,
 }
 
-/// One run cannot repeat the grouping with other ports, so this is never more than probable.
+/// One run cannot repeat the grouping with other ports, so the finding is at most probable.
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let steady = windows_are_open(evidence)
         && evidence.is_constant(MAX_VARIATION) == Some(true)
@@ -51,7 +51,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
-/// The members whose full rate the connections add up to, in groups of different size.
+/// Finds the rate of the member links that the connections fill exactly, in groups of different size.
 fn bundle(evidence: &Evidence) -> Option<Bundle> {
     let streams = &evidence.outcome.stream_bytes;
     let total: f64 = streams.iter().sum();
@@ -76,7 +76,7 @@ fn bundle(evidence: &Evidence) -> Option<Bundle> {
     })
 }
 
-/// Whether the shares, in members, can be put into the members so that each is exactly full.
+/// Whether the shares (in units of a member link) can be distributed so that each member link is exactly full.
 fn fits(shares: &[f64], members: &mut Vec<f64>) -> bool {
     let Some((share, rest)) = shares.split_first() else {
         return members.iter().all(|filled| (filled - 1.0).abs() <= SUM_TOLERANCE);
@@ -95,7 +95,7 @@ mod tests {
     use crate::diagnose;
     use crate::rules::examples::full_gigabit;
 
-    /// Three connections from a host of 10 Gb/s: one alone on a gigabit member, two on the other.
+    /// Three connections from a host of 10 Gb/s: one alone on a gigabit member link, two on another.
     fn bundled(bytes: &[f64], goodput: f64) -> Evidence {
         let mut evidence = full_gigabit();
         evidence.link.link_bps = Some(10e9);

@@ -5,15 +5,15 @@ use linerate_model::{Cause, Ceiling, Confidence, Finding, ForeignText};
 use crate::evidence::Evidence;
 use crate::format;
 
-/// A ceiling so many times above the rate says nothing of it.
+/// Ceilings above the rate by more than this factor are not listed.
 const FAR_FACTOR: f64 = 4.0;
-/// And one so many times above it is where to look first.
+/// A ceiling within this factor above the rate is where to look first.
 const NEAR_FACTOR: f64 = 1.5;
 
 pub(crate) fn finding(evidence: &Evidence, ceilings: &[Ceiling]) -> Finding {
     let mut text = "None of the rules explains this rate.".to_owned();
     let goodput = evidence.outcome.goodput_bps.filter(|rate| rate.is_finite() && *rate > 0.0);
-    // A ceiling that the rate exceeds is wrong: a model that does not fit, or a measurement of a busy moment.
+    // A ceiling below the rate is wrong: its model does not fit, or it was measured at a busy moment.
     let within = |ceiling: &&Ceiling, far: f64| {
         goodput.is_some_and(|rate| (rate..=far * rate).contains(&ceiling.bitrate_bps))
     };
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn ceilings_that_say_something_are_listed_and_no_others() {
-        // Cores at 0.3 and 0.4 of one, a link of a gigabit.
+        // Threads with 0.3 and 0.4 of a core, a link of a gigabit.
         let mut evidence = full_gigabit();
         let listed = |evidence: &Evidence| {
             let found = finding(evidence, &ceilings::all(evidence));

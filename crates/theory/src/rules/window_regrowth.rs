@@ -1,4 +1,4 @@
-//! V11: the congestion window is small although nothing is lost now.
+//! V11: the congestion window is small although nothing is being lost.
 
 use linerate_model::{Cause, Confidence, Finding};
 
@@ -8,7 +8,7 @@ use crate::{bdp, ceilings, format, tcp_rate};
 
 /// Growth per second below which the window regrows slowly.
 const MAX_GROWTH_PER_S: f64 = 0.1;
-/// Share of the windows' time that must be left to the network.
+/// Smallest share of the time in which neither the receive window nor the send buffer limits the flow.
 const MIN_NETWORK_SHARE: f64 = 0.8;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
@@ -38,7 +38,8 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
-/// Whether nothing was lost, slow start is over, and neither windows nor hosts nor the path's own rate explain the rate.
+/// Whether nothing was lost, slow start is over, and neither windows nor hosts nor a rate of the path explain
+/// the rate.
 pub(super) fn nothing_else_limits(evidence: &Evidence) -> bool {
     let tcp = &evidence.tcp;
     let held = tcp.receiver_window_share.unwrap_or(0.0) + tcp.send_buffer_share.unwrap_or(0.0);
@@ -51,13 +52,13 @@ pub(super) fn nothing_else_limits(evidence: &Evidence) -> bool {
     1.0 - held > MIN_NETWORK_SHARE && lossless && !explained
 }
 
-/// Whether most of the congestion window was in flight.
+/// Whether at least 70 % of the congestion window was in flight.
 pub(super) fn window_is_used(evidence: &Evidence) -> bool {
     let tcp = &evidence.tcp;
     tcp.unacked_bytes.zip(tcp.cwnd_bytes).is_some_and(|(flight, cwnd)| flight >= 0.7 * cwnd)
 }
 
-/// Whether the window was in use and gives the goodput.
+/// Whether the window was used and gives the goodput.
 fn window_is_the_limit(evidence: &Evidence) -> bool {
     let tcp = &evidence.tcp;
     let allowed = tcp
@@ -69,7 +70,7 @@ fn window_is_the_limit(evidence: &Evidence) -> bool {
         && evidence.outcome.goodput_bps.is_some_and(|goodput| super::near(goodput, allowed, 0.3))
 }
 
-/// Time that the congestion control needs to fill the link again.
+/// Time, s, in which the congestion control fills the link again.
 fn recovery_s(evidence: &Evidence) -> Option<f64> {
     let rate = ceilings::link_goodput_bps(evidence, evidence.line_rate_bps()?)? / evidence.streams();
     let (rtt, mss) = (evidence.base_rtt_s()?, evidence.link.mss_bytes?);
