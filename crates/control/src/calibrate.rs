@@ -1,4 +1,5 @@
-//! A host measures its own limits: what it carries to itself, and the grain of its calls, clock and timers.
+//! Measures the limits of this host: its loopback throughput, and the cost and precision of system calls, clock
+//! and timers.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -19,17 +20,17 @@ use crate::host::host_info;
 use crate::log::Log;
 use crate::server::{Server, ServerConfig, ServerHandle};
 
-/// How long a flow is measured, and what of its start is left out.
+/// Duration of a calibration flow, and the omitted part at its start.
 const FLOW_DURATION: Span = Span::from_ms(600);
 const OMIT: Span = Span::from_ms(100);
-/// How often: the fastest counts, since whatever else runs on a host only takes from it.
+/// Number of repeats. The fastest one counts, because other load on the host can only slow a flow down.
 const REPEATS: u32 = 2;
-/// The rate of the paced flow: well below what any host carries, so that only the pacing is seen.
+/// The rate of the paced flow. Any host carries much more, so only the pacing error is visible.
 const PACED_BPS: f64 = 100e6;
-/// Waits for the lateness of wake-ups, and how long each is.
+/// Number of timed waits for the wake-up latency, and the duration of each.
 const WAKE_UP_TRIALS: u32 = 500;
 const WAKE_UP_WAIT: Duration = Duration::from_millis(1);
-/// Blocks that are copied: in the first two caches, the last one, and none.
+/// Sizes of the copied blocks: they fit in the L1 cache, the L2 cache, the last-level cache, and none of them.
 const COPY_BLOCK_BYTES: [usize; 4] = [16 << 10, 256 << 10, 4 << 20, 64 << 20];
 const COPY_TIME: Duration = Duration::from_millis(30);
 
@@ -39,7 +40,7 @@ struct Mode {
     change: fn(&mut TestSpec),
 }
 
-/// The ways of sending whose limits are worth knowing.
+/// The send modes whose limits are measured.
 const MODES: [Mode; 5] = [
     Mode { name: "TCP, one stream", change: |_| {} },
     Mode { name: "TCP, four streams", change: |spec| spec.traffic.streams = 4 },
@@ -56,9 +57,10 @@ fn saturating_udp(spec: &mut TestSpec) {
     spec.traffic.rate = Some(Bitrate::ZERO);
 }
 
-/// Measures the limits of this host, both ends on its loopback interface; `tell` hears what is measured next.
+/// Measures the limits of this host with both ends on its loopback interface. Calls `tell` with the name of
+/// each step before the step begins.
 ///
-/// Takes about ten seconds of all processors. `measured_at` is the wall-clock time, RFC 3339.
+/// Takes about ten seconds and uses all processors. `measured_at` is the wall-clock time, RFC 3339.
 ///
 /// # Errors
 /// Loopback cannot be measured on this host, or `stop` was set.
@@ -103,7 +105,7 @@ pub fn calibrate(
     Ok(calibration)
 }
 
-/// A flow from the client to the server, and nothing beside it.
+/// A specification with an upload only, without latency probes.
 fn plain() -> TestSpec {
     let mut spec = TestSpec::default();
     spec.traffic.upload = true;
@@ -118,7 +120,7 @@ fn copy(block: usize) -> Option<CopyRate> {
     Some(CopyRate { block_bytes: Bytes::new(block as u64), bitrate_bps })
 }
 
-/// Quantiles of latenesses in ascending order, by the empirical distribution (RFC 2330 §11.1).
+/// Quantiles of wake-up latencies sorted in ascending order, by the empirical distribution (RFC 2330 §11.1).
 fn wake_up(late: &[Duration]) -> Option<WakeUp> {
     let at = |share: f64| {
         let rank = (share * late.len() as f64).ceil() as usize;
@@ -146,7 +148,7 @@ fn pacing_error(flow: &FlowRecord) -> Option<PacingError> {
     Some(PacingError { asked_bps: asked, offered_bps: offered, error })
 }
 
-/// A server of our own on the loopback interface, for as long as this lives.
+/// A server on the loopback interface, which stops when this is dropped.
 struct Loopback {
     address: SocketAddr,
     switch: Arc<ServerHandle>,
@@ -165,7 +167,7 @@ impl Loopback {
         Ok(Self { address, switch, thread: Some(thread) })
     }
 
-    /// One run, of which nothing is kept but its only flow.
+    /// Makes one run and returns the record of its only flow.
     fn measure(&self, spec: &TestSpec, stop: &AtomicBool) -> Result<FlowRecord, ControlError> {
         let mut log = Log::new("calibration".to_owned(), Vec::new());
         let request = Request {

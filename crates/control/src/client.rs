@@ -1,4 +1,4 @@
-//! The client of a run: connects, measures phase after phase, and writes the event log.
+//! The client of a run: connects, measures one phase after another, and writes the event log.
 
 mod merge;
 mod open;
@@ -32,46 +32,47 @@ use crate::setup::{drain, idle_time, socket_options};
 
 pub(crate) use phase_gate::PhaseGate;
 
-/// Largest segment of the dialogue: one that every path takes (RFC 9293 section 3.7.1), so that both ends can say what became
-/// of a flow whose full segments vanish.
+/// Largest TCP segment of the control connection. Every path carries it (RFC 9293 section 3.7.1), so both ends
+/// can still report the result of a flow whose full-sized segments are lost.
 const DIALOGUE_SEGMENT_BYTES: u32 = 536;
 
-/// How long the first connection may take.
+/// Timeout for opening the control connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How often a loop looks at the stop flag, which a signal sets without waking anybody.
+/// How often a loop checks the stop flag. A signal sets the flag without waking any thread.
 const POLL_INTERVAL: Span = Span::from_ms(100);
 
-/// Who shall be measured, and how.
+/// What to measure, and to which server.
 #[derive(Debug)]
 pub struct Request<'a> {
     /// Host name or address of the server.
     pub host: String,
-    /// Its port; absent for the protocol's own.
+    /// Port of the server; absent for the default port of the protocol.
     pub port: Option<u16>,
-    /// What shall be measured.
+    /// What to measure.
     pub spec: TestSpec,
-    /// Where the run takes place.
+    /// Whether the run takes place between real hosts or in a lab.
     pub world: World,
     /// Wall-clock start, RFC 3339.
     pub started_at: String,
-    /// What this host measured of itself; absent when it never did.
+    /// The stored calibration of this host; absent if it was never calibrated.
     pub calibration: Option<Box<Calibration>>,
-    /// Who sees the packets between the hosts, in an emulated network.
+    /// Reads the port counters in an emulated network; absent on real hosts.
     pub observer: Option<&'a dyn PortObserver>,
-    /// Set by a signal: end early and keep what was measured.
+    /// Set by a signal: ends the run early and keeps what was measured.
     pub stop: &'a AtomicBool,
 }
 
-/// Makes a run and writes its log. The log always ends with an event that says how.
+/// Makes a run and writes its log. The last event of the log always states how the run ended.
 ///
 /// # Errors
-/// The run could not be made or finished; what was measured is in the log.
+/// The run could not be made or finished. What was measured is in the log.
 pub fn measure(request: &Request<'_>, log: &mut Log<'_>) -> Result<Outcome, ControlError> {
     measure_then(request, log, &mut |_| ())
 }
 
-/// As [`measure`]; `then` is called with the log of a completed run when the server is free again, before the log ends.
+/// Like [`measure`], but calls `then` with the log of a completed run after the server is free again and before
+/// the log ends.
 pub(crate) fn measure_then(
     request: &Request<'_>,
     log: &mut Log<'_>,
@@ -85,7 +86,7 @@ pub(crate) fn measure_then(
     end(request, result, log)
 }
 
-/// As [`measure`]; with a gate, the first phase begins when somebody opens it.
+/// Like [`measure`]. With a gate, the first phase begins when the gate is opened.
 pub(crate) fn measure_with(
     request: &Request<'_>,
     gate: Option<&PhaseGate>,
@@ -124,7 +125,7 @@ fn end(
         Ok(Outcome::Interrupted) => (Outcome::Interrupted, Some("stopped by a signal".to_owned())),
         Ok(outcome) => (*outcome, None),
         Err(ControlError::Stopped) => (Outcome::Interrupted, Some("stopped by a signal".to_owned())),
-        // Somebody does not want to wait any more, least of all for a server that says nothing.
+        // The user gave up waiting, for example for a server that does not respond.
         Err(error) if request.stop.load(Ordering::Relaxed) => {
             (Outcome::Interrupted, Some(format!("stopped by a signal; then: {error}")))
         }
@@ -148,7 +149,7 @@ struct Client<'g> {
     spec: CheckedSpec,
     cookie: [u8; 16],
     probes_over: Option<ProbeTransport>,
-    /// What the probes so far say of the server's clock.
+    /// The estimate of the server's clock offset from the probes so far.
     clocks: Known,
 }
 
@@ -291,7 +292,7 @@ impl<'g> Client<'g> {
         Ok(())
     }
 
-    /// Opens the data sockets beside the dialogue, which goes on with its heartbeats.
+    /// Opens the data sockets while the dialogue continues to exchange heartbeats.
     fn open_flows(
         &mut self,
         orders: &[linerate_proto::FlowOrder],

@@ -1,8 +1,9 @@
-//! The coordinator: has runs carried out between other hosts, several at once, started together.
+//! The coordinator: directs runs between other hosts, several at once, with a synchronized start.
 //!
-//! It reaches every host as an agent (`linerate serve --agent-token-file`), checks all of them before the first packet,
-//! holds a place in the queue of each, has the runs of a group prepared, and starts them by each host's own clock. What
-//! the agents tell is written to a log for each run, in the order in which it comes.
+//! It connects to every host as to an agent (`linerate serve --agent-token-file`) and checks all of them before
+//! the first packet is sent. It then holds a place in the queue of each host, has the runs of a group prepared,
+//! and starts them by the clock of each host. What the agents report is written to one log per run, in the
+//! order of arrival.
 
 mod check;
 mod clocks;
@@ -33,32 +34,34 @@ use host::Host;
 use prepare_next::Ahead;
 use start_lead::Lead;
 
-/// Places in queues are kept for groups that follow each other so closely; then those who wait there get theirs.
+/// How long places in queues are kept for the next group. After that, the clients that wait there get their
+/// turn.
 const RESERVATION_GRACE: Duration = Duration::from_secs(1);
 
-/// The hosts of a rig, connected.
+/// The hosts of a test bed, connected.
 ///
-/// A connection that nobody uses for some seconds is closed by the agent; the next group opens it again.
+/// An agent closes a connection that was idle for some seconds. The next group then reconnects.
 pub struct Coordinator {
     test_bed: TestBed,
     hosts: Vec<Host>,
     epoch: Mono,
     start_lead: Lead,
-    /// Since when places are held.
+    /// When the places were taken; absent while none are held.
     held_since: Option<Mono>,
-    /// They are held because settings are in force.
+    /// Places are held because host settings are in force.
     settings_hold: bool,
-    /// Hosts that are not as the settings want them, and why: nothing is measured there.
+    /// Hosts, by index, on which the requested settings are not in force, and why. Nothing is measured there.
     unfit: BTreeMap<usize, String>,
-    /// What is prepared of the next group.
+    /// What has been prepared of the next group.
     prepared: Option<Ahead>,
 }
 
 impl Coordinator {
-    /// Connects to every host at once, proves to each that it may ask it, and estimates the offset of each clock.
+    /// Connects to all hosts in parallel, authenticates to each of them, and estimates the offset of each
+    /// clock.
     ///
     /// # Errors
-    /// Every trouble of every host; then nothing is connected.
+    /// All errors of all hosts. Nothing stays connected then.
     pub fn connect(test_bed: TestBed, stop: &AtomicBool) -> Result<Self, Vec<HostError>> {
         let epoch = clock::now();
         let hosts: Vec<Host> = test_bed.hosts.iter().map(|_| Host::default()).collect();
@@ -77,25 +80,27 @@ impl Coordinator {
         if troubles.is_empty() { Ok(coordinator) } else { Err(troubles) }
     }
 
-    /// What each host said of itself, in the order of the rig; absent for one that is not reached at the moment.
+    /// The state of each host as it reported it, in the order of the test bed; absent for a host that is not
+    /// connected.
     #[must_use]
     pub fn standings(&self) -> Vec<Option<HostState>> {
         self.hosts.iter().map(Host::standing).collect()
     }
 
-    /// What the hosts cannot do of a group, all of it: nothing was sent on the network yet.
+    /// Everything that the hosts cannot do for a group. Sends no measurement traffic.
     #[must_use]
     pub fn check(&self, group: &Group) -> Vec<HostError> {
         let abouts: Vec<Option<&About>> = self.hosts.iter().map(Host::about).collect();
         check::group(&self.test_bed, group, &abouts)
     }
 
-    /// Carries a group out: each run to its log, `logs` in the order of the group's flows. A host that dies fails its own
-    /// runs, as does one on which the settings in force cannot be, and the others go on. Places in queues stay held for
-    /// a next group, until [`Coordinator::give_places_back`]. `on` hears every event with its time on this host's clock, in the order of arrival.
+    /// Executes a group and writes one log per run; `logs` has the order of the group's flows. A host that
+    /// dies, or on which the settings cannot be applied, fails only its own runs; the others continue. Places
+    /// in queues stay held for the next group until [`Coordinator::release_places`]. Calls `on` with every
+    /// event and its time on this host's clock, in the order of arrival.
     ///
     /// # Errors
-    /// What [`Coordinator::check`] finds; nothing was measured and no log was written.
+    /// What [`Coordinator::check`] finds. Nothing was measured and no log was written then.
     pub fn run_group(
         &mut self,
         group: &Group,
@@ -106,12 +111,12 @@ impl Coordinator {
         self.run_before(group, None, logs, stop, on)
     }
 
-    /// As [`Coordinator::run_group`], when it is known which group will follow at once: that one is prepared when the last
-    /// byte of this one has arrived, unless it measures something before its start. Another group than that one may
-    /// follow all the same, at the price of new connections.
+    /// Like [`Coordinator::run_group`], for callers that know which group follows immediately. The next group
+    /// is prepared as soon as the last byte of this one has arrived, unless it measures something before its
+    /// start. A different group may follow nevertheless, at the cost of new connections.
     ///
     /// # Errors
-    /// As [`Coordinator::run_group`].
+    /// As for [`Coordinator::run_group`].
     pub fn run_before(
         &mut self,
         group: &Group,
@@ -131,7 +136,7 @@ impl Coordinator {
         if let Some(prepared) = &mut self.prepared {
             gone.iter().for_each(|at| prepared.remove(*at));
         }
-        // Who is still not there fails its own runs.
+        // The runs of hosts that are still unreachable fail.
         let _ = self.reach(&gone, stop);
         self.note_lost_settings();
         let troubles = self.check(group);
@@ -139,21 +144,22 @@ impl Coordinator {
             return Err(troubles);
         }
         self.yield_places(group);
-        // Who waits in the queues gets its turn between two groups: then nothing is prepared over it.
+        // Clients that wait in the queues get their turn between two groups, so nothing is prepared then.
         let next = next.filter(|_| !self.is_turn_of_others());
         let ends = group::carry_out(self, group, next, logs, stop, on);
         self.held_since = self.held_since.or_else(|| Some(clock::now()));
         Ok(ends)
     }
 
-    /// Gives the places in the queues back, so that others are measured before the next group; not while settings hold.
+    /// Releases the places in the queues so that others are measured before the next group. Does nothing while
+    /// settings are in force.
     pub fn release_places(&mut self) {
         if self.settings_hold {
             return;
         }
         self.abandon();
         for host in self.hosts.iter_mut().filter(|host| host.ticket().is_some()) {
-            // Who cannot be told has lost its place with the connection.
+            // If the message cannot be sent, the host has released the place with the connection.
             let _ = host.ask(Input::Release);
             host.keep_ticket(None);
         }
@@ -164,7 +170,7 @@ impl Coordinator {
         self.held_since.is_some_and(|since| (since + RESERVATION_GRACE).has_passed())
     }
 
-    /// What was prepared of a group that does not follow after all ends with its connections.
+    /// Closes the connections of a prepared group that does not follow.
     fn abandon(&mut self) {
         let Some(prepared) = self.prepared.take() else { return };
         for at in prepared.hosts() {
@@ -174,8 +180,9 @@ impl Coordinator {
         }
     }
 
-    /// Places that were kept long enough go back, and so do some without the others: all coordinators ask for theirs in
-    /// one order, and wait while they hold none that comes later in it.
+    /// Releases places that were held long enough, and an incomplete set of places. All coordinators request
+    /// places in the same order, so a coordinator that waits must not hold a place that comes later in that
+    /// order (deadlock).
     fn yield_places(&mut self, group: &Group) {
         if self.prepared.is_some() {
             return;
@@ -187,7 +194,7 @@ impl Coordinator {
         }
     }
 
-    /// Has every host put back what was set for this coordinator, and says goodbye.
+    /// Restores the settings that were changed on the hosts, and closes all connections.
     pub fn finish(mut self) {
         self.abandon();
         drop(self.restore_settings());
@@ -198,7 +205,7 @@ impl Coordinator {
         self.hosts.get_mut(at).is_some_and(Host::is_there)
     }
 
-    /// Connects to some hosts, all at once.
+    /// Connects to the given hosts in parallel.
     fn reach(&mut self, which: &[usize], stop: &AtomicBool) -> Vec<HostError> {
         let (test_bed, epoch) = (&self.test_bed, self.epoch);
         let reached: Vec<(usize, Result<Host, ControlError>)> = std::thread::scope(|scope| {
@@ -233,10 +240,10 @@ impl std::fmt::Debug for Coordinator {
     }
 }
 
-/// Connects to the hosts of a rig, carries one group out, and says goodbye.
+/// Connects to the hosts of a test bed, executes one group, and closes the connections.
 ///
 /// # Errors
-/// Every trouble of every host, before the first packet of a measurement; no log was written.
+/// All errors of all hosts, before the first packet of a measurement. No log was written then.
 pub fn run_group(
     test_bed: TestBed,
     group: &Group,

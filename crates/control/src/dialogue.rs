@@ -1,4 +1,4 @@
-//! One protocol dialogue over its connection, and the flows that it starts: the loop of both ends.
+//! One protocol dialogue over its connection, and the flows that it starts. Client and server share this loop.
 
 #[cfg(test)]
 mod tests;
@@ -22,26 +22,27 @@ use crate::setup::{LATE_DATAGRAM_TIMEOUT, RESET_TIMEOUT};
 /// How often the progress of a running flow is reported.
 const PROGRESS_INTERVAL: Span = Span::from_ms(250);
 
-/// Upper bound of that interval for a server on a slow path, where reports of progress compete with a download.
+/// Longest progress interval of a server on a slow path, where progress reports compete with a download.
 const SLOWEST_PROGRESS: Span = Span::from_secs(1);
 
-/// Share of the path that reports may use, and the size of one on the wire: 89 bytes in a capture, and 66 of headers.
+/// Share of the path's rate that progress reports may use, and the size of one report: 89 bytes in a capture
+/// plus 66 bytes of headers.
 const PROGRESS_SHARE: f64 = 0.000_5;
 const PROGRESS_BITS: f64 = 155.0 * 8.0;
 
-/// Samples in one message: keeps every message below the protocol's limit.
+/// Samples in one message; keeps every message below the protocol's limit.
 const SAMPLES_PER_MESSAGE: usize = 64;
 
-/// Most bytes that are read before deadlines, flows and whoever owns the dialogue get their turn.
+/// Most bytes read in one turn, so that deadlines, flows and the owner of the dialogue are not delayed.
 const MAX_BYTES_PER_TURN: usize = 64 << 10;
 
-/// Most bytes that wait for an end that does not read: the samples of a long run.
+/// Most unsent bytes for a peer that does not read; enough for the samples of a long run.
 const MAX_UNSENT_BYTES: usize = 256 << 20;
 
-/// Longest wait for the bytes of the control connection to leave at the end.
+/// Longest wait at the end for the control connection to send its remaining bytes.
 const FLUSH_TIMEOUT: Span = Span::from_ms(500);
 
-/// Interval between reports on a path of this rate; the usual one while the rate is unknown.
+/// Progress interval on a path of this rate, clamped to [`PROGRESS_INTERVAL`] and [`SLOWEST_PROGRESS`].
 fn gap_for(path_bps: f64) -> Span {
     let gap = Span::from_secs_f64(PROGRESS_BITS / (PROGRESS_SHARE * path_bps)).unwrap_or(PROGRESS_INTERVAL);
     gap.clamp(PROGRESS_INTERVAL, SLOWEST_PROGRESS)
@@ -63,7 +64,6 @@ pub(crate) struct Dialogue<S> {
     closed: bool,
 }
 
-/// A running flow of this end.
 struct Flow {
     handle: FlowHandle,
     side: Side,
@@ -72,29 +72,29 @@ struct Flow {
     bytes_seen: u64,
 }
 
-/// When the flows of a phase begin.
+/// When the flows of a phase start.
 #[derive(Debug, Default)]
 struct Start {
-    /// When senders of this end shall begin; absent for as soon as the session says so.
+    /// When senders of this end start; absent for as soon as the session starts the flows.
     planned: Option<Mono>,
-    /// When the session said so, and the other end was told.
+    /// When the session started the flows and sent the start message to the peer.
     said: Option<Mono>,
-    /// Whether the other end sends.
+    /// Whether the peer sends data.
     peer_sends: bool,
-    /// The latest beginning among flows that have ended already.
+    /// The latest start time among flows that have already ended.
     ended: Option<Mono>,
 }
 
 /// What the owner of a dialogue has to know or to do.
 #[derive(Debug)]
 pub(crate) enum DialogueEvent {
-    /// Something the session wants that is not the dialogue's own business.
+    /// A session output that the owner has to handle.
     Session(Output),
-    /// A local flow runs, with these settings.
+    /// A local flow has started, with these settings.
     Started { flow: u16, side: Side, settings: Box<SideSettings> },
-    /// The drain was cut.
+    /// The drain was cut off.
     Cut,
-    /// Local progress.
+    /// Progress of a local flow.
     Progress(Progress),
     /// New samples of a local flow.
     Samples { flow: u16, samples: Vec<Sample> },
@@ -140,17 +140,17 @@ impl<S: Session> Dialogue<S> {
         &self.session
     }
 
-    /// From here on nothing of this run passes but probes and the dialogue: what else does is others'.
+    /// Begins counting other traffic on the interface: from now on this run sends only probes and the dialogue.
     pub(crate) fn idle_begins(&mut self) {
         self.interface.idle_begins(&self.stream);
     }
 
-    /// Data connections are opened from here on.
+    /// Ends that count; data connections are opened from now on.
     pub(crate) fn idle_ends(&mut self) {
         self.interface.idle_ends(&self.stream);
     }
 
-    /// Feeds the session and does what it asks at once.
+    /// Feeds the session and immediately executes its outputs.
     pub(crate) fn input(&mut self, input: Input<'_>) -> Result<(), ControlError> {
         let now = self.now();
         let result = self.session.input(now, input);
@@ -158,8 +158,9 @@ impl<S: Session> Dialogue<S> {
         Ok(result?)
     }
 
-    /// Threads and sockets of the flows of a phase. Receivers read from now on: the first byte must not wait for a
-    /// thread, because its arrival is the time origin of the result. Senders wait until the session starts them.
+    /// Creates the threads of the flows of a phase. Receivers read from now on, because the arrival of the
+    /// first byte is the time origin of the result and must not wait for a thread. Senders wait until the
+    /// session starts them.
     pub(crate) fn arm(&mut self, flows: Vec<(FlowSetup, Sockets)>) -> Result<(), ControlError> {
         if self.flows.is_empty() && !flows.is_empty() {
             self.begin_counting();
@@ -178,19 +179,20 @@ impl<S: Session> Dialogue<S> {
         Ok(())
     }
 
-    /// Everything is open here. Senders begin at `planned`, or as soon as the other end is open too.
+    /// All sockets of this end are open. Senders start at `planned`, or as soon as the peer is ready if that is
+    /// later or absent.
     pub(crate) fn begin(&mut self, planned: Option<Mono>) -> Result<(), ControlError> {
         self.start.planned = planned;
         self.input(Input::FlowsOpen)
     }
 
-    /// Whether the session has started the flows, which may still wait for their instant.
+    /// Whether the session has started the flows; they may still wait for their planned start.
     pub(crate) fn is_started(&self) -> bool {
         self.start.said.is_some()
     }
 
-    /// When everything had begun that this end can know of: all its data threads that send, and where the other end
-    /// sends, the word to it. Absent before that.
+    /// When everything had started as far as this end knows: all local sender threads, and, if the peer sends,
+    /// the start message to it. Absent before that.
     pub(crate) fn began(&self) -> Option<Mono> {
         let said = self.start.said?;
         let own = self.flows.values().filter(|flow| flow.side == Side::Sender);
@@ -199,12 +201,12 @@ impl<S: Session> Dialogue<S> {
         own.into_iter().chain(told).chain(self.start.ended).max()
     }
 
-    /// Adds to what this end's last word will say of every flow that ends from now on.
+    /// Adds a caveat to the final report of every flow that ends from now on.
     pub(crate) fn add_caveat(&mut self, caveat: Caveat) {
         self.extra_caveats.push(caveat);
     }
 
-    /// What [`Dialogue::add_caveat`] was given.
+    /// The caveats added with [`Dialogue::add_caveat`].
     pub(crate) fn extra_caveats(&self) -> &[Caveat] {
         &self.extra_caveats
     }
@@ -226,7 +228,7 @@ impl<S: Session> Dialogue<S> {
         self.flush();
     }
 
-    /// The session has started the flows; the other end has its word already.
+    /// The session has started the flows; its start message is sent first.
     fn start(&mut self) {
         self.flush();
         let at = self.start.planned.unwrap_or_default();
@@ -239,8 +241,9 @@ impl<S: Session> Dialogue<S> {
         self.next_progress = self.now() + self.progress_gap();
     }
 
-    /// The drain is over. The sender resets, having noted what is in its queue; a receiver that reset first would
-    /// throw away what has arrived and make the sender forget its queue.
+    /// The drain is over. The sender resets the connections after it has recorded its unsent bytes. If a
+    /// receiver reset first, it would discard the data that has arrived, and the reset would discard the
+    /// sender's queue.
     fn cut(&mut self) {
         for flow in self.flows.values() {
             match flow.side {
@@ -251,14 +254,16 @@ impl<S: Session> Dialogue<S> {
         self.events.push(DialogueEvent::Cut);
     }
 
-    /// A datagram receiver cannot see the end of the stream: it is told.
+    /// A datagram receiver cannot detect the end of the stream, so it is stopped when the peer's sender is
+    /// done.
     fn peer_sender_done(&mut self, number: u16) {
         if let Some(flow) = self.flows.get(&number).filter(|flow| flow.transport == Transport::Udp) {
             flow.handle.stop_reading(clock::now() + LATE_DATAGRAM_TIMEOUT.as_duration());
         }
     }
 
-    /// Waits for whatever happens next, at most until `until` or until one of `others` is readable, and handles it.
+    /// Waits at most until `until` for the next event, or for one of `others` to become readable, and handles
+    /// it.
     pub(crate) fn turn(
         &mut self,
         until: Mono,
@@ -303,7 +308,7 @@ impl<S: Session> Dialogue<S> {
     fn read(&mut self) -> Result<(), ControlError> {
         let mut bytes = [0; 16 << 10];
         let mut left = MAX_BYTES_PER_TURN;
-        // What is left wakes the next turn at once.
+        // Unread bytes wake the next turn immediately.
         while !self.closed && left > 0 {
             match self.stream.read(&mut bytes) {
                 Ok(0) => {
@@ -331,13 +336,13 @@ impl<S: Session> Dialogue<S> {
                 Ok(count) if count > 0 => drop(self.unsent.drain(..count)),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                // The reading side will see the end and say so.
+                // The read side will detect the end of the connection and report it.
                 _ => self.unsent.clear(),
             }
         }
     }
 
-    /// Sends what is left, for a moment: the last word of an end that closes.
+    /// Sends the remaining bytes for up to [`FLUSH_TIMEOUT`], so that the final message of this end arrives.
     pub(crate) fn flush_at_end(&mut self) {
         let deadline = clock::now() + FLUSH_TIMEOUT.as_duration();
         while !self.unsent.is_empty() && !deadline.has_passed() {
@@ -346,7 +351,7 @@ impl<S: Session> Dialogue<S> {
         }
     }
 
-    /// Time until progress is told again.
+    /// Time until the next progress report.
     fn progress_gap(&self) -> Span {
         let bits = self.flows.values().map(|flow| flow.bytes_seen as f64 * 8.0).sum::<f64>();
         let begun = self.start.said.map(|said| clock::now().since(said).as_secs_f64());
@@ -410,7 +415,7 @@ impl<S: Session> Dialogue<S> {
             srtt_ns: progress.srtt,
             retransmits: progress.retransmits,
         };
-        // The client is who shows figures; the server has no use for the client's.
+        // Only the client displays progress; the server does not need the client's.
         if !self.client {
             self.input(Input::Progress(progress))?;
         }
@@ -442,12 +447,12 @@ impl<S: Session> Dialogue<S> {
         self.input(Input::FlowEnded(ended))
     }
 
-    /// From here on what the interface counts belongs to the phase.
+    /// Begins the interface counters of the phase.
     pub(crate) fn begin_counting(&mut self) {
         self.interface.phase_begins(&self.stream);
     }
 
-    /// Adds what the interface counted since the phase began.
+    /// Adds the interface counts since the phase began.
     pub(crate) fn note_counts(&self, tally: &mut Tally) {
         if let Some((interface, dialogue)) = self.interface.counted(&self.stream) {
             let kernel = tally.kernel.get_or_insert_default();
@@ -455,14 +460,14 @@ impl<S: Session> Dialogue<S> {
         }
     }
 
-    /// Ends every flow at once and keeps what they counted: the dialogue has failed.
+    /// Ends every flow immediately after a failure of the dialogue and keeps what the flows counted.
     pub(crate) fn abort_flows(&mut self) -> Vec<DialogueEvent> {
         let mut events = std::mem::take(&mut self.events);
         for flow in self.flows.values() {
             flow.handle.abort();
         }
         for (number, flow) in std::mem::take(&mut self.flows) {
-            // What never began has nothing to report.
+            // Flows that never started have nothing to report.
             if !self.is_started() {
                 continue;
             }
@@ -476,7 +481,7 @@ impl<S: Session> Dialogue<S> {
         events
     }
 
-    /// Whether any flow of this end runs.
+    /// Whether any flow of this end is running.
     pub(crate) fn flows_running(&self) -> bool {
         !self.flows.is_empty()
     }
@@ -486,7 +491,7 @@ fn final_report(flow: u16, side: Side, report: FlowReport) -> Ended {
     Ended { flow, side, settings: report.settings, tally: report.tally, caveats: report.caveats }
 }
 
-/// Whether an error is only the end of the connection, the peer having gone.
+/// Whether an error only means that the peer has closed the connection or is silent.
 pub(crate) fn is_gone(error: &ControlError) -> bool {
     matches!(error, ControlError::Peer(PeerError::Closed { .. } | PeerError::Silent { .. }))
 }

@@ -1,4 +1,4 @@
-//! The dialogue between a coordinator and an agent over its connection: the loop of both ends.
+//! The dialogue between a coordinator and an agent over its connection. Both ends share this loop.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -11,13 +11,13 @@ use linerate_units::{Span, Timestamp};
 
 use crate::ControlError;
 
-/// Most bytes that are read before deadlines and whoever owns the dialogue get their turn.
+/// Most bytes read in one turn, so that deadlines and the owner of the dialogue are not delayed.
 const MAX_BYTES_PER_TURN: usize = 64 << 10;
 
-/// Longest wait for the last bytes to leave.
+/// Longest wait at the end for the remaining bytes to be sent.
 const FLUSH_TIMEOUT: Span = Span::from_ms(500);
 
-/// Most bytes that wait for an end that reads too slowly: the events of minutes.
+/// Most unsent bytes for a peer that reads too slowly; enough for the events of several minutes.
 const MAX_UNSENT_BYTES: usize = 64 << 20;
 
 /// One end of the dialogue and its connection.
@@ -43,24 +43,24 @@ impl<D: Dialogue> Talk<D> {
         &self.stream
     }
 
-    /// An instant as a time of the dialogue.
+    /// Converts an instant to a time of the dialogue.
     pub(crate) fn time_of(&self, at: Mono) -> Timestamp {
         Timestamp::from_ns(at.as_ns().saturating_sub(self.epoch.as_ns()))
     }
 
-    /// A time of the dialogue as an instant.
+    /// Converts a time of the dialogue to an instant.
     pub(crate) fn instant_of(&self, at: Timestamp) -> Mono {
         Mono(self.epoch.as_ns().saturating_add(at.as_ns()))
     }
 
-    /// Feeds the end and sends what it wants to send.
+    /// Feeds the end and sends its output.
     pub(crate) fn input(&mut self, input: Input<'_>) -> Result<(), ControlError> {
         let result = self.feed(input);
         self.flush();
         result
     }
 
-    /// As [`Talk::input`]; what the end wants to send leaves with what is sent next, or with the next look.
+    /// Like [`Talk::input`], but the output is sent with the next send or poll.
     pub(crate) fn feed(&mut self, input: Input<'_>) -> Result<(), ControlError> {
         let now = self.time_of(clock::now());
         let result = self.end.input(now, input);
@@ -92,19 +92,19 @@ impl<D: Dialogue> Talk<D> {
                 Ok(count) if count > 0 => drop(self.unsent.drain(..count)),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                // The reading side will see the end and say so.
+                // The read side will detect the end of the connection and report it.
                 _ => self.unsent.clear(),
             }
         }
     }
 
-    /// What to wait for; absent once the other end has closed.
+    /// What to wait for; absent once the peer has closed the connection.
     pub(crate) fn interest(&self) -> Option<(BorrowedFd<'_>, Interest)> {
         let interest = if self.unsent.is_empty() { Interest::READ } else { Interest::BOTH };
         (!self.closed).then(|| (self.stream.as_fd(), interest))
     }
 
-    /// When to look without having been woken.
+    /// When to poll even if nothing has arrived.
     pub(crate) fn deadline(&self) -> Mono {
         match self.end.deadline() {
             _ if !self.events.is_empty() => Mono(0),
@@ -113,7 +113,7 @@ impl<D: Dialogue> Talk<D> {
         }
     }
 
-    /// Handles what has come; what the owner has to know or to do. Never waits.
+    /// Handles what has arrived and returns what the owner has to know or to do. Never waits.
     pub(crate) fn poll(&mut self) -> Result<Vec<Output>, ControlError> {
         self.execute();
         self.read()?;
@@ -123,12 +123,13 @@ impl<D: Dialogue> Talk<D> {
         Ok(std::mem::take(&mut self.events))
     }
 
-    /// What was not yet handed out when the dialogue failed.
+    /// The outputs that had not been returned when the dialogue failed.
     pub(crate) fn drain_outputs(&mut self) -> Vec<Output> {
         std::mem::take(&mut self.events)
     }
 
-    /// As [`Talk::look`], after a wait until something comes, `until`, or one of `others` is readable.
+    /// Like [`Talk::poll`], after waiting until something arrives, `until` has passed, or one of `others` is
+    /// readable.
     pub(crate) fn turn(
         &mut self,
         until: Mono,
@@ -146,7 +147,7 @@ impl<D: Dialogue> Talk<D> {
     fn read(&mut self) -> Result<(), ControlError> {
         let mut bytes = [0; 16 << 10];
         let mut left = MAX_BYTES_PER_TURN;
-        // What is left wakes the next turn at once.
+        // Unread bytes wake the next turn immediately.
         while !self.closed && left > 0 {
             match self.stream.read(&mut bytes) {
                 Ok(count @ 1..) => {
@@ -164,7 +165,7 @@ impl<D: Dialogue> Talk<D> {
         Ok(())
     }
 
-    /// Sends what is left, for a moment: the last word of an end that closes.
+    /// Sends the remaining bytes for up to [`FLUSH_TIMEOUT`], so that the final message of this end arrives.
     pub(crate) fn flush_at_end(&mut self) {
         let deadline = clock::now() + FLUSH_TIMEOUT.as_duration();
         while !self.unsent.is_empty() && !deadline.has_passed() {

@@ -1,4 +1,4 @@
-//! Why a run could not be made, and whose doing it was.
+//! Why a run could not be made, and which party is at fault.
 
 use linerate_engine::EngineError;
 use linerate_proto::PeerError;
@@ -9,19 +9,19 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ControlError {
-    /// The operating system refused.
+    /// A system call failed.
     #[error("{}", describe(.0))]
     Sock(#[from] SockError),
-    /// The other end failed us.
+    /// The peer failed or violated the protocol.
     #[error("{0}")]
     Peer(#[from] PeerError),
-    /// The data plane could not begin.
+    /// The data plane could not start.
     #[error("{0}")]
     Engine(#[from] EngineError),
-    /// This end was stopped.
+    /// This end was stopped by its user.
     #[error("stopped")]
     Stopped,
-    /// Something else on this host.
+    /// Another error on this host.
     #[error("{0}")]
     Local(String),
 }

@@ -1,11 +1,11 @@
-//! What is written to the log of every run, whoever the peer is.
+//! Entries that the log of every run has, with any kind of peer.
 
 use linerate_model::{Body, Caveat, CaveatKind, Direction, FlowPlan, TestSpec};
 use linerate_proto::Ended;
 
 use crate::log::Log;
 
-/// A flow as it will be measured.
+/// Describes a planned flow.
 pub(crate) fn plan(flow: u16, direction: Direction, spec: &TestSpec, log: &Log<'_>) -> FlowPlan {
     let hosts = &log.record().hosts;
     let name = |at: usize| hosts.get(at).map(|host| host.name.clone()).unwrap_or_default();
@@ -21,7 +21,7 @@ pub(crate) fn plan(flow: u16, direction: Direction, spec: &TestSpec, log: &Log<'
     }
 }
 
-/// The last word of one side.
+/// Records the final report of one side of a flow.
 pub(crate) fn note_end(flow: u16, host: u16, mut ended: Ended, log: &mut Log<'_>) {
     if ended.settings.mptcp == Some(false) {
         let text =
@@ -39,7 +39,7 @@ pub(crate) fn note_end(flow: u16, host: u16, mut ended: Ended, log: &mut Log<'_>
     }
 }
 
-/// The measurement ended before it was over.
+/// Adds a caveat that the run ended early.
 pub(crate) fn warn_partial(flow: u16, log: &mut Log<'_>) {
     let text = "the run ended in the middle; the figures cover what was measured".to_owned();
     log.warn(Some(flow), CaveatKind::Partial, text);

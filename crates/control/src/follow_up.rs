@@ -1,4 +1,5 @@
-//! Further runs that answer what a run leaves open. Which ones, and what they mean, is decided in `linerate_theory`.
+//! Further runs that answer what a run leaves open. `linerate_theory` decides which runs are needed and what
+//! they mean.
 
 use std::sync::atomic::Ordering;
 
@@ -14,21 +15,22 @@ use crate::error::ControlError;
 use crate::judge;
 use crate::log::Log;
 
-/// A run that answers a question: a log of its own, and its start by the wall clock, RFC 3339.
+/// A follow-up run: its own log, and its wall-clock start, RFC 3339.
 pub struct FollowUpRun<'a> {
-    /// Where it is written.
+    /// The log of the run.
     pub log: Log<'a>,
-    /// When it starts.
+    /// Wall-clock start, RFC 3339.
     pub started_at: String,
 }
 
-/// As [`crate::measure`], and then the further runs that the result leaves questions for, or those of `wanted` alone; the
-/// verdict is the one after them. `open` gives each of them its log and learns why it is made; `None` makes no more of them.
+/// Like [`crate::measure`], followed by the runs for questions that the result leaves open, or only for those
+/// of the topic `wanted`. The final verdict takes them into account. `open` receives the question and returns
+/// the log of each further run; after `None` no more runs are made.
 ///
-/// Each is an ordinary run of the same client, and the server admits it as any other.
+/// Each is an ordinary run of the same client, and the server admits it like any other.
 ///
 /// # Errors
-/// As [`crate::measure`]. A further run that fails leaves its question open.
+/// As for [`crate::measure`]. A further run that fails leaves its question open.
 pub fn investigate<'f>(
     request: &Request<'_>,
     log: &mut Log<'_>,
@@ -43,7 +45,7 @@ pub fn investigate<'f>(
     })
 }
 
-/// Asks what the verdict on a flow leaves open, until an answer gives a verdict.
+/// Works through the questions that the verdict on a flow leaves open, until an answer gives a verdict.
 fn ask_all<'f>(
     request: &Request<'_>,
     flow: u16,
@@ -88,12 +90,12 @@ struct Asked<'a> {
     question: &'a Question,
     evidence: &'a Evidence,
     direction: Direction,
-    /// The run that left it open.
+    /// Id of the run that left the question open.
     run: &'a str,
 }
 
 impl Asked<'_> {
-    /// Makes run after run until they suffice: their names, and what they amount to.
+    /// Makes runs until they suffice; returns their ids and the conclusion.
     fn answer<'f>(
         &self,
         open: &mut dyn FnMut(&Question) -> Option<FollowUpRun<'f>>,
@@ -109,7 +111,7 @@ impl Asked<'_> {
         (runs, self.question.topic.conclude(self.evidence, &replies))
     }
 
-    /// One further run: its name and what came of it.
+    /// Makes one further run; returns its id and its result.
     fn make(&self, trial: Trial, follow_up: FollowUpRun<'_>) -> (String, Reply) {
         let FollowUpRun { mut log, started_at } = follow_up;
         let request = Request {
@@ -138,7 +140,7 @@ fn reply(trial: Trial, record: &RunRecord, completed: bool) -> Reply {
     Reply { trial, evidence, intervals_bps }
 }
 
-/// The specification of a further run: that of the first, but for what the trial says.
+/// The specification of a further run: that of the first run, with the variations of the trial.
 fn spec_of(first: &TestSpec, direction: Direction, trial: &Trial) -> TestSpec {
     first.varied(&Variation {
         udp: trial.udp,
@@ -152,7 +154,8 @@ fn spec_of(first: &TestSpec, direction: Direction, trial: &Trial) -> TestSpec {
     })
 }
 
-/// The verdict after the runs: it says on what it rests, and the first one stands beside it.
+/// Records the verdict after the further runs. Its text states their number, and the first verdict is kept in
+/// `also`.
 fn conclude(flow: u16, mut finding: Finding, runs: usize, log: &mut Log<'_>) {
     let Some(record) = log.record().flow(flow) else { return };
     finding.text.push_str(&format!(" This rests on {runs} further run(s)."));

@@ -1,4 +1,4 @@
-//! What this host says about itself.
+//! The description of this host for results.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -22,9 +22,9 @@ const SYSCTLS: [&str; 9] = [
     "net.ipv4.tcp_timestamps",
 ];
 
-/// The fastest copy that was seen: whatever else the machine does makes a copy slower and never faster.
+/// The highest copy rate seen so far. Other load on the machine can only make a copy slower.
 ///
-/// It is the bits of a positive rate in bit/s, which order as the rates do; 0 for none.
+/// Stored as the bits of a positive `f64` in bit/s, whose order is that of the rates; 0 for none.
 struct FastestCopy(AtomicU64);
 
 impl FastestCopy {
@@ -38,10 +38,11 @@ impl FastestCopy {
     }
 }
 
-/// That of this process.
+/// The fastest copy of this process.
 static FASTEST_COPY: FastestCopy = FastestCopy(AtomicU64::new(0));
 
-/// Describes this host; with an address also the interface that has it. Takes some milliseconds where no line has a rate.
+/// Describes this host, and with an address also the interface that has it. Takes some milliseconds if the
+/// interface reports no speed, because the rate of memory copies is measured then.
 #[must_use]
 pub fn host_info(local: Option<IpAddr>) -> HostInfo {
     describe(local, || {
@@ -50,16 +51,16 @@ pub fn host_info(local: Option<IpAddr>) -> HostInfo {
     })
 }
 
-/// The same with the rate of copies that is known already, for whoever is waited for.
+/// Like [`host_info`], but only with a copy rate that is already known, for callers that must not wait.
 #[must_use]
 pub(crate) fn host_info_at_once(local: Option<IpAddr>) -> HostInfo {
     describe(local, || FASTEST_COPY.rate())
 }
 
-/// Sees to it that [`host_info_at_once`] knows how fast this host copies memory.
+/// Measures the memory copy rate so that [`host_info_at_once`] knows it.
 pub(crate) fn get_ready() {
     if FASTEST_COPY.rate().is_none() {
-        // A server keeps for long what it found when it was started.
+        // A server keeps the result of its start for a long time, so it measures several times.
         (0..3).for_each(|_| copy_memory());
     }
 }
@@ -71,7 +72,7 @@ fn describe(local: Option<IpAddr>, memory_copy: impl FnOnce() -> Option<Bitrate>
         .filter_map(|name| proc::sysctl(name).map(|value| ((*name).into(), value.into())))
         .collect();
     let link = local.and_then(|address| iface::of_local_address(address).ok()).map(|link| link_info(&link));
-    // Only where no line has a rate is the host itself the ceiling worth knowing.
+    // Memory bandwidth is a useful ceiling only if no link speed is known.
     let memory_copy = link.as_ref().filter(|link| link.speed.is_none()).and_then(|_| memory_copy());
     HostInfo {
         name: kernel.host.clone().into(),
@@ -87,7 +88,7 @@ fn describe(local: Option<IpAddr>, memory_copy: impl FnOnce() -> Option<Bitrate>
     }
 }
 
-/// Copies what one send call hands over, for a time that nobody notices before a test.
+/// Copies blocks of the size of one send call for 10 ms, short enough not to be noticed before a test.
 fn copy_memory() {
     const BLOCK: usize = 1 << 20;
     if let Some(bps) = memcopy::memcopy_bps(BLOCK, Duration::from_millis(10)) {

@@ -1,9 +1,9 @@
-//! Settings of this host that are changed for a coordinator, and put back: at its end, on an error, and after a kill by
-//! the next start.
+//! Settings of this host that are changed for a coordinator. They are restored at its end, after an error, or,
+//! after a kill, at the next start.
 //!
-//! Every change is announced in an undo journal before it is made (`journal`). One process at a time changes settings of
-//! a network namespace (`ground`). What is neither as it was found nor as it was made here is somebody else's, and is
-//! left alone.
+//! Every change is recorded in an undo journal before it is made (`journal`). One process at a time may change
+//! settings of a network namespace (`held_journal`). A setting that has neither its original value nor the one
+//! that was set here was changed by somebody else and is left alone.
 
 mod asked;
 mod held_journal;
@@ -25,29 +25,29 @@ use held_journal::{HeldJournal, JournalDir, boot_id};
 pub(crate) use journal::Interface;
 use journal::{Entry, Found, Journal, JournalError, PendingSetting};
 
-/// What became of settings that an agent had left behind.
+/// The result of restoring the settings that an agent left changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Restored {
-    /// What was put back, and to what.
+    /// The restored settings with their values.
     pub put_back: Vec<String>,
-    /// What was not, and why.
+    /// The settings that were not restored, and why.
     pub left: Vec<String>,
 }
 
-/// What the journal says of settings in this network namespace.
+/// What the journal contains about settings in this network namespace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Leftovers {
-    /// The process that wrote it; absent where it says none.
+    /// The process that wrote the journal; absent if the journal does not name it.
     pub pid: Option<u32>,
-    /// True while it lives: then the settings are in force and no leftovers.
+    /// Whether that process is alive: then the settings are in force and not leftovers.
     pub is_alive: bool,
-    /// Each setting: what it is now, and what will be put back.
+    /// Each setting with its current value and the value to restore.
     pub settings: Vec<String>,
 }
 
-/// What an agent's journal in `folder` says of this network namespace; absent where nothing is changed.
+/// The content of an agent's journal in `folder` for this network namespace; absent if nothing is changed.
 ///
 /// # Errors
 /// The journal cannot be read.
@@ -62,8 +62,8 @@ pub fn leftovers(folder: &Path) -> Result<Option<Leftovers>, ControlError> {
     Ok((!settings.is_empty()).then_some(Leftovers { pid: found.pid, is_alive, settings }))
 }
 
-/// Puts back what an agent that does not live any more has left changed in this network namespace, by its journal in
-/// `folder`. Where there is none, or its agent lives, nothing is done.
+/// Restores the settings that a dead agent left changed in this network namespace, by its journal in `folder`.
+/// Does nothing if there is no journal or the agent is alive.
 ///
 /// # Errors
 /// The journal cannot be read or written.
@@ -78,37 +78,39 @@ pub fn restore_leftovers(folder: &Path) -> Result<Restored, ControlError> {
     }
 }
 
-/// Starts processes that put settings back when the agent is killed.
+/// Starts processes that restore settings when the agent is killed.
 pub trait Guardians: Send + Sync + std::fmt::Debug {
-    /// Starts one. It has to call [`restore_leftovers`] as soon as this process is gone, however it ends, and to end then.
+    /// Starts one. It must call [`restore_leftovers`] as soon as this process has ended for any reason, and
+    /// then exit.
     ///
     /// # Errors
     /// Why it could not be started.
     fn start(&self) -> Result<Box<dyn Guardian>, String>;
 }
 
-/// A process that waits for the end of this one; it ends when this is dropped.
+/// A process that waits for the end of this one. It exits when this is dropped.
 pub trait Guardian: Send + std::fmt::Debug {}
 
-/// The settings of this network namespace that are changed at the moment, by this process alone.
+/// The settings of this network namespace that this process, and no other, has changed.
 #[derive(Debug)]
 pub(crate) struct Changes {
     held_journal: HeldJournal,
     /// Absent before the first change.
     journal: Option<Journal>,
     slots: Vec<PendingSetting>,
-    /// What each slot was last told to be: what is so already is left alone.
+    /// The value last requested for each setting. Settings that already have it are left alone.
     told: Vec<(HostSettingRequest, Option<Interface>)>,
     guardians: Option<Arc<dyn Guardians>>,
-    /// There from the first change on. It is let go last, when the namespace is free and there is nothing left to do.
+    /// Exists from the first change on. It is dropped last, when the namespace is released and nothing is left
+    /// to restore.
     guardian: Option<Box<dyn Guardian>>,
 }
 
 impl Changes {
-    /// Takes the namespace. What a killed agent has left is put back first.
+    /// Takes the lock of the namespace and first restores what a killed agent has left changed.
     ///
     /// # Errors
-    /// Another agent has it, the journal cannot be written, or what was left cannot be put back.
+    /// Another agent holds the lock, the journal cannot be written, or a leftover cannot be restored.
     pub(crate) fn begin(folder: &Path) -> Result<(Self, Restored), String> {
         let place = JournalDir::here(folder);
         let other = journal::read(&place.journal).ok().flatten().and_then(|found| found.pid);
@@ -120,7 +122,7 @@ impl Changes {
         if changes.slots.is_empty() { Ok((changes, restored)) } else { Err(restored.left.join("; ")) }
     }
 
-    /// Reads the journal that is there, if any.
+    /// Reads the existing journal, if any.
     fn take_over(held_journal: HeldJournal) -> Result<Self, JournalError> {
         let path = &held_journal.place.journal;
         let found = journal::read(path)?;
@@ -128,7 +130,7 @@ impl Changes {
             Some(Found { boot_id: Some(id), slots, .. }) if id == boot_id() => {
                 (Some(Journal::reopen(path)?), slots)
             }
-            // The system has begun anew since, and with it every setting; or nothing was announced.
+            // The system has been rebooted since, which reset every setting; or the journal has no entries.
             Some(_) => {
                 std::fs::remove_file(path).map_err(journal::failed(path))?;
                 (None, Vec::new())
@@ -138,16 +140,16 @@ impl Changes {
         Ok(Self { held_journal, journal, slots, told: Vec::new(), guardians: None, guardian: None })
     }
 
-    /// From now on a guardian is there before anything is changed.
+    /// From now on a guardian is started before the first change.
     pub(crate) fn guarded_by(mut self, guardians: Option<Arc<dyn Guardians>>) -> Self {
         self.guardians = guardians;
         self
     }
 
-    /// Makes the host be as these wishes say, and otherwise as it was found. Where anything fails, all is put back.
+    /// Applies the requested settings and restores all others. If anything fails, everything is restored.
     ///
     /// # Errors
-    /// What stood in the way; nothing is changed any more.
+    /// What failed. No setting is changed then.
     pub(crate) fn apply(
         &mut self,
         requested: &[(HostSettingRequest, Option<Interface>)],
@@ -174,7 +176,7 @@ impl Changes {
         Err(troubles)
     }
 
-    /// Puts everything back and gives the namespace free. What cannot be put back stays in the journal.
+    /// Restores everything and releases the namespace. What cannot be restored stays in the journal.
     pub(crate) fn finish(mut self) -> Restored {
         let mut restored = self.undo_all();
         if self.slots.is_empty() {
@@ -183,7 +185,7 @@ impl Changes {
         restored
     }
 
-    /// What is in force: name, interface, what was found, what is there.
+    /// The settings in force: name, interface, original value, current value.
     pub(crate) fn in_force(&self) -> impl Iterator<Item = (HostSetting, Option<&str>, String, String)> {
         self.told.iter().map(|(request, iface)| {
             let setting = request.setting();
@@ -195,7 +197,7 @@ impl Changes {
         })
     }
 
-    /// Sets one, announced before.
+    /// Applies one setting after recording it in the journal.
     fn make(&mut self, request: &HostSettingRequest, iface: Option<&Interface>) -> Result<(), String> {
         let setting = request.setting();
         let what = name_of(setting, iface);
@@ -236,7 +238,7 @@ impl Changes {
         Ok(())
     }
 
-    /// Whoever is killed puts nothing back: another process has to be there before anything is changed.
+    /// A killed process cannot restore anything, so another process must exist before anything is changed.
     fn ensure_guardian(&mut self) -> Result<(), String> {
         if let (None, Some(guardians)) = (&self.guardian, &self.guardians) {
             let none = "no process can be started that puts it back if this agent is killed";
@@ -250,7 +252,7 @@ impl Changes {
         self.told.push(told);
     }
 
-    /// The journal is begun with the first change.
+    /// Appends an entry; creates the journal with the first change.
     fn note(&mut self, entry: &Entry) -> Result<(), String> {
         let place = &self.held_journal.place;
         let journal = match &mut self.journal {
@@ -260,7 +262,7 @@ impl Changes {
         journal.and_then(|journal| journal.note(entry)).map_err(|error| error.to_string())
     }
 
-    /// Puts everything back that can be, the last change first.
+    /// Restores everything that can be restored, the last change first.
     pub(crate) fn undo_all(&mut self) -> Restored {
         let mut all = Restored::default();
         for at in (0..self.slots.len()).rev() {
@@ -272,7 +274,7 @@ impl Changes {
         all
     }
 
-    /// Puts one back. It stays in the journal only if that was refused.
+    /// Restores one setting. It stays in the journal only if restoring failed.
     fn undo(&mut self, at: usize) -> Restored {
         let slot = self.slots[at].clone();
         let mut restored = Restored::default();
@@ -288,18 +290,19 @@ impl Changes {
         self.slots.remove(at);
         self.told.retain(|(request, iface)| !slot.is_about(request.setting(), iface.as_ref()));
         let undone = Entry::Undone { setting: slot.setting.name().to_owned(), interface: slot.iface };
-        // It is put back, whatever becomes of the line: putting it back once more would find nothing to do.
+        // The setting is restored even if this entry cannot be written; a second restore would find nothing to
+        // do.
         restored.left.extend(self.note(&undone).err());
         restored
     }
 }
 
-/// How putting back ended.
+/// The result of restoring a setting.
 enum Undoing {
     Done,
-    /// It is as it was found, because it was announced and not done.
+    /// It still has its original value, because it was journaled but never changed.
     Unchanged,
-    /// It is not ours any more, for this reason.
+    /// It was changed by somebody else or is gone; the text says why nothing was restored.
     NotOurs(String),
 }
 
@@ -336,13 +339,13 @@ fn put_back(slot: &PendingSetting) -> Result<Undoing, String> {
     }
 }
 
-/// Wishes, each with the interface that it is for, in the order in which they are to be set.
+/// Requested settings, each with its interface, in the order in which they are applied.
 pub(crate) type Wishes = Vec<(HostSettingRequest, Option<Interface>)>;
 
-/// Wishes of a plan's words, each with its interface, and what stands in their way.
+/// Parses requested settings of a plan, finds the interface of each, and checks them.
 ///
 /// # Errors
-/// What is not understood, or could not be set. Nothing is changed.
+/// Everything that is not understood or cannot be set. Nothing is changed.
 pub(crate) fn check(
     values: &BTreeMap<ForeignText, ForeignText>,
     interface: impl FnOnce() -> Result<String, String>,
@@ -373,7 +376,7 @@ fn taken(pid: Option<u32>) -> String {
     format!("{who} is changing settings of this host; end its run, or that agent")
 }
 
-/// The name that the interface has now; absent when it is gone, empty for a setting without interface.
+/// The current name of the interface; absent if it is gone, empty for a setting that has no interface.
 fn interface_of(iface: Option<&Interface>) -> Option<String> {
     match iface {
         None => Some(String::new()),
@@ -392,7 +395,7 @@ fn describe(slot: &PendingSetting) -> String {
     format!("{what}: {ours}, before {}", short(slot.setting, &slot.found))
 }
 
-/// A state for people: without the bytes of a discipline, and an offload in one word where one will do.
+/// A readable state: without the bytes of a qdisc, and with one word for offloads if possible.
 fn short(setting: HostSetting, state: &str) -> String {
     match setting {
         HostSetting::RootDiscipline => {

@@ -1,5 +1,5 @@
-//! The counts below the programs of one end: its interface, the queue above it, and the dialogue's own connection, read at
-//! the same moments, before the first flow of a phase and after each.
+//! Counters of one end's interface, of the qdisc above it, and of the dialogue's own connection. All are read
+//! at the same moments: before the first flow of a phase and after each flow.
 
 use std::net::TcpStream;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use linerate_sock::proc::net::{Device, Traffic, device};
 use linerate_sock::{Mono, clock};
 use linerate_units::{Bytes, Span};
 
-/// A shorter look before the load says nothing of what others send.
+/// A shorter observation before the load says nothing about the traffic of others.
 const MIN_IDLE_TIME: Duration = Duration::from_millis(50);
 
 /// Watches the interface of one end.
@@ -23,7 +23,7 @@ pub(crate) struct InterfaceWatch {
     phase_began: Option<Mark>,
 }
 
-/// Everything at one moment.
+/// All counters at one moment.
 #[derive(Debug, Clone)]
 struct Mark {
     at: Mono,
@@ -33,7 +33,7 @@ struct Mark {
 }
 
 impl InterfaceWatch {
-    /// The interface that has the dialogue's local address.
+    /// Selects the interface that has the dialogue's local address.
     pub(crate) fn of(stream: &TcpStream) -> Self {
         let local = stream.local_addr().ok();
         let link = local.and_then(|local| of_local_address(local.ip()).ok());
@@ -50,12 +50,12 @@ impl InterfaceWatch {
         })
     }
 
-    /// From here on nothing of this run passes but probes and the dialogue.
+    /// Begins the idle observation: from now on this run sends only probes and the dialogue.
     pub(crate) fn idle_begins(&mut self, stream: &TcpStream) {
         self.idle_began = self.mark(stream);
     }
 
-    /// Until here; what was seen holds for every phase.
+    /// Ends the idle observation. Its result applies to every phase.
     pub(crate) fn idle_ends(&mut self, stream: &TcpStream) {
         let Some(began) = self.idle_began.take() else { return };
         let Some(now) = self.mark(stream) else { return };
@@ -71,12 +71,13 @@ impl InterfaceWatch {
         });
     }
 
-    /// Before the first flow of a phase.
+    /// Reads the counters before the first flow of a phase.
     pub(crate) fn phase_begins(&mut self, stream: &TcpStream) {
         self.phase_began = self.mark(stream);
     }
 
-    /// What was counted since the phase began, and what the dialogue's connection carried; absent where nothing was.
+    /// The interface counts since the phase began, and what the dialogue's connection carried; absent if there
+    /// are none.
     pub(crate) fn counted(&self, stream: &TcpStream) -> Option<(InterfaceCounts, Option<SocketCounts>)> {
         let (began, now) = (self.phase_began.as_ref()?, self.mark(stream)?);
         let (name, _) = self.interface.as_ref()?;
@@ -101,7 +102,7 @@ fn passed(now: Traffic, then: Traffic) -> PassedCounts {
     }
 }
 
-/// Absent where another discipline has taken the place of the first.
+/// The counts of the qdisc; absent if it was replaced meanwhile.
 fn queued(now: &QueueCounts, then: &QueueCounts) -> Option<QdiscCounts> {
     if now.kind != then.kind || now.bytes < then.bytes {
         return None;
@@ -118,12 +119,13 @@ fn queued(now: &QueueCounts, then: &QueueCounts) -> Option<QdiscCounts> {
     })
 }
 
-/// What it was set to all the time.
+/// The token bucket, if its setting did not change.
 fn bucket(now: &QueueCounts, then: &QueueCounts) -> Option<TokenBucket> {
     now.bucket.filter(|_| now.bucket == then.bucket)
 }
 
-/// The lowest ceiling among the classes through which nearly everything went; what went elsewhere is not held by it.
+/// The lowest ceiling among the classes that carried at least 90 % of the bytes. The bytes of other classes
+/// were not limited by it and are added to its burst.
 fn class(now: &[ClassCounts], then: &[ClassCounts], bytes: u64) -> Option<TokenBucket> {
     let passed = |class: &ClassCounts| {
         let before = then.iter().find(|before| before.handle == class.handle)?;
@@ -163,7 +165,7 @@ mod tests {
         assert_eq!(queued(&now, &then).unwrap().rate_bps, None);
     }
 
-    /// A class that carried a lot before the test says nothing of the test.
+    /// A class that carried a lot before the test does not matter for the test.
     #[test]
     fn the_class_that_carried_the_test_tells_the_rate() {
         let class = |handle, bytes, rate_bps| ClassCounts {

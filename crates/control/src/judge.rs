@@ -1,6 +1,6 @@
-//! From the record of a flow to its steady part, its ceilings and its verdict.
+//! Computes the steady part, the ceilings and the verdict of a flow from its record.
 //!
-//! Gathers the evidence; formulas and rules are in `linerate_theory`.
+//! This module gathers the evidence; formulas and rules are in `linerate_theory`.
 
 mod caveats;
 mod course;
@@ -21,15 +21,15 @@ pub use gather::evidence;
 
 use crate::log::Log;
 
-/// A mean of fewer intervals is that of single reads.
+/// A mean over fewer intervals would depend on single reads.
 const MIN_STEADY_INTERVALS: usize = 10;
-/// Probability for which the interval of the steady mean is made.
+/// Coverage probability of the interval of the steady mean.
 const COVERAGE: f64 = 0.95;
 
-/// Adds what theory says of a flow that has ended to the log.
+/// Adds the results of theory for a flow that has ended to the log.
 pub(crate) fn judge(flow: u16, log: &mut Log<'_>) {
     if log.record().start.as_ref().is_some_and(|start| start.spec.sweep.is_some()) {
-        // A series has no rate of its own that a rule could explain.
+        // A sweep has no single rate that a rule could explain.
         let ceiling = curve::ceiling(log.record(), flow);
         if let Some(curve) = curve::of(log.record(), flow, ceiling.as_ref()) {
             log.note(Body::Curve { flow, curve });
@@ -40,7 +40,7 @@ pub(crate) fn judge(flow: u16, log: &mut Log<'_>) {
         return;
     }
     if log.record().start.as_ref().is_some_and(|start| start.spec.host.unwatched) {
-        // Counts and rates only: whoever asked wants to know what the rest costs.
+        // Counts and rates only: the user disabled sampling in order to measure its cost.
         return reconcile_counts(flow, log);
     }
     let steady = log.record().flow(flow).and_then(steady);
@@ -72,7 +72,7 @@ pub(crate) fn judge(flow: u16, log: &mut Log<'_>) {
     log.note(Body::Verdict { flow, verdict: diagnosis.primary, also: diagnosis.also });
 }
 
-/// The books down to the wire; a place whose count is not explained weakens the result.
+/// Reconciles the byte accounting down to the wire. A count that is not explained adds a caveat.
 fn reconcile_counts(flow: u16, log: &mut Log<'_>) {
     let steps =
         log.record().flow(flow).map(|found| reconcile::steps(log.record(), found)).unwrap_or_default();
@@ -86,17 +86,18 @@ fn reconcile_counts(flow: u16, log: &mut Log<'_>) {
     }
 }
 
-/// The receiver's intervals inside the window, as bit rates.
+/// The bit rates of the receiver's intervals inside the measured part.
 pub(crate) fn intervals(flow: &FlowRecord) -> Vec<f64> {
     flow.measured_samples_of(Side::Receiver).filter_map(|sample| sample.bitrate().map(Bitrate::bps)).collect()
 }
 
-/// The steady intervals: without the ramp, and without the last one, which the end of the window cuts.
+/// The number of ramp intervals, and the rates of the intervals after the ramp, without a last interval that
+/// the end of the measured part shortens.
 fn steady_intervals(flow: &FlowRecord) -> (usize, Vec<f64>) {
     let mut all = intervals(flow);
     let whole = flow.measured_samples_of(Side::Receiver).map(|s| s.span().as_ns()).max().unwrap_or(0);
     let last = flow.measured_samples_of(Side::Receiver).last().map_or(0, |s| s.span().as_ns());
-    // An interval a tenth shorter than the others is the rest of the window.
+    // An interval more than a tenth shorter than the longest is the rest of the measured part.
     if last * 10 < whole * 9 {
         all.pop();
     }
@@ -105,14 +106,15 @@ fn steady_intervals(flow: &FlowRecord) -> (usize, Vec<f64>) {
     (ramp, steady)
 }
 
-/// Everything behind the ramp, also what is left at the end of the window: rates in bit/s, and how long each held, s.
+/// Everything after the ramp, including the rest at the end of the measured part: number of ramp intervals,
+/// rates in bit/s, and the length of each in s.
 fn after_ramp(flow: &FlowRecord) -> (usize, Vec<f64>, Vec<f64>) {
     let (ramp, _) = steady_intervals(flow);
     let (rates, lengths) = received_from(flow, ramp);
     (ramp, rates, lengths)
 }
 
-/// Rates of the receiver's intervals from that one on, bit/s, and how long each held, s.
+/// Rates of the receiver's intervals from `first` on, bit/s, and the length of each, s.
 fn received_from(flow: &FlowRecord, first: usize) -> (Vec<f64>, Vec<f64>) {
     let samples = flow.measured_samples_of(Side::Receiver).skip(first);
     samples
@@ -121,7 +123,7 @@ fn received_from(flow: &FlowRecord, first: usize) -> (Vec<f64>, Vec<f64>) {
         .unzip()
 }
 
-/// The steady part of a flow; absent when there are too few intervals to tell.
+/// The steady part of a flow; absent if there are too few intervals.
 fn steady(flow: &FlowRecord) -> Option<Steady> {
     let (ramp, rates, lengths) = after_ramp(flow);
     if rates.len() < MIN_STEADY_INTERVALS {
@@ -136,8 +138,8 @@ fn steady(flow: &FlowRecord) -> Option<Steady> {
     Some(Steady { ramp_ns, bitrate, half_width })
 }
 
-/// Whether the mean of every flow of the phase is known as well as `--until` asks. Of a flow that the other end receives
-/// its samples come when it is over: what it told of its progress stands for them.
+/// Whether the mean of every flow of the phase has the precision that `--until` requests. The samples of a flow
+/// that the peer receives arrive only after the flow, so its progress reports are used instead.
 pub(crate) fn known_well_enough(
     record: &RunRecord,
     flows: &[u16],
@@ -158,7 +160,7 @@ pub(crate) fn known_well_enough(
     })
 }
 
-/// What `--until` asked for and the flow did not reach in its time.
+/// The caveat of a flow that did not reach the precision of `--until` in its time.
 fn missed(record: &RunRecord, flow: &FlowRecord) -> Option<Caveat> {
     let traffic = &record.start.as_ref()?.spec.traffic;
     let target = traffic.until?;
@@ -168,7 +170,7 @@ fn missed(record: &RunRecord, flow: &FlowRecord) -> Option<Caveat> {
     }
     let elapsed = flow.receiver.as_ref()?.elapsed;
     let measured = traffic.measured();
-    // What is asked for in bytes, or was interrupted, ends at another time.
+    // A test that is limited by bytes or blocks, or was interrupted, ends at another time.
     let limit =
         traffic.bytes.is_none() && traffic.blocks.is_none() && elapsed.as_ns() / 9 * 10 >= measured.as_ns();
     let ended = match limit {

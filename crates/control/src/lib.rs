@@ -1,10 +1,11 @@
 //! Client and server of a run.
 //!
-//! This room opens sockets and hands them to the engine, carries a protocol's dialogue over its connection, decides who
-//! is measured when, sends latency probes beside the load, and merges what both ends say into one ordered event log. It
-//! moves no payload and judges nothing itself: rules and formulas are in `linerate_theory`.
+//! This crate opens sockets and hands them to the engine, carries a protocol's dialogue over its connection,
+//! decides who is measured when, sends latency probes during the load, and merges the reports of both ends into
+//! one ordered event log. It moves no payload and judges nothing itself: rules and formulas are in
+//! `linerate_theory`.
 //!
-//! Everything here waits with `poll(2)` in plain threads; there is no async runtime.
+//! All code here waits with `poll(2)` in plain threads; there is no async runtime.
 
 mod calibrate;
 mod client;
@@ -28,7 +29,7 @@ mod setup;
 mod stand_in;
 mod sweep;
 
-/// How fast two clocks may drift apart, parts per million: crystals are sold for half of it each.
+/// Largest drift between two clocks, parts per million: typical crystals are specified for half of it each.
 const DRIFT_PPM: u64 = 100;
 
 pub use calibrate::calibrate;

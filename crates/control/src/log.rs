@@ -1,18 +1,19 @@
-//! The client's event log: numbers events, folds them into the record, and passes them on.
+//! The client's event log: numbers the events, folds them into the record, and passes them to the sinks.
 
 use linerate_model::{Body, Caveat, CaveatKind, Event, RunRecord};
 use linerate_sock::{Mono, clock};
 use linerate_units::Timestamp;
 
-/// Where events go: an archive, a terminal, a stream. A sink that fails is left out from then on, with a caveat.
+/// Where events go: an archive, a terminal, a stream. A sink that fails gets no further events, and a caveat is
+/// added.
 pub trait Sink {
     /// Takes one event.
     ///
     /// # Errors
-    /// Why this sink can take no more; the text is for a person.
+    /// Why this sink cannot take any more events, as text for the user.
     fn on(&mut self, event: &Event) -> Result<(), String>;
 
-    /// The caveat to raise when the sink failed.
+    /// The caveat to add when the sink has failed.
     fn failed(&self) -> CaveatKind {
         CaveatKind::EventsDropped
     }
@@ -39,13 +40,13 @@ pub struct Log<'a> {
 }
 
 impl<'a> Log<'a> {
-    /// A log for the run named `run`, with time counted from now.
+    /// Creates a log for the run `run`, with time counted from now.
     #[must_use]
     pub fn new(run: String, sinks: Vec<&'a mut dyn Sink>) -> Self {
         Self::owning(run, sinks.into_iter().map(|sink| Box::new(sink) as Box<dyn Sink + 'a>).collect())
     }
 
-    /// As [`Log::new`], with sinks that end with the log.
+    /// Like [`Log::new`], but the log owns the sinks.
     #[must_use]
     pub fn owning(run: String, sinks: Vec<Box<dyn Sink + 'a>>) -> Self {
         Self {
@@ -58,7 +59,7 @@ impl<'a> Log<'a> {
         }
     }
 
-    /// The instant from which the run's time counts.
+    /// The time origin of the run.
     #[must_use]
     pub fn epoch(&self) -> Mono {
         self.epoch
@@ -70,34 +71,35 @@ impl<'a> Log<'a> {
         Timestamp::from_ns(clock::now().0.saturating_sub(self.epoch.0))
     }
 
-    /// What the events so far amount to.
+    /// The record folded from the events so far.
     #[must_use]
     pub fn record(&self) -> &RunRecord {
         &self.record
     }
 
-    /// The log is over; the record stays.
+    /// Ends the log and returns the record.
     #[must_use]
     pub fn into_record(self) -> RunRecord {
         self.record
     }
 
-    /// Notes something this host says.
+    /// Records an event of this host.
     pub fn note(&mut self, body: Body) {
         self.note_from(0, body);
     }
 
-    /// Notes something that host `host` says.
+    /// Records an event of host number `host`.
     pub fn note_from(&mut self, host: u16, body: Body) {
         self.note_at(self.now(), host, body);
     }
 
-    /// The run's time counts from `epoch`: where another host began it.
+    /// Sets the time origin of the run, for runs that another host began.
     pub(crate) fn count_from(&mut self, epoch: Mono) {
         self.epoch = epoch;
     }
 
-    /// Notes something that host `host` says of time `at`; an earlier time than that of the last event counts as that.
+    /// Records an event of host number `host` at time `at`. A time before that of the last event is raised to
+    /// it.
     pub(crate) fn note_at(&mut self, at: Timestamp, host: u16, body: Body) {
         self.last = self.last.max(at);
         let event = Event { run: self.run.clone().into(), host, seq: self.seq, at: self.last, body };
@@ -116,7 +118,7 @@ impl<'a> Log<'a> {
         }
     }
 
-    /// Notes what weakens a result.
+    /// Adds a caveat.
     pub fn warn(&mut self, flow: Option<u16>, kind: CaveatKind, text: String) {
         self.note(Body::Caveat { flow, caveat: Caveat { kind, text: text.into() } });
     }

@@ -1,4 +1,5 @@
-//! The memory that a server gives to the runs of others: what each needs is known before it begins, and lent until it ends.
+//! The memory that a server grants to runs. The need of each run is known before it begins and reserved until
+//! it ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,23 +12,23 @@ use linerate_units::Bytes;
 
 use crate::setup::flow_setup;
 
-/// Of the memory that this process may have, the part that is lent when nobody says how much.
+/// Divisor of the memory available to this process that gives the default budget.
 const DEFAULT_MEMORY_DIVISOR: u64 = 4;
 
-/// The least that is lent when nobody says how much: the tests of a small host.
+/// Smallest default budget, enough for the tests of a small host.
 const MIN_DEFAULT_BYTES: u64 = 128 << 20;
 
-/// What a run takes beside its flows: its dialogue with all that waits to be read and sent, and its threads.
+/// Memory of a run in addition to its flows: its dialogue with all unread and unsent bytes, and its threads.
 const RUN_BYTES: u64 = 4 << 20;
 
-/// The memory that runs may take together.
+/// The memory that all runs together may reserve.
 #[derive(Debug)]
 pub(crate) struct Budget {
     whole: u64,
     lent: AtomicU64,
 }
 
-/// A part of it, given back when this is dropped.
+/// A reservation, released when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Loan {
     budget: Arc<Budget>,
@@ -35,7 +36,7 @@ pub(crate) struct Loan {
 }
 
 impl Budget {
-    /// So much; where nobody says how much, a quarter of what this process may have.
+    /// A budget of `whole`; by default a quarter of the memory available to this process.
     pub(crate) fn new(whole: Option<Bytes>) -> Arc<Self> {
         let chosen = || {
             proc::host::memory_allowed_bytes()
@@ -44,7 +45,7 @@ impl Budget {
         Arc::new(Self { whole: whole.map_or_else(chosen, Bytes::get), lent: AtomicU64::new(0) })
     }
 
-    /// Refuses what is more than all of it, whoever else is there.
+    /// Refuses a request that exceeds the whole budget.
     pub(crate) fn check(&self, needed: Bytes) -> Result<(), String> {
         if needed.get() <= self.whole {
             return Ok(());
@@ -56,7 +57,7 @@ impl Budget {
         ))
     }
 
-    /// Lends so much, unless it is more than there is or than others have left.
+    /// Reserves memory, unless the request exceeds the budget or what other runs have left of it.
     pub(crate) fn reserve(self: &Arc<Self>, needed: Bytes) -> Result<Loan, String> {
         self.check(needed)?;
         let bytes = needed.get();
@@ -79,23 +80,23 @@ impl Drop for Loan {
     }
 }
 
-/// For people: whole MiB, rounded up.
+/// Rounds up to whole MiB for messages.
 fn rounded(bytes: u64) -> Bytes {
     Bytes::new(bytes.div_ceil(1 << 20).saturating_mul(1 << 20))
 }
 
-/// The most memory that a run takes at one end.
+/// The largest amount of memory that a run needs at one end.
 ///
 /// # Errors
-/// A flow of it is beyond the engine's bounds.
+/// A flow exceeds the bounds of the engine.
 pub(crate) fn needed(spec: &CheckedSpec, client: bool) -> Result<Bytes, EngineError> {
     if let Some(sweep) = &spec.sweep {
-        // A message on its way out and one on its way in.
+        // One message being sent and one being received.
         return Ok(Bytes::new(RUN_BYTES.saturating_add(sweep.longest_message().get().saturating_mul(2))));
     }
     let flow = |direction: &Direction| {
         let length = spec.traffic.longest_block();
-        // Blocks as long as the test allows are allowed.
+        // Blocks as long as the specification allows are accepted.
         let Ok(order) = FlowOrder::new(spec, 0, *direction, length) else { return Ok(0) };
         let setup = flow_setup(spec, &order, client, &[0; 16]);
         memory_needed(&setup, spec.traffic.streams as usize).map(Bytes::get)
@@ -145,7 +146,7 @@ mod tests {
         let large = |spec: &mut TestSpec| {
             (spec.traffic.streams, spec.traffic.length) = (2, Some(Bytes::new(64 * MIB)));
         };
-        // Two senders with blocks of 64 MiB; who only receives reads 4 MiB at a time.
+        // Two senders with blocks of 64 MiB; a receiver reads 4 MiB at a time.
         assert!((128..=140).contains(&of(large)));
         assert!((8..=20).contains(&of(|spec| {
             (spec.traffic.streams, spec.traffic.length) = (2, Some(Bytes::new(64 * MIB)));

@@ -1,4 +1,4 @@
-//! The log of a plan that is carried out: its own events, beside the logs of its runs.
+//! The event log of a plan, in addition to the logs of its runs.
 
 use linerate_model::{Body, Caveat, Event, PlanRecord};
 use linerate_sock::{Mono, clock};
@@ -6,7 +6,7 @@ use linerate_units::{Span, Timestamp};
 
 use crate::log::Sink;
 
-/// A plan's log: numbers its events, folds them into the record, and passes them on.
+/// The log of a plan: numbers its events, folds them into the record, and passes them to the sinks.
 pub struct PlanLog<'a> {
     run: String,
     epoch: Mono,
@@ -15,13 +15,13 @@ pub struct PlanLog<'a> {
 }
 
 impl<'a> PlanLog<'a> {
-    /// A log that begins now.
+    /// Creates a log that begins now.
     #[must_use]
     pub fn new(run: String, sinks: Vec<&'a mut dyn Sink>) -> Self {
         Self::resume(PlanRecord { run: run.into(), ..PlanRecord::default() }, sinks)
     }
 
-    /// A log that goes on where a record ends: numbers and time follow those of its last event.
+    /// Continues the log of a record: sequence numbers and time follow those of its last event.
     #[must_use]
     pub fn resume(record: PlanRecord, sinks: Vec<&'a mut dyn Sink>) -> Self {
         let before = record.last.as_ns();
@@ -33,37 +33,37 @@ impl<'a> PlanLog<'a> {
         }
     }
 
-    /// The plan's run.
+    /// The id of the plan's run.
     #[must_use]
     pub fn run(&self) -> &str {
         &self.run
     }
 
-    /// What the events so far amount to.
+    /// The record folded from the events so far.
     #[must_use]
     pub fn record(&self) -> &PlanRecord {
         &self.record
     }
 
-    /// The log is over; the record stays.
+    /// Ends the log and returns the record.
     #[must_use]
     pub fn into_record(self) -> PlanRecord {
         self.record
     }
 
-    /// An instant as a time of this log; absent for one before it began.
+    /// Converts an instant to a time of this log; absent for an instant before its beginning.
     #[must_use]
     pub fn time_of(&self, at: Mono) -> Option<Timestamp> {
         at.as_ns().checked_sub(self.epoch.as_ns()).map(Timestamp::from_ns)
     }
 
-    /// Time since the beginning, or since the log was taken up again and what it covered before.
+    /// Time since the beginning, including what the log covered before it was resumed.
     #[must_use]
     pub fn elapsed(&self) -> Span {
         clock::now().since(self.epoch).into()
     }
 
-    /// Notes something.
+    /// Records an event.
     pub fn note(&mut self, body: Body) {
         let at = Timestamp::from_ns(clock::now().as_ns().saturating_sub(self.epoch.as_ns()));
         let event = Event {

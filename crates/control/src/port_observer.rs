@@ -1,7 +1,7 @@
-//! What an emulated network saw of a run that takes place in it.
+//! What an emulated network observed of a run that takes place in it.
 //!
-//! A witness is asked when the flows of a phase are over and before they are judged. What it says stands in the log as
-//! events of the client; that it says nothing is a caveat, and never the end of a run.
+//! The observer is queried after the flows of a phase have ended and before they are judged. Its counts are
+//! logged as events of the client. If it does not answer, a caveat is added; the run never ends because of it.
 
 use std::fmt;
 
@@ -12,85 +12,86 @@ use thiserror::Error;
 
 use crate::log::Log;
 
-/// From this share of the packet rate that an emulated network can carry, a figure may be the network's own.
+/// Above this share of the packet rate that an emulated network can carry, the result may show the limit of the
+/// emulation.
 const NEAR_LIMIT_SHARE: f64 = 0.8;
-/// One late frame in so many is no reason to doubt.
+/// One late frame in this number is tolerated.
 const FRAMES_PER_TOLERATED_LATE: u64 = 1000;
 
-/// Somebody who sees the packets of a run between its hosts.
+/// Observes the packets of a run between its hosts.
 pub trait PortObserver: fmt::Debug {
-    /// What was counted in the intervals that overlap the time between two instants. The measured hosts wait
-    /// meanwhile: an answer that takes longer than two seconds is none.
+    /// The counts of the intervals that overlap the time between two instants. The measured hosts wait for the
+    /// answer, so one that takes longer than two seconds counts as none.
     ///
     /// # Errors
     /// There is no answer.
     fn observe(&self, from: Mono, to: Mono) -> Result<PortObservations, WitnessError>;
 }
 
-/// Why a witness says nothing.
+/// Why an observer did not answer.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum WitnessError {
-    /// It cannot be reached, or left in the middle.
+    /// It cannot be reached, or closed the connection.
     #[error("nobody is there: {0}")]
     Gone(String),
-    /// It is there and does not answer.
+    /// It is reachable but does not answer.
     #[error("no answer within {0}")]
     Silent(Span),
-    /// It says what no emulated network says.
+    /// Its answer is invalid.
     #[error("its answer makes no sense: {0}")]
     Garbled(String),
 }
 
-/// What a witness saw.
+/// What an observer counted.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PortObservations {
-    /// Intervals of all ports; those of one port in order.
+    /// Intervals of all ports; those of one port are in order.
     pub intervals: Vec<PortInterval>,
-    /// Packets that left too late; absent when it does not watch that.
+    /// Packets that left too late; absent if the observer does not measure lateness.
     pub late: Option<Lateness>,
-    /// How many packets passed; absent when it does not know what it can carry.
+    /// The packet rate; absent if the observer does not know the limit of its machine.
     pub packet_rate: Option<PacketRate>,
 }
 
 /// What one port counted in one interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PortInterval {
-    /// The port.
+    /// Name of the port, such as `s>b`.
     pub port: String,
     /// Start of the interval.
     pub start: Mono,
     /// End of the interval.
     pub end: Mono,
-    /// What was counted.
+    /// The counters of the interval.
     pub readings: Readings,
 }
 
-/// Packets that left an emulated network later than its description says.
+/// Packets that left an emulated network later than its description requires.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Lateness {
-    /// How many left later than the bound allows.
+    /// Number of packets that were later than the bound.
     pub count: u64,
-    /// Of how many; absent when it does not know.
+    /// Total number of packets; absent if unknown.
     pub of: Option<u64>,
     /// The largest lateness.
     pub worst: Span,
-    /// What is still in time.
+    /// The largest lateness that is in time.
     pub bound: Span,
 }
 
-/// Frames per second, all ports together; a frame may stand for many packets.
+/// Frames per second of all ports together; one frame may represent many packets.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct PacketRate {
-    /// Most that passed.
+    /// The highest rate that occurred.
     pub max_pps: f64,
-    /// About as many as can pass on this machine.
+    /// The approximate rate that this machine can carry.
     pub limit_pps: f64,
-    /// Packets that the kernel dropped because the network did not take them in time.
+    /// Packets that the kernel dropped because the network did not read them in time.
     pub overrun: u64,
 }
 
-/// Writes to the log what the witness saw of the flows that ran since `since`.
+/// Logs what the observer counted for the flows that have run since `since`.
 pub(crate) fn record_observations(
     observer: &dyn PortObserver,
     since: Mono,
@@ -111,14 +112,15 @@ pub(crate) fn record_observations(
     }
 }
 
-/// The intervals as events, counted from `epoch`; without those that are in the record already.
+/// Converts the intervals to events with times relative to `epoch`, without those that are already in the
+/// record.
 fn on_run_clock(intervals: Vec<PortInterval>, epoch: Mono, flows: &[u16], record: &RunRecord) -> Vec<Body> {
     let run_time = |at: Mono| Timestamp::from_ns(at.0.saturating_sub(epoch.0));
     let windows = measured_parts(record, flows);
     let heard = last_heard(record);
     let bodies = intervals.into_iter().filter_map(|interval| {
         let (start_ns, end_ns) = (run_time(interval.start), run_time(interval.end));
-        // The interval between two phases was told with the first of them.
+        // The interval between two phases was logged with the first of them.
         if start_ns < heard {
             return None;
         }
@@ -130,7 +132,7 @@ fn on_run_clock(intervals: Vec<PortInterval>, epoch: Mono, flows: &[u16], record
     bodies.collect()
 }
 
-/// A run has failed: says so if its network has died, which is then the reason.
+/// After a failed run: adds a caveat if the emulated network has died, which then is the cause.
 pub(crate) fn check_network(observer: &dyn PortObserver, log: &mut Log<'_>) {
     let now = clock::now();
     if let Err(error) = observer.observe(now, now) {
@@ -150,7 +152,7 @@ fn gone(error: &WitnessError, log: &mut Log<'_>) {
 }
 
 fn late(late: Lateness) -> Option<(CaveatKind, String)> {
-    // A frame in a thousand is late on any machine now and then, and weakens nothing.
+    // On any machine a frame in a thousand may be late, which does not weaken a result.
     let many = late.of.map_or(late.count > 0, |of| late.count.saturating_mul(FRAMES_PER_TOLERATED_LATE) > of);
     let text = format!(
         "{} frames left the emulated network more than {} after their time, the worst of them by {}: the machine was \
@@ -178,7 +180,7 @@ fn near_its_limit(rate: PacketRate) -> Option<(CaveatKind, String)> {
     near.then_some((CaveatKind::LabPacketLimit, text))
 }
 
-/// The measured parts of these flows, as the receivers saw them.
+/// The measured parts of these flows, by the receivers' times.
 fn measured_parts(record: &RunRecord, flows: &[u16]) -> Vec<(Timestamp, Timestamp)> {
     let omit = record.start.as_ref().and_then(|start| start.spec.traffic.omit).unwrap_or_default();
     let part = |flow: &FlowRecord| {
@@ -188,7 +190,7 @@ fn measured_parts(record: &RunRecord, flows: &[u16]) -> Vec<(Timestamp, Timestam
     flows.iter().filter_map(|flow| record.flow(*flow)).filter_map(part).collect()
 }
 
-/// The end of the last interval that is in the log.
+/// The end of the last port interval in the log.
 fn last_heard(record: &RunRecord) -> Timestamp {
     let ends = record.ports.iter().flat_map(|port| &port.samples).map(|sample| sample.end_ns);
     ends.max().unwrap_or_default()
@@ -201,7 +203,7 @@ mod tests {
     use linerate_model::{Direction, Event, FlowPlan, RunStart, Side, Tally, Transport, World};
     use linerate_units::Bytes;
 
-    /// Says what it was given, whatever it is asked.
+    /// Gives the same answer to every query.
     #[derive(Debug)]
     struct FixedAnswer(PortObservations);
 
@@ -235,7 +237,7 @@ mod tests {
         })
     }
 
-    /// A flow whose receiver read from 300 ms after the start of the run on, for a second.
+    /// A flow whose receiver read for 1 s, starting 300 ms after the start of the run.
     fn flow(number: u16) -> Vec<Event> {
         let (bytes, elapsed) = (Bytes::new(1), Span::from_ms(400));
         let tally = Tally { elapsed: Span::from_secs(1), ..Tally::default() };
@@ -261,7 +263,7 @@ mod tests {
         bounds_ms.iter().map(interval).collect()
     }
 
-    /// Start, end, whether outside, packets.
+    /// Start, end, whether outside, and packets of each interval.
     fn seen(bodies: &[Body]) -> Vec<(u64, u64, bool, Option<u64>)> {
         let seen = bodies.iter().map(|body| {
             let Body::Port { sample, .. } = body else { panic!("{body:?}") };
@@ -274,7 +276,7 @@ mod tests {
     #[test]
     fn intervals_stand_on_the_clock_of_the_run_and_know_whether_they_were_measured() {
         let record = RunRecord::fold(&flow(0));
-        // The first began before the run.
+        // The first interval began before the run.
         let early = PortInterval { start: Mono(EPOCH.0 - 1), ..intervals(&[(0, 100)]).remove(0) };
         let later = intervals(&[(200, 301), (300, 400), (1200, 1300), (1250, 1350)]);
         let bodies = on_run_clock([vec![early], later].concat(), EPOCH, &[0], &record);

@@ -1,4 +1,5 @@
-//! Latency probes: own flow beside the load, four timestamps, the offset of the clocks estimated in band.
+//! Latency probes: a separate flow during the load, with four timestamps, from which the offset of the clocks
+//! is estimated.
 
 mod clock_offset;
 mod course;
@@ -15,10 +16,10 @@ pub(crate) use reflect::reply;
 
 use linerate_sock::{Mono, clock};
 
-/// When a datagram came in, on the monotonic clock.
+/// When a datagram arrived, on the monotonic clock, and whether that is the kernel's time.
 ///
-/// The kernel stamps on the realtime clock, which somebody may set at any time; so only the age of the stamp is used,
-/// and only if it is credible.
+/// The kernel's timestamp uses the realtime clock, which may be set at any time. Therefore only the age of the
+/// timestamp is used, and only if it is below one second.
 pub(crate) fn arrival(stamp_ns: Option<u64>) -> (Mono, bool) {
     const CREDIBLE_NS: u64 = 1_000_000_000;
     let (wall, now) = (clock::wall_ns(), clock::now());

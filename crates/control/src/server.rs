@@ -1,4 +1,4 @@
-//! The server: one TCP and one UDP port, many runs or one at a time with a visible queue.
+//! The server: one TCP and one UDP port, with many runs at once or one at a time and a visible queue.
 
 mod agent;
 mod datagrams;
@@ -41,63 +41,65 @@ pub(crate) use shares::Permit;
 use shares::Shares;
 use tickets::Tickets;
 
-/// Connections that may wait in the kernel until they are accepted.
+/// Backlog of the listeners: connections that wait in the kernel until they are accepted.
 const BACKLOG: i32 = 16_384;
 
-/// Open files that a server wants: 10,000 streams both ways.
+/// Number of open files that a server requests: enough for 10,000 streams in both directions.
 const WANTED_OPEN_FILES: u64 = 32_768;
 
-/// Most clients and coordinators at once, each of which has a thread.
+/// Most clients and coordinators at once; each has a thread.
 const MAX_CLIENTS: usize = 512;
 
-/// Pairs of equal ports tried when the kernel chooses.
+/// Number of attempts to find a port that is free for both TCP and UDP when the kernel chooses it.
 const MAX_PORT_TRIES: u32 = 32;
 
-/// Who is measured when.
+/// Whether runs are measured one at a time or together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Policy {
-    /// One run at a time; the others wait in a queue that they see.
+    /// One run at a time; the others wait in a queue and see their position.
     #[default]
     Exclusive,
-    /// Everybody at once; each result says what ran beside it.
+    /// All runs at once; each result states how many others ran at the same time.
     Shared,
 }
 
-/// How a server behaves.
+/// The configuration of a server.
 #[derive(Debug, Clone, Default)]
 pub struct ServerConfig {
     /// Addresses to listen on; empty for all.
     pub addresses: Vec<SocketAddr>,
-    /// Who is measured when.
+    /// Whether runs are measured one at a time or together.
     pub policy: Policy,
     /// Longest run, all phases together; absent for no limit.
     pub longest: Option<Span>,
-    /// Most clients in the queue or at work; absent for no limit but memory.
+    /// Most clients waiting or running; absent for no limit except memory.
     pub most_clients: Option<u32>,
-    /// Memory that runs may take together; absent for a quarter of what this process may have.
+    /// Memory that all runs together may use; absent for a quarter of the memory available to this process.
     pub memory: Option<Bytes>,
     /// Stop after the first run.
     pub one_off: bool,
-    /// What this host measured of itself; absent when it never did.
+    /// The stored calibration of this host; absent if it was never calibrated.
     pub calibration: Option<Box<Calibration>>,
-    /// The secret of those who may have tests run from here; absent when nobody may.
+    /// The secret that coordinators must know to direct this agent; absent if it does not accept any.
     pub agent_token: Option<Token>,
-    /// Protocols of others that are served at the same ports, by their servants.
+    /// Foreign protocols that embedded servers serve on the same ports.
     pub foreign: Vec<&'static Protocol>,
-    /// Further ports, at which only others are served.
+    /// Further ports, on which only foreign protocols are served.
     pub classic: Vec<ClassicPort>,
-    /// Where the event logs of runs with others go; absent to keep none.
+    /// Where the event logs of runs with foreign tools are stored; absent to store none.
     pub keeper: Option<Arc<dyn LogStore>>,
-    /// Where an agent keeps the undo journal of settings of its host; absent for one that changes none.
+    /// Folder for the undo journal of an agent's host settings; absent for an agent that changes none.
     pub settings: Option<PathBuf>,
-    /// What puts the settings back when the agent is killed; absent where the next start of an agent has to do it.
+    /// Starts the process that restores settings when the agent is killed; absent if the next start of an agent
+    /// does it.
     pub guardians: Option<Arc<dyn Guardians>>,
-    /// Who sees the packets of runs with others, in an emulated network; absent on a real host.
+    /// Observes the packets of runs with foreign tools in an emulated network; absent on a real host.
     pub observer: Option<Arc<dyn PortObserver + Send + Sync>>,
 }
 
 impl ServerConfig {
-    /// The protocols of others whose usual port is ours: their clients need not be told where to go.
+    /// The foreign protocols with the same default port as ours, which their clients therefore find without
+    /// options.
     #[must_use]
     pub fn others_at_home() -> Vec<&'static Protocol> {
         let at_home =
@@ -106,12 +108,12 @@ impl ServerConfig {
     }
 }
 
-/// A port that tools of others expect, at every address of the server.
+/// A port that foreign tools expect, on every address of the server.
 #[derive(Debug, Clone)]
 pub struct ClassicPort {
-    /// The port; 0 lets the system choose.
+    /// The port; 0 lets the kernel choose.
     pub port: u16,
-    /// Who may speak there; told apart by their first bytes where there are several.
+    /// The protocols served there. If there are several, their first bytes distinguish them.
     pub protocols: Vec<&'static Protocol>,
 }
 
@@ -119,75 +121,75 @@ pub struct ClassicPort {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ServerEvent {
-    /// It listens here.
+    /// It listens on this address.
     Listening(SocketAddr),
-    /// A client was let in.
+    /// A client was admitted.
     Begun {
-        /// Who.
+        /// Address of the client.
         client: SocketAddr,
-        /// Name of its host.
+        /// Name of the client's host.
         name: ForeignText,
     },
-    /// A client waits.
+    /// A client is waiting in the queue.
     Waiting {
-        /// Who.
+        /// Address of the client.
         client: SocketAddr,
-        /// 1 is next.
+        /// Position in the queue; 1 is next.
         place: u32,
     },
-    /// A coordinator was given the server's place: nobody else is measured until it is done.
+    /// A coordinator holds the server: nobody else is measured until it releases it.
     Held {
-        /// Who.
+        /// Address of the coordinator.
         client: SocketAddr,
-        /// What it calls itself.
+        /// Name that the coordinator gave.
         name: ForeignText,
     },
-    /// A coordinator has a run carried out from here.
+    /// A coordinator started a run from this host.
     Asked {
-        /// Who.
+        /// Address of the coordinator.
         client: SocketAddr,
         /// The server to measure to.
         target: ForeignText,
     },
     /// Settings of this host were changed for a coordinator.
     SettingsChanged {
-        /// Who.
+        /// Address of the coordinator.
         client: SocketAddr,
-        /// All that is changed now; none when nothing could be.
+        /// All settings that are changed now; empty if none could be changed.
         in_force: Vec<SettingInForce>,
     },
-    /// Settings of this host were put back.
+    /// Settings of this host were restored.
     SettingsRestored {
-        /// For whom they had been changed.
+        /// Address of the coordinator for which they had been changed.
         client: SocketAddr,
-        /// What was, and what was not.
+        /// What was restored, and what was not.
         restored: Restored,
     },
     /// A run ended.
     Ended {
-        /// Whose.
+        /// Address of the client.
         client: SocketAddr,
-        /// Why, unless it was completed.
+        /// Why it failed; absent if it completed.
         trouble: Option<ForeignText>,
     },
-    /// A connection was not ours.
+    /// A connection that no served protocol recognized was closed.
     Foreign {
-        /// Whose.
+        /// Address of the peer.
         client: SocketAddr,
         /// Why it was closed.
         why: ForeignText,
     },
-    /// This process is out of descriptors, or the kernel of memory for sockets: who comes waits until some are free. Told
-    /// every 10 s at most.
+    /// This process is out of file descriptors, or the kernel is out of memory for sockets. New connections
+    /// wait in the kernel until some are free. Reported every 10 s at most.
     OutOfFiles {
-        /// What the kernel said.
+        /// The error text of the kernel.
         why: String,
-        /// Open files that this process may have.
+        /// Number of open files that this process may have.
         allowed: u64,
     },
 }
 
-/// Ends a server from another thread. At rest a server sleeps until something arrives or this is turned off.
+/// Stops a server from another thread. An idle server sleeps until something arrives or it is stopped.
 #[derive(Debug)]
 pub struct ServerHandle {
     off: AtomicBool,
@@ -195,29 +197,29 @@ pub struct ServerHandle {
 }
 
 impl ServerHandle {
-    /// A switch that is on.
+    /// Creates the handle of a server that is not stopped.
     ///
     /// # Errors
-    /// The host is out of descriptors.
+    /// The host is out of file descriptors.
     pub fn new() -> Result<Self, ControlError> {
         Ok(Self { off: AtomicBool::new(false), waker: EventFd::new()? })
     }
 
-    /// Ends the server.
+    /// Stops the server.
     pub fn turn_off(&self) {
         self.off.store(true, Ordering::Relaxed);
-        // Never cleared, so that every thread that waits for it wakes.
+        // The waker is never cleared, so every thread that waits for it wakes up.
         self.waker.wake();
     }
 
-    /// Whether it was turned off.
+    /// Whether the server was stopped.
     #[must_use]
     pub fn is_off(&self) -> bool {
         self.off.load(Ordering::Relaxed)
     }
 }
 
-/// A server that listens.
+/// A server with open ports.
 #[derive(Debug)]
 pub struct Server {
     doors: Vec<front::Door>,
@@ -231,9 +233,9 @@ struct Shared {
     passes: Tickets,
     memory: Arc<Budget>,
     probes: Probes,
-    /// Places of clients and coordinators.
+    /// Places for clients and coordinators.
     clients: Arc<Shares>,
-    /// A random number of this server, as digits.
+    /// A random number that identifies this server, as digits.
     identity: String,
     config: ServerConfig,
     switch: Arc<ServerHandle>,
@@ -247,7 +249,7 @@ impl Shared {
 }
 
 impl ServerConfig {
-    /// This host as its peers are told of it, seen from a connection that ends at `local`.
+    /// The description of this host for its peers, for a connection whose local address is `local`.
     fn host(&self, local: Option<IpAddr>) -> HostInfo {
         HostInfo { calibration: self.calibration.clone(), ..host_info(local) }
     }
@@ -257,9 +259,9 @@ impl Server {
     /// Opens the ports.
     ///
     /// # Errors
-    /// An address is taken or not ours.
+    /// An address is in use or does not belong to this host.
     pub fn bind(config: ServerConfig) -> Result<Self, ControlError> {
-        // Best effort: with a lower limit the server works, and says so when a test needs more.
+        // Best effort: with a lower limit the server works, and reports an error when a test needs more.
         if let Err(error) = limits::raise_open_files(WANTED_OPEN_FILES) {
             let all = limits::open_files().map(|files| files.hard).unwrap_or(0);
             let _ = limits::raise_open_files(all);
@@ -274,7 +276,8 @@ impl Server {
         for address in &addresses {
             let mut door = bind_pair(*address)?;
             door.protocols = with_embedded_server(&config.foreign);
-            // Where the system chose, every address has a port of its own, and servants know the first.
+            // If the kernel chose the ports, every address has a different one, and embedded servers know the
+            // first.
             door.port = doors.first().map_or(door.port, |first: &front::Door| first.port);
             doors.push(door);
         }
@@ -288,13 +291,13 @@ impl Server {
         Ok(Self { doors, config })
     }
 
-    /// Where it listens; the classic ports come last.
+    /// The addresses on which it listens; those of the classic ports come last.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.doors.iter().map(|door| door.address).collect()
     }
 
-    /// Serves until the switch is off, or one run is over if it shall be only one.
+    /// Serves until the handle stops it, or until one run has ended if only one was requested.
     ///
     /// # Errors
     /// The host refuses threads or polling.
@@ -303,7 +306,7 @@ impl Server {
         switch: Arc<ServerHandle>,
         event: impl Fn(ServerEvent) + Send + Sync + 'static,
     ) -> Result<(), ControlError> {
-        // A program of others that connects has begun its test.
+        // A foreign client begins its test as soon as it connects, so the description of this host is made now.
         if self.config.keeper.is_some() {
             get_ready();
         }
@@ -333,15 +336,16 @@ fn identity() -> Result<String, ControlError> {
     Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
-/// TCP and UDP on the same port; for port 0 the kernel chooses one that is free for both.
+/// Binds TCP and UDP to the same port. For port 0 the kernel chooses one that is free for both.
 fn bind_pair(address: SocketAddr) -> Result<front::Door, ControlError> {
     let mut tries = if address.port() == 0 { MAX_PORT_TRIES } else { 1 };
     loop {
         tries -= 1;
-        // A listener that knows MPTCP serves plain TCP clients as plain TCP; a kernel without it makes a plain one.
+        // An MPTCP listener serves plain TCP clients with plain TCP. A kernel without MPTCP opens a plain
+        // listener.
         let requested = SocketOptions { mptcp: true, ..SocketOptions::default() };
         let tcp = match listen_tcp(address, BACKLOG, &requested) {
-            // A host without IPv6 is still served.
+            // On a host without IPv6, use IPv4.
             Err(error) if address.ip().is_unspecified() && address.is_ipv6() && no_ipv6(&error) => {
                 return bind_pair(SocketAddr::from(([0_u8; 4], address.port())));
             }
@@ -369,7 +373,7 @@ fn bind_pair(address: SocketAddr) -> Result<front::Door, ControlError> {
     }
 }
 
-/// Those that have a servant.
+/// The protocols that have an embedded server.
 fn with_embedded_server(protocols: &[&'static Protocol]) -> Vec<&'static Protocol> {
     protocols.iter().copied().filter(|protocol| protocol.embedded_server.is_some()).collect()
 }

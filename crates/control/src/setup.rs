@@ -1,4 +1,4 @@
-//! From a specification to what sockets and pumps are told.
+//! Converts a specification to the configuration of sockets and pumps.
 
 use linerate_engine::{FlowSetup, block_length};
 use linerate_model::{CheckedSpec, Direction, Limit, Side, TestSpec, Transport};
@@ -6,25 +6,25 @@ use linerate_proto::{FlowOrder, native};
 use linerate_sock::SocketOptions;
 use linerate_units::{Bytes, Span};
 
-/// Most samples of one side that a test of known length gives.
+/// Most samples per side of a test with a known duration.
 const MAX_SAMPLES: u64 = 600;
 
-/// The shortest interval between samples when none is asked.
+/// Shortest default interval between samples.
 const MIN_SAMPLE_INTERVAL: Span = Span::from_ms(100);
 
 /// Receive buffer of UDP sockets: holds what arrives while the program is off the CPU for some milliseconds.
 pub(crate) const UDP_RCV_BUF: u64 = 4 << 20;
 
-/// Which side this end is in a flow.
+/// The side of this end in a flow.
 pub(crate) fn side(direction: Direction, client: bool) -> Side {
     if (direction == Direction::Upload) == client { Side::Sender } else { Side::Receiver }
 }
 
-/// Payload of one datagram when none is asked: the largest that fits the path's MTU with IPv6 and a little room for
-/// tunnels, but not above what every Ethernet carries, so that loopback does not flatter.
+/// Default payload of a datagram: the largest that fits the Ethernet MTU of 1500 bytes with IPv6 and UDP
+/// headers and a little room for tunnels. It is not larger on loopback, so that results there are comparable.
 const DEFAULT_DATAGRAM_BYTES: u64 = 1448;
 
-/// Bytes handed to the kernel at once, or payload of one datagram.
+/// Bytes passed to the kernel in one call, or payload of one datagram.
 pub(crate) fn length(spec: &TestSpec) -> Bytes {
     let traffic = &spec.traffic;
     traffic.length.unwrap_or_else(|| {
@@ -36,7 +36,7 @@ pub(crate) fn length(spec: &TestSpec) -> Bytes {
     })
 }
 
-/// What the sockets of the data streams are set to before they connect.
+/// Options for the sockets of the data streams, set before they connect.
 pub(crate) fn socket_options(spec: &TestSpec, client: bool) -> SocketOptions {
     let knobs = &spec.socket;
     let udp = spec.traffic.udp;
@@ -56,7 +56,7 @@ pub(crate) fn socket_options(spec: &TestSpec, client: bool) -> SocketOptions {
     }
 }
 
-/// What the pumps of one side of a flow are told.
+/// Configuration of the pumps of one side of a flow.
 pub(crate) fn flow_setup(
     spec: &CheckedSpec,
     order: &FlowOrder,
@@ -87,7 +87,7 @@ pub(crate) fn flow_setup(
     }
 }
 
-/// The interval between samples: fine enough to find the ramp, coarse enough for a day.
+/// The interval between samples: short enough to find the ramp, long enough for a test of a day.
 fn tick(measured: Span, asked: Span, timed: bool) -> Span {
     if asked < MIN_SAMPLE_INTERVAL || !timed {
         return asked.min(MIN_SAMPLE_INTERVAL);
@@ -109,7 +109,7 @@ pub(crate) fn sample_tick(spec: &TestSpec) -> Span {
     tick(spec.traffic.measured(), spec.traffic.interval.max(MIN_SAMPLE_INTERVAL), timed)
 }
 
-/// How long the server may be busy with a whole run, for those who wait.
+/// The estimated time for which a whole run occupies the server, shown to waiting clients.
 pub(crate) fn expected_time(spec: &TestSpec) -> Span {
     if let Some(sweep) = &spec.sweep {
         return sweep.longest() + Span::from_secs(2);
@@ -119,7 +119,7 @@ pub(crate) fn expected_time(spec: &TestSpec) -> Span {
     each.saturating_mul(phases)
 }
 
-/// How long the idle latency is measured: a fifth of the test, at most two seconds.
+/// Duration of the idle latency measurement: a fifth of the test, at least 100 ms and at most 2 s.
 pub(crate) fn idle_time(spec: &TestSpec) -> Span {
     if spec.traffic.no_latency || spec.host.unwatched {
         return Span::ZERO;
@@ -127,7 +127,8 @@ pub(crate) fn idle_time(spec: &TestSpec) -> Span {
     Span::from_ns(spec.traffic.measured().as_ns() / 5).min(Span::from_secs(2)).max(Span::from_ms(100))
 }
 
-/// How long after the senders' end the rest may take to arrive: longer with many streams, whose buffers add up.
+/// How long after the senders' end the remaining data may take to arrive: longer with many streams, whose
+/// buffers add up.
 pub(crate) fn drain(spec: &TestSpec) -> Span {
     let streams = Span::from_ms(u64::from(spec.traffic.streams));
     (Span::from_ms(400) + streams).min(Span::from_secs(2))
@@ -136,7 +137,7 @@ pub(crate) fn drain(spec: &TestSpec) -> Span {
 /// How long a receiver waits for the sender's reset after the drain was cut.
 pub(crate) const RESET_TIMEOUT: Span = Span::from_ms(200);
 
-/// How long a receiver of datagrams reads on after the sender's end: the queues of the path empty into it.
+/// How long a datagram receiver keeps reading after the sender's end, while the queues of the path drain.
 pub(crate) const LATE_DATAGRAM_TIMEOUT: Span = Span::from_ms(1000);
 
 #[cfg(test)]

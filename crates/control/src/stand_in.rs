@@ -1,7 +1,7 @@
-//! Programs of others, played by their stand-ins over real sockets.
+//! Executes stand-ins of foreign tools over real sockets.
 //!
-//! One thread waits for everything that a stand-in asked for: its links, its flows, its deadlines, signals. It moves
-//! control messages itself; payload is the engine's. Each run that a stand-in makes has an event log of its own.
+//! One thread waits for everything that a stand-in has requested: links, flows, deadlines and signals. It moves
+//! control messages itself; the engine moves payload. Each run of a stand-in has its own event log.
 
 mod console;
 mod driver;
@@ -34,30 +34,30 @@ pub(crate) use links::Door;
 pub use runs::{LogStore, StoredRun};
 pub(crate) use server_ports::{Incoming, MeasurementPermit, ServerPorts};
 
-/// One call of a tool from a command line.
+/// One invocation of a tool from a command line.
 pub struct Invocation<'a> {
     /// The host to connect to as typed: NAME or ADDRESS, either with `%DEVICE`; absent for a server.
     pub host: Option<String>,
-    /// Where its runs take place.
+    /// Whether its runs take place between real hosts or in a lab.
     pub world: World,
-    /// Who sees the packets between the hosts, in an emulated network.
+    /// Reads the port counters in an emulated network; absent on real hosts.
     pub observer: Option<&'a dyn PortObserver>,
-    /// Where the event logs of its runs go; absent to keep none.
+    /// Where the event logs of its runs are stored; absent to store none.
     pub keeper: Option<&'a dyn LogStore>,
-    /// Signals for it.
+    /// Delivers signals to the stand-in.
     pub interrupts: &'a Interrupts,
-    /// Where it prints. A reader that has gone ends nothing.
+    /// Standard output of the tool. A closed pipe does not end the tool.
     pub output: &'a mut dyn Write,
-    /// Where it complains.
+    /// Standard error of the tool.
     pub complaints: &'a mut dyn Write,
-    /// What it reads, if it reads.
+    /// Standard input of the tool; absent if it does not read any.
     pub input: Option<Box<dyn Read + Send>>,
 }
 
-/// Runs a stand-in to its end; returns its exit code.
+/// Runs a stand-in to its end and returns its exit code.
 ///
 /// # Errors
-/// This host refuses what every program needs: descriptors, polling.
+/// The host refuses file descriptors or polling.
 pub fn drive(stand_in: Box<dyn StandIn>, invocation: Invocation<'_>) -> Result<i32, ControlError> {
     let Invocation { host, world, observer, keeper, interrupts, output, complaints, input } = invocation;
     let runs = Runs::new(keeper, world, observer, host.clone());
@@ -65,7 +65,7 @@ pub fn drive(stand_in: Box<dyn StandIn>, invocation: Invocation<'_>) -> Result<i
     Driver::new(stand_in, Host::new(host), runs, console, interrupts, None)?.run()
 }
 
-/// Runs a server stand-in behind the ports of a server, where it prints to nobody.
+/// Runs a server stand-in on the ports of a server. Its printed output is discarded.
 pub(crate) fn serve_at(
     stand_in: Box<dyn StandIn>,
     interrupts: &Interrupts,

@@ -1,4 +1,5 @@
-//! Series over message sizes: which sizes, which trial comes next, and the exchange of its messages at either end.
+//! Sweeps over message sizes: the sizes, the choice of the next trial, and the exchange of messages at either
+//! end.
 
 mod runner;
 mod schedule;
