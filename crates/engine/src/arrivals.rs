@@ -1,24 +1,25 @@
-//! What the arrivals of one stream's datagrams say: lost, late, doubled, jitter. Pure, so that any order can be tried.
+//! Loss, reordering, duplication and jitter of one stream's datagrams. Does no I/O, so that tests can try any
+//! order.
 
 use crate::counters::DatagramCounts;
 
-/// Datagrams behind the latest of which it is known whether they have come.
+/// Size of the reordering window: whether a datagram has arrived is known for the last this many numbers.
 const WINDOW_DATAGRAMS: u64 = 64 << 10;
 const WINDOW_WORDS: usize = WINDOW_DATAGRAMS as usize / 64;
 
-/// Sequence numbers seen.
+/// Sequence numbers received.
 ///
-/// A number is late when a higher one came before it (RFC 4737 §3.3 for a sequence without loss of memory), and
-/// doubled when it has come before. Of a datagram that comes more than [`WINDOW_DATAGRAMS`] numbers late nothing is known; it
-/// counts as late.
+/// A number is late (reordered) when a higher one arrived before it (RFC 4737 §3.3), and a duplicate when it
+/// has already arrived. A datagram that arrives more than [`WINDOW_DATAGRAMS`] numbers late may be a duplicate;
+/// it is counted as late.
 #[derive(Debug)]
 pub(crate) struct Sequence {
-    /// One more than the highest number seen.
+    /// Highest number received plus one.
     next: u64,
     received: u64,
     late: u64,
     doubled: u64,
-    /// One bit for each of the last [`WINDOW_DATAGRAMS`] numbers, in a ring.
+    /// Ring of one bit for each of the last [`WINDOW_DATAGRAMS`] numbers.
     seen: Box<[u64; WINDOW_WORDS]>,
 }
 
@@ -46,7 +47,7 @@ impl Sequence {
         self.seen[word_index(seq)] |= bit(seq);
     }
 
-    /// Numbers that were sent before the latest arrival and have not come.
+    /// Numbers below the highest received that have not arrived.
     pub(crate) const fn missing(&self) -> u64 {
         self.next.saturating_sub(self.received - self.doubled)
     }
@@ -55,7 +56,7 @@ impl Sequence {
         self.seen[word_index(seq)] & bit(seq) != 0
     }
 
-    /// Clears the places in the ring that the numbers up to `seq` take over.
+    /// Clears the bits of the numbers up to `seq`, which reuse the places of older numbers in the ring.
     fn clear_slots(&mut self, seq: u64) {
         if seq - self.next >= WINDOW_DATAGRAMS {
             self.seen.fill(0);
@@ -81,9 +82,9 @@ const fn bit(seq: u64) -> u64 {
 /// RFC 3550 §6.4.1: `J += (|D| - J) / 16`.
 #[derive(Debug, Default)]
 pub(crate) struct Jitter {
-    /// Sixteen times the jitter, ns: the division by 16 then costs no precision.
+    /// Sixteen times the jitter in ns, so that the division by 16 loses no precision.
     sixteenfold: u64,
-    /// Arrival minus sending of the datagram before; the offset between the clocks is in it and cancels.
+    /// Arrival time minus send time of the previous datagram. It includes the clock offset, which cancels out.
     transit: Option<i64>,
 }
 
@@ -104,14 +105,14 @@ impl Jitter {
     }
 }
 
-/// Everything about the arrivals of one stream.
+/// Arrival statistics of one stream.
 #[derive(Debug)]
 pub(crate) struct Arrivals {
     pub(crate) sequence: Sequence,
     pub(crate) jitter: Jitter,
     pub(crate) foreign: u64,
     socket_drops: u64,
-    /// The kernel's own count, which wraps.
+    /// The kernel's cumulative count, which wraps at 2^32.
     dropped: u32,
 }
 
@@ -121,8 +122,9 @@ impl Arrivals {
         Self { sequence, jitter, foreign: 0, socket_drops: 0, dropped: 0 }
     }
 
-    /// Notes the kernel's count of messages that it dropped at the socket. What it joins it drops as one, so each is
-    /// taken for as many datagrams as the message that brought the news.
+    /// Records the kernel's cumulative count of messages dropped at the socket. A GRO message is dropped and
+    /// counted as one, so each drop counts as the number of datagrams (`joined`) in the message that carried
+    /// the count.
     #[inline]
     pub(crate) fn dropped(&mut self, count: u32, joined: usize) {
         self.socket_drops += u64::from(count.wrapping_sub(self.dropped)) * joined as u64;
@@ -149,14 +151,14 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    /// Received, missing, late, doubled.
+    /// Received, missing, late, duplicates.
     fn observe(numbers: &[u64]) -> (u64, u64, u64, u64) {
         let mut sequence = Sequence::new();
         numbers.iter().for_each(|&seq| sequence.arrive(seq));
         (sequence.received, sequence.missing(), sequence.late, sequence.doubled)
     }
 
-    /// The definitions, with unbounded memory.
+    /// Reference implementation that remembers every number.
     fn naive(numbers: &[u64]) -> (u64, u64, u64, u64) {
         let (mut seen, mut late, mut doubled) = (BTreeSet::new(), 0, 0);
         for &seq in numbers {
@@ -211,14 +213,14 @@ mod tests {
                 base += ahead;
                 base.saturating_sub(*behind)
             }).collect();
-            // Numbers fall back by at most 20,000 behind the highest so far, which the ring remembers.
+            // A number is at most 20,000 below the highest so far, which is within the window.
             prop_assert_eq!(observe(&numbers), naive(&numbers));
         }
     }
 
     #[test]
     fn jitter_follows_the_worked_example() {
-        // Transit times in µs; the results are (|D| - J)/16 added up by hand, in ns.
+        // Transit times in µs. The expected values, in ns, add up (|D| - J)/16 by hand.
         let transits = [20_000, 20_400, 19_900, 21_300, 20_200, 20_200, 25_000, 20_100u64];
         let expected = [0.0, 25_000.0, 54_687.5, 138_769.5, 198_846.4, 186_418.5, 474_767.4, 751_344.4];
         let mut jitter = Jitter::default();

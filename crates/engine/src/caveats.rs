@@ -1,4 +1,4 @@
-//! What weakens the result of a side, found while it ran.
+//! Caveats of one side: conditions found during the run that weaken its result.
 
 use linerate_model::{Caveat, CaveatKind, Effective, Side, SideSettings, Tally, Transport};
 use linerate_units::{Bitrate, Bytes, Span};
@@ -18,20 +18,20 @@ pub(crate) fn zerocopy_copied() -> Caveat {
     caveat(CaveatKind::SettingIneffective, text.to_owned())
 }
 
-/// The pumps had to copy although a way without copying was asked for.
+/// The pumps had to copy although zero-copy was requested.
 pub(crate) fn zerocopy_refused(asked: &str, why: &str) -> Caveat {
     let text = format!("zero-copy sending by {asked} was not possible ({why}); the sender copied");
     caveat(CaveatKind::SettingIneffective, text)
 }
 
-/// The kernel gave less buffer than was asked for, or than a receiver of datagrams needs.
+/// The kernel granted a smaller buffer than requested, or than a datagram receiver needs.
 pub(crate) fn clamped_buffer(flow: &Flow, settings: &SideSettings) -> Option<Caveat> {
     let own = (flow.sockets.udp(0).is_some() && !flow.writes()).then_some(Bytes::new(BUFFER));
     let asked = flow.setup.socket.window.or(own)?;
     clamped(asked, settings, flow.writes())
 }
 
-/// The kernel gave less buffer than was asked for, at an end of a stream that sends and receives.
+/// The kernel granted smaller buffers than requested, at an end that both sends and receives.
 #[must_use]
 pub fn clamped_buffers(settings: &SideSettings) -> Vec<Caveat> {
     let asked = settings.window.into_iter();
@@ -46,7 +46,8 @@ fn clamped(asked: Bytes, settings: &SideSettings, sends: bool) -> Option<Caveat>
     } else {
         (settings.rcv_buf?, CaveatKind::RcvBufClamped, "receive", "net.core.rmem_max")
     };
-    // The kernel doubles what it grants, to make room for its own bookkeeping.
+    // SO_SNDBUF and SO_RCVBUF read back twice the granted size: the kernel doubles it for its own bookkeeping
+    // (socket(7)).
     (granted.get() < asked.get().saturating_mul(2)).then(|| {
         let got = Bytes::new(granted.get() / 2);
         let text =
@@ -55,11 +56,11 @@ fn clamped(asked: Bytes, settings: &SideSettings, sends: bool) -> Option<Caveat>
     })
 }
 
-/// Most bytes that the options of a segment take (RFC 9293 §3.1): a segment size is asked for without them, and read back
-/// with them.
+/// Most bytes of TCP options in a segment (RFC 9293 §3.1). A requested MSS excludes them, the MSS read back
+/// includes them.
 const MOST_OPTIONS: u32 = 40;
 
-/// Settings that the kernel took without a word and did not carry out, of the end that sends.
+/// Settings of a sender that the kernel accepted without an error and did not apply.
 pub(crate) fn ineffective(settings: &SideSettings) -> Vec<Caveat> {
     let mss = differs(&settings.mss, |asked, got| !(*got..=got.saturating_add(MOST_OPTIONS)).contains(asked));
     let mss = mss.map(|(asked, got)| {
@@ -82,11 +83,11 @@ fn differs<T: Clone>(setting: &Effective<T>, wrong: impl Fn(&T, &T) -> bool) -> 
     wrong(asked, effective).then(|| (asked.clone(), effective.clone()))
 }
 
-/// A kernel pace that datagrams did not keep: nobody paces them but the queueing discipline fq.
+/// The sender exceeded SO_MAX_PACING_RATE: for UDP only the qdisc fq enforces it.
 fn unpaced(flow: &Flow, tally: &Tally, settings: &SideSettings) -> Option<Caveat> {
     let pace = flow.setup.fq_rate.filter(|_| flow.writes() && flow.sockets.udp(0).is_some())?;
     let streams = flow.plan.streams as f64;
-    // What the socket buffers take at once is not paced yet.
+    // What the socket buffers take at once has not been paced yet.
     let buffers = settings.snd_buf.map_or(0.0, |bytes| bytes.get() as f64) * streams;
     let paced = pace.bps() * streams * tally.elapsed.as_secs_f64() / 8.0;
     (tally.bytes.get() as f64 > 1.05 * paced + buffers).then(|| {
@@ -98,7 +99,7 @@ fn unpaced(flow: &Flow, tally: &Tally, settings: &SideSettings) -> Option<Caveat
     })
 }
 
-/// Nothing is left to measure where everything came within the time that is left out.
+/// Everything arrived within the omitted time, so nothing is left to measure.
 fn all_omitted(flow: &Flow, tally: &Tally) -> Option<Caveat> {
     let omitted = tally.omitted_bytes;
     let nothing = !flow.writes() && flow.setup.omit > Span::ZERO && tally.bytes.get() == 0;
@@ -111,7 +112,7 @@ fn all_omitted(flow: &Flow, tally: &Tally) -> Option<Caveat> {
     })
 }
 
-/// What is known once every thread has ended.
+/// Caveats that are known when every thread has ended.
 pub(crate) fn at_end(
     flow: &Flow,
     tally: &Tally,
@@ -153,7 +154,7 @@ pub(crate) fn at_end(
     found
 }
 
-/// A datagram sender that offered less than 99 % of what was asked.
+/// A datagram sender that offered less than 99 % of the requested rate.
 fn missed_pace(flow: &Flow, tally: &Tally) -> Option<Caveat> {
     let udp = tally.udp.as_ref().filter(|_| flow.writes())?;
     let asked = flow.setup.offered?.bps() * flow.plan.streams as f64;
@@ -170,7 +171,7 @@ fn missed_pace(flow: &Flow, tally: &Tally) -> Option<Caveat> {
     })
 }
 
-/// Datagrams that reached the receiving host and not its program.
+/// Datagrams that reached the receiving host but were dropped at its socket.
 fn receiver_drops(tally: &Tally) -> Option<Caveat> {
     let drops = tally.udp.as_ref()?.socket_drops.filter(|&drops| drops > 0)?;
     let text = format!(
@@ -203,7 +204,7 @@ mod tests {
         assert_eq!(texts.len(), 3, "{texts:?}");
         assert!(texts[0].contains("8960") && texts[0].contains("path MTU of 1500"), "{}", texts[0]);
         assert!(texts[1].contains("congestion marking"), "{}", texts[1]);
-        // A segment larger than asked for is no effect either.
+        // A segment larger than requested has no effect either.
         settings.mss = Effective { asked: Some(500), effective: Some(1448) };
         assert_eq!(said(&settings).len(), 3);
     }

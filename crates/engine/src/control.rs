@@ -1,4 +1,4 @@
-//! How the driver's thread, the pumps and the sampler tell each other what shall happen and what has.
+//! Orders and notifications between the driver's thread, the pumps and the sampler.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -8,12 +8,12 @@ use linerate_sock::{Mono, SockError, clock};
 
 use crate::start_gate::StartGate;
 
-/// The longest that a pump waits before it looks at what it shall do.
+/// Longest time that a pump waits before it checks for orders.
 pub(crate) const MAX_PUMP_WAIT: Duration = Duration::from_millis(100);
-/// The same where the dialogue of another tool waits for the end of the pumps.
+/// The same where the dialogue of another tool waits until the pumps have ended.
 pub(crate) const MAX_BORROWED_PUMP_WAIT: Duration = Duration::from_millis(20);
 
-/// Orders to the pumps, and the news of their ends.
+/// Orders to the pumps, and notifications that they have ended.
 #[derive(Debug)]
 pub(crate) struct Control {
     stop_writing: AtomicBool,
@@ -24,16 +24,16 @@ pub(crate) struct Control {
     writing: AtomicUsize,
     running: AtomicUsize,
     patience: Duration,
-    /// Where the pumps wait until they may begin.
+    /// Where the pumps wait for the start.
     pub(crate) gate: StartGate,
-    /// Rings for the driver: writing is finished, or everything has ended.
+    /// Wakes the driver when writing has finished or everything has ended.
     pub(crate) driver: EventFd,
-    /// Rings for the sampler: the first byte, the end of writing, the end of everything.
+    /// Wakes the sampler at the first byte, at the end of writing and when everything has ended.
     pub(crate) sampler: EventFd,
 }
 
 impl Control {
-    /// For so many pumps that look up so often; `writing` says whether they write.
+    /// `pumps` is their number and `patience` their longest wait; `writing` says whether they write.
     pub(crate) fn new(pumps: usize, writing: bool, patience: Duration) -> Result<Self, SockError> {
         Ok(Self {
             stop_writing: AtomicBool::new(false),
@@ -58,19 +58,19 @@ impl Control {
         self.read_until.store(deadline.as_ns(), Ordering::Release);
     }
 
-    /// Writing and reading end, and nothing else happens to the connections.
+    /// Ends writing and reading, and leaves the connections as they are.
     pub(crate) fn stop_at_once(&self) {
         self.at_once.store(true, Ordering::Release);
         self.stop_writing();
         self.stop_reading(Mono(0));
     }
 
-    /// Whether an order to stop at once was given.
+    /// Whether [`Control::stop_at_once`] was called.
     pub(crate) fn stopped_at_once(&self) -> bool {
         self.at_once.load(Ordering::Acquire)
     }
 
-    /// Whether any order to stop writing was given.
+    /// Whether writing has to stop, for any reason.
     pub(crate) fn stop_requested(&self) -> bool {
         !self.may_write()
     }
@@ -81,14 +81,14 @@ impl Control {
         self.sampler.wake();
     }
 
-    /// Aborts, and counts pumps that never started as ended, so that nobody waits for them.
+    /// Aborts, and counts pumps that never started as ended, so that nothing waits for them.
     pub(crate) fn abort_unstarted(&self, pumps: usize) {
         self.abort();
         self.running.fetch_sub(pumps, Ordering::AcqRel);
         self.sampler.wake();
     }
 
-    /// Whether a pump may go on writing.
+    /// Whether a pump may continue to write.
     #[inline]
     pub(crate) fn may_write(&self) -> bool {
         !self.stop_writing.load(Ordering::Acquire) && !self.aborted()
@@ -99,26 +99,27 @@ impl Control {
         self.abort.load(Ordering::Acquire)
     }
 
-    /// Until when a pump may go on reading; [`Mono::FAR`] until [`Control::stop_reading`].
+    /// Deadline for reading; [`Mono::FAR`] until [`Control::stop_reading`].
     #[inline]
     pub(crate) fn read_until(&self) -> Mono {
         Mono(self.read_until.load(Ordering::Acquire))
     }
 
-    /// Whether a receiver was told to end: what has arrived is then read out, however slowly it was asked to read, or it
-    /// would be missing from the books.
+    /// Whether a receiver has to end. It then reads everything that has arrived, even if its read rate is
+    /// limited: otherwise these bytes would be missing from the byte accounting.
     #[inline]
     pub(crate) fn reads_out(&self) -> bool {
         self.read_until() != Mono::FAR
     }
 
-    /// Whether a pump may go on reading at `now`.
+    /// Whether a pump may continue to read at `now`.
     #[inline]
     pub(crate) fn may_read(&self, now: Mono) -> bool {
         !self.aborted() && now < self.read_until()
     }
 
-    /// Sleeps until `due`, looking up often enough to see an order; false when `go_on` said no before.
+    /// Sleeps until `due` in steps short enough to notice an order; false when `go_on` returned false before
+    /// that.
     pub(crate) fn sleep_until(&self, due: Mono, go_on: impl Fn(&Self) -> bool) -> bool {
         while go_on(self) {
             let now = clock::now();
@@ -130,27 +131,27 @@ impl Control {
         false
     }
 
-    /// The longest that a pump of this flow waits before it looks at what it shall do.
+    /// Longest time that a pump of this flow waits before it checks for orders.
     pub(crate) const fn max_wait(&self) -> Duration {
         self.patience
     }
 
-    /// A pump tells that a stream has ended in trouble.
+    /// Called by a pump when one of its streams has failed.
     pub(crate) fn notify_failed(&self) {
         self.failed.store(true, Ordering::Release);
     }
 
-    /// Whether a stream has ended in trouble.
+    /// Whether a stream has failed.
     pub(crate) fn failed(&self) -> bool {
         self.failed.load(Ordering::Acquire)
     }
 
-    /// A pump tells the sampler that the first byte of the flow has passed.
+    /// Called by a pump at the first byte of the flow; wakes the sampler.
     pub(crate) fn notify_begun(&self) {
         self.sampler.wake();
     }
 
-    /// A pump tells that it has finished writing.
+    /// Called by each pump when it has finished writing.
     pub(crate) fn notify_written(&self) {
         if self.writing.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.driver.wake();
@@ -158,7 +159,7 @@ impl Control {
         }
     }
 
-    /// A pump tells that all its streams have ended. Its last act.
+    /// Called by each pump as its last action, when all its streams have ended.
     pub(crate) fn notify_ended(&self) {
         if self.running.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.driver.wake();
@@ -166,7 +167,7 @@ impl Control {
         }
     }
 
-    /// Whether every pump has finished writing; true where none writes.
+    /// Whether every pump has finished writing; true if none writes.
     pub(crate) fn all_written(&self) -> bool {
         self.writing.load(Ordering::Acquire) == 0
     }

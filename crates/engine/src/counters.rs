@@ -1,4 +1,4 @@
-//! What the pumps count of each stream, each where no other pump writes.
+//! Counters of each stream, written by one pump only.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -6,17 +6,18 @@ use linerate_sock::Mono;
 
 use crate::measured::MeasuredPart;
 
-/// Stands for an instant that has not come yet.
+/// Value for an instant that has not come yet.
 const NEVER: u64 = u64::MAX;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)+) => {
-        /// One stream's counters on cache lines of their own: one writer, any number of readers. They never go back.
+        /// Counters of one stream on their own cache lines: one writer, any number of readers. They never
+        /// decrease.
         #[derive(Debug)]
         #[repr(align(128))]
         pub(crate) struct Counters { $($name: AtomicU64,)+ }
 
-        /// The counters at one moment.
+        /// A snapshot of the counters.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
         pub(crate) struct Counts { $($(#[$doc])* pub(crate) $name: u64,)+ }
 
@@ -35,55 +36,55 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Application bytes read or written.
+    /// Bytes that the application read or wrote.
     total,
-    /// Calls that moved them.
+    /// System calls that moved them.
     calls,
-    /// Bytes before the measured part.
+    /// Bytes before the measured part (`-O`).
     omitted,
-    /// Bytes inside the measured part.
+    /// Bytes in the measured part.
     inside,
-    /// When the first byte came, ns; all ones before it.
+    /// Time of the first byte, ns; `u64::MAX` before it.
     first_at,
-    /// Bytes of the first read.
+    /// Bytes of the first read; 0 at a sender.
     first_bytes,
-    /// When the last byte inside it came, ns.
+    /// Time of the last byte in the measured part, ns.
     last_inside,
-    /// When the last byte came, ns.
+    /// Time of the last byte, ns.
     last_at,
-    /// Datagrams.
+    /// Datagrams sent or received.
     packets,
-    /// Highest number of a datagram, counted from 1.
+    /// Highest sequence number of a datagram, counted from 1.
     highest,
-    /// Datagrams missing below it.
+    /// Datagrams missing below the highest number.
     lost,
-    /// Datagrams that came after a later one.
+    /// Datagrams that arrived after one with a higher number.
     out_of_order,
-    /// Datagrams that came more than once.
+    /// Datagrams that arrived more than once.
     duplicates,
     /// Datagrams that the kernel dropped at the socket.
     socket_drops,
-    /// Jitter, ns; of several streams the sum.
+    /// Jitter, ns; the sum over several streams.
     jitter,
     /// Datagrams that the kernel refused to send.
     send_errors,
-    /// Datagrams that were not of this test.
+    /// Datagrams of other tests.
     foreign,
-    /// 1 once the stream has ended; of several streams how many have.
+    /// 1 when the stream has ended; the number of ended streams in a sum.
     ended,
-    /// The note in its first block, eight bytes as one number; 0 before it, and of several streams.
+    /// The note in the stream's first block, its eight bytes as a number; 0 before it, and in a sum.
     first_note,
-    /// The note in its last block.
+    /// The note in the stream's last block.
     last_note,
 }
 
-/// There is one writer, so a load and a store do what an atomic addition would do, without locking the bus.
+/// With a single writer, a load and a store are as good as an atomic addition, and do not lock the bus.
 #[inline]
 fn add(counter: &AtomicU64, amount: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(amount), Relaxed);
 }
 
-/// The pen of the pump that serves a stream: the only one that writes its counters.
+/// Single-writer handle to one stream's counters, held by the pump that serves the stream.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Meter<'f> {
     counters: &'f Counters,
@@ -95,21 +96,21 @@ impl<'f> Meter<'f> {
         Self { counters, part }
     }
 
-    /// Notes the first byte of this stream: at a receiver the first read, at a sender the moment before the first
-    /// write. True when it is the first of the flow.
+    /// Records the first byte of this stream: the first read at a receiver, the moment before the first write
+    /// at a sender. True when it is the first byte of the flow.
     pub(crate) fn begin(&self, now: Mono, bytes: u64) -> bool {
         self.counters.first_bytes.store(bytes, Relaxed);
         self.counters.first_at.store(now.as_ns(), Relaxed);
         self.part.begin(now)
     }
 
-    /// Whether [`Meter::begin`] is still to be called.
+    /// Whether [`Meter::begin`] has not been called yet.
     #[inline]
     pub(crate) fn is_new(&self) -> bool {
         self.counters.first_at.load(Relaxed) == NEVER
     }
 
-    /// Notes bytes that a call moved which returned at `now`.
+    /// Records bytes that were moved by a call which returned at `now`.
     #[inline]
     pub(crate) fn count(&self, now: Mono, bytes: u64) {
         let own = self.counters;
@@ -124,26 +125,26 @@ impl<'f> Meter<'f> {
         }
     }
 
-    /// Notes datagrams sent.
+    /// Records datagrams sent and datagrams that the kernel refused.
     #[inline]
     pub(crate) fn sent(&self, packets: u64, refused: u64) {
         add(&self.counters.packets, packets);
         add(&self.counters.send_errors, refused);
     }
 
-    /// Shows what the blocks told of their connection.
+    /// Publishes the notes of the first and the last block.
     #[inline]
     pub(crate) fn noted(&self, first: [u8; 8], last: [u8; 8]) {
         self.counters.last_note.store(u64::from_ne_bytes(last), Relaxed);
         self.counters.first_note.store(u64::from_ne_bytes(first), Relaxed);
     }
 
-    /// Notes that the stream has ended.
+    /// Records that the stream has ended.
     pub(crate) fn end(&self) {
         self.counters.ended.store(1, Relaxed);
     }
 
-    /// Shows the datagram counts of a receiver.
+    /// Publishes the datagram counts of a receiver.
     #[inline]
     pub(crate) fn show(&self, counts: &DatagramCounts) {
         let own = self.counters;
@@ -158,34 +159,34 @@ impl<'f> Meter<'f> {
     }
 }
 
-/// What a receiver knows of a stream's datagrams.
+/// A receiver's datagram counts of one stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct DatagramCounts {
     /// Datagrams of this test.
     pub(crate) packets: u64,
-    /// Highest number, counted from 1.
+    /// Highest sequence number, counted from 1.
     pub(crate) highest: u64,
-    /// Missing below it.
+    /// Missing below the highest number.
     pub(crate) lost: u64,
-    /// Came after a later one.
+    /// Arrived after one with a higher number.
     pub(crate) out_of_order: u64,
-    /// Came more than once.
+    /// Arrived more than once.
     pub(crate) duplicates: u64,
     /// Dropped by the kernel at the socket.
     pub(crate) socket_drops: u64,
     /// Jitter, ns.
     pub(crate) jitter: u64,
-    /// Of other tests.
+    /// Datagrams of other tests.
     pub(crate) foreign: u64,
 }
 
 impl Counts {
-    /// When the first byte came; absent before it.
+    /// Time of the first byte; absent before it.
     pub(crate) fn begun(&self) -> Option<Mono> {
         (self.first_at != NEVER).then_some(Mono(self.first_at))
     }
 
-    /// Sums of all streams; of the first bytes the earliest, of the last ones the latest.
+    /// Sums over all streams; the earliest first byte and the latest last byte.
     pub(crate) fn of(streams: &[Counters]) -> Self {
         let start = Self { first_at: NEVER, ..Self::default() };
         streams.iter().map(Counters::read).fold(start, Self::with)

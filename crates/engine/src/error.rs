@@ -1,12 +1,12 @@
-//! Why a flow could not be started.
+//! Errors that prevent the start of a flow.
 
 use linerate_sock::SockError;
 
-/// Why a flow could not be started. What goes wrong later is in the tally.
+/// Why a flow could not be started. Later failures are in the tally.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
-    /// The caller gave no socket.
+    /// The caller passed no socket.
     #[error("the flow has no socket; open at least one stream")]
     NoSockets,
     /// The datagram is shorter than its header.
@@ -17,7 +17,7 @@ pub enum EngineError {
         /// Bytes that the header needs.
         needed: usize,
     },
-    /// A block is longer than the engine makes any.
+    /// A block is longer than the engine allows.
     #[error("blocks of {length} bytes are longer than {most}; ask for shorter ones with -l")]
     BlockTooLong {
         /// Bytes of the block.
@@ -25,7 +25,7 @@ pub enum EngineError {
         /// Most bytes.
         most: u64,
     },
-    /// There are more streams than the engine serves in one flow.
+    /// A flow has more streams than the engine serves.
     #[error("{streams} streams in one flow are more than {most}; ask for fewer with -P")]
     TooManyStreams {
         /// Streams of the flow.
@@ -33,10 +33,10 @@ pub enum EngineError {
         /// Most streams.
         most: usize,
     },
-    /// This host refused a setting without which the flow cannot run.
+    /// This host refused a setting that the flow requires.
     #[error("this host could not prepare the data sockets")]
     Sock(#[from] SockError),
-    /// This host refused a thread.
+    /// This host could not create a thread.
     #[error("this host could not start a data thread: {}", .0.source)]
     Thread(#[source] SockError),
 }

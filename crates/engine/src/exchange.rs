@@ -1,4 +1,4 @@
-//! Messages in turn over one connection, as fast as it goes.
+//! Exchanges messages in turns over one connection, as fast as possible.
 
 use std::net::TcpStream;
 use std::time::Duration;
@@ -12,19 +12,18 @@ use linerate_units::{Bytes, Span};
 use crate::pump::{payload, reason};
 use crate::setup::FlowSetup;
 
-/// The longest that a call waits before it looks whether the exchange shall be given up.
+/// Longest time that a call waits before it checks the deadline of the exchange.
 const MAX_CALL_WAIT: Duration = Duration::from_millis(100);
-/// Single turns are reported up to so many.
+/// With more turns than this, the durations of single turns are not reported.
 const MAX_REPORTED_TURNS: u32 = 100_000;
-/// Bytes through which messages walk that no cache shall hold: more than the caches of one core.
+/// Size of the pool that cold messages walk through: more than the caches of one core hold.
 const MESSAGE_POOL_BYTES: usize = 10_000_000;
 
-/// Sends and receives messages in turn with blocking calls, in the calling thread. The socket comes back blocking, with
-/// timeouts. Shutting it down from elsewhere ends the exchange.
+/// Sends and receives messages in turns with blocking calls, in the calling thread. The socket is blocking
+/// afterwards and has timeouts. Shutting it down from another thread ends the exchange.
 ///
 /// # Errors
-/// When a call fails, when the peer closes, when it takes longer than the exchange may, or when a message is longer than
-/// 64 MiB.
+/// A call fails, the peer closes, the exchange exceeds its time limit, or a message is longer than 64 MiB.
 pub fn exchange(socket: &TcpStream, task: &Exchange) -> Result<Exchanged, Reason> {
     let mut outgoing = MessageBuffer::new(task.send, task)?;
     let mut incoming = MessageBuffer::new(task.receive, &Exchange { head: Vec::new(), ..task.clone() })?;
@@ -49,8 +48,8 @@ pub fn exchange(socket: &TcpStream, task: &Exchange) -> Result<Exchanged, Reason
     Ok(times.end(incoming.current().to_vec()))
 }
 
-/// Sends and receives a message at the same time, again and again: neither end waits for the other to take the whole
-/// of its message first, so no size is too large for the socket buffers. Otherwise as [`exchange`].
+/// Repeatedly sends and receives a message at the same time: neither end waits until the other has taken its
+/// whole message, so no size is too large for the socket buffers. Otherwise as [`exchange`].
 ///
 /// # Errors
 /// As [`exchange`].
@@ -72,21 +71,22 @@ pub fn exchange_both(socket: &TcpStream, task: &Exchange) -> Result<Exchanged, R
     Ok(times.end(incoming.current().to_vec()))
 }
 
-/// When an exchange began, and when its turns were over.
+/// When an exchange began, and when its turns ended.
 struct Times {
     start: Mono,
     before: Mono,
     first: Span,
     turns: Vec<Span>,
-    /// So many turns are timed.
+    /// Number of turns to time.
     timed: usize,
     last_turn: u32,
-    /// Bytes that waited to be read after the first turn.
+    /// Bytes waiting to be read after the first turn.
     waiting: u64,
     arrivals: Arrivals,
 }
 
-/// How fast messages arrived that came in pieces: the first piece may have waited, the others came as the path brought them.
+/// Rate of messages that arrived in pieces, without each first piece, which may have waited in the socket
+/// buffer.
 #[derive(Debug, Default, Clone, Copy)]
 struct Arrivals {
     bytes: u64,
@@ -113,7 +113,8 @@ impl Times {
         (self.start, self.before) = (start, start);
     }
 
-    /// The first and the last turn are timed in any case; a look at the clock is a share of a short one.
+    /// Always times the first and the last turn; the others only on request, as a clock reading takes a share
+    /// of a short turn.
     #[inline]
     fn turned(&mut self, turn: u32, socket: &TcpStream) {
         if self.timed == 0 && turn != 0 && turn != self.last_turn {
@@ -122,7 +123,7 @@ impl Times {
         let now = clock::now();
         if turn == 0 {
             self.first = Span::from(now.since(self.start));
-            // What has come by now did not arrive in the time that is counted from here on.
+            // Bytes that are already here did not arrive in the time counted from now on.
             self.waiting = queues::readable(socket).unwrap_or(0);
         }
         if self.turns.len() < self.timed {
@@ -145,11 +146,11 @@ fn prepare(socket: &TcpStream) -> Result<(), SockError> {
     set_send_timeout(socket, Some(MAX_CALL_WAIT))
 }
 
-/// Where messages of one direction lie: always at the same place, or one behind the other through a pool.
+/// Buffer for the messages of one direction: always at the same address, or advancing through a pool.
 struct MessageBuffer {
     bytes: Vec<u8>,
     length: usize,
-    /// Where the latest message begins.
+    /// Offset of the latest message.
     at: usize,
 }
 
@@ -164,12 +165,12 @@ impl MessageBuffer {
         for slot in bytes.chunks_mut(length.max(1)) {
             slot.iter_mut().zip(&task.head).for_each(|(byte, head)| *byte = *head);
         }
-        // The first step leads to the beginning.
+        // The first call of `next` wraps to offset 0.
         let at = (slots - 1) * length;
         Ok(Self { bytes, length, at })
     }
 
-    /// The place of the next message.
+    /// Buffer of the next message.
     #[inline]
     fn next(&mut self) -> &mut [u8] {
         self.at += self.length;
@@ -179,13 +180,13 @@ impl MessageBuffer {
         &mut self.bytes[self.at..self.at + self.length]
     }
 
-    /// The place of the latest message.
+    /// Buffer of the latest message.
     fn current(&self) -> &[u8] {
         &self.bytes[self.at..self.at + self.length]
     }
 }
 
-/// Fills the caches with something else.
+/// Evicts the caches by filling them with other data.
 fn evict() {
     let mut other = vec![1_u8; MESSAGE_POOL_BYTES];
     other.iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
@@ -213,7 +214,7 @@ fn read(
     arrivals: &mut Arrivals,
 ) -> Result<(), Reason> {
     let mut done = 0;
-    // The end of the first piece, where there are more.
+    // Size and time of the first piece, if the message arrives in more than one.
     let mut first: Option<(usize, Mono)> = None;
     while done < message.len() {
         let moved = recv(socket, &mut message[done..]).map_err(|error| reason(&error))?;
@@ -235,7 +236,7 @@ fn read(
     Ok(())
 }
 
-/// Sends one message and receives one, whichever can go on.
+/// Sends one message and receives one at the same time.
 #[inline]
 fn cross(socket: &TcpStream, out: &[u8], into: &mut [u8], give_up: Mono) -> Result<(), Reason> {
     let (mut sent, mut got) = (0, 0);
@@ -265,7 +266,7 @@ fn cross(socket: &TcpStream, out: &[u8], into: &mut [u8], give_up: Mono) -> Resu
     Ok(())
 }
 
-/// After a call that moved only a part: whether it is too late, and a wait where nothing moved.
+/// After a partial transfer: fails past the deadline, and waits when nothing moved.
 fn check(socket: &TcpStream, interest: Interest, moved: Moved, give_up: Mono) -> Result<(), Reason> {
     let now = clock::now();
     if now >= give_up {
@@ -277,7 +278,7 @@ fn check(socket: &TcpStream, interest: Interest, moved: Moved, give_up: Mono) ->
     Ok(())
 }
 
-/// A reason that is not the system's.
+/// A reason that does not come from a system call.
 const fn own(text: String) -> Reason {
     Reason { errno: 0, text }
 }
@@ -332,7 +333,7 @@ mod tests {
     fn messages_that_had_come_before_the_first_was_read_are_told() {
         let (near, mut far) = connected();
         std::io::Write::write_all(&mut far, &[7; 3000]).unwrap();
-        // Loopback: what was written has arrived.
+        // On loopback, what was written has arrived.
         assert_eq!(queues::readable(&near).unwrap(), 3000);
         let receive =
             Exchange { receive: Bytes::new(1000), sends_first: false, repeats: 3, ..task(false, b"") };
@@ -345,7 +346,7 @@ mod tests {
         let (near, mut far) = connected();
         std::io::Write::write_all(&mut far, &[7; 400]).unwrap();
         let rest = std::thread::spawn(move || {
-            // The reader has taken the first piece when nothing is left to be acknowledged and it asks for more.
+            // The reader has taken the first piece when everything is acknowledged. It then waits for more.
             while queues::unacknowledged(&far).unwrap() > 0 {}
             std::io::Write::write_all(&mut far, &[7; 600]).unwrap();
             far

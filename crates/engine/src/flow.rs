@@ -1,4 +1,4 @@
-//! What all threads of one side of a flow share.
+//! State shared by all threads of one side of a flow.
 
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -17,22 +17,22 @@ use crate::plan::Plan;
 use crate::setup::{FlowSetup, Sockets};
 use crate::transit::{BlockReader, TransitPen, Transits};
 
-/// What all threads of one side of a flow share.
+/// State shared by all threads of one side of a flow.
 #[derive(Debug)]
 pub(crate) struct Flow {
     pub(crate) setup: FlowSetup,
     pub(crate) sockets: Sockets,
     pub(crate) plan: Plan,
-    /// Decides which bytes are in the result.
+    /// Decides which bytes count in the result.
     pub(crate) part: MeasuredPart,
     pub(crate) control: Control,
     /// One for each stream.
     pub(crate) counters: Vec<Counters>,
-    /// One for each stream of a receiver that counts how long the data were under way.
+    /// One for each stream of a receiver that measures transit times; otherwise empty.
     pub(crate) transits: Vec<Transits>,
     /// CPU clock of each pump, once it runs.
     pub(crate) clocks: Vec<OnceLock<ThreadClock>>,
-    /// What first went wrong.
+    /// The first error.
     pub(crate) trouble: OnceLock<Reason>,
 }
 
@@ -40,7 +40,7 @@ impl Flow {
     pub(crate) fn new(setup: FlowSetup, sockets: Sockets) -> Result<Self, EngineError> {
         let plan = Plan::new(sockets.len(), affinity::online_cpus(), &setup)?;
         let writes = setup.side == Side::Sender;
-        // The time in which a sender writes is its measured part; the receiver's has a length of its own.
+        // A sender measures for as long as it writes; only a receiver has a measured duration of its own.
         let timed = !writes && setup.transit != Transit::Uncounted;
         let part = MeasuredPart::new(setup.omit, setup.measured.filter(|_| !writes));
         Ok(Self {
@@ -64,26 +64,26 @@ impl Flow {
         self.setup.side == Side::Sender
     }
 
-    /// The pen for the counters of one stream.
+    /// The counter handle of one stream.
     pub(crate) fn meter(&self, stream: usize) -> Meter<'_> {
         Meter::new(&self.counters[stream], &self.part)
     }
 
-    /// The reader of a stream's stamped blocks, where they are asked for.
+    /// The reader of a stream's stamped blocks; absent if blocks are not stamped.
     pub(crate) fn block_reader(&self, stream: usize) -> Option<BlockReader<'_>> {
         let Transit::Blocks(blocks) = &self.setup.transit else { return None };
         let writer = TransitPen::new(self.transits.get(stream)?);
         Some(BlockReader::new(writer, self.setup.stamp, blocks, stream))
     }
 
-    /// Whether nothing more will happen unless somebody orders it: every pump has ended, and a sender whose links are
-    /// lent has been told how to end, or has failed.
+    /// Whether nothing more will happen without an order: every pump has ended, and a sender on borrowed
+    /// connections has been told how to end, or has failed.
     pub(crate) fn is_over(&self) -> bool {
         let waits = self.setup.lent && self.writes() && !self.control.failed();
         self.control.all_ended() && (!waits || self.control.stop_requested())
     }
 
-    /// When writing ends, once the first byte was written; [`Mono::FAR`] for a limit in bytes.
+    /// When writing ends, counted from the first byte; [`Mono::FAR`] for a limit in bytes.
     pub(crate) fn write_until(&self) -> Mono {
         match self.setup.limit {
             Limit::TimeNs(span) => self.part.origin() + span.as_duration(),
@@ -93,7 +93,7 @@ impl Flow {
 }
 
 impl Sockets {
-    /// The TCP connection of a stream.
+    /// The TCP connection of a stream; absent for UDP.
     pub(crate) fn tcp(&self, stream: usize) -> Option<&TcpStream> {
         match self {
             Self::Tcp(streams) => streams.get(stream),
@@ -101,7 +101,7 @@ impl Sockets {
         }
     }
 
-    /// The UDP socket of a stream.
+    /// The UDP socket of a stream; absent for TCP.
     pub(crate) fn udp(&self, stream: usize) -> Option<&UdpSocket> {
         match self {
             Self::Tcp(_) => None,
@@ -109,7 +109,7 @@ impl Sockets {
         }
     }
 
-    /// Every socket, in the order of the streams.
+    /// All sockets, in the order of the streams.
     pub(crate) fn iter(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let (tcp, udp): (&[TcpStream], &[UdpSocket]) = match self {
             Self::Tcp(streams) => (streams, &[]),
@@ -118,7 +118,7 @@ impl Sockets {
         tcp.iter().map(AsFd::as_fd).chain(udp.iter().map(AsFd::as_fd))
     }
 
-    /// Both ends of the first stream.
+    /// Local and remote address of the first stream.
     pub(crate) fn addresses(&self) -> (Option<SocketAddr>, Option<SocketAddr>) {
         match self {
             Self::Tcp(streams) => streams.first().map(|s| (s.local_addr().ok(), s.peer_addr().ok())),

@@ -1,4 +1,4 @@
-//! What every stream of a flow has counted, as stand-ins ask for it.
+//! Counts of every stream of a flow, for stand-ins.
 
 use linerate_model::flow::{FlowCounts, Noted, StreamCounts};
 use linerate_sock::{Mono, TcpInfo, clock, tcp_info};
@@ -9,8 +9,8 @@ use crate::flow::Flow;
 use crate::pump::StreamEnd;
 use crate::transit::Transits;
 
-/// Reads the counters of every stream and asks the kernel about its connection. `retransmitted` are the segments that
-/// each had sent again before the flow; empty where a kernel does not say.
+/// Reads the counters of every stream and TCP_INFO of its connection. `retransmitted` holds each connection's
+/// count of retransmitted segments before the flow; it is empty where the kernel does not report it.
 pub(crate) fn read(flow: &Flow, retransmitted: &[u64], epoch: Mono) -> FlowCounts {
     let at = clock::now();
     let all = Counts::of(&flow.counters);
@@ -35,12 +35,12 @@ pub(crate) fn read(flow: &Flow, retransmitted: &[u64], epoch: Mono) -> FlowCount
     }
 }
 
-/// An instant as time since the epoch.
+/// An instant relative to the epoch.
 pub(crate) fn moment(at: Mono, epoch: Mono) -> Timestamp {
     Timestamp::from_ns(at.as_ns().saturating_sub(epoch.as_ns()))
 }
 
-/// Of each stream the datagram that ended it.
+/// The datagram that ended each stream.
 pub(crate) fn marks(flow: &Flow, ends: &[StreamEnd]) -> Vec<Option<Vec<u8>>> {
     let mut marks = vec![None; flow.plan.streams];
     for end in ends {
@@ -68,7 +68,7 @@ fn counted(counts: &Counts, writes: bool) -> StreamCounts {
     }
 }
 
-/// What the kernel says about the connection; it says 0 for a round trip that it has not measured yet.
+/// Copies TCP_INFO into the counts. The kernel reports a round-trip time of 0 until it has measured one.
 fn put_connection(counts: &mut StreamCounts, info: &TcpInfo, retransmitted: Option<u64>) {
     let time = |us: Option<u32>| us.filter(|&us| us > 0).map(|us| Span::from_ns(u64::from(us) * 1000));
     counts.retransmits =

@@ -1,4 +1,5 @@
-//! The measuring engine: one side of a flow, from its open sockets to its counts. Pumps, pacing and sampling.
+//! The measuring engine: runs one side of a flow, from its open sockets to its counts. Contains pumps, pacing
+//! and sampling.
 
 mod arrivals;
 mod caveats;

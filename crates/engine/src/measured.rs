@@ -1,17 +1,19 @@
-//! The part of a flow that belongs to the result.
+//! The part of a flow that counts in the result.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use linerate_sock::Mono;
 use linerate_units::Span;
 
-/// Stands for an instant that has not come yet.
+/// Value for an instant that has not come yet.
 const NEVER: u64 = Mono::FAR.as_ns();
 
-/// The measured part of a flow: from its first byte plus the omitted part, for as long as asked.
+/// The measured part of a flow: starts after the omitted part, which starts at the first byte, and lasts
+/// `measured`.
 ///
 /// # Source
-/// RFC 2647 §3.17 wants goodput over a stated interval; the interval is counted from the first byte of the side.
+/// RFC 2647 §3.17 defines goodput over a stated interval. Here the interval is counted from the first byte of
+/// this side.
 #[derive(Debug)]
 pub(crate) struct MeasuredPart {
     origin: AtomicU64,
@@ -24,29 +26,29 @@ impl MeasuredPart {
         Self { origin: AtomicU64::new(NEVER), omit, measured }
     }
 
-    /// Notes a first byte; the earliest over all streams counts. True for the call that came first.
+    /// Records a first byte; the earliest over all streams counts. True for the first call.
     pub(crate) fn begin(&self, now: Mono) -> bool {
         self.origin.fetch_min(now.as_ns(), Relaxed) == NEVER
     }
 
-    /// The first byte of the flow; [`Mono::FAR`] before it.
+    /// Time of the first byte of the flow; [`Mono::FAR`] before it.
     #[inline]
     pub(crate) fn origin(&self) -> Mono {
         Mono(self.origin.load(Relaxed))
     }
 
-    /// The first byte of the flow; absent before it.
+    /// Time of the first byte of the flow; absent before it.
     pub(crate) fn begun(&self) -> Option<Mono> {
         Some(self.origin()).filter(|&origin| origin != Mono::FAR)
     }
 
-    /// Where the omitted part ends.
+    /// End of the omitted part.
     #[inline]
     pub(crate) fn opens(&self) -> Mono {
         self.origin() + self.omit.as_duration()
     }
 
-    /// Where the tail begins; [`Mono::FAR`] when the end of the flow ends it.
+    /// End of the measured part; [`Mono::FAR`] when it lasts until the flow ends.
     #[inline]
     pub(crate) fn closes(&self) -> Mono {
         self.measured.map_or(Mono::FAR, |measured| self.opens() + measured.as_duration())

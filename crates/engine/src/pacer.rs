@@ -1,41 +1,41 @@
-//! When the next bytes are due: absolute deadlines, so that a late wake-up delays one write and not the rest.
+//! When the next bytes are due: absolute deadlines, so that a late wake-up does not delay later writes.
 
 use std::time::Duration;
 
 use linerate_sock::Mono;
 use linerate_units::{Bitrate, Span};
 
-/// A chunk holds at least so many bytes; below it the calls would cost more than they smooth.
+/// Smallest chunk, bytes; with smaller ones the system calls would cost more than the smoothing gains.
 const MIN_CHUNK: u64 = 1024;
-/// Writes per second that are smooth enough at rates that allow larger chunks.
+/// Writes per second that are smooth enough.
 const CHUNKS_PER_SECOND: f64 = 200.0;
-/// Fraction bits of the time of a byte.
+/// Number of fraction bits in `per_byte`.
 const FRACTION: u32 = 32;
 
-/// The schedule of a stream: after k bytes the next are due at the start plus k bytes' time at the rate.
+/// Schedule of a stream: byte k is due at start + k * 8 / rate.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Schedule {
     start: Mono,
-    /// Nanoseconds per byte, fixed point, so that the pump computes in integers.
+    /// Nanoseconds per byte in fixed point, so that the pump computes in integers.
     per_byte: u128,
-    /// What is due within a tick is due at its start, ns; 1 for every byte at its own time.
+    /// Deadlines are rounded down to a multiple of this, ns; 1 for no rounding.
     tick_ns: u64,
 }
 
 impl Schedule {
-    /// Starts at `start`; absent for rate zero, at which nothing would ever be due.
+    /// A schedule from `start` on; absent for rate zero, at which nothing would ever be due.
     pub(crate) fn new(start: Mono, rate: Bitrate) -> Option<Self> {
         let per_byte = 8e9 / rate.bps() * (1u64 << FRACTION) as f64;
         per_byte.is_finite().then_some(Self { start, per_byte: per_byte.round() as u128, tick_ns: 1 })
     }
 
-    /// The same with everything that is due within a tick due at its start: one wake-up for all of it, and after whole
-    /// ticks not a byte more or less.
+    /// Rounds every deadline down to the start of its tick, so that one wake-up serves all bytes of a tick.
+    /// Over whole ticks the number of bytes stays the same.
     pub(crate) fn in_ticks(self, tick: Option<Span>) -> Self {
         Self { tick_ns: tick.map_or(1, |tick| tick.as_ns().max(1)), ..self }
     }
 
-    /// When the bytes after the first `sent` are due.
+    /// When the next bytes are due after `sent` bytes.
     #[inline]
     pub(crate) fn due(&self, sent: u64) -> Mono {
         let ns = u128::from(sent).saturating_mul(self.per_byte) >> FRACTION;
@@ -44,14 +44,14 @@ impl Schedule {
     }
 }
 
-/// Bytes to write at once at this rate, not more than `block`.
+/// Bytes to write at once at this rate, at most `block`.
 pub(crate) fn chunk(rate: Bitrate, block: usize) -> usize {
     let smooth = (rate.bps() / 8.0 / CHUNKS_PER_SECOND).ceil() as u64;
     usize::try_from(smooth.max(MIN_CHUNK)).unwrap_or(block).min(block)
 }
 
-/// The kernel's bound above a rate offered by the program, bytes/s: a quarter more, so that a chunk does not leave at
-/// the rate of the link and the program stays the limit all the same.
+/// Kernel pacing rate for a rate that the program paces, bytes/s: 25 % higher, so that a chunk does not leave
+/// at line rate and the program still sets the rate.
 pub(crate) fn smoothing_rate(offered: Bitrate) -> u64 {
     (offered.bps() / 8.0 * 1.25).ceil() as u64
 }
@@ -97,7 +97,8 @@ mod tests {
 
     #[test]
     fn ticks_change_when_datagrams_leave_and_not_how_many() {
-        // 1448 bytes at 100 Mb/s are 115.84 us; ten seconds of ticks of a millisecond hold as many as without them.
+        // 1448 bytes at 100 Mb/s take 115.84 µs. Ten seconds contain as many datagrams with ticks of 1 ms as
+        // without.
         let exact = Schedule::new(Mono(0), rate(100e6)).unwrap();
         let ticking = exact.in_ticks(Some(Span::from_ms(1)));
         let end = Mono(10_000_000_000);

@@ -1,4 +1,4 @@
-//! How the streams are dealt to threads, and how many bytes a call takes.
+//! Assignment of streams to threads, and bytes per call.
 
 use linerate_model::{Limit, Side, Transport};
 use linerate_sock::affinity;
@@ -8,22 +8,22 @@ use crate::error::EngineError;
 use crate::pump::payload;
 use crate::setup::FlowSetup;
 
-/// A thread for each stream pays up to so many streams per core; beyond it the scheduler would rule the figure.
+/// Up to this many streams per core get a thread each; with more, the scheduler would dominate the result.
 const STREAMS_PER_CORE: usize = 4;
 
-/// How the streams are dealt to threads.
+/// Assignment of streams to threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Plan {
     /// Number of streams.
     pub(crate) streams: usize,
     /// Number of pump threads.
     pub(crate) pumps: usize,
-    /// Bytes of one TCP call.
+    /// Bytes per TCP call.
     pub(crate) block: usize,
 }
 
-/// Bytes of one TCP call when none are asked: what the buffers of all threads and the packets between them leave of a
-/// core's cache.
+/// Bytes per TCP call when no length is requested: the buffers of all threads should fit into a core's cache
+/// together with the packets between them.
 fn default_block(streams: usize, cores: usize) -> usize {
     match (streams > cores * STREAMS_PER_CORE, streams) {
         (true, _) => 64 << 10,
@@ -32,28 +32,28 @@ fn default_block(streams: usize, cores: usize) -> usize {
     }
 }
 
-/// Bytes that this host hands to its kernel at once in a TCP flow of `streams` streams, when no length is asked.
+/// Bytes that this host writes per call in a TCP flow of `streams` streams when no length is requested.
 #[must_use]
 pub fn block_length(streams: u32) -> Bytes {
     Bytes::new(default_block(streams as usize, affinity::online_cpus()) as u64)
 }
 
-/// Longest buffer that a receiver over TCP reads into: more than any kernel hands out at once.
+/// Longest buffer of a TCP receiver: more than any kernel returns from one call.
 pub(crate) const MAX_READ_BYTES: usize = 4 << 20;
 
-/// Memory of a pump beside its buffers: the part of its stack that it uses, the datagrams of one call.
+/// Memory of a pump besides its buffers: the part of its stack that it uses, the datagrams of one call.
 const PUMP_BYTES: u64 = 1 << 20;
 
-/// Memory of a stream beside the buffers of its pump: its counters and its socket.
+/// Memory of a stream besides the buffers of its pump: its counters and its socket.
 const STREAM_BYTES: u64 = 4 << 10;
 
-/// Memory of a sample: its readings, and the text in which they are told.
+/// Memory of a sample: its readings, and the text in which they are reported.
 const SAMPLE_BYTES: u64 = 2 << 10;
 
-/// Samples that a flow without a known end is taken to have: ten minutes of them.
+/// Number of samples assumed for a flow without a known end: ten minutes of them.
 const UNKNOWN_SAMPLES: u64 = 6_000;
 
-/// The most memory that [`crate::arm`] and the flow after it take on this host, for whoever lends it.
+/// Upper bound of the memory that [`crate::arm`] and the flow take on this host.
 ///
 /// # Errors
 /// The flow is beyond the engine's bounds.
@@ -80,14 +80,14 @@ fn needed(setup: &FlowSetup, streams: usize, cores: usize) -> Result<Bytes, Engi
 }
 
 impl Plan {
-    /// Bytes that a receiver over TCP takes at once.
+    /// Bytes that a TCP receiver reads at once.
     pub(crate) fn read_length(&self, setup: &FlowSetup) -> usize {
-        // Other tools' blocks are counted whole.
+        // Other tools count whole blocks.
         if setup.lent { self.block } else { self.block.min(MAX_READ_BYTES) }
     }
 
-    /// The only way to a plan, and nothing is allocated without one: what a peer asked for beyond the engine's bounds
-    /// ends here, if it was not refused before.
+    /// Every plan is checked here before anything is allocated, so a peer's request beyond the engine's bounds
+    /// fails here at the latest.
     pub(crate) fn new(streams: usize, cores: usize, setup: &FlowSetup) -> Result<Self, EngineError> {
         if streams > FlowSetup::MAX_STREAMS {
             return Err(EngineError::TooManyStreams { streams, most: FlowSetup::MAX_STREAMS });
@@ -112,17 +112,17 @@ impl Plan {
         }
     }
 
-    /// Whether a pump has more than one stream to serve.
+    /// Whether some pump serves more than one stream.
     pub(crate) const fn shared(&self) -> bool {
         self.pumps < self.streams
     }
 
-    /// The streams of one pump.
+    /// The streams of one pump: every `pumps`-th.
     pub(crate) fn streams_of(&self, pump: usize) -> impl Iterator<Item = usize> + use<> {
         (pump..self.streams).step_by(self.pumps)
     }
 
-    /// Bytes that one stream may write; the shares of all add up to the limit.
+    /// Bytes that one stream may write; the shares of all streams add up to the limit.
     pub(crate) fn share(&self, setup: &FlowSetup, stream: usize) -> u64 {
         let Limit::Bytes(all) = setup.limit else { return u64::MAX };
         let (streams, stream) = (self.streams as u64, stream as u64);
@@ -164,9 +164,9 @@ mod tests {
             needed(&setup, streams, 2).unwrap().get()
         };
         let (block, mib) = (64 << 20, 1 << 20);
-        // Eight blocks of 64 MiB, beside them a MiB for each pump, 4 KiB for each stream, and 100 samples of 2 KiB.
+        // Eight blocks of 64 MiB, plus 1 MiB for each pump, 4 KiB for each stream and 100 samples of 2 KiB.
         assert_eq!(of(Side::Sender, 8, block), 8 * (block + mib) + 8 * 4096 + 100 * 2048);
-        // Who reads needs no more than a kernel hands out, and a thousand streams share two pumps.
+        // A receiver needs no more than a kernel returns at once, and a thousand streams share two pumps.
         assert_eq!(of(Side::Receiver, 8, block), 8 * (4 * mib + mib) + 8 * 4096 + 100 * 2048);
         assert_eq!(of(Side::Sender, 1000, mib), 2 * 2 * mib + 1000 * 4096 + 100 * 2048);
         let mut forever = FlowSetup::new(0, Side::Sender, Span::from_secs(86_400));

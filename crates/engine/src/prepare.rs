@@ -1,4 +1,4 @@
-//! What happens before the first thread starts: checks, socket options, buffers.
+//! Work before the first thread starts: checks, socket options, buffers.
 
 use linerate_model::{Caveat, SideSettings};
 use linerate_sock::{SockError, sockopt};
@@ -12,7 +12,7 @@ use crate::pump::{Job, datagram_recv, datagram_send, epoll, stream};
 use crate::settings;
 use crate::setup::{FlowSetup, Sockets};
 
-/// What the pumps start with.
+/// Input of the pumps.
 pub(crate) struct Prepared {
     /// One for each pump.
     pub(crate) jobs: Vec<Job>,
@@ -20,7 +20,7 @@ pub(crate) struct Prepared {
     pub(crate) caveats: Vec<Caveat>,
 }
 
-/// Refuses what cannot work.
+/// Rejects setups that cannot work.
 pub(crate) fn check(setup: &FlowSetup, sockets: &Sockets) -> Result<(), EngineError> {
     if sockets.is_empty() {
         return Err(EngineError::NoSockets);
@@ -32,8 +32,8 @@ pub(crate) fn check(setup: &FlowSetup, sockets: &Sockets) -> Result<(), EngineEr
     Ok(())
 }
 
-/// Sets what must hold for every socket before a pump touches it. For a receiver of datagrams: whether the kernel may
-/// join them.
+/// Sets the required options on every socket before a pump uses it. Returns, for a receiver of datagrams,
+/// whether the kernel may merge them (GRO).
 pub(crate) fn sockets(flow: &Flow) -> Result<Option<bool>, SockError> {
     let mut merging = None;
     match &flow.sockets {
@@ -68,7 +68,7 @@ pub(crate) fn sockets(flow: &Flow) -> Result<Option<bool>, SockError> {
     Ok(merging)
 }
 
-/// Allocates what the pumps need and reads back what the sockets have become.
+/// Allocates what the pumps need and reads the effective socket settings back.
 pub(crate) fn jobs(flow: &Flow) -> Result<Prepared, SockError> {
     let mut settings = settings::read(flow);
     let mut caveats = Vec::from_iter(caveats::clamped_buffer(flow, &settings));

@@ -23,10 +23,10 @@ use crate::setup::{FlowSetup, Sockets};
 use crate::socket_counts::socket_counts;
 use crate::tally;
 
-/// How long a receiver of datagrams reads on after a regular stop: the queues of the path empty into it.
+/// How long a receiver of datagrams continues after a regular stop, so that the queues of the path can drain.
 const LATE_DATAGRAM_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A running flow. Dropping it aborts the flow and waits for its threads, which takes at most some 200 ms.
+/// A running flow. Dropping it aborts the flow and waits for its threads, for at most about 200 ms.
 #[derive(Debug)]
 pub struct FlowHandle {
     flow: Arc<Flow>,
@@ -35,16 +35,16 @@ pub struct FlowHandle {
     sampler: Option<JoinHandle<Sampled>>,
     settings: SideSettings,
     caveats: Vec<Caveat>,
-    /// Segments that each stream had sent again before the flow (its handshake).
+    /// Segments that each stream had retransmitted before the flow (in its handshake).
     retransmitted: Vec<u64>,
-    /// What the connections had counted before the flow.
+    /// Counts of the connections before the flow.
     counted: Option<SocketCounts>,
     epoch: Mono,
     /// CPU time of this process before the flow.
     cpu_before: Duration,
 }
 
-/// How far a flow has come.
+/// Progress of a flow.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Progress {
     /// Application bytes read or written so far.
@@ -53,44 +53,44 @@ pub struct Progress {
     pub elapsed: Span,
     /// Smoothed round-trip time at the last tick, mean over streams; at a sender only.
     pub srtt: Option<Span>,
-    /// Segments sent again until the last tick; at a sender only.
+    /// Retransmitted segments up to the last tick; at a sender only.
     pub retransmits: Option<u64>,
-    /// Whether the sender has written everything and half-closed; false at a receiver.
+    /// Whether the sender has written and half-closed everything; false at a receiver.
     pub finished_writing: bool,
     /// Whether every stream has ended.
     pub ended: bool,
 }
 
-/// What one side found out about a flow.
+/// Result of one side of a flow.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FlowReport {
     /// The counts.
     pub tally: Tally,
-    /// Every interval, in order.
+    /// All intervals, in order.
     pub samples: Vec<Sample>,
-    /// What the sockets were set to.
+    /// Effective socket settings.
     pub settings: SideSettings,
-    /// What weakens the result.
+    /// Conditions that weaken the result.
     pub caveats: Vec<Caveat>,
-    /// This side's first byte, from the epoch given to [`start`]; absent when there was none.
+    /// Time of this side's first byte since the epoch passed to [`start`]; absent if there was none.
     pub first_byte: Option<Timestamp>,
-    /// What every stream has counted, with the tally.
+    /// Counts of every stream, with the tally.
     pub counts: FlowCounts,
 }
 
 /// Starts the threads of one side of a flow. The sender writes at once.
 ///
-/// `epoch` is the instant from which [`FlowReport::first_byte`] counts.
+/// [`FlowReport::first_byte`] counts from `epoch`.
 ///
 /// # Errors
-/// When a socket or thread cannot be had; nothing runs then and the sockets are closed.
+/// A socket option or a thread is refused. Then nothing runs and the sockets are closed.
 pub fn start(setup: FlowSetup, sockets: Sockets, epoch: Mono) -> Result<FlowHandle, EngineError> {
     let handle = arm(setup, sockets, epoch)?;
     handle.begin_at(Mono(0));
     Ok(handle)
 }
 
-/// As [`start`], but for the beginning: the threads are there with all that they need, and wait for
+/// As [`start`], except that the threads are created with all that they need and wait for
 /// [`FlowHandle::begin_at`].
 ///
 /// # Errors
@@ -130,37 +130,37 @@ fn spawn<T: Send + 'static>(
     thread::spawn(name, body).map_err(EngineError::Thread)
 }
 
-/// Segments sent again so far, of each stream; empty when a kernel does not say, and for datagrams.
+/// Segments retransmitted so far, of each stream; empty for datagrams and where the kernel does not count them.
 fn retransmits(sockets: &Sockets) -> Vec<u64> {
     let of = |socket| tcp_info(&socket).ok()?.total_retrans.map(u64::from);
     sockets.iter().map(of).collect::<Option<_>>().unwrap_or_default()
 }
 
-/// What the connections have counted; absent for datagrams and for MPTCP.
+/// Counts of the connections; absent for datagrams and for MPTCP.
 fn connections(flow: &Flow) -> Option<SocketCounts> {
     let Sockets::Tcp(streams) = &flow.sockets else { return None };
     if flow.setup.transport == Transport::Mptcp { None } else { socket_counts(streams) }
 }
 
 impl FlowHandle {
-    /// What the sockets are set to: as asked and as in effect, of the first stream.
+    /// Settings of the first stream's socket: requested and effective.
     #[must_use]
     pub const fn settings(&self) -> &SideSettings {
         &self.settings
     }
 
-    /// Lets the data threads begin at `at`, or at once if that has passed. The first word counts.
+    /// Lets the data threads begin at `at`, or at once if that has passed. Only the first call counts.
     pub fn begin_at(&self, at: Mono) {
         self.flow.control.gate.open_at(at);
     }
 
-    /// When the last data thread began; absent while one of them has not.
+    /// When the last data thread began; absent until all have.
     #[must_use]
     pub fn began(&self) -> Option<Mono> {
         self.flow.control.gate.all_passed(self.flow.plan.pumps)
     }
 
-    /// How far the flow has come.
+    /// Progress of the flow.
     #[must_use]
     pub fn progress(&self) -> Progress {
         let counts = Counts::of(&self.flow.counters);
@@ -176,41 +176,42 @@ impl FlowHandle {
         }
     }
 
-    /// The samples taken since the last call. The report has all of them.
+    /// The samples taken since the last call. The report contains all samples.
     #[must_use]
     pub fn new_samples(&self) -> Vec<Sample> {
         self.log.fresh()
     }
 
-    /// What every stream has counted so far. Costs a system call for each connection.
+    /// Counts of every stream so far. Costs a system call for each connection.
     #[must_use]
     pub fn counts(&self) -> FlowCounts {
         flow_counts::read(&self.flow, &self.retransmitted, self.epoch)
     }
 
-    /// Rings when the sender has finished writing and when the flow is over; poll it for reading.
+    /// Becomes readable when the sender has finished writing and when the flow is over.
     #[must_use]
     pub fn waker(&self) -> &EventFd {
         &self.flow.control.driver
     }
 
-    /// The sender stops at once and half-closes; what is in its queue is still sent.
+    /// Makes the sender stop at once and half-close; what is in its queue is still sent.
     pub fn stop_writing(&self) {
         self.flow.control.stop_writing();
     }
 
-    /// The receiver reads until `deadline` at most; of datagrams also not beyond 200 ms of silence.
+    /// Makes the receiver read until `deadline` at most; a receiver of datagrams also ends after 200 ms of
+    /// silence.
     pub fn stop_reading(&self, deadline: Mono) {
         self.flow.control.stop_reading(deadline);
     }
 
-    /// Ends the flow as a stand-in asks for it. [`Progress::ended`] tells when that has happened: within some 20 ms,
-    /// which is what a pump waits at most for its peer, or 200 ms where the peer does not take the rest of a block.
+    /// Ends the flow as a stand-in requests. [`Progress::ended`] becomes true within about 20 ms, the longest
+    /// time that a pump waits for its peer, or within 200 ms if the peer does not take the rest of a block.
     /// [`FlowHandle::finish`] then closes the writing side ([`Stop::Regularly`]) or prepares the reset
     /// ([`Stop::Abort`]), which is sent when the last duplicate of the socket is closed.
     ///
-    /// With [`Stop::Regularly`] a receiver over TCP reads on until its peer has closed, and one of datagrams until
-    /// 200 ms have brought none, at most for a second.
+    /// With [`Stop::Regularly`], a TCP receiver reads until its peer has closed. A receiver of datagrams ends
+    /// after 200 ms of silence, at most after a second.
     pub fn stop(&self, how: Stop) {
         let control = &self.flow.control;
         match how {
@@ -228,13 +229,13 @@ impl FlowHandle {
         }
     }
 
-    /// Ends the flow at once: connections are reset, what is in their queues is lost and counted.
+    /// Ends the flow at once: resets the connections; what is in their queues is lost and counted.
     pub fn abort(&self) {
         self.flow.control.abort();
     }
 
-    /// Waits for the end of every stream and reports. Does not end a flow that still runs: whoever sets time limits
-    /// calls [`FlowHandle::stop_reading`] or [`FlowHandle::abort`] first.
+    /// Waits for the end of every stream and reports. Does not end a running flow: call
+    /// [`FlowHandle::stop_reading`] or [`FlowHandle::abort`] first to limit the time.
     #[must_use]
     pub fn finish(mut self) -> FlowReport {
         let (ends, sampled) = self.join();
@@ -247,17 +248,17 @@ impl FlowHandle {
         counts.marks = flow_counts::marks(&self.flow, &streams);
         let mut tally = tally::assemble(&self.flow, streams, retransmits.as_deref());
         tally.readings = sampled.readings.clone();
-        // The pumps know the bytes of the measured part to the read, the sampler to its wake-up.
+        // The pumps know the bytes of the measured part exactly, the sampler only up to its wake-up.
         tally.readings.put(metrics::flow::BYTES, tally.bytes);
         tally.readings.put(metrics::flow::BITRATE, tally.bitrate);
         tally.kernel = self.kernel();
-        // Without a sampler it is the time from the start of the threads to their end.
+        // Without a sampler, the CPU time from the start of the threads to their end.
         let whole = || clock::process_cpu().saturating_sub(self.cpu_before);
         let cpu = if self.flow.setup.unwatched { whole() } else { sampled.cpu };
         tally.cpu_seconds = cpu.as_secs_f64();
         tally.host_busy = sampled.host_busy;
         let mut settings = std::mem::take(&mut self.settings);
-        // The kernel may use longer segments once it has seen the peer's window.
+        // The kernel may use longer segments after it has seen the peer's window.
         settings.mss.effective = self.flow.sockets.tcp(0).and_then(segment).or(settings.mss.effective);
         let mut caveats = std::mem::take(&mut self.caveats);
         if copied {
@@ -274,7 +275,7 @@ impl FlowHandle {
         FlowReport { tally, samples: self.log.take(), settings, caveats, first_byte, counts }
     }
 
-    /// Waits for every thread. One that panicked has left its counts and is reported by their tally.
+    /// Waits for every thread. The counts of a thread that panicked remain, and the tally reports it.
     fn join(&mut self) -> (Vec<PumpEnd>, Sampled) {
         let ends = self.pumps.drain(..).filter_map(|pump| pump.join().ok()).collect();
         let sampled = self.sampler.take().and_then(|sampler| sampler.join().ok()).unwrap_or_default();
@@ -286,16 +287,17 @@ impl FlowHandle {
         (ends, sampled)
     }
 
-    /// Lent sockets go on as links: a regular end closes their writing side, and datagrams come one by one again.
+    /// Borrowed sockets continue as links: a regular end closes their writing side, and datagrams arrive one by
+    /// one again.
     fn return_sockets(&self) {
         let regular =
             self.flow.writes() && self.flow.control.stop_requested() && !self.flow.control.stopped_at_once();
         match &self.flow.sockets {
-            // Refused only when the peer is gone already, and then it needs no notice.
+            // Fails only if the peer has already closed the connection.
             Sockets::Tcp(streams) if regular => {
                 streams.iter().for_each(|stream| drop(queues::finish_writing(stream)));
             }
-            // Where it cannot be turned off it could not be turned on.
+            // Can be refused only where turning it on was refused too.
             Sockets::Udp(sockets) if !self.flow.writes() => {
                 sockets.iter().for_each(|socket| drop(sockopt::set_udp_gro(socket, false)));
             }
@@ -303,7 +305,7 @@ impl FlowHandle {
         }
     }
 
-    /// Makes the closing of the sockets a reset. Those that ended well are closed already, and no harm is done.
+    /// Makes closing the sockets send a reset. Has no effect on connections that have already ended.
     fn reset(&self) {
         if let Sockets::Tcp(streams) = &self.flow.sockets {
             for stream in streams {
@@ -312,13 +314,13 @@ impl FlowHandle {
         }
     }
 
-    /// What the connections counted in this flow.
+    /// Counts of the connections in this flow.
     fn kernel(&self) -> Option<Box<KernelCounts>> {
         let socket = connections(&self.flow)?.since(self.counted.as_ref()?);
         Some(Box::new(KernelCounts { socket: Some(socket), ..KernelCounts::default() }))
     }
 
-    /// Segments that each stream of a sender has sent again in this flow.
+    /// Segments that each stream of a sender has retransmitted in this flow.
     fn retransmits(&self) -> Option<Vec<u64>> {
         let now = retransmits(&self.flow.sockets);
         let known = self.flow.writes() && !now.is_empty() && now.len() == self.retransmitted.len();

@@ -1,4 +1,4 @@
-//! What the sockets of a side were set to, read back from the kernel.
+//! Socket settings of one side, read back from the kernel.
 
 use std::net::TcpStream;
 use std::os::fd::AsFd;
@@ -10,7 +10,7 @@ use linerate_units::{Bitrate, Bytes};
 
 use crate::flow::Flow;
 
-/// Reads back the first stream. What depends on the way of sending is added by the caller.
+/// Reads the settings of the first stream. The caller adds those of the sending method.
 pub(crate) fn read(flow: &Flow) -> SideSettings {
     let (setup, knobs) = (&flow.setup, &flow.setup.socket);
     let mut settings = asked(knobs, setup.affinity);
@@ -36,7 +36,7 @@ pub(crate) fn read(flow: &Flow) -> SideSettings {
     settings
 }
 
-/// What one connection was set to, read back, beside what was asked: for a stream over which messages are exchanged.
+/// Requested and effective settings of one connection, for a stream that exchanges messages.
 #[must_use]
 pub fn stream_settings(socket: &TcpStream, knobs: &SocketKnobs, affinity: Option<u32>) -> SideSettings {
     let mut settings = asked(knobs, affinity);
@@ -47,7 +47,8 @@ pub fn stream_settings(socket: &TcpStream, knobs: &SocketKnobs, affinity: Option
     settings
 }
 
-/// Whether the queue of an interface paces datagrams: TCP paces itself, datagrams are paced by fq only (linux/net/sched/sch_fq.c).
+/// Whether the queue of an interface paces datagrams. TCP paces itself; only fq paces datagrams
+/// (linux/net/sched/sch_fq.c).
 fn paces_datagrams(interface: Option<&str>) -> bool {
     let index = interface.and_then(|name| iface::link(name).ok()).map(|link| link.index);
     let queue = index.and_then(|index| iface::root_queue(index).ok().flatten());
@@ -76,7 +77,8 @@ fn granted(settings: &mut SideSettings, socket: &impl AsFd) {
     settings.tos.effective = tos(socket).ok();
 }
 
-/// Payload of a full segment that is sent. Linux 6.18 answers TCP_MAXSEG with what was asked for, so that is the last resort.
+/// Payload of a full segment that this side sends. TCP_MAXSEG is the last resort: Linux 6.18 returns the
+/// requested value.
 pub(crate) fn segment(socket: &impl AsFd) -> Option<u32> {
     let told = tcp_info(socket).ok().and_then(|info| info.snd_mss).filter(|bytes| *bytes > 0);
     told.or_else(|| snd_mss(socket).ok())
@@ -100,7 +102,7 @@ fn granted_tcp(settings: &mut SideSettings, socket: &impl AsFd) {
     }
 }
 
-/// The name of a way of sending, as on the command line.
+/// Name of a zero-copy method, as on the command line.
 pub(crate) const fn name(method: ZeroCopy) -> &'static str {
     match method {
         ZeroCopy::Splice => "splice",

@@ -1,4 +1,4 @@
-//! What one side of a flow is asked to do.
+//! Task of one side of a flow.
 
 use std::net::{TcpStream, UdpSocket};
 
@@ -7,82 +7,85 @@ use linerate_model::flow::{BlockNote, EndMark, FlowTask, Payload, Transit};
 use linerate_model::{Limit, Side, SocketKnobs, Transport};
 use linerate_units::{Bitrate, Bytes, Span};
 
-/// What one side of a flow is asked to do.
+/// Task of one side of a flow.
 #[derive(Debug, Clone)]
 pub struct FlowSetup {
     /// Number of the flow in its run.
     pub flow: u16,
     /// Whether this end writes or reads.
     pub side: Side,
-    /// What carries the data.
+    /// Transport protocol of the data.
     pub transport: Transport,
-    /// When the sender stops; a time counts from its first write and includes the omitted part.
+    /// When the sender stops. A time counts from its first write and includes the omitted part.
     pub limit: Limit,
-    /// Length of the receiver's measured part after the omitted part; absent when the limit is a number of bytes.
+    /// Duration of the receiver's measured part after the omitted part; absent for a limit in bytes.
     pub measured: Option<Span>,
-    /// Time from the first byte that is left out of it.
+    /// Time from the first byte that is not measured.
     pub omit: Span,
     /// Rate that each stream offers; absent to saturate.
     pub offered: Option<Bitrate>,
-    /// Rate to which the kernel paces each stream (SO_MAX_PACING_RATE).
+    /// Kernel pacing rate of each stream (SO_MAX_PACING_RATE).
     pub fq_rate: Option<Bitrate>,
     /// Rate at which the receiver reads each stream; absent to read at once.
     pub read_rate: Option<Bitrate>,
-    /// Bytes handed to the kernel at once, or the payload of one datagram; absent to choose.
+    /// Bytes per call, or the payload of one datagram; absent for the default.
     pub length: Option<Bytes>,
-    /// What is asked of the sockets. Whoever opened them has set it; here it is reported, and how bytes are moved is obeyed.
+    /// Requested socket options. The opener of the sockets has set them; the engine reports them and applies
+    /// zero-copy and discarding reads.
     pub socket: SocketKnobs,
-    /// CPU on which every data thread is kept.
+    /// CPU to which every data thread is pinned.
     pub affinity: Option<u32>,
-    /// Interval of the samples.
+    /// Sampling interval.
     pub tick: Span,
-    /// Whether nothing is sampled: no samples, no readings, no caveats that need them.
+    /// Turns sampling off: no samples, no readings, no caveats that need them.
     pub unwatched: bool,
-    /// Interface whose drops and errors are watched.
+    /// Interface whose drops and errors are sampled.
     pub interface: Option<String>,
-    /// Where the header of a datagram has its fields.
+    /// Layout of the header fields in a datagram.
     pub stamp: StampLayout,
-    /// What tells the datagrams of this test from others.
+    /// Distinguishes the datagrams of this test from others.
     pub tag: [u8; 8],
-    /// What each stream says.
+    /// Payload contents.
     pub payload: Payload,
-    /// Blocks or datagrams that leave together when a rate is offered; absent to choose.
+    /// Blocks or datagrams that leave together at an offered rate; absent for the default.
     pub burst: Option<u32>,
-    /// What is due within so long leaves together at its start when a rate is offered; absent for each at its own time.
-    /// Of streams that share a thread over TCP it is not obeyed.
+    /// At an offered rate, everything due within this time leaves together at its start; absent for individual
+    /// deadlines. Ignored for TCP streams that share a thread.
     pub pacing_tick: Option<Span>,
-    /// What ends a receiver's stream of datagrams, beside an order.
+    /// What ends a receiver's stream of datagrams, besides an order.
     pub end_mark: EndMark,
-    /// Where the blocks of a single stream over TCP tell of their connection.
+    /// Where the blocks of a single TCP stream carry a note about their connection.
     pub note: Option<BlockNote>,
-    /// Whether it is counted how long the data were under way.
+    /// Whether and how transit times are measured.
     pub transit: Transit,
-    /// Whether several blocks over TCP may leave in one call.
+    /// Whether one call may pass several TCP blocks.
     pub together: bool,
-    /// A thread for each stream up to [`FlowSetup::MOST_THREADS`] streams, however few cores there are.
+    /// A thread for each stream, up to [`FlowSetup::MAX_THREADS`] streams, regardless of the number of cores.
     pub one_pump_each: bool,
-    /// The flow is a stand-in's: its sockets are duplicates of links that are used further. They are half-closed and
-    /// reset only when [`crate::FlowHandle::stop`] says so, and a sender that has reached its limit waits for that
-    /// order. Blocks and datagrams are counted whole: a limit in bytes is rounded up to them, a stop lets a sender over
-    /// TCP finish the block it has begun, unless its peer takes none of it for 200 ms (streams that share a thread stop
-    /// anywhere). What refuses single datagrams (ECONNREFUSED) is noted and ends nothing.
+    /// Marks the flow of a stand-in: its sockets are duplicates of links that are used further. They are
+    /// half-closed or reset only by [`crate::FlowHandle::stop`], and a sender that has reached its limit waits
+    /// for that order. Blocks and datagrams are counted whole: a limit in bytes is rounded up to them. After a
+    /// stop, a TCP sender finishes the block that it has begun unless its peer takes none of it for 200 ms
+    /// (streams that share a thread stop anywhere). A refused datagram (ECONNREFUSED) is recorded and ends
+    /// nothing.
     pub lent: bool,
 }
 
 impl FlowSetup {
-    /// Streams that have a thread each where that is asked for.
+    /// Most streams with a thread each if [`FlowSetup::one_pump_each`] is set.
     pub const MAX_THREADS: usize = 128;
 
-    /// Most bytes of a block or datagram. A flow that asks for more is refused, whoever asks.
+    /// Most bytes of a block or datagram. A longer one is refused, also when a peer requests it.
     pub const MAX_BLOCK_BYTES: usize = 64 << 20;
 
     /// Most streams of a flow.
     pub const MAX_STREAMS: usize = 10_000;
 
-    /// The limit of a sender that goes on until it is told.
+    /// Limit of a sender that writes until it is stopped.
     pub const UNTIL_STOPPED: Limit = Limit::TimeNs(Span::from_ns(u64::MAX));
 
-    /// A saturating TCP flow for `measured` time with a sample every 100 ms; change the fields that differ.
+    /// A saturating TCP flow of `measured` time with a sample every 100 ms; callers change the fields that
+    /// differ.
     #[must_use]
     pub fn new(flow: u16, side: Side, measured: Span) -> Self {
         Self {
@@ -115,7 +118,7 @@ impl FlowSetup {
         }
     }
 
-    /// What a stand-in asks for; its links stay its own. Samples are taken every 100 ms.
+    /// The task of a stand-in, on borrowed links. Samples are taken every 100 ms.
     #[must_use]
     pub fn of_task(task: &FlowTask) -> Self {
         let limit = match (task.bytes, task.time) {
@@ -149,19 +152,19 @@ impl FlowSetup {
         }
     }
 
-    /// The payload of one datagram, bytes.
+    /// Payload of one datagram, bytes.
     #[must_use]
     pub fn datagram_length(&self) -> usize {
         self.length.map_or(1448, |length| length.get().clamp(1, 65_507) as usize)
     }
 }
 
-/// The connected sockets of a flow; the index is the number of the stream.
+/// The connected sockets of a flow, indexed by stream.
 #[derive(Debug)]
 pub enum Sockets {
     /// TCP or MPTCP connections.
     Tcp(Vec<TcpStream>),
-    /// UDP sockets with a peer.
+    /// Connected UDP sockets.
     Udp(Vec<UdpSocket>),
 }
 

@@ -1,4 +1,4 @@
-//! What TCP counts on connections, for the books of a flow.
+//! Kernel counts of TCP connections, for the byte accounting of a flow.
 
 use std::os::fd::AsFd;
 
@@ -6,9 +6,10 @@ use linerate_model::SocketCounts;
 use linerate_sock::{TcpInfo, tcp_info};
 use linerate_units::Bytes;
 
-/// The counts of all these connections since they were made; absent where a kernel does not say all of it (before 4.19).
+/// Summed counts of these connections since they were opened; absent where the kernel does not report all of
+/// them (before 4.19).
 ///
-/// Costs a system call for each. Of an MPTCP connection the kernel tells those of its first subflow only.
+/// Costs a system call for each connection. For MPTCP the kernel reports the first subflow only.
 ///
 /// Source: `linux/tcp.h`, `struct tcp_info`.
 #[must_use]

@@ -1,9 +1,9 @@
-//! The header of a datagram, written and read where the layout says.
+//! The header of a datagram, written and read according to the layout.
 
 use linerate_model::flow::{SeqField, StampLayout, TimeField, TimeForm};
 use linerate_sock::clock;
 
-/// What a datagram says about itself.
+/// Number and send time in a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     /// Number within its stream, from 0.
@@ -22,14 +22,14 @@ fn get<const N: usize>(datagram: &[u8], at: usize) -> Option<[u8; N]> {
     datagram.get(at..)?.first_chunk().copied()
 }
 
-/// Writes what stays the same for every datagram of a test.
+/// Writes the fields that are the same in every datagram of a test.
 pub(crate) fn write_tag(datagram: &mut [u8], layout: &StampLayout, tag: [u8; 8]) {
     if let Some(at) = layout.tag_at {
         put(datagram, at, &tag);
     }
 }
 
-/// The time now, ns of the clock that the datagrams show.
+/// The current time, ns, of the clock that the layout uses.
 #[inline]
 pub(crate) fn now_ns(layout: &StampLayout) -> u64 {
     match layout.time {
@@ -38,7 +38,7 @@ pub(crate) fn now_ns(layout: &StampLayout) -> u64 {
     }
 }
 
-/// Writes what differs from datagram to datagram.
+/// Writes the fields that differ between datagrams.
 #[inline]
 pub(crate) fn write(datagram: &mut [u8], layout: &StampLayout, stream: u32, stamp: Stamp) {
     match layout.seq {
@@ -72,20 +72,20 @@ pub(crate) fn write(datagram: &mut [u8], layout: &StampLayout, stream: u32, stam
     }
 }
 
-/// What a received datagram is.
+/// Meaning of a received datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Said {
     /// Data.
     Data(Stamp),
-    /// It has a negative number: the sender's last.
+    /// A negative number, which marks the sender's last datagram.
     Negative,
-    /// Not of this test, or no number that a sender could have reached.
+    /// Not of this test, or with a number that no sender can reach.
     Stray,
 }
 
-/// No sender reaches this number, and sums over all streams stay far below what a counter holds.
+/// No sender reaches this number. Sums over all streams remain far below the capacity of a counter.
 const MAX_SEQUENCE: u64 = 1 << 48;
-/// A count of bytes above it, in the first datagram of a stream, is in the other byte order.
+/// A byte count above this in the first datagram of a stream is in the opposite byte order.
 const BYTE_SWAPPED_ABOVE: u64 = 1 << 32;
 
 /// Reads the datagrams of one stream.
@@ -93,11 +93,11 @@ const BYTE_SWAPPED_ABOVE: u64 = 1 << 32;
 pub(crate) struct Reader {
     layout: StampLayout,
     tag: [u8; 8],
-    /// Bytes of a datagram, by which counts of bytes become numbers.
+    /// Bytes of a datagram, to convert byte counts to numbers.
     length: u64,
-    /// One more than the highest number so far; numbers that wrap are the nearest to it.
+    /// Highest number so far plus one. A wrapped number is taken as the value nearest to it.
     next: u64,
-    /// Whether counts of bytes are in the other byte order; unknown before the first.
+    /// Whether byte counts are in the opposite byte order; absent before the first.
     swapped: Option<bool>,
 }
 
@@ -228,7 +228,7 @@ mod tests {
         let expected =
             [0, 0x6FFF_FFFF, 0xDFFF_FFFF, 0xFFFF_FFFE, 0xFFFF_FFFF, 1 << 32, 0xFFFF_FFFD, (1 << 32) + 1];
         assert_eq!(numbers(seq, &words.map(|word| word_at(8, word))), expected.map(Some));
-        // Below the first number there is none.
+        // Numbers below the first are invalid.
         assert_eq!(numbers(seq, &[word_at(8, 0)]), [None]);
     }
 

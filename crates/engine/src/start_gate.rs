@@ -1,4 +1,4 @@
-//! Where the pumps of a flow wait, with all that they need, until they may begin.
+//! Where the fully prepared pumps of a flow wait for the start.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -9,16 +9,16 @@ use linerate_sock::{Mono, clock};
 
 use crate::control::Control;
 
-/// The last moment before the instant is not slept through: a wake-up takes its time. So much of it where the waiting
-/// thread goes before all others,
+/// A sleeping thread wakes up late, so it wakes this long before the start and spins. This value applies with
+/// real-time priority, [`SPIN_TIME`] without it.
 const SPIN_TIME_URGENT: Duration = Duration::from_micros(200);
-/// and so much where it has to wait for its turn.
+/// As [`SPIN_TIME_URGENT`], for a thread that may have to wait for a CPU.
 const SPIN_TIME: Duration = Duration::from_millis(1);
 
 /// A gate that opens once, at an instant.
 #[derive(Debug, Default)]
 pub(crate) struct StartGate {
-    /// When; absent until somebody says.
+    /// Start time; absent until [`StartGate::open_at`].
     opens: Mutex<Option<Mono>>,
     changed: Condvar,
     passed: AtomicUsize,
@@ -26,26 +26,26 @@ pub(crate) struct StartGate {
 }
 
 impl StartGate {
-    /// Lets everybody through at `at`; the first word counts.
+    /// Lets all pumps through at `at`; only the first call counts.
     pub(crate) fn open_at(&self, at: Mono) {
         let mut opens = self.opens.lock().unwrap_or_else(PoisonError::into_inner);
         opens.get_or_insert(at);
         self.changed.notify_all();
     }
 
-    /// Has those who wait for a word look around.
+    /// Makes waiting pumps check whether the flow is aborted.
     pub(crate) fn wake(&self) {
         let _waiting = self.opens.lock().unwrap_or_else(PoisonError::into_inner);
         self.changed.notify_all();
     }
 
-    /// When the last of `pumps` had passed; absent while one waits.
+    /// When the last of `pumps` passed; absent while one waits.
     pub(crate) fn all_passed(&self, pumps: usize) -> Option<Mono> {
         let all = self.passed.load(Ordering::Acquire) >= pumps;
         all.then(|| Mono(self.last.load(Ordering::Acquire)))
     }
 
-    /// Waits for a word; absent if the flow is aborted before.
+    /// Waits for a start time; absent if the flow is aborted first.
     fn wait_for_start(&self, control: &Control) -> Option<Mono> {
         let mut opens = self.opens.lock().unwrap_or_else(PoisonError::into_inner);
         while opens.is_none() && !control.aborted() {
@@ -61,7 +61,7 @@ impl StartGate {
 }
 
 impl Control {
-    /// A pump waits until it may begin. One whose flow is aborted goes through as well, and finds that out by itself.
+    /// Waits for the start. Returns early if the flow is aborted; the pump checks that itself.
     pub(crate) fn wait_at_gate(&self) {
         let Some(at) = self.gate.wait_for_start(self) else { return };
         if !at.has_passed() {
@@ -74,7 +74,7 @@ impl Control {
                 }
             }
         }
-        // Behind the claim: what keeps a thread that has none from its processor is part of the truth.
+        // After `Urgent::claim`, so that the recorded time includes any delay by other threads.
         self.gate.pass();
     }
 }
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(control.gate.all_passed(1), None);
         let late = clock::now() + Duration::from_secs(3600);
         control.gate.open_at(late);
-        // A word that comes after the end changes nothing.
+        // A start time after the abort changes nothing.
         control.wait_at_gate();
         assert!(!late.has_passed());
     }

@@ -1,4 +1,4 @@
-//! From counters to the counts of the flow.
+//! Converts counters to the tally of the flow.
 
 use linerate_model::{StreamTally, Tally, UdpTally};
 use linerate_units::{Bitrate, Bytes, Span};
@@ -7,10 +7,10 @@ use crate::counters::Counts;
 use crate::flow::Flow;
 use crate::pump::{StreamEnd, StreamError};
 
-/// Streams are listed one by one up to so many.
+/// With more streams than this, the tally does not list them one by one.
 const MAX_LISTED_STREAMS: usize = 128;
 
-/// What one side counted, without what the probes saw. `retransmits` has one entry for each stream.
+/// The counts of one side, without the probes' results. `retransmits` has one entry for each stream.
 pub(crate) fn assemble(flow: &Flow, mut ends: Vec<StreamEnd>, retransmits: Option<&[u64]>) -> Tally {
     ends.sort_by_key(|end| end.stream);
     let counts = Counts::of(&flow.counters);
@@ -45,7 +45,7 @@ pub(crate) fn assemble(flow: &Flow, mut ends: Vec<StreamEnd>, retransmits: Optio
     }
 }
 
-/// Whether every stream came to its regular end, and otherwise what happened first and how often.
+/// Whether every stream ended regularly; otherwise the first error and the number of affected streams.
 fn outcome(ends: &[StreamEnd], streams: usize) -> (bool, Option<String>) {
     let missing = streams.saturating_sub(ends.len());
     if missing > 0 {
@@ -84,8 +84,8 @@ fn datagrams(flow: &Flow, counts: &Counts) -> UdpTally {
     }
 }
 
-/// Completes the receiver's datagram counts once the sender's are known: whatever was sent and did not arrive once is
-/// lost, the last datagrams too, which no later sequence number betrays.
+/// Completes the receiver's datagram counts with the sender's. Everything that was sent and did not arrive is
+/// lost, including the last datagrams, whose loss no later sequence number reveals.
 pub fn complete_udp(sender: &Tally, receiver: &mut Tally) {
     if let (Some(sent), Some(received)) = (&sender.udp, &mut receiver.udp) {
         let unique = received.packets.saturating_sub(received.duplicates);

@@ -1,4 +1,4 @@
-//! How long datagrams and blocks were under way, by the wall clocks of both ends. Only where a task asks for it.
+//! Transit times of datagrams and blocks by the wall clocks of both ends; only on request.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
@@ -8,28 +8,28 @@ use linerate_sock::clock;
 
 use crate::stamp::{Reader, Said};
 
-/// No stamp of a block is longer.
+/// Most bytes of a block's stamp.
 const MAX_STAMP_BYTES: usize = 256;
 
-/// What is known of one stream: one writer, any number of readers.
+/// Transit times of one stream: one writer, any number of readers.
 #[derive(Debug, Default)]
 pub(crate) struct Transits {
     count: AtomicU64,
     bytes: AtomicU64,
     first: AtomicI64,
     sum: AtomicI64,
-    /// The bits of a floating-point number.
+    /// Bits of an `f64`.
     squares: AtomicU64,
     least: AtomicI64,
     most: AtomicI64,
     fresh_least: AtomicI64,
     fresh_most: AtomicI64,
-    /// How often it was read.
+    /// Number of reads, so that the writer restarts the fresh range.
     looks: AtomicU64,
 }
 
 impl Transits {
-    /// What has been counted; what is fresh begins anew. Absent before the first.
+    /// The counts so far; restarts the fresh range. Absent before the first arrival.
     pub(crate) fn read(&self) -> Option<TransitCounts> {
         let count = self.count.load(Relaxed);
         let counts = TransitCounts {
@@ -46,7 +46,7 @@ impl Transits {
     }
 }
 
-/// The pen of the pump that serves a stream.
+/// Single-writer handle, held by the pump that serves the stream.
 #[derive(Debug)]
 pub(crate) struct TransitPen<'f> {
     shared: &'f Transits,
@@ -60,7 +60,7 @@ pub(crate) struct TransitPen<'f> {
     looks: u64,
 }
 
-/// The range of nothing.
+/// The empty range.
 const EMPTY: (i64, i64) = (i64::MAX, i64::MIN);
 
 impl<'f> TransitPen<'f> {
@@ -78,11 +78,11 @@ impl<'f> TransitPen<'f> {
         }
     }
 
-    /// Notes an arrival.
+    /// Records an arrival.
     #[inline]
     pub(crate) fn arrive(&mut self, sent_ns: u64, arrived_ns: u64, bytes: u64) {
         let transit = arrived_ns.wrapping_sub(sent_ns).cast_signed();
-        // Somebody has seen what was fresh until now.
+        // A reader has taken the fresh range since the last arrival.
         let looks = self.shared.looks.load(Relaxed);
         if looks != self.looks {
             (self.looks, self.fresh) = (looks, EMPTY);
@@ -102,7 +102,7 @@ impl<'f> TransitPen<'f> {
         }
     }
 
-    /// Shows what has arrived so far.
+    /// Publishes the arrivals so far.
     pub(crate) fn show(&mut self) {
         if self.count == 0 {
             return;
@@ -127,19 +127,19 @@ pub(crate) struct BlockReader<'f> {
     stamps: Reader,
     stamp_length: usize,
     length_at: usize,
-    /// The stamp as far as it has come.
+    /// The part of the stamp that has arrived.
     stamp: [u8; MAX_STAMP_BYTES],
     known: usize,
-    /// Bytes that are passed over, of a block or in front of the first.
+    /// Bytes to skip, of a block or before the first one.
     left: u64,
-    /// The block that is passed over: its length, and when it was sent.
+    /// The block that is being skipped: its length and its send time.
     block: Option<(u64, u64)>,
-    /// Something was no stamp: nothing behind it can be told.
+    /// An invalid stamp was found: the blocks after it cannot be located.
     lost: bool,
 }
 
 impl<'f> BlockReader<'f> {
-    /// A reader of the stream of this number, which has read what came early.
+    /// A reader of stream `stream`, which has already processed the bytes in `blocks.early`.
     pub(crate) fn new(writer: TransitPen<'f>, layout: StampLayout, blocks: &Blocks, stream: usize) -> Self {
         let mut reader = Self {
             writer,
@@ -158,7 +158,7 @@ impl<'f> BlockReader<'f> {
         reader
     }
 
-    /// Goes through bytes that have just come.
+    /// Processes bytes that have just arrived.
     pub(crate) fn take(&mut self, mut bytes: &[u8]) {
         while !self.lost && !bytes.is_empty() {
             let passed = bytes.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
@@ -185,14 +185,14 @@ impl<'f> BlockReader<'f> {
         }
     }
 
-    /// The stamp of a block is here.
+    /// Called when the stamp of a block is complete.
     fn begin(&mut self) {
         self.known = 0;
         let stamp = self.stamp.get(..self.stamp_length).unwrap_or_default();
         let said = stamp.get(self.length_at..).and_then(|rest| rest.first_chunk());
         let length = said.map_or(0, |said| u64::from(u32::from_be_bytes(*said)));
         match (self.stamps.read(stamp), length.checked_sub(self.stamp_length as u64)) {
-            // A block that is nothing but its stamp is here when the next one begins.
+            // A block that consists of its stamp only is recorded when the next one begins.
             (Said::Data(stamp), Some(left)) => {
                 (self.left, self.block) = (left, Some((length, stamp.sent_ns)));
             }
@@ -265,7 +265,7 @@ mod tests {
         [stamp, rest].concat()
     }
 
-    /// How many blocks are found, and their bytes.
+    /// Number of blocks found, and their bytes.
     fn found(early: &[u8], bytes: &[u8], piece: usize) -> (u64, u64) {
         let transits = Transits::default();
         let blocks = Blocks { length_at: 12, skipped: 3, early: vec![early.to_vec()] };
@@ -279,7 +279,7 @@ mod tests {
         let all = [b"abc".to_vec(), block(1, 40), block(2, 16), block(3, 100), block(4, 40)].concat();
         for early in [0, 2, 10, 43, 60] {
             for piece in [1, 7, 64, 1000] {
-                // The last one is not complete.
+                // The last block is incomplete.
                 let seen = found(&all[..early], &all[early..all.len() - 1], piece);
                 assert_eq!(seen, (3, 156), "{early} early, pieces of {piece}");
             }

@@ -1,6 +1,7 @@
-//! One TCP stream of whole blocks over a lent connection, one thread, blocking calls.
+//! One TCP stream of whole blocks over a borrowed connection, in one thread with blocking calls.
 //!
-//! Other tools count blocks: their peers may throw away the part of one, so whatever has begun is finished.
+//! Other tools count blocks, and their peers may discard a partial one, so every block that has begun is
+//! finished.
 
 use std::net::TcpStream;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use crate::counters::Meter;
 use crate::flow::Flow;
 use crate::pacer::Schedule;
 
-/// After the end a block that was begun is given up when the peer has not taken it within so long.
+/// After the end, a block that has begun is given up if the peer has not taken it within this time.
 const LAST_BLOCK_TIMEOUT: Duration = Duration::from_millis(200);
 
 struct Writer<'f> {
@@ -27,17 +28,17 @@ struct Writer<'f> {
     socket: &'f TcpStream,
     feed: Feed,
     notes: Option<Notes>,
-    /// Whether each block says when it was written.
+    /// Whether each block carries its send time.
     stamps: bool,
     gather: Gather,
 }
 
-/// Writes until the limit or an order; the connection stays as it is.
+/// Writes until the limit or an order to stop; the connection stays open.
 pub(crate) fn write(flow: &Flow, pump: usize, guard: &mut PumpGuard<'_>, feed: Feed) -> PumpEnd {
     let Some(socket) = flow.sockets.tcp(pump) else { return PumpEnd::default() };
     let notes = flow.setup.note.map(|note| Notes::new(note, socket));
     let stamps = matches!(flow.setup.transit, Transit::Blocks(_));
-    // Where blocks differ, or have times of their own, each goes alone.
+    // Blocks that differ, or that have deadlines of their own, are sent one per call.
     let alike = feed.repeats() && notes.is_none() && !stamps && flow.setup.offered.is_none();
     let gather = Gather::new(flow.plan.block, flow.setup.together && alike, clock::now());
     let mut writer = Writer { flow, meter: flow.meter(pump), socket, feed, notes, stamps, gather };
@@ -56,7 +57,7 @@ pub(crate) fn write(flow: &Flow, pump: usize, guard: &mut PumpGuard<'_>, feed: F
 }
 
 impl Writer<'_> {
-    /// Writes at most so many blocks.
+    /// Writes at most `blocks` blocks.
     fn run(&mut self, blocks: u64) -> Result<(), SockError> {
         let control = &self.flow.control;
         let start = clock::now();
@@ -71,7 +72,8 @@ impl Writer<'_> {
         while written < blocks && control.may_write() {
             let until = self.flow.write_until();
             if let Some(pace) = &pace {
-                // A block leaves as soon as those before it are behind the rate; after a delay several leave at once.
+                // A block leaves when the rate allows the blocks before it; after a delay several leave at
+                // once.
                 let due = pace.due((written - written % burst).saturating_mul(self.flow.plan.block as u64));
                 if due >= until || !control.sleep_until(due, Control::may_write) {
                     control.sleep_until(until.min(due), Control::may_write);
@@ -94,8 +96,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Writes at most so many blocks, at least one; says when the last byte was taken, and of how many blocks. Of several
-    /// in one call that the kernel does not take at once only the one that it has begun is finished.
+    /// Writes at most `times` blocks, at least one. Returns when the kernel took the last byte, and the number
+    /// of blocks. If the kernel takes only a part of several blocks, only the block that has begun is finished.
     fn blocks(&mut self, until: Mono, first: bool, times: usize) -> Result<(Mono, u64), SockError> {
         let length = self.feed.length(first);
         let (mut taken, mut given_up) = (0, Mono::FAR);

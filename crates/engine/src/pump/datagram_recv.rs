@@ -1,4 +1,4 @@
-//! Receiving datagrams, several in one call and perhaps joined by the kernel.
+//! Receives datagrams, several in one call, possibly merged by the kernel (GRO).
 
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -17,38 +17,40 @@ use crate::flow::Flow;
 use crate::stamp::{Reader, Said};
 use crate::transit::TransitPen;
 
-/// After an order to stop, silence of so long is the end: what is on the way has arrived.
+/// After an order to stop, the stream ends when nothing has arrived for this long: what was on the way has
+/// arrived.
 const STOP_SILENCE: Duration = Duration::from_millis(200);
-/// A stamp older than this is of a clock that was set.
+/// Older receive timestamps are ignored: the clock was probably set in between.
 const CREDIBLE_NS: u64 = 1_000_000_000;
-/// Messages of one call.
+/// Messages per call.
 const MESSAGES: usize = 8;
-/// Room for one message: joined datagrams fill 64 KiB.
+/// Buffer for one message: merged datagrams take up to 64 KiB.
 const MESSAGE_BYTES: usize = 64 << 10;
-/// Sockets served between two looks at the orders.
+/// Most sockets served between two checks for orders.
 const EVENTS: usize = 256;
-/// Receive buffer when none was asked for, bytes: some milliseconds at 10 Gbit/s.
+/// Receive buffer when none was requested, bytes: a few milliseconds at 10 Gbit/s.
 pub(crate) const BUFFER: u64 = 4 << 20;
 
-/// Sets one socket up; says whether the kernel may join datagrams.
+/// Prepares one socket; returns whether the kernel may merge datagrams.
 pub(crate) fn prepare(flow: &Flow, socket: &UdpSocket) -> Result<bool, SockError> {
     set_nonblocking(socket, flow.plan.shared())?;
     set_recv_timeout(socket, Some(flow.control.max_wait()))?;
     if flow.setup.socket.window.is_none() {
         sockopt::set_rcv_buf(socket, BUFFER)?;
         if sockopt::rcv_buf(socket)? < 2 * BUFFER {
-            // Only root may; for others the smaller buffer is reported.
+            // SO_RCVBUFFORCE needs CAP_NET_ADMIN. Without it, a caveat reports the smaller buffer.
             let _ = sockopt::force_rcv_buf(socket, BUFFER);
         }
     }
-    // Without stamps the first datagram counts from where the program read it.
+    // Without timestamps the stream begins when the program reads the first datagram.
     let _ = set_timestamping(socket, Timestamping { receive: true, ..Timestamping::default() });
-    // Without the drop counter losses at the socket cannot be told from others; they are losses all the same.
+    // Without the drop counter, drops at the socket are indistinguishable from other losses; they count as lost
+    // in both cases.
     let _ = sockopt::set_drop_counter(socket, true);
     Ok(sockopt::set_udp_gro(socket, true).is_ok())
 }
 
-/// Room for the datagrams of one pump.
+/// Receive buffers of one pump.
 pub(crate) fn new_batch() -> RecvBatch {
     RecvBatch::new(MESSAGES, MESSAGE_BYTES)
 }
@@ -60,7 +62,7 @@ struct DatagramStream<'f> {
     reader: Reader,
     arrivals: Arrivals,
     transit: Option<TransitPen<'f>>,
-    /// Marks that have come; see [`EndMark::Short`].
+    /// End marks received; see [`EndMark::Short`].
     marks: u32,
 }
 
@@ -138,7 +140,7 @@ impl StreamSet<'_> {
                 if slot.meter.begin(at, first_bytes) {
                     self.flow.control.notify_begun();
                 }
-                // Only the first stamp is wanted; the others would cost each datagram a little.
+                // Only the first timestamp is needed; more would cost time for each datagram.
                 let _ = set_timestamping(slot.socket, Timestamping::default());
             }
             slot.meter.count(now, bytes);
@@ -150,16 +152,17 @@ impl StreamSet<'_> {
 /// The first datagram of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Origin {
-    /// When the kernel took it from the driver, on the realtime clock; absent where it did not tell.
+    /// When the kernel received it from the driver, on the realtime clock; absent without a timestamp.
     stamp_ns: Option<u64>,
     bytes: u64,
 }
 
 impl Origin {
-    /// When the stream began, and the bytes that had come by then.
+    /// When the stream began, and the bytes that had arrived by then.
     ///
-    /// A program that reads late finds many datagrams waiting. They arrived one after the other, so time is counted from
-    /// where the kernel had the first of them. A clock that was set between has no say, and the first read begins the stream.
+    /// A program that reads late finds many datagrams waiting. They arrived one after the other, so time is
+    /// counted from the kernel's timestamp of the first one. If the clock was set in between, the first read
+    /// begins the stream.
     fn moment(self, now: Mono, wall_ns: u64, read_bytes: u64) -> (Mono, u64) {
         let age = self.stamp_ns.and_then(|stamp| wall_ns.checked_sub(stamp)).filter(|age| *age < CREDIBLE_NS);
         match age.and_then(|age| now.0.checked_sub(age)) {
@@ -170,7 +173,7 @@ impl Origin {
 }
 
 impl DatagramStream<'_> {
-    /// Whether a datagram is a mark by its length; notes the one that ends the stream.
+    /// Whether a datagram is an end mark by its length; keeps the mark that ends the stream.
     #[inline]
     fn is_short_mark(&mut self, datagram: &[u8], mark: EndMark) -> bool {
         let EndMark::Short { bytes, nth } = mark else { return false };
@@ -185,7 +188,7 @@ impl DatagramStream<'_> {
     }
 }
 
-/// Receives until told to stop, and then until nothing comes any more.
+/// Receives until an order to stop, and then until nothing arrives any more.
 pub(crate) fn read(flow: &Flow, pump: usize, batch: RecvBatch) -> PumpEnd {
     let setup = &flow.setup;
     let slots = flow.plan.streams_of(pump).filter_map(|stream| {
@@ -243,7 +246,7 @@ fn read_many(stream_set: &mut StreamSet<'_>) -> Result<(), StreamError> {
     Ok(())
 }
 
-/// Since when the pump knows that it shall stop.
+/// Time at which the pump noticed the order to stop.
 #[derive(Default)]
 struct Silence {
     told: Option<Mono>,
@@ -273,13 +276,13 @@ mod tests {
     fn a_stream_begins_where_the_kernel_had_its_first_datagram() {
         let (now, wall) = (Mono(50_000_000), 9_000_000_000);
         let late = Origin { stamp_ns: Some(wall - 17_000_000), bytes: 1448 };
-        // 17 ms late, with 200 datagrams waiting: they came in these 17 ms, and not at once.
+        // Read 17 ms late, with 200 datagrams waiting: they arrived during these 17 ms and not all at once.
         assert_eq!(late.moment(now, wall, 200 * 1448), (Mono(33_000_000), 1448));
         for stamp_ns in [None, Some(wall + 1), Some(wall - 2_000_000_000)] {
             let untold = Origin { stamp_ns, bytes: 1448 };
             assert_eq!(untold.moment(now, wall, 200 * 1448), (now, 200 * 1448));
         }
-        // The machine is younger than the stamp says.
+        // The timestamp is older than the start of the monotonic clock.
         assert_eq!(late.moment(Mono(5), wall, 9), (Mono(5), 9));
     }
 }

@@ -1,4 +1,5 @@
-//! Sending datagrams: one call for each when their gap can be slept, otherwise several in one that the kernel cuts.
+//! Sends datagrams: one per call if the gap between them is long enough to sleep, otherwise several that the
+//! kernel cuts (GSO).
 
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -17,37 +18,38 @@ use crate::flow::Flow;
 use crate::pacer::Schedule;
 use crate::stamp::{self, Stamp};
 
-/// A gap between datagrams that a thread can sleep; below it several leave together.
+/// Shortest gap between datagrams that a thread sleeps; with shorter gaps several leave together.
 const MIN_SLEEP: Duration = Duration::from_micros(10);
-/// Datagrams that leave together span about so long.
+/// Approximate time covered by datagrams that leave together.
 const BATCH_SPAN: Duration = Duration::from_micros(50);
-/// Most bytes of one call, below what every kernel takes.
+/// Most bytes per call, below the limit of every kernel.
 const MAX_CALL_BYTES: usize = 65_000;
-/// A kernel that had no buffer for a datagram is asked again after so long, where none may be left out.
+/// Backoff before retrying a send that failed with ENOBUFS, where no datagram may be left out.
 const NO_BUFFER_BACKOFF: Duration = Duration::from_millis(1);
-/// Headers below the payload of a datagram over IPv4: 20 bytes of IP and 8 of UDP. With IPv6 the kernel says no.
+/// Header bytes of a datagram over IPv4: 20 of IP and 8 of UDP. Over IPv6, where they are more, the kernel
+/// refuses.
 const HEADERS: usize = 28;
 
-/// Datagrams handed to the kernel together.
+/// Datagrams passed to the kernel together.
 pub(crate) struct DatagramBatch {
     bytes: Vec<u8>,
-    /// The first datagram of a stream, where it is longer.
+    /// The first datagram of a stream, if it is longer.
     first: Option<Vec<u8>>,
     length: usize,
     /// Datagrams between two deadlines.
     burst: usize,
-    /// Whether the kernel cuts a burst into datagrams; otherwise each takes a call.
+    /// Whether the kernel cuts a burst into datagrams (GSO); otherwise each takes a call.
     cut: bool,
     layout: StampLayout,
 }
 
-/// Makes every call of this socket return within `patience`.
+/// Makes every call on this socket return within `patience`.
 pub(crate) fn prepare(socket: &UdpSocket, patience: Duration) -> Result<(), SockError> {
     set_nonblocking(socket, false)?;
     set_send_timeout(socket, Some(patience))
 }
 
-/// Datagrams between two deadlines, of those that leave together by order or by their gap.
+/// Datagrams between two deadlines, as requested or as their gap requires.
 fn burst(length: usize, offered: Option<Bitrate>, asked: Option<u32>) -> usize {
     let most = (MAX_CALL_BYTES / length.max(1)).clamp(1, MAX_SEGMENTS);
     if let Some(asked) = asked.filter(|_| offered.is_some()) {
@@ -69,7 +71,7 @@ impl DatagramBatch {
         for datagram in bytes.chunks_mut(length) {
             stamp::write_tag(datagram, &setup.stamp, setup.tag);
         }
-        // Longer datagrams are fragmented by IP, which excludes cutting.
+        // IP fragments longer datagrams, which GSO does not support.
         let fits = flow
             .sockets
             .udp(0)
@@ -79,12 +81,13 @@ impl DatagramBatch {
         Ok(Self { bytes, first, length, burst, cut: burst > 1 && fits, layout: setup.stamp })
     }
 
-    /// Datagrams of one call.
+    /// Datagrams per call.
     pub(crate) const fn per_call(&self) -> u32 {
         if self.cut { self.burst as u32 } else { 1 }
     }
 
-    /// Sends the next datagrams of a stream, numbered from `seq`, at most `left` bytes; returns datagrams and bytes.
+    /// Sends the next datagrams of a stream, numbered from `seq`, at most `left` bytes; returns datagrams and
+    /// bytes.
     fn send(
         &mut self,
         socket: &UdpSocket,
@@ -101,7 +104,7 @@ impl DatagramBatch {
             });
         }
         let whole = usize::try_from(left).unwrap_or(usize::MAX).min(self.bytes.len());
-        // The last datagram may be shorter, but never than its header.
+        // The last datagram may be shorter, but not shorter than its header.
         let rest = whole % self.length;
         let length = if rest > 0 { whole - rest + rest.max(self.layout.length) } else { whole };
         let bytes = &mut self.bytes[..length];
@@ -121,7 +124,7 @@ impl DatagramBatch {
                     packets += 1;
                     total += bytes as u64;
                 }
-                // What has been sent is to be counted; a lasting trouble shows again.
+                // Count what was sent; a persistent error appears again on the next call.
                 Ok(_) => break,
                 Err(_) if packets > 0 => break,
                 Err(error) => return Err(error),
@@ -143,7 +146,7 @@ struct DatagramStream<'f> {
     left: u64,
 }
 
-/// Sends every stream's datagrams until the limit.
+/// Sends the datagrams of every stream until the limit.
 pub(crate) fn write(
     flow: &Flow,
     pump: usize,
@@ -160,7 +163,7 @@ pub(crate) fn write(
         })
         .collect();
     if flow.setup.offered.is_some() {
-        // Refused by no current kernel, and then the gaps are 50 µs less exact.
+        // No current kernel refuses. If it did, deadlines would be up to 50 µs (the default timer slack) late.
         let _ = clock::set_timer_slack_ns(1);
     }
     let start = clock::now();
@@ -172,7 +175,7 @@ pub(crate) fn write(
     let setup = &flow.setup;
     let pace = setup.offered.and_then(|rate| Schedule::new(start, rate));
     let pace = pace.map(|pace| pace.in_ticks(setup.pacing_tick));
-    // Datagrams that are ordered to leave together may be more than fit into a parcel.
+    // A requested burst may be larger than a batch.
     let together = u64::from(setup.burst.unwrap_or(1).max(1)) * parcel.length as u64;
     let mut offered = 0;
     while flow.control.may_write() {
@@ -188,7 +191,7 @@ pub(crate) fn write(
             sent = slot.burst(flow, &mut parcel).max(sent);
             open += usize::from(slot.left > 0 && slot.end.trouble.is_none());
         }
-        // A stand-in leaves out no datagram that the kernel refused; otherwise their time is over.
+        // A stand-in retries a datagram that the kernel refused; otherwise its time slot has passed.
         offered += if setup.lent { sent } else { parcel.burst as u64 } * parcel.length as u64;
         if open == 0 || clock::now() >= until {
             break;
@@ -206,7 +209,7 @@ pub(crate) fn write(
 }
 
 impl DatagramStream<'_> {
-    /// Sends the stream's next datagrams; says how many left.
+    /// Sends the stream's next datagrams; returns the number sent.
     fn burst(&mut self, flow: &Flow, parcel: &mut DatagramBatch) -> u64 {
         if self.left == 0 || self.end.trouble.is_some() {
             return 0;
@@ -221,7 +224,7 @@ impl DatagramStream<'_> {
                 }
                 self.next_seq += packets;
                 self.end.bytes += bytes;
-                // A first datagram that is longer takes no other's place.
+                // A longer first datagram does not use up the share of others.
                 let used = if flow.setup.lent { packets * parcel.length as u64 } else { bytes };
                 self.left = self.left.saturating_sub(used);
                 packets
@@ -233,7 +236,7 @@ impl DatagramStream<'_> {
         }
     }
 
-    /// What the kernel refused has not been sent and has no number.
+    /// A refused datagram was not sent and uses no number.
     fn refused(&mut self, flow: &Flow, error: SockError) {
         if error.is_out_of_buffers() || flow.tolerates(&error) {
             self.meter.sent(0, 1);

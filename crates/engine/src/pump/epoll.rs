@@ -1,6 +1,6 @@
-//! Many TCP streams, one thread: level-triggered epoll, one buffer for all of them.
+//! Many TCP streams in one thread: level-triggered epoll, and one buffer for all streams.
 //!
-//! Streams with a rate are not watched for readiness; they are looked at when they are due.
+//! Streams with a rate are not watched for readiness; the pump serves them when they are due.
 
 use std::net::TcpStream;
 use std::time::Duration;
@@ -16,12 +16,12 @@ use crate::counters::Meter;
 use crate::flow::Flow;
 use crate::pacer::{self, Schedule};
 
-/// Streams served between two looks at the orders.
+/// Most streams served between two checks for orders.
 const EVENTS: usize = 256;
-/// Streams that are due but not ready are not looked at more often.
+/// Shortest interval between two attempts on streams that are due but not ready.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Makes no call of this socket wait.
+/// Makes every call on this socket return at once.
 pub(crate) fn prepare(socket: &TcpStream) -> Result<(), SockError> {
     set_nonblocking(socket, true)
 }
@@ -30,7 +30,7 @@ pub(crate) fn prepare(socket: &TcpStream) -> Result<(), SockError> {
 enum Phase {
     /// Bytes may move.
     Open,
-    /// Written and half-closed; the peer's FIN is awaited.
+    /// Everything is written and half-closed; the peer's FIN has not arrived yet.
     Closing,
     Ended,
 }
@@ -43,14 +43,14 @@ struct EpollStream<'f> {
     phase: Phase,
 }
 
-/// The streams of one pump and what wakes it.
+/// The streams of one pump and the epoll instance that watches them.
 struct StreamSet<'f> {
     flow: &'f Flow,
     slots: Vec<EpollStream<'f>>,
     poller: Poller,
     pace: Option<Schedule>,
     chunk: usize,
-    /// What an open stream waits for.
+    /// Readiness that an open stream waits for; [`Interest::ERROR`] for paced streams.
     interest: Interest,
     open: usize,
     closing: usize,
@@ -90,7 +90,7 @@ impl<'f> StreamSet<'f> {
         slot.phase == Phase::Open && (self.flow.control.reads_out() || self.pace.is_none_or(due))
     }
 
-    /// When to look again although nothing woke the pump.
+    /// When to serve the streams again even if no event wakes the pump.
     fn next_look(&self, now: Mono) -> Mono {
         let latest = now + self.flow.control.max_wait();
         if !self.paced() || self.open == 0 {
@@ -115,11 +115,11 @@ impl<'f> StreamSet<'f> {
         slot.phase = Phase::Ended;
         self.flow.stream_ended(&slot.meter, trouble.as_ref());
         slot.end.trouble = trouble;
-        // Fails only for a socket that is not watched any more.
+        // Fails only for a socket that is no longer registered.
         let _ = self.poller.remove(slot.socket);
     }
 
-    /// No more bytes to write on this stream: half-closes it.
+    /// Half-closes a stream that has written all its bytes.
     fn half_close(&mut self, index: usize) {
         if self.flow.setup.lent {
             return self.end(index, None);
@@ -171,7 +171,7 @@ impl<'f> StreamSet<'f> {
             Ok(Moved::Pending) => {}
             Ok(Moved::Closed) => {
                 if !self.flow.setup.lent {
-                    // Refused only when the peer is gone already, and then it needs no notice.
+                    // Fails only if the peer has already closed the connection.
                     let _ = queues::finish_writing(slot.socket);
                 }
                 self.end(index, None);
@@ -180,7 +180,7 @@ impl<'f> StreamSet<'f> {
         }
     }
 
-    /// Looks whether the peer has closed a stream that is written.
+    /// Checks whether the peer has closed a stream that is written to.
     fn check_closed(&mut self, index: usize) {
         let mut ignored = [0; 4096];
         match recv(self.slots[index].socket, &mut ignored) {
@@ -203,7 +203,7 @@ impl<'f> StreamSet<'f> {
     }
 }
 
-/// Writes every stream until its limit, half-closes it, and waits until the peer closes it too.
+/// Writes each stream up to its limit, half-closes it and waits until the peer closes it too.
 pub(crate) fn write(flow: &Flow, pump: usize, guard: &mut PumpGuard<'_>, block: &[u8]) -> PumpEnd {
     let mut stream_set = match StreamSet::new(flow, pump, flow.setup.offered, Interest::WRITE) {
         Ok(stream_set) => stream_set,
@@ -263,7 +263,7 @@ pub(crate) fn write(flow: &Flow, pump: usize, guard: &mut PumpGuard<'_>, block: 
     }
 }
 
-/// Reads every stream until the peer has half-closed it, and closes it.
+/// Reads each stream until the peer has half-closed it, and closes it.
 pub(crate) fn read(flow: &Flow, pump: usize, mut drain: Drain) -> PumpEnd {
     let mut stream_set = match StreamSet::new(flow, pump, flow.setup.read_rate, Interest::READ) {
         Ok(stream_set) => stream_set,
@@ -290,7 +290,7 @@ pub(crate) fn read(flow: &Flow, pump: usize, mut drain: Drain) -> PumpEnd {
     stream_set.finish(false)
 }
 
-/// A pump that could not begin.
+/// The result of a pump that could not start.
 fn failed(flow: &Flow, pump: usize, error: SockError) -> PumpEnd {
     let trouble = StreamError::from(error);
     let end = |stream| StreamEnd { stream, trouble: Some(trouble.clone()), ..StreamEnd::default() };

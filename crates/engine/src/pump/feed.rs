@@ -1,4 +1,4 @@
-//! Ways of handing bytes to the kernel, and of taking them from it.
+//! Methods of passing bytes to the kernel and of taking them from it.
 
 use linerate_model::ZeroCopy;
 use linerate_model::flow::StampLayout;
@@ -13,15 +13,15 @@ use crate::flow::Flow;
 use crate::setup::FlowSetup;
 use crate::stamp::{self, Stamp};
 
-/// Bytes that one zero-copy call refers to: large enough to be cheap, small enough for the caches.
+/// Bytes of one zero-copy call: large enough to be cheap, small enough for the caches.
 const ZEROCOPY_CALL_BYTES: usize = 256 << 10;
-/// Zero-copy sends after which the kernel's notices are collected.
+/// Number of MSG_ZEROCOPY sends between two reads of the completion notifications.
 const SENDS_PER_COMPLETION_CHECK: u32 = 16;
 
-/// A way of handing bytes to the kernel.
+/// A method of passing bytes to the kernel.
 pub(crate) struct Feed {
     block: Vec<u8>,
-    /// The first block, where it is longer.
+    /// The first block, if it is longer.
     first: Option<Vec<u8>>,
     method: Method,
 }
@@ -33,7 +33,7 @@ enum Method {
     Notify(Notified),
 }
 
-/// Zero-copy sends, and what the kernel said about them.
+/// MSG_ZEROCOPY sends and what their completion notifications reported.
 struct Notified {
     sender: ZeroCopySender,
     sends: u32,
@@ -41,14 +41,14 @@ struct Notified {
 }
 
 impl Feed {
-    /// The way that the flow asks for.
+    /// The method that the flow requests.
     ///
     /// # Errors
-    /// When this host cannot do it; [`Feed::copying`] works wherever there is memory.
+    /// This host does not support it; [`Feed::copying`] works wherever there is enough memory.
     pub(crate) fn prepare(flow: &Flow) -> Result<Self, SockError> {
         let mut feed = Self::copying(flow)?;
         let payload = &flow.setup.payload;
-        // References to a pattern end where it ends, which keeps blocks whole.
+        // A reference cannot extend past the end of the pattern, so a pattern of one block keeps blocks whole.
         let references = if flow.setup.lent { flow.plan.block } else { ZEROCOPY_CALL_BYTES };
         feed.method = match flow.setup.socket.zerocopy {
             None => Method::Copy,
@@ -70,37 +70,37 @@ impl Feed {
         Ok(feed)
     }
 
-    /// The ordinary way: the kernel copies.
+    /// The ordinary method: the kernel copies.
     ///
     /// # Errors
-    /// There is no memory for a block.
+    /// There is not enough memory for a block.
     pub(crate) fn copying(flow: &Flow) -> Result<Self, SockError> {
         let (payload, block) = (&flow.setup.payload, flow.plan.block);
         let first = payload::first(payload, block, FlowSetup::MAX_BLOCK_BYTES)?;
         Ok(Self { block: payload::block(payload, block)?, first, method: Method::Copy })
     }
 
-    /// Writes number and time into the next block. Where blocks are handed over by reference the kernel may read them
-    /// later than that: they keep what they say.
+    /// Writes number and time into the next block if the kernel copies it. Blocks passed by reference stay
+    /// unchanged, as the kernel may read them later.
     pub(crate) fn stamp(&mut self, layout: &StampLayout, seq: u64) {
         if matches!(self.method, Method::Copy) {
             stamp::write(&mut self.block, layout, 0, Stamp { seq, sent_ns: stamp::now_ns(layout) });
         }
     }
 
-    /// Bytes of the first block or of another one.
+    /// Bytes of the first block (`first`) or of any other.
     pub(crate) fn length(&self, first: bool) -> usize {
         self.first.as_ref().filter(|_| first).unwrap_or(&self.block).len()
     }
 
-    /// Writes over a part of the blocks that follow, where the kernel copies them.
+    /// Overwrites a part of the following blocks, if the kernel copies them.
     pub(crate) fn put(&mut self, at: usize, bytes: &[u8]) {
         if let Some(part) = self.block.get_mut(at..at + bytes.len()) {
             part.copy_from_slice(bytes);
         }
     }
 
-    /// Hands over what is left of the first block or of another one after its first `taken` bytes.
+    /// Passes the rest of a block after its first `taken` bytes; `first` selects the first block.
     #[inline]
     pub(crate) fn send_rest(
         &mut self,
@@ -119,25 +119,25 @@ impl Feed {
         }
     }
 
-    /// Whether the same block can be handed over several times in one call.
+    /// Whether one call can pass the same block several times.
     pub(crate) fn repeats(&self) -> bool {
         matches!(self.method, Method::Copy) && self.first.is_none()
     }
 
-    /// Hands over so many blocks; only where they [repeat](Feed::repeats).
+    /// Passes `times` blocks; only allowed if they [repeat](Feed::repeats).
     #[inline]
     pub(crate) fn send_blocks(&mut self, fd: &impl AsFd, times: usize) -> Result<Moved, SockError> {
         stream::send_repeated(fd, &self.block, times)
     }
 
-    /// Hands over at most `most` bytes.
+    /// Passes at most `most` bytes.
     #[inline]
     pub(crate) fn send(&mut self, fd: &impl AsFd, most: u64) -> Result<Moved, SockError> {
         let length = self.block.len().min(usize::try_from(most).unwrap_or(usize::MAX));
         let block = &self.block[..length];
         match &mut self.method {
             Method::Copy => stream::send(fd, block),
-            // References go out a whole pattern at a time; the rest of a limit in bytes is copied.
+            // splice and sendfile pass a whole pattern; a shorter rest of a limit in bytes is copied.
             Method::Splice(_) | Method::File(_) if most < ZEROCOPY_CALL_BYTES as u64 => {
                 stream::send(fd, block)
             }
@@ -147,7 +147,7 @@ impl Feed {
         }
     }
 
-    /// Whether the kernel copied although it was asked not to. Looks at the notices that are left.
+    /// Whether the kernel copied despite MSG_ZEROCOPY. Reads the remaining completion notifications.
     pub(crate) fn copied(&mut self, fd: &impl AsFd) -> bool {
         match &mut self.method {
             Method::Notify(notified) => {
@@ -166,7 +166,7 @@ impl Notified {
             self.collect(fd);
         }
         match self.sender.send(fd, range.clone()) {
-            // Too many notices are waiting, which the ordinary way does not need.
+            // ENOBUFS: too many notifications are pending. A plain send needs none.
             Err(error) if error.is_out_of_buffers() => {
                 self.collect(fd);
                 stream::send(fd, self.sender.part(range))
@@ -182,7 +182,7 @@ impl Notified {
     }
 }
 
-/// A way of taking bytes from the kernel.
+/// A method of taking bytes from the kernel.
 pub(crate) struct Drain {
     buffer: Vec<u8>,
     discard: bool,
@@ -193,7 +193,7 @@ impl Drain {
         Ok(Self { buffer: payload::allocate(block)?, discard })
     }
 
-    /// The first bytes of what was taken last, unless it is thrown away.
+    /// The first bytes of the latest read; empty if the bytes are discarded.
     #[inline]
     pub(crate) fn taken(&self, bytes: usize) -> &[u8] {
         let kept = if self.discard { 0 } else { bytes.min(self.buffer.len()) };

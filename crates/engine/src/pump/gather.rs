@@ -1,21 +1,21 @@
-//! Several blocks in one call, where they are taken at once.
+//! Passes several blocks in one call.
 //!
-//! A call costs the same for one block and for eight, and while the kernel copies them it lets the receiver's
-//! acknowledgements wait for all of them together. How many go is what leaves in a tenth of a millisecond, so that counts at the
-//! ends of intervals stay as fine as single blocks are at a gigabit per second.
+//! A call costs the same for one block as for eight. While the kernel copies them, the receiver's
+//! acknowledgements wait and are then processed together. The number of blocks is what leaves in 100 µs, so
+//! that the counts at interval ends stay as precise as with single blocks at 1 Gb/s.
 
 use std::time::Duration;
 
 use linerate_sock::Mono;
 
-/// A call should take about so long.
+/// Approximate duration of a call.
 const TARGET_CALL_TIME: Duration = Duration::from_micros(100);
-/// Most bytes of a call: what is gathered is always the same block, but the kernel's copies have to fit into a cache.
+/// Most bytes of a call. It always repeats the same block, but the kernel's copies have to fit into a cache.
 const MAX_CALL_BYTES: usize = 1 << 20;
-/// Calls after which the number of blocks is chosen anew.
+/// Calls after which the number of blocks is chosen again.
 const CALLS_PER_ADJUSTMENT: u32 = 16;
 
-/// How many blocks the next call hands over.
+/// Number of blocks in the next call.
 #[derive(Debug)]
 pub(super) struct Gather {
     block: usize,
@@ -27,7 +27,8 @@ pub(super) struct Gather {
 }
 
 impl Gather {
-    /// For blocks of so many bytes, of which the first is written after `start`; without `wanted` each goes alone.
+    /// For blocks of `block` bytes, the first written after `start`. If not `wanted`, each call takes one
+    /// block.
     pub(super) fn new(block: usize, wanted: bool, start: Mono) -> Self {
         let most = if wanted {
             (MAX_CALL_BYTES / block.max(1)).clamp(1, linerate_sock::stream::MAX_PARTS)
@@ -37,13 +38,13 @@ impl Gather {
         Self { block, most, times: 1, calls: 0, bytes: 0, since: start }
     }
 
-    /// How many of the blocks that are left.
+    /// Number of blocks in the next call, of `left` remaining ones.
     #[inline]
     pub(super) fn times(&self, left: u64) -> usize {
         usize::try_from(left).unwrap_or(usize::MAX).min(self.times)
     }
 
-    /// Notes a call that handed over so many bytes and returned at `now`.
+    /// Records a call that passed `bytes` bytes and returned at `now`.
     #[inline]
     pub(super) fn note(&mut self, now: Mono, bytes: u64) {
         self.calls += 1;
@@ -68,7 +69,7 @@ mod tests {
 
     const BLOCK: usize = 128 << 10;
 
-    /// What is gathered after `calls` of `us` microseconds for each block in them.
+    /// Number of blocks per call after `calls` calls that take `us` microseconds per block.
     fn after(gather: &mut Gather, calls: u32, us: u64) -> usize {
         let mut now = gather.since;
         for _ in 0..calls {

@@ -1,10 +1,10 @@
-//! Fewer wake-ups for a receiver that is fast: it waits for a whole block while blocks come within a millisecond.
+//! Fewer wake-ups for a fast receiver: it waits for a whole block while blocks arrive within a millisecond.
 //!
-//! A receiver that has caught up with its sender is woken for whatever came next, a packet or two, and on two cores
-//! these wake-ups cost the sender more than the bytes. The low-water mark of the socket (SO_RCVLOWAT) lets the kernel
-//! wait with them. It is set only while it delays no byte by more than some milliseconds, and only where the receive
-//! buffer holds several times what comes in a round trip, so that it takes nothing from a window that is needed. The
-//! first read that does not fill it takes it back.
+//! A receiver that keeps up with its sender wakes for every packet or two. On two cores these wake-ups cost the
+//! sender more than the bytes do. With a low-water mark on the socket (SO_RCVLOWAT) the kernel delays the
+//! wake-up. The mark is set only if it delays no byte by more than a few milliseconds, and only if the receive
+//! buffer holds several times the bytes of a round trip, so that the receive window does not shrink. The first
+//! read below the mark removes it.
 
 use std::net::TcpStream;
 use std::time::Duration;
@@ -12,36 +12,36 @@ use std::time::Duration;
 use linerate_sock::stream::{set_low_water, set_recv_timeout};
 use linerate_sock::{Mono, sockopt, tcp_info};
 
-/// The mark is set where it fills within this time.
+/// The mark is set only if it fills within this time.
 const MAX_FILL_TIME: Duration = Duration::from_millis(1);
-/// The longest that bytes may wait for the mark to be reached. A kernel rounds it up to its ticks.
+/// Longest time that bytes wait for the mark to be reached. The kernel rounds it up to jiffies.
 const MAX_WAIT: Duration = Duration::from_millis(2);
-/// Fillings that are watched before the mark is set.
+/// Number of fills to observe before the mark is set.
 const OBSERVED_FILLS: u64 = 16;
-/// Of the receive buffer, the most for the mark, and the most that may come in a round trip: the sender must not wait
-/// for the reader.
+/// Divisor of the receive buffer that bounds both the mark and the bytes of a round trip: the sender must not
+/// wait for the reader.
 const BUFFER_DIVISOR: u64 = 8;
 /// A smaller mark saves nothing.
 const MIN_MARK_BYTES: usize = 16 << 10;
 
-/// What to do with the mark.
+/// A change of the mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Change {
-    /// The flow is fast enough for it.
+    /// The flow is fast enough for a mark.
     Raise {
-        /// How fast.
+        /// Rate of the flow.
         bytes_per_second: u64,
     },
-    /// It kept bytes waiting.
+    /// The mark delayed bytes.
     Remove,
 }
 
-/// How fast the mark would be filled.
+/// Measures how fast the mark would fill.
 #[derive(Debug)]
 struct Watch {
-    /// The mark that is aimed at, bytes; 0 for none.
+    /// Desired mark, bytes; 0 for none.
     most: usize,
-    /// The mark in force; 0 for none.
+    /// Mark in force, bytes; 0 for none.
     mark: usize,
     bytes: u64,
     since: Mono,
@@ -52,7 +52,7 @@ impl Watch {
         Self { most, mark: 0, bytes: 0, since: Mono::FAR }
     }
 
-    /// Notes a read of so many bytes that returned at `now`.
+    /// Records a read of `bytes` bytes that returned at `now`.
     #[inline]
     fn note(&mut self, now: Mono, bytes: usize) -> Option<Change> {
         if bytes < self.mark {
@@ -80,8 +80,8 @@ impl Watch {
     }
 }
 
-/// The mark for a receive buffer of so many bytes, of which `per_round_trip` come in a round trip; absent where it is
-/// not worth it, or could cost some of the window. Of an unknown round trip the latter has to be feared.
+/// The mark for a receive buffer of `buffer` bytes when `per_round_trip` bytes arrive in a round trip. Absent
+/// if the mark would be too small, if it could shrink the window, or if the round trip is unknown.
 fn mark_for(buffer: u64, per_round_trip: Option<u64>, most: usize) -> Option<usize> {
     let part = buffer / BUFFER_DIVISOR;
     let mark = usize::try_from(part).unwrap_or(usize::MAX).min(most);
@@ -96,13 +96,14 @@ pub(super) struct LowWater<'s> {
 }
 
 impl<'s> LowWater<'s> {
-    /// For a receiver that takes `most` bytes at once and looks up after `patience`; with 0 there is never a mark.
+    /// For a receiver that reads up to `most` bytes at once and waits at most `patience`; with `most` 0 there
+    /// is never a mark.
     pub(super) fn new(socket: &'s TcpStream, most: usize, patience: Duration) -> Self {
         let most = if most < MIN_MARK_BYTES { 0 } else { most };
         Self { socket, watch: Watch::new(most), patience }
     }
 
-    /// After a read of so many bytes that returned at `now`.
+    /// Called after a read of `bytes` bytes that returned at `now`.
     #[inline]
     pub(super) fn after(&mut self, now: Mono, bytes: usize) {
         if let Some(change) = self.watch.note(now, bytes) {
@@ -112,7 +113,7 @@ impl<'s> LowWater<'s> {
 
     fn best_mark(&self, bytes_per_second: u64) -> Option<usize> {
         let buffer = sockopt::rcv_buf(self.socket).ok()?;
-        // The receiver's own estimate; the kernel says 0 while it has none.
+        // The receiver's own estimate; the kernel reports 0 until it has one.
         let rtt_us = tcp_info(self.socket).ok()?.rcv_rtt.filter(|us| *us > 0);
         let per_round_trip = rtt_us.map(|us| bytes_per_second.saturating_mul(u64::from(us)) / 1_000_000);
         mark_for(buffer, per_round_trip, self.watch.most)
@@ -130,9 +131,9 @@ impl<'s> LowWater<'s> {
         }
     }
 
-    /// A kernel that refuses leaves the connection as it was: slower, and right.
+    /// If the kernel refuses, the connection works as before, only slower.
     fn set(&mut self, mark: usize) {
-        // The timeout first: a mark without it could keep bytes for the whole patience.
+        // Timeout first: a mark without it could delay bytes for the whole of `patience`.
         let limited = set_recv_timeout(self.socket, Some(MAX_WAIT));
         if limited.and_then(|()| set_low_water(self.socket, mark)).is_ok() {
             self.watch.mark = mark;
@@ -147,7 +148,7 @@ impl<'s> LowWater<'s> {
 }
 
 impl Drop for LowWater<'_> {
-    /// A lent connection goes on as a link.
+    /// A borrowed connection continues as a link, without the mark.
     fn drop(&mut self) {
         if self.watch.mark > 0 {
             self.remove();
@@ -165,7 +166,8 @@ mod tests {
 
     const BLOCK: usize = 128 << 10;
 
-    /// Reads of `bytes` every `gap_us`; what the watch wished, by the number of the read.
+    /// Feeds reads of `bytes` bytes every `gap_us` to the watch; returns its changes with the number of the
+    /// read.
     fn play(watch: &mut Watch, from_us: u64, reads: u64, gap_us: u64, bytes: usize) -> Vec<(u64, Change)> {
         (0..reads)
             .filter_map(|read| {
@@ -180,7 +182,7 @@ mod tests {
         let raise = Change::Raise { bytes_per_second: 16 * BLOCK as u64 * 10_000 / 135 };
         assert_eq!(play(&mut Watch::new(BLOCK), 0, 17, 900, BLOCK), [(15, raise)], "in 13.5 ms");
         assert_eq!(play(&mut Watch::new(BLOCK), 0, 200, 1100, BLOCK), []);
-        // 1 Gb/s in packets of 1448 bytes: 128 KiB take 1.05 ms.
+        // At 1 Gb/s in packets of 1448 bytes, 128 KiB take 1.05 ms.
         assert_eq!(play(&mut Watch::new(BLOCK), 0, 10_000, 12, 1448), []);
         assert!(!play(&mut Watch::new(BLOCK), 0, 10_000, 10, 1448).is_empty());
     }

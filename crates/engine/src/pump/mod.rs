@@ -1,7 +1,7 @@
-//! The pumps: threads that do nothing but move bytes and count them.
+//! The pumps: threads that only move bytes and count them.
 //!
-//! Inside their loops there is the call, one look at the clock, an addition to counters of their own and a look at
-//! the orders; no lock, no allocation, no text.
+//! Each turn of their loops makes the call, reads the clock, adds to the pump's own counters and checks for
+//! orders. It takes no lock, allocates nothing and formats no text.
 
 pub(crate) mod blocks;
 pub(crate) mod datagram_recv;
@@ -29,11 +29,11 @@ use crate::flow::Flow;
 use datagram_send::DatagramBatch;
 use feed::{Drain, Feed};
 
-/// What a pump needs beside the sockets, allocated before it starts.
+/// What a pump needs besides the sockets, allocated before it starts.
 pub(crate) enum Job {
     /// Write one TCP stream.
     Write(Feed),
-    /// Write one TCP stream of whole blocks over a lent connection.
+    /// Write one TCP stream of whole blocks over a borrowed connection.
     WriteBlocks(Feed),
     /// Read one TCP stream.
     Read(Drain),
@@ -48,7 +48,7 @@ pub(crate) enum Job {
 }
 
 impl Job {
-    /// The job of every pump of the flow; they are all alike.
+    /// The job of each pump of the flow; all jobs are alike.
     pub(crate) fn prepare(flow: &Flow) -> Result<Self, SockError> {
         let (setup, block, reads) = (&flow.setup, flow.plan.block, flow.plan.read_length(&flow.setup));
         if flow.sockets.udp(0).is_some() {
@@ -80,29 +80,29 @@ pub(crate) struct StreamEnd {
     pub(crate) stream: usize,
     /// Bytes read or written.
     pub(crate) bytes: u64,
-    /// Bytes left in the send queue.
+    /// Bytes left in the send queue; absent where unknown.
     pub(crate) queued: Option<u64>,
-    /// Why it ended before its regular end.
+    /// Error that ended it early.
     pub(crate) trouble: Option<StreamError>,
     /// The datagram that ended it.
     pub(crate) mark: Option<Vec<u8>>,
 }
 
-/// Why a stream ended before its regular end.
+/// Why a stream ended early.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StreamError {
-    /// It was told to.
+    /// By [`Control::abort`].
     Aborted,
     /// A call failed.
     Failed {
-        /// In the words of the system.
+        /// The system's error message.
         reason: Reason,
-        /// Which call, why, and what may help.
+        /// Which call failed, why, and a remedy if there is one.
         text: String,
     },
 }
 
-/// What the system said, in its own words alone.
+/// The system's error number and message, without context.
 #[must_use]
 pub fn reason(error: &SockError) -> Reason {
     let text = error.source.to_string();
@@ -124,15 +124,15 @@ impl From<SockError> for StreamError {
 #[derive(Debug, Default)]
 pub(crate) struct PumpEnd {
     pub(crate) streams: Vec<StreamEnd>,
-    /// Whether the kernel copied although it was asked not to (MSG_ZEROCOPY).
+    /// Whether the kernel copied despite MSG_ZEROCOPY.
     pub(crate) copied: bool,
-    /// Whether the thread could not be kept on the CPU asked for.
+    /// Whether the thread could not be pinned to the requested CPU.
     pub(crate) unpinned: bool,
-    /// Datagrams of one call at the end (UDP sender).
+    /// Datagrams per call at the end (UDP sender).
     pub(crate) per_call: Option<u32>,
 }
 
-/// The presence of a pump at its work; it tells the others of its end even when the work panics.
+/// Held by a running pump; reports the pump's end when dropped, even after a panic.
 pub(crate) struct PumpGuard<'f> {
     control: &'f Control,
     writing: bool,
@@ -143,7 +143,7 @@ impl<'f> PumpGuard<'f> {
         Self { control: &flow.control, writing: flow.writes() }
     }
 
-    /// Tells once that writing is finished.
+    /// Reports once that writing is finished.
     pub(crate) fn written(&mut self) {
         if std::mem::take(&mut self.writing) {
             self.control.notify_written();
@@ -159,7 +159,7 @@ impl Drop for PumpGuard<'_> {
 }
 
 impl Flow {
-    /// Notes the end of a stream where others can see it.
+    /// Publishes the end of a stream.
     pub(crate) fn stream_ended(&self, meter: &Meter<'_>, trouble: Option<&StreamError>) {
         if let Some(StreamError::Failed { reason, .. }) = trouble {
             let _ = self.trouble.set(reason.clone());
@@ -168,7 +168,7 @@ impl Flow {
         meter.end();
     }
 
-    /// How a receiver ends that was told to: in the regular way where its links are lent.
+    /// The result of a receiver that was told to end: regular if its links are borrowed.
     pub(crate) fn told_ending(&self) -> Result<(), StreamError> {
         if self.control.stopped_at_once() && !self.control.aborted() {
             Ok(())
@@ -177,8 +177,8 @@ impl Flow {
         }
     }
 
-    /// Whether an error ends no stream of datagrams: their port at the other host is closed at the moment, which some
-    /// tools do not mind and others look for in the counts.
+    /// Whether an error does not end a stream of datagrams. ECONNREFUSED says that the peer's port is closed at
+    /// the moment, which some tools ignore and others read from the counts.
     pub(crate) fn tolerates(&self, error: &SockError) -> bool {
         let tolerates = self.setup.lent && error.source.kind() == ErrorKind::ConnectionRefused;
         if tolerates {
@@ -187,7 +187,7 @@ impl Flow {
         tolerates
     }
 
-    /// Waits for a lent socket that had nothing to move: whoever else holds it may have made its calls return at once.
+    /// Waits for a borrowed socket that moved nothing: another holder may have made it non-blocking.
     pub(crate) fn pause(&self, socket: &impl AsFd, interest: Interest) -> Result<(), SockError> {
         if self.setup.lent && !self.control.stopped_at_once() {
             wait_for(socket, interest, clock::now() + self.control.max_wait())?;
@@ -196,7 +196,7 @@ impl Flow {
     }
 }
 
-/// The life of one pump thread.
+/// Body of a pump thread.
 pub(crate) fn run(flow: &Flow, pump: usize, job: Job) -> PumpEnd {
     let mut guard = PumpGuard::new(flow);
     if let (Some(place), Some(clock)) = (flow.clocks.get(pump), ThreadClock::of_this_thread()) {
@@ -217,7 +217,8 @@ pub(crate) fn run(flow: &Flow, pump: usize, job: Job) -> PumpEnd {
     PumpEnd { unpinned, ..end }
 }
 
-/// Bytes in the send queue of a stream. Of TCP the kernel counts the FIN behind them as one, which is none here.
+/// Bytes in the send queue of a stream. The kernel counts a FIN behind them as one byte, which is subtracted
+/// here.
 pub(crate) fn queued(flow: &Flow, stream: usize, half_closed: bool) -> Option<u64> {
     let bytes = queues::unacknowledged(flow.sockets.tcp(stream)?).ok()?;
     let fin = half_closed && flow.setup.transport == Transport::Tcp;

@@ -1,4 +1,4 @@
-//! What blocks tell of their connection: written by a sender, read by a receiver (see [`BlockNote`]).
+//! Notes about the connection in its blocks: written by a sender, read by a receiver (see [`BlockNote`]).
 
 use std::net::TcpStream;
 use std::time::Duration;
@@ -12,13 +12,14 @@ use crate::counters::Meter;
 /// Bytes of a note.
 const NOTE_BYTES: usize = 8;
 
-/// How often a sender asks its kernel.
+/// How often a sender reads TCP_INFO.
 const QUERY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Writes the notes of one stream.
 pub(crate) struct Writer {
     note: BlockNote,
-    /// What the kernel had counted before; absent where it does not count, and then there are no notes.
+    /// The kernel's count of retransmits before the flow; absent where it does not count them, and then no
+    /// notes are written.
     before: Option<u32>,
     written: u64,
     due: Mono,
@@ -30,11 +31,11 @@ impl Writer {
         Self { note, before, written: 0, due: Mono::default() }
     }
 
-    /// Puts the note into the block that is sent next.
+    /// Writes the note into the next block.
     pub(crate) fn write(&mut self, socket: &TcpStream, feed: &mut Feed) {
         let Some(before) = self.before else { return };
         let now = clock::now();
-        // The second block is the first to tell the congestion window.
+        // The first note carries the kind, the second is the first that carries the congestion window.
         let asks = self.written < 2 || now >= self.due;
         self.written += 1;
         let Some(info) = asks.then(|| tcp_info(socket).ok()).flatten() else { return };
@@ -49,23 +50,23 @@ impl Writer {
     }
 }
 
-/// Reads the notes of one stream, however its bytes come.
+/// Reads the notes of one stream, regardless of how reads split its blocks.
 pub(crate) struct Reader {
     at: usize,
     block: usize,
-    /// Place in the block of the byte that comes next.
+    /// Offset of the next byte in its block.
     place: usize,
     note: [u8; NOTE_BYTES],
     first: Option<[u8; NOTE_BYTES]>,
 }
 
 impl Reader {
-    /// Blocks have `block` bytes.
+    /// For blocks of `block` bytes.
     pub(crate) fn new(note: BlockNote, block: usize) -> Self {
         Self { at: note.at, block: block.max(1), place: 0, note: [0; NOTE_BYTES], first: None }
     }
 
-    /// Looks at what comes next.
+    /// Examines the next bytes of the stream.
     pub(crate) fn see(&mut self, bytes: &[u8], meter: &Meter<'_>) {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -79,7 +80,7 @@ impl Reader {
         }
     }
 
-    /// Takes what a part of a block has of the note; whether that is its end.
+    /// Copies the part of the note that `part` contains; true if that completes the note.
     fn take(&mut self, part: &[u8]) -> bool {
         let end = self.at + NOTE_BYTES;
         let from = self.place.max(self.at);
@@ -103,7 +104,7 @@ mod tests {
 
     const NOTE: BlockNote = BlockNote { at: 24, kind: 7 };
 
-    /// The first and the last note after a stream that came in pieces of these lengths, again and again.
+    /// First and last note of a stream that arrives in pieces of these lengths, repeated.
     fn read(stream: &[u8], block: usize, pieces: &[usize]) -> ([u8; 8], [u8; 8]) {
         let (counters, part) = (Counters::new(), MeasuredPart::new(Span::ZERO, None));
         let meter = Meter::new(&counters, &part);
@@ -118,7 +119,7 @@ mod tests {
         (counts.first_note.to_ne_bytes(), counts.last_note.to_ne_bytes())
     }
 
-    /// Blocks that have their number, from 1, in each byte of the note.
+    /// Blocks whose note holds the number of the block, from 1, in each byte.
     fn blocks(count: u8, length: usize) -> Vec<u8> {
         (1..=count)
             .flat_map(|number| (0..length).map(move |at| if (24..32).contains(&at) { number } else { 0xEE }))

@@ -1,11 +1,12 @@
-//! What blocks and datagrams say.
+//! Contents of blocks and datagrams.
 
 use std::io::ErrorKind;
 
 use linerate_model::flow::{Pattern, Payload};
 use linerate_sock::SockError;
 
-/// Memory of so many bytes, all zero; an error where there is none, since a program whose allocation fails ends.
+/// Zeroed memory of `length` bytes. Fails if there is not enough, where an ordinary allocation would end the
+/// program.
 pub(crate) fn allocate(length: usize) -> Result<Vec<u8>, SockError> {
     let mut bytes = Vec::new();
     let refused = |_| SockError::new("allocate memory for blocks", ErrorKind::OutOfMemory.into());
@@ -14,26 +15,26 @@ pub(crate) fn allocate(length: usize) -> Result<Vec<u8>, SockError> {
     Ok(bytes)
 }
 
-/// One block or datagram of so many bytes.
+/// One block or datagram of `length` bytes.
 pub(crate) fn block(payload: &Payload, length: usize) -> Result<Vec<u8>, SockError> {
     let mut bytes = allocate(length)?;
     fill(payload, &mut bytes);
     Ok(bytes)
 }
 
-/// The first block or datagram of a stream, where it is longer than the others.
+/// The first block or datagram of a stream, if it is longer than the others.
 pub(crate) fn first(payload: &Payload, length: usize, longest: usize) -> Result<Option<Vec<u8>>, SockError> {
     let Some(asked) = first_length(payload, length, longest) else { return Ok(None) };
     block(payload, asked).map(Some)
 }
 
-/// Bytes of the first block or datagram, where it is longer than the others.
+/// Bytes of the first block or datagram, if it is longer than the others.
 pub(crate) fn first_length(payload: &Payload, length: usize, longest: usize) -> Option<usize> {
     let asked = usize::try_from(payload.first_length?.get()).unwrap_or(longest).min(longest);
     (asked > length).then_some(asked)
 }
 
-/// So many datagrams one behind the other; random bytes run through all of them.
+/// `count` consecutive datagrams; a random pattern continues through all of them.
 pub(crate) fn datagrams(payload: &Payload, length: usize, count: usize) -> Result<Vec<u8>, SockError> {
     let mut bytes = block(payload, length.saturating_mul(count))?;
     for datagram in bytes.chunks_mut(length) {
@@ -45,7 +46,7 @@ pub(crate) fn datagrams(payload: &Payload, length: usize, count: usize) -> Resul
     Ok(bytes)
 }
 
-/// Writes one block or datagram.
+/// Fills one block or datagram.
 pub(crate) fn fill(payload: &Payload, bytes: &mut [u8]) {
     match payload.pattern {
         Pattern::Random => random(bytes),
@@ -68,7 +69,7 @@ fn repeat(bytes: &mut [u8], values: std::ops::RangeInclusive<u8>) {
     }
 }
 
-/// Bytes that no link and no middle box can compress: a fixed pseudo-random sequence (xorshift64, Marsaglia 2003).
+/// Bytes that no link or middlebox can compress: a fixed pseudo-random sequence (xorshift64, Marsaglia 2003).
 fn random(bytes: &mut [u8]) {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     for chunk in bytes.chunks_mut(8) {

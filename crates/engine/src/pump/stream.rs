@@ -1,4 +1,4 @@
-//! One TCP stream, one thread, blocking calls.
+//! One TCP stream in one thread with blocking calls.
 
 use std::net::TcpStream;
 use std::os::fd::AsFd;
@@ -17,19 +17,19 @@ use crate::counters::Meter;
 use crate::flow::Flow;
 use crate::pacer::{self, Schedule};
 
-/// Makes every call of this socket return within `patience`.
+/// Makes every call on this socket return within `patience`.
 pub(crate) fn prepare(fd: &impl AsFd, patience: Duration) -> Result<(), SockError> {
     set_nonblocking(fd, false)?;
     set_recv_timeout(fd, Some(patience))?;
     set_send_timeout(fd, Some(patience))
 }
 
-/// Writes until the limit, half-closes, and waits until the peer closes too.
+/// Writes up to the limit, half-closes, and waits until the peer closes too.
 pub(crate) fn write(flow: &Flow, pump: usize, guard: &mut PumpGuard<'_>, mut feed: Feed) -> PumpEnd {
     let Some(socket) = flow.sockets.tcp(pump) else { return PumpEnd::default() };
     let meter = flow.meter(pump);
     let filled = fill(flow, pump, &meter, socket, &mut feed);
-    // An abort must not look like an end to the peer: the reset follows when the socket is closed.
+    // An abort must not look like a regular end to the peer: closing the socket will send a reset.
     let ends_well = filled.is_ok() && !flow.control.aborted();
     let half_closed = ends_well && queues::finish_writing(socket).is_ok();
     guard.written();
@@ -45,7 +45,7 @@ pub(crate) fn write(flow: &Flow, pump: usize, guard: &mut PumpGuard<'_>, mut fee
     PumpEnd { streams: vec![end], copied: feed.copied(socket), ..PumpEnd::default() }
 }
 
-/// The loop of a sender.
+/// The sender's loop.
 fn fill(
     flow: &Flow,
     stream: usize,
@@ -80,7 +80,7 @@ fn fill(
         if now >= until {
             break;
         }
-        // A last call must not overstay the end of the test by the whole patience on a slow path.
+        // On a slow path, the last call must not exceed the end of the test by a whole timeout.
         if !hurried && until.since(now) < MAX_PUMP_WAIT {
             set_send_timeout(socket, Some(until.since(now)))?;
             hurried = true;
@@ -89,7 +89,7 @@ fn fill(
     Ok(())
 }
 
-/// Waits for the peer's FIN, which says that it has read everything.
+/// Waits for the peer's FIN, which shows that it has read everything.
 fn await_close(control: &Control, socket: &TcpStream) -> Result<(), StreamError> {
     let mut ignored = [0; 4096];
     while !control.aborted() {
@@ -106,7 +106,7 @@ pub(crate) fn read(flow: &Flow, pump: usize, mut drain: Drain) -> PumpEnd {
     let meter = flow.meter(pump);
     let ended = empty(flow, pump, &meter, socket, &mut drain);
     if ended.is_ok() && !flow.setup.lent {
-        // Refused only when the peer is gone already, and then it needs no notice.
+        // Fails only if the peer has already closed the connection.
         let _ = queues::finish_writing(socket);
     }
     let bytes = flow.counters[pump].read().total;
@@ -115,7 +115,7 @@ pub(crate) fn read(flow: &Flow, pump: usize, mut drain: Drain) -> PumpEnd {
     PumpEnd { streams: vec![end], ..PumpEnd::default() }
 }
 
-/// The loop of a receiver.
+/// The receiver's loop.
 fn empty(
     flow: &Flow,
     stream: usize,
@@ -125,7 +125,7 @@ fn empty(
 ) -> Result<(), StreamError> {
     let chunk = flow.setup.read_rate.map_or(usize::MAX, |rate| pacer::chunk(rate, flow.plan.block));
     let mut pace = None;
-    // A reader that is slow by order is woken by its schedule.
+    // A reader with a limited rate wakes up by its schedule and needs no mark.
     let most = if flow.setup.read_rate.is_some() { 0 } else { flow.plan.block };
     let mut low_water = LowWater::new(socket, most, flow.control.max_wait());
     let (mut taken, mut now) = (0, Mono::default());

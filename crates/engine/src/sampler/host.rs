@@ -1,4 +1,4 @@
-//! Metrics of the host: what its cores do and what it drops.
+//! Metrics of the host: CPU use and drops.
 
 use linerate_model::Readings;
 use linerate_model::metrics::host;
@@ -6,7 +6,7 @@ use linerate_sock::proc::cpu::{self, CpuStat, CpuTimes};
 use linerate_sock::proc::net;
 use linerate_units::Ratio;
 
-/// The host's counters at one moment. Reading them costs some 100 µs, so they are not read on every tick.
+/// The host's counters at one moment. Reading them takes about 100 µs, so they are not read on every tick.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HostState {
     cpu: Option<CpuStat>,
@@ -56,7 +56,7 @@ impl HostState {
         Ratio::new(self.cpu.as_ref()?.since(earlier.cpu.as_ref()?).all.busy_share()?)
     }
 
-    /// Notes what happened since `earlier`.
+    /// Writes the changes since `earlier`.
     pub(crate) fn put(&self, earlier: &Self, out: &mut Readings) {
         out.put_some(host::BUSY, self.busy(earlier));
         if let (Some(now), Some(then)) = (&self.cpu, &earlier.cpu) {

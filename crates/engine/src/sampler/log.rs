@@ -1,11 +1,11 @@
-//! Where the sampler leaves its samples for the driver.
+//! Samples that the sampler passes to the driver.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use linerate_model::Sample;
 use linerate_units::Span;
 
-/// Samples taken so far. Only the sampler and the driver meet here, never a pump.
+/// Samples taken so far. Only the sampler and the driver lock it, never a pump.
 #[derive(Debug, Default)]
 pub(crate) struct SampleLog(Mutex<Content>);
 
@@ -19,7 +19,7 @@ struct Content {
 
 impl SampleLog {
     fn content(&self) -> MutexGuard<'_, Content> {
-        // Nobody panics while holding it, and its content would be whole all the same.
+        // No code panics while it holds the lock, and the content would be consistent even then.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -30,7 +30,7 @@ impl SampleLog {
         content.retransmits = retransmits;
     }
 
-    /// Those that were not handed out yet.
+    /// The samples that were not returned before.
     pub(crate) fn fresh(&self) -> Vec<Sample> {
         let mut content = self.content();
         let fresh = content.samples[content.handed_out..].to_vec();
@@ -38,13 +38,13 @@ impl SampleLog {
         fresh
     }
 
-    /// Round-trip time and retransmissions at the last tick.
+    /// Smoothed round-trip time and retransmits at the last tick.
     pub(crate) fn latest(&self) -> (Option<Span>, Option<u64>) {
         let content = self.content();
         (content.srtt, content.retransmits)
     }
 
-    /// All of them, and none left.
+    /// Removes and returns all samples.
     pub(crate) fn take(&self) -> Vec<Sample> {
         std::mem::take(&mut self.content().samples)
     }

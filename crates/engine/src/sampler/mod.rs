@@ -1,7 +1,7 @@
 //! The sampler: one thread that reads counters and probes on absolute ticks from the first byte.
 //!
-//! Intervals are bounded by the moments at which they were really read, so that their rates are exact although a
-//! tick may be late; the next tick is not moved by that.
+//! Intervals end at the moments at which the counters were really read, so their rates are exact even if a tick
+//! is late. A late tick does not move the next one.
 
 mod host;
 mod log;
@@ -21,27 +21,27 @@ use host::HostState;
 pub(crate) use log::SampleLog;
 use snapshot::Snapshot;
 
-/// Least time between two readings of the host's counters.
+/// Shortest time between two readings of the host's counters.
 const HOST_PERIOD: Duration = Duration::from_millis(500);
-/// A smaller jump of the wall clock cannot be told from its steering.
+/// A smaller step of the wall clock cannot be distinguished from slewing.
 const MIN_CLOCK_STEP: Duration = Duration::from_millis(50);
-/// The sampler may be late by so many ticks before the result says so.
+/// Number of ticks that the sampler may be late before the result mentions it.
 const MAX_TICKS_LATE: u64 = 2;
-/// How late the kernel may wake the sampler to save a wake-up, ns.
+/// How late the kernel may wake the sampler to merge wake-ups, ns.
 const TIMER_SLACK_NS: u64 = 10_000;
 
-/// What the sampler knows about the whole measured part.
+/// Results over the whole measured part.
 #[derive(Debug, Default)]
 pub(crate) struct Sampled {
-    /// Readings over it.
+    /// Readings over the measured part.
     pub(crate) readings: Readings,
-    /// CPU time of this process in it.
+    /// CPU time of this process in the measured part.
     pub(crate) cpu: Duration,
-    /// Busy share of the host in it.
+    /// Busy share of the host in the measured part.
     pub(crate) host_busy: Option<Ratio>,
-    /// Worst lateness, when it exceeded what is tolerable.
+    /// Worst lateness; absent within the tolerance.
     pub(crate) late: Option<Span>,
-    /// Largest jump of the wall clock, ns.
+    /// Largest step of the wall clock, ns.
     pub(crate) stepped_ns: Option<i64>,
 }
 
@@ -52,16 +52,16 @@ enum Phase {
     After,
 }
 
-/// A moment with everything read.
+/// All readings of one moment.
 #[derive(Clone)]
 struct Mark {
     snapshot: Snapshot,
     host: HostState,
 }
 
-/// The life of the sampler thread.
+/// Body of the sampler thread.
 pub(crate) fn run(flow: &Flow, log: &SampleLog) -> Sampled {
-    // Refused by no current kernel, and then the ticks are 50 µs late instead of 10.
+    // No current kernel refuses. If it did, ticks would be 50 µs (the default timer slack) late instead of 10.
     let _ = clock::set_timer_slack_ns(TIMER_SLACK_NS);
     let before = Snapshot::read(flow);
     let Ok(Some(origin)) = await_begin(flow) else { return Sampled::default() };
@@ -80,12 +80,12 @@ pub(crate) fn run(flow: &Flow, log: &SampleLog) -> Sampled {
         steps: StepDetector::new(MIN_CLOCK_STEP),
         sampled: Sampled::default(),
     };
-    // Only a broken descriptor table ends the sampling early; the counts do not depend on it.
+    // Only a failing poll ends the sampling early; the counts do not depend on it.
     let _ = sampler.follow();
     sampler.conclude()
 }
 
-/// Waits for the first byte; absent when the flow ends without one.
+/// Waits for the first byte; absent if the flow ends without one.
 fn await_begin(flow: &Flow) -> Result<Option<Mono>, SockError> {
     loop {
         if let Some(origin) = flow.part.begun() {
@@ -134,7 +134,7 @@ impl Sampler<'_> {
         }
     }
 
-    /// The next end of a phase that is known beforehand.
+    /// The end of this phase, if its time is known in advance.
     fn boundary(&self) -> Mono {
         match self.phase {
             Phase::Omitted => self.flow.part.opens(),
@@ -143,7 +143,7 @@ impl Sampler<'_> {
         }
     }
 
-    /// Waits until `due`; true when news of the pumps came before.
+    /// Waits until `due`; true if the pumps reported an end before that.
     fn wait(&self, due: Mono) -> Result<bool, SockError> {
         let control = &self.flow.control;
         loop {
@@ -158,7 +158,7 @@ impl Sampler<'_> {
         }
     }
 
-    /// Takes the interval that ends now.
+    /// Records the interval that ends now.
     fn take(&mut self, lateness: Span, ended: bool) {
         let snapshot = Snapshot::read(self.flow);
         let now = snapshot.at;

@@ -1,4 +1,4 @@
-//! Everything that is read on a tick, and the difference of two readings.
+//! All readings of a tick, and the difference between two of them.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::counters::Counts;
 use crate::flow::Flow;
 use crate::setup::Sockets;
 
-/// Everything that is read on a tick.
+/// All readings of a tick.
 #[derive(Debug, Clone)]
 pub(crate) struct Snapshot {
     pub(crate) at: Mono,
@@ -22,9 +22,9 @@ pub(crate) struct Snapshot {
     counts: Counts,
     streams: u64,
     tcp: Option<TcpState>,
-    /// CPU time of each pump; absent before it runs and once it has ended.
+    /// CPU time of each pump; absent before it runs and after it has ended.
     threads: Vec<Option<Duration>>,
-    /// Time that each pump waited for a processor; absent also where the kernel does not count it.
+    /// Time that each pump waited for a CPU; also absent where the kernel does not count it.
     waits: Vec<Option<Duration>>,
 }
 
@@ -41,23 +41,23 @@ impl Snapshot {
         }
     }
 
-    /// This reading, taken before the first byte, moved to the first byte: nothing was counted yet, and what the
-    /// process did before does not belong to the flow.
+    /// Moves this reading, taken before the first byte, to the time of the first byte. Nothing was counted yet,
+    /// and the CPU time before it does not belong to the flow.
     pub(crate) fn at_begin(self, origin: Mono) -> Self {
         Self { at: origin, counts: Counts::default(), process_cpu: clock::process_cpu(), ..self }
     }
 
-    /// Smoothed round-trip time; only the sending kernel keeps one.
+    /// Smoothed round-trip time; only the sending kernel measures one.
     pub(crate) fn srtt(&self, side: Side) -> Option<Span> {
         self.tcp.as_ref().filter(|_| writes(side))?.srtt()
     }
 
-    /// Segments that this sender has sent again so far.
+    /// Segments that this sender has retransmitted so far.
     pub(crate) fn retransmits(&self, side: Side) -> Option<u64> {
         self.tcp.as_ref().filter(|_| writes(side))?.retransmits()
     }
 
-    /// What happened since `earlier`, and how things stand now.
+    /// Changes since `earlier`, and current values.
     pub(crate) fn since(&self, earlier: &Self, side: Side) -> Readings {
         let mut out = Readings::default();
         let span = Span::from(self.at.since(earlier.at));
@@ -84,7 +84,7 @@ impl Snapshot {
             out.put(loss::SEND_ERRORS, now.send_errors - then.send_errors);
             return;
         }
-        // Late datagrams take back earlier losses; the catalogue has no negative counts.
+        // Late datagrams reduce earlier losses; the catalogue has no negative counts.
         let lost = now.lost.saturating_sub(then.lost);
         out.put(loss::LOST, lost);
         out.put_some(loss::LOSS_RATIO, Ratio::new(lost as f64 / (lost + packets) as f64));
@@ -97,10 +97,10 @@ impl Snapshot {
     }
 }
 
-/// Largest growth of a thread's time, as a share of the time that passed.
+/// Largest growth of a thread's time, as a share of the elapsed time.
 fn largest_growth(now: &[Option<Duration>], then: &[Option<Duration>], span: Span) -> Option<Ratio> {
     let grown = now.iter().zip(then).filter_map(|(now, then)| {
-        // A pump that was not running then has used nothing then.
+        // A pump that was not running then had used no time.
         Some((*now)?.saturating_sub(then.unwrap_or_default()))
     });
     Ratio::new(grown.max()?.as_secs_f64() / span.as_secs_f64())

@@ -1,4 +1,4 @@
-//! Metrics of the connections, from `TCP_INFO` and the sockets' queues.
+//! Metrics of the connections, from `TCP_INFO` and the socket queues.
 
 use linerate_model::Readings;
 use linerate_model::metrics::{queue, tcp};
@@ -7,8 +7,8 @@ use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
 use crate::setup::Sockets;
 
-/// Streams that are looked at. With more, the TCP metrics are those of the first 64: looking at thousands would cost
-/// more than it tells, and scaling up would invent numbers.
+/// Most streams that are sampled; with more, the TCP metrics are those of the first 64. Reading thousands would
+/// disturb the measurement, and scaling up would invent numbers.
 const MAX_SAMPLED_STREAMS: usize = 64;
 
 /// The connections at one moment.
@@ -48,7 +48,7 @@ impl TcpState {
         self.infos.iter().filter_map(field).min()
     }
 
-    /// What a sum has grown by; absent when the streams of both moments are not the same ones.
+    /// Growth of a sum; absent if the number of streams changed.
     fn grown(&self, earlier: &Self, field: impl Fn(&TcpInfo) -> Option<u64>) -> Option<u64> {
         if self.infos.len() != earlier.infos.len() {
             return None;
@@ -61,12 +61,12 @@ impl TcpState {
         self.mean(|info| us_once_known(info.rtt)).map(Span::from_ns)
     }
 
-    /// Segments sent again so far.
+    /// Segments retransmitted so far.
     pub(crate) fn retransmits(&self) -> Option<u64> {
         self.sum(|info| info.total_retrans.map(u64::from))
     }
 
-    /// Notes what the sending end knows.
+    /// Writes the metrics of a sender.
     pub(crate) fn put_sender(&self, earlier: &Self, out: &mut Readings) {
         let bytes = |value: Option<u64>| value.map(Bytes::new);
         let rate = |value: Option<u64>| value.and_then(|bytes| Bitrate::from_bps(bytes as f64 * 8.0));
@@ -112,7 +112,7 @@ impl TcpState {
         out.put_some(queue::SND, bytes(self.snd_queue));
     }
 
-    /// Notes what the receiving end knows.
+    /// Writes the metrics of a receiver.
     pub(crate) fn put_receiver(&self, earlier: &Self, out: &mut Readings) {
         let sum =
             |field: fn(&TcpInfo) -> Option<u32>| self.sum(|info| field(info).map(u64::from)).map(Bytes::new);
@@ -138,7 +138,7 @@ impl TcpState {
     }
 }
 
-/// A time in µs as ns; the kernel says 0 before the first sample.
+/// A time in µs as ns; the kernel reports 0 before the first sample.
 fn us_once_known(us: Option<u32>) -> Option<u64> {
     us.filter(|&us| us > 0).map(|us| u64::from(us) * 1000)
 }

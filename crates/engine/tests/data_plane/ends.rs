@@ -9,7 +9,7 @@ use linerate_model::{Direction, Limit, Side, SocketKnobs, Transport};
 use linerate_sock::{Mono, clock, limits};
 use linerate_units::{Bitrate, Bytes, Span};
 
-/// As many connections over loopback as asked: the sender's ends and the receiver's.
+/// `count` connections over loopback: the sender's ends and the receiver's.
 pub(crate) fn tcp_pairs(count: usize) -> (Vec<TcpStream>, Vec<TcpStream>) {
     limits::raise_open_files(count as u64 * 2 + 200).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -35,7 +35,7 @@ pub(crate) fn sized(bytes: u64) -> (FlowSetup, FlowSetup) {
     (of(sender), of(receiver))
 }
 
-/// Starts both ends over so many connections, the receiver first.
+/// Starts both ends over `streams` connections, the receiver first.
 pub(crate) fn start_tcp(setups: (FlowSetup, FlowSetup), streams: usize) -> (FlowHandle, FlowHandle) {
     let (near, far) = tcp_pairs(streams);
     let epoch = clock::now();
@@ -50,7 +50,7 @@ pub(crate) fn run_tcp(setups: (FlowSetup, FlowSetup), streams: usize) -> (FlowRe
     (sender.finish(), receiver.finish())
 }
 
-/// As many connected UDP sockets over loopback as asked: the sender's ends and the receiver's.
+/// `count` pairs of connected UDP sockets over loopback: the sender's ends and the receiver's.
 pub(crate) fn udp_pairs(count: usize) -> (Vec<UdpSocket>, Vec<UdpSocket>) {
     limits::raise_open_files(count as u64 * 2 + 200).unwrap();
     let pair = |_| {
@@ -62,7 +62,7 @@ pub(crate) fn udp_pairs(count: usize) -> (Vec<UdpSocket>, Vec<UdpSocket>) {
     (0..count).map(pair).unzip()
 }
 
-/// A header of 32 bytes with every field that there is.
+/// A header of 32 bytes with every possible field.
 const HEADER: StampLayout = StampLayout {
     tag_at: Some(0),
     seq: SeqField::Wide { at: 8, first: 0 },
@@ -71,7 +71,7 @@ const HEADER: StampLayout = StampLayout {
     length: 32,
 };
 
-/// The same setups for datagrams of so many bytes at so many Mbit/s; 0 saturates.
+/// The same setups for datagrams of `length` bytes at `mbps` Mbit/s; 0 saturates.
 pub(crate) fn as_udp(setups: (FlowSetup, FlowSetup), length: u64, mbps: f64) -> (FlowSetup, FlowSetup) {
     let of = |setup| FlowSetup {
         transport: Transport::Udp,
@@ -84,7 +84,7 @@ pub(crate) fn as_udp(setups: (FlowSetup, FlowSetup), length: u64, mbps: f64) -> 
     (of(setups.0), of(setups.1))
 }
 
-/// Runs both ends of a datagram flow: the receiver is told to stop once the sender has ended.
+/// Runs both ends of a datagram flow: stops the receiver when the sender has ended.
 pub(crate) fn run_udp(setups: (FlowSetup, FlowSetup), streams: usize) -> (FlowReport, FlowReport) {
     let (near, far) = udp_pairs(streams);
     let receiver = start(setups.1, Sockets::Udp(far), clock::now()).unwrap();
@@ -95,12 +95,12 @@ pub(crate) fn run_udp(setups: (FlowSetup, FlowSetup), streams: usize) -> (FlowRe
     (sender, receiver)
 }
 
-/// The instant so many milliseconds from now.
+/// The instant `ms` milliseconds from now.
 pub(crate) fn in_ms(ms: u64) -> Mono {
     clock::now() + Duration::from_millis(ms)
 }
 
-/// What a stand-in asks for: an endless, saturating TCP flow of blocks of so many bytes.
+/// A stand-in's task: an endless, saturating TCP flow in blocks of `length` bytes.
 pub(crate) fn task(side: Side, length: u64) -> FlowTask {
     FlowTask {
         flow: 7,
@@ -141,7 +141,7 @@ pub(crate) fn lend_udp(task: &FlowTask, link: &UdpSocket) -> FlowHandle {
     start(FlowSetup::of_task(&task), sockets, clock::now()).unwrap()
 }
 
-/// Waits for what the flow must come to.
+/// Waits until the flow satisfies a condition.
 pub(crate) fn wait_until(handle: &FlowHandle, there: impl Fn(&FlowHandle) -> bool) {
     let deadline = in_ms(60_000);
     while !there(handle) {
@@ -155,7 +155,7 @@ pub(crate) fn wait_ended(handle: &FlowHandle) {
     wait_until(handle, |handle| handle.progress().ended);
 }
 
-/// What must hold for a TCP flow that nobody disturbed.
+/// Conditions that hold for every undisturbed TCP flow.
 pub(crate) fn check_conserved(sender: &FlowReport, receiver: &FlowReport) {
     let (sent, read) = (&sender.tally, &receiver.tally);
     for (tally, samples) in [(sent, &sender.samples), (read, &receiver.samples)] {

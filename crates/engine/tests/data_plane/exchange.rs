@@ -1,4 +1,4 @@
-//! Messages in turn over loopback.
+//! Messages in turns over loopback.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -71,7 +71,7 @@ fn one_direction_only_counts_no_turns_above_a_hundred_thousand() {
 
 #[test]
 fn both_at_once_needs_no_buffer_for_a_whole_message() {
-    // Far more than the buffers of both ends hold: ends that sent all before they read would wait for each other.
+    // Far more than the buffers of both ends hold: ends that send everything before they read would deadlock.
     let length = 16 << 20;
     let (near, far) = pair();
     let task = Exchange { head: b"both".to_vec(), each_turn: false, ..turns(length, length, 3) };
@@ -127,7 +127,7 @@ fn silence_a_peer_that_takes_nothing_and_one_that_closes_end_it_with_the_reason(
     let full = exchange(&near, &hasty(turns(1 << 20, 0, 1000))).unwrap_err();
     assert!(full.text.contains("in time"), "{full:?}");
     drop(far);
-    // The peer closed with bytes unread: a reset.
+    // The peer closed with unread bytes, so the kernel sent a reset.
     let gone = exchange(&near, &turns(0, 1, 1)).unwrap_err();
     assert_eq!((gone.errno, gone.text.as_str()), (104, "Connection reset by peer"));
     let (near, far) = pair();

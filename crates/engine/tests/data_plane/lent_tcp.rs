@@ -1,4 +1,4 @@
-//! TCP flows of stand-ins: whole blocks, and connections that stay.
+//! TCP flows of stand-ins: whole blocks, and connections that stay open.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -14,7 +14,7 @@ use crate::ends::{in_ms, lend_tcp, task, tcp_pairs, wait_ended, wait_until};
 const SENDER: Side = Side::Sender;
 const RECEIVER: Side = Side::Receiver;
 
-/// What the other end's program reads to the end of the connection.
+/// Reads to the end of the connection, as the other end's program does.
 fn read_all(mut link: TcpStream) -> Vec<u8> {
     let mut all = Vec::new();
     link.set_nonblocking(false).unwrap();
@@ -28,7 +28,7 @@ fn a_limit_in_bytes_is_whole_blocks_at_both_ends_and_every_stream_is_counted() {
     for streams in [1, 3, 9] {
         let (near, far) = tcp_pairs(streams);
         let receiver = lend_tcp(&task(RECEIVER, 1000), &far);
-        // 50 blocks, the last of which the limit does not fill.
+        // 50 blocks; the limit does not fill the last one.
         let sender = FlowTask { bytes: Some(Bytes::new(49_001)), ..task(SENDER, 1000) };
         let sender = lend_tcp(&sender, &near);
         wait_until(&sender, |sender| sender.progress().finished_writing);
@@ -50,7 +50,7 @@ fn a_limit_in_bytes_is_whole_blocks_at_both_ends_and_every_stream_is_counted() {
             );
             assert_eq!(counts.trouble, None);
         }
-        // Dealt evenly: 50 = 17 + 17 + 16, and 5 streams of 6 and 4 of 5.
+        // Distributed evenly: 50 = 17 + 17 + 16, and 5 streams of 6 and 4 of 5.
         let most = sent.counts.streams.iter().map(|stream| stream.bytes).max().unwrap();
         assert_eq!(most, 50_u64.div_ceil(streams as u64) * 1000);
         let calls: u64 = sent.counts.streams.iter().map(|stream| stream.calls).sum();
@@ -58,7 +58,7 @@ fn a_limit_in_bytes_is_whole_blocks_at_both_ends_and_every_stream_is_counted() {
     }
 }
 
-/// With a limit, and told to stop in the middle.
+/// With a limit, and stopped in the middle.
 #[test]
 fn blocks_that_may_leave_together_stay_whole_and_take_fewer_calls() {
     let payload = Payload { pattern: Pattern::Digits, head: b"block".to_vec(), first_length: None };
@@ -67,7 +67,7 @@ fn blocks_that_may_leave_together_stay_whole_and_take_fewer_calls() {
         let (near, mut far) = tcp_pairs(1);
         let reading = std::thread::spawn(move || {
             if limit.is_none() {
-                // Time for the buffers to fill in the middle of a block.
+                // Let the buffers fill up in the middle of a block.
                 clock::sleep_until(in_ms(100));
             }
             far.pop().map(read_all).unwrap_or_default()
@@ -117,7 +117,7 @@ fn the_kernels_figures_are_those_of_each_connection() {
 fn an_offered_rate_sends_whole_blocks_when_they_are_due_the_first_at_once() {
     let (near, far) = tcp_pairs(1);
     let receiver = lend_tcp(&task(RECEIVER, 1000), &far);
-    // 50 blocks of 8000 bits at 1 Mbit/s: the last is due when 49 have had their 8 ms.
+    // 50 blocks of 8000 bits at 1 Mbit/s: the last is due after 49 times 8 ms.
     let sender =
         FlowTask { offered: Bitrate::from_bps(1e6), bytes: Some(Bytes::new(50_000)), ..task(SENDER, 1000) };
     let sender = lend_tcp(&sender, &near);
@@ -133,7 +133,7 @@ fn an_offered_rate_sends_whole_blocks_when_they_are_due_the_first_at_once() {
 #[test]
 fn blocks_of_a_burst_leave_together() {
     let (near, far) = tcp_pairs(1);
-    // At 8 bit/s the block after a burst of 10 is due in 10,000 s.
+    // At 8 bit/s the block after a burst of 10 is due after 10,000 s.
     let sender = FlowTask { offered: Bitrate::from_bps(8.0), burst: Some(10), ..task(SENDER, 1000) };
     let sender = lend_tcp(&sender, &near);
     let receiver = lend_tcp(&task(RECEIVER, 1000), &far);
@@ -167,7 +167,7 @@ fn a_time_limit_counts_the_omitted_part_too() {
     sender.stop(Stop::Regularly);
     let tally = sender.finish().tally;
     assert!(tally.omitted_bytes > Bytes::new(0) && tally.bytes > Bytes::new(0));
-    // A block each millisecond, the first at once: at most 120, and none is cut.
+    // One block per millisecond, the first at once: at most 120, and none is cut.
     assert!(tally.total_bytes.get() <= 120_000 && tally.total_bytes.get().is_multiple_of(1000));
     assert_eq!(receiver.finish().tally.total_bytes, tally.total_bytes);
 }
@@ -183,7 +183,7 @@ fn a_stop_at_once_leaves_whole_blocks_and_a_connection_that_can_be_used() {
         asked.payload = Payload { pattern: Pattern::Digits, ..Payload::default() };
         let readers: Vec<_> = far.into_iter().map(|link| std::thread::spawn(|| read_all(link))).collect();
         let sender = lend_tcp(&asked, &near);
-        // Another owner of the connection does not let its calls wait, so that many move a part of a block only.
+        // Another owner makes the connection non-blocking, so that many calls move only a part of a block.
         near.iter().for_each(|link| link.set_nonblocking(true).unwrap());
         wait_until(&sender, |sender| sender.progress().bytes > Bytes::new(10_000_000));
         sender.stop(Stop::AtOnce);
@@ -267,7 +267,7 @@ fn two_flows_share_the_two_directions_of_one_connection() {
         [&near, &far].map(|links| (lend_tcp(&limited, links), lend_tcp(&task(RECEIVER, 1000), links)));
     for (sender, _) in &flows {
         wait_until(sender, |sender| sender.progress().finished_writing);
-        // Another owner of the connection does not let its calls wait.
+        // Another owner makes the connection non-blocking.
         near[0].set_nonblocking(true).unwrap();
         sender.stop(Stop::Regularly);
     }
@@ -296,7 +296,7 @@ fn a_reset_is_kept_in_the_words_of_the_system() {
     // Its streams fail, so that it ends without an order.
     wait_ended(&sender);
     let trouble = sender.counts().trouble.unwrap();
-    // ECONNRESET, or EPIPE where the reset came between two calls; the words are those of strerror(3).
+    // ECONNRESET, or EPIPE if the reset arrived between two calls; the texts are those of strerror(3).
     let known = [(104, "Connection reset by peer"), (32, "Broken pipe")];
     assert!(known.contains(&(trouble.errno, trouble.text.as_str())), "{trouble:?}");
     assert!(sender.finish().counts.streams.iter().all(|stream| stream.ended));

@@ -1,4 +1,4 @@
-//! Datagrams of stand-ins: headers of every layout, marks, and sockets that stay.
+//! Datagrams of stand-ins: headers of every layout, end marks, and sockets that stay open.
 
 use std::net::UdpSocket;
 
@@ -27,10 +27,10 @@ fn receiver(stamp: StampLayout, length: u64) -> FlowTask {
     FlowTask { stamp, ..task(Side::Receiver, length) }
 }
 
-/// What a receiver counts of these datagrams; every one of them has to be read.
+/// Counts of a receiver that gets these datagrams; it has to read all of them.
 fn counted(task: &FlowTask, datagrams: &[Vec<u8>]) -> FlowReport {
     let (near, far) = pair();
-    // They wait in the socket, so that the order to stop at the first silence leaves none.
+    // They wait in the socket, so that a stop at the first silence loses none.
     datagrams.iter().for_each(|datagram| assert_eq!(near.send(datagram).unwrap(), datagram.len()));
     let flow = lend_udp(task, &far);
     flow.stop(Stop::Regularly);
@@ -43,7 +43,7 @@ fn numbers(counts: &StreamCounts) -> (u64, u64, u64, u64, u64) {
     (counts.packets, counts.highest, counts.lost, counts.out_of_order, counts.duplicates)
 }
 
-/// A datagram of 32 bytes with a number where the layout wants it, written here a second time.
+/// A datagram of 32 bytes with its number according to the layout, independent of the code under test.
 fn numbered(seq: SeqField, number: u64) -> Vec<u8> {
     let mut datagram = vec![0xEE; 32];
     let mut put = |at: usize, bytes: &[u8]| datagram[at..at + bytes.len()].copy_from_slice(bytes);
@@ -70,7 +70,7 @@ fn planted_losses_late_ones_and_doubles_are_counted_in_every_layout() {
         SeqField::Bytes { at: 24 },
     ];
     for seq in layouts {
-        // 4 and 5 are lost, 2 is late, 3 and 6 come twice; the highest is 8.
+        // 4 and 5 are lost, 2 is late, 3 and 6 are duplicated; the highest is 8.
         let datagrams: Vec<_> = [1, 3, 2, 3, 6, 6, 7, 8].map(|number| numbered(seq, number)).into();
         let report = counted(&receiver(layout(seq, 16), 32), &datagrams);
         let stream = &report.counts.streams[0];
@@ -114,14 +114,14 @@ fn a_negative_number_ends_the_stream_and_can_be_echoed() {
     for datagram in [&numbered(HALVES, 1), &numbered(HALVES, 3), &last] {
         near.send(datagram).unwrap();
     }
-    // Without any order.
+    // Without an order.
     wait_ended(&flow);
     let counts = flow.finish().counts;
     assert_eq!(counts.marks, [Some(last.clone())]);
     assert_eq!((numbers(&counts.streams[0]), counts.streams[0].bytes), ((2, 3, 1, 0, 0), 64));
     assert!(counts.streams[0].ended);
-    // What comes later belongs to the owner of the socket, datagram by datagram.
-    // Two in one piece, as a kernel may hand them over that joins datagrams.
+    // Later datagrams belong to the owner of the socket, one by one.
+    // Two in one call, which a kernel with GRO may deliver merged.
     send_segments(&near, &[&last[..], &last[..]].concat(), 32).unwrap();
     let mut again = [0; 100];
     assert_eq!((far.recv(&mut again).unwrap(), &again[..32]), (32, &last[..]));
@@ -200,7 +200,7 @@ fn every_layout_is_written_as_it_is_read() {
     }
 }
 
-/// The datagrams that a sender sends, as a plain socket receives them.
+/// The first `count` datagrams of a sender, as a plain socket receives them.
 fn sent(task: &FlowTask, count: usize) -> Vec<Vec<u8>> {
     let (near, far) = pair();
     let sender = lend_udp(task, &near);
@@ -251,7 +251,7 @@ fn a_wall_time_is_the_time_of_day() {
 fn datagrams_of_a_burst_leave_together_also_when_they_fill_more_than_a_call() {
     for burst in [3, 100] {
         let (near, far) = pair();
-        // At 8 bit/s the datagram after a burst is due in 300 s at least.
+        // At 8 bit/s the datagram after a burst is due after at least 300 s.
         let stamp = layout(SeqField::Wide { at: 0, first: 1 }, 8);
         let offered = Bitrate::from_bps(8.0);
         let sender = FlowTask { stamp, offered, burst: Some(burst), ..task(Side::Sender, 100) };
@@ -337,7 +337,7 @@ fn a_stream_of_many_is_counted_alone() {
         FlowSetup::of_task(&FlowTask { stamp, transport: linerate_model::Transport::Udp, ..task })
     };
     let receiving = start(of(task(Side::Receiver, 100)), duplicates(&far), clock::now()).unwrap();
-    // The third stream has one datagram more, whose number leaves one out.
+    // The third stream gets one more datagram, whose number skips one.
     let mut planted = [0; 100];
     planted[..4].copy_from_slice(&12_u32.to_be_bytes());
     near[2].send(&planted).unwrap();

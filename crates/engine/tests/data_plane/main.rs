@@ -1,4 +1,4 @@
-//! Both ends of a flow on loopback: what is written is read, counted once, and every order ends the flow.
+//! Both ends of a flow on loopback: what is written is read and counted once, and every order ends the flow.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 mod ends;

@@ -9,7 +9,7 @@ const STREAMS: usize = 300;
 
 #[test]
 fn a_limit_in_bytes_is_kept_to_the_byte() {
-    // Fewer bytes than streams too: some have nothing to write.
+    // Also with fewer bytes than streams, when some have nothing to write.
     for bytes in [7, 20_000_003] {
         let (sender, receiver) = run_tcp(sized(bytes), STREAMS);
         check_conserved(&sender, &receiver);
@@ -36,7 +36,7 @@ fn rates_hold_at_both_ends() {
     sender.offered = Bitrate::from_bps(8e5);
     let (sent, read) = run_tcp((sender.clone(), receiver.clone()), STREAMS);
     check_conserved(&sent, &read);
-    // Each stream has 10 kB at 100 kB/s in chunks of 1024 B: the last is due when 9216 B have had their time.
+    // Each stream has 10 kB at 100 kB/s in chunks of 1024 B: the last is due after the time of 9216 B.
     assert!(sent.tally.elapsed >= Span::from_ms(92), "{}", sent.tally.elapsed);
     (receiver.read_rate, sender.offered) = (Bitrate::from_bps(8e5), None);
     let (sent, read) = run_tcp((sender, receiver), STREAMS);

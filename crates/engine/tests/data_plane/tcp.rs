@@ -51,7 +51,7 @@ fn the_bytes_of_the_first_read_mark_the_origin_and_are_not_in_the_rate() {
 fn a_limit_in_time_measures_that_long_and_counts_the_tail_apart() {
     for streams in [1, 5] {
         let (sender, mut receiver) = timed(200);
-        // The sender goes on for longer than the receiver measures, so that there is a tail.
+        // The sender runs longer than the receiver measures, so that there is a tail.
         receiver.measured = Some(Span::from_ms(100));
         let (sender, receiver) = run_tcp((sender, receiver), streams);
         check_conserved(&sender, &receiver);
@@ -80,7 +80,7 @@ fn an_omitted_part_is_counted_apart_at_both_ends() {
         assert_eq!(Some(tally.bitrate), Bitrate::of(tally.bytes, tally.elapsed));
         let first = &report.samples[0];
         assert!(first.outside && first.start_ns.as_ns() == 0);
-        // No interval reaches over the end of the omitted part.
+        // No interval spans the end of the omitted part.
         for sample in &report.samples {
             let whole = sample.end_ns.as_ns() < 70_000_000 || sample.start_ns.as_ns() >= 70_000_000;
             assert!(whole || sample.outside);
@@ -95,8 +95,8 @@ fn an_offered_rate_is_kept_to_a_chunk_by_the_schedule() {
     sender.offered = mbps(80.0);
     let (sender, receiver) = run_tcp((sender, receiver), 2);
     check_conserved(&sender, &receiver);
-    // 80 Mbit/s for 0.3 s are 3 MB, in 60 chunks of a two hundredth of a second. The next one would be due at the end,
-    // when nothing is written any more; a busy host may write fewer, never more.
+    // 80 Mbit/s for 0.3 s are 3 MB, in 60 chunks of 5 ms. The next one would be due at the end, when writing
+    // has stopped. A busy host may write fewer, never more.
     for stream in &receiver.tally.streams {
         assert!(stream.bytes.get() <= 3_000_000, "{}", stream.bytes);
     }
@@ -110,7 +110,7 @@ fn a_limit_in_bytes_at_a_rate_takes_the_time_of_the_schedule() {
     let (sender, receiver) = run_tcp((sender, receiver), 1);
     check_conserved(&sender, &receiver);
     assert_eq!(receiver.tally.total_bytes, Bytes::new(1_000_000));
-    // The last chunk of 25 kB is due when 975 kB have had their time: 195 ms.
+    // The last chunk of 25 kB is due after the time of 975 kB: 195 ms.
     assert!(sender.tally.elapsed >= Span::from_ms(195), "{}", sender.tally.elapsed);
 }
 
@@ -129,7 +129,7 @@ fn a_slow_reader_reads_by_its_schedule() {
     receiver.read_rate = mbps(40.0);
     let (sender, receiver) = run_tcp((sender, receiver), 1);
     check_conserved(&sender, &receiver);
-    // From the first read to the last chunk of 25 kB: 975 kB at 40 Mbit/s are 195 ms.
+    // From the first read to the last chunk of 25 kB: 975 kB at 40 Mbit/s take 195 ms.
     assert!(receiver.tally.elapsed >= Span::from_ms(195), "{}", receiver.tally.elapsed);
 }
 
@@ -154,7 +154,7 @@ fn an_abort_ends_both_ends_and_the_queue_is_counted() {
     receiver.abort();
     let read = receiver.finish().tally;
     assert!(!read.complete && read.trouble.is_some_and(|text| text.contains("stopped")));
-    // The reset reaches the sender, which needs no order of its own.
+    // The reset ends the sender without an order.
     let sent = sender.finish().tally;
     assert!(!sent.complete && sent.trouble.is_some_and(|text| text.contains("2 of 2 streams")));
     assert!(sent.total_bytes >= read.total_bytes);
@@ -164,7 +164,7 @@ fn an_abort_ends_both_ends_and_the_queue_is_counted() {
 fn an_aborted_sender_knows_what_was_not_delivered() {
     let (near, far) = tcp_pairs(1);
     let (sender, _) = timed(60_000);
-    // Nobody reads.
+    // The other end does not read.
     let sender = start(sender, Sockets::Tcp(near), clock::now()).unwrap();
     while sender.progress().bytes < Bytes::new(100_000) {
         clock::sleep_until(in_ms(1));
@@ -181,7 +181,7 @@ fn the_half_close_is_not_taken_for_a_byte_in_the_queue() {
     let (near, _far) = tcp_pairs(1);
     let witness = near[0].try_clone().unwrap();
     let sender = start(timed(60_000).0, Sockets::Tcp(near), clock::now()).unwrap();
-    // Nobody reads: the queue is full when it does not grow any more.
+    // The other end does not read: the queue is full when it stops growing.
     let mut before = 0;
     while before == 0 || sender.progress().bytes.get() > before {
         before = sender.progress().bytes.get();
@@ -288,7 +288,7 @@ fn a_cpu_that_does_not_exist_costs_the_pinning_and_nothing_else() {
 fn a_slow_reader_that_is_told_to_end_reads_out_what_has_arrived() {
     for streams in [1, 40] {
         let (sender, mut receiver) = sized(2 << 20);
-        // At this rate it would take ages.
+        // At this rate reading would take more than three minutes.
         receiver.read_rate = Bitrate::from_bps(8e4);
         let (sender, receiver) = start_tcp((sender, receiver), streams);
         let told = clock::now() + Duration::from_secs(20);

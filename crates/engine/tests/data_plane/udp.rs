@@ -1,4 +1,4 @@
-//! Datagrams over loopback, which loses none that the receiving socket has room for.
+//! Datagrams over loopback, which loses none for which the receiving socket has room.
 
 use linerate_engine::{EngineError, FlowReport, Sockets, start};
 use linerate_model::metrics::loss;
@@ -13,7 +13,7 @@ fn udp(report: &FlowReport) -> &UdpTally {
     report.tally.udp.as_ref().unwrap()
 }
 
-/// What must hold whether or not the receiver kept up.
+/// Conditions that hold whether or not the receiver kept up.
 fn check_accounted(sender: &FlowReport, receiver: &FlowReport) {
     let (sent, read) = (udp(sender), udp(receiver));
     assert!(sender.tally.complete && receiver.tally.complete, "{:?}", receiver.tally.trouble);
@@ -58,19 +58,19 @@ fn a_paced_sender_is_never_ahead_of_its_schedule() {
 
 #[test]
 fn a_rate_whose_gap_cannot_be_slept_leaves_in_bursts_on_schedule() {
-    // 100 B at 400 Mbit/s: a gap of 2 µs, bursts of 25 datagrams each 50 µs.
+    // 100 B at 400 Mbit/s: a gap of 2 µs, so a burst of 25 datagrams every 50 µs.
     let (sender, receiver) = run_udp(as_udp(sized(500_000), 100, 400.0), 1);
     check_accounted(&sender, &receiver);
     assert_eq!(udp(&sender).packets, 5000);
     assert_eq!(sender.settings.datagrams_per_call, Some(25));
-    // The last burst is due when 497,500 B have had their time.
+    // The last burst is due after the time of 497,500 B.
     assert!(sender.tally.elapsed >= Span::from_ns(9_950_000), "{}", sender.tally.elapsed);
 }
 
 #[test]
 fn datagrams_beyond_the_mtu_are_sent_one_by_one() {
-    // Loopback has an MTU of 65,536 bytes: only payloads above 32 KiB leave one per call anyway, so this needs the
-    // longest one, which IP fragments.
+    // Loopback has an MTU of 65,536 bytes. Payloads above 32 KiB leave one per call anyway, so only the longest
+    // one, which IP fragments, exercises this case.
     let (sender, receiver) = run_udp(as_udp(sized(400_000), 65_507, 400.0), 1);
     check_accounted(&sender, &receiver);
     assert_eq!(sender.settings.datagrams_per_call, Some(1));
@@ -152,7 +152,7 @@ fn a_receiver_ends_at_its_deadline_although_datagrams_still_come() {
 #[test]
 fn an_abort_ends_a_silent_receiver_and_a_slow_sender() {
     let (near, far) = udp_pairs(1);
-    // One datagram of 1000 B at 80 bit/s: the second is due in 100 s.
+    // One datagram of 1000 B at 80 bit/s: the second is due after 100 s.
     let (sender, receiver) = as_udp(timed(1_000_000), 1000, 80e-6);
     let receiver = start(receiver, Sockets::Udp(far), clock::now()).unwrap();
     let sender = start(sender, Sockets::Udp(near), clock::now()).unwrap();
