@@ -1,4 +1,4 @@
-//! What the rules about the path are told, from a constructed record.
+//! The evidence about the path that is gathered from a constructed record.
 
 use linerate_control::evidence;
 use linerate_model::metrics::{flow, host, port, tcp};
@@ -8,7 +8,7 @@ use linerate_model::{
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 
-/// An interval of 100 ms, the `number`th one.
+/// The interval number `number`, 100 ms long.
 fn sample(side: Side, number: u64, outside: bool, readings: Readings) -> Body {
     let at = |ticks: u64| Timestamp::START + Span::from_ms(100 * ticks);
     Body::Sample {
@@ -17,7 +17,7 @@ fn sample(side: Side, number: u64, outside: bool, readings: Readings) -> Body {
     }
 }
 
-/// What the sender read in an interval: the same counts in each, but for the segment, which shrinks.
+/// The sender's readings of an interval: the same in each except the segment size, which shrinks.
 fn sending(segment: u64) -> Readings {
     let mut readings = Readings::default();
     readings.put(host::HYSTART_EXITS, 1);
@@ -33,7 +33,7 @@ fn sending(segment: u64) -> Readings {
     readings
 }
 
-/// A flow of two connections: an omitted interval and two measured ones.
+/// A flow of two connections, with one omitted and two measured intervals.
 fn record() -> RunRecord {
     let plan = FlowPlan {
         flow: 1,
@@ -108,7 +108,8 @@ fn drops_at_ports_count_while_the_flow_is_measured_and_its_interval_comes_with_i
     assert_eq!(told.outcome.uncertainty_bps, Some(5e5));
 }
 
-/// A flow of ten intervals whose first and last read were so far apart; only the first interval brought bytes.
+/// A flow of ten intervals whose first and last read are `apart` from each other; only the first interval has
+/// bytes.
 fn burst(apart: Span) -> RunRecord {
     let mut record = record();
     let flow = &mut record.flows[0];
@@ -130,6 +131,6 @@ fn a_figure_is_never_of_more_time_than_passed_between_its_first_and_last_read() 
     let measured = |apart| evidence(&burst(apart), 1).unwrap().outcome.measured_s.unwrap();
     let close = |got: f64, want: f64| assert!((got - want).abs() < 1e-9, "{got} instead of {want}");
     close(measured(Span::from_ns(3000)), 3e-6);
-    // Where the reads lie further apart, the steady intervals count.
+    // If the reads are further apart, the steady intervals count.
     close(measured(Span::from_secs(5)), 1.0);
 }

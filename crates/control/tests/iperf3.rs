@@ -1,4 +1,4 @@
-//! The real iperf3 at the port of a server, beside natives.
+//! The real iperf3 on the port of a server, together with native clients.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 use std::process::Command;
@@ -10,7 +10,7 @@ use linerate_control::{LogStore, Server, ServerConfig, ServerHandle, Sink, Store
 use linerate_model::{CaveatKind, Event, Outcome, RunRecord, Side};
 use linerate_proto::stand_in::Planned;
 
-/// Passes the events of all runs on, one run after the other.
+/// Forwards the events of all runs, one run after another.
 #[derive(Debug, Clone)]
 struct Log(Sender<Event>);
 
@@ -27,7 +27,7 @@ impl Sink for Log {
     }
 }
 
-/// The next run, once it has ended.
+/// The next run, after its end.
 fn next_run(events: &Receiver<Event>) -> RunRecord {
     let mut record = RunRecord::default();
     while record.outcome.is_none() {
@@ -72,7 +72,8 @@ fn the_real_client_is_measured_in_both_directions_and_its_runs_are_kept() {
         let blocks = if arguments.contains(&"-u") { 1_000 } else { 10_000 } * 40;
         let flow = record.flows.first().unwrap();
         let counted = flow.tally(ours).unwrap().total_bytes.get();
-        // Going away from us the client says when it has had enough, and a few more blocks are on the way.
+        // In a download the client reports when it has received enough; some more blocks are already in
+        // transit.
         assert!(
             counted == blocks || ours == Side::Sender && counted > blocks,
             "{arguments:?}: {counted} bytes"

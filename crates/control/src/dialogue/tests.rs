@@ -1,4 +1,4 @@
-//! A peer that does not stop talking.
+//! A peer that sends without pause.
 
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use linerate_units::{Span, Timestamp};
 
 use super::{Dialogue, MAX_BYTES_PER_TURN, gap_for};
 
-/// Counts what it is given; wants a tick a millisecond after its start.
+/// Counts its bytes and ticks; requests its first tick one millisecond after the start.
 #[derive(Default)]
 struct Listener {
     heard: usize,
@@ -38,7 +38,7 @@ impl Session for Listener {
     }
 }
 
-/// A connection on which the other end writes until nobody reads any more.
+/// A connection on which the other end writes until it is closed.
 fn flooded() -> (TcpStream, std::thread::JoinHandle<()>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let mut far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -56,7 +56,7 @@ fn whoever_owns_a_dialogue_and_its_deadlines_get_their_turn_however_much_the_pee
         poll_few(&readable, clock::now() + Duration::from_secs(20)).unwrap();
         dialogue.turn(clock::now(), &[]).unwrap();
         let Listener { heard, ticks } = dialogue.session;
-        // Up to one read more than the bound.
+        // A turn may exceed the bound by one read.
         assert!(heard <= turn * (MAX_BYTES_PER_TURN + (16 << 10)), "{heard} bytes in {turn} turns");
         assert!(heard >= turn && ticks as usize >= turn, "{heard} bytes and {ticks} ticks in {turn} turns");
     }

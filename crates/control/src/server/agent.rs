@@ -1,4 +1,4 @@
-//! A coordinator at this server: the place that it holds in the queue, and the runs that it has carried out from here.
+//! Serves one coordinator: the place that it holds in the queue, and the runs that this agent executes for it.
 
 mod about;
 mod job;
@@ -31,19 +31,21 @@ use crate::setup::expected_time;
 use job::{Letter, Letters};
 use settings::CoordinatorSettings;
 
-/// How often a waiting coordinator's place and the switch are looked at.
+/// How often the queue position of a waiting coordinator and the server's handle are checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How much longer than a run may take its coordinator may hold a place: for opening, draining and the dialogue.
+/// How much longer than the longest run a coordinator may hold a place: time for opening, draining and the
+/// dialogue.
 const RESERVATION_GRACE: Duration = Duration::from_secs(40);
 
-/// Serves one coordinator until it is done, gone, or turned away. `said` is what the door has read of it.
+/// Serves one coordinator until it ends, disconnects or is rejected. `said` is what the front has already read
+/// from it.
 pub(super) fn serve(connection: TcpStream, peer: SocketAddr, said: &[u8], shared: &Shared) {
     let held = RefCell::new(None);
     let mut begun = false;
     let settings = Arc::new(CoordinatorSettings::default());
-    // Every job has ended when the scope is left; only then settings are put back, and then others get the place:
-    // whatever became of this thread meanwhile.
+    // All jobs have ended when the scope is left. Only then are the settings restored, and after that the place
+    // is released, even if this thread has panicked.
     let work = AssertUnwindSafe(|| {
         std::thread::scope(|scope| {
             let mut service = Service::begin(connection, peer, shared, scope, Arc::clone(&settings), &held)?;
@@ -100,7 +102,7 @@ impl Held {
 struct Running {
     gate: Arc<PhaseGate>,
     stop: Arc<AtomicBool>,
-    /// When it has to be over; absent for no limit.
+    /// When it has to end; absent for no limit.
     until: Option<Mono>,
 }
 
@@ -117,7 +119,7 @@ struct Service<'scope, 'env> {
     shared: &'env Shared,
     scope: &'scope Scope<'scope, 'env>,
     name: String,
-    /// The place of this coordinator, which outlives this.
+    /// The queue place of this coordinator. It outlives this struct, so that it is released last.
     place: &'scope RefCell<Option<Held>>,
     begun: bool,
     jobs: BTreeMap<u32, Running>,
@@ -153,12 +155,12 @@ impl<'scope, 'env> Service<'scope, 'env> {
         })
     }
 
-    /// The door has read the beginning; the dialogue wants to see it.
+    /// Passes the bytes that the front has read to the dialogue.
     fn start(&mut self, said: &[u8]) -> Result<(), ControlError> {
         self.dialogue.input(Input::Bytes(said))
     }
 
-    /// What ended it, unless it was the coordinator's farewell.
+    /// Serves until the end. Returns why the coordinator was rejected; absent if it ended the dialogue itself.
     fn run(&mut self) -> Result<Option<String>, ControlError> {
         loop {
             let letters = Arc::clone(&self.letters);
@@ -178,7 +180,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
                 self.dialogue.input(Input::GiveUp(why.clone()))?;
                 self.turned_away = Some(why);
             } else if self.shared.stopping() && !self.jobs.is_empty() {
-                // What was measured until now goes to the coordinator first.
+                // The jobs end first, so that what was measured until now reaches the coordinator.
                 self.stop_jobs();
             } else if self.shared.stopping() {
                 self.dialogue.input(Input::GiveUp("the agent was stopped".to_owned()))?;
@@ -220,7 +222,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
         Ok(())
     }
 
-    /// Gets in line, within the limits that other clients have too.
+    /// Joins the queue, within the same limits as other clients.
     fn reserve(&mut self, expected: Span) -> Result<(), ControlError> {
         let place = match self.shared.queue.join(self.peer.ip(), expected) {
             Ok(place) => place,
@@ -271,7 +273,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
     }
 
     fn change_settings(&mut self, request: SettingsRequest) -> Result<(), ControlError> {
-        // The place is held as long as settings are asked for: each time for as long as a run may take.
+        // The place is held as long as settings are requested; each request extends it by the longest run.
         if let (Some(held), Some(longest)) = (&mut *self.place.borrow_mut(), self.shared.config.longest) {
             held.until = clock::now() + longest.as_duration() + RESERVATION_GRACE;
         }
@@ -350,7 +352,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
                     Input::Ended(end)
                 }
             };
-            // Many come at once: they leave together with the next look.
+            // Many events arrive at once, so they are sent together at the next poll.
             self.dialogue.feed(input)?;
         }
         Ok(())
@@ -361,7 +363,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
     }
 }
 
-/// The memory that a job takes here.
+/// Reserves the memory that a job needs on this host.
 fn reserve_memory(job: &Job, shared: &Shared) -> Result<Loan, String> {
     let spec = job.spec.clone().checked().map_err(|error| error.to_string())?;
     let needed = memory::needed(&spec, true).map_err(|error| error.to_string())?;

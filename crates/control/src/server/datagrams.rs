@@ -1,6 +1,6 @@
-//! The UDP port: opens flows by challenge and echo, and reflects probes.
+//! The UDP port: opens UDP flows with a challenge and its echo, and reflects probes.
 //!
-//! Nobody gets more bytes back than they sent, and nothing at all without the cookie of a run.
+//! A peer never gets more bytes than it has sent (no amplification), and gets none without the cookie of a run.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -22,7 +22,7 @@ use super::registry::Arrival;
 use crate::probe::{arrival, reply};
 use crate::setup::UDP_RCV_BUF;
 
-/// Room for a datagram where ours are the only ones, and where a servant gets the others.
+/// Room per datagram on ports with only our own protocol, and on ports that embedded servers share.
 const OWN_DATAGRAM_ROOM: usize = 2 * DATAGRAM_BYTES;
 const MAX_ANY_DATAGRAM_BYTES: usize = 65_536;
 
@@ -30,12 +30,12 @@ const MAX_ANY_DATAGRAM_BYTES: usize = 65_536;
 pub(super) struct Reflector {
     pub(super) socket: Arc<UdpSocket>,
     pub(super) address: SocketAddr,
-    /// The port as servants know it.
+    /// The port number as embedded servers know it.
     pub(super) port: u16,
     pub(super) native: bool,
-    /// The servants who get what is not ours.
+    /// Inboxes of the embedded servers on this port, which get the datagrams that are not ours.
     pub(super) inboxes: Vec<Arc<Inbox>>,
-    /// Every servant.
+    /// Inboxes of all embedded servers.
     pub(super) all: Vec<Arc<Inbox>>,
 }
 
@@ -50,7 +50,7 @@ impl Reflector {
             16,
             if self.inboxes.is_empty() { OWN_DATAGRAM_ROOM } else { MAX_ANY_DATAGRAM_BYTES },
         );
-        // The key of the challenges: made new with every server, never told.
+        // The key of the challenges: random for every server and never sent.
         let secret = RandomState::new();
         while !shared.stopping() {
             let waker = shared.switch.waker.as_fd();
@@ -58,7 +58,7 @@ impl Reflector {
             if poll_few(&waits, Mono::FAR).is_err() {
                 return;
             }
-            // An error here is an ICMP answer to something we sent; the next call goes on.
+            // An error here is an ICMP reply to something that we sent. The next call continues normally.
             let _ = batch.recv(socket);
             for datagram in batch.iter() {
                 let Some(from) = datagram.source else { continue };
@@ -73,7 +73,8 @@ impl Reflector {
         }
     }
 
-    /// Gives a datagram to the servant whose it is, or may be: there will be no more bytes to tell by.
+    /// Passes a datagram to the embedded server that recognizes it or may recognize it: no further bytes will
+    /// follow.
     fn forward(&self, from: SocketAddr, bytes: &[u8]) {
         let maybe = || self.inboxes.iter().find(|inbox| (inbox.protocol.sniff)(bytes) == Match::More);
         let claimed = self.all.iter().find(|inbox| inbox.claims(self.port, from.ip()));
@@ -97,7 +98,8 @@ fn answer(
     secret: &RandomState,
     shared: &Shared,
 ) {
-    // The address of a datagram is easily forged: nothing goes to one that the run's client has not shown to be its own.
+    // The source address of a datagram is easily forged. We only answer the address that the client of the run
+    // has proved to own with its control connection.
     let Some(inbox) = shared.registry.find(&said.cookie).filter(|inbox| inbox.is_client(from.ip())) else {
         return;
     };
@@ -114,7 +116,8 @@ fn answer(
             let requested = SocketOptions { rcv_buf: Some(UDP_RCV_BUF), ..SocketOptions::default() };
             let Ok(bound) = udp_connected_on_same_port(address, from, &requested) else { return };
             let ready = Datagram { kind: DatagramKind::Ready, ..*said };
-            // The echo is not repeated to this door any more, so the answer is: a loss must not end the opening.
+            // The client's next echo would no longer reach this socket, so the answer is sent three times
+            // against loss.
             for _ in 0..3 {
                 let _ = bound.socket.send(&ready.encode());
             }

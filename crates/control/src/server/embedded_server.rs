@@ -1,4 +1,5 @@
-//! The servant of a foreign protocol: a server stand-in that gets what arrives for it at the server's ports.
+//! The embedded server of a foreign protocol: a server stand-in that gets what arrives for it on the server's
+//! ports.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, UdpSocket};
@@ -21,36 +22,35 @@ use crate::memory::Loan;
 use crate::port_observer::PortObserver;
 use crate::stand_in::{Door, Incoming, MeasurementPermit, ServerPorts, serve_at};
 
-/// Between the end of a servant and the beginning of the next, so that one which cannot live costs little.
+/// Delay before a failed embedded server is restarted; bounds the cost of one that fails immediately.
 const RESTART_DELAY: Duration = Duration::from_secs(1);
 
-/// How long a run is believed to take when nobody says.
+/// Assumed duration of a run if the client does not announce one.
 const DEFAULT_RUN_TIME: Span = Span::from_secs(60);
 
-/// How much longer than allowed a run may take: for opening, draining and the dialogue.
+/// How much longer than the limit a run may take: time for opening, draining and the dialogue.
 const RUN_GRACE: Duration = Duration::from_secs(10);
 
-/// A port of the server at which the servant is reached.
+/// A port of the server on which the embedded server can be reached.
 #[derive(Debug, Clone)]
 pub(super) struct ServerPort {
-    /// The port as the servant knows it; the addresses of one server may have different ones.
+    /// The port number as the embedded server knows it. The addresses of one server may have different ports.
     pub(super) port: u16,
-    /// Where it is.
     pub(super) address: SocketAddr,
-    /// Its datagram socket.
+    /// The datagram socket of this port.
     pub(super) socket: Arc<UdpSocket>,
 }
 
-/// The ports of the server, as one servant sees them.
+/// The ports of the server, as one embedded server sees them.
 #[derive(Debug)]
 pub(super) struct Posts {
-    /// Where it is reached.
+    /// Ports on which it can always be reached.
     pub(super) own: Vec<ServerPort>,
-    /// Where others are, and it only in the course of a run.
+    /// Ports of other protocols, on which it can be reached only during a run.
     pub(super) others: Vec<ServerPort>,
 }
 
-/// Runs servants of one protocol, one after the other, until the server stops.
+/// Runs embedded servers of one protocol, one after another, until the server stops.
 pub(super) fn serve(inbox: &Inbox, posts: &Posts, shared: &Shared) {
     let (Some(make), Some(first)) = (inbox.protocol.embedded_server, posts.own.first()) else { return };
     while !shared.stopping() {
@@ -61,7 +61,7 @@ pub(super) fn serve(inbox: &Inbox, posts: &Posts, shared: &Shared) {
             wall: Span::from_ns(clock::wall_ns()),
         };
         let mut ports = ServantDesk { inbox, posts, shared, clients: BTreeMap::new() };
-        // Whatever becomes of one stand-in, the others and the next clients are served.
+        // If a stand-in panics, the other protocols and the next clients are still served.
         let life = catch_unwind(AssertUnwindSafe(|| live(make(&config), &mut ports)));
         ports.release_all();
         if !shared.stopping() {
@@ -80,14 +80,15 @@ fn live(stand_in: Box<dyn StandIn>, ports: &mut ServantDesk<'_>) -> Result<i32, 
 
 fn seed() -> u64 {
     let mut bytes = [0; 8];
-    // Without randomness the clock has to do: nothing is secret here, only unlikely to be met again.
+    // Without a random number the clock is used: the number is not secret, it only has to be unlikely to
+    // repeat.
     match getrandom::fill(&mut bytes) {
         Ok(()) => u64::from_ne_bytes(bytes),
         Err(_) => clock::now().as_ns(),
     }
 }
 
-/// What a servant sees of the server.
+/// The server as an embedded server sees it.
 struct ServantDesk<'a> {
     inbox: &'a Inbox,
     posts: &'a Posts,
@@ -95,21 +96,21 @@ struct ServantDesk<'a> {
     clients: BTreeMap<RunId, Client>,
 }
 
-/// A run that was let in.
+/// An admitted run.
 struct Client {
     ticket: u64,
     address: SocketAddr,
 }
 
 impl ServantDesk<'_> {
-    /// Gives back what a servant that is no more was let in for.
+    /// Releases the places of an embedded server that has ended.
     fn release_all(&mut self) {
         for run in self.clients.keys().copied().collect::<Vec<_>>() {
             self.over(run, Some("the servant ended in the middle of the run"));
         }
     }
 
-    /// Gives a run its place, unless the server's limits or another run forbid it.
+    /// Admits a run, unless a limit of the server or another run forbids it.
     fn admit(&mut self, planned: &Planned, address: SocketAddr) -> Result<MeasurementPermit, String> {
         let config = &self.shared.config;
         let too_long = |longest: &Span| planned.expected.is_some_and(|expected| expected > *longest);

@@ -1,8 +1,9 @@
-//! The door: accepts connections, hears what they want, and hands them to the run they belong to.
+//! The front of the server: accepts connections, reads their greeting, and hands them to the run to which they
+//! belong.
 //!
-//! One thread for everybody whose greeting is not complete, so that a stranger costs one descriptor and a few bytes. Whoever
-//! has said it gets a thread, as far as there are places: no host, and no network of hosts, gets so many that there are
-//! none for others ([`Shares`]).
+//! One thread serves all connections whose greeting is incomplete, so each costs only a descriptor and a few
+//! bytes. After its greeting a client gets a thread, if there is a place. [`Shares`] prevents one host or
+//! network from taking all places.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -26,23 +27,24 @@ use super::shares::{Exhausted, Shares};
 use super::{ServerEvent, Shared, agent, session};
 use crate::error::ControlError;
 
-/// How long a connection may take to say who it is, and then how long for its greeting.
+/// Timeout for the bytes that identify the protocol, and then again for the greeting.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Most connections that have not said what they want; beyond the share of a host or network its oldest goes.
+/// Most connections with an incomplete greeting. At its share, a host or network loses its oldest one.
 const MAX_PENDING_CONNECTIONS: usize = 2_048;
 
-/// Most bytes of greetings that are not complete, and what each stranger may say of one without regard to the others.
+/// Most bytes of all incomplete greetings, and the number of bytes that each connection may send regardless of
+/// the others.
 const MAX_PENDING_BYTES: usize = 16 << 20;
 const PENDING_BYTES_EACH: usize = 8 << 10;
 
-/// How long nothing is accepted when this process is out of descriptors.
+/// Pause before accepting again when this process is out of file descriptors.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 
-/// How often the owner is told of the same want.
+/// Shortest interval between two notices of the same kind to the owner.
 const NOTICE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Token of the switch; those of connections count up from the listeners'.
+/// Token of the server's waker. Those of listeners count up from 0, and those of connections follow.
 const WAKER_TOKEN: u64 = u64::MAX;
 
 /// An open port.
@@ -51,15 +53,15 @@ pub(super) struct Door {
     pub(super) address: SocketAddr,
     pub(super) listener: TcpListener,
     pub(super) socket: Arc<UdpSocket>,
-    /// The port as servants know it.
+    /// The port number as embedded servers know it.
     pub(super) port: u16,
-    /// Whether our own protocol is spoken here.
+    /// Whether our own protocol is served here.
     pub(super) native: bool,
-    /// The others, in the order in which they are asked.
+    /// The foreign protocols, in the order in which they examine the first bytes.
     pub(super) protocols: Vec<&'static Protocol>,
 }
 
-/// Serves the doors until the server stops, then waits for the runs to end.
+/// Serves the ports until the server stops, then waits for the runs to end.
 pub(super) fn serve(doors: Vec<Door>, shared: &Arc<Shared>) -> Result<(), ControlError> {
     let mut threads = Vec::new();
     let inboxes = start_embedded_servers(&doors, shared, &mut threads)?;
@@ -101,7 +103,7 @@ pub(super) fn serve(doors: Vec<Door>, shared: &Arc<Shared>) -> Result<(), Contro
     result
 }
 
-/// A servant for each protocol of others.
+/// Starts an embedded server for each foreign protocol.
 fn start_embedded_servers(
     doors: &[Door],
     shared: &Arc<Shared>,
@@ -133,7 +135,7 @@ fn same(one: &Protocol, other: &Protocol) -> bool {
     one.name == other.name
 }
 
-/// A port at which connections come.
+/// A port that accepts connections.
 struct ListeningPort {
     listener: TcpListener,
     port: u16,
@@ -141,7 +143,7 @@ struct ListeningPort {
     inboxes: Vec<Arc<Inbox>>,
 }
 
-/// Something that the owner is told of now and then, however often it happens.
+/// A notice that the owner gets at most once per [`NOTICE_INTERVAL`], however often its cause occurs.
 #[derive(Debug)]
 struct RateLimitedNotice {
     not_before: Mono,
@@ -149,7 +151,7 @@ struct RateLimitedNotice {
 }
 
 impl RateLimitedNotice {
-    /// Counts one more; how many there were since the owner was told, when it is time to tell.
+    /// Counts one occurrence. Returns the number since the last notice if the next one is due.
     fn is_due(&mut self) -> Option<u64> {
         self.times += 1;
         self.not_before.has_passed().then(|| {
@@ -168,14 +170,14 @@ impl Default for RateLimitedNotice {
 struct Front {
     poller: Poller,
     gates: Vec<ListeningPort>,
-    /// Every servant.
+    /// Inboxes of all embedded servers.
     inboxes: Vec<Arc<Inbox>>,
     pending: BTreeMap<u64, PendingConnection>,
     places: Arc<Shares>,
     next: u64,
     shared: Arc<Shared>,
     runs: Vec<JoinHandle<()>>,
-    /// Until when nothing is accepted, for want of descriptors.
+    /// Until when nothing is accepted, for lack of file descriptors.
     paused: Option<Mono>,
     out_of_files: RateLimitedNotice,
     too_many: RateLimitedNotice,
@@ -236,7 +238,7 @@ impl Front {
     }
 
     fn oldest_deadline(&self) -> Mono {
-        // Numbers grow, and so do deadlines: the first entry is the oldest.
+        // Tokens and deadlines both increase, so the first entry is the oldest.
         self.pending.first_key_value().map_or(Mono::FAR, |(_, pending)| pending.until)
     }
 
@@ -247,20 +249,21 @@ impl Front {
     }
 
     fn accept(&mut self, at: usize) {
-        // A burst is taken whole, but others get their turn.
+        // Accepts a burst at once, but bounded, so that other events are handled too.
         for _ in 0..256 {
             let Some(gate) = self.gates.get(at).filter(|_| self.paused.is_none()) else { return };
             match gate.listener.accept() {
                 Ok((connection, peer)) => self.add_pending(connection, peer, at),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                // The peer has gone already.
+                // The peer has already closed the connection.
                 Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
                 Err(error) => return self.rest_without_files(&error),
             }
         }
     }
 
-    /// Out of descriptors, or of memory for sockets: the oldest stranger makes room, and who comes waits in the kernel.
+    /// Out of descriptors or of memory for sockets: closes the oldest pending connection and pauses. New
+    /// connections wait in the kernel.
     fn rest_without_files(&mut self, error: &std::io::Error) {
         if let Some((_, oldest)) = self.pending.pop_first() {
             oldest.reject("this server is out of open files; try again later");
@@ -293,12 +296,13 @@ impl Front {
             let (said, greets) = (Vec::new(), None);
             let pending = PendingConnection { connection, peer, until, gate, said, greets, permit };
             self.pending.insert(token, pending);
-            // Ours say it at once: no second round through the poller for each of ten thousand streams.
+            // Our clients send their preface immediately. Reading now saves a second poll for each of ten
+            // thousand streams.
             self.listen_to(token);
         }
     }
 
-    /// The oldest of a host or network that has its share of strangers goes.
+    /// Closes the oldest pending connection of a host or network that has reached its share.
     fn make_room(&mut self, exhausted: Exhausted) {
         let its = |pending: &PendingConnection| exhausted.group.contains(pending.peer.ip());
         let oldest = self.pending.iter().find(|(_, pending)| its(pending)).map(|(token, _)| *token);
@@ -359,7 +363,7 @@ impl Front {
         }
     }
 
-    /// Whoever has said who it is has time anew, for its greeting. Often that is here already.
+    /// Restarts the timeout after the protocol is identified. Often the greeting has already arrived.
     fn await_greeting(&mut self, token: u64) {
         let Some(mut pending) = self.pending.remove(&token) else { return };
         let token = self.next;
@@ -371,7 +375,7 @@ impl Front {
         }
     }
 
-    /// All greetings that are not complete have a limit together; what a usual one needs is free.
+    /// Bounds the bytes of all incomplete greetings together. The length of a usual greeting is always allowed.
     fn hold_within_bounds(&mut self, token: u64) {
         let said = self.pending.get(&token).map_or(0, |pending| pending.said.len());
         if said <= PENDING_BYTES_EACH {
@@ -386,7 +390,7 @@ impl Front {
         }
     }
 
-    /// A client or coordinator gets a thread, if there is a place for its host.
+    /// Starts a thread for a client or coordinator if its host has a free place.
     fn serve(&mut self, pending: PendingConnection, who: Greets) {
         let permit = match self.shared.clients.take(pending.peer.ip()) {
             Ok(permit) => permit,
@@ -414,7 +418,7 @@ impl Front {
         }
     }
 
-    /// A data or probe connection goes to its run; one of no run is closed.
+    /// Hands a data or probe connection to its run. A connection of an unknown run is closed.
     fn direct(&mut self, connection: TcpStream, preface: Preface) {
         let Some(inbox) = self.shared.registry.find(&preface.cookie) else { return };
         if preface.connection == Connection::Probe {

@@ -1,4 +1,4 @@
-//! What has arrived for a servant, and who it is for.
+//! What has arrived for an embedded server, and how it is decided which server gets it.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -15,37 +15,37 @@ use super::shares::{Exhausted, Shares};
 use crate::error::ControlError;
 use crate::stand_in::{Incoming, Interrupts};
 
-/// Most connections and datagrams that wait for one servant; what comes then is dropped.
+/// Most connections and datagrams that wait for one embedded server; further ones are dropped.
 const MAX_WAITING: usize = 4_096;
 
-/// Most connections of one servant, those that wait among them: fewer than the links that it may have.
+/// Most connections of one embedded server including waiting ones: fewer than the links that it may have.
 const MAX_CONNECTIONS: usize = 3_800;
 
-/// SIGTERM.
 const SIGTERM: i32 = 15;
 
-/// How long a servant may take to end when the server stops.
+/// How long an embedded server may take to end when the server stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Where connections and datagrams wait for the servant of one protocol.
+/// Where connections and datagrams wait for the embedded server of one protocol.
 #[derive(Debug)]
 pub(super) struct Inbox {
     pub(super) protocol: &'static Protocol,
-    /// Rings when something has arrived.
+    /// Wakes the embedded server when something has arrived.
     pub(super) waker: EventFd,
     pub(super) interrupts: Interrupts,
     arrived: Mutex<VecDeque<Incoming>>,
     claims: Mutex<Claims>,
     end_by: AtomicU64,
-    /// Places of the connections that the servant has, and of those that wait for it.
+    /// Places of the connections that the embedded server has and of those that wait for it.
     places: Arc<Shares>,
 }
 
-/// What a servant may have at ports that others were given: some tools use each other's ports for their data.
+/// What an embedded server may receive on ports of other protocols: some tools use each other's ports for their
+/// data.
 #[derive(Debug, Default)]
 struct Claims {
     ports: BTreeSet<u16>,
-    /// Hosts that are being measured, one entry for each run.
+    /// Hosts that are being measured, with one entry per run.
     guests: Vec<IpAddr>,
 }
 
@@ -62,7 +62,8 @@ impl Inbox {
         })
     }
 
-    /// Lays a connection in, for as long as its host has its share of places only; otherwise why not.
+    /// Adds a connection if its host has not reached its share of the places; otherwise returns it with the
+    /// reason.
     pub(super) fn connect(
         &self,
         port: u16,
@@ -86,7 +87,7 @@ impl Inbox {
         Ok(())
     }
 
-    /// Lays a datagram in; it is dropped when there is no room.
+    /// Adds a datagram, or drops it if there is no room.
     pub(super) fn put_datagram(&self, port: u16, from: SocketAddr, bytes: Vec<u8>) {
         let mut arrived = locked(&self.arrived);
         if arrived.len() < MAX_WAITING {
@@ -104,17 +105,17 @@ impl Inbox {
         incoming
     }
 
-    /// The servant listens at a port that others were given.
+    /// Notes that the embedded server listens on a port of another protocol.
     pub(super) fn claim(&self, port: u16) {
         locked(&self.claims).ports.insert(port);
     }
 
-    /// The servant measures this host.
+    /// Notes that a run with this host has begun.
     pub(super) fn guest_came(&self, host: IpAddr) {
         locked(&self.claims).guests.push(host.to_canonical());
     }
 
-    /// One of its runs with this host is over.
+    /// Notes that a run with this host has ended.
     pub(super) fn guest_left(&self, host: IpAddr) {
         let guests = &mut locked(&self.claims).guests;
         if let Some(at) = guests.iter().position(|guest| *guest == host.to_canonical()) {
@@ -122,35 +123,36 @@ impl Inbox {
         }
     }
 
-    /// Whether what comes from this host to this port is for the servant, whoever else may be there.
+    /// Whether traffic from this host to this port belongs to this embedded server rather than to the port's
+    /// own protocol.
     pub(super) fn claims(&self, port: u16, host: IpAddr) -> bool {
         let claims = locked(&self.claims);
         claims.ports.contains(&port) && claims.guests.contains(&host.to_canonical())
     }
 
-    /// The server stops.
+    /// Tells the embedded server to end, because the server stops.
     pub(super) fn stop(&self) {
         self.end_by.store((clock::now() + STOP_TIMEOUT).as_ns(), Ordering::Release);
         self.interrupts.raise(SIGTERM);
     }
 
-    /// When the servant has to have ended.
+    /// When the embedded server must have ended.
     pub(super) fn end_by(&self) -> Mono {
         Mono(self.end_by.load(Ordering::Acquire))
     }
 }
 
-/// Whose bytes these are, of some that share a port.
+/// Which of several protocols on one port the first bytes belong to.
 pub(super) enum Detected<'a> {
-    /// Of this one.
+    /// They belong to this one.
     Its(&'a Arc<Inbox>),
-    /// More bytes are needed.
+    /// More bytes are needed to decide.
     More,
-    /// Of nobody.
+    /// They belong to none.
     Nobody,
 }
 
-/// Finds out by the first bytes whose they are. Where there is only one it could be, no byte is needed.
+/// Detects a protocol by the first bytes. With `alone`, a single candidate is accepted without any bytes.
 pub(super) fn detect<'a>(inboxes: &'a [Arc<Inbox>], said: &[u8], alone: bool) -> Detected<'a> {
     if let ([only], true) = (inboxes, alone) {
         return Detected::Its(only);

@@ -1,4 +1,4 @@
-//! A connection that has not said what it wants.
+//! A connection that is not yet identified.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,62 +12,61 @@ use linerate_sock::Mono;
 use super::inbox::{Detected, Inbox, detect};
 use super::shares::Permit;
 
-/// Most bytes by which protocols are told apart.
+/// Most bytes used to distinguish protocols.
 const MAX_SNIFF_BYTES: usize = 256;
 
-/// Read at once of a greeting.
+/// Most bytes of a greeting that are read at once.
 const READ_BYTES: usize = 4 << 10;
 
-/// A connection that has not said what it wants.
+/// A connection that has not completed its greeting.
 pub(super) struct PendingConnection {
     pub(super) connection: TcpStream,
     pub(super) peer: SocketAddr,
     pub(super) until: Mono,
-    /// The listener at which it came.
+    /// Index of the listener that accepted it.
     pub(super) gate: usize,
-    /// What it has said, without the preface of a native control connection.
+    /// The bytes received so far, without the preface of a native control connection.
     pub(super) said: Vec<u8>,
-    /// Who greets us, once that is known: the greeting follows.
+    /// The kind of peer, once that is known. Its greeting follows.
     pub(super) greets: Option<Greets>,
-    /// Its place among those who have not said what they want.
-    #[expect(dead_code, reason = "it is given back when this is dropped")]
+    /// Its place among the pending connections.
+    #[expect(dead_code, reason = "the place is released when this is dropped")]
     pub(super) permit: Permit,
 }
 
-/// Who says a greeting, and gets a thread for it when it is complete.
+/// The kind of peer that sends a greeting. It gets a thread when the greeting is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Greets {
-    /// A client of ours, whose preface is here and was answered.
+    /// A native client, whose preface was received and answered.
     Client,
-    /// A coordinator.
     Coordinator,
 }
 
-/// What it wants.
+/// What to do with an identified connection.
 pub(super) enum Action {
-    /// A run of ours: its greeting is complete.
+    /// Begin a native run; the greeting is complete.
     Run,
-    /// A part of a run of ours.
+    /// Hand a data or probe connection to its native run.
     Part(Preface),
-    /// A coordinator, to whom this is an agent: its greeting is complete.
+    /// Serve a coordinator as its agent; the greeting is complete.
     Coordinator,
-    /// Another protocol.
+    /// Hand the connection to an embedded server.
     Foreign(Arc<Inbox>),
 }
 
-/// How far it has come.
+/// The state after a read.
 pub(super) enum Heard {
-    /// More has to come.
+    /// More bytes are needed.
     More,
-    /// It is known who it is: now it has time for its greeting.
+    /// The kind of peer is known; the timeout for its greeting starts now.
     Greets,
-    /// It has said what it wants.
+    /// The connection is identified.
     Wish(Action),
 }
 
 impl PendingConnection {
-    /// Reads until it is known what it wants. Of what is ours not a byte more than the preface, or the first message
-    /// after it, is read: what follows belongs to whoever gets the connection.
+    /// Reads until the connection is identified. In our own protocols this reads no byte beyond the preface or
+    /// the first message after it: what follows is read by the thread that gets the connection.
     pub(super) fn read(&mut self, native: bool, inboxes: &[Arc<Inbox>]) -> Result<Heard, String> {
         let mut buffer = [0; READ_BYTES];
         loop {
@@ -97,7 +96,7 @@ impl PendingConnection {
         }
     }
 
-    /// Tells by what was said who it is, or how much more may be read.
+    /// Identifies the peer by the bytes received so far, or says how many more may be read.
     fn detect(&mut self, native: bool, inboxes: &[Arc<Inbox>]) -> Result<Greeting, String> {
         let ours = match Preface::decode(&self.said) {
             _ if !native => false,
@@ -110,7 +109,7 @@ impl PendingConnection {
             Ok(Some(preface)) => return Ok(Greeting::Is(Heard::Wish(Action::Part(preface)))),
             Ok(None) => true,
             Err(PeerError::Version { theirs, ours }) => {
-                // Our preface carries our version: the other end can then say what is wrong.
+                // Our preface contains our version, so the other end can report the mismatch.
                 self.send(&Preface::CONTROL.encode());
                 return Err(format!("protocol version {theirs}, this server speaks {ours}"));
             }
@@ -134,12 +133,12 @@ impl PendingConnection {
         Ok(Greeting::AtMost(most.saturating_sub(self.said.len())))
     }
 
-    /// Says a few bytes, which fit into the socket of a connection on which nothing was said yet.
+    /// Sends a few bytes; they fit into the empty send buffer of a new connection.
     fn send(&mut self, bytes: &[u8]) {
         let _ = self.connection.write(bytes);
     }
 
-    /// The last word to somebody who is not served, in their own protocol where it is known and has one.
+    /// Refuses a connection, with a message in its own protocol if that is known and has one.
     pub(super) fn reject(mut self, why: &str) {
         let ours = match self.greets {
             Some(Greets::Client) => Some(&NATIVE),
@@ -156,8 +155,8 @@ impl PendingConnection {
     }
 }
 
-/// Says in the words of a protocol that a client is not served, and reads what has come: to close with bytes unread resets
-/// the connection, and the last word could be lost.
+/// Sends the refusal of a protocol, then reads what has arrived: closing a socket with unread bytes resets the
+/// connection, and the refusal could be lost.
 pub(super) fn send_refusal(connection: &mut TcpStream, protocol: &Protocol, why: &str) {
     let _ = connection.set_nonblocking(true);
     let _ = connection.write(&(protocol.refusal)(why));
@@ -165,17 +164,17 @@ pub(super) fn send_refusal(connection: &mut TcpStream, protocol: &Protocol, why:
     let _ = connection.read(&mut [0; 16 << 10]);
 }
 
-/// What is known by the first bytes.
+/// What the first bytes tell.
 enum Greeting {
     Is(Heard),
-    /// Nothing; so many more bytes may be read.
+    /// Nothing yet; at most this number of further bytes may be read.
     AtMost(usize),
 }
 
-/// Bytes of the first message that have not come.
+/// Number of bytes of the first message that are still missing.
 fn missing(said: &[u8]) -> Result<usize, String> {
     Framer::missing_of_first(said).map_err(|error| error.to_string())
 }
 
-/// The first bytes of a coordinator.
+/// Length of a coordinator's first bytes (the magic of the protocol).
 const AGENT_MAGIC: usize = linerate_proto::agent::MAGIC.len();

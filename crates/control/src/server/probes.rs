@@ -1,5 +1,5 @@
-//! The TCP connections over which clients probe latency where UDP does not come through: one thread for all of them,
-//! each connection for as long as its run.
+//! TCP connections for latency probes, used if UDP does not get through. One thread serves all of them; a
+//! connection lives until its run ends.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -16,21 +16,21 @@ use super::shares::{Permit, Shares};
 use crate::error::ControlError;
 use crate::probe::reply;
 
-/// Most connections of probes at a server.
+/// Most probe connections of a server.
 const MAX_PROBE_CONNECTIONS: usize = 1_024;
 
-/// Most of one run: it has one at a time, the rest is for those that are ending.
+/// Most per run: a run uses one at a time; the others are connections that are closing.
 const MAX_PER_RUN: usize = 8;
 
-/// Probes of one connection that are answered before others get their turn.
+/// Most probes of one connection that are answered in one turn.
 const PROBES_PER_TURN: usize = 64;
 
-/// Tokens of the bells; those of connections count up from 0.
+/// Tokens of the wakers; those of connections count up from 0.
 const WAKER_TOKEN: u64 = u64::MAX;
 const ENDED_TOKEN: u64 = WAKER_TOKEN - 1;
 const ARRIVED_TOKEN: u64 = WAKER_TOKEN - 2;
 
-/// Where connections of probes arrive.
+/// Receives new probe connections.
 #[derive(Debug)]
 pub(super) struct Probes {
     arrivals: Mutex<Vec<(TcpStream, Arc<Inbox>, Permit)>>,
@@ -47,7 +47,7 @@ impl Probes {
         })
     }
 
-    /// Takes in a connection of a run; without a place for it, it is closed.
+    /// Adds a connection of a run; closes it if there is no place.
     pub(super) fn put(&self, connection: TcpStream, run: Arc<Inbox>) {
         let Ok(peer) = connection.peer_addr() else { return };
         let Ok(permit) = self.places.take(peer.ip()) else { return };
@@ -57,7 +57,7 @@ impl Probes {
         }
     }
 
-    /// Reflects until the server stops.
+    /// Reflects probes until the server stops.
     pub(super) fn serve(&self, shared: &Shared) -> Result<(), ControlError> {
         let mut reflector = Reflector { poller: Poller::new()?, lines: BTreeMap::new(), next: 0 };
         reflector.poller.add(&shared.switch.waker, WAKER_TOKEN, Interest::READ)?;
@@ -68,7 +68,7 @@ impl Probes {
         while !shared.stopping() {
             reflector.poller.wait(&mut events, Mono::FAR)?;
             let tokens: Vec<u64> = events.iter().map(|ready| ready.token).collect();
-            // Probes first: the time until they are read counts as theirs.
+            // Probes first: the delay until they are read is part of the measured time.
             for token in tokens.iter().filter(|token| **token < ARRIVED_TOKEN) {
                 reflector.step(*token);
             }
@@ -77,7 +77,7 @@ impl Probes {
                 let arrived = std::mem::take(&mut *locked(&self.arrivals));
                 arrived.into_iter().for_each(|(stream, run, permit)| reflector.add(stream, run, permit));
             }
-            // A connection may have come after the end of its run was rung.
+            // A connection may have arrived after the end of its run was signalled.
             if tokens.contains(&ENDED_TOKEN) || tokens.contains(&ARRIVED_TOKEN) {
                 let _ = shared.registry.waker.clear();
                 reflector.lines.retain(|_, line| !line.run.is_over());
@@ -93,7 +93,7 @@ struct Reflector {
     next: u64,
 }
 
-/// One connection. The poller forgets it when it is closed.
+/// One connection. Closing it removes it from the poller.
 struct Line {
     stream: TcpStream,
     run: Arc<Inbox>,
@@ -120,7 +120,7 @@ impl Reflector {
             self.lines.remove(&token);
             return;
         }
-        // Who does not read the answers is not asked for more questions.
+        // While answers are unsent, no further probes are read.
         let interest = if line.unsent.is_empty() { Interest::READ } else { Interest::WRITE };
         if waits == line.unsent.is_empty() {
             let _ = self.poller.modify(&line.stream, token, interest);
@@ -129,7 +129,7 @@ impl Reflector {
 }
 
 impl Line {
-    /// Answers what is there; an error ends the connection.
+    /// Answers the probes that have arrived. An error ends the connection.
     fn turn(&mut self) -> std::io::Result<()> {
         self.flush()?;
         for _ in 0..PROBES_PER_TURN {

@@ -1,7 +1,7 @@
-//! Who is measured when.
+//! Decides who is measured when.
 //!
-//! Hosts take turns: each is served once before one is served again, however many places it has in line. So the place of
-//! a client may become a later one when another host comes, by one for each round.
+//! Hosts take turns: each is served once before any is served again, however many places it has in the queue.
+//! Therefore the position of a client may increase when another host arrives, by one for each round.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -15,18 +15,18 @@ use super::Policy;
 use super::registry::locked;
 use super::shares::Group;
 
-/// A client that cannot wait in line, as those of other tools, counts as one that waits for so long after it was sent away:
-/// it will come again.
+/// Clients that cannot wait, such as those of foreign tools, are refused and will retry. For this time after
+/// the refusal they count as waiting.
 const RETRY_WINDOW: Duration = Duration::from_secs(10);
 
-/// Most hosts that are remembered for that.
+/// Most refused hosts that are remembered.
 const MAX_REMEMBERED_HOSTS: usize = 64;
 
-/// The clients at work and in line.
+/// The running and waiting clients.
 #[derive(Debug)]
 pub(super) struct Queue {
     policy: Policy,
-    /// Most clients at work and in line; absent for no limit.
+    /// Most running and waiting clients; absent for no limit.
     most: Option<u32>,
     state: Mutex<State>,
 }
@@ -34,12 +34,12 @@ pub(super) struct Queue {
 #[derive(Debug, Default)]
 struct State {
     next: u64,
-    /// In the order in which they came.
+    /// By ticket, in the order of arrival.
     clients: BTreeMap<u64, Client>,
-    /// How many clients were let in before the last one of each host that has some here.
+    /// For each host with clients here: value of `let_in` before its last admission.
     served: BTreeMap<Group, u64>,
     let_in: u64,
-    /// Hosts whose clients were sent away because another one was at work, and until when they count.
+    /// Hosts whose clients were refused because another one was running, and until when they count as waiting.
     sent_away: BTreeMap<Group, Mono>,
 }
 
@@ -48,24 +48,24 @@ struct Client {
     host: Group,
     length: Span,
     began: Option<Mono>,
-    /// Most others at work at the same time.
+    /// Largest number of other clients that ran at the same time.
     neighbours: u32,
-    /// Another host got its place.
+    /// Whether a client of another host has displaced it.
     displaced: bool,
 }
 
 /// What a client may do now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// It is at work, beside so many others.
+    /// It may run; the number of other running clients is `neighbours`.
     Now { neighbours: u32 },
-    /// It waits.
+    /// It waits at position `place`.
     Later { place: u32, wait: Span },
-    /// It had to leave, because another host of which nobody was in line came to a queue that was full.
+    /// It was displaced by a host that had no place in the full queue.
     Displaced,
 }
 
-/// The queue is full: so many clients are there.
+/// The queue is full, with this number of clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Full(pub(super) usize);
 
@@ -80,8 +80,9 @@ impl Queue {
         Self { policy, most, state: Mutex::new(State::default()) }
     }
 
-    /// A client from `address` that will take about `length`; its ticket. In a full queue, the last in line of the host
-    /// with the most places makes room for a host that has none.
+    /// Adds a client from `address` with an expected duration of `length`; returns its ticket. If the queue is
+    /// full, the last waiting client of the host with the most places is displaced in favour of a host that has
+    /// none.
     pub(super) fn join(&self, address: IpAddr, length: Span) -> Result<u64, Full> {
         let mut state = locked(&self.state);
         let host = Group::host(address);
@@ -105,7 +106,7 @@ impl Queue {
         }
     }
 
-    /// As [`Queue::leave`], by a client that cannot wait.
+    /// Like [`Queue::leave`], for a client that cannot wait and will retry.
     pub(super) fn leave_for_retry(&self, ticket: u64) {
         {
             let mut state = locked(&self.state);
@@ -131,7 +132,7 @@ impl Queue {
             && (state.clients.values().any(waits) || state.sent_away.iter().any(will_come))
     }
 
-    /// Whether it is this client's turn; once it is, it stays.
+    /// Whether the client may run now. Once admitted, it stays so until it leaves.
     pub(super) fn turn(&self, ticket: u64) -> Turn {
         let now = clock::now();
         let mut state = locked(&self.state);
@@ -164,8 +165,8 @@ impl Queue {
 }
 
 impl State {
-    /// Those who wait, the next one first: in rounds, one of each host; in a round first the hosts that have not been
-    /// served for the longest time.
+    /// The waiting clients, the next one first. They are served in rounds with one client per host; within a
+    /// round, the hosts that were served longest ago come first.
     fn line(&self) -> Vec<u64> {
         let mut rounds: BTreeMap<Group, u32> = BTreeMap::new();
         let waiting = self.clients.iter().filter(|(_, client)| client.began.is_none() && !client.displaced);
@@ -192,7 +193,8 @@ impl State {
         }
     }
 
-    /// Displaces the last in line of the host with the most places, if that has several and `host` none.
+    /// Displaces the last waiting client of the host with the most places, if that has several and `host` has
+    /// none.
     fn make_room_for(&mut self, host: Group) -> bool {
         let mut places: BTreeMap<Group, u32> = BTreeMap::new();
         for client in self.clients.values().filter(|client| !client.displaced) {
@@ -250,7 +252,7 @@ mod tests {
     fn one_at_a_time_in_the_order_of_arrival() {
         let queue = exclusive(None);
         let (a, b, c) = (join(&queue, 1), join(&queue, 1), join(&queue, 1));
-        // Not even when asked out of order.
+        // Polling out of order does not change the position.
         let Turn::Later { place, wait } = queue.turn(c) else { panic!("c came last") };
         assert_eq!((place, wait), (3, Span::from_secs(120)));
         assert_eq!(queue.turn(a), Turn::Now { neighbours: 0 });
@@ -301,7 +303,8 @@ mod tests {
         let other = join(&queue, 2);
         assert_eq!(queue.turn(c), Turn::Displaced);
         assert_eq!((place(&queue, other), place(&queue, b)), (1, 2));
-        // The next one takes the place of the second; then every host has one, and the queue is full for all.
+        // The next arrival takes the place of the second. Then every host has one place, and the queue is full
+        // for everyone.
         let third = join(&queue, 3);
         assert_eq!(queue.turn(b), Turn::Displaced);
         assert_eq!(queue.join(IpAddr::from([192, 0, 2, 4]), MINUTE), Err(Full(3)));
@@ -362,7 +365,7 @@ mod tests {
         let (a, b) = (join(&queue, 1), join(&queue, 1));
         assert_eq!(queue.turn(a), Turn::Now { neighbours: 0 });
         assert_eq!(queue.turn(b), Turn::Now { neighbours: 1 });
-        // The first learns of the second, and remembers it after its end.
+        // The first learns of the second and keeps that information after the second has ended.
         assert_eq!(queue.turn(a), Turn::Now { neighbours: 1 });
         queue.leave(b);
         assert_eq!(queue.turn(a), Turn::Now { neighbours: 1 });

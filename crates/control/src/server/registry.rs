@@ -1,4 +1,4 @@
-//! Which run a data connection or datagram belongs to: by the cookie that the server gave out.
+//! Assigns data connections and datagrams to runs by the cookie that the server issued.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, TcpStream, UdpSocket};
@@ -11,22 +11,23 @@ use linerate_sock::poll::EventFd;
 /// A data socket that has arrived for a run.
 #[derive(Debug)]
 pub(super) enum Arrival {
-    /// A connection.
+    /// An accepted connection.
     Tcp { flow: u16, stream: u32, connection: TcpStream },
     /// A UDP flow whose client has echoed the challenge.
     Udp { flow: u16, stream: u32, socket: UdpSocket },
 }
 
-/// Where a run's data sockets arrive.
+/// Receives the data sockets of a run.
 #[derive(Debug)]
 pub(super) struct Inbox {
     arrivals: Mutex<Vec<Arrival>>,
-    /// Most that may wait: those of both directions.
+    /// Most sockets that may wait: one per stream and direction.
     most: usize,
     over: AtomicBool,
-    /// Where its client is: nobody at another address gets datagrams of this run, because an address is easily forged.
+    /// Address of the client. No datagrams of this run go to other addresses, because a source address is
+    /// easily forged.
     client: IpAddr,
-    /// Rings when something has arrived.
+    /// Wakes the run when a socket has arrived.
     pub(super) waker: EventFd,
 }
 
@@ -36,7 +37,7 @@ impl Inbox {
         self.over.load(Ordering::Acquire)
     }
 
-    /// Whether this is the host of the run's client, which has shown by its control connection that it is there.
+    /// Whether this is the address of the run's client, which its control connection has proved.
     pub(super) fn is_client(&self, host: IpAddr) -> bool {
         self.client == host.to_canonical()
     }
@@ -55,11 +56,11 @@ impl Inbox {
     }
 }
 
-/// The runs that were let in.
+/// The admitted runs.
 #[derive(Debug)]
 pub(super) struct Registry {
     runs: Mutex<BTreeMap<[u8; 16], Arc<Inbox>>>,
-    /// Rings when a run has ended.
+    /// Wakes its waiter when a run has ended.
     pub(super) waker: EventFd,
 }
 
@@ -68,7 +69,7 @@ impl Registry {
         Ok(Self { runs: Mutex::default(), waker: EventFd::new()? })
     }
 
-    /// Opens an inbox for a run of a client at this host, with so many streams in a direction.
+    /// Opens an inbox for a run of a client at this address, with `streams` streams per direction.
     pub(super) fn open(
         &self,
         cookie: [u8; 16],
@@ -98,7 +99,7 @@ impl Registry {
     }
 }
 
-/// A thread that panicked while it held the lock left nothing half-done: every change is one call.
+/// Locks a mutex, ignoring poisoning: every change is a single call, so a panic leaves no partial change.
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

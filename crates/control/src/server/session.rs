@@ -24,19 +24,20 @@ use crate::error::ControlError;
 use crate::memory::{self, Loan};
 use crate::setup::{expected_time, flow_setup, idle_time, socket_options};
 
-/// How often a waiting client's place and the stop flag are looked at.
+/// How often a waiting client's position and the server's handle are checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How long data sockets wait for their phase. They come right behind the word that names it.
+/// How long data sockets are kept before their phase begins. They normally arrive right after the message that
+/// announces it.
 const STRAY_SOCKET_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Open files that a server needs for a run, in addition to those of its streams.
+/// Open files that a server needs for a run in addition to its streams.
 const EXTRA_FILES: u64 = 16;
 
-/// Serves one client until its run is over; `said` is its greeting, which the door has read after its preface.
+/// Serves one client until its run is over. `said` is its greeting, which the front has read after the preface.
 pub(super) fn serve(connection: TcpStream, peer: SocketAddr, said: &[u8], shared: &Shared) {
     let result = Run::begin(connection, peer, shared).and_then(|mut run| {
-        // Whatever becomes of one run, its place is given back, and its client hears that it is over.
+        // Even if a run panics, its place is released and its client is informed.
         let life = catch_unwind(AssertUnwindSafe(|| run.start(said).and_then(|()| run.serve())));
         let failed = || ControlError::Local("it failed in the middle of the run".to_owned());
         let result = life.unwrap_or_else(|_| Err(failed()));
@@ -59,21 +60,20 @@ pub(super) fn serve(connection: TcpStream, peer: SocketAddr, said: &[u8], shared
     (shared.event)(ServerEvent::Ended { client: peer, trouble: trouble.map(Into::into) });
 }
 
-/// How long a client may measure nothing, or more than it has said, while clients of other hosts wait.
+/// How long a client may measure nothing, or exceed its announced duration, while clients of other hosts wait.
 const MAX_IDLE_WHILE_OTHERS_WAIT: Duration = Duration::from_secs(5);
 
-/// Why a run is ended.
 const RUN_TOO_LONG: &str = "the run took longer than this server allows (--limit-time)";
 const RUN_OVERSTAYED: &str =
     "others wait, and the run measured nothing for 5 s, or took 5 s more than expected";
 
-/// When a run that begins now ends as far as it is known: what is limited by bytes takes as long as it takes.
+/// When a run that begins now is expected to end; unknown for tests that are limited by bytes or blocks.
 fn expected_end(spec: &TestSpec, now: Mono) -> Option<Mono> {
     let timed = spec.traffic.bytes.is_none() && spec.traffic.blocks.is_none();
     timed.then(|| now + expected_time(spec).as_duration())
 }
 
-/// What a client reads whose place another host got.
+/// The message to a client that was displaced by another host.
 const DISPLACED: &str = "this server is full, and a host that has no place yet came; try again later";
 
 enum Served {
@@ -90,29 +90,29 @@ struct Run<'a> {
     told: Option<QueuePosition>,
     arrived: BTreeMap<(u16, u32), Arrival>,
     awaited: Vec<FlowOrder>,
-    /// When data sockets that no phase awaits are closed.
+    /// When data sockets of unannounced phases are closed.
     strays_until: Option<Mono>,
     refused: Option<String>,
     deadline: Option<Mono>,
-    /// When the time that the client has said is over.
+    /// When the announced duration of the run is over.
     expected_end: Option<Mono>,
-    /// Since when it was let in, or has measured its last phase, and has begun no other.
+    /// Since when it is idle: admitted, or between two phases.
     idle_since: Option<Mono>,
     warned: bool,
     series: series::Series,
 }
 
-/// A client that has said what it wants.
+/// A client that has sent its greeting.
 struct Client {
     name: String,
     spec: CheckedSpec,
-    /// Its place in the queue.
+    /// Its ticket in the queue.
     ticket: u64,
-    /// Shows whose place it is, when that is its coordinator's.
+    /// The ticket of its coordinator, if it uses the coordinator's place.
     guest: Option<Ticket>,
     cookie: [u8; 16],
     inbox: Arc<Inbox>,
-    /// Memory that its run takes.
+    /// Memory that its run needs.
     needed: Bytes,
     loan: Option<Loan>,
 }
@@ -141,12 +141,12 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// The session wants to see what the door has read.
+    /// Passes the bytes that the front has read to the session.
     fn start(&mut self, said: &[u8]) -> Result<(), ControlError> {
         self.dialogue.input(Input::Bytes(said))
     }
 
-    /// The client hears why its run is over where that is this end's doing; what it did itself, it knows.
+    /// Tells the client why its run is over, unless the client itself caused it.
     fn send_reason(&mut self, error: &ControlError) {
         if !matches!(error, ControlError::Peer(_)) {
             let _ = self.dialogue.input(Input::FlowsFailed(format!("the server: {error}")));
@@ -208,21 +208,21 @@ impl<'a> Run<'a> {
         Ok(happenings)
     }
 
-    /// Keeps a data socket that may be one of a phase; others are closed.
+    /// Keeps a data socket that may belong to a phase; closes others.
     fn keep_socket(&mut self, arrival: Arrival) {
         let (flow, stream) = match &arrival {
             Arrival::Tcp { flow, stream, .. } | Arrival::Udp { flow, stream, .. } => (*flow, *stream),
         };
         let streams = self.client.as_ref().map_or(0, |client| client.spec.traffic.streams);
-        // What comes before its phase waits for it a moment.
+        // Sockets that arrive before their phase are kept for a moment.
         let awaited = self.awaited.is_empty() || self.awaited.iter().any(|order| order.flow() == flow);
         if awaited && stream < streams && self.arrived.len() < 2 * streams as usize {
-            // A second one for the same stream is a mistake or an attack: the first stays.
+            // A second socket for the same stream is an error or an attack. The first is kept.
             self.arrived.entry((flow, stream)).or_insert(arrival);
         }
     }
 
-    /// Data sockets for which no phase has begun in time are nobody's.
+    /// Closes data sockets for which no phase has begun in time.
     fn close_strays(&mut self) {
         if self.arrived.is_empty() || !self.awaited.is_empty() {
             self.strays_until = None;
@@ -291,7 +291,8 @@ impl<'a> Run<'a> {
                 let now = clock::now();
                 (self.expected_end, self.idle_since) = (expected_end(&client.spec, now), Some(now));
                 self.deadline = self.shared.config.longest.map(|longest| {
-                    // What was asked fits; the rest is for opening, draining and the dialogue.
+                    // The requested duration was checked against the limit; the grace time is for opening,
+                    // draining and the dialogue.
                     clock::now() + longest.as_duration() + Duration::from_secs(10)
                 });
                 let local = self.dialogue.stream().local_addr().ok().map(|address| address.ip());
@@ -344,13 +345,14 @@ impl<'a> Run<'a> {
                 Err(error) => return Err(error),
             }
         }
-        // Those of other flows came too late or for nothing.
+        // Sockets of other flows are not needed any more.
         self.arrived.clear();
         self.dialogue.arm(flows)?;
         self.dialogue.begin(None)
     }
 
-    /// Whether a client of another host waits only because this one measures nothing, or longer than it has said.
+    /// Whether this run keeps a client of another host waiting although it measures nothing or exceeds its
+    /// announced duration.
     fn overstays(&self) -> bool {
         let Some(client) = self.client.as_ref().filter(|client| self.begun && client.guest.is_none()) else {
             return false;
@@ -365,7 +367,7 @@ impl<'a> Run<'a> {
             && self.shared.queue.others_wait(client.ticket)
     }
 
-    /// A guest stays for as long as its coordinator has the place.
+    /// Ends a run that uses its coordinator's place when the coordinator has lost it.
     fn leave_with_coordinator(&mut self) -> Result<(), ControlError> {
         let guest = self.client.as_ref().and_then(|client| client.guest);
         if guest.is_none_or(|ticket| self.shared.passes.place(&ticket).is_some()) {
@@ -377,7 +379,7 @@ impl<'a> Run<'a> {
         ended
     }
 
-    /// Others that came while this run was under way weaken its result.
+    /// Adds a caveat when other runs have started during this one.
     fn notice_neighbours(&mut self) {
         let Some(client) = self.client.as_ref().filter(|_| self.begun && !self.warned) else { return };
         if let Turn::Now { neighbours } = self.shared.queue.turn(client.ticket)
@@ -390,7 +392,7 @@ impl<'a> Run<'a> {
     }
 
     fn leave(&mut self) {
-        // Nobody is measured while other flows are still ending.
+        // The next run must not be measured while flows of this one are still ending.
         let _ = catch_unwind(AssertUnwindSafe(|| {
             self.series.drop_stream();
             if self.dialogue.flows_running() {
@@ -410,7 +412,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The sockets of a flow in the order of their streams, set as the client asks.
+/// The sockets of a flow in the order of their streams, with the options that the client requests.
 fn take_sockets(
     arrived: &mut BTreeMap<(u16, u32), Arrival>,
     flow: u16,

@@ -1,9 +1,9 @@
-//! How many of a limited number of places one host may take: never more than a share of what is left, so that there is
-//! always room for others.
+//! Limits the places that one host may take to a share of the free ones, so that other hosts always find some.
 //!
-//! These are the dynamic thresholds of switches whose queues share one memory (Choudhury and Hahne, "Dynamic queue
-//! length thresholds for shared-memory packet switches", 1998): whoever has less than a multiple of what is free may
-//! take one more. One host alone gets half of the places, and k hosts leave 1 in 1 + k of them free for the next.
+//! These are the dynamic thresholds of switches whose queues share one memory (Choudhury and Hahne, "Dynamic
+//! queue length thresholds for shared-memory packet switches", 1998): a host may take one more place while it
+//! has fewer than a multiple of the free places. One host alone gets half of the places, and k hosts leave 1 of
+//! 1 + k of them free for the next.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,12 +12,13 @@ use std::sync::{Arc, Mutex};
 
 use super::registry::locked;
 
-/// How many times what is free one host, its network and the region of that may have.
+/// The multiple of the free places that one host, its network (/24, /48) and its region (/16, /32) may have.
 const HOST: usize = 1;
 const NETWORK: usize = 2;
 const REGION: usize = 3;
 
-/// Addresses that somebody may have many of, and so count together: the first `bits` of them, IPv4 as mapped addresses.
+/// Addresses that count together, because one party may own many of them. They share the first `bits` bits,
+/// with IPv4 as mapped addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Group {
     bits: u8,
@@ -33,8 +34,8 @@ impl Group {
         Self { bits, prefix: number & (u128::MAX << (128 - u32::from(bits))) }
     }
 
-    /// One host: an IPv4 address, or the /64 of an IPv6 address, in which a host chooses its addresses freely. On a link
-    /// of its own (`fe80::/10`) everybody has the same /64.
+    /// One host: an IPv4 address, or the /64 of an IPv6 address, within which a host chooses its addresses
+    /// freely. Link-local addresses (`fe80::/10`) share one /64, so they count individually.
     pub(super) fn host(address: IpAddr) -> Self {
         let bits = match address.to_canonical() {
             IpAddr::V6(v6) if !v6.is_unicast_link_local() && !v6.is_loopback() => 64,
@@ -43,7 +44,7 @@ impl Group {
         Self::new(address, bits)
     }
 
-    /// The host, its network (/24, /48) and the region of that (/16, /32), with what each may have.
+    /// The host, its network (/24, /48) and its region (/16, /32), each with its multiple.
     fn all_of(address: IpAddr) -> [(Self, usize); 3] {
         let (network, region) = if address.to_canonical().is_ipv4() { (96 + 24, 96 + 16) } else { (48, 32) };
         let (network, region) = (Self::new(address, network), Self::new(address, region));
@@ -80,14 +81,14 @@ struct State {
     taken: BTreeMap<Group, usize>,
 }
 
-/// Who has their share already.
+/// The group that has reached its share, and the number of its places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Exhausted {
     pub(super) group: Group,
     pub(super) taken: usize,
 }
 
-/// A place, given back when this is dropped.
+/// A place, released when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Permit {
     shares: Arc<Shares>,
@@ -99,7 +100,7 @@ impl Shares {
         Arc::new(Self { total, state: Mutex::default() })
     }
 
-    /// Takes a place for a host.
+    /// Takes a place for the host at `address`.
     pub(super) fn take(self: &Arc<Self>, address: IpAddr) -> Result<Permit, Exhausted> {
         let mut state = locked(&self.state);
         let free = self.total.saturating_sub(state.all);
@@ -118,7 +119,7 @@ impl Shares {
         Ok(Permit { shares: Arc::clone(self), groups })
     }
 
-    /// How many are taken.
+    /// Number of taken places.
     #[cfg(test)]
     pub(super) fn taken(&self) -> usize {
         locked(&self.state).all
@@ -148,7 +149,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// Takes all that the addresses get, one after the other.
+    /// Takes as many places as the addresses get, one address after another.
     fn flood(shares: &Arc<Shares>, addresses: impl Iterator<Item = IpAddr>) -> Vec<Permit> {
         let all = |address| std::iter::from_fn(move || shares.take(address).ok()).collect::<Vec<_>>();
         addresses.flat_map(all).collect()
@@ -161,7 +162,7 @@ mod tests {
         assert_eq!(hog.len(), 256);
         let refused = shares.take(address("192.0.2.1")).unwrap_err();
         assert_eq!((refused.group.to_string(), refused.taken), ("192.0.2.1".to_owned(), 256));
-        // Somebody else, of another network or the same one.
+        // Other hosts, in another network and in the same one.
         for other in ["198.51.100.7", "192.0.2.2"] {
             assert!(shares.take(address(other)).is_ok(), "{other}");
         }

@@ -1,4 +1,4 @@
-//! Servants of protocols that do not exist, beside native clients, over loopback.
+//! Embedded servers of invented protocols together with native clients, over loopback.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -18,14 +18,14 @@ use super::{ClassicPort, Policy, Server, ServerConfig, ServerEvent, ServerHandle
 use crate::stand_in::tests::script::{Memory, options, script};
 use crate::{Log, Request, measure};
 
-/// After so long nothing comes any more.
+/// Timeout of every wait.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 const TCP: Link = Link(0);
 const UDP: Link = Link(1);
 
-/// Says after `echo:` what to do: `run` begins a run that ends with its connection, `die` ends the servant; all else is
-/// echoed.
+/// Interprets the text after `echo:`: `run` begins a run that ends with its connection, `die` ends the embedded
+/// server, and everything else is echoed.
 static ECHO: Protocol = Protocol {
     name: "echo",
     default_port: 7,
@@ -34,7 +34,7 @@ static ECHO: Protocol = Protocol {
     refusal: linerate_proto::no_refusal,
 };
 
-/// Speaks first.
+/// A protocol whose server sends first.
 static GREETER: Protocol = Protocol {
     name: "greeter",
     default_port: 8,
@@ -122,7 +122,7 @@ impl Serving {
         Self::start_with(config, |_| ())
     }
 
-    /// As [`Self::start`]; every news is shown to `on` in the thread that tells it.
+    /// Like [`Self::start`], but calls `on` with every event in the thread that reports it.
     fn start_with(config: ServerConfig, on: impl Fn(&ServerEvent) + Send + Sync + 'static) -> Self {
         let config = ServerConfig { addresses: vec!["127.0.0.1:0".parse().unwrap()], ..config };
         let server = Server::bind(config).unwrap();
@@ -150,7 +150,7 @@ impl Serving {
         stream
     }
 
-    /// The first news that `wanted` knows.
+    /// The first event for which `wanted` returns a value.
     fn wait_for<T>(&self, wanted: impl Fn(ServerEvent) -> Option<T>) -> T {
         let event = self.event.lock().unwrap();
         std::iter::from_fn(|| event.recv_timeout(TIMEOUT).ok()).find_map(wanted).unwrap()
@@ -212,7 +212,7 @@ fn one_port_serves_natives_and_others_one_at_a_time() {
     let begun =
         |event| if let ServerEvent::Begun { name, .. } = event { Some(name.into_string()) } else { None };
     assert_eq!(server.wait_for(begun), "echo");
-    // Another one of them is refused, and a native client waits.
+    // A second run of the protocol is refused, and a native client waits.
     assert_eq!(answer(&mut server.send(b"echo:run")), "another run is under way");
     std::thread::scope(|scope| {
         let native = scope.spawn(|| server.measure());
@@ -279,7 +279,7 @@ fn two_hundred_at_once_are_answered_and_whoever_vanishes_harms_nobody() {
             _ => {}
         }
     }
-    // The resets go off in the middle of the others' dialogues.
+    // The resets arrive in the middle of the dialogues of others.
     let mut at = 0;
     all.retain(|_| {
         at += 1;
@@ -297,7 +297,7 @@ fn what_nobody_understands_is_turned_away_and_the_server_goes_on() {
     let server = Serving::echo(ServerConfig::default());
     for garbage in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 300], b"LINERATF", &[0xff; 5000]] {
         let mut stream = server.send(garbage);
-        // What was not read makes the closing a reset.
+        // Bytes that were not read turn the close into a reset.
         let ended = stream.read(&mut [0; 10]);
         assert!(ended.is_err() || ended.unwrap() == 0);
         let why = server
@@ -316,7 +316,7 @@ fn a_servant_that_dies_is_replaced_and_its_run_is_over() {
     let why =
         server.wait_for(|event| if let ServerEvent::Ended { trouble, .. } = event { trouble } else { None });
     assert!(why.contains("ended in the middle"), "{why}");
-    // Those who come meanwhile wait for the next one.
+    // Clients that arrive meanwhile wait for the next embedded server.
     assert_eq!(answer(&mut server.send(b"echo:again")), "echo:again");
 }
 
@@ -361,6 +361,6 @@ fn at_a_classic_port_the_only_candidate_may_speak_first_and_several_are_told_apa
     let mut client = at(together);
     client.write_all(b"echo:x").unwrap();
     assert_eq!(answer(&mut client), "echo:x");
-    // Natives are at home at the main port only.
+    // The native protocol is only served on the main port.
     assert_eq!(server.measure().outcome, Some(Outcome::Completed));
 }

@@ -1,4 +1,4 @@
-//! Places in the queue that coordinators hold, by the tickets that their runs show.
+//! Queue places held by coordinators, by the tickets that their runs present.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -7,7 +7,7 @@ use linerate_proto::Ticket;
 
 use super::registry::locked;
 
-/// The tickets that are good now, each with its place in the queue.
+/// The valid tickets, each with its place in the queue.
 #[derive(Debug, Default)]
 pub(super) struct Tickets {
     places: Mutex<BTreeMap<Ticket, u64>>,
@@ -22,7 +22,7 @@ impl Tickets {
         locked(&self.places).remove(ticket);
     }
 
-    /// The place that a ticket stands for; absent when it stands for none, or no longer.
+    /// The place of a ticket; absent if the ticket is unknown or no longer valid.
     pub(super) fn place(&self, ticket: &Ticket) -> Option<u64> {
         locked(&self.places).get(ticket).copied()
     }

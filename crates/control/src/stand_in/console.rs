@@ -1,4 +1,4 @@
-//! Where a stand-in prints, and what it reads.
+//! The standard streams of a stand-in.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
@@ -6,13 +6,13 @@ use std::io::{self, Read, Write};
 use super::driver_event::{DriverEvent, reason};
 use super::helper_threads::Helpers;
 
-/// Bytes of standard input that are read at once.
+/// Bytes of standard input read at once.
 const READ_BYTES: usize = 64 << 10;
 
-/// Standard output, standard error and standard input. Inside a server there is none of them.
+/// Standard output, standard error and standard input. An embedded server has none of them.
 #[derive(Default)]
 pub(super) struct Console<'a> {
-    /// Whether somebody has typed the command, and with it the names of files.
+    /// Whether a user typed the command; only then may it write to named files.
     attended: bool,
     out: Option<&'a mut dyn Write>,
     complaints: Option<&'a mut dyn Write>,
@@ -36,11 +36,12 @@ impl<'a> Console<'a> {
     }
 
     pub(super) fn print_error(&mut self, text: &str) {
-        // There is nobody left to tell.
+        // An error of standard error cannot be reported anywhere.
         let _ = put(&mut self.complaints, text.as_bytes());
     }
 
-    /// Writes to a file that the user has named; tells when that fails. Inside a server nobody has named any.
+    /// Writes to a file that the user named; returns an event if that fails. An embedded server writes no
+    /// files.
     pub(super) fn write_file(&self, name: String, text: &str, append: bool) -> Option<DriverEvent> {
         if !self.attended {
             return None;
@@ -51,7 +52,7 @@ impl<'a> Console<'a> {
         written.err().map(|error| DriverEvent::NotWritten { name, reason: reason(&error) })
     }
 
-    /// Asks for the next block of input. A terminal or a pipe may take its time: a thread waits for it.
+    /// Requests the next block of input. A terminal or pipe may block, so a separate thread reads.
     pub(super) fn ask(&mut self, helpers: &Helpers) -> Option<DriverEvent> {
         if let Some(mut input) = self.input.take() {
             let (ask, asked) = std::sync::mpsc::channel();
@@ -64,7 +65,7 @@ impl<'a> Console<'a> {
                     post.send(DriverEvent::Text((count > 0).then_some(block)));
                 }
             };
-            // It may wait for a terminal for ever: it ends with the program.
+            // The thread may block on a terminal forever; it ends with the program.
             if linerate_sock::thread::spawn("input", read).is_ok() {
                 self.blocks = Some(ask);
             }
@@ -76,8 +77,8 @@ impl<'a> Console<'a> {
     }
 }
 
-/// Prints, and after a failure nothing more. Somebody may have closed the other end of a pipe: whoever prints goes on
-/// without a reader, which is no trouble. Any other failure is an error, once.
+/// Prints; after a failure nothing more is printed. A closed pipe is not an error: the tool continues without
+/// output. Any other failure is reported once.
 fn put(to: &mut Option<&mut dyn Write>, bytes: &[u8]) -> io::Result<()> {
     let Some(writer) = to else { return Ok(()) };
     let written = writer.write_all(bytes).and_then(|()| writer.flush());
@@ -90,7 +91,7 @@ fn put(to: &mut Option<&mut dyn Write>, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Bytes read; none at the end, and where nothing can be read.
+/// Number of bytes read; 0 at the end of the input or after an error.
 fn read_some(input: &mut dyn Read, block: &mut [u8]) -> usize {
     loop {
         match input.read(block) {
@@ -105,7 +106,7 @@ fn read_some(input: &mut dyn Read, block: &mut [u8]) -> usize {
 mod tests {
     use super::*;
 
-    /// A device that is full, or a pipe that nobody reads.
+    /// A full device or a closed pipe.
     struct Broken(io::ErrorKind);
 
     impl Write for Broken {

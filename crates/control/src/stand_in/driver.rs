@@ -23,27 +23,28 @@ use super::server_ports::{Incoming, ServerPorts};
 use crate::error::ControlError;
 use time_limits::Admitted;
 
-/// Tokens of the bells; those of links are below, those of flows above.
+/// Tokens of the wakers. Those of links are below, those of flows above.
 const INTERRUPT_TOKEN: u64 = 1 << 33;
 const HELPERS_TOKEN: u64 = INTERRUPT_TOKEN + 1;
 const PORTS_TOKEN: u64 = INTERRUPT_TOKEN + 2;
 
-/// How often running flows tell their logs.
+/// How often running flows write to their logs.
 const INTERIM_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Longest wait for the last bytes to leave at the end.
+/// Longest wait at the end for the last bytes to be sent.
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Between two ticks for a deadline that stays in the past.
+/// Shortest time between two ticks for a deadline in the past.
 const MIN_TICK_INTERVAL: Duration = Duration::from_millis(1);
 
-/// News told, and connections taken in, before others get their turn.
+/// Most events delivered or connections accepted in one turn.
 const MAX_EVENTS_PER_TURN: usize = 256;
 
-/// Steps for one link, of at most 64 KiB each, before flows, signals and time get their turn.
+/// Most steps for one link in one turn, with at most 64 KiB each, so that flows, signals and timers are not
+/// delayed.
 const MAX_STEPS_PER_LINK: usize = 16;
 
-/// A stand-in and everything that it has.
+/// A stand-in with its links, flows and runs.
 pub(crate) struct Driver<'a> {
     stand_in: Box<dyn StandIn>,
     epoch: Mono,
@@ -51,10 +52,10 @@ pub(crate) struct Driver<'a> {
     host: Host,
     links: Links,
     flows: Flows,
-    /// Flows that start when their links have sent everything.
+    /// Flows that start when their links have no more unsent bytes.
     waiting: Vec<FlowTask>,
     runs: Runs<'a>,
-    /// Runs that were let in.
+    /// The admitted runs.
     admitted: BTreeMap<RunId, Admitted>,
     next_courtesy: Mono,
     console: Console<'a>,
@@ -106,7 +107,7 @@ impl<'a> Driver<'a> {
         })
     }
 
-    /// Runs it to its end; its exit code.
+    /// Runs the stand-in to its end and returns its exit code.
     pub(crate) fn run(mut self) -> Result<i32, ControlError> {
         let mut events = Events::with_capacity(MAX_EVENTS_PER_TURN);
         loop {
@@ -142,7 +143,7 @@ impl<'a> Driver<'a> {
         self.epoch + Span::from_ns(at.as_ns()).as_duration()
     }
 
-    /// Tells what has happened and does what is asked, until there is neither.
+    /// Delivers events and executes outputs until there are none.
     fn run_until_idle(&mut self) {
         for _ in 0..MAX_EVENTS_PER_TURN {
             while self.exit.is_none()
@@ -163,12 +164,12 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Handles what is ready: bytes first, then connections, flows, signals, and time last.
+    /// Handles what is ready: first bytes, then connections, flows, signals, and timers last.
     fn turn(&mut self, tokens: &[u64]) {
         let link = |token: &u64| u32::try_from(*token).ok().map(Link);
         let (listeners, mut others): (Vec<Link>, Vec<Link>) =
             tokens.iter().filter_map(link).partition(|link| self.links.is_listener(*link));
-        // Who was there first speaks first: a tool's control connection before those that it opens.
+        // Older links first: a tool's control connection before the links that it opens later.
         others.sort_unstable();
         for link in others.into_iter().chain(listeners) {
             self.step(link);
@@ -201,7 +202,8 @@ impl<'a> Driver<'a> {
         self.tick();
     }
 
-    /// Does what is ready at a link. What it says is told before the next is read: the link may change hands.
+    /// Handles what is ready on a link. Its events are delivered before the next read, because they may hand
+    /// the link to a flow.
     fn step(&mut self, link: Link) {
         for _ in 0..MAX_STEPS_PER_LINK {
             let more = self.links.step(link, &mut self.events);
@@ -277,7 +279,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// The last words leave, logs and the server learn of the end; flows that still run are aborted.
+    /// Sends the last bytes, ends the logs and releases the server's places. Running flows are aborted.
     fn end(&mut self) {
         self.links.flush_at_end(clock::now() + FLUSH_TIMEOUT);
         self.runs.end(self.interrupted);

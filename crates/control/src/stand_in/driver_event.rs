@@ -1,4 +1,4 @@
-//! What happens to a stand-in, kept until it can be told.
+//! Events for a stand-in, queued until they can be delivered.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use linerate_proto::stand_in::{
 use linerate_sock::SockError;
 use linerate_units::Timestamp;
 
-/// An [`Input`] that owns what it tells.
+/// An [`Input`] that owns its data.
 #[derive(Debug)]
 pub(super) enum DriverEvent {
     Begin,
@@ -37,7 +37,7 @@ pub(super) enum DriverEvent {
 }
 
 impl DriverEvent {
-    /// Tells it.
+    /// Delivers the event.
     pub(super) fn deliver(self, now: Timestamp, to: &mut dyn StandIn) {
         let input = match self {
             Self::Begin => Input::Begin,
@@ -70,28 +70,28 @@ impl DriverEvent {
     }
 }
 
-/// What the system said, in the words of strerror(3).
+/// An error of the operating system, with the text of strerror(3).
 pub(super) fn reason(error: &io::Error) -> Reason {
     let text = error.to_string();
     let errno = error.raw_os_error().unwrap_or(0);
-    // The standard library adds the number, and a prefix to what the resolver says.
+    // The standard library appends the number, and adds a prefix to errors of the resolver.
     let bare = text.strip_suffix(&format!(" (os error {errno})")).unwrap_or(&text);
     let bare = bare.rsplit_once("address information: ").map_or(bare, |(_, said)| said);
     Reason { errno, text: bare.to_owned() }
 }
 
-/// As [`reason`], for an error of a socket.
+/// Like [`reason`], for an error of a socket.
 pub(super) fn reason_of(error: &SockError) -> Reason {
     const ENOENT: i32 = 2;
     let mut reason = reason(&error.source);
-    // The list of what this kernel has is said instead of the number; no other call of a socket ends with this one.
+    // The error text then lists the available algorithms and has no number. No other socket call does that.
     if error.op == "set TCP_CONGESTION" && reason.errno == 0 {
         reason.errno = ENOENT;
     }
     reason
 }
 
-/// A reason that is none of the system's.
+/// A reason of our own, without an errno.
 pub(super) fn own_reason(text: impl Into<String>) -> Reason {
     Reason { errno: 0, text: text.into() }
 }

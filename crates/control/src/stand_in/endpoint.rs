@@ -1,4 +1,4 @@
-//! From what a stand-in says of a link to addresses and socket options, and back.
+//! Converts the link options of a stand-in to addresses and socket options, and back.
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd};
@@ -10,11 +10,11 @@ use linerate_units::Span;
 
 use super::driver_event::{own_reason, reason_of};
 
-/// The host that was given on a command line: NAME, ADDRESS or either with `%DEVICE`.
+/// The host from the command line: NAME or ADDRESS, either with `%DEVICE`.
 #[derive(Debug, Default)]
 pub(super) struct Host {
     typed: Option<String>,
-    /// The address that answered first: every further link goes there.
+    /// The first address that answered; all further links use it.
     answered: Option<IpAddr>,
 }
 
@@ -23,12 +23,12 @@ impl Host {
         Self { typed, answered: None }
     }
 
-    /// A link to this address is open.
+    /// Notes the remote address of an open link.
     pub(super) fn answered(&mut self, address: Option<SocketAddr>) {
         self.answered = self.answered.or(address.map(|address| address.ip()));
     }
 
-    /// Where to connect, in the order to try.
+    /// The addresses to connect to, in the order of preference.
     pub(super) fn addresses(&self, port: u16, options: &mut LinkOptions) -> Result<Vec<SocketAddr>, Reason> {
         let typed = self.typed.as_deref().ok_or_else(|| own_reason("no host was given"))?;
         let (name, device) = match typed.split_once('%') {
@@ -38,7 +38,7 @@ impl Host {
         if options.device.is_none() {
             options.device = device.map(str::to_owned);
         }
-        // Only the resolver turns the device of a link-local address into its scope.
+        // Only the resolver converts the device of a link-local address to its scope id.
         let scoped = name.parse::<std::net::Ipv6Addr>().is_ok_and(|v6| v6.is_unicast_link_local());
         let version = match (options.ipv4, options.ipv6, options.local) {
             (true, ..) | (_, false, Some(IpAddr::V4(_))) => IpVersion::V4,
@@ -54,7 +54,7 @@ impl Host {
     }
 }
 
-/// The wishes of a link, in the words of sockets.
+/// The socket options for the options of a link.
 pub(super) fn socket_options(options: &LinkOptions) -> SocketOptions {
     SocketOptions {
         snd_buf: options.snd_buf,
@@ -81,13 +81,13 @@ pub(super) fn socket_options(options: &LinkOptions) -> SocketOptions {
     }
 }
 
-/// Where to listen: on every address of this host unless one is given.
+/// The address to listen on: all addresses of this host unless one is given.
 pub(super) fn listening_at(port: u16, options: &LinkOptions) -> SocketAddr {
     let any = if options.ipv4 { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
     SocketAddr::new(options.local.unwrap_or(any), port)
 }
 
-/// An address as people know it: a socket for both versions of IP shows those of version 4 in disguise.
+/// The address without IPv4 mapping: a dual-stack socket shows IPv4 addresses as mapped IPv6 addresses.
 pub(super) fn plain(address: SocketAddr) -> SocketAddr {
     match address {
         SocketAddr::V6(v6) => match v6.ip().to_ipv4_mapped() {
@@ -98,7 +98,7 @@ pub(super) fn plain(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// The same address as a socket bound to `local` takes it.
+/// The address in the form that a socket bound to `local` accepts.
 pub(super) fn mapped_address(address: SocketAddr, local: SocketAddr) -> SocketAddr {
     match (address, local) {
         (SocketAddr::V4(v4), SocketAddr::V6(_)) => {
@@ -108,7 +108,7 @@ pub(super) fn mapped_address(address: SocketAddr, local: SocketAddr) -> SocketAd
     }
 }
 
-/// What can be read from an open socket.
+/// Reads the properties of an open socket.
 pub(super) fn opened(
     socket: &(impl AsFd + AsRawFd),
     local: SocketAddr,

@@ -1,4 +1,4 @@
-//! The flows of a stand-in, which the engine moves.
+//! The flows of a stand-in, which the engine executes.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use super::driver_event::{own_reason, reason_of};
 use super::links::Links;
 use crate::memory::Loan;
 
-/// Tokens of the flows' bells, above those of links.
+/// Tokens of the flows' wakers, above those of links.
 const FIRST_FLOW_TOKEN: u64 = 1 << 40;
 
 /// The flows of a stand-in.
 #[derive(Debug, Default)]
 pub(super) struct Flows {
     running: BTreeMap<FlowId, Running>,
-    /// Those that have ended and were not forgotten.
+    /// Flows that have ended and were not removed.
     over: BTreeMap<FlowId, FlowCounts>,
 }
 
@@ -30,11 +30,11 @@ struct Running {
     side: Side,
     links: Vec<Link>,
     told_written: bool,
-    /// Memory that it takes, where that is lent.
+    /// The memory reserved for it, in an embedded server.
     _loan: Option<Loan>,
 }
 
-/// What is new of a running flow.
+/// The state of a running flow after a poll.
 #[derive(Debug)]
 pub(super) enum Turn {
     Nothing,
@@ -48,12 +48,12 @@ pub(super) struct Over {
     pub(super) run: RunId,
     pub(super) side: Side,
     pub(super) links: Vec<Link>,
-    /// Samples that were not taken before.
+    /// Samples that were not taken before its end.
     pub(super) samples: Vec<Sample>,
     pub(super) report: FlowReport,
 }
 
-/// What a running flow has to tell its log.
+/// Samples and progress of a running flow for its log.
 #[derive(Debug)]
 pub(super) struct Interim {
     pub(super) run: RunId,
@@ -63,7 +63,7 @@ pub(super) struct Interim {
     pub(super) progress: Progress,
 }
 
-/// Starts a flow; its bell wakes the driver.
+/// Starts a flow and registers its waker with the poller.
 fn watched(setup: FlowSetup, sockets: Sockets, epoch: Mono, poller: &Poller) -> Result<FlowHandle, Reason> {
     let token = FIRST_FLOW_TOKEN + u64::from(setup.flow);
     let handle = start(setup, sockets, epoch).map_err(|error| match &error {
@@ -74,13 +74,13 @@ fn watched(setup: FlowSetup, sockets: Sockets, epoch: Mono, poller: &Poller) -> 
     Ok(handle)
 }
 
-/// The flow whose bell has this token.
+/// The flow whose waker has this token.
 pub(super) fn flow_of(token: u64) -> Option<FlowId> {
     token.checked_sub(FIRST_FLOW_TOKEN).and_then(|flow| FlowId::try_from(flow).ok())
 }
 
 impl Flows {
-    /// Hands the links of a flow to the engine.
+    /// Passes the links of a flow to the engine and starts it.
     pub(super) fn start(
         &mut self,
         task: &FlowTask,
@@ -118,7 +118,7 @@ impl Flows {
         }
     }
 
-    /// Ends every flow of a run.
+    /// Aborts every flow of a run.
     pub(super) fn abort(&self, run: RunId) {
         self.running.values().filter(|flow| flow.run == run).for_each(|flow| flow.handle.stop(Stop::Abort));
     }
@@ -133,7 +133,7 @@ impl Flows {
         self.over.remove(&flow);
     }
 
-    /// What every flow has counted, by number.
+    /// The counts of every flow, sorted by number.
     pub(super) fn counts(&self) -> Vec<FlowCounts> {
         let mut counts: Vec<_> = self.over.values().cloned().collect();
         counts.extend(self.running.values().map(|running| running.handle.counts()));
@@ -141,7 +141,7 @@ impl Flows {
         counts
     }
 
-    /// Looks whether a flow has news.
+    /// Checks a flow whose waker has fired.
     pub(super) fn poll_flow(&mut self, flow: FlowId, poller: &Poller) -> Turn {
         let Some(running) = self.running.get_mut(&flow) else { return Turn::Nothing };
         let _ = running.handle.waker().clear();
@@ -163,7 +163,7 @@ impl Flows {
         Turn::Ended(Box::new(Over { run, side, links, samples, report }))
     }
 
-    /// What the logs have not been told yet.
+    /// New samples and the progress of all running flows.
     pub(super) fn interim(&self) -> Vec<Interim> {
         let of = |(flow, running): (&FlowId, &Running)| Interim {
             run: running.run,

@@ -1,4 +1,4 @@
-//! Threads that wait so that the driver need not, and the way their news come back.
+//! Threads that perform blocking calls for the driver, and the channel for their results.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -8,7 +8,7 @@ use linerate_sock::poll::EventFd;
 
 use super::driver_event::DriverEvent;
 
-/// Where the news of helping threads arrive.
+/// Receives the results of helper threads.
 #[derive(Debug)]
 pub(super) struct Helpers {
     waker: Arc<EventFd>,
@@ -16,7 +16,7 @@ pub(super) struct Helpers {
     arrived: Receiver<DriverEvent>,
 }
 
-/// The way back of one thread.
+/// Sends the results of one thread.
 #[derive(Debug)]
 pub(super) struct CompletionSender {
     waker: Arc<EventFd>,
@@ -37,7 +37,7 @@ impl Helpers {
         CompletionSender { waker: Arc::clone(&self.waker), sender: self.sender.clone() }
     }
 
-    /// What has arrived.
+    /// The results that have arrived.
     pub(super) fn take(&self) -> Vec<DriverEvent> {
         let _ = self.waker.clear();
         self.arrived.try_iter().collect()
@@ -46,7 +46,7 @@ impl Helpers {
 
 impl CompletionSender {
     pub(super) fn send(&self, events: DriverEvent) {
-        // Nobody listens any more: the driver has ended.
+        // Sending fails only if the driver has ended.
         let _ = self.sender.send(events);
         self.waker.wake();
     }

@@ -1,15 +1,15 @@
-//! The counters of this host, as tools that print them ask for them.
+//! The counters of this host, for tools that print them.
 
 use linerate_proto::stand_in::HostCounts;
 use linerate_sock::affinity;
 use linerate_sock::proc::{cpu, host, interrupts, net};
 
-/// Reads them now: the interrupts of the lines that contain a name, the packets of an interface.
+/// Reads the counters now: the interrupts of the lines that contain a name, and the packets of an interface.
 pub(super) fn read(interrupts_of: Option<&str>, interface: Option<&str>) -> HostCounts {
     let kernel = host::kernel();
     let counters = net::counters();
     let count = |name: &str| counters.as_ref().and_then(|counters| counters.get(name).copied());
-    // A counter that the kernel no longer has is 0, as the tool shows it.
+    // A counter that the kernel no longer has is 0, which is what the tool prints.
     let kind = |name: &str| count(name).unwrap_or(0);
     let device = interface.and_then(|name| net::devices()?.remove(name));
     HostCounts {

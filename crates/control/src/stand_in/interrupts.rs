@@ -1,4 +1,4 @@
-//! Signals on their way to a stand-in.
+//! Delivers signals to a stand-in.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,7 +8,7 @@ use linerate_sock::poll::EventFd;
 
 use crate::ControlError;
 
-/// Takes signals from the thread that catches them to the driver, which wakes at once.
+/// Passes signals from the thread that catches them to the driver, which wakes immediately.
 #[derive(Debug)]
 pub struct Interrupts {
     come: Mutex<VecDeque<i32>>,
@@ -16,21 +16,21 @@ pub struct Interrupts {
 }
 
 impl Interrupts {
-    /// Nothing has come.
+    /// Creates an empty queue.
     ///
     /// # Errors
-    /// The host is out of descriptors.
+    /// The host is out of file descriptors.
     pub fn new() -> Result<Self, ControlError> {
         Ok(Self { come: Mutex::new(VecDeque::new()), waker: EventFd::new()? })
     }
 
-    /// A signal has come, by its number.
+    /// Adds a signal, by its number.
     pub fn raise(&self, signal: i32) {
         self.come.lock().unwrap_or_else(PoisonError::into_inner).push_back(signal);
         self.waker.wake();
     }
 
-    /// The oldest one that nobody has taken.
+    /// Removes the oldest signal.
     pub(super) fn take(&self) -> Option<i32> {
         let mut come = self.come.lock().unwrap_or_else(PoisonError::into_inner);
         let signal = come.pop_front();

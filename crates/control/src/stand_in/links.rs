@@ -1,4 +1,4 @@
-//! The links of a stand-in: every socket that it has, by number.
+//! The links of a stand-in: all its sockets, by number.
 
 mod acting;
 mod borrowing;
@@ -22,16 +22,16 @@ use super::endpoint::{mapped_address, opened, plain};
 use connection::{Connection, Read};
 use opening::Attempt;
 
-/// How long a closed connection may take to send what is left.
+/// How long a closed connection may take to send its remaining bytes.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Most links at once; beyond it connections are closed as they come.
+/// Most links at once; further connections are closed when they arrive.
 const MAX_LINKS: usize = 4_096;
 
-/// The largest datagram, and the most that is read of a connection at once.
+/// Size of the largest datagram, and of the largest read from a connection.
 const BUFFER_BYTES: usize = 65_536;
 
-/// What waits to be told.
+/// Events that wait for delivery.
 pub(super) type Queue = VecDeque<DriverEvent>;
 
 /// The links of a stand-in.
@@ -46,7 +46,7 @@ pub(super) struct Links {
 #[derive(Debug)]
 struct Entry {
     kind: Kind,
-    /// What the poller waits for now.
+    /// What the poller currently waits for.
     watched: Option<Interest>,
 }
 
@@ -56,11 +56,10 @@ enum Kind {
     Connection(Connection),
     Datagrams(Datagrams),
     Listener(TcpListener),
-    /// A port of the server at each of its addresses, and what connections that come there are set to.
+    /// A port of the server on each of its addresses, and the socket options of connections accepted there.
     Doors(Vec<Door>, SocketOptions),
 }
 
-/// A datagram socket.
 #[derive(Debug)]
 struct Datagrams {
     socket: UdpSocket,
@@ -72,20 +71,20 @@ struct Datagrams {
     closed: bool,
 }
 
-/// A port that the server holds, which hands over what is for us.
+/// A port of the server, which passes on what arrives for this stand-in.
 #[derive(Debug, Clone)]
 pub(crate) struct Door {
-    /// What arrives there.
+    /// The transport of the port.
     pub(crate) transport: Transport,
-    /// Its port, as the stand-in knows it.
+    /// The port number as the stand-in knows it.
     pub(crate) port: u16,
-    /// Where it is.
+    /// The address on which the server listens.
     pub(crate) address: SocketAddr,
-    /// Its socket, for datagrams.
+    /// Its socket; absent for TCP.
     pub(crate) socket: Option<Arc<UdpSocket>>,
 }
 
-/// Whether a link may have more to say.
+/// Whether another step may find more to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum More {
     Maybe,
@@ -128,7 +127,7 @@ impl Links {
         &self.poller
     }
 
-    /// Both ends of a link, as people know them.
+    /// The local and the remote address of a link, without IPv4 mapping.
     pub(super) fn ends(&self, link: Link) -> Option<(SocketAddr, Option<SocketAddr>)> {
         match &self.table.get(&link)?.kind {
             Kind::Connecting(_) => None,
@@ -143,7 +142,7 @@ impl Links {
         matches!(self.table.get(&link).map(|entry| &entry.kind), Some(Kind::Listener(_)))
     }
 
-    /// When something has to be given up.
+    /// The earliest timeout of a link.
     pub(super) fn deadline(&self) -> Mono {
         let of = |entry: &Entry| match &entry.kind {
             Kind::Connecting(attempt) => Some(attempt.until),
@@ -153,7 +152,7 @@ impl Links {
         self.table.values().filter_map(of).min().unwrap_or(Mono::FAR)
     }
 
-    /// Gives up what has taken too long.
+    /// Closes the links whose timeout has passed.
     pub(super) fn expire(&mut self, events: &mut Queue) {
         let late = |entry: &Entry| match &entry.kind {
             Kind::Connecting(attempt) => attempt.until.has_passed(),
@@ -169,7 +168,7 @@ impl Links {
         }
     }
 
-    /// Does one step of what is ready at a link.
+    /// Executes one step of what is ready on a link.
     pub(super) fn step(&mut self, link: Link, events: &mut Queue) -> More {
         let Some(entry) = self.table.get_mut(&link) else { return More::No };
         let more = match &mut entry.kind {
@@ -190,7 +189,7 @@ impl Links {
         more
     }
 
-    /// Brings the poller in line with what a link wants, and removes a link that is over.
+    /// Updates the poller's interest in a link, and removes a link that has ended.
     fn update_interest(&mut self, link: Link) {
         let over = self.table.get(&link).is_some_and(|entry| match &entry.kind {
             Kind::Connection(c) => c.closing.is_some() && !c.has_unsent() && c.lent == 0 || c.discarded(),
@@ -222,7 +221,8 @@ impl Links {
         self.update_interest(link);
     }
 
-    /// Takes a link out. The poller forgets it first: a duplicate of its descriptor would keep it there.
+    /// Removes a link. The poller must forget it first, because a duplicate of its descriptor would keep it
+    /// registered.
     fn remove(&mut self, link: Link) -> Option<Kind> {
         let entry = self.table.remove(&link)?;
         if let (Some(_), Some(fd)) = (entry.watched, entry.kind.fd()) {
@@ -241,10 +241,11 @@ impl Links {
                 More::Maybe
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => More::No,
-            // The peer has gone already.
+            // The peer has already closed the connection.
             Err(error) if error.kind() == ErrorKind::ConnectionAborted => More::Maybe,
             Err(error) => {
-                // Out of descriptors: a pause, or the poller would tell of it without end.
+                // Out of file descriptors: pause, because the poller would report the listener again
+                // immediately.
                 tracing::warn!(%error, "a connection could not be accepted");
                 clock::sleep_until(clock::now() + Duration::from_millis(10));
                 More::No
@@ -267,7 +268,8 @@ impl Datagrams {
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => More::No,
             Err(error) => {
-                // An answer by ICMP. The socket goes on; whoever waits for a datagram shall know.
+                // An ICMP error. The socket remains usable, but a stand-in that waits for a datagram has to
+                // know.
                 if self.peer.is_some() && !self.discards {
                     events.push_back(DriverEvent::Closed { link, reason: Some(reason(&error)) });
                 }

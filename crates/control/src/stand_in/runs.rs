@@ -1,4 +1,4 @@
-//! The event logs of the runs that a stand-in makes.
+//! The event logs of a stand-in's runs.
 
 use std::collections::BTreeMap;
 
@@ -18,21 +18,21 @@ use crate::port_observer::{self, PortObserver};
 use crate::setup::side;
 use crate::{flow_log, judge};
 
-/// Where the event logs go of runs with programs of others.
+/// Stores the event logs of runs with foreign tools.
 pub trait LogStore: Send + Sync + std::fmt::Debug {
-    /// Opens the log of a run that begins; absent where nobody wants one.
+    /// Opens the log of a run that begins; absent if logs are not stored.
     fn open(&self, planned: &Planned) -> Option<StoredRun>;
 }
 
 /// An event log that has been opened.
 pub struct StoredRun {
-    /// Name of the run.
+    /// Id of the run.
     pub name: String,
     /// Wall-clock start, RFC 3339.
     pub started_at: String,
-    /// Who takes the events. They end with the run.
+    /// Receive the events; they are dropped when the run ends.
     pub sinks: Vec<Box<dyn Sink>>,
-    /// What this host measured of itself; absent when it never did.
+    /// The stored calibration of this host; absent if it was never calibrated.
     pub calibration: Option<Box<Calibration>>,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Runs<'a> {
     keeper: Option<&'a dyn LogStore>,
     world: World,
     observer: Option<&'a dyn PortObserver>,
-    /// The host that was typed, at a client.
+    /// The host from the command line of a client.
     typed: Option<String>,
     open: BTreeMap<RunId, Run>,
 }
@@ -72,7 +72,7 @@ impl<'a> Runs<'a> {
         Self { keeper, world, observer, typed, open: BTreeMap::new() }
     }
 
-    /// Opens the log of a run, beside so many others.
+    /// Opens the log of a run, with the number of other runs at the same time.
     pub(super) fn begin(&mut self, planned: Planned, neighbours: u32, links: &Links) {
         let ends = links.ends(planned.link);
         let Some(kept) = self.keeper.and_then(|keeper| keeper.open(&planned)) else { return };
@@ -110,7 +110,7 @@ impl<'a> Runs<'a> {
         self.neighbours(run, neighbours);
     }
 
-    /// So many other runs at the same time.
+    /// Notes the number of other runs at the same time.
     pub(super) fn neighbours(&mut self, run: RunId, neighbours: u32) {
         let Some(log) = self.open.get_mut(&run).map(|run| &mut run.log) else { return };
         let known = log.record().caveats.iter().any(|caveat| caveat.kind == CaveatKind::Neighbour);
@@ -120,14 +120,13 @@ impl<'a> Runs<'a> {
         }
     }
 
-    /// Interface that carries a run.
+    /// The interface that carries a run.
     pub(super) fn interface(&self, run: RunId) -> Option<String> {
         let run = self.open.get(&run)?;
         let here = usize::from(!run.planned.client);
         run.log.record().hosts.get(here)?.link.as_ref().map(|link| link.name.clone()).map(Into::into)
     }
 
-    /// What a run measures.
     pub(super) fn planned(&self, run: RunId) -> Option<&Planned> {
         self.open.get(&run).map(|run| &run.planned)
     }
@@ -137,14 +136,14 @@ impl<'a> Runs<'a> {
         run.log.note_from(run.here(), Body::FlowOpened { flow, side, settings });
     }
 
-    /// Samples and progress of a flow under way.
+    /// Logs samples and progress of a running flow.
     pub(super) fn interim(&mut self, interim: Interim) {
         let Some(run) = self.open.get_mut(&interim.run) else { return };
         let (flow, here) = (interim.flow, run.here());
         for sample in interim.samples {
             run.log.note_from(here, Body::Sample { flow, sample });
         }
-        // The receiver's count is what is shown; a sender among strangers does not know it.
+        // The displayed progress is the receiver's count, which a sender to a foreign tool does not know.
         if interim.side == Side::Receiver {
             let progress = interim.progress;
             let (bytes, elapsed) = (progress.bytes, progress.elapsed);
@@ -178,7 +177,7 @@ impl<'a> Runs<'a> {
         }
     }
 
-    /// One size of a series is measured.
+    /// Logs the result of one message size.
     pub(super) fn measured(&mut self, run: RunId, flow: FlowId, point: SizePoint) {
         if let Some(run) = self.open.get_mut(&run) {
             run.log.note_from(run.here(), Body::Size { flow, point });
@@ -191,7 +190,7 @@ impl<'a> Runs<'a> {
         }
     }
 
-    /// A run is over: both sides' last words, what the network saw, and the verdict.
+    /// Ends a run: logs the final reports of both sides, the observations of the network, and the verdict.
     pub(super) fn over(&mut self, run: RunId, trouble: Option<String>, interrupted: bool) {
         let Some(run) = self.open.remove(&run) else { return };
         let (outcome, reason) = match trouble {
@@ -202,7 +201,7 @@ impl<'a> Runs<'a> {
         run.finish(outcome, reason, self.observer);
     }
 
-    /// The program ends with runs that are not over.
+    /// Ends the runs that are still open when the program ends.
     pub(super) fn end(&mut self, interrupted: bool) {
         let open: Vec<RunId> = self.open.keys().copied().collect();
         for run in open {
@@ -212,7 +211,7 @@ impl<'a> Runs<'a> {
 }
 
 impl Run {
-    /// Number of this host.
+    /// Number of this host in the log: 0 is the client.
     fn here(&self) -> u16 {
         u16::from(!self.planned.client)
     }

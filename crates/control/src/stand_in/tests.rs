@@ -1,4 +1,4 @@
-//! Stand-ins of no tool at all, driven over loopback.
+//! Scripted stand-ins of no real tool, driven over loopback.
 
 mod flows;
 mod links;

@@ -1,4 +1,4 @@
-//! Groups of runs: when each begins and ends, what follows them, and what their logs hold.
+//! Groups of runs: when each begins and ends, what follows it, and what its log contains.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -86,7 +86,7 @@ fn the_background_ends_with_the_others_and_who_starts_later_starts_later() {
 fn who_waits_for_others_begins_behind_their_real_end_and_its_lateness_is_its_own() {
     let (a, b, c, d) = (Agent::start(), Agent::start(), Agent::start(), Agent::start());
     let after = |flows: Vec<usize>, ms| Some(After { flows, pause: Span::from_ms(ms) });
-    // It would begin in ten minutes by the estimate.
+    // By the estimate alone it would begin in ten minutes.
     let second = FlowJob { start_after: Span::from_secs(600), after: after(vec![0], 0), ..flow(2, 3, 600) };
     let third = FlowJob { after: after(vec![0, 1], 200), ..second.clone() };
     let runs =
@@ -101,11 +101,11 @@ fn who_waits_for_others_begins_behind_their_real_end_and_its_lateness_is_its_own
     assert!(starts[1].planned >= began(0) + Span::from_ms(800), "{starts:?}");
     assert!(starts[2].planned >= began(1) + Span::from_ms(800), "{starts:?}");
     assert!(began(2).since(began(0)) < Span::from_secs(60), "not by the estimate: {starts:?}");
-    // It was prepared when the other had ended, and that is part of its lateness.
+    // It was prepared after the other had ended, and that time is part of its start error.
     assert!(starts[1].late > Span::ZERO, "{starts:?}");
     assert_eq!(runs[1].1.group_start.unwrap().planned, Timestamp::START, "before it was there itself");
 
-    // What would never begin is refused.
+    // A flow that could never begin is refused.
     for wrong in [vec![7], vec![1]] {
         let waits = FlowJob { after: after(wrong, 0), ..second.clone() };
         let troubles =
@@ -144,13 +144,13 @@ fn the_next_group_is_prepared_while_this_one_is_judged_and_another_one_may_follo
     asked();
     asked();
     run(&second, Some(&first));
-    // What was prepared is not what follows.
+    // The group that follows is not the prepared one.
     run(&second, None);
     run(&first, Some(&second));
     coordinator.finish();
     assert_eq!(begun.len(), 4);
     assert!(begun.is_sorted(), "nothing begins before the one before it is over: {begun:?}");
-    // What was prepared last keeps nobody from anything.
+    // The last prepared group blocks nobody.
     assert_eq!(unknown_client(&b).outcome, Some(Outcome::Completed));
     drop(a);
     drop(b);
@@ -159,8 +159,8 @@ fn the_next_group_is_prepared_while_this_one_is_judged_and_another_one_may_follo
 #[test]
 fn events_of_all_runs_come_with_the_time_of_the_coordinator() {
     let (mut a, b, c, d) = (Agent::start(), Agent::start(), Agent::start(), Agent::start());
-    // Two groups, so that the runs of the second begin long after the coordinator's own time. In between an agent is
-    // started anew: its clock begins then.
+    // Two groups, so that the runs of the second begin long after the coordinator's time origin. In between one
+    // agent is restarted, so its clock begins anew.
     let groups = [group(vec![flow(0, 1, 1500)]), group(vec![flow(0, 1, 300), flow(2, 3, 300)])];
     let mut logs = [Log::new("1".to_owned(), Vec::new()), Log::new("2".to_owned(), Vec::new())];
     let mut began: Vec<(usize, Timestamp, Span)> = Vec::new();
@@ -183,15 +183,15 @@ fn events_of_all_runs_come_with_the_time_of_the_coordinator() {
     drop(a);
     for (flow, at, late) in began {
         let start = ends[flow].start.unwrap();
-        // The event was noted right after the start, on one machine's clock: what is between is the error of the
-        // offsets and a few instructions.
+        // The event was logged right after the start, and all hosts share one clock. The difference is the
+        // error of the offsets and a few instructions.
         let told = at.as_ns().abs_diff((start.planned + late).as_ns());
         eprintln!("flow {flow}: {told} ns from plan and lateness, offset error {error}");
         assert!(Span::from_ns(told) < Span::from_secs(1), "{told} ns");
     }
 }
 
-/// A sink that counts.
+/// A sink that records sequence numbers and times.
 #[derive(Default)]
 struct Order(Vec<(u64, Timestamp)>);
 
@@ -211,7 +211,7 @@ fn the_log_of_a_run_is_one_without_gaps_and_in_order() {
     run_group(test_bed([&a, &b]), &group, &mut logs, &AtomicBool::new(false), &mut |_| ()).unwrap();
     drop(logs);
     assert!(order.0.iter().enumerate().all(|(at, (seq, _))| at as u64 == *seq));
-    // What was before the agent took the run up has no time of its own.
+    // Events from before the agent began the run have no time of their own.
     assert!(order.0[..2].iter().all(|(_, at)| *at == Timestamp::START), "{:?}", order.0);
     assert!(order.0.is_sorted_by_key(|(_, at)| *at), "{:?}", order.0);
 }

@@ -1,4 +1,4 @@
-//! Agents of a test, what they are asked to carry out, and a client that is nobody's.
+//! The agents of a test, their flows, and a client that belongs to no coordinator.
 
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
@@ -15,14 +15,14 @@ use linerate_model::{RunRecord, TestSpec, World};
 use linerate_proto::agent::Token;
 use linerate_units::{Bitrate, Span};
 
-/// After so long nothing comes any more.
+/// Timeout of every wait.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) fn token() -> Token {
     Token::new("a secret of these tests").unwrap()
 }
 
-/// An agent of a test's own.
+/// An agent on loopback.
 pub(crate) struct Agent {
     pub(crate) address: SocketAddr,
     pub(crate) switch: Arc<ServerHandle>,
@@ -55,7 +55,7 @@ impl Agent {
         HostRef { name: name.to_owned(), address, port, test_address: None, token: token(), netns: None }
     }
 
-    /// The first news that `wanted` knows.
+    /// The first event for which `wanted` returns a value.
     pub(crate) fn wait_for<T>(&self, wanted: impl Fn(ServerEvent) -> Option<T>) -> T {
         let event = self.event.lock().unwrap();
         std::iter::from_fn(|| event.recv_timeout(TIMEOUT).ok()).find_map(wanted).unwrap()
@@ -77,7 +77,7 @@ pub(crate) fn test_bed<const N: usize>(agents: [&Agent; N]) -> TestBed {
     TestBed { name: "the tests".to_owned(), hosts }
 }
 
-/// An upload of a little for so long.
+/// A slow upload of `ms` milliseconds.
 pub(crate) fn spec(ms: u64) -> TestSpec {
     let mut spec = TestSpec::default();
     spec.traffic.duration = Some(Span::from_ms(ms));
@@ -96,7 +96,7 @@ pub(crate) fn group(flows: Vec<FlowJob>) -> Group {
     Group { name: Some("together".to_owned()), started_at: String::new(), flows }
 }
 
-/// Carries a group out; how each run ended, and its record.
+/// Executes a group; returns how each run ended, and its record.
 pub(crate) fn carry_out(
     test_bed: TestBed,
     group: &Group,
@@ -106,7 +106,7 @@ pub(crate) fn carry_out(
     Ok(ends.into_iter().zip(logs.into_iter().map(Log::into_record)).collect())
 }
 
-/// A client that is nobody's; its record.
+/// Makes a run as a client of no coordinator; returns its record.
 pub(crate) fn unknown_client(to: &Agent) -> RunRecord {
     let mut log = Log::new("stranger".to_owned(), Vec::new());
     let request = Request {

@@ -1,4 +1,4 @@
-//! A rig on one host: agents, coordinators and strangers over loopback.
+//! A test bed on one host: agents, coordinators and unrelated clients over loopback.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 mod groups;

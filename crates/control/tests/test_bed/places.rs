@@ -1,4 +1,4 @@
-//! Places at servers: who holds one, who waits, who is refused.
+//! Places in server queues: held, waited for, refused.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -35,7 +35,7 @@ fn places_are_kept_from_group_to_group_and_who_waits_gets_its_turn() {
         let waiting = scope.spawn(|| unknown_client(&b));
         let so_far = [b.wait_for(place), b.wait_for(place), b.wait_for(place)];
         assert_eq!(so_far, ["held", "begun", "waits"], "the place is kept behind the group");
-        // Long enough: the next group lets the stranger before it.
+        // Longer than the grace time: the next group first lets the other client in.
         clock::sleep_until(clock::now() + Duration::from_millis(1200));
         assert_eq!(run(&mut coordinator), Outcome::Completed);
         let before: Vec<_> =
@@ -68,7 +68,7 @@ fn a_ticket_that_nobody_gave_out_is_refused() {
     assert!(answer.contains("refused") && answer.contains("the coordinator of this run held"), "{answer}");
 }
 
-/// A coordinator that can vanish: one that only holds the place.
+/// A coordinator that only holds a place and whose connection can be dropped.
 fn hold(agent: &Agent) -> (TcpStream, Ticket) {
     let mut stream = TcpStream::connect(agent.address).unwrap();
     stream.set_read_timeout(Some(TIMEOUT)).unwrap();
@@ -113,6 +113,6 @@ fn who_is_measured_in_a_coordinators_place_leaves_with_it() {
     hear("\"welcome\"");
     drop(coordinator);
     hear("the coordinator of this run is gone");
-    // And whoever comes next is measured.
+    // The next client is measured.
     assert_eq!(unknown_client(&server).outcome, Some(Outcome::Completed));
 }

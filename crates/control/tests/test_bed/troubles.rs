@@ -1,4 +1,4 @@
-//! What goes wrong at one host or one run, and what it leaves of the others.
+//! Failures of one host or one run, and their effect on the others.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

@@ -1,4 +1,4 @@
-//! What an agent says of itself to a coordinator that it trusts.
+//! The description that an agent sends to an authenticated coordinator.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use linerate_sock::{clock, features, iface, proc};
 use crate::host_settings::SETTINGS;
 use crate::server::Shared;
 
-/// This host, seen from a connection that ends at `local`.
+/// Describes this host for a connection whose local address is `local`.
 pub(super) fn about(local: Option<IpAddr>, shared: &Shared) -> About {
     let congestion = proc::sysctl("net.ipv4.tcp_available_congestion_control").unwrap_or_default();
     let features = features::features();

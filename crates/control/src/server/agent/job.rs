@@ -1,4 +1,4 @@
-//! One run that an agent carries out: a client of its own, in a thread of its own.
+//! One run of an agent: a client in its own thread.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -18,26 +18,26 @@ use crate::port_observer::PortObserver;
 use crate::server::ServerConfig;
 use crate::server::registry::locked;
 
-/// What a job, or a change of settings, tells the thread that talks to the coordinator.
+/// A message from a job, or from a change of settings, to the thread that serves the coordinator.
 #[derive(Debug)]
 pub(super) enum Letter {
-    /// It begins; its own time counts from `epoch`.
+    /// The job has begun; its times count from `epoch`.
     Accepted { job: u32, epoch: Mono },
-    /// Everything is open.
+    /// All sockets are open, and the job waits for its start.
     Ready { job: u32 },
-    /// Something happened.
+    /// An event of the job's log.
     Event(Box<JobEvent>),
-    /// It is over.
+    /// The job has ended.
     Ended(JobEnd),
-    /// Settings were checked, set or put back.
+    /// Settings were checked, set or restored.
     Settings(Box<SettingsAnswer>),
 }
 
-/// Letters on their way.
+/// The messages that wait for the thread that serves the coordinator.
 #[derive(Debug)]
 pub(super) struct Letters {
     waiting: Mutex<Vec<Letter>>,
-    /// Rings when there is one.
+    /// Wakes the receiving thread when a message is added.
     pub(super) waker: EventFd,
 }
 
@@ -57,7 +57,8 @@ impl Letters {
     }
 }
 
-/// Carries a job out; every event is a letter, but for the first and the last, which the coordinator writes itself.
+/// Executes a job. Every event of its log becomes a message, except the first and the last, which the
+/// coordinator writes itself.
 pub(super) fn carry_out(
     job: Job,
     gate: &PhaseGate,
@@ -79,7 +80,7 @@ pub(super) fn carry_out(
         observer: observer.map(|observer| observer as &dyn PortObserver),
         stop,
     };
-    // Whatever becomes of one job, its coordinator hears that it is over.
+    // The coordinator learns of the end of a job even if its thread panics.
     let life = catch_unwind(AssertUnwindSafe(|| measure_with(&request, Some(gate), &mut log)));
     let end = match life {
         Ok(Ok(outcome)) => {

@@ -1,4 +1,4 @@
-//! Settings of this host that a coordinator asks for: checked, set and put back beside the dialogue, which goes on.
+//! Checks, sets and restores host settings for a coordinator while the dialogue continues.
 
 use std::net::IpAddr;
 use std::sync::Mutex;
@@ -11,15 +11,15 @@ use crate::host_settings::{self, Changes, Restored};
 use crate::server::Shared;
 use crate::server::registry::locked;
 
-/// Any port: only the way there is looked at.
+/// Any port will do, because only the route is looked up.
 const ANY_PORT: u16 = 5201;
 
-/// What one coordinator has changed here.
+/// The settings that one coordinator has changed on this host.
 #[derive(Debug, Default)]
 pub(super) struct CoordinatorSettings(Mutex<Option<Changes>>);
 
 impl CoordinatorSettings {
-    /// Does what is asked; `local` is this host's end of the connection to the coordinator. May take seconds.
+    /// Executes a request; `local` is the local address of the connection to the coordinator. May take seconds.
     pub(super) fn carry_out(
         &self,
         request: &SettingsRequest,
@@ -56,13 +56,13 @@ impl CoordinatorSettings {
         }
     }
 
-    /// Puts back all that was changed.
+    /// Restores all changed settings.
     pub(super) fn restore(&self) -> Restored {
         let changes = locked(&self.0).take();
         changes.map(Changes::finish).unwrap_or_default()
     }
 
-    /// Takes the right to change settings here, unless this coordinator has it already.
+    /// Takes the lock for changing settings on this host, unless this coordinator already has it.
     fn begin(&self, shared: &Shared) -> Result<(), String> {
         let mut changes = locked(&self.0);
         if changes.is_some() {
@@ -75,7 +75,7 @@ impl CoordinatorSettings {
         Ok(())
     }
 
-    /// A look leaves nothing behind.
+    /// Releases the lock if nothing was changed, for example after a check.
     fn end_if_unused(&self) {
         let mut changes = locked(&self.0);
         if changes.as_ref().is_some_and(|changes| changes.in_force().next().is_none()) {
@@ -96,7 +96,7 @@ impl CoordinatorSettings {
     }
 }
 
-/// The wishes of an order, against which nothing speaks.
+/// The checked settings of an order, each with its interface.
 fn setting_requests(
     order: &SettingsOrder,
     local: Option<IpAddr>,
@@ -104,7 +104,7 @@ fn setting_requests(
     host_settings::check(&order.values, || interface(order, local))
 }
 
-/// The interface that is meant.
+/// The interface that the order names; else the one on the route to its peers; else the one of `local`.
 fn interface(order: &SettingsOrder, local: Option<IpAddr>) -> Result<String, String> {
     if let Some(name) = &order.interface {
         return Ok(name.to_string());

@@ -1,4 +1,4 @@
-//! The server's end of a series over message sizes.
+//! The server's end of a sweep over message sizes.
 
 use std::os::fd::BorrowedFd;
 
@@ -9,26 +9,26 @@ use super::Run;
 use crate::error::ControlError;
 use crate::sweep::Runner;
 
-/// The server's end of the stream, while there is one.
+/// The server's end of the sweep's stream, while there is one.
 #[derive(Debug, Default)]
 pub(super) struct Series {
     runner: Option<Runner>,
 }
 
 impl Series {
-    /// Rings when a trial is over.
+    /// Wakes the dialogue when a trial is over.
     pub(super) fn waker(&self) -> Option<BorrowedFd<'_>> {
         self.runner.as_ref().map(Runner::waker)
     }
 
-    /// Ends the trial that is under way.
+    /// Ends the running trial.
     pub(super) fn drop_stream(&mut self) {
         self.runner = None;
     }
 }
 
 impl Run<'_> {
-    /// The stream has arrived.
+    /// Begins the sweep when its stream has arrived.
     pub(super) fn begin_series(&mut self, sockets: Sockets) -> Result<(), ControlError> {
         let Some(client) = self.client.as_ref() else { return Ok(()) };
         let Sockets::Tcp(mut streams) = sockets else { return Ok(()) };
@@ -46,7 +46,7 @@ impl Run<'_> {
         }
     }
 
-    /// Tells what a trial that is over has counted, and that the client lives while one runs.
+    /// Sends the counts of a finished trial, and reports that the client is alive during a running one.
     pub(super) fn check_series(&mut self) -> Result<(), ControlError> {
         let Some(runner) = &mut self.series.runner else { return Ok(()) };
         let (alive, count) = (runner.alive(), runner.take());
@@ -56,11 +56,11 @@ impl Run<'_> {
         count.map_or(Ok(()), |count| self.dialogue.input(Input::TrialCounted(count)))
     }
 
-    /// The client has said its last word on the series: so does this end.
+    /// Sends the final report of this end in reply to the client's.
     pub(super) fn end_series(&mut self, ended: &Ended) -> Result<(), ControlError> {
         let Some(mut runner) = self.series.runner.take() else { return Ok(()) };
         runner.stop();
-        // A trial that the client gave up was not counted there either.
+        // A trial that the client abandoned was not counted at its end either.
         let mut own = runner.final_report(ended.flow);
         self.dialogue.note_counts(&mut own.tally);
         own.caveats.extend(self.dialogue.extra_caveats().iter().cloned());

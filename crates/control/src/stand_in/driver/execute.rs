@@ -1,4 +1,4 @@
-//! What a stand-in wants done, done.
+//! Executes the outputs of a stand-in.
 
 use std::net::SocketAddr;
 
@@ -54,7 +54,7 @@ impl Driver<'_> {
             }
             Output::Exit(code) => self.exit = Some(code),
             Output::Point { run, flow, point } => self.runs.measured(run, flow, *point),
-            // What this version does not know, it cannot do.
+            // An output that this version does not know.
             other => tracing::warn!(?other, "a wish that nobody fulfils"),
         }
     }
@@ -71,7 +71,7 @@ impl Driver<'_> {
     }
 
     fn listen(&mut self, link: Link, port: u16, options: &LinkOptions) {
-        // A stand-in that asks for Multipath TCP listens for TCP as well.
+        // A stand-in that requests Multipath TCP also accepts plain TCP.
         let transport = if options.transport == Transport::Udp { Transport::Udp } else { Transport::Tcp };
         match self.ports.as_ref().map(|ports| ports.doors(transport, port)) {
             Some(doors) if !doors.is_empty() => {
@@ -100,7 +100,7 @@ impl Driver<'_> {
 
     fn run_over(&mut self, run: RunId, trouble: Option<String>) {
         let admitted = self.admitted.remove(&run);
-        // What the tool makes of an end that was ours is not why it ended.
+        // If this end ended the run, its own reason counts, and not the error that the tool makes of it.
         let own = admitted.as_ref().and_then(|admitted| admitted.ended_for).map(str::to_owned);
         let trouble = own.or(trouble);
         if let (Some(_), Some(ports)) = (admitted, &mut self.ports) {
@@ -137,7 +137,7 @@ impl Driver<'_> {
         }
     }
 
-    /// The memory of a flow, of the server behind whose ports the stand-in serves.
+    /// Reserves the memory of a flow from the budget of the server, for an embedded server.
     fn reserve_memory(&mut self, task: &FlowTask, setup: &FlowSetup) -> Result<Option<Loan>, Reason> {
         let Some(ports) = &mut self.ports else { return Ok(None) };
         let needed = memory_needed(setup, task.links.len());
@@ -150,7 +150,7 @@ impl Driver<'_> {
         self.events.push_back(DriverEvent::NotStarted { flow: task.flow, reason });
     }
 
-    /// The answer comes before everything that waits to be told.
+    /// The counts are delivered before all queued events.
     fn look(&mut self) {
         let used = clock::process_usage();
         let (user_before, system_before) = self.cpu_before;

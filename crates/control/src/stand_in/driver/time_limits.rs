@@ -1,5 +1,5 @@
-//! When a run that was let in has to end: at the server's limit, or sooner where others wait only because its client says
-//! nothing, or stays longer than it said.
+//! Time limits of admitted runs: the limit of the server, and earlier if others wait while its client is silent
+//! or exceeds its announced duration.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -11,44 +11,44 @@ use super::super::driver_event::{DriverEvent, own_reason};
 use super::super::server_ports::MeasurementPermit;
 use super::Driver;
 
-/// How often runs are looked at.
+/// How often the runs are checked.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long a client may say nothing while others wait: as long as one that leaves something unanswered. Longer than what a
-/// path takes that lost a segment three times.
+/// How long a client may be silent while others wait: as long as `UNANSWERED_TIMEOUT` for unacknowledged data,
+/// and longer than a path needs to recover a segment that was lost three times.
 const MAX_SILENCE: Duration = Duration::from_secs(8);
 
-/// How much longer than it said a run may take while others wait: as long as the last bytes of our own may, which a slow
-/// path empties its queues of.
+/// How much longer than announced a run may take while others wait: as long as the last bytes of our own flow
+/// may need to leave the queues of a slow path.
 const MAX_OVERTIME: Duration = Duration::from_secs(30);
 
-/// A run that was let in.
+/// An admitted run.
 pub(super) struct Admitted {
-    /// When it has to be over in any case.
+    /// When it must end in any case.
     pub(super) until: Mono,
-    /// A link to its peer.
+    /// The link to its peer.
     link: Link,
     peer: Option<IpAddr>,
-    /// When it should be over, as its client said; absent when it did not.
+    /// When it should end according to its client; absent if the client announced no duration.
     expected_end: Option<Mono>,
-    /// Bytes of its flows, and when there were more of them, or something was said, for the last time.
+    /// Bytes moved by its flows, and when these last increased or a message last arrived.
     moved: u64,
     active: Mono,
-    /// Why this end ended it, once it has.
+    /// Why this end has ended it; absent while it runs.
     pub(super) ended_for: Option<&'static str>,
-    /// Its messages are being exchanged, of which nothing is seen before the end.
+    /// Whether a thread exchanges its messages; there are no counts before the end then.
     exchanging: bool,
 }
 
 impl Admitted {
-    /// Why it has to make room for others at `now`, if it has to.
+    /// Why it must end at `now` for the benefit of others; absent if it may continue.
     fn overstays(&self, now: Mono) -> Option<&'static str> {
         if self.ended_for.is_some() {
             return None;
         }
         let silent = || now >= self.active + MAX_SILENCE;
         match self.expected_end {
-            // It may send as seldom as it likes, for as long as it said.
+            // Within its announced duration a client may be silent.
             Some(end) if now < end => None,
             Some(end) if now >= end + MAX_OVERTIME => Some("it takes longer than it said, and others wait"),
             _ if self.exchanging => None,
@@ -58,7 +58,7 @@ impl Admitted {
 }
 
 impl Driver<'_> {
-    /// A run was let in.
+    /// Notes an admitted run.
     pub(super) fn admit(&mut self, planned: &Planned, peer: Option<SocketAddr>, leave: MeasurementPermit) {
         let now = clock::now();
         let admitted = Admitted {
@@ -77,7 +77,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Something came from a host: its runs live.
+    /// Notes that something arrived from a host, so its runs are active.
     pub(super) fn note_activity(&mut self, events: &DriverEvent) {
         if self.admitted.is_empty() {
             return;
@@ -97,7 +97,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Messages are exchanged over a link, by somebody else.
+    /// Notes that another thread exchanges messages over a link.
     pub(super) fn exchange_begins(&mut self, link: Link) {
         let peer =
             self.links.ends(link).and_then(|(_, remote)| remote).map(|remote| remote.ip().to_canonical());
@@ -106,7 +106,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Ends runs that take longer than the server allows.
+    /// Ends runs that exceed the server's limit.
     pub(super) fn end_late_runs(&mut self) {
         let late: Vec<RunId> =
             self.admitted.iter().filter(|(_, run)| run.until.has_passed()).map(|(run, _)| *run).collect();
@@ -115,7 +115,8 @@ impl Driver<'_> {
         }
     }
 
-    /// Ends runs that others wait for only because their clients say nothing, or stay longer than they said.
+    /// Ends runs that keep others waiting although their clients are silent or exceed their announced
+    /// durations.
     pub(super) fn end_overstaying_runs(&mut self) {
         if !self.next_courtesy.has_passed() {
             return;
@@ -141,7 +142,7 @@ impl Driver<'_> {
     fn end_run(&mut self, number: RunId, why: &'static str) {
         let Some(run) = self.admitted.get_mut(&number) else { return };
         run.until = Mono::FAR;
-        // Told once: what is left of it ends by itself.
+        // Set before the end, so that a run is ended only once.
         run.ended_for = Some(why);
         let link = run.link;
         self.flows.abort(number);
@@ -156,7 +157,7 @@ mod tests {
 
     const START: Mono = Mono(1 << 40);
 
-    /// A run that was let in at the start and was last active then.
+    /// A run that was admitted at [`START`] and last active then.
     fn run(expected: Option<u64>) -> Admitted {
         Admitted {
             until: Mono::FAR,
@@ -170,7 +171,7 @@ mod tests {
         }
     }
 
-    /// After how many seconds it has to make room, of the first hundred.
+    /// The second, below 100, at which it must end for the benefit of others.
     fn makes_room(run: &mut Admitted, active: impl Fn(u64) -> bool) -> Option<u64> {
         (0..100).find(|second| {
             let now = START + Duration::from_secs(*second);
@@ -192,7 +193,7 @@ mod tests {
     fn a_client_that_sends_seldom_or_empties_a_queue_stays() {
         assert_eq!(makes_room(&mut run(None), |second| second % 7 == 0), None);
         assert_eq!(makes_room(&mut run(Some(99)), |_| false), Some(99));
-        // The queue of a slow path goes on for half a minute, and no longer.
+        // The queue of a slow path may need half a minute, but no more.
         assert_eq!(makes_room(&mut run(Some(20)), |_| true), Some(50));
         let mut exchanging = run(None);
         exchanging.exchanging = true;

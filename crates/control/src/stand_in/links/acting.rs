@@ -1,4 +1,4 @@
-//! What a stand-in does with its links: sending, closing, listening no more.
+//! Actions on links: sending, closing, resetting, ignoring input.
 
 use std::net::{Shutdown, SocketAddr};
 
@@ -10,7 +10,7 @@ use super::connection::Flushed;
 use super::{DriverEvent, Entry, Kind, LINGER_TIMEOUT, Links, Queue, mapped_address, opening};
 
 impl Links {
-    /// Sends bytes, or a datagram.
+    /// Sends bytes on a connection, or one datagram.
     pub(in super::super) fn send(&mut self, link: Link, bytes: &[u8], events: &mut Queue) {
         let Some(entry) = self.table.get_mut(&link) else { return };
         match &mut entry.kind {
@@ -18,7 +18,7 @@ impl Links {
                 note_flushed(link, connection.send(bytes), events);
             }
             Kind::Datagrams(datagrams) => {
-                // A refusal by ICMP, or a full queue: a datagram may be lost.
+                // An ICMP error or a full queue: a datagram may be lost.
                 let _ = stream::send(&datagrams.socket, bytes);
                 events.push_back(DriverEvent::Sent { link });
             }
@@ -27,7 +27,7 @@ impl Links {
         self.update_interest(link);
     }
 
-    /// Sends a datagram from a listener.
+    /// Sends a datagram from a listening socket.
     pub(in super::super) fn send_to(&mut self, link: Link, to: SocketAddr, bytes: &[u8]) {
         let socket = match self.table.get(&link).map(|entry| &entry.kind) {
             Some(Kind::Datagrams(datagrams)) => Some((&datagrams.socket, datagrams.local)),
@@ -42,7 +42,7 @@ impl Links {
         }
     }
 
-    /// Sends a byte as urgent data.
+    /// Sends one byte as TCP urgent data.
     pub(in super::super) fn send_urgent(&mut self, link: Link, byte: u8, events: &mut Queue) {
         if let Some(Kind::Connection(connection)) = self.table.get_mut(&link).map(|entry| &mut entry.kind) {
             note_flushed(link, connection.send_urgent(byte), events);
@@ -50,7 +50,7 @@ impl Links {
         self.update_interest(link);
     }
 
-    /// Half-closes a connection once everything was sent.
+    /// Half-closes a connection after all bytes have been sent.
     pub(in super::super) fn finish_writing(&mut self, link: Link, events: &mut Queue) {
         if let Some(Kind::Connection(connection)) = self.table.get_mut(&link).map(|entry| &mut entry.kind) {
             note_flushed(link, connection.finish_writing(), events);
@@ -58,7 +58,7 @@ impl Links {
         self.update_interest(link);
     }
 
-    /// Closes a link once everything was sent, or somebody has given it back.
+    /// Closes a link after all bytes have been sent, and a borrowed one after it has been returned.
     pub(in super::super) fn close(&mut self, link: Link) {
         match self.table.get_mut(&link).map(|entry| &mut entry.kind) {
             Some(Kind::Connection(connection)) => connection.closing = Some(clock::now() + LINGER_TIMEOUT),
@@ -74,13 +74,13 @@ impl Links {
         if let Some(Kind::Connection(connection)) = self.remove(link) {
             let _ = sockopt::set_linger_abort(&connection.stream);
             if connection.lent > 0 {
-                // Whoever has it wakes.
+                // Wakes the thread that has borrowed it.
                 let _ = connection.stream.shutdown(Shutdown::Both);
             }
         }
     }
 
-    /// Throws away what arrives on a link from now on.
+    /// Discards what arrives on a link from now on.
     pub(in super::super) fn discard(&mut self, link: Link) {
         match self.table.get_mut(&link).map(|entry| &mut entry.kind) {
             Some(Kind::Connection(connection)) => connection.discards = true,
@@ -89,7 +89,7 @@ impl Links {
         }
     }
 
-    /// Leaves what arrives on a link where it is, until somebody has had it.
+    /// Leaves what arrives on a link in the socket until a flow has used the link.
     pub(in super::super) fn hold_back(&mut self, link: Link) {
         match self.table.get_mut(&link).map(|entry| &mut entry.kind) {
             Some(Kind::Connection(connection)) => connection.held = true,
@@ -99,7 +99,7 @@ impl Links {
         self.update_interest(link);
     }
 
-    /// Sends what is left, for a moment: the last word of a program that ends.
+    /// Sends the remaining bytes of all links, at most until `until`.
     pub(in super::super) fn flush_at_end(&mut self, until: Mono) {
         let waiting = |entry: &&mut Entry| matches!(&entry.kind, Kind::Connection(c) if c.has_unsent());
         for entry in self.table.values_mut().filter(waiting) {

@@ -1,4 +1,4 @@
-//! Links whose sockets somebody else uses for a while: the engine, or a thread that exchanges messages.
+//! Lends the sockets of links to the engine or to a thread that exchanges messages.
 
 use std::net::TcpStream;
 
@@ -9,7 +9,7 @@ use linerate_sock::stream;
 use super::super::driver_event::own_reason;
 use super::{Kind, Links, reason};
 
-/// A link may be in two flows: one reads it, the other writes.
+/// A link may be in two flows: one reads it and the other writes to it.
 const MAX_FLOWS_PER_LINK: u8 = 2;
 
 fn counted(before: u8, lent: bool) -> u8 {
@@ -17,12 +17,12 @@ fn counted(before: u8, lent: bool) -> u8 {
 }
 
 impl Links {
-    /// Whether a link still has bytes to send, so that nobody else may write yet.
+    /// Whether a link still has unsent bytes, so that nobody else may write to it yet.
     pub(in super::super) fn has_unsent(&self, link: Link) -> bool {
         matches!(self.table.get(&link).map(|entry| &entry.kind), Some(Kind::Connection(c)) if c.has_unsent())
     }
 
-    /// Duplicates of the sockets of these links; nothing is heard of the links until they are restored.
+    /// Duplicates the sockets of these links. The links cause no events until they are restored.
     pub(in super::super) fn lend(&mut self, links: &[Link]) -> Result<Sockets, Reason> {
         let (mut tcp, mut udp) = (Vec::new(), Vec::new());
         for link in links {
@@ -48,14 +48,15 @@ impl Links {
         Ok(sockets)
     }
 
-    /// The links belong to the stand-in again.
+    /// Returns the links to the stand-in.
     pub(in super::super) fn restore(&mut self, links: &[Link]) {
         for link in links {
             self.mark(*link, false);
         }
     }
 
-    /// Whoever borrows a socket waits in its calls; here nobody does. The mode belongs to all duplicates together.
+    /// Switches between blocking mode, which borrowers need, and non-blocking mode, which the driver needs. The
+    /// mode is shared by all duplicates of a socket.
     fn mark(&mut self, link: Link, lent: bool) {
         match self.table.get_mut(&link).map(|entry| &mut entry.kind) {
             Some(Kind::Connection(connection)) => {

@@ -1,4 +1,4 @@
-//! One connection of a stand-in: what waits to be sent, and how far it is closed.
+//! One connection of a stand-in: its unsent bytes, and its closing state.
 
 use std::collections::VecDeque;
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -10,54 +10,53 @@ use linerate_sock::{Mono, Moved, SockError, stream};
 use super::super::driver_event::{own_reason, reason_of};
 use crate::server::Permit;
 
-/// Most bytes that wait for a peer that does not read.
+/// Most unsent bytes for a peer that does not read.
 const MAX_UNSENT: usize = 16 << 20;
 
-/// One connection.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) stream: TcpStream,
     pub(super) local: SocketAddr,
     pub(super) peer: SocketAddr,
     unsent: VecDeque<u8>,
-    /// A byte of urgent data, behind so many others.
+    /// An urgent byte, and the number of unsent bytes before it.
     urgent: Option<(usize, u8)>,
     owes_sent: bool,
     finish: bool,
     finished: bool,
     broken: Option<Reason>,
     read_over: bool,
-    /// What arrives is thrown away, and the end as well.
+    /// Whether everything that arrives is discarded, including the end of the stream.
     pub(super) discards: bool,
-    /// What arrives waits for a flow.
+    /// Whether what arrives stays in the socket for a flow.
     pub(super) held: bool,
-    /// Somebody else has it.
+    /// Number of borrowers.
     pub(super) lent: u8,
-    /// Closed as soon as everything was sent, or at this time.
+    /// Set when it is closing: it is closed after all bytes have been sent, or at this time at the latest.
     pub(super) closing: Option<Mono>,
-    /// Its place at the server behind whose ports it came.
+    /// Its place, if it arrived at a port of the server.
     pub(super) permit: Option<Permit>,
 }
 
-/// What a read found.
+/// The result of a read.
 #[derive(Debug)]
 pub(super) enum Read {
-    /// So many bytes.
+    /// Number of bytes.
     Bytes(usize),
-    /// Nothing now.
+    /// Nothing has arrived.
     Pending,
-    /// The end.
+    /// The end of the stream, and the error if there is one.
     Closed(Option<Reason>),
 }
 
-/// What became of the bytes that waited.
+/// The result of sending the unsent bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Flushed {
-    /// The last of them has left just now.
+    /// The last of them was just sent.
     Sent,
-    /// Nothing is new.
+    /// Some are still unsent, or there were none.
     Nothing,
-    /// The connection is broken, and nobody will find out by reading.
+    /// The connection is broken, and no read will report that.
     Broken(Reason),
 }
 
@@ -82,7 +81,7 @@ impl Connection {
         }
     }
 
-    /// What the poller shall wait for.
+    /// What the poller should wait for.
     pub(super) fn interest(&self) -> Option<Interest> {
         let read = !self.read_over && !self.held && self.closing.is_none();
         match (read, self.has_unsent()) {
@@ -94,17 +93,17 @@ impl Connection {
         }
     }
 
-    /// Whether bytes wait to be sent.
+    /// Whether there are unsent bytes.
     pub(super) fn has_unsent(&self) -> bool {
         !self.unsent.is_empty() || self.urgent.is_some()
     }
 
-    /// Whether it was only listened to, and has ended.
+    /// Whether it was closed by the peer after its input had been discarded.
     pub(super) fn discarded(&self) -> bool {
         self.discards && self.read_over && self.lent == 0
     }
 
-    /// Puts bytes in line and sends what goes.
+    /// Queues bytes and sends as many as possible.
     pub(super) fn send(&mut self, bytes: &[u8]) -> Flushed {
         if self.unsent.len() + bytes.len() > MAX_UNSENT {
             return self.abort(own_reason("the peer does not read what it is sent"));
@@ -114,19 +113,19 @@ impl Connection {
         self.flush()
     }
 
-    /// Sends a byte as urgent data, behind what waits.
+    /// Sends one byte as urgent data, after the unsent bytes.
     pub(super) fn send_urgent(&mut self, byte: u8) -> Flushed {
         self.urgent = Some((self.unsent.len(), byte));
         self.flush()
     }
 
-    /// Half-closes once everything was sent.
+    /// Half-closes the connection after all bytes have been sent.
     pub(super) fn finish_writing(&mut self) -> Flushed {
         self.finish = true;
         self.flush()
     }
 
-    /// Sends what goes.
+    /// Sends as many bytes as possible.
     pub(super) fn flush(&mut self) -> Flushed {
         while self.has_unsent() {
             match self.send_some() {
@@ -145,7 +144,7 @@ impl Connection {
         if std::mem::take(&mut self.owes_sent) { Flushed::Sent } else { Flushed::Nothing }
     }
 
-    /// One call: bytes up to the urgent one, or that one, which is not among those that wait.
+    /// Makes one call: sends bytes up to the urgent one, or the urgent one, which is not in `unsent`.
     fn send_some(&mut self) -> Result<Moved, SockError> {
         let first = self.unsent.as_slices().0;
         match self.urgent {
@@ -169,7 +168,7 @@ impl Connection {
         if self.read_over {
             return Flushed::Broken(reason);
         }
-        // What has arrived is read first; the end of it says why.
+        // What has arrived is read first. The end of the stream then reports the reason.
         self.broken = Some(reason);
         Flushed::Nothing
     }

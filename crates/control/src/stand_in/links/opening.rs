@@ -1,4 +1,4 @@
-//! Opening links: connecting without waiting, listening, and what others hand in.
+//! Opens links: non-blocking connects, listeners, and connections that the server hands over.
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpStream};
@@ -20,17 +20,18 @@ use super::{
 
 use crate::server::Permit;
 
-/// Connections that may wait to be accepted when a stand-in does not say.
+/// Default backlog of a listener.
 const BACKLOG: i32 = 1_024;
 
-/// When a connection that was accepted is asked whether its peer is still there.
+/// Keep-alive times of accepted connections: detect a vanished peer after about 8 s.
 const KEEP_ALIVE: KeepAlive =
     KeepAlive { idle: Some(Duration::from_secs(3)), interval: Some(Duration::from_secs(1)), probes: Some(5) };
 
-/// How long a client of a server may leave anything unanswered: above the queueing delay of a badly bloated path.
+/// How long a client of a server may leave data unacknowledged: longer than the queueing delay of a badly
+/// bloated path.
 const UNANSWERED_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// A handshake under way.
+/// A handshake in progress.
 #[derive(Debug)]
 pub(super) struct Attempt {
     pub(super) under_way: Connecting,
@@ -38,21 +39,21 @@ pub(super) struct Attempt {
     next: Next,
 }
 
-/// What is tried when a handshake fails.
+/// What to try next if the handshake fails.
 #[derive(Debug)]
 struct Next {
     addresses: VecDeque<SocketAddr>,
     requested: SocketOptions,
 }
 
-/// What a connect that takes too long ends with.
+/// The error of a connect that takes too long.
 pub(super) fn timed_out() -> Reason {
     const ETIMEDOUT: i32 = 110;
     reason(&std::io::Error::from_raw_os_error(ETIMEDOUT))
 }
 
 impl Links {
-    /// Begins to connect to the first of some addresses that answers.
+    /// Starts connecting, to each of the addresses in turn until one accepts.
     pub(in super::super) fn connect(
         &mut self,
         link: Link,
@@ -77,7 +78,7 @@ impl Links {
         self.try_next(link, next, until, timed_out(), events);
     }
 
-    /// Tries the next address; `last` is why the one before failed.
+    /// Tries the next address. `last` is the error of the previous one.
     fn try_next(&mut self, link: Link, mut next: Next, until: Mono, mut last: Reason, events: &mut Queue) {
         while let Some(address) = next.addresses.pop_front() {
             match begin_connect(address, &next.requested) {
@@ -91,7 +92,7 @@ impl Links {
         events.push_back(DriverEvent::NotOpened { link, reason: last });
     }
 
-    /// The handshake of a link is over, one way or the other.
+    /// Handles the end of a handshake, successful or not.
     pub(super) fn connected(&mut self, link: Link, events: &mut Queue) -> More {
         let Some(Kind::Connecting(attempt)) = self.remove(link) else { return More::No };
         let Attempt { under_way, until, next } = *attempt;
@@ -115,7 +116,7 @@ impl Links {
         events: &mut Queue,
     ) {
         let opened = match self.listen_at(link, listening_at(port, options), options) {
-            // A host without IPv6 is still served.
+            // On a host without IPv6, use IPv4.
             Err(error) if without_ipv6(&error, options) => {
                 self.listen_at(link, SocketAddr::from(([0_u8; 4], port)), options)
             }
@@ -132,7 +133,7 @@ impl Links {
     ) -> Result<Opened, SockError> {
         let mut requested = socket_options(options);
         if options.transport == Transport::Udp {
-            // So that a peer can get a socket of its own on this port.
+            // Needed so that each peer can get its own socket on this port.
             requested.reuse_port = true;
             let bound = bind_udp(address, &requested)?;
             stream::set_nonblocking(&bound.socket, true)?;
@@ -148,7 +149,7 @@ impl Links {
         Ok(told)
     }
 
-    /// Ports of the server take the place of a listener.
+    /// Uses ports of the server instead of opening a listener.
     pub(in super::super) fn listen_at_doors(
         &mut self,
         link: Link,
@@ -171,7 +172,7 @@ impl Links {
         events.push_back(DriverEvent::Opened { link, opened: told });
     }
 
-    /// The listener that takes what arrives at a port of the server.
+    /// The listener link for a port of the server.
     pub(in super::super) fn door(&self, transport: Transport, port: u16) -> Option<Link> {
         self.table.iter().find_map(|(link, entry)| match &entry.kind {
             Kind::Doors(doors, _) => {
@@ -181,7 +182,7 @@ impl Links {
         })
     }
 
-    /// A connection that came to a listener.
+    /// Adds a connection that was accepted on a listener.
     pub(in super::super) fn take_in(
         &mut self,
         listener: Link,
@@ -193,10 +194,10 @@ impl Links {
         if self.table.len() >= MAX_LINKS {
             return None;
         }
-        // A peer that vanished without a word is noticed in seconds, and not by the system's own times, which are hours.
+        // Detects a vanished peer within seconds; the kernel's defaults take hours.
         let _ = sockopt::set_keep_alive(&stream, KEEP_ALIVE);
         if let Some(Kind::Doors(_, requested)) = self.table.get(&listener).map(|entry| &entry.kind) {
-            // The server accepted it with its own settings.
+            // The server accepted it with its own options.
             let _ = sockopt::set_user_timeout(&stream, UNANSWERED_TIMEOUT);
             let _ = requested.apply_tcp(&stream);
         }
@@ -209,12 +210,12 @@ impl Links {
                 events.push_back(DriverEvent::Accepted { listener, link, opened });
                 Some(link)
             }
-            // It broke before anybody knew of it.
+            // It broke before it became a link.
             Err(_) => None,
         }
     }
 
-    /// A datagram socket of its own for one peer of a listener.
+    /// Opens a datagram socket for one peer of a listener.
     pub(in super::super) fn adopt(
         &mut self,
         listener: Link,
@@ -241,7 +242,7 @@ impl Links {
         });
     }
 
-    /// A number that nobody has.
+    /// An unused link number.
     fn fresh(&mut self) -> Link {
         loop {
             let link = self.next;
@@ -286,7 +287,7 @@ impl Datagrams {
     }
 }
 
-/// The port from which a peer can be answered: one of its version of IP, or one for both.
+/// The port from which a peer can be answered: one of its IP version, or a dual-stack one.
 pub(super) fn door_towards(doors: &[Door], peer: SocketAddr) -> Option<&Door> {
     let own = |door: &&Door| {
         let (here, there) = (door.address.ip(), super::plain(peer).ip());

@@ -1,4 +1,4 @@
-//! What can still be changed of a connection that is open.
+//! Changes socket options of open connections.
 
 use linerate_proto::stand_in::{Link, LinkOptions};
 use linerate_sock::{SockError, SocketOptions, sockopt};
@@ -8,12 +8,12 @@ use super::super::endpoint::{opened, socket_options};
 use super::{Kind, Links, Queue};
 
 impl Links {
-    /// Sets a connection as far as the kernel lets us, and tells how it is then.
+    /// Sets the options of a connection as far as the kernel permits, and reports the resulting settings.
     pub(in crate::stand_in) fn tune(&mut self, link: Link, options: &LinkOptions, events: &mut Queue) {
         let Some(Kind::Connection(connection)) = self.table.get(&link).map(|entry| &entry.kind) else {
             return;
         };
-        // Whoever connects to a server wishes; a kernel that refuses is no reason to refuse the client.
+        // The options are a request of the client. It is served even if the kernel refuses them.
         for refused in try_all(&socket_options(options), &connection.stream) {
             tracing::info!(%refused, "a connection stays as it is");
         }
@@ -22,7 +22,7 @@ impl Links {
     }
 }
 
-/// Sets each wish by itself: one that is refused does not keep the others from the kernel.
+/// Sets each option separately, so that a refused one does not prevent the others.
 fn try_all(requested: &SocketOptions, stream: &std::net::TcpStream) -> Vec<SockError> {
     let set = [
         requested.snd_buf.map(|bytes| sockopt::set_snd_buf(stream, bytes)),

@@ -1,4 +1,4 @@
-//! Flows: a tool of our own with a control connection, a TCP flow each way, and a UDP flow.
+//! Flows: an invented tool with a control connection, a TCP flow in each direction, and a UDP flow.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -18,7 +18,7 @@ const CONTROL: Link = Link(0);
 const LISTENER: Link = Link(10);
 const DATAGRAMS: Link = Link(11);
 
-/// What the sender of each flow sends: both TCP flows whole blocks, the UDP flow datagrams.
+/// Bytes that the sender of each flow sends: whole blocks in both TCP flows, datagrams in the UDP flow.
 const BLOCK: u64 = 10_000;
 const SENT: [u64; 3] = [64 * BLOCK, 7 * BLOCK, 20 * 500];
 
@@ -72,7 +72,7 @@ fn moved(counts: &FlowCounts) -> u64 {
     counts.streams.iter().map(|stream| stream.bytes).sum()
 }
 
-/// What a peer says: the bytes of its three flows.
+/// The report of a peer: the byte counts of its three flows.
 fn report(counted: &BTreeMap<u16, u64>) -> Vec<u8> {
     counted.values().flat_map(|bytes| bytes.to_be_bytes()).collect()
 }
@@ -85,7 +85,7 @@ fn hear_report(bytes: &[u8], desires: &mut Desires) {
     }
 }
 
-/// The server: every connection says with its first byte what it is.
+/// The server: the first byte of each connection identifies its purpose.
 fn server(say: std::sync::mpsc::Sender<u16>) -> Box<dyn linerate_proto::stand_in::StandIn> {
     let (mut control, mut open, mut ports) = (None, BTreeMap::new(), Vec::new());
     let mut counted = BTreeMap::new();
@@ -123,7 +123,7 @@ fn server(say: std::sync::mpsc::Sender<u16>) -> Box<dyn linerate_proto::stand_in
             desires.want(Output::Send { link: control.unwrap(), bytes: b"go".to_vec() });
         }
         Input::Written { flow } => desires.want(Output::Stop { flow, how: Stop::Regularly }),
-        // The sender of datagrams has nothing more to say.
+        // The sender of datagrams is done.
         Input::Bytes { bytes: b"u", .. } => desires.want(Output::Stop { flow: 2, how: Stop::Regularly }),
         Input::Ended { counts } => {
             assert!(counts.tally.is_some() && counts.trouble.is_none(), "{counts:?}");
@@ -142,7 +142,7 @@ fn server(say: std::sync::mpsc::Sender<u16>) -> Box<dyn linerate_proto::stand_in
     })
 }
 
-/// The flows' links come in any order.
+/// The links of the flows arrive in any order.
 fn ask_when_complete(control: Option<Link>, open: &BTreeMap<u16, Link>, desires: &mut Desires) {
     if let Some(control) = control.filter(|_| open.len() == 3) {
         desires.want(Output::Ask(planned(false, control)));
@@ -173,7 +173,7 @@ fn client(port: u16) -> Box<dyn linerate_proto::stand_in::StandIn> {
             desires.want(connect(link(open), transport));
             open += 1;
         }
-        // The greeting and the word to go come on different connections, so in any order.
+        // The greeting and the start message come on different connections, so in any order.
         Input::Datagram { .. } | Input::Bytes { bytes: b"go", .. } => {
             *if matches!(input, Input::Datagram { .. }) { &mut greeted } else { &mut go } = true;
             if greeted && go {
@@ -189,7 +189,7 @@ fn client(port: u16) -> Box<dyn linerate_proto::stand_in::StandIn> {
                 desires.want(Output::Send { link: CONTROL, bytes: b"u".to_vec() });
             }
         }
-        // The server's word may come before our own last count.
+        // The server's message may arrive before our own last count.
         Input::Ended { counts } => {
             counted.insert(counts.flow, moved(counts));
             say_goodbye(&counted, &heard, desires);
@@ -252,7 +252,7 @@ fn both_ends_count_the_same_and_write_it_to_their_logs() {
         assert_eq!(record.flow(0).unwrap().books.unwrap().unaccounted_bytes, Bytes::new(0));
         assert!(record.flow(2).unwrap().books.is_none());
     }
-    // Each knows its own host, and of the other only where it is.
+    // Each end describes its own host; of the other it only knows the address.
     let (server, client) = (record(&at_server), record(&at_client));
     assert!(client.hosts[0].cores > 0 && client.hosts[1].cores == 0);
     assert!(server.hosts[0].cores == 0 && server.hosts[1].cores > 0);
@@ -266,7 +266,7 @@ fn what_was_on_the_way_when_a_strangers_test_ended_is_no_contradiction() {
     let program = script(|input, desires| {
         if matches!(input, Input::Begin) {
             desires.want(Output::Plan(planned(true, CONTROL)));
-            // The peer sent twice what we took in before the end. Our own side never came to count.
+            // The peer sent twice the bytes that we received before the end. Our own side never counted.
             let tally = Tally { total_bytes: Bytes::new(2_000_000), complete: true, ..Tally::default() };
             desires.want(Output::PeerCounted { flow: 1, tally: Box::new(tally) });
             desires.want(Output::RunOver { run: 5, trouble: None });

@@ -1,4 +1,4 @@
-//! Links, time, signals and prints.
+//! Links, timers, signals and printed output.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -20,7 +20,7 @@ fn connect(desires: &mut Desires, port: u16, connect_timeout: Option<Span>) {
     desires.want(Output::Connect { link: CONTROL, port, to: None, options });
 }
 
-/// Exits with the number of the error, or 0.
+/// Exits with the errno of the reason, or 0 without one.
 fn exit_as(desires: &mut Desires, reason: Option<Reason>) {
     desires.want(Output::Exit(reason.map_or(0, |reason| reason.errno)));
 }
@@ -37,7 +37,7 @@ fn tries_to_connect(to: u16, limit: Option<Span>) -> i32 {
 
 #[test]
 fn a_port_where_nobody_listens_is_refused_with_the_systems_number() {
-    // The port of a connection's own end: nobody listens there, and nobody else gets it meanwhile.
+    // The local port of an open connection: nothing listens there, and no other socket can get it meanwhile.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let connection = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     assert_eq!(tries_to_connect(connection.local_addr().unwrap().port(), None), 111);
@@ -47,7 +47,8 @@ fn a_port_where_nobody_listens_is_refused_with_the_systems_number() {
 fn a_connect_that_nobody_answers_ends_at_its_time_limit() {
     let address: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let listening = listen_tcp(address, 0, &SocketOptions::default()).unwrap();
-    // The queue has room for one, and the handshake of a second may hang in the balance; of a third nobody hears.
+    // The accept queue has room for one. A second handshake may or may not complete, but a third gets no
+    // answer.
     let fill = |_| {
         let socket = SocketOptions::default();
         linerate_sock::open::begin_connect(listening.local, &socket).unwrap()
@@ -68,7 +69,7 @@ fn bytes_pass_both_ways_and_a_half_close_is_seen_as_the_end() {
         Input::Opened { opened, .. } => say.send(opened.local.port()).unwrap(),
         Input::Accepted { listener, link, opened } => {
             assert!(listener == CONTROL && link >= Link::FIRST_ACCEPTED);
-            // A listener for both versions of IP shows its peers without disguise.
+            // A dual-stack listener reports peers without IPv4 mapping.
             assert!(opened.local.is_ipv4() && opened.remote.unwrap().is_ipv4());
         }
         Input::Bytes { bytes, .. } => heard.extend_from_slice(bytes),
@@ -120,7 +121,7 @@ fn a_reset_is_told_with_its_reason() {
     drop(peer);
     assert_eq!(ending.join().unwrap().0, 104);
 
-    // And the other way round.
+    // The other way round.
     let client = script(move |input, desires| match input {
         Input::Begin => connect(desires, port, None),
         Input::Opened { link, .. } => {
@@ -159,7 +160,7 @@ fn more_than_a_socket_takes_is_sent_in_the_end_and_only_then_told() {
     });
     let ending = thread::spawn(move || run(Some("127.0.0.1"), client));
     let (mut peer, _) = listener.accept().unwrap();
-    // Two socket buffers cannot hold so much, so nothing is told before somebody reads.
+    // Two socket buffers cannot hold that much, so no event arrives before the peer reads.
     linerate_sock::clock::sleep_until(linerate_sock::clock::now() + Duration::from_millis(200));
     let mut all = Vec::new();
     peer.read_to_end(&mut all).unwrap();
@@ -182,7 +183,8 @@ fn an_accepted_connection_is_tuned_as_far_as_the_kernel_lets_us() {
             desires.want(Output::Tune { link, options: tuned });
         }
         Input::Opened { opened, .. } => {
-            // The kernel doubles what it is asked for; an unknown congestion control changes nothing.
+            // The kernel doubles the requested buffer size. An unknown congestion control algorithm changes
+            // nothing.
             assert_eq!(opened.snd_buf, 100_000);
             assert!(opened.remote.is_some() && opened.congestion.is_some());
             desires.want(Output::Exit(4));
@@ -220,7 +222,7 @@ fn a_discarded_link_is_heard_of_no_more() {
     let address = loopback(port.recv().unwrap()).unwrap();
     let mut first = TcpStream::connect(address).unwrap();
     let mut second = TcpStream::connect(address).unwrap();
-    // More than the buffers hold: somebody reads it.
+    // More than the socket buffers hold, so it must have been read.
     first.write_all(&vec![0; 12 << 20]).unwrap();
     drop(first);
     second.write_all(b"!").unwrap();
@@ -300,7 +302,7 @@ fn looking_is_answered_before_anything_else() {
     let mut seen = Vec::new();
     let client = script(move |input, desires| match input {
         Input::Begin => {
-            // The refusal is known first, and is told second.
+            // The error is known first but delivered second.
             connect(desires, 0, None);
             desires.want(Output::Look);
         }

@@ -1,4 +1,4 @@
-//! A stand-in whose behaviour is a closure, and what runs it.
+//! A stand-in whose behaviour is a closure, and the functions that run it.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -14,10 +14,10 @@ use linerate_units::Timestamp;
 use crate::Sink;
 use crate::stand_in::{Interrupts, Invocation, LogStore, StoredRun, drive};
 
-/// Ends a script that waits without end, with a panic.
+/// Exit code of a script that waits for too long; it then panics.
 const NOTHING_HAPPENS: i32 = 99;
 
-/// What a script may touch beside its input.
+/// What a script may use besides its input.
 #[derive(Default)]
 pub(crate) struct Desires {
     pub(crate) outputs: VecDeque<Output>,
@@ -52,12 +52,12 @@ impl<F: FnMut(Input<'_>, &mut Desires) + Send> StandIn for Script<F> {
     }
 }
 
-/// A stand-in that does as `act` says.
+/// A stand-in that calls `act` for every input.
 pub(crate) fn script(act: impl FnMut(Input<'_>, &mut Desires) + Send + 'static) -> Box<dyn StandIn> {
     Box::new(Script { act, desires: Desires::default() })
 }
 
-/// Runs a stand-in as a program; its exit code and what it printed.
+/// Runs a stand-in as a program; returns its exit code and its output.
 pub(crate) fn run(host: Option<&str>, stand_in: Box<dyn StandIn>) -> (i32, String) {
     let interrupts = Interrupts::new().unwrap();
     run_with(host, stand_in, &interrupts, None)
@@ -95,7 +95,7 @@ pub(crate) fn run_with(
     (code, String::from_utf8(output).unwrap())
 }
 
-/// Where a server that listens on port 0 says its port.
+/// Channel on which a server that listens on port 0 reports its port.
 pub(crate) fn port() -> (Sender<u16>, Receiver<u16>) {
     channel()
 }
@@ -108,7 +108,7 @@ pub(crate) fn loopback(port: u16) -> Option<SocketAddr> {
     Some(SocketAddr::from(([127, 0, 0, 1], port)))
 }
 
-/// Keeps every event.
+/// Keeps all events in memory.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Memory(pub(crate) Arc<Mutex<Vec<Event>>>);
 
