@@ -7,7 +7,8 @@ pub const UNSCALED_WINDOW_BYTES: f64 = 65535.0;
 /// Largest window shift. Source: RFC 7323 §2.3.
 pub const MAX_WINDOW_SHIFT: i32 = 14;
 
-/// Bandwidth-delay product: bytes that a path holds. Give the goodput to learn the window, the link rate for wire bytes.
+/// Bandwidth-delay product: bytes that a path holds. Pass the goodput to get a window, or the link rate to get
+/// bytes on the wire.
 ///
 /// Units: bytes. Domain: rate, RTT ≥ 0; RTT is the base (unloaded) one. Source: RFC 6349 §3.3.1.
 #[must_use]
@@ -15,7 +16,7 @@ pub fn bdp_bytes(rate_bps: f64, rtt_s: f64) -> Option<f64> {
     finite(bdp_bits(rate_bps, rtt_s)? / 8.0)
 }
 
-/// The same in bits, as RFC 6349 tabulates it.
+/// Bandwidth-delay product in bits, as in the tables of RFC 6349.
 ///
 /// Units: bit. Domain: rate, RTT ≥ 0. Source: RFC 6349 §3.3.1.
 #[must_use]
@@ -47,7 +48,7 @@ pub fn windowed_goodput_bps(window_bytes: f64, rtt_s: f64, ceiling_bps: f64) -> 
     Some(window_rate_bps(window_bytes, rtt_s)?.min(positive(ceiling_bps)?))
 }
 
-/// The round trip at which a window just fills a rate; beyond it the window limits.
+/// The RTT at which a window just fills a rate. At a longer RTT the window is the limit.
 ///
 /// Units: s. Domain: window ≥ 0, rate > 0. Source: RFC 6349 §3.3.1.
 #[must_use]
@@ -55,7 +56,8 @@ pub fn rtt_for_window_s(window_bytes: f64, rate_bps: f64) -> Option<f64> {
     finite(8.0 * not_negative(window_bytes)? / positive(rate_bps)?)
 }
 
-/// The power of two by which 65535 has to grow to reach a window; negative when far below, above 14 when no TCP can.
+/// The power of two by which 65535 must be multiplied to reach a window: negative for much smaller windows,
+/// above 14 if TCP cannot express it.
 ///
 /// Units: exponent. Domain: window > 0. Source: RFC 7323 §2.
 #[must_use]
@@ -72,26 +74,28 @@ pub fn window_shift(window_bytes: f64) -> Option<u8> {
     (exponent <= f64::from(MAX_WINDOW_SHIFT)).then_some(exponent as u8)
 }
 
-/// A socket buffer of Linux whose size the kernel tunes, up to the last number of `tcp_rmem` or `tcp_wmem`.
+/// A Linux socket buffer that the kernel tunes, up to the last number of `tcp_rmem` or `tcp_wmem`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinuxBuffer {
-    /// Of the receiver.
+    /// The receiver's.
     Receive,
-    /// Of the sender.
+    /// The sender's.
     Send,
 }
 
 impl LinuxBuffer {
-    /// Buffer to allow for a window: twice as much. So the receiver announces it, and so a sender stays busy that writes
-    /// little at once (then a third of its buffer is overhead) or wakes only when a third of its buffer is free.
+    /// Recommended ratio of buffer to window. A receiver then announces the full window. A sender stays busy
+    /// even if it writes little at a time (a third of its buffer is then overhead), or wakes only when a third
+    /// of its buffer is free.
     pub const BUFFER_PER_WINDOW: f64 = 2.0;
 
-    /// The window that a buffer makes, at most: half of a receive buffer, all of a send buffer.
+    /// Largest window that a buffer gives: half of a receive buffer, all of a send buffer.
     ///
-    /// Units: bytes. Domain: buffer ≥ 0. A receiver announces half, since the kernel charges the memory of a packet, whose
-    /// payload may be small. A sender is charged for packets that it made itself: of large writes 96 % to 99 % of the
-    /// buffer was payload in flight, of writes of one segment 60 %. One write of 64 KiB may go beyond a smaller buffer.
-    /// Source: Linux `tcp_win_from_space`, `sk_stream_memory_free`; measured on 6.18 with 128 and 512 KiB at 50 ms.
+    /// Units: bytes. Domain: buffer ≥ 0. A receiver announces half, since the kernel charges the memory of a
+    /// packet, whose payload may be small. A sender is charged for packets that it built itself: with large
+    /// writes, 96 % to 99 % of the buffer was payload in flight; with writes of one segment, 60 %. One write of
+    /// 64 KiB may overfill a smaller buffer. Source: Linux `tcp_win_from_space`, `sk_stream_memory_free`;
+    /// measured on 6.18 with 128 and 512 KiB at 50 ms.
     #[must_use]
     pub fn window_bytes(self, buffer_bytes: f64) -> Option<f64> {
         let buffer = not_negative(buffer_bytes)?;
@@ -129,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_send_buffer_counts_whole_and_a_receive_buffer_half() {
-        // 512 KiB at 50 ms: 83.9 Mbit/s are the most; 78.5 were measured at a mean round trip of 51.4 ms.
+        // 512 KiB at 50 ms allow at most 83.9 Mbit/s; 78.5 were measured at a mean RTT of 51.4 ms.
         let rate = |buffer: LinuxBuffer| window_rate_bps(buffer.window_bytes(524_288.0)?, 0.05);
         assert!((rate(LinuxBuffer::Send).unwrap() - 83.886_08e6).abs() < 1.0);
         assert!((rate(LinuxBuffer::Receive).unwrap() - 41.943_04e6).abs() < 1.0);

@@ -1,8 +1,8 @@
-//! What a write or message costs: rate against block size.
+//! Cost of a write or message: rate against block size.
 
 use crate::domain::{finite, not_negative, positive};
 
-/// The block size that reaches half of the asymptotic rate.
+/// The block size at which half of the asymptotic rate is reached.
 ///
 /// Units: bytes. Domain: start-up ≥ 0, rate > 0. Source: Hockney's n½.
 #[must_use]
@@ -10,16 +10,16 @@ pub fn half_performance_bytes(startup_s: f64, asymptotic_bps: f64) -> Option<f64
     finite(not_negative(startup_s)? * positive(asymptotic_bps)? / 8.0)
 }
 
-/// Share of the highest rate from which on a series counts as saturated.
+/// A series is saturated from this share of its highest rate.
 const SATURATED_SHARE: f64 = 0.9;
 
-/// Fewest sizes through which a line is laid: two always have one.
+/// Fewest points for a fit: two points always lie on a line.
 const MIN_SIZES: usize = 3;
 
 /// A line `time = start-up + cost · bytes` through measured points.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TimeLine {
-    /// Time of a message without bytes, s.
+    /// Time of an empty message, s.
     pub startup_s: f64,
     /// Time of one more byte, s.
     pub per_byte_s: f64,
@@ -27,11 +27,11 @@ pub struct TimeLine {
     pub largest_error: f64,
 }
 
-/// The line through points of bytes and seconds with the least sum of squared relative errors.
+/// Fits a line through points of (bytes, seconds) with the least sum of squared relative errors.
 ///
-/// Relative, because the times of a series differ by orders of magnitude, and each is known to a share of itself.
-/// Domain: at least three points, times > 0, not all of one size; start-up and cost of the line > 0. Source: Hockney's
-/// model, weighted least squares.
+/// Errors are relative because the times of a series differ by orders of magnitude. Domain: at least three
+/// points, times > 0, not all of one size; start-up and cost of the line > 0. Source: Hockney's model, weighted
+/// least squares.
 #[must_use]
 pub fn fit_line(points: &[(f64, f64)]) -> Option<TimeLine> {
     if points.len() < MIN_SIZES {
@@ -53,10 +53,10 @@ pub fn fit_line(points: &[(f64, f64)]) -> Option<TimeLine> {
     Some(TimeLine { startup_s, per_byte_s, largest_error: finite(largest_error)? })
 }
 
-/// The first of the rates of ascending sizes from which on every one reaches nine tenths of the highest.
+/// Index of the first size from which on all rates reach 90 % of the highest. The sizes ascend.
 ///
-/// Units: an index. Domain: rates ≥ 0, the highest > 0; `None` when the last one does not. Source: NetPIPE's saturation point (Snell, Mikler, Gustafson
-/// 1996), with a share in place of the eye.
+/// Domain: rates ≥ 0, the highest > 0; `None` if the last rate is lower. Source: NetPIPE's saturation point
+/// (Snell, Mikler, Gustafson 1996), with a fixed share instead of visual judgement.
 #[must_use]
 pub fn saturation(rates: &[f64]) -> Option<usize> {
     let highest = positive(rates.iter().copied().fold(0.0, f64::max))?;
@@ -79,14 +79,15 @@ mod tests {
         assert!(line.largest_error < 1e-6, "{line:?}");
         let half = half_performance_bytes(line.startup_s, 8.0 / line.per_byte_s).unwrap();
         assert!((half - 5884.25).abs() < 0.01, "{half}");
-        // The largest size has 99.93 % of the asymptote: nine tenths of that are reached at 52.6 kB, so at 64 KiB.
+        // The largest size has 99.93 % of the asymptote. 90 % of that are reached at 52.6 kB, so at 64 KiB.
         let rates: Vec<f64> = times.iter().map(|(bytes, seconds)| bytes * 8.0 / seconds).collect();
         assert_eq!(saturation(&rates), Some(16));
     }
 
     #[test]
     fn errors_count_as_shares_of_the_times() {
-        // By hand, weights 1, 1/4 and 1/16: slope 14/11, start 32/33, the second and third point 4/33 of themselves off.
+        // By hand, weights 1, 1/4 and 1/16: slope 14/11, start 32/33; the second and third point deviate by
+        // 4/33 of their time.
         let line = fit_line(&[(0.0, 1.0), (1.0, 2.0), (2.0, 4.0)]).unwrap();
         assert!((line.per_byte_s - 14.0 / 11.0).abs() < 1e-12, "{line:?}");
         assert!((line.startup_s - 32.0 / 33.0).abs() < 1e-12, "{line:?}");

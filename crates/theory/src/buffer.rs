@@ -1,12 +1,12 @@
-//! How large the buffer of a bottleneck is, from the series of a long TCP flow through it.
+//! Estimates the buffer of a bottleneck from the time series of a long TCP flow through it.
 //!
-//! The round trip just before a drop is the one with the queue full, so its rise over the empty path times the rate at which
-//! the queue drains is the buffer. That holds only if the drop was that queue's: the link was full, and a queue stood. Without
-//! a drop the largest queue is a lower bound; with drops of another kind nothing is said of the buffer, and that is the
-//! finding. Sizes by which the path would be fit stand beside it.
+//! Just before a drop the queue is full. So the RTT at that time minus the RTT of the empty path, times the
+//! drain rate, is the buffer. That is valid only if this queue dropped the packet: the link was full, and a
+//! queue stood. Without a drop, the largest queue is a lower bound. With other drops, the finding states that
+//! nothing is known about the buffer. Recommended sizes for the path are listed too.
 //!
-//! Probes that went through the same queue are the better witness of a round trip: what the sender's kernel keeps is
-//! smoothed over many, and a queue that is drained within milliseconds hardly shows in it.
+//! Probes through the same queue measure the RTT better. The sender's kernel smooths its RTT over many samples,
+//! in which a queue that drains within milliseconds hardly shows.
 
 mod burst;
 mod record;
@@ -20,104 +20,106 @@ pub use burst::burst_buffer_bytes;
 pub use record::{hosts_delay_s, line, line_share, looks, path, series};
 pub use step::{LoadStep, Look, Stepped, step};
 
-/// Least load of the link in the interval before a drop at which the drop may be that of a full queue.
+/// Lowest load of the link in the interval before a drop for which the drop may come from a full queue.
 const FULL_LOAD: f64 = 0.95;
 
-/// A queue that is smaller than this share of the largest one seen was not full when a packet was lost.
+/// If a queue is smaller than this share of the largest one seen, it was not full when a packet was lost.
 const MIN_QUEUE_SHARE: f64 = 0.5;
 
-/// One interval of the sender.
+/// One interval of the sender's series.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Reading {
-    /// Its length, s.
+    /// Length, s.
     pub span_s: f64,
-    /// Goodput in it, bit/s.
+    /// Goodput, bit/s.
     pub goodput_bps: f64,
-    /// Rate at which segments arrived, those behind a gap too, as payload in bit/s; absent where the kernel does not tell.
+    /// Rate at which segments arrived, including those after a gap, as payload in bit/s; absent if the kernel
+    /// does not report it.
     pub arrived_bps: Option<f64>,
-    /// Congestion window at its end, bytes.
+    /// Congestion window at the end, bytes.
     pub cwnd_bytes: Option<f64>,
-    /// Round trip as the kernel had it, s; absent in results of programs that do not tell.
+    /// Smoothed RTT of the kernel, s; absent in results of programs that do not report it.
     pub rtt_s: Option<f64>,
-    /// Round trip of the probes that went through the same queue in it: the largest that a late wake-up or two do not explain,
-    /// s; absent where there were none.
+    /// RTT of the probes through the same queue, s: the largest that one or two late wake-ups do not explain;
+    /// absent without probes.
     pub probe_rtt_s: Option<f64>,
-    /// Segments sent again in it.
+    /// Retransmitted segments.
     pub retransmits: u64,
-    /// Whether it belongs to the omitted start.
+    /// Whether the interval belongs to the omitted start.
     pub omitted: bool,
 }
 
-/// A line.
+/// Rates of a line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Line {
-    /// Rate at which a queue in front of it drains, bit/s on the line.
-    pub drain_bps: f64,
-    /// Goodput of a flow that has it for itself, bit/s.
-    pub alone_bps: f64,
-}
-
-/// What is known of the path.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Path {
-    /// Rate at which the queue drains, other traffic included, bit/s on the line.
+    /// Rate at which a queue before it drains, bit/s on the line.
     pub drain_bps: f64,
     /// Goodput of a flow that has the line for itself, bit/s.
     pub alone_bps: f64,
-    /// What other traffic takes of the line, bit/s on the line.
+}
+
+/// Known properties of the path.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Path {
+    /// Drain rate of the queue, other traffic included, bit/s on the line.
+    pub drain_bps: f64,
+    /// Goodput of a flow that has the line for itself, bit/s.
+    pub alone_bps: f64,
+    /// Rate of other traffic, bit/s on the line.
     pub others_bps: f64,
-    /// Round trip without a queue, s.
+    /// RTT without a queue, s.
     pub base_rtt_s: f64,
-    /// The same for probes, s; absent where there were none.
+    /// Base RTT of the probes, s; absent without probes.
     pub probe_base_s: Option<f64>,
 }
 
-/// One line of the table: what window and rate of an interval imply.
+/// One row of the table: what the window and rate of an interval imply.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Row {
-    /// As it was read.
+    /// The interval.
     pub reading: Reading,
-    /// Round trip: as read, else by Little's law from the mean window; absent where the window jumped.
+    /// RTT, s: measured, or by Little's law from the mean window; absent if the window jumped.
     pub rtt_s: Option<f64>,
-    /// Bytes that wait in the bottleneck, by that round trip.
+    /// Bytes queued at the bottleneck according to that RTT.
     pub queue_bytes: Option<f64>,
-    /// The same by that of the probes.
+    /// Bytes queued according to the probes.
     pub probed_bytes: Option<f64>,
-    /// Share of the line that is in use, other traffic included.
+    /// Share of the line that is used, other traffic included.
     pub load: f64,
 }
 
-/// What a series says of the buffer.
+/// What a series shows about the buffer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Finding {
     /// Packets were dropped at a full queue.
     Estimate {
         /// Median over the drops, bytes.
         bytes: f64,
-        /// Its distribution-free interval; absent below six drops.
+        /// Its distribution-free interval; absent with fewer than six drops.
         interval: Option<Interval>,
-        /// Number of drops that it rests on.
+        /// Number of drops used.
         drops: usize,
-        /// Least load of the line before one of them.
+        /// Lowest load of the line before one of them.
         load: f64,
     },
-    /// Nothing was dropped at a full queue: the buffer holds at least so many bytes.
+    /// No packet was dropped at a full queue: the buffer holds at least this number of bytes.
     LowerBound {
-        /// The largest queue that was seen.
+        /// The largest queue seen.
         bytes: f64,
-        /// Times that packets were lost all the same, at an idle line or without a queue.
+        /// Number of losses on an idle line or without a queue.
         other_losses: usize,
     },
-    /// Packets were dropped at a full queue, of which the probes do not tell the length to a tenth.
+    /// Packets were dropped at a full queue, but the probes do not give its length to within 10 %.
     OutOfReach {
-        /// What they make of it, bytes.
+        /// The estimate from the probes, bytes.
         bytes: f64,
-        /// What they vary by, bytes.
+        /// Noise of the probes, bytes.
         noise_bytes: f64,
     },
-    /// Packets were lost while the line had room or no queue stood: their loss says nothing of a buffer of this size.
+    /// Packets were lost while the line had room or no queue stood. Their loss shows nothing about a buffer of
+    /// this size.
     NotAFullQueue {
-        /// Number of times.
+        /// Number of losses.
         losses: usize,
         /// Largest load of the line before one of them.
         load: f64,
@@ -126,12 +128,12 @@ pub enum Finding {
     },
 }
 
-/// A window that changes by more than this within an interval jumped: its mean says nothing.
+/// A window that changes by more than this factor within an interval has jumped; its mean is not used.
 const WINDOW_JUMP_FACTOR: f64 = 1.3;
 
-/// The table of a series.
+/// Computes the table of a series.
 ///
-/// Units: as the fields say. Domain: positive rates, base round trip ≥ 0; else no rows. Source: Little's law.
+/// Units: as the fields say. Domain: positive rates, base RTT ≥ 0; otherwise no rows. Source: Little's law.
 #[must_use]
 pub fn rows(series: &[Reading], path: &Path) -> Vec<Row> {
     let (Some(alone), Some(drain), Some(others)) =
@@ -157,15 +159,15 @@ pub fn rows(series: &[Reading], path: &Path) -> Vec<Row> {
     series.iter().map(row).collect()
 }
 
-/// Mean of the windows at both ends of an interval; absent where it jumped.
+/// Mean of the windows at both ends of an interval; absent if the window jumped.
 fn mean_window(before: Option<f64>, after: Option<f64>) -> Option<f64> {
     let (before, after) = (before?, after?);
     let jumped = after > before * WINDOW_JUMP_FACTOR || before > after * WINDOW_JUMP_FACTOR;
     (!jumped).then_some(f64::midpoint(before, after))
 }
 
-/// By which witness queues are told: one for a whole series. The round trip of the sender's kernel has the queue of its own
-/// host in it, so it does not fill the gaps of probes.
+/// Source of queue lengths for a whole series: the probes or the kernel's RTT. The kernel's RTT contains the
+/// sending host's own queue, so it is not used to fill gaps between probes.
 #[derive(Debug, Clone, Copy)]
 struct DelaySource {
     probes: bool,
@@ -180,23 +182,23 @@ impl DelaySource {
         if self.probes { row.probed_bytes } else { row.queue_bytes }
     }
 
-    /// The largest queue that was seen in these intervals.
+    /// The largest queue in these intervals.
     fn largest<'r>(self, rows: impl IntoIterator<Item = &'r Row>) -> Option<f64> {
         rows.into_iter().filter_map(|row| self.queue(row)).max_by(f64::total_cmp)
     }
 }
 
-/// A loss with the queue and the load just before it.
+/// A loss, with the queue and the load just before it.
 struct Loss {
     queue: f64,
     load: f64,
     omitted: bool,
 }
 
-/// What a series says of the buffer; absent when no queue can be read from it.
+/// Analyses the buffer from a series; `None` if no queue can be read from it.
 ///
-/// Source: the largest round trip before a drop minus the least, times the drain rate (RFC 8238 section 3 has the burst
-/// method beside it).
+/// Source: the largest RTT before a drop minus the smallest, times the drain rate (RFC 8238 section 3 also has
+/// the burst method).
 #[must_use]
 pub fn analyse(series: &[Reading], path: &Path) -> Option<Finding> {
     let rows = rows(series, path);
@@ -213,7 +215,7 @@ pub fn analyse(series: &[Reading], path: &Path) -> Option<Finding> {
             load: full.iter().map(|loss| loss.load).min_by(f64::total_cmp)?,
         });
     }
-    // A queue stood at a full line: so much at least fits.
+    // A queue stood on a full line: the buffer holds at least this much.
     let stood = witness.largest(rows.iter().filter(|row| row.load >= FULL_LOAD));
     match (stood, losses.is_empty()) {
         (Some(bytes), _) => Some(Finding::LowerBound { bytes, other_losses: losses.len() }),
@@ -226,8 +228,8 @@ pub fn analyse(series: &[Reading], path: &Path) -> Option<Finding> {
     }
 }
 
-/// The drops of a full queue: those behind the omitted start if there are any. In slow start a window doubles within a round
-/// trip, and the line of the sending host itself holds a queue, which a round trip does not tell from the other.
+/// Drops of a full queue, preferably after the omitted start. In slow start a window doubles within an RTT, and
+/// the sending host's own line holds a queue that the RTT does not distinguish from the bottleneck's.
 fn full<'l>(rows: &[Row], losses: &'l [Loss], witness: DelaySource, largest: f64) -> Vec<&'l Loss> {
     let among = |wanted: &dyn Fn(&Loss) -> bool, largest: f64| {
         let stands =
@@ -239,11 +241,11 @@ fn full<'l>(rows: &[Row], losses: &'l [Loss], witness: DelaySource, largest: f64
     if steady.is_empty() { among(&|_| true, largest) } else { steady }
 }
 
-/// A loss is repaired within so many round trips; what is sent again later was lost anew.
+/// A loss is repaired within this number of round trips. A later retransmission is a new loss.
 const REPAIR_ROUND_TRIPS: f64 = 4.0;
 
-/// Every interval in which a repair began. It begins a round trip after the drop, of a packet that had gone through the
-/// full queue: that queue stood up to two of these before.
+/// Every interval in which a repair began. A repair begins one RTT after the drop of a packet that had passed
+/// the full queue. So that queue stood up to two such RTTs earlier.
 fn losses<'r>(rows: &'r [Row], path: &Path, witness: DelaySource) -> impl Iterator<Item = Loss> + 'r {
     let repair_s = REPAIR_ROUND_TRIPS * path.base_rtt_s;
     let is_short = move |row: &Row| row.reading.span_s < repair_s;
@@ -254,17 +256,18 @@ fn losses<'r>(rows: &'r [Row], path: &Path, witness: DelaySource) -> impl Iterat
         let began = rows[at].reading.retransmits > 0 && (at == 0 || !repairs(&rows[at - 1]));
         began.then_some(())?;
         let from = reach(&rows[..at], reach_s);
-        // Behind a queue that filled within milliseconds the acknowledgements of the full line come after the repair began.
+        // If the queue filled within milliseconds, the acknowledgements of the full line arrive after the
+        // repair began.
         let to = if rows.get(at + 1).is_some_and(is_short) { at + 1 } else { at };
         let load = rows[from..=to].iter().map(|row| row.load).max_by(f64::total_cmp)?;
-        // Where the window jumped and nobody told a round trip, no queue was seen.
+        // If the window jumped and no RTT was measured, no queue was seen.
         let queue = witness.largest(&rows[from..=at]).unwrap_or(0.0);
         Some(Loss { queue, load, omitted: rows[at].reading.omitted })
     };
     (0..rows.len()).filter_map(of)
 }
 
-/// The first of the last intervals that together last `reach_s`.
+/// Index of the first of the last intervals that together last `reach_s`.
 fn reach(before: &[Row], reach_s: f64) -> usize {
     let mut covered = 0.0;
     let far = before.iter().rposition(|row| {
@@ -274,16 +277,16 @@ fn reach(before: &[Row], reach_s: f64) -> usize {
     far.unwrap_or(0)
 }
 
-/// A buffer that suits a path, by one rule.
+/// A recommended buffer by one rule.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fit {
-    /// What it is for.
+    /// The rule, as text.
     pub wish: &'static str,
     /// Bytes.
     pub bytes: f64,
 }
 
-/// The buffers with which a path would be fit, largest first.
+/// Recommended buffers for a path, largest first.
 ///
 /// Units: bit/s, s, flows ≥ 1. Source: Villamizar and Song 1994; Appenzeller, Keslassy and McKeown 2004; one back-off of a
 /// single flow that keeps the line full (Reno halves, CUBIC keeps 0.7: RFC 9438 section 4.6).

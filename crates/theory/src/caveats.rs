@@ -1,19 +1,20 @@
-//! What makes a finding less certain, or says where it happens, whatever rule found it.
+//! Adjusts a finding's confidence and location, whichever rule found it.
 
 use linerate_model::{Cause, Confidence, Finding};
 
 use crate::evidence::{Evidence, Port};
 
-/// Share of the losses that the drops of a port must explain to name it as their place.
+/// Share of the losses that a port's drops must explain to be named as their location.
 const MIN_EXPLAINED_SHARE: f64 = 0.5;
 
-/// The finding as it stands after what the emulated network said of itself.
+/// Adjusts the finding with what the emulated network reported about itself.
 pub(crate) fn weighed(finding: Finding, evidence: &Evidence) -> Finding {
     placed(unsettled(finding, evidence), evidence)
 }
 
-/// Under a network that handed frames over late, nothing of the path is confirmed: its lines were not what they say. What
-/// the test asked for, and what says that the measurement is worthless, holds all the same.
+/// If the emulated network delivered frames late, no finding about the path is confirmed, because its lines did
+/// not have their nominal rates. Findings about what the test requested or about an invalid measurement are not
+/// affected.
 fn unsettled(mut finding: Finding, evidence: &Evidence) -> Finding {
     let certain = matches!(
         finding.cause,
@@ -27,7 +28,7 @@ fn unsettled(mut finding: Finding, evidence: &Evidence) -> Finding {
     finding
 }
 
-/// A port of the emulated network that dropped most of what was lost is the place where it happened.
+/// If a port of the emulated network dropped most of the lost packets, it is named as the location.
 fn placed(mut finding: Finding, evidence: &Evidence) -> Finding {
     if !is_about_loss(finding.cause) {
         return finding;
@@ -45,7 +46,7 @@ fn placed(mut finding: Finding, evidence: &Evidence) -> Finding {
     finding
 }
 
-/// Whether the cause is a place between the hosts that drops what is too much, or now and then a packet.
+/// Whether the cause is a loss between the hosts, by overload or at random.
 const fn is_about_loss(cause: Cause) -> bool {
     matches!(
         cause,
@@ -60,7 +61,7 @@ const fn is_about_loss(cause: Cause) -> bool {
     )
 }
 
-/// Whether something between the hosts held the flow back: then their memory is nothing to compare with.
+/// Whether the path limited the flow. Then the hosts' memory rate is no useful comparison.
 pub(crate) const fn is_of_the_path(cause: Cause) -> bool {
     let named = is_about_loss(cause) && !matches!(cause, Cause::Unknown);
     named

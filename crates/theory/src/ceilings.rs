@@ -1,4 +1,4 @@
-//! The ceiling ladder: every rate that one limit alone would allow, lowest first.
+//! The ceilings of a flow: the rate that each single limit would allow, lowest first.
 
 use linerate_model::Ceiling;
 use linerate_units::Bitrate;
@@ -9,10 +9,11 @@ use crate::evidence::{Evidence, Host, LinkSource, Transport};
 use crate::rules::own_queue_shaper;
 use crate::{bdp, ethernet, format, framing, host, tcp_rate};
 
-/// Below this share of a core the measured cost says little about a full one.
+/// Below this share of a core, the measured cost does not predict a full core.
 const MIN_CORE_SHARE: f64 = 0.05;
 
-/// Every ceiling that the evidence supports, ascending; each for the flow with all its connections.
+/// Every ceiling that the evidence supports, ascending. Each applies to the whole flow with all its
+/// connections.
 ///
 /// Units: bit/s of payload. Source: RFC 6349 §3.3 and §4.1.1 (window, link), Mathis 1997 and RFC 9438 (loss).
 #[must_use]
@@ -35,9 +36,10 @@ pub fn all(evidence: &Evidence) -> Vec<Ceiling> {
     ceilings
 }
 
-/// The ceilings that stand, and those that were measured on a host and lie below what came through: they are disproved.
+/// Splits ceilings into valid ones and those that were measured on a host and are below the flow's rate, which
+/// disproves them.
 ///
-/// Units: bit/s. Domain: without a rate all stand. Source: a limit is what nothing exceeds.
+/// Units: bit/s. Domain: without a rate all are valid. Source: nothing exceeds a limit.
 #[must_use]
 pub fn without_disproved(ceilings: Vec<Ceiling>, evidence: &Evidence) -> (Vec<Ceiling>, Vec<Ceiling>) {
     let Some(rate) = evidence.highest_bps().and_then(Bitrate::from_bps) else {
@@ -46,17 +48,18 @@ pub fn without_disproved(ceilings: Vec<Ceiling>, evidence: &Evidence) -> (Vec<Ce
     ceilings.into_iter().partition(|ceiling| !(ceiling.is_of_a_host() && ceiling.is_exceeded_by(rate)))
 }
 
-/// The lowest ceiling: the limiter to expect.
+/// The lowest ceiling: the expected limit.
 ///
-/// Domain: `None` without ceilings; a rate that is not a number never binds. Source: a flow is as fast as its tightest limit.
+/// Domain: `None` without ceilings; ceilings that are not finite are ignored. Source: a flow is as fast as its
+/// tightest limit.
 #[must_use]
 pub fn binding(ceilings: &[Ceiling]) -> Option<&Ceiling> {
     after_remedy(ceilings, "")
 }
 
-/// The ceiling that binds once `limit` is remedied: what the change would give.
+/// The ceiling that binds after `limit` is remedied: the gain that the change could bring.
 ///
-/// Domain: `None` when nothing else is known. Source: as [`binding`].
+/// Domain: `None` if no other ceiling is known. Source: as [`binding`].
 #[must_use]
 pub fn after_remedy<'a>(ceilings: &'a [Ceiling], limit: &str) -> Option<&'a Ceiling> {
     ceilings
@@ -65,33 +68,33 @@ pub fn after_remedy<'a>(ceilings: &'a [Ceiling], limit: &str) -> Option<&'a Ceil
         .min_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps))
 }
 
-/// The ceiling of that limit.
+/// The ceiling of this limit.
 #[must_use]
 pub fn of<'a>(ceilings: &'a [Ceiling], limit: &str) -> Option<&'a Ceiling> {
     ceilings.iter().find(|ceiling| ceiling.limit == limit)
 }
 
-/// A ceiling in words.
+/// A ceiling with its explanation.
 pub(crate) fn new_ceiling(limit: &str, bitrate_bps: f64, because: String) -> Ceiling {
     Ceiling { limit: limit.into(), bitrate_bps, because: because.into(), slack_bps: 0.0 }
 }
 
-/// Payload rate of a link under this flow's framing.
+/// Payload rate of a link with this flow's framing, bit/s.
 pub(crate) fn link_goodput_bps(evidence: &Evidence, link_bps: f64) -> Option<f64> {
     framing::goodput_ceiling_bps(link_bps, evidence.packet_bytes(), &evidence.headers(), evidence.tags())
 }
 
-/// Payload rate of a link whose rate counts IP packets and nothing below them: the most that a stated rate can mean.
+/// Payload rate of a link whose rate counts only IP packets, bit/s: the most that a stated rate can mean.
 pub(crate) fn link_packets_goodput_bps(evidence: &Evidence, link_bps: f64) -> Option<f64> {
     let packet = evidence.packet_bytes();
     framing::payload_rate_bps(link_bps, framing::payload_bytes(packet, &evidence.headers())?, packet)
 }
 
-/// How the frames of this flow look, for a person.
+/// Describes the frames of this flow.
 pub(crate) fn framing_text(evidence: &Evidence) -> String {
     let udp = evidence.transport == Transport::Udp;
     let bytes = evidence.packet_bytes();
-    // A datagram is as long as asked, a segment as the MTU lets it be.
+    // The length of a datagram is set by the test, that of a segment by the MTU.
     let mut parts =
         vec![if udp { format!("packets of {bytes:.0} bytes") } else { format!("MTU {bytes:.0}") }];
     parts.extend(evidence.link.ip_version.map(|ip| ip.name().to_owned()));
@@ -114,9 +117,9 @@ fn link(evidence: &Evidence) -> Option<Ceiling> {
     Some(new_ceiling("link", link_goodput_bps(evidence, link_bps)?, because))
 }
 
-/// What the sender's own queueing discipline lets through for longer than its bucket lasts.
+/// Long-term rate of the sender's own qdisc, without its bucket.
 ///
-/// Units: bit/s of payload. Domain: `None` where it has no rate, or stands for the line of its interface.
+/// Units: bit/s of payload. Domain: `None` if it has no rate, or stands in for the line of its interface.
 /// Source: `tc-tbf(8)`, `tc-htb(8)`: rates count frames without preamble, gap and check sequence.
 fn own_qdisc(evidence: &Evidence) -> Option<Ceiling> {
     let (queue, bitrate_bps) = own_queue_shaper(evidence)?;
@@ -131,13 +134,13 @@ fn own_qdisc(evidence: &Evidence) -> Option<Ceiling> {
     Some(new_ceiling("qdisc", bitrate_bps, because))
 }
 
-/// The same for a test of known length, with what may come beyond it in that time. Without a bucket that was read it is no
-/// ceiling: nobody knows how much may.
+/// [`own_qdisc`] with the slack that its bucket allows in a test of this length. `None` if the bucket size was
+/// not read, because then the excess is unknown.
 pub(crate) fn qdisc(evidence: &Evidence) -> Option<Ceiling> {
     let ceiling = own_qdisc(evidence)?;
     let queue = evidence.own_queue.as_ref()?;
     let seconds = evidence.outcome.measured_s.and_then(positive)?;
-    // What had left it when the measured part began, and still waited further on.
+    // Data that had left the qdisc when the measured part began but still waited further on.
     let waiting = [evidence.rtt.loaded_p99_s, evidence.rtt.mean_s].into_iter().flatten().reduce(f64::max);
     let waited = waiting.zip(evidence.base_rtt_s()).map_or(0.0, |(most, base)| (most - base).max(0.0));
     let counted = evidence.packet_bytes() + framing::ETHERNET_HEADER_BYTES;
@@ -147,11 +150,11 @@ pub(crate) fn qdisc(evidence: &Evidence) -> Option<Ceiling> {
     Some(Ceiling { slack_bps, ..ceiling })
 }
 
-/// The same for single messages of so many bytes, each of which may find a full bucket. `None` where the bucket takes half
-/// of one: then it holds none of them.
+/// The ceiling of the sender's own qdisc for single messages, each of which may find a full bucket. `None` if
+/// the bucket holds more than half of a message: then it limits none of them.
 ///
-/// Units: bytes. Domain: more than 0. Source: N bytes take the time of those that the bucket B does not hold, so their rate is
-/// N / (N - B) of the bucket's.
+/// Units: bytes. Domain: more than 0. Source: N bytes take the time of the part that the bucket B does not
+/// hold, so their rate is N / (N - B) times the bucket's.
 #[must_use]
 pub fn qdisc_of_messages(evidence: &Evidence, message_bytes: f64) -> Option<Ceiling> {
     let (ceiling, burst) = (own_qdisc(evidence)?, own_burst_bytes(evidence)?);
@@ -159,7 +162,7 @@ pub fn qdisc_of_messages(evidence: &Evidence, message_bytes: f64) -> Option<Ceil
     (2.0 * burst <= message_bytes).then_some(Ceiling { slack_bps, ..ceiling })
 }
 
-/// The payload that may leave the sender's own queue beyond its rate.
+/// Payload bytes that may leave the sender's own queue in excess of its rate.
 fn own_burst_bytes(evidence: &Evidence) -> Option<f64> {
     let packet = evidence.packet_bytes();
     let payload = framing::payload_bytes(packet, &evidence.headers())?;
@@ -173,7 +176,7 @@ fn receiver_window(evidence: &Evidence) -> Option<Ceiling> {
     Some(new_ceiling("receiver_window", rate, format!("{because}, RTT {}", format::time(rtt))))
 }
 
-/// The largest window that the receiver can offer to one connection, and why.
+/// The largest window that the receiver can offer to one connection, bytes, and why.
 fn receiver_window_bytes(evidence: &Evidence) -> Option<(f64, String)> {
     let windows = &evidence.windows;
     let offered = windows.offered_max_bytes.or(windows.offered_median_bytes);
@@ -223,7 +226,7 @@ fn model_rtt_s(evidence: &Evidence) -> Option<f64> {
     evidence.rtt.mean_s.or_else(|| evidence.base_rtt_s())
 }
 
-/// What the flow's congestion control makes of a share of segments, each of which tells it to back off.
+/// Rate of the flow's congestion control if it backs off for the share `signalled` of the segments.
 ///
 /// Units: ratio in, bit/s of payload out, all connections. Domain: TCP other than BBR. Source: Mathis 1997, RFC 9438.
 pub(crate) fn backed_off_bps(evidence: &Evidence, signalled: f64) -> Option<f64> {
@@ -251,7 +254,8 @@ fn pacing(evidence: &Evidence) -> Option<Ceiling> {
     Some(new_ceiling("pacing", pacing_bps(evidence)?, because))
 }
 
-/// The payload that the pace of all connections lets through; kernel pacing counts the packet with its Ethernet header.
+/// Payload rate that the pacing of all connections allows. Kernel pacing counts the packet with its Ethernet
+/// header.
 pub(crate) fn pacing_bps(evidence: &Evidence) -> Option<f64> {
     let payload = framing::payload_bytes(evidence.packet_bytes(), &evidence.headers())?;
     let counted = evidence.packet_bytes() + framing::ETHERNET_HEADER_BYTES;
@@ -273,7 +277,7 @@ fn application(evidence: &Evidence) -> Option<Ceiling> {
 }
 
 fn host_memory(evidence: &Evidence) -> Option<Ceiling> {
-    // Between two hosts a path is what it is, however fast they copy.
+    // Between two hosts, the speed of their memory copies is not a limit of the path.
     if !evidence.link.is_loopback {
         return None;
     }
@@ -345,7 +349,7 @@ mod tests {
 
     #[test]
     fn what_a_host_was_measured_to_do_is_no_ceiling_once_it_did_more() {
-        // A copy that was timed while the processor was elsewhere: 12 Mb/s. The flow had 28 Gb/s.
+        // A copy that was timed while the processor was busy elsewhere: 12 Mb/s. The flow had 28 Gb/s.
         let mut evidence = loopback();
         evidence.sender.copy_bps = Some(12e6);
         let (standing, disproved) = without_disproved(all(&evidence), &evidence);
@@ -354,7 +358,7 @@ mod tests {
             ["host_memory"]
         );
         assert!(of(&standing, "host_memory").is_none() && of(&standing, "cpu_sender").is_some());
-        // The rate that is printed counts too.
+        // The printed rate counts too.
         evidence.sender.copy_bps = Some(29e9);
         evidence.outcome.whole_bps = Some(30e9);
         assert_eq!(without_disproved(all(&evidence), &evidence).1.len(), 2, "memory, and a core at 98 %");

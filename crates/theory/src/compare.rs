@@ -1,8 +1,9 @@
-//! Whether one configuration is better than another, from repeated measurements of both.
+//! Decides whether one configuration is better than another, from repeated measurements of both.
 //!
-//! A difference is shown if chance explains it badly and it is larger than the figures' resolution. Everything else is "no
-//! difference shown", with the interval in which a difference may still lie. Repeats that were measured in turn are compared
-//! pair by pair, which takes the drift of the machine out. Repeats that follow from the ones before them count as fewer.
+//! A difference is shown if it is statistically significant and larger than the resolution of the figures.
+//! Otherwise the result is "no difference shown", with an interval for a possible difference. Repeats that were
+//! measured alternately are compared in pairs, which removes the drift of the machine. Autocorrelated repeats
+//! count as fewer.
 
 use linerate_model::metrics::Better;
 
@@ -13,33 +14,33 @@ mod dependence;
 
 pub use dependence::Dependence;
 
-/// Probability of calling equal things different, for one comparison and for all that are decided together.
+/// Probability of a false positive, for one comparison and for all that are decided together.
 pub const SIGNIFICANCE: f64 = 0.05;
 
-/// Of so many repeats, or pairs of them, strong dependence is seen nearly always: of eight with a correlation of 0.9, which is
-/// the fewest that are tested, in few cases only.
+/// With at least this number of repeats (or pairs), strong dependence is nearly always detected. With eight,
+/// the fewest that are tested, a correlation of 0.9 is rarely detected.
 pub const MIN_REPEATS_FOR_DEPENDENCE: usize = 15;
 
-/// Probability with which intervals cover what they are about.
+/// Coverage probability of the intervals.
 const CONFIDENCE: f64 = 0.95;
 
-/// How the repeats of two configurations belong together.
+/// How the repeats of two configurations are paired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pairing {
-    /// Not at all: measured at different times.
+    /// Not paired: measured at different times.
     None,
-    /// The n-th of one was measured beside the n-th of the other.
+    /// The n-th repeats of both were measured directly after each other.
     InTurn,
 }
 
 /// The repeats of one configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
-    /// How many.
+    /// Number of repeats.
     pub repeats: usize,
     /// Their median.
     pub median: f64,
-    /// Its distribution-free interval; absent below six repeats.
+    /// Distribution-free interval of the median; absent with fewer than six repeats.
     pub interval: Option<Interval>,
     /// The smallest.
     pub smallest: f64,
@@ -59,53 +60,54 @@ impl Group {
     }
 }
 
-/// Two configurations beside each other, in one quantity.
+/// Comparison of two configurations in one quantity.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
-    /// What is compared with.
+    /// The reference.
     pub base: Group,
-    /// What is compared.
+    /// The configuration that is compared with it.
     pub other: Group,
-    /// By how much the other lies above the base: the Hodges-Lehmann estimate.
+    /// Difference of `other` from `base`: the Hodges-Lehmann estimate.
     pub shift: f64,
-    /// Its interval; absent when the repeats are too few.
+    /// Its interval; absent with too few repeats.
     pub interval: Option<Interval>,
-    /// Probability of a difference at least as clear when there is none (Mann-Whitney, or Wilcoxon for pairs; Student's t with fewer
-    /// values where the repeats depend on each other).
+    /// Probability of a difference at least as clear if there is none (Mann-Whitney, or Wilcoxon for pairs;
+    /// Student's t with fewer values if the repeats depend on each other).
     pub p: f64,
-    /// The least `p` that so many repeats can give.
+    /// The smallest `p` that this number of repeats can give.
     pub least_p: f64,
-    /// Pairs that were compared; absent when the repeats were compared all with all.
+    /// Number of compared pairs; absent if all repeats were compared with all.
     pub pairs: Option<usize>,
-    /// What two single runs differ by when nothing differs: twice their robust spread, or the resolution if that is more.
+    /// Difference of two single runs by chance: twice their robust spread, or the resolution if that is larger.
     pub noise_floor: f64,
-    /// The least difference that the figures can show.
+    /// The smallest difference that the figures can show.
     pub resolution: f64,
-    /// How the repeats depend on each other; absent where nothing shows that they do, or they are too few to tell.
+    /// How the repeats depend on each other; absent if no dependence was found, or if they are too few to
+    /// detect it.
     pub dependence: Option<Dependence>,
-    /// What follows; [`decide`] looks at all comparisons together.
+    /// The result. [`decide`] sets it from all comparisons together.
     pub outcome: Outcome,
 }
 
-/// What a comparison came to.
+/// Result of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// The other lies above the base.
+    /// `other` is higher than `base`.
     Higher,
-    /// The other lies below the base.
+    /// `other` is lower than `base`.
     Lower,
-    /// No difference is shown: chance explains it.
+    /// No difference is shown: chance may explain it.
     NotShown,
-    /// There is one, smaller than the figures can show.
+    /// There is a difference, but it is smaller than the figures can show.
     BelowNoise,
-    /// It would be clear if each repeat told something new, but they follow from the ones before them.
+    /// The difference would be clear with independent repeats, but they depend on each other.
     Dependent,
-    /// So few repeats can show nothing.
+    /// Too few repeats to show a difference.
     TooFew,
 }
 
 impl Outcome {
-    /// Whether that is better or worse where one way is better; absent where nothing is shown or neither way is.
+    /// Whether the result is better or worse; `None` if no difference is shown or neither direction is better.
     #[must_use]
     pub fn is_better(self, better: Better) -> Option<bool> {
         match (self, better) {
@@ -117,15 +119,15 @@ impl Outcome {
 }
 
 impl Comparison {
-    /// Whether the repeats are too few to tell whether they depend on each other: then a difference may be shown where there
-    /// is none.
+    /// Whether the repeats are too few to detect dependence. Then a difference may be shown although there is
+    /// none.
     #[must_use]
     pub fn is_independence_unknown(&self) -> bool {
         let repeats = self.pairs.unwrap_or(self.base.repeats.max(self.other.repeats));
         self.dependence.is_none() && repeats < MIN_REPEATS_FOR_DEPENDENCE
     }
 
-    /// The shift as a share of the base's median; absent when that is 0.
+    /// The shift as a share of the base's median; `None` if that is 0.
     #[must_use]
     pub fn relative(&self) -> Option<f64> {
         let share = self.shift / self.base.median.abs();
@@ -135,9 +137,9 @@ impl Comparison {
 
 /// Compares the repeats of two configurations.
 ///
-/// Units: those of the samples; `resolution` is the least difference that the figures can show. Domain: both not empty, all
-/// finite; with [`Pairing::InTurn`] and unequal numbers the last of the longer list have no pair and are left out of the test.
-/// Source: Mann and Whitney 1947; Wilcoxon 1945; Hodges and Lehmann 1963.
+/// Units: those of the samples; `resolution` is the smallest difference that the figures can show. Domain: both
+/// not empty, all finite. With [`Pairing::InTurn`] and unequal numbers, the last of the longer list have no
+/// pair and are left out of the test. Source: Mann and Whitney 1947; Wilcoxon 1945; Hodges and Lehmann 1963.
 #[must_use]
 pub fn compare(base: &[f64], other: &[f64], pairing: Pairing, resolution: f64) -> Option<Comparison> {
     let resolution = not_negative(resolution)?;
@@ -145,7 +147,8 @@ pub fn compare(base: &[f64], other: &[f64], pairing: Pairing, resolution: f64) -
     let differences: Vec<f64> = base.iter().zip(other).map(|(base, other)| other - base).collect();
     let mut spread = spread_of_equals(base, other)?;
     if pairing == Pairing::InTurn {
-        // A difference has the noise of two runs; what both drift by is not in it, and does not count as noise.
+        // A difference has the noise of two runs. A drift that both share cancels in it and does not count as
+        // noise.
         spread = spread.min(spread::robust_sigma(&differences)? / std::f64::consts::SQRT_2);
     }
     let noise_floor = (2.0 * spread).max(resolution);
@@ -189,7 +192,7 @@ pub fn compare(base: &[f64], other: &[f64], pairing: Pairing, resolution: f64) -
     Some(comparison)
 }
 
-/// Says what follows from comparisons that are made together: the more of them, the clearer each has to be.
+/// Sets the outcome of comparisons that are made together. The more there are, the clearer each must be.
 ///
 /// Source: Benjamini and Hochberg 1995, at 5 %.
 pub fn decide(comparisons: &mut [Comparison]) {
@@ -211,12 +214,12 @@ pub fn decide(comparisons: &mut [Comparison]) {
     }
 }
 
-/// The robust spread of runs around the median of their own configuration.
+/// Robust spread of runs around the median of their own configuration.
 fn spread_of_equals(base: &[f64], other: &[f64]) -> Option<f64> {
     let mut residuals = Vec::with_capacity(base.len() + other.len());
     for samples in [base, other] {
         let median = order::median(samples)?;
-        // A lone sample is its own median, and says nothing of the spread.
+        // A single sample is its own median and says nothing about the spread.
         if samples.len() > 1 {
             residuals.extend(samples.iter().map(|sample| sample - median));
         }
@@ -224,7 +227,7 @@ fn spread_of_equals(base: &[f64], other: &[f64]) -> Option<f64> {
     if residuals.is_empty() { Some(0.0) } else { spread::robust_sigma(&residuals) }
 }
 
-/// In how many ways `chosen` of `all` things can be taken.
+/// Binomial coefficient: ways to choose `chosen` of `all` items.
 fn ways_to_choose(all: usize, chosen: usize) -> f64 {
     (0..chosen.min(all - chosen)).map(|i| (all - i) as f64 / (i + 1) as f64).product()
 }
@@ -262,7 +265,8 @@ mod tests {
         }
     }
 
-    /// A drift as large as the difference hides it from a comparison of all with all, and not from one of pairs.
+    /// A drift as large as the difference hides it from a comparison of all with all, but not from a paired
+    /// one.
     #[test]
     fn pairs_take_a_drift_out() {
         let drift = |number: u32| 900e6 + f64::from(number) * 5e6;

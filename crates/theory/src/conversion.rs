@@ -9,7 +9,7 @@ pub const MIB: f64 = 1_048_576.0;
 /// One gibibyte, bytes.
 pub const GIB: f64 = 1_073_741_824.0;
 
-/// Time that `bytes` take at a rate.
+/// Transfer time of `bytes` at a rate.
 ///
 /// Units: s. Domain: bytes ≥ 0, rate > 0. Source: definition.
 #[must_use]
@@ -17,7 +17,7 @@ pub fn transfer_time_s(bytes: f64, rate_bps: f64) -> Option<f64> {
     finite(not_negative(bytes)? * 8.0 / positive(rate_bps)?)
 }
 
-/// Bytes that a rate carries in a time.
+/// Bytes transferred at a rate in a time.
 ///
 /// Units: bytes. Domain: both ≥ 0. Source: definition.
 #[must_use]
@@ -33,9 +33,10 @@ pub fn average_rate_bps(bytes: f64, elapsed_s: f64) -> Option<f64> {
     finite(not_negative(bytes)? * 8.0 / positive(elapsed_s)?)
 }
 
-/// Product of a transfer rate and the distance it crossed, the figure of the Internet2 Land Speed Record.
+/// Product of a transfer rate and the distance: the metric of the Internet2 Land Speed Record.
 ///
-/// Units: bit·m/s. Domain: both ≥ 0. A ranking figure, not a property of a path. Source: Internet2 LSR rules.
+/// Units: bit·m/s. Domain: both ≥ 0. A metric for rankings, not a property of a path. Source: Internet2 LSR
+/// rules.
 #[must_use]
 pub fn land_speed_bit_m_per_s(rate_bps: f64, distance_m: f64) -> Option<f64> {
     finite(not_negative(rate_bps)? * not_negative(distance_m)?)

@@ -2,7 +2,7 @@
 
 use crate::domain::{finite, positive};
 
-/// Round trips that fit in a minute: what a person waits for, turned so that more is better.
+/// Round trips per minute: the delay that a person notices, inverted so that more is better.
 ///
 /// Units: 1/min. Domain: RTT > 0. Source: draft-ietf-ippm-responsiveness §4.
 #[must_use]

@@ -1,30 +1,31 @@
-//! From evidence to a verdict.
+//! Turns evidence into a verdict.
 
 use linerate_model::{Ceiling, Finding};
 
 use crate::evidence::Evidence;
 use crate::{caveats, ceilings, ethernet, format, rate_after_remedy, rules};
 
-/// What held a flow back, with everything else that was noticed.
+/// What limited a flow, with all further findings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Diagnosis {
     /// The verdict.
     pub primary: Finding,
-    /// Further findings, in order of remedy.
+    /// Further findings, in the order in which to remedy them.
     pub also: Vec<Finding>,
     /// Every ceiling, ascending.
     pub ceilings: Vec<Ceiling>,
-    /// What was measured on a host and lies below what came through, so that it is no ceiling.
+    /// Rates measured on a host that are below the flow's rate, and therefore no ceilings.
     pub disproved: Vec<Ceiling>,
-    /// The ceiling to print beside the measured rate: the lower of the link's and of that of a link or shaper that the
-    /// verdict found; over loopback, and where no path holds the flow back, the host's memory.
+    /// The ceiling to print next to the measured rate: the lowest of those of the link, of the sender's qdisc,
+    /// and of a link or shaper that the verdict inferred. If there is none, the host's memory, over loopback
+    /// and if the path does not limit the flow.
     pub expected: Option<Ceiling>,
 }
 
-/// Judges one flow.
+/// Diagnoses one flow.
 ///
-/// The first rule whose conditions hold is the verdict, further ones are listed beside it. Without one the verdict is
-/// "unknown" with all ceilings: that beats a wrong one.
+/// The first rule whose conditions hold gives the verdict. Further findings are listed with it. If no rule
+/// matches, the verdict is "unknown" with all ceilings, which is better than a wrong verdict.
 #[must_use]
 pub fn diagnose(evidence: &Evidence) -> Diagnosis {
     let (mut ceilings, disproved) = ceilings::without_disproved(ceilings::all(evidence), evidence);
@@ -37,7 +38,7 @@ pub fn diagnose(evidence: &Evidence) -> Diagnosis {
         |finding| caveats::weighed(rate_after_remedy::with(finding, evidence, &ceilings), evidence);
     let primary = finished(primary);
     let found: Vec<Finding> = found.into_iter().map(finished).collect();
-    // What a shaper lets through may lie above what Ethernet of the stated rate would.
+    // A shaper may let through more than Ethernet of the stated rate.
     let link =
         ceilings::of(&ceilings, "link").filter(|_| primary.rule != "V14" || !evidence.is_stated_link());
     let link = link.cloned();
@@ -46,7 +47,7 @@ pub fn diagnose(evidence: &Evidence) -> Diagnosis {
         ceilings.push(found.clone());
         ceilings.sort_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps));
     }
-    // A slower link or a shaper that was found on the path is what holds the flow, however fast the host's own link is.
+    // A slower link or a shaper found on the path limits the flow, however fast the host's own link is.
     let expected = link
         .into_iter()
         .chain(ceilings::of(&ceilings, "qdisc").cloned())
@@ -61,11 +62,11 @@ pub fn diagnose(evidence: &Evidence) -> Diagnosis {
     Diagnosis { primary, also: found, ceilings, disproved, expected }
 }
 
-/// How far below the ceiling that a finding names another one must lie to be the limit instead.
+/// Another ceiling is the limit instead if it is lower than this share of the one that a finding names.
 const FIRST_LIMIT_SHARE: f64 = 0.9;
 
-/// Whether a link, or a rate that the test itself asked for, lies clearly below the ceiling that the finding names, and
-/// the rate has not disproved it: then the finding is not what holds the rate.
+/// Whether a link, or a rate that the test requested, is clearly below the ceiling that the finding names, and
+/// the flow does not exceed it. Then the finding is not the limit.
 fn another_binds_first(finding: &Finding, evidence: &Evidence, ceilings: &[Ceiling]) -> bool {
     let limit = rate_after_remedy::limit_of(finding).filter(|limit| !["", "loss"].contains(limit));
     let ceiling = limit.and_then(|limit| ceilings::of(ceilings, limit)).map(|ceiling| ceiling.bitrate_bps);
@@ -82,12 +83,12 @@ fn another_binds_first(finding: &Finding, evidence: &Evidence, ceilings: &[Ceili
     })
 }
 
-/// The ceiling of a link or shaper that nothing told us of but the rate itself.
+/// The ceiling of a link or shaper that is known only from the measured rate.
 fn inferred(evidence: &Evidence, verdict: &Finding) -> Option<Ceiling> {
     let number = |name: &str| verdict.evidence.get(name).copied();
     let (bitrate_bps, what) = match verdict.rule.as_str() {
         "V02" => (number("ceiling_bps")?, format::rate(number("link_bps")?)),
-        // It was read, and is on the ladder.
+        // It was read, and is already among the ceilings.
         "V14" if own_queue_binds(evidence, number("shaper_bps")) => return None,
         "V14" => match number("shaper_bps") {
             Some(shaper) => {
@@ -95,12 +96,12 @@ fn inferred(evidence: &Evidence, verdict: &Finding) -> Option<Ceiling> {
                 let lets_through = ethernet::shaped_goodput_bps(shaper, packet, &headers, evidence.tags())?;
                 (lets_through, format::rate(shaper))
             }
-            // One at an odd rate lets through what came.
+            // A shaper with a non-standard rate lets through what arrived.
             None => (evidence.sustained_bps()?, format::rate(evidence.sustained_bps()?)),
         },
         _ => return None,
     };
-    // What it counts may be a little less than assumed, and no shaper is below the rate that it lets through.
+    // The shaper may count a little less than assumed. It cannot be slower than the rate that it lets through.
     let bitrate_bps = bitrate_bps.max(evidence.outcome.goodput_bps?);
     let (limit, known) = if evidence.is_stated_link() {
         ("link", "as given, counted without preamble, gap and FCS")
@@ -111,7 +112,7 @@ fn inferred(evidence: &Evidence, verdict: &Finding) -> Option<Ceiling> {
     Some(ceilings::new_ceiling(limit, bitrate_bps, because))
 }
 
-/// Whether the shaper that was found is the sender's own queueing discipline.
+/// Whether the shaper of the verdict is the sender's own qdisc.
 fn own_queue_binds(evidence: &Evidence, shaper_bps: Option<f64>) -> bool {
     let own = ceilings::qdisc(evidence).and(evidence.own_queue.as_ref()).and_then(|queue| queue.rate_bps);
     own.is_some() && own == shaper_bps
@@ -174,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_window_above_the_link_is_not_what_holds_the_rate() {
-        // 25 Mb/s through a link of 25 Mb/s as stated, which is 92 % full, and a window that would allow 29.
+        // 21.8 Mb/s through a link of 23.5 Mb/s as stated, and a window that would allow 25 Mb/s.
         let mut evidence = long_path();
         assert_eq!(diagnose(&evidence).primary.rule, "V04");
         evidence.outcome.goodput_bps = Some(21.8e6);
@@ -194,11 +195,11 @@ mod tests {
 
     #[test]
     fn a_path_is_not_compared_with_memory() {
-        // The same flow between two namespaces: nothing is known of what is between them.
+        // The same flow between two namespaces: the path between them is unknown.
         let mut path = loopback();
         path.link.is_loopback = false;
         assert_eq!(diagnose(&path).expected, None);
-        // And a shaper on the loopback interface itself.
+        // A shaper on the loopback interface itself.
         let mut shaped = shaped(3.7e6);
         shaped.link.is_loopback = true;
         shaped.sender.copy_bps = Some(60e9);

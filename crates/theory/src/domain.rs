@@ -1,26 +1,26 @@
-//! The guards that keep every public formula inside its domain.
+//! Guards that keep every public formula inside its domain.
 
-/// `value` when it is an ordinary number: no infinity, no NaN.
+/// `value` if it is finite.
 pub(crate) fn finite(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
-/// `value` when it is finite and above zero.
+/// `value` if it is finite and above zero.
 pub(crate) fn positive(value: f64) -> Option<f64> {
     (value.is_finite() && value > 0.0).then_some(value)
 }
 
-/// `value` when it is finite and not below zero.
+/// `value` if it is finite and not below zero.
 pub(crate) fn not_negative(value: f64) -> Option<f64> {
     (value.is_finite() && value >= 0.0).then_some(value)
 }
 
-/// `value` when it lies strictly between 0 and 1.
+/// `value` if it is strictly between 0 and 1.
 pub(crate) fn open_unit(value: f64) -> Option<f64> {
     (value > 0.0 && value < 1.0).then_some(value)
 }
 
-/// `value` when it lies between 0 and 1, both allowed.
+/// `value` if it is between 0 and 1, both included.
 pub(crate) fn unit(value: f64) -> Option<f64> {
     (0.0..=1.0).contains(&value).then_some(value)
 }

@@ -1,4 +1,4 @@
-//! What tunnels take from the MTU of the network under them.
+//! MTU overhead of tunnels.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,11 +25,11 @@ pub enum Encapsulation {
 }
 
 impl Encapsulation {
-    /// Every tunnel that has a name here.
+    /// All tunnels.
     pub const ALL: [Self; 7] =
         [Self::None, Self::Vxlan4, Self::Vxlan6, Self::Wireguard4, Self::Wireguard6, Self::Gre4, Self::Pppoe];
 
-    /// The name typed on a command line.
+    /// Name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -43,13 +43,13 @@ impl Encapsulation {
         }
     }
 
-    /// The tunnel of that name.
+    /// The tunnel with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tunnel| tunnel.name() == name)
     }
 
-    /// What it takes from the MTU, bytes. Source: RFC 7348 §5, RFC 2784, RFC 2516, Donenfeld 2017.
+    /// Overhead in the MTU, bytes. Source: RFC 7348 §5, RFC 2784, RFC 2516, Donenfeld 2017.
     #[must_use]
     pub fn overhead_bytes(self) -> f64 {
         // VXLAN: outer IP, UDP, its own eight bytes and the inner Ethernet header.

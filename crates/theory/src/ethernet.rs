@@ -1,4 +1,4 @@
-//! The rates that Ethernet comes in, and how to recognise one in a measured goodput.
+//! Standard Ethernet rates, and how to recognise one in a measured goodput.
 
 use crate::domain::positive;
 use crate::framing::{self, Headers};
@@ -34,11 +34,12 @@ pub fn standard_name(link_bps: f64) -> Option<&'static str> {
     STANDARD_RATES.iter().find(|rate| (rate.bps - link_bps).abs() < 0.5).map(|rate| rate.name)
 }
 
-/// The standard rate whose goodput ceiling a plateau sits at: between `lowest_share` of it and 200 ppm above.
+/// The standard rate whose goodput ceiling matches a plateau: from `lowest_share` of the ceiling to 200 ppm
+/// above it.
 ///
 /// Units: `goodput_bps` payload bit/s; `lowest_share` ratio (0.98 on a quiet path, 0.93 when other traffic is possible).
-/// Domain: goodput > 0. The neighbours lie at least a factor 1.25 apart, so at most one rate answers.
-/// Source: RFC 6349 §4.1.1 turned round.
+/// Domain: goodput > 0. Neighbouring rates differ by a factor of at least 1.25, so at most one matches. Source:
+/// RFC 6349 §4.1.1 inverted.
 #[must_use]
 pub fn inferred_link(
     goodput_bps: f64,
@@ -56,11 +57,11 @@ pub fn inferred_link(
     })
 }
 
-/// The payload rate behind a shaper of `shaper_bps` that counts frames without preamble, gap and FCS.
+/// The payload rate after a shaper of `shaper_bps` that counts frames without preamble, gap and FCS.
 ///
-/// Software shapers charge the packet as the host holds it: IP packet and Ethernet header.
-/// Units: bit/s. Domain: shaper > 0, an MTU above the headers. Source: Linux `tc-tbf`, whose unit is the length of the
-/// packet buffer.
+/// Software shapers charge the packet as the host stores it: IP packet and Ethernet header. Units: bit/s.
+/// Domain: shaper > 0, an MTU above the headers. Source: Linux `tc-tbf`, whose unit is the length of the packet
+/// buffer.
 #[must_use]
 pub fn shaped_goodput_bps(shaper_bps: f64, mtu_bytes: f64, headers: &Headers, tags: f64) -> Option<f64> {
     let payload = framing::payload_bytes(mtu_bytes, headers)?;
@@ -87,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_shaper_that_counts_1514_bytes_is_no_link() {
-        // 100 Mbit/s charged for 1514 of the 1538 bytes.
+        // 100 Mbit/s that count 1514 of the 1538 bytes.
         let goodput = 100e6 * 1448.0 / 1514.0;
         assert_eq!(inferred_link(goodput, 1500.0, &tcp(), 0.0, 0.93), None);
         assert_eq!(shaped_goodput_bps(100e6, 1500.0, &tcp(), 0.0), Some(goodput));

@@ -1,4 +1,4 @@
-//! What is known about one flow when it is judged. What was not measured is `None`, never 0.
+//! Everything known about one flow when it is diagnosed. What was not measured is `None`, never 0.
 //!
 //! Values of a connection (windows, buffers, RTT) are those of the flow's median connection; counts are sums over the flow.
 
@@ -9,14 +9,14 @@ use crate::framing::IpVersion;
 /// Transport of the flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Transport {
-    /// A byte stream.
+    /// TCP.
     #[default]
     Tcp,
-    /// Datagrams.
+    /// UDP.
     Udp,
 }
 
-/// How the rate of the link came to be known.
+/// Source of the link's rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkSource {
     /// Read from the local interface.
@@ -25,44 +25,44 @@ pub enum LinkSource {
     User,
 }
 
-/// Who counted the bytes of the result.
+/// Which end counted the bytes of the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CountedBy {
-    /// The receiving application: what this program reports.
+    /// The receiving application, as in all results of this program.
     Receiver,
-    /// The sending application: some imported results.
+    /// The sending application, as in some imported results.
     Sender,
 }
 
-/// The result and its books.
+/// The result and its byte accounting.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Outcome {
-    /// Payload that arrived over the time in which it arrived, bit/s.
+    /// Payload that arrived, divided by the time in which it arrived, bit/s.
     pub goodput_bps: Option<f64>,
-    /// Half-width of its interval of 95 %, bit/s.
+    /// Half-width of the 95 % interval of the goodput, bit/s.
     pub uncertainty_bps: Option<f64>,
-    /// The rate over the whole measured part, which is the one that is printed, less a read of each connection, which
-    /// may have waited when the time began; absent means no other than `goodput_bps`, bit/s.
+    /// The printed rate over the whole measured part, less one read of each connection, which may have waited
+    /// when the part began, bit/s; absent if there is no other rate than `goodput_bps`.
     pub whole_bps: Option<f64>,
-    /// Who counted it; absent means the receiver.
+    /// Which end counted; absent means the receiver.
     pub counted_by: Option<CountedBy>,
     /// Steady time measured, s.
     pub measured_s: Option<f64>,
-    /// Time asked for, s.
+    /// Requested duration, s.
     pub asked_s: Option<f64>,
-    /// Ramp-up found, s.
+    /// Ramp-up that was found, s.
     pub ramp_s: Option<f64>,
     /// Time omitted, s.
     pub omitted_s: Option<f64>,
-    /// Connections of the flow.
+    /// Number of connections.
     pub streams: Option<u32>,
     /// Goodput of each steady interval, bit/s.
     pub intervals_bps: Vec<f64>,
     /// Length of those intervals, s.
     pub interval_s: Option<f64>,
-    /// Goodput of the last interval over that of the one before, ratio.
+    /// Goodput of the last interval divided by that of the one before.
     pub last_over_previous: Option<f64>,
-    /// Goodput at the very start over that of the steady part, ratio.
+    /// Goodput at the start divided by that of the steady part.
     pub early_over_steady: Option<f64>,
     /// Bytes that the sender's application wrote.
     pub written_bytes: Option<f64>,
@@ -70,22 +70,22 @@ pub struct Outcome {
     pub delivered_bytes: Option<f64>,
     /// Bytes still in the send buffer when the test ended.
     pub never_sent_bytes: Option<f64>,
-    /// Bytes that neither end can account for.
+    /// Bytes that are missing from both ends' counts.
     pub unaccounted_bytes: Option<f64>,
-    /// Bytes that each connection delivered, in the connections' order; empty when they were not told apart.
+    /// Bytes that each connection delivered, in the order of the connections; empty if not known separately.
     pub stream_bytes: Vec<f64>,
 }
 
-/// The link and the frames on it.
+/// The link and its frames.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Link {
     /// Rate of the sender's link, bit/s.
     pub link_bps: Option<f64>,
-    /// Where that rate comes from.
+    /// Source of that rate.
     pub source: Option<LinkSource>,
-    /// Loopback, veth and the like: whatever rate they state means nothing.
+    /// Loopback, veth and the like: the rate that they report is meaningless.
     pub is_virtual: bool,
-    /// Both ends are on one host, and nothing but its memory is between them.
+    /// Both ends are on one host, with only its memory between them.
     pub is_loopback: bool,
     /// Rate of the peer's link, bit/s.
     pub peer_link_bps: Option<f64>,
@@ -106,42 +106,42 @@ pub struct Link {
 /// Round-trip times, s.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct RoundTrip {
-    /// Smallest that the kernel saw.
+    /// Smallest RTT seen by the kernel.
     pub min_s: Option<f64>,
     /// Mean of the smoothed RTT during the test.
     pub mean_s: Option<f64>,
-    /// What the smoothed RTT was below for a tenth of the steady part: what it still is when the queue is short.
+    /// 10th percentile of the smoothed RTT in the steady part: its value while the queue is short.
     pub smoothed_p10_s: Option<f64>,
-    /// What the smoothed RTT was above for a tenth of the test.
+    /// 90th percentile of the smoothed RTT during the test.
     pub smoothed_p90_s: Option<f64>,
-    /// Smallest before the test.
+    /// Smallest probe RTT before the test.
     pub idle_min_s: Option<f64>,
-    /// Median before the test.
+    /// Median probe RTT before the test.
     pub idle_p50_s: Option<f64>,
-    /// Median under load.
+    /// Median probe RTT under load.
     pub loaded_p50_s: Option<f64>,
-    /// 95th percentile under load.
+    /// 95th percentile of the probe RTT under load.
     pub loaded_p95_s: Option<f64>,
-    /// 99th percentile under load.
+    /// 99th percentile of the probe RTT under load.
     pub loaded_p99_s: Option<f64>,
-    /// Rise of the median one-way delay under load, the way that the data takes.
+    /// Rise of the median one-way delay under load in the direction of the data.
     pub out_rise_s: Option<f64>,
-    /// The same on the way back, which acknowledgements take.
+    /// Rise of the median one-way delay under load on the return path.
     pub back_rise_s: Option<f64>,
 }
 
-/// What the sender's TCP says about itself.
+/// Counters and state of the sender's TCP.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Tcp {
-    /// Congestion control.
+    /// Name of the congestion control.
     pub congestion: Option<String>,
     /// Share of the time with data outstanding.
     pub busy_share: Option<f64>,
-    /// Share of the busy time held by the receiver's window.
+    /// Share of the busy time limited by the receive window.
     pub receiver_window_share: Option<f64>,
-    /// Share of the busy time held by the send buffer.
+    /// Share of the busy time limited by the send buffer.
     pub send_buffer_share: Option<f64>,
-    /// Share of the samples in which the rate was limited by the application.
+    /// Share of the samples in which the application limited the rate.
     pub app_limited_share: Option<f64>,
     /// Bytes written but not sent, median.
     pub not_sent_bytes: Option<f64>,
@@ -153,19 +153,19 @@ pub struct Tcp {
     pub cwnd_last_bytes: Option<f64>,
     /// Relative growth of the congestion window per second.
     pub cwnd_growth_per_s: Option<f64>,
-    /// Whether slow start was never left.
+    /// Whether the flow never left slow start.
     pub ssthresh_infinite: Option<bool>,
-    /// Segments without payload that came back to the sender: acknowledgements and window updates, 1/s.
+    /// Segments without payload that the sender received (acknowledgements and window updates), 1/s.
     pub return_pps: Option<f64>,
-    /// Of those, how many for each segment sent.
+    /// Segments without payload received per segment sent.
     pub return_per_segment: Option<f64>,
-    /// Of the segments that the receiver sent, the share that never reached the sender.
+    /// Share of the receiver's segments that did not reach the sender.
     pub return_lost_share: Option<f64>,
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub retransmits: Option<f64>,
     /// Segments sent, retransmissions included.
     pub segments_sent: Option<f64>,
-    /// Retransmissions that were not needed.
+    /// Needless retransmissions.
     pub duplicate_acks: Option<f64>,
     /// Retransmission timeouts.
     pub timeouts: Option<f64>,
@@ -175,44 +175,44 @@ pub struct Tcp {
     pub delivered_marked: Option<f64>,
     /// Segments delivered.
     pub delivered: Option<f64>,
-    /// Bytes acknowledged since the first one was sent, what was omitted included.
+    /// Bytes acknowledged since the first one was sent, including the omitted part.
     pub acked_bytes: Option<f64>,
-    /// Times that the sender saw reordering.
+    /// Number of times that the sender detected reordering.
     pub reordered: Option<f64>,
     /// Segments that reached the receiver out of order.
     pub out_of_order: Option<f64>,
-    /// Reductions of the window that the sending host took back.
+    /// Window reductions that the sending host undid.
     pub window_undone: Option<f64>,
-    /// Times that HyStart ended a slow start on the sending host, what was omitted included.
+    /// Number of slow starts on the sending host that HyStart ended, including the omitted part.
     pub hystart_exits: Option<f64>,
-    /// Mean congestion window at which it did, bytes.
+    /// Mean congestion window at these exits, bytes.
     pub hystart_window_bytes: Option<f64>,
-    /// Largest segment at the beginning, bytes; [`Link::mss_bytes`] has the smallest.
+    /// Largest segment at the start, bytes. [`Link::mss_bytes`] is the smallest.
     pub mss_first_bytes: Option<f64>,
-    /// Probes for the path MTU by the sending host, what was omitted included.
+    /// Path MTU probes of the sending host, including the omitted part.
     pub mtu_probes: Option<f64>,
-    /// Pacing rate of the kernel, bit/s.
+    /// The kernel's pacing rate, bit/s.
     pub pacing_rate_bps: Option<f64>,
 }
 
 /// Windows and buffers, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Windows {
-    /// Smallest window that the receiver offered while steady.
+    /// Smallest window that the receiver offered in the steady part.
     pub offered_min_bytes: Option<f64>,
-    /// Its median.
+    /// Median offered window.
     pub offered_median_bytes: Option<f64>,
-    /// Its maximum.
+    /// Largest offered window.
     pub offered_max_bytes: Option<f64>,
-    /// Share of the receive buffer that waited for the application, median.
+    /// Fill of the receive buffer with data that waits for the application, median share.
     pub queue_median_share: Option<f64>,
-    /// The same, maximum.
+    /// Largest fill of the receive buffer, share.
     pub queue_max_share: Option<f64>,
-    /// Receive buffer asked for; absent leaves it to the kernel.
+    /// Requested receive buffer; absent if left to the kernel.
     pub rcv_buf_asked_bytes: Option<f64>,
     /// Receive buffer granted.
     pub rcv_buf_bytes: Option<f64>,
-    /// Send buffer asked for; absent leaves it to the kernel.
+    /// Requested send buffer; absent if left to the kernel.
     pub snd_buf_asked_bytes: Option<f64>,
     /// Send buffer granted.
     pub snd_buf_bytes: Option<f64>,
@@ -220,44 +220,44 @@ pub struct Windows {
     pub rmem_max_bytes: Option<f64>,
     /// Largest send buffer that the kernel grows to (`tcp_wmem[2]` of the sender).
     pub wmem_max_bytes: Option<f64>,
-    /// Times that a window of zero was advertised.
+    /// Number of zero windows advertised.
     pub zero_windows: Option<f64>,
-    /// Times that the receiver pruned or collapsed its queue.
+    /// Number of times that the receiver pruned or collapsed its queue.
     pub pruned: Option<f64>,
 }
 
-/// Rates that the test itself asked for, bit/s.
+/// Rates that the test itself set, bit/s.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Asked {
     /// Rate that the sender offers.
     pub offered_bps: Option<f64>,
     /// Rate at which the receiver reads.
     pub read_bps: Option<f64>,
-    /// Pacing rate set on the socket or the queueing discipline.
+    /// Pacing rate set on the socket or the qdisc.
     pub max_pacing_bps: Option<f64>,
-    /// Whether this program makes the payload in memory, so that its source cannot be slow.
+    /// Whether this program generates the payload in memory, so that its source cannot be slow.
     pub from_memory: bool,
-    /// IP packets of the latency probes beside the load, in the direction of the flow.
+    /// Rate of the latency probes' IP packets in the direction of the flow.
     pub probe_bps: Option<f64>,
 }
 
 /// One host during the test. Shares are of one core.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Host {
-    /// Processor share of the busiest pump thread, median over time.
+    /// CPU share of the busiest pump thread, median over time.
     pub thread_share: Option<f64>,
-    /// Share of the time in which a pump thread was ready and had no processor; the mean, since the kernel counts a wait
-    /// when it is over.
+    /// Share of the time in which a pump thread was ready but had no processor. It is a mean, because the
+    /// kernel counts a wait only when it ends.
     pub thread_wait_share: Option<f64>,
-    /// Share of the time in which that thread had 95 % of a core or more.
+    /// Share of the time in which the busiest pump thread had 95 % of a core or more.
     pub thread_full_share: Option<f64>,
     /// Share of all cores' time that was not idle, 0 to 1.
     pub all_cores_share: Option<f64>,
-    /// Share of all cores' time that other programs used, 0 to 1: neither this one, nor interrupts.
+    /// Share of all cores' time that other programs used, 0 to 1, without this program and interrupts.
     pub others_share: Option<f64>,
     /// Largest share of a core spent in software interrupts.
     pub softirq_share: Option<f64>,
-    /// Time that a hypervisor took away.
+    /// Share of the time taken by the hypervisor.
     pub steal_share: Option<f64>,
     /// Packets that the host dropped before its protocol stack, per second.
     pub softnet_dropped_per_s: Option<f64>,
@@ -275,26 +275,26 @@ pub struct Host {
     pub copy_bps: Option<f64>,
 }
 
-/// The queueing discipline at the root of the sender's interface.
+/// The root qdisc of the sender's interface.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct OwnQueue {
-    /// Which one.
+    /// Kind, such as `tbf`.
     pub kind: String,
-    /// Of which interface.
+    /// Name of the interface.
     pub interface: String,
-    /// Of which host.
+    /// Name of the host.
     pub host: String,
-    /// The rate that it is set to, bit/s of frames without preamble, gap and FCS; absent for one that has none.
+    /// Configured rate, bit/s of frames without preamble, gap and FCS; absent if it has none.
     pub rate_bps: Option<f64>,
-    /// Bytes that may leave it beyond that rate, however long the test is; absent where nobody read it.
+    /// Bytes that may exceed that rate, independent of the test's length; absent if not read.
     pub burst_bytes: Option<f64>,
-    /// Whether it may count IP packets without the header of a link: on devices that have none.
+    /// Whether it may count IP packets without a link header, as on devices that have none.
     pub may_count_packets: bool,
-    /// Packets that it dropped.
+    /// Dropped packets.
     pub dropped: Option<f64>,
 }
 
-/// Datagrams.
+/// Counts of datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Datagrams {
     /// Datagrams that never arrived.
@@ -305,12 +305,12 @@ pub struct Datagrams {
     pub buffer_drops: Option<f64>,
 }
 
-/// What a port of an emulated network counted beside the flow.
+/// Counts of a port of an emulated network.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Port {
-    /// The node that it belongs to and the node that it sends to, as `a>s`.
+    /// The port's node and the node that it sends to, as `a>s`.
     pub name: String,
-    /// Packets that it dropped during the measured part.
+    /// Packets dropped during the measured part.
     pub dropped: f64,
 }
 
@@ -319,13 +319,14 @@ pub struct Port {
 pub struct Timing {
     /// Largest lateness of the sampling clock, s.
     pub gap_max_s: Option<f64>,
-    /// Intervals that should have been seen.
+    /// Number of intervals expected.
     pub expected_intervals: Option<u64>,
-    /// Intervals that were.
+    /// Number of intervals seen.
     pub seen_intervals: Option<u64>,
-    /// Whether the clock was set during the test.
+    /// Whether the wall clock was set during the test.
     pub clock_stepped: Option<bool>,
-    /// Whether an emulated network handed over many frames late: its lines were not what they say for that long.
+    /// Whether an emulated network delivered many frames late, so that its lines did not have their nominal
+    /// rates.
     pub emulator_late: Option<bool>,
 }
 
@@ -334,7 +335,7 @@ pub struct Timing {
 pub struct Evidence {
     /// Transport.
     pub transport: Transport,
-    /// The result and its books.
+    /// The result and its byte accounting.
     pub outcome: Outcome,
     /// The link and its frames.
     pub link: Link,
@@ -344,18 +345,18 @@ pub struct Evidence {
     pub tcp: Tcp,
     /// Windows and buffers.
     pub windows: Windows,
-    /// What the test asked for.
+    /// Rates that the test set.
     pub asked: Asked,
     /// The sending host.
     pub sender: Host,
     /// The receiving host.
     pub receiver: Host,
-    /// The sender's own queue; absent where it has none.
+    /// The sender's root qdisc; absent if it has none.
     pub own_queue: Option<OwnQueue>,
-    /// Datagrams.
+    /// Counts of datagrams.
     pub udp: Datagrams,
     /// Ports of the emulated network; empty on real hosts.
     pub ports: Vec<Port>,
-    /// Trust in the clock.
+    /// Quality of the timing.
     pub timing: Timing,
 }

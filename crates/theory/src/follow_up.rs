@@ -1,7 +1,7 @@
-//! Questions that one run leaves open, and what further runs would answer.
+//! Questions that one run leaves open, and the runs that answer them.
 //!
-//! Pure: [`questions`] says what is worth its time after a run, [`Topic::next`] which run to make given the answers so
-//! far, [`Topic::conclude`] what they amount to. Who makes the runs is no business of this room.
+//! Pure: [`questions`] lists the questions worth asking after a run, [`Topic::next`] gives the next run after
+//! the replies so far, and [`Topic::conclude`] the answer. The caller makes the runs.
 
 mod pacing;
 mod policing;
@@ -19,81 +19,82 @@ use linerate_model::{Finding, ForeignText};
 use crate::diagnose::Diagnosis;
 use crate::evidence::Evidence;
 
-/// What a question is about.
+/// Topic of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topic {
-    /// Datagrams above and below the rate: does the path drop or delay what is too much?
+    /// UDP above and below the rate: does the path drop or delay the excess?
     Policing,
-    /// The same TCP, paced: does the loss come from bursts?
+    /// TCP with pacing: does the loss come from bursts?
     Pacing,
-    /// Many connections instead of one: is the path a bundle of links?
+    /// Many connections instead of one: is the path a LAG?
     Ports,
-    /// Datagrams of different sizes: above which one do packets vanish?
+    /// Datagrams of different sizes: above which size are packets lost?
     Sizes,
-    /// Reads of different sizes: how much goes back for each?
+    /// Reads of different sizes: how many acknowledgements are sent for each?
     Reads,
 }
 
-/// A question that is worth further runs.
+/// A question worth further runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
     /// What it is about.
     pub topic: Topic,
-    /// Why it is asked, for a person.
+    /// The reason for the question, as text.
     pub because: String,
-    /// Possible answers, and what each would mean.
+    /// Possible answers, and the meaning of each.
     pub meanings: [(&'static str, &'static str); 2],
 }
 
-/// A run that shall be made: everything else is as in the first one.
+/// A run to make. Everything else is as in the first run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
-    /// Datagrams instead of TCP.
+    /// UDP instead of TCP.
     pub udp: bool,
-    /// Rate to offer, all connections together, bit/s of payload.
+    /// Offered rate, all connections together, bit/s of payload.
     pub offered_bps: Option<f64>,
-    /// Pace of each TCP connection, bit/s.
+    /// Pacing rate of each TCP connection, bit/s.
     pub pace_bps: Option<f64>,
-    /// Payload of a datagram; over TCP the block of a write and of a read; bytes.
+    /// Payload of a datagram; over TCP the size of a write and of a read; bytes.
     pub length_bytes: Option<f64>,
-    /// Connections.
+    /// Number of connections.
     pub streams: u32,
-    /// How long, s.
+    /// Duration, s.
     pub seconds: f64,
-    /// Whether latency is probed beside it.
+    /// Whether latency is probed at the same time.
     pub latency: bool,
 }
 
-/// What came of a trial.
+/// Result of a trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
-    /// As asked.
+    /// The trial.
     pub trial: Trial,
-    /// What was measured; absent when the run failed.
+    /// The measured evidence; absent if the run failed.
     pub evidence: Option<Evidence>,
-    /// Payload rate of each interval at the receiver from the first one on, bit/s.
+    /// Payload rate of each interval at the receiver, including the first, bit/s.
     pub intervals_bps: Vec<f64>,
 }
 
-/// What the replies to a question amount to.
+/// The answer to a question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conclusion {
-    /// For a person, with the numbers in it.
+    /// The answer as text, with numbers.
     pub answer: String,
-    /// The numbers.
+    /// Numbers of the answer.
     pub evidence: BTreeMap<ForeignText, f64>,
-    /// The verdict that follows from it; absent when the first one stays.
+    /// The verdict that follows; absent if the first verdict is kept.
     pub finding: Option<Finding>,
 }
 
-/// The questions that are worth their time after this run, the most telling first.
+/// The questions worth asking after this run, the most informative first.
 #[must_use]
 pub fn questions(evidence: &Evidence, diagnosis: &Diagnosis) -> Vec<Question> {
     let asked = [sizes::question, ports::question, policing::question, pacing::question, reads::question];
     asked.into_iter().filter_map(|question| question(evidence, diagnosis)).collect()
 }
 
-/// The question that somebody wants answered, whatever the verdict; `None` where it makes no sense for this flow.
+/// The question on a topic that a user requested, whatever the verdict; `None` if it does not apply to this
+/// flow.
 #[must_use]
 pub fn question_for(topic: Topic, evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Question> {
     match topic {
@@ -103,7 +104,7 @@ pub fn question_for(topic: Topic, evidence: &Evidence, diagnosis: &Diagnosis) ->
 }
 
 impl Topic {
-    /// The name used in results.
+    /// Name in results.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -115,7 +116,7 @@ impl Topic {
         }
     }
 
-    /// The next run to make; `None` when the replies suffice, or no further one would help.
+    /// The next run to make; `None` if the replies suffice or no further run would help.
     #[must_use]
     pub fn next(self, evidence: &Evidence, replies: &[Reply]) -> Option<Trial> {
         match self {
@@ -141,7 +142,7 @@ impl Topic {
 }
 
 impl Conclusion {
-    /// An answer that leaves the verdict as it is.
+    /// An answer that keeps the verdict.
     fn open(answer: impl Into<String>) -> Self {
         Self { answer: answer.into(), evidence: BTreeMap::new(), finding: None }
     }
@@ -153,7 +154,7 @@ impl Conclusion {
         self
     }
 
-    /// The finding gets the numbers too.
+    /// Sets the finding and copies the numbers into it.
     fn found(mut self, finding: Option<Finding>) -> Self {
         self.finding = finding.map(|mut finding| {
             let known = self.evidence.iter().map(|(name, value)| (name.clone(), *value));
@@ -174,7 +175,7 @@ impl Reply {
     }
 }
 
-/// Whether one of these rules is the verdict.
+/// Whether one of these rules gave the verdict.
 fn verdict_is(diagnosis: &Diagnosis, rules: &[&str]) -> bool {
     rules.contains(&diagnosis.primary.rule.as_str())
 }

@@ -1,6 +1,6 @@
-//! Numbers as they stand in sentences: decimal rates, binary sizes, times in the unit that suits them.
+//! Formats numbers for sentences: decimal rates, binary sizes, times in a suitable unit.
 
-/// A rate, four digits.
+/// A rate with four digits.
 pub(crate) fn rate(bps: f64) -> String {
     let (value, unit) = match bps {
         bps if bps >= 1e9 => (bps / 1e9, "Gb/s"),
@@ -11,7 +11,7 @@ pub(crate) fn rate(bps: f64) -> String {
     format!("{} {unit}", digits(value))
 }
 
-/// A rate, six digits: for figures that differ by little.
+/// A rate with six digits, for rates that differ by little.
 pub(crate) fn fine_rate(bps: f64) -> String {
     let (value, unit) = match bps.abs() {
         size if size >= 1e9 => (bps / 1e9, "Gb/s"),
@@ -28,7 +28,7 @@ pub(crate) fn fine_rate(bps: f64) -> String {
     format!("{} {unit}", trimmed(format!("{value:.decimals$}")))
 }
 
-/// A size of memory or of a window.
+/// A size of memory or of a window, in binary units.
 pub(crate) fn size(bytes: f64) -> String {
     let (value, unit) = match bytes {
         bytes if bytes >= 1_073_741_824.0 => (bytes / 1_073_741_824.0, "GiB"),
@@ -39,7 +39,7 @@ pub(crate) fn size(bytes: f64) -> String {
     format!("{} {unit}", digits(value))
 }
 
-/// A time.
+/// A time in s, ms or us.
 pub(crate) fn time(seconds: f64) -> String {
     let (value, unit) = match seconds {
         seconds if seconds >= 1.0 => (seconds, "s"),
@@ -59,7 +59,7 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
-/// By how much something is more than its limit: a share of that, or how many times it is.
+/// How far something exceeds its limit: as a percentage, or as a multiple from 2 on.
 pub(crate) fn beyond(ratio: f64) -> String {
     if ratio < 2.0 { percent(ratio - 1.0) } else { format!("{} times that", digits(ratio)) }
 }
@@ -75,7 +75,7 @@ fn digits(value: f64) -> String {
     trimmed(format!("{value:.decimals$}"))
 }
 
-/// Without the zeros at the end of a fraction.
+/// Removes the zeros at the end of a fraction.
 fn trimmed(text: String) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }

@@ -1,6 +1,7 @@
-//! Bytes on the wire, and the highest rate that headers leave to the payload.
+//! Bytes on the wire, and the highest payload rate after headers.
 //!
-//! A rate always belongs to a layer: wire (preamble and gap included), frame (with FCS), IP packet, or payload (goodput).
+//! Every rate belongs to a layer: wire (with preamble and gap), frame (with FCS), IP packet, or payload
+//! (goodput).
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +23,8 @@ pub const TCP_HEADER_BYTES: f64 = 20.0;
 pub const UDP_HEADER_BYTES: f64 = 8.0;
 /// TCP timestamps option with its padding, bytes. Source: RFC 7323 §3.2 and appendix A.
 pub const TIMESTAMPS_BYTES: f64 = 12.0;
-/// By how much a measured rate may exceed a ceiling without being wrong: two clocks, 100 ppm each. Source: IEEE 802.3.
+/// How far a measured rate may exceed a ceiling without being wrong: two clocks, 100 ppm each. Source: IEEE
+/// 802.3.
 pub const CLOCK_TOLERANCE_PPM: f64 = 200.0;
 
 /// Which Internet Protocol carries the packets.
@@ -45,7 +47,7 @@ impl IpVersion {
         }
     }
 
-    /// The name people use.
+    /// Usual name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -55,7 +57,7 @@ impl IpVersion {
     }
 }
 
-/// What stands between the IP packet's length and its payload, bytes.
+/// Headers between the IP packet's length and its payload, bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Headers {
     /// Tunnel headers taken from the MTU (0 without a tunnel).
@@ -91,7 +93,7 @@ impl Headers {
         }
     }
 
-    /// All of them together, bytes.
+    /// Sum of all headers, bytes.
     #[must_use]
     pub fn total_bytes(&self) -> f64 {
         self.encapsulation_bytes + self.ip_bytes + self.transport_bytes + self.option_bytes
@@ -108,7 +110,7 @@ pub fn frame_bytes(mtu_bytes: f64, tags: f64) -> Option<f64> {
     finite(frame.max(MINIMUM_FRAME_BYTES))
 }
 
-/// The frame with preamble and gap: what one packet costs on the wire.
+/// The frame with preamble and gap: the bytes that one packet takes on the wire.
 ///
 /// Units: bytes. Domain: as [`frame_bytes`]. Source: IEEE 802.3 clauses 3 and 4; RFC 6349 §4.1.1.
 #[must_use]
@@ -116,7 +118,7 @@ pub fn wire_bytes(mtu_bytes: f64, tags: f64) -> Option<f64> {
     finite(frame_bytes(mtu_bytes, tags)? + PREAMBLE_AND_GAP_BYTES)
 }
 
-/// Wire bytes of a payload whose frame needs no padding: the sum of its layers.
+/// Bytes on the wire for a payload whose frame needs no padding: the sum of its layers.
 ///
 /// Units: bytes. Domain: payload and tags ≥ 0; frames of 64 bytes and more. Source: IEEE 802.3 clause 3.
 #[must_use]
@@ -134,7 +136,7 @@ pub fn payload_bytes(mtu_bytes: f64, headers: &Headers) -> Option<f64> {
     positive(finite(mtu_bytes)? - headers.total_bytes())
 }
 
-/// Highest payload rate of a link on which every packet is full.
+/// Highest payload rate of a link with only full packets.
 ///
 /// Units: bit/s. Domain: `link_bps` > 0, an MTU larger than its headers. Full duplex, steady bulk transfer.
 /// Source: RFC 6349 §4.1.1, with options and tags counted.
@@ -143,7 +145,7 @@ pub fn goodput_ceiling_bps(link_bps: f64, mtu_bytes: f64, headers: &Headers, tag
     payload_rate_bps(link_bps, payload_bytes(mtu_bytes, headers)?, wire_bytes(mtu_bytes, tags)?)
 }
 
-/// Payload rate of packets that carry `payload_bytes` and cost `wire_bytes`.
+/// Payload rate of packets that carry `payload_bytes` and take `wire_bytes`.
 ///
 /// Units: bit/s. Domain: link and wire > 0. Source: RFC 6349 §4.1.1.
 #[must_use]
@@ -151,7 +153,7 @@ pub fn payload_rate_bps(link_bps: f64, payload_bytes: f64, wire_bytes: f64) -> O
     finite(positive(link_bps)? * not_negative(payload_bytes)? / positive(wire_bytes)?)
 }
 
-/// Packets per second when each costs `wire_bytes`.
+/// Packets per second if each takes `wire_bytes`.
 ///
 /// Units: 1/s, exact; the RFCs print its integer part. Domain: both > 0. Source: RFC 2544 appendix B, RFC 6349 §4.1.1.
 #[must_use]
@@ -167,7 +169,7 @@ pub fn frame_interval_s(link_bps: f64, frame_bytes: f64) -> Option<f64> {
     finite(8.0 * (not_negative(frame_bytes)? + PREAMBLE_AND_GAP_BYTES) / positive(link_bps)?)
 }
 
-/// Silence between two frames: 96 bit times.
+/// Gap between two frames: 96 bit times.
 ///
 /// Units: s. Domain: link > 0; from 10 Gbit/s up it is a mean, single gaps vary. Source: IEEE 802.3 clause 4.
 #[must_use]
@@ -175,7 +177,7 @@ pub fn inter_packet_gap_s(link_bps: f64) -> Option<f64> {
     finite(96.0 / positive(link_bps)?)
 }
 
-/// The most a receiver may honestly report against `ceiling_bps`, given clock errors.
+/// The highest rate that a receiver may correctly report for `ceiling_bps`, given clock errors.
 ///
 /// Units: bit/s, tolerance in ppm. Domain: ceiling > 0, ppm ≥ 0. Source: IEEE 802.3 (±100 ppm for each clock).
 #[must_use]
@@ -193,7 +195,7 @@ pub fn mtu_for_efficiency_bytes(efficiency: f64, headers: &Headers) -> Option<f6
     finite((outside * share + headers.total_bytes()) / (1.0 - share))
 }
 
-/// Wire bytes of a TCP segment without data: what one acknowledgement costs the reverse direction.
+/// Bytes on the wire of a TCP segment without data: the cost of one acknowledgement on the return path.
 ///
 /// Units: bytes. Domain: both ≥ 0. Source: IEEE 802.3 clause 4, RFC 9293 §3.1.
 #[must_use]
@@ -201,7 +203,7 @@ pub fn ack_wire_bytes(ip_header_bytes: f64, option_bytes: f64) -> Option<f64> {
     wire_bytes(not_negative(ip_header_bytes)? + TCP_HEADER_BYTES + not_negative(option_bytes)?, 0.0)
 }
 
-/// Share of sent segments that were sent again: an upper bound of the loss probability.
+/// Share of sent segments that were retransmitted: an upper bound of the loss probability.
 ///
 /// Units: ratio of segments. Domain: rate, time, MSS > 0. Spurious retransmissions count as loss here.
 /// Source: RFC 6349 §4.2 counted in segments.

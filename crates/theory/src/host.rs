@@ -1,9 +1,9 @@
-//! Limits inside hosts: acknowledgements, processors, slots.
+//! Limits inside hosts: acknowledgements, processors, PCI Express slots.
 
 use crate::domain::{finite, not_negative, positive};
 use crate::framing;
 
-/// Acknowledgements per second when one covers `segments_per_ack` segments.
+/// Acknowledgements per second if one covers `segments_per_ack` segments.
 ///
 /// Units: 1/s. Domain: segment rate ≥ 0, segments per acknowledgement > 0. Source: RFC 5681 §4.2 (at least every second).
 #[must_use]
@@ -11,7 +11,7 @@ pub fn acks_per_second(segments_per_second: f64, segments_per_ack: f64) -> Optio
     finite(not_negative(segments_per_second)? / positive(segments_per_ack)?)
 }
 
-/// Link rate that acknowledgements take from the reverse direction.
+/// Link rate that acknowledgements take in the reverse direction.
 ///
 /// Units: bit/s. Domain: both ≥ 0. Source: RFC 5681 §4.2, IEEE 802.3.
 #[must_use]
@@ -19,7 +19,7 @@ pub fn ack_rate_bps(acks_per_second: f64, ack_wire_bytes: f64) -> Option<f64> {
     finite(not_negative(acks_per_second)? * not_negative(ack_wire_bytes)? * 8.0)
 }
 
-/// Rate that processors sustain when a packet and each of its bytes cost cycles.
+/// Rate that processors sustain if each packet and each byte cost cycles.
 ///
 /// Units: bit/s, Hz, cycles. Domain: frequency, cores, MSS > 0, a positive cost. Source: linear cost model, fitted from two packet sizes.
 #[must_use]
@@ -35,7 +35,7 @@ pub fn cpu_rate_bps(
     finite(positive(frequency_hz)? * positive(cores)? / cost * mss * 8.0)
 }
 
-/// Rate at which a core would be full, from a measured rate and the share of the core that it took.
+/// Rate at which a core would be full, from a measured rate and the share of the core that it used.
 ///
 /// Units: bit/s. Domain: rate ≥ 0, 0 < share. Source: proportion; holds while batch sizes stay the same.
 #[must_use]
@@ -43,11 +43,12 @@ pub fn rate_at_full_core_bps(goodput_bps: f64, core_share: f64) -> Option<f64> {
     finite(not_negative(goodput_bps)? / positive(core_share)?)
 }
 
-/// What a PCI Express slot carries in one direction: lanes times transfers, less the line code and 15 % for packet headers,
-/// acknowledgements and flow control.
+/// Rate of a PCI Express slot in one direction: lanes times transfers, less the line code and 15 % for packet
+/// headers, acknowledgements and flow control.
 ///
-/// Units: bit/s. Domain: both > 0; for more than 32·10⁹ transfers/s, where packets travel in flits without a line code, a few
-/// percent too much. Source: PCI Express Base Specification (8b/10b to 5 GT/s, 128b/130b from 8 GT/s).
+/// Units: bit/s. Domain: both > 0. Above 32·10⁹ transfers/s, where packets travel in flits without a line code,
+/// the result is a few percent too high. Source: PCI Express Base Specification (8b/10b to 5 GT/s, 128b/130b
+/// from 8 GT/s).
 #[must_use]
 pub fn pcie_rate_bps(transfers_per_second: f64, lanes: f64) -> Option<f64> {
     const PACKETS: f64 = 0.85;
@@ -55,7 +56,7 @@ pub fn pcie_rate_bps(transfers_per_second: f64, lanes: f64) -> Option<f64> {
     finite(positive(transfers_per_second)? * positive(lanes)? * code * PACKETS)
 }
 
-/// What a plan needs over what there is; above 1 it cannot be done.
+/// Required rate divided by the available rate. Above 1 it is not feasible.
 ///
 /// Units: ratio. Domain: need ≥ 0, available > 0. Source: definition.
 #[must_use]
@@ -63,7 +64,7 @@ pub fn utilisation(need: f64, available: f64) -> Option<f64> {
     finite(not_negative(need)? / positive(available)?)
 }
 
-/// Goodput left in one direction when the other direction's acknowledgements share the link.
+/// Goodput in one direction if the acknowledgements of the other direction share the link.
 ///
 /// Units: bit/s. Domain: link > reverse traffic. Source: [`ack_rate_bps`] at one acknowledgement per two segments.
 #[must_use]

@@ -1,10 +1,10 @@
-//! Whether the hosts of a run were its limit, by what they measured of themselves.
+//! Whether the hosts limited a run, according to their own calibration.
 
 use linerate_model::{FlowRecord, HostInfo, RunRecord, SideSettings};
 use linerate_units::{Bitrate, Ratio};
 
-/// From this share of what a host carries to itself, the host may be the limit. Loopback pays for both ends and varies
-/// by a tenth from hour to hour.
+/// A host may be the limit from this share of its loopback rate. Loopback pays for both ends, and varies by 10
+/// % from hour to hour.
 pub const NEAR_LIMIT_SHARE: f64 = 0.9;
 
 /// A host whose own limit is near.
@@ -12,27 +12,28 @@ pub const NEAR_LIMIT_SHARE: f64 = 0.9;
 pub struct RigLimit {
     /// Name of the host.
     pub host: String,
-    /// What it carries to itself in this mode.
+    /// Its calibrated loopback rate in this mode.
     pub limit: Bitrate,
-    /// The measured rate as a share of that, at most 1.
+    /// The measured rate as a share of the limit, at most 1.
     pub share: Ratio,
-    /// Name of a host of which no limit is known, so that it may be the lower one.
+    /// Name of a host without a known limit, which may be the lower one.
     pub unknown: Option<String>,
 }
 
-/// A host that carried more than it was measured to carry to itself: its calibration is no limit.
+/// A host that carried more than its calibrated loopback rate, which is therefore no limit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Disproved {
     /// Name of the host.
     pub host: String,
-    /// What it was measured to carry to itself in this mode.
+    /// Its calibrated loopback rate in this mode.
     pub limit: Bitrate,
 }
 
-/// The host with the lowest limit that stands, where the rate of a flow comes near it.
+/// The host with the lowest valid limit, if the flow's rate is near that limit.
 ///
-/// Units: ratio of bit rates. Domain: `None` where no host of the run has a calibration that holds for this mode.
-/// Source: own definition; RFC 2544 §6 wants the tester's own limit known before a result is the network's.
+/// Units: ratio of bit rates. Domain: `None` if no host of the run has a calibration for this mode. Source: own
+/// definition; RFC 2544 §6 requires the tester's own limit to be known before a result is attributed to the
+/// network.
 #[must_use]
 pub fn limited(record: &RunRecord, flow: &FlowRecord) -> Option<RigLimit> {
     let rate = flow.bitrate()?;
@@ -42,7 +43,7 @@ pub fn limited(record: &RunRecord, flow: &FlowRecord) -> Option<RigLimit> {
         .filter_map(|(host, limit)| Some((host, limit.filter(|limit| rate <= *limit)?)))
         .min_by(|a, b| a.1.bps().total_cmp(&b.1.bps()))?;
     let share = Ratio::new(rate.bps() / limit.bps())?;
-    // A limit that was exceeded says as little as none.
+    // A limit that was exceeded counts as unknown.
     let stands = |limit: &Option<Bitrate>| limit.is_some_and(|limit| rate <= limit);
     let unknown = limits.iter().find(|(_, limit)| !stands(limit)).map(|(host, _)| host.name.clone());
     (share.get() >= NEAR_LIMIT_SHARE).then(|| RigLimit {
@@ -53,7 +54,7 @@ pub fn limited(record: &RunRecord, flow: &FlowRecord) -> Option<RigLimit> {
     })
 }
 
-/// The hosts that carried more in a flow than they were measured to carry to themselves.
+/// The hosts whose calibration this flow exceeded.
 #[must_use]
 pub fn disproved(record: &RunRecord, flow: &FlowRecord) -> Vec<Disproved> {
     let Some(rate) = flow.bitrate() else { return Vec::new() };
@@ -64,9 +65,9 @@ pub fn disproved(record: &RunRecord, flow: &FlowRecord) -> Vec<Disproved> {
     limits(record, flow).into_iter().filter_map(exceeded).collect()
 }
 
-/// Both ends, each with what it carries to itself in the mode of the flow where that is known.
+/// Both ends, each with its calibrated loopback rate in the mode of the flow, if known.
 fn limits<'a>(record: &'a RunRecord, flow: &FlowRecord) -> Vec<(&'a HostInfo, Option<Bitrate>)> {
-    // Of a sender that is a program of others nothing was read: then the receiver's block decides.
+    // If the sender is another program, its settings are unknown: then the receiver's block size decides.
     let Some(settings) = flow.sender_settings.as_ref().or(flow.receiver_settings.as_ref()) else {
         return Vec::new();
     };
@@ -147,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_limit_that_was_exceeded_is_none_and_has_no_share() {
-        // The flow had 10 Gb/s: what was measured on b, when it was busy, is disproved.
+        // The flow had 10 Gb/s, which disproves the calibration of b, made while b was busy.
         let record = run([host("a", 10.5e9), host("b", 4e9)]);
         let flow = record.flow(0).unwrap();
         assert_eq!(disproved(&record, flow), [Disproved { host: "b".into(), limit: rate(4e9) }]);

@@ -1,13 +1,13 @@
-//! Link bundles that spread flows by a hash: collisions, and how many links a test can see.
+//! LAGs that spread flows by a hash: collisions, and how many links a test can detect.
 //!
-//! The hash is taken as uniform and independent; real ones on few addresses are worse.
+//! The hash is assumed to be uniform and independent. Real hashes over few addresses are worse.
 
 use crate::domain::{finite, not_negative, positive};
 
-/// Links beyond which exact sums would take too long, and no bundle goes.
+/// Largest number of links: exact sums would take too long, and no LAG is larger.
 const MAX_LINKS: u32 = 1_000_000;
 
-/// Mean share of a bundle's links that at least one flow uses.
+/// Mean share of a LAG's links that at least one flow uses.
 ///
 /// Units: ratio. Domain: flows ≥ 0, links ≥ 1. Source: occupancy of random balls in bins.
 #[must_use]
@@ -39,7 +39,7 @@ pub fn all_together_probability(flows: f64, links: f64) -> Option<f64> {
     finite(at_least_one(links)?.powf(1.0 - at_least_one(flows)?))
 }
 
-/// Flows needed on average to touch every link.
+/// Mean number of flows needed to touch every link.
 ///
 /// Units: flows. Domain: 1 to a million links. Source: coupon collector.
 #[must_use]
@@ -82,7 +82,7 @@ fn all_within(flows: usize, links: u32, cap: usize) -> f64 {
         }
         left = next;
     }
-    // The last link takes what is left.
+    // The last link gets the remaining flows.
     left.iter().take(cap + 1).sum()
 }
 

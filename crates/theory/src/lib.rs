@@ -1,7 +1,7 @@
-//! Theory: formulas with their domain and source, statistics, and the rules that turn evidence into a verdict.
+//! Formulas with domain and source, statistics, and the rules that turn evidence into a verdict.
 //!
-//! Formulas take and return plain `f64` in SI units; the unit stands in the argument's name (`link_bps`, `rtt_s`).
-//! Every formula answers `None` outside its domain or when its result is no ordinary number, and none panics.
+//! Formulas take and return plain `f64` in SI units. The unit is part of the argument's name (`link_bps`,
+//! `rtt_s`). Every formula returns `None` outside its domain or if its result is not finite, and none panics.
 
 pub mod bdp;
 pub mod block_size;

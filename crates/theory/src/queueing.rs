@@ -1,10 +1,11 @@
-//! Buffers: how large they should be, what a measurement says about them, and the marks of policers and shapers.
+//! Buffers: recommended sizes, what a measurement shows about them, and the signatures of policers and shapers.
 //!
-//! Without a caller yet: utilisation, windows at a drop, token buckets and delay lines, kept for predicted runs in an emulated twin.
+//! Not yet called: utilisation, windows at a drop, token buckets and delay lines. They are kept for predicted
+//! runs in an emulated twin.
 
 use crate::domain::{finite, not_negative, open_unit, positive};
 
-/// Buffer for `flows` long desynchronised flows; one flow gives the bandwidth-delay product.
+/// Buffer for `flows` long, desynchronised flows. One flow gives the bandwidth-delay product.
 ///
 /// Units: bytes. Domain: rate, RTT ≥ 0, flows ≥ 1; unsound below about 50 flows except for 1.
 /// Source: Villamizar and Song 1994; Appenzeller, Keslassy and McKeown 2004.
@@ -61,7 +62,7 @@ pub fn udp_wire_rate_bps(payload_bps: f64, datagram_bytes: f64) -> Option<f64> {
     finite(not_negative(payload_bps)? * wire / positive(datagram_bytes)?)
 }
 
-/// TCP goodput that unresponsive traffic leaves.
+/// TCP goodput that unresponsive traffic leaves on a link.
 ///
 /// Units: bit/s. Domain: competing ≤ capacity. Source: remaining rate times payload over wire bytes.
 #[must_use]
@@ -75,7 +76,7 @@ pub fn goodput_beside_bps(
     finite(left * positive(mss_bytes)? / positive(wire_bytes)?)
 }
 
-/// Round trip that a window and a rate imply together.
+/// RTT that a window and a rate imply together.
 ///
 /// Units: s. Domain: window ≥ 0 bytes in flight, rate > 0. Source: Little's law.
 #[must_use]
@@ -83,7 +84,7 @@ pub fn implied_rtt_s(window_bytes: f64, rate_bps: f64) -> Option<f64> {
     crate::bdp::rtt_for_window_s(window_bytes, rate_bps)
 }
 
-/// Least mean window that moves `interval_bytes` in an interval of one second.
+/// Smallest mean window that moves `bytes_per_second` at an RTT.
 ///
 /// Units: bytes. Domain: bytes in one second ≥ 0, RTT ≥ 0. Source: Little's law.
 #[must_use]
@@ -91,7 +92,7 @@ pub fn least_window_bytes(bytes_per_second: f64, rtt_s: f64) -> Option<f64> {
     crate::bdp::bdp_bytes(8.0 * bytes_per_second, rtt_s)
 }
 
-/// Queue behind a rise of the round trip; with the largest RTT before a drop it is the buffer.
+/// Queue that a rise of the RTT shows. With the largest RTT before a drop it is the buffer.
 ///
 /// Units: bytes. Domain: loaded ≥ base ≥ 0, drain rate > 0 (of the queue, with other traffic). Source: delay times drain rate.
 #[must_use]
@@ -114,7 +115,7 @@ pub fn window_at_first_drop_bytes(
     crate::bdp::bdp_bytes(goodput_bps, full)
 }
 
-/// Time that a shaper's full buffer delays.
+/// Delay of a shaper's full buffer.
 ///
 /// Units: s. Domain: buffer ≥ 0, rate > 0. Source: bytes over rate.
 #[must_use]
@@ -122,7 +123,7 @@ pub fn shaper_delay_s(buffer_bytes: f64, rate_bps: f64) -> Option<f64> {
     crate::conversion::transfer_time_s(buffer_bytes, rate_bps)
 }
 
-/// Time until line-rate traffic has emptied a token bucket.
+/// Time in which line-rate traffic empties a token bucket.
 ///
 /// Units: s. Domain: line > committed rate > 0. Source: bucket over the difference of the rates.
 #[must_use]
@@ -131,7 +132,7 @@ pub fn bucket_empty_s(bucket_bytes: f64, line_bps: f64, committed_bps: f64) -> O
     finite(not_negative(bucket_bytes)? * 8.0 / surplus)
 }
 
-/// Bytes that pass before a policer drops the first.
+/// Bytes that pass before a policer first drops.
 ///
 /// Units: bytes. Domain: as [`bucket_empty_s`]. Source: line rate for that time.
 #[must_use]
@@ -140,7 +141,7 @@ pub fn bucket_first_bytes(bucket_bytes: f64, line_bps: f64, committed_bps: f64) 
     finite(line_bps * not_negative(bucket_bytes)? / surplus)
 }
 
-/// Steady loss of constant traffic above a policer's rate.
+/// Steady loss of constant-rate traffic above a policer's rate.
 ///
 /// Units: ratio; 0 when the traffic conforms. Domain: offered > 0. Source: 1 − committed/offered.
 #[must_use]
@@ -156,9 +157,9 @@ pub fn delay_line_packets(rate_bps: f64, delay_s: f64, packet_bytes: f64) -> Opt
     crate::bdp::window_segments(rate_bps, delay_s, packet_bytes)
 }
 
-/// Rate that a delay line of so many packets lets through.
+/// Rate that a delay line of this number of packets lets through.
 ///
-/// Units: bit/s. Domain: limit, MSS ≥ 0, delay > 0. Source: [`delay_line_packets`] turned round.
+/// Units: bit/s. Domain: limit, MSS ≥ 0, delay > 0. Source: [`delay_line_packets`] inverted.
 #[must_use]
 pub fn delay_line_rate_bps(limit_packets: f64, mss_bytes: f64, delay_s: f64) -> Option<f64> {
     crate::bdp::window_rate_bps(not_negative(limit_packets)? * not_negative(mss_bytes)?, delay_s)

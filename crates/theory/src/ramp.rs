@@ -3,22 +3,23 @@
 use crate::domain::positive;
 use crate::stats::{order, spread};
 
-/// Intervals that must agree for the ramp to be over.
+/// Number of intervals that must agree for the ramp to be over.
 const AGREEING_INTERVALS: usize = 5;
-/// How close their median must come to that of the steady part.
+/// Largest relative difference between their median and that of the steady part.
 const MEDIAN_TOLERANCE: f64 = 0.05;
 
-/// Two standard errors of a median of five, in standard deviations: a rate that swings is not a rate that rises.
+/// Two standard errors of the median of five, in standard deviations: a rate that oscillates is not rising.
 const NOISE_FACTOR: f64 = 1.12;
 
-/// How far a single interval may lie from the rest, in standard deviations, and still be one of them.
+/// Largest distance of a single interval from the rest, in standard deviations.
 const SINGLE_NOISE_FACTOR: f64 = 5.0;
 
-/// How many intervals of a goodput belong to the ramp: those before the first whose next five have a median within 5 % of
-/// that of the last half, and those at the front of the five that are themselves further away.
+/// Number of intervals that belong to the ramp. It ends before the first interval from which five have a median
+/// within 5 % (or the noise) of that of the last half. Outliers at the front of these five belong to the ramp
+/// too.
 ///
-/// Units: any rate. Domain: at least ten intervals, all finite, the last half not silent; `None` when the rate never
-/// comes to rest, too. Source: RFC 6349 §3.3.2 asks for the steady state.
+/// Units: any rate. Domain: at least ten intervals, all finite, the last half not silent. `None` also if the
+/// rate never becomes steady. Source: RFC 6349 §3.3.2 requires the steady state.
 #[must_use]
 pub fn find(goodputs: &[f64]) -> Option<usize> {
     if goodputs.len() < 2 * AGREEING_INTERVALS {
@@ -32,7 +33,7 @@ pub fn find(goodputs: &[f64]) -> Option<usize> {
         order::median(window).is_some_and(|median| (median / steady - 1.0).abs() <= closeness)
     };
     let agreeing = goodputs.windows(AGREEING_INTERVALS).position(near)?;
-    // A median does not see one or two intervals at its front that are far from the rest.
+    // A median does not react to one or two outliers at the front.
     let far = |rate: &&f64| (**rate / steady - 1.0).abs() > MEDIAN_TOLERANCE.max(SINGLE_NOISE_FACTOR * noise);
     Some(agreeing + goodputs[agreeing..].iter().take(AGREEING_INTERVALS).take_while(far).count())
 }
@@ -48,13 +49,13 @@ mod tests {
     #[test]
     fn the_ramp_ends_where_the_rate_comes_to_rest() {
         let found = find(&ramped(10, 60)).unwrap();
-        // A median of five needs three steady values, so it sees the end two intervals early.
+        // A median of five needs three steady values, so it ends the ramp two intervals early.
         assert!((8..=10).contains(&found), "{found}");
     }
 
     #[test]
     fn a_rate_that_swings_has_no_ramp() {
-        // A fixed sequence around 100 that swings by a fifth both ways.
+        // A fixed sequence around 100 that swings by 20 % both ways.
         let swings: Vec<f64> =
             (0..40).map(|i| 100.0 + 20.0 * f64::from((i * 7919 % 41) - 20) / 20.0).collect();
         assert_eq!(find(&swings), Some(0));
@@ -66,7 +67,7 @@ mod tests {
             let mut series = vec![941.5; 10];
             series[..slow].fill(805.0);
             assert_eq!(find(&series), Some(slow), "{slow}");
-            // A burst at the start is no steady part either.
+            // A burst at the start is not part of the steady state either.
             series[..slow].fill(1100.0);
             assert_eq!(find(&series), Some(slow), "{slow}");
         }

@@ -1,4 +1,4 @@
-//! What a remedy would give: the ceiling that binds next.
+//! The gain of a remedy: the ceiling that binds next.
 
 use linerate_model::{Ceiling, Finding};
 
@@ -6,15 +6,16 @@ use crate::domain::positive;
 use crate::evidence::Evidence;
 use crate::{ceilings, format};
 
-/// How far above the measured rate the next ceiling must lie to be worth saying.
+/// The next ceiling is reported if it is at least this factor above the measured rate.
 const MIN_GAIN: f64 = 1.05;
 
-/// The finding, with the rate that its remedy could give at most (`after_remedy_bps`) where the ladder knows one.
+/// Adds the highest rate that the remedy could give (`after_remedy_bps`) to the finding, if the ceilings give
+/// one.
 ///
-/// A ladder whose next rung lies below what was measured has that rung wrong, and nothing is promised.
+/// If the next ceiling is below the measured rate, it is wrong, and nothing is added.
 pub(crate) fn with(mut finding: Finding, evidence: &Evidence, ceilings: &[Ceiling]) -> Finding {
     let next = limit_of(&finding).and_then(|limit| {
-        // One option sets both buffers, and without it both are the kernel's.
+        // One option (`-w`) sets both buffers; without it, the kernel sets both.
         let pair = ["receiver_window", "send_buffer"];
         let both = pair.contains(&limit) && evidence.windows.rcv_buf_asked_bytes.is_some();
         let left: Vec<Ceiling> = ceilings
@@ -41,7 +42,7 @@ pub(crate) fn with(mut finding: Finding, evidence: &Evidence, ceilings: &[Ceilin
     finding
 }
 
-/// The rung of the ladder that a finding's remedy takes away; an empty name where it takes none of them.
+/// Name of the ceiling that a finding's remedy removes; empty if the remedy removes none of them.
 pub(crate) fn limit_of(finding: &Finding) -> Option<&'static str> {
     Some(match finding.rule.as_str() {
         "V03" | "V05" => "application",
@@ -52,7 +53,7 @@ pub(crate) fn limit_of(finding: &Finding) -> Option<&'static str> {
         "V09" => "pacing",
         "V10" | "V11" | "V12" => "",
         "V16" | "V20" | "V21" | "V23" | "V25" => "loss",
-        // A full link, a shaper or a policer has no remedy on the ladder.
+        // The remedy for a full link, a shaper or a policer does not remove a ceiling.
         _ => return None,
     })
 }
@@ -64,7 +65,8 @@ mod tests {
 
     #[test]
     fn a_larger_window_promises_the_rung_above_it() {
-        // A window of 64 KiB over 21 ms on a gigabit; nothing else is known but the cores: 24.97 Mb/s at 0.4 of one.
+        // A window of 64 KiB over 21 ms on a gigabit. Of other limits only the cores are known: 24.97 Mb/s at
+        // 0.4 of one.
         let finding = diagnose(&long_path()).primary;
         assert_eq!(finding.rule, "V04");
         let next = 65536.0 * 8.0 / 0.021 / 0.4;

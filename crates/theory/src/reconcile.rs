@@ -1,9 +1,9 @@
-//! The books of a flow down to the wire: what each place on the way counted, beside what the counts of its connections and
-//! the headers explain.
+//! Byte accounting of a flow down to the wire: the count at each point of the path, compared with the range
+//! that the counts of its connections and the headers explain.
 //!
-//! Kernels count a bundle of segments (TSO, GSO, GRO) as one packet with one set of headers where software carries it:
-//! loopback, veth, TAP; so the packets that the interface itself counted say how many headers are in its bytes. A
-//! queueing discipline counts every segment with its headers, and so does a port of the emulated network.
+//! Where software carries a super-packet of segments (TSO, GSO, GRO: loopback, veth, TAP), kernels count it as
+//! one packet with one set of headers. So the interface's packet count shows how many headers its bytes
+//! contain. A qdisc counts every segment with its headers, and so does a port of the emulated network.
 
 mod host_counts;
 mod load;
@@ -18,19 +18,20 @@ use linerate_units::Bytes;
 use host_counts::Station;
 use load::Frames;
 
-/// A residual above this share of the flow's bytes is said, with its place.
+/// A residual above this share of the flow's bytes is reported, with its location.
 pub const MAX_RESIDUAL_SHARE: f64 = 0.001;
 
-/// What is in reach of a count: the least and the most that explain it.
+/// The range of counts that can be explained, bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Range {
     least: u64,
     most: u64,
 }
 
-/// The way of the bytes of a flow, from the sender's connections to the receiver's, then the way back.
+/// The accounting points of a flow: from the sender's connections to the receiver's, then the return path.
 ///
-/// Units: bytes. Domain: empty where nothing below the programs was read; steps whose counts are unknown are left out.
+/// Units: bytes. Domain: empty if no counter below the programs was read; steps with unknown counts are left
+/// out.
 /// Source: own definition; `linux/tcp.h` (connections), `net/core/dev.c` (qdisc_pkt_len_init), `rtnl_link_stats64`.
 #[must_use]
 pub fn steps(record: &RunRecord, flow: &FlowRecord) -> Vec<BookStep> {
@@ -52,7 +53,7 @@ pub fn steps(record: &RunRecord, flow: &FlowRecord) -> Vec<BookStep> {
     steps
 }
 
-/// What the open steps mean, for a person; `None` where all counts agree.
+/// What the open steps mean, as text; `None` if all counts agree.
 #[must_use]
 pub fn summary(steps: &[BookStep]) -> Option<String> {
     let open = || steps.iter().filter(|step| step.open);
@@ -74,14 +75,14 @@ fn one(step: &BookStep) -> String {
     }
 }
 
-/// Which way through an interface.
+/// Direction through an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Heading {
     Out,
     In,
 }
 
-/// A flow with everything that ran beside it.
+/// A flow with all traffic that ran at the same time.
 struct FlowAccounts<'a> {
     record: &'a RunRecord,
     flow: &'a FlowRecord,
@@ -96,7 +97,7 @@ impl<'a> FlowAccounts<'a> {
         Self { record, flow, stations }
     }
 
-    /// The host that has this side of the flow.
+    /// The host at this side of the flow.
     fn station(&self, side: Side) -> &Station<'a> {
         let upload = self.flow.plan.direction == linerate_model::Direction::Upload;
         &self.stations[usize::from((side == Side::Sender) != upload)]
@@ -111,7 +112,7 @@ impl<'a> FlowAccounts<'a> {
         self.record.caveats.iter().any(|c| c.kind == linerate_model::CaveatKind::ForeignPeer)
     }
 
-    /// A step, and whether its residual matters for this flow.
+    /// A step, and whether its residual is significant for this flow.
     fn step(
         &self,
         at: (AccountingPoint, &str, ForeignText),
@@ -124,7 +125,7 @@ impl<'a> FlowAccounts<'a> {
         let residual = i64::try_from(above).unwrap_or(i64::MAX) - i64::try_from(below).unwrap_or(i64::MAX);
         let whole = [Side::Receiver, Side::Sender].into_iter().filter_map(|side| self.flow.tally(side));
         let whole = whole.map(|tally| tally.total_bytes.get()).max().unwrap_or_default();
-        // A stand-in's peer may say other things on the same connection.
+        // The peer of an emulated tool may send other data on the same connection.
         let open = !self.foreign() && residual.unsigned_abs() as f64 > MAX_RESIDUAL_SHARE * whole as f64;
         let (place, host, counter) = at;
         BookStep {
@@ -159,12 +160,12 @@ impl<'a> FlowAccounts<'a> {
         Some(self.step(at, first, range, because))
     }
 
-    /// What came in order has been read, and the end of each stream counts as a byte.
+    /// What arrived in order was read. The end of each stream counts as a byte.
     fn receiver_socket(&self) -> Option<BookStep> {
         let tally = self.flow.receiver.as_ref().filter(|_| self.flow.plan.transport == Transport::Tcp)?;
         let socket = socket(tally)?;
         let read = tally.total_bytes.get();
-        // Cut off, it may leave bytes unread.
+        // If the test was cut off, bytes may remain unread.
         let cut = !tally.complete || self.flow.books.is_some_and(|books| books.never_sent_bytes.get() > 0);
         let unread = if cut { socket.received_bytes.get().saturating_sub(read) } else { 0 };
         let edge = u64::from(self.flow.plan.streams);
@@ -203,7 +204,7 @@ impl<'a> FlowAccounts<'a> {
         Some(self.step(at, passed.bytes.get(), range, because))
     }
 
-    /// Both directions of both ends pass one interface, which counts them going out.
+    /// Both directions of both ends pass one interface, which counts them as outgoing.
     fn loopback(&self) -> Option<BookStep> {
         let [a, b] = &self.stations;
         let interface = a.interface().or(b.interface())?;
@@ -215,7 +216,8 @@ impl<'a> FlowAccounts<'a> {
         Some(self.step(at, passed.bytes.get(), range, because))
     }
 
-    /// The port of an emulated network that leads from or to the server: a client does not know the name of its node.
+    /// The port of an emulated network that leads from or to the server. The name of the client's node is not
+    /// known.
     fn ports(&self) -> Vec<BookStep> {
         let Some(node) = self.record.start.as_ref().map(|start| node(&start.target)) else {
             return Vec::new();
@@ -245,7 +247,7 @@ impl<'a> FlowAccounts<'a> {
     }
 }
 
-/// The node that was typed, without its port.
+/// The target's node, without its port.
 fn node(target: &str) -> &str {
     match target.rsplit_once(':') {
         Some((name, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => name,

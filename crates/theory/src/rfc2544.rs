@@ -1,10 +1,11 @@
-//! Benchmarking of devices after RFC 2544 and RFC 9004.
+//! Benchmarking of devices according to RFC 2544 and RFC 9004.
 
 use crate::domain::{finite, not_negative, positive};
 
 /// Frame loss rate.
 ///
-/// Units: percent. Domain: 0 ≤ output, input > 0; more out than in gives a negative figure, which is a fault to show.
+/// Units: percent. Domain: output ≥ 0, input > 0. More frames out than in give a negative value, which shows a
+/// fault.
 /// Source: RFC 2544 §26.3.
 #[must_use]
 pub fn frame_loss_percent(input_frames: f64, output_frames: f64) -> Option<f64> {
@@ -12,7 +13,7 @@ pub fn frame_loss_percent(input_frames: f64, output_frames: f64) -> Option<f64> 
     finite((input - not_negative(output_frames)?) * 100.0 / input)
 }
 
-/// Time that a back-to-back burst seems to have been buffered.
+/// Time for which a back-to-back burst appears to have been buffered.
 ///
 /// Units: s. Domain: frames ≥ 0, rate > 0. Source: RFC 9004 §5.4.
 #[must_use]

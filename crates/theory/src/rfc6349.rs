@@ -1,4 +1,4 @@
-//! TCP throughput testing after RFC 6349: two of its three metrics.
+//! TCP throughput testing according to RFC 6349: two of its three metrics.
 
 use crate::domain::{finite, not_negative, positive};
 

@@ -1,6 +1,6 @@
-//! Model-based metrics after RFC 8337: how long without loss a path must run to support a target rate.
+//! Model-based metrics according to RFC 8337: the loss-free run length that a path needs for a target rate.
 //!
-//! No caller yet: kept for tests after this standard.
+//! Not yet called: kept for tests according to this standard.
 
 use crate::domain::{finite, not_negative, open_unit, positive};
 
@@ -62,13 +62,13 @@ impl LossTest {
         })
     }
 
-    /// Packets without a single loss after which the test passes.
+    /// Number of packets without loss after which the test passes.
     #[must_use]
     pub fn packets_to_pass(&self) -> Option<f64> {
         packets_to_pass(self.pass, self.slope)
     }
 
-    /// Where a count of losses stands.
+    /// The verdict for this count of losses.
     #[must_use]
     pub fn verdict(&self, packets: f64, losses: f64) -> LossVerdict {
         if losses <= self.slope * packets - self.pass {

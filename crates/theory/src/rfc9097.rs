@@ -1,6 +1,6 @@
-//! IP-layer capacity after RFC 9097: what counts, and the sender's rate adjustment.
+//! IP-layer capacity according to RFC 9097: what counts, and the sender's rate adjustment.
 //!
-//! No caller yet: kept for tests after this standard.
+//! Not yet called: kept for tests according to this standard.
 
 use crate::domain::{finite, not_negative, positive};
 
@@ -22,19 +22,19 @@ pub fn ip_capacity_bps(
 /// Settings of the rate adjustment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TypeB {
-    /// Sequence errors in a feedback interval that are still good.
+    /// Largest number of sequence errors in a good feedback interval.
     pub sequence_errors: u32,
     /// Delay variation below this is good, s.
     pub low_delay_s: f64,
     /// Delay variation above this is bad, s.
     pub high_delay_s: f64,
-    /// Bad feedbacks in a row after which the search gives up its large steps.
+    /// Number of consecutive bad feedbacks after which the search stops using large steps.
     pub slow_after: u32,
-    /// Rows of a large step.
+    /// Rows per large step.
     pub fast_rows: u32,
-    /// A retreat is this many large steps.
+    /// Number of large steps of a retreat.
     pub retreat_steps: u32,
-    /// From this row on only single steps are taken: 1 Gbit/s.
+    /// From this row on, only single steps are used: 1 Gbit/s.
     pub high_speed_row: u32,
     /// Last row of the table.
     pub last_row: u32,
@@ -56,7 +56,7 @@ impl Default for TypeB {
     }
 }
 
-/// What the receiver reported about one feedback interval.
+/// The receiver's report on one feedback interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Feedback {
     /// Lost (and, if so configured, reordered) datagrams.
@@ -82,7 +82,7 @@ impl RateAdjustment {
         Self { settings, row: 0, bad: 0 }
     }
 
-    /// Takes one feedback and returns the row to send at next.
+    /// Processes one feedback and returns the row to send at next.
     pub fn on_feedback(&mut self, feedback: Feedback) -> u32 {
         let set = self.settings;
         let errors = feedback.sequence_errors > set.sequence_errors;

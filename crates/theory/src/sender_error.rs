@@ -1,4 +1,4 @@
-//! What a sender's own clock gets wrong, whether a report can be true at all, and how fast light is.
+//! Errors of sender-side counts, plausibility of reports, and the speed of light.
 
 use crate::domain::{finite, not_negative, open_unit, positive};
 use crate::framing::{self, Headers};
@@ -8,7 +8,7 @@ pub const LIGHT_M_PER_S: f64 = 299_792_458.0;
 /// Group index of G.652 fibre at 1550 nm. Source: ITU-T G.652 fibres' data sheets.
 pub const FIBRE_INDEX: f64 = 1.4682;
 
-/// By how much a sender over-reports that counts `outstanding_bytes` not yet read by the receiver.
+/// Relative excess of a sender's rate that counts `outstanding_bytes` not yet read by the receiver.
 ///
 /// Units: ratio. Domain: 0 ≤ outstanding < total. Source: (N/(N−Q)) − 1, from the two definitions of the rate.
 #[must_use]
@@ -17,7 +17,7 @@ pub fn overreport(total_bytes: f64, outstanding_bytes: f64) -> Option<f64> {
     finite(total / positive(total - not_negative(outstanding_bytes)?)? - 1.0)
 }
 
-/// Bytes that must have been outstanding if a report is a sender's and the true rate is known.
+/// Bytes that must have been outstanding if a report is the sender's and the true rate is known.
 ///
 /// Units: bytes. Domain: rates > 0. Source: [`overreport`] solved for the outstanding bytes.
 #[must_use]
@@ -25,7 +25,7 @@ pub fn outstanding_for_report_bytes(total_bytes: f64, true_bps: f64, reported_bp
     finite(not_negative(total_bytes)? * (1.0 - positive(true_bps)? / positive(reported_bps)?))
 }
 
-/// Payload in each packet when a rate and a packet rate are both reported.
+/// Payload per packet if a rate and a packet rate are both reported.
 ///
 /// Units: bytes. Domain: rate ≥ 0, packets per second > 0, wire packets. Source: division of the two.
 #[must_use]
@@ -33,7 +33,7 @@ pub fn payload_per_packet_bytes(goodput_bps: f64, packets_per_second: f64) -> Op
     finite(not_negative(goodput_bps)? / 8.0 / positive(packets_per_second)?)
 }
 
-/// The link rate that a reported rate and packet rate need together.
+/// The link rate that a reported rate and packet rate require together.
 ///
 /// Units: bit/s. Domain: as [`payload_per_packet_bytes`]. Source: IEEE 802.3 framing of that payload.
 #[must_use]
@@ -65,13 +65,13 @@ pub fn signal_speed_m_per_s(refractive_index: f64) -> Option<f64> {
 
 /// The longest one-way path that a round trip allows.
 ///
-/// Units: m. Domain: RTT ≥ 0, speed > 0. Source: [`round_trip_floor_s`] turned round.
+/// Units: m. Domain: RTT ≥ 0, speed > 0. Source: [`round_trip_floor_s`] inverted.
 #[must_use]
 pub fn longest_path_m(rtt_s: f64, speed_m_per_s: f64) -> Option<f64> {
     finite(not_negative(rtt_s)? / 2.0 * positive(speed_m_per_s)?)
 }
 
-/// How many times longer than the stated distance a path seems; above 3 suggests detours.
+/// Ratio of the longest possible path to the stated distance. Above 3 suggests detours.
 ///
 /// Units: ratio. Domain: distance > 0. Source: [`longest_path_m`] over the distance.
 #[must_use]
@@ -79,7 +79,7 @@ pub fn path_stretch(rtt_s: f64, speed_m_per_s: f64, distance_m: f64) -> Option<f
     finite(longest_path_m(rtt_s, speed_m_per_s)? / positive(distance_m)?)
 }
 
-/// Measured share of time, for a test to be longer than its error times this: the length for a wanted bias.
+/// Test length at which the lost time causes at most the relative error `bias`.
 ///
 /// Units: s. Domain: lost ≥ 0, 0 < bias < 1. Source: bias = lost time over length.
 #[must_use]

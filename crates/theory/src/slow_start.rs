@@ -1,4 +1,4 @@
-//! How long a flow takes to reach its rate, and what the start does to buffers.
+//! How long a flow takes to reach its rate, and the effect of the start on buffers.
 
 use crate::domain::{finite, not_negative, positive};
 
@@ -24,10 +24,10 @@ pub fn sent_segments(rounds: f64, initial_segments: f64, growth: f64) -> Option<
     finite(positive(initial_segments)? * (growth.powf(not_negative(rounds)?) - 1.0) / (growth - 1.0))
 }
 
-/// A flow's start: what the time lost to slow start depends on.
+/// Start of a flow, as input of [`lost_time_s`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Start {
-    /// Rate of the flow when it is up, bit/s.
+    /// Steady rate of the flow, bit/s.
     pub rate_bps: f64,
     /// Round trip, s.
     pub rtt_s: f64,
@@ -39,7 +39,7 @@ pub struct Start {
     pub growth: f64,
 }
 
-/// Time at full rate that slow start loses.
+/// Time at full rate that is lost to slow start.
 ///
 /// Units: s. Domain: all > 0, growth > 1, rounds ≥ 0. Source: duration minus data sent over rate.
 #[must_use]
@@ -49,7 +49,7 @@ pub fn lost_time_s(start: &Start, rounds: f64) -> Option<f64> {
     finite(rounds * positive(start.rtt_s)? - at_rate)
 }
 
-/// The omission that leaves slow start out: twice its rounds, one second at least.
+/// Time to omit so that slow start is excluded: twice its duration, at least one second.
 ///
 /// Units: s. Domain: rounds, RTT ≥ 0. Source: RFC 5681 §3.1 with a factor for the receiver's autotuning.
 #[must_use]
@@ -57,7 +57,7 @@ pub fn omit_s(rounds: f64, rtt_s: f64) -> Option<f64> {
     finite((2.0 * not_negative(rounds)? * not_negative(rtt_s)?).max(1.0))
 }
 
-/// Queue that a burst leaves when it arrives faster than it can leave.
+/// Queue that a burst leaves if it arrives faster than it drains.
 ///
 /// Units: bytes, bit/s. Domain: burst ≥ 0, rates > 0; 0 when the output keeps up. Source: RFC 8239 §3 (two inputs, one output).
 #[must_use]

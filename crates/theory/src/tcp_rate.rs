@@ -1,4 +1,4 @@
-//! What loss leaves of a TCP flow's rate, by congestion control.
+//! TCP rate under loss, by congestion control.
 //!
 //! `loss` is the probability of a congestion event per packet: several drops within one round trip are one event.
 
@@ -17,7 +17,7 @@ pub fn mathis_bps(mss_bytes: f64, rtt_s: f64, loss: f64) -> Option<f64> {
     finite(per_round * (MATHIS_PER_SEGMENT / open_unit(loss)?).sqrt())
 }
 
-/// The loss that a Reno-like flow may have and still fill a rate.
+/// Highest loss at which a Reno-like flow fills a rate.
 ///
 /// Units: probability. Domain: rate, RTT, MSS > 0. Source: Mathis et al. 1997, solved for the loss.
 #[must_use]
@@ -26,7 +26,7 @@ pub fn mathis_loss_for_rate(rate_bps: f64, rtt_s: f64, mss_bytes: f64) -> Option
     finite(MATHIS_PER_SEGMENT / window.powi(2))
 }
 
-/// What the Padhye model needs beside loss.
+/// Parameters of the Padhye model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pftk {
     /// Payload of a segment, bytes.
@@ -86,7 +86,7 @@ pub const CUBIC: Cubic = Cubic { c: 0.4, beta: 0.7 };
 /// The AIMD-friendly window's constant: √1.5. Source: RFC 9438 §4.3.
 const AIMD_CONSTANT: f64 = 1.224_744_871_391_589;
 
-/// Mean CUBIC window under loss at regular distance; in the AIMD-friendly region that of Reno.
+/// Mean CUBIC window under periodic loss; in the AIMD-friendly region that of Reno.
 ///
 /// Units: segments. Domain: RTT > 0, 0 < loss < 1, c > 0, 0 < β < 1; no timeouts. Source: RFC 9438 §5.1.
 fn cubic_window_segments(cubic: Cubic, rtt_s: f64, loss: f64) -> Option<f64> {
@@ -105,9 +105,9 @@ pub fn cubic_bps(cubic: Cubic, mss_bytes: f64, rtt_s: f64, loss: f64) -> Option<
     finite(window * 8.0 * positive(mss_bytes)? / rtt_s)
 }
 
-/// The loss that a flow may have and still fill a rate, by congestion control.
+/// Highest loss at which a CUBIC flow fills a rate.
 ///
-/// CUBIC gets the larger of its own region and the AIMD-friendly one; BBR does not answer to loss below its tolerance.
+/// The larger value of CUBIC's own and its AIMD-friendly region.
 /// Units: probability. Domain: rate, RTT, MSS > 0. Source: RFC 9438 §5.1, Mathis et al. 1997.
 #[must_use]
 pub fn cubic_loss_for_rate(rate_bps: f64, rtt_s: f64, mss_bytes: f64) -> Option<f64> {
@@ -117,7 +117,7 @@ pub fn cubic_loss_for_rate(rate_bps: f64, rtt_s: f64, mss_bytes: f64) -> Option<
     Some(own.max(mathis_loss_for_rate(rate_bps, rtt_s, mss_bytes)?))
 }
 
-/// Time that Reno needs to grow back from half its window without a buffer at the bottleneck.
+/// Time in which Reno grows back from half its window, without a buffer at the bottleneck.
 ///
 /// Units: s. Domain: rate, RTT ≥ 0, MSS > 0. Source: RFC 5681 §3.1, one segment per round trip.
 #[must_use]
@@ -125,7 +125,7 @@ pub fn reno_recovery_s(rate_bps: f64, rtt_s: f64, mss_bytes: f64) -> Option<f64>
     finite(not_negative(rate_bps)? * not_negative(rtt_s)?.powi(2) / (16.0 * positive(mss_bytes)?))
 }
 
-/// CUBIC's K: time to come back to the window before the loss; it does not depend on the round trip but through the window.
+/// CUBIC's K: time to return to the window before the loss. It depends on the RTT only through the window.
 ///
 /// Units: s. Domain: rate, RTT ≥ 0, MSS > 0. Source: RFC 9438 §4.2.
 #[must_use]
@@ -134,7 +134,7 @@ pub fn cubic_recovery_s(cubic: Cubic, rate_bps: f64, rtt_s: f64, mss_bytes: f64)
     finite(((1.0 - open_unit(cubic.beta)?) * window / positive(cubic.c)?).cbrt())
 }
 
-/// The loss up to which BBRv1 keeps its rate.
+/// Highest loss at which BBRv1 keeps its rate.
 ///
 /// Units: probability. Domain: gain > 1. Source: BBR drafts: probing at the gain covers what is lost.
 #[must_use]

@@ -1,8 +1,9 @@
-//! How well the rate of a flow is known: a budget of contributions, combined and expanded.
+//! Uncertainty of a flow's rate: a budget of contributions, combined and expanded.
 //!
-//! The measurand is the goodput that the path sustains to this receiver under the conditions of the run. The estimate is
-//! the receiver's rate over the whole window. Known biases are not corrected, so they are contributions too. The exception is
-//! the traffic of the run itself, which is counted: the interval reaches further upwards by it.
+//! The measurand is the goodput that the path sustains to this receiver under the conditions of the run. The
+//! estimate is the receiver's rate over the whole window. Known biases are not corrected, so they are
+//! contributions too. The exception is the traffic of the run itself, which is counted: it extends the interval
+//! upwards.
 
 use linerate_model::{Contribution, Uncertainty, UncertaintySource as Source};
 use linerate_units::{Bitrate, Ratio};
@@ -11,56 +12,56 @@ use crate::domain::{finite, not_negative, positive};
 use crate::format;
 use crate::stats::{order, series, spread};
 
-/// Probability for which the interval is made.
+/// Coverage probability of the interval.
 const COVERAGE: f64 = 0.95;
-/// What a free-running clock may err in its frequency: the tolerance of Ethernet's own clocks.
+/// Relative frequency error of a free-running clock: the tolerance of Ethernet clocks.
 const CLOCK_RATE_ERROR: f64 = 100e-6;
-/// Independent intervals below which their spread says nothing.
+/// With fewer independent intervals, their spread is not used.
 const MIN_INDEPENDENT: f64 = 4.0;
-/// Intervals below which it cannot be told whether neighbours make up for each other.
+/// Fewest intervals from which it can be detected that neighbours compensate each other.
 const MIN_NEIGHBOURS: usize = 20;
 
-/// What was observed of a flow, for the budget of its rate.
+/// Observations of a flow for the budget of its rate.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Observed {
     /// The receiver's rate over the whole window, bit/s.
     pub goodput_bps: f64,
-    /// From its first to its last read, s.
+    /// Time from its first to its last read, s.
     pub elapsed_s: f64,
-    /// Connections of the flow.
+    /// Number of connections.
     pub streams: f64,
     /// Rates of the steady intervals, bit/s.
     pub steady_bps: Vec<f64>,
-    /// How long each of them was, s; empty where all are equally long.
+    /// Length of each steady interval, s; empty if all are equally long.
     pub steady_s: Vec<f64>,
-    /// Rates at which the sender saw segments delivered, whatever was missing before them, bit/s. Where packets were
-    /// lost, the receiver's intervals show when holes were filled, and these what the path carried; where a receiver reads
-    /// late, they do not show it. Empty where unknown.
+    /// Rates at which the sender saw segments delivered, even if earlier ones were missing, bit/s. If packets
+    /// were lost, the receiver's intervals show when gaps were filled, but these show what the path carried.
+    /// They do not show late reads of the receiver. Empty if unknown.
     pub delivered_bps: Vec<f64>,
-    /// Payload of a full segment, bytes: what is delivered is counted in these.
+    /// Payload of a full segment, bytes: the unit in which delivered data is counted.
     pub segment_bytes: Option<f64>,
-    /// Whether the steady intervals are what the sender saw acknowledged, because the receiver reported none.
+    /// Whether the steady intervals are bytes acknowledged to the sender, because the receiver reported none.
     pub by_sender: bool,
     /// Whether a ramp was found before them.
     pub ramped: bool,
     /// Mean size of a read, bytes.
     pub read_bytes: Option<f64>,
-    /// Bytes that the sender hands over at once, where it waits between them: then they arrive together, bytes.
+    /// Bytes that the sender sends at once if it waits between bursts, so that they arrive together.
     pub burst_bytes: Option<f64>,
     /// Bytes that no count explains.
     pub unaccounted_bytes: Option<f64>,
     /// Latency probes and the control connection in the same direction, headers included, bit/s.
     pub overhead_bps: Option<f64>,
-    /// What all but one in a hundred waits of the receiving host were late by at most, s.
+    /// 99th percentile of the lateness of waits on the receiving host, s.
     pub wake_up_s: Option<f64>,
-    /// Step of the receiver's clock and the time of a look at it, s.
+    /// Resolution of the receiver's clock plus the time of one clock read, s.
     pub clock_step_s: Option<f64>,
 }
 
 /// The budget of a rate.
 ///
-/// Units: bit/s. Domain: `None` without a rate, without a time, or where the steady intervals are too few or depend on
-/// each other so much that nothing can be said of their mean. Source: JCGM 100:2008, 4.2 and 4.3 (standard
+/// Units: bit/s. Domain: `None` without a rate or a time, or if the steady intervals are too few or too
+/// strongly correlated to estimate the error of their mean. Source: JCGM 100:2008, 4.2 and 4.3 (standard
 /// uncertainties of both types), 5.1.2 (combination), G.4.1 (effective degrees of freedom).
 #[must_use]
 pub fn budget(observed: &Observed) -> Option<Uncertainty> {
@@ -79,7 +80,7 @@ pub fn budget(observed: &Observed) -> Option<Uncertainty> {
     parts.sort_by(|a, b| b.standard_bps.total_cmp(&a.standard_bps));
     let squares: f64 = parts.iter().map(|part| part.standard_bps.powi(2)).sum();
     let combined = positive(squares.sqrt())?;
-    // Welch and Satterthwaite: only the spread has few degrees of freedom, bounds have none too few.
+    // Welch and Satterthwaite: only the spread has few degrees of freedom; bounds have infinitely many.
     let freedom = varied.freedom * (combined / varied.standard_error).powi(4);
     let factor = series::student_quantile(freedom.clamp(1.0, 1e6), COVERAGE)?;
     let contributions = parts.into_iter().filter_map(Part::contribution).collect::<Vec<_>>();
@@ -111,12 +112,12 @@ fn part(source: Source, standard_bps: f64, because: String) -> Part {
     Part { source, standard_bps, because }
 }
 
-/// Standard deviation of a value that is equally likely anywhere within ± a (JCGM 100, 4.3.7).
+/// Standard deviation of a value that is uniformly distributed within ± a (JCGM 100, 4.3.7).
 fn rectangular(half_width: f64) -> f64 {
     half_width / 3_f64.sqrt()
 }
 
-/// Standard deviation of the difference of two values that are equally likely from 0 to a (4.3.9).
+/// Standard deviation of the difference of two values that are uniformly distributed from 0 to a (4.3.9).
 fn difference(width: f64) -> f64 {
     width / 6_f64.sqrt()
 }
@@ -124,17 +125,16 @@ fn difference(width: f64) -> f64 {
 /// The standard error of the mean of the steady intervals.
 struct Spread {
     standard_error: f64,
-    /// The same with what whole reads and late ones add to it.
+    /// The standard error before the effect of whole reads and late reads is removed.
     seen_error: f64,
     freedom: f64,
     intervals: usize,
     batches: Option<usize>,
-    /// Whether they are those of what the sender saw delivered.
+    /// Whether the intervals are those that the sender saw delivered.
     delivered: bool,
     /// Mean of the intervals, bit/s.
     mean: f64,
-    /// What one interval has more, and the next one less, because it was read late: standard deviation of the bits that
-    /// are on the wrong side of a moment.
+    /// Bits that one interval has more and the next one less because of a late read, as a standard deviation.
     late_bits: f64,
 }
 
@@ -154,7 +154,7 @@ impl Spread {
     }
 }
 
-/// By batch means; where batches still correlate, by the number of independent values that the intervals are worth.
+/// Uses batch means. If batches still correlate, uses the effective number of independent intervals.
 fn variation(observed: &Observed, elapsed: f64) -> Option<Spread> {
     let steady = &observed.steady_bps;
     let intervals = steady.len();
@@ -164,8 +164,8 @@ fn variation(observed: &Observed, elapsed: f64) -> Option<Spread> {
     let moved = moved_bits(observed, late_bits).max(late_bits * 2_f64.sqrt());
     let received = batches(steady, lengths, moved).map(|found| Spread { late_bits, ..found });
     let delivered = delivered(observed, elapsed, received.as_ref());
-    // The path's rate varies at both ends alike. What only one of them shows is that end's own: a hole that is filled, a
-    // thread that looks late.
+    // Variation of the path's rate shows at both ends. What only one end shows is its own effect: a gap that is
+    // filled, or a thread that reads the counters late.
     let both = [received, delivered].into_iter().flatten();
     if let Some(found) = both.min_by(|a, b| a.seen_error.total_cmp(&b.seen_error)) {
         let mean = series::weighted_batch_means(steady, lengths, COVERAGE).map_or(found.mean, |own| own.mean);
@@ -192,7 +192,7 @@ fn variation(observed: &Observed, elapsed: f64) -> Option<Spread> {
     })
 }
 
-/// Batch means of some intervals, of which each may have so many bits too much or too little at its ends.
+/// Batch means of intervals, each of which may contain up to `moved_bits` too much or too little at its ends.
 fn batches(rates: &[f64], lengths: &[f64], moved_bits: f64) -> Option<Spread> {
     let found = series::weighted_batch_means(rates, lengths, COVERAGE)?;
     let batches = found.batches as f64;
@@ -210,7 +210,8 @@ fn batches(rates: &[f64], lengths: &[f64], moved_bits: f64) -> Option<Spread> {
     })
 }
 
-/// The same of what the sender saw delivered, as a part of its own mean: whole segments are counted, not payload.
+/// The spread of the rates that the sender saw delivered, scaled to the receiver's mean: they count whole
+/// segments, not payload.
 fn delivered(observed: &Observed, elapsed: f64, received: Option<&Spread>) -> Option<Spread> {
     let rates = &observed.delivered_bps;
     let lengths = vec![elapsed / rates.len().max(1) as f64; rates.len()];
@@ -224,16 +225,16 @@ fn delivered(observed: &Observed, elapsed: f64, received: Option<&Spread>) -> Op
     Some(Spread { standard_error, seen_error, mean, late_bits, delivered: true, ..found })
 }
 
-/// What an interval may have too much or too little at its two ends together, as a standard deviation: whole reads, or
-/// what was read late where that is clearly more. The reads of a steady sender follow each other regularly, and look up
-/// to twice as late as they are.
+/// Bits that an interval may have too much or too little at its two ends together, as a standard deviation:
+/// whole reads, or late reads if they are clearly more. The reads of a steady sender are regular, which makes
+/// them look up to twice as late as they are.
 fn moved_bits(observed: &Observed, late_bits: f64) -> f64 {
     let (grain, late) = (difference(grain_bytes(observed)) * 8.0, late_bits * 2_f64.sqrt());
     if late > 2.0 * grain { late } else { grain }
 }
 
-/// What is read late in one interval is in the next one: neighbours then differ in opposite directions, and their
-/// covariance is the variance of what was on the wrong side of the moment between them.
+/// Data that is read late in one interval counts in the next one. So neighbours deviate in opposite directions,
+/// and their negative covariance is the variance of the misplaced bits.
 fn late_bits(rates: &[f64], lengths: &[f64]) -> f64 {
     if rates.len() < MIN_NEIGHBOURS {
         return 0.0;
@@ -246,46 +247,48 @@ fn late_bits(rates: &[f64], lengths: &[f64]) -> f64 {
     (-covariance().unwrap_or(0.0)).max(0.0).sqrt() * length
 }
 
-/// The standard error of a mean without what whole reads, bursts and late reads add to the means of batches. What one
-/// batch misses at its end the next one has, so that only both ends of the whole remain, and those are counted as edges.
-/// If all of the spread were of that kind, the error of the mean would be the spread over the number of batches: it is
-/// taken for no smaller.
+/// The standard error of a mean without the effect of whole reads, bursts and late reads on batch means. What
+/// one batch misses at its end, the next one gets. So only both ends of the whole remain, and these are counted
+/// as edges. If all of the spread were of this kind, the error of the mean would be the spread divided by the
+/// number of batches. The result is never smaller than that.
 fn without_grain(error: f64, grain: f64, batches: f64) -> f64 {
     let spread = (error * error * batches).max(0.0);
     ((spread - grain * grain).max(spread / batches) / batches).sqrt()
 }
 
-/// What may have arrived and not be counted, or the other way round, at a moment: a read of each stream, or a burst.
+/// Bytes that may have arrived but are not counted yet, or the reverse, at any moment: a read of each stream,
+/// or a burst.
 fn grain_bytes(observed: &Observed) -> f64 {
     let known = [observed.read_bytes, observed.burst_bytes].into_iter().flatten().filter_map(not_negative);
     known.fold(0.0, f64::max) * observed.streams.max(1.0).sqrt()
 }
 
-/// A start that was slower than the rest, or faster: the mean is off by that, to an unknown part of it.
+/// A start that was slower or faster than the rest shifts the mean by up to this difference.
 fn ramp_up(observed: &Observed, rate: f64) -> Option<Part> {
     let steady = series::mean(&observed.steady_bps).filter(|_| observed.ramped)?;
     let because = format!("{} without the start", format::rate(steady));
     Some(part(Source::RampUp, rectangular((steady - rate).abs()), because))
 }
 
-/// At both ends of the time a stream may hold up to one read, or one burst, that had arrived: the difference of the two.
-/// Where reads were late, it is what was late; and never less than what the intervals have more or less than the rate.
+/// At both ends of the measured time, a stream may hold up to one read or burst that had arrived; the
+/// difference of the two counts. If reads were late, the late bits count. The result is never less than the
+/// difference between the intervals and the rate.
 fn edges(observed: &Observed, varied: &Spread, rate: f64, elapsed: f64) -> Option<Part> {
     let outside = if observed.ramped { 0.0 } else { rectangular((varied.mean - rate).abs()) };
     let grain = difference(grain_bytes(observed)) * 8.0;
     let moved = held_back_bits(observed, elapsed)
         .map_or_else(|| moved_bits(observed, varied.late_bits), |held| held.max(grain));
     let standard = positive((moved / elapsed).max(outside))?;
-    // The width of which that is the standard deviation.
+    // The width of the distribution that has this standard deviation.
     let size = standard * elapsed / 8.0 * 6_f64.sqrt();
     let because =
         format!("{} may be on either side of an end of {}", format::size(size), format::time(elapsed));
     Some(part(Source::Edges, standard, because))
 }
 
-/// What had been delivered and not been read at the end, because something before it was missing, and how much that
-/// differs from one moment to the next anyway: bits, as a standard deviation. Absent where the sender told nothing, and
-/// with one stream: its time ends with its last read, which takes all there is.
+/// Bits that were delivered but not read at the end because earlier data was missing, combined with the usual
+/// variation of this difference, as a standard deviation. Absent if the sender reported nothing, and for one
+/// stream: its time ends with its last read, which reads everything.
 fn held_back_bits(observed: &Observed, elapsed: f64) -> Option<f64> {
     if observed.streams <= 1.0 {
         return None;
@@ -302,7 +305,7 @@ fn held_back_bits(observed: &Observed, elapsed: f64) -> Option<f64> {
             behind
         })
         .collect();
-    // Where nothing is missing, the two differ by what is on its way.
+    // If nothing is missing, the two differ by the data in flight.
     let usual = order::percentile(&behind, 0.25).filter(|_| count >= MIN_NEIGHBOURS)?;
     let held = (behind.last()? - usual).max(0.0);
     finite(rectangular(held).hypot(spread::robust_sigma(&behind)? * 2_f64.sqrt()))
@@ -333,7 +336,7 @@ mod tests {
 
     use super::*;
 
-    /// Ten seconds of a gigabit whose intervals alternate by a thousandth.
+    /// Ten seconds of a gigabit whose intervals alternate by 0.1 %.
     fn gigabit() -> Observed {
         Observed {
             goodput_bps: 941.5e6,
@@ -368,7 +371,7 @@ mod tests {
 
     #[test]
     fn bounds_alone_are_expanded_like_a_normal_distribution() {
-        // Batches of ten alternating values are all equal: the spread is nothing.
+        // Batches of ten alternating values are all equal: the spread is zero.
         let found = budget(&gigabit()).unwrap();
         assert_eq!(found.main, Source::Clock);
         near(found.coverage_factor, 1.959_96);
@@ -378,7 +381,8 @@ mod tests {
 
     #[test]
     fn a_swinging_rate_is_known_as_well_as_its_batches_say() {
-        // Ten batches of one value each: 100 ± 10 by turns, so that s = 10.541 and the error of the mean 3.3333.
+        // Ten batches of one value each: alternately 110 and 90, so that s = 10.541 and the error of the mean
+        // 3.3333.
         let steady_bps: Vec<f64> = (0..10).map(|i| if i % 2 == 0 { 110.0 } else { 90.0 }).collect();
         let swinging = Observed { goodput_bps: 100.0, elapsed_s: 10.0, steady_bps, ..Observed::default() };
         let found = budget(&swinging).unwrap();
@@ -401,7 +405,7 @@ mod tests {
 
     #[test]
     fn what_arrives_in_bursts_is_as_uncertain_as_its_ends_and_not_as_its_intervals() {
-        // 100 Mb/s in blocks of 524288 bytes, 24 a second: an interval of a tenth has two or three of them.
+        // 100 Mb/s in blocks of 524288 bytes, 24 per second: an interval of 0.1 s has two or three of them.
         let block = 524_288.0;
         let count = |until: f64| (until * 100e6 / 8.0 / block).floor();
         let interval = |i: i32| {
@@ -419,7 +423,7 @@ mod tests {
         let found = budget(&paced).unwrap();
         near(standard(&found, Source::Edges).unwrap(), block * 8.0 / 2.0 / 6_f64.sqrt());
         let blind = budget(&Observed { burst_bytes: None, ..paced }).unwrap();
-        // Who does not know of the blocks sees that intervals make up for each other.
+        // Without knowledge of the blocks, the intervals show that they compensate each other.
         let factor = standard(&blind, Source::Edges).unwrap() / standard(&found, Source::Edges).unwrap();
         assert!((1.0..2.0).contains(&factor), "{blind:?} {found:?}");
     }
@@ -469,7 +473,7 @@ mod tests {
         }
     }
 
-    /// Both ends of 612 Mb/s that swing by themselves, and one of them with a thread that looks late.
+    /// Both ends of a flow of 612 Mb/s with its own variation, and one end with a thread that reads late.
     #[test]
     fn what_only_one_end_shows_is_no_variation_of_the_path() {
         let mut random = StdRng::seed_from_u64(11);
@@ -491,13 +495,13 @@ mod tests {
         for one in [receiver, sender] {
             assert!((0.8..1.25).contains(&(one / neither)), "{one} {neither}");
         }
-        // Of the path's own swing nothing is lost: 4 Mb/s over √12 in a hundred intervals are 115 kb/s.
+        // The path's own variation is kept: 4 Mb/s over √12 in a hundred intervals are 115 kb/s.
         assert!((60e3..230e3).contains(&neither), "{neither}");
     }
 
     #[test]
     fn the_doubt_is_about_the_rate_beside_it() {
-        // 941.5 but for a first second of 805.5: 927.9 were received. Whatever was found, both are inside.
+        // 941.5 except for a first second of 805.5: 927.9 were received. Whatever was found, both are inside.
         for ramped in [false, true] {
             let mut steady_bps = vec![941.5e6; 100];
             if !ramped {
@@ -507,12 +511,12 @@ mod tests {
             assert!(found.expanded_bps.bps() > 13.6e6, "{ramped}: {found:?}");
             assert!(found.expanded_bps.bps() < 40e6, "{ramped}: {found:?}");
         }
-        // Intervals that are not those of the rate: what they differ by is doubt.
+        // Intervals with another mean than the rate: the difference is part of the uncertainty.
         let other = Observed { goodput_bps: 900e6, steady_bps: vec![941.5e6; 100], ..gigabit() };
         assert!(budget(&other).unwrap().expanded_bps.bps() > 41.5e6);
     }
 
-    /// 2 Mb/s behind a hole for half a second now and then: nothing can be read, then everything.
+    /// 2 Mb/s with an occasional gap that lasts half a second: nothing can be read, then everything.
     #[test]
     fn a_hole_that_is_filled_is_no_uneven_path() {
         let read = |i: i32| match i % 17 {
@@ -534,7 +538,8 @@ mod tests {
         );
     }
 
-    /// A path that carries exactly 100 Mb/s, and a receiver that looks up to 20 ms late: what it missed it has next time.
+    /// A path that carries exactly 100 Mb/s, and a receiver that reads up to 20 ms late and catches up with the
+    /// next read.
     #[test]
     fn a_late_reader_is_no_uneven_path() {
         let mut random = StdRng::seed_from_u64(3);
@@ -550,14 +555,14 @@ mod tests {
             widths += found.expanded_bps.bps();
         }
         assert!(held >= 372, "{held} of 400");
-        // 20 ms over √6 are the difference of two ends: 163 kb/s in 5 s. Independent batches with that spread would be
-        // known to 1.2 Mb/s.
+        // 20 ms over √6 are the difference of two ends: 163 kb/s in 5 s. Independent batches with that spread
+        // would give 1.2 Mb/s.
         assert!(widths / 400.0 < 0.7e6, "{}", widths / 400.0);
     }
 
     #[test]
     fn correlated_intervals_are_worth_fewer_and_a_drift_says_nothing() {
-        // A slow wave: five long batches still correlate, the intervals are worth a few.
+        // A slow wave: five long batches still correlate, so the intervals count as a few.
         let wave: Vec<f64> = (0..200).map(|i| 100.0 + 10.0 * (f64::from(i) / 8.0).sin()).collect();
         let of = |steady_bps| budget(&Observed { goodput_bps: 100.0, steady_bps, ..gigabit() });
         let found = of(wave).unwrap();
