@@ -1,15 +1,15 @@
-//! Which CPUs a thread may run on.
+//! CPU affinity of threads.
 
 use crate::SockError;
 use crate::call::check;
 
-/// The kernel's CPU mask as words; 8192 CPUs are the most that Linux can be built for.
+/// Words of the kernel's CPU mask; Linux supports at most 8192 CPUs.
 const WORDS: usize = 8192 / u64::BITS as usize;
 
 /// Restricts the calling thread to these CPUs, numbered from 0 as in `/proc/cpuinfo`.
 ///
 /// # Errors
-/// `EINVAL` when none of them exists or is allowed to this process.
+/// `EINVAL` if none of them exists or is allowed for this process.
 pub fn set_thread_affinity(cpus: &[usize]) -> Result<(), SockError> {
     const OP: &str = "set CPU affinity";
     let mask = mask_of(cpus).ok_or_else(|| SockError::errno(OP, libc::EINVAL))?;
@@ -21,7 +21,7 @@ pub fn set_thread_affinity(cpus: &[usize]) -> Result<(), SockError> {
 /// The CPUs that the calling thread may run on.
 ///
 /// # Errors
-/// None that a correct program can meet.
+/// None is expected: the arguments are always valid.
 pub fn thread_affinity() -> Result<Vec<usize>, SockError> {
     let mut mask = [0u64; WORDS];
     // SAFETY: the kernel writes at most `size_of_val(&mask)` bytes; `cpu_set_t` is an array of words like ours.
@@ -30,7 +30,7 @@ pub fn thread_affinity() -> Result<Vec<usize>, SockError> {
     Ok(cpus_in(&mask))
 }
 
-/// `None` when a CPU has a number that no Linux knows.
+/// `None` if a CPU number is larger than Linux supports.
 fn mask_of(cpus: &[usize]) -> Option<[u64; WORDS]> {
     let mut mask = [0; WORDS];
     for &cpu in cpus {
@@ -43,17 +43,17 @@ fn cpus_in(mask: &[u64; WORDS]) -> Vec<usize> {
     (0..WORDS * 64).filter(|cpu| mask[cpu / 64] >> (cpu % 64) & 1 == 1).collect()
 }
 
-/// The CPU that the calling thread runs on at this moment.
+/// The CPU on which the calling thread runs at this moment.
 #[must_use]
 pub fn current_cpu() -> Option<usize> {
-    // SAFETY: takes nothing, touches no memory of ours.
+    // SAFETY: takes no arguments and accesses none of our memory.
     usize::try_from(unsafe { libc::sched_getcpu() }).ok()
 }
 
-/// CPUs of this host that are switched on, at least 1.
+/// Number of online CPUs, at least 1.
 #[must_use]
 pub fn online_cpus() -> usize {
-    // SAFETY: takes a number, touches no memory of ours.
+    // SAFETY: takes a number and accesses none of our memory.
     let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     usize::try_from(count).unwrap_or(1).max(1)
 }

@@ -1,6 +1,7 @@
-//! Many datagrams in one call: `sendmmsg`, `recvmmsg`, and one large buffer that the kernel cuts (GSO) or joins (GRO).
+//! Many datagrams in one call: `sendmmsg`, `recvmmsg`, and one large buffer that the kernel cuts (GSO) or
+//! merges (GRO).
 //!
-//! A batch owns all memory that a call needs, allocated once.
+//! A batch owns all memory that a call needs and allocates it once.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd};
@@ -10,13 +11,13 @@ use crate::call::retry;
 use crate::cmsg::{self, Ancillary, ControlMessage};
 use crate::stream::{Moved, outcome};
 
-/// Most datagrams that every kernel with GSO cuts out of one buffer; recent ones allow 128.
+/// Most datagrams per buffer that every kernel with GSO supports; recent ones allow 128.
 pub const MAX_SEGMENTS: usize = 64;
 
 /// Largest payload of one call to a UDP socket over IPv4, bytes.
 pub const MAX_DATAGRAM: usize = 65_507;
 
-/// Control messages of one datagram, aligned as the kernel's macros want them.
+/// Control messages of one datagram, aligned as the CMSG macros require.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 struct Control([u8; Control::SIZE]);
@@ -25,7 +26,7 @@ impl Control {
     const SIZE: usize = 192;
     const EMPTY: Self = Self([0; Self::SIZE]);
 
-    /// One message that asks the kernel to cut into datagrams of this size.
+    /// One control message that makes the kernel cut the buffer into datagrams of this size.
     fn segments_of(size: u16) -> (Self, usize) {
         let mut control = Self::EMPTY;
         let message =
@@ -40,11 +41,12 @@ fn empty_header() -> libc::mmsghdr {
     unsafe { std::mem::zeroed() }
 }
 
-/// Sends `bytes` as datagrams of `segment_size` bytes each, the last one perhaps shorter, cut by the kernel or the
-/// card. The socket must be connected. At most [`MAX_SEGMENTS`] datagrams and [`MAX_DATAGRAM`] bytes.
+/// Sends `bytes` as datagrams of `segment_size` bytes each, the last one possibly shorter, cut by the kernel or
+/// the NIC. The socket must be connected. At most [`MAX_SEGMENTS`] datagrams and [`MAX_DATAGRAM`] bytes.
 ///
 /// # Errors
-/// `EINVAL` above those limits or when a segment exceeds the MTU; `EIO` when the interface cannot do checksums.
+/// `EINVAL` above those limits or if a segment exceeds the MTU; `EIO` if the interface cannot compute
+/// checksums.
 pub fn send_segments(fd: &impl AsFd, bytes: &[u8], segment_size: u16) -> Result<Moved, SockError> {
     let (mut control, control_length) = Control::segments_of(segment_size);
     let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
@@ -60,7 +62,7 @@ pub fn send_segments(fd: &impl AsFd, bytes: &[u8], segment_size: u16) -> Result<
     }))
 }
 
-/// Datagrams to be sent together through a connected socket.
+/// Datagrams to send together through a connected socket.
 pub struct SendBatch {
     bytes: Vec<u8>,
     room: usize,
@@ -75,7 +77,7 @@ pub struct SendBatch {
 unsafe impl Send for SendBatch {}
 
 impl SendBatch {
-    /// Room for `messages` datagrams of `bytes_each`, all zero.
+    /// Allocates `messages` zeroed datagrams of `bytes_each` bytes.
     #[must_use]
     pub fn new(messages: usize, bytes_each: usize) -> Self {
         Self {
@@ -89,35 +91,35 @@ impl SendBatch {
         }
     }
 
-    /// Datagrams that fit.
+    /// Number of datagrams.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.lengths.len()
     }
 
-    /// From now on each message is cut into datagrams of this size (GSO); `None` sends each whole.
+    /// Makes each message be cut into datagrams of this size (GSO); `None` sends each message whole.
     pub fn set_segment_size(&mut self, size: Option<u16>) {
         (self.control, self.control_length) = size.map_or((Control::EMPTY, 0), Control::segments_of);
     }
 
-    /// The bytes of one message, to write to; empty beyond the capacity.
+    /// Buffer of one message; empty beyond the capacity.
     pub fn message_mut(&mut self, index: usize) -> &mut [u8] {
         let start = index.saturating_mul(self.room).min(self.bytes.len());
         let end = (start + self.room).min(self.bytes.len());
         &mut self.bytes[start..end]
     }
 
-    /// Sends only the first `length` bytes of a message, at most the room it has.
+    /// Sets the length of a message, at most the size of its buffer.
     pub fn set_length(&mut self, index: usize, length: usize) {
         if let Some(slot) = self.lengths.get_mut(index) {
             *slot = length.min(self.room);
         }
     }
 
-    /// Sends messages `first..end`; returns how many went out, 0 when the socket would have to wait.
+    /// Sends messages `first..end`; returns the number sent, 0 if the socket would block.
     ///
     /// # Errors
-    /// When the first of them is refused.
+    /// The kernel refuses the first of them.
     pub fn send(&mut self, fd: &impl AsFd, first: usize, end: usize) -> Result<usize, SockError> {
         let end = end.min(self.capacity());
         let first = first.min(end);
@@ -159,41 +161,41 @@ unsafe impl Send for RecvBatch {}
 /// A socket address of either family, as bytes.
 type Name = [u8; size_of::<libc::sockaddr_in6>()];
 
-/// One received datagram, or several that the kernel joined.
+/// One received datagram, or several merged by the kernel (GRO).
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Datagram<'a> {
-    /// What was received of it.
+    /// The received bytes.
     pub bytes: &'a [u8],
-    /// How long it was; more than `bytes` when the room did not suffice.
+    /// Its length; larger than `bytes` if the buffer was too small.
     pub length: usize,
-    /// Who sent it.
+    /// Source address.
     pub source: Option<SocketAddr>,
-    /// What the kernel said beside it.
+    /// The kernel's control messages.
     pub ancillary: Ancillary,
 }
 
 impl<'a> Datagram<'a> {
-    /// The size of the datagrams that were joined, or the length of the only one.
+    /// Size of the merged datagrams, or the length of a single one.
     #[must_use]
     pub fn segment_size(&self) -> usize {
         self.ancillary.segment_size.map_or(self.length, usize::from)
     }
 
-    /// How many datagrams this is.
+    /// Number of datagrams in this message.
     #[must_use]
     pub fn segments(&self) -> usize {
         self.length.div_ceil(self.segment_size().max(1)).max(1)
     }
 
-    /// The datagrams one by one, as far as they were received.
+    /// The individual datagrams, as far as they were received.
     pub fn split(&self) -> impl Iterator<Item = &'a [u8]> {
         self.bytes.chunks(self.segment_size().max(1))
     }
 }
 
 impl RecvBatch {
-    /// Room for `messages` datagrams of `bytes_each`. For joined datagrams (GRO) each needs 64 KiB.
+    /// Allocates `messages` datagrams of `bytes_each` bytes. Merged datagrams (GRO) need 64 KiB each.
     #[must_use]
     pub fn new(messages: usize, bytes_each: usize) -> Self {
         Self {
@@ -207,11 +209,11 @@ impl RecvBatch {
         }
     }
 
-    /// Waits for one datagram as the socket's mode and timeout say, takes what else is there, and returns how many
-    /// messages that is; 0 when there was nothing.
+    /// Waits for one datagram according to the socket's mode and timeout, takes all others that are already
+    /// there, and returns the number of messages; 0 if there was none.
     ///
     /// # Errors
-    /// `ECONNREFUSED` when the peer of a connected socket answered "port unreachable".
+    /// `ECONNREFUSED` if the peer of a connected socket answered "port unreachable".
     pub fn recv(&mut self, fd: &impl AsFd) -> Result<usize, SockError> {
         self.filled = 0;
         for (index, header) in self.headers.iter_mut().enumerate() {
@@ -227,11 +229,11 @@ impl RecvBatch {
         }
         let (raw, count) = (fd.as_fd().as_raw_fd(), self.headers.len() as u32);
         let headers = self.headers.as_mut_ptr();
-        // MSG_TRUNC asks for the true length of a datagram that does not fit.
+        // MSG_TRUNC returns the true length of a datagram that does not fit.
         let flags = libc::MSG_WAITFORONE | libc::MSG_TRUNC;
         let result = retry("receive a batch of datagrams", || {
-            // SAFETY: `count` headers, each pointing to name, bytes and control room that this batch owns and does
-            // not move; a null timeout waits as the socket says.
+            // SAFETY: `count` headers, each pointing to name, byte and control buffers that this batch owns and
+            // does not move. With a null timeout the socket's own timeout applies.
             unsafe { libc::recvmmsg(raw, headers, count, flags, std::ptr::null_mut()) as isize }
         });
         self.filled = outcome(result)?.bytes();

@@ -1,11 +1,11 @@
-//! The calling conventions of the kernel in one place: errno, EINTR, and socket options as plain values.
+//! The kernel's calling conventions in one place: errno, EINTR, and socket options as plain values.
 
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsFd, AsRawFd};
 
 use crate::SockError;
 
-/// Plain old data that a socket option can carry.
+/// Plain old data for the value of a socket option.
 ///
 /// # Safety
 /// Every bit pattern of the type must be a valid value, and it must contain no padding.
@@ -26,12 +26,12 @@ unsafe impl Plain for libc::linger {}
 // SAFETY: two 64-bit integers on this platform, C layout.
 unsafe impl Plain for libc::timeval {}
 
-/// Turns the kernel's "negative means errno" into a result.
+/// Converts a negative return value to the error in `errno`.
 pub(crate) fn check(op: &'static str, ret: i32) -> Result<i32, SockError> {
     if ret < 0 { Err(SockError::last(op)) } else { Ok(ret) }
 }
 
-/// Repeats a call that a signal interrupted, and turns a negative size into an error.
+/// Repeats a call that a signal interrupted, and converts a negative return value to an error.
 pub(crate) fn retry(op: &'static str, mut call: impl FnMut() -> isize) -> Result<usize, SockError> {
     loop {
         let ret = call();
@@ -74,7 +74,7 @@ pub(crate) fn set_text(
     check(op, ret).map(|_| ())
 }
 
-/// Reads a socket option that is a plain value.
+/// Reads a socket option as a plain value.
 pub(crate) fn get<T: Plain>(op: &'static str, fd: &impl AsFd, level: i32, name: i32) -> Result<T, SockError> {
     let mut value = MaybeUninit::<T>::zeroed();
     let mut length = size_of::<T>() as libc::socklen_t;
@@ -83,11 +83,11 @@ pub(crate) fn get<T: Plain>(op: &'static str, fd: &impl AsFd, level: i32, name: 
         libc::getsockopt(fd.as_fd().as_raw_fd(), level, name, value.as_mut_ptr().cast(), &raw mut length)
     };
     check(op, ret)?;
-    // SAFETY: zeroed before the call and `Plain`, so valid whatever part the kernel has written.
+    // SAFETY: zeroed before the call and `Plain`, so valid whichever part the kernel has written.
     Ok(unsafe { value.assume_init() })
 }
 
-/// Reads a socket option into `buffer`; returns the part that the kernel filled.
+/// Reads a socket option into `buffer`; returns the part that the kernel wrote.
 pub(crate) fn get_bytes<'b>(
     op: &'static str,
     fd: &impl AsFd,

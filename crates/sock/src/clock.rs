@@ -1,4 +1,4 @@
-//! The one module that reads a clock.
+//! The only module that reads clocks.
 
 use std::ops::{Add, AddAssign};
 use std::time::Duration;
@@ -6,14 +6,16 @@ use std::time::Duration;
 use crate::SockError;
 use crate::call::check;
 
-/// A reading of the monotonic clock: nanoseconds since an arbitrary point, the same for all threads of this host.
+/// A reading of the monotonic clock: nanoseconds since an arbitrary point, the same for all threads of this
+/// host.
 ///
-/// It never goes back and is not stepped, but its rate is disciplined by NTP; it stands still while the host sleeps.
+/// It never goes backwards and is never stepped, but NTP adjusts its rate. It does not advance while the host
+/// is suspended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mono(pub u64);
 
 impl Mono {
-    /// The latest instant that can be named: "no deadline".
+    /// The latest possible instant, for "no deadline".
     pub const FAR: Self = Self(u64::MAX);
 
     /// The reading in nanoseconds.
@@ -22,19 +24,19 @@ impl Mono {
         self.0
     }
 
-    /// The span from `earlier` to here; zero if `earlier` is later.
+    /// The time since `earlier`; zero if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// The span from now to this deadline; zero once it has passed.
+    /// The time left until this deadline; zero if it has passed.
     #[must_use]
     pub fn remaining(self) -> Duration {
         self.since(now())
     }
 
-    /// True once this deadline has passed.
+    /// Whether this deadline has passed.
     #[must_use]
     pub fn has_passed(self) -> bool {
         now() >= self
@@ -58,7 +60,7 @@ impl AddAssign<Duration> for Mono {
 
 fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is valid for writing. The clocks named here exist on every Linux, so the call cannot fail.
+    // SAFETY: `time` is valid for writing. The clocks used here exist on every Linux, so the call cannot fail.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     ns_of(time)
 }
@@ -98,7 +100,7 @@ pub fn process_cpu() -> Duration {
     Duration::from_nanos(read(libc::CLOCK_PROCESS_CPUTIME_ID))
 }
 
-/// What this process has used of the machine, all threads.
+/// Resource usage of this process, all threads.
 ///
 /// # Source
 /// getrusage(2)
@@ -108,15 +110,15 @@ pub struct Usage {
     pub user: Duration,
     /// CPU time in the kernel.
     pub system: Duration,
-    /// Most memory that was resident, KiB.
+    /// Maximum resident set size, KiB.
     pub max_resident_kib: u64,
-    /// Page faults that needed no reading.
+    /// Page faults without I/O.
     pub minor_faults: u64,
-    /// Page faults that needed reading.
+    /// Page faults with I/O.
     pub major_faults: u64,
-    /// Switches to other threads because this one waited.
+    /// Context switches because a thread waited.
     pub voluntary_switches: u64,
-    /// Switches to other threads because their turn came.
+    /// Context switches because a time slice ended or a thread of higher priority became ready.
     pub involuntary_switches: u64,
 }
 
@@ -127,11 +129,12 @@ pub fn process_times() -> (Duration, Duration) {
     (usage.user, usage.system)
 }
 
-/// What this process has used of the machine.
+/// Resource usage of this process, all threads.
 #[must_use]
 pub fn process_usage() -> Usage {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: `usage` is valid for writing; asking about oneself cannot fail, and zeroes are a valid answer if it did.
+    // SAFETY: `usage` is valid for writing. RUSAGE_SELF cannot fail, and zeroes would be a valid value if it
+    // did.
     let usage = unsafe {
         libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
         usage.assume_init()
@@ -151,7 +154,7 @@ pub fn process_usage() -> Usage {
     }
 }
 
-/// The CPU clock of one thread, which every other thread of the process can read too.
+/// The CPU clock of one thread, readable by every other thread of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadClock {
     clock: libc::clockid_t,
@@ -159,28 +162,28 @@ pub struct ThreadClock {
 }
 
 impl ThreadClock {
-    /// The clock of the calling thread; absent where the C library knows of none.
+    /// The clock of the calling thread; absent if the C library has none.
     #[must_use]
     pub fn of_this_thread() -> Option<Self> {
         let mut clock = 0;
         // SAFETY: `clock` is valid for writing, and the calling thread exists.
         let errno = unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut clock) };
-        // SAFETY: takes nothing, touches no memory of ours.
+        // SAFETY: takes no arguments and accesses none of our memory.
         let tid = unsafe { libc::gettid() };
         (errno == 0).then_some(Self { clock, tid: tid.cast_unsigned() })
     }
 
-    /// The number of the thread.
+    /// The thread id.
     #[must_use]
     pub const fn tid(self) -> u32 {
         self.tid
     }
 
-    /// CPU time that the thread has used, user and system together; `None` once it has ended.
+    /// CPU time that the thread has used, user and system together; `None` after it has ended.
     #[must_use]
     pub fn read(self) -> Option<Duration> {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: `time` is valid for writing; a thread that is gone is an error, not a fault.
+        // SAFETY: `time` is valid for writing; for a thread that has ended the call fails safely.
         let ret = unsafe { libc::clock_gettime(self.clock, &raw mut time) };
         (ret == 0).then(|| Duration::from_nanos(ns_of(time)))
     }
@@ -188,7 +191,7 @@ impl ThreadClock {
 
 /// Sleeps until the deadline; returns at once if it has passed. Signals do not shorten the sleep.
 ///
-/// An absolute deadline does not accumulate the error of each wake-up, as a relative sleep does.
+/// With absolute deadlines, unlike relative sleeps, the errors of wake-ups do not accumulate.
 pub fn sleep_until(deadline: Mono) {
     let until = timespec(deadline.0);
     loop {
@@ -210,9 +213,9 @@ pub fn sleep_until(deadline: Mono) {
 /// Sets how late the kernel may wake the calling thread in order to merge timers (its default is 50 µs).
 ///
 /// # Errors
-/// When the kernel refuses, which no current Linux does.
+/// The kernel refuses, which no current Linux does.
 pub fn set_timer_slack_ns(ns: u64) -> Result<(), SockError> {
-    // SAFETY: PR_SET_TIMERSLACK takes one integer and touches no memory of ours.
+    // SAFETY: PR_SET_TIMERSLACK takes one integer and accesses none of our memory.
     check("set timer slack", unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns) }).map(|_| ())
 }
 
@@ -225,10 +228,10 @@ pub fn resolution() -> Duration {
     Duration::from_nanos(ns_of(time))
 }
 
-/// Notices that somebody set the realtime clock while we measured.
+/// Detects steps of the realtime clock during a measurement.
 ///
-/// Compares realtime minus monotonic with the previous look. NTP's slewing (at most 500 ppm) stays below any sensible
-/// threshold when the looks are a second apart.
+/// Compares the difference of realtime and monotonic clock with the previous check. NTP's slewing (at most 500
+/// ppm) stays below any sensible threshold when the checks are a second apart.
 #[derive(Clone, Debug)]
 pub struct StepDetector {
     threshold: Duration,
@@ -236,7 +239,7 @@ pub struct StepDetector {
 }
 
 impl StepDetector {
-    /// Starts watching for steps larger than `threshold`.
+    /// Starts to watch for steps larger than `threshold`.
     #[must_use]
     pub fn new(threshold: Duration) -> Self {
         let (mono, wall) = pair();
@@ -247,7 +250,7 @@ impl StepDetector {
         Self { threshold, offset_ns: i128::from(wall_ns) - i128::from(mono.0) }
     }
 
-    /// The step since the last look in nanoseconds (positive: forward), if it exceeded the threshold.
+    /// The step since the last check in ns (positive: forward), if it exceeded the threshold.
     pub fn check(&mut self) -> Option<i64> {
         let (mono, wall) = pair();
         self.observe(mono, wall)
@@ -262,7 +265,7 @@ impl StepDetector {
     }
 }
 
-/// Both clocks at nearly the same moment: of five readings the one with the shortest gap.
+/// Both clocks at nearly the same moment: the tightest of five readings.
 fn pair() -> (Mono, u64) {
     let mut best = (Duration::MAX, Mono::default(), 0);
     for _ in 0..5 {

@@ -1,4 +1,4 @@
-//! Control messages: what the kernel says beside a datagram. Pure, so that noise can be thrown at it.
+//! Control messages: the kernel's metadata of a datagram. Does no I/O, so that it can be fuzzed.
 
 use libc::{IPPROTO_IP, IPPROTO_IPV6, SOL_SOCKET, SOL_UDP};
 
@@ -7,7 +7,7 @@ const HEADER: usize = size_of::<libc::cmsghdr>();
 const LEVEL_AT: usize = std::mem::offset_of!(libc::cmsghdr, cmsg_level);
 const TYPE_AT: usize = std::mem::offset_of!(libc::cmsghdr, cmsg_type);
 
-/// Control messages start at multiples of the machine word.
+/// Control messages are aligned to the machine word.
 const fn aligned(length: usize) -> usize {
     length.next_multiple_of(size_of::<usize>())
 }
@@ -15,15 +15,15 @@ const fn aligned(length: usize) -> usize {
 /// One control message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ControlMessage<'a> {
-    /// The layer that wrote it, as for `setsockopt`.
+    /// Level of the layer that wrote it, as for `setsockopt`.
     pub level: i32,
-    /// Its meaning within the layer.
+    /// Type within the level.
     pub kind: i32,
-    /// What it carries.
+    /// Payload.
     pub data: &'a [u8],
 }
 
-/// Walks the control messages in a buffer; stops at the first that does not fit into it.
+/// Iterates over the control messages in a buffer; stops at the first that does not fit into it.
 pub fn messages(mut rest: &[u8]) -> impl Iterator<Item = ControlMessage<'_>> {
     std::iter::from_fn(move || {
         let length = usize::from_ne_bytes(*rest.first_chunk()?);
@@ -36,17 +36,17 @@ pub fn messages(mut rest: &[u8]) -> impl Iterator<Item = ControlMessage<'_>> {
     })
 }
 
-/// The part of a control buffer that the kernel filled; the length's type differs among C libraries.
+/// The part of a control buffer that the kernel filled. The type of the length differs between C libraries.
 pub(crate) fn filled(control: &[u8], length: impl TryInto<usize>) -> &[u8] {
     length.try_into().ok().and_then(|length| control.get(..length)).unwrap_or(control)
 }
 
-/// Room that one message with `length` bytes of data takes.
+/// Space of a message with `length` bytes of data.
 pub(crate) const fn space(length: usize) -> usize {
     aligned(HEADER) + aligned(length)
 }
 
-/// Writes one message to the start of `buffer`; returns the room it took, or `None` when it does not fit.
+/// Writes one message to the start of `buffer`; returns its space, or `None` if it does not fit.
 pub(crate) fn write(buffer: &mut [u8], message: &ControlMessage<'_>) -> Option<usize> {
     let length = HEADER + message.data.len();
     let target = buffer.get_mut(..space(message.data.len()))?;
@@ -58,22 +58,22 @@ pub(crate) fn write(buffer: &mut [u8], message: &ControlMessage<'_>) -> Option<u
     Some(target.len())
 }
 
-/// What the kernel said beside a received datagram; each only if the socket asked for it.
+/// Metadata of a received datagram; each only if the corresponding socket option is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Ancillary {
-    /// Several datagrams were joined, each of this many bytes (the last may be shorter).
+    /// Size of the merged datagrams in bytes (the last may be shorter); absent for a single one.
     pub segment_size: Option<u16>,
-    /// When the packet came in, nanoseconds of the realtime clock.
+    /// Receive time, nanoseconds of the realtime clock.
     pub arrived_at_ns: Option<u64>,
-    /// Datagrams that this socket has dropped so far for want of buffer; wraps at 2^32.
+    /// Datagrams that this socket has dropped so far for lack of buffer space; wraps at 2^32.
     pub dropped: Option<u32>,
-    /// Traffic-class byte of the packet, ECN in its lowest two bits.
+    /// Traffic-class byte of the packet, with ECN in its lowest two bits.
     pub tos: Option<u8>,
 }
 
 impl Ancillary {
-    /// Reads the messages it knows and skips the others.
+    /// Reads the known messages and skips the others.
     #[must_use]
     pub fn parse(control: &[u8]) -> Self {
         let mut found = Self::default();
@@ -99,7 +99,7 @@ fn int(data: &[u8]) -> Option<i32> {
     data.first_chunk().copied().map(i32::from_ne_bytes)
 }
 
-/// The first of three `timespec`s; all zero means that the software did not stamp this packet.
+/// The first of three `timespec`s; all zero means no software timestamp.
 pub(crate) fn software_stamp(data: &[u8]) -> Option<u64> {
     const WORD: usize = size_of::<libc::time_t>();
     let word = |at: usize| data.get(at..)?.first_chunk::<WORD>().copied().map(libc::time_t::from_ne_bytes);

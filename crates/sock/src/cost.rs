@@ -1,23 +1,24 @@
-//! What this host's system calls, clock and timers cost: the grain of everything that is measured with them.
+//! Costs of system calls, clock readings and timers on this host, which limit the resolution of every
+//! measurement.
 
 use std::hint::black_box;
 use std::time::Duration;
 
 use crate::clock;
 
-/// Calls between two looks at the clock.
+/// Calls between two clock readings.
 const BATCH: u32 = 10_000;
-/// Batches; the quickest counts, since others only add to it.
+/// Number of batches. The fastest counts, as disturbances only add time.
 const BATCHES: u32 = 20;
 
-/// Time of a system call that does nothing (`getppid`, which no library answers from memory).
+/// Duration of a minimal system call (`getppid`, which no library caches).
 #[must_use]
 pub fn syscall() -> Duration {
     // SAFETY: getppid takes nothing and cannot fail.
     quickest(|| unsafe { libc::getppid() })
 }
 
-/// Time of a look at the monotonic clock.
+/// Duration of a reading of the monotonic clock.
 #[must_use]
 pub fn clock_read() -> Duration {
     quickest(clock::now)
@@ -34,10 +35,10 @@ fn quickest<T>(call: impl Fn() -> T) -> Duration {
     (0..BATCHES).map(batch).min().unwrap_or_default()
 }
 
-/// How late the calling thread wakes from so many waits of a length each, in ascending order.
+/// Wake-up delays of the calling thread in `waits` sleeps of `length` each, in ascending order.
 ///
-/// The waits are absolute and apart from each other, so that one that is late delays no other. The kernel may merge
-/// timers as it does for a data thread.
+/// The sleeps have absolute deadlines and are separate, so a late one does not delay others. The kernel may
+/// merge timers as it does for a data thread.
 #[must_use]
 pub fn wake_ups(waits: u32, length: Duration) -> Vec<Duration> {
     let lateness = |_| {

@@ -1,33 +1,34 @@
-//! Queueing disciplines for the root of an interface, written in the words of tc(8).
+//! Queueing disciplines for the root of an interface, in the syntax of tc(8).
 
 use std::time::Duration;
 
 use crate::netlink::attribute;
 use crate::routing::token_bucket_options;
 
-/// Packets that netem may hold: at 1500 bytes each 57 Gb/s over 21 ms. The usual 1000 would lose what it should delay.
+/// Packets that netem may hold: enough for 57 Gb/s over 21 ms at 1500 bytes each. With tc's default of 1000 it
+/// would drop packets that it should delay.
 const NETEM_PACKETS: u32 = 100_000;
 
-/// A queueing discipline for the root of an interface, ready to be told to the kernel.
+/// A queueing discipline for the root of an interface, ready for netlink.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RootDiscipline {
     pub(crate) kind: &'static str,
-    /// What goes into `TCA_OPTIONS`; absent for none, so that the kernel's defaults hold.
+    /// Content of `TCA_OPTIONS`; absent for the kernel's defaults.
     pub(crate) options: Option<Vec<u8>>,
 }
 
-/// How the options of a kind are laid out.
+/// Layout of a discipline's options.
 #[derive(Clone, Copy)]
 enum Layout {
-    /// One attribute for each.
+    /// One attribute for each option.
     Attributes,
-    /// One number: what may wait.
+    /// A single number: the queue limit.
     Limit,
-    /// `tbf` with its fixed structure; all three must be given.
+    /// The fixed structure of `tbf`; all three options are required.
     TokenBucket,
 }
 
-/// What follows a word.
+/// Type of the value after an option word.
 #[derive(Clone, Copy)]
 enum Value {
     Count,
@@ -35,9 +36,9 @@ enum Value {
     Size,
     /// Microseconds, or with a unit.
     Time,
-    /// Bits per second, or with a decimal unit; told to the kernel in bytes per second.
+    /// Bits per second, or with a decimal unit; converted to bytes per second for the kernel.
     Rate,
-    /// Nothing: the word itself stands for this.
+    /// No value: the word itself has this value.
     Is(u32),
 }
 
@@ -79,7 +80,7 @@ const PFIFO: &[Word] = &[("limit", 0, Value::Count)];
 const BFIFO: &[Word] = &[("limit", 0, Value::Size)];
 const TBF: &[Word] = &[("rate", 0, Value::Rate), ("burst", 1, Value::Size), ("limit", 2, Value::Size)];
 
-/// The kinds that are known here, their words, and how these are laid out.
+/// The supported disciplines with their options and layouts.
 ///
 /// # Source
 /// `linux/pkt_sched.h`: `TCA_FQ_*`, `TCA_CODEL_*`, `TCA_FQ_CODEL_*`, `tc_fifo_qopt`
@@ -95,10 +96,10 @@ const KINDS: &[(&str, &[Word], Layout)] = &[
 ];
 
 impl RootDiscipline {
-    /// Reads one in the words of tc(8), as `fq_codel limit 1000 target 5ms`.
+    /// Parses the syntax of tc(8), as in `fq_codel limit 1000 target 5ms`.
     ///
     /// # Errors
-    /// What is not understood, and what would be.
+    /// A text that names the word that is not understood, and the accepted ones.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut words = text.split_whitespace();
         let name = words.next().unwrap_or_default();
@@ -129,7 +130,7 @@ impl RootDiscipline {
         Ok(Self { kind, options: options(layout, &given)? })
     }
 
-    /// netem: what is sent waits so long, and this share of it, drawn packet by packet, is lost.
+    /// netem: delays every packet by `delay` and drops the share `loss` of them at random.
     ///
     /// # Units
     /// `loss` is a share from 0 to 1.
@@ -139,11 +140,11 @@ impl RootDiscipline {
     #[must_use]
     pub fn netem(delay: Duration, loss: f64) -> Self {
         const LATENCY_IN_NS: u16 = 10;
-        /// A tick of the kernel's packet schedulers.
+        /// Length of a tick of the kernel's packet schedulers.
         const TICK_NS: u128 = 64;
         let ticks = u32::try_from(delay.as_nanos() / TICK_NS).unwrap_or(u32::MAX);
         let share = (loss.clamp(0.0, 1.0) * f64::from(u32::MAX)).round() as u32;
-        // Latency, limit, loss; gap, duplicates and jitter are none.
+        // Latency, limit, loss; gap, duplicates and jitter are zero.
         let mut options: Vec<u8> =
             [ticks, NETEM_PACKETS, share, 0, 0, 0].iter().flat_map(|word| word.to_ne_bytes()).collect();
         let ns = i64::try_from(delay.as_nanos()).unwrap_or(i64::MAX);
@@ -151,7 +152,7 @@ impl RootDiscipline {
         Self { kind: "netem", options: Some(options) }
     }
 
-    /// Its kind, as the kernel calls it.
+    /// The kernel's name of the discipline.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         self.kind
@@ -195,7 +196,7 @@ fn number(text: &str, value: Value) -> Option<u32> {
     let bare = if matches!(value, Value::Rate) { 1.0 / 8.0 } else { 1.0 };
     let found = units.iter().find_map(|(unit, size)| Some((text.strip_suffix(unit)?, *size)));
     let (digits, size) = found.unwrap_or((text, bare));
-    // Digits only: a float would take "inf" and "1e9" too.
+    // Digits only: parsing as a float would also accept "inf" and "1e9".
     let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let number = digits.parse::<f64>().ok().filter(|_| plain)? * size;
     let whole = number.fract() == 0.0 || !units.is_empty();
@@ -213,7 +214,7 @@ mod tests {
         digits.chunks(2).map(pair).collect()
     }
 
-    /// What tc 6.1.0 hands to the kernel for the same words, seen with strace.
+    /// Options that tc 6.1.0 passes to the kernel for the same words, recorded with strace.
     #[test]
     fn the_kernel_is_told_what_tc_tells_it() {
         for (words, hex) in [

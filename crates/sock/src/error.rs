@@ -1,17 +1,17 @@
-//! The one error of this room: which call failed, on which address, and what may help.
+//! The error type of this crate: which call failed, on which address, and what may help.
 
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 
-/// A system call that the operating system refused.
+/// An error of a system call.
 #[derive(Debug, thiserror::Error)]
 pub struct SockError {
     /// What was attempted, as a lower-case fragment: "connect", "set TCP_MAXSEG".
     pub op: &'static str,
-    /// The address it was attempted on, where there is one.
+    /// The address of the call, if it has one.
     pub addr: Option<SocketAddr>,
-    /// What the operating system answered.
+    /// The error of the operating system.
     #[source]
     pub source: io::Error,
 }
@@ -26,13 +26,13 @@ impl fmt::Display for SockError {
 }
 
 impl SockError {
-    /// An error around `source`.
+    /// An error with the cause `source`.
     #[must_use]
     pub fn new(op: &'static str, source: io::Error) -> Self {
         Self { op, addr: None, source }
     }
 
-    /// The error that the last system call of this thread left in `errno`.
+    /// The error that the last failed system call of this thread left in `errno`.
     #[must_use]
     pub(crate) fn last(op: &'static str) -> Self {
         Self::new(op, io::Error::last_os_error())
@@ -44,32 +44,32 @@ impl SockError {
         Self::new(op, io::Error::from_raw_os_error(errno))
     }
 
-    /// The same error, naming the address it happened on.
+    /// The same error with the address of the call.
     #[must_use]
     pub fn at(mut self, addr: SocketAddr) -> Self {
         self.addr = Some(addr);
         self
     }
 
-    /// The `errno` value, if the operating system gave one.
+    /// The `errno` value, if the operating system provided one.
     #[must_use]
     pub fn raw_os_error(&self) -> Option<i32> {
         self.source.raw_os_error()
     }
 
-    /// True if the kernel had no buffer for it at this moment; a later attempt may succeed.
+    /// Whether the kernel was temporarily out of buffers; a later attempt may succeed.
     #[must_use]
     pub fn is_out_of_buffers(&self) -> bool {
         matches!(self.raw_os_error(), Some(libc::ENOBUFS | libc::ENOMEM))
     }
 
-    /// True if the path cannot take datagrams that the kernel shall cut (GSO); whole ones may pass.
+    /// Whether the path does not support GSO; whole datagrams may pass.
     #[must_use]
     pub fn refuses_segments(&self) -> bool {
         matches!(self.raw_os_error(), Some(libc::EIO | libc::EINVAL | libc::EMSGSIZE | libc::EOPNOTSUPP))
     }
 
-    /// What the user can do about it, for the errors with a known remedy.
+    /// What the user can do about it, if there is a known remedy.
     #[must_use]
     pub fn remedy(&self) -> Option<&'static str> {
         Some(match self.raw_os_error()? {

@@ -1,4 +1,4 @@
-//! A socket's error queue: where the kernel reports about packets that were sent.
+//! A socket's error queue, where the kernel reports on sent packets.
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -6,55 +6,55 @@ use crate::SockError;
 use crate::call::retry;
 use crate::cmsg::{self, messages};
 
-/// How far a sent packet had come when it was stamped.
+/// Where a sent packet was timestamped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimestampPoint {
-    /// Entered the queueing discipline.
+    /// On entry to the queueing discipline.
     Scheduled,
-    /// Was handed to the driver.
+    /// When passed to the driver.
     Sent,
-    /// The peer acknowledged it (TCP).
+    /// On acknowledgement by the peer (TCP).
     Acknowledged,
 }
 
-/// A report about something that was sent.
+/// A report on something that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// The kernel has done with the buffers of these zero-copy sends, counted from 0 per socket.
+    /// The kernel no longer uses the buffers of these zero-copy sends, counted from 0 per socket.
     ZeroCopy {
-        /// First send that is done.
+        /// First completed send.
         first: u32,
-        /// Last send that is done.
+        /// Last completed send.
         last: u32,
-        /// The kernel copied the bytes after all, so nothing was saved.
+        /// Whether the kernel copied the bytes after all.
         copied: bool,
     },
-    /// A packet was stamped.
+    /// The timestamp of a packet.
     Timestamp {
-        /// For datagrams their number per socket, from 0; for TCP the number of the last byte.
+        /// Number of the datagram on its socket, from 0; for TCP the number of the last byte.
         id: u32,
         /// Nanoseconds of the realtime clock.
         at_ns: u64,
-        /// Where it was stamped.
+        /// Where it was timestamped.
         stage: TimestampPoint,
     },
-    /// A router or the peer answered with ICMP; only with [`crate::sockopt::set_receive_errors`].
+    /// An ICMP message from a router or the peer; only with [`crate::sockopt::set_receive_errors`].
     Icmp {
-        /// What the answer means to a socket call.
+        /// The corresponding error of a socket call.
         errno: i32,
         /// ICMP type.
         kind: u8,
         /// ICMP code.
         code: u8,
-        /// For "too big": the MTU in bytes.
+        /// MTU in bytes for "too big" messages.
         info: u32,
     },
 }
 
-/// Takes one notice off the queue; `None` when it is empty, or held something that this program does not know.
+/// Takes one notice off the queue; `None` if the queue is empty or the entry is of an unknown kind.
 ///
 /// # Errors
-/// When the descriptor is not a socket.
+/// The descriptor is not a socket.
 pub fn take(fd: &impl AsFd) -> Result<Option<Notice>, SockError> {
     const CONTROL_BYTES: usize = 512;
     let mut control = [0u64; CONTROL_BYTES / 8];
@@ -64,7 +64,8 @@ pub fn take(fd: &impl AsFd) -> Result<Option<Notice>, SockError> {
     let raw = fd.as_fd().as_raw_fd();
     let result = retry("read the error queue", || {
         header.msg_controllen = CONTROL_BYTES as _;
-        // SAFETY: the kernel writes at most ROOM bytes to `control`; there is no name and no data room.
+        // SAFETY: the kernel writes at most CONTROL_BYTES bytes to `control`; there are no name and data
+        // buffers.
         unsafe { libc::recvmsg(raw, &raw mut header, libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT) }
     });
     match result {

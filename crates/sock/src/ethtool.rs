@@ -1,4 +1,4 @@
-//! Questions and orders to a network driver (`SIOCETHTOOL`), by interface name, in the network namespace of the thread.
+//! Driver queries and settings (`SIOCETHTOOL`), by interface name, in the network namespace of the thread.
 
 mod command;
 mod features;
@@ -12,18 +12,18 @@ pub(crate) use command::Offload;
 use command::{Command, Structure};
 pub(crate) use features::Feature;
 
-/// The duplex byte of the link settings, counted after the command: the speed is before it.
+/// Offset of the duplex byte in the link settings, after the command and the speed.
 const DUPLEX_AT: usize = 4;
-/// The byte that says how many words a mask of link modes has.
+/// Offset of the byte with the number of words in a link mode mask.
 const MODE_WORDS_AT: usize = 11;
 
-/// Everything `ioctl` says about interfaces goes through some socket.
+/// A socket for `ioctl` on one interface.
 pub(crate) struct Questions {
     socket: Socket,
     request: libc::ifreq,
 }
 
-/// What the driver says about the wire.
+/// Speed and duplex as reported by the driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LinkState {
     pub(crate) speed_mbps: Option<u32>,
@@ -31,7 +31,7 @@ pub(crate) struct LinkState {
 }
 
 impl Questions {
-    /// `None` when the name is longer than any interface's.
+    /// `None` if the name is empty or too long for an interface.
     pub(crate) fn about(name: &str) -> Option<Self> {
         let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).ok()?;
         // SAFETY: all zero is a valid ifreq (empty name, null pointers).
@@ -69,11 +69,11 @@ impl Questions {
         Some(i32::from(unsafe { self.request.ifr_ifru.ifru_flags }))
     }
 
-    /// Hands over the structure of a command; the kernel's number where it has one to say.
+    /// Runs the command in `structure`; returns the result of the `ioctl`.
     fn call(&mut self, structure: &mut Structure) -> io::Result<i32> {
         self.request.ifr_ifru.ifru_data = structure.as_mut_ptr();
-        // SAFETY: `request` is a valid ifreq whose pointer leads to `structure`, which is alive and, as its command made it,
-        // as large as the kernel takes it to be.
+        // SAFETY: `request` is a valid ifreq whose pointer leads to `structure`, which is alive and, as its
+        // command made it, as large as the kernel assumes.
         let ret = unsafe {
             libc::ioctl(self.socket.as_raw_fd(), libc::SIOCETHTOOL as libc::Ioctl, &raw mut self.request)
         };
@@ -81,36 +81,37 @@ impl Questions {
         if ret < 0 { Err(io::Error::last_os_error()) } else { Ok(ret) }
     }
 
-    /// The answer to a question that needs nothing but its command.
+    /// Runs a query that needs no input besides its command.
     fn ask(&mut self, command: Command) -> Option<Structure> {
         let mut structure = command.structure();
         self.call(&mut structure).ok()?;
         Some(structure)
     }
 
-    /// An on-off setting.
+    /// The state of an offload.
     pub(crate) fn setting(&mut self, offload: Offload) -> Option<bool> {
         self.ask(Command::Offload(offload)).map(|answer| answer[0] != 0)
     }
 
-    /// Whether received segments are put together in hardware.
+    /// Whether the NIC merges received segments (LRO).
     pub(crate) fn large_receive_offload(&mut self) -> Option<bool> {
         const LRO: u32 = 1 << 15;
         self.ask(Command::Flags).map(|answer| answer[0] & LRO != 0)
     }
 
-    /// The driver's name and its place on a bus.
+    /// The driver's name and the NIC's bus address.
     pub(crate) fn driver(&mut self) -> Option<(String, String)> {
         self.ask(Command::Driver).map(|answer| (text(&answer[..8]), text(&answer[24..32])))
     }
 
-    /// True if the card can stamp sent and received packets itself.
+    /// Whether the NIC can timestamp sent and received packets.
     pub(crate) fn hardware_timestamps(&mut self) -> Option<bool> {
         const BOTH_WAYS: u32 = libc::SOF_TIMESTAMPING_TX_HARDWARE | libc::SOF_TIMESTAMPING_RX_HARDWARE;
         self.ask(Command::Timestamping).map(|answer| answer[0] & BOTH_WAYS == BOTH_WAYS)
     }
 
-    /// The link settings: speed and duplex, then words of link modes. The first call only learns how many.
+    /// The link settings: speed and duplex, then words of link modes. The first call returns only the number of
+    /// words.
     fn link_settings(&mut self) -> Option<Structure> {
         let first = self.ask(Command::LinkSettings)?;
         let needed = -i32::from(byte(&first, MODE_WORDS_AT) as i8);
@@ -126,7 +127,7 @@ impl Questions {
         Some(LinkState::decode(settings[0], byte(&settings, DUPLEX_AT)))
     }
 
-    /// Sets the speed and full duplex, and leaves the other link settings as they are.
+    /// Sets the speed and full duplex, and keeps the other link settings.
     pub(crate) fn set_wire(&mut self, speed_mbps: u32) -> io::Result<()> {
         let mut order = self.link_settings().ok_or_else(io::Error::last_os_error)?.into_link_order();
         order[0] = speed_mbps;
@@ -136,7 +137,7 @@ impl Questions {
 }
 
 impl LinkState {
-    /// The driver says 0 or all ones when it does not know, as a card without a cable.
+    /// Drivers report 0 or all ones if unknown, for example without a cable.
     fn decode(speed_mbps: u32, duplex: u8) -> Self {
         Self {
             speed_mbps: Some(speed_mbps).filter(|&speed| speed != 0 && speed != u32::MAX),

@@ -1,4 +1,4 @@
-//! What this kernel can do, found out by asking it, not by its version.
+//! Capabilities of this kernel, found by trying them instead of by its version.
 
 use std::fs;
 use std::os::fd::AsFd;
@@ -8,15 +8,15 @@ use socket2::{Domain, Protocol, Socket, Type};
 use crate::call::{get_bytes, set};
 use crate::sockopt::{self, Timestamping};
 
-/// One thing that a kernel may be able to do.
+/// A capability that a kernel may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Feature {
-    /// Its name in the kernel's own words.
+    /// Name, in the kernel's terms.
     pub name: &'static str,
-    /// True if this process can use it now.
+    /// Whether this process can use it now.
     pub available: bool,
-    /// What more there is to say: a length, a list, or why it is missing.
+    /// Additional information: a length, a list, or why it is missing.
     pub detail: Option<String>,
 }
 
@@ -25,7 +25,7 @@ impl Feature {
         Self { name, available, detail: None }
     }
 
-    /// Available if asking for it succeeded; else with the kernel's reason.
+    /// Available if `attempt` succeeded; otherwise with the kernel's reason.
     fn tried<T, E: std::error::Error>(name: &'static str, attempt: &Result<T, E>) -> Self {
         let detail = attempt
             .as_ref()
@@ -35,7 +35,7 @@ impl Feature {
     }
 }
 
-/// Asks for everything that a measurement can make use of. Opens a few sockets and sends nothing.
+/// Tries everything that a measurement can use. Opens a few sockets and sends nothing.
 #[must_use]
 pub fn features() -> Vec<Feature> {
     let mut found = vec![congestion_controls(), mptcp(), io_uring(), huge_pages()];
@@ -66,9 +66,9 @@ fn mptcp() -> Feature {
     Feature::tried("MPTCP", &Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::MPTCP)))
 }
 
-/// A ring of no entries is refused by every kernel: with `EINVAL` or `EFAULT` by one that would make a proper ring.
+/// Every kernel refuses a ring without entries; one that supports io_uring does so with `EINVAL` or `EFAULT`.
 fn io_uring() -> Feature {
-    // SAFETY: the kernel rejects the call for its null parameters before it makes anything.
+    // SAFETY: the kernel rejects the null parameters before it creates anything.
     unsafe { libc::syscall(libc::SYS_io_uring_setup, 0, std::ptr::null::<u8>()) };
     let error = std::io::Error::last_os_error();
     let available = matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EFAULT));
@@ -94,7 +94,8 @@ fn udp_segment(udp: &impl AsFd) -> Result<(), crate::SockError> {
     set("set UDP_SEGMENT", udp, libc::IPPROTO_UDP, libc::UDP_SEGMENT, 1400)
 }
 
-/// Accepted by every kernel that knows it; it works only where the interface has the `fq` or `etf` discipline.
+/// Every kernel that knows the option accepts it; it works only if the interface has the `fq` or `etf`
+/// discipline.
 fn txtime(udp: &impl AsFd) -> Result<(), crate::SockError> {
     let clock_and_flags = [libc::CLOCK_MONOTONIC, 0];
     set("set SO_TXTIME", udp, libc::SOL_SOCKET, libc::SO_TXTIME, clock_and_flags)
@@ -126,7 +127,7 @@ mod tests {
         let ring = unsafe { libc::syscall(libc::SYS_io_uring_setup, 4, parameters.as_mut_ptr()) };
         assert_eq!(io_uring().available, ring >= 0);
         if ring >= 0 {
-            // SAFETY: closes the descriptor that the kernel just gave us.
+            // SAFETY: closes the descriptor that the kernel has just returned.
             unsafe { libc::close(ring as i32) };
         }
     }

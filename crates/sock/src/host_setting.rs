@@ -1,9 +1,10 @@
-//! Settings of a host that a measurement may change for a while: reading, checking, setting, and putting back.
+//! Settings of a host that a measurement may change temporarily: reading, checking, setting and restoring.
 //!
-//! All of it happens in the network namespace of the calling thread. What is there is a *state*: a text, made by
-//! [`HostSetting::read`], that says enough to put it back and is the same as long as nobody changes the setting. A
-//! change is made in three steps, so that what it changes can be written down before it happens: read the state, ask
-//! which state the change will make ([`HostSettingRequest::becomes`]), make it ([`Wish::set`]).
+//! All of this happens in the network namespace of the calling thread. The *state* of a setting is a text
+//! returned by [`HostSetting::read`]. It is sufficient to restore the setting, and stays the same until
+//! somebody changes the setting. A change takes three steps, so that it can be journaled before it happens:
+//! read the state, compute the new state ([`HostSettingRequest::becomes`]), apply it
+//! ([`HostSettingRequest::set`]).
 
 mod link;
 mod offload;
@@ -15,54 +16,54 @@ use crate::{SockError, netns, proc, sockopt};
 /// A setting of a host, or of one of its interfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HostSetting {
-    /// Largest IP packet of an interface.
+    /// MTU of an interface.
     Mtu,
-    /// Segmentation by the card.
+    /// TCP segmentation offload, in the NIC.
     Tso,
-    /// Segmentation late in the kernel.
+    /// Generic segmentation offload, in the kernel.
     Gso,
-    /// Joining of received segments in the kernel.
+    /// Generic receive offload, in the kernel.
     Gro,
-    /// Joining of received segments by the card.
+    /// Large receive offload, in the NIC.
     Lro,
     /// Default congestion control of TCP.
     Congestion,
-    /// Receive buffers of TCP.
+    /// Receive buffer sizes of TCP.
     TcpRmem,
-    /// Send buffers of TCP.
+    /// Send buffer sizes of TCP.
     TcpWmem,
-    /// The queueing discipline at the root of an interface.
+    /// Queueing discipline at the root of an interface.
     RootDiscipline,
 }
 
-/// Who is at fault when a setting cannot be as it is wanted, and what to do about it.
+/// Why a setting cannot be changed as requested, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstacle(pub String);
 
-/// A setting as it is wanted.
+/// The requested value of a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostSettingRequest {
-    /// The MTU, bytes.
+    /// MTU, bytes.
     Mtu(u32),
     /// An offload ([`HostSetting::Tso`], `Gso`, `Gro` or `Lro`), on or off.
     Offload(HostSetting, bool),
-    /// The default congestion control.
+    /// Default congestion control of TCP.
     Congestion(String),
-    /// Least, default and largest size, bytes: of [`HostSetting::TcpRmem`] or `TcpWmem`.
+    /// Minimum, default and maximum size in bytes, of [`HostSetting::TcpRmem`] or `TcpWmem`.
     Buffers(HostSetting, [u64; 3]),
-    /// The discipline at the root.
+    /// Discipline at the root.
     Discipline(RootDiscipline),
 }
 
 const CONGESTION: &str = "net.ipv4.tcp_congestion_control";
 const AVAILABLE: &str = "net.ipv4.tcp_available_congestion_control";
-/// There is one list for the whole system, and only its first network namespace may change it.
+/// The system has a single list, which can be changed in the initial network namespace only.
 const ALLOWED: &str = "net.ipv4.tcp_allowed_congestion_control";
-/// The kernel keeps these sizes in signed integers.
+/// The kernel stores these sizes in signed integers.
 const MAX_BUFFER: u64 = i32::MAX as u64;
 
 impl HostSetting {
-    /// Every one, in the order in which they are set. They are put back the other way round.
+    /// All settings in the order in which they are set; they are restored in reverse order.
     pub const ALL: [Self; 9] = [
         Self::Congestion,
         Self::TcpRmem,
@@ -75,7 +76,7 @@ impl HostSetting {
         Self::RootDiscipline,
     ];
 
-    /// Its name.
+    /// Name on the command line and in files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -97,7 +98,7 @@ impl HostSetting {
         Self::ALL.into_iter().find(|setting| setting.name() == name)
     }
 
-    /// True if each interface has its own; else the network namespace has one.
+    /// Whether each interface has its own value; otherwise the network namespace has one.
     #[must_use]
     pub fn is_of_interface(self) -> bool {
         self.sysctl().is_none()
@@ -112,10 +113,10 @@ impl HostSetting {
         }
     }
 
-    /// Its state. `interface` is looked at only where [`HostSetting::is_of_interface`].
+    /// Reads the state. `interface` is used only if [`HostSetting::is_of_interface`].
     ///
     /// # Errors
-    /// `ENODEV` when there is no such interface, `ENOENT` when the kernel has no such setting.
+    /// `ENODEV` if there is no such interface, `ENOENT` if the kernel has no such setting.
     pub fn read(self, interface: &str) -> Result<String, SockError> {
         match self {
             Self::Mtu => link::mtu(interface).map(|mtu| mtu.to_string()),
@@ -129,10 +130,10 @@ impl HostSetting {
         }
     }
 
-    /// Makes the state that was found before.
+    /// Restores the state `found`.
     ///
     /// # Errors
-    /// As [`HostSettingRequest::set`]; `EINVAL` for a text that is no state.
+    /// As [`HostSettingRequest::set`]; `EINVAL` for an invalid state.
     pub fn put_back(self, interface: &str, found: &str) -> Result<(), SockError> {
         match self {
             Self::Mtu => link::set_mtu(interface, found.parse().map_err(|_| no_state())?),
@@ -144,8 +145,8 @@ impl HostSetting {
         }
     }
 
-    /// True if a state is the expected one. Of a discipline that is set here only its name is known before, and of the
-    /// kernel's own nothing but that it is the kernel's own.
+    /// Whether a state is the expected one. For disciplines, only the parts known in advance are compared: the
+    /// kind, or only that the discipline is the kernel's default.
     #[must_use]
     pub fn is_same(self, state: &str, expected: &str) -> bool {
         let words = match (self, expected.split(' ').count()) {
@@ -158,7 +159,7 @@ impl HostSetting {
 }
 
 impl HostSettingRequest {
-    /// Which setting it is about.
+    /// The setting that it changes.
     #[must_use]
     pub fn setting(&self) -> HostSetting {
         match self {
@@ -169,10 +170,10 @@ impl HostSettingRequest {
         }
     }
 
-    /// The state that setting it will make of the one that is there.
+    /// The state that the change will produce from the state `now`.
     ///
     /// # Errors
-    /// `ENODEV` when there is no such interface.
+    /// `ENODEV` if there is no such interface.
     pub fn becomes(&self, interface: &str, now: &str) -> Result<String, SockError> {
         Ok(match self {
             Self::Mtu(mtu) => mtu.to_string(),
@@ -183,11 +184,11 @@ impl HostSettingRequest {
         })
     }
 
-    /// Sets it, so that it is as `becoming` says.
+    /// Applies the change, so that the state is `becoming`.
     ///
     /// # Errors
-    /// `EPERM` without `CAP_NET_ADMIN`, `EINVAL` for a value that the kernel or the card refuses, `ENODEV` when there is
-    /// no such interface, `EOPNOTSUPP` when the card leaves an offload as it is.
+    /// `EPERM` without `CAP_NET_ADMIN`, `EINVAL` for a value that the kernel or the NIC refuses, `ENODEV` if
+    /// there is no such interface, `EOPNOTSUPP` if the NIC does not change an offload.
     pub fn set(&self, interface: &str, becoming: &str) -> Result<(), SockError> {
         match self {
             Self::Mtu(mtu) => link::set_mtu(interface, *mtu),
@@ -199,10 +200,11 @@ impl HostSettingRequest {
         }
     }
 
-    /// What stands in its way, as far as can be seen without setting it. Nothing on the host is changed.
+    /// What prevents the change, as far as this can be determined without applying it. Changes nothing on the
+    /// host.
     ///
-    /// What a kernel makes of a discipline is tried on the loopback of a namespace of its own; it may load a module for
-    /// it, as for everybody who asks.
+    /// Disciplines are tried on the loopback of a new namespace; the kernel may load a module for that, as for
+    /// any user.
     #[must_use]
     pub fn obstacles(&self, interface: &str) -> Vec<Obstacle> {
         let name = self.setting().name();
@@ -224,19 +226,19 @@ impl HostSettingRequest {
     }
 }
 
-/// An error of somebody's text, not of the system.
+/// Error for an invalid state text.
 fn no_state() -> SockError {
     SockError::errno("put back a setting", libc::EINVAL)
 }
 
-/// Whether this process may change the network: asked without changing anything.
+/// Whether this process has CAP_NET_ADMIN; tested without changing anything.
 fn may_configure() -> bool {
     use socket2::{Domain, Socket, Type};
     let udp = Socket::new(Domain::IPV4, Type::DGRAM, None);
     udp.is_ok_and(|udp| sockopt::force_rcv_buf(&udp, 1 << 20).is_ok())
 }
 
-/// Containers often show settings of the kernel for reading only.
+/// Containers often mount sysctls read-only.
 fn writable(sysctl: &'static str) -> Vec<Obstacle> {
     let refused = proc::can_set_sysctl(sysctl).err();
     let say = |error: SockError| {
@@ -255,8 +257,8 @@ fn congestion_obstacles(wanted: &str) -> Result<Vec<Obstacle>, SockError> {
         return Ok(vec![Obstacle(format!("{what}; load it with: modprobe tcp_{wanted}"))]);
     }
     let mut found = writable(CONGESTION);
-    // Namespaces but the first take only what the whole system allows to everybody; only the kernel knows, so it is
-    // asked in a namespace of its own.
+    // Namespaces other than the initial one accept only the algorithms that the system allows to everybody.
+    // Only the kernel knows these, so it is tried in a new namespace.
     if found.is_empty() && proc::can_set_sysctl(ALLOWED).is_err() {
         let tried = netns::create()
             .and_then(|scratch| netns::with_netns_fd(&scratch, || proc::set_sysctl(CONGESTION, wanted)));

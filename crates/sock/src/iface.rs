@@ -1,7 +1,7 @@
-//! Network interfaces: which one an address belongs to, and what its link can carry.
+//! Network interfaces: which one has an address, and the capabilities of its link.
 //!
-//! Everything is asked of the kernel by system call, so the answers are those of the calling thread's network
-//! namespace (`/sys` would show another one's).
+//! All queries are system calls, so the answers apply to the calling thread's network namespace (`/sys` may
+//! show another one).
 
 use std::ffi::CStr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -12,35 +12,35 @@ pub use crate::netlink::{ClassCounts, QueueCounts, TokenBucket};
 use crate::open::source_towards;
 use crate::{SockError, netlink};
 
-/// The alias that marks a program's own interface as the end of an emulated line, whose rate is meant as it stands.
-/// Without it a `tun` or `tap` says 10 Mb/s whatever it does.
+/// Alias that marks a `tun` or `tap` as the end of an emulated link with a meaningful rate. Without it they
+/// report 10 Mb/s in any case.
 pub const EMULATED_LINE: &str = "linerate-lab";
 
-/// What an interface is.
+/// Kind of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkKind {
-    /// The host talking to itself.
+    /// Loopback.
     Loopback,
     /// One end of a virtual cable between namespaces.
     Veth,
-    /// A program's own interface (`tun` or `tap`).
+    /// A `tun` or `tap` interface of a program.
     Tun,
     /// A software bridge or Open vSwitch.
     Bridge,
-    /// Several links used as one (bond, team).
+    /// A LAG: several links used as one (bond, team).
     Trunk,
     /// A VLAN on another interface.
     Vlan,
-    /// A hypervisor's card (virtio, vmxnet3, netvsc, xen).
+    /// NIC of a hypervisor (virtio, vmxnet3, netvsc, xen).
     Paravirtual,
-    /// A card on a bus.
+    /// NIC on a bus.
     Physical,
-    /// Some other software interface.
+    /// Any other software interface.
     Virtual,
 }
 
 impl LinkKind {
-    /// True if a speed that the driver reports is that of a wire, and not an invented one (veth says 10 Gb/s).
+    /// Whether the reported speed is a real line rate. Others are invented (veth reports 10 Gb/s).
     fn has_line_rate(self) -> bool {
         matches!(self, Self::Physical | Self::Trunk | Self::Vlan | Self::Paravirtual)
     }
@@ -64,7 +64,7 @@ impl LinkKind {
     }
 }
 
-/// Work that the card or the stack does for whole bundles of packets. `None`: the driver does not say.
+/// Work that the NIC or the network stack does for several packets at once. `None`: not reported by the driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Offloads {
@@ -72,15 +72,15 @@ pub struct Offloads {
     pub rx_checksum: Option<bool>,
     /// Checksums of sent packets.
     pub tx_checksum: Option<bool>,
-    /// Gathering a packet from several places in memory.
+    /// Gathering a packet from several memory buffers.
     pub scatter_gather: Option<bool>,
-    /// The card cuts TCP segments.
+    /// The NIC cuts TCP segments.
     pub tso: Option<bool>,
-    /// The stack cuts segments just before the driver.
+    /// The network stack cuts segments just before the driver.
     pub gso: Option<bool>,
-    /// The stack joins received segments.
+    /// The network stack merges received segments.
     pub gro: Option<bool>,
-    /// The card joins received segments.
+    /// The NIC merges received segments.
     pub lro: Option<bool>,
 }
 
@@ -90,40 +90,40 @@ pub struct Offloads {
 pub struct LinkInfo {
     /// Interface name.
     pub name: String,
-    /// Interface number.
+    /// Interface index.
     pub index: u32,
-    /// What it is.
+    /// Kind of the interface.
     pub kind: LinkKind,
-    /// Line rate, bits per second; only where [`LinkInfo::has_line_rate`] and the driver knows it.
+    /// Line rate, bits per second; absent if not [`LinkInfo::has_line_rate`] or unknown to the driver.
     pub speed_bps: Option<u64>,
-    /// True for full duplex; only where there is a line rate.
+    /// Whether the link is full duplex; absent without a line rate.
     pub full_duplex: Option<bool>,
-    /// Largest IP packet, bytes.
+    /// MTU, bytes.
     pub mtu: u32,
-    /// Name of the driver.
+    /// Driver name.
     pub driver: Option<String>,
-    /// What the administrator calls it, if anything.
+    /// Alias that the administrator has set.
     pub alias: Option<String>,
-    /// Switched on by the administrator.
+    /// Administratively up.
     pub up: bool,
-    /// A carrier is there.
+    /// Carrier present.
     pub running: bool,
-    /// Queueing discipline at the root: "fq" obeys a UDP socket's pacing rate, others do not.
+    /// Queueing discipline at the root. Only "fq" applies the pacing rate of a UDP socket.
     pub discipline: Option<String>,
-    /// Room of the sending queue, packets.
+    /// Length of the transmit queue, packets.
     pub queue_packets: Option<u32>,
-    /// Largest bundle of segments handed to the driver, bytes; above 65536 with BIG TCP.
+    /// Largest GSO packet for the driver, bytes; above 65536 with BIG TCP.
     pub gso_max_bytes: Option<u32>,
-    /// Largest bundle that received segments are joined to, bytes.
+    /// Largest GRO packet, bytes.
     pub gro_max_bytes: Option<u32>,
-    /// The card can stamp packets itself, both ways.
+    /// Whether the NIC can timestamp sent and received packets.
     pub hardware_timestamps: Option<bool>,
-    /// Offloads in force.
+    /// Effective offloads.
     pub offloads: Offloads,
 }
 
 impl LinkInfo {
-    /// True if [`LinkInfo::speed_bps`] is that of a wire, real or emulated.
+    /// Whether [`LinkInfo::speed_bps`] is a real or emulated line rate.
     #[must_use]
     pub fn has_line_rate(&self) -> bool {
         has_line_rate(self.kind, self.alias.as_deref())
@@ -134,10 +134,10 @@ fn has_line_rate(kind: LinkKind, alias: Option<&str>) -> bool {
     kind.has_line_rate() || (kind == LinkKind::Tun && alias == Some(EMULATED_LINE))
 }
 
-/// Describes an interface by name.
+/// Queries an interface by name.
 ///
 /// # Errors
-/// `ENODEV` when there is none of that name in this namespace.
+/// `ENODEV` if this namespace has no interface with that name.
 pub fn link(name: &str) -> Result<LinkInfo, SockError> {
     let absent = || SockError::errno("look at the interface", libc::ENODEV);
     let mut ask = Questions::about(name).ok_or_else(absent)?;
@@ -177,24 +177,24 @@ pub fn link(name: &str) -> Result<LinkInfo, SockError> {
     })
 }
 
-/// What the queueing discipline at the root of an interface has counted; absent where there is none that counts.
+/// Counters of the queueing discipline at the root of an interface; absent if there is none with counters.
 ///
 /// # Errors
-/// When the routing socket cannot be asked.
+/// The routing socket does not answer.
 pub fn root_queue(index: u32) -> Result<Option<QueueCounts>, SockError> {
     netlink::root_counts(index)
 }
 
-/// The name that the interface of that number has now; `None` when it is gone.
+/// Current name of the interface with that index; `None` if it no longer exists.
 #[must_use]
 pub fn name_of(index: u32) -> Option<String> {
     let mut name = [0 as libc::c_char; libc::IF_NAMESIZE];
-    // SAFETY: `name` has the room that the call asks for.
+    // SAFETY: `name` has the size that the call requires.
     let found = unsafe { libc::if_indextoname(index, name.as_mut_ptr()) };
     if found.is_null() {
         return None;
     }
-    // SAFETY: the call has ended the name with a zero.
+    // SAFETY: the call has terminated the name with a zero.
     Some(unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned())
 }
 
@@ -207,19 +207,19 @@ pub struct InterfaceAddress {
     pub address: IpAddr,
 }
 
-/// Every address of every interface, in the kernel's order.
+/// All addresses of all interfaces, in the kernel's order.
 ///
 /// # Errors
-/// When the kernel is out of memory.
+/// The kernel is out of memory.
 pub fn addresses() -> Result<Vec<InterfaceAddress>, SockError> {
     let mut head: *mut libc::ifaddrs = std::ptr::null_mut();
     // SAFETY: writes the head of a list to `head`; it is freed below.
     check("list the interfaces", unsafe { libc::getifaddrs(&raw mut head) })?;
     let mut found = Vec::new();
     let mut next = head;
-    // SAFETY: `next` is null or an entry of the list that getifaddrs made, alive until freeifaddrs.
+    // SAFETY: `next` is null or an entry of the list that getifaddrs created, alive until freeifaddrs.
     while let Some(entry) = unsafe { next.as_ref() } {
-        // SAFETY: `ifa_addr` is null or a socket address as long as its family says.
+        // SAFETY: `ifa_addr` is null or a socket address whose family implies its length.
         if let Some(address) = unsafe { ip_of(entry.ifa_addr) } {
             // SAFETY: `ifa_name` is a C string of the same list.
             let name = unsafe { CStr::from_ptr(entry.ifa_name) }.to_string_lossy().into_owned();
@@ -227,24 +227,24 @@ pub fn addresses() -> Result<Vec<InterfaceAddress>, SockError> {
         }
         next = entry.ifa_next;
     }
-    // SAFETY: `head` came from getifaddrs and nothing of the list is used any more.
+    // SAFETY: `head` is from getifaddrs, and nothing of the list is used after this.
     unsafe { libc::freeifaddrs(head) };
     Ok(found)
 }
 
 /// # Safety
-/// `addr` must be null or point to a socket address as long as its family says.
+/// `addr` must be null or point to a socket address whose family implies its length.
 unsafe fn ip_of(addr: *const libc::sockaddr) -> Option<IpAddr> {
     // SAFETY: by contract.
     let family = unsafe { addr.as_ref() }?.sa_family;
     match i32::from(family) {
         libc::AF_INET => {
-            // SAFETY: the family says that it is a sockaddr_in; read without assuming alignment.
+            // SAFETY: the family implies a sockaddr_in; read without assuming alignment.
             let v4 = unsafe { addr.cast::<libc::sockaddr_in>().read_unaligned() };
             Some(Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr)).into())
         }
         libc::AF_INET6 => {
-            // SAFETY: the family says that it is a sockaddr_in6; read without assuming alignment.
+            // SAFETY: the family implies a sockaddr_in6; read without assuming alignment.
             let v6 = unsafe { addr.cast::<libc::sockaddr_in6>().read_unaligned() };
             Some(Ipv6Addr::from(v6.sin6_addr.s6_addr).into())
         }
@@ -252,25 +252,25 @@ unsafe fn ip_of(addr: *const libc::sockaddr) -> Option<IpAddr> {
     }
 }
 
-/// The interface that has a local address (an IPv4 address may be given in its IPv6-mapped form).
+/// The interface with a local address (an IPv4 address may be in its IPv6-mapped form).
 ///
 /// # Errors
-/// `EADDRNOTAVAIL` when no interface has it.
+/// `EADDRNOTAVAIL` if no interface has it.
 pub fn of_local_address(address: IpAddr) -> Result<LinkInfo, SockError> {
     let address = address.to_canonical();
     let owner = addresses()?.into_iter().find(|entry| entry.address == address);
     match owner {
         Some(entry) => link(&entry.name),
-        // The whole of 127.0.0.0/8 is on loopback, but only one address of it is listed.
+        // All of 127.0.0.0/8 is on loopback, but only one of its addresses is listed.
         None if address.is_loopback() => link("lo"),
         None => Err(SockError::errno("find the interface of a local address", libc::EADDRNOTAVAIL)),
     }
 }
 
-/// The interface that packets to `peer` leave through, judged by the address they would be sent from.
+/// The interface through which packets to `peer` leave, derived from their source address.
 ///
 /// # Errors
-/// When there is no route to the peer.
+/// There is no route to the peer.
 pub fn towards(peer: SocketAddr) -> Result<LinkInfo, SockError> {
     of_local_address(source_towards(peer)?)
 }

@@ -1,7 +1,7 @@
-//! Journals of what has to be undone: a file of lines each of which is on the disk before its writer goes on, and a lock
-//! beside it that says whether the writer lives.
+//! Undo journals: a file in which each line is on disk before its writer continues, and a lock file that shows
+//! whether the writer is alive.
 //!
-//! What the lines say is the writer's business.
+//! The writer decides on the content of the lines.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -11,32 +11,32 @@ use std::time::Duration;
 
 use crate::clock;
 
-/// Whoever writes here decides what a later process removes or changes.
+/// The journal determines what a later process removes or changes, so only its owner may write to it.
 const PRIVATE_MODE: u32 = 0o600;
 
-/// A journal that is being written.
+/// A journal open for writing.
 #[derive(Debug)]
 pub struct Journal {
     file: File,
 }
 
 impl Journal {
-    /// Begins a journal where none is.
+    /// Creates a journal.
     ///
     /// # Errors
-    /// `AlreadyExists` where one is: it is never written over. What the system says of the file or its folder.
+    /// `AlreadyExists` if there is one, which is never overwritten; system errors of the file or its folder.
     pub fn create(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().append(true).create_new(true).mode(PRIVATE_MODE).open(path)?;
-        // The file's name must be on the disk too.
+        // The directory entry must be on disk too.
         File::open(path.parent().unwrap_or(path))?.sync_all()?;
         Ok(Self { file })
     }
 
-    /// Goes on with the journal that is there. A last line that was cut off says nothing and is cut away: it must not
-    /// swallow the next one.
+    /// Continues an existing journal. Removes an incomplete last line, so that it does not merge with the next
+    /// one.
     ///
     /// # Errors
-    /// What the system says of the file.
+    /// System errors of the file.
     pub fn reopen(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().append(true).open(path)?;
         file.set_len(whole(&fs::read(path)?) as u64)?;
@@ -44,50 +44,50 @@ impl Journal {
         Ok(Self { file })
     }
 
-    /// Writes a line, given without its end, and waits until it is on the disk.
+    /// Appends a line, passed without its newline, and waits until it is on disk.
     ///
     /// # Errors
-    /// What the system says of the file. The line may be cut off then.
+    /// System errors of the file. The line may then be incomplete.
     pub fn note(&mut self, line: &str) -> io::Result<()> {
         self.file.write_all(format!("{line}\n").as_bytes())?;
         self.file.sync_data()
     }
 }
 
-/// The whole lines of a journal; absent where there is none. A last line that was cut off is left out: its writer did not
-/// go on.
+/// The complete lines of a journal; absent if there is no journal. An incomplete last line is ignored, as its
+/// writer did not continue.
 ///
 /// # Errors
-/// What the system says of the file; `InvalidData` for one that is no text.
+/// System errors of the file; `InvalidData` if it is not UTF-8.
 pub fn lines(path: &Path) -> io::Result<Option<Vec<String>>> {
     let mut bytes = match fs::read(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other?,
     };
-    // Where it was cut off may be within a letter.
+    // The file may end within a multi-byte character.
     bytes.truncate(whole(&bytes));
     let text = String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
     Ok(Some(text.lines().map(str::to_owned).collect()))
 }
 
-/// How many bytes its whole lines have.
+/// Number of bytes in complete lines.
 fn whole(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1)
 }
 
-/// A lock that this process has. It goes with the value, at the latest when the process ends, however it ends.
+/// A lock held by this process. Dropping it, or the end of the process in any way, releases it.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
 }
 
 impl Lock {
-    /// Takes the lock in the file at a path, which is made if there is none; absent while another process keeps it. One who
-    /// only looks ([`is_taken`]) has it for a moment, as has a child of the one who had it until it runs its program: such
-    /// are waited for.
+    /// Takes the lock in the file `path`, which is created if necessary; absent if another process keeps it.
+    /// [`is_taken`] holds it for a moment, and so does a child of the holder between fork and exec; this waits
+    /// for both.
     ///
     /// # Errors
-    /// `NotFound` when the folder is not there; what else the system says of the file.
+    /// `NotFound` if the folder does not exist; other system errors of the file.
     pub fn take(path: &Path) -> io::Result<Option<Self>> {
         loop {
             let file =
@@ -95,7 +95,7 @@ impl Lock {
             if !lock_soon(&file)? {
                 return Ok(None);
             }
-            // Else the one who had it has just removed it: a lock on a file that is not there any more holds nothing.
+            // The previous holder may have just removed the file; a lock on a removed file protects nothing.
             let held = file.metadata()?;
             if fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (held.dev(), held.ino())) {
                 return Ok(Some(Self { _file: file }));
@@ -105,7 +105,7 @@ impl Lock {
 }
 
 fn lock_soon(file: &File) -> io::Result<bool> {
-    // One that puts back what a killed process has left has it for longer, too.
+    // Also long enough for a process that restores what a killed one has left.
     const MAX_LOCK_ATTEMPTS: u32 = 250;
     const LOCK_RETRY_DELAY: Duration = Duration::from_millis(2);
     for _ in 0..MAX_LOCK_ATTEMPTS {
@@ -118,7 +118,7 @@ fn lock_soon(file: &File) -> io::Result<bool> {
     Ok(false)
 }
 
-/// True if a living process has the lock in that file.
+/// Whether a living process holds the lock in that file.
 #[must_use]
 pub fn is_taken(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
@@ -153,7 +153,7 @@ mod tests {
             Journal::reopen(&path).unwrap().note("three").unwrap();
             assert_eq!(lines(&path).unwrap().unwrap(), ["one", "three"], "{cut}");
         }
-        // Half of a letter of several bytes.
+        // Half of a multi-byte character.
         fs::write(&path, b"one\n\xc3").unwrap();
         assert_eq!(lines(&path).unwrap().unwrap(), ["one"]);
         Journal::reopen(&path).unwrap().note("two").unwrap();
@@ -170,7 +170,7 @@ mod tests {
         let held = Lock::take(&path).unwrap().unwrap();
         assert!(is_taken(&path) && Lock::take(&path).unwrap().is_none());
         drop(held);
-        // A test beside this one may just have forked, and its child has the lock too until it runs its program.
+        // A parallel test may have just forked; its child holds the lock too until it calls exec.
         while is_taken(&path) {
             std::thread::yield_now();
         }
@@ -186,7 +186,8 @@ mod tests {
         for round in 0..20 {
             let old = Lock::take(&path).unwrap().unwrap();
             std::thread::scope(|scope| {
-                // It has the file open, in most rounds, when that is removed, and gets the lock of what is no file.
+                // In most rounds it has the file open when that is removed, and gets the lock of the removed
+                // file.
                 let next = scope.spawn(|| {
                     loop {
                         if let Some(lock) = Lock::take(&path).unwrap() {

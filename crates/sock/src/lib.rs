@@ -1,12 +1,11 @@
-//! Every system call, socket option and clock of linerate.
+//! All system calls, socket options and clocks of linerate.
 //!
-//! This is the only room that may write `unsafe`, read a clock or ask which operating system it runs on. It knows no
-//! protocol, no metric and no policy: it does what it is told and reports what the kernel granted. Linux only today,
-//! all of it behind this crate.
+//! Only this crate may use `unsafe`, read a clock or depend on the operating system. It contains no protocol,
+//! metric or policy: it executes requests and reports what the kernel granted. Only Linux is supported today.
 //!
-//! Sockets are the standard library's types; functions take anything that lends a file descriptor (`&impl AsFd`).
-//! Deadlines are [`clock::Mono`], spans are [`std::time::Duration`], and a value that the kernel does not report is
-//! `None`, never 0.
+//! Sockets are the standard library's types; functions take anything that lends a file descriptor (`&impl
+//! AsFd`). Deadlines are [`clock::Mono`], durations are [`std::time::Duration`]. A value that the kernel does
+//! not report is `None`, never 0.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("linerate runs on Linux only today; another system needs its own linerate-sock");

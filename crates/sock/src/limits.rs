@@ -1,23 +1,23 @@
-//! The limit of open files, which is the limit of connections.
+//! Limits on open files, and thus on connections, and on threads.
 
 use std::io;
 
 use crate::SockError;
 use crate::call::check;
 
-/// Open files that this process may have: the limit in force, and how far it may raise it itself.
+/// Limits on the open files of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenFiles {
-    /// In force.
+    /// The limit in force.
     pub soft: u64,
-    /// The most that `soft` may be raised to without privileges.
+    /// Largest value to which `soft` can be raised without privileges.
     pub hard: u64,
 }
 
 /// Reads the limit of open files.
 ///
 /// # Errors
-/// None that a correct program can meet.
+/// None is expected: the arguments are always valid.
 pub fn open_files() -> Result<OpenFiles, SockError> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the kernel writes one rlimit to `limit`.
@@ -25,10 +25,10 @@ pub fn open_files() -> Result<OpenFiles, SockError> {
     Ok(OpenFiles { soft: limit.rlim_cur, hard: limit.rlim_max })
 }
 
-/// Makes room for `needed` open files, if it is not there yet; returns the limit in force.
+/// Raises the limit to `needed` open files if it is lower; returns the limit in force.
 ///
 /// # Errors
-/// When the hard limit is lower; the message says both numbers and how to raise it.
+/// The hard limit is lower; the message contains both numbers and how to raise it.
 pub fn raise_open_files(needed: u64) -> Result<u64, SockError> {
     const OP: &str = "raise the limit of open files";
     let now = open_files()?;
@@ -50,7 +50,8 @@ pub fn raise_open_files(needed: u64) -> Result<u64, SockError> {
     }
 }
 
-/// Processes and threads that this user may have (`RLIMIT_NPROC`); absent for no limit. Root is not held to it.
+/// Limit on processes and threads of this user (`RLIMIT_NPROC`); absent if unlimited. It does not apply to
+/// root.
 #[must_use]
 pub fn processes() -> Option<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -59,7 +60,7 @@ pub fn processes() -> Option<u64> {
     (ret == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
-/// Processes and threads that the control group of this process may have; absent for no limit, or where it cannot be read.
+/// Limit on processes and threads of this process's control group; absent if unlimited or unreadable.
 #[must_use]
 pub fn pids_of_group() -> Option<u64> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
@@ -67,7 +68,8 @@ pub fn pids_of_group() -> Option<u64> {
     files.filter_map(|file| std::fs::read_to_string(file).ok()?.trim().parse().ok()).min()
 }
 
-/// Where the limit of one line of `/proc/PID/cgroup` stands: `0::/PATH` in version 2, `N:pids:/PATH` in version 1.
+/// The file with the limit for one line of `/proc/PID/cgroup`: `0::/PATH` in version 2, `N:pids:/PATH` in
+/// version 1.
 fn pids_file(line: &str) -> Option<String> {
     let mut parts = line.splitn(3, ':');
     let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
@@ -79,10 +81,10 @@ fn pids_file(line: &str) -> Option<String> {
     Some(format!("{root}{}/pids.max", path.trim_end_matches('/')))
 }
 
-/// Open files of this process now; absent where `/proc` does not tell.
+/// Number of open files of this process; absent if `/proc` is not readable.
 #[must_use]
 pub fn files_in_use() -> Option<u64> {
-    // The directory itself is one of them while it is read.
+    // The directory is one of them while it is being read.
     Some((std::fs::read_dir("/proc/self/fd").ok()?.count() as u64).saturating_sub(1))
 }
 
@@ -102,16 +104,16 @@ mod tests {
     fn open_files_are_counted() {
         let before = files_in_use().unwrap();
         let _three: Vec<_> = (0..3).map(|_| std::fs::File::open("/dev/null").unwrap()).collect();
-        // Other tests of this process open and close theirs meanwhile.
+        // Other tests of this process open and close files meanwhile.
         assert!(before > 0 && files_in_use().unwrap() >= 4);
     }
 
-    // One test, because the limit belongs to the whole process.
+    // A single test, because the limit applies to the whole process.
     #[test]
     fn a_limit_is_raised_as_far_as_needed_and_as_far_as_the_kernel_goes() {
         let before = open_files().unwrap();
         assert_eq!(raise_open_files(1).unwrap(), before.soft, "enough is left alone");
-        // Above fs.nr_open, which is an int, not even root may go.
+        // Not even root may exceed fs.nr_open, which is an int.
         let error = raise_open_files(1 << 40).unwrap_err();
         assert!(error.source.to_string().contains("ulimit -Hn"), "{}", error.source);
         assert_eq!(open_files().unwrap(), before);

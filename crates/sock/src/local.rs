@@ -1,4 +1,4 @@
-//! Stream sockets between programs of one host.
+//! Unix stream sockets between programs of one host.
 
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -8,15 +8,15 @@ use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::SockError;
 
-/// Connects to the socket at `path`; reading and writing then wait no longer than `within` either.
+/// Connects to the socket at `path`. `within` is also the timeout of later reads and writes.
 ///
 /// # Errors
-/// Nobody listens there, it may not be opened, or its queue stays full for that time: whoever listens does not answer.
+/// Nothing listens there, permission is denied, or the listener's queue stays full for that time.
 pub fn connect(path: &Path, within: Duration) -> Result<UnixStream, SockError> {
     let fail = |source| SockError::new("connect to a program of this host", source);
     let address = SockAddr::unix(path).map_err(fail)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(fail)?;
-    // A zero would be without limit. The time to write is also the time to wait for room in the listener's queue.
+    // Zero would mean no timeout. SO_SNDTIMEO also limits the wait for space in the listener's queue.
     let within = within.max(Duration::from_millis(1));
     socket.set_write_timeout(Some(within)).map_err(fail)?;
     socket.set_read_timeout(Some(within)).map_err(fail)?;
@@ -66,7 +66,7 @@ mod tests {
         let listener = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
         listener.bind(&address).unwrap();
         listener.listen(0).unwrap();
-        // The first one finds room.
+        // The first connection fits into the queue.
         let mut waiting = connect(&place.0, Duration::from_millis(20)).unwrap();
         let full = connect(&place.0, Duration::from_millis(20)).unwrap_err();
         assert_eq!(full.source.kind(), ErrorKind::WouldBlock);

@@ -1,22 +1,23 @@
-//! How fast this host copies memory: the bound of every transfer that copies.
+//! Memory copy rate of this host, the upper bound of every transfer that copies.
 
 use std::hint::black_box;
 use std::time::Duration;
 
 use crate::clock;
 
-/// Longest measurement, so that asking is never a burden.
+/// Longest measurement, so that it never disturbs.
 const MAX_DURATION: Duration = Duration::from_millis(30);
-/// Bytes copied between two looks at the clocks: some hundred microseconds, against which a look is nothing.
+/// Bytes copied between two clock readings: takes a few hundred microseconds, compared to which a reading is
+/// negligible.
 const BYTES_PER_SLICE: usize = 4 << 20;
-/// Slices that are made whatever the time: the first one pays for the pages of a fresh block.
+/// Number of slices regardless of the time: the first one includes the page faults of new memory.
 const MIN_SLICES: usize = 4;
 
-/// Copies between two blocks of `block_bytes` for about `budget` (at most 30 ms) and returns bits per second; a block
-/// that fits into a cache measures that cache. `None` for an empty block.
+/// Copies between two blocks of `block_bytes` for about `budget` (at most 30 ms) and returns bits per second. A
+/// block that fits into a cache measures that cache. `None` for an empty block.
 ///
-/// Slices are timed by the processor time of the calling thread, and the fastest one counts: what other programs take
-/// of the machine is not the memory's.
+/// Each slice is timed by the thread's CPU time, and the fastest counts, to exclude what other programs take of
+/// the machine.
 #[must_use]
 pub fn memcopy_bps(block_bytes: usize, budget: Duration) -> Option<f64> {
     if block_bytes == 0 {
@@ -41,8 +42,8 @@ pub fn memcopy_bps(block_bytes: usize, budget: Duration) -> Option<f64> {
     fastest_bps(slices)
 }
 
-/// The rate of the fastest slice, each given as bytes and processor time. One that took no time that the clock can tell
-/// says nothing.
+/// Rate of the fastest slice, each given as bytes and CPU time. Ignores slices that are too short for the
+/// clock.
 fn fastest_bps(slices: impl Iterator<Item = (u64, Duration)>) -> Option<f64> {
     slices
         .filter(|(_, spent)| !spent.is_zero())
@@ -63,14 +64,14 @@ mod tests {
     #[test]
     fn one_undisturbed_slice_is_enough() {
         let us = Duration::from_micros;
-        // 1 MB in 100 us are 80 Gb/s; the others were disturbed, and one was too short to be timed.
+        // 1 MB in 100 µs is 80 Gb/s. The others were disturbed, and one was too short to be timed.
         let slices = [(1_000_000, us(700)), (1_000_000, us(100)), (1_000_000, Duration::ZERO), (1, us(50))];
         let found = fastest_bps(slices.into_iter()).unwrap();
         assert!((found - 80e9).abs() < 1.0, "{found}");
         assert_eq!(fastest_bps(std::iter::empty()), None);
     }
 
-    /// The time in which the thread does not run is nobody's: it sleeps for most of a slice here.
+    /// Time in which the thread does not run does not count: here it sleeps for most of a slice.
     #[test]
     fn a_thread_that_was_kept_waiting_copies_no_slower() {
         let (began, cpu) = (clock::now(), clock::thread_cpu());

@@ -1,7 +1,7 @@
 //! Messages to and from the kernel's routing socket (rtnetlink(7)).
 //!
-//! Coding is pure: messages and attributes are length-prefixed and padded to four bytes. A decoder skips what it does
-//! not know, so that a newer kernel's additions hide nothing.
+//! Encoding and decoding do no I/O. Messages and attributes are length-prefixed and padded to four bytes.
+//! Decoders skip what they do not know, so that additions of newer kernels do no harm.
 
 mod disciplines;
 mod links;
@@ -22,7 +22,7 @@ pub use queue_counts::{ClassCounts, QueueCounts, TokenBucket};
 const HEADER: usize = 16;
 const ANSWER_BYTES: usize = 64 << 10;
 
-/// One message of the kernel's answer: its type and what follows the header.
+/// One message of the kernel's answer: its type and its body after the header.
 struct Message<'a> {
     kind: u16,
     body: &'a [u8],
@@ -42,7 +42,7 @@ fn messages(mut rest: &[u8]) -> impl Iterator<Item = Message<'_>> {
     })
 }
 
-/// Type and contents of each attribute.
+/// Type and content of each attribute.
 fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = usize::from(u16::from_ne_bytes(*rest.first_chunk()?));
@@ -70,7 +70,7 @@ impl Request {
         self
     }
 
-    /// The whole message, its length in front.
+    /// The whole message, with its length filled in.
     fn finish(mut self) -> Vec<u8> {
         let length = self.0.len() as u32;
         self.0[..4].copy_from_slice(&length.to_ne_bytes());
@@ -78,7 +78,7 @@ impl Request {
     }
 }
 
-/// One attribute, padded. Attributes that hold attributes are these one after another as the body.
+/// One padded attribute. For nested attributes, the body is a concatenation of attributes.
 pub(crate) fn attribute(kind: u16, body: &[u8]) -> Vec<u8> {
     let mut bytes = ((4 + body.len()) as u16).to_ne_bytes().to_vec();
     bytes.extend(kind.to_ne_bytes());
@@ -87,15 +87,14 @@ pub(crate) fn attribute(kind: u16, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A routing socket, of the network namespace that the calling thread is in.
+/// A routing socket in the network namespace of the calling thread.
 pub(crate) fn open() -> Result<Socket, SockError> {
     let netlink = Domain::from(libc::AF_NETLINK);
     Socket::new(netlink, Type::RAW, Some(Protocol::from(libc::NETLINK_ROUTE)))
         .map_err(|source| SockError::new("open a routing socket", source))
 }
 
-/// Sends a message and calls `each` with every message of the answer, until it says that it has seen enough or the
-/// kernel says that this was all.
+/// Sends a request and calls `each` for every message of the answer, until it returns true or the answer ends.
 fn ask(
     op: &'static str,
     socket: &Socket,
@@ -107,7 +106,7 @@ fn ask(
     loop {
         let raw = socket.as_raw_fd();
         let filled = retry(op, || {
-            // SAFETY: pointer and length describe `answer`, which is exclusively ours.
+            // SAFETY: pointer and length describe `answer`, which nothing else accesses.
             unsafe { libc::recv(raw, answer.as_mut_ptr().cast(), answer.len(), 0) }
         })?;
         if filled == 0 {
@@ -115,7 +114,7 @@ fn ask(
         }
         for message in messages(&answer[..filled]) {
             if message.kind == libc::NLMSG_ERROR as u16 {
-                // Zero is the acknowledgement of a change.
+                // Error code 0 acknowledges a change.
                 return match word(message.body, 0).map_or(libc::EPROTO, |word| -word.cast_signed()) {
                     0 => Ok(()),
                     errno => Err(SockError::errno(op, errno)),
@@ -128,12 +127,13 @@ fn ask(
     }
 }
 
-/// Asks for a listing; a socket of its own, because an answer that is not read to its end would lie in the way.
+/// Requests a listing. Uses its own socket, because the rest of a partly read answer would precede the next
+/// one.
 fn dump(kind: u16, body: &[u8], each: impl FnMut(u16, &[u8]) -> bool) -> Result<(), SockError> {
     ask("ask the routing socket", &open()?, Request::new(kind, libc::NLM_F_DUMP, body), each)
 }
 
-/// Asks for a change and waits until the kernel has made it or refused.
+/// Requests a change and waits until the kernel acknowledges or refuses it.
 pub(crate) fn act(
     op: &'static str,
     socket: &Socket,
@@ -146,7 +146,7 @@ pub(crate) fn act(
     ask(op, socket, request, |_, _| false)
 }
 
-/// What a link message says.
+/// Content of a link message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LinkFacts {
     pub(crate) alias: Option<String>,
@@ -155,7 +155,7 @@ pub(crate) struct LinkFacts {
     pub(crate) queue_packets: Option<u32>,
 }
 
-/// Looks up the largest aggregates, the queue length and the alias of an interface.
+/// The largest GSO and GRO packets, the queue length and the alias of an interface.
 pub(crate) fn link_facts(index: u32) -> Result<LinkFacts, SockError> {
     const IFINFOMSG: usize = 16;
     let mut found = LinkFacts::default();
@@ -169,7 +169,7 @@ pub(crate) fn link_facts(index: u32) -> Result<LinkFacts, SockError> {
     Ok(found)
 }
 
-/// Packets that an interface threw away instead of sending them, since it was made.
+/// Packets that an interface dropped instead of sending, since it was created.
 pub(crate) fn send_drops(socket: &Socket, index: u32) -> Result<u64, SockError> {
     const IFINFOMSG: usize = 16;
     let mut body = [0; IFINFOMSG];
@@ -213,7 +213,7 @@ fn decode_link(body: &[u8]) -> LinkFacts {
     facts
 }
 
-/// Looks up the queueing discipline at the root of an interface, by its name: "fq", "fq_codel", "noqueue".
+/// Kind of the queueing discipline at the root of an interface: "fq", "fq_codel", "noqueue".
 pub(crate) fn root_discipline(index: u32) -> Result<Option<String>, SockError> {
     const TCMSG: usize = 20;
     let mut found = None;

@@ -1,4 +1,4 @@
-//! Network namespaces: making them, entering them, telling them apart.
+//! Network namespaces: creating, entering and distinguishing them.
 
 mod name;
 
@@ -13,12 +13,12 @@ use crate::call::{check, get};
 
 pub use name::{Named, enter, open_named, path_of, pin, unpin, with_netns};
 
-/// Which namespace it is. Two that exist at the same time differ; the numbers of one that is gone are used again.
+/// Identity of a namespace, unique among existing ones. The kernel reuses the numbers of deleted ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NetnsId {
     /// The kernel's device for namespaces.
     pub device: u64,
-    /// Number of the namespace on it.
+    /// Inode number of the namespace on it.
     pub inode: u64,
 }
 
@@ -26,7 +26,7 @@ impl NetnsId {
     /// The identity of an open namespace.
     ///
     /// # Errors
-    /// None that a correct program can meet.
+    /// None is expected for a valid descriptor.
     pub fn of(fd: &impl AsFd) -> Result<Self, SockError> {
         const OP: &str = "look at a network namespace";
         let fail = |source| SockError::new(OP, source);
@@ -34,7 +34,7 @@ impl NetnsId {
         file.metadata().map(|about| Self::from_metadata(&about)).map_err(fail)
     }
 
-    /// The identity of the namespace that a process is in; `None` when the process is gone or not ours to look at.
+    /// The identity of the namespace of a process; `None` if the process has ended or access is denied.
     #[must_use]
     pub fn of_process(pid: u32) -> Option<Self> {
         let about = Path::new("/proc").join(pid.to_string()).join("ns/net").metadata().ok()?;
@@ -46,8 +46,7 @@ impl NetnsId {
     }
 }
 
-/// A number of the calling thread's network namespace that no other one of this system has had since it started. `None`
-/// before Linux 5.14.
+/// Cookie of the calling thread's network namespace, unique since the system started. `None` before Linux 5.14.
 #[must_use]
 pub fn cookie() -> Option<u64> {
     const SO_NETNS_COOKIE: i32 = 71;
@@ -55,14 +54,14 @@ pub fn cookie() -> Option<u64> {
     get("read SO_NETNS_COOKIE", &socket, libc::SOL_SOCKET, SO_NETNS_COOKIE).ok()
 }
 
-/// Makes a network namespace. It has an interface `lo`, switched off, and lives as long as the descriptor, a process
-/// in it, or a name ([`pin`]).
+/// Creates a network namespace. Its only interface is `lo`, which is down. It lives as long as the descriptor,
+/// a process in it, or a name ([`pin`]).
 ///
 /// # Errors
-/// `EPERM` without `CAP_SYS_ADMIN`, `ENOSPC` when the user may have no more of them (`user.max_net_namespaces`).
+/// `EPERM` without `CAP_SYS_ADMIN`, `ENOSPC` at the user's limit (`user.max_net_namespaces`).
 pub fn create() -> Result<OwnedFd, SockError> {
     on_a_thread(|| {
-        // SAFETY: takes a flag, touches no memory of ours; the thread ends in its new namespace.
+        // SAFETY: takes a flag and accesses none of our memory; the thread ends in its new namespace.
         check("create a network namespace", unsafe { libc::unshare(libc::CLONE_NEWNET) })?;
         of_this_thread()
     })
@@ -71,7 +70,7 @@ pub fn create() -> Result<OwnedFd, SockError> {
 /// The network namespace of the calling thread.
 ///
 /// # Errors
-/// When `/proc` is not mounted, or the process is out of descriptors.
+/// `/proc` is not mounted, or the process is out of descriptors.
 pub fn of_this_thread() -> Result<OwnedFd, SockError> {
     open(Path::new("/proc/thread-self/ns/net"))
 }
@@ -79,7 +78,7 @@ pub fn of_this_thread() -> Result<OwnedFd, SockError> {
 /// The network namespace of a process.
 ///
 /// # Errors
-/// `ENOENT` when there is no such process, `EACCES` when it is not ours to look at.
+/// `ENOENT` if there is no such process, `EACCES` if access is denied.
 pub fn of_process(pid: u32) -> Result<OwnedFd, SockError> {
     open(&Path::new("/proc").join(pid.to_string()).join("ns/net"))
 }
@@ -88,21 +87,21 @@ fn open(path: &Path) -> Result<OwnedFd, SockError> {
     File::open(path).map(OwnedFd::from).map_err(|source| SockError::new("open a network namespace", source))
 }
 
-/// Moves the calling thread into an open namespace, for good: sockets it opens from now on live there. Other threads are
-/// not affected.
+/// Moves the calling thread into an open namespace permanently: the sockets it opens from now on are there.
+/// Other threads are not affected.
 ///
 /// # Errors
-/// `EINVAL` when the descriptor is no network namespace, `EPERM` without `CAP_SYS_ADMIN`.
+/// `EINVAL` if the descriptor is not a network namespace, `EPERM` without `CAP_SYS_ADMIN`.
 pub fn enter_fd(fd: &impl AsFd) -> Result<(), SockError> {
-    // SAFETY: takes a descriptor and a flag, touches no memory of ours.
+    // SAFETY: takes a descriptor and a flag and accesses none of our memory.
     let ret = unsafe { libc::setns(fd.as_fd().as_raw_fd(), libc::CLONE_NEWNET) };
     check("enter a network namespace", ret).map(|_| ())
 }
 
-/// Runs `work` inside an open namespace, on a thread of its own, so that the caller stays where it is.
+/// Runs `work` inside an open namespace, on a new thread, so that the caller stays where it is.
 ///
 /// # Errors
-/// As [`enter_fd`]; `work` has not run then.
+/// As [`enter_fd`]; then `work` has not run.
 pub fn with_netns_fd<T: Send>(
     fd: &(impl AsFd + Sync),
     work: impl FnOnce() -> T + Send,

@@ -1,4 +1,4 @@
-//! Opening sockets: resolve, connect by a deadline, listen, bind.
+//! Opens sockets: resolve, connect with a deadline, listen, bind.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
@@ -12,10 +12,10 @@ use crate::options::{Granted, SocketOptions};
 use crate::poll::{Interest, wait_for};
 use crate::{SockError, sockopt};
 
-/// Which version of IP may be used.
+/// Permitted versions of IP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IpVersion {
-    /// Whichever the name resolves to.
+    /// Any version that the name resolves to.
     #[default]
     Any,
     /// IPv4 only.
@@ -34,10 +34,10 @@ impl IpVersion {
     }
 }
 
-/// The addresses of a host, in the order in which the resolver prefers them, each once.
+/// The addresses of a host in the resolver's order of preference, without duplicates.
 ///
 /// # Errors
-/// When the name is unknown, or known only in the other version of IP.
+/// The name is unknown, or has no address of the permitted version.
 pub fn resolve(host: &str, port: u16, version: IpVersion) -> Result<Vec<SocketAddr>, SockError> {
     const OP: &str = "resolve host name";
     let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
@@ -62,12 +62,12 @@ pub fn resolve(host: &str, port: u16, version: IpVersion) -> Result<Vec<SocketAd
     Ok(addresses)
 }
 
-/// Whom to connect to, how, and until when to try.
+/// Options of a TCP connection attempt.
 #[derive(Clone, Debug)]
 pub struct ConnectOptions {
     /// Addresses of one host, tried in this order.
     pub addresses: Vec<SocketAddr>,
-    /// Wishes to set before the handshake.
+    /// Options to set before the handshake.
     pub socket: SocketOptions,
     /// When to give up.
     pub deadline: Mono,
@@ -78,19 +78,19 @@ pub struct ConnectOptions {
 pub struct Connected {
     /// The connection, in blocking mode.
     pub stream: TcpStream,
-    /// The address that answered.
+    /// The address that accepted the connection.
     pub peer: SocketAddr,
-    /// What the kernel made of the wishes.
+    /// Effective options.
     pub granted: Granted,
-    /// From the first packet to the end of the handshake: one round-trip time and the hosts' scheduling.
+    /// Duration of the handshake: one round-trip time and scheduling delays of both hosts.
     pub handshake: Duration,
 }
 
-/// Connects to the first address that answers. Each gets an equal share of the time that is left, so that one which
-/// swallows packets does not use up the turn of the others.
+/// Connects to the first address that answers. Each address gets an equal share of the remaining time, so that
+/// one that drops packets does not use up the time of the others.
 ///
 /// # Errors
-/// That of the last address tried; `ETIMEDOUT` when the deadline passed.
+/// The error of the last address; `ETIMEDOUT` at the deadline.
 pub fn connect_tcp(options: &ConnectOptions) -> Result<Connected, SockError> {
     let mut last = SockError::errno("connect without an address", libc::EDESTADDRREQ);
     for (index, &addr) in options.addresses.iter().enumerate() {
@@ -114,7 +114,7 @@ fn connect_one(addr: SocketAddr, requested: &SocketOptions, deadline: Mono) -> R
 
 const CONNECT: &str = "connect to";
 
-/// A connection whose handshake is under way. Wait until it can be written to, then [`Connecting::finish`].
+/// A connection during its handshake. Wait until it is writable, then call [`Connecting::finish`].
 #[derive(Debug)]
 pub struct Connecting {
     socket: Socket,
@@ -123,10 +123,10 @@ pub struct Connecting {
     began: Mono,
 }
 
-/// Begins a TCP handshake and does not wait for its end.
+/// Starts a TCP handshake without waiting for its end.
 ///
 /// # Errors
-/// A wish is refused, there is no route, or a host of this name refuses at once.
+/// The kernel refuses an option, there is no route, or a local peer refuses at once.
 pub fn begin_connect(peer: SocketAddr, requested: &SocketOptions) -> Result<Connecting, SockError> {
     let fail = |source: io::Error| SockError::new(CONNECT, source).at(peer);
     let socket = stream_socket(peer, requested.mptcp)?;
@@ -149,7 +149,7 @@ pub fn begin_connect(peer: SocketAddr, requested: &SocketOptions) -> Result<Conn
 }
 
 impl Connecting {
-    /// The connection, once the socket can be written to.
+    /// The connection, once the socket is writable.
     ///
     /// # Errors
     /// Why the handshake failed.
@@ -174,18 +174,18 @@ impl AsFd for Connecting {
 /// A socket that accepts connections.
 #[derive(Debug)]
 pub struct Listening {
-    /// The listener, in blocking mode. Accepted connections inherit its buffers, segment size and congestion control.
+    /// The listener, in blocking mode. Accepted connections inherit its buffers, MSS and congestion control.
     pub listener: TcpListener,
-    /// The address it is bound to, with the port that the kernel chose for port 0.
+    /// The bound address, with the port that the kernel chose for port 0.
     pub local: SocketAddr,
-    /// What the kernel made of the wishes.
+    /// Effective options.
     pub granted: Granted,
 }
 
-/// Listens for TCP connections; on `::` for those of IPv4 too.
+/// Listens for TCP connections; on `::` also for IPv4.
 ///
 /// # Errors
-/// When the address is taken, not ours, or a wish is refused.
+/// The address is in use or not local, or the kernel refuses an option.
 pub fn listen_tcp(addr: SocketAddr, backlog: i32, requested: &SocketOptions) -> Result<Listening, SockError> {
     let socket = stream_socket(addr, requested.mptcp)?;
     if is_any_v6(addr) {
@@ -207,24 +207,25 @@ pub fn listen_tcp(addr: SocketAddr, backlog: i32, requested: &SocketOptions) -> 
 pub struct Bound {
     /// The socket, in blocking mode.
     pub socket: UdpSocket,
-    /// The address it is bound to, with the port that the kernel chose for port 0.
+    /// The bound address, with the port that the kernel chose for port 0.
     pub local: SocketAddr,
-    /// What the kernel made of the wishes.
+    /// Effective options.
     pub granted: Granted,
 }
 
-/// Binds a UDP socket; on `::` for IPv4 too.
+/// Binds a UDP socket; on `::` also for IPv4.
 ///
 /// # Errors
-/// When the address is taken, not ours, or a wish is refused.
+/// The address is in use or not local, or the kernel refuses an option.
 pub fn bind_udp(addr: SocketAddr, requested: &SocketOptions) -> Result<Bound, SockError> {
     bound(datagram_socket(addr, requested)?, addr, requested)
 }
 
-/// A UDP socket connected to `peer`, from the address and port in `wishes` or those the kernel chooses.
+/// A UDP socket connected to `peer`, with the local address and port in `requested` or those that the kernel
+/// chooses.
 ///
 /// # Errors
-/// When there is no route to the peer, or a wish is refused.
+/// There is no route to the peer, or the kernel refuses an option.
 pub fn connect_udp(peer: SocketAddr, requested: &SocketOptions) -> Result<Bound, SockError> {
     let any = if peer.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
     let local = requested.local_towards(peer).unwrap_or(SocketAddr::new(any, 0));
@@ -233,13 +234,13 @@ pub fn connect_udp(peer: SocketAddr, requested: &SocketOptions) -> Result<Bound,
     bound(socket, local, requested)
 }
 
-/// A further UDP socket on a port that is already open, connected to one peer: from then on the kernel hands that
-/// peer's datagrams to this socket alone. The socket already open must have been bound with `reuse_port`.
+/// Another UDP socket on a port that is already open, connected to one peer: from then on the kernel delivers
+/// that peer's datagrams to this socket only. The existing socket must have been bound with `reuse_port`.
 ///
-/// Datagrams that arrive between the bind and the connect can be dealt to the new socket whoever sent them.
+/// Between bind and connect, the kernel may deliver datagrams of any peer to the new socket.
 ///
 /// # Errors
-/// `EADDRINUSE` when the first socket does not share its port.
+/// `EADDRINUSE` if the first socket does not share its port.
 pub fn udp_connected_on_same_port(
     local: SocketAddr,
     peer: SocketAddr,
@@ -251,10 +252,10 @@ pub fn udp_connected_on_same_port(
     bound(socket, local, &requested)
 }
 
-/// The address this host would send from to reach `peer`. No packet is sent.
+/// The local address that this host uses towards `peer`. Sends no packet.
 ///
 /// # Errors
-/// When there is no route.
+/// There is no route.
 pub fn source_towards(peer: SocketAddr) -> Result<IpAddr, SockError> {
     connect_udp(peer, &SocketOptions::default()).map(|bound| bound.local.ip())
 }
@@ -285,7 +286,7 @@ fn bound(socket: Socket, asked: SocketAddr, requested: &SocketOptions) -> Result
     Ok(Bound { socket, local, granted })
 }
 
-/// An MPTCP socket where asked for and possible, else a TCP socket; [`Granted::mptcp`] tells which it became.
+/// An MPTCP socket if requested and supported, otherwise a TCP socket; see [`Granted::mptcp`].
 fn stream_socket(addr: SocketAddr, mptcp: bool) -> Result<Socket, SockError> {
     let domain = Domain::for_address(addr);
     if mptcp && let Ok(socket) = Socket::new(domain, Type::STREAM, Some(Protocol::MPTCP)) {

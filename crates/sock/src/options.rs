@@ -1,4 +1,4 @@
-//! What a socket is asked to be before its handshake, and what the kernel made of it.
+//! Requested socket options before the handshake, and the effective ones.
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
@@ -6,38 +6,38 @@ use std::time::Duration;
 
 use crate::{SockError, sockopt};
 
-/// Wishes that must be set before `connect` or `listen`. `None` and `false` leave the kernel's default.
+/// Options that must be set before `connect` or `listen`. `None` and `false` keep the kernel's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SocketOptions {
     /// Send buffer, bytes as given to `SO_SNDBUF` (iperf3's `-w` sets this and `rcv_buf`).
     pub snd_buf: Option<u64>,
     /// Receive buffer, bytes as given to `SO_RCVBUF`.
     pub rcv_buf: Option<u64>,
-    /// Largest TCP segment, bytes of payload.
+    /// Maximum TCP segment size (MSS), bytes of payload.
     pub mss: Option<u32>,
-    /// Congestion control by its kernel name.
+    /// Congestion control, by its kernel name.
     pub congestion: Option<String>,
     /// Traffic-class byte (DSCP shifted left by two).
     pub tos: Option<u8>,
-    /// Send small segments at once.
+    /// Send small segments at once (TCP_NODELAY).
     pub no_delay: bool,
-    /// Multipath TCP where the kernel has it.
+    /// Use Multipath TCP if the kernel supports it.
     pub mptcp: bool,
-    /// Local address to send from.
+    /// Local address.
     pub local: Option<IpAddr>,
-    /// Local port to send from.
+    /// Local port.
     pub local_port: Option<u16>,
-    /// Interface to send through.
+    /// Interface to send through (SO_BINDTODEVICE).
     pub device: Option<String>,
-    /// Upper bound of the sending rate, bytes/s.
+    /// Maximum pacing rate, bytes/s.
     pub max_pacing_rate: Option<u64>,
-    /// Give up when bytes stay unacknowledged for so long.
+    /// Give up when bytes stay unacknowledged for this long (TCP_USER_TIMEOUT).
     pub user_timeout: Option<Duration>,
     /// Forbid fragmentation.
     pub dont_fragment: bool,
     /// Share the local port with other sockets.
     pub reuse_port: bool,
-    /// A socket bound to `::` is not for IPv4.
+    /// Exclude IPv4 on a socket bound to `::`.
     pub only_v6: bool,
     /// Flow label of every packet (IPv6; RFC 6437), 20 bits.
     pub flow_label: Option<u32>,
@@ -45,37 +45,37 @@ pub struct SocketOptions {
     pub keep_alive: Option<KeepAlive>,
 }
 
-/// How an idle connection is probed; what is absent is the system's own.
+/// TCP keep-alive settings; absent ones keep the system's default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeepAlive {
-    /// Time without a byte before the first probe; whole seconds.
+    /// Idle time before the first probe; whole seconds.
     pub idle: Option<Duration>,
     /// Time between probes; whole seconds.
     pub interval: Option<Duration>,
-    /// Probes without an answer after which the connection is given up.
+    /// Unanswered probes before the connection is given up.
     pub probes: Option<u32>,
 }
 
-/// A buffer size as asked and as granted.
+/// A requested and an effective buffer size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GrantedBuffer {
-    /// Bytes asked for; `None` leaves TCP's autotuning on.
+    /// Requested bytes; `None` keeps TCP's autotuning on.
     pub asked: Option<u64>,
-    /// Bytes that the kernel reports, its doubling included.
+    /// Bytes reported by the kernel, including its doubling.
     pub granted: u64,
-    /// True if the kernel gave less than it gives for this wish: `net.core.{w,r}mem_max` is lower.
+    /// Whether the kernel granted less than requested: `net.core.{w,r}mem_max` is lower.
     pub clamped: bool,
 }
 
 impl GrantedBuffer {
     fn new(asked: Option<u64>, granted: u64) -> Self {
-        // The kernel doubles what is asked, to make room for its own bookkeeping.
+        // The kernel doubles the requested size to account for its own bookkeeping.
         let clamped = asked.is_some_and(|bytes| granted < bytes.saturating_mul(2));
         Self { asked, granted, clamped }
     }
 }
 
-/// What the kernel granted.
+/// Effective socket options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Granted {
@@ -83,29 +83,29 @@ pub struct Granted {
     pub snd_buf: GrantedBuffer,
     /// Receive buffer.
     pub rcv_buf: GrantedBuffer,
-    /// Segment size, bytes; for TCP after the handshake the effective one.
+    /// MSS, bytes; for TCP the effective one after the handshake.
     pub mss: Option<u32>,
-    /// Congestion control in force; TCP only.
+    /// Effective congestion control; TCP only.
     pub congestion: Option<String>,
-    /// Traffic-class byte in force.
+    /// Effective traffic-class byte.
     pub tos: Option<u8>,
-    /// Upper bound of the sending rate, bytes/s; `None` when there is none.
+    /// Maximum pacing rate, bytes/s; `None` if unlimited.
     pub max_pacing_rate: Option<u64>,
-    /// True for a connection that really uses MPTCP, also after the peer had its say.
+    /// Whether the connection really uses MPTCP, which the peer may refuse.
     pub mptcp: bool,
 }
 
 impl SocketOptions {
-    /// These wishes with the largest TCP segment, bytes of payload.
+    /// These options with an MSS, bytes of payload.
     #[must_use]
     pub fn with_segment(self, bytes: Option<u32>) -> Self {
         Self { mss: bytes, ..self }
     }
 
-    /// Sets every wish on a TCP socket that has not started its handshake.
+    /// Sets all options on a TCP socket before its handshake.
     ///
     /// # Errors
-    /// The first wish that the kernel refuses.
+    /// The first option that the kernel refuses.
     pub fn apply_tcp(&self, fd: &impl AsFd) -> Result<(), SockError> {
         self.apply_any(fd)?;
         if let Some(bytes) = self.mss {
@@ -126,7 +126,7 @@ impl SocketOptions {
         Ok(())
     }
 
-    /// Leases the flow label, if one is wished, and writes it into the address that is then connected to.
+    /// Leases the flow label, if one is requested, and writes it into the address for `connect`.
     pub(crate) fn labelled(&self, fd: &impl AsFd, peer: SocketAddr) -> Result<SocketAddr, SockError> {
         match (self.flow_label, peer) {
             (Some(label), SocketAddr::V6(mut v6)) => {
@@ -138,10 +138,10 @@ impl SocketOptions {
         }
     }
 
-    /// Sets the wishes that datagram sockets have too.
+    /// Sets the options that apply to datagram sockets too.
     ///
     /// # Errors
-    /// The first wish that the kernel refuses.
+    /// The first option that the kernel refuses.
     pub fn apply_any(&self, fd: &impl AsFd) -> Result<(), SockError> {
         if let Some(bytes) = self.snd_buf {
             sockopt::set_snd_buf(fd, bytes)?;
@@ -167,7 +167,7 @@ impl SocketOptions {
         Ok(())
     }
 
-    /// The local end to bind before connecting to `peer`; `None` when the kernel shall choose.
+    /// The local address to bind before connecting to `peer`; `None` to let the kernel choose.
     #[must_use]
     pub fn local_towards(&self, peer: SocketAddr) -> Option<SocketAddr> {
         if self.local.is_none() && self.local_port.is_none() {
@@ -180,10 +180,10 @@ impl SocketOptions {
         Some(SocketAddr::new(self.local.unwrap_or(any), self.local_port.unwrap_or(0)))
     }
 
-    /// What `fd` has got of these wishes, now.
+    /// The options currently in effect on `fd`.
     ///
     /// # Errors
-    /// When the descriptor is not a socket.
+    /// The descriptor is not a socket.
     pub fn granted(&self, fd: &impl AsFd) -> Result<Granted, SockError> {
         Ok(Granted {
             snd_buf: GrantedBuffer::new(self.snd_buf, sockopt::snd_buf(fd)?),

@@ -1,4 +1,4 @@
-//! Waiting for descriptors: `epoll` for many, `poll` for a few, and a bell to wake the waiter.
+//! Waiting for descriptors: `epoll` for many, `poll` for a few, and an eventfd to wake the waiting thread.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -7,12 +7,12 @@ use crate::SockError;
 use crate::call::check;
 use crate::clock::{Mono, now, timespec};
 
-/// What to wait for.
+/// Events to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interest {
-    /// Wake when a read would not wait.
+    /// Wake when a read would not block.
     pub read: bool,
-    /// Wake when a write would not wait.
+    /// Wake when a write would not block.
     pub write: bool,
 }
 
@@ -23,7 +23,7 @@ impl Interest {
     pub const WRITE: Self = Self { read: false, write: true };
     /// Both.
     pub const BOTH: Self = Self { read: true, write: true };
-    /// Errors only (they are always reported): the error queue of a socket, for one.
+    /// Errors only (they are always reported), for example the error queue of a socket.
     pub const ERROR: Self = Self { read: false, write: false };
 
     fn epoll_bits(self) -> u32 {
@@ -38,41 +38,41 @@ impl Interest {
     }
 }
 
-/// A descriptor that need not wait any more.
+/// A descriptor that is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
-    /// The number it was added with.
+    /// The token it was added with.
     pub token: u64,
-    /// A read will not wait (bytes, the end of the stream, or an error to fetch).
+    /// A read would not block (bytes, end of stream, or an error).
     pub read: bool,
-    /// A write will not wait.
+    /// A write would not block.
     pub write: bool,
     /// An error, or something in the error queue.
     pub error: bool,
-    /// The peer is gone in both directions.
+    /// The connection is closed in both directions.
     pub hang_up: bool,
 }
 
-/// Waits for many descriptors, level-triggered: what was not drained is reported again.
+/// Waits for many descriptors, level-triggered: a descriptor that was not drained is reported again.
 #[derive(Debug)]
 pub struct Poller {
     epoll: OwnedFd,
 }
 
-/// Room for the answers of [`Poller::wait`], allocated once.
+/// Result buffer of [`Poller::wait`], allocated once.
 pub struct Events {
     slots: Vec<libc::epoll_event>,
     filled: usize,
 }
 
 impl Events {
-    /// Room for so many descriptors in one answer.
+    /// A buffer for `capacity` descriptors per wait.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
         Self { slots: vec![libc::epoll_event { events: 0, u64: 0 }; capacity.max(1)], filled: 0 }
     }
 
-    /// The descriptors of the last answer.
+    /// The descriptors of the last wait.
     pub fn iter(&self) -> impl Iterator<Item = Ready> + '_ {
         self.slots.iter().take(self.filled).map(|slot| {
             let bits = slot.events as i32;
@@ -90,29 +90,29 @@ impl Events {
 }
 
 impl Poller {
-    /// A poller that watches nothing yet.
+    /// A poller that does not watch anything yet.
     ///
     /// # Errors
-    /// `EMFILE` when the process is out of descriptors.
+    /// `EMFILE` if the process is out of descriptors.
     pub fn new() -> Result<Self, SockError> {
-        // SAFETY: takes a flag, touches no memory of ours.
+        // SAFETY: takes a flag and accesses none of our memory.
         let raw = check("create epoll", unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // SAFETY: the kernel just gave us this descriptor; nobody else owns it.
+        // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
         Ok(Self { epoll: unsafe { OwnedFd::from_raw_fd(raw) } })
     }
 
-    /// Watches `fd` until it is removed or closed; `token` will name it in the answers.
+    /// Watches `fd` until it is removed or closed; [`Ready::token`] will be `token`.
     ///
     /// # Errors
-    /// When it is watched already, or cannot be (a regular file).
+    /// It is already watched, or cannot be (a regular file).
     pub fn add(&self, fd: &impl AsFd, token: u64, interest: Interest) -> Result<(), SockError> {
         self.control("add to epoll", libc::EPOLL_CTL_ADD, fd, token, interest)
     }
 
-    /// Changes what is waited for, or the token.
+    /// Changes the interest or the token.
     ///
     /// # Errors
-    /// When `fd` is not watched.
+    /// `fd` is not watched.
     pub fn modify(&self, fd: &impl AsFd, token: u64, interest: Interest) -> Result<(), SockError> {
         self.control("modify in epoll", libc::EPOLL_CTL_MOD, fd, token, interest)
     }
@@ -120,7 +120,7 @@ impl Poller {
     /// Stops watching `fd`.
     ///
     /// # Errors
-    /// When `fd` is not watched.
+    /// `fd` is not watched.
     pub fn remove(&self, fd: &impl AsFd) -> Result<(), SockError> {
         self.control("remove from epoll", libc::EPOLL_CTL_DEL, fd, 0, Interest::ERROR)
     }
@@ -139,11 +139,12 @@ impl Poller {
         check(op, unsafe { libc::epoll_ctl(epoll, action, raw, &raw mut event) }).map(|_| ())
     }
 
-    /// Waits until a descriptor is ready or the deadline has passed; returns how many are ready (0: the deadline, or
-    /// a signal). [`Mono::FAR`] waits without end, a deadline in the past only looks. Accurate to a millisecond.
+    /// Waits until a descriptor is ready or the deadline has passed; returns the number of ready ones (0 at the
+    /// deadline or after a signal). [`Mono::FAR`] waits forever, a past deadline does not wait. Accurate to a
+    /// millisecond.
     ///
     /// # Errors
-    /// None that a correct program can meet.
+    /// None is expected.
     pub fn wait(&self, events: &mut Events, deadline: Mono) -> Result<usize, SockError> {
         let timeout = timeout_ms(deadline, now());
         self.fill(events, |epoll, slots, room| {
@@ -152,11 +153,11 @@ impl Poller {
         })
     }
 
-    /// As [`Poller::wait`], accurate to the kernel's timers: to some microseconds once
-    /// [`crate::clock::set_timer_slack_ns`] has been told 1.
+    /// As [`Poller::wait`], with the accuracy of the kernel's timers: a few microseconds with a timer slack of
+    /// 1 ns ([`crate::clock::set_timer_slack_ns`]).
     ///
     /// # Errors
-    /// None that a correct program can meet.
+    /// None is expected.
     pub fn wait_ns(&self, events: &mut Events, deadline: Mono) -> Result<usize, SockError> {
         let span = span_until(deadline);
         let waited = self.fill(events, |epoll, slots, room| {
@@ -174,8 +175,8 @@ impl Poller {
         }
     }
 
-    /// For Linux before 5.11, which has no `epoll_pwait2`: an epoll descriptor is itself readable when one of those that
-    /// it watches is ready.
+    /// For Linux before 5.11, which has no `epoll_pwait2`: an epoll descriptor becomes readable when one of its
+    /// descriptors is ready.
     fn wait_by_poll(&self, events: &mut Events, deadline: Mono) -> Result<usize, SockError> {
         let span = span_until(deadline);
         self.fill(events, |epoll, slots, room| {
@@ -207,7 +208,7 @@ impl Poller {
     }
 }
 
-/// From now to the deadline; `None` for one that never comes.
+/// Time from now to the deadline; `None` if there is none.
 fn span_until(deadline: Mono) -> Option<libc::timespec> {
     let ns = u64::try_from(deadline.remaining().as_nanos()).unwrap_or(u64::MAX);
     (deadline != Mono::FAR).then(|| timespec(ns))
@@ -217,7 +218,7 @@ fn pointer<T>(value: Option<&T>) -> *const T {
     value.map_or(std::ptr::null(), std::ptr::from_ref)
 }
 
-/// Rounded up, so that the waiter does not spin through the last millisecond.
+/// Rounded up, so that the thread does not spin through the last millisecond.
 fn timeout_ms(deadline: Mono, now: Mono) -> i32 {
     if deadline == Mono::FAR {
         return -1;
@@ -226,33 +227,33 @@ fn timeout_ms(deadline: Mono, now: Mono) -> i32 {
     i32::try_from(ms).unwrap_or(i32::MAX)
 }
 
-/// A bell: any thread rings it, the thread that polls it wakes.
+/// Wakes a polling thread from any other thread.
 #[derive(Debug)]
 pub struct EventFd {
     fd: OwnedFd,
 }
 
 impl EventFd {
-    /// A bell that has not rung.
+    /// An eventfd that is not signalled.
     ///
     /// # Errors
-    /// `EMFILE` when the process is out of descriptors.
+    /// `EMFILE` if the process is out of descriptors.
     pub fn new() -> Result<Self, SockError> {
-        // SAFETY: takes a number and flags, touches no memory of ours.
+        // SAFETY: takes a number and flags and accesses none of our memory.
         let raw = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         let raw = check("create eventfd", raw)?;
-        // SAFETY: the kernel just gave us this descriptor; nobody else owns it.
+        // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
         Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(raw) } })
     }
 
-    /// Rings. The descriptor stays readable until [`EventFd::clear`].
+    /// Wakes the polling thread. The descriptor stays readable until [`EventFd::clear`].
     pub fn wake(&self) {
         let one = 1u64;
-        // SAFETY: writes the eight bytes of `one`. It can only fail when the bell has rung 2^64 times already.
+        // SAFETY: writes the eight bytes of `one`. This fails only after about 2^64 wake-ups without a read.
         unsafe { libc::write(self.fd.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) };
     }
 
-    /// Silences it; true if it had rung.
+    /// Resets it; true if it was signalled.
     #[must_use]
     pub fn clear(&self) -> bool {
         let mut count = 0u64;
@@ -268,20 +269,20 @@ impl AsFd for EventFd {
     }
 }
 
-/// Waits for one descriptor; false when the deadline passed first. Accurate to the kernel's timers.
+/// Waits for one descriptor; false at the deadline. Has the accuracy of the kernel's timers.
 ///
 /// # Errors
-/// None that a correct program can meet.
+/// None is expected.
 pub fn wait_for(fd: &impl AsFd, interest: Interest, deadline: Mono) -> Result<bool, SockError> {
     let ready = poll_few(&[(fd.as_fd(), interest)], deadline)?;
     Ok(ready.first().copied().unwrap_or(false))
 }
 
-/// Waits until at least one of a few descriptors is ready; says for each whether it is. All false: the deadline.
-/// Signals do not end the wait.
+/// Waits until at least one of a few descriptors is ready; returns for each whether it is. All false means the
+/// deadline. Signals do not end the wait.
 ///
 /// # Errors
-/// None that a correct program can meet.
+/// None is expected.
 pub fn poll_few(fds: &[(BorrowedFd<'_>, Interest)], deadline: Mono) -> Result<Vec<bool>, SockError> {
     let mut slots: Vec<libc::pollfd> = fds
         .iter()

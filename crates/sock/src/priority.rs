@@ -1,28 +1,28 @@
-//! A thread's claim to the processor.
+//! Real-time priority of a thread.
 
 use std::marker::PhantomData;
 
 use crate::SockError;
 use crate::call::check;
 
-/// While this lives, the calling thread runs before every ordinary one (`SCHED_FIFO` at the lowest of its priorities).
-/// For moments only: who spins meanwhile leaves its processor to nobody.
+/// While this exists, the calling thread runs before all ordinary ones (`SCHED_FIFO` with the lowest priority).
+/// Hold it only for moments: a thread that spins with it blocks its CPU for all others.
 #[derive(Debug)]
 pub struct Urgent {
     policy: libc::c_int,
     priority: libc::c_int,
-    /// It is the claim of one thread.
+    /// Not `Send`: applies to one thread.
     _here: PhantomData<*const ()>,
 }
 
 impl Urgent {
-    /// Makes the claim.
+    /// Raises the priority.
     ///
     /// # Errors
     /// `EPERM` without `CAP_SYS_NICE` and with an `RLIMIT_RTPRIO` of 0, as for most users.
     pub fn claim() -> Result<Self, SockError> {
-        // The calls of the C library are refused by some of them (musl), those of the kernel are not.
-        // SAFETY: takes a thread, 0 being the calling one, and touches no memory of ours.
+        // musl refuses the corresponding library functions, so these are direct system calls.
+        // SAFETY: takes a thread, 0 being the calling one, and accesses none of our memory.
         let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) };
         let policy = check("read the scheduling policy", policy as libc::c_int)?;
         let mut before = libc::sched_param { sched_priority: 0 };
@@ -36,14 +36,14 @@ impl Urgent {
 
 impl Drop for Urgent {
     fn drop(&mut self) {
-        // Nobody is refused a lower claim.
+        // Lowering the priority is always allowed.
         let _ = set(self.policy, self.priority);
     }
 }
 
 fn set(policy: libc::c_int, priority: libc::c_int) -> Result<(), SockError> {
     let param = libc::sched_param { sched_priority: priority };
-    // SAFETY: the kernel reads `param`, which lives here.
+    // SAFETY: the kernel reads `param`, which is alive.
     let ret = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const param) };
     check("set the scheduling policy", ret as libc::c_int).map(|_| ())
 }

@@ -1,6 +1,6 @@
-//! The host's own counters and description, from `/proc` (and `/sys` where `/proc` is silent).
+//! The host's counters and description, from `/proc`, and from `/sys` where `/proc` has none.
 //!
-//! Each file has a parser over text, which never panics and skips what it does not know, and a reader. Readers of
+//! Each file has a reader and a parser of its text, which never panics and skips unknown parts. Readers of
 //! network counters see the network namespace of the calling thread.
 
 pub mod cpu;
@@ -15,46 +15,46 @@ use std::path::{Path, PathBuf};
 
 use crate::SockError;
 
-/// A kernel setting by its dotted name (`net.ipv4.tcp_rmem`), without the final newline; `None` when there is none.
+/// A sysctl by its dotted name (`net.ipv4.tcp_rmem`), without the final newline; `None` if it does not exist.
 ///
-/// Slashes may stand for the dots, for names that contain a dot (`net/ipv4/conf/eth0.5/mtu`).
+/// For names that contain a dot, slashes may replace the dots (`net/ipv4/conf/eth0.5/mtu`).
 #[must_use]
 pub fn sysctl(name: &str) -> Option<String> {
     text(sysctl_path(name)?)
 }
 
-/// Changes a kernel setting, named as for [`sysctl`]. Settings of the network are those of the calling thread's network
+/// Changes a sysctl, named as for [`sysctl`]. Network settings are those of the calling thread's network
 /// namespace.
 ///
 /// # Errors
-/// `ENOENT` when there is no such setting, `EINVAL` when it does not take the value, `EPERM` or `EACCES` when it is not
-/// ours to change.
+/// `ENOENT` if it does not exist, `EINVAL` if it does not accept the value, `EPERM` or `EACCES` without
+/// permission.
 pub fn set_sysctl(name: &str, value: &str) -> Result<(), SockError> {
     const OP: &str = "change a kernel setting";
     let path = sysctl_path(name).ok_or_else(|| SockError::errno(OP, libc::ENOENT))?;
-    // Only opened for writing: creating would be refused with a misleading EACCES where there is no such setting.
+    // Opens without O_CREAT, which would return a misleading EACCES for a sysctl that does not exist.
     let file = fs::OpenOptions::new().write(true).open(path);
     file.and_then(|mut file| file.write_all(value.as_bytes())).map_err(|source| SockError::new(OP, source))
 }
 
-/// Whether this process may change a kernel setting: opens it for writing and writes nothing.
+/// Whether this process may change a sysctl: opens it for writing and writes nothing.
 ///
 /// # Errors
-/// As [`set_sysctl`], but for `EINVAL`.
+/// As [`set_sysctl`], except for `EINVAL`.
 pub fn can_set_sysctl(name: &str) -> Result<(), SockError> {
     const OP: &str = "change a kernel setting";
     let path = sysctl_path(name).ok_or_else(|| SockError::errno(OP, libc::ENOENT))?;
     fs::OpenOptions::new().write(true).open(path).map(drop).map_err(|source| SockError::new(OP, source))
 }
 
-/// `None` for a name that would climb out of the directory of settings.
+/// `None` for a name that would leave the directory.
 fn sysctl_path(name: &str) -> Option<PathBuf> {
     let relative = if name.contains('/') { name.to_owned() } else { name.replace('.', "/") };
     let inside = relative.split('/').all(|part| !part.is_empty() && part != "..");
     inside.then(|| Path::new("/proc/sys").join(relative))
 }
 
-/// A small text file, without surrounding white space; `None` when it is not there or not ours to read.
+/// Content of a small text file, trimmed; `None` if it does not exist or is not readable.
 fn text(path: impl AsRef<Path>) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }

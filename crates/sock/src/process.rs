@@ -1,4 +1,4 @@
-//! Other processes: finding those in a network namespace, and ending them without mistaking one for another.
+//! Other processes: finding those in a network namespace, and terminating exactly those.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,12 +11,12 @@ use crate::clock::{Mono, now};
 use crate::netns::NetnsId;
 use crate::poll::{Interest, wait_for};
 
-/// How a process is told to end.
+/// A signal that ends a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// It may tidy up first, or refuse.
+    /// SIGTERM: the process may clean up first, or ignore it.
     Terminate,
-    /// It ends.
+    /// SIGKILL: the process ends.
     Kill,
 }
 
@@ -29,27 +29,27 @@ impl Signal {
     }
 }
 
-/// A handle on one process, which never comes to mean another one as a bare number can.
+/// A pidfd: unlike a process id, it never refers to another process.
 #[derive(Debug)]
 pub struct Process(OwnedFd);
 
 impl Process {
-    /// Takes hold of a process.
+    /// Opens a process.
     ///
     /// # Errors
-    /// `ESRCH` when there is none of that number.
+    /// `ESRCH` if it does not exist.
     pub fn open(pid: u32) -> Result<Self, SockError> {
-        // SAFETY: takes numbers, touches no memory of ours.
+        // SAFETY: takes numbers and accesses none of our memory.
         let raw = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
         let raw = check("take hold of a process", raw as i32)?;
-        // SAFETY: the kernel just gave us this descriptor; nobody else owns it.
+        // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(raw) }))
     }
 
     /// Sends a signal.
     ///
     /// # Errors
-    /// `ESRCH` when it has ended, `EPERM` when it is another user's.
+    /// `ESRCH` if it has ended, `EPERM` if it belongs to another user.
     pub fn signal(&self, signal: Signal) -> Result<(), SockError> {
         let (raw, number) = (self.0.as_raw_fd(), signal.number());
         let no_info = std::ptr::null::<libc::siginfo_t>();
@@ -58,17 +58,17 @@ impl Process {
         check("signal a process", ret as i32).map(|_| ())
     }
 
-    /// Waits until it has ended; false when the deadline passed first.
+    /// Waits until it has ended; false at the deadline.
     ///
     /// # Errors
-    /// None that a correct program can meet.
+    /// None is expected.
     pub fn wait(&self, deadline: Mono) -> Result<bool, SockError> {
         wait_for(&self.0, Interest::READ, deadline)
     }
 }
 
-/// Numbers of the processes that are in one of some network namespaces, and in which, in order of the numbers, without
-/// this one. Those of other users are seen by root only.
+/// Processes in one of the given network namespaces, with their namespaces, except this one. Only root sees
+/// those of other users.
 #[must_use]
 pub fn in_netns(ids: &BTreeSet<NetnsId>) -> BTreeMap<u32, NetnsId> {
     let Ok(folder) = fs::read_dir("/proc") else { return BTreeMap::new() };
@@ -79,11 +79,11 @@ pub fn in_netns(ids: &BTreeSet<NetnsId>) -> BTreeMap<u32, NetnsId> {
         .collect()
 }
 
-/// Ends every process that is in one of some network namespaces and that `chosen` says yes to: asks all of them to, and
-/// kills those that are still there after `grace`. Returns how many.
+/// Ends all processes in one of the given network namespaces for which `chosen` returns true: sends SIGTERM,
+/// and SIGKILL to those that still run after `grace`. Returns their number.
 ///
 /// # Errors
-/// `EPERM` when one is another user's, `ETIMEDOUT` when one cannot even be killed.
+/// `EPERM` if one belongs to another user, `ETIMEDOUT` if one survives SIGKILL.
 pub fn end_in_netns(
     ids: &BTreeSet<NetnsId>,
     grace: Duration,
@@ -92,12 +92,12 @@ pub fn end_in_netns(
     const MAX_ROUNDS: u32 = 10;
     const KILL_TIMEOUT: Duration = Duration::from_secs(5);
     let mut ended = 0;
-    // One that is asked to end may start another one on its way out.
+    // A process may start another one while it ends.
     for _ in 0..MAX_ROUNDS {
         let mut held = BTreeMap::new();
         for (pid, id) in in_netns(ids) {
             let Ok(process) = Process::open(pid) else { continue };
-            // Only now that it is held, its number cannot pass to another process.
+            // Checked only after the open, as the process id could pass to another process before it.
             if NetnsId::of_process(pid) == Some(id) && chosen(pid, id) {
                 held.insert(pid, process);
             }
@@ -143,35 +143,35 @@ pub fn ignores(signal: i32) -> bool {
     u32::try_from(signal - 1).is_ok_and(|bit| mask.checked_shr(bit).unwrap_or(0) & 1 == 1)
 }
 
-/// Has this process told to end when the thread that started it ends.
+/// Makes the kernel send the signal to this process when the thread that started it ends.
 ///
 /// # Errors
-/// None that a correct program can meet.
+/// None is expected.
 pub fn end_with_parent(signal: Signal) -> Result<(), SockError> {
-    // SAFETY: PR_SET_PDEATHSIG takes one integer and touches no memory of ours.
+    // SAFETY: PR_SET_PDEATHSIG takes one integer and accesses none of our memory.
     let ret = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal.number() as libc::c_ulong) };
     check("set the parent-death signal", ret).map(|_| ())
 }
 
-/// Makes this process the leader of a session of its own, without a terminal: Ctrl-C there does not reach it.
+/// Makes this process the leader of a new session without a terminal, so that Ctrl-C does not reach it.
 ///
 /// # Errors
-/// `EPERM` when it leads a group of processes already.
+/// `EPERM` if it already leads a process group.
 pub fn new_session() -> Result<(), SockError> {
-    // SAFETY: takes nothing, touches no memory of ours.
+    // SAFETY: takes no arguments and accesses none of our memory.
     check("start a session", unsafe { libc::setsid() }).map(|_| ())
 }
 
-/// Asks for as much of the processors as an ordinary process can have: it runs before others as soon as it has work.
+/// Sets the highest ordinary priority (nice -20).
 ///
 /// # Errors
 /// `EACCES` or `EPERM` without `CAP_SYS_NICE`.
 pub fn first_in_line() -> Result<(), SockError> {
     const HIGHEST_PRIORITY: i32 = -20;
-    // SAFETY: takes numbers, touches no memory of ours.
+    // SAFETY: takes numbers and accesses none of our memory.
     let ret = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, HIGHEST_PRIORITY) };
     check("raise the priority", ret)?;
-    // Where the kernel groups processes by session (sched(7), autogroup), a priority counts within the group only.
+    // With autogroups (sched(7)), nice values count only within the session's group.
     match fs::write("/proc/self/autogroup", HIGHEST_PRIORITY.to_string()) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(SockError::new("raise the session's priority", error))

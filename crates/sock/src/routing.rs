@@ -8,51 +8,51 @@ use crate::SockError;
 use crate::ethtool::Questions;
 use crate::netlink::{Request, act, attribute, open, send_drops};
 
-/// A socket through which the interfaces of one network namespace are configured: that of the thread that opened it.
+/// A socket to configure the network namespace of the thread that opened it.
 #[derive(Debug)]
 pub struct RoutingSocket(Socket);
 
-/// What shall change on an interface; `None` leaves a thing as it is.
+/// Changes of an interface; `None` keeps a property as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkChange<'a> {
-    /// Switched on or off.
+    /// Administrative state.
     pub up: Option<bool>,
     /// Ethernet address.
     pub mac: Option<[u8; 6]>,
-    /// Largest IP packet, bytes.
+    /// MTU, bytes.
     pub mtu: Option<u32>,
-    /// Room of the sending queue, packets.
+    /// Length of the transmit queue, packets.
     pub queue_packets: Option<u32>,
-    /// Largest super-frame that the kernel hands to the device (GSO), bytes.
+    /// Largest GSO packet for the device, bytes.
     pub super_frame: Option<u32>,
-    /// A name for people, at most 255 bytes.
+    /// Alias, at most 255 bytes.
     pub alias: Option<&'a str>,
 }
 
 /// A queueing discipline for the root of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discipline {
-    /// `tbf`: a token bucket; what has no tokens waits.
+    /// `tbf`: a token bucket that queues packets without tokens.
     TokenBucket {
-        /// Bytes per second, of frames without check sequence.
+        /// Bytes per second, counting frames without their check sequence.
         rate: u64,
-        /// Depth of the bucket, bytes.
+        /// Bucket size, bytes.
         burst: u32,
-        /// What may wait, bytes.
+        /// Queue limit, bytes.
         limit: u32,
     },
-    /// `pfifo`: first in, first out, so many packets.
+    /// `pfifo`: a FIFO limited in packets.
     Fifo {
-        /// Packets that may wait.
+        /// Queue limit, packets.
         packets: u32,
     },
 }
 
 impl RoutingSocket {
-    /// Opens one for the network namespace of the calling thread.
+    /// Opens a socket for the network namespace of the calling thread.
     ///
     /// # Errors
-    /// `EMFILE` when the process is out of descriptors.
+    /// `EMFILE` if the process is out of descriptors.
     pub fn open() -> Result<Self, SockError> {
         open().map(Self)
     }
@@ -80,7 +80,7 @@ impl RoutingSocket {
                 request = request.attribute(libc::IFLA_TXQLEN, &packets.to_ne_bytes());
             }
             if let Some(bytes) = change.super_frame {
-                // Up to 64 KiB it holds for IPv4 too, which has an attribute of its own above that.
+                // Up to 64 KiB this also applies to IPv4, which has its own attribute for larger sizes.
                 request = request.attribute(libc::IFLA_GSO_MAX_SIZE, &bytes.to_ne_bytes());
             }
             if let Some(alias) = change.alias {
@@ -91,7 +91,7 @@ impl RoutingSocket {
         act("change the interface", &self.0, libc::RTM_SETLINK, 0, build, &body)
     }
 
-    /// Packets that an interface threw away instead of sending them, since it was made.
+    /// Packets that an interface dropped instead of sending, since it was created.
     ///
     /// # Errors
     /// `ENODEV` for an unknown index.
@@ -109,10 +109,10 @@ impl RoutingSocket {
         act("delete the interface", &self.0, libc::RTM_DELLINK, 0, |request| request, &body)
     }
 
-    /// Gives an interface an address at once usable: without duplicate address detection.
+    /// Adds an address that is usable at once, without duplicate address detection.
     ///
     /// # Errors
-    /// `EEXIST` when it has it already, `EINVAL` for a prefix that is too long.
+    /// `EEXIST` if the interface already has it, `EINVAL` for a prefix that is too long.
     pub fn add_address(&self, index: u32, address: IpAddr, prefix: u8) -> Result<(), SockError> {
         let (family, bytes) = octets(address);
         let mut body = [family, prefix, 0, 0, 0, 0, 0, 0];
@@ -129,7 +129,7 @@ impl RoutingSocket {
     /// Replaces the queueing discipline at the root of an interface.
     ///
     /// # Errors
-    /// `ENOENT` when this kernel does not have the discipline.
+    /// `ENOENT` if this kernel does not have the discipline.
     pub fn replace_root_discipline(&self, index: u32, discipline: &Discipline) -> Result<(), SockError> {
         const ROOT: u32 = 0xffff_ffff;
         const TCA_KIND: u16 = 1;
@@ -141,7 +141,7 @@ impl RoutingSocket {
         };
         let mut body = [0; 20];
         put(&mut body, 4, index);
-        // Without a handle (bytes 8 to 11) the kernel gives one, and one kind may replace another.
+        // Without a handle (bytes 8 to 11) the kernel assigns one, and one kind may replace another.
         put(&mut body, 12, ROOT);
         let build =
             |request: Request| request.attribute(TCA_KIND, name).attribute(libc::TCA_OPTIONS, &options);
@@ -150,22 +150,22 @@ impl RoutingSocket {
     }
 }
 
-/// Number of an interface, in the network namespace of the calling thread.
+/// Index of an interface, in the network namespace of the calling thread.
 ///
 /// # Errors
-/// `ENODEV` when there is none of that name.
+/// `ENODEV` if there is no interface with that name.
 pub fn index_of(name: &str) -> Result<u32, SockError> {
     let absent = || SockError::errno("look at the interface", libc::ENODEV);
     Questions::about(name).and_then(|mut ask| ask.index()).ok_or_else(absent)
 }
 
-/// Tells a TAP's driver which speed it shall claim, full duplex, in the network namespace of the calling thread.
+/// Sets the speed that a TAP reports, full duplex, in the network namespace of the calling thread.
 ///
 /// # Units
 /// megabits per second
 ///
 /// # Errors
-/// `ENODEV` when there is no such interface, `EOPNOTSUPP` when its driver or an old kernel does not take a speed.
+/// `ENODEV` if there is no such interface, `EOPNOTSUPP` if its driver or an old kernel does not accept a speed.
 pub fn set_speed(name: &str, mbps: u32) -> Result<(), SockError> {
     const OP: &str = "set the speed of the interface";
     let mut ask = Questions::about(name).ok_or_else(|| SockError::errno(OP, libc::ENODEV))?;
@@ -180,7 +180,7 @@ pub(crate) fn token_bucket_options(rate: u64, burst: u32, limit: u32) -> Vec<u8>
     const PARAMETERS: u16 = 1;
     const RATE_IN_64_BITS: u16 = 4;
     const BURST_IN_BYTES: u16 = 6;
-    // With the layer named, the kernel computes transmission times itself and asks for no table of them.
+    // With a link layer, the kernel computes transmission times itself and needs no rate table.
     const ETHERNET: u8 = 1;
     const LINK_LAYER_AT: usize = 1;
     const RATE_AT: usize = 8;
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn a_token_bucket_is_laid_out_as_the_kernel_reads_it() {
         let options = token_bucket_options(5_000_000_000, 81_920, 10_000_000);
-        // An attribute of 36 bytes, one of 8 and one of 4, each with 4 bytes of head.
+        // Attributes of 36, 8 and 4 bytes, each with a header of 4 bytes.
         assert_eq!(options.len(), 40 + 12 + 8);
         let word = |at: usize| u32::from_ne_bytes(*options[at..].first_chunk().unwrap());
         assert_eq!(word(4 + 8), u32::MAX, "a rate above 32 bits is told in the 64-bit attribute");
@@ -229,7 +229,7 @@ mod tests {
     fn an_interface_that_is_not_there_is_refused_by_the_kernel() {
         let routing = RoutingSocket::open().unwrap();
         let nowhere = i32::MAX as u32;
-        // Without CAP_NET_ADMIN the kernel refuses before it looks.
+        // Without CAP_NET_ADMIN the kernel refuses before it looks up the index.
         let refusals = [Some(libc::ENODEV), Some(libc::EPERM)];
         let error = routing.change(nowhere, &LinkChange { up: Some(true), ..LinkChange::default() });
         assert!(refusals.contains(&error.unwrap_err().raw_os_error()));

@@ -1,7 +1,7 @@
-//! Sending without copying out of this program's memory: page references through a pipe, or a file in memory.
+//! Sending without copying from user memory: page references through a pipe, or a file in memory.
 //!
-//! Both send the same pattern over and over. The kernel keeps referring to its pages until the peer has acknowledged
-//! them and gives no notice, so the pattern is owned here and never changes.
+//! Both send the same pattern repeatedly. The kernel refers to its pages until the peer has acknowledged them,
+//! without a notification. The pattern is therefore owned here and never changes.
 
 use std::fs::File;
 use std::io::Write;
@@ -12,7 +12,7 @@ use crate::SockError;
 use crate::call::{check, retry};
 use crate::stream::{Moved, outcome, send_with};
 
-/// Memory from the kernel, aligned and advised for huge pages, zero at first.
+/// Zeroed memory from the kernel, aligned and advised for huge pages.
 pub struct HugeBuffer {
     map: *mut libc::c_void,
     mapped: usize,
@@ -20,7 +20,8 @@ pub struct HugeBuffer {
     length: usize,
 }
 
-// SAFETY: the mapping is private to this value and plain memory; moving the value to another thread moves the access.
+// SAFETY: the mapping is plain memory private to this value; moving the value to another thread moves the
+// access.
 unsafe impl Send for HugeBuffer {}
 // SAFETY: shared access only reads.
 unsafe impl Sync for HugeBuffer {}
@@ -28,7 +29,7 @@ unsafe impl Sync for HugeBuffer {}
 impl HugeBuffer {
     const HUGE_PAGE: usize = 2 << 20;
 
-    /// `length` bytes that start at a huge page.
+    /// `length` bytes, aligned to a huge page.
     ///
     /// # Errors
     /// `ENOMEM`.
@@ -39,15 +40,15 @@ impl HugeBuffer {
             .and_then(|rounded| rounded.checked_add(Self::HUGE_PAGE))
             .ok_or_else(|| SockError::errno(OP, libc::ENOMEM))?;
         let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: a new anonymous mapping at a place of the kernel's choice touches nothing of ours.
+        // SAFETY: a new anonymous mapping at an address of the kernel's choice affects none of our memory.
         let map = unsafe { libc::mmap(std::ptr::null_mut(), mapped, access, kind, -1, 0) };
         if map == libc::MAP_FAILED {
             return Err(SockError::last(OP));
         }
         let offset = map.addr().next_multiple_of(Self::HUGE_PAGE) - map.addr();
         let mut buffer = Self { map, mapped, offset, length };
-        // Without the advice ordinary pages work too, only slower.
-        // SAFETY: the range lies in the mapping just made; the advice does not change its contents.
+        // Without huge pages it works too, only slower.
+        // SAFETY: the range is inside the new mapping; the advice does not change its contents.
         let _advice = unsafe {
             libc::madvise(buffer.as_mut_ptr().cast(), mapped - Self::HUGE_PAGE, libc::MADV_HUGEPAGE)
         };
@@ -58,8 +59,8 @@ impl HugeBuffer {
 impl Deref for HugeBuffer {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        // SAFETY: `offset + length` lies in the mapping, which is readable, initialised (zero) and lives as long as
-        // `self`; nobody writes while the reference lives, as writing takes `&mut self`.
+        // SAFETY: `offset + length` is inside the mapping, which is readable, initialised (zero) and lives as
+        // long as `self`; nothing writes while the reference exists, as writing takes `&mut self`.
         unsafe { std::slice::from_raw_parts(self.map.cast::<u8>().add(self.offset), self.length) }
     }
 }
@@ -73,7 +74,8 @@ impl DerefMut for HugeBuffer {
 
 impl Drop for HugeBuffer {
     fn drop(&mut self) {
-        // SAFETY: unmaps what `new` mapped, once; pages that the network stack still refers to stay until it is done.
+        // SAFETY: unmaps what `new` mapped, once; the kernel keeps pages that the network stack still refers
+        // to.
         unsafe { libc::munmap(self.map, self.mapped) };
     }
 }
@@ -81,7 +83,7 @@ impl Drop for HugeBuffer {
 /// Sends a pattern by reference: `vmsplice` into a pipe, `splice` from there into the socket.
 pub struct Splicer {
     pattern: HugeBuffer,
-    /// Where in the pattern the next byte for the pipe is.
+    /// Offset in the pattern of the next byte for the pipe.
     next: usize,
     in_pipe: usize,
     inlet: OwnedFd,
@@ -91,10 +93,10 @@ pub struct Splicer {
 impl Splicer {
     const PIPE_BYTES: i32 = 1 << 20;
 
-    /// Takes the pattern, which from now on never changes. 256 KiB is a good size.
+    /// Takes the pattern, which never changes from then on. 256 KiB is a good size.
     ///
     /// # Errors
-    /// `EINVAL` for an empty pattern; `EMFILE` when the process is out of descriptors.
+    /// `EINVAL` for an empty pattern; `EMFILE` if the process is out of descriptors.
     pub fn new(pattern: HugeBuffer) -> Result<Self, SockError> {
         if pattern.is_empty() {
             return Err(SockError::errno("splice an empty pattern", libc::EINVAL));
@@ -102,18 +104,18 @@ impl Splicer {
         let mut ends = [0; 2];
         // SAFETY: the kernel writes two descriptors to `ends`.
         check("create a pipe", unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
-        // SAFETY: the kernel just gave us both descriptors; nobody else owns them.
+        // SAFETY: the kernel has just returned both descriptors, and nothing else owns them.
         let (outlet, inlet) = unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) };
-        // A larger pipe is faster; the user's quota of pipe memory may forbid it, and the default works.
-        // SAFETY: takes a number, touches no memory of ours.
+        // A larger pipe is faster. The user's quota of pipe memory may forbid it; then the default size works.
+        // SAFETY: takes a number and accesses none of our memory.
         unsafe { libc::fcntl(inlet.as_raw_fd(), libc::F_SETPIPE_SZ, Self::PIPE_BYTES) };
         Ok(Self { pattern, next: 0, in_pipe: 0, inlet, outlet })
     }
 
-    /// Sends the next bytes of the repeated pattern, as many as the pipe and the socket take at once.
+    /// Sends the next bytes of the repeated pattern, as many as the pipe and the socket accept at once.
     ///
     /// # Errors
-    /// When the connection is gone.
+    /// The connection is closed.
     pub fn send(&mut self, fd: &impl AsFd) -> Result<Moved, SockError> {
         if self.in_pipe == 0 {
             self.fill()?;
@@ -121,7 +123,7 @@ impl Splicer {
         let (outlet, socket) = (self.outlet.as_raw_fd(), fd.as_fd().as_raw_fd());
         let (in_pipe, none) = (self.in_pipe, std::ptr::null_mut());
         let moved = outcome(retry("splice to the socket", || {
-            // SAFETY: moves page references between two descriptors; null offsets are what pipes and sockets want.
+            // SAFETY: moves page references between two descriptors; pipes and sockets require null offsets.
             unsafe { libc::splice(outlet, none, socket, none, in_pipe, libc::SPLICE_F_MOVE) }
         }))?;
         self.in_pipe -= moved.bytes().min(self.in_pipe);
@@ -132,7 +134,8 @@ impl Splicer {
         let rest = &self.pattern[self.next..];
         let part = libc::iovec { iov_base: rest.as_ptr().cast_mut().cast(), iov_len: rest.len() };
         let inlet = self.inlet.as_raw_fd();
-        // Non-blocking, because a pipe smaller than the pattern would wait for a reader: us.
+        // Non-blocking, because with a pipe smaller than the pattern this thread would wait for itself as the
+        // reader.
         let added = retry("vmsplice into the pipe", || {
             // SAFETY: `part` describes part of the pattern, which lives as long as `self` and never changes; the
             // kernel holds its own references to the pages beyond that.
@@ -144,40 +147,40 @@ impl Splicer {
     }
 }
 
-/// Sends a block by reference (`MSG_ZEROCOPY`): the kernel takes the pages, and says through [`crate::errqueue`] when it
-/// has done with them. The socket must have [`crate::sockopt::set_zerocopy`] on.
+/// Sends a block by reference (`MSG_ZEROCOPY`): the kernel refers to the pages, and notifies through
+/// [`crate::errqueue`] when it has finished. The socket needs [`crate::sockopt::set_zerocopy`].
 ///
-/// A page that changed before that notice would reach the peer changed. So the block is owned, nobody can write to it, and
-/// it has pages of its own: when the sender is dropped these are unmapped, not given back to an allocator, and the kernel
-/// keeps those that it still refers to.
+/// A page that changes before the notification would reach the peer changed. The block is therefore owned and
+/// immutable, and has its own pages: dropping the sender unmaps them instead of returning them to an allocator,
+/// and the kernel keeps those that it still refers to.
 pub struct ZeroCopySender {
     block: HugeBuffer,
 }
 
 impl ZeroCopySender {
-    /// Takes the block, which from now on never changes.
+    /// Takes the block, which never changes from then on.
     #[must_use]
     pub const fn new(block: HugeBuffer) -> Self {
         Self { block }
     }
 
-    /// Sends what the range names of the block; nothing where it names nothing.
+    /// Sends a range of the block; nothing if the range is out of bounds.
     ///
     /// # Errors
-    /// As [`crate::stream::send`]; `ENOBUFS` when too many notices are waiting to be read.
+    /// As [`crate::stream::send`]; `ENOBUFS` if too many notifications are pending.
     #[inline]
     pub fn send(&self, fd: &impl AsFd, range: Range<usize>) -> Result<Moved, SockError> {
         send_with(fd, self.part(range), libc::MSG_ZEROCOPY)
     }
 
-    /// Bytes of the block, for a send that copies; empty where the range is none of it.
+    /// A range of the block, for a send that copies; empty if the range is out of bounds.
     #[must_use]
     pub fn part(&self, range: Range<usize>) -> &[u8] {
         self.block.get(range).unwrap_or_default()
     }
 }
 
-/// Sends a pattern with `sendfile` from a file that exists only in memory.
+/// Sends a pattern with `sendfile` from a file in memory.
 #[derive(Debug)]
 pub struct FileSender {
     file: File,
@@ -197,7 +200,7 @@ impl FileSender {
         // SAFETY: the name is a C string literal.
         let raw = unsafe { libc::memfd_create(c"pattern".as_ptr(), libc::MFD_CLOEXEC) };
         let raw = check("create a file in memory", raw)?;
-        // SAFETY: the kernel just gave us this descriptor; nobody else owns it.
+        // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
         let mut file = unsafe { File::from_raw_fd(raw) };
         file.write_all(pattern).map_err(|source| SockError::new("write a file in memory", source))?;
         Ok(Self { file, length: pattern.len(), next: 0 })
@@ -206,7 +209,7 @@ impl FileSender {
     /// Sends the next bytes of the repeated pattern, at most to its end.
     ///
     /// # Errors
-    /// When the connection is gone.
+    /// The connection is closed.
     pub fn send(&mut self, fd: &impl AsFd) -> Result<Moved, SockError> {
         let (socket, file) = (fd.as_fd().as_raw_fd(), self.file.as_raw_fd());
         let (next, rest) = (self.next, self.length - self.next);

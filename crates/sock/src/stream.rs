@@ -1,4 +1,4 @@
-//! Moving bytes through connected sockets: one call, one outcome.
+//! Moves bytes through connected sockets: each call has one outcome.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
@@ -6,19 +6,19 @@ use std::time::Duration;
 use crate::SockError;
 use crate::call::{retry, set};
 
-/// What one call moved.
+/// Outcome of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moved {
-    /// So many bytes, at least one (for datagrams possibly none).
+    /// Number of bytes, at least one (for datagrams possibly zero).
     Bytes(usize),
-    /// Nothing: a non-blocking socket would have to wait, or the socket's timeout expired.
+    /// Nothing: a non-blocking socket would block, or the socket's timeout expired.
     Pending,
-    /// The peer finished: no more bytes will come.
+    /// The peer has closed its side: no more bytes will arrive.
     Closed,
 }
 
 impl Moved {
-    /// The bytes moved, 0 for the other outcomes.
+    /// The number of bytes, 0 for the other outcomes.
     #[must_use]
     pub fn bytes(self) -> usize {
         match self {
@@ -28,7 +28,7 @@ impl Moved {
     }
 }
 
-/// Turns "would block" into an outcome; every other error stays one.
+/// Converts "would block" to an outcome; all other errors remain errors.
 pub(crate) fn outcome(result: Result<usize, SockError>) -> Result<Moved, SockError> {
     match result {
         Ok(bytes) => Ok(Moved::Bytes(bytes)),
@@ -37,7 +37,7 @@ pub(crate) fn outcome(result: Result<usize, SockError>) -> Result<Moved, SockErr
     }
 }
 
-/// An outcome in which no bytes mean the end of the stream.
+/// As [`outcome`], but zero bytes mean the end of the stream.
 fn outcome_of_reading(result: Result<usize, SockError>, asked: usize) -> Result<Moved, SockError> {
     match outcome(result)? {
         Moved::Bytes(0) if asked > 0 => Ok(Moved::Closed),
@@ -48,22 +48,22 @@ fn outcome_of_reading(result: Result<usize, SockError>, asked: usize) -> Result<
 /// Sends from `bytes`; may send fewer. On a datagram socket the slice is one datagram.
 ///
 /// # Errors
-/// When the connection is gone, or a datagram is refused (too long, or the peer's port was unreachable).
+/// The connection is closed, or a datagram is refused (too long, or the peer's port was unreachable).
 pub fn send(fd: &impl AsFd, bytes: &[u8]) -> Result<Moved, SockError> {
     send_with(fd, bytes, 0)
 }
 
-/// Most parts of one call of [`send_repeated`].
+/// Most repetitions in one call of [`send_repeated`].
 pub const MAX_PARTS: usize = 16;
 
-/// Sends `bytes` so many times, one behind the other, at most [`MAX_PARTS`] times; may send fewer bytes.
+/// Sends `bytes` `times` times in a row, at most [`MAX_PARTS`] times; may send fewer bytes.
 ///
 /// # Errors
 /// As [`send`].
 pub fn send_repeated(fd: &impl AsFd, bytes: &[u8], times: usize) -> Result<Moved, SockError> {
     let part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     let parts = [part; MAX_PARTS];
-    // SAFETY: a message header of zeroes is a valid one without address, parts and control data.
+    // SAFETY: an all-zero message header is valid: without address, parts and control data.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = parts.as_ptr().cast_mut();
     message.msg_iovlen = times.min(MAX_PARTS) as _;
@@ -74,7 +74,7 @@ pub fn send_repeated(fd: &impl AsFd, bytes: &[u8], times: usize) -> Result<Moved
     }))
 }
 
-/// Sends one byte as urgent data (RFC 9293 §3.8.5), behind what was sent before.
+/// Sends one byte as urgent data (RFC 9293 §3.8.5), after the bytes sent before.
 ///
 /// # Errors
 /// As [`send`].
@@ -93,7 +93,7 @@ pub(crate) fn send_with(fd: &impl AsFd, bytes: &[u8], flags: i32) -> Result<Move
 /// Receives into `buffer`. On a datagram socket an empty datagram reads as [`Moved::Closed`].
 ///
 /// # Errors
-/// When the connection was reset.
+/// The connection was reset.
 pub fn recv(fd: &impl AsFd, buffer: &mut [u8]) -> Result<Moved, SockError> {
     let raw = fd.as_fd().as_raw_fd();
     let result = retry("receive", || {
@@ -103,57 +103,59 @@ pub fn recv(fd: &impl AsFd, buffer: &mut [u8]) -> Result<Moved, SockError> {
     outcome_of_reading(result, buffer.len())
 }
 
-/// Takes up to `most` bytes out of a TCP receive queue without copying them anywhere (`MSG_TRUNC`).
+/// Removes up to `most` bytes from a TCP receive queue without copying them (`MSG_TRUNC`).
 ///
-/// This measures the stack without the last copy and is no transfer of data; results must say so.
+/// This measures the network stack without the last copy. It does not transfer data, and results must mention
+/// it.
 ///
 /// # Errors
-/// When the connection was reset.
+/// The connection was reset.
 pub fn discard(fd: &impl AsFd, most: usize) -> Result<Moved, SockError> {
     let raw = fd.as_fd().as_raw_fd();
     let result = retry("receive and discard", || {
-        // SAFETY: a null buffer is what TCP's MSG_TRUNC wants; the kernel writes nothing.
+        // SAFETY: TCP's MSG_TRUNC accepts a null buffer; the kernel writes nothing.
         unsafe { libc::recv(raw, std::ptr::null_mut(), most, libc::MSG_TRUNC) }
     });
     outcome_of_reading(result, most)
 }
 
-/// How long a blocking receive may wait before it says [`Moved::Pending`]; `None` waits forever.
+/// How long a blocking receive waits before it returns [`Moved::Pending`]; `None` waits forever.
 ///
 /// # Errors
-/// When the descriptor is not a socket.
+/// The descriptor is not a socket.
 pub fn set_recv_timeout(fd: &impl AsFd, timeout: Option<Duration>) -> Result<(), SockError> {
     set("set SO_RCVTIMEO", fd, libc::SOL_SOCKET, libc::SO_RCVTIMEO, timeval(timeout))
 }
 
-/// How long a blocking send may wait before it says [`Moved::Pending`]; `None` waits forever.
+/// How long a blocking send waits before it returns [`Moved::Pending`]; `None` waits forever.
 ///
 /// # Errors
-/// When the descriptor is not a socket.
+/// The descriptor is not a socket.
 pub fn set_send_timeout(fd: &impl AsFd, timeout: Option<Duration>) -> Result<(), SockError> {
     set("set SO_SNDTIMEO", fd, libc::SOL_SOCKET, libc::SO_SNDTIMEO, timeval(timeout))
 }
 
-/// A blocking receive waits until so many bytes are there, the end of the stream, or the socket's timeout; the kernel
-/// wakes nobody before. 1 is the kernel's own choice. For a smaller receive buffer the kernel takes half of that.
+/// A blocking receive waits until this number of bytes has arrived, the stream has ended, or the socket's
+/// timeout has expired; the kernel does not wake the thread before. The kernel's default is 1. The mark is
+/// limited to half of the receive buffer.
 ///
 /// # Errors
-/// When the kind of socket does not know it.
+/// This kind of socket does not support it.
 pub fn set_low_water(fd: &impl AsFd, bytes: usize) -> Result<(), SockError> {
     let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
     set("set SO_RCVLOWAT", fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes)
 }
 
-/// Zero means "forever" to the kernel, so the shortest timeout is one microsecond.
+/// The kernel takes zero as "forever", so the shortest timeout is one microsecond.
 fn timeval(timeout: Option<Duration>) -> libc::timeval {
     let us = timeout.map_or(0, |span| span.as_micros().clamp(1, i64::MAX as u128) as i64);
     libc::timeval { tv_sec: us / 1_000_000, tv_usec: us % 1_000_000 }
 }
 
-/// Makes calls on this descriptor return [`Moved::Pending`] instead of waiting, or wait again.
+/// Makes calls on this descriptor return [`Moved::Pending`] instead of blocking, or block again.
 ///
 /// # Errors
-/// When the descriptor does not allow it.
+/// The descriptor does not support it.
 pub fn set_nonblocking(fd: &impl AsFd, on: bool) -> Result<(), SockError> {
     let mut flag = libc::c_int::from(on);
     // SAFETY: FIONBIO reads one C int.

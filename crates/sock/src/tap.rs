@@ -1,4 +1,4 @@
-//! TAP devices: an Ethernet interface whose cable is a file descriptor.
+//! TAP devices: Ethernet interfaces whose other end is a file descriptor.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -8,16 +8,16 @@ use std::os::unix::fs::OpenOptionsExt;
 use crate::SockError;
 use crate::call::{check, retry};
 
-/// Bytes of the virtio-net header in front of every frame, both ways (`virtio_net_hdr_mrg_rxbuf`).
+/// Bytes of the virtio-net header before every frame, in both directions (`virtio_net_hdr_mrg_rxbuf`).
 pub const HEADER_BYTES: usize = 12;
 
 const DEVICE: &str = "/dev/net/tun";
 
 /// A TAP device, in the network namespace of the thread that created it.
 ///
-/// What the kernel sends through the interface is read here, what is written here the kernel receives. Frames may be
-/// super-frames of up to 64 KiB, described by the virtio-net header in front of them. The interface outlives the
-/// descriptor: without it, it is one whose cable was pulled.
+/// Reads return what the kernel sends through the interface; the kernel receives what is written. Frames may be
+/// GSO frames of up to 64 KiB, described by their virtio-net header. The interface outlives the descriptor and
+/// then has no carrier.
 #[derive(Debug)]
 pub struct Tap {
     file: File,
@@ -25,38 +25,38 @@ pub struct Tap {
     udp_segments: bool,
 }
 
-/// Why there is no TAP device.
+/// Why a TAP device could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum TapError {
     /// The kernel's driver, or the container's device node, is missing.
     #[error("there is no {DEVICE}; load the driver (`sudo modprobe tun`), or give the container that device")]
     NoDriver(#[source] io::Error),
-    /// The device file is closed to this user.
+    /// This user may not open the device file.
     #[error(
         "{DEVICE} may not be opened; run as root (`sudo`), or open it to every user (`sudo chmod 666 {DEVICE}`; a udev \
          rule with KERNEL==\"tun\", MODE=\"0666\" makes that last)"
     )]
     NotOpened(#[source] io::Error),
-    /// This user may not make interfaces in this network namespace.
+    /// This user may not create interfaces in this network namespace.
     #[error("no interface may be made in this network namespace; run as root, or with CAP_NET_ADMIN in it")]
     NotPermitted(#[source] SockError),
-    /// The kernel refused something else.
+    /// Any other error.
     #[error("the TAP device \"{name}\" could not be made")]
     Refused {
         /// Name of the interface.
         name: String,
-        /// What was refused.
+        /// The refused call.
         source: SockError,
     },
 }
 
 impl Tap {
-    /// Creates a TAP interface of that name in the network namespace of the calling thread. Reading and writing never
-    /// wait.
+    /// Creates a TAP interface with this name in the network namespace of the calling thread. Reads and writes
+    /// never block.
     ///
     /// # Errors
-    /// When the driver is missing, the device file is closed to this user, the user has no `CAP_NET_ADMIN`, or an
-    /// interface has that name already.
+    /// The driver is missing, this user may not open the device file or lacks `CAP_NET_ADMIN`, or the name is
+    /// in use.
     pub fn create(name: &str) -> Result<Self, TapError> {
         let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(DEVICE);
         let file = file.map_err(|error| match error.kind() {
@@ -78,17 +78,17 @@ impl Tap {
         &self.name
     }
 
-    /// True if UDP comes and goes in super-frames too, as since Linux 6.2; TCP always does.
+    /// Whether UDP uses GSO frames too, as since Linux 6.2; TCP always does.
     #[must_use]
     pub fn has_udp_segments(&self) -> bool {
         self.udp_segments
     }
 
-    /// Reads one frame with its header into `buffer`, which should hold [`HEADER_BYTES`], an Ethernet header and 64 KiB:
-    /// a longer frame is cut off. `None` when none is waiting.
+    /// Reads one frame with its header into `buffer`, which should hold [`HEADER_BYTES`], an Ethernet header
+    /// and 64 KiB: longer frames are truncated. `None` if no frame is waiting.
     ///
     /// # Errors
-    /// When the interface is gone.
+    /// The interface no longer exists.
     pub fn read(&self, buffer: &mut [u8]) -> Result<Option<usize>, SockError> {
         let raw = self.file.as_raw_fd();
         let result = retry("read from a TAP", || {
@@ -102,11 +102,11 @@ impl Tap {
         }
     }
 
-    /// As [`Tap::read`], into a buffer that is emptied first and holds nothing but the frame afterwards: its memory need
-    /// not be written before the kernel does. False when no frame is waiting.
+    /// As [`Tap::read`], into a buffer whose content is replaced by the frame. Avoids zeroing the `room` bytes
+    /// before the kernel writes them. False if no frame is waiting.
     ///
     /// # Errors
-    /// When the interface is gone.
+    /// The interface no longer exists.
     pub fn read_into(&self, buffer: &mut Vec<u8>, room: usize) -> Result<bool, SockError> {
         buffer.clear();
         buffer.reserve_exact(room);
@@ -118,7 +118,7 @@ impl Tap {
         });
         match result {
             Ok(length) => {
-                // SAFETY: the kernel has written that many bytes, and never more than there is room for.
+                // SAFETY: the kernel has written that many bytes, and never more than the length passed to it.
                 unsafe { buffer.set_len(length) };
                 Ok(true)
             }
@@ -127,10 +127,10 @@ impl Tap {
         }
     }
 
-    /// Writes one frame with its header: the kernel receives it.
+    /// Writes one frame with its header, which the kernel receives.
     ///
     /// # Errors
-    /// `EIO` while the interface is switched off, `EINVAL` for a header that does not fit the frame.
+    /// `EIO` while the interface is down, `EINVAL` if the header does not match the frame.
     pub fn write(&self, frame: &[u8]) -> Result<(), SockError> {
         let raw = self.file.as_raw_fd();
         retry("write to a TAP", || {
@@ -157,14 +157,14 @@ fn name_interface(file: &File, name: &str) -> Result<(), SockError> {
     for (slot, byte) in request.ifr_name.iter_mut().zip(name.bytes()) {
         *slot = byte as libc::c_char;
     }
-    // IFF_TUN_EXCL: a persistent TAP that exists already is somebody's.
+    // IFF_TUN_EXCL: an existing persistent TAP belongs to somebody else.
     let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | libc::IFF_TUN_EXCL;
     request.ifr_ifru.ifru_flags = flags as i16;
     // SAFETY: `request` is a valid ifreq; the kernel reads and writes it.
     check(OP, unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request) }).map(|_| ())
 }
 
-/// Header, offloads, persistence; true if UDP super-frames are among the offloads.
+/// Sets the header size, offloads and persistence; true if GSO for UDP is among the offloads.
 fn set_up(file: &File) -> Result<bool, SockError> {
     let raw = file.as_raw_fd();
     let header = HEADER_BYTES as i32;

@@ -1,20 +1,21 @@
-//! What the kernel knows about a TCP connection: `struct tcp_info`, decoded by the length it returned.
+//! The kernel's state of a TCP connection: `struct tcp_info`, decoded by its returned length.
 //!
-//! The structure only ever grows at its end (104 bytes in Linux 2.6, 280 since 6.18), so every field beyond the
-//! returned length is `None`: the kernel did not say, which is not the same as 0.
+//! The structure only grows at its end (104 bytes in Linux 2.6, 280 since 6.18), so every field beyond the
+//! returned length is `None`: the kernel does not report it, which is not the same as 0.
 
 use std::os::fd::AsFd;
 
 use crate::SockError;
 use crate::call;
 
-/// Room for the structure of today's kernels and some growth.
+/// Buffer for the structure of current kernels, with a margin for later ones.
 const MAX_TCP_INFO_BYTES: usize = 512;
 
-/// Reads `TCP_INFO` of a connection. An MPTCP socket answers for its first subflow.
+/// Reads `TCP_INFO` of a connection. An MPTCP socket reports its first subflow.
 ///
 /// # Errors
-/// When the descriptor is not a TCP socket, or an MPTCP socket whose kernel does not pass the question on.
+/// The descriptor is not a TCP socket, or is an MPTCP socket whose kernel does not forward the query to a
+/// subflow.
 pub fn tcp_info(fd: &impl AsFd) -> Result<TcpInfo, SockError> {
     let mut buffer = [0; MAX_TCP_INFO_BYTES];
     let filled = call::get_bytes("read TCP_INFO", fd, libc::IPPROTO_TCP, libc::TCP_INFO, &mut buffer)?;
@@ -27,20 +28,21 @@ fn number<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
 
 macro_rules! tcp_info_fields {
     ($( $(#[$doc:meta])* $name:ident: $type:ident @ $offset:literal, )*) => {
-        /// One reading of `TCP_INFO`. Names are the kernel's without the `tcpi_` prefix, units as documented.
+        /// One reading of `TCP_INFO`. Field names are the kernel's without the `tcpi_` prefix, units as
+        /// documented.
         ///
         /// # Source
         /// `include/uapi/linux/tcp.h`, Linux 6.18.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct TcpInfo {
-            /// Bytes of the structure that the kernel filled.
+            /// Bytes of the structure that the kernel filled in.
             pub length: usize,
             $( $(#[$doc])* pub $name: Option<$type>, )*
         }
 
         impl TcpInfo {
-            /// Decodes what the kernel returned; `bytes` is exactly the part that it filled.
+            /// Decodes what the kernel returned; `bytes` is the part that it filled in.
             #[must_use]
             pub fn decode(bytes: &[u8]) -> Self {
                 Self {
@@ -227,14 +229,14 @@ pub enum CongestionState {
 }
 
 impl TcpInfo {
-    /// True while data may flow both ways.
+    /// Whether data may flow in both directions.
     #[must_use]
     pub fn is_established(&self) -> bool {
         const TCP_ESTABLISHED: u8 = 1;
         self.state == Some(TCP_ESTABLISHED)
     }
 
-    /// The options agreed on in the handshake.
+    /// The options negotiated in the handshake.
     #[must_use]
     pub fn options(&self) -> Option<TcpOptions> {
         self.option_bits.map(|bits| TcpOptions {
@@ -247,7 +249,7 @@ impl TcpInfo {
         })
     }
 
-    /// Shift of the windows that the peer advertises; the kernel says 0 also when scaling was not agreed on.
+    /// Shift of the windows that the peer advertises; also 0 if scaling was not negotiated.
     #[must_use]
     pub fn snd_wscale(&self) -> Option<u8> {
         // Bit fields fill the byte from its low end on little-endian machines and from its high end on the others.
@@ -260,7 +262,7 @@ impl TcpInfo {
         self.wscale_bits.map(|bits| if cfg!(target_endian = "little") { bits >> 4 } else { bits & 15 })
     }
 
-    /// True if the last delivery rate was measured while the application had nothing to send.
+    /// Whether the last delivery rate was limited by the application.
     #[must_use]
     pub fn delivery_rate_app_limited(&self) -> Option<bool> {
         self.delivery_rate?;
@@ -268,14 +270,14 @@ impl TcpInfo {
             .map(|bits| if cfg!(target_endian = "little") { bits & 1 != 0 } else { bits & 0x80 != 0 })
     }
 
-    /// State of the congestion machine; `None` also for a number that this program does not know.
+    /// State of the congestion machine; `None` also for unknown numbers.
     #[must_use]
     pub fn congestion_state(&self) -> Option<CongestionState> {
         use CongestionState::{Cwr, Disorder, Loss, Open, Recovery};
         [Open, Disorder, Cwr, Recovery, Loss].get(usize::from(self.ca_state?)).copied()
     }
 
-    /// Slow-start threshold in segments; `None` while it is infinite, which means slow start was never left.
+    /// Slow-start threshold in segments; `None` while it is infinite, i.e. in the first slow start.
     #[must_use]
     pub fn ssthresh(&self) -> Option<u32> {
         const TCP_INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
@@ -288,7 +290,7 @@ impl TcpInfo {
         self.min_rtt.filter(|&us| us != u32::MAX)
     }
 
-    /// Pacing rate in bytes/s; `None` when the connection is not paced.
+    /// Pacing rate in bytes/s; `None` if the connection is not paced.
     #[must_use]
     pub fn paced_bytes_per_second(&self) -> Option<u64> {
         self.pacing_rate.filter(|&rate| rate != u64::MAX)

@@ -1,4 +1,5 @@
-//! Threads, started here only: a host may refuse one at any moment, and the standard library's short forms panic then.
+//! Starts threads. Only this module does: hosts may refuse a thread at any time, and the standard library's
+//! short forms then panic.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +12,7 @@ const OP: &str = "start a thread";
 /// Starts a thread.
 ///
 /// # Errors
-/// This host refuses it; the message names the limits in force.
+/// This host refuses it; the message contains the limits in force.
 pub fn spawn<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -19,7 +20,7 @@ pub fn spawn<T: Send + 'static>(
     Builder::new().name(name.to_owned()).spawn(work).map_err(|error| refused(&error))
 }
 
-/// As [`spawn`], with something that the thread owns and the caller gets back when there is no thread.
+/// As [`spawn`], with a value that passes to the thread, or back to the caller if the thread cannot be started.
 ///
 /// # Errors
 /// As [`spawn`].
@@ -57,7 +58,7 @@ fn refused(error: &io::Error) -> SockError {
     )
 }
 
-/// What the kernel said, the limits that it may mean, and what helps.
+/// The kernel's error, the limits that may cause it, and the remedy.
 fn describe(error: &io::Error, of_user: Option<u64>, of_group: Option<u64>) -> String {
     let user = of_user.map(|most| format!("{most} processes and threads of this user (ulimit -u)"));
     let group = of_group.map(|most| format!("{most} in its control group (pids.max)"));

@@ -1,4 +1,4 @@
-//! What a process does to itself: root by a user namespace, a session of its own, an end together with its parent.
+//! Changes to one's own process: root in a user namespace, a new session, ending together with the parent.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::fs::File;
@@ -14,13 +14,13 @@ use linerate_sock::{mount, userns};
 
 const NOBODY: u32 = 65_534;
 
-/// A process of a single thread, which no test leaves behind.
+/// A child process with a single thread, which ends with the test.
 struct Forked(i32);
 
 impl Forked {
     fn start(work: impl FnOnce()) -> Self {
-        // SAFETY: the child does what a thread of the parent may do between allocations (glibc makes its allocator usable
-        // after a fork), and leaves without running anything of the parent's.
+        // SAFETY: the child does only what a thread of the parent may do between allocations (glibc makes its
+        // allocator usable after a fork), and exits without running any code of the parent.
         let pid = unsafe { libc::fork() };
         assert!(pid >= 0);
         if pid == 0 {
@@ -43,12 +43,12 @@ impl Forked {
 }
 
 fn become_ordinary() {
-    // Changing the user also forgets the parent-death signal, so it is set again below.
+    // Changing the user resets the parent-death signal, so it is set again below.
     if userns::effective_user() != 0 {
         return;
     }
-    // SAFETY: take numbers; an empty list of groups needs no memory. The last one gives the process its own /proc files
-    // back, which changing the user took away.
+    // SAFETY: these take numbers; an empty list of groups needs no memory. PR_SET_DUMPABLE makes the process
+    // own its /proc files again, after the change of user.
     unsafe {
         assert_eq!(libc::setgroups(0, std::ptr::null()), 0);
         assert_eq!(libc::setgid(NOBODY), 0);
@@ -128,7 +128,7 @@ fn a_process_ends_with_the_thread_that_started_it() {
 fn a_new_session_is_led_by_the_process_and_made_once() {
     let child = Forked::start(|| {
         new_session().unwrap();
-        // SAFETY: takes a number and touches no memory.
+        // SAFETY: takes a number and accesses no memory.
         assert_eq!(unsafe { libc::getsid(0) }.unsigned_abs(), std::process::id());
         assert_eq!(new_session().unwrap_err().raw_os_error(), Some(libc::EPERM));
     });

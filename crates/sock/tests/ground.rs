@@ -1,5 +1,5 @@
-//! What an emulated host is made of: namespaces and their names, TAP devices, their settings, processes in them. Run
-//! them as root with `cargo test -p linerate-sock -- --ignored`.
+//! The parts of an emulated host: namespaces and their names, TAP devices, their settings, processes in them.
+//! Run these tests as root with `cargo test -p linerate-sock -- --ignored`.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,7 +30,7 @@ fn inside<T: Send>(netns: &OwnedFd, work: impl FnOnce() -> T + Send) -> T {
     with_netns_fd(netns, work).unwrap()
 }
 
-/// A namespace with a TAP of that name, switched on.
+/// A namespace with a TAP of that name, which is up.
 fn with_tap(name: &str) -> (OwnedFd, Tap, u32) {
     let netns = netns::create().unwrap();
     let (tap, index) = inside(&netns, || {
@@ -48,7 +48,7 @@ fn start(netns: &OwnedFd, script: &str) -> Child {
         let mut command = Command::new("sh");
         command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        // Each script says a line when it is ready.
+        // Each script prints a line when it is ready.
         child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         child
     })
@@ -150,11 +150,11 @@ fn the_root_discipline_is_replaced() {
 fn frames_cross_a_tap_both_ways_and_super_frames_come_whole() {
     let (netns, tap, index) = with_tap("tap7");
     assert_eq!(tap.name(), "tap7");
-    // The new interface may already have said who it is; a device without a frame answers at once.
+    // The new interface may already have sent something, such as router solicitations. Reads never block.
     while tap.read(&mut [0; 100]).unwrap().is_some() {}
     let sender = inside(&netns, || {
         RoutingSocket::open().unwrap().add_address(index, "10.9.0.1".parse().unwrap(), 24).unwrap();
-        // Without a neighbour entry the kernel would ask for the address first.
+        // Without a neighbour entry the kernel would first resolve the address.
         output("ip", "neigh add 10.9.0.2 lladdr 02:00:00:00:00:99 dev tap7");
         std::net::UdpSocket::bind("10.9.0.1:9000").unwrap()
     });
@@ -165,7 +165,7 @@ fn frames_cross_a_tap_both_ways_and_super_frames_come_whole() {
     let length = loop {
         assert!(wait_for(&tap, Interest::READ, clock::now() + Duration::from_secs(10)).unwrap());
         let length = tap.read(&mut frame).unwrap().unwrap();
-        // Multicast listener reports of the new interface come first.
+        // Multicast listener reports of the new interface arrive first.
         if frame[HEADER_BYTES..HEADER_BYTES + 6] == [2, 0, 0, 0, 0, 0x99] {
             break length;
         }
@@ -177,7 +177,7 @@ fn frames_cross_a_tap_both_ways_and_super_frames_come_whole() {
     // virtio_net_hdr: flags, gso_type (5: UDP_L4), hdr_len, gso_size, ...
     assert_eq!((frame[1], u16::from_ne_bytes([frame[4], frame[5]])), (5, 1000));
 
-    // Back to its sender: addresses swapped, the rest as it came.
+    // Return it to its sender: swap the addresses and keep the rest.
     let mut back = frame[..length].to_vec();
     let (to, from) = (HEADER_BYTES..HEADER_BYTES + 6, HEADER_BYTES + 6..HEADER_BYTES + 12);
     back.splice(to.clone(), frame[from.clone()].to_vec());

@@ -1,4 +1,4 @@
-//! Settings of a host, in a namespace with a cable in it: each is set, read by others' programs, and put back.
+//! Host settings, in a namespace with a veth pair: each is set, read with other tools, and restored.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 use std::os::fd::OwnedFd;
@@ -8,7 +8,7 @@ use linerate_sock::discipline::RootDiscipline;
 use linerate_sock::host_setting::{HostSetting, HostSettingRequest};
 use linerate_sock::netns;
 
-/// A namespace with the cable `v0`-`v1`, gone when dropped.
+/// A namespace with the veth pair `v0`-`v1`, removed when dropped.
 struct Host {
     name: String,
     inside: OwnedFd,
@@ -31,7 +31,7 @@ impl Host {
         ip(&[&["-n", &self.name], args].concat())
     }
 
-    /// What a program says there.
+    /// Output of a program in the namespace.
     fn ask(&self, command: &str) -> String {
         let words: Vec<&str> = command.split(' ').collect();
         ip(&[&["netns", "exec", &self.name], &words[..]].concat())
@@ -41,7 +41,7 @@ impl Host {
         netns::with_netns_fd(&self.inside, work).unwrap()
     }
 
-    /// Sets a wish against which nothing speaks; the state that it found.
+    /// Applies a change that has no obstacles; returns the previous state.
     fn set(&self, wish: &HostSettingRequest) -> String {
         self.run(|| {
             assert_eq!(wish.obstacles("v0"), []);
@@ -96,7 +96,7 @@ fn the_mtu_is_set_and_put_back_and_one_that_the_card_refuses_is_found_before() {
     host.ip(&["address", "add", "2001:db8::1/64", "dev", "v0"]);
     assert!(host.obstacles(&HostSettingRequest::Mtu(1279)).contains("IPv6"));
     assert_eq!(host.obstacles(&HostSettingRequest::Mtu(1280)), "");
-    // What lies on it is shrunk by the kernel, and not widened again.
+    // The kernel reduces the MTU of a stacked interface too, and does not raise it again.
     host.ip(&["link", "add", "link", "v0", "name", "v0.5", "type", "macvlan"]);
     assert!(host.obstacles(&HostSettingRequest::Mtu(1400)).contains("v0.5"));
     assert_eq!(host.obstacles(&HostSettingRequest::Mtu(9000)), "");
@@ -118,7 +118,7 @@ fn an_mtu_without_ipv6_is_put_back_with_the_address_that_the_kernel_makes() {
 #[ignore = "needs root and network namespaces"]
 fn offloads_are_switched_and_put_back_feature_by_feature() {
     let host = Host::new("offloads");
-    // A mixture that one switch for all would not bring back.
+    // A mixture that a single switch for all features would not restore.
     host.ask("ethtool -K v0 tx-tcp6-segmentation off");
     let before = host.ask("ethtool -k v0");
     assert!(before.contains("tx-tcp-segmentation: on") && before.contains("tx-tcp6-segmentation: off"));
@@ -136,7 +136,7 @@ fn offloads_are_switched_and_put_back_feature_by_feature() {
         host.put_back(setting, &found);
     }
     assert_eq!(host.ask("ethtool -k v0"), before);
-    // A cable has no LRO: off it is already, on it cannot be.
+    // A veth has no LRO: it is already off and cannot be turned on.
     assert_eq!(host.obstacles(&HostSettingRequest::Offload(HostSetting::Lro, false)), "");
     assert!(host.obstacles(&HostSettingRequest::Offload(HostSetting::Lro, true)).contains("off for good"));
     host.ask("ethtool -K v0 sg off");
@@ -169,7 +169,7 @@ fn settings_of_tcp_are_those_of_the_namespace() {
     assert!(host.obstacles(&HostSettingRequest::Congestion("vegas-7".to_owned())).contains("modprobe"));
 }
 
-/// The list is of the whole system and names who may be the default of a namespace.
+/// The list applies to the whole system and names the algorithms that may be the default of a namespace.
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_congestion_control_that_a_namespace_may_not_have_is_found_before() {
@@ -192,7 +192,7 @@ fn the_discipline_of_the_kernel_comes_back_and_so_does_a_configured_one() {
     let found = host.set(&parse("pfifo limit 77"));
     assert_eq!(found, "default noqueue");
     assert!(host.ask("tc qdisc show dev v0").contains("pfifo 6c72: root refcnt 3 limit 77p"));
-    // A second one of ours in its place; what was there first is what comes back.
+    // A second one of ours replaces the first; restoring brings back the original state.
     let second = host.set(&parse("bfifo limit 5000"));
     assert!(second.starts_with("pfifo 6c72:"), "{second}");
     host.put_back(HostSetting::RootDiscipline, &found);
@@ -215,7 +215,7 @@ fn the_discipline_of_the_kernel_comes_back_and_so_does_a_configured_one() {
     assert!(host.obstacles(&parse("pfifo")).contains("htb"));
 }
 
-/// Kernels without netem tell so before anything is changed; those with it take the same bytes.
+/// Kernels without netem refuse before anything changes; those with it accept the same bytes as from tc.
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_discipline_that_the_kernel_does_not_have_is_found_before() {

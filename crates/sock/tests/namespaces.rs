@@ -1,4 +1,4 @@
-//! Tests that make network namespaces. Run them as root with `cargo test -p linerate-sock -- --ignored`.
+//! Tests that create network namespaces. Run them as root with `cargo test -p linerate-sock -- --ignored`.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::process::Command;
@@ -13,7 +13,7 @@ fn ip(arguments: &str) {
     assert!(status.success(), "ip {arguments}");
 }
 
-/// Two namespaces joined by a cable; taken down again when dropped.
+/// Two namespaces joined by a veth pair; removed when dropped.
 struct Cable {
     left: String,
     right: String,
@@ -72,7 +72,7 @@ fn a_programs_interface_has_a_line_rate_only_if_its_alias_says_that_it_is_an_emu
         let strange = link("tap0").unwrap();
         assert_eq!((strange.kind, strange.speed_bps, strange.has_line_rate()), (LinkKind::Tun, None, false));
         ip(&format!("link set tap0 alias {EMULATED_LINE}"));
-        // A rate that no driver has by itself.
+        // A rate that no driver reports by default.
         let set = Command::new("ethtool").args(["-s", "tap0", "speed", "2345", "duplex", "full"]).status();
         assert!(set.unwrap().success());
         let line = link("tap0").unwrap();
@@ -119,9 +119,9 @@ fn a_datagram_above_the_mtu_is_refused_only_where_fragments_are_forbidden() {
     with_netns(&cable.left, || {
         for (dont_fragment, expected) in [(false, None), (true, Some(libc::EMSGSIZE))] {
             let wishes = SocketOptions { dont_fragment, ..SocketOptions::default() };
-            // Mapped, so that the socket is of IPv6 and the packets are of IPv4.
+            // IPv4-mapped, so that the socket is IPv6 and the packets are IPv4.
             let client = connect_udp("[::ffff:10.99.0.2]:9".parse().unwrap(), &wishes).unwrap();
-            // 9000 less 20 bytes of IP and 8 of UDP is the most that fits.
+            // 9000 minus 20 bytes of IP and 8 of UDP is the largest that fits.
             assert_eq!(stream::send(&client.socket, &[0; 8972]).unwrap(), Moved::Bytes(8972));
             let answer = stream::send(&client.socket, &[0; 8973]);
             assert_eq!(answer.err().and_then(|error| error.raw_os_error()), expected);

@@ -28,7 +28,7 @@ fn pair(wishes: &SocketOptions) -> (Connected, TcpStream) {
     (client, server)
 }
 
-/// A port that nobody listens on and that no other test can be given while the socket lives.
+/// A port without a listener that no other test can get while the socket exists.
 fn held_port() -> (socket2::Socket, SocketAddr) {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket.set_reuse_address(true).unwrap();
@@ -174,7 +174,8 @@ fn a_refused_address_is_named_and_the_next_one_is_tried() {
     assert_eq!(connected.peer, listening.local);
 }
 
-/// A listener whose backlog is full, so that it answers no further handshake, and what fills it.
+/// A listener whose backlog is full, so that it completes no further handshake, and the connections that fill
+/// it.
 fn silent() -> (Listening, Vec<TcpStream>) {
     let listening = listen_tcp("127.0.0.1:0".parse().unwrap(), 0, &SocketOptions::default()).unwrap();
     let mut held = Vec::new();
@@ -272,10 +273,10 @@ fn a_flow_label_is_leased_and_carried_to_the_peer() {
     assert!(wait_for(&connecting, Interest::WRITE, Mono::FAR).unwrap());
     let connected = connecting.finish().unwrap();
     assert_eq!(connected.peer, listening.local);
-    // The kernel refuses a label that nobody has leased, so a connection shows that it was.
+    // The kernel refuses a label that has not been leased, so a connection proves the lease.
     let SocketAddr::V6(peer) = connected.stream.peer_addr().unwrap() else { panic!("IPv6") };
     assert_eq!(u32::from_be(peer.flowinfo()), 0xabcde);
-    // Over IPv4 there is none, and the wish has no effect.
+    // IPv4 has no flow label, and the option has no effect.
     let listening = listen_tcp("127.0.0.1:0".parse().unwrap(), 1, &SocketOptions::default()).unwrap();
     assert!(begin_connect(listening.local, &wishes).is_ok());
 }

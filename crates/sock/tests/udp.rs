@@ -11,7 +11,7 @@ use linerate_sock::poll::{Interest, wait_for};
 use linerate_sock::sockopt::{self, Timestamping};
 use linerate_sock::{Mono, Moved, SocketOptions, clock, stream};
 
-/// A receiver, and a sender connected to it.
+/// A connected sender, and its receiver.
 fn pair() -> (UdpSocket, UdpSocket) {
     let server = bind_udp("127.0.0.1:0".parse().unwrap(), &SocketOptions::default()).unwrap();
     let client = connect_udp(server.local, &SocketOptions::default()).unwrap();
@@ -19,7 +19,7 @@ fn pair() -> (UdpSocket, UdpSocket) {
     (client.socket, server.socket)
 }
 
-/// Numbers that repeat only after 251 bytes, so that a shifted or swapped segment shows.
+/// Repeats only after 251 bytes, so that a shifted or swapped segment is detected.
 fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|i| (i % 251) as u8).collect()
 }
@@ -103,7 +103,7 @@ fn packets_are_stamped_between_sending_and_receiving() {
     let (client, server) = pair();
     sockopt::set_timestamping(&server, Timestamping { receive: true, ..Timestamping::default() }).unwrap();
     let mut batch = RecvBatch::new(1, 100);
-    // The kernel switches receive stamps on in the background; packets before that carry none.
+    // The kernel enables receive timestamps asynchronously; packets before that have none.
     let (mut stamped, deadline) = (false, soon());
     while !stamped {
         assert!(!deadline.has_passed(), "no packet was ever stamped");
@@ -139,7 +139,8 @@ fn dropped_datagrams_are_counted() {
     let mut batch = RecvBatch::new(100, 1000);
     let queued = batch.recv(&server).unwrap();
     assert!(queued < 100);
-    // The counter rides on datagrams, as it stood when each was queued: the next one tells what was lost before it.
+    // A datagram carries the counter's value at the time it was queued, so the next one reports the drops
+    // before it.
     stream::send(&client, &[0; 1000]).unwrap();
     assert_eq!(batch.recv(&server).unwrap(), 1);
     let dropped = (100 - queued) as u32;

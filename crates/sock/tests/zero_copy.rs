@@ -1,4 +1,4 @@
-//! Every way of sending without a copy delivers the exact bytes.
+//! Each zero-copy method delivers the exact bytes.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ use linerate_sock::poll::{Interest, wait_for};
 use linerate_sock::splice::{FileSender, HugeBuffer, Splicer, ZeroCopySender};
 use linerate_sock::{Moved, SocketOptions, clock, queues, sockopt, stream};
 
-/// Fits into a pipe, ends inside a page.
+/// Fits into a pipe and ends inside a page.
 const SHORT: usize = 100_003;
 /// Fits neither into a pipe nor into a socket buffer.
 const LONG: usize = 5_000_011;
@@ -26,8 +26,8 @@ fn pair() -> (TcpStream, TcpStream) {
     (client.stream, listening.listener.accept().unwrap().0)
 }
 
-/// The byte at a place of a stream that repeats a pattern. 251 divides neither a page nor a pattern, so that bytes
-/// left out, doubled or swapped show.
+/// The byte at offset `place` of a stream that repeats a pattern. 251 divides neither a page nor a pattern, so
+/// that missing, duplicated or swapped bytes are detected.
 fn byte_at(place: usize, pattern: usize) -> u8 {
     (place % pattern % 251) as u8
 }
@@ -40,7 +40,7 @@ fn splicer(pattern: usize) -> Splicer {
     Splicer::new(buffer).unwrap()
 }
 
-/// Checks received bytes against the pattern and moves the place on.
+/// Compares received bytes with the pattern and advances `place`.
 fn check(received: &[u8], place: &mut usize, pattern: usize) {
     for &byte in received {
         assert_eq!(byte, byte_at(*place, pattern), "at {place}");
@@ -48,7 +48,7 @@ fn check(received: &[u8], place: &mut usize, pattern: usize) {
     }
 }
 
-/// Sends with `send` until TOTAL bytes have gone, and checks every byte at the other end.
+/// Sends with `send` until TOTAL bytes have been sent, and checks every byte at the other end.
 fn deliver(pattern: usize, mut send: impl FnMut(&TcpStream) -> Moved) {
     let (client, server) = pair();
     thread::scope(|scope| {
@@ -92,7 +92,7 @@ fn a_full_socket_makes_splicing_pending_and_loses_nothing() {
     stream::set_nonblocking(&client, true).unwrap();
     while splicer.send(&client).unwrap() != Moved::Pending {}
     let (mut place, mut buffer) = (0, vec![0; 65_536]);
-    // Draining makes room again, so that the bytes left in the pipe follow without a gap.
+    // Reading frees buffer space, so that the bytes left in the pipe follow without a gap.
     while place < TOTAL {
         splicer.send(&client).unwrap();
         let Moved::Bytes(count) = stream::recv(&server, &mut buffer).unwrap() else { panic!("closed") };

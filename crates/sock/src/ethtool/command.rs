@@ -1,9 +1,9 @@
-//! What a driver can be asked, and how large the structure of each question is: the kernel reads and writes as much as the
-//! command says, whatever room there is.
+//! The ethtool commands and the sizes of their structures: the kernel reads and writes as much as the command
+//! implies, whatever the size of the buffer.
 
 use std::ops::{Deref, DerefMut};
 
-/// An on-off setting that has a question of its own.
+/// An on-off setting with its own command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Offload {
     RxChecksum,
@@ -14,26 +14,26 @@ pub(crate) enum Offload {
     Gro,
 }
 
-/// A question or an order.
+/// A query or a change.
 ///
 /// # Source
 /// `linux/ethtool.h`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Command {
     Offload(Offload),
-    /// The old flags of the interface.
+    /// The legacy flags of the interface.
     Flags,
     Driver,
     Timestamping,
     LinkSettings,
     SetLinkSettings,
-    /// How many features have names.
+    /// Number of features with names.
     FeatureCount,
-    /// The names of so many features.
+    /// Names of this number of features.
     FeatureNames(u32),
-    /// The state of so many features.
+    /// States of this number of features.
     Features(u32),
-    /// New states of so many features.
+    /// New states of this number of features.
     SetFeatures(u32),
 }
 
@@ -43,9 +43,9 @@ pub(super) const NAME_WORDS: usize = 8;
 pub(super) const BLOCK_BITS: u32 = 32;
 /// Words of the state of a block: available, requested, active, never changed.
 pub(super) const STATE_WORDS: usize = 4;
-/// Words of an order to a block: which bits, and their values.
+/// Words of a change of a block: a mask of bits, and their values.
 pub(super) const ORDER_WORDS: usize = 2;
-/// The set of names that are features' (`ETH_SS_FEATURES`).
+/// The string set with the names of features (`ETH_SS_FEATURES`).
 const FEATURE_SET: u32 = 4;
 
 impl Command {
@@ -69,10 +69,10 @@ impl Command {
         }
     }
 
-    /// The words in front of what the kernel fills in or takes: the number, and how much follows.
+    /// The words before the body: the command number and the sizes that follow it.
     fn head(self) -> Vec<u32> {
         match self {
-            // The sets asked for are a mask of 64 bits, which is aligned; of each the count follows.
+            // The requested sets are an aligned 64-bit mask; the count of each follows.
             Self::FeatureCount => {
                 let mask = (1_u64 << FEATURE_SET).to_ne_bytes();
                 let word =
@@ -87,13 +87,13 @@ impl Command {
         }
     }
 
-    /// Words behind the head.
+    /// Number of words after the head.
     const fn body(self) -> usize {
         match self {
             Self::Offload(_) | Self::Flags | Self::FeatureCount => 1,
             Self::Driver => 48,
             Self::Timestamping => 10,
-            // Room for three masks of the most link modes that a length in a signed byte can name.
+            // Three masks of the largest size that a signed byte can express.
             Self::LinkSettings | Self::SetLinkSettings => 11 + 3 * 127,
             Self::FeatureNames(count) => count as usize * NAME_WORDS,
             Self::Features(count) => count.div_ceil(BLOCK_BITS) as usize * STATE_WORDS,
@@ -101,7 +101,7 @@ impl Command {
         }
     }
 
-    /// The structure of the command, zero behind its head.
+    /// The structure of the command, with a zeroed body.
     pub(super) fn structure(self) -> Structure {
         let mut words = self.head();
         let head = words.len();
@@ -110,20 +110,20 @@ impl Command {
     }
 }
 
-/// The structure of a command, with all the room that the kernel takes for granted: only a [`Command`] makes one. What its
-/// head says cannot be changed, and its body is read and written as a slice.
+/// The structure of a command in the size that the kernel assumes; only a [`Command`] creates one. Its head
+/// cannot be changed, and its body is accessed as a slice.
 pub(super) struct Structure {
     words: Vec<u32>,
     head: usize,
 }
 
 impl Structure {
-    /// Where the kernel finds it.
+    /// Pointer for the kernel.
     pub(super) fn as_mut_ptr(&mut self) -> *mut libc::c_char {
         self.words.as_mut_ptr().cast()
     }
 
-    /// An answer about the link as the order to have it so.
+    /// Converts the queried link settings to a command that sets them.
     pub(super) fn into_link_order(mut self) -> Self {
         let mut order = Command::SetLinkSettings.structure();
         order.swap_with_slice(&mut self);

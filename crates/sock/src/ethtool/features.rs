@@ -1,31 +1,31 @@
-//! The features of an interface by the names that the kernel gives them, one bit each.
+//! The features of an interface by their names in the kernel, one bit each.
 
 use std::io;
 
 use super::command::{BLOCK_BITS, Command, NAME_WORDS, ORDER_WORDS, STATE_WORDS};
 use super::{Questions, text};
 
-/// The kernel has under 100 features; an answer beyond this is none.
+/// The kernel has fewer than 100 features; a larger count than this is invalid.
 const MAX_FEATURES: u32 = 1024;
 const BITS: usize = BLOCK_BITS as usize;
 
 /// A feature of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Feature {
-    /// As `ethtool -k` calls it, without the old names for groups.
+    /// Name as in `ethtool -k`, without its legacy names of groups.
     pub(crate) name: String,
-    /// Its place among all.
+    /// Number of its bit.
     pub(crate) bit: usize,
-    /// It can be switched.
+    /// Whether it can be switched.
     pub(crate) changeable: bool,
-    /// What was asked for.
+    /// Requested state.
     pub(crate) wanted: bool,
-    /// What is in force.
+    /// Effective state.
     pub(crate) active: bool,
 }
 
 impl Questions {
-    /// How many features the kernel knows.
+    /// Number of features that the kernel has.
     fn feature_count(&mut self) -> io::Result<u32> {
         let mut count = Command::FeatureCount.structure();
         self.call(&mut count)?;
@@ -51,7 +51,7 @@ impl Questions {
         Ok(names.enumerate().map(feature).collect())
     }
 
-    /// Asks for some features, by their places, to be on or off; the others stay as they are. The kernel takes all blocks or
+    /// Requests states of some features, by number; the others stay unchanged. The kernel applies all blocks or
     /// none.
     pub(crate) fn set_features(&mut self, wanted: &[(usize, bool)]) -> io::Result<()> {
         let mut order = Command::SetFeatures(self.feature_count()?).structure();

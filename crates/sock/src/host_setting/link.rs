@@ -4,7 +4,8 @@ use super::Obstacle;
 use crate::routing::{LinkChange, RoutingSocket, index_of};
 use crate::{SockError, iface, netlink};
 
-/// Least MTU with IPv6 (RFC 8200 section 5): below it the kernel takes IPv6 off the interface, with all addresses.
+/// Minimum MTU for IPv6 (RFC 8200 section 5): below it the kernel removes IPv6 from the interface, with all
+/// addresses.
 const MIN_MTU_V6: u32 = 1280;
 
 pub(super) fn mtu(interface: &str) -> Result<u32, SockError> {
@@ -39,7 +40,7 @@ pub(super) fn obstacles(interface: &str, wanted: u32) -> Result<Vec<Obstacle>, S
     Ok(found)
 }
 
-/// True if it has an IPv6 address that does not come back by itself.
+/// Whether the interface has an IPv6 address that the kernel would not add again by itself.
 fn has_lasting_ipv6(interface: &str) -> Result<bool, SockError> {
     let lasting = |address: &std::net::IpAddr| match address {
         std::net::IpAddr::V6(v6) => !v6.is_unicast_link_local(),

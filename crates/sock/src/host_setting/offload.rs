@@ -1,7 +1,7 @@
-//! Offloads of an interface: each of our names stands for one or more features of the kernel.
+//! Offloads of an interface: each setting covers one or more features of the kernel.
 //!
-//! States tell what was *wanted* of each feature, not what is in force: the kernel switches features off by itself while
-//! others that they need are off, and brings back what was wanted.
+//! States contain the *requested* value of each feature, not the effective one: the kernel turns features off
+//! while others that they depend on are off, and then restores the requested value.
 
 use std::io;
 
@@ -9,9 +9,10 @@ use super::{HostSetting, Obstacle, no_state};
 use crate::SockError;
 use crate::ethtool::{Feature, Questions};
 
-/// Lets the card give segments IP identifications as it likes: part of TSO, but nobody who asks for TSO asks for it.
+/// Lets the NIC choose IP identifications of segments freely. It is part of TSO, but requesting TSO does not
+/// request it.
 const MANGLE_ID: &str = "tx-tcp-mangleid-segmentation";
-/// The card gathers a packet from several places: without it there is no segmentation.
+/// The NIC gathers a packet from several buffers; segmentation depends on it.
 const SCATTER_GATHER: &str = "tx-scatter-gather";
 
 fn belongs(setting: HostSetting, feature: &str) -> bool {
@@ -35,7 +36,7 @@ fn ask(interface: &str) -> Result<(Questions, Vec<Feature>), SockError> {
     Ok((ask, features))
 }
 
-/// The features that a setting stands for.
+/// The features that a setting covers.
 fn group(interface: &str, setting: HostSetting) -> Result<Vec<Feature>, SockError> {
     let (_, mut features) = ask(interface)?;
     features.retain(|feature| belongs(setting, &feature.name));
@@ -46,7 +47,7 @@ fn word(feature: &Feature, on: bool) -> String {
     format!("{}={}", feature.name, if on { "on" } else { "off" })
 }
 
-/// What switching on or off asks of a feature; absent for one that is left alone.
+/// The requested state of a feature when the setting is switched; absent if it stays unchanged.
 fn asked(feature: &Feature, on: bool) -> Option<bool> {
     (feature.changeable && !(on && feature.name == MANGLE_ID)).then_some(on)
 }
@@ -82,7 +83,7 @@ pub(super) fn put_back(interface: &str, found: &str) -> Result<(), SockError> {
     for part in found.split_whitespace() {
         let (name, state) = part.split_once('=').ok_or_else(no_state)?;
         let feature = features.iter().find(|feature| feature.name == name).ok_or_else(no_state)?;
-        // What cannot be switched was not switched here either.
+        // A fixed feature was not changed here either.
         if feature.changeable {
             wanted.push((feature.bit, state == "on"));
         }

@@ -1,8 +1,8 @@
 //! The queueing discipline at the root of an interface.
 //!
-//! What the kernel attached by itself comes back when ours is deleted. What somebody configured is told to the kernel
-//! again as the kernel described it, which is possible for disciplines without classes, filters or tables of sizes.
-//! Everything else is refused before it would be lost.
+//! When ours is deleted, the kernel attaches its default again. A discipline that somebody configured is
+//! restored from the kernel's own description, which works for disciplines without classes, filters or size
+//! tables. All others are refused, as they would be lost.
 
 use super::{Obstacle, no_state};
 use crate::discipline::RootDiscipline;
@@ -11,12 +11,12 @@ use crate::routing::index_of;
 use crate::{SockError, netns};
 
 const ROOT: u32 = u32::MAX;
-/// Where `ingress` and `clsact` hang: beside the root, and not touched with it.
+/// Parent of `ingress` and `clsact`, which do not change with the root.
 const INGRESS: u32 = 0xffff_fff1;
 const TCA_KIND: u16 = 1;
-/// Ours are known by these numbers: "lr", and the next for one that takes the place of another of ours.
+/// Handles of our disciplines: "lr", and the next number for one that replaces another of ours.
 const OWN_HANDLES: [u16; 2] = [0x6c72, 0x6c73];
-/// Kinds whose description by the kernel is also what the kernel takes.
+/// Kinds whose options have the same format in the kernel's answers and requests.
 const RESTORABLE_KINDS: [&str; 8] =
     ["fq", "fq_codel", "codel", "pfifo", "bfifo", "pfifo_fast", "noqueue", "tbf"];
 const DEFAULT: &str = "default";
@@ -25,7 +25,8 @@ pub(super) fn is_kernels_own(state: &str) -> bool {
     state.split(' ').next() == Some(DEFAULT)
 }
 
-/// `default KIND` for what the kernel attached by itself, else `KIND HANDLE: OPTIONS`, the options in hexadecimal digits.
+/// `default KIND` for the kernel's default, otherwise `KIND HANDLE: OPTIONS`, with the options in hexadecimal
+/// digits.
 pub(super) fn read(interface: &str) -> Result<String, SockError> {
     let index = index_of(interface)?;
     let all = netlink::disciplines(index)?;
@@ -57,7 +58,7 @@ pub(super) fn put_back(interface: &str, found: &str) -> Result<(), SockError> {
     let (Some(kind), Some(handle)) = (words.next(), words.next()) else { return Err(no_state()) };
     if kind == DEFAULT {
         let root = netlink::disciplines(index)?.into_iter().find(FoundDiscipline::is_root);
-        // There is nothing to delete where the kernel's own is.
+        // The kernel's default cannot and need not be deleted.
         return if root.is_some_and(|root| root.handle != 0) { delete(index) } else { Ok(()) };
     }
     let handle = handle_of(handle).ok_or_else(no_state)?;
@@ -127,7 +128,7 @@ pub(super) fn obstacles(interface: &str, wanted: &RootDiscipline) -> Result<Vec<
     Ok(found)
 }
 
-/// Why the discipline that is there could not be put back.
+/// Why the current discipline could not be restored; absent if it could.
 fn why_lost(index: u32) -> Result<Option<String>, SockError> {
     let all = netlink::disciplines(index)?;
     let Some(root) = all.iter().find(|found| found.is_root() && found.handle != 0) else { return Ok(None) };
@@ -152,8 +153,8 @@ fn why_lost(index: u32) -> Result<Option<String>, SockError> {
     })
 }
 
-/// Has the kernel take the discipline on the loopback of a namespace that nobody uses; its refusal. One who may make no
-/// namespace learns nothing.
+/// Tries the discipline on the loopback of a new namespace; returns the kernel's error. Without permission to
+/// create a namespace the result is absent.
 fn try_out(wanted: &RootDiscipline) -> Option<SockError> {
     let scratch = netns::create().ok()?;
     let replaced = netns::with_netns_fd(&scratch, || {

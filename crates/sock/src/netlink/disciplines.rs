@@ -1,4 +1,4 @@
-//! The queueing disciplines and filters of an interface, as the kernel lists them.
+//! Queueing disciplines and filters of an interface, as listed by the kernel.
 
 use super::{attributes, dump, string, word};
 use crate::SockError;
@@ -10,14 +10,14 @@ const PARENT_AT: usize = 12;
 /// A queueing discipline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FoundDiscipline {
-    /// Its number, major part in the upper half; 0 for one that the kernel attached by itself.
+    /// Handle, with the major number in the upper half; 0 for the kernel's default.
     pub(crate) handle: u32,
-    /// Where it hangs; all ones for the root.
+    /// Handle of the parent; all ones for the root.
     pub(crate) parent: u32,
     pub(crate) kind: String,
-    /// What `TCA_OPTIONS` holds; absent for one without options.
+    /// Content of `TCA_OPTIONS`; absent without options.
     pub(crate) options: Option<Vec<u8>>,
-    /// It has a table of sizes (`tc stab`).
+    /// Whether it has a size table (`tc stab`).
     pub(crate) sizes: bool,
 }
 
@@ -27,7 +27,7 @@ impl FoundDiscipline {
     }
 }
 
-/// Those of an interface.
+/// The disciplines of an interface.
 pub(crate) fn disciplines(index: u32) -> Result<Vec<FoundDiscipline>, SockError> {
     let mut found = Vec::new();
     dump(libc::RTM_GETQDISC, &[0; TCMSG], |kind, body| {
@@ -57,7 +57,7 @@ fn decode(body: &[u8], index: u32) -> Option<FoundDiscipline> {
     })
 }
 
-/// True if filters hang on a discipline of an interface.
+/// Whether filters are attached to a discipline of an interface.
 pub(crate) fn has_filters(index: u32, handle: u32) -> Result<bool, SockError> {
     let mut body = [0; TCMSG];
     body[4..8].copy_from_slice(&index.to_ne_bytes());

@@ -1,11 +1,11 @@
-//! Which sizes of packets a link takes, and which links lie on it.
+//! MTU limits of a link, and the links stacked on it.
 
 use super::{attributes, dump, string, word};
 use crate::SockError;
 
 const IFINFOMSG: usize = 16;
 
-/// The least and the largest MTU that an interface takes, bytes; absent where its driver does not say.
+/// Smallest and largest MTU of an interface, bytes; absent if its driver does not report them.
 ///
 /// # Source
 /// `linux/if_link.h`: `IFLA_MIN_MTU`, `IFLA_MAX_MTU`
@@ -26,14 +26,14 @@ fn decode_limits(body: &[u8]) -> (Option<u32>, Option<u32>) {
     const IFLA_MAX_MTU: u16 = 51;
     let find = |wanted: u16| {
         let (_, value) = attributes(body).find(|(kind, _)| *kind == wanted)?;
-        // 0 is what drivers from before these limits say.
+        // Drivers older than these attributes report 0.
         word(value, 0).filter(|limit| *limit != 0)
     };
     (find(IFLA_MIN_MTU), find(IFLA_MAX_MTU))
 }
 
-/// Names and MTUs of the interfaces on top of one, which the kernel shrinks with it and does not widen again: VLANs and
-/// the like. The other end of a veth is none.
+/// Names and MTUs of the interfaces stacked on one, such as VLANs. The kernel reduces their MTU with that of
+/// the lower one and does not raise it again. The other end of a veth is not stacked.
 pub(crate) fn stacked_on(index: u32) -> Result<Vec<(String, u32)>, SockError> {
     let mut found = Vec::new();
     dump(libc::RTM_GETLINK, &[0; IFINFOMSG], |kind, body| {

@@ -1,4 +1,4 @@
-//! What the queueing discipline at the root of an interface has counted.
+//! Counters of the queueing discipline at the root of an interface.
 
 use super::{attributes, dump, string, word};
 use crate::SockError;
@@ -10,41 +10,41 @@ const TCA_KIND: u16 = 1;
 const TCA_STATS2: u16 = 7;
 const TCA_STATS_BASIC: u16 = 1;
 
-/// Counts of a queueing discipline since it was made.
+/// Counters of a queueing discipline since it was created.
 ///
-/// Bytes and packets are those that have left it, each segment of a bundle with headers of its own.
+/// Bytes and packets are those that have left it. Each segment of a GSO packet counts with its own headers.
 ///
 /// # Source
-/// `linux/gen_stats.h`: `TCA_STATS_BASIC`, `TCA_STATS_QUEUE`; packets and drops are of 32 bits there.
+/// `linux/gen_stats.h`: `TCA_STATS_BASIC`, `TCA_STATS_QUEUE`, where packets and drops have 32 bits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueCounts {
-    /// Its name: "fq", "pfifo_fast".
+    /// Kind: "fq", "pfifo_fast".
     pub kind: String,
-    /// Bytes, with the link-layer header.
+    /// Bytes, including the link-layer header.
     pub bytes: u64,
-    /// Packets, wrapping.
+    /// Packets; wraps.
     pub packets: u32,
-    /// Packets thrown away, wrapping.
+    /// Dropped packets; wraps.
     pub dropped: u32,
-    /// What it is set to let through, if it is `tbf`.
+    /// Rate and burst of a `tbf`.
     pub bucket: Option<TokenBucket>,
-    /// The classes of `htb`, by their handles.
+    /// The classes of an `htb`, by handle.
     pub classes: Vec<ClassCounts>,
 }
 
-/// What a token bucket lets through.
+/// Rate and burst of a token bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TokenBucket {
     /// Bit/s.
     pub rate_bps: u64,
-    /// Bytes that may leave at once after a pause.
+    /// Burst size, bytes.
     pub burst_bytes: u64,
 }
 
 /// A class of `htb`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClassCounts {
-    /// Its handle, major and minor number.
+    /// Handle: major and minor number.
     pub handle: u32,
     /// Bytes that left it and the classes below it, since it was made.
     pub bytes: u64,
@@ -52,7 +52,7 @@ pub struct ClassCounts {
     pub ceiling: TokenBucket,
 }
 
-/// Looks up the one at the root of an interface; absent where there is none that counts.
+/// Counters of the root discipline of an interface; absent if there is none with counters.
 pub(crate) fn root_counts(index: u32) -> Result<Option<QueueCounts>, SockError> {
     let mut found = None;
     dump(libc::RTM_GETQDISC, &[0; TCMSG], |kind, body| {
@@ -67,7 +67,7 @@ pub(crate) fn root_counts(index: u32) -> Result<Option<QueueCounts>, SockError> 
     Ok(found)
 }
 
-/// The classes of `htb` on an interface.
+/// The `htb` classes of an interface.
 fn classes(index: u32) -> Result<Vec<ClassCounts>, SockError> {
     let mut about = [0; TCMSG];
     about[4..8].copy_from_slice(&index.to_ne_bytes());
@@ -79,7 +79,7 @@ fn classes(index: u32) -> Result<Vec<ClassCounts>, SockError> {
     Ok(classes)
 }
 
-/// A class of `htb`.
+/// Decodes a class of `htb`.
 ///
 /// # Source
 /// `linux/pkt_sched.h`: `tc_htb_opt`, `TCA_HTB_*`
@@ -100,7 +100,7 @@ fn decode_class(body: &[u8], index: u32) -> Option<ClassCounts> {
     Some(ClassCounts { handle: word(body, HANDLE_AT)?, bytes: u64::from_ne_bytes(*bytes), ceiling })
 }
 
-/// A rate with its bucket. The kernel tells the bucket as the time that the rate needs to fill it.
+/// A rate and its burst, which the kernel reports as the time that the rate needs to send it.
 ///
 /// # Source
 /// `net/sched/sch_tbf.c`, `sch_htb.c`: `PSCHED_NS2TICKS`; `net/pkt_sched.h`: `PSCHED_SHIFT` is 6
@@ -119,7 +119,8 @@ fn bucket(
     Some(TokenBucket { rate_bps: bytes_per_s.saturating_mul(8), burst_bytes })
 }
 
-/// A rate as the kernel's schedulers tell it: 32 bits in a structure, 64 where those do not hold it.
+/// A rate in the format of the kernel's schedulers: 32 bits in a structure, or a 64-bit attribute for larger
+/// rates.
 fn bytes_per_s(options: &[u8], parameters: u16, at: usize, in_64_bits: u16) -> Option<u64> {
     let large = find(options, in_64_bits).and_then(|value| Some(u64::from_ne_bytes(*value.first_chunk()?)));
     large.or_else(|| word(find(options, parameters)?, at).map(u64::from))
@@ -142,7 +143,7 @@ fn decode(body: &[u8], index: u32) -> Option<QueueCounts> {
     }
     let rest = body.get(TCMSG..)?;
     let kind = string(find(rest, TCA_KIND)?);
-    // It has no queue, so nothing is counted.
+    // It has no queue and no counters.
     if kind == "noqueue" {
         return None;
     }
@@ -189,8 +190,8 @@ mod tests {
         assert_eq!(decode(&message(4, u32::MAX, b"noqueue\0"), 4), None, "it has no queue");
     }
 
-    /// As `tc qdisc add dev NAME root tbf rate 50mbit burst 32kb` comes back: 32768 bytes at 6.25 MB/s are 5.24288 ms,
-    /// 81,920 ticks of 64 ns.
+    /// The answer for `tc qdisc add dev NAME root tbf rate 50mbit burst 32kb`: 32768 bytes at 6.25 MB/s take
+    /// 5.24288 ms, 81,920 ticks of 64 ns.
     #[test]
     fn the_rate_of_a_token_bucket_is_read_in_32_and_in_64_bits_and_its_burst_in_ticks() {
         let parameters = |rate: u32, ticks: u32| {
@@ -206,7 +207,7 @@ mod tests {
         };
         let bucket = |rate_bps, burst_bytes| Some(TokenBucket { rate_bps, burst_bytes });
         assert_eq!(read(&parameters(6_250_000, 81_920)), bucket(50_000_000, 32_768));
-        // 50 Gb/s: 1 ms are 15,625 ticks and 6.25 MB.
+        // 50 Gb/s: 1 ms is 15,625 ticks and 6.25 MB.
         let large = [parameters(u32::MAX, 15_625), attribute(4, &6_250_000_000u64.to_ne_bytes())].concat();
         assert_eq!(read(&large), bucket(50_000_000_000, 6_250_000));
         assert_eq!(read(&attribute(1, &[0; 20])), None, "cut off");
@@ -216,11 +217,12 @@ mod tests {
     fn a_class_of_htb_tells_its_ceiling_and_the_bucket_of_that() {
         let mut body = message(4, 0x1_0000, b"htb\0");
         body[8..12].copy_from_slice(&0x1_0010u32.to_ne_bytes());
-        // Rate and ceiling (12 bytes each, the number last), buffer, buffer of the ceiling, quantum, level, priority.
+        // Rate and ceiling (12 bytes each, the value last), buffer, buffer of the ceiling, quantum, level,
+        // priority.
         let parameters =
             [&[0; 20][..], &2_500_000u32.to_ne_bytes(), &[0; 4], &10_000u32.to_ne_bytes(), &[0; 12]].concat();
         body.extend(attribute(2, &attribute(1, &parameters)));
-        // 640 us at 2.5 MB/s.
+        // 640 µs at 2.5 MB/s.
         let ceiling = TokenBucket { rate_bps: 20_000_000, burst_bytes: 1600 };
         let expected = ClassCounts { handle: 0x1_0010, bytes: 5_000_000_000, ceiling };
         assert_eq!(decode_class(&body, 4), Some(expected));

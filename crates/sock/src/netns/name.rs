@@ -1,4 +1,4 @@
-//! Namespaces by name, kept in a folder as `ip netns` keeps them (ip-netns(8)): each name is a file on which the
+//! Named namespaces in a folder, as `ip netns` keeps them (ip-netns(8)): each name is a file on which the
 //! namespace is mounted.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -13,10 +13,10 @@ use crate::mount::{bind, share, unmount};
 
 const FOLDER: &str = "/run/netns";
 
-/// What is behind a name.
+/// State of a name.
 #[derive(Debug)]
 pub enum Named {
-    /// Nothing.
+    /// Not in use.
     Free,
     /// A file on which no namespace is mounted.
     Unmounted,
@@ -24,10 +24,10 @@ pub enum Named {
     Namespace(OwnedFd),
 }
 
-/// The file that stands for a name.
+/// The file of a name.
 ///
 /// # Errors
-/// `InvalidInput` for what is no single name: a slash would leave the folder of namespaces.
+/// `InvalidInput` if it is not a single path component: a slash would leave the folder of namespaces.
 pub fn path_of(name: &str) -> Result<PathBuf, SockError> {
     let mut parts = Path::new(name).components();
     if matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None)) {
@@ -37,10 +37,10 @@ pub fn path_of(name: &str) -> Result<PathBuf, SockError> {
     Err(SockError::new("name a network namespace", io::Error::new(io::ErrorKind::InvalidInput, text)))
 }
 
-/// Looks what is behind a name.
+/// Opens a name.
 ///
 /// # Errors
-/// When the name is none, or the file may not be opened.
+/// The name is invalid, or the file cannot be opened.
 pub fn open_named(name: &str) -> Result<Named, SockError> {
     let path = path_of(name)?;
     let fail = |source| SockError::new("open a network namespace", source);
@@ -53,35 +53,35 @@ pub fn open_named(name: &str) -> Result<Named, SockError> {
 }
 
 fn is_namespace(file: &File) -> io::Result<bool> {
-    // SAFETY: all zero is a valid statfs, a row of integers.
+    // SAFETY: all zero is a valid statfs, which consists of integers.
     let mut about: libc::statfs = unsafe { std::mem::zeroed() };
     // SAFETY: the kernel writes one statfs to `about`.
     if unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut about) } < 0 {
         return Err(io::Error::last_os_error());
     }
-    // Their widths and signs differ from one architecture to the next.
+    // The types of both differ between architectures.
     Ok(about.f_type as u64 == libc::NSFS_MAGIC as u64)
 }
 
-/// Gives a namespace a name, under which `ip netns` and every program finds it.
+/// Gives a namespace a name, under which `ip netns` and other programs find it.
 ///
 /// # Errors
-/// `AlreadyExists` when the name is taken: nothing has been changed then. `EPERM` without `CAP_SYS_ADMIN`.
+/// `AlreadyExists` if the name is in use; then nothing has changed. `EPERM` without `CAP_SYS_ADMIN`.
 pub fn pin(fd: &impl AsFd, name: &str) -> Result<(), SockError> {
     let path = path_of(name)?;
     prepare_folder()?;
-    // The file is only a place to mount on; nobody needs to open it before that.
+    // The file is only a mount point, which needs no access rights.
     let place = OpenOptions::new().write(true).create_new(true).mode(0o000).open(&path);
     place.map_err(|source| SockError::new("take a name for a network namespace", source))?;
     let source = format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd());
     bind(Path::new(&source), &path).inspect_err(|_| {
-        // The first error says more than a second one could.
+        // The first error is the more informative one.
         let _ = fs::remove_file(&path);
     })
 }
 
-/// Takes the name away: unmounts the namespace, if one is mounted, and removes the file. The namespace itself goes with
-/// the last process in it and the last descriptor of it. A name that is free already is no error.
+/// Removes a name: unmounts the namespace, if one is mounted, and removes the file. The namespace itself ends
+/// with the last process in it and the last descriptor of it. It is not an error if the name is not in use.
 ///
 /// # Errors
 /// `EPERM` without `CAP_SYS_ADMIN`.
@@ -98,14 +98,14 @@ pub fn unpin(name: &str) -> Result<(), SockError> {
     }
 }
 
-/// Makes the folder a mount of its own whose mounts all mount namespaces share, as `ip netns` does: a name made or
-/// removed in one would else stay what it was in another. Like `ip netns`, it is never unmade.
+/// Makes the folder a shared mount, as `ip netns` does. Otherwise, adding or removing a name would not affect
+/// other mount namespaces. As with `ip netns`, the mount is never removed.
 fn prepare_folder() -> Result<(), SockError> {
     const OP: &str = "prepare the folder of network namespaces";
     let fail = |source| SockError::new(OP, source);
     DirBuilder::new().recursive(true).mode(0o755).create(FOLDER).map_err(fail)?;
     let folder = File::open(FOLDER).map_err(fail)?;
-    // Two that prepare at once would mount the folder twice; `ip netns` takes this lock too.
+    // Two concurrent preparations would mount the folder twice; `ip netns` takes this lock too.
     folder.lock().map_err(fail)?;
     let path = Path::new(FOLDER);
     match share(path) {
@@ -117,11 +117,11 @@ fn prepare_folder() -> Result<(), SockError> {
     }
 }
 
-/// Moves the calling thread into a named namespace, for good: sockets it opens from now on live there. Other threads
-/// are not affected.
+/// Moves the calling thread into a named namespace permanently: the sockets it opens from now on are there.
+/// Other threads are not affected.
 ///
 /// # Errors
-/// `NotFound` when there is none of that name, `EPERM` without `CAP_SYS_ADMIN`.
+/// `NotFound` if there is no such name, `EPERM` without `CAP_SYS_ADMIN`.
 pub fn enter(name: &str) -> Result<(), SockError> {
     let file = File::open(path_of(name)?).map_err(|source| {
         let text = format!("\"{name}\": {source} (`ip netns list` shows those there are)");
@@ -130,10 +130,10 @@ pub fn enter(name: &str) -> Result<(), SockError> {
     enter_fd(&file)
 }
 
-/// Runs `work` inside a named namespace, on a thread of its own, so that the caller stays where it is.
+/// Runs `work` inside a named namespace, on a new thread, so that the caller stays where it is.
 ///
 /// # Errors
-/// As [`enter`]; `work` has not run then.
+/// As [`enter`]; then `work` has not run.
 pub fn with_netns<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> Result<T, SockError> {
     on_a_thread(|| enter(name).map(|()| work()))
 }

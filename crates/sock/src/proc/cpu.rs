@@ -1,4 +1,4 @@
-//! CPU time: of the whole host, per CPU, and per thread of this process.
+//! CPU time of the whole host, of each CPU, and of each thread of this process.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,21 +8,21 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CpuTimes {
-    /// In programs.
+    /// User mode.
     pub user: u64,
-    /// In programs of lowered priority.
+    /// User mode with low priority.
     pub nice: u64,
-    /// In the kernel on behalf of programs.
+    /// Kernel mode.
     pub system: u64,
     /// Doing nothing.
     pub idle: u64,
-    /// Doing nothing while a disk request was open.
+    /// Idle while a disk request was pending.
     pub iowait: u64,
-    /// In interrupt handlers.
+    /// Interrupt handlers.
     pub irq: u64,
-    /// In deferred interrupt work, where most of the network stack runs.
+    /// Softirqs, where most of the network stack runs.
     pub softirq: u64,
-    /// Taken away by the hypervisor.
+    /// Time stolen by the hypervisor.
     pub steal: u64,
 }
 
@@ -33,13 +33,13 @@ impl CpuTimes {
         [self.user, self.nice, self.system, self.irq, self.softirq].into_iter().fold(0, u64::saturating_add)
     }
 
-    /// All ticks, those without work and those stolen included.
+    /// All ticks, including idle and stolen ones.
     #[must_use]
     pub fn total(&self) -> u64 {
         [self.idle, self.iowait, self.steal].into_iter().fold(self.busy(), u64::saturating_add)
     }
 
-    /// What was added since `earlier`; a counter that went back counts 0.
+    /// The difference to `earlier`; 0 for a counter that decreased.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -54,19 +54,19 @@ impl CpuTimes {
         }
     }
 
-    /// Busy share of the time, 0 to 1; `None` when no tick has passed.
+    /// Busy share of the time, 0 to 1; `None` if no tick has passed.
     #[must_use]
     pub fn busy_share(&self) -> Option<f64> {
         self.share(self.busy())
     }
 
-    /// Share of the time in deferred interrupt work, 0 to 1; `None` when no tick has passed.
+    /// Share of the time in softirqs, 0 to 1; `None` if no tick has passed.
     #[must_use]
     pub fn softirq_share(&self) -> Option<f64> {
         self.share(self.softirq)
     }
 
-    /// Share of the time that the hypervisor took away, 0 to 1; `None` when no tick has passed.
+    /// Share of the time stolen by the hypervisor, 0 to 1; `None` if no tick has passed.
     #[must_use]
     pub fn steal_share(&self) -> Option<f64> {
         self.share(self.steal)
@@ -84,9 +84,9 @@ impl CpuTimes {
 pub struct CpuStat {
     /// All CPUs together.
     pub all: CpuTimes,
-    /// Each CPU by its number.
+    /// Each CPU, by its number.
     pub cpus: BTreeMap<u32, CpuTimes>,
-    /// Interrupts served since the host started; absent where it does not tell.
+    /// Interrupts handled since boot; absent if not reported.
     pub interrupts: Option<u64>,
 }
 
@@ -99,7 +99,7 @@ impl CpuStat {
             let mut words = line.split_ascii_whitespace();
             let name = words.next().unwrap_or_default();
             if name == "intr" {
-                // The first number is the sum of all others.
+                // The first number is the total.
                 stat.interrupts = words.next().and_then(|word| word.parse().ok());
             }
             let Some(suffix) = name.strip_prefix("cpu") else { continue };
@@ -113,7 +113,7 @@ impl CpuStat {
         stat
     }
 
-    /// What was added since `earlier`; a CPU that was not there then counts from 0.
+    /// The difference to `earlier`; a CPU that is new counts from 0.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let nothing = CpuTimes::default();
@@ -128,7 +128,7 @@ impl CpuStat {
     }
 }
 
-/// Guest time (the columns after `steal`) is contained in `user` and `nice` already.
+/// Guest time (the columns after `steal`) is already part of `user` and `nice`.
 fn times<'t>(words: impl Iterator<Item = &'t str>) -> CpuTimes {
     let mut column = words.map(|word| word.parse().unwrap_or(0));
     let mut next = || column.next().unwrap_or(0);
@@ -144,16 +144,16 @@ fn times<'t>(words: impl Iterator<Item = &'t str>) -> CpuTimes {
     }
 }
 
-/// Reads the CPU time of the host; `None` where `/proc` is hidden.
+/// Reads the CPU time of the host; `None` if `/proc` is not readable.
 #[must_use]
 pub fn stat() -> Option<CpuStat> {
     fs::read_to_string("/proc/stat").ok().map(|text| CpuStat::parse(&text))
 }
 
-/// Ticks per second of the counters here, 100 on nearly every Linux.
+/// Ticks per second of these counters, 100 on nearly every Linux.
 #[must_use]
 pub fn ticks_per_second() -> u64 {
-    // SAFETY: takes a number, touches no memory of ours.
+    // SAFETY: takes a number and accesses none of our memory.
     u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).unwrap_or(100).max(1)
 }
 
@@ -161,26 +161,27 @@ pub fn ticks_per_second() -> u64 {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ThreadTimes {
-    /// Thread number.
+    /// Thread id.
     pub tid: u32,
     /// Thread name, at most 15 bytes.
     pub name: String,
-    /// Ticks in the program.
+    /// Ticks in user mode.
     pub user: u64,
-    /// Ticks in the kernel on its behalf.
+    /// Ticks in kernel mode.
     pub system: u64,
     /// CPU on which it last ran.
     pub cpu: Option<u32>,
 }
 
 impl ThreadTimes {
-    /// Parses a `stat` file of a thread or process. The name may contain anything, so its end is the last bracket.
+    /// Parses the `stat` file of a thread or process. The name may contain any character, so it ends at the
+    /// last parenthesis.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (head, tail) = text.rsplit_once(')')?;
         let (tid, name) = head.split_once('(')?;
         let columns: Vec<&str> = tail.split_ascii_whitespace().collect();
-        // Numbered from 1 in proc(5); the first column after the name is the third.
+        // proc(5) numbers columns from 1; the first one after the name is the third.
         let column = |number: usize| columns.get(number - 3).and_then(|word| word.parse::<u64>().ok());
         Some(Self {
             tid: tid.trim().parse().ok()?,
@@ -191,7 +192,7 @@ impl ThreadTimes {
         })
     }
 
-    /// User and system time together, to the tick.
+    /// User and system time together, with a resolution of one tick.
     #[must_use]
     pub fn cpu_time(&self) -> Duration {
         let ticks = self.user.saturating_add(self.system);
@@ -201,7 +202,7 @@ impl ThreadTimes {
     }
 }
 
-/// CPU time of every thread of this process, by thread number. Threads that ended are not in it.
+/// CPU time of all running threads of this process, by thread id.
 #[must_use]
 pub fn threads() -> Vec<ThreadTimes> {
     let Ok(entries) = fs::read_dir("/proc/self/task") else { return Vec::new() };
@@ -213,8 +214,8 @@ pub fn threads() -> Vec<ThreadTimes> {
     threads
 }
 
-/// Time that a thread of this process has been ready to run without having a processor; `None` once it has ended, and
-/// where the kernel does not count it.
+/// Time that a thread of this process was runnable without a CPU; `None` after it has ended, and where the
+/// kernel does not count it.
 ///
 /// # Source
 /// sched-stats.rst of the kernel: second column of `/proc/PID/task/TID/schedstat`, in nanoseconds.
@@ -247,7 +248,7 @@ mod tests {
         assert_eq!(stat.cpus[&1].softirq, 45);
         assert_eq!(stat.interrupts, Some(223_392));
         assert_eq!(CpuStat::parse("cpu 1 2 3 4\nintr many\n").interrupts, None);
-        // 12252 + 7 + 1132 + 3 + 70; guest time is inside user time.
+        // 12252 + 7 + 1132 + 3 + 70; guest time is part of user time.
         assert_eq!(stat.all.busy(), 13_464);
         assert_eq!(stat.all.total(), 13_464 + 118_931 + 558 + 5);
     }

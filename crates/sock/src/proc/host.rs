@@ -1,4 +1,4 @@
-//! What this host is: its name, kernel, processor and memory.
+//! Description of this host: name, kernel, CPU and memory.
 
 use std::ffi::CStr;
 use std::fs;
@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use super::text;
 
-/// The kernel's description of itself.
+/// The result of uname(2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Kernel {
     /// "Linux".
     pub system: String,
-    /// The host's name.
+    /// Host name.
     pub host: String,
     /// "6.18.0-generic".
     pub release: String,
@@ -23,7 +23,7 @@ pub struct Kernel {
     pub machine: String,
 }
 
-/// Reads name and version of the kernel.
+/// Reads the name and version of the kernel.
 #[must_use]
 pub fn kernel() -> Kernel {
     // SAFETY: all zero is a valid utsname (empty strings).
@@ -43,7 +43,7 @@ pub fn kernel() -> Kernel {
     }
 }
 
-/// The processor's name in `/proc/cpuinfo`: `model name` on x86, `Model` or `Hardware` on some others.
+/// CPU model in `/proc/cpuinfo`: `model name` on x86, `Model` or `Hardware` on some others.
 #[must_use]
 pub fn parse_cpu_model(text: &str) -> Option<String> {
     ["model name", "Model", "cpu model", "Hardware"].into_iter().find_map(|key| {
@@ -54,38 +54,38 @@ pub fn parse_cpu_model(text: &str) -> Option<String> {
     })
 }
 
-/// Reads the processor's name.
+/// Reads the CPU model.
 #[must_use]
 pub fn cpu_model() -> Option<String> {
     parse_cpu_model(&fs::read_to_string("/proc/cpuinfo").ok()?)
 }
 
-/// The clock of the first CPU in `/proc/cpuinfo`, MHz; `None` on processors that do not say.
+/// Clock rate of the first CPU in `/proc/cpuinfo`, MHz; `None` on CPUs that do not report it.
 #[must_use]
 pub fn parse_cpu_mhz(text: &str) -> Option<f64> {
     let lines = text.lines().filter_map(|line| line.split_once(':'));
     lines.filter(|(name, _)| name.trim() == "cpu MHz").find_map(|(_, value)| value.trim().parse().ok())
 }
 
-/// Reads the clock of the first CPU, MHz.
+/// Reads the clock rate of the first CPU, MHz.
 #[must_use]
 pub fn cpu_mhz() -> Option<f64> {
     parse_cpu_mhz(&fs::read_to_string("/proc/cpuinfo").ok()?)
 }
 
-/// How a CPU's clock is governed.
+/// Frequency scaling of a CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CpuFrequency {
-    /// "performance", "powersave", …; `None` where the hypervisor or firmware decides alone.
+    /// "performance", "powersave", …; `None` if the hypervisor or firmware decides.
     pub governor: Option<String>,
-    /// Frequency at this moment, Hz.
+    /// Current frequency, Hz.
     pub current_hz: Option<u64>,
-    /// Highest frequency, Hz.
+    /// Maximum frequency, Hz.
     pub max_hz: Option<u64>,
 }
 
-/// Reads governor and frequency of one CPU.
+/// Reads the governor and frequencies of one CPU.
 #[must_use]
 pub fn cpu_frequency(cpu: usize) -> CpuFrequency {
     let file = |name: &str| text(format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/{name}"));
@@ -97,25 +97,25 @@ pub fn cpu_frequency(cpu: usize) -> CpuFrequency {
     }
 }
 
-/// What the kernel's clock is read from: "tsc", "hpet", "kvm-clock", …
+/// The kernel's clock source: "tsc", "hpet", "kvm-clock", …
 #[must_use]
 pub fn clock_source() -> Option<String> {
     text("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 }
 
-/// A number of nanoseconds as the kernel writes it.
+/// Parses nanoseconds as the kernel prints them.
 #[must_use]
 pub fn parse_nanoseconds(text: &str) -> Option<Duration> {
     text.trim().parse().ok().map(Duration::from_nanos)
 }
 
-/// How much later than asked the kernel may wake this thread, to wake several at once.
+/// Timer slack of this thread: how late the kernel may wake it to merge timers.
 #[must_use]
 pub fn timer_slack() -> Option<Duration> {
     parse_nanoseconds(&text("/proc/self/timerslack_ns")?)
 }
 
-/// A value in bytes of a `Name:   1234 kB` line.
+/// Value in bytes of a `Name:   1234 kB` line.
 #[must_use]
 pub fn parse_kib(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| {
@@ -126,36 +126,36 @@ pub fn parse_kib(text: &str, name: &str) -> Option<u64> {
     })
 }
 
-/// Memory of this process that is in RAM, bytes.
+/// Resident memory of this process, bytes.
 #[must_use]
 pub fn resident_bytes() -> Option<u64> {
     parse_kib(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS")
 }
 
-/// Memory of this host, bytes.
+/// Total memory of this host, bytes.
 #[must_use]
 pub fn memory_bytes() -> Option<u64> {
     parse_kib(&fs::read_to_string("/proc/meminfo").ok()?, "MemTotal")
 }
 
-/// Memory that this process may have, bytes: that of the host, or less where a control group says so.
+/// Memory available to this process at most, bytes: that of the host, or the lower limit of its control group.
 #[must_use]
 pub fn memory_allowed_bytes() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let group = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
-    // The limits of all groups above hold too.
+    // The limits of all ancestors apply too.
     let folders = Path::new(group).ancestors().map(|folder| Path::new("/sys/fs/cgroup").join(folder));
     let limit = |folder: PathBuf| fs::read_to_string(folder.join("memory.max")).ok()?.trim().parse().ok();
     folders.filter_map(limit).chain(memory_bytes()).min()
 }
 
-/// Memory of this host that programs could still get, bytes.
+/// Memory of this host that is available to programs, bytes.
 #[must_use]
 pub fn memory_available_bytes() -> Option<u64> {
     parse_kib(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable")
 }
 
-/// Programs that ran or were ready to run, averaged over the last minute.
+/// One-minute load average.
 #[must_use]
 pub fn load_average() -> Option<f64> {
     parse_load(&fs::read_to_string("/proc/loadavg").ok()?)
@@ -165,7 +165,7 @@ fn parse_load(text: &str) -> Option<f64> {
     text.split_ascii_whitespace().next()?.parse().ok().filter(|load: &f64| load.is_finite() && *load >= 0.0)
 }
 
-/// True if the processor says that a hypervisor runs this host.
+/// Whether the CPU reports that this host runs on a hypervisor.
 #[must_use]
 pub fn is_virtual_machine() -> Option<bool> {
     let text = fs::read_to_string("/proc/cpuinfo").ok()?;

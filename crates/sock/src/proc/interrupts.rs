@@ -1,12 +1,12 @@
-//! Interrupts that the processors have served.
+//! Interrupts handled by the CPUs.
 
 use std::fs;
 
-/// Interrupts of the lines of `/proc/interrupts` whose text contains `name`, all processors together; `None` where
-/// no line does.
+/// Sum of the interrupts in the lines of `/proc/interrupts` that contain `name`, over all CPUs; `None` if no
+/// line matches.
 #[must_use]
 pub fn parse_interrupts(text: &str, name: &str) -> Option<u64> {
-    // The heading has a column for each processor; behind those a line names its device.
+    // The header has one column for each CPU. The other lines have the counts, then the device.
     let processors = text.lines().next()?.split_ascii_whitespace().count();
     let of = |line: &str| {
         let counts = line.split_once(':')?.1.split_ascii_whitespace().take(processors);
@@ -16,7 +16,7 @@ pub fn parse_interrupts(text: &str, name: &str) -> Option<u64> {
     lines.reduce(u64::saturating_add)
 }
 
-/// Reads the interrupts of the lines that contain `name`.
+/// Reads the sum of the interrupts in the lines that contain `name`.
 #[must_use]
 pub fn interrupts(name: &str) -> Option<u64> {
     parse_interrupts(&fs::read_to_string("/proc/interrupts").ok()?, name)

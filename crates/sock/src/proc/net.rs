@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-/// Files below `/proc/net` as the calling thread's network namespace has them (`/proc/self` is the first thread's).
+/// Reads from the network namespace of the calling thread (`/proc/net` is that of the main thread).
 fn read(name: &str) -> Option<String> {
     fs::read_to_string(format!("/proc/thread-self/net/{name}")).ok()
 }
@@ -12,13 +12,13 @@ fn read(name: &str) -> Option<String> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Softnet {
-    /// The CPU; kernels before 5.10 do not say, and leave out CPUs that are off.
+    /// CPU number; absent before Linux 5.10, which also omits offline CPUs.
     pub cpu: Option<u32>,
     /// Packets processed.
     pub processed: u64,
     /// Packets dropped because the backlog (`net.core.netdev_max_backlog`) was full.
     pub dropped: u64,
-    /// Times that the softirq ran out of its budget with packets left.
+    /// Times that the softirq used up its budget with packets left.
     pub time_squeeze: u64,
 }
 
@@ -40,14 +40,15 @@ pub fn parse_softnet(text: &str) -> Vec<Softnet> {
         .collect()
 }
 
-/// Reads the per-CPU backlog counters. They are of the host, whatever the namespace.
+/// Reads the per-CPU backlog counters. They are the same in every namespace.
 #[must_use]
 pub fn softnet() -> Option<Vec<Softnet>> {
     read("softnet_stat").map(|text| parse_softnet(&text))
 }
 
-/// Parses `/proc/net/snmp` and `/proc/net/netstat`: a line of names, then a line of values, both led by the
-/// protocol. Keys are `Tcp.RetransSegs`, `TcpExt.TCPTimeouts`. Negative values (only constants are) are left out.
+/// Parses `/proc/net/snmp` and `/proc/net/netstat`: pairs of a line with names and a line with values, each
+/// starting with the protocol. Keys are `Tcp.RetransSegs`, `TcpExt.TCPTimeouts`. Negative values, which only
+/// constants have, are left out.
 #[must_use]
 pub fn parse_counters(text: &str) -> BTreeMap<String, u64> {
     let mut counters = BTreeMap::new();
@@ -69,7 +70,7 @@ pub fn parse_counters(text: &str) -> BTreeMap<String, u64> {
     counters
 }
 
-/// Parses `/proc/net/snmp6`: a name and a value on each line. Keys are `Ip6.InDiscards`, `Udp6.InErrors`.
+/// Parses `/proc/net/snmp6`: lines with a name and a value. Keys are `Ip6.InDiscards`, `Udp6.InErrors`.
 #[must_use]
 pub fn parse_counters6(text: &str) -> BTreeMap<String, u64> {
     text.lines()
@@ -81,7 +82,7 @@ pub fn parse_counters6(text: &str) -> BTreeMap<String, u64> {
         .collect()
 }
 
-/// Reads all protocol counters: those of `snmp`, `netstat` and, where IPv6 is on, `snmp6`.
+/// Reads all protocol counters: `snmp`, `netstat` and, if IPv6 is enabled, `snmp6`.
 #[must_use]
 pub fn counters() -> Option<BTreeMap<String, u64>> {
     let mut counters = parse_counters(&read("snmp")?);
@@ -94,17 +95,17 @@ pub fn counters() -> Option<BTreeMap<String, u64>> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Traffic {
-    /// Bytes with the link-layer header, without preamble, checksum and gap.
+    /// Bytes including the link-layer header, without preamble, frame check sequence and gap.
     pub bytes: u64,
-    /// Packets as the stack sees them: an aggregate of many segments counts once.
+    /// Packets as the stack counts them: a GSO or GRO packet counts once.
     pub packets: u64,
     /// Packets with errors.
     pub errors: u64,
-    /// Packets dropped for want of room.
+    /// Packets dropped for lack of buffers.
     pub dropped: u64,
-    /// Overruns of the card's own memory.
+    /// Overruns of the NIC's FIFO.
     pub fifo: u64,
-    /// Receiving: framing errors. Sending: collisions.
+    /// Framing errors on receive, collisions on send.
     pub frame_or_collisions: u64,
 }
 

@@ -1,32 +1,33 @@
-//! What `/sys` says about the card behind an interface: its PCI Express slot and its receive queues.
+//! The NIC of an interface according to `/sys`: its PCI Express slot and its receive queues.
 //!
-//! `/sys` shows the network namespace that it was mounted in; an interface of another one is told by its number, and
-//! nothing is said about it.
+//! `/sys` shows the network namespace in which it was mounted. The interface index detects another namespace;
+//! nothing is reported then.
 
 use std::fs;
 
 use super::text;
 
-/// What is known about the card behind an interface. `None`: it does not say, or there is no card.
+/// Properties of the NIC of an interface; `None` if unknown or without hardware.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Nic {
-    /// Its PCI Express slot.
+    /// PCI Express slot.
     pub slot: Option<PcieLink>,
-    /// Queues into which received packets are sorted.
+    /// Number of receive queues.
     pub receive_queues: Option<usize>,
 }
 
-/// A PCI Express link as negotiated.
+/// A negotiated PCI Express link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PcieLink {
-    /// Transfers per second of a lane.
+    /// Transfers per second of each lane.
     pub transfers_per_second: f64,
     /// Lanes in use.
     pub lanes: u32,
 }
 
-/// Reads the kernel's words for a slot: `8.0 GT/s PCIe` and `4`. A slot without a link says `Unknown` and 0.
+/// Parses the kernel's description of a slot, such as `8.0 GT/s PCIe` and `4`. Without a link it is `Unknown`
+/// and 0.
 #[must_use]
 pub fn parse_slot(speed: &str, width: &str) -> Option<PcieLink> {
     let (number, unit) = speed.trim().split_once(' ')?;
@@ -35,13 +36,13 @@ pub fn parse_slot(speed: &str, width: &str) -> Option<PcieLink> {
     unit.starts_with("GT/s").then_some(PcieLink { transfers_per_second: gigatransfers * 1e9, lanes })
 }
 
-/// Counts the receive queues among the names in an interface's `queues` folder.
+/// Counts the receive queues in an interface's `queues` folder.
 #[must_use]
 pub fn count_receive_queues<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<usize> {
     Some(names.into_iter().filter(|name| name.starts_with("rx-")).count()).filter(|count| *count > 0)
 }
 
-/// Looks at the card behind the interface with this name and number.
+/// Reads the properties of the NIC of the interface with this name and index.
 #[must_use]
 pub fn read_nic(interface: &str, index: u32) -> Nic {
     let file = |name: &str| text(format!("/sys/class/net/{interface}/{name}"));
