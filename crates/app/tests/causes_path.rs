@@ -84,6 +84,9 @@ fn a_black_hole_for_full_packets() {
 #[ignore = "needs root and network namespaces"]
 fn connections_that_share_a_member_of_a_trunk() {
     let _alone = alone();
+    if !support::is_idle("connections_that_share_a_member_of_a_trunk") {
+        return;
+    }
     // Source ports of which one connection gets a line of its own and two share the other.
     let args = ["-t", "4", "-O", "1", "-C", "cubic", "-P", "3", "--cport", "41000"];
     verdict("trunk-2x1g", &["link.trunk.rate=100M", "link.a.rate=1G"], "c", &args).is("V17");
@@ -108,7 +111,9 @@ fn packets_that_overtake_each_other() {
 fn a_queue_that_marks() {
     let _alone = alone();
     let args = ["-t", "5", "-O", "2", "-C", "reno"];
-    let path = ["link.b.rate=100M", "link.b.delay=15ms", "link.b.discipline=codel"];
+    // Marks follow each other every second or less and keep the rate well below the line. At 100 Mb/s some runs come
+    // close enough to it for a full link to be the verdict, rightly.
+    let path = ["link.b.rate=20M", "link.b.delay=15ms", "link.b.discipline=codel"];
     let marks = ["link.b.ecn=true", "host.a.sysctl.ipv4.tcp_ecn=1", "host.b.sysctl.ipv4.tcp_ecn=1"];
     verdict("pair", &[&path[..], &marks].concat(), "b", &args).is("V24");
     verdict("pair", &path, "b", &args).is_not("V24");
