@@ -1,4 +1,4 @@
-//! Brings together what both ends say of the flows of one phase.
+//! Merges the reports of both ends about the flows of one phase.
 
 use std::collections::BTreeMap;
 
@@ -14,15 +14,16 @@ use crate::flow_log::note_end;
 use crate::log::Log;
 use crate::setup::{flow_tick, side};
 
-/// Samples of a flow that the other end may tell beyond one of each interval: it begins before the first, ends after the
-/// last, and looks late.
+/// Samples of a flow that the peer may send beyond one per interval: it begins before the first interval, ends
+/// after the last, and may poll late.
 const EXTRA_SAMPLES: u64 = 100;
 
-/// Counts of a flow that it may tell beyond one in each [`PROGRESS_INTERVAL`]: those that a full path held up come together.
+/// Progress reports of a flow that the peer may send beyond one per [`PROGRESS_INTERVAL`]: reports that a
+/// congested path has delayed arrive together.
 const EXTRA_PROGRESS: u64 = 100;
 const PROGRESS_INTERVAL: Span = Span::from_ms(100);
 
-/// Most readings of a sample: some times what our catalogue has.
+/// Most readings of a sample: several times the number of metrics in our catalogue.
 const MAX_READINGS: usize = 256;
 
 /// The flows of one phase, from both ends.
@@ -43,7 +44,7 @@ struct Flow {
     sender_progress: Option<Progress>,
     sender: Option<(u16, Ended)>,
     receiver: Option<(u16, Ended)>,
-    /// Samples and counts that the other end has told.
+    /// Number of samples and progress reports that the peer has sent.
     told_samples: u64,
     told_progress: u64,
 }
@@ -68,10 +69,10 @@ impl Merge {
         }
     }
 
-    /// Whether the other end tells of no more than there can have been: whatever it tells is kept.
+    /// Checks that the peer reports no more than is possible, because everything that it reports is kept.
     ///
     /// # Errors
-    /// It tells more.
+    /// It reports more.
     pub(super) fn admit(&mut self, happening: &DialogueEvent, now: Mono) -> Result<(), ControlError> {
         let elapsed = Span::from(now.since(self.began)).as_ns();
         let can_be = |every: Span, spare: u64| spare + 2 * (elapsed / every.as_ns().max(1));
@@ -109,7 +110,7 @@ impl Merge {
         self.flows.get(&flow)?.sender_progress.as_ref()
     }
 
-    /// Samples of host `host`. A peer's are taken only for the side that it has.
+    /// Logs samples of host number `host`. A peer's samples are accepted only for its own side.
     pub(super) fn samples(&self, host: u16, flow: u16, samples: Vec<Sample>, log: &mut Log<'_>) {
         let Some(direction) = self.direction(flow) else { return };
         let own = side(direction, host == 0);
@@ -126,12 +127,13 @@ impl Merge {
         }
     }
 
-    /// Whether this end has nothing more to send or receive, so that probes are no longer beside a load.
+    /// Whether this end has nothing more to send or receive, so that the path is no longer loaded for the
+    /// probes.
     pub(super) fn load_over(&self) -> bool {
         self.flows.values().all(|flow| flow.sender.is_some() || flow.receiver.is_some())
     }
 
-    /// The drain was cut: that streams ended by a reset is then what was wanted.
+    /// Notes that the drain was cut off; streams that end with a reset are complete then.
     pub(super) fn cut(&mut self) {
         self.cut = true;
     }
@@ -140,7 +142,7 @@ impl Merge {
         self.latency = report;
     }
 
-    /// Writes the last word of both sides, the books and the latency to the log.
+    /// Logs the final report of both sides, the byte accounting and the latency.
     pub(super) fn finish(mut self, log: &mut Log<'_>) {
         for (number, flow) in &mut self.flows {
             if let (true, Some((_, sender)), Some((_, receiver))) =
@@ -156,7 +158,8 @@ impl Merge {
             };
             for (host, mut ended) in [flow.sender.take(), flow.receiver.take()].into_iter().flatten() {
                 if self.cut {
-                    // The reset that ended its streams was ours, and after the window: what was asked is measured.
+                    // The reset came from us, after the measured part, so the requested measurement is
+                    // complete.
                     ended.tally.complete = true;
                     ended.tally.trouble = None;
                 }
@@ -189,7 +192,8 @@ mod tests {
 
     use super::*;
 
-    /// How many messages of so many samples, or of a count each, pass after so long; a million is without end.
+    /// The number of messages that are admitted after a time, each with some samples or one progress report.
+    /// The limit of one million means unlimited.
     fn passed(after: Duration, happening: &DialogueEvent) -> u32 {
         let order = FlowOrder::new(&CheckedSpec::default(), 0, Direction::Download, Bytes::new(1)).unwrap();
         let mut merge = Merge::new(&[order], &TestSpec::default());
@@ -206,7 +210,7 @@ mod tests {
     #[test]
     fn the_other_end_tells_of_no_more_intervals_than_there_can_have_been() {
         let (minute, at_once) = (Duration::from_secs(60), Duration::ZERO);
-        // Ten in a second, as the default has it, twice over, and a hundred.
+        // Ten per second by default, times two, plus one hundred.
         assert_eq!(passed(minute, &samples(Readings::default())), 130);
         assert_eq!(passed(at_once, &samples(Readings::default())), 10);
         let progress = Progress {

@@ -1,4 +1,4 @@
-//! Opens the data sockets of a phase: connections with their preface, or UDP flows by challenge and echo.
+//! Opens the data sockets of a phase: TCP connections with their preface, or UDP flows with challenge and echo.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -13,20 +13,20 @@ use linerate_sock::{Mono, SocketOptions, clock, limits, thread};
 
 use crate::error::ControlError;
 
-/// How long the data connections may take together, and how much longer for each of them.
+/// Timeout for all data connections of a phase, and its increment per connection.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
 const OPEN_TIMEOUT_EACH: Duration = Duration::from_millis(1);
 
-/// Connections under way at once: enough for long paths, few enough for every backlog.
+/// Most concurrent connects: enough for long paths, and few enough for any backlog.
 const MAX_CONCURRENT_CONNECTS: usize = 128;
 
-/// Open files that a phase needs beside its streams.
+/// Open files that a phase needs in addition to its streams.
 const EXTRA_FILES: u64 = 16;
 
-/// Between two tries of an opening datagram.
+/// Interval between retransmissions of an opening datagram.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What shall be opened.
+/// What to open.
 pub(super) struct Task {
     pub(super) server: SocketAddr,
     pub(super) options: SocketOptions,
@@ -34,11 +34,11 @@ pub(super) struct Task {
     pub(super) streams: u32,
     pub(super) udp: bool,
     pub(super) flows: Vec<u16>,
-    /// Set when nobody wants the sockets any more.
+    /// Set when the sockets are no longer needed.
     pub(super) give_up: AtomicBool,
 }
 
-/// Opens every stream of every flow, in the order of `task.flows`.
+/// Opens all streams of all flows, in the order of `task.flows`.
 pub(super) fn open(task: &Task) -> Result<Vec<Sockets>, ControlError> {
     let in_use = limits::files_in_use().unwrap_or(EXTRA_FILES);
     let files = u64::from(task.streams) * task.flows.len() as u64 + in_use + EXTRA_FILES;
@@ -48,7 +48,7 @@ pub(super) fn open(task: &Task) -> Result<Vec<Sockets>, ControlError> {
         .iter()
         .enumerate()
         .map(|(at, flow)| {
-            // Both flows of a phase share the server's port, so their local ports must differ.
+            // Both flows of a phase use the same server port, so their local ports must differ.
             let first_port =
                 task.options.local_port.map(|port| port.saturating_add((at as u32 * task.streams) as u16));
             if task.udp {
@@ -60,7 +60,7 @@ pub(super) fn open(task: &Task) -> Result<Vec<Sockets>, ControlError> {
         .collect()
 }
 
-/// Opens the streams of one flow, many at once when there are many, in the order of their numbers.
+/// Opens the streams of one flow, several at a time, and returns them in the order of their numbers.
 fn open_each<T: Send>(
     task: &Task,
     open_one: impl Fn(u32) -> Result<T, ControlError> + Sync,
@@ -82,7 +82,7 @@ fn open_each<T: Send>(
     }
     std::thread::scope(|scope| {
         let parts = numbers.chunks(each).map(|some| {
-            // Where the host refuses threads, this one opens them itself, one after the other.
+            // If the host refuses threads, this thread opens the streams itself.
             match thread::spawn_scoped(scope, "open", move || open_some(some)) {
                 Ok(thread) => Part::Thread(thread),
                 Err(_) => Part::Opened(open_some(some)),
@@ -96,7 +96,7 @@ fn open_each<T: Send>(
     })
 }
 
-/// Streams that are being opened by a thread of their own, or were opened here.
+/// A part of the streams: opened by its own thread, or already opened by this one.
 enum Part<'scope, T> {
     Thread(ScopedJoinHandle<'scope, Result<Vec<T>, ControlError>>),
     Opened(Result<Vec<T>, ControlError>),
@@ -146,7 +146,7 @@ fn udp(
     socket.set_read_timeout(Some(RETRY_INTERVAL)).map_err(local)?;
     let mut say =
         Datagram { kind: DatagramKind::Open, flow, stream, cookie: task.cookie, number: 0, times: [0; 3] };
-    // Half of the time for the challenge: the rest is for an answer that never comes through a filter.
+    // Half of the timeout: the caller needs the rest if a filter blocks UDP.
     let until = deadline.min(clock::now() + Duration::from_secs(5));
     while !until.has_passed() {
         match ask(&socket, &say) {
@@ -166,9 +166,9 @@ fn udp(
     )))
 }
 
-/// Sends one datagram and takes the first answer that belongs to it.
+/// Sends one datagram and receives the first answer that matches it.
 fn ask(socket: &UdpSocket, say: &Datagram) -> Option<Datagram> {
-    // A refusal by ICMP shows as an error of the next call; the next try will tell.
+    // An ICMP error is reported by the next call; the next attempt decides.
     if socket.send(&say.encode()).is_err() {
         clock::sleep_until(clock::now() + RETRY_INTERVAL);
         return None;

@@ -1,4 +1,4 @@
-//! One phase: one direction, or both at once.
+//! One phase: one direction, or both directions at once.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ use crate::port_observer;
 use crate::probe::Rule;
 use crate::setup::{flow_setup, length, sample_tick, side};
 
-/// Notes what a receiver of either end tells of its progress.
+/// Records the progress that the receiver of either end reports.
 fn note_course(happening: &DialogueEvent, told: &mut BTreeMap<u16, Course>) {
     if let DialogueEvent::Progress(progress) | DialogueEvent::Session(Output::PeerProgress(progress)) =
         happening
@@ -29,7 +29,7 @@ fn note_course(happening: &DialogueEvent, told: &mut BTreeMap<u16, Course>) {
     }
 }
 
-/// How long after their instant data threads are looked at that have not told of their beginning.
+/// How long after the planned start the data threads are checked that have not reported their start.
 const START_CHECK_DELAY: Duration = Duration::from_micros(500);
 
 /// The flows of a phase, numbered from `first`.
@@ -45,7 +45,7 @@ pub(super) fn orders(
 }
 
 impl Client<'_> {
-    /// Measures one phase. When it fails half-way, what was measured is in the log before the error comes back.
+    /// Measures one phase. If it fails midway, what was measured is logged before the error is returned.
     pub(super) fn measure_phase(
         &mut self,
         orders: &[FlowOrder],
@@ -119,7 +119,7 @@ impl Client<'_> {
                 }
             }
             if let Some(prober) = &prober {
-                // The slower direction bears the fewer probes.
+                // The direction with the lower rate determines the probe rate.
                 if let Some(path) = told.values().filter_map(Course::path_bps).reduce(f64::min) {
                     prober.follow(path);
                 }
@@ -127,7 +127,7 @@ impl Client<'_> {
                     prober.stop();
                 }
             }
-            // Nothing has begun, so nothing is to be ended: the other end may never be ready.
+            // Nothing has started, so there is nothing to end. The peer may never become ready.
             if stop.load(Ordering::Relaxed) && !self.dialogue.is_started() {
                 return Err(ControlError::Stopped);
             }
@@ -139,17 +139,17 @@ impl Client<'_> {
         }
     }
 
-    /// When to look at the dialogue unless something happens before.
+    /// When to poll the dialogue if no event occurs before.
     fn next_look(&self, planned: Option<Mono>, begun: Option<Mono>) -> Mono {
         let now = clock::now();
         match begun {
-            // Data threads begin without a word to anybody; and whoever looks at their instant is in their way.
+            // Data threads start without notification, and polling at their start time would disturb them.
             None if self.dialogue.is_started() => planned.unwrap_or_default().max(now) + START_CHECK_DELAY,
             _ => now + POLL_INTERVAL.as_duration(),
         }
     }
 
-    /// Opens everything; when it is to begin, where somebody else says so.
+    /// Opens the data sockets. Returns the start time if a gate determines it.
     fn open(
         &mut self,
         orders: &[FlowOrder],
@@ -176,7 +176,7 @@ impl Client<'_> {
                 Ok(planned)
             }
             Err(error) => {
-                // The server hears why before we give up.
+                // The server learns the reason before we give up.
                 let _ = self.dialogue.input(Input::FlowsFailed(error.to_string()));
                 self.dialogue.flush_at_end();
                 Err(error)
@@ -204,7 +204,7 @@ impl Client<'_> {
         }
     }
 
-    /// The receiver's count is what is shown; the sender adds its round-trip time and retransmissions.
+    /// The displayed progress is the receiver's count; the sender adds its round-trip time and retransmissions.
     fn note_progress(&self, progress: &Progress, log: &mut Log<'_>, merge: &Merge) {
         if progress.side != Side::Receiver {
             return;

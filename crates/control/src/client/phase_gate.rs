@@ -1,4 +1,4 @@
-//! The start of a run that is one of several: everything is opened, then it waits until it may begin.
+//! The synchronized start of a run in a group: it opens everything and then waits for its start time.
 
 use std::fmt;
 use std::os::fd::AsFd;
@@ -15,17 +15,19 @@ use super::{Client, POLL_INTERVAL};
 use crate::error::ControlError;
 use crate::log::Log;
 
-/// The last moment is not slept through: who is on a processor then starts in time, however busy the host.
+/// Spin instead of sleeping before the start: a thread that is already on a CPU starts on time however busy the
+/// host is.
 const SPIN_TIME: Duration = Duration::from_millis(1);
 
-/// A server that will only read is told so long before the instant, so that nobody but the senders is busy then.
+/// How long before the start a server that only receives gets the start message, so that only the senders are
+/// busy at the start.
 const SERVER_LEAD: Duration = Duration::from_millis(100);
 
-/// Where a run waits before its first phase.
+/// A gate at which a run waits before its first phase.
 pub(crate) struct PhaseGate {
     ticket: Option<Ticket>,
     ready: Box<dyn Fn() + Send + Sync>,
-    /// When to begin, on the monotonic clock; 0 until somebody says.
+    /// Start time on the monotonic clock; 0 while unknown.
     opens: AtomicU64,
     passed: AtomicBool,
     waker: EventFd,
@@ -41,7 +43,7 @@ impl fmt::Debug for PhaseGate {
 }
 
 impl PhaseGate {
-    /// A closed gate for a run that shows `ticket`; `ready` is called when everything is open.
+    /// A closed gate for a run that presents `ticket`. `ready` is called when everything is open.
     pub(crate) fn new(
         ticket: Option<Ticket>,
         ready: impl Fn() + Send + Sync + 'static,
@@ -59,13 +61,13 @@ impl PhaseGate {
         self.ticket
     }
 
-    /// Lets the run begin at `at`.
+    /// Opens the gate at `at`.
     pub(crate) fn open_at(&self, at: Mono) {
         self.opens.store(at.as_ns().max(1), Ordering::Release);
         self.waker.wake();
     }
 
-    /// Wakes whoever waits, so that it looks at its stop flag.
+    /// Wakes the waiting run so that it checks its stop flag.
     pub(crate) fn wake(&self) {
         self.waker.wake();
     }
@@ -76,9 +78,9 @@ impl PhaseGate {
 }
 
 impl Client<'_> {
-    /// Says that everything is open at both ends and waits until the server is to be told; when the run is to begin.
-    /// With `peer_sends` those are the same, else the server hears of it before. Absent without a gate, and after the
-    /// first phase. The dialogue goes on meanwhile.
+    /// Reports that both ends are open and waits until the start message to the server is due. Returns the
+    /// start time; absent without a gate and after the first phase. With `peer_sends` the message is due at the
+    /// start, otherwise [`SERVER_LEAD`] before it. The dialogue continues meanwhile.
     pub(super) fn wait_at_gate(
         &mut self,
         peer_sends: bool,
@@ -105,7 +107,7 @@ impl Client<'_> {
                     }
                     return Ok(opens);
                 }
-                // Rung for the last time: from here on only the clock and the stop flag count.
+                // The waker is not needed any more: from here on only the clock and the stop flag count.
                 Some(at) => (Mono(at.as_ns().saturating_sub(awake.as_nanos() as u64)), None),
                 None => (Mono::FAR, Some(gate.waker.as_fd())),
             };
@@ -115,7 +117,7 @@ impl Client<'_> {
     }
 }
 
-/// Notes how far the start was from its plan, once everything has `begun`.
+/// Logs the planned start and the start error when all flows have started at `begun`.
 pub(super) fn note_start(planned: Option<Mono>, begun: Mono, log: &mut Log<'_>) {
     let Some(planned) = planned else { return };
     let late = Span::from(begun.since(planned));

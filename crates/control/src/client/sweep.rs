@@ -1,4 +1,4 @@
-//! A series over message sizes: trial after trial, until every size is measured or the time is over.
+//! A sweep over message sizes: makes trials until every size is measured or the time is over.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,17 +15,17 @@ use crate::log::Log;
 use crate::sweep::{NextTrial, Runner, Schedule};
 use crate::{flow_log, judge, port_observer};
 
-/// The only flow.
+/// Number of the only flow.
 const FLOW: u16 = 0;
 
-/// What came of a wait.
+/// The result of a wait.
 enum Answer<T> {
     Here(T),
-    /// A signal came first.
+    /// Stopped by a signal.
     Stopped,
 }
 
-/// Both ends' last words.
+/// The final reports of both ends.
 #[derive(Default)]
 struct LastWords {
     own: Option<Ended>,
@@ -33,7 +33,7 @@ struct LastWords {
 }
 
 impl Client<'_> {
-    /// Measures the series. What was measured is in the log, however it ends.
+    /// Measures the sweep. What was measured is logged even after a failure.
     pub(super) fn sweep(
         &mut self,
         sweep: &Sweep,
@@ -89,7 +89,7 @@ impl Client<'_> {
         self.part(&mut runner, words)
     }
 
-    /// The only stream, ready at both ends; and when it was to begin, where somebody else says so.
+    /// Opens the only stream at both ends. Also returns the planned start if a gate determined it.
     fn open_stream(
         &mut self,
         order: FlowOrder,
@@ -108,7 +108,7 @@ impl Client<'_> {
         let runner = match opened {
             Ok(runner) => runner,
             Err(error) => {
-                // The server hears why before we give up.
+                // The server learns the reason before we give up.
                 let _ = self.dialogue.input(Input::FlowsFailed(error.to_string()));
                 self.dialogue.flush_at_end();
                 return Err(error);
@@ -141,7 +141,7 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// One trial, as counted here and there.
+    /// Makes one trial; returns the counts of both ends.
     fn trial(
         &mut self,
         trial: Trial,
@@ -172,7 +172,7 @@ impl Client<'_> {
                 let size = trial.message_bytes.exact();
                 Some(ControlError::Local(format!("messages of {size} {whose}: {why}")))
             };
-            // The end that failed first knows best why; this one may only have seen the connection go.
+            // The server's reason comes first: this end may only have seen the connection break.
             if let Some(error) = failed("at the server", &peer).or_else(|| failed("here", &own)) {
                 return Err(error);
             }
@@ -182,11 +182,11 @@ impl Client<'_> {
         }
     }
 
-    /// Ends the series at both ends.
+    /// Ends the sweep at both ends.
     fn part(&mut self, runner: &mut Runner, words: &mut LastWords) -> Result<(), ControlError> {
         let Some(own) = words.own.clone() else { return Ok(()) };
         self.dialogue.input(Input::FlowEnded(Box::new(own)))?;
-        // Nobody is to be stopped any more: the server has a few seconds.
+        // A signal no longer applies; the server has a few seconds.
         let never = AtomicBool::new(false);
         self.wait_for(&never, |happening| match happening {
             DialogueEvent::Session(Output::PeerEnded(ended)) => {
@@ -200,7 +200,7 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Turns the dialogue until something has happened.
+    /// Runs the dialogue until `wanted` returns a value.
     fn wait_for<T>(
         &mut self,
         stop: &AtomicBool,
@@ -221,7 +221,7 @@ impl Client<'_> {
     }
 }
 
-/// Says which sizes are missing, and why.
+/// Adds a caveat that names the unmeasured sizes and the reason.
 fn warn_unmeasured(schedule: &Schedule, regular: bool, log: &mut Log<'_>) {
     let missing = schedule.unmeasured();
     let Some(first) = missing.first() else { return };

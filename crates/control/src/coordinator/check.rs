@@ -1,11 +1,11 @@
-//! What stands in the way of a group, found before the first packet.
+//! Checks a group before the first packet.
 
 use linerate_proto::agent::About;
 
 use super::test_bed::{Group, HostError, HostState, TestBed};
 use crate::setup::expected_time;
 
-/// One server under two names would wait for itself.
+/// Reports servers that appear under two names: such a server would wait for itself.
 pub(super) fn one_server_one_name(test_bed: &TestBed, standings: &[Option<HostState>]) -> Vec<HostError> {
     let mut troubles = Vec::new();
     for (at, standing) in standings.iter().enumerate() {
@@ -22,10 +22,11 @@ pub(super) fn one_server_one_name(test_bed: &TestBed, standings: &[Option<HostSt
     troubles
 }
 
-/// Whether these runs end before whoever waits for them does: each is there, ends by itself, and none waits in a circle.
+/// Whether these runs end before the run that waits for them: each exists, none is background, and there is no
+/// cycle.
 fn can_end(flows: &[usize], group: &Group) -> bool {
     let mut reached = flows.to_vec();
-    // Whoever has gone round more often than there are runs goes in a circle.
+    // A chain that is longer than the number of runs contains a cycle.
     for _ in 0..=group.flows.len() {
         let jobs: Option<Vec<_>> = reached.iter().map(|at| group.flows.get(*at)).collect();
         let Some(jobs) = jobs.filter(|jobs| jobs.iter().all(|job| !job.background)) else { return false };
@@ -39,7 +40,7 @@ fn can_end(flows: &[usize], group: &Group) -> bool {
     false
 }
 
-/// Every flow against what its two ends say of themselves.
+/// Checks every flow against the descriptions of its two ends.
 pub(super) fn group(test_bed: &TestBed, group: &Group, abouts: &[Option<&About>]) -> Vec<HostError> {
     let mut troubles = Vec::new();
     for (number, flow) in (1_u32..).zip(&group.flows) {

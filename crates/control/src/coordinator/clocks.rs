@@ -1,4 +1,4 @@
-//! The offset of an agent's clock, from questions and answers.
+//! The offset of an agent's clock, estimated from timestamped exchanges.
 
 use linerate_proto::agent::Exchange;
 use linerate_units::{Span, Timestamp};
@@ -6,22 +6,22 @@ use linerate_units::{Span, Timestamp};
 use crate::DRIFT_PPM;
 use crate::probe::offset_of;
 
-/// From what a comparison has lost to drift it is made anew with all questions.
+/// Uncertainty from drift above which the clocks are compared again with all exchanges.
 const MAX_DRIFT: Span = Span::from_ns(50_000);
 
-/// An agent's clock against the coordinator's.
+/// The offset between an agent's clock and the coordinator's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Offset {
-    /// Agent's clock minus ours.
+    /// Agent's clock minus ours, nanoseconds.
     pub(super) ns: i64,
-    /// Largest error when it was taken.
+    /// Largest error at `taken`.
     error: Span,
-    /// When that was, on our clock.
+    /// When the offset was estimated, on our clock.
     taken: Timestamp,
 }
 
 impl Offset {
-    /// From some exchanges; absent without any.
+    /// Estimates the offset from exchanges; absent without any.
     pub(super) fn of(exchanges: &[Exchange]) -> Option<Self> {
         let taken = exchanges.iter().map(|exchange| exchange.back).max()?;
         let times =
@@ -30,12 +30,12 @@ impl Offset {
         Some(Self { ns, error: Span::from_ns(error_ns), taken })
     }
 
-    /// Largest error when it was taken.
+    /// Largest error at the time of the estimate.
     pub(super) fn error(&self) -> Span {
         self.error
     }
 
-    /// Largest error at a time of ours: the clocks have drifted since they were compared.
+    /// Largest error at time `now` of our clock, including drift since the estimate.
     pub(super) fn error_at(&self, now: Timestamp) -> Span {
         self.error + self.drift_at(now)
     }
@@ -44,12 +44,12 @@ impl Offset {
         Span::from_ns(now.since(self.taken).as_ns() / (1_000_000 / DRIFT_PPM))
     }
 
-    /// Whether the clocks have to be compared with care before something is started by them.
+    /// Whether the clocks must be compared again before a synchronized start.
     pub(super) fn is_stale(&self, now: Timestamp) -> bool {
         self.drift_at(now) > MAX_DRIFT
     }
 
-    /// Takes one more exchange in, if by now it says more than what is known.
+    /// Adopts one more exchange if its error is not larger than the present error of the estimate.
     pub(super) fn refine(&mut self, exchange: Exchange) {
         let now = exchange.back;
         if let Some(fresh) = Self::of(&[exchange])
@@ -59,12 +59,12 @@ impl Offset {
         }
     }
 
-    /// A time of ours on the agent's clock.
+    /// Converts a time of our clock to the agent's clock.
     pub(super) fn agent_time(&self, ours: Timestamp) -> Timestamp {
         Timestamp::from_ns(ours.as_ns().saturating_add_signed(self.ns))
     }
 
-    /// A time of the agent's on our clock.
+    /// Converts a time of the agent's clock to ours.
     pub(super) fn ours(&self, theirs: Timestamp) -> Timestamp {
         Timestamp::from_ns(theirs.as_ns().saturating_add_signed(self.ns.saturating_neg()))
     }
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn the_quickest_answer_says_the_offset_and_bounds_its_error() {
-        // The agent's clock is 1000 ahead; the second answer took 40 there and 60 back.
+        // The agent's clock is 1000 ahead. The second exchange took 40 there and 60 back.
         let slow = Exchange { sent: at(0), received: at(1900), replied: at(1900), back: at(1000) };
         let quick = Exchange { sent: at(2000), received: at(3040), replied: at(3050), back: at(2110) };
         let offset = Offset::of(&[slow, quick]).unwrap();
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(offset.agent_time(at(5000)), at(5990));
         assert_eq!(offset.ours(at(5990)), at(5000));
         assert_eq!(Offset::of(&[]), None);
-        // A clock that began later than ours.
+        // A clock that started later than ours.
         let behind = Offset { ns: -700, ..offset };
         assert_eq!((behind.agent_time(at(1000)), behind.ours(at(300))), (at(300), at(1000)));
     }
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(offset.error_at(at(20_000)), Span::from_ns(10_000));
         assert_eq!(offset.error_at(at(20_000 + second)), Span::from_ns(110_000), "100 us in a second");
         assert!(!offset.is_stale(at(second / 10)) && offset.is_stale(at(second)));
-        // A round trip of 60 us is worse now and better in a second.
+        // A round trip of 60 us is worse than the estimate now, but better in a second.
         offset.refine(exchange(50_000, 60_000));
         assert_eq!(offset.error_at(at(20_000)), Span::from_ns(10_000));
         offset.refine(exchange(second, 60_000));

@@ -1,4 +1,5 @@
-//! One group: places are held, clocks compared, runs prepared, started together, and followed to their end.
+//! Executes one group: holds places, compares clocks, prepares the runs, starts them together, and follows them
+//! to their end.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,51 +19,52 @@ use super::start_lead::Lead;
 use super::test_bed::{FlowJob, Group, Target, TestBed};
 use crate::log::Log;
 
-/// How often the stop flag is looked at.
+/// How often the stop flag is checked.
 pub(super) const POLL_INTERVAL: Span = Span::from_ms(100);
 
-/// A run is prepared so long before its start: servers do not wait much longer for a run that is ready.
+/// How long before its start a run is prepared. Servers do not wait much longer for a run that is ready.
 pub(super) const PREPARE_LEAD: Span = Span::from_secs(15);
 
-/// One that waits for others is prepared so long before: what it waits for has ended by then.
+/// The same for a run that waits for others, whose runs have normally ended by then.
 const DEPENDENT_PREPARE_LEAD: Span = Span::from_secs(5);
 
 /// How a run of a group ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlowEnd {
-    /// How.
     pub outcome: Outcome,
-    /// Why, unless it was completed.
+    /// Why it did not complete; absent if it did.
     pub reason: Option<String>,
-    /// When it began to measure; absent when it did not, or nobody told.
+    /// When it began to measure; absent if it did not, or its agent did not report it.
     pub start: Option<FlowStart>,
 }
 
-/// When a run of a group began to measure.
+/// Planned and actual start of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowStart {
-    /// When it should, on the coordinator's clock: at the common start, or when what it waits for had ended.
+    /// Planned start on the coordinator's clock: the common start, or the end of the runs that it waits for
+    /// plus the pause.
     pub planned: Timestamp,
-    /// How much later it did, by its agent's clock: the start error. Behind others, its own preparation is part of it.
+    /// Start error by the clock of the run's agent. For a run that waits for others it includes the
+    /// preparation.
     pub late: Span,
-    /// Largest error of the agent's clock against the coordinator's.
+    /// Largest error of the offset between the agent's clock and the coordinator's.
     pub clock_error: Span,
 }
 
-/// An event of a run, as it comes.
+/// An event of a run, reported on arrival.
 #[derive(Debug, Clone, Copy)]
 pub struct RunEvent<'a> {
-    /// Which run, by its place in the group.
+    /// Index of the run in the group.
     pub flow: usize,
-    /// When, on the coordinator's clock, within the error of the agent's offset.
+    /// Time on the coordinator's clock, within the error of the agent's offset.
     pub at: Timestamp,
-    /// 0 is the agent, 1 the server that it measures to.
+    /// Host of the event: 0 is the agent, 1 the server that it measures to.
     pub host: u16,
-    /// What.
+    /// The event.
     pub body: &'a Body,
 }
 
-/// A group under way.
+/// A group in progress.
 pub(super) struct Run<'a, 'l> {
     test_bed: &'a TestBed,
     pub(super) hosts: &'a mut [Host],
@@ -74,17 +76,17 @@ pub(super) struct Run<'a, 'l> {
     pub(super) flows: Vec<Flow>,
     pub(super) start_lead: &'a mut Lead,
     unfit: &'a BTreeMap<usize, String>,
-    /// What comes next, where it can be prepared before this is over.
+    /// The next group, if it can be prepared before this one is over.
     pub(super) next: Option<&'a Group>,
     pub(super) prepared: &'a mut Option<Ahead>,
-    /// When the group starts.
+    /// The common start.
     start: Option<Timestamp>,
     stopping: bool,
-    /// From when on nobody waits any more for those who are not ready.
+    /// From when on the group starts without runs that are not ready.
     patience: Option<Timestamp>,
 }
 
-/// Carries a group out.
+/// Executes a group.
 pub(super) fn carry_out(
     coordinator: &mut Coordinator,
     group: &Group,
@@ -136,7 +138,7 @@ impl Run<'_, '_> {
         self.stopping
     }
 
-    /// The address to measure to, and its port.
+    /// The address and port to measure to.
     pub(super) fn target(&self, to: &Target) -> (String, Option<u16>) {
         match to {
             Target::Server { host, port } => (host.clone(), *port),
@@ -158,7 +160,8 @@ impl Run<'_, '_> {
                 background,
                 plan,
             });
-            // The part of a plan is one before it begins: who is killed in between leaves no run that is nobody's.
+            // A part of a plan is recorded as such before it begins, so that a kill in between leaves no
+            // unassigned run.
             let (before, behind) = match place {
                 Some(place) if place.plan.is_some() => (Some(place), None),
                 place => (None, place),
@@ -192,19 +195,19 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Notes something of this host's own in the log of a run.
+    /// Adds an event of the coordinator to the log of a run.
     fn note(&mut self, flow: usize, body: Body) {
         let at = self.now();
         (self.on)(&RunEvent { flow, at, host: 0, body: &body });
         if self.flows[flow].epoch.is_some() {
             self.logs[flow].note(body);
         } else {
-            // The time of a run counts from where its agent takes it up; all that was before has none.
+            // The time of a run counts from when its agent begins it. Earlier events have no time of their own.
             self.logs[flow].note_at(Timestamp::START, 0, body);
         }
     }
 
-    /// Waits until something comes, at most until `until`, and handles what all hosts say.
+    /// Waits at most until `until` for messages, and handles the messages of all hosts.
     pub(super) fn turn(&mut self, until: Timestamp) {
         for (at, heard) in self.listen(until) {
             match heard {
@@ -224,7 +227,7 @@ impl Run<'_, '_> {
         listen(self.hosts, latest)
     }
 
-    /// Asks a host; one that cannot be asked is lost.
+    /// Sends a request to a host. If that fails, the host is lost.
     pub(super) fn ask(&mut self, at: usize, input: Input<'_>) {
         if let Err(error) = self.hosts[at].ask(input) {
             self.host_lost(at, &error.to_string());
@@ -288,8 +291,8 @@ impl Run<'_, '_> {
         self.logs[flow].note_at(time, host, body);
     }
 
-    /// A run has begun: its agent knows by how much it missed the instant that it was told, and this end which one was
-    /// meant.
+    /// Completes the start event of a run: the agent knows how late it was relative to the start time that it
+    /// got, and the coordinator knows the planned start.
     fn take_start(&mut self, flow: usize, start: &mut GroupStart) {
         let clock_error = self.hosts[self.job(flow).from].offset.error_at(self.now());
         start.clock_error = Some(clock_error);
@@ -307,7 +310,7 @@ impl Run<'_, '_> {
         self.end(flow, outcome, reason);
     }
 
-    /// The last word on a run.
+    /// Ends a run and logs its outcome.
     pub(super) fn end(&mut self, flow: usize, outcome: Outcome, reason: Option<String>) {
         if self.flows[flow].is_over() {
             return;
@@ -317,14 +320,14 @@ impl Run<'_, '_> {
         self.note(flow, Body::RunEnded { outcome, reason: reason.map(Into::into) });
     }
 
-    /// A host is gone: what it was asked has failed, and so has what could still be asked of others towards it.
+    /// Handles the loss of a host: its own runs fail, and so do waiting runs towards it.
     pub(super) fn host_lost(&mut self, at: usize, why: &str) {
         if let Some(prepared) = self.prepared.as_mut() {
             prepared.remove(at);
         }
         let reason = format!("{}: {why}", name(self.test_bed, at));
         for flow in self.flows_at(at) {
-            // A run towards it that is under way hears of it from the network itself.
+            // A running flow towards it detects the loss itself.
             if self.job(flow).from == at || self.flows[flow].stage == RunState::Waiting {
                 self.close_account(flow);
                 self.end(flow, Outcome::Failed, Some(reason.clone()));
@@ -332,7 +335,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// The runs that a host has a part in.
+    /// The unfinished runs in which a host takes part.
     pub(super) fn flows_at(&self, at: usize) -> Vec<usize> {
         let has_part = |job: &FlowJob| job.from == at || job.to.host() == Some(at);
         let all = (0..self.flows.len()).filter(|flow| has_part(self.job(*flow)));
@@ -348,7 +351,7 @@ impl Run<'_, '_> {
         self.flows.iter().all(Flow::is_over)
     }
 
-    /// From the first preparation to the end of the last run.
+    /// Follows the group from the first preparation to the end of the last run.
     fn follow(&mut self) {
         while !self.is_over() {
             self.prepare_what_is_due();
@@ -362,8 +365,8 @@ impl Run<'_, '_> {
         self.prepare_next();
     }
 
-    /// When a run should begin, as far as that is known: with the others or some time after them, or behind the real
-    /// ends of those that it waits for.
+    /// The planned start of a run, if it is already known: relative to the common start, or to the actual ends
+    /// of the runs that it waits for.
     fn due(&self, flow: usize) -> Option<Timestamp> {
         let job = self.job(flow);
         let Some(after) = &job.after else { return Some(self.start? + job.start_after) };
@@ -374,13 +377,14 @@ impl Run<'_, '_> {
     fn is_due(&self, flow: usize) -> bool {
         let job = self.job(flow);
         if job.after.is_some() {
-            // Not before: it would disturb those that it waits for, and measure them.
+            // Not earlier: the preparation would disturb the runs that it waits for, and would measure their
+            // load.
             return self.due(flow).is_some_and(|due| self.now() + DEPENDENT_PREPARE_LEAD >= due);
         }
         job.start_after <= PREPARE_LEAD || self.due(flow).is_some_and(|due| self.now() + PREPARE_LEAD >= due)
     }
 
-    /// Runs with a start that was planned before anything was measured, and near enough to wait for it.
+    /// Runs whose start is planned before the group starts, and early enough to prepare them before it.
     fn is_first(&self, flow: usize) -> bool {
         let job = self.job(flow);
         job.after.is_none() && job.start_after <= PREPARE_LEAD
@@ -401,7 +405,7 @@ impl Run<'_, '_> {
                 plan.from,
                 Input::Prepare(Box::new(Job { job, host: host.into(), port, ticket, spec: plan.spec })),
             );
-            // While it prepares nothing is measured, and what is known of its clock stays fresh.
+            // Nothing is measured during the preparation, and an exchange keeps the clock offset current.
             if self.hosts[plan.from].connected() {
                 self.ask(plan.from, Input::Ping);
             }

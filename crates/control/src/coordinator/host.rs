@@ -1,4 +1,4 @@
-//! One host of the rig: its connection and what is known of it.
+//! One host of the test bed: its connection and its state.
 
 use std::net::TcpStream;
 use std::os::fd::BorrowedFd;
@@ -17,33 +17,33 @@ use super::test_bed::{HostRef, HostState};
 use crate::dialogue_loop::Talk;
 use crate::error::ControlError;
 
-/// How long the connection may take.
+/// Timeout for opening the connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How often the stop flag is looked at.
+/// How often the stop flag is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Questions for the time: the quickest answer of so many waited little.
+/// Number of clock exchanges on connecting. The fastest of them has the smallest error.
 pub(super) const PINGS: usize = 16;
 
-/// A host of the rig; without connection one that is not reached.
+/// A host of the test bed. Without a dialogue it is not connected.
 #[derive(Default)]
 pub(super) struct Host {
     dialogue: Option<Talk<CoordinatorEnd>>,
     about: Option<Box<About>>,
     pub(super) offset: Offset,
-    /// The place in its queue.
+    /// The held place in its queue.
     pub(super) kept: Option<Ticket>,
-    /// Settings of it were changed and not put back.
+    /// Whether settings of the host were changed and not restored.
     pub(super) in_force: bool,
     /// Number of the last job.
     last_job: u32,
-    /// What came while nobody asked.
+    /// Outputs that arrived while nobody was reading.
     early: Vec<Output>,
 }
 
 impl Host {
-    /// Connects, and asks the host what it is and what time it has.
+    /// Connects, and requests the description of the host and its clock offset.
     pub(super) fn reach(
         host: &HostRef,
         name: &str,
@@ -92,7 +92,7 @@ impl Host {
         self.dialogue.is_some()
     }
 
-    /// Whether the connection still lives, now that somebody needs it.
+    /// Whether the connection is still open; reads what has arrived.
     pub(super) fn is_there(&mut self) -> bool {
         match self.poll() {
             Ok(outputs) => self.early.extend(outputs),
@@ -101,7 +101,7 @@ impl Host {
         self.connected()
     }
 
-    /// A number for a job that this connection has not had.
+    /// A job number that is new on this connection.
     pub(super) fn next_job(&mut self) -> u32 {
         self.last_job += 1;
         self.last_job
@@ -115,7 +115,8 @@ impl Host {
         if self.early.is_empty() { self.dialogue.as_ref().map_or(Mono::FAR, Talk::deadline) } else { Mono(0) }
     }
 
-    /// What has come. An error is the end of the connection; what came before it is lost with it.
+    /// The outputs that have arrived. An error means that the connection has ended; earlier outputs are then
+    /// available from [`Host::drain_outputs`].
     pub(super) fn poll(&mut self) -> Result<Vec<Output>, ControlError> {
         let mut all = std::mem::take(&mut self.early);
         if let Some(dialogue) = &mut self.dialogue {
@@ -132,7 +133,7 @@ impl Host {
         Ok(all)
     }
 
-    /// What came before the connection ended.
+    /// The outputs that arrived before the connection ended.
     pub(super) fn drain_outputs(&mut self) -> Vec<Output> {
         std::mem::take(&mut self.early)
     }
@@ -157,17 +158,17 @@ impl Host {
     }
 }
 
-/// What came from a host.
+/// What happened at a host.
 pub(super) enum Heard {
     Word(Output),
     Gone(String),
 }
 
-/// What comes from any of these hosts until then; returns when there is something.
+/// Waits at most until `until`; returns what has arrived from any of these hosts.
 pub(super) fn listen(hosts: &mut [Host], until: Mono) -> Vec<(usize, Heard)> {
     let deadline = hosts.iter().map(Host::deadline).fold(until, Mono::min);
     let fds: Vec<_> = hosts.iter().filter_map(Host::interest).collect();
-    // A failing poll shows at the connections themselves.
+    // An error of the poll will show up on the connections themselves.
     let _ = poll_few(&fds, deadline);
     let mut heard = Vec::new();
     for (at, host) in hosts.iter_mut().enumerate() {
@@ -181,7 +182,7 @@ pub(super) fn listen(hosts: &mut [Host], until: Mono) -> Vec<(usize, Heard)> {
     heard
 }
 
-/// Connects from a thread that does nothing else: it may go to another namespace for good.
+/// Connects from a dedicated thread, because entering a namespace changes the thread permanently.
 fn connect(host: &HostRef) -> Result<TcpStream, ControlError> {
     if let Some(netns) = &host.netns {
         netns::enter_fd(netns)?;
@@ -192,7 +193,7 @@ fn connect(host: &HostRef) -> Result<TcpStream, ControlError> {
     Ok(connect_tcp(&ConnectOptions { addresses, socket, deadline: clock::now() + CONNECT_TIMEOUT })?.stream)
 }
 
-/// Waits for the output that `wanted` knows.
+/// Waits for an output for which `wanted` returns a value.
 fn wait<T>(
     dialogue: &mut Talk<CoordinatorEnd>,
     stop: &AtomicBool,

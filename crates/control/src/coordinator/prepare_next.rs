@@ -1,4 +1,4 @@
-//! The next group, prepared while the one before it is judged and noted.
+//! Prepares the next group while the previous one is judged and logged.
 
 use linerate_proto::agent::{Input, Job, Output};
 use linerate_proto::native::NATIVE;
@@ -6,34 +6,34 @@ use linerate_proto::native::NATIVE;
 use super::group::{PREPARE_LEAD, Run};
 use super::test_bed::{FlowJob, Group};
 
-/// Runs that agents prepare already.
+/// Runs that agents are already preparing.
 #[derive(Debug)]
 pub(super) struct Ahead {
     flows: Vec<FlowJob>,
-    /// Host and number of the job of each; absent once its host is gone.
+    /// Host and job number of each run; absent if its host is lost.
     jobs: Vec<Option<(usize, u32)>>,
-    /// What agents have said of them.
+    /// What agents have already sent about these runs.
     early: Vec<(usize, Output)>,
 }
 
 impl Ahead {
-    /// Whether these are the runs of a group.
+    /// Whether these are the runs of `group`.
     pub(super) fn is_of(&self, group: &Group) -> bool {
         self.flows == group.flows
     }
 
-    /// The hosts that prepare something.
+    /// The hosts that prepare a run.
     pub(super) fn hosts(&self) -> impl Iterator<Item = usize> {
         self.jobs.iter().flatten().map(|(host, _)| *host)
     }
 
-    /// A connection is gone, and what was prepared over it.
+    /// Removes a lost host and what was prepared there.
     pub(super) fn remove(&mut self, host: usize) {
         self.jobs.iter_mut().for_each(|job| *job = job.filter(|(at, _)| *at != host));
         self.early.retain(|(at, _)| *at != host);
     }
 
-    /// Keeps what was said of one of these runs; gives back what was said of others.
+    /// Keeps a message about one of these runs; returns any other message.
     pub(super) fn take_prepared(&mut self, host: usize, word: Output) -> Option<Output> {
         let job = match &word {
             Output::Accepted { job, .. } | Output::Ready { job } => *job,
@@ -50,7 +50,7 @@ impl Ahead {
 }
 
 impl Run<'_, '_> {
-    /// Takes up what was prepared of this group.
+    /// Adopts what was prepared for this group.
     pub(super) fn adopt(&mut self) {
         let Some(prepared) = self.prepared.take() else { return };
         for (flow, job) in self.flows.iter_mut().zip(prepared.jobs) {
@@ -63,8 +63,8 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Has the next group prepared once the last byte of this one has arrived: before, its greetings would stand in the
-    /// queues of this one.
+    /// Prepares the next group after the last byte of this one has arrived. Before that, its messages would
+    /// share the queues of the path with this group's data.
     pub(super) fn prepare_next(&mut self) {
         let next = self.next.filter(|next| {
             self.prepared.is_none()
@@ -88,7 +88,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Whether nothing of this group is on the network any more.
+    /// Whether no data of this group is on the network any more.
     fn has_moved(&self) -> bool {
         let moved = |at: usize| {
             let traffic = &self.job(at).spec.traffic;
@@ -99,7 +99,8 @@ impl Run<'_, '_> {
         (0..self.flows.len()).all(moved)
     }
 
-    /// Whether a run can be prepared now and wait: it measures nothing before its start, and its hosts are held.
+    /// Whether a run can be prepared now and then wait: it measures nothing before its start, and the places at
+    /// its hosts are held.
     fn can_wait(&self, job: &FlowJob) -> bool {
         let held = |at: usize| self.hosts.get(at).is_some_and(|host| host.ticket().is_some());
         let quiet = job.spec.traffic.no_latency && job.after.is_none() && job.start_after <= PREPARE_LEAD;

@@ -1,4 +1,4 @@
-//! How far one run of a group is.
+//! The progress of one run of a group.
 
 use linerate_model::Outcome;
 use linerate_proto::agent::{Input, JobEnd};
@@ -7,19 +7,19 @@ use linerate_units::Timestamp;
 use super::group::{FlowEnd, FlowStart, Run};
 use crate::{flow_log, judge};
 
-/// Where a run is.
+/// The state of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum RunState {
-    /// Nobody was asked yet.
+    /// Not requested yet.
     #[default]
     Waiting,
-    /// Its agent opens everything.
+    /// Its agent is opening the sockets.
     Preparing,
-    /// It can start.
+    /// Ready to start.
     Ready,
-    /// It was told when to start.
+    /// Its agent has the start time.
     Started,
-    /// It has ended.
+    /// Ended.
     Over,
 }
 
@@ -27,16 +27,16 @@ pub(super) enum RunState {
 #[derive(Debug, Default)]
 pub(super) struct Flow {
     pub(super) stage: RunState,
-    /// Its number at its agent.
+    /// Its job number at its agent.
     pub(super) job: Option<u32>,
-    /// Where its own time begins, on the coordinator's clock.
+    /// The origin of its own time, on the coordinator's clock.
     pub(super) epoch: Option<Timestamp>,
     pub(super) start: Option<FlowStart>,
-    /// When it was told to begin, on the coordinator's clock.
+    /// The start time sent to its agent, on the coordinator's clock.
     pub(super) told_start: Option<Timestamp>,
-    /// When it had ended, on the coordinator's clock.
+    /// When it ended, on the coordinator's clock.
     pub(super) ended: Option<Timestamp>,
-    /// How it shall be said to have ended, once it was told to end.
+    /// The outcome to report, set when the coordinator ends the run.
     told: Option<(Outcome, &'static str)>,
     end: Option<(Outcome, Option<String>)>,
 }
@@ -57,14 +57,14 @@ impl Flow {
         }
     }
 
-    /// The job to start, once.
+    /// Marks a ready run as started; returns its job number, once.
     pub(super) fn start_now(&mut self) -> Option<u32> {
         let starts = self.stage == RunState::Ready && self.told.is_none();
         starts.then(|| self.stage = RunState::Started)?;
         self.job
     }
 
-    /// What a run that its agent calls ended has come to.
+    /// The outcome of a run that its agent reports as ended.
     pub(super) fn judge_end(&self, end: JobEnd) -> (Outcome, Option<String>) {
         match (end.outcome, self.told) {
             (Outcome::Interrupted, Some((Outcome::Completed, _))) => (Outcome::Completed, None),
@@ -90,7 +90,7 @@ impl Flow {
 }
 
 impl Run<'_, '_> {
-    /// Ends a run early, once; it is then said to have ended like this.
+    /// Ends a run early, once, with this outcome.
     pub(super) fn stop_flow(&mut self, flow: usize, outcome: Outcome, why: &'static str) {
         let state = &mut self.flows[flow];
         if state.is_over() || state.told.is_some() {
@@ -99,7 +99,7 @@ impl Run<'_, '_> {
         state.told = Some((outcome, why));
         match (state.stage, state.job) {
             (RunState::Waiting, _) | (_, None) => {
-                // What never began was not completed.
+                // A run that never began is not completed.
                 let outcome = if outcome == Outcome::Completed { Outcome::Interrupted } else { outcome };
                 self.end(flow, outcome, Some(why.to_owned()));
             }
@@ -110,7 +110,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Closes the account of a run whose agent is gone: what was told is judged.
+    /// Adds a caveat to the flows of a run whose agent is lost, and judges what was reported.
     pub(super) fn close_account(&mut self, flow: usize) {
         if self.flows[flow].is_over() {
             return;

@@ -1,4 +1,4 @@
-//! Before the first preparation: places in the queues, and the time of every host.
+//! Before the preparation: reserves places in the queues and compares the clocks.
 
 use linerate_proto::agent::{Exchange, Input, Output};
 use linerate_units::Span;
@@ -9,15 +9,15 @@ use super::host::Heard;
 use super::test_bed::FlowJob;
 use crate::setup::{expected_time, idle_time};
 
-/// Questions for the time before a group, when the clocks were compared before.
+/// Number of clock exchanges before a group if the clocks were compared before.
 const PINGS: usize = 8;
 
-/// How long an answer to one of them may take; a question without answer is not asked again.
+/// Timeout of an exchange. An unanswered request is not repeated.
 const PONG: Span = Span::from_secs(2);
 
 impl Run<'_, '_> {
-    /// Gets a place in the queue of every host that the group needs, one after the other in an order that all
-    /// coordinators keep, so that no two of them wait for each other.
+    /// Reserves a place in the queue of every host that the group needs, one after another. All coordinators
+    /// use the same order, so no two of them wait for each other.
     pub(super) fn reserve_places(&mut self) {
         let longest = |job: &FlowJob| job.start_after + idle_time(&job.spec) + expected_time(&job.spec);
         let expected = self.group.flows.iter().map(longest).max().unwrap_or_default();
@@ -40,7 +40,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Compares clocks anew that may have drifted since the last time.
+    /// Compares the clocks again that may have drifted since the last comparison.
     pub(super) fn compare_clocks(&mut self) {
         let now = self.now();
         let mut hosts = self.group.hosts();

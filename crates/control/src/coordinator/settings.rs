@@ -1,7 +1,8 @@
-//! Settings of the hosts of a rig: checked before the first packet, set for a point, put back.
+//! Settings of the hosts of a test bed: checked before the first packet, applied for a point, then restored.
 //!
-//! While settings are in force anywhere, the coordinator holds its place at every host: nobody else is measured under
-//! them, and since all places are asked for in the order of all coordinators, no two of them wait for each other.
+//! While settings are in force on any host, the coordinator holds its place at every host, so nobody else is
+//! measured under them. All coordinators request all places in the same order, so no two of them wait for each
+//! other.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,28 +18,29 @@ use super::group::POLL_INTERVAL;
 use super::host::{Heard, Host, listen};
 use super::test_bed::{HostError, TestBed};
 
-/// The key that names the interface which the other settings of its host are for.
+/// The key for the interface to which the other settings of a host apply.
 const INTERFACE: &str = "interface";
 
-/// How long others are told to wait for the place: a point is about so long, and how many follow nobody knows.
+/// Expected duration shown to waiting clients: about one point, because the number of further points is
+/// unknown.
 const EXPECTED: Span = Span::from_secs(60);
 
-/// What holds on a host.
+/// The settings in force on a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostSettings {
-    /// The host, by its place in the rig.
+    /// Index of the host in the test bed.
     pub host: usize,
-    /// Its settings, as its agent tells them: what was found, and what is there now.
+    /// Its settings as reported by its agent: original and current values.
     pub in_force: Vec<SettingInForce>,
 }
 
-/// Settings of one host: names and values as plans write them, and `interface` where they are for a certain one.
+/// Requested settings of one host: index, and names and values as in plans. `interface` selects the interface.
 type Wanted = (usize, BTreeMap<String, String>);
 
 impl Coordinator {
-    /// What stands in the way of settings, of all hosts at once. Nothing is changed. Each host is given by its place in
-    /// the rig, with names and values as plans write them; `interface` names the interface that they are for, else it is
-    /// that of the way to the other hosts.
+    /// Checks requested settings on all hosts at once without changing anything; returns all errors. Each host
+    /// is given by its index in the test bed, with names and values as in plans. `interface` names the
+    /// interface to which they apply; by default it is the one on the route to the other hosts.
     #[must_use]
     pub fn check_settings(&mut self, wanted: &[Wanted], stop: &AtomicBool) -> Vec<HostError> {
         let mut troubles = self.reach_all(stop);
@@ -51,11 +53,11 @@ impl Coordinator {
         self.ask_hosts(requests).1
     }
 
-    /// Makes exactly these settings hold: what was set before and is not among them is put back. Waits for a place at
-    /// every host of the rig first, and keeps it until [`Coordinator::restore_settings`].
+    /// Applies exactly these settings: earlier settings that are not among them are restored. First waits for a
+    /// place at every host of the test bed, and keeps it until [`Coordinator::restore_settings`].
     ///
     /// # Errors
-    /// Everything that stood in the way, of all hosts; then no setting is in force anywhere any more.
+    /// All errors of all hosts. No setting is in force then.
     pub fn apply_settings(
         &mut self,
         wanted: &[Wanted],
@@ -69,11 +71,12 @@ impl Coordinator {
         Err(troubles)
     }
 
-    /// As [`Coordinator::apply_settings`], but a host that is gone, or refuses, is told beside the settings of the
-    /// others. Runs that need it fail with that reason, until settings are applied or put back again.
+    /// Like [`Coordinator::apply_settings`], but a host that is lost or refuses is only reported, next to the
+    /// settings of the others. Runs that need it fail with that reason until settings are applied or restored
+    /// again.
     ///
     /// # Errors
-    /// The settings make no sense for this rig, or the stop flag was set; then nothing is in force any more.
+    /// The settings do not fit this test bed, or the stop flag was set. No setting is in force then.
     pub fn apply_where_possible(
         &mut self,
         wanted: &[Wanted],
@@ -120,15 +123,15 @@ impl Coordinator {
         Ok((told.filter(|host| !host.in_force.is_empty()).collect(), troubles))
     }
 
-    /// Troubles by the places of their hosts.
+    /// Errors by the index of their host.
     fn index(&self, troubles: &[HostError]) -> BTreeMap<usize, String> {
         let place =
             |trouble: &HostError| self.test_bed.hosts.iter().position(|host| host.name == trouble.host);
         troubles.iter().filter_map(|trouble| Some((place(trouble)?, trouble.what.clone()))).collect()
     }
 
-    /// Has every host put back what was set for this coordinator, and gives the places back. What was left alone, and
-    /// why; a host that is gone puts its settings back by itself.
+    /// Restores the settings on all hosts and releases the places. Returns what was not restored, and why. A
+    /// host whose connection is lost restores its settings itself.
     pub fn restore_settings(&mut self) -> Vec<HostError> {
         self.abandon();
         self.unfit.clear();
@@ -137,23 +140,23 @@ impl Coordinator {
             (0..self.hosts.len()).filter(|at| self.hosts[*at].in_force && self.hosts[*at].connected());
         let requests: Vec<_> = in_force.map(|at| (at, SettingsRequest::Restore)).collect();
         let (_, troubles) = self.ask_hosts(requests);
-        // Whoever cannot be told puts everything back when the connection ends.
+        // A host that cannot be reached restores everything when its connection ends.
         self.hosts.iter_mut().for_each(|host| host.in_force = false);
         self.release_places();
         troubles
     }
 
-    /// Lets time pass between two groups. Settings hold only as long as somebody speaks to the agents.
+    /// Waits between two groups. Agents keep settings in force only while the connection is in use.
     pub fn wait(&mut self, span: Span, stop: &AtomicBool) {
         let until = clock::now() + span.as_duration();
         while !until.has_passed() && !stop.load(Ordering::Relaxed) {
             let look = clock::now() + POLL_INTERVAL.as_duration();
-            // Who is gone is missed when it is needed.
+            // A lost host is noticed when it is needed.
             let _ = listen(&mut self.hosts, look.min(until));
         }
     }
 
-    /// Marks hosts whose settings, or whose place, went with their connection.
+    /// Marks hosts whose connection was lost, and with it their settings or their place.
     pub(super) fn note_lost_settings(&mut self) {
         if !self.settings_hold {
             return;
@@ -170,7 +173,7 @@ impl Coordinator {
         self.reach(&gone, stop)
     }
 
-    /// What can be said without asking anybody.
+    /// The errors that can be found without asking any host.
     fn cannot(&self, wanted: &[Wanted]) -> Vec<HostError> {
         let mut troubles = Vec::new();
         for (at, values) in wanted.iter().filter(|(_, values)| !values.is_empty()) {
@@ -192,7 +195,7 @@ impl Coordinator {
         troubles
     }
 
-    /// What a host has to be asked so that it is as wanted; absent where it is so already.
+    /// The request that brings a host to the wanted settings; absent if it has none and needs none.
     fn change(&self, at: usize, wanted: &[Wanted]) -> Option<SettingsRequest> {
         let values = wanted.iter().find(|(host, values)| *host == at && !values.is_empty());
         match values {
@@ -212,7 +215,7 @@ impl Coordinator {
         SettingsOrder { interface, towards, values }
     }
 
-    /// Gets a place at every host, one after the other in the order that all coordinators keep.
+    /// Reserves a place at every host, one after another in the order that all coordinators use.
     fn reserve_everywhere(&mut self, stop: &AtomicBool) -> Vec<HostError> {
         let mut order: Vec<usize> = (0..self.hosts.len()).filter(|at| self.hosts[*at].connected()).collect();
         order.sort_by_key(|at| self.hosts[*at].about().map(|about| about.identity.clone()));
@@ -243,7 +246,7 @@ impl Coordinator {
         troubles
     }
 
-    /// Asks several hosts at once and waits for all answers: those that came, and what stood in the way.
+    /// Sends requests to several hosts at once and waits for all answers; returns the answers and the errors.
     fn ask_hosts(
         &mut self,
         requests: Vec<(usize, SettingsRequest)>,
@@ -253,7 +256,7 @@ impl Coordinator {
         let trouble =
             |test_bed: &TestBed, at: usize, what: String| HostError { host: name(test_bed, at), what };
         for (at, request) in requests {
-            // From here on until it answers something may be changed there.
+            // Until the host answers, its settings may already be changed.
             self.hosts[at].in_force |= matches!(request, SettingsRequest::Apply(_));
             match self.hosts[at].ask(Input::Settings(request)) {
                 Ok(()) => awaited.push(at),
@@ -261,7 +264,8 @@ impl Coordinator {
             }
         }
         while !awaited.is_empty() {
-            // A stop is obeyed when all have answered, so that everything can be put back in the regular way.
+            // The stop flag takes effect after all hosts have answered, so that everything can be restored in
+            // the normal way.
             for (at, heard) in self.receive() {
                 let asked = awaited.contains(&at);
                 match heard {
@@ -283,14 +287,14 @@ impl Coordinator {
         (answers, troubles)
     }
 
-    /// What comes within a moment. The others are listened to as well: they are missed by nobody who waits for one.
+    /// Polls all hosts once, so that no message of another host is missed while waiting for one.
     fn receive(&mut self) -> Vec<(usize, Heard)> {
         listen(&mut self.hosts, clock::now() + POLL_INTERVAL.as_duration())
     }
 }
 
 impl Host {
-    /// The place that is kept while settings are in force.
+    /// The place that is held while settings are in force; absent if the connection was lost.
     pub(super) fn ticket(&self) -> Option<linerate_proto::Ticket> {
         self.kept.filter(|_| self.connected())
     }

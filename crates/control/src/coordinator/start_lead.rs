@@ -1,22 +1,22 @@
-//! How far ahead a common start is planned.
+//! Estimates the lead time for a synchronized start.
 
 use linerate_units::Span;
 
-/// The least time for an agent to take up a start that has reached it, and for its data threads to wake up in time.
+/// Shortest time for an agent to process the start message and to wake its data threads in time.
 const MIN_LEAD: Span = Span::from_ms(1);
 
-/// The most of it, on a host that is too busy for anything better.
+/// Longest lead; used if a host is too busy for a shorter one.
 const MAX_LEAD: Span = Span::from_ms(100);
 
-/// A lead of this share of a run costs nothing: one in so many.
+/// A lead of one part in this number of the run's duration is always accepted.
 const SHARE: u64 = 100;
 
-/// Time between the decision to start and the start.
+/// Estimator of the time between the decision to start and the start.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lead {
-    /// What hosts have needed beside the way of the message.
+    /// Time that hosts needed in addition to the transfer of the message.
     wake: Span,
-    /// The longest recent round trip of a question for the time.
+    /// Longest recent round trip of a clock exchange.
     trip: Span,
 }
 
@@ -27,20 +27,21 @@ impl Default for Lead {
 }
 
 impl Lead {
-    /// A round trip on the way to an agent. One that took long is forgotten slowly.
+    /// Notes the round trip of an exchange with an agent. A long one decays slowly.
     pub(super) fn trip(&mut self, trip: Span) {
         self.trip = trip.max(decayed(self.trip));
     }
 
-    /// How late a start was that was planned by this.
+    /// Notes the start error of a start with this lead.
     pub(super) fn late(&mut self, late: Span) {
-        // A start that comes too late is late by what was missing; a smaller error is that of the threads themselves.
+        // A start that comes too late shows how much lead was missing. A smaller error is caused by the threads
+        // themselves.
         let missing = late > self.wake;
         let wake = if missing { late.saturating_mul(2) } else { decayed(self.wake) };
         self.wake = wake.clamp(MIN_LEAD, MAX_LEAD);
     }
 
-    /// The lead of a start after which runs of this length are measured.
+    /// The lead for runs of this duration.
     pub(super) fn of(&self, longest: Span) -> Span {
         let needed = self.wake + self.trip.saturating_mul(2);
         needed.max(Span::from_ns(longest.as_ns() / SHARE)).min(MAX_LEAD)
@@ -66,11 +67,11 @@ mod tests {
         assert_eq!(start_lead.of(short), MIN_LEAD + Span::from_ns(200_000));
         assert_eq!(start_lead.of(Span::from_secs(2)), Span::from_ms(20));
         assert_eq!(start_lead.of(Span::from_secs(3600)), MAX_LEAD);
-        // One message that was slow is remembered for a while.
+        // One slow message is remembered for a while.
         start_lead.trip(Span::from_ms(4));
         start_lead.trip(Span::from_ns(100_000));
         assert_eq!(start_lead.of(short), MIN_LEAD + Span::from_ms(7));
-        // So is a start that came too late.
+        // So is one late start.
         start_lead.late(Span::from_ms(9));
         assert_eq!(start_lead.of(short), Span::from_ms(18 + 7));
         for _ in 0..100 {

@@ -1,4 +1,4 @@
-//! What a coordinator is told: plain data.
+//! The input of a coordinator, as plain data.
 
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -8,37 +8,38 @@ use linerate_model::{HostInfo, PlanPlace, TestSpec, World};
 use linerate_proto::agent::{About, Token};
 use linerate_units::Span;
 
-/// The hosts that a coordinator may ask.
+/// The hosts that a coordinator may direct.
 #[derive(Debug, Clone, Default)]
 pub struct TestBed {
-    /// What the coordinator calls itself to them.
+    /// Name of the coordinator, shown by the agents.
     pub name: String,
-    /// The hosts; flows name them by their place in this list.
+    /// The hosts; flows refer to them by their index.
     pub hosts: Vec<HostRef>,
 }
 
-/// A host of a rig: a `linerate serve --agent-token-file`.
+/// A host of a test bed: a `linerate serve --agent-token-file`.
 #[derive(Debug, Clone)]
 pub struct HostRef {
-    /// Name, for people.
+    /// Name, for messages.
     pub name: String,
-    /// Where the coordinator reaches it: a name or an address.
+    /// Name or address at which the coordinator reaches it.
     pub address: String,
-    /// Its port; absent for the usual one.
+    /// Its port; absent for the default port.
     pub port: Option<u16>,
-    /// Where the other hosts measure to, if that is another address: the network under test, not the one of management.
+    /// Address to which the other hosts measure, if it differs: the network under test instead of the
+    /// management network.
     pub test_address: Option<String>,
-    /// The secret that the agent was given.
+    /// The token of the agent.
     pub token: Token,
-    /// The network namespace in which `address` is meant: that of an emulated host, where the agent is reached without a
-    /// packet on the network under test. Absent for that of this program.
+    /// The network namespace in which `address` is valid: that of an emulated host, whose agent is reached
+    /// without packets on the network under test. Absent for the namespace of this program.
     pub netns: Option<Arc<OwnedFd>>,
 }
 
 /// Runs that are started together.
 #[derive(Debug, Clone, Default)]
 pub struct Group {
-    /// Name, the same in the log of each run; absent for a single run that is no part of anything.
+    /// Name, the same in the log of each run; absent for a single run.
     pub name: Option<String>,
     /// Wall-clock start, RFC 3339.
     pub started_at: String,
@@ -47,7 +48,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// The hosts that the group needs, each once, in the order of the rig.
+    /// The hosts that the group needs, each once, in the order of the test bed.
     pub(super) fn hosts(&self) -> Vec<usize> {
         let ends =
             |flow: &FlowJob| [Some(flow.from), flow.to.host()].into_iter().flatten().collect::<Vec<_>>();
@@ -61,42 +62,43 @@ impl Group {
 /// One run between two hosts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowJob {
-    /// The host that is the client.
+    /// Index of the host that is the client.
     pub from: usize,
     /// The server.
     pub to: Target,
-    /// What shall be measured. A run that starts with others should be of one phase: later ones follow when the first is
-    /// over, each run by itself.
+    /// What to measure. A run that starts with others should have one phase: in a run with several, each later
+    /// phase follows the end of the previous one, unsynchronized with other runs.
     pub spec: TestSpec,
-    /// Time from the start of the group to the start of this run; with `after` an estimate, which is noted and not obeyed.
+    /// Time from the start of the group to the start of this run. With `after` it is only an estimate for the
+    /// log.
     pub start_after: Span,
-    /// Other runs of the group whose ends it waits for; absent for one that starts by the clock.
+    /// Other runs of the group whose ends it waits for; absent for a start by the clock.
     pub after: Option<After>,
-    /// There to load the network: ends when all that are not have ended.
+    /// Cross traffic: ends when all other runs have ended.
     pub background: bool,
-    /// Its place in a plan, for its log.
+    /// The part of a plan that this run is, for its log.
     pub plan: Option<PlanPlace>,
 }
 
-/// What a run waits for.
+/// The condition for the start of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct After {
-    /// The runs that have to be over, by their places in the group; none of them in the background.
+    /// Indices of the runs that must have ended; none of them may be background.
     pub flows: Vec<usize>,
     /// Time from the last of their ends to the start.
     pub pause: Span,
 }
 
-/// Whom a run measures to.
+/// The server of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// Another host of the rig.
+    /// Index of another host of the test bed.
     Host(usize),
-    /// Any server that speaks the native protocol; the run waits in its queue as every client does.
+    /// Any server of the native protocol; the run waits in its queue like any client.
     Server {
         /// Name or address, as the agent reaches it.
         host: String,
-        /// Its port; absent for the usual one.
+        /// Its port; absent for the default port.
         port: Option<u16>,
     },
 }
@@ -110,12 +112,12 @@ impl Target {
     }
 }
 
-/// Something that stands in the way of a group.
+/// An error that prevents a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostError {
-    /// The host, by its name in the rig; empty when it is the group's own.
+    /// Name of the host in the test bed; empty if the error concerns the group itself.
     pub host: String,
-    /// What it is, and what to do.
+    /// The error, and what to do.
     pub what: String,
 }
 
@@ -128,14 +130,14 @@ impl fmt::Display for HostError {
 /// A host as a coordinator found it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostState {
-    /// The host, with the interface that leads to the coordinator.
+    /// The description of the host, with the interface towards the coordinator.
     pub host: HostInfo,
-    /// Where it is, if it says.
+    /// Whether it is a real host or in a lab; absent if it does not tell.
     pub world: Option<World>,
-    /// All that it says of itself.
+    /// Its complete self-description.
     pub about: About,
-    /// Its monotonic clock minus the coordinator's, nanoseconds; differs from start to start of either program.
+    /// Its monotonic clock minus the coordinator's, nanoseconds; changes with every restart of either program.
     pub offset_ns: i64,
-    /// Largest error of that: half of the smallest round trip.
+    /// Largest error of the offset: half of the smallest round trip.
     pub offset_error: Span,
 }

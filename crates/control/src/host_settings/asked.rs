@@ -1,4 +1,4 @@
-//! What a plan asks of a host, in its words, as wishes.
+//! Parses the host settings of a plan.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use linerate_sock::discipline::RootDiscipline;
 use linerate_sock::host_setting::{HostSetting, HostSettingRequest};
 use linerate_units::{Ratio, Span};
 
-/// The settings that an agent can set and put back, by the names that plans use.
+/// The settings that an agent can apply and restore, with the names that plans use.
 pub const SETTINGS: [&str; 11] = [
     "mtu",
     "tso",
@@ -26,13 +26,13 @@ pub const SETTINGS: [&str; 11] = [
 
 const NETEM_DELAY: &str = "netem_delay";
 const NETEM_LOSS: &str = "netem_loss";
-/// Longest delay: beyond it the coordinator itself would be missed.
+/// Longest delay: a longer one would break the connection to the coordinator.
 const MAX_DELAY: Span = Span::from_secs(5);
 
-/// Wishes, in the order in which they are to be set.
+/// Parses settings, in the order in which they are to be applied.
 ///
 /// # Errors
-/// Every value that is none, with what would be.
+/// Every invalid value, with what would be valid.
 pub(super) fn setting_requests(
     values: &BTreeMap<ForeignText, ForeignText>,
 ) -> Result<Vec<HostSettingRequest>, Vec<String>> {

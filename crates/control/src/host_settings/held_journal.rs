@@ -1,4 +1,4 @@
-//! Where the journal of a network namespace lies, and the lock that says whether its process lives.
+//! The location of a network namespace's journal, and the lock that shows whether its process is alive.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -11,15 +11,15 @@ use linerate_sock::proc;
 
 use super::journal::{JournalError, failed};
 
-/// Readable by nobody else: whoever writes here decides what the next start changes.
+/// Not accessible to other users: whoever can write here controls what the next start changes.
 const PRIVATE_MODE: u32 = 0o700;
 
-/// A number that the system draws when it starts.
+/// A random number that the kernel generates at every boot.
 pub(super) fn boot_id() -> String {
     proc::sysctl("kernel.random.boot_id").unwrap_or_default()
 }
 
-/// The places of the calling thread's network namespace in a folder.
+/// The files of the calling thread's network namespace in a folder.
 #[derive(Debug, Clone)]
 pub(super) struct JournalDir {
     pub(super) folder: PathBuf,
@@ -29,8 +29,8 @@ pub(super) struct JournalDir {
 
 impl JournalDir {
     pub(super) fn here(folder: &Path) -> Self {
-        // Every namespace has its own settings. The number of one that is gone is not used again before the next start
-        // of the system; without it the file's number has to do, which may be.
+        // Every namespace has its own settings. Its cookie is not reused before the next boot. If the kernel
+        // has no cookies, the inode number is used, which may be reused.
         let name = netns::cookie().map(|cookie| cookie.to_string()).or_else(|| {
             let here = netns::of_this_thread().and_then(|fd| NetnsId::of(&fd)).ok()?;
             Some(format!("inode-{}", here.inode))
@@ -43,17 +43,17 @@ impl JournalDir {
         }
     }
 
-    /// True if somebody has changed settings here, or was about to, and has not cleared up.
+    /// True if somebody has changed settings here, or was about to, and has not cleaned up.
     pub(super) fn is_used(&self) -> bool {
         self.journal.exists() || self.lock.exists()
     }
 
-    /// True if a living process has the lock.
+    /// True if a living process holds the lock.
     pub(super) fn is_taken(&self) -> bool {
         is_taken(&self.lock)
     }
 
-    /// Takes the lock; absent while another process has it.
+    /// Takes the lock; absent if another process holds it.
     pub(super) fn take(self) -> Result<Option<HeldJournal>, JournalError> {
         let made = DirBuilder::new().recursive(true).mode(PRIVATE_MODE).create(&self.folder);
         made.map_err(failed(&self.folder))?;
@@ -62,7 +62,7 @@ impl JournalDir {
     }
 }
 
-/// The journal's place, held by this process. The lock goes with the value, at the latest when the process ends.
+/// The journal's files, locked by this process. Dropping the value or ending the process releases the lock.
 #[derive(Debug)]
 pub(super) struct HeldJournal {
     pub(super) place: JournalDir,
@@ -70,7 +70,7 @@ pub(super) struct HeldJournal {
 }
 
 impl HeldJournal {
-    /// Gives the place back with nothing left to put back: the journal goes, then the lock.
+    /// Removes the journal and then the lock file, when nothing is left to restore.
     pub(super) fn clear(self) -> Result<(), JournalError> {
         for path in [&self.place.journal, &self.place.lock] {
             match fs::remove_file(path) {
@@ -99,7 +99,8 @@ mod tests {
         assert_eq!(fs::read_dir(&place.folder).unwrap().count(), 0);
         let again = place.clone().take().unwrap().unwrap();
         drop(again);
-        // A test beside this one may just have forked, and its child has the lock too until it runs its program.
+        // A concurrent test may just have forked, and its child holds the lock too until it executes its
+        // program.
         while place.is_taken() {
             std::thread::yield_now();
         }

@@ -1,7 +1,8 @@
-//! The undo journal: what was there, on the disk before it is changed.
+//! The undo journal: the original states, written to disk before a setting is changed.
 //!
-//! One JSON object a line. From it alone a later process puts everything back, wherever the one before was killed: what
-//! is in the journal may not have been changed yet, but nothing is changed that is not in the journal.
+//! It has one JSON object per line. A later process can restore everything from it alone, at whatever point the
+//! previous one was killed: a journaled change may not have been made, but no change is made that is not
+//! journaled.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,10 +11,10 @@ use linerate_sock::host_setting::HostSetting;
 use linerate_sock::journal;
 use serde::{Deserialize, Serialize};
 
-/// Raised when an entry changes its meaning.
+/// Incremented when an entry changes its meaning.
 const FORMAT: u32 = 1;
 
-/// One line.
+/// One line of the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "entry", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Entry {
@@ -21,26 +22,26 @@ pub(super) enum Entry {
     Opening {
         /// See [`FORMAT`].
         format: u32,
-        /// No setting outlives the system that it was made in.
+        /// Id of the boot in which the journal was written. Settings do not survive a reboot.
         boot_id: String,
         /// The process that changes settings.
         pid: u32,
     },
     /// A setting is about to be changed.
     Change {
-        /// Its name.
+        /// Name of the setting.
         setting: String,
-        /// The interface that it is of; absent for one of the whole namespace.
+        /// Its interface; absent for a setting of the whole namespace.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         interface: Option<Interface>,
         /// The state before.
         found: String,
-        /// The state that is about to be.
+        /// The state after the change.
         ours: String,
     },
-    /// It is as it was before, or somebody else's.
+    /// The setting was restored, or was left alone because somebody else changed it.
     Undone {
-        /// Its name.
+        /// Name of the setting.
         setting: String,
         /// See `Change`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -48,22 +49,22 @@ pub(super) enum Entry {
     },
 }
 
-/// An interface, as it was called and numbered.
+/// An interface with its name and index at the time of the change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Interface {
     pub(crate) name: String,
-    /// Its number, which stays when it is renamed.
+    /// Its index, which stays the same when it is renamed.
     pub(crate) index: u32,
 }
 
-/// A setting that is not yet put back.
+/// A setting that is not yet restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PendingSetting {
     pub(super) setting: HostSetting,
     pub(super) iface: Option<Interface>,
     /// The state before the first change.
     pub(super) found: String,
-    /// Every state that was about to be made since, the last one last.
+    /// Every state that was journaled since, in order.
     pub(super) ours: Vec<String>,
 }
 
@@ -74,7 +75,7 @@ impl PendingSetting {
     }
 }
 
-/// A journal that cannot be read or written.
+/// An error while reading or writing the journal.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum JournalError {
     #[error("the undo journal {path}: {source}; without it no setting is changed", path = path.display())]
@@ -92,7 +93,7 @@ pub(super) enum JournalError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// From 1.
+        /// Line number, from 1.
         line: usize,
         why: String,
     },
@@ -103,7 +104,7 @@ pub(super) fn failed(path: &Path) -> impl FnOnce(io::Error) -> JournalError {
     |source| JournalError::Io { path, source }
 }
 
-/// A journal that is being written.
+/// A journal that is open for writing.
 #[derive(Debug)]
 pub(super) struct Journal {
     lines: journal::Journal,
@@ -111,7 +112,7 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Begins a journal where none is.
+    /// Creates a new journal.
     pub(super) fn create(path: &Path, boot_id: &str) -> Result<Self, JournalError> {
         let lines = journal::Journal::create(path).map_err(failed(path))?;
         let mut journal = Self { lines, path: path.to_owned() };
@@ -120,32 +121,32 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Goes on with the journal that is there.
+    /// Continues an existing journal.
     pub(super) fn reopen(path: &Path) -> Result<Self, JournalError> {
         let lines = journal::Journal::reopen(path).map_err(failed(path))?;
         Ok(Self { lines, path: path.to_owned() })
     }
 
-    /// Writes a line and waits until it is on the disk.
+    /// Writes an entry and waits until it is on disk.
     pub(super) fn note(&mut self, entry: &Entry) -> Result<(), JournalError> {
         let line = serde_json::to_string(entry).map_err(io::Error::from);
         line.and_then(|line| self.lines.note(&line)).map_err(failed(&self.path))
     }
 }
 
-/// A journal as it was found.
+/// The content of a journal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Found {
-    /// The system that it was written in; absent for an empty journal.
+    /// The boot in which it was written; absent for an empty journal.
     pub(super) boot_id: Option<String>,
-    /// Who wrote it.
+    /// The process that wrote it.
     pub(super) pid: Option<u32>,
-    /// What is not yet put back, in the order in which it was changed.
+    /// The settings that are not yet restored, in the order of their changes.
     pub(super) slots: Vec<PendingSetting>,
 }
 
-/// Reads a journal; absent where there is none. A last line that was cut off is left out: what it was to announce was not
-/// done.
+/// Reads a journal; absent if there is none. An incomplete last line is ignored, because its change was not
+/// made.
 pub(super) fn read(path: &Path) -> Result<Option<Found>, JournalError> {
     let Some(lines) = journal::lines(path).map_err(failed(path))? else { return Ok(None) };
     let mut found = Found::default();
@@ -197,7 +198,7 @@ mod tests {
     }
 
     fn undone(setting: &str) -> Entry {
-        // It has been renamed meanwhile.
+        // The interface has been renamed meanwhile.
         let interface = Some(Interface { name: "wan".to_owned(), index: 4 });
         Entry::Undone { setting: setting.to_owned(), interface }
     }

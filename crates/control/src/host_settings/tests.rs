@@ -1,4 +1,4 @@
-//! Settings of a namespace of a test's own, of whose loopback they are.
+//! Settings of the loopback interface in a test's own network namespace.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::*;
 
 const RMEM: &str = "8192 262144 8388608";
 
-/// Runs a test in a namespace that is gone afterwards, with a folder for journals.
+/// Runs a test in a temporary namespace, with a folder for journals.
 fn inside(test: impl FnOnce(&Path) + Send) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("settings");
@@ -29,7 +29,7 @@ fn begin(folder: &Path) -> Changes {
     Changes::begin(folder).unwrap().0
 }
 
-/// Everything that these tests change.
+/// The state of all settings that these tests change.
 fn state() -> Vec<String> {
     HostSetting::ALL.into_iter().map(|setting| setting.read("lo").unwrap()).collect()
 }
@@ -49,7 +49,7 @@ fn exactly_what_is_asked_for_holds_and_in_the_end_what_was_found() {
         let told: Vec<(HostSetting, String, String)> =
             changes.in_force().map(|(setting, _, found, now)| (setting, found, now)).collect();
         assert!(told.contains(&(HostSetting::Mtu, "65536".to_owned(), "9000".to_owned())), "{told:?}");
-        // The next point: another MTU, a discipline, and nothing else.
+        // The next point: another MTU and a qdisc, but nothing else.
         changes.apply(&requested(&[("mtu", "4000"), ("qdisc", "pfifo limit 7")])).unwrap();
         let now = state();
         let differs: Vec<&str> = (0..now.len())
@@ -57,7 +57,7 @@ fn exactly_what_is_asked_for_holds_and_in_the_end_what_was_found() {
             .map(|at| HostSetting::ALL[at].name())
             .collect();
         assert_eq!((differs, mtu().as_str()), (vec!["mtu", "qdisc"], "4000"));
-        // The same once more touches nothing.
+        // Applying the same settings again changes nothing.
         changes.apply(&requested(&[("mtu", "4000"), ("qdisc", "pfifo limit 7")])).unwrap();
         assert_eq!(state(), now);
         changes.apply(&requested(&[("mtu", "4000"), ("qdisc", "pfifo limit 8")])).unwrap();
@@ -74,7 +74,8 @@ fn nothing_is_half_applied() {
         let before = state();
         let mut changes = begin(folder);
         let mut asked = requested(&[("mtu", "9000"), ("tcp_rmem", RMEM)]);
-        // What no check would let through: the kernel refuses it when the first two are set.
+        // No check would accept this value. The kernel refuses it after the first two settings have been
+        // applied.
         asked.push((HostSettingRequest::Congestion("carrier_pigeon".to_owned()), None));
         let troubles = changes.apply(&asked).unwrap_err();
         assert!(troubles[0].starts_with("congestion"), "{troubles:?}");
@@ -93,7 +94,7 @@ fn without_its_journal_nothing_is_changed() {
         std::fs::write(&file, "").unwrap();
         let error = Changes::begin(&file).unwrap_err();
         assert!(error.contains("undo journal"), "{error}");
-        // The journal cannot be begun: something of its name is there, which is none.
+        // The journal cannot be created because a directory has its name.
         let mut changes = begin(folder);
         let journal = changes.held_journal.place.journal.clone();
         std::fs::create_dir(&journal).unwrap();
@@ -132,7 +133,7 @@ fn what_a_killed_agent_left_is_seen_and_put_back_by_the_next() {
         let alive = leftovers(folder).unwrap().unwrap();
         assert!(alive.is_alive && alive.pid == Some(std::process::id()));
         assert!(alive.settings.contains(&"mtu of lo: 9000, before 65536".to_owned()), "{alive:?}");
-        // As a kill does it: the lock goes, the journal stays.
+        // Like a kill: the lock is released, the journal stays.
         drop(changes);
         while leftovers(folder).unwrap().unwrap().is_alive {
             std::thread::yield_now();
@@ -163,7 +164,7 @@ fn a_change_that_was_announced_and_not_made_is_not_undone() {
         drop(changes);
         assert_eq!(restore_leftovers(folder).unwrap(), Restored::default());
         assert_eq!(state(), before);
-        // Killed between the second announcement and the second change: the first is what is there.
+        // Killed between the second journal entry and the second change: the first value is in force.
         let mut changes = begin(folder);
         changes.apply(&requested(&[("mtu", "9000")])).unwrap();
         changes.note(&change("9000", "4000")).unwrap();
@@ -222,15 +223,15 @@ fn two_agents_do_not_change_one_namespace() {
 
         assert_eq!(restore_leftovers(folder).unwrap(), Restored::default(), "its agent lives");
         assert_eq!(mtu(), "9000");
-        // Another namespace is another host.
+        // Another namespace is independent.
         netns::with_netns_fd(&netns::create().unwrap(), || drop(begin(folder).finish())).unwrap();
         changes.finish();
         begin(folder).finish();
     });
 }
 
-/// One changes and puts back, another one looks: it sees the settings of a living process or nothing, and never takes
-/// them for leftovers.
+/// One thread changes and restores settings while another one reads the leftovers. The reader sees the settings
+/// of a living process or nothing, and never treats them as leftovers.
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn who_looks_while_settings_come_and_go_changes_nothing() {
@@ -250,7 +251,7 @@ fn who_looks_while_settings_come_and_go_changes_nothing() {
                 let applied = changes.apply(&requested(&[("mtu", "9000")]));
                 Ok((applied, changes.finish().left))
             };
-            // The other one is told to end before anything is judged.
+            // The reader ends before the results are checked.
             let rounds: Vec<Result<_, String>> = (0..50).map(|_| change()).collect();
             done.store(true, Ordering::Relaxed);
             looking.join().unwrap();

@@ -1,4 +1,4 @@
-//! Weaknesses of a result that only both ends together show.
+//! Caveats of a result that need the records of both ends.
 
 use linerate_model::{
     Cause, Caveat, CaveatKind, Ceiling, FlowRecord, HostInfo, LatencyReport, RunRecord, Side,
@@ -7,13 +7,13 @@ use linerate_theory::evidence::Evidence;
 use linerate_theory::{Diagnosis, host_limit};
 use linerate_units::{Bitrate, Span};
 
-/// An offered rate that is missed by more than this was not offered.
+/// A sender that reaches less than this share of the requested rate did not offer it.
 const MIN_OFFERED_SHARE: f64 = 0.99;
 
-/// Share of a host's processors from which other programs weaken a result.
+/// Share of a host's CPU time, used by other programs, from which on the result is weakened.
 const BUSY_HOST_SHARE: f64 = 0.3;
 
-/// What weakens the result of a flow.
+/// The caveats of a flow.
 pub(super) fn doubts(
     record: &RunRecord,
     flow: &FlowRecord,
@@ -34,7 +34,7 @@ pub(super) fn doubts(
     doubts
 }
 
-/// A rung of the ladder that was measured on a host, and is lower than what came through.
+/// A ceiling that was measured on a host but was exceeded by the flow.
 fn exceeded(ceiling: &Ceiling) -> Option<Caveat> {
     let measured = Bitrate::from_bps(ceiling.bitrate_bps)?;
     let text = format!(
@@ -44,7 +44,7 @@ fn exceeded(ceiling: &Ceiling) -> Option<Caveat> {
     caveat(CaveatKind::CeilingDisproved, text)
 }
 
-/// A calibration that is lower than what came through.
+/// A calibration that was exceeded by the flow.
 fn exceeded_by_flow(found: &host_limit::Disproved) -> Option<Caveat> {
     let text = format!(
         "{} carried more than the {} of its calibration, which is no limit then: it was busy when it was calibrated; run linerate doctor --calibrate there",
@@ -53,7 +53,7 @@ fn exceeded_by_flow(found: &host_limit::Disproved) -> Option<Caveat> {
     caveat(CaveatKind::CeilingDisproved, text)
 }
 
-/// The hosts can do little more than was measured between them.
+/// The flow is close to the limits of the hosts themselves.
 fn host_limit(record: &RunRecord, flow: &FlowRecord) -> Option<Caveat> {
     let found = host_limit::limited(record, flow)?;
     let one_side = found.unknown.map(|host| format!(" (nothing is known of {host})")).unwrap_or_default();
@@ -64,7 +64,7 @@ fn host_limit(record: &RunRecord, flow: &FlowRecord) -> Option<Caveat> {
     caveat(CaveatKind::RigLimited, text)
 }
 
-/// Hosts whose limits were measured on something else than they are now.
+/// Hosts that have changed since their calibration.
 pub(super) fn outdated(record: &RunRecord) -> Vec<Caveat> {
     let outdated = |host: &HostInfo| {
         let calibration = host.calibration.as_ref()?;
@@ -84,7 +84,7 @@ fn caveat(kind: CaveatKind, text: String) -> Option<Caveat> {
     Some(Caveat { kind, text: text.into() })
 }
 
-/// Other programs had much of a host's processors.
+/// Other programs used much of a host's CPU time.
 fn busy(record: &RunRecord, flow: &FlowRecord, evidence: &Evidence) -> Option<Caveat> {
     let (sender, receiver) = record.ends(flow);
     let ends = [(sender, evidence.sender.others_share), (receiver, evidence.receiver.others_share)];
@@ -113,7 +113,7 @@ fn inferred(diagnosis: &Diagnosis) -> Option<Caveat> {
     caveat(CaveatKind::LinkInferred, text)
 }
 
-/// The sender did not offer what was asked, and nothing held it back but itself.
+/// The sender did not offer the requested rate, and only the sender itself can have limited it.
 fn offered(record: &RunRecord, flow: &FlowRecord) -> Option<Caveat> {
     let traffic = &record.start.as_ref()?.spec.traffic;
     let asked = Bitrate::from_bps(traffic.offered()?.bps() * f64::from(flow.plan.streams))?;
@@ -124,7 +124,7 @@ fn offered(record: &RunRecord, flow: &FlowRecord) -> Option<Caveat> {
     caveat(CaveatKind::SenderLimited, format!("{asked} were asked for and the sender offered {sent}"))
 }
 
-/// One-way delays that are smaller than the error of the clocks' offset say nothing.
+/// One-way delays that are smaller than the error of the clock offset are meaningless.
 fn offset(loaded: Option<&LatencyReport>) -> Option<Caveat> {
     let loaded = loaded?;
     let error = Span::from_ns(loaded.offset_error_ns?);

@@ -1,21 +1,21 @@
-//! How a flow went, by what the other end told of its progress.
+//! The course of a flow, by the progress that its receiver reports.
 
 use linerate_units::{Bytes, Span};
 
-/// Points that are kept: beyond them every second one goes.
+/// Most points kept. Beyond it, every second point is dropped.
 const MAX_POINTS: usize = 2048;
 
-/// Bytes received and the time of the last read, at some moments of a flow.
+/// Bytes received and time of the last read, at several moments of a flow.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Course {
     points: Vec<(Bytes, Span)>,
-    /// Of so many points that are told one is kept.
+    /// One reported point in this number is kept.
     every: usize,
     told: usize,
 }
 
 impl Course {
-    /// Notes what was told; a point that is not behind the last one says nothing.
+    /// Adds a report. One that is not later than the last one is ignored.
     pub(crate) fn note(&mut self, bytes: Bytes, elapsed: Span) {
         let behind = self.points.last().is_none_or(|last| elapsed > last.1 && bytes >= last.0);
         if !behind || elapsed == Span::ZERO {
@@ -36,7 +36,7 @@ impl Course {
         }
     }
 
-    /// Rates between the points, bit/s.
+    /// Rates between consecutive points, bit/s.
     pub(crate) fn rates(&self) -> Vec<f64> {
         let rate = |two: &[(Bytes, Span)]| {
             let (from, to) = (two.first()?, two.last()?);
@@ -46,7 +46,7 @@ impl Course {
         self.points.windows(2).filter_map(rate).collect()
     }
 
-    /// What the path carries at least, bit/s: the lower one of the latest rate and that of the whole so far.
+    /// A lower estimate of the path's rate, bit/s: the lower of the latest rate and the mean so far.
     pub(crate) fn path_bps(&self) -> Option<f64> {
         let (bytes, elapsed) = self.points.last()?;
         let whole = Some(bytes.get() as f64 * 8.0 / elapsed.as_secs_f64()).filter(|rate| rate.is_finite());
@@ -66,7 +66,7 @@ mod tests {
         for (bytes, ms) in [(0, 0), (1000, 1), (1000, 1), (3000, 3), (2000, 4), (6000, 5)] {
             course.note(Bytes::new(bytes), Span::from_ms(ms));
         }
-        // 2000 bytes in 2 ms, then 3000 in 2 ms: what is not later, or less than before, was passed over.
+        // 2000 bytes in 2 ms, then 3000 in 2 ms. Points that are not later, or have fewer bytes, were ignored.
         assert_eq!(course.rates(), [8e6, 12e6]);
         // 6000 bytes in 5 ms.
         assert_eq!(course.path_bps(), Some(9.6e6));

@@ -1,4 +1,4 @@
-//! What the sizes of a series amount to.
+//! Evaluates the sizes of a sweep.
 
 use linerate_model::{Ceiling, MessageMode, RunRecord, SizeCurve, SizeFit, SizePoint, Sweep};
 use linerate_theory::block_size::{fit_line, half_performance_bytes, saturation};
@@ -6,24 +6,25 @@ use linerate_theory::evidence::Evidence;
 use linerate_theory::{ceilings, framing};
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
-/// A message that goes faster than the largest ones by more than this was taken by a buffer or a cache on the way: medians
-/// of the same rate differ by less.
+/// A size that exceeds the rate of the largest ones by more than this factor was absorbed by a buffer or cache
+/// on the path: medians of the same rate differ by less.
 const BUFFERED_RATIO: f64 = 1.02;
 
-/// Sizes from this share of the largest on say what the path sustains: one of them alone may have been disturbed.
+/// Sizes of at least this part of the largest determine the sustained rate; a single one may have been
+/// disturbed.
 const LARGE_SIZE_DIVISOR: u64 = 4;
 
-/// What the way can carry of a series, all directions that are used at a time: the link, or a queueing discipline of either
-/// end that was read. Absent where neither is known.
+/// The ceiling of a sweep over all directions that are used at once: the link, or the qdisc of either end if it
+/// was read. Absent if neither is known.
 ///
-/// What the bucket of such a discipline adds to the largest messages is its slack.
+/// The slack of the ceiling is what the token bucket of such a qdisc adds to the largest messages.
 pub(super) fn ceiling(record: &RunRecord, flow: u16) -> Option<Ceiling> {
     let largest = record.flow(flow)?.sizes.last()?.message_bytes.get() as f64;
     let there = super::evidence(record, flow).and_then(|evidence| wall(&evidence, largest));
     let back = || super::gather::evidence_back(record, flow).and_then(|evidence| wall(&evidence, largest));
     match mode(record)? {
         MessageMode::Stream => there,
-        // The rate is that of the slower way.
+        // The slower direction determines the rate.
         MessageMode::PingPong => {
             there.into_iter().chain(back()).min_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps))
         }
@@ -41,7 +42,7 @@ fn both_ways(there: Ceiling, back: &Ceiling) -> Option<Ceiling> {
     Some(Ceiling { bitrate_bps, slack_bps, because: because.into(), ..there })
 }
 
-/// The lowest of what nothing gets past in one direction.
+/// The lowest hard limit of one direction.
 fn wall(evidence: &Evidence, largest: f64) -> Option<Ceiling> {
     let link = ceilings::of(&ceilings::all(evidence), "link").cloned();
     link.into_iter()
@@ -53,7 +54,7 @@ fn mode(record: &RunRecord) -> Option<MessageMode> {
     record.start.as_ref()?.spec.sweep.as_ref().map(Sweep::mode)
 }
 
-/// The curve of a flow that is a series over message sizes; absent for every other, and where no size has a rate.
+/// The curve of a sweep over message sizes; absent for other flows, and if no size has a rate.
 pub(super) fn of(record: &RunRecord, flow: u16, ceiling: Option<&Ceiling>) -> Option<SizeCurve> {
     curve(
         &record.flow(flow)?.sizes,
@@ -62,7 +63,8 @@ pub(super) fn of(record: &RunRecord, flow: u16, ceiling: Option<&Ceiling>) -> Op
     )
 }
 
-/// From points in ascending order of size; `both` says that two messages cross at a time.
+/// Computes the curve from points in ascending order of size. `both` means that two messages are in transit at
+/// once.
 fn curve(points: &[SizePoint], both: bool, ceiling_bps: Option<f64>) -> Option<SizeCurve> {
     let rated: Vec<(&SizePoint, f64)> =
         points.iter().filter_map(|point| Some((point, point.bitrate?.bps()))).collect();
@@ -70,7 +72,7 @@ fn curve(points: &[SizePoint], both: bool, ceiling_bps: Option<f64>) -> Option<S
     let kept: Vec<(&SizePoint, f64)> = rated.iter().copied().filter(|(_, rate)| *rate <= sustained).collect();
     let (smallest, _) = rated.first()?;
     let (highest, peak) = kept.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    // A size that a buffer took is no slower than the path.
+    // A size that was absorbed by a buffer is not slower than the path.
     let rates: Vec<f64> = rated.iter().map(|(_, rate)| rate.min(*peak)).collect();
     let saturated = saturation(&rates).and_then(|at| rated.get(at));
     let fit = fit(&kept, if both { 2.0 } else { 1.0 });
@@ -81,13 +83,13 @@ fn curve(points: &[SizePoint], both: bool, ceiling_bps: Option<f64>) -> Option<S
         peak: Bitrate::from_bps(*peak)?,
         saturation_bytes: saturated.map(|(point, _)| point.message_bytes),
         sustained: Bitrate::from_bps(sustained),
-        // No start-up makes a path of more than its link.
+        // A fit must not exceed the link's rate.
         fit: fit.filter(|fit| ceiling_bps.is_none_or(|ceiling| fit.asymptotic.bps() <= possible(ceiling))),
     })
 }
 
-/// The highest rate that a size may have without a buffer's help: little more than the largest sizes reached, and no more
-/// than the link carries. A link that all of the largest sizes exceed is not theirs.
+/// The highest rate of a size without the help of a buffer: slightly above that of the largest sizes, and at
+/// most that of the link. A link rate that all of the largest sizes exceed is ignored.
 fn sustained_bps(rated: &[(&SizePoint, f64)], ceiling_bps: Option<f64>) -> Option<f64> {
     let (largest, _) = rated.last()?;
     let from = largest.message_bytes.get() / LARGE_SIZE_DIVISOR;
@@ -97,12 +99,13 @@ fn sustained_bps(rated: &[(&SizePoint, f64)], ceiling_bps: Option<f64>) -> Optio
     Some(possible.map_or(reached, |possible| reached.min(possible)))
 }
 
-/// The most that honest clocks can measure of a ceiling.
+/// The highest rate that clocks within their tolerance can measure at a ceiling.
 fn possible(ceiling_bps: f64) -> f64 {
     framing::acceptable_ceiling_bps(ceiling_bps, framing::CLOCK_TOLERANCE_PPM).unwrap_or(ceiling_bps)
 }
 
-/// The line through the times that belong to the rates: of ways that differ the slower one's.
+/// Fits a line through the message times that correspond to the rates; for unequal directions these are of the
+/// slower one.
 fn fit(rated: &[(&SizePoint, f64)], messages: f64) -> Option<SizeFit> {
     let times: Vec<(f64, f64)> = rated
         .iter()
@@ -112,7 +115,8 @@ fn fit(rated: &[(&SizePoint, f64)], messages: f64) -> Option<SizeFit> {
         })
         .collect();
     let line = fit_line(&times)?;
-    // Half of the asymptotic rate is reached where the bytes take as long as the start-up, however many cross.
+    // Half of the asymptotic rate is reached where the bytes take as long as the start-up, also for two
+    // messages at once.
     let half = half_performance_bytes(line.startup_s, 8.0 / line.per_byte_s)?;
     Some(SizeFit {
         startup: Span::from_secs_f64(line.startup_s)?,
@@ -156,7 +160,7 @@ mod tests {
         let (one, two) = (curve(&points, false, None).unwrap(), curve(&doubled, true, None).unwrap());
         assert_eq!((one.smallest_bytes.get(), one.smallest_one_way.as_ns()), (1, 10_008));
         assert_eq!((one.peak_bytes.get(), one.peak), (1 << 19, points[19].bitrate.unwrap()));
-        // The peak is 99.8 % of 1 Gb/s; nine tenths of that take 11.1 kB.
+        // The peak is 99.8 % of 1 Gb/s. A message needs 11.1 kB to reach nine tenths of that.
         assert_eq!(one.saturation_bytes, Some(Bytes::new(1 << 14)));
         let (one, two) = (one.fit.unwrap(), two.fit.unwrap());
         // 10 us at 1 Gb/s are 1250 bytes.
@@ -180,7 +184,8 @@ mod tests {
         assert_eq!(curve(&[point(1, 1e-6, 1e9), point(2, 1e-6, 1e9)], false, None).unwrap().fit, None);
     }
 
-    /// 1 Gb/s behind a bucket of 64 KiB that passes at 20 Gb/s: what fits into it is not the path's.
+    /// 1 Gb/s after a token bucket of 64 KiB that passes bytes at 20 Gb/s: messages that fit into the bucket do
+    /// not show the path's rate.
     fn shaped(bytes: u64) -> SizePoint {
         let bucket = 65_536.0_f64;
         let (fast, slow) = ((bytes as f64).min(bucket), (bytes as f64 - bucket).max(0.0));
@@ -192,7 +197,8 @@ mod tests {
     fn sizes_that_fit_into_a_buffer_are_not_the_highest_rate() {
         let points: Vec<SizePoint> = (0..24).map(|k| shaped(1 << k)).collect();
         let curve = curve(&points, false, None).unwrap();
-        // By hand: 2 MiB go at 1.030 Gb/s, so up to 1.0506 is sustained; 1 KiB goes at 787 Mb/s, 2 KiB at 1.51 Gb/s, 1 MiB at 1.062.
+        // Computed by hand: 2 MiB reach 1.030 Gb/s, so up to 1.0506 is sustained; 1 KiB reaches 787 Mb/s, 2 KiB
+        // 1.51 Gb/s, 1 MiB 1.062.
         assert!((1.0e9..1.04e9).contains(&curve.peak.bps()), "{curve:?}");
         let buffered: Vec<u64> =
             points.iter().filter(|p| curve.is_buffered(p)).map(|p| p.message_bytes.get()).collect();
@@ -200,7 +206,7 @@ mod tests {
             buffered,
             [1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15, 1 << 16, 1 << 17, 1 << 18, 1 << 19, 1 << 20]
         );
-        // With the line known nothing above it counts, by the clocks' tolerance.
+        // If the line rate is known, nothing above it counts, except for the tolerance of the clocks.
         let known = super::curve(&points[..20], false, Some(1e9));
         assert_eq!(
             known.as_ref().and_then(|c| c.sustained).map(|rate| rate.bps() > 1e9),

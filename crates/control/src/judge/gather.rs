@@ -1,4 +1,4 @@
-//! The evidence of one flow, from what both ends recorded.
+//! The evidence of one flow, gathered from the records of both ends.
 
 use linerate_model::metrics::{Metric, Quantity, host, port, queue, tcp};
 use linerate_model::{
@@ -17,16 +17,16 @@ use linerate_units::{Bitrate, Bytes, Span};
 
 use super::{intervals, steady_intervals};
 
-/// Streams whose TCP state is sampled: the sums in the samples are over so many.
+/// Number of streams whose TCP state is sampled; sums in samples cover at most this number.
 const SAMPLED_STREAMS: u32 = 64;
 
-/// Segments back from which their loss says anything.
+/// Fewest returned segments from which a loss ratio is computed.
 const MIN_RETURNED_SEGMENTS: f64 = 50.0;
 
-/// A thread that has this share of a core is full.
+/// A thread that uses this share of a core is saturated.
 const FULL_CORE_SHARE: f64 = 0.95;
 
-/// The evidence of a flow; absent when the receiver counted nothing.
+/// The evidence of a flow; absent if the receiver reported nothing.
 #[must_use]
 pub fn evidence(record: &RunRecord, number: u16) -> Option<Evidence> {
     let flow = record.flow(number)?;
@@ -50,7 +50,8 @@ pub fn evidence(record: &RunRecord, number: u16) -> Option<Evidence> {
     })
 }
 
-/// The evidence of the way back: as that of the flow, with the receiver's own queue in the place of the sender's.
+/// The evidence of the reverse direction: that of the flow, but with the receiver's own queue instead of the
+/// sender's.
 pub(super) fn evidence_back(record: &RunRecord, number: u16) -> Option<Evidence> {
     let there = evidence(record, number)?;
     let flow = record.flow(number)?;
@@ -103,7 +104,7 @@ impl Plain for linerate_units::Ratio {
 }
 
 impl View<'_> {
-    /// Samples of a side inside the window.
+    /// Samples of a side in the measured part.
     fn inside(&self, side: Side) -> impl Iterator<Item = &Sample> {
         self.flow.measured_samples_of(side)
     }
@@ -121,7 +122,7 @@ impl View<'_> {
         (!series.is_empty()).then(|| series.iter().sum())
     }
 
-    /// The sum over everything since the first byte, what was omitted and what came after included.
+    /// The sum since the first byte, including the omitted part and the drain.
     fn sum_ever<Q: Plain>(&self, side: Side, metric: Metric<Q>) -> Option<f64> {
         let samples = self.flow.samples_of(side);
         samples.filter_map(|sample| sample.readings.get(metric)).map(Plain::plain).reduce(|a, b| a + b)
@@ -135,7 +136,7 @@ impl View<'_> {
         self.series(side, metric).into_iter().reduce(f64::min)
     }
 
-    /// A sum over streams, as that of one of them.
+    /// The mean per stream of a sum over streams.
     fn each(&self, sum: Option<f64>) -> Option<f64> {
         sum.map(|sum| sum / f64::from(self.streams))
     }
@@ -159,7 +160,8 @@ impl View<'_> {
             |rates: &[f64]| (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64);
         let steady_mean = mean(&steady).filter(|_| steady.len() >= super::MIN_STEADY_INTERVALS);
         Outcome {
-            // The steady mean is what a ceiling can be compared with; the whole mean where there is no steady part.
+            // The steady mean is comparable with a ceiling. Without a steady part, the mean of the whole flow
+            // is used.
             goodput_bps: steady_mean.or_else(|| receiver.map(|tally| tally.bitrate.bps())),
             uncertainty_bps: self
                 .flow
@@ -182,7 +184,8 @@ impl View<'_> {
             written_bytes: self.flow.books.map(|books| books.written_bytes.plain()),
             delivered_bytes: self.flow.books.map(|books| books.delivered_bytes.plain()),
             never_sent_bytes: self.flow.books.map(|books| books.never_sent_bytes.plain()),
-            // A tool of others ends when its client says so: what was on the way then is missing from no books.
+            // A foreign tool ends when its client says so, so the bytes in transit at that time are not
+            // unaccounted.
             unaccounted_bytes: self
                 .flow
                 .books
@@ -194,7 +197,7 @@ impl View<'_> {
         }
     }
 
-    /// The printed rate, less a read of each stream: more than that cannot have waited for its program alone.
+    /// The printed rate minus one read per stream: no more than that can have waited for the program.
     fn whole_bps(&self, tally: &Tally) -> Option<f64> {
         let read = self.flow.receiver_settings.as_ref().map_or(0, |settings| settings.length.get());
         let waited = read.saturating_mul(u64::from(self.flow.plan.streams));
@@ -202,7 +205,7 @@ impl View<'_> {
         Bitrate::of(bytes, tally.elapsed).map(Bitrate::bps)
     }
 
-    /// Intervals that one round trip takes: within one, a window leaves in a burst.
+    /// Number of intervals per round trip: within one round trip a window leaves as a burst.
     fn round_trip_intervals(&self, interval_s: Option<f64>) -> usize {
         let intervals = self.rtt().min_s.zip(interval_s).map(|(rtt, interval)| (rtt / interval).ceil());
         intervals
@@ -210,7 +213,8 @@ impl View<'_> {
             .map_or(1, |intervals| intervals as usize)
     }
 
-    /// Time of the figure: the steady part, at most what passed between first and last read. One block has no rate.
+    /// The duration of the measurement: the steady part, but at most the time between the first and the last
+    /// read. A single block has no rate.
     fn measured_s(&self, steady_s: Option<f64>) -> Option<f64> {
         let between_reads = self.tally(Side::Receiver).map(|tally| tally.elapsed.as_secs_f64());
         match (steady_s.filter(|steady| *steady > 0.0), between_reads) {
@@ -282,7 +286,8 @@ impl View<'_> {
         }
     }
 
-    /// Rise of the median one-way delay under load: `Upload` is the direction of this flow's data, `Download` the other.
+    /// Increase of the median one-way delay under load. `Upload` is the direction of this flow's data,
+    /// `Download` the reverse.
     fn one_way_rise_s(&self, way: Direction) -> Option<f64> {
         let upload = (way == Direction::Upload) == (self.flow.plan.direction == Direction::Upload);
         let median = |report: &LatencyReport| {
@@ -292,13 +297,14 @@ impl View<'_> {
         Some(median(self.flow.loaded.as_ref()?)? - median(self.record.idle.as_ref()?)?)
     }
 
-    /// The discipline at the root of one end's interface; absent where the flow took another way out.
+    /// The root qdisc of one end's interface; absent if the flow did not pass through it.
     fn own_queue(&self, side: Side) -> Option<OwnQueue> {
         let tally = self.tally(side)?;
         let host = if side == Side::Sender { self.sender? } else { self.receiver? };
         let interface = tally.kernel.as_ref()?.interface.as_ref()?;
         let queue = interface.qdisc.as_ref()?;
-        // Whoever sends to an address of the same host passes loopback, whatever interface has the address.
+        // Traffic to an address of the same host uses the loopback interface, whichever interface has the
+        // address.
         let arrived = self.tally(Side::Receiver).map_or(Bytes::default(), |tally| tally.total_bytes);
         if queue.bytes < arrived {
             return None;
@@ -315,7 +321,7 @@ impl View<'_> {
         })
     }
 
-    /// Segments that the receiver sent and the sender never saw.
+    /// Share of the segments sent by the receiver that did not reach the sender.
     fn return_lost_share(&self) -> Option<f64> {
         let socket = |side| self.tally(side)?.kernel.as_ref()?.socket;
         let (sender, receiver) = (socket(Side::Sender)?, socket(Side::Receiver)?);
@@ -375,8 +381,9 @@ impl View<'_> {
         }
     }
 
-    /// Share of the busy time in which something held the sender, after the ramp where enough is left: rules compare it with
-    /// the steady rate, and a window that grows while a bucket empties has nothing to do with what comes then.
+    /// Share of the busy time in which the sender was limited in this way. The ramp is left out if enough
+    /// intervals remain: rules compare the share with the steady rate, and the growth of the window while a
+    /// token bucket empties does not affect that.
     fn share_of_busy(&self, part: Metric<Span>) -> Option<f64> {
         let (ramp, steady) = steady_intervals(self.flow);
         let ramp = if steady.len() >= super::MIN_STEADY_INTERVALS { ramp } else { 0 };
@@ -389,7 +396,7 @@ impl View<'_> {
         Some(sum(part)? / busy).map(|share| share.clamp(0.0, 1.0))
     }
 
-    /// Segments without payload that came back, for a second and for each segment sent, over the whole flow.
+    /// Returned segments without payload, per second and per segment sent, over the whole flow.
     fn returned(&self) -> Option<(f64, f64)> {
         let tally = self.tally(Side::Sender)?;
         let socket = tally.kernel.as_ref()?.socket.as_ref()?;
@@ -437,14 +444,14 @@ impl View<'_> {
         Asked {
             offered_bps: all(traffic.offered()),
             read_bps: all(traffic.read_rate),
-            // The rules take this one per connection, as the kernel does.
+            // The rules need this limit per connection, as the kernel applies it.
             max_pacing_bps: traffic.fq_rate.map(Bitrate::bps),
             from_memory: !self.peer_is_foreign() && self.tally(Side::Sender).is_some(),
             probe_bps: self.probe_bps(),
         }
     }
 
-    /// What the probes beside the load take of the path in one direction: as many go there as come back.
+    /// The rate of the probes during the load in one direction; as many go there as come back.
     fn probe_bps(&self) -> Option<f64> {
         let sent = self.flow.loaded.as_ref()?.sent as f64;
         let elapsed = self.tally(Side::Receiver)?.elapsed.as_secs_f64();
@@ -458,10 +465,10 @@ impl View<'_> {
         let per_second = |count: Option<f64>| count.filter(|_| span > 0.0).map(|count| count / span);
         let drops = [host::INTERFACE_DROPS, host::LOCAL_RETRANSMITS].map(|metric| self.sum(side, metric));
         let counted = drops.into_iter().flatten().reduce(|a, b| a + b);
-        // What its root queue counted may be among them, where the kernel told the connection.
+        // Drops of the root qdisc may be included, because the kernel reports them to the connection.
         let queue = (side == Side::Sender).then(|| self.own_queue(side)?.dropped).flatten();
         Host {
-            // Two clocks may make a little more than a core of one.
+            // Rounding of the two clocks may give slightly more than one core.
             thread_share: median(&thread).map(|share| share.min(1.0)),
             thread_wait_share: mean(&self.series(side, host::THREAD_WAIT)).map(|wait| wait.min(1.0)),
             thread_full_share: (!thread.is_empty()).then(|| {
@@ -483,13 +490,14 @@ impl View<'_> {
         }
     }
 
-    /// Share of a host's processors that other programs used: what was busy, less this program's and the interrupts'.
+    /// Share of a host's CPU time used by other programs: the busy time minus that of this program and of
+    /// softirqs.
     fn others_share(&self, side: Side, info: Option<&HostInfo>) -> Option<f64> {
         let (tally, info) = (self.tally(side)?, info?);
         let cores = f64::from(info.cores);
         let of_all = |seconds: f64| seconds / (tally.elapsed.as_secs_f64() * cores);
         let other = if side == Side::Sender { Side::Receiver } else { Side::Sender };
-        // Both ends may be on one machine, whose processor time they then share.
+        // Both ends may run on one machine and then share its CPU time.
         let peer = self.record.ends(self.flow);
         let together = peer.0.zip(peer.1).is_some_and(|(a, b)| a.name == b.name);
         let peers = self.tally(other).filter(|_| together).map_or(0.0, |tally| tally.cpu_seconds);
@@ -508,7 +516,7 @@ impl View<'_> {
         }
     }
 
-    /// What the ports of an emulated network dropped while the flow was measured.
+    /// Packets dropped by the ports of an emulated network during the measured part.
     fn ports(&self) -> Vec<Port> {
         let beside = |port: &&PortRecord| port.flows.contains(&self.flow.plan.flow);
         let counted = |port: &PortRecord| {
@@ -526,7 +534,7 @@ impl View<'_> {
         Timing {
             gap_max_s: late.reduce(f64::max),
             expected_intervals: None,
-            // Ticks are absolute: a missed one shows as lateness of the next, not as a missing interval.
+            // Ticks are absolute: a missed one makes the next one late, and no interval is missing.
             seen_intervals: None,
             clock_stepped: Some(caveat(CaveatKind::ClockStepped)),
             emulator_late: Some(caveat(CaveatKind::LabLate)),
@@ -534,19 +542,19 @@ impl View<'_> {
     }
 }
 
-/// Whether a device without a rate has none because it is no line at all.
+/// Whether an interface has no speed because it is not a physical line.
 fn is_made_up(kind: LinkKind) -> bool {
     matches!(kind, LinkKind::Loopback | LinkKind::Veth | LinkKind::Tun | LinkKind::Bridge | LinkKind::Virtual)
 }
 
-/// Mean of the last `span` rates over that of as many before them.
+/// Mean of the last `span` rates divided by the mean of the `span` rates before them.
 fn last_over_previous(rates: &[f64], span: usize) -> Option<f64> {
     let (rest, last) = rates.split_at_checked(rates.len().checked_sub(span)?)?;
     let before = rest.get(rest.len().checked_sub(span)?..)?;
     Some(mean(last)? / mean(before)?).filter(|ratio| ratio.is_finite())
 }
 
-/// Relative growth per second over the second half of a series that spans `span_s`.
+/// Relative growth per second over the second half of a series that spans `span_s` seconds.
 fn growth_per_s(series: &[f64], span_s: f64) -> Option<f64> {
     let half = series.get(series.len() / 2..)?;
     let (first, last) = (half.first()?, half.last()?);

@@ -9,7 +9,7 @@ use super::*;
 
 const TICK_MS: u64 = 100;
 
-/// An upload that was received at these rates, each for a tenth of a second but the last one, for `last_ms`.
+/// The record of an upload received at these rates, in intervals of 100 ms except the last one of `last_ms`.
 fn received(spec: &TestSpec, rates: &[f64], last_ms: u64) -> RunRecord {
     let plan = FlowPlan {
         flow: 0,
@@ -51,7 +51,7 @@ fn received(spec: &TestSpec, rates: &[f64], last_ms: u64) -> RunRecord {
     RunRecord::fold(&events)
 }
 
-/// A rate that varies a little, with `slow` at its start.
+/// Rates that vary slightly, with those of `slow` at the beginning.
 fn rates(count: usize, slow: &[f64]) -> Vec<f64> {
     let mut rates: Vec<f64> = (0..count).map(|i| 941.5e6 + (i % 3) as f64 * 1e5).collect();
     rates[..slow.len()].copy_from_slice(slow);
@@ -107,7 +107,7 @@ fn an_aim_that_was_not_reached_is_said() {
     let caveat = missed_by(&six, &swinging).unwrap();
     let said = "the test stopped at its time limit of 6 s, before --until 0.1 % was reached: it had reached ";
     assert!(caveat.text.starts_with(said), "{}", caveat.text);
-    // The share that it had reached is that of the steady rate beside it.
+    // The share reached relates to the steady rate next to it.
     let reached = caveat.text[said.len()..].split(" %").next().unwrap().parse::<f64>().unwrap();
     assert!((0.1..5.0).contains(&reached), "{}", caveat.text);
     let few = missed_by(&until("1%"), &rates(5, &[])).unwrap();
@@ -117,7 +117,7 @@ fn an_aim_that_was_not_reached_is_said() {
     assert!(missed_by(&until("1%"), &rates(5, &[])).is_some(), "too short to tell");
 }
 
-/// What the other end receives is known by its progress only, until it ends.
+/// A flow that the peer receives is known by its progress reports only, until it ends.
 #[test]
 fn an_upload_is_known_by_what_its_receiver_tells() {
     let spec = until("1%");
@@ -125,7 +125,7 @@ fn an_upload_is_known_by_what_its_receiver_tells() {
     let record = received(&spec, &[], TICK_MS);
     let known = |told: &BTreeMap<u16, Course>, flows: &[u16]| known_well_enough(&record, flows, told, &spec);
     let mut looked = Vec::new();
-    // 250 ms apart, 1 MB each, after two that were slower.
+    // 250 ms apart with 1 MB each, after two slower ones.
     for tick in 1..=40_u64 {
         let bytes = 1_000_000 * tick - if tick > 2 { 700_000 } else { 350_000 * tick };
         told.get_mut(&0).unwrap().note(Bytes::new(bytes), Span::from_ms(250 * tick));
@@ -136,7 +136,7 @@ fn an_upload_is_known_by_what_its_receiver_tells() {
     assert!(!known(&told, &[0, 1]), "the other direction is not known");
 }
 
-/// Whoever sends to an address of his own passes loopback, though another interface has the address.
+/// Traffic to one's own address uses loopback, although another interface has the address.
 #[test]
 fn a_queue_that_the_flow_did_not_pass_is_none_of_its_own() {
     let own_queue = |left: u64| {
@@ -162,7 +162,7 @@ fn a_queue_that_the_flow_did_not_pass_is_none_of_its_own() {
 #[test]
 fn a_window_that_held_only_the_start_holds_nothing_of_the_steady_part() {
     use linerate_model::metrics::tcp::{BUSY, RWND_LIMITED};
-    // 80 Mb/s for half a second, while the window grew, and then what a policer lets through.
+    // 80 Mb/s for half a second while the window grew, then the rate of a policer.
     let burst = [vec![80e6; 5], vec![20e6; 26]].concat();
     let share = |held: std::ops::Range<u64>| {
         let mut record = received(&TestSpec::default(), &burst, TICK_MS);

@@ -1,4 +1,4 @@
-//! How well the rate of a flow is known, from what its receiver recorded.
+//! The uncertainty of a flow's rate, from the receiver's record.
 
 use linerate_model::metrics::flow::CALLS;
 use linerate_model::metrics::tcp::{BYTES_ACKED, DELIVERED, RETRANSMITS, SND_MSS};
@@ -9,7 +9,7 @@ use linerate_units::{Bitrate, Bytes, Span};
 
 use super::{after_ramp, received_from};
 
-/// The uncertainty of the receiver's rate; absent where too little was measured to state one.
+/// The uncertainty of the receiver's rate; absent if too little was measured to compute one.
 pub(super) fn uncertainty(record: &RunRecord, flow: &FlowRecord) -> Option<Uncertainty> {
     budget(&observed(record, flow)?)
 }
@@ -18,7 +18,7 @@ fn observed(record: &RunRecord, flow: &FlowRecord) -> Option<Observed> {
     let tally = flow.receiver.as_ref()?;
     let delivered = delivered(flow);
     let (mut steady_bps, steady_s, ramp) = steady_part(flow, &delivered, tally.elapsed.as_secs_f64());
-    // A receiver that is a program of others tells no intervals; what it acknowledged, our kernel knows.
+    // A foreign receiver reports no intervals, but our kernel knows what it acknowledged.
     let acknowledged = steady_bps.is_empty().then(|| acknowledged(flow)).filter(|rates| !rates.is_empty());
     let by_sender = acknowledged.is_some();
     let ramp = acknowledged.as_ref().map_or(ramp, |rates| ramp::find(rates).unwrap_or(0));
@@ -26,7 +26,7 @@ fn observed(record: &RunRecord, flow: &FlowRecord) -> Option<Observed> {
     let calls = tally.readings.get(CALLS).filter(|calls| *calls > 0);
     let limits = record.ends(flow).1.and_then(|host| host.limits());
     let calibrated = limits.and_then(|limits| limits.wake_up).map(|late| late.p99_ns);
-    // What another program keeps back is missing from no books.
+    // Bytes that a foreign program does not report are not unaccounted.
     let foreign = record.caveats.iter().any(|caveat| caveat.kind == CaveatKind::ForeignPeer);
     Some(Observed {
         goodput_bps: flow.bitrate()?.bps(),
@@ -49,8 +49,9 @@ fn observed(record: &RunRecord, flow: &FlowRecord) -> Option<Observed> {
     })
 }
 
-/// Rates and lengths of the receiver's intervals behind the ramp, and how many belong to that. Where segments were missing,
-/// what could be read at the start says little of how the rate rose: what was delivered does.
+/// Rates and lengths of the receiver's intervals after the ramp, and the number of intervals of the ramp. After
+/// losses, the rate of the reads at the start says little about the ramp, so the sender's delivery rate is
+/// used.
 fn steady_part(flow: &FlowRecord, delivered: &[f64], elapsed_s: f64) -> (Vec<f64>, Vec<f64>, usize) {
     let (ramp, ..) = after_ramp(flow);
     let again = flow
@@ -64,11 +65,11 @@ fn steady_part(flow: &FlowRecord, delivered: &[f64], elapsed_s: f64) -> (Vec<f64
     (steady_bps, steady_s, rose)
 }
 
-/// Intervals that end with the last read: what is behind it brought nothing, and is no part of the receiver's time. So
-/// their mean is that of the rate which is stated.
+/// Shortens the intervals to end with the last read: nothing arrived after it, and that time is not part of the
+/// receiver's. Their mean then equals the stated rate.
 fn until_last_read(mut rates: Vec<f64>, mut lengths: Vec<f64>, time_s: f64) -> (Vec<f64>, Vec<f64>) {
     let surplus = lengths.iter().sum::<f64>() - time_s;
-    // Of the last interval at least half is left; otherwise it becomes one with that before it.
+    // If less than half of the last interval is left, it is merged with the one before.
     while let ([.., before, last], [.., bits_before, bits]) = (&mut lengths[..], &mut rates[..])
         && surplus > 0.0
     {
@@ -86,7 +87,7 @@ fn until_last_read(mut rates: Vec<f64>, mut lengths: Vec<f64>, time_s: f64) -> (
     (rates, lengths)
 }
 
-/// Rates at which the sender saw full segments delivered, without the last interval.
+/// Delivery rates of full segments as seen by the sender, without the last interval.
 fn delivered(flow: &FlowRecord) -> Vec<f64> {
     let rate = |sample: &Sample| {
         let (segments, segment) = (sample.readings.get(DELIVERED)?, sample.readings.get(SND_MSS)?);
@@ -102,7 +103,8 @@ fn segment(flow: &FlowRecord) -> Option<f64> {
     sizes.map(|size| size.get() as f64).reduce(f64::max)
 }
 
-/// Rates at which our kernel saw payload acknowledged, without the last interval, which the end cuts.
+/// Rates at which our kernel saw payload acknowledged, without the last interval, which the end of the flow
+/// shortens.
 fn acknowledged(flow: &FlowRecord) -> Vec<f64> {
     let rate = |sample: &Sample| Some(Bitrate::of(sample.readings.get(BYTES_ACKED)?, sample.span())?.bps());
     let samples = flow.measured_samples_of(Side::Sender);
@@ -111,18 +113,19 @@ fn acknowledged(flow: &FlowRecord) -> Vec<f64> {
     rates
 }
 
-/// A sender that offers a rate waits between its blocks, and one that saturates does not.
+/// The block size of a sender with an offered rate, which waits between its blocks; absent for a saturating
+/// sender.
 fn burst(record: &RunRecord, flow: &FlowRecord) -> Option<f64> {
     record.start.as_ref()?.spec.traffic.offered()?;
     let settings = flow.sender_settings.as_ref()?;
     Some(settings.length.get() as f64)
 }
 
-/// What probes and the dialogue put on the path in the direction of the flow, bit/s.
+/// The rate of probes and dialogue in the direction of the flow, bit/s.
 fn overhead_bps(flow: &FlowRecord, elapsed_s: f64) -> Option<f64> {
-    /// A probe with the headers of Ethernet, IP and UDP; IPv6 has 20 bytes more.
+    /// A probe with Ethernet, IPv4 and UDP headers; IPv6 adds 20 bytes.
     const PROBE_WIRE_BYTES: f64 = 64.0 + 14.0 + 28.0;
-    /// Headers of a segment of the dialogue, with timestamps.
+    /// Headers of a dialogue segment: Ethernet, IP, and TCP with timestamps.
     const DIALOGUE_HEADER_BYTES: f64 = 14.0 + 20.0 + 32.0;
     let probes = flow.loaded.as_ref().map(|report| report.sent as f64 * PROBE_WIRE_BYTES);
     let dialogue = flow.sender.as_ref().and_then(|tally| tally.kernel.as_ref()?.dialogue);
@@ -139,7 +142,7 @@ mod tests {
     #[test]
     fn what_is_behind_the_last_read_is_no_part_of_the_time() {
         let of = |time| until_last_read(vec![100.0, 100.0, 60.0], vec![0.1; 3], time);
-        // The last read came when three fifths, or almost nothing, of the last interval had passed.
+        // The last read came after three fifths, or almost nothing, of the last interval.
         let (rates, lengths) = of(0.26);
         assert!((rates[2] - 100.0).abs() < 1e-9 && (lengths[2] - 0.06).abs() < 1e-9, "{rates:?} {lengths:?}");
         let (rates, lengths) = until_last_read(vec![100.0, 100.0, 1.0], vec![0.1; 3], 0.201);
@@ -148,7 +151,7 @@ mod tests {
             (rates[1] - 100.0).abs() < 1e-6 && (lengths[1] - 0.101).abs() < 1e-9,
             "{rates:?} {lengths:?}"
         );
-        // Nothing to take off; nothing left.
+        // Nothing to remove; nothing left.
         assert_eq!(of(0.4), (vec![100.0, 100.0, 60.0], vec![0.1; 3]));
         assert_eq!(of(-1.0).0.len(), 1);
         assert_eq!(until_last_read(Vec::new(), Vec::new(), 1.0), (Vec::new(), Vec::new()));

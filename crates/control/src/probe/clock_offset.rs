@@ -1,16 +1,16 @@
-//! The other end's clock against ours, from every probe of the run so far.
+//! The offset of the peer's clock, from all probes of the run so far.
 //!
-//! A probe says between which bounds the offset lies, because neither way takes less than no time. One without a queue on
-//! its way says it well; beside a load there may be none for seconds, so those from before the load are kept, and trusted
-//! as far as two clocks can have drifted apart since.
+//! A probe bounds the offset, because neither direction takes less than no time. A probe without queueing
+//! bounds it closely. During a load there may be none for seconds, so probes from before the load are kept, and
+//! their bounds widen by the possible drift since then.
 
 use super::digest::Exchange;
 use crate::DRIFT_PPM;
 
-/// A probe whose bounds are the closest of about this many is kept; the others add nothing.
+/// Of about this number of probes, the one with the closest bounds is kept.
 const BEST_OF: usize = 32;
 
-/// What one probe says of the reflector's clock minus ours, in nanoseconds.
+/// The bounds of one probe for the reflector's clock minus ours, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Bounds {
     /// When it was sent, on our clock.
@@ -37,14 +37,14 @@ impl Bounds {
         ((i128::from(self.least) + i128::from(self.most)) / 2) as i64
     }
 
-    /// The same at another time, to which the clocks may have drifted.
+    /// The same bounds at another time, widened by the possible drift.
     fn at(self, at: u64) -> Self {
         let drift = drift(at.abs_diff(self.at));
         Self { at, least: self.least.saturating_sub(drift), most: self.most.saturating_add(drift) }
     }
 }
 
-/// The most that two clocks drift apart in a time.
+/// The largest drift between two clocks in a time, both in ns.
 fn drift(ns: u64) -> i64 {
     i64::try_from(u128::from(ns) * u128::from(DRIFT_PPM) / 1_000_000 + 1).unwrap_or(i64::MAX)
 }
@@ -56,19 +56,19 @@ pub(super) struct Offset {
     pub(super) error: u64,
 }
 
-/// What the probes of a run so far say of the offset.
+/// The bounds from the probes of a run so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Known {
-    /// In order of time.
+    /// Sorted by time.
     bounds: Vec<Bounds>,
 }
 
-/// What is known at one moment from one side of it in time.
+/// The bounds at one moment from the probes before it, or from those after it.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
-    /// Between these the offset lies.
+    /// The intersection of all bounds.
     within: Bounds,
-    /// The probe that says it best by itself.
+    /// The probe with the closest bounds.
     best: Bounds,
 }
 
@@ -83,10 +83,10 @@ impl Seen {
         Self { within, best: if other.best.width() < self.best.width() { other.best } else { self.best } }
     }
 
-    /// The offset of the best probe, moved between the bounds where they exclude it.
+    /// The offset by the best probe, moved into the bounds if these exclude it.
     fn offset(self) -> Offset {
         let Bounds { least, most, .. } = self.within;
-        // Clocks that drift faster than is allowed for contradict themselves: the best probe has the word.
+        // Clocks that drift faster than assumed give contradicting bounds. The best probe alone counts then.
         let (least, most) = if least <= most { (least, most) } else { (self.best.least, self.best.most) };
         let ns = self.best.middle().max(least).min(most.max(least));
         let error = most.saturating_sub(ns).max(ns.saturating_sub(least)).max(0).unsigned_abs();
@@ -95,7 +95,7 @@ impl Seen {
 }
 
 impl Known {
-    /// Takes in the probes of a phase that is over.
+    /// Adds the probes of a finished phase.
     pub(super) fn learn(&mut self, exchanges: &[Exchange]) {
         let mut all: Vec<Bounds> = exchanges.iter().map(Bounds::of).collect();
         all.sort_unstable_by_key(|bounds| bounds.at);
@@ -111,7 +111,7 @@ impl Known {
         self.bounds.dedup();
     }
 
-    /// The offset at the time of every exchange, in their order, from them and from everything before.
+    /// The offset at the time of each exchange, in their order, from these and all earlier exchanges.
     pub(super) fn offsets(&self, exchanges: &[Exchange]) -> Vec<Offset> {
         let own = exchanges.iter().enumerate().map(|(at, exchange)| (Bounds::of(exchange), Some(at)));
         let mut all: Vec<(Bounds, Option<usize>)> =
@@ -139,7 +139,8 @@ impl Known {
 mod tests {
     use super::*;
 
-    /// A probe at a time, with its two delays, of a reflector whose clock is `offset` ahead and drifts; all in ns.
+    /// A probe sent at a time with its two delays; the reflector's clock is `offset` ahead and drifts. All in
+    /// ns.
     fn exchange(at: u64, up: u64, down: u64, offset: i64, ppm: i64) -> Exchange {
         let ahead = |at: u64| {
             let drifted = i128::from(at) * i128::from(ppm) / 1_000_000;
@@ -158,7 +159,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// 20 us each way, then a queue of 2 ms in one of them.
+    /// 20 us in each direction, plus a queue of 2 ms in one of them.
     fn loaded(from_ms: u64, count: u64) -> Vec<Exchange> {
         (0..count)
             .map(|i| exchange((from_ms + 10 * i) * MS, 2 * MS + i % 7 * 1000, 20_000, 4_000_000, 0))
@@ -174,10 +175,10 @@ mod tests {
         let load = loaded(600, 100);
         for (exchange, offset) in load.iter().zip(known.offsets(&load)) {
             assert_eq!(offset.ns, 4_000_000, "{exchange:?}");
-            // 20 us and at most a second and a half at 100 ppm.
+            // 20 us, and the drift of at most 1.5 s at 100 ppm.
             assert!((20_000..=175_000).contains(&offset.error), "{offset:?}");
         }
-        // Without the probes from before, half of the queue would be taken for the clock's.
+        // Without the earlier probes, half of the queueing delay would be mistaken for clock offset.
         let blind = Known::default().offsets(&load);
         assert!(blind.iter().all(|offset| offset.ns.abs_diff(4_000_000) > 900_000), "{blind:?}");
         assert!(blind.iter().all(|offset| offset.error >= offset.ns.abs_diff(4_000_000)));
@@ -193,7 +194,7 @@ mod tests {
         assert_eq!(known.offsets(&[absurd]).len(), 1);
     }
 
-    /// Numbers of a fixed seed (xorshift, Marsaglia 2003).
+    /// Pseudo-random numbers with a fixed seed (xorshift, Marsaglia 2003).
     struct Seeded(u64);
 
     impl Seeded {
@@ -222,7 +223,7 @@ mod tests {
             known.learn(before);
             for (exchange, found) in load.iter().zip(known.offsets(load)) {
                 let truth = offset + (i128::from(exchange.left) * i128::from(ppm) / 1_000_000) as i64;
-                // The clock drifts while the probe is under way, too: 60 ms at 90 ppm.
+                // The clock also drifts while the probe is in transit: 60 ms at 90 ppm.
                 assert!(found.ns.abs_diff(truth) <= found.error + 6_000, "{ppm} {found:?} {truth}");
             }
         }

@@ -1,4 +1,4 @@
-//! How round trips went beside a load: interval by interval, so that a queue is seen while it stands.
+//! Round-trip times during a load by interval, which show how long a queue lasts.
 
 use linerate_model::LatencyInterval;
 use linerate_sock::Mono;
@@ -6,7 +6,7 @@ use linerate_units::{Span, Timestamp};
 
 use super::digest::Exchange;
 
-/// Where the intervals lie.
+/// The position of the intervals.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rule {
     /// The start of the run.
@@ -15,12 +15,12 @@ pub(crate) struct Rule {
     pub(crate) tick: Span,
 }
 
-/// The intervals in which answered probes were sent, in order of time.
+/// The intervals in which answered probes were sent, sorted by time.
 pub(super) fn course(rule: Rule, exchanges: &[Exchange]) -> Vec<LatencyInterval> {
     let tick = rule.tick.as_ns().max(1);
     let place = |exchange: &Exchange| exchange.sent.saturating_sub(rule.epoch.0) / tick;
     let mut sorted: Vec<(u64, u64)> = exchanges.iter().map(|one| (place(one), one.on_the_path())).collect();
-    // Within an interval the largest round trip comes last.
+    // Within an interval the largest round trip is last.
     sorted.sort_unstable();
     let interval = |probes: &[(u64, u64)]| {
         let (first, last) = (probes.first()?, probes.last()?);
@@ -55,7 +55,8 @@ mod tests {
     #[test]
     fn probes_fall_into_the_interval_in_which_they_were_sent() {
         let rule = Rule { epoch: Mono(1_000_000_000), tick: Span::from_ms(100) };
-        // Four in the interval from 200 ms on, in no order, one in that from 400 ms on; the host's own queue is left out.
+        // Four probes, unsorted, in the interval from 200 ms on, and one in that from 400 ms on. The queue of
+        // the host itself is excluded.
         let series = [
             exchange(1_299, 0, 60),
             exchange(1_200, 30, 50),

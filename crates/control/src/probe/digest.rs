@@ -1,4 +1,4 @@
-//! What a series of probes amounts to.
+//! Evaluates the probes of a phase.
 
 use hdrhistogram::Histogram;
 use linerate_model::{Digest, LatencyReport, ProbePhase, ProbeTransport};
@@ -6,11 +6,11 @@ use linerate_model::{Digest, LatencyReport, ProbePhase, ProbeTransport};
 use super::clock_offset::Known;
 use super::course::{Rule, course};
 
-/// One probe that came back: T1 to T4 of RFC 5357, T2 and T3 on the reflector's clock.
+/// One answered probe: T1 to T4 of RFC 5357, with T2 and T3 on the reflector's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Exchange {
     pub(super) sent: u64,
-    /// When the driver took it; T1 where the kernel did not tell.
+    /// When the driver took it; T1 if the kernel did not report it.
     pub(super) left: u64,
     pub(super) reflector_in: u64,
     pub(super) reflector_out: u64,
@@ -18,12 +18,12 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    /// Round-trip time without the reflector's own: (T4-T1)-(T3-T2).
+    /// Round-trip time without the reflector's processing time: (T4-T1)-(T3-T2).
     fn rtt(&self) -> u64 {
         self.since(self.sent)
     }
 
-    /// The same from the driver on.
+    /// The same, measured from the driver.
     pub(super) fn on_the_path(&self) -> u64 {
         self.since(self.left)
     }
@@ -33,7 +33,7 @@ impl Exchange {
         whole.saturating_sub(self.reflector_out.saturating_sub(self.reflector_in))
     }
 
-    /// Reflector's clock minus ours, if both ways took equally long.
+    /// Reflector's clock minus ours, assuming equal delays in both directions.
     fn offset(&self) -> i64 {
         let there = i128::from(self.reflector_in) - i128::from(self.sent);
         let here = i128::from(self.reflector_out) - i128::from(self.back);
@@ -41,8 +41,8 @@ impl Exchange {
     }
 }
 
-/// Offset of the other end's clock and its largest error, nanoseconds, from T1 to T4 of some exchanges; absent without
-/// any.
+/// Offset of the peer's clock and its largest error, nanoseconds, from T1 to T4 of some exchanges; absent
+/// without any.
 pub(crate) fn offset_of(times: impl Iterator<Item = [u64; 4]>) -> Option<(i64, u64)> {
     let exchange = |[sent, reflector_in, reflector_out, back]: [u64; 4]| Exchange {
         sent,
@@ -55,7 +55,7 @@ pub(crate) fn offset_of(times: impl Iterator<Item = [u64; 4]>) -> Option<(i64, u
     Some((best.offset(), best.rtt().div_ceil(2)))
 }
 
-/// Evaluates a phase; absent when no probe came back. `known` is what earlier phases say of the clocks.
+/// Evaluates a phase; absent if no probe was answered. `known` has the clock bounds of earlier phases.
 pub(super) fn evaluate(
     phase: ProbePhase,
     over: ProbeTransport,
@@ -89,7 +89,7 @@ pub(super) fn evaluate(
     })
 }
 
-/// Quantiles at three digits; values above a minute count as a minute.
+/// Quantiles with three significant digits; values above one minute count as one minute.
 fn digest(values: impl Iterator<Item = u64>) -> Option<Digest> {
     const LARGEST: u64 = 60_000_000_000;
     let mut histogram = Histogram::<u64>::new_with_bounds(1, LARGEST, 3).ok()?;
@@ -119,7 +119,7 @@ fn digest(values: impl Iterator<Item = u64>) -> Option<Digest> {
 mod tests {
     use super::*;
 
-    /// A reflector whose clock is 100 s ahead, 150 us of its own time, and given delays each way in microseconds.
+    /// An exchange with a reflector whose clock is 100 s ahead and which takes 150 us; delays in microseconds.
     fn exchange(at_us: u64, there_us: u64, back_us: u64) -> Exchange {
         let offset_us = 100_000_000;
         Exchange {
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!((report.sent, report.lost, report.rtt.count), (210, 10, 200));
         assert_eq!(report.rtt.min_ns, 2_000_000);
         assert_eq!(report.offset_ns, Some(100_000_000_000));
-        // A millisecond, and what the clocks may drift in the 190 ms after the last probe without a queue, at 100 ppm.
+        // One millisecond, plus the drift at 100 ppm in the 190 ms since the last probe without queueing.
         assert!((1_019_000..=1_019_100).contains(&report.offset_error_ns.unwrap()), "{report:?}");
         let upload = report.upload.unwrap();
         let download = report.download.unwrap();

@@ -1,39 +1,40 @@
-//! How often probes are sent beside a load: often enough to see a queue, and seldom enough to be no load themselves.
+//! The probe rate during a load: high enough to see a queue, and low enough not to add to the load.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use linerate_units::Span;
 
-/// Time between probes where nothing is beside them, and on fast paths: many enough for a 99th percentile in seconds.
+/// Interval between probes on an idle path and on fast paths: gives a 99th percentile within seconds.
 pub(super) const GAP: Span = Span::from_ms(10);
-/// Before it is known what the path carries.
+/// Interval while the rate of the path is unknown.
 const INITIAL_GAP: Span = Span::from_ms(100);
-/// Longest time between two probes.
+/// Longest interval between two probes.
 const MAX_GAP: Span = Span::from_secs(10);
-/// A probe as the path carries it: 64 bytes in UDP over IPv6 over Ethernet.
+/// Bits of a probe on the path: 64 bytes in UDP, IPv6 and Ethernet.
 const PROBE_BITS: f64 = (64 + 8 + 40 + 14) as f64 * 8.0;
-/// What probes take of the path.
+/// Share of the path's rate used by probes.
 const PATH_SHARE: f64 = 0.000_5;
-/// The same on slow paths, where it would be too few: up to [`SLOW_PATH_PROBES_PER_S`] probes in a second.
+/// The same on slow paths, where that would be too few probes, up to [`SLOW_PATH_PROBES_PER_S`] probes per
+/// second.
 const SLOW_PATH_SHARE: f64 = 0.001;
 const SLOW_PATH_PROBES_PER_S: f64 = 5.0;
 
-/// The time between probes, told to the thread that sends them.
+/// The interval between probes, shared with the thread that sends them.
 #[derive(Debug)]
 pub(crate) struct Pace(AtomicU64);
 
 impl Pace {
-    /// Where nothing else is on the path.
+    /// For an idle path.
     pub(super) const fn idle() -> Self {
         Self(AtomicU64::new(GAP.as_ns()))
     }
 
-    /// Beside a load of which nothing is known yet.
+    /// For a load of unknown rate.
     pub(super) const fn under_load() -> Self {
         Self(AtomicU64::new(INITIAL_GAP.as_ns()))
     }
 
-    /// The load has this rate.
+    /// Adapts to a load of this rate, bit/s.
     pub(super) fn follow(&self, path_bps: f64) {
         self.0.store(gap(path_bps).as_ns(), Ordering::Relaxed);
     }
@@ -43,7 +44,7 @@ impl Pace {
     }
 }
 
-/// Time between probes beside a load.
+/// The interval between probes during a load of this rate.
 fn gap(path_bps: f64) -> Span {
     if path_bps.is_nan() {
         return MAX_GAP;
@@ -72,7 +73,7 @@ mod tests {
         }
         assert_eq!(gap(3e8), GAP);
         assert_eq!((gap(0.0), gap(f64::NAN)), (MAX_GAP, MAX_GAP));
-        // 6 Mb/s: five in a second, which are less than a thousandth.
+        // 6 Mb/s: five per second, which is less than a thousandth.
         assert_eq!(gap(6e6), Span::from_ms(200));
     }
 

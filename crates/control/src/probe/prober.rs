@@ -1,4 +1,4 @@
-//! The probing end: a thread of its own that sends on absolute deadlines and collects what comes back.
+//! The probing end: a dedicated thread that sends at absolute times and collects the answers.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -21,16 +21,16 @@ use super::digest::{Exchange, evaluate};
 use super::pace::Pace;
 use super::{Known, Rule, arrival};
 
-/// Longest time without a look at the pace and at whether to stop.
+/// Longest time between two checks of the interval and the stop flag.
 const POLL_INTERVAL: Span = Span::from_ms(10);
 
-/// How long the last answers may take.
+/// How long to wait for the last answers.
 const LAST_ANSWER_TIMEOUT: Span = Span::from_ms(250);
 
-/// Without any answer for so long, UDP is taken as blocked.
+/// Without any answer for this long, UDP is considered blocked.
 const UDP_BLOCKED_TIMEOUT: Span = Span::from_ms(700);
 
-/// Probes of one phase, running.
+/// The running probes of one phase.
 #[derive(Debug)]
 pub(crate) struct Prober {
     stop: Arc<AtomicBool>,
@@ -38,28 +38,28 @@ pub(crate) struct Prober {
     thread: JoinHandle<Option<Probed>>,
 }
 
-/// What the probes of a phase saw, and with it what is known of the clocks from now on.
+/// The report of a phase, and the clock bounds that include its probes.
 pub(crate) type Probed = (LatencyReport, Known);
 
-/// What a prober is told.
+/// The configuration of a prober.
 #[derive(Debug, Clone)]
 pub(crate) struct Task {
     pub(crate) server: SocketAddr,
     pub(crate) options: SocketOptions,
     pub(crate) cookie: [u8; 16],
     pub(crate) phase: ProbePhase,
-    /// When to stop by itself; absent when somebody else stops it.
+    /// Duration of the phase; absent if the caller stops it.
     pub(crate) length: Option<Span>,
-    /// What is known to come through; absent before the first probes.
+    /// The transport that is known to get through; absent before the first probes.
     pub(crate) over: Option<ProbeTransport>,
-    /// What the probes of earlier phases say of the clocks.
+    /// The clock bounds from the probes of earlier phases.
     pub(crate) known: Known,
-    /// Intervals by which round trips are reported besides; absent when they are not.
+    /// Intervals by which round trips are reported as well; absent for none.
     pub(crate) course: Option<Rule>,
 }
 
 impl Prober {
-    /// Starts probing; absent when this host refuses a thread.
+    /// Starts probing; absent if this host refuses a thread.
     pub(crate) fn start(task: Task) -> Option<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&stop);
@@ -72,22 +72,21 @@ impl Prober {
         Some(Self { stop, pace, thread })
     }
 
-    /// Whether the phase is over.
     pub(crate) fn finished(&self) -> bool {
         self.thread.is_finished()
     }
 
-    /// The load beside the probes has this rate, bit/s: they become as many as that bears.
+    /// Adapts the probe rate to a load of this rate, bit/s.
     pub(crate) fn follow(&self, path_bps: f64) {
         self.pace.follow(path_bps);
     }
 
-    /// Stops sending; the report is ready a moment later.
+    /// Stops sending. The report is ready after the last answers.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// What the probes saw; absent when none came back.
+    /// The report; absent if no probe was answered.
     pub(crate) fn report(self) -> Option<Probed> {
         self.stop();
         self.thread.join().ok().flatten()
@@ -107,7 +106,7 @@ fn run(task: &Task, stop: &AtomicBool, pace: &Pace) -> Option<Probed> {
     series.report(task)
 }
 
-/// What carries the probes.
+/// The transport of the probes.
 enum Line {
     Udp(UdpSocket, Box<RecvBatch>),
     Tcp(TcpStream),
@@ -117,7 +116,7 @@ impl Line {
     fn udp(task: &Task) -> Option<Self> {
         let options = SocketOptions { local_port: None, ..task.options.clone() };
         let socket = connect_udp(task.server, &options).ok()?.socket;
-        // Without the kernel's stamps the program's own serve; the report says which.
+        // Without kernel timestamps the program takes its own. The report states which were used.
         let _ =
             set_timestamping(&socket, Timestamping { receive: true, send: true, ..Timestamping::default() });
         stream::set_nonblocking(&socket, true).ok()?;
@@ -136,7 +135,7 @@ impl Line {
     }
 
     fn send(&mut self, probe: &Datagram) {
-        // A probe that cannot be sent counts as lost: the queue it did not fit into is the finding.
+        // A probe that cannot be sent counts as lost: a full queue is a finding.
         let _ = match self {
             Self::Udp(socket, _) => socket.send(&probe.encode()),
             Self::Tcp(stream) => stream.write(&probe.encode()),
@@ -144,16 +143,16 @@ impl Line {
     }
 }
 
-/// When a probe left.
+/// The departure of a probe.
 #[derive(Debug, Clone, Copy)]
 struct Departure {
     /// T1.
     sent: u64,
-    /// When the driver took it; absent until the kernel tells.
+    /// When the driver took it; absent until the kernel reports it.
     left: Option<u64>,
 }
 
-/// The probes of one phase over one line.
+/// The probes of one phase over one transport.
 struct Series {
     line: Line,
     cookie: [u8; 16],
@@ -182,7 +181,7 @@ impl Series {
         }
     }
 
-    /// Probes until told to stop; false when nothing came back and another line shall be tried.
+    /// Sends probes until stopped. Returns false if nothing was answered and another transport should be tried.
     fn run(&mut self, stop: &AtomicBool, pace: &Pace, may_give_up: bool) -> bool {
         let start = clock::now();
         let end = self.length.map(|length| start + length.as_duration());
@@ -239,7 +238,7 @@ impl Series {
         let mut replies = Vec::new();
         match &mut self.line {
             Line::Udp(socket, batch) => {
-                // An error here is an ICMP answer to an earlier probe, which then counts as lost.
+                // An error here is an ICMP answer to an earlier probe, which counts as lost.
                 let _ = batch.recv(socket);
                 for datagram in batch.iter() {
                     let (at, stamped) = arrival(datagram.ancillary.arrived_at_ns);
@@ -251,7 +250,7 @@ impl Series {
                 let mut bytes = [0; 1024];
                 match stream.read(&mut bytes) {
                     Ok(count) if count > 0 => self.partial.extend_from_slice(&bytes[..count]),
-                    // A closed line would be ready for ever: wait for the deadline instead.
+                    // A closed connection is always ready to read, so wait for the deadline instead.
                     _ => clock::sleep_until(deadline),
                 }
                 let at = clock::now();
@@ -271,7 +270,7 @@ impl Series {
         if reply.kind != DatagramKind::Reply || reply.cookie != self.cookie {
             return;
         }
-        // Answers to unknown or already answered probes are strays.
+        // Answers to unknown or already answered probes are ignored.
         if let Some(Departure { sent, left }) = self.under_way.remove(&reply.number) {
             let [_, reflector_in, reflector_out] = reply.times;
             let left = left.filter(|left| (sent..=at.0).contains(left)).unwrap_or(sent);
@@ -279,10 +278,10 @@ impl Series {
         }
     }
 
-    /// Takes in what the kernel tells of probes that its driver has taken: how long they stood in this host's own queue.
+    /// Reads the kernel's transmit timestamps, which show how long probes waited in this host's own queue.
     fn take_departures(&mut self) {
         let Line::Udp(socket, _) = &self.line else { return };
-        // One notice for each probe; another one that comes between is no reason to stop.
+        // One notification per probe; a notification of another kind does not end the loop.
         for _ in 0..=self.under_way.len() {
             match errqueue::take(socket) {
                 Ok(Some(Notice::Timestamp { id, at_ns, stage: TimestampPoint::Sent })) => {

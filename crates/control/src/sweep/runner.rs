@@ -1,4 +1,4 @@
-//! Carries out trials over the stream of a series, in a thread of its own for each, at either end.
+//! Executes the trials of a sweep over its stream, at either end, each in its own thread.
 
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -16,7 +16,7 @@ use linerate_units::{Bytes, Span};
 
 use crate::error::ControlError;
 
-/// One end of the stream of a series.
+/// One end of a sweep's stream.
 #[derive(Debug)]
 pub(crate) struct Runner {
     stream: Arc<TcpStream>,
@@ -30,12 +30,12 @@ pub(crate) struct Runner {
     thread: Option<JoinHandle<()>>,
     /// Payload of all trials that were finished here: read, written.
     payload: (u64, u64),
-    /// Bytes that had moved when somebody looked last.
+    /// Number of bytes moved at the last check.
     moved: u64,
 }
 
 impl Runner {
-    /// Over a connection whose options are set.
+    /// Uses a connection whose options are set.
     pub(crate) fn new(stream: TcpStream, spec: &TestSpec, client: bool) -> Result<Self, ControlError> {
         let cpu = if client { spec.host.affinity } else { spec.host.server_affinity };
         let settings = stream_settings(&stream, &spec.socket, cpu);
@@ -60,21 +60,21 @@ impl Runner {
         &self.settings
     }
 
-    /// Rings when a trial is over.
+    /// Wakes the dialogue when a trial is over.
     pub(crate) fn waker(&self) -> BorrowedFd<'_> {
         self.waker.as_fd()
     }
 
-    /// Begins a trial; the one before is over.
+    /// Begins a trial after the previous one is over.
     pub(crate) fn begin(&mut self, trial: Trial) -> Result<(), ControlError> {
         self.join();
         let (stream, waker, sender) =
             (Arc::clone(&self.stream), Arc::clone(&self.waker), self.sender.clone());
         let (mode, client, cpu) = (self.mode, self.client, self.cpu);
         let work = move || {
-            // A CPU that cannot be had is seen in the figures of a test; here the kernel chooses.
+            // If the CPU is not available, the kernel chooses one.
             let _ = cpu.map(|cpu| affinity::set_thread_affinity(&[cpu as usize]));
-            // Nobody listens any more when the series has ended meanwhile.
+            // Sending fails only if the sweep has ended meanwhile.
             let _ = sender.send(carry_out(&stream, trial, mode, client));
             waker.wake();
         };
@@ -82,7 +82,7 @@ impl Runner {
         Ok(())
     }
 
-    /// The count of the trial under way, when it is over.
+    /// The counts of the trial if it is over.
     pub(crate) fn take(&mut self) -> Option<TrialCount> {
         let _ = self.waker.clear();
         let count = self.counts.try_recv().ok()?;
@@ -91,16 +91,17 @@ impl Runner {
         Some(count)
     }
 
-    /// Whether bytes have moved since this was asked last: the peer is there, although its messages may be late.
+    /// Whether bytes have moved since the last call, which shows that the peer is alive even if its messages
+    /// are late.
     pub(crate) fn alive(&mut self) -> bool {
         let Ok(info) = tcp_info(&*self.stream) else { return false };
         let moved = info.bytes_received.unwrap_or(0).wrapping_add(info.bytes_acked.unwrap_or(0));
         std::mem::replace(&mut self.moved, moved) != moved
     }
 
-    /// Ends a trial that is under way, and the stream with it.
+    /// Ends a running trial, and the stream with it.
     pub(crate) fn stop(&mut self) {
-        // A connection that is closed already is what is wanted.
+        // An error means that the connection is already closed.
         let _ = self.stream.shutdown(Shutdown::Both);
         self.join();
     }
@@ -111,7 +112,7 @@ impl Runner {
         }
     }
 
-    /// This end's last word: the settings, and the payload in the direction that goes to the server.
+    /// The final report of this end: the settings, and the payload in the direction of the server.
     pub(crate) fn final_report(&mut self, flow: u16) -> Ended {
         let (read, written) = self.payload;
         let bytes = Bytes::new(if self.client { written } else { read });
@@ -134,7 +135,7 @@ impl Drop for Runner {
     }
 }
 
-/// The exchange of one trial, from this end's side.
+/// The exchange of one trial, as seen by this end.
 fn carry_out(stream: &TcpStream, trial: Trial, mode: MessageMode, client: bool) -> TrialCount {
     let message = trial.message_bytes;
     let moves = |moves: bool| if moves { message } else { Bytes::new(0) };
@@ -167,7 +168,7 @@ fn carry_out(stream: &TcpStream, trial: Trial, mode: MessageMode, client: bool) 
     }
 }
 
-/// One byte each way, so that both ends are there; the task with the time that is left.
+/// Exchanges one byte in each direction, so that both ends are ready. Returns the task with the remaining time.
 fn handshake(stream: &TcpStream, task: &Exchange) -> Result<Exchange, Reason> {
     let began = clock::now();
     let one = Bytes::new(1);

@@ -1,4 +1,4 @@
-//! Which trial comes next, and what the trials of a size amount to. Pure: the time is an argument.
+//! Decides the next trial and evaluates the trials of a size. Pure code: the time is an argument.
 
 use linerate_model::{MessageMode, SizePoint, Sweep, TimeInterval, TrialSequence};
 use linerate_proto::{Trial, TrialCount};
@@ -7,53 +7,53 @@ use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
 use super::sizes::sizes;
 
-/// Confidence of the intervals.
+/// Confidence level of the intervals.
 const CONFIDENCE: f64 = 0.95;
 
-/// A size whose messages take so long one way is the last, in seconds, as NetPIPE has it.
+/// A size whose messages take this long one way is the last, in seconds, as in NetPIPE.
 const MAX_MESSAGE_S: f64 = 1.0;
 
-/// Shortest time that a trial is planned for, in seconds.
+/// Shortest planned duration of a trial, in seconds.
 const MIN_TRIAL_S: f64 = 1e-3;
 
-/// Share of the time that is planned for trials; rehearsals and what lies between trials take the rest.
+/// Share of the time planned for trials; rehearsals and the gaps between trials take the rest.
 const TRIAL_TIME_SHARE: f64 = 0.8;
 
-/// Share of a trial that its rehearsal takes, which is not counted, and the share of this from which on it suffices: at a
-/// cold start nobody knows how many messages that are.
+/// Planned duration of a rehearsal, as a share of its trial; it is not counted. A rehearsal with at least the
+/// second share of that duration suffices: at first the number of messages that it needs is unknown.
 const REHEARSAL_SHARE: f64 = 0.1;
 const MIN_REHEARSAL_SHARE: f64 = 0.25;
 
-/// Rehearsals of a size, at most.
+/// Most rehearsals of a size.
 const MAX_REHEARSALS: u32 = 3;
 
-/// How much more than its share of the time a size may take before it gets no further trial.
+/// Factor by which a size may exceed its share of the time before it gets no further trial.
 const MAX_OVERRUN_FACTOR: f64 = 1.5;
 
-/// Messages that arrived at less than this share of what half their round trip says had a slower way one way: from here
-/// on it is more than the noise of two estimates of the same rate.
+/// If messages arrived at less than this share of the rate that half the round trip gives, one direction is
+/// slower: a larger difference than the noise of two estimates of the same rate.
 const ASYMMETRY_RATIO: f64 = 0.9;
 
-/// Before anything is known: the time of a message, and of each byte of it (100 Mb/s), in seconds.
+/// Initial estimate, in seconds: the time of a message, and of each of its bytes (100 Mb/s).
 const INITIAL_ESTIMATE: (f64, f64) = (1e-3, 8e-8);
 
-/// The slowest path for which the first trial is waited, seconds a byte (1 Mb/s).
+/// The slowest path for which the timeout of the first trial suffices, seconds per byte (1 Mb/s).
 const SLOWEST_PATH_S_PER_BYTE: f64 = 8e-6;
 
-/// A trial is waited for at least so long, and so many times longer than it should take.
+/// Timeout of a trial: at least this time, and at least this multiple of its expected duration.
 const MIN_TRIAL_TIMEOUT: Span = Span::from_secs(10);
 const TRIAL_TIMEOUT_FACTOR: f64 = 8.0;
 
-/// What comes next.
+/// What to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NextTrial {
-    /// This trial.
+    /// Make this trial.
     Trial(Trial),
-    /// Nothing more: every size is measured, or the time is over.
+    /// Nothing: every size is measured, or the time is over.
     Over,
 }
 
-/// The trials of a series.
+/// The schedule of a sweep's trials.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     mode: MessageMode,
@@ -65,25 +65,25 @@ pub(crate) struct Schedule {
     sizes: Vec<Size>,
     /// Number of the next trial.
     number: u32,
-    /// What is under way: the size, how many messages, and whether it is a rehearsal.
+    /// The running trial: index of the size, number of messages, and whether it is a rehearsal.
     doing: Option<(usize, u32, bool)>,
-    /// The latest size and the time of its messages, in seconds.
+    /// The latest size and the time of one of its messages, in seconds.
     latest: Option<(u64, f64)>,
 }
 
 #[derive(Debug, Default)]
 struct Size {
     bytes: u64,
-    /// Messages of each trial; 0 until they are known.
+    /// Messages per trial; 0 while unknown.
     repeats: u32,
-    /// Rehearsals so far.
+    /// Number of rehearsals so far.
     rehearsals: u32,
     rehearsed: bool,
-    /// Time of a message in each trial, in seconds.
+    /// Time per message of each trial, in seconds.
     times: Vec<f64>,
-    /// Rate at which messages arrived in the slower way, in each trial that told, in bit/s.
+    /// Arrival rate in the slower direction for each trial that reported one, in bit/s.
     slower: Vec<f64>,
-    /// When its trials shall be over, from the start of the series, in seconds.
+    /// Deadline of its trials, in seconds from the start of the sweep.
     due: Option<f64>,
     done: bool,
     told: bool,
@@ -106,12 +106,11 @@ impl Schedule {
         }
     }
 
-    /// The largest size.
     pub(crate) fn largest(&self) -> Bytes {
         Bytes::new(self.sizes.last().map_or(0, |size| size.bytes))
     }
 
-    /// The next trial, `now` being the time since the series began.
+    /// The next trial; `now` is the time since the sweep began.
     pub(crate) fn next(&mut self, now: Span) -> NextTrial {
         let now = now.as_secs_f64();
         let Some(at) = self.pick().filter(|_| now < self.longest) else { return NextTrial::Over };
@@ -147,39 +146,39 @@ impl Schedule {
         NextTrial::Trial(trial)
     }
 
-    /// The size whose turn it is.
+    /// Index of the next size.
     fn pick(&self) -> Option<usize> {
         let open = self.sizes.iter().enumerate().filter(|(_, size)| !size.done);
         match self.sequence {
             TrialSequence::Ascending => open.map(|(at, _)| at).next(),
-            // A size that is only rehearsed has its first trial at once.
+            // A size that was only rehearsed gets its first trial immediately.
             TrialSequence::Interleaved => {
                 open.min_by_key(|(at, size)| (size.times.len(), *at)).map(|(at, _)| at)
             }
         }
     }
 
-    /// What each trial that is left may take of the time that is left, in seconds.
+    /// Each remaining trial's share of the remaining time, in seconds.
     fn share(&self, now: f64) -> f64 {
         let of = |size: &Size| self.trials.saturating_sub(size.times.len());
         let left: usize = self.sizes.iter().filter(|size| !size.done).map(of).sum();
         (TRIAL_TIME_SHARE * (self.total - now) / left.max(1) as f64).max(MIN_TRIAL_S)
     }
 
-    /// Messages that follow each other in one turn.
+    /// Consecutive messages of one turn.
     fn messages_per_turn(&self) -> f64 {
         if self.mode == MessageMode::PingPong { 2.0 } else { 1.0 }
     }
 
-    /// Where the first message marks the time, a second one is needed.
+    /// Fewest messages of a trial: if the first message starts the clock, a second one is needed.
     fn fewest(&self) -> u32 {
         if self.mode == MessageMode::PingPong { 1 } else { 2 }
     }
 
-    /// Takes in what both ends counted of the trial under way; the size, if this was its last one.
+    /// Takes the counts of both ends for the running trial. Returns the size if this was its last trial.
     ///
     /// # Errors
-    /// The ends do not agree; the text says on what.
+    /// The counts of the ends differ; the text says how.
     pub(crate) fn counted(
         &mut self,
         now: Span,
@@ -214,7 +213,8 @@ impl Schedule {
         }
         size.times.push(seconds);
         size.slower.extend(slower);
-        // The rehearsal may have met a faster path than the trials do; fewer trials would cost the interval.
+        // The rehearsal may have seen a faster path than the trials. Fewer messages keep the number of trials,
+        // which the interval needs.
         let turn = median(&size.times).unwrap_or(seconds) * ways;
         size.repeats = size.repeats.min(repeats(share, turn, fewest));
         let late = self.sequence == TrialSequence::Ascending
@@ -224,7 +224,7 @@ impl Schedule {
             self.sizes.iter_mut().skip(at + 1).for_each(|larger| larger.done = true);
         }
         let size = &self.sizes[at];
-        // Interleaved sizes are told together at the end.
+        // Interleaved sizes are returned together at the end.
         let now_over = size.done && self.sequence == TrialSequence::Ascending;
         Ok(if now_over { self.take_point(at) } else { None })
     }
@@ -237,16 +237,17 @@ impl Schedule {
             MessageMode::Stream => between(peer),
             MessageMode::Both => between(own).max(between(peer)),
         };
-        // What a peer says may be anything, and a clock may stand still: a message takes a nanosecond at least.
+        // The peer's figures may be arbitrary, and a clock may not advance: a message takes at least a
+        // nanosecond.
         seconds.max(1e-9)
     }
 
-    /// Where messages go to and fro: the rate at which they arrived in the slower way, in bit/s. A way in which they came in
-    /// one piece is not the slower one; absent where both were so.
+    /// For ping-pong: the arrival rate in the slower direction, in bit/s. A direction in which the messages
+    /// arrived in one piece is not considered; absent if neither is.
     fn slower_direction(&self, own: &TrialCount, peer: &TrialCount) -> Option<f64> {
         let arrived = |counted: &TrialCount| {
             let seconds = counted.arriving_ns.as_secs_f64();
-            // What came in pieces has to be the greater part of what was read, or it says little.
+            // The bytes that arrived in pieces must be at least half of those that were read.
             let most = counted.arrived_bytes.get() >= counted.read_bytes.get() / 2;
             (most && seconds > 0.0).then(|| counted.arrived_bytes.get() as f64 * 8.0 / seconds)
         };
@@ -263,7 +264,8 @@ impl Schedule {
         Some(point(size, self.mode))
     }
 
-    /// The sizes that were measured and not told: those of an interleaved series, or of one that ended early.
+    /// The measured sizes that were not returned yet: those of an interleaved sweep, or of one that ended
+    /// early.
     pub(crate) fn take_remaining(&mut self) -> Vec<SizePoint> {
         (0..self.sizes.len()).filter_map(|at| self.take_point(at)).collect()
     }
@@ -274,16 +276,17 @@ impl Schedule {
         without.map(|size| Bytes::new(size.bytes)).collect()
     }
 
-    /// Whether messages have become so slow that no larger ones are sent.
+    /// Whether messages became too slow, so that no larger ones are sent.
     pub(crate) fn too_slow(&self) -> bool {
         self.sizes.iter().flat_map(|size| &size.times).any(|seconds| *seconds >= MAX_MESSAGE_S)
     }
 }
 
-/// Time of one message after the first, at the end that counted.
+/// Time of one message after the first, in seconds, at the end that counted.
 ///
-/// A reader that comes late to the first message finds later ones waiting. Those did not arrive in the time that is counted
-/// from there on; where they are most of the trial, the whole of it is counted, which errs on the slow side.
+/// A reader that is late for the first message finds later ones waiting. Those did not arrive in the time
+/// counted from there on. If they are most of the trial, the whole trial is counted, which errs on the slow
+/// side.
 fn between_messages(count: u32, counted: &TrialCount) -> f64 {
     let rest = counted.elapsed_ns.saturating_sub(counted.first_ns).as_secs_f64();
     let later = f64::from(count.saturating_sub(1).max(1));
@@ -295,9 +298,9 @@ fn between_messages(count: u32, counted: &TrialCount) -> f64 {
     counted.elapsed_ns.as_secs_f64() / f64::from(count.max(1))
 }
 
-/// How many turns fit into a time.
+/// Number of turns that fit into a time.
 fn repeats(seconds: f64, turn: f64, fewest: u32) -> u32 {
-    // A cast from a float stays within the bounds of the integer.
+    // A cast from a float saturates at the bounds of the integer.
     ((seconds / turn) as u32).clamp(fewest, Trial::MAX_REPEATS)
 }
 
@@ -316,7 +319,7 @@ fn point(size: &Size, mode: MessageMode) -> SizePoint {
     });
     let messages = if mode == MessageMode::Both { 2.0 } else { 1.0 };
     let rate = middle.map(|seconds| messages * size.bytes as f64 * 8.0 / seconds);
-    // Half the round trip is the mean of both ways: of unequal ones the slower counts.
+    // Half the round trip is the mean of both directions. If they differ, the slower one counts.
     let slower = median(&size.slower).filter(|_| 2 * size.slower.len() >= size.times.len());
     let slower = slower.filter(|slower| rate.is_some_and(|rate| *slower < ASYMMETRY_RATIO * rate));
     SizePoint {

@@ -1,14 +1,14 @@
-//! Series over a path that is a formula, in virtual time.
+//! Sweeps over a path that is a formula, in virtual time.
 
 use super::*;
 use linerate_model::SizeList;
 
-/// A path with a start-up time and a rate; every trial costs the two ends a little more.
+/// A path with a start-up time and a rate; every trial has an overhead at both ends.
 struct Path {
     startup_s: f64,
     bps: f64,
     overhead_s: f64,
-    /// Trials so far, with their size and their messages.
+    /// The trials so far: size and number of messages.
     seen: Vec<(u64, u32)>,
     now: f64,
 }
@@ -18,7 +18,7 @@ impl Path {
         Self { startup_s, bps, overhead_s: 2.0 * startup_s, seen: Vec::new(), now: 0.0 }
     }
 
-    /// Runs the whole series; what was told, in order.
+    /// Runs the whole sweep; returns its points in order.
     fn run(&mut self, sweep: &Sweep) -> (Vec<SizePoint>, Schedule) {
         let mut schedule = Schedule::new(sweep);
         let mut told = Vec::new();
@@ -51,7 +51,7 @@ impl Path {
             MessageMode::PingPong => {
                 (count(2.0 * one, 2.0 * one, true, true), count(2.0 * one, one, true, true))
             }
-            // The sender has handed everything over long before; the first message is late.
+            // The sender has handed over everything early; the first message arrives late.
             MessageMode::Stream => (count(0.0, 0.0, true, false), count(one, 2.0 * one, false, true)),
             MessageMode::Both => (count(one, 2.0 * one, true, true), count(one / 2.0, one, true, true)),
         }
@@ -73,7 +73,7 @@ fn every_size_gets_its_trials_within_the_time_and_the_path_comes_back() {
         let mut path = Path::new(20e-6, 1e10);
         let (points, schedule) = path.run(&sweep);
         assert_eq!((points.len(), schedule.unmeasured()), (schedule.sizes.len(), Vec::new()));
-        // Rehearsals and what is between trials come on top of what was planned.
+        // Rehearsals and gaps between trials come on top of the planned time.
         assert!((15.0..36.0).contains(&path.now), "{}", path.now);
         for point in &points {
             let bytes = point.message_bytes.get() as f64;
@@ -83,7 +83,8 @@ fn every_size_gets_its_trials_within_the_time_and_the_path_comes_back() {
             let messages = if bidir { 2.0 } else { 1.0 };
             let rate = point.bitrate.unwrap().bps();
             assert!((rate / (messages * bytes * 8.0 / expected) - 1.0).abs() < 1e-3, "{point:?}");
-            // Seven equal values: the interval is the first and the last of them, 1 - 2 / 2^7.
+            // Seven equal values: the interval extends from the first to the last, with a coverage of 1 - 2 /
+            // 2^7.
             let interval = point.interval.unwrap();
             assert!((interval.coverage.get() - 126.0 / 128.0).abs() < 1e-9, "{point:?}");
             assert_eq!(point.median, Some(interval.low));
@@ -105,7 +106,7 @@ fn a_path_that_is_slower_than_its_rehearsal_has_all_its_trials() {
     let mut schedule = Schedule::new(&sweep);
     let (mut now, mut told) = (0.0, Vec::new());
     while let NextTrial::Trial(trial) = schedule.next(span(now)) {
-        // The first trials find a path of 5 us, all others one of 20 us.
+        // The first trials see a path of 5 us, all others one of 20 us.
         let path = Path::new(if trial.trial < 3 { 5e-6 } else { 20e-6 }, 1e9);
         let (own, peer) = path.carry(&trial, MessageMode::PingPong);
         now += own.elapsed_ns.as_secs_f64() + 1e-4;
@@ -149,7 +150,7 @@ fn a_message_of_a_second_is_the_last_and_the_larger_ones_are_named() {
 fn when_the_time_is_over_the_rest_is_named() {
     let sweep = Sweep { sizes: list(&[1 << 20, 2 << 20, 4 << 20]), ..Sweep::default() };
     let sweep = Sweep { time: Some(Span::from_ms(100)), ..sweep };
-    // 1 MiB takes 84 ms one way: two round trips are more than twice the time.
+    // 1 MiB takes 84 ms one way: two round trips take more than twice the time.
     let (points, schedule) = Path::new(0.0, 1e8).run(&sweep);
     assert_eq!(points.len() + schedule.unmeasured().len(), 3);
     assert_eq!(schedule.unmeasured().last(), Some(&Bytes::new(4 << 20)));
@@ -177,7 +178,7 @@ fn interleaved_trials_go_round() {
 fn a_size_that_is_known_well_enough_gets_no_further_trial() {
     let sweep = Sweep { trials: 1000, until: Ratio::new(0.01), sizes: list(&[1, 10]), ..Sweep::default() };
     let (points, _) = Path::new(1e-4, 1e9).run(&sweep);
-    // Six trials are the fewest with an interval, and all are alike.
+    // An interval needs at least six trials, and all are alike.
     assert_eq!(points.iter().map(|point| point.trials).collect::<Vec<_>>(), [Some(6); 2]);
 }
 
@@ -190,7 +191,7 @@ fn ends_that_do_not_agree_end_the_series() {
     let peer = TrialCount { read_bytes: Bytes::new(1), ..peer };
     let error = schedule.counted(Span::from_ms(1), &own, &peer).unwrap_err();
     assert!(error.contains("1B read"), "{error}");
-    // A count that nobody waits for is no news.
+    // A count without a running trial is ignored.
     assert_eq!(schedule.counted(Span::from_ms(1), &own, &peer), Ok(None));
 }
 
@@ -211,11 +212,12 @@ fn a_clock_that_stands_still_and_a_peer_that_says_nonsense_do_no_harm() {
     }
 }
 
-/// A trial of ten messages of 1 MB at 1 Gb/s, 8 ms each; the reader comes so late to the first that others wait.
+/// A trial of ten messages of 1 MB at 1 Gb/s, 8 ms each. The reader is so late for the first that `waiting`
+/// others are waiting.
 fn late(waiting: u64) -> TrialCount {
     let message = 1_000_000;
     let last_ms = 80.0;
-    // The first was read when it and the waiting ones had come.
+    // The first was read when it and the waiting ones had arrived.
     let first_ms = 8.0 * (1.0 + waiting as f64);
     TrialCount {
         read_bytes: Bytes::new(10 * message),
@@ -232,7 +234,7 @@ fn a_late_first_read_makes_no_message_faster() {
         let seconds = between_messages(10, &late(waiting));
         assert!((seconds / 8e-3 - 1.0).abs() < 1e-9, "{waiting} waited: {seconds}");
     }
-    // Not told, as by a peer of an older version: 40 ms for nine messages of which five had come.
+    // Not reported, as by a peer of an older version: 40 ms for nine messages of which five had arrived.
     let untold = TrialCount { waiting_bytes: Bytes::new(0), ..late(5) };
     assert!(between_messages(10, &untold) < 4e-3);
     let absurd = TrialCount { waiting_bytes: Bytes::new(u64::MAX), ..late(5) };
@@ -240,7 +242,7 @@ fn a_late_first_read_makes_no_message_faster() {
     assert!(between_messages(1, &TrialCount::default()).is_finite());
 }
 
-/// Of two unequal ways half the round trip is a mean that neither carries.
+/// With unequal directions, half the round trip is a mean that neither direction reaches.
 #[test]
 fn the_slower_of_two_unequal_ways_has_the_rate() {
     let sweep = Sweep { sizes: list(&[1_000_000]), trials: 1, ..Sweep::default() };
@@ -250,7 +252,7 @@ fn the_slower_of_two_unequal_ways_has_the_rate() {
         let mut told = None;
         while let NextTrial::Trial(trial) = schedule.next(span(now)) {
             let bytes = trial.message_bytes.get() as f64 * f64::from(trial.repeats);
-            // The first 64 KiB of each message come in one piece.
+            // The first 64 KiB of each message arrive in one piece.
             let later = (1_000_000 - 65_536) * u64::from(trial.repeats);
             let took = |bps: f64| later as f64 * 8.0 / bps;
             let elapsed = bytes * 8.0 / up_bps + bytes * 8.0 / down_bps;
@@ -264,7 +266,7 @@ fn the_slower_of_two_unequal_ways_has_the_rate() {
                 arriving_ns: span(arriving),
                 ..TrialCount::default()
             };
-            // A fast way may bring each message in one piece.
+            // In a fast direction each message may arrive in one piece.
             let back = if whole { count(0.0, 0) } else { count(took(down_bps), later) };
             let there = count(took(up_bps), later);
             now += elapsed;
