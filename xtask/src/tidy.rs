@@ -12,7 +12,6 @@ mod links;
 mod machine_paths;
 mod marks;
 mod pinned;
-mod pure_emu;
 mod reasons;
 mod sizes;
 mod threads;
@@ -59,7 +58,6 @@ const CHECKS: &[fn(&Tree) -> Vec<Problem>] = &[
     machine_paths::check,
     marks::check,
     pinned::check,
-    pure_emu::check,
     reasons::check,
     sizes::check,
     threads::check,

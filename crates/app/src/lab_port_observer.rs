@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use linerate_control::{PortObservations, PortObserver, WitnessError};
-use linerate_emu::shell::control_protocol::{self, Ask};
+use linerate_lab::control_protocol::{self, Ask};
 use linerate_sock::{Mono, clock, local};
 use linerate_units::Span;
 

@@ -17,8 +17,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("engine", &["units", "model", "sock"]),
     ("control", &["units", "model", "proto", "sock", "engine", "theory"]),
     ("archive", &["units", "model"]),
-    // Its stages stay pure: the feature `shell` brings sock, and tidy keeps it inside that folder.
-    ("emu", &["units", "config", "sock"]),
+    ("emu", &["units", "config"]),
+    // An emulated network on this machine: it gives emu a clock and the frames of real hosts.
+    ("lab", &["emu", "sock", "units", "config"]),
     // What topologies and plans are read with.
     ("config", &[]),
     // It sums up what the trials of a point measured, and says when enough of them were made.
@@ -27,7 +28,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "app",
         &[
             "units", "model", "proto", "theory", "report", "sock", "engine", "control", "archive", "emu",
-            "plan",
+            "lab", "plan",
         ],
     ),
     // The bench reads clocks, counters and pipes, and says what its pairs show as `linerate compare` would.
@@ -128,6 +129,12 @@ mod tests {
             problems(&[("theory", "sock", true)]),
             ["crates/theory/Cargo.toml:2 theory may not depend on sock"]
         );
+    }
+
+    #[test]
+    fn stages_and_topologies_do_not_reach_the_system() {
+        assert_eq!(problems(&[("emu", "sock", true), ("emu", "lab", true)]).len(), 2);
+        assert!(problems(&[("lab", "sock", true), ("lab", "emu", true)]).is_empty());
     }
 
     #[test]

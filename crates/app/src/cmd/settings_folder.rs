@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use linerate_emu::shell::run_dir;
+use linerate_lab::run_dir;
 
 /// The folder of what must not be forgotten while it lasts.
 #[derive(Debug, Args)]

@@ -1,7 +1,7 @@
 //! The answer of a switch, in the terms of a run.
 
 use linerate_control::{Lateness, PacketRate, PortInterval, PortObservations, WitnessError};
-use linerate_emu::shell::control_protocol::{Interval, PortHistory, PortSeries};
+use linerate_lab::control_protocol::{Interval, PortHistory, PortSeries};
 use linerate_model::Readings;
 use linerate_model::metrics::port;
 use linerate_sock::Mono;

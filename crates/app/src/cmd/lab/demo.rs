@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use linerate_emu::shell::LabHandle;
+use linerate_lab::LabHandle;
 
 use super::super::page;
 use super::topology::{LabError, find, lab_name};

@@ -4,8 +4,6 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
-use linerate_emu::shell;
-
 use super::ExecArgs;
 use super::topology::LabError;
 use crate::exit::Exit;
@@ -29,7 +27,7 @@ pub(super) fn run(args: &ExecArgs) -> Exit {
             format!("lab {} has no host {:?}; its hosts: {}", status.name, args.host, names.join(", "));
         return LabError::usage(text).report();
     };
-    if let Err(error) = shell::enter(&lab, host, &status) {
+    if let Err(error) = linerate_lab::enter(&lab, host, &status) {
         return LabError::failed(error).report();
     }
     let Some((program, rest)) = args.command.split_first() else { return Exit::Usage };

@@ -1,7 +1,7 @@
 //! `linerate lab up --backend kernel`.
 
-use linerate_emu::shell::{script, up_by_kernel};
 use linerate_emu::topology::Topology;
+use linerate_lab::{script, up_by_kernel};
 
 use super::super::page;
 use super::topology::{LabError, lab_name};

@@ -1,7 +1,7 @@
 //! `linerate lab list`.
 
-use linerate_emu::shell::LabHandle;
 use linerate_emu::topology;
+use linerate_lab::LabHandle;
 use serde::Serialize;
 
 use super::super::page::{self, Ink, Page};

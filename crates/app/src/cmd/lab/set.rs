@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_emu::shell::control_protocol::Ask;
+use linerate_lab::control_protocol::Ask;
 
 use super::SetArgs;
 use super::topology::LabError;
@@ -30,7 +30,7 @@ pub(super) fn run(args: &SetArgs) -> Exit {
     }
     match lab.ask(&Ask::Set { target: args.target.clone(), changes }, ANSWER_TIMEOUT) {
         Ok(_) => Exit::Done,
-        Err(linerate_emu::shell::AskError::Refused(why)) => {
+        Err(linerate_lab::AskError::Refused(why)) => {
             print::error(why);
             Exit::Usage
         }

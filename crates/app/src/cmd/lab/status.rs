@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_emu::shell::control_protocol::{PortStatus, Status};
+use linerate_lab::control_protocol::{PortStatus, Status};
 use linerate_sock::clock;
 use linerate_units::{Bitrate, Span};
 
@@ -242,7 +242,7 @@ fn widths<'a, const N: usize>(rows: impl Iterator<Item = &'a [&'a str; N]>) -> V
 mod tests {
     use super::*;
     use linerate_emu::fabric::{PacketAccounting, PortCounts};
-    use linerate_emu::shell::control_protocol::{HostStatus, KeepingUp};
+    use linerate_lab::control_protocol::{HostStatus, KeepingUp};
     use linerate_units::Bytes;
 
     fn status() -> Status {

@@ -2,8 +2,8 @@
 
 use std::io::{Read, Write};
 
-use linerate_emu::shell::Lab;
 use linerate_emu::topology::Topology;
+use linerate_lab::Lab;
 use linerate_sock::{Mono, poll};
 use serde::{Deserialize, Serialize};
 

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use linerate_emu::shell::{LabHandle, LabName, StateDir};
 use linerate_emu::topology::{self, Override, Topology};
+use linerate_lab::{LabHandle, LabName, StateDir};
 
 use super::{PlaceArgs, WhichLab};
 use crate::exit::Exit;

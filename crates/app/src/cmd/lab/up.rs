@@ -4,9 +4,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use linerate_emu::shell::control_protocol::Status;
-use linerate_emu::shell::{LabHandle, LabName, StateDir};
 use linerate_emu::topology::Topology;
+use linerate_lab::control_protocol::Status;
+use linerate_lab::{LabHandle, LabName, StateDir};
 
 use super::super::page;
 use super::switch::{Assignment, SwitchStatus};

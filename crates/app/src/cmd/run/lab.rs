@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_control::HostRef;
-use linerate_emu::shell::control_protocol::{Ask, HostStatus, Status};
-use linerate_emu::shell::{LabHandle, LabName, StateDir};
+use linerate_lab::control_protocol::{Ask, HostStatus, Status};
+use linerate_lab::{LabHandle, LabName, StateDir};
 use linerate_plan::{Lab, Plan};
 use linerate_proto::agent::Token;
 

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::fabric::{PacketAccounting, PortCounts};
+use linerate_emu::fabric::{PacketAccounting, PortCounts};
 
 /// A question to the switch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

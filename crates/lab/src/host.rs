@@ -10,8 +10,8 @@ use linerate_sock::{SockError, netns, proc};
 
 use super::lab_resources::Notes;
 use super::{GroundError, LabName, host_nic};
-use crate::link_direction::LinkDirection;
-use crate::topology::{Host, Topology};
+use linerate_emu::link_direction::LinkDirection;
+use linerate_emu::topology::{Host, Topology};
 
 /// Frames that may wait between the kernel and a switch that is late, for each interface: some milliseconds of small
 /// packets. Behind a card's own pace next to nothing waits here.

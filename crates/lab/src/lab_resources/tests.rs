@@ -1,8 +1,8 @@
 use super::super::{GroundError, sweep, switch_pid};
 use super::*;
-use crate::link_direction::LinkDirection;
-use crate::packet_batch::HashFields;
-use crate::topology::{Host, Link};
+use linerate_emu::link_direction::LinkDirection;
+use linerate_emu::packet_batch::HashFields;
+use linerate_emu::topology::{Host, Link};
 use linerate_sock::routing::{LinkChange, RoutingSocket, index_of};
 use linerate_units::Bitrate;
 use std::collections::BTreeSet;

@@ -13,9 +13,9 @@ use super::journal::{self, Journal};
 use super::lab_resources::{Notes, make_netns, open_journal};
 use super::state_dir::{LabHandle, StateDir};
 use super::{GroundError, LabName, Privilege, congestion, undo};
-use crate::fabric::PacketAccounting;
-use crate::topology::Topology;
-use crate::topology::kernel::{self, Commands, commands};
+use linerate_emu::fabric::PacketAccounting;
+use linerate_emu::topology::Topology;
+use linerate_emu::topology::kernel::{self, Commands, commands};
 
 /// What such a lab keeps in its folder beside its journal: its status, written when it stands.
 const FILE: &str = "kernel.json";
@@ -128,7 +128,7 @@ fn run(argv: &[String]) -> Result<(), String> {
 }
 
 fn status_of(topology: &Topology, name: &LabName, cannot: Vec<String>) -> Status {
-    let host = |host: &crate::topology::Host| HostStatus {
+    let host = |host: &linerate_emu::topology::Host| HostStatus {
         name: host.name.clone(),
         address: format!("{}/{}", host.v4.0, host.v4.1),
         address6: format!("{}/{}", host.v6.0, host.v6.1),

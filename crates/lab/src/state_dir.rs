@@ -12,7 +12,7 @@ use super::client::{AskError, ask};
 use super::control_protocol::{Answer, Ask, Status};
 use super::kernel;
 use super::{GroundError, LabName, Swept, folder_of, is_up, labs, run_dir, sweep, switch_pid, undo};
-use crate::topology::Topology;
+use linerate_emu::topology::Topology;
 
 /// The control socket in a lab's folder.
 const SOCKET: &str = "control";

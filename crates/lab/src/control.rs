@@ -14,7 +14,7 @@ use super::control_protocol::{Answer, Ask, HostStatus, PortStatus, Status};
 use super::history::{History, Past};
 use super::host_nic::HostNic;
 use super::switch::{LATE_BOUND_NS, Order, Report};
-use crate::topology::{self, Link, Topology};
+use linerate_emu::topology::{self, Link, Topology};
 
 /// The longest question.
 const MAX_REQUEST_BYTES: u64 = 64 << 10;
@@ -151,7 +151,7 @@ impl ControlState {
         let recent = self.past(History::last_second).recent();
         let mut keeping_up = report.keeping_up;
         keeping_up.cpu = recent.as_ref().map_or(0.0, |recent| recent.cpu);
-        let port = |(number, counts): (usize, crate::fabric::PortCounts)| {
+        let port = |(number, counts): (usize, linerate_emu::fabric::PortCounts)| {
             let last = recent.as_ref().and_then(|r| r.ports.get(number).copied());
             let last = last.unwrap_or_default();
             let link = &topology.links[number / 2];
@@ -164,7 +164,7 @@ impl ControlState {
                 pps: last.pps,
                 busy: last.busy,
                 dropped: counts.dropped(),
-                counts: crate::fabric::PortCounts {
+                counts: linerate_emu::fabric::PortCounts {
                     queue_max_bytes: linerate_units::Bytes::new(last.queue_max.max(counts.queue_bytes.get())),
                     ..counts
                 },

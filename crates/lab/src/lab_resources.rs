@@ -10,7 +10,7 @@ use super::folder::Folder;
 use super::host::{HostGround, HostTap, create_interfaces, mark};
 use super::journal::{Entry, Journal, Opening};
 use super::{GroundError, LabName, Privilege, congestion, kernel, undo};
-use crate::topology::Topology;
+use linerate_emu::topology::Topology;
 
 /// Where a lab is made, and as whom.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use linerate_sock::netns::with_netns_fd;
 use linerate_sock::routing::{Discipline, LinkChange, RoutingSocket, index_of, set_speed};
 
 use super::LabName;
-use crate::link_direction::LinkDirection;
+use linerate_emu::link_direction::LinkDirection;
 
 /// Bytes of an Ethernet header.
 const ETHERNET: u32 = 14;
@@ -119,7 +119,7 @@ pub(super) fn super_frame_bytes(direction: &LinkDirection) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet_batch::Framing;
+    use linerate_emu::packet_batch::Framing;
     use linerate_units::Bitrate;
 
     fn direction(bps: f64, mtu: u32, tags: u8) -> LinkDirection {

@@ -16,11 +16,11 @@ use super::control_protocol::KeepingUp;
 use super::history::{History, Reading};
 use super::lateness::Lateness;
 use super::spin_budget::SpinBudget;
-use crate::fabric::{Fabric, PacketAccounting, Plug, PortCounts};
-use crate::frame::Frame;
-use crate::link_direction::LinkDirection;
-use crate::packet_batch::PacketBatch;
-use crate::topology::Link;
+use linerate_emu::fabric::{Fabric, PacketAccounting, Plug, PortCounts};
+use linerate_emu::frame::Frame;
+use linerate_emu::link_direction::LinkDirection;
+use linerate_emu::packet_batch::PacketBatch;
+use linerate_emu::topology::Link;
 
 /// How often the counters are read.
 const TICK_NS: u64 = 100_000_000;

@@ -15,7 +15,7 @@ use linerate_sock::{SockError, proc, sockopt};
 use super::journal::Entry;
 use super::lab_resources::{Notes, Record};
 use super::{GroundError, Privilege};
-use crate::topology::Host;
+use linerate_emu::topology::Host;
 
 const DEFAULT: &str = "net.ipv4.tcp_congestion_control";
 const ALLOWED: &str = "net.ipv4.tcp_allowed_congestion_control";

@@ -17,8 +17,8 @@ use super::host_nic::HostNic;
 use super::state_dir::StateDir;
 use super::switch::{Gauge, Order, SwitchLoop};
 use super::{GroundError, HostGround, HostTap, LabName, LabResources, Privilege, Site};
-use crate::fabric::{Fabric, Plug, Router};
-use crate::topology::Topology;
+use linerate_emu::fabric::{Fabric, Plug, Router};
+use linerate_emu::topology::Topology;
 
 /// Why a lab cannot be, or cannot go on.
 #[derive(Debug, thiserror::Error)]
