@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use super::control_protocol::{Answer, Ask};
+use crate::control_protocol::{Answer, Ask};
 
 /// The longest answer that is read: ten minutes of a large network.
 const MAX_ANSWER_BYTES: u64 = 256 << 20;

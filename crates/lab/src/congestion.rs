@@ -12,9 +12,9 @@ use std::path::Path;
 use linerate_sock::netns::with_netns_fd;
 use linerate_sock::{SockError, proc, sockopt};
 
-use super::journal::Entry;
-use super::lab_resources::{Notes, Record};
-use super::{GroundError, Privilege};
+use crate::journal::Entry;
+use crate::lab_resources::{Notes, Record};
+use crate::{GroundError, Privilege};
 use linerate_emu::topology::Host;
 
 const DEFAULT: &str = "net.ipv4.tcp_congestion_control";

@@ -10,10 +10,10 @@ use linerate_sock::clock::{self, Mono};
 use linerate_sock::poll::EventFd;
 use linerate_sock::thread;
 
-use super::control_protocol::{Answer, Ask, HostStatus, PortStatus, Status};
-use super::history::{History, Past};
-use super::host_nic::HostNic;
-use super::switch::{LATE_BOUND_NS, Order, Report};
+use crate::control_protocol::{Answer, Ask, HostStatus, PortStatus, Status};
+use crate::history::{History, Past};
+use crate::host_nic::HostNic;
+use crate::switch::{LATE_BOUND_NS, Order, Report};
 use linerate_emu::topology::{self, Link, Topology};
 
 /// The longest question.

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use linerate_sock::{SockError, mount, netns, userns};
 
-use super::control_protocol::{HostStatus, Status};
-use super::state_dir::LabHandle;
+use crate::control_protocol::{HostStatus, Status};
+use crate::state_dir::LabHandle;
 
 /// Moves this process, which must have a single thread, to a host: its network, its `/sys`, its names.
 ///

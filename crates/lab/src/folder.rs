@@ -10,7 +10,7 @@ use std::str::FromStr;
 use linerate_sock::journal::{Lock, is_taken};
 use linerate_sock::userns::effective_user;
 
-use super::{GroundError, journal};
+use crate::{GroundError, journal};
 
 const LOCK: &str = "lock";
 /// Readable by nobody else: whoever writes here decides what the next call removes.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use linerate_sock::SockError;
 use linerate_sock::tap::TapError;
 
-use super::LabName;
+use crate::LabName;
 
 /// A lab that could not be made or removed.
 #[derive(Debug, thiserror::Error)]

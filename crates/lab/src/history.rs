@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::control_protocol::{Interval, Lateness, PacketRate, PortHistory, PortSeries};
+use crate::control_protocol::{Interval, Lateness, PacketRate, PortHistory, PortSeries};
 use linerate_emu::fabric::PortCounts;
 
 /// Intervals that are kept: half an hour at ten a second would be 18000; ten minutes do for a test and its repeats.

@@ -8,8 +8,8 @@ use linerate_sock::routing::{LinkChange, RoutingSocket, index_of, set_speed};
 use linerate_sock::tap::Tap;
 use linerate_sock::{SockError, netns, proc};
 
-use super::lab_resources::Notes;
-use super::{GroundError, LabName, host_nic};
+use crate::lab_resources::Notes;
+use crate::{GroundError, LabName, host_nic};
 use linerate_emu::link_direction::LinkDirection;
 use linerate_emu::topology::{Host, Topology};
 

@@ -6,7 +6,7 @@ use linerate_sock::SockError;
 use linerate_sock::netns::with_netns_fd;
 use linerate_sock::routing::{Discipline, LinkChange, RoutingSocket, index_of, set_speed};
 
-use super::LabName;
+use crate::LabName;
 use linerate_emu::link_direction::LinkDirection;
 
 /// Bytes of an Ethernet header.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use linerate_sock::journal;
 use serde::{Deserialize, Serialize};
 
-use super::GroundError;
+use crate::GroundError;
 
 const NAME: &str = "journal";
 /// Raised when an entry changes its meaning.

@@ -7,12 +7,12 @@ use std::process::Command;
 use linerate_sock::proc;
 use linerate_sock::userns::effective_user;
 
-use super::control_protocol::{HostStatus, KeepingUp, Status};
-use super::folder::Folder;
-use super::journal::{self, Journal};
-use super::lab_resources::{Notes, make_netns, open_journal};
-use super::state_dir::{LabHandle, StateDir};
-use super::{GroundError, LabName, Privilege, congestion, undo};
+use crate::control_protocol::{HostStatus, KeepingUp, Status};
+use crate::folder::Folder;
+use crate::journal::{self, Journal};
+use crate::lab_resources::{Notes, make_netns, open_journal};
+use crate::state_dir::{LabHandle, StateDir};
+use crate::{GroundError, LabName, Privilege, congestion, undo};
 use linerate_emu::fabric::PacketAccounting;
 use linerate_emu::topology::Topology;
 use linerate_emu::topology::kernel::{self, Commands, commands};

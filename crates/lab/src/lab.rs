@@ -10,13 +10,13 @@ use linerate_sock::poll::EventFd;
 use linerate_sock::routing::{RoutingSocket, index_of};
 use linerate_sock::{SockError, clock, process, thread};
 
-use super::control::{ControlState, serve};
-use super::control_protocol::HostStatus;
-use super::history::History;
-use super::host_nic::HostNic;
-use super::state_dir::StateDir;
-use super::switch::{Gauge, Order, SwitchLoop};
-use super::{GroundError, HostGround, HostTap, LabName, LabResources, Privilege, Site};
+use crate::control::{ControlState, serve};
+use crate::control_protocol::HostStatus;
+use crate::history::History;
+use crate::host_nic::HostNic;
+use crate::state_dir::StateDir;
+use crate::switch::{Gauge, Order, SwitchLoop};
+use crate::{GroundError, HostGround, HostTap, LabName, LabResources, Privilege, Site};
 use linerate_emu::fabric::{Fabric, Plug, Router};
 use linerate_emu::topology::Topology;
 

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use linerate_sock::netns::{self, Named, NetnsId, with_netns_fd};
 use linerate_sock::{clock, proc};
 
-use super::folder::Folder;
-use super::host::{HostGround, HostTap, create_interfaces, mark};
-use super::journal::{Entry, Journal, Opening};
-use super::{GroundError, LabName, Privilege, congestion, kernel, undo};
+use crate::folder::Folder;
+use crate::host::{HostGround, HostTap, create_interfaces, mark};
+use crate::journal::{Entry, Journal, Opening};
+use crate::{GroundError, LabName, Privilege, congestion, kernel, undo};
 use linerate_emu::topology::Topology;
 
 /// Where a lab is made, and as whom.

@@ -1,9 +1,27 @@
-//! The part that touches the system: namespaces and TAP devices for the hosts of a topology, and the journal from which
-//! they can be removed again.
+//! Emulated networks on this machine, in which any program can run.
 //!
-//! Every host is a network namespace with a TAP device per link. A program in it sees an ordinary machine; the other ends
-//! of all TAPs are held by one process, the switch. What is made is written down before, so that a switch that was killed
-//! at any moment leaves nothing that the next call cannot clear away.
+//! Every host of a topology is a network namespace with a TAP device per link. A program in it sees an ordinary machine.
+//! One process, the switch, holds the other ends of all TAPs, moves frames between them and the fabric of
+//! `linerate_emu`, and gives the fabric the time. [`Lab`] is that process; [`StateDir`] and [`LabHandle`] find, ask and
+//! remove labs from other processes, in the language of [`control_protocol`]; [`enter`] makes a process a program on a
+//! host. [`up_by_kernel`] builds the same network with queueing disciplines of the kernel instead of a switch.
+//!
+//! Every resource is journaled before it is created. If a switch is killed at any moment, the next call finds what is
+//! left in the journal and removes it ([`sweep`], [`undo`]).
+//!
+//! Creating a lab needs root or user namespaces. What the kernel would be told can be had without:
+//!
+//! ```
+//! let text = r#"
+//!     name = "cable"
+//!     host.a = {}
+//!     host.b = {}
+//!     link.cable = { ends = ["a", "b"], rate = "100M", delay = "5ms" }
+//! "#;
+//! let topology = linerate_emu::topology::read(text, "cable.toml", &[]).unwrap();
+//! let script = linerate_lab::script(&topology, &"demo".parse().unwrap());
+//! assert!(script.contains("ip netns add linerate-demo-a"), "{script}");
+//! ```
 
 mod client;
 mod coalescing;

@@ -3,7 +3,7 @@
 use linerate_sock::userns::{become_root_in_user_namespace, effective_user};
 use linerate_sock::{SockError, proc};
 
-use super::GroundError;
+use crate::GroundError;
 
 /// What this process may make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

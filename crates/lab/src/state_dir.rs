@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use linerate_sock::clock;
 
-use super::client::{AskError, ask};
-use super::control_protocol::{Answer, Ask, Status};
-use super::kernel;
-use super::{GroundError, LabName, Swept, folder_of, is_up, labs, run_dir, sweep, switch_pid, undo};
+use crate::client::{AskError, ask};
+use crate::control_protocol::{Answer, Ask, Status};
+use crate::kernel;
+use crate::{GroundError, LabName, Swept, folder_of, is_up, labs, run_dir, sweep, switch_pid, undo};
 use linerate_emu::topology::Topology;
 
 /// The control socket in a lab's folder.

@@ -11,11 +11,11 @@ use linerate_sock::routing::RoutingSocket;
 use linerate_sock::tap::Tap;
 use linerate_units::Timestamp;
 
-use super::coalescing::Rest;
-use super::control_protocol::KeepingUp;
-use super::history::{History, Reading};
-use super::lateness::Lateness;
-use super::spin_budget::SpinBudget;
+use crate::coalescing::Rest;
+use crate::control_protocol::KeepingUp;
+use crate::history::{History, Reading};
+use crate::lateness::Lateness;
+use crate::spin_budget::SpinBudget;
 use linerate_emu::fabric::{Fabric, PacketAccounting, Plug, PortCounts};
 use linerate_emu::frame::Frame;
 use linerate_emu::link_direction::LinkDirection;

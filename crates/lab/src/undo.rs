@@ -12,9 +12,9 @@ use std::time::Duration;
 use linerate_sock::netns::{self, Named, NetnsId, with_netns_fd};
 use linerate_sock::{SockError, iface, proc, process};
 
-use super::folder::{Folder, folder_of, labs};
-use super::journal::{self, Entry, Opening};
-use super::{GroundError, LabName, kernel};
+use crate::folder::{Folder, folder_of, labs};
+use crate::journal::{self, Entry, Opening};
+use crate::{GroundError, LabName, kernel};
 
 /// A number that the system draws when it starts.
 pub(super) const BOOT_ID: &str = "kernel.random.boot_id";
