@@ -2,7 +2,7 @@
 //!
 //! [`read`] makes a checked [`Topology`] of a file, or says everything that is wrong with it. The keys of such a file are
 //! declared once, in `keys`: reading, settings of the command line ([`Override`]), changes while a lab runs
-//! ([`set_way`]), the [`schema`] and the [`reference`](fn@reference) follow from that table. [`bundled`] descriptions come with the program;
+//! ([`set_direction`]), the [`schema`] and the [`reference`](fn@reference) follow from that table. [`bundled`] descriptions come with the program;
 //! [`kernel`] says how a kernel alone would build a described network.
 
 mod address;

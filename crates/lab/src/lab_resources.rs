@@ -17,7 +17,7 @@ use linerate_emu::topology::Topology;
 pub struct Site {
     /// Folder in which labs keep theirs: [`super::run_dir`].
     pub run_dir: PathBuf,
-    /// What this process may make: [`Privilege::rise`].
+    /// What this process may make: [`Privilege::acquire`].
     pub privilege: Privilege,
 }
 
