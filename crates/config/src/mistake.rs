@@ -32,7 +32,7 @@ pub struct Mistake {
 
 /// The mistakes found so far.
 ///
-/// A file can be wrong in every line. The first [`Mistakes::MOST_KEPT`] are kept as texts, all are counted.
+/// A file can be wrong in every line. The first [`Mistakes::MAX_KEPT`] are kept as texts, all are counted.
 #[derive(Debug, Default)]
 pub struct Mistakes {
     kept: Vec<Mistake>,
