@@ -9,16 +9,17 @@ use super::range::Range;
 use super::{causes, judgement::Cause, judgement::CauseKind};
 use crate::{conversion, format};
 
-/// Share by which bytes over time may miss the rate beside them: programs read their clock more than once for a line.
+/// Relative difference allowed between bytes over time and the rate on the same line: programs read their clock
+/// more than once for a line.
 const CLOCK_READ_TOLERANCE: f64 = 0.001;
-/// Share of the datagrams that came last and may be in one count and not in the other.
+/// Share of the datagrams that arrived last and may be in one count and not in the other.
 const LATE_DATAGRAM_SHARE: f64 = 0.01;
-/// Share by which a message over its time may miss the rate beside it.
+/// Relative difference allowed between a message over its time and the rate on the same line.
 pub(super) const MESSAGE_DIGITS: f64 = 0.005;
-/// The first read of a stream, which a rate may leave out, bytes.
+/// Bytes of a stream's first read, which a rate may leave out.
 const FIRST_READ_BYTES: f64 = 131_072.0;
 
-/// Judges every line by itself.
+/// Checks every line on its own.
 pub(super) fn check(case: &mut Case<'_>) {
     for (index, claim) in case.claims.iter().enumerate() {
         let seconds = case.seconds(claim);
@@ -101,13 +102,13 @@ fn units(rate: Range, of_books: Range) -> Vec<Cause> {
         .collect()
 }
 
-/// NetPIPE's line: a message, the time it takes one way, and the rate.
+/// NetPIPE's line: message size, one-way time and rate.
 fn message_time(claim: &Claim) -> Judgement {
     let printed = claim.figure(Quantity::Bitrate)?;
     let (rate, size) = (Range::of(printed)?, Range::in_claim(claim, Quantity::MessageSize)?);
     let time = Range::in_claim(claim, Quantity::OneWay)?;
     let implied = size.scaled(8.0).over(time)?;
-    // Of a message of a byte or two only a few digits are printed; of both directions at once the sum.
+    // For a message of one or two bytes only a few digits are printed; for both directions at once, the sum.
     let agrees = |factor: f64| rate.meets(implied.scaled(factor).widened(MESSAGE_DIGITS));
     if agrees(1.0) || agrees(2.0) {
         return None;
@@ -124,7 +125,7 @@ fn message_time(claim: &Claim) -> Judgement {
     Some((Quantity::Bitrate, reason))
 }
 
-/// What the sender of the same stream says it sent.
+/// The packet count of the same stream's sender.
 fn sent_packets(case: &Case<'_>, claim: &Claim) -> Option<Range> {
     let same = |one: &&Claim| {
         (one.scope, one.stream, one.direction) == (claim.scope, claim.stream, claim.direction)
@@ -143,10 +144,10 @@ fn lost(case: &Case<'_>, claim: &Claim) -> Judgement {
     let printed = claim.figure(Quantity::LossRatio)?;
     let ratio = Range::of(printed)?;
     let implied = lost.over(packets)?;
-    // Programs disagree whether what was lost is among the packets counted.
+    // Programs differ in whether the counted packets include the lost ones.
     let beside = lost.over(packets.plus(lost))?;
     let fits = |range: Range| ratio.meets(range.widened(LATE_DATAGRAM_SHARE));
-    // iperf3 counts what arrived, and divides by what was sent.
+    // iperf3 counts the packets that arrived, and divides by those sent.
     let of_sent = || sent_packets(case, claim).and_then(|sent| lost.over(sent));
     if fits(implied) || fits(beside) || (claim.scope == Scope::Total && of_sent().is_some_and(fits)) {
         return None;
@@ -165,7 +166,7 @@ fn packets(claim: &Claim, seconds: Option<Range>) -> Judgement {
     let rate = Range::of(printed)?;
     let packets = Range::in_claim(claim, Quantity::Packets)?;
     let lost = Range::in_claim(claim, Quantity::Lost).unwrap_or(Range { low: 0.0, high: 0.0 });
-    // Of what was sent, or of what arrived; one more or less between two looks at a counter.
+    // Packets that were sent or that arrived; one more or less between two reads of a counter.
     let all = Range { low: (packets.low - lost.high - 1.0).max(0.0), high: packets.high + 1.0 };
     let implied = all.over(seconds?)?;
     if rate.meets(implied.widened(CLOCK_READ_TOLERANCE)) {
@@ -182,7 +183,7 @@ fn bytes_of_calls(claim: &Claim) -> Judgement {
     let printed = claim.figure(Quantity::Bytes)?;
     let bytes = Range::of(printed)?;
     let most = Range::in_claim(claim, Quantity::Calls)?.times(Range::in_claim(claim, Quantity::MessageSize)?);
-    // Reads return less than they ask for, and the last one nothing.
+    // Reads may return less than requested, and the last one returns nothing.
     if bytes.low <= most.high {
         return None;
     }
@@ -208,7 +209,7 @@ fn call_rate(claim: &Claim) -> Judgement {
     Some((Quantity::CallRate, reason))
 }
 
-/// ttcp multiplies seconds by 1024 and prints milliseconds.
+/// ttcp multiplies seconds by 1024 and prints them as milliseconds.
 fn call_time(claim: &Claim, seconds: Option<Range>) -> Judgement {
     let printed = claim.figure(Quantity::CallTime)?;
     let time = Range::of(printed)?;
@@ -233,12 +234,12 @@ fn call_time(claim: &Claim, seconds: Option<Range>) -> Judgement {
     Some((Quantity::CallTime, reason))
 }
 
-/// No time is longer than the time that it is part of.
+/// No part of a time is longer than the whole.
 fn within_the_interval(claim: &Claim) -> Judgement {
     let printed = claim.figure(Quantity::Seconds)?;
     let (start, end) = (claim.start?.as_secs_f64(), claim.end?.as_secs_f64());
     let utilisation = crate::host::utilisation(printed.value, end - start)?;
-    // A receiver waits for what is under way.
+    // A receiver waits for data in flight.
     let late = if claim.side == Some(Side::Receiver) { 1.0 } else { 0.1 };
     if end <= start || printed.value - printed.step <= end - start + late {
         return None;

@@ -1,4 +1,4 @@
-//! One test under judgement, and what is collected about its figures.
+//! One test that is checked, and the reasons collected for its figures.
 
 use std::collections::BTreeMap;
 
@@ -13,66 +13,68 @@ use super::judgement::{Check, Judged, Judgement, Reason, Verdict};
 use super::range::Range;
 use crate::framing;
 
-/// What socket buffers hold by default: 4 MiB at the sender, 6 MiB at the receiver, bytes. Source: Linux `tcp_wmem`, `tcp_rmem`.
+/// Default socket buffers: 4 MiB at the sender, 6 MiB at the receiver, bytes. Source: Linux `tcp_wmem`,
+/// `tcp_rmem`.
 const DEFAULT_BUFFERS_BYTES: f64 = 10_485_760.0;
-/// The same of a file, whose kernel may be any: 4 MiB and the 32 MiB of Linux 6.18, bytes. Source: Linux `tcp_wmem`, `tcp_rmem`.
+/// Default socket buffers for a file, whose kernel is unknown: 4 MiB and the 32 MiB of Linux 6.18, bytes.
+/// Source: Linux `tcp_wmem`, `tcp_rmem`.
 const MAX_DEFAULT_BUFFERS_BYTES: f64 = 37_748_736.0;
-/// More than all connections of a test have in buffers together, bytes.
+/// Upper bound for the buffers of all connections of a test together, bytes.
 const MAX_BUFFERS_BYTES: f64 = 67_108_864.0;
-/// The first read of a receiver, whose bytes came before its clock ran, bytes.
+/// The first read of a receiver, whose bytes arrived before its clock started, bytes.
 const FIRST_READ_BYTES: f64 = 131_072.0;
-/// A rate is wrong by less than this when clocks are right: 200 ppm.
+/// Largest relative error of a rate if clocks are right: 200 ppm.
 pub(super) const CLOCKS: f64 = framing::CLOCK_TOLERANCE_PPM * 1e-6;
 
-/// Which stream, which way, whose count: lines that follow one another.
+/// Stream, direction and side of consecutive lines.
 pub(super) type Row = (Option<u32>, Option<Direction>, Option<bool>);
 
-/// The row that a line belongs to.
+/// The row of a line.
 pub(super) fn row(claim: &Claim) -> Row {
     (claim.stream, claim.direction, claim.side.map(|side| side == Side::Sender))
 }
 
-/// One test under judgement.
+/// One test that is checked.
 pub(super) struct Case<'a> {
     pub(super) claims: &'a [Claim],
     pub(super) context: Context,
     pub(super) frames: Vec<Frame>,
-    /// Whether data went both ways at once, so that a line that does not name its way may be about either.
+    /// Whether data went both ways at once, so that a line without a direction may be about either.
     pub(super) both_ways: bool,
-    /// Connections that the file or the user says there were.
+    /// Number of connections stated by the file or the user.
     pub(super) stated_streams: u32,
     lines: Vec<Line>,
 }
 
-/// What was said about a line.
+/// Results collected for a line.
 #[derive(Default)]
 struct Line {
     remarks: Vec<(Quantity, Reason)>,
     ceilings: Vec<Ceiling>,
 }
 
-/// The rate of a line: printed, or made of its bytes and its time.
+/// The rate of a line: printed, or computed from its bytes and time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rate {
-    /// The figure that is at fault when the rate is.
+    /// The figure to blame if the rate is wrong.
     pub(super) quantity: Quantity,
-    /// Its middle, bit/s.
+    /// Middle of the range, bit/s.
     pub(super) bps: f64,
     pub(super) range: Range,
-    /// What rounding alone leaves of it.
+    /// The range that remains with rounding alone.
     pub(super) rounded: Range,
 }
 
-/// How a rate stands to a ceiling.
+/// Result of comparing a rate with a ceiling.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum CeilingComparison {
     /// Not above it.
     Within,
-    /// Above it by as many bytes as buffers can hold.
+    /// Above it by a number of bytes that buffers can hold.
     InBuffers(f64),
-    /// Above it over a time that the line does not tell.
+    /// Above it over a time that the line does not state.
     Untimed,
-    /// Above it by more; the bytes are absent without a time.
+    /// Above it by more than buffers hold, bytes; `None` without a time.
     Beyond(Option<f64>),
 }
 
@@ -89,7 +91,7 @@ impl<'a> Case<'a> {
 
     pub(super) fn remark(&mut self, claim: usize, quantity: Quantity, reason: Reason) {
         let Some(line) = self.lines.get_mut(claim) else { return };
-        // The same comparison says one thing about a figure: the worst.
+        // One comparison gives one reason per figure: the worst.
         let known =
             line.remarks.iter_mut().find(|(about, known)| (*about, known.check) == (quantity, reason.check));
         match known {
@@ -105,7 +107,8 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// The time that a line covers, s: as printed, as calls and their rate tell more exactly, or from begin to end.
+    /// The time that a line covers, s: as printed, as calls and their rate give more exactly, or from start to
+    /// end.
     pub(super) fn seconds(&self, claim: &Claim) -> Option<Range> {
         let printed = Range::in_claim(claim, Quantity::Seconds);
         let calls = Range::in_claim(claim, Quantity::Calls);
@@ -119,7 +122,7 @@ impl<'a> Case<'a> {
         }
         let (start, end) = (claim.start?.as_secs_f64(), claim.end?.as_secs_f64());
         let length = (end >= start).then_some(end - start)?;
-        // Both ends are rounded to a digit that is not told; iperf3 prints hundredths.
+        // Both ends are rounded to an unknown digit; iperf3 prints hundredths.
         Some(Range { low: (length - 0.01).max(0.0), high: length + 0.01 })
     }
 
@@ -138,22 +141,24 @@ impl<'a> Case<'a> {
         Some(Rate { quantity: Quantity::Bytes, bps, range, rounded: range })
     }
 
-    /// Directions that a rate adds up: two in the sum of a test that goes both ways, as iperf 2 prints it, and of a message that does.
+    /// Number of directions that a rate adds up. It is two in iperf 2's sum of a bidirectional test, and for a
+    /// bidirectional message.
     fn directions(&self, claim: &Claim) -> f64 {
         let sum = self.both_ways && claim.direction.is_none() && claim.stream.is_none();
         if sum || adds_both_ways(claim) == Some(true) { 2.0 } else { 1.0 }
     }
 
-    /// The likeliest of the times that a line may cover, s.
+    /// The most likely duration of a line, s.
     pub(super) fn likely_seconds(&self, claim: &Claim) -> Option<f64> {
         let range = self.seconds(claim)?;
         let printed = claim.figure(Quantity::Seconds).map(|figure| figure.value);
-        // A printed value inside what is known is the best guess; otherwise the middle of that is.
+        // A printed value inside the known range is the best estimate; otherwise the middle of the range.
         Some(printed.filter(|value| (range.low..=range.high).contains(value)).unwrap_or(range.middle()))
             .filter(|seconds| *seconds > 0.0)
     }
 
-    /// How the rate of a line stands to a ceiling. `queue_bytes` is what an interval and those before it had too much.
+    /// Compares the rate of a line with a ceiling. `queue_bytes` is the accumulated excess of an interval and
+    /// those before it.
     pub(super) fn standing(
         &self,
         claim: &Claim,
@@ -167,7 +172,7 @@ impl<'a> Case<'a> {
         }
         let seconds = self.seconds(claim).map(|range| range.high);
         let too_much = seconds.map(|seconds| (rate.range.low - most) * seconds / 8.0);
-        // A time of few digits makes it look like more than all that there was.
+        // A duration with few digits can make the excess look larger than the total.
         let all = Range::in_claim(claim, Quantity::Bytes).map_or(f64::INFINITY, |bytes| bytes.high);
         let too_much = too_much.map(|bytes| bytes.min(all).max(queue_bytes));
         match too_much {
@@ -177,7 +182,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// What buffers may have added to the count of a line, bytes.
+    /// Bytes that buffers may have added to the count of a line.
     pub(super) fn buffered_bytes(&self, claim: &Claim) -> f64 {
         let streams = self.context.streams_of(claim.stream);
         let file = self.context.from_file;
@@ -191,7 +196,8 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// For each line that is an interval: bytes that it and those before it had beyond a ceiling, and that nothing since made up for.
+    /// For each interval line: the excess bytes over a ceiling of it and its predecessors that later intervals
+    /// did not compensate.
     pub(super) fn queues_bytes(&self, ceiling_bps: f64) -> Vec<f64> {
         let mut rows: BTreeMap<Row, f64> = BTreeMap::new();
         let mut queues = Vec::with_capacity(self.claims.len());
@@ -218,7 +224,7 @@ impl<'a> Case<'a> {
         Some((bytes, seconds))
     }
 
-    /// Everything that was said, line by line and figure by figure.
+    /// All results, by line and figure.
     pub(super) fn judged(mut self) -> Vec<Judged> {
         let lines = std::mem::take(&mut self.lines);
         let judged = |(claim, line): (&Claim, Line)| {
@@ -236,7 +242,7 @@ impl<'a> Case<'a> {
         let rate = self.rate(claim).filter(|rate| rate.quantity == quantity);
         let ceiling = rate.and_then(|rate| nearest(&line.ceilings, &rate));
         let share = ceiling.as_ref().zip(rate).and_then(|(ceiling, rate)| {
-            // Digits that may as well be those of the ceiling are.
+            // If the digits allow it, the rate counts as that of the ceiling.
             let least = rate.bps.min(rate.rounded.low.max(ceiling.bitrate_bps));
             CeilingShare::of(Bitrate::from_bps(least)?, ceiling)
         });
@@ -244,7 +250,7 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Whether a rate adds up both directions: twice what its message makes of its time, as NetPIPE prints it.
+/// Whether a rate adds up both directions: twice what its message and time give, as NetPIPE prints it.
 fn adds_both_ways(claim: &Claim) -> Option<bool> {
     let size = Range::in_claim(claim, Quantity::MessageSize)?;
     let one = size.scaled(8.0).over(Range::in_claim(claim, Quantity::OneWay)?)?;
@@ -253,7 +259,7 @@ fn adds_both_ways(claim: &Claim) -> Option<bool> {
     Some(!meets(1.0) && meets(2.0))
 }
 
-/// Of each limit the lowest ceiling that a rate does not exceed, or the highest; of those the lowest.
+/// For each limit, the lowest ceiling that a rate does not exceed, or the highest. Of those, the lowest.
 fn nearest(ceilings: &[Ceiling], rate: &Rate) -> Option<Ceiling> {
     let mut all: Vec<&Ceiling> = ceilings.iter().collect();
     all.sort_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps));
@@ -269,7 +275,7 @@ fn nearest(ceilings: &[Ceiling], rate: &Rate) -> Option<Ceiling> {
     all.iter().find(|ceiling| better(ceiling)).map(|ceiling| (*ceiling).clone())
 }
 
-/// Figures that no program can have measured, whatever the path.
+/// Values that no program can have measured on any path.
 pub(super) fn domain(case: &mut Case<'_>) {
     for (index, claim) in case.claims.iter().enumerate() {
         for figure in &claim.figures {

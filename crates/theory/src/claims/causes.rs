@@ -1,4 +1,4 @@
-//! What may have made a rate that a link cannot carry, by the arithmetic that turns one into the other.
+//! Possible causes of a rate that a link cannot carry, found by the arithmetic that turns one into the other.
 
 use linerate_model::import::Claim;
 use linerate_model::metrics::Side;
@@ -9,13 +9,13 @@ use crate::ethernet::STANDARD_RATES;
 use crate::framing::{self, ETHERNET_HEADER_BYTES, FCS_BYTES, Headers, IpVersion};
 use crate::{conversion, format, sender_error};
 
-/// Buffers that explain a figure without more ado, bytes.
+/// Buffers up to this size explain a figure without further evidence, bytes.
 const ORDINARY_BYTES: f64 = 10_485_760.0;
-/// Buffers beyond which they explain nothing, bytes.
+/// Buffers beyond this size explain nothing, bytes.
 const MAX_BUFFER_BYTES: f64 = 67_108_864.0;
 /// Larger MTUs that are in use, bytes.
 const LARGER_MTUS: [f64; 5] = [4470.0, 6000.0, 8192.0, 9000.0, 16_128.0];
-/// Causes that miss a ceiling by more than this share are named only when there is no better one.
+/// Causes that miss a ceiling by more than this share are named only if there is no better one.
 const MAX_MISS: f64 = 0.3;
 
 /// A rate above a ceiling, with what is known about it.
@@ -23,7 +23,7 @@ pub(super) struct Excess<'a> {
     pub(super) bps: f64,
     pub(super) ceiling_bps: f64,
     pub(super) link_bps: f64,
-    /// The packet that the ceiling belongs to.
+    /// The packet on which the ceiling is based.
     pub(super) frame: &'a Frame,
     pub(super) frames: &'a [Frame],
     pub(super) seconds: Option<f64>,
@@ -32,10 +32,10 @@ pub(super) struct Excess<'a> {
     pub(super) context: &'a Context,
 }
 
-/// A cause with how far it misses what it would explain, as a share.
+/// A cause, with the relative distance to what it would explain.
 type Ranked = (f64, Cause);
 
-/// The causes that fit, the likeliest first.
+/// The causes that fit, the most likely first.
 pub(super) fn of(excess: &Excess<'_>) -> Vec<Cause> {
     let found = [
         binary_prefix(excess),
@@ -52,7 +52,7 @@ pub(super) fn of(excess: &Excess<'_>) -> Vec<Cause> {
     ranked(found.into_iter().flatten().collect())
 }
 
-/// Sorted by fit; those that fit badly only when nothing fits well.
+/// Sorted by fit; causes that fit badly are kept only if none fits well.
 pub(super) fn ranked(mut found: Vec<Ranked>) -> Vec<Cause> {
     found.sort_by(|a, b| a.0.total_cmp(&b.0));
     let best = found.first().map_or(0.0, |(miss, _)| *miss);
@@ -69,7 +69,7 @@ impl Excess<'_> {
         bps <= self.ceiling_bps * (1.0 + super::case::CLOCKS)
     }
 
-    /// By what share a rate misses the nearest ceiling that is known.
+    /// Relative distance of a rate from the nearest known ceiling.
     fn miss(&self, bps: f64) -> f64 {
         let alike = |frame: &&Frame| !frame.assumed && frame.headers.ip_bytes == self.frame.headers.ip_bytes;
         let rates = self.frames.iter().filter(alike);
@@ -83,7 +83,7 @@ impl Excess<'_> {
     }
 }
 
-/// 2^20 for 10^6 and the like, once too often.
+/// The factor of using a binary prefix for a decimal one, for example 2^20 for 10^6.
 pub(super) fn prefix_factor(bps: f64) -> (f64, &'static str) {
     match bps {
         bps if bps >= 1e6 => (conversion::MIB / 1e6, "2^20 / 10^6"),
@@ -179,7 +179,7 @@ fn headers_counted(excess: &Excess<'_>) -> Option<Ranked> {
     );
     let numbers = [("layer_ceiling_bps", most), ("implied_bps", implied)];
     let remedy = "count what the application read";
-    // Programs that count headers are rarer than mistakes of units.
+    // Programs that count headers are rarer than unit mistakes.
     let miss = 0.004 + (1.0 - share).max(0.0);
     Some((miss, cause(CauseKind::HeadersCounted, text, remedy, &numbers)))
 }
@@ -200,7 +200,7 @@ fn shaper_counts(excess: &Excess<'_>) -> Option<Ranked> {
                 format::fine_rate(most)
             );
             let remedy = "state the rate of the wire with --link";
-            // A shaper that nobody spoke of is less likely than a mistake that fits as well.
+            // A shaper that nobody mentioned is less likely than a mistake that fits equally well.
             let miss = 0.03 + (1.0 - excess.bps / most).abs();
             (miss, cause(CauseKind::ShaperCounts, text, remedy, &[("shaped_ceiling_bps", most)]))
         })
@@ -222,7 +222,7 @@ fn no_timestamps(excess: &Excess<'_>) -> Option<Ranked> {
     })
 }
 
-/// The MTU that a rate needs, without and with timestamps; for datagrams both are the same. Bytes.
+/// The MTU that a rate needs, without and with timestamps, bytes; for datagrams both are the same.
 pub(super) fn mtu_needed_bytes(context: &Context, bps: f64, link_bps: f64) -> Option<(f64, f64)> {
     let version = context.ip_version.unwrap_or(IpVersion::V4);
     let needed = |headers: &Headers| framing::mtu_for_efficiency_bytes(bps / link_bps, headers);

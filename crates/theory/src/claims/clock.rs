@@ -1,4 +1,4 @@
-//! Clocks and lengths: tests too short to say much, and round trips too short for their distance.
+//! Clocks and lengths: tests that are too short, and round trips that are too short for their distance.
 
 use linerate_model::import::{Claim, Quantity, Scope};
 
@@ -8,16 +8,16 @@ use super::range::Range;
 use crate::slow_start::{self, GROWTH_PER_SEGMENT, Start};
 use crate::{bdp, format, sender_error};
 
-/// Share by which the digits of a time may leave a rate open before it is doubted.
+/// Relative uncertainty of a rate from the digits of a time, above which the rate is doubted.
 const MAX_TIME_ROUNDING: f64 = 0.01;
-/// Share that slow start may cost before a rate is doubted.
+/// Share of a rate that slow start may cost before the rate is doubted.
 const MAX_SLOW_START_BIAS: f64 = 0.10;
 /// Initial window, segments. Source: RFC 6928 §2.
 const INITIAL_SEGMENTS: f64 = 10.0;
-/// Stretch of a path from which detours are likely.
+/// Ratio of path length to distance from which detours are likely.
 const DETOUR_STRETCH: f64 = 3.0;
 
-/// Judges times.
+/// Checks times.
 pub(super) fn check(case: &mut Case<'_>) {
     for (index, claim) in case.claims.iter().enumerate() {
         let told = [granularity(case, claim), ramp(case, claim), distance(case, claim)];
@@ -29,7 +29,7 @@ pub(super) fn check(case: &mut Case<'_>) {
 
 type Judgement = Option<(Quantity, Reason)>;
 
-/// A rate that nobody printed, made of a time with few digits.
+/// A rate that was not printed but computed from a time with few digits.
 fn granularity(case: &Case<'_>, claim: &Claim) -> Judgement {
     let printed = claim.figure(Quantity::Seconds)?;
     if claim.scope != Scope::Total || claim.figure(Quantity::Bytes).is_none() {
@@ -74,7 +74,7 @@ fn ramp(case: &Case<'_>, claim: &Claim) -> Judgement {
     let lost = slow_start::lost_time_s(&start, rounds).filter(|lost| *lost > 0.0)?;
     let seconds = case.seconds(claim)?.middle();
     let bias = lost / seconds;
-    // A rate near the ceiling did not lose that time, or left it out.
+    // A rate near the ceiling did not lose that time, or the start was left out.
     if bias <= MAX_SLOW_START_BIAS || rate.bps > full * (1.0 - bias) * 1.05 {
         return None;
     }
@@ -90,7 +90,7 @@ fn ramp(case: &Case<'_>, claim: &Claim) -> Judgement {
     Some((rate.quantity, reason))
 }
 
-/// A round trip against light in fibre, and in vacuum for those who have no fibre.
+/// A round trip compared with the speed of light in fibre, and in vacuum for other media.
 fn distance(case: &Case<'_>, claim: &Claim) -> Judgement {
     let printed = claim.figure(Quantity::RoundTrip)?;
     let range = Range::of(printed)?;

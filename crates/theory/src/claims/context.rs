@@ -1,4 +1,4 @@
-//! What is known about the path and the test beside the claims.
+//! What is known about the path and the test in addition to the claims.
 
 use linerate_model::Ceiling;
 use linerate_model::import::{Claim, ForeignTest, Quantity};
@@ -11,15 +11,15 @@ use crate::framing::{
 };
 use crate::{ceilings, ethernet, format};
 
-/// What an Ethernet link carries unless somebody changed it, bytes. Source: IEEE 802.3 clause 3.
+/// MTU of an Ethernet link by default, bytes. Source: IEEE 802.3 clause 3.
 pub(super) const USUAL_MTU_BYTES: f64 = 1500.0;
-/// Larger packets that are tried where no MTU is stated: jumbo frames, and the largest packet there is.
+/// Larger packets that are tried if no MTU is stated: jumbo frames, and the largest possible packet.
 const OTHER_MTUS_BYTES: [f64; 2] = [9000.0, 65_535.0];
-/// MTUs that a segment size is recognised by.
+/// MTUs that can be recognised from a segment size.
 const KNOWN_MTUS_BYTES: [f64; 12] =
     [1500.0, 9000.0, 1492.0, 1280.0, 1400.0, 1420.0, 4470.0, 6000.0, 8192.0, 9216.0, 16_128.0, 65_535.0];
 
-/// What is stated about path and test; what is not stated is absent, and then whatever it may be is allowed.
+/// Stated properties of path and test. What is not stated is absent, and any value is then allowed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Context {
     /// Rate of the slowest link, bit/s.
@@ -40,13 +40,13 @@ pub struct Context {
     pub udp: bool,
     /// Payload of a datagram, bytes.
     pub datagram_bytes: Option<f64>,
-    /// Connections at once, of the line without a stream's number.
+    /// Number of connections, for a line without a stream number.
     pub streams: Option<u32>,
-    /// Round trip without queues, s.
+    /// RTT without queues, s.
     pub rtt_s: Option<f64>,
     /// Window of each connection, bytes.
     pub window_bytes: Option<f64>,
-    /// What the socket buffers of a connection hold at most, both ends together, bytes.
+    /// Largest total size of a connection's socket buffers at both ends, bytes.
     pub buffers_bytes: Option<f64>,
     /// Losses per packet.
     pub loss: Option<f64>,
@@ -54,33 +54,34 @@ pub struct Context {
     pub congestion: Option<Congestion>,
     /// Distance between the ends, one way, m.
     pub distance_m: Option<f64>,
-    /// Whether the rates leave out the bytes of each stream's first read, as those of linerate do.
+    /// Whether the rates exclude the bytes of each stream's first read, as those of linerate do.
     pub first_read_left_out: bool,
-    /// Whether a program's file is judged and not figures that somebody typed. A file holds a measurement, so what it does not tell
-    /// is allowed for: the link may be a shaper, a line without a side the sender's, a sum may have streams that are not shown.
+    /// Whether a program's file is checked and not figures that somebody typed. A file holds a measurement, so
+    /// unknown properties are allowed for: the link may be a shaper, a line without a side the sender's, a sum
+    /// may include streams that are not shown.
     pub from_file: bool,
 }
 
-/// A packet that the path may carry, full.
+/// A full packet that the path may carry.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Frame {
     /// Payload of one packet or datagram, bytes.
     pub(super) payload_bytes: f64,
-    /// What it costs on the wire, bytes.
+    /// Bytes on the wire.
     pub(super) wire_bytes: f64,
-    /// IP packets that it takes: more than one for a datagram that is cut.
+    /// Number of IP packets: more than one for a fragmented datagram.
     pub(super) packets: f64,
     /// MTU, bytes.
     pub(super) mtu_bytes: f64,
     pub(super) headers: Headers,
-    /// What it is, for a person: `MTU 1500, IPv4, TCP timestamps`.
+    /// Description, such as `MTU 1500, IPv4, TCP timestamps`.
     pub(super) because: String,
-    /// Whether its MTU is larger than usual without anybody having said so.
+    /// Whether its MTU is larger than usual and not stated.
     pub(super) assumed: bool,
 }
 
 impl Context {
-    /// The same with what the file says about this test, where nothing else is stated.
+    /// Adds what the file states about this test, where nothing else is stated.
     #[must_use]
     pub fn with_test(&self, test: &ForeignTest) -> Self {
         let effective = |quantity| {
@@ -100,7 +101,8 @@ impl Context {
             all.datagram_bytes = all.datagram_bytes.or(length).or_else(|| datagram_bytes(&test.claims));
         }
         let buffers = [effective(Quantity::SendBuffer), effective(Quantity::ReceiveBuffer)];
-        // Buffers of a size that nobody asked for are those of the start: the kernel makes them larger while it sends.
+        // Buffer sizes that were not requested are those at the start: the kernel enlarges them during the
+        // transfer.
         let asked = test.spec.socket.window.is_some();
         if let (true, [Some(send), Some(receive)]) = (asked, buffers) {
             all.buffers_bytes = all.buffers_bytes.or(Some(send + receive));
@@ -109,18 +111,18 @@ impl Context {
         all
     }
 
-    /// Whether packets of that size hold anything after their headers.
+    /// Whether packets of this size have room for payload after their headers.
     #[must_use]
     pub fn leaves_payload(&self) -> bool {
         !self.frames().is_empty()
     }
 
-    /// Connections that a line stands for.
+    /// Number of connections of a line.
     pub(super) fn streams_of(&self, stream: Option<u32>) -> f64 {
         if stream.is_some() { 1.0 } else { f64::from(self.streams.unwrap_or(1).max(1)) }
     }
 
-    /// The packets that fit what is stated, the likeliest first.
+    /// The packets that fit what is stated, the most likely first.
     pub(super) fn frames(&self) -> Vec<Frame> {
         let mut frames = Vec::new();
         for (mtu, assumed) in self.mtus() {
@@ -130,7 +132,7 @@ impl Context {
                 frames.extend(self.segments(mtu, assumed));
             }
         }
-        // A segment size that fills the packet with certain headers tells which headers there are.
+        // A segment size that fills the packet with certain headers identifies the headers.
         let fills = |frame: &Frame| {
             let packet = frame.payload_bytes + frame.headers.total_bytes();
             self.mss_bytes.is_some() && (packet - frame.mtu_bytes).abs() < 0.5
@@ -170,13 +172,14 @@ impl Context {
         let mut frames = Vec::new();
         for version in self.versions() {
             for timestamps in &stamped {
-                // Nobody who says nothing has IPv6 without timestamps; its ceiling is a usual figure of gigabit.
+                // IPv6 without timestamps is used only if stated: it is rare, and its ceiling is a usual figure
+                // of IPv4 over gigabit.
                 if self.ip_version.is_none() && version == IpVersion::V6 && !timestamps {
                     continue;
                 }
                 let headers = self.tunnelled(Headers::tcp(version, *timestamps));
                 let Some(full) = framing::payload_bytes(mtu_bytes, &headers) else { continue };
-                // A segment size that is known leaves the rest of the packet to headers, or to nothing.
+                // With a known segment size, headers or nothing use the rest of the packet.
                 let payload = self.mss_bytes.map_or(full, |mss| mss.min(full));
                 let packet = payload + headers.total_bytes();
                 let Some(wire) = framing::wire_bytes(packet, f64::from(self.tags)) else { continue };
@@ -217,7 +220,8 @@ impl Context {
         self.versions().into_iter().filter_map(of_version).collect()
     }
 
-    /// Packets of a datagram, and what they cost on the wire: fragments carry multiples of eight bytes (RFC 791 §3.2).
+    /// Number of packets of a datagram and their bytes on the wire. Fragments carry multiples of eight bytes
+    /// (RFC 791 §3.2).
     fn cut(&self, payload_bytes: f64, mtu_bytes: f64, version: IpVersion) -> Option<(f64, f64)> {
         let ip = self.encapsulation_bytes() + version.header_bytes();
         let tags = f64::from(self.tags);
@@ -250,13 +254,13 @@ impl Context {
 }
 
 impl Frame {
-    /// The most payload that a link of this rate carries in such packets, bit/s.
+    /// Highest payload rate of a link of this rate with such packets, bit/s.
     pub(super) fn rate_bps(&self, link_bps: f64) -> Option<f64> {
         framing::payload_rate_bps(link_bps, self.payload_bytes, self.wire_bytes)
     }
 
-    /// The same behind a shaper of this rate, as Linux makes them: it counts frames without preamble, gap, check sequence and
-    /// padding.
+    /// Highest payload rate after a Linux shaper of this rate, bit/s. It counts frames without preamble, gap,
+    /// FCS and padding.
     pub(super) fn shaped_bps(&self, link_bps: f64, tags: u32) -> Option<f64> {
         let whole = self.payload_bytes + self.headers.total_bytes() + ETHERNET_HEADER_BYTES + tag_bytes(tags);
         let cut = self.wire_bytes - self.packets * (PREAMBLE_AND_GAP_BYTES + FCS_BYTES);
@@ -264,19 +268,20 @@ impl Frame {
         framing::payload_rate_bps(link_bps, self.payload_bytes, counted)
     }
 
-    /// The same as a rung, named.
+    /// The link's rate with such packets, as a named ceiling.
     pub(super) fn ceiling(&self, link_bps: f64) -> Option<Ceiling> {
         let name = ethernet::standard_name(link_bps).map_or_else(|| format::rate(link_bps), str::to_owned);
         Some(ceilings::new_ceiling("link", self.rate_bps(link_bps)?, format!("{name}, {}", self.because)))
     }
 }
 
-/// What 802.1Q tags add to a frame, bytes.
+/// Bytes that 802.1Q tags add to a frame.
 pub(super) fn tag_bytes(tags: u32) -> f64 {
     TAG_BYTES * f64::from(tags)
 }
 
-/// Connections of a test: what it says it asked for, or as many as its lines name.
+/// Number of connections of a test: the requested number, or the number of streams that its lines name, if that
+/// is larger.
 fn streams(test: &ForeignTest) -> u32 {
     let mut named: Vec<u32> = test.claims.iter().filter_map(|claim| claim.stream).collect();
     named.sort_unstable();
@@ -284,7 +289,7 @@ fn streams(test: &ForeignTest) -> u32 {
     test.spec.traffic.streams.max(u32::try_from(named.len()).unwrap_or(u32::MAX))
 }
 
-/// Length of the datagrams, where a line counts them and their bytes exactly enough to tell.
+/// Length of the datagrams, if a line has their count and bytes precisely enough.
 fn datagram_bytes(claims: &[Claim]) -> Option<f64> {
     claims.iter().find_map(|claim| {
         let bytes = claim.figure(Quantity::Bytes).filter(|bytes| bytes.step <= bytes.value * 1e-4)?;

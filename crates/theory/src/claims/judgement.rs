@@ -1,4 +1,4 @@
-//! What is said about a figure.
+//! Results of checking a figure.
 
 use std::collections::BTreeMap;
 
@@ -6,22 +6,22 @@ use linerate_model::import::Quantity;
 use linerate_model::{Ceiling, CeilingShare};
 use serde::Serialize;
 
-/// What a figure is, from the best to the worst that can be said of it.
+/// Result for a figure, from best to worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Nothing known speaks against it.
+    /// Nothing known contradicts it.
     Possible,
-    /// It is a ceiling that is known, to the digits printed.
+    /// It equals a known ceiling, to the printed digits.
     AtCeiling,
-    /// It may be true, but not of what it seems to be about, or not as exactly as it is printed.
+    /// It may be true, but for something else than it appears to describe, or less precisely than printed.
     Doubtful,
-    /// It cannot be true of the path described, or contradicts its own line.
+    /// It is impossible on the path described, or contradicts its own line.
     Impossible,
 }
 
 impl Verdict {
-    /// The word for it.
+    /// The result in words.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -33,31 +33,32 @@ impl Verdict {
     }
 }
 
-/// Numbers behind a sentence, by name; the unit ends the name (`_bps`, `_bytes`, `_s`, `_per_second`, `_ratio`).
+/// Numbers of a sentence, by name. The name ends with the unit (`_bps`, `_bytes`, `_s`, `_per_second`,
+/// `_ratio`).
 pub type Numbers = BTreeMap<&'static str, f64>;
 
-/// What one comparison says about a figure.
+/// Result of one comparison for a figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reason {
-    /// Which comparison.
+    /// The comparison.
     pub check: Check,
-    /// What it concludes, alone.
+    /// Its result.
     pub verdict: Verdict,
-    /// The same in a sentence.
+    /// The result as a sentence.
     pub text: String,
-    /// The numbers it compared.
+    /// The compared numbers.
     pub evidence: Numbers,
-    /// What may have made the figure, the likeliest first; only where it exceeds something.
+    /// Possible causes of the figure, the most likely first; only if it exceeds something.
     pub causes: Vec<Cause>,
 }
 
 impl Reason {
-    /// A conclusion without numbers and causes.
+    /// A result without numbers and causes.
     pub(super) fn new(check: Check, verdict: Verdict, text: String) -> Self {
         Self { check, verdict, text, evidence: Numbers::new(), causes: Vec::new() }
     }
 
-    /// The same with a number; one that is no ordinary number is left out.
+    /// Adds a number. `None` and non-finite values are left out.
     pub(super) fn with(mut self, name: &'static str, value: Option<f64>) -> Self {
         if let Some(value) = value.filter(|value| value.is_finite()) {
             self.evidence.insert(name, value);
@@ -70,17 +71,17 @@ impl Reason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Check {
-    /// Whether it is a number that the quantity can have.
+    /// Whether the quantity can have this value.
     Domain,
     /// Rate against the link.
     Link,
-    /// Rate against a standard rate of which nobody spoke.
+    /// Rate against a standard rate that was not stated.
     KnownCeiling,
     /// Rate against window over round trip.
     Window,
     /// Rate against congestion window over round trip.
     CongestionWindow,
-    /// Rate against what loss leaves.
+    /// Rate against the loss model.
     Loss,
     /// Packets against the link, alone or with the rate.
     PacketRate,
@@ -96,7 +97,7 @@ pub enum Check {
     SumOfIntervals,
     /// What arrived against what was sent.
     ReceivedOverSent,
-    /// Segments sent again against segments sent.
+    /// Retransmitted segments against segments sent.
     Retransmits,
     /// Clock and length of the test.
     Clock,
@@ -106,14 +107,14 @@ pub enum Check {
     SegmentSize,
 }
 
-/// What may have made a figure that cannot be.
+/// A possible cause of an impossible figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Cause {
-    /// Which.
+    /// Kind of the cause.
     pub kind: CauseKind,
-    /// The arithmetic that makes it fit, in a sentence.
+    /// The arithmetic that makes it fit, as a sentence.
     pub text: String,
-    /// What to do about it.
+    /// How to correct it.
     pub remedy: &'static str,
     /// The numbers of the sentence.
     pub evidence: Numbers,
@@ -123,15 +124,15 @@ pub struct Cause {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CauseKind {
-    /// The clock of the sender stopped while bytes still waited in buffers.
+    /// The sender's clock stopped while bytes still waited in buffers.
     SenderTiming,
     /// A power of 1024 was taken for one of 1000, or applied twice.
     BinaryPrefix,
-    /// Bits for bytes.
+    /// Bits were taken for bytes.
     BitsForBytes,
     /// Headers were counted as payload.
     HeadersCounted,
-    /// The link is a shaper that counts less than what is on the wire.
+    /// The link is a shaper that counts less than the bytes on the wire.
     ShaperCounts,
     /// Packets were larger than described.
     LargerMtu,
@@ -147,22 +148,23 @@ pub enum CauseKind {
     LargerWindow,
 }
 
-/// One figure with everything that is said about it.
+/// One figure with all its results.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judgement {
     /// Which figure of its line.
     pub quantity: Quantity,
-    /// The worst of the reasons; possible without one.
+    /// The worst of the reasons; `Possible` without one.
     pub verdict: Verdict,
     /// For a rate: the lowest ceiling above it, or the highest when it exceeds all.
     pub ceiling: Option<Ceiling>,
-    /// The figure as a share of that ceiling; absent where it is above, by more than the digits printed and two clocks.
+    /// The figure as a share of that ceiling; absent if it is higher by more than the printed digits and two
+    /// clocks allow.
     pub share: Option<CeilingShare>,
     /// Worst first.
     pub reasons: Vec<Reason>,
 }
 
-/// A line of a result, judged: one entry for each of its figures, in their order.
+/// Results for one line: one entry for each of its figures, in their order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged {
     /// The figures.
@@ -170,13 +172,13 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// The worst of its figures; possible for a line without figures.
+    /// The worst result of its figures; `Possible` for a line without figures.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         self.judgements.iter().map(|one| one.verdict).max().unwrap_or(Verdict::Possible)
     }
 
-    /// What is said about a quantity.
+    /// The result for a quantity.
     #[must_use]
     pub fn of(&self, quantity: Quantity) -> Option<&Judgement> {
         self.judgements.iter().find(|one| one.quantity == quantity)

@@ -14,21 +14,21 @@ use crate::ethernet::{self, STANDARD_RATES, StandardRate};
 use crate::format;
 use crate::framing::{ETHERNET_HEADER_BYTES, TAG_BYTES};
 
-/// Digits that a rate must be printed with, as a share of it, to be recognised as a ceiling.
+/// Coarsest relative resolution of a rate that is recognised as a ceiling.
 const MAX_DIGIT_STEP: f64 = 0.002;
-/// The same for a link that is only suspected.
+/// Coarsest relative resolution of a rate for which a link is only suspected.
 const MAX_SUSPECT_DIGIT_STEP: f64 = 0.1;
-/// Share of a slower link's ceiling from which that link is suspected.
+/// A slower link is suspected from this share of its ceiling on.
 const SUSPECT_SHARE: f64 = 0.93;
-/// The largest packet whose ceilings are recognised, bytes.
+/// Largest packet whose ceilings are recognised, bytes.
 const MAX_RECOGNISED: f64 = 9000.0;
 
-/// Judges every rate by the link.
+/// Checks every rate against the link.
 pub(super) fn check(case: &mut Case<'_>) {
     let limits = case.context.link_bps.and_then(|link| Limits::of(case, link));
     let mut found = Vec::new();
     for (index, claim) in case.claims.iter().enumerate() {
-        // Datagrams that are offered may be more than a link carries.
+        // The offered rate of UDP may exceed the link's.
         let offered = case.context.udp && (claim.side == Some(Side::Sender) || perhaps_offered(case, claim));
         let Some(rate) = case.rate(claim).filter(|_| !offered) else { continue };
         let rate = arrived(case, claim, rate);
@@ -49,13 +49,13 @@ pub(super) fn check(case: &mut Case<'_>) {
     }
 }
 
-/// Whether a line of a file about datagrams may be that of their sender: it tells neither its end nor what was lost.
+/// Whether a line of a file about UDP may be the sender's: it states neither its side nor the loss.
 fn perhaps_offered(case: &Case<'_>, claim: &Claim) -> bool {
     let fate = [Quantity::Lost, Quantity::LossRatio].into_iter().any(|one| claim.figure(one).is_some());
     case.context.from_file && claim.side.is_none() && !fate
 }
 
-/// Of datagrams that nobody says were received, those that were not lost.
+/// The rate of datagrams that arrived, if the line does not state its side: the rate less the loss.
 fn arrived(case: &Case<'_>, claim: &Claim, rate: Rate) -> Rate {
     let lost = Range::in_claim(claim, Quantity::LossRatio)
         .filter(|lost| case.context.udp && claim.side.is_none() && lost.high <= 1.0);
@@ -69,17 +69,17 @@ fn arrived(case: &Case<'_>, claim: &Claim, rate: Rate) -> Rate {
     }
 }
 
-/// What a link whose rate is stated carries.
+/// Limits of a link with a stated rate.
 struct Limits<'a> {
     link_bps: f64,
-    /// With the packets that are stated or usual, bit/s.
+    /// With the stated or usual packets, bit/s.
     usual_bps: f64,
-    /// With the largest packets that anybody may have, bit/s.
+    /// With the largest possible packets, bit/s.
     absolute_bps: f64,
-    /// Behind a shaper that counts less than what is on the wire, with the packets that are stated or usual, bit/s; absent for a
-    /// figure that was typed, about a wire.
+    /// After a shaper that counts less than the bytes on the wire, with the stated or usual packets, bit/s;
+    /// absent for a figure that was typed, which is about a wire.
     shaped_bps: Option<f64>,
-    /// The packet of the usual rate.
+    /// The packet of `usual_bps`.
     best: &'a Frame,
     frames: &'a [Frame],
     beside: Vec<Ceiling>,
@@ -95,7 +95,7 @@ impl<'a> Limits<'a> {
             frames.max_by(|a, b| rate(a).total_cmp(&rate(b)))
         };
         let (best, largest) = (fastest(false)?, fastest(true)?);
-        // Beside a figure stands the likeliest version; the other has less room for payload.
+        // A figure is compared with the most likely IP version; the other one leaves less room for payload.
         let likeliest = case.frames.first().map(|frame| frame.headers.ip_bytes);
         let alike = |frame: &&Frame| Some(frame.headers.ip_bytes) == likeliest && !frame.assumed;
         let shaped = |frames: &mut dyn Iterator<Item = &Frame>| {
@@ -139,7 +139,7 @@ impl<'a> Limits<'a> {
         }
     }
 
-    /// More than a wire of that rate carries, and not more than a shaper lets through.
+    /// More than a wire of that rate carries, but not more than a shaper lets through.
     fn shaped(&self, rate: &Rate) -> Option<Reason> {
         let shaped_bps = self.shaped_bps.filter(|most| rate.range.low <= most * (1.0 + CLOCKS))?;
         let text = format!(
@@ -189,7 +189,7 @@ fn beyond(rate: &Rate, ceiling_bps: f64, because: &str) -> Reason {
         .with("excess_ratio", Some(excess / ceiling_bps))
 }
 
-/// The line does not say how long: what buffers held may be all of it.
+/// The line does not state its duration: all of it may have come from buffers.
 fn untimed(rate: &Rate, ceiling_bps: f64) -> Reason {
     let text = format!(
         "{} is more than the {} of the path, over a time that the line does not tell: bytes may have waited in buffers; take the \
@@ -227,7 +227,7 @@ fn in_buffers(claim: &Claim, rate: &Rate, ceiling_bps: f64, bytes: f64) -> Reaso
         .with("excess_bytes", Some(bytes))
 }
 
-/// Nobody stated an MTU, and the usual one is too small.
+/// No MTU was stated, and the usual one is too small.
 fn larger_packets(case: &Case<'_>, rate: &Rate, link_bps: f64, usual: f64) -> Reason {
     let needed = causes::mtu_needed_bytes(&case.context, rate.bps, link_bps);
     let mtu = needed.map_or_else(String::new, |(bare, stamped)| {
@@ -245,7 +245,7 @@ fn larger_packets(case: &Case<'_>, rate: &Rate, link_bps: f64, usual: f64) -> Re
         .with("mtu_needed_with_timestamps_bytes", needed.map(|(_, stamped)| stamped))
 }
 
-/// A rate that is the ceiling of this link, or of one slower than it, or near such a one.
+/// A rate that equals the ceiling of this link or of a slower one, or is near one.
 fn recognised(case: &Case<'_>, claim: &Claim, rate: &Rate, link_bps: f64) -> Option<(Reason, Ceiling)> {
     let width = rate.rounded.relative_width();
     let near = width <= MAX_SUSPECT_DIGIT_STEP && rate.bps > 0.0;
@@ -322,7 +322,7 @@ fn at_ceiling(case: &Case<'_>, rate: &Rate, name: &str, link_bps: f64) -> Option
     })
 }
 
-/// Segments of the usual size, where larger ones are said to be sent.
+/// Segments of the usual size, if larger ones are stated.
 fn smaller_packets(case: &Case<'_>) -> Vec<Frame> {
     if case.context.udp || case.context.mtu_bytes.is_none_or(|mtu| mtu <= USUAL_MTU_BYTES) {
         return Vec::new();

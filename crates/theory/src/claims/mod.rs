@@ -1,7 +1,7 @@
-//! Claims: whether a figure that somebody prints can be true, and what made it if not.
+//! Claims: whether a printed figure can be true, and the cause if not.
 //!
-//! A figure stands for every value that its digits allow; it is called impossible only when none of them can be. What is
-//! not stated about the path is allowed to be whatever helps the figure.
+//! A figure represents every value that its digits allow. It is called impossible only if none of them is
+//! possible. Properties of the path that are not stated are assumed in favour of the figure.
 
 mod byte_accounting;
 mod case;
@@ -23,10 +23,10 @@ pub use self::context::Context;
 pub use self::judgement::{Cause, CauseKind, Check, Judged, Judgement, Numbers, Reason, Verdict};
 pub use self::quantity::name_and_unit;
 
-/// Judges every figure of a test: by the link, by windows, by its own line and by the other lines.
+/// Checks every figure of a test against the link, windows, its own line and the other lines.
 ///
-/// `context` goes before what the file says of itself. A rate that a sender counted may exceed a ceiling by what socket
-/// buffers hold, and is then doubtful; a rate without a side, as one typed, may not.
+/// `context` overrides what the file states. A rate that a sender counted may exceed a ceiling by the size of
+/// the socket buffers, and is then doubtful. A rate without a side, such as a typed one, may not.
 ///
 /// # Shape
 /// One [`Judged`] for each line of the test, in their order, with one judgement for each of its figures.

@@ -1,4 +1,4 @@
-//! Packets each second against the link, alone and together with the rate.
+//! Packet rate against the link, alone and together with the rate.
 
 use linerate_model::import::{Claim, Quantity};
 use linerate_model::metrics::Side;
@@ -13,10 +13,11 @@ use crate::{format, sender_error};
 /// Wire bytes of the smallest frame.
 const MIN_WIRE_BYTES: f64 = framing::MINIMUM_FRAME_BYTES + PREAMBLE_AND_GAP_BYTES;
 
-/// What a shaper counts of the smallest frame: no padding, preamble, gap and check sequence, but headers of IPv4 and UDP, bytes.
+/// Bytes that a shaper counts for the smallest frame: IPv4 and UDP headers, but no padding, preamble, gap and
+/// FCS.
 const MIN_SHAPED_BYTES: f64 = ETHERNET_HEADER_BYTES + 28.0;
 
-/// Judges every packet rate.
+/// Checks every packet rate.
 pub(super) fn check(case: &mut Case<'_>) {
     for (index, claim) in case.claims.iter().enumerate() {
         let Some(packets) = packet_rate(case, claim) else { continue };
@@ -30,10 +31,10 @@ pub(super) fn check(case: &mut Case<'_>) {
     }
 }
 
-/// Packets each second: printed, or counted over the time.
+/// Packet rate: printed, or count over time.
 struct Packets {
     quantity: Quantity,
-    /// The likeliest, 1/s.
+    /// The most likely value, 1/s.
     per_second: f64,
     low: f64,
     high: f64,
@@ -52,7 +53,7 @@ fn packet_rate(case: &Case<'_>, claim: &Claim) -> Option<Packets> {
     Some(Packets { quantity: Quantity::Packets, per_second, low, high })
 }
 
-/// More packets than the shortest frames make.
+/// More packets than the link carries with the shortest frames.
 fn alone(case: &Case<'_>, claim: &Claim, packets: &Packets, link_bps: f64) -> Option<Reason> {
     let tags = f64::from(case.context.tags);
     let smallest = MIN_WIRE_BYTES.max(framing::wire_bytes(0.0, tags)?);
@@ -87,7 +88,7 @@ fn alone(case: &Case<'_>, claim: &Claim, packets: &Packets, link_bps: f64) -> Op
     Some(reason)
 }
 
-/// The link over the MTU, as if nothing stood between packets.
+/// The link rate divided by the MTU, as if frames had no headers and gaps.
 fn forgotten(packets: &Packets, link_bps: f64, mtu_bytes: f64) -> Option<Cause> {
     let bare = link_bps / (8.0 * mtu_bytes);
     ((packets.per_second / bare - 1.0).abs() <= 0.005).then(|| Cause {
@@ -100,7 +101,7 @@ fn forgotten(packets: &Packets, link_bps: f64, mtu_bytes: f64) -> Option<Cause> 
     })
 }
 
-/// Rate and packet rate together need a link and a packet.
+/// Rate and packet rate together require a link and a packet size.
 fn with_rate(case: &Case<'_>, claim: &Claim, packets: &Packets) -> Option<Reason> {
     let rate = case.rate(claim)?;
     let context = &case.context;
@@ -113,7 +114,7 @@ fn with_rate(case: &Case<'_>, claim: &Claim, packets: &Packets) -> Option<Reason
     let payload = rate.range.low / 8.0 / packets.high;
     let middle = sender_error::payload_per_packet_bytes(rate.bps, packets.per_second)?;
     let tags = f64::from(context.tags);
-    // A shaper counts less of each packet than a wire.
+    // A shaper counts fewer bytes per packet than the wire.
     let shaped = rate.range.low
         + packets.low * 8.0 * (headers.total_bytes() + ETHERNET_HEADER_BYTES + tag_bytes(context.tags));
     let needed = sender_error::wire_rate_needed_bps(rate.range.low, packets.low, &headers, tags)
@@ -158,7 +159,7 @@ fn with_rate(case: &Case<'_>, claim: &Claim, packets: &Packets) -> Option<Reason
     Some(describe(Verdict::Possible, text))
 }
 
-/// Whether what a line has beyond the link may only have waited in buffers, or was offered and not carried.
+/// Whether the excess of a line over the link may only have waited in buffers, or was offered and not carried.
 fn buffered(case: &Case<'_>, claim: &Claim, wire_bps: f64, link_bps: f64) -> bool {
     let offered = case.context.udp && claim.side == Some(Side::Sender);
     let waited = case
@@ -167,7 +168,7 @@ fn buffered(case: &Case<'_>, claim: &Claim, wire_bps: f64, link_bps: f64) -> boo
     offered || waited
 }
 
-/// Whether datagrams are larger than packets, so that counts of one say nothing of the other.
+/// Whether datagrams are fragmented, so that their count says nothing about packets.
 fn cut(case: &Case<'_>) -> bool {
     case.context.udp && case.frames.iter().any(|frame| frame.packets > 1.5)
 }

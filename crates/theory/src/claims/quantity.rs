@@ -2,7 +2,7 @@
 
 use linerate_model::import::Quantity;
 
-/// The name of a quantity in JSON, and its unit there; a quantity of a later version has the name `other`.
+/// Name and unit of a quantity in JSON. A quantity of a later version has the name `other`.
 #[must_use]
 pub fn name_and_unit(quantity: Quantity) -> (&'static str, &'static str) {
     match quantity {

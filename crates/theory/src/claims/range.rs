@@ -1,8 +1,8 @@
-//! Where the value behind a printed figure can lie.
+//! The range of values that a printed figure can represent.
 
 use linerate_model::import::{Claim, Figure, Quantity};
 
-/// What arithmetic on doubles may add to a figure that is printed with all its digits.
+/// Relative error of double arithmetic in a figure that is printed with all its digits.
 const ARITHMETIC_ERROR: f64 = 1e-9;
 
 /// All values from `low` to `high`, none below zero.
@@ -13,8 +13,8 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// The values that a program may have printed so: rounded, so half a step less at most, or cut off, so a step more.
-    /// Times are often differences of two such figures: a step either way.
+    /// The values that a program may have printed as this figure: rounded (up to half a step less) or truncated
+    /// (up to a step more). Times are often differences of two such figures: a step either way.
     pub(super) fn of(figure: &Figure) -> Option<Self> {
         let usable = figure.value.is_finite() && figure.value >= 0.0;
         if !usable || !figure.step.is_finite() || figure.step < 0.0 {
@@ -28,12 +28,12 @@ impl Range {
         })
     }
 
-    /// The range of that figure of a line.
+    /// The range of a line's figure; `None` if the line does not have it.
     pub(super) fn in_claim(claim: &Claim, quantity: Quantity) -> Option<Self> {
         claim.figure(quantity).and_then(Self::of)
     }
 
-    /// One value.
+    /// The range of one exact value.
     pub(super) fn exact(value: f64) -> Self {
         Self { low: value * (1.0 - ARITHMETIC_ERROR), high: value * (1.0 + ARITHMETIC_ERROR) }
     }
@@ -54,7 +54,7 @@ impl Range {
         Self { low: self.low * other.low, high: self.high * other.high }
     }
 
-    /// The quotients; absent when the divisor is nothing at all.
+    /// The range of quotients; `None` if the divisor is zero.
     pub(super) fn over(self, divisor: Self) -> Option<Self> {
         if divisor.high <= 0.0 {
             return None;
@@ -63,7 +63,7 @@ impl Range {
         Some(Self { low: self.low / divisor.high, high })
     }
 
-    /// Wider by that share on both sides.
+    /// Widened by this share on both sides.
     pub(super) fn widened(self, share: f64) -> Self {
         Self { low: self.low * (1.0 - share), high: self.high * (1.0 + share) }
     }
@@ -72,7 +72,7 @@ impl Range {
         self.low <= other.high && other.low <= self.high
     }
 
-    /// What both allow; the first where they contradict each other.
+    /// The intersection; `self` if they do not overlap.
     pub(super) fn narrowed(self, other: Self) -> Self {
         if self.meets(other) {
             Self { low: self.low.max(other.low), high: self.high.min(other.high) }
@@ -81,7 +81,7 @@ impl Range {
         }
     }
 
-    /// How wide it is, for its size.
+    /// Width relative to the middle.
     pub(super) fn relative_width(self) -> f64 {
         (self.high - self.low) / self.middle()
     }

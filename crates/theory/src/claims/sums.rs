@@ -1,4 +1,5 @@
-//! Whether the lines of a test agree: streams with their sum, intervals with the whole, both ends with each other.
+//! Whether the lines of a test agree: streams with their sum, intervals with the total, both ends with each
+//! other.
 
 use std::collections::BTreeMap;
 
@@ -13,38 +14,38 @@ use crate::format;
 
 /// Quantities that add up over streams and over intervals.
 const ADDITIVE: [Quantity; 4] = [Quantity::Bytes, Quantity::Packets, Quantity::Lost, Quantity::Retransmits];
-/// Share by which sums may miss what they add to, for bytes that pass between two looks at a counter.
+/// Relative difference allowed between sums and totals, for bytes between two reads of a counter.
 const SUM_TOLERANCE: f64 = 0.001;
-/// The same for datagrams.
+/// Relative difference allowed for datagrams.
 const DATAGRAM_SUM_TOLERANCE: f64 = 0.01;
-/// Share of the whole that may arrive after the last interval was printed.
+/// Share of the total that may arrive after the last interval was printed.
 const MAX_DRAINED_SHARE: f64 = 0.1;
-/// How many times what was sent may arrive before it is no accident.
+/// Ratio of received to sent datagrams above which duplicates do not explain it.
 const MAX_ARRIVAL_FACTOR: f64 = 2.0;
-/// Bytes that both ends may count in different parts when each leaves out a start by its own clock.
+/// Bytes that both ends may attribute to different parts if each omits the start by its own clock.
 const OMIT_SLACK_BYTES: f64 = 10_485_760.0;
-/// Two lines whose times differ by less are about the same time, s.
+/// Lines whose times differ by less than this are about the same time, s.
 const SAME_TIME_S: f64 = 0.1;
 
-/// Judges lines by each other.
+/// Checks lines against each other.
 pub(super) fn check(case: &mut Case<'_>) {
     streams(case);
     intervals(case);
     both_ends(case);
 }
 
-/// What a line adds up with: the same part of the test, the same way, the same end.
+/// Lines that add up: same part of the test, same direction, same side.
 type Group = (bool, Row, bool, Option<i64>);
 
 fn group(claim: &Claim, shift_s: f64) -> Group {
     let interval = claim.scope == Scope::Interval;
     let (_, direction, sender) = row(claim);
-    // Totals of streams begin together and end when each is ready.
+    // Totals of streams start together, and end when each stream is done.
     let begin = claim.start.map(|start| ((start.as_secs_f64() + shift_s) / SAME_TIME_S).floor() as i64);
     (interval, (None, direction, sender), claim.omitted, begin.filter(|_| interval))
 }
 
-/// Each sum of streams against the streams.
+/// Checks each sum of streams against the streams.
 fn streams(case: &mut Case<'_>) {
     let claims = case.claims;
     let mut groups: BTreeMap<Group, Vec<&Claim>> = BTreeMap::new();
@@ -54,7 +55,7 @@ fn streams(case: &mut Case<'_>) {
     let certain = |claim: &Claim| claim.stream.is_none() && (claim.direction.is_some() || !case.both_ways);
     let sums: Vec<(usize, &Claim)> = claims.iter().enumerate().filter(|(_, claim)| certain(claim)).collect();
     for (index, sum) in sums {
-        // Half a step either way, so that a line at the edge of one is found.
+        // Half a step either way, so that a line at the edge of a step is found.
         let near = [0.0, SAME_TIME_S / 2.0, -SAME_TIME_S / 2.0].map(|shift| group(sum, shift));
         let Some(parts) = near.iter().find_map(|key| groups.get(key)) else { continue };
         let together: Vec<&Claim> = parts.iter().copied().filter(|part| ends_together(part, sum)).collect();
@@ -73,20 +74,20 @@ fn ends_together(part: &Claim, sum: &Claim) -> bool {
 fn add_up(case: &mut Case<'_>, index: usize, sum: &Claim, parts: &[&Claim], all: bool) {
     let mut numbers: Vec<Option<u32>> = parts.iter().map(|part| part.stream).collect();
     numbers.sort_unstable();
-    // Where a number stands twice it is not certain which lines belong together.
+    // If a stream number occurs twice, it is unclear which lines belong together.
     if numbers.is_empty() || numbers.windows(2).any(|pair| pair[0] == pair[1]) {
         return;
     }
     let asked = usize::try_from(case.context.streams.unwrap_or(1)).unwrap_or(usize::MAX);
     let complete = all && (parts.len() == asked || (sum.direction.is_some() && parts.len() * 2 == asked));
-    // A part of a file shows fewer streams than there were, unless it says how many there were.
+    // A part of a file shows fewer streams than there were, unless their number is stated.
     let stated = !case.context.from_file || case.stated_streams > 1;
     for quantity in ADDITIVE {
         let Some(printed) = Range::in_claim(sum, quantity) else { continue };
         let Some(added) = total(parts, quantity) else { continue };
         let loose = loose(quantity);
         let too_much = added.low > printed.high * (1.0 + loose);
-        // iperf3 counts for each stream what was sent, and for their sum what arrived.
+        // iperf3 counts sent packets for each stream, but received packets for their sum.
         let sent = quantity == Quantity::Packets && case.context.udp && sum.side == Some(Side::Receiver);
         if too_much && sent {
             continue;
@@ -108,7 +109,7 @@ fn add_up(case: &mut Case<'_>, index: usize, sum: &Claim, parts: &[&Claim], all:
     }
 }
 
-/// Datagrams that came last are in one count and not in the other, as iperf3 makes them.
+/// In iperf3, datagrams that arrive last are in one count and not in the other.
 fn loose(quantity: Quantity) -> f64 {
     if matches!(quantity, Quantity::Packets | Quantity::Lost) {
         DATAGRAM_SUM_TOLERANCE
@@ -122,7 +123,7 @@ fn total(parts: &[&Claim], quantity: Quantity) -> Option<Range> {
     parts.iter().try_fold(nothing, |sum, part| Some(sum.plus(Range::in_claim(part, quantity)?)))
 }
 
-/// The intervals of a row, added up once.
+/// Sums over the intervals of a row.
 struct Added {
     count: usize,
     begin_s: Option<f64>,
@@ -154,7 +155,7 @@ impl Added {
     }
 }
 
-/// Each whole against its intervals.
+/// Checks each total against its intervals.
 fn intervals(case: &mut Case<'_>) {
     let claims = case.claims;
     let mut rows: BTreeMap<Row, Vec<&Claim>> = BTreeMap::new();
@@ -187,7 +188,7 @@ fn intervals(case: &mut Case<'_>) {
     }
 }
 
-/// Each receiver against its sender.
+/// Checks each receiver against its sender.
 fn both_ends(case: &mut Case<'_>) {
     let claims = case.claims;
     let totals =
@@ -200,11 +201,11 @@ fn both_ends(case: &mut Case<'_>) {
     for (index, receiver) in totals().filter(|(_, claim)| claim.side == Some(Side::Receiver)) {
         let Some(sender) = senders.get(&(receiver.stream, receiver.direction)) else { continue };
         let both = Range::in_claim(sender, Quantity::Bytes).zip(Range::in_claim(receiver, Quantity::Bytes));
-        // An end that prints nothing at all of the other one did not hear from it.
+        // An end that prints only zeros for the other end got no results from it.
         let Some((sent, got)) = both.filter(|(sent, got)| sent.high > 0.0 && got.low > sent.high) else {
             continue;
         };
-        // Datagrams may come twice, and both ends may leave out different parts.
+        // Datagrams may be duplicated, and both ends may omit different parts.
         let doubled = case.context.udp && got.low <= sent.high * MAX_ARRIVAL_FACTOR;
         let excused = doubled || (omits && got.low <= sent.high + OMIT_SLACK_BYTES);
         let verdict = if excused { Verdict::Doubtful } else { Verdict::Impossible };

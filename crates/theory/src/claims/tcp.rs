@@ -1,4 +1,4 @@
-//! Windows, loss and retransmissions: what TCP can do over a round trip.
+//! Windows, loss and retransmissions: what TCP can achieve over a round trip.
 
 use linerate_model::import::{Claim, Figure, Quantity, Scope};
 use linerate_model::metrics::Side;
@@ -11,16 +11,16 @@ use crate::ceilings::new_ceiling;
 use crate::envelope::Congestion;
 use crate::{bdp, format, framing, tcp_rate};
 
-/// By what factor a rate may exceed a loss model before it is doubted: the models are no better.
+/// Factor by which a rate may exceed a loss model before it is doubted: the models are no more precise.
 const LOSS_MODEL_FACTOR: f64 = 1.5;
-/// By what factor a rate may exceed a congestion window over a round trip: the window is that of one moment.
+/// Factor by which a rate may exceed the congestion window over a round trip: the window is a momentary value.
 const MOMENTARY_WINDOW_FACTOR: f64 = 1.25;
-/// Lines among which the interval before is looked for.
+/// Number of lines in which the previous interval is searched.
 const MAX_LOOK_BACK_LINES: usize = 4096;
 /// Largest segment that fits a packet of IPv4, bytes: 65 535 less two headers of twenty.
 const MAX_MSS_BYTES: f64 = 65_495.0;
 
-/// Judges what is TCP's.
+/// Checks figures of TCP.
 pub(super) fn check(case: &mut Case<'_>) {
     if case.context.udp {
         return;
@@ -40,7 +40,7 @@ pub(super) fn check(case: &mut Case<'_>) {
 
 type Judgement = Option<(Quantity, Reason)>;
 
-/// What the window stated lets through, with the queues that intervals make of it.
+/// The rate that the stated window allows, with the accumulated excess of the intervals.
 struct WindowCeiling {
     ceiling_bps: f64,
     rtt_s: f64,
@@ -137,7 +137,7 @@ fn window_causes(rate: &Rate, ceiling: f64, rtt: f64, needed: Option<f64>) -> Ve
     causes::ranked(found)
 }
 
-/// A rate and the window of the same line tell a round trip; with the stated one, a window.
+/// A rate and the window on the same line give a round trip; with a stated round trip, a window.
 fn congestion_window(case: &Case<'_>, index: usize, claim: &Claim) -> Judgement {
     let figure = claim.figure(Quantity::CongestionWindow)?;
     let rate = case.rate(claim).filter(|rate| rate.bps > 0.0)?;
@@ -185,7 +185,7 @@ fn congestion_window(case: &Case<'_>, index: usize, claim: &Claim) -> Judgement 
     Some((rate.quantity, reason))
 }
 
-/// The interval before, of the same stream and way.
+/// The previous interval of the same stream, direction and side.
 fn earlier<'a>(case: &Case<'a>, index: usize, claim: &Claim) -> Option<&'a Claim> {
     let same = |one: &&Claim| {
         one.scope == Scope::Interval
@@ -194,7 +194,8 @@ fn earlier<'a>(case: &Case<'a>, index: usize, claim: &Claim) -> Option<&'a Claim
     case.claims.get(..index)?.iter().rev().take(MAX_LOOK_BACK_LINES).find(same)
 }
 
-/// What the loss stated leaves; models are rough, so a rate is doubted and never refused for it.
+/// Compares with the rate that the stated loss leaves. Models are rough, so a rate is doubted but never called
+/// impossible.
 fn loss(case: &mut Case<'_>, index: usize, claim: &Claim) {
     let context = &case.context;
     let (Some(loss), Some(rtt)) = (context.loss.filter(|loss| *loss > 0.0), context.rtt_s) else { return };
@@ -210,7 +211,7 @@ fn loss(case: &mut Case<'_>, index: usize, claim: &Claim) {
     let (Some(model), Some(rate)) = (one.map(|one| one * streams), case.rate(claim)) else { return };
     let name = context.congestion.map_or("cubic", Congestion::name);
     let because = format!("{name} at a loss of {}, RTT {}", format::percent(loss), format::time(rtt));
-    // Only where no link is lower: a model of loss says nothing of links.
+    // Only if no link has a lower ceiling: a loss model says nothing about links.
     case.beside(index, Some(new_ceiling("loss", model, because.clone())));
     if claim.scope == Scope::Interval || rate.range.low <= model * LOSS_MODEL_FACTOR {
         return;
@@ -244,7 +245,7 @@ fn retransmits(case: &Case<'_>, claim: &Claim) -> Judgement {
     if lossless {
         return told(Verdict::Doubtful, "Segments were sent again, and nothing was lost.".to_owned());
     }
-    // Smaller segments than full ones are sent too, so that only a multiple is strange.
+    // Segments may be smaller than full ones, so only a multiple is suspicious.
     if figure.value > segments * 2.0 + 10.0 {
         let text = format!("More segments were sent again than the bytes make: {segments:.0} full ones.");
         return told(Verdict::Doubtful, text);

@@ -1,10 +1,10 @@
-//! First runs and replies from which the tests of questions start.
+//! First runs and replies for the tests of follow-up questions.
 
 use super::{Reply, Trial};
 use crate::evidence::{Evidence, Transport};
 use crate::rules::examples::lossy_path;
 
-/// One packet in ten thousand lost at 21 ms, three times faster than the loss law allows: nothing explains it.
+/// 0.01 % loss at 21 ms, but three times the loss model's rate: no rule explains it.
 pub(super) fn long_lossy() -> Evidence {
     let mut evidence = lossy_path(1e-4);
     evidence.outcome.goodput_bps = evidence.outcome.goodput_bps.map(|rate| 3.0 * rate);
@@ -22,7 +22,7 @@ pub(super) fn stalled() -> Evidence {
     evidence
 }
 
-/// Datagrams of which `loss` vanish while the round trip rises from 21 ms by `rise_s`.
+/// Datagrams of which the share `loss` is lost, while the RTT rises from 21 ms by `rise_s`.
 pub(super) fn datagrams(trial: Trial, loss: f64, rise_s: f64) -> Reply {
     let mut evidence = Evidence { transport: Transport::Udp, ..Evidence::default() };
     let offered = trial.offered_bps.unwrap_or(1e6);

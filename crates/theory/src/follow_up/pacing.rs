@@ -1,4 +1,4 @@
-//! The same TCP, paced: loss that vanishes came from bursts, loss that stays is the path's.
+//! TCP with pacing: loss that vanishes came from bursts, loss that stays is the path's.
 
 use linerate_model::{Cause, Confidence};
 
@@ -8,15 +8,16 @@ use crate::evidence::{Evidence, Transport};
 use crate::format;
 use crate::rules::FindingBuilder;
 
-/// Pace beside the mean rate: enough to keep it, without bursts above it.
+/// Pacing rate divided by the mean rate: enough to keep the rate, without bursts.
 const PACE_FACTOR: f64 = 1.1;
-/// Loss that is left of that of bursts.
+/// Loss counts as gone if at most this share of it remains.
 const REMAINING_LOSS_SHARE: f64 = 0.2;
-/// Losses that the paced run should have seen to decide at all: none of eight has a probability of 0.03 %.
+/// Losses that the paced run should see if nothing changes. With eight expected, none has a probability of 0.03
+/// %.
 const MIN_EXPECTED_LOSSES: f64 = 8.0;
 const SECONDS: f64 = 4.0;
 
-/// Asked where packets vanish without a queue.
+/// Asked if packets are lost without a queue.
 pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Question> {
     let flat = crate::rules::rtt_is_flat(evidence) == Some(true);
     let lossy = evidence.loss().is_some_and(|loss| loss > 0.0);
@@ -41,7 +42,7 @@ pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Que
     })
 }
 
-/// One run at the mean rate of the first.
+/// One run, paced at slightly more than the mean rate of the first.
 pub(super) fn next(evidence: &Evidence, replies: &[Reply]) -> Option<Trial> {
     let rate = evidence.outcome.goodput_bps.filter(|rate| rate.is_finite() && *rate > 0.0)?;
     replies.is_empty().then(|| Trial {
@@ -85,7 +86,8 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
         format::percent(first),
         format::percent(paced)
     );
-    // Both let through what comes evenly; datagrams above the rate tell them apart, where they can be asked.
+    // A policer and a shallow buffer both pass evenly spaced packets. Datagrams above the rate distinguish
+    // them, if that question is asked.
     let finding = FindingBuilder::new(Cause::ShallowBuffer, "V19", Confidence::Probable, text)
         .remedy("Pace the sender (fq, --fq-rate), or give the port a larger share of its switch's buffer.")
         .finish();

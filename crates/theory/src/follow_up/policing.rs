@@ -1,4 +1,4 @@
-//! Datagrams above and below the rate: a policer drops what is too much, a shaper or a link delays it first.
+//! UDP above and below the rate: a policer drops the excess at once, a shaper or a link queues it first.
 
 use linerate_model::{Cause, Confidence};
 
@@ -8,32 +8,32 @@ use crate::evidence::{Evidence, Transport};
 use crate::rules::{FindingBuilder, any_core_is_full, rtt_is_flat, windows_are_open};
 use crate::{ceilings, ethernet, format};
 
-/// How much faster each further attempt to exceed the path is.
+/// Each further attempt to exceed the path is faster by this factor.
 const RATE_STEP: f64 = 2.0;
-/// Attempts to exceed it: a policer or loss lets TCP have a sixteenth of the path at least.
+/// Number of attempts to exceed it: a policer or loss leaves TCP at least 1/16 of the path.
 const MAX_ATTEMPTS: usize = 5;
-/// What comes through of different rates is the same limit within this.
+/// Received rates within this tolerance are the same limit.
 const SAME_RATE_TOLERANCE: f64 = 0.1;
-/// Loss of datagrams that shows that there were too many.
+/// Loss of datagrams that shows an excess.
 const EXCESS_LOSS: f64 = 0.05;
-/// Share of what came through that must pass without loss.
+/// This share of the received rate must pass without loss.
 const BELOW_RATE_SHARE: f64 = 0.9;
-/// Loss below the rate up to which the rate is what decides.
+/// Largest loss below the rate at which the rate is still the cause of the loss above it.
 const CLEAN_LOSS: f64 = 0.005;
-/// Share of the rate by which an interval must exceed it to be part of the bucket.
+/// An interval that exceeds the rate by this factor is part of the bucket's burst.
 const BUCKET_RATE_FACTOR: f64 = 1.02;
-/// Rise of the smoothed round trip that a busy host does not make, as a share of the smallest one and in seconds.
+/// Rise of the smoothed RTT that a busy host does not cause, as a share of the smallest RTT and in seconds.
 const RTT_RISE_SHARE: f64 = 0.25;
 const RTT_RISE_S: f64 = 0.005;
-/// Share of a link from which TCP filled it, but for what busy hosts or others took.
+/// TCP filled a link from this share on; busy hosts or others took the rest.
 const FILLED_SHARE: f64 = 0.9;
-/// How near a rate is to that of a link; a policer or shaper that counts frames lets through 1.3 % more.
+/// Tolerance for the rate of a link. A policer or shaper that counts frames lets through 1.3 % more.
 const LINK_TOLERANCE: f64 = 0.005;
-/// Share of a committed rate that a sender should shape to.
+/// The sender should shape to this share of the policed rate.
 const CONFORMING: f64 = 0.98;
 const SECONDS: f64 = 2.0;
 
-/// Asked where TCP's rate has no sure explanation, or one that only datagrams can confirm.
+/// Asked if TCP's rate has no certain explanation, or one that only UDP can confirm.
 pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Question> {
     let open = verdict_is(diagnosis, &["V99", "V01", "V13", "V18", "V20"])
         || (verdict_is(diagnosis, &["V14"]) && diagnosis.primary.confidence == Confidence::Probable);
@@ -56,8 +56,8 @@ pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Que
     })
 }
 
-/// Faster and faster until there are too many, and twice that come to the same rate; then a little less than what came
-/// through.
+/// Raises the rate until the path is exceeded and two consecutive trials receive the same rate. Then offers
+/// slightly less than was received.
 pub(super) fn next(evidence: &Evidence, replies: &[Reply]) -> Option<Trial> {
     let first = evidence.outcome.goodput_bps.filter(|rate| rate.is_finite() && *rate > 0.0)?;
     let Some(last) = replies.last() else { return Some(trial(evidence, RATE_STEP * first)) };
@@ -74,8 +74,8 @@ pub(super) fn next(evidence: &Evidence, replies: &[Reply]) -> Option<Trial> {
     (!last_attempt).then(|| trial(evidence, RATE_STEP * offered))
 }
 
-/// Whether the last two trials exceed the path and the same came through of both: where bursts overrun a queue, more
-/// comes through of more.
+/// Whether the last two trials exceed the path and received the same rate. If bursts overrun a queue, a higher
+/// offered rate gives a higher received rate.
 fn is_a_limit(replies: &[Reply]) -> bool {
     let [.., before, last] = replies else { return false };
     let rates = steady_bps(before).zip(steady_bps(last));
@@ -83,7 +83,7 @@ fn is_a_limit(replies: &[Reply]) -> bool {
 }
 
 fn trial(evidence: &Evidence, offered: f64) -> Trial {
-    // Above the own line the own host would drop.
+    // Above its own line rate, the sending host would drop.
     let most = evidence.line_rate_bps().map_or(f64::INFINITY, |line| 0.93 * line);
     Trial {
         udp: true,
@@ -96,20 +96,20 @@ fn trial(evidence: &Evidence, offered: f64) -> Trial {
     }
 }
 
-/// The trial below the rate: the only one that is slower than the one before it.
+/// The trial below the rate: the only one that is slower than its predecessor.
 fn below(replies: &[Reply]) -> Option<&Reply> {
     let [.., before, last] = replies else { return None };
     let (before, offered) = before.trial.offered_bps.zip(last.trial.offered_bps)?;
     (offered < before).then_some(last)
 }
 
-/// Whether more was offered than came through, or it had to wait.
+/// Whether more was offered than received, or packets had to wait.
 fn exceeds(reply: &Reply) -> bool {
     let flat = reply.evidence.as_ref().and_then(rtt_is_flat);
     reply.loss().is_some_and(|loss| loss >= EXCESS_LOSS) || flat == Some(false)
 }
 
-/// Rate after the beginning: a bucket or a queue takes more at first.
+/// Received rate after the first third: a bucket or a queue takes more at first.
 fn steady_bps(reply: &Reply) -> Option<f64> {
     let intervals = &reply.intervals_bps;
     let later = intervals.get(intervals.len() / 3..intervals.len().saturating_sub(1))?;
@@ -123,7 +123,7 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
     let (Some(rate), Some(flat)) = (steady_bps(above), above.evidence.as_ref().and_then(rtt_is_flat)) else {
         return Conclusion::open("the datagrams above the rate could not be measured");
     };
-    // Probes have ports of their own, and may take another member of a bundle than the flow does.
+    // Probes have other ports and may take another member link of a LAG than the flow.
     let flat = flat && !tcp_waited(evidence);
     let loss_below = below.and_then(Reply::loss);
     let loss = above.loss().unwrap_or(0.0);
@@ -168,7 +168,7 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
     }
 }
 
-/// Whether the packets of the first run waited by its own kernel's account.
+/// Whether the packets of the first run waited, according to the sender's kernel.
 fn tcp_waited(evidence: &Evidence) -> bool {
     let rise = evidence.rtt.mean_s.zip(evidence.rtt.min_s).map(|(mean, least)| (mean - least, least));
     rise.is_some_and(|(rise, least)| rise >= (RTT_RISE_SHARE * least).max(RTT_RISE_S))
@@ -186,7 +186,7 @@ fn never_too_many(replies: &[Reply]) -> Conclusion {
     }
 }
 
-/// The standard link whose ceiling for these datagrams is the rate, half a percent either way.
+/// The standard link whose ceiling for these datagrams is the rate, within 0.5 %.
 fn link_of(reply: &Reply, rate: f64) -> Option<f64> {
     let evidence = reply.evidence.as_ref()?;
     let (packet, headers) = (evidence.packet_bytes(), evidence.headers());
@@ -209,7 +209,7 @@ fn policer(answer: Conclusion, evidence: &Evidence, above: &Reply, rate: f64) ->
     answer.with("bucket_bytes", bucket).found(finding)
 }
 
-/// What came through above the rate at the beginning; absent when it is less than a read of the clock can tell.
+/// Bytes received in excess of the rate at the start; absent if there was no such burst.
 fn bucket_bytes(above: &Reply, rate: f64) -> Option<f64> {
     let interval = above.evidence.as_ref()?.outcome.interval_s?;
     let burst = above.intervals_bps.iter().take_while(|bps| **bps > BUCKET_RATE_FACTOR * rate);
@@ -267,7 +267,7 @@ mod tests {
     use super::super::examples::{datagrams, long_lossy};
     use super::*;
 
-    /// What is found where datagrams above `path` lose everything else, with `waits` of queue, and TCP got 40 Mb/s.
+    /// The conclusion if UDP above `path` loses all excess, with a queue of `waits`, and TCP got 40 Mb/s.
     fn found(path: f64, waits: f64, noise: f64) -> (Vec<f64>, Conclusion) {
         found_after(40e6, path, waits, noise)
     }

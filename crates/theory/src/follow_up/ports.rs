@@ -1,4 +1,5 @@
-//! Many connections instead of one: a bundle of links gives one connection a member, and many of them several.
+//! Many connections instead of one: in a LAG, one connection gets one member link, many connections get
+//! several.
 
 use linerate_model::{Cause, Confidence};
 
@@ -8,21 +9,23 @@ use crate::evidence::{Evidence, Transport};
 use crate::rules::{FindingBuilder, any_core_is_full};
 use crate::{ethernet, format, lag};
 
-/// Connections of the trial: of eight, two members are seen with 99 %.
+/// Connections of the trial. With eight, two member links are detected with 99 %.
 const CONNECTIONS: u32 = 16;
-/// How much faster all together are than one alone on one link: not at all, but for what one alone left unused.
+/// Smallest speed-up that shows more than one link; on one link, several connections only use what one left
+/// unused.
 const ONE_LINK_FACTOR: f64 = 1.25;
-/// Share of a link's ceiling from which an unexplained rate may be that of the link.
+/// An unexplained rate may be that of a link from this share of the link's ceiling on.
 const NEARLY_FULL_SHARE: f64 = 0.9;
-/// Largest bundle that is considered.
+/// Largest number of member links considered.
 const MAX_MEMBERS: u32 = 16;
-/// Likelihood below that of the best number at which another one is left out: 95 % of a chi-square of one degree.
+/// Numbers of links whose likelihood is below this share of the maximum are excluded: 95 % of a chi-square with
+/// one degree of freedom.
 const SUPPORT: f64 = 0.147;
 const SECONDS: f64 = 3.0;
 
-/// Asked where the few connections of a flow end at the rate of a link that is slower than the host's.
+/// Asked if a flow with few connections reaches the rate of a link that is slower than the host's.
 pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Question> {
-    // A member whose rate what had waited lifts a little looks like a shaper.
+    // A member link can look like a shaper if data that had waited raises its rate a little.
     let numbers = &diagnosis.primary.evidence;
     let named = numbers.get("link_bps").or_else(|| numbers.get("shaper_bps")).copied();
     let named = named.filter(|_| verdict_is(diagnosis, &["V02", "V14"]));
@@ -43,7 +46,7 @@ pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Que
     })
 }
 
-/// The standard link at whose rate the flow nearly is.
+/// The standard link whose rate the flow nearly reaches.
 fn near_link(evidence: &Evidence) -> Option<f64> {
     let (packet, headers) = (evidence.packet_bytes(), evidence.headers());
     let found = ethernet::inferred_link(
@@ -56,7 +59,7 @@ fn near_link(evidence: &Evidence) -> Option<f64> {
     found.map(|link| link.bps)
 }
 
-/// One run of many connections, whose ports the system chooses.
+/// One run with many connections; the system chooses their ports.
 pub(super) fn next(_evidence: &Evidence, replies: &[Reply]) -> Option<Trial> {
     replies.is_empty().then_some(Trial {
         udp: false,
@@ -120,7 +123,8 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
         .found(finding)
 }
 
-/// Rate of one member: what one connection got, or what several got over the members that they were seen to use.
+/// Rate of one member link: that of one connection, or of several divided by the number of member links that
+/// they used.
 fn member_bps(evidence: &Evidence) -> Option<f64> {
     let goodput = evidence.outcome.goodput_bps?;
     let diagnosis = crate::diagnose(evidence);
@@ -129,7 +133,7 @@ fn member_bps(evidence: &Evidence) -> Option<f64> {
     Some(goodput / used.unwrap_or(1.0))
 }
 
-/// The numbers of members that are likely where so many are seen to be used, from the fewest to the most.
+/// Range of likely numbers of member links if `used` of them were seen in use.
 fn members(used: u32) -> (u32, u32) {
     let likelihood = |links: u32| lag::occupancy_probability(CONNECTIONS, used, links).unwrap_or(0.0);
     let best = (used..=MAX_MEMBERS).map(likelihood).fold(0.0, f64::max);
@@ -137,7 +141,7 @@ fn members(used: u32) -> (u32, u32) {
     (used, most.unwrap_or(used))
 }
 
-/// How much more the fastest connection got than the slowest.
+/// Ratio of the fastest connection's bytes to the slowest's.
 fn spread(evidence: &Evidence) -> Option<f64> {
     let bytes = &evidence.outcome.stream_bytes;
     let largest = bytes.iter().copied().reduce(f64::max)?;
@@ -166,7 +170,8 @@ mod tests {
         assert_eq!((finding.rule.as_str(), finding.confidence), ("V17", Confidence::Confirmed));
         assert_eq!((finding.evidence["members_least"], finding.evidence["members_most"]), (2.0, 2.0));
         assert_eq!(finding.evidence["largest_over_smallest"], 3.0);
-        // Six of sixteen flows' members: seven have 53 % of the likelihood of six, eight 17 %, nine 5 %.
+        // Six links seen with sixteen flows: seven links have 53 % of the likelihood of six, eight 17 %, nine 5
+        // %.
         assert_eq!(members(6).0, 6);
         assert!(members(6).1 > 6);
     }

@@ -1,17 +1,18 @@
-//! Reads of different sizes: how much goes back for each, and what share of the way back that takes.
+//! Reads of different sizes: how many acknowledgements return for each, and what share of the return path they
+//! use.
 
 use super::{Conclusion, Question, Reply, Topic, Trial};
 use crate::diagnose::Diagnosis;
 use crate::evidence::{Evidence, Transport};
 use crate::{format, framing};
 
-/// Sizes of a read, bytes: from 1 KiB to 1 MiB, four times as many each.
+/// Sizes of a read, bytes: from 1 KiB to 1 MiB, each four times the one before.
 const SIZES: [f64; 6] = [1024.0, 4096.0, 16_384.0, 65_536.0, 262_144.0, 1_048_576.0];
-/// Share of the way back from which its traffic may matter.
+/// Smallest relevant share of the return path.
 const MIN_RETURN_SHARE: f64 = 0.03;
 const SECONDS: f64 = 2.0;
 
-/// Asked where acknowledgements and window updates take a share of the way back that may matter.
+/// Asked if acknowledgements and window updates use a relevant share of the return path.
 pub(super) fn question(evidence: &Evidence, _: &Diagnosis) -> Option<Question> {
     let share = share(evidence).filter(|share| *share > MIN_RETURN_SHARE)?;
     let because = format!(
@@ -21,7 +22,7 @@ pub(super) fn question(evidence: &Evidence, _: &Diagnosis) -> Option<Question> {
     question_for(evidence).map(|question| Question { because, ..question })
 }
 
-/// Asked because somebody wants to know.
+/// The question as a user asks for it, without a finding that suggests it.
 pub(super) fn question_for(evidence: &Evidence) -> Option<Question> {
     (evidence.transport == Transport::Tcp).then(|| Question {
         topic: Topic::Reads,
@@ -46,15 +47,16 @@ pub(super) fn next(evidence: &Evidence, replies: &[Reply]) -> Option<Trial> {
     })
 }
 
-/// Bits of the way back on the wire, preamble and gap included, as a rate: F10.1 of the theory.
+/// Rate of the returning packets on the wire, preamble and gap included.
 ///
-/// Units: bit/s. Domain: `None` where the packets back were not counted.
+/// Units: bit/s. Domain: `None` if the returning packets were not counted. Source: [`framing::wire_bytes`] of a
+/// packet without payload.
 fn back_bps(evidence: &Evidence) -> Option<f64> {
     let wire = framing::wire_bytes(evidence.headers().total_bytes(), 0.0)?;
     Some(evidence.tcp.return_pps? * wire * 8.0).filter(|bps| bps.is_finite())
 }
 
-/// Share of the slower of both interfaces; `None` where neither has a rate.
+/// Share of the slower interface's rate; `None` if neither has a rate.
 fn share(evidence: &Evidence) -> Option<f64> {
     let rates = [evidence.link.peer_link_bps, evidence.link.link_bps].into_iter().flatten();
     let link = rates.filter(|rate| *rate > 0.0).reduce(f64::min)?;
@@ -92,7 +94,7 @@ mod tests {
     use crate::follow_up::questions;
     use crate::rules::examples::full_gigabit;
 
-    /// Half a packet back for each of 81,274 segments a second, over a link back of `link_bps`.
+    /// Half an acknowledgement for each of 81,274 segments per second, over a return link of `link_bps`.
     fn acknowledged(link_bps: f64) -> Evidence {
         let mut evidence = full_gigabit();
         evidence.link.peer_link_bps = Some(link_bps);
@@ -103,7 +105,7 @@ mod tests {
 
     #[test]
     fn an_acknowledgement_has_90_bytes_on_the_wire() {
-        // 29.26 Mb/s go back for a full gigabit.
+        // A full gigabit causes 29.26 Mb/s on the return path.
         let back = back_bps(&acknowledged(1e9)).unwrap();
         assert!((back - 29.2588e6).abs() < 1e3, "{back}");
         assert!((share(&acknowledged(100e6)).unwrap() - 0.2926).abs() < 1e-4);

@@ -1,4 +1,5 @@
-//! Datagrams of different sizes, each one packet that must not be cut: above which size do they vanish?
+//! Datagrams of different sizes, each in one packet that must not be fragmented: above which size are they
+//! lost?
 
 use linerate_model::{Cause, Confidence};
 
@@ -8,21 +9,21 @@ use crate::evidence::{Evidence, Transport};
 use crate::framing::Headers;
 use crate::rules::FindingBuilder;
 
-/// Every IPv4 host takes packets of this size (RFC 791 section 3.1).
+/// Every IPv4 host accepts packets of this size (RFC 791 section 3.1).
 const MIN_PACKET: f64 = 576.0;
 /// Every link carries IPv6 packets of this size (RFC 8200 section 5).
 const MIN_PACKET_V6: f64 = 1280.0;
-/// Loss from which a size counts as vanishing.
+/// A size with at least this loss ratio counts as lost.
 const VANISHED_LOSS: f64 = 0.9;
-/// Rate of the probes: a hundred packets a second and more.
+/// Rate of the probes: at least a hundred packets per second.
 const RATE: f64 = 2e6;
 const SECONDS: f64 = 0.3;
-/// Probes that may fail.
+/// Number of probes that may fail.
 const MAX_FAILURES: usize = 2;
-/// Halvings that reach a byte from any size that Ethernet has.
+/// Number of halvings that find the exact byte for any Ethernet packet size.
 const MAX_HALVINGS: usize = 20;
 
-/// Asked where nothing of full size came through, or segments shrank while the kernel probed.
+/// Asked if nothing of full size arrived, or if segments shrank while the kernel probed.
 pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Question> {
     let probed = diagnosis.also.iter().any(|finding| finding.rule == "V15");
     if evidence.transport != Transport::Tcp || !(verdict_is(diagnosis, &["V15"]) || probed) {
@@ -38,7 +39,8 @@ pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Que
     })
 }
 
-/// The smallest, the largest, then the middle between what passed and what vanished. A probe that failed is repeated.
+/// The smallest size, the largest, then the middle between those that passed and those that were lost. A failed
+/// probe is repeated.
 pub(super) fn next(evidence: &Evidence, replies: &[Reply]) -> Option<Trial> {
     let (least, most) = bounds(evidence)?;
     let known = known(replies);
@@ -78,22 +80,22 @@ fn headers_bytes(evidence: &Evidence) -> f64 {
     Headers::udp(evidence.link.ip_version.unwrap_or(crate::framing::IpVersion::V4)).total_bytes()
 }
 
-/// Whether datagrams of this size came through; `None` when that is not known.
+/// Whether datagrams of this size arrived; `None` if unknown.
 fn passes(reply: &Reply) -> Option<bool> {
     let evidence = reply.evidence.as_ref()?;
     match evidence.loss() {
         Some(loss) => Some(loss < VANISHED_LOSS),
-        // Where nothing came, nothing tells how much was lost.
+        // If nothing arrived, the loss ratio is unknown.
         None => (evidence.outcome.goodput_bps.unwrap_or(0.0) <= 0.0).then_some(false),
     }
 }
 
-/// Payloads whose fate is known, and whether they passed, in the order of the replies.
+/// Payloads with a known result and whether they passed, in the order of the replies.
 fn known(replies: &[Reply]) -> Vec<(f64, bool)> {
     replies.iter().filter_map(|reply| Some((reply.trial.length_bytes?, passes(reply)?))).collect()
 }
 
-/// The largest payload that passed, and the smallest that vanished.
+/// The largest payload that passed, and the smallest that was lost.
 fn bracket(known: &[(f64, bool)]) -> Option<(f64, f64)> {
     let of = |fate: bool| known.iter().filter(move |(_, passed)| *passed == fate).map(|(bytes, _)| *bytes);
     Some((of(true).reduce(f64::max)?, of(false).reduce(f64::min)?))

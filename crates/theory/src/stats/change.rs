@@ -1,27 +1,27 @@
-//! Whether and where a history of results changed.
+//! Whether and where a series of results changed.
 //!
-//! No caller yet: kept for the history of results in the web interface and the fleet.
+//! Not yet called: kept for the history of results in the web interface and the fleet.
 
 /// Outcome of Pettitt's test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pettitt {
-    /// Largest absolute sum of signs across a cut (K).
+    /// Largest absolute sum of signs across a change point (K).
     pub statistic: f64,
     /// Index of the first value after the change.
     pub first_after: usize,
-    /// The approximation 2·exp(−6K²/(n³+n²)); exceeds 1 where it says nothing, see [`Pettitt::p`].
+    /// The approximation 2·exp(−6K²/(n³+n²)). It exceeds 1 for small K, see [`Pettitt::p`].
     pub approximation: f64,
 }
 
 impl Pettitt {
-    /// Probability of such a cut in a series without change, at most 1.
+    /// Probability of such a statistic in a series without change, at most 1.
     #[must_use]
     pub fn p(&self) -> f64 {
         self.approximation.min(1.0)
     }
 }
 
-/// Pettitt's test for one change of level at an unknown place.
+/// Pettitt's test for one change of level at an unknown position.
 ///
 /// Domain: at least two values, finite; conservative for short series. Source: Pettitt 1979.
 #[must_use]
@@ -32,7 +32,8 @@ pub fn pettitt(series: &[f64]) -> Option<Pettitt> {
     let mut across: i64 = 0;
     let mut best = (0_i64, 1_usize);
     for (index, &value) in series.iter().enumerate().take(series.len() - 1) {
-        // Moving a value over the cut adds its signs against all others: those before it cancel their old share.
+        // Moving a value across the cut adds its signs against all others; those against earlier values cancel
+        // their old contribution.
         across += series.iter().map(|&other| sign(other - value)).sum::<i64>();
         if across.abs() > best.0 {
             best = (across.abs(), index + 1);
@@ -55,7 +56,7 @@ mod tests {
     fn a_step_is_found_where_it_is() {
         let series = [10.0, 10.0, 10.0, 10.0, 5.0, 5.0, 5.0];
         let found = pettitt(&series).unwrap();
-        // Every one of the 4·3 pairs across the step has the same sign.
+        // Each of the 4·3 pairs across the step has the same sign.
         assert_eq!((found.statistic, found.first_after), (12.0, 4));
     }
 

@@ -1,4 +1,4 @@
-//! Whether repeats tell something new each, or follow from the one before.
+//! Whether repeats are independent, or correlate with their predecessors.
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -7,22 +7,23 @@ use rand::seq::SliceRandom;
 use super::series::{autocorrelation, mean};
 use crate::domain::finite;
 
-/// Fewer values than these show no dependence, however strong it is.
+/// Fewer values than this cannot show dependence, however strong it is.
 pub const MIN_VALUES: usize = 8;
-/// Orders that are tried beside the one that was measured.
+/// Number of random permutations.
 const PERMUTATIONS: u32 = 499;
-/// So many orders as alike as the measured one tell that it is nothing special.
+/// The search ends early after this number of permutations that are at least as correlated as the measured
+/// order.
 const ENOUGH_PERMUTATIONS: u32 = 100;
-/// The same orders every time.
+/// Fixed seed, so that results are reproducible.
 const SEED: u64 = 9097;
-/// No series of repeats shows a stronger correlation for certain.
+/// Upper bound of the estimated correlation: no series of repeats shows a stronger one reliably.
 const MAX_CORRELATION: f64 = 0.95;
 
-/// Probability that neighbours are as alike as this when the order of the values means nothing: a permutation test of the
-/// correlation at lag 1, in several series together.
+/// Probability that neighbours correlate at least this strongly if the order of the values is random: a
+/// permutation test of the correlation at lag 1, over several series together.
 ///
-/// Domain: `None` when no series has [`MIN_VALUES`] values, or one is not finite. Source: Wald and Wolfowitz 1943; Besag and Clifford 1991
-/// for the end of the search where the probability is large.
+/// Domain: `None` if no series has [`MIN_VALUES`] values, or one is not finite. Source: Wald and Wolfowitz
+/// 1943; Besag and Clifford 1991 for ending the search early if the probability is large.
 #[must_use]
 pub fn p_of_order(series: &[&[f64]]) -> Option<f64> {
     let long = series.iter().filter(|one| one.len() >= MIN_VALUES);
@@ -30,7 +31,7 @@ pub fn p_of_order(series: &[&[f64]]) -> Option<f64> {
     if drawn.is_empty() {
         return None;
     }
-    // A sum of the same products in another order may differ in its last digit.
+    // Summing the same products in another order may change the last digit.
     let measured = products(&drawn) - 1e-12;
     let mut random = StdRng::seed_from_u64(SEED);
     let (mut as_alike, mut tried) = (0_u32, 0_u32);
@@ -39,7 +40,7 @@ pub fn p_of_order(series: &[&[f64]]) -> Option<f64> {
         as_alike += u32::from(products(&drawn) >= measured);
         tried += 1;
     }
-    // The order that was measured is one of them.
+    // The measured order counts as one of the permutations.
     let p = if as_alike >= ENOUGH_PERMUTATIONS {
         f64::from(as_alike) / f64::from(tried)
     } else {
@@ -48,7 +49,7 @@ pub fn p_of_order(series: &[&[f64]]) -> Option<f64> {
     finite(p)
 }
 
-/// Distances from the mean, so that their squares add up to 1; all 0 for a constant series.
+/// Deviations from the mean, scaled so that their squares sum to 1; all 0 for a constant series.
 fn standardised(values: &[f64]) -> Option<Vec<f64>> {
     let centre = mean(values)?;
     let length = values.iter().map(|value| (value - centre).powi(2)).sum::<f64>().sqrt();
@@ -56,12 +57,13 @@ fn standardised(values: &[f64]) -> Option<Vec<f64>> {
     Some(values.iter().map(|value| (value - centre) * scale).collect())
 }
 
-/// Products of neighbours, added up over all series: the sum of their correlations.
+/// Sum of the products of neighbours over all series: the sum of their correlations.
 fn products(series: &[Vec<f64>]) -> f64 {
     series.iter().flat_map(|one| one.iter().zip(one.iter().skip(1))).map(|(a, b)| a * b).sum()
 }
 
-/// Correlation of neighbours in a series without end of which these are parts: the estimate of a short series is too small.
+/// Correlation of neighbours in an infinite series of which these are parts. Corrects the negative bias of
+/// short series.
 ///
 /// Units: ratio, 0 to 0.95. Domain: at least one series of [`MIN_VALUES`] values. Source: first-order autoregression, bias after Kendall 1954.
 #[must_use]
@@ -73,7 +75,8 @@ pub fn correlation(series: &[&[f64]]) -> Option<f64> {
     Some(((seen + 1.0 / values) / (1.0 - 3.0 / values)).clamp(0.0, MAX_CORRELATION))
 }
 
-/// Variance of the mean over the expected sample variance, for a part of a first-order autoregression: `1/n` when nothing correlates.
+/// Variance of the mean divided by the expected sample variance, for a part of a first-order autoregression:
+/// `1/n` without correlation.
 ///
 /// Units: ratio. Domain: at least two values, 0 ≤ correlation < 1. Source: variance of a mean of correlated values; Law and Kelton.
 #[must_use]
@@ -113,7 +116,8 @@ mod tests {
     #[test]
     fn values_that_do_not_correlate_count_each() {
         assert!((mean_over_sample_variance(15, 0.0).unwrap() - 1.0 / 15.0).abs() < 1e-12);
-        // 15 values at 0.9: (1.9 / 1.5 - 1.8 x (1 - 0.9^15) / 2.25) of the variance, and the rest is in the sample.
+        // 15 values at 0.9: (1.9 / 1.5 - 1.8 x (1 - 0.9^15) / 2.25) of the variance is that of the mean, the
+        // rest is in the sample.
         let mean = 1.9 / 1.5 - 1.8 * (1.0 - 0.9_f64.powi(15)) / 2.25;
         let want = mean / ((1.0 - mean) * 15.0 / 14.0);
         assert!((mean_over_sample_variance(15, 0.9).unwrap() - want).abs() < 1e-12);

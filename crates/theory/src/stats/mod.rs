@@ -1,4 +1,4 @@
-//! Statistics for measurements: few runs, dependent intervals, no belief in normal noise.
+//! Statistics for measurements: few runs, dependent intervals, no assumption of normal noise.
 
 pub mod change;
 pub mod independence;
@@ -21,7 +21,7 @@ pub struct Interval {
     pub coverage: f64,
 }
 
-/// The samples in ascending order, or `None` when there are none or one is not an ordinary number.
+/// The samples in ascending order; `None` if there are none or one is not finite.
 pub(crate) fn sorted(samples: &[f64]) -> Option<Vec<f64>> {
     if samples.is_empty() || samples.iter().any(|value| !value.is_finite()) {
         return None;

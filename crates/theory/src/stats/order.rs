@@ -1,4 +1,4 @@
-//! What can be said from ranks alone: percentiles, the median and its interval.
+//! Rank-based statistics: percentiles, the median and its interval.
 
 use statrs::distribution::{Binomial, DiscreteCDF};
 
@@ -31,7 +31,7 @@ pub fn percentile(samples: &[f64], share: f64) -> Option<f64> {
     ascending.get(rank - 1).copied()
 }
 
-/// Ranks between which the median lies.
+/// Ranks that enclose the median.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MedianRanks {
     /// Lower rank, counted from 1.
@@ -44,18 +44,19 @@ pub struct MedianRanks {
 
 /// The narrowest symmetric pair of ranks that covers the median with at least `confidence`.
 ///
-/// Domain: `None` when even the extremes do not (fewer than 6 samples at 95 %). Source: sign-test interval; no distribution assumed.
+/// Domain: `None` if even the extremes do not cover it (fewer than 6 samples at 95 %). Source: sign-test
+/// interval; no distribution assumed.
 #[must_use]
 pub fn median_ranks(samples: usize, confidence: f64) -> Option<MedianRanks> {
     let confidence = open_unit(confidence)?;
     let binomial = Binomial::new(0.5, u64::try_from(samples).ok()?).ok()?;
     let coverage_of = |lower: usize| 1.0 - 2.0 * binomial.cdf(lower as u64 - 1);
-    // Rounding in the tail sum must not cost a pair of ranks whose coverage is exactly the one asked for.
+    // Rounding in the tail sum must not exclude a pair of ranks whose coverage is exactly the requested one.
     let covers = |rank: usize| coverage_of(rank) >= confidence - 1e-12;
     if samples < 2 || !covers(1) {
         return None;
     }
-    // Coverage falls with the rank: the largest one that covers lies between `lower` and `beyond`.
+    // Coverage falls with the rank. The largest rank that still covers lies between `lower` and `beyond`.
     let (mut lower, mut beyond) = (1, samples / 2 + 1);
     while beyond - lower > 1 {
         let middle = lower.midpoint(beyond);
@@ -68,7 +69,7 @@ pub fn median_ranks(samples: usize, confidence: f64) -> Option<MedianRanks> {
     Some(MedianRanks { lower, upper: samples + 1 - lower, coverage: coverage_of(lower) })
 }
 
-/// Interval of the median without an assumption about the distribution.
+/// Distribution-free interval of the median.
 ///
 /// Units: those of the samples. Domain: as [`median_ranks`]; independent samples. Source: sign-test interval.
 #[must_use]

@@ -1,11 +1,11 @@
-//! Comparing two configurations that were measured in turn: differences of pairs.
+//! Compares two configurations that were measured alternately, by differences of pairs.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::{Interval, order, sorted};
 use crate::domain::open_unit;
 
-/// Up to so many differences the distribution of the rank sum is counted exactly.
+/// Up to this number of differences, the distribution of the rank sum is counted exactly.
 pub const MAX_EXACT_DIFFERENCES: usize = 50;
 
 /// Outcome of a Wilcoxon signed-rank test.
@@ -13,15 +13,16 @@ pub const MAX_EXACT_DIFFERENCES: usize = 50;
 pub struct SignedRank {
     /// Sum of the ranks of the positive differences; ties share the mean of their ranks.
     pub w: f64,
-    /// Differences that are not 0, which the test rests on.
+    /// Number of non-zero differences, which the test uses.
     pub used: usize,
-    /// Two-sided probability of a sum at least this far from its mean when nothing differs.
+    /// Two-sided probability of a sum at least this far from its mean if there is no difference.
     pub p: f64,
 }
 
-/// Two-sided Wilcoxon signed-rank test of differences; those of 0 say nothing and are left out.
+/// Two-sided Wilcoxon signed-rank test of differences. Differences of 0 are left out.
 ///
-/// Exact over all signs up to [`MAX_EXACT_DIFFERENCES`] differences, else the normal approximation with correction for ties.
+/// Exact over all signs up to [`MAX_EXACT_DIFFERENCES`] differences; above that, the normal approximation with
+/// correction for ties.
 /// Domain: at least one difference, all finite; pairs independent of each other. Source: Wilcoxon 1945.
 #[must_use]
 pub fn signed_rank(differences: &[f64]) -> Option<SignedRank> {
@@ -31,7 +32,7 @@ pub fn signed_rank(differences: &[f64]) -> Option<SignedRank> {
         return Some(SignedRank { w: 0.0, used: 0, p: 1.0 });
     }
     let sizes = sorted(&used.iter().map(|difference| difference.abs()).collect::<Vec<_>>())?;
-    // Ranks are kept doubled, so that mid-ranks are whole numbers.
+    // Ranks are stored doubled, so that mid-ranks are whole numbers.
     let rank = |difference: &f64| {
         let size = difference.abs();
         sizes.partition_point(|other| *other < size) + sizes.partition_point(|other| *other <= size) + 1
@@ -47,7 +48,7 @@ pub fn signed_rank(differences: &[f64]) -> Option<SignedRank> {
     Some(SignedRank { w: positive as f64 / 2.0, used: used.len(), p })
 }
 
-/// Share of all ways to give the ranks signs whose positive sum is at least as far from its mean.
+/// Share of all sign assignments whose positive rank sum is at least as far from its mean.
 fn exact_p(doubled: &[usize], positive: usize) -> f64 {
     let total: usize = doubled.iter().sum();
     let mut ways = vec![0.0_f64; total + 1];
@@ -57,7 +58,7 @@ fn exact_p(doubled: &[usize], positive: usize) -> f64 {
             ways[sum] += ways[sum - rank];
         }
     }
-    // The mean is half the total; doubled once more it is whole.
+    // The mean is half the total. Doubled once more it is a whole number.
     let distance = (2 * positive).abs_diff(total);
     let extreme: f64 = ways
         .iter()
@@ -76,7 +77,8 @@ fn normal_p(doubled: &[usize], positive: usize) -> f64 {
     2.0 * Normal::standard().sf(distance / variance.sqrt())
 }
 
-/// Hodges-Lehmann centre of differences: the median of the means of all pairs of them, each with itself among them.
+/// Hodges-Lehmann centre of differences: the median of the means of all pairs, including each value with
+/// itself.
 ///
 /// Units: those of the differences. Domain: at least one, all finite. Source: Hodges and Lehmann 1963.
 #[must_use]
@@ -86,7 +88,8 @@ pub fn centre(differences: &[f64]) -> Option<f64> {
 
 /// Interval of [`centre`] from the exact distribution of the signed rank sum without ties.
 ///
-/// Units: those of the differences. Domain: `None` when they are too few for `confidence` (five at 95 %), or more than
+/// Units: those of the differences. Domain: `None` if they are too few for `confidence` (five at 95 %), or more
+/// than
 /// [`MAX_EXACT_DIFFERENCES`]. Source: Tukey 1949; Hollander and Wolfe 1999, section 3.3.
 #[must_use]
 pub fn centre_interval(differences: &[f64], confidence: f64) -> Option<Interval> {
@@ -116,7 +119,7 @@ pub fn centre_interval(differences: &[f64], confidence: f64) -> Option<Interval>
     found
 }
 
-/// Means of all pairs, each value with itself among them, ascending.
+/// Means of all pairs, including each value with itself, ascending.
 fn walsh(differences: &[f64]) -> Option<Vec<f64>> {
     let mut means = Vec::with_capacity(differences.len() * (differences.len() + 1) / 2);
     for (number, one) in differences.iter().enumerate() {
@@ -129,9 +132,10 @@ fn walsh(differences: &[f64]) -> Option<Vec<f64>> {
 mod tests {
     use super::*;
 
-    /// Nine patients before and after a treatment: Hollander and Wolfe, Nonparametric Statistical Methods, table 3.1,
-    /// with T+ = 5 for after minus before, hence 40 the other way, and P = 0.0195 one-sided.
-    #[expect(clippy::approx_constant, reason = "a patient's figure")]
+    /// Nine patients before and after a treatment: Hollander and Wolfe, Nonparametric Statistical Methods,
+    /// table 3.1. They give T+ = 5 for after minus before, hence 40 for before minus after, and P = 0.0195
+    /// one-sided.
+    #[expect(clippy::approx_constant, reason = "a value from the book's table")]
     #[test]
     fn the_worked_example_of_hollander_and_wolfe() {
         let before = [1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30];

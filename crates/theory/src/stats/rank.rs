@@ -1,4 +1,4 @@
-//! Comparing two configurations: Mann-Whitney and the Hodges-Lehmann shift.
+//! Compares two configurations: Mann-Whitney test and Hodges-Lehmann shift.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
@@ -11,25 +11,26 @@ pub const MAX_EXACT_PRODUCT: usize = 400;
 /// Outcome of a Mann-Whitney test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MannWhitney {
-    /// Pairs in which the first sample is larger; ties count one half.
+    /// Number of pairs in which the first sample is larger; ties count one half.
     pub u: f64,
-    /// Two-sided probability of a U at least this far from its mean when nothing differs.
+    /// Two-sided probability of a U at least this far from its mean if there is no difference.
     pub p: f64,
 }
 
 /// Two-sided Mann-Whitney test with mid-ranks for ties.
 ///
-/// Exact over all permutations while n·m ≤ [`MAX_EXACT_PRODUCT`], else the normal approximation with correction for ties.
+/// Exact over all permutations while n·m ≤ [`MAX_EXACT_PRODUCT`]; above that, the normal approximation with
+/// correction for ties.
 /// Domain: both samples non-empty and finite, independent. Source: Mann and Whitney 1947.
 #[must_use]
 pub fn mann_whitney(x: &[f64], y: &[f64]) -> Option<MannWhitney> {
     let doubled = doubled_ranks(x, y)?;
     let (n, m) = (x.len(), y.len());
     let rank_sum: usize = doubled[..n].iter().sum();
-    // Everything is kept doubled, so that mid-ranks are whole numbers.
+    // All ranks are stored doubled, so that mid-ranks are whole numbers.
     let u2 = rank_sum - n * (n + 1);
     let p = if n * m <= MAX_EXACT_PRODUCT {
-        // The rank sum of the smaller sample says the same and takes far fewer steps to count.
+        // The rank sum of the smaller sample is equivalent and needs far fewer steps to count.
         let (smaller, sum) = if n <= m { (n, rank_sum) } else { (m, doubled[n..].iter().sum()) };
         exact_p(&doubled, smaller, sum)
     } else {
@@ -38,7 +39,7 @@ pub fn mann_whitney(x: &[f64], y: &[f64]) -> Option<MannWhitney> {
     Some(MannWhitney { u: u2 as f64 / 2.0, p })
 }
 
-/// Twice the mid-rank of every value, the first sample's first.
+/// Twice the mid-rank of every value, those of the first sample first.
 fn doubled_ranks(x: &[f64], y: &[f64]) -> Option<Vec<usize>> {
     let (first, second) = (sorted(x)?, sorted(y)?);
     let all = sorted(&[first, second].concat())?;
@@ -50,7 +51,7 @@ fn doubled_ranks(x: &[f64], y: &[f64]) -> Option<Vec<usize>> {
     Some(x.iter().chain(y).map(rank).collect())
 }
 
-/// Share of the ways to choose `n` values whose rank sum is at least as far from its mean.
+/// Share of the choices of `n` values whose rank sum is at least as far from its mean.
 fn exact_p(doubled: &[usize], n: usize, rank_sum: usize) -> f64 {
     let ways = ways_by_sum(doubled, n);
     let mean = n * (doubled.len() + 1);
@@ -65,7 +66,8 @@ fn exact_p(doubled: &[usize], n: usize, rank_sum: usize) -> f64 {
     extreme / total
 }
 
-/// In how many ways `n` of the weights add up to each sum. Counts stay below 2^53 for the sizes that are counted exactly.
+/// Number of ways in which `n` of the weights add up to each sum. Counts stay below 2^53 for the sizes that are
+/// counted exactly.
 fn ways_by_sum(weights: &[usize], n: usize) -> Vec<f64> {
     let largest: usize = weights.iter().sum();
     let mut ways = vec![vec![0.0; largest + 1]; n + 1];
@@ -89,14 +91,14 @@ fn normal_p(doubled: &[usize], n: usize, u2: usize) -> Option<f64> {
         ranks.chunk_by(|a, b| a == b).map(|group| (group.len() as f64).powi(3) - group.len() as f64).sum();
     let variance = n * m / 12.0 * (all + 1.0 - ties / (all * (all - 1.0)));
     if variance <= 0.0 {
-        return Some(1.0); // all values equal
+        return Some(1.0); // All values are equal.
     }
     // Half a step of continuity correction towards the mean.
     let distance = ((u2 as f64 / 2.0 - n * m / 2.0).abs() - 0.5).max(0.0);
     Some(2.0 * Normal::standard().sf(distance / variance.sqrt()))
 }
 
-/// Hodges-Lehmann shift: by how much the first sample lies above the second.
+/// Hodges-Lehmann shift: how far the first sample is above the second.
 ///
 /// Units: those of the samples. Domain: both non-empty and finite. Source: Hodges and Lehmann 1963.
 #[must_use]
@@ -109,14 +111,14 @@ pub fn shift(x: &[f64], y: &[f64]) -> Option<f64> {
 pub struct ShiftInterval {
     /// The interval.
     pub interval: Interval,
-    /// Rank of the lower end, counted from 1; the upper end has it counted from above.
+    /// Rank of the lower end, counted from 1. The upper end has the same rank, counted from the largest.
     pub rank: usize,
 }
 
-/// Interval of the Hodges-Lehmann shift from the distribution of U without ties, exact while n·m ≤ [`MAX_EXACT_PRODUCT`], else
-/// its normal approximation.
+/// Interval of the Hodges-Lehmann shift from the distribution of U without ties, exact while n·m ≤
+/// [`MAX_EXACT_PRODUCT`]; above that, its normal approximation.
 ///
-/// Units: those of the samples. Domain: `None` when the samples are too few for `confidence`.
+/// Units: those of the samples. Domain: `None` if the samples are too few for `confidence`.
 /// Source: Hodges and Lehmann 1963; Mann and Whitney 1947.
 #[must_use]
 pub fn shift_interval(x: &[f64], y: &[f64], confidence: f64) -> Option<ShiftInterval> {
@@ -149,20 +151,20 @@ pub fn shift_interval(x: &[f64], y: &[f64], confidence: f64) -> Option<ShiftInte
     })
 }
 
-/// Rank of the lower end of the shift's interval where the samples are too many to count.
+/// Rank of the lower end of the shift's interval, by the normal approximation.
 fn normal_rank(n: f64, m: f64, confidence: f64) -> Option<usize> {
     let z = Normal::standard().inverse_cdf(f64::midpoint(1.0, confidence));
     let rank = (n * m / 2.0 - z * (n * m * (n + m + 1.0) / 12.0).sqrt()).floor();
     (rank >= 1.0).then_some(rank as usize)
 }
 
-/// Every difference x − y, ascending.
+/// All differences x − y, ascending.
 fn differences(x: &[f64], y: &[f64]) -> Option<Vec<f64>> {
     let all: Vec<f64> = x.iter().flat_map(|a| y.iter().map(move |b| a - b)).collect();
     sorted(&all)
 }
 
-/// Which hypotheses stay rejected when many are tested at once.
+/// Which hypotheses are rejected if many are tested at once.
 ///
 /// Shape: `[test]`, in the order of `p_values`. Domain: rate between 0 and 1. Source: Benjamini and Hochberg 1995.
 #[must_use]

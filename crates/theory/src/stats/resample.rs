@@ -1,6 +1,6 @@
-//! The bootstrap: intervals for figures that have no formula.
+//! The bootstrap: intervals for statistics without a formula.
 //!
-//! No caller yet: kept for the figures without a formula in the web interface and the fleet.
+//! Not yet called: kept for such statistics in the web interface and the fleet.
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -8,14 +8,15 @@ use rand::{Rng, SeedableRng};
 use super::{Interval, order};
 use crate::domain::open_unit;
 
-/// Resamples that a result rests on unless it says otherwise.
+/// Default number of resamples.
 pub const RESAMPLES: u32 = 10_000;
 
-/// Percentile bootstrap of any statistic, in blocks when neighbouring samples depend on each other.
+/// Percentile bootstrap of any statistic, in blocks if neighbouring samples depend on each other.
 ///
-/// `block` is the length of a block in samples: 1 for independent ones, at least twice the autocorrelation time else.
-/// The same seed gives the same interval. Units: those of the statistic. Domain: at least 10 samples, all finite,
-/// 1 ≤ block ≤ samples, at least 100 resamples. Source: Efron 1979; Künsch 1989 for blocks.
+/// `block` is the length of a block in samples: 1 for independent samples, otherwise at least twice the
+/// autocorrelation time. The same seed gives the same interval. Units: those of the statistic. Domain: at least
+/// 10 samples, all finite, 1 ≤ block ≤ samples, at least 100 resamples. Source: Efron 1979; Künsch 1989 for
+/// blocks.
 #[must_use]
 pub fn bootstrap(
     samples: &[f64],

@@ -1,4 +1,4 @@
-//! One long run: its intervals depend on each other, and the first of them belong to the start.
+//! Statistics of the dependent intervals of one long run.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -43,7 +43,7 @@ pub fn autocorrelation(series: &[f64], lag: usize) -> Option<f64> {
     }
     let centre = mean(series)?;
     let spread: f64 = series.iter().map(|x| (x - centre).powi(2)).sum();
-    // Values that differ by their binary rounding only are equal.
+    // Values that differ only by their binary rounding are equal.
     if spread <= series.len() as f64 * (1e-12 * centre).powi(2) {
         return Some(0.0);
     }
@@ -51,7 +51,7 @@ pub fn autocorrelation(series: &[f64], lag: usize) -> Option<f64> {
     finite(joint / spread)
 }
 
-/// How many independent values a series with that lag-1 correlation is worth.
+/// Effective number of independent values in a series with this correlation at lag 1.
 ///
 /// Units: values. Domain: n ≥ 0, −1 < r < 1. Source: first-order autoregression.
 #[must_use]
@@ -76,7 +76,7 @@ pub struct BatchMeans {
     pub mean: f64,
     /// The interval around it.
     pub interval: Interval,
-    /// Batches it rests on, 5 to 10.
+    /// Number of batches, 5 to 10.
     pub batches: usize,
 }
 
@@ -94,21 +94,23 @@ impl BatchMeans {
     }
 }
 
-/// Largest correlation between neighbouring batches that still counts as independent. Source: Law and Kelton.
+/// Largest correlation between neighbouring batches that still count as independent. Source: Law and Kelton.
 const BATCH_CORRELATION: f64 = 0.3;
 
-/// Mean of a series and its interval by batch means: ten batches, fewer and longer ones while neighbours correlate.
+/// Mean of a series and its interval by batch means. Starts with ten batches and uses fewer, longer ones while
+/// neighbours correlate.
 ///
-/// Every value is in a batch, so that the interval is that of the mean of them all; batches differ by one value where
+/// Every value is in a batch, so the interval is that of the mean of all values. Batches differ by one value if
 /// they cannot be equal.
 ///
-/// Units: those of the series. Domain: `None` below ten values, or when five batches still correlate. Source: Law and Kelton.
+/// Units: those of the series. Domain: `None` with fewer than ten values, or if five batches still correlate.
+/// Source: Law and Kelton.
 #[must_use]
 pub fn batch_means(series: &[f64], confidence: f64) -> Option<BatchMeans> {
     weighted_batch_means(series, &vec![1.0; series.len()], confidence)
 }
 
-/// The same for values that do not all last equally long: `weights` are their lengths, in any unit.
+/// [`batch_means`] for values of unequal duration: `weights` are their durations, in any unit.
 ///
 /// Units: those of the series. Domain: as [`batch_means`], with as many weights as values, all above 0. Source: Law and
 /// Kelton; the variance of a weighted mean from that of the batches.
@@ -172,7 +174,7 @@ mod tests {
         assert!((found.interval.high - 1.5 - half).abs() < 1e-6);
     }
 
-    /// A start that was slower: with 100 values it was in the first batch, with 99 it was left out.
+    /// A slower start: with 100 values it was in the first batch, with 99 it was left out.
     #[test]
     fn one_value_more_or_less_changes_little() {
         let half = |count: usize| {
@@ -206,7 +208,7 @@ mod tests {
         assert_eq!(weighted_batch_means(&[1.0; 10], &[0.0; 10], 0.95), None);
     }
 
-    /// Truth known beforehand: values of an autoregression around 100, its intervals, and how many hold 100.
+    /// Known truth: values of an autoregression around 100, their intervals, and how many of these contain 100.
     #[test]
     fn nineteen_of_twenty_intervals_hold_the_mean() {
         let mut random = StdRng::seed_from_u64(7);

@@ -3,7 +3,7 @@
 use super::{order, sorted};
 use crate::domain::{finite, not_negative, positive};
 
-/// Factor that makes the median absolute deviation estimate the standard deviation of normal noise.
+/// Factor that scales the median absolute deviation to the standard deviation of normal noise.
 pub const MAD_TO_SIGMA: f64 = 1.4826;
 
 /// Robust standard deviation: scaled median absolute deviation from the median.
@@ -16,7 +16,7 @@ pub fn robust_sigma(samples: &[f64]) -> Option<f64> {
     finite(MAD_TO_SIGMA * order::median(&deviations)?)
 }
 
-/// Jain's fairness index of flows: 1 when all are equal, 1/n when one has everything.
+/// Jain's fairness index of flows: 1 if all are equal, 1/n if one has everything.
 ///
 /// Units: ratio. Domain: rates ≥ 0, not all 0. Source: Jain, Chiu and Hawe 1984.
 #[must_use]

@@ -1,31 +1,34 @@
-//! When to stop: a test that runs until its mean is known well enough.
+//! Stopping rule: a test runs until its mean is known precisely enough.
 
 use super::series::{BatchMeans, batch_means};
 use crate::domain::{finite, positive};
 
-/// Coverage of the looks before the last: looking often must not make luck look like precision.
+/// Coverage of the checks before the last. It is higher, because frequent checks would otherwise stop at chance
+/// results.
 const EARLY_COVERAGE: f64 = 0.99;
-/// Coverage of the interval that is reported.
+/// Coverage of the reported interval.
 const FINAL_COVERAGE: f64 = 0.95;
-/// Intervals before the first look, and between two looks.
+/// Number of intervals before the first check, and between two checks.
 const FIRST_CHECK: usize = 20;
 const CHECK_INTERVAL: usize = 10;
 
-/// What a look at a running test found.
+/// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct Precision {
-    /// Half the interval over the mean.
+    /// Half the interval divided by the mean.
     pub relative_half_width: f64,
-    /// Whether that is no more than the target.
+    /// Whether that is at most the target.
     pub reached: bool,
-    /// The interval it comes from.
+    /// The estimate that it comes from.
     pub estimate: BatchMeans,
 }
 
-/// Looks at the steady intervals so far; `None` while there is nothing to say (too few, between two looks, or correlated).
+/// Checks the steady intervals so far; `None` if there are too few, between two checks, or if they are too
+/// correlated.
 ///
-/// `target` is the relative half-width wanted (0.01 for 1 %). Give the intervals after ramp-up and omission only.
-/// Units: any rate. Domain: target > 0, a mean above 0. Source: batch means (Law and Kelton), 99 % before the last look.
+/// `target` is the wanted relative half-width (0.01 for 1 %). Pass only the intervals after ramp-up and
+/// omission. Units: any rate. Domain: target > 0, a mean above 0. Source: batch means (Law and Kelton), 99 %
+/// before the last check.
 #[must_use]
 pub fn look(steady: &[f64], target: f64) -> Option<Precision> {
     if steady.len() < FIRST_CHECK || !steady.len().is_multiple_of(CHECK_INTERVAL) {
@@ -36,7 +39,7 @@ pub fn look(steady: &[f64], target: f64) -> Option<Precision> {
 
 /// The precision at the end of a test, whether or not the target was reached.
 ///
-/// Units and domain as [`look`]; 95 %. Source: batch means.
+/// Units and domain as [`look`]; 95 % coverage. Source: batch means.
 #[must_use]
 pub fn achieved(steady: &[f64], target: f64) -> Option<Precision> {
     precision(steady, target, FINAL_COVERAGE)
