@@ -1,30 +1,30 @@
-//! How much the other end of a dialogue may say: what it says is read, held and perhaps logged here.
+//! Limits the messages and bytes that a peer may send, because this end reads, stores and perhaps logs them.
 
 use linerate_units::{Span, Timestamp};
 
 use crate::PeerError;
 
-/// Messages and bytes that may come at any moment, whatever came before.
+/// Messages and bytes that may arrive at any moment, and their rates.
 const MESSAGES: Share = Share { at_once: 4_000, per_second: 500 };
 const BYTES: Share = Share { at_once: 8 << 20, per_second: 1 << 20 };
 
-/// What may come at once, and what is added in a second.
+/// Size and fill rate of a token bucket.
 #[derive(Debug, Clone, Copy)]
 struct Share {
     at_once: u64,
     per_second: u64,
 }
 
-/// What the other end of a connection may still say.
+/// The token buckets of a peer's messages and bytes.
 ///
-/// Heartbeats and counts come a few times a second. Samples of what is measured may come at its end, all together; so
-/// while something is measured, what is not used is saved up.
+/// Heartbeats and progress reports arrive a few times per second. Samples of a measurement may all arrive at
+/// its end, so during a measurement the buckets may exceed their size.
 #[derive(Debug)]
 pub(crate) struct Allowance {
     messages: Bucket,
     bytes: Bucket,
     filled: Timestamp,
-    /// Measurements under way.
+    /// Number of running measurements.
     measuring: u64,
 }
 
@@ -51,42 +51,43 @@ impl Bucket {
 }
 
 impl Allowance {
-    /// Of a connection that begins at `now`.
+    /// The allowance of a connection that begins at `now`.
     pub(crate) fn new(now: Timestamp) -> Self {
         Self { messages: Bucket::new(MESSAGES), bytes: Bucket::new(BYTES), filled: now, measuring: 0 }
     }
 
-    /// So many measurements are under way from now on.
+    /// Sets the number of running measurements.
     pub(crate) fn measuring(&mut self, now: Timestamp, measurements: usize) {
         self.fill(now);
         self.measuring = measurements as u64;
     }
 
-    /// Bytes came.
+    /// Takes received bytes from the bucket.
     ///
     /// # Errors
-    /// They are more than may come.
+    /// They exceed the allowance.
     pub(crate) fn bytes(&mut self, now: Timestamp, count: usize) -> Result<(), PeerError> {
         self.fill(now);
         take(&mut self.bytes, count as u64)
     }
 
-    /// A message was among them.
+    /// Takes one received message from the bucket.
     ///
     /// # Errors
-    /// It is one more than may come.
+    /// It exceeds the allowance.
     pub(crate) fn message(&mut self) -> Result<(), PeerError> {
         take(&mut self.messages, 1)
     }
 
-    /// The message was the answer to one of ours, or is answered before the next can come: as many as this end takes.
+    /// Returns a message and its bytes to the buckets. This end has requested it, or answers it before the next
+    /// one may come, and so limits its rate itself.
     pub(crate) fn give_back(&mut self, bytes: usize) {
         self.messages.left = self.messages.left.saturating_add(1);
         self.bytes.left = self.bytes.left.saturating_add(bytes as u64);
     }
 
     fn fill(&mut self, now: Timestamp) {
-        // Below a millisecond the shares of bytes and messages would be cut off again and again.
+        // Below a millisecond, rounding would discard part of the fill again and again.
         let elapsed = now.since(self.filled);
         if elapsed < Span::from_ms(1) {
             return;
@@ -110,7 +111,8 @@ mod tests {
 
     const START: Timestamp = Timestamp::START;
 
-    /// Messages of so many bytes that pass, `every` apart; a million is without end.
+    /// The number of messages of `bytes` bytes, `every` apart, that pass. The limit of one million means
+    /// unlimited.
     fn pass(allowance: &mut Allowance, from: Timestamp, bytes: usize, every: Span) -> u32 {
         let mut now = from;
         let mut passed = 0;
@@ -125,7 +127,7 @@ mod tests {
     fn a_flood_ends_and_what_an_honest_end_says_does_not() {
         assert_eq!(pass(&mut Allowance::new(START), START, 20, Span::ZERO), 4_000);
         assert_eq!(pass(&mut Allowance::new(START), START, 1 << 20, Span::ZERO), 8);
-        // Two heartbeats a second and four counts of each of two flows, for more than a day.
+        // Two heartbeats per second and four progress reports for each of two flows, for more than a day.
         assert_eq!(pass(&mut Allowance::new(START), START, 200, Span::from_ms(100)), 1_000_000);
     }
 
@@ -134,7 +136,7 @@ mod tests {
         let end = START + Span::from_secs(86_400);
         let mut measured = Allowance::new(START);
         measured.measuring(START, 1);
-        // Two flows, 100 samples a second of each, 64 in a message of 64 KiB.
+        // Two flows with 100 samples per second each, 64 in a message of 64 KiB.
         let messages = 2 * 100 * 86_400 / 64;
         for _ in 0..messages {
             measured.bytes(end, 64 << 10).unwrap();
@@ -150,7 +152,7 @@ mod tests {
     fn messages_that_come_every_microsecond_fill_it_as_those_that_come_every_second() {
         let mut allowance = Allowance::new(START);
         let passed = pass(&mut allowance, START, 1, Span::from_ns(1_000));
-        // 4,000 at once and 500 in a second, of which some milliseconds went by.
+        // 4,000 at once and 500 per second, during some milliseconds.
         assert!((4_000..4_010).contains(&passed), "{passed}");
     }
 }

@@ -1,6 +1,7 @@
 //! The number formats of C that Rust does not have.
 
-/// `%.{digits}g`: so many significant digits, trailing zeros removed, an exponent where it is shorter.
+/// `%.{digits}g`: this number of significant digits, without trailing zeros, and with an exponent if that is
+/// shorter.
 ///
 /// # Source
 /// ISO C11 §7.21.6.1, conversion `g`

@@ -1,9 +1,10 @@
-//! Errors assign blame: the other end misbehaved, is another program, is of another version, or gave up.
+//! Errors of dialogues. Each says who is at fault: the peer misbehaved, is another program or version, or gave
+//! up.
 
 use linerate_model::ForeignText;
 use thiserror::Error;
 
-/// Why a dialogue failed, and whose doing it was.
+/// Why a dialogue failed, and which end is at fault.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PeerError {
@@ -12,7 +13,7 @@ pub enum PeerError {
         "the port answers as {what}, not as a linerate server; give the port of `linerate serve` with -p"
     )]
     NotOurs {
-        /// What it looks like.
+        /// The service that it appears to be.
         what: ForeignText,
     },
     /// The peer speaks another version of the protocol.
@@ -20,9 +21,9 @@ pub enum PeerError {
         "the peer speaks protocol version {theirs}, this program {ours}; install the same version at both ends"
     )]
     Version {
-        /// As the peer says.
+        /// The peer's version.
         theirs: ForeignText,
-        /// As we speak.
+        /// Our version.
         ours: String,
     },
     /// The peer cannot do what the test needs.
@@ -30,45 +31,45 @@ pub enum PeerError {
     Lacks {
         /// What the test needs.
         what: &'static str,
-        /// What the peer says it can do.
+        /// The capabilities that the peer announced.
         can: ForeignText,
     },
     /// The peer broke the protocol.
     #[error("the peer broke the protocol: {what}")]
     Misbehaved {
-        /// How.
+        /// The violation.
         what: ForeignText,
     },
     /// The peer refused.
     #[error("the server refused: {why}")]
     Refused {
-        /// In its own words.
+        /// The peer's reason.
         why: ForeignText,
     },
-    /// The peer gave up, in its own words.
+    /// The peer gave up.
     #[error("the peer gave up: {why}")]
     GaveUp {
-        /// In its own words.
+        /// The peer's reason.
         why: ForeignText,
     },
     /// The control connection ended in the middle.
     #[error("the control connection was closed while {during}")]
     Closed {
-        /// What was going on.
+        /// The step of the dialogue.
         during: &'static str,
     },
     /// The peer did not answer in time.
     #[error("no answer from the peer for {waited_s} s while {during}")]
     Silent {
-        /// What was going on.
+        /// The step of the dialogue.
         during: &'static str,
-        /// How long we waited.
+        /// How long we waited, seconds.
         waited_s: u64,
     },
     /// This end could not do its part.
     #[error("{why}")]
     Local {
-        /// What failed here.
+        /// The error.
         why: String,
     },
 }

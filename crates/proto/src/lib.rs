@@ -1,7 +1,8 @@
 //! Wire protocols as state machines without I/O.
 //!
-//! Each protocol is one folder: its bytes (`wire` and below), its dialogue (a [`Session`]), nothing else. A decoder
-//! takes any bytes without panic and is fuzzed. Sockets, sleeping and threads are elsewhere.
+//! Each protocol has one folder with its bytes (`wire` and below) and its dialogue (a [`Session`]), and nothing
+//! else. Decoders accept any bytes without panic and are fuzzed. Sockets, sleeping and threads are in other
+//! crates.
 
 pub mod agent;
 mod allowance;
@@ -33,38 +34,38 @@ pub use ticket::Ticket;
 
 use stand_in::StandIn;
 
-/// A protocol as plain data: what a port needs to know to serve it.
+/// A protocol as plain data: what a port needs in order to serve it.
 #[derive(Debug)]
 pub struct Protocol {
     /// Name, as in results.
     pub name: &'static str,
     /// Port when none is given.
     pub default_port: u16,
-    /// Whether a connection that begins with these bytes speaks it.
+    /// Whether a connection that begins with these bytes uses the protocol.
     pub sniff: fn(&[u8]) -> Match,
-    /// Its server, for `linerate serve`; absent for a protocol that is no stand-in.
+    /// Creates its embedded server for `linerate serve`; absent for a protocol without a stand-in.
     pub embedded_server: Option<MakeServant>,
-    /// What a server says to a client that it cannot serve, and why; empty where the protocol has no words for it.
+    /// The message to a client that is refused, with the reason; empty if the protocol has no such message.
     pub refusal: fn(&str) -> Vec<u8>,
 }
 
-/// Makes a server stand-in.
+/// Creates a server stand-in.
 pub type MakeServant = fn(&ServantConfig) -> Box<dyn StandIn>;
 
-/// What a server stand-in is told that serves behind a port which others share.
+/// The configuration of an embedded server, on a port that it shares with others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServantConfig {
-    /// The port at which clients reach it.
+    /// The port on which clients reach it.
     pub port: u16,
-    /// Whether several clients may be measured at once; otherwise one at a time.
+    /// Whether several clients may be measured at once, otherwise one at a time.
     pub shared: bool,
-    /// Randomness for what nobody may guess.
+    /// Random seed for values that must not be guessable.
     pub seed: u64,
     /// Wall-clock time at the stand-in's start, from the Unix epoch.
     pub wall: linerate_units::Span,
 }
 
-/// What the first bytes of a connection say.
+/// What the first bytes of a connection tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Match {
     /// It is this protocol.

@@ -1,8 +1,8 @@
-//! Results of other programs, as files and texts: which program wrote them, and what they say.
+//! Imports results of other programs from files and texts: detects the program and parses its output.
 //!
-//! Each program has its reader in its folder (`read`). A file goes through here once: JSON documents are cut out and
-//! handed to their reader, every other line to the reader of the line before, and to the others when that does not
-//! know it.
+//! The parser of each program is in its folder (`read`). Each text is processed once: JSON documents are cut
+//! out and passed to their parser. Every other line goes to the parser of the line before, and if that does not
+//! recognize it, to the others.
 
 pub(crate) mod bracket;
 pub(crate) mod classic;
@@ -26,12 +26,12 @@ use linerate_model::import::Reading;
 pub use log::{Imported, bodies, name, run_name};
 pub use prose::prose;
 
-/// A text that no reader knows.
+/// A text that no parser recognizes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadError {
-    /// Line, from 1, that says so; 0 where none does.
+    /// The line, from 1, that caused the error; 0 if there is none.
     pub line: u32,
-    /// What is wrong and what to do.
+    /// The error, and what to do.
     pub why: String,
 }
 
@@ -46,16 +46,16 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// The programs whose results are read, by the names that `read` takes.
+/// The programs whose results can be imported, by the names that `read` accepts.
 pub const TOOLS: &[&str] = &["iperf3", "iperf2", "ttcp", "nuttcp", "ntttcp", "netpipe", "linerate"];
 
-/// Reads a result of any program that we stand in for; `tool` is its name where the user says it.
+/// Imports a result of any program that has a stand-in. `tool` is its name if the user gives it.
 ///
-/// A text may hold results of several programs, one after the other, as a log of a whole day does. What of it cannot
-/// be read is named in the readings, and the rest is read all the same.
+/// A text may contain results of several programs one after another, such as the log of a whole day. Parts that
+/// cannot be parsed are listed in the readings; the rest is imported.
 ///
 /// # Errors
-/// When no reader recognises anything in it.
+/// No parser recognizes anything in the text.
 pub fn read(text: &str, tool: Option<&str>) -> Result<Vec<Reading>, ReadError> {
     let only = match tool {
         None => None,
@@ -68,7 +68,7 @@ pub fn read(text: &str, tool: Option<&str>) -> Result<Vec<Reading>, ReadError> {
     if readings.iter().any(|reading| !reading.tests.is_empty()) {
         return Ok(readings);
     }
-    // Nothing was read: the first trouble says most about why.
+    // Nothing was imported: the first unread part explains best why.
     let unread = readings.into_iter().flat_map(|reading| reading.unread).min_by_key(|unread| unread.line);
     let what = only.map_or_else(|| format!("any of {}", TOOLS.join(", ")), str::to_owned);
     Err(match unread {
@@ -81,7 +81,8 @@ pub fn read(text: &str, tool: Option<&str>) -> Result<Vec<Reading>, ReadError> {
     })
 }
 
-/// The text of a file: UTF-8, or UTF-16 with its mark, as the shell of Windows writes it. What is neither is replaced.
+/// The text of a file: UTF-8, or UTF-16 with a byte order mark as written by PowerShell. Invalid parts are
+/// replaced.
 #[must_use]
 pub fn text(bytes: &[u8]) -> Cow<'_, str> {
     let unit: fn([u8; 2]) -> u16 = match bytes {
@@ -93,7 +94,7 @@ pub fn text(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(char::decode_utf16(units).map(|read| read.unwrap_or(char::REPLACEMENT_CHARACTER)).collect())
 }
 
-/// The name of a reader, from a name that people use.
+/// The name of a parser, from any common name of its tool.
 fn known(name: &str) -> Option<&'static str> {
     let lower = name.to_ascii_lowercase();
     let name = match lower.as_str() {

@@ -1,6 +1,6 @@
-//! What servers say to clients that they do not serve, where the protocol has no words for it.
+//! Refusals of protocols that have no message for them.
 
-/// The refusal of a protocol that has no words for it: the connection is closed.
+/// The refusal of a protocol without such a message: nothing is sent before the connection is closed.
 #[must_use]
 pub fn no_refusal(_why: &str) -> Vec<u8> {
     Vec::new()

@@ -1,8 +1,8 @@
 //! The contract of every protocol dialogue.
 //!
-//! A session does no I/O and reads no clock. *After every input, drain `output` until `None`; then wait for the next
-//! input or for `deadline`, at which the input is [`Input::Tick`].* The driver runs it over sockets, the tests run two
-//! ends against each other in virtual time, a fuzzer runs it with noise.
+//! A session does no I/O and reads no clock. *After every input, drain `output` until `None`; then wait for the
+//! next input, or for `deadline`, at which the input is [`Input::Tick`].* The driver runs a session over
+//! sockets, tests run two ends against each other in virtual time, and a fuzzer runs it with noise.
 
 use linerate_model::{
     Caveat, CheckedSpec, Direction, ForeignText, HostInfo, Sample, Side, SideSettings, SpecError, Sweep,
@@ -15,16 +15,16 @@ use crate::ticket::Ticket;
 
 /// One end of a protocol dialogue.
 pub trait Session: Send {
-    /// Takes in what happened at `now`.
+    /// Handles what happened at `now`.
     ///
     /// # Errors
     /// The peer broke the protocol or gave up; the session is over.
     fn input(&mut self, now: Timestamp, input: Input<'_>) -> Result<(), PeerError>;
 
-    /// The next thing to do; absent when there is nothing to do before the next input.
+    /// The next action; absent if there is nothing to do before the next input.
     fn output(&mut self) -> Option<Output>;
 
-    /// When the session wants a [`Input::Tick`] if nothing else happens.
+    /// When the session needs an [`Input::Tick`] if nothing else happens.
     fn deadline(&self) -> Option<Timestamp>;
 }
 
@@ -42,19 +42,19 @@ pub enum Input<'a> {
     Admit(Box<Admission>),
     /// Server: the client has to wait.
     Wait(QueuePosition),
-    /// Server: the client is turned away.
+    /// Server: the client is refused.
     Refuse(String),
     /// Client: measure these flows now.
     Measure(Vec<FlowOrder>),
-    /// Client: nothing more to measure.
+    /// Client: there is nothing more to measure.
     Finish,
     /// Every data socket of the phase is open.
     FlowsOpen,
     /// The data sockets could not be opened.
     FlowsFailed(String),
-    /// The local receiver has counted.
+    /// Progress of the local receiver.
     Progress(Progress),
-    /// Client: this trial of a series begins now.
+    /// Client: this trial of a sweep begins now.
     Trial(Trial),
     /// Server: a trial is over.
     TrialCounted(TrialCount),
@@ -62,12 +62,12 @@ pub enum Input<'a> {
     Alive,
     /// The local sender has written everything.
     SenderDone {
-        /// The flow.
+        /// Number of the flow.
         flow: u16,
     },
     /// Samples of the local side.
     Samples {
-        /// The flow.
+        /// Number of the flow.
         flow: u16,
         /// Intervals, in order.
         samples: Vec<Sample>,
@@ -82,9 +82,9 @@ pub enum Input<'a> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Output {
-    /// Write these bytes to the control connection.
+    /// Send these bytes on the control connection.
     Send(Vec<u8>),
-    /// Server: a client asks to be measured; answer with `Admit`, `Wait` or `Refuse`.
+    /// Server: a client requests a measurement; answer with `Admit`, `Wait` or `Refuse`.
     Asked(Box<Hello>),
     /// Client: the server is ready for phases.
     Welcomed(Box<Welcome>),
@@ -92,26 +92,26 @@ pub enum Output {
     Queued(QueuePosition),
     /// Open (client) or await (server) the data sockets of these flows.
     Open(Vec<FlowOrder>),
-    /// Start moving data.
+    /// Start to send data.
     Start,
-    /// Stop writing; the flows end as if their time was over.
+    /// Stop writing; the flows end as if their time were over.
     StopWriting,
     /// The peer's sender of this flow has written everything.
     PeerSenderDone {
-        /// The flow.
+        /// Number of the flow.
         flow: u16,
     },
-    /// The drain is over: close with what has arrived.
+    /// The drain is over: close the flows with what has arrived.
     Cut,
-    /// What the peer's receiver has counted so far.
+    /// Progress of the peer's receiver.
     PeerProgress(Progress),
-    /// Server: exchange these messages, which the client begins at once.
+    /// Server: exchange these messages; the client begins immediately.
     Trial(Trial),
-    /// Client: what the server counted of the trial under way.
+    /// Client: the server's counts of the running trial.
     PeerTrial(TrialCount),
     /// Samples of the peer's side.
     PeerSamples {
-        /// The flow.
+        /// Number of the flow.
         flow: u16,
         /// Intervals, in order.
         samples: Vec<Sample>,
@@ -120,13 +120,13 @@ pub enum Output {
     PeerEnded(Box<Ended>),
     /// Both sides of every flow of the phase have ended.
     PhaseDone,
-    /// The dialogue is over, regularly.
+    /// The dialogue has ended normally.
     Done,
 }
 
-/// A flow to be measured, in words that both ends understand.
+/// A flow to be measured, as both ends understand it.
 ///
-/// There is none that its test does not allow: it is not read from the wire, but made by [`FlowOrder::new`].
+/// It always conforms to its test: it is not decoded from the wire, but created by [`FlowOrder::new`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct FlowOrder {
     flow: u16,
@@ -135,10 +135,11 @@ pub struct FlowOrder {
 }
 
 impl FlowOrder {
-    /// Flow `flow` of a run, with blocks or datagrams of `length`; of a series the length of its longest message.
+    /// Flow number `flow` of a run, with blocks or datagrams of `length`. In a sweep, the length is that of the
+    /// longest message.
     ///
     /// # Errors
-    /// The test does not allow such blocks.
+    /// The test does not allow blocks of this length.
     pub fn new(
         spec: &CheckedSpec,
         flow: u16,
@@ -163,7 +164,7 @@ impl FlowOrder {
         self.flow
     }
 
-    /// Which way, seen from the client.
+    /// The direction as seen from the client.
     #[must_use]
     pub const fn direction(&self) -> Direction {
         self.direction
@@ -176,56 +177,57 @@ impl FlowOrder {
     }
 }
 
-/// What a client says first.
+/// The greeting of a client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hello {
     /// The client's host.
     pub host: HostInfo,
-    /// What shall be measured.
+    /// What to measure.
     pub spec: CheckedSpec,
-    /// The place of its coordinator in the server's queue, for a run that is one of several.
+    /// The ticket for the place that its coordinator holds in the server's queue; absent for an independent
+    /// run.
     pub ticket: Option<Ticket>,
 }
 
-/// What a server answers when the client may begin.
+/// The answer of a server that admits the client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Welcome {
     /// The server's host.
     pub host: HostInfo,
-    /// Proves to data connections and datagrams that they belong to this run.
+    /// Identifies the data connections and datagrams of this run.
     pub cookie: [u8; 16],
-    /// Other runs on the server at this moment.
+    /// Number of other runs on the server at this moment.
     pub neighbours: u32,
-    /// What both ends can do, by the protocol's names.
+    /// What both ends can do, by the names in the protocol.
     pub capabilities: Vec<ForeignText>,
 }
 
-/// What the server decides when it lets a client in.
+/// The decision of a server that admits a client.
 #[derive(Debug, Clone)]
 pub struct Admission {
     /// The server's host.
     pub host: HostInfo,
     /// An unguessable number for this run.
     pub cookie: [u8; 16],
-    /// Other runs at this moment.
+    /// Number of other runs at this moment.
     pub neighbours: u32,
 }
 
 /// A place in the server's queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct QueuePosition {
-    /// 1 is next.
+    /// Position in the queue; 1 is next.
     pub place: u32,
     /// Longest expected wait.
     pub wait_ns: Span,
 }
 
-/// A receiver's count while the flow runs.
+/// The counts of one side of a running flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Progress {
-    /// The flow.
+    /// Number of the flow.
     pub flow: u16,
-    /// Which side counted.
+    /// The side that counted.
     pub side: Side,
     /// Bytes read (written) since the start of the flow.
     pub bytes: Bytes,
@@ -234,34 +236,34 @@ pub struct Progress {
     /// The sender's smoothed round-trip time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub srtt_ns: Option<Span>,
-    /// Segments sent again so far.
+    /// Segments retransmitted so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<u64>,
 }
 
-/// Messages of one size, as many as the client says, over the only stream of a series.
+/// A trial: messages of one size over the only stream of a sweep; the client chooses their number.
 ///
-/// First one byte goes to the server and one comes back, so that both ends are there; then the messages, in the way
-/// that the specification says.
+/// First one byte goes to the server and one comes back, so that both ends are ready. Then the messages are
+/// exchanged in the mode of the specification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Trial {
     /// Number of the trial in its run, from 0.
     pub trial: u32,
     /// Bytes of each message, 1 to 64 MiB.
     pub message_bytes: Bytes,
-    /// Messages in each direction that has any, 1 to 100,000.
+    /// Messages in each direction that is used, 1 to 100,000.
     pub repeats: u32,
-    /// Time after which both ends give it up.
+    /// Timeout after which both ends abandon the trial.
     pub patience_ns: Span,
 }
 
 impl Trial {
     /// Most messages of a trial.
     pub const MAX_REPEATS: u32 = 100_000;
-    /// The longest that a trial is waited for.
+    /// Longest timeout of a trial.
     pub const MAX_TRIAL_WAIT: Span = Span::from_secs(600);
 
-    /// Whether both ends can carry it out, as a part of this series.
+    /// Whether both ends can execute it as a part of this sweep.
     #[must_use]
     pub fn is_sound(&self, series: &Sweep) -> bool {
         (1..=series.longest_message().get()).contains(&self.message_bytes.get())
@@ -270,50 +272,51 @@ impl Trial {
     }
 }
 
-/// What one end counted of a trial.
+/// The counts of one end for a trial.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct TrialCount {
     /// Number of the trial.
     pub trial: u32,
-    /// Payload read, whole messages.
+    /// Payload read, in whole messages.
     #[serde(default)]
     pub read_bytes: Bytes,
-    /// Payload written, whole messages.
+    /// Payload written, in whole messages.
     #[serde(default)]
     pub written_bytes: Bytes,
-    /// From before the first call to after the last.
+    /// Time from before the first call until after the last.
     #[serde(default)]
     pub elapsed_ns: Span,
-    /// Of that, until the first message had gone or come (both ways, where both ends send).
+    /// The part of that time until the first message was complete (in both directions if both ends send).
     #[serde(default)]
     pub first_ns: Span,
-    /// Bytes that had arrived already when the first message was complete: of its successors, which waited to be read.
+    /// Bytes of later messages that had already arrived, and waited to be read, when the first message was
+    /// complete.
     #[serde(default)]
     pub waiting_bytes: Bytes,
-    /// Of messages that arrived in pieces, the bytes after the first piece of each.
+    /// For messages that arrived in pieces: the bytes after the first piece of each.
     #[serde(default)]
     pub arrived_bytes: Bytes,
-    /// The time in which those arrived.
+    /// The time in which those bytes arrived.
     #[serde(default)]
     pub arriving_ns: Span,
-    /// Why the trial could not be finished; the counts are then 0.
+    /// Why the trial could not be finished; the counts are 0 then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<ForeignText>,
 }
 
-/// One side's final word on a flow.
+/// The final report of one side of a flow.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Ended {
-    /// The flow.
+    /// Number of the flow.
     pub flow: u16,
-    /// Which end.
+    /// The side.
     pub side: Side,
-    /// What its sockets were set to.
+    /// The settings of its sockets.
     #[serde(default)]
     pub settings: SideSettings,
-    /// What it counted.
+    /// Its counts.
     pub tally: Tally,
-    /// What weakens it.
+    /// What weakens the result.
     #[serde(default)]
     pub caveats: Vec<Caveat>,
 }

@@ -1,12 +1,14 @@
-//! The contract of a stand-in: a foreign tool, as it behaves on the wire and on the terminal, without I/O.
+//! The contract of a stand-in: a foreign tool with its behaviour on the wire and on the terminal, without I/O.
 //!
-//! A stand-in is the whole tool in one role: its dialogue over any number of links, when it measures, what it prints,
-//! its exit code. It opens no socket, reads no clock and moves no payload. *After every input, drain
-//! [`StandIn::output`] until `None`; then wait for the next input or for [`StandIn::deadline`], at which the input is
-//! [`Input::Tick`].* The driver runs it over sockets and hands links to the engine when it asks for a flow; tests run
-//! two of them against each other, or one against a transcript, in virtual time; a fuzzer runs it with noise.
+//! A stand-in is a whole tool in one role: its dialogue over any number of links, its measurements, its printed
+//! output and its exit code. It opens no socket, reads no clock and moves no payload. *After every input, drain
+//! [`StandIn::output`] until `None`; then wait for the next input, or for [`StandIn::deadline`], at which the
+//! input is [`Input::Tick`].* The driver runs it over sockets and hands links to the engine when it requests a
+//! flow. Tests run two stand-ins against each other, or one against a transcript, in virtual time. A fuzzer
+//! runs it with noise.
 //!
-//! A bad peer is no error of the driver: the stand-in prints what its tool prints, and ends or goes on as its tool does.
+//! A misbehaving peer is not an error of the driver: the stand-in prints what its tool prints, and ends or
+//! continues as its tool does.
 
 mod cpu;
 mod host;
@@ -30,13 +32,13 @@ use linerate_units::Timestamp;
 
 /// A foreign tool in one role.
 pub trait StandIn: Send {
-    /// Takes in what happened at `now`.
+    /// Handles what happened at `now`.
     fn input(&mut self, now: Timestamp, input: Input<'_>);
 
-    /// The next thing to do; absent when there is nothing to do before the next input.
+    /// The next action; absent if there is nothing to do before the next input.
     fn output(&mut self) -> Option<Output>;
 
-    /// When the stand-in wants an [`Input::Tick`] if nothing else happens.
+    /// When the stand-in needs an [`Input::Tick`] if nothing else happens.
     fn deadline(&self) -> Option<Timestamp>;
 }
 
@@ -46,18 +48,18 @@ pub trait StandIn: Send {
 pub enum Input<'a> {
     /// The first input.
     Begin,
-    /// A link that was asked for is open: connected, or listening.
+    /// A requested link is open: connected, or listening.
     Opened {
         /// The link.
         link: Link,
-        /// What is known about it.
+        /// The properties of the link.
         opened: Opened,
     },
-    /// A link that was asked for cannot be had.
+    /// A requested link cannot be opened.
     NotOpened {
         /// The link.
         link: Link,
-        /// What the system says.
+        /// The error of the operating system.
         reason: Reason,
     },
     /// A listener accepted a connection; the driver has chosen its number, from [`Link::FIRST_ACCEPTED`] up.
@@ -66,33 +68,33 @@ pub enum Input<'a> {
         listener: Link,
         /// The new link.
         link: Link,
-        /// What is known about it.
+        /// The properties of the link.
         opened: Opened,
     },
-    /// Bytes arrived on a connection that no flow has.
+    /// Bytes arrived on a connection that is not used by a flow.
     Bytes {
         /// The link.
         link: Link,
-        /// What arrived.
+        /// The received bytes.
         bytes: &'a [u8],
     },
-    /// A datagram arrived on a socket that no flow has.
+    /// A datagram arrived on a socket that is not used by a flow.
     Datagram {
         /// The link.
         link: Link,
-        /// From where.
+        /// Its source address.
         from: SocketAddr,
         /// Its payload.
         bytes: &'a [u8],
     },
-    /// The peer closed its side of a connection that no flow has, or it broke.
+    /// The peer closed its side of a connection that is not used by a flow, or the connection broke.
     Closed {
         /// The link.
         link: Link,
-        /// Why, unless it was closed regularly.
+        /// The error; absent after a normal close.
         reason: Option<Reason>,
     },
-    /// Everything handed to a connection has left the program.
+    /// All bytes queued on a connection have been passed to the kernel.
     Sent {
         /// The link.
         link: Link,
@@ -102,65 +104,65 @@ pub enum Input<'a> {
         /// The run.
         run: RunId,
     },
-    /// The driver's answer to [`Output::Ask`]: another run is under way, or this one is not allowed.
+    /// The driver's answer to [`Output::Ask`]: another run is in progress, or this one is not allowed.
     Refused {
         /// The run.
         run: RunId,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// A flow runs.
+    /// A flow has started.
     Started {
         /// The flow.
         flow: FlowId,
-        /// What its sockets are set to.
+        /// The settings of its sockets.
         settings: &'a SideSettings,
     },
     /// A flow cannot be started; its links are closed.
     NotStarted {
         /// The flow.
         flow: FlowId,
-        /// What the system says.
+        /// The error of the operating system.
         reason: Reason,
     },
     /// The answer to [`Output::Look`].
     Counts {
         /// CPU time of this process and of the host since the driver began.
         cpu: Cpu,
-        /// Flows that run or have ended but were not forgotten, by number.
+        /// Flows that are running, or have ended and were not forgotten, by number.
         flows: &'a [FlowCounts],
     },
-    /// The sender of a flow has written what its limit allows.
+    /// The sender of a flow has written everything that its limit allows.
     Written {
         /// The flow.
         flow: FlowId,
     },
-    /// A flow has ended; its links belong to the stand-in again. The counts are final.
+    /// A flow has ended. Its links belong to the stand-in again, and its counts are final.
     Ended {
-        /// The flow.
+        /// The counts of the flow.
         counts: &'a FlowCounts,
     },
     /// The answer to [`Output::Exchange`].
     Exchanged {
         /// The link.
         link: Link,
-        /// How it went.
+        /// The result of the exchange.
         result: Result<Exchanged, Reason>,
     },
     /// The answer to [`Output::LookHost`].
     Host(&'a HostCounts),
-    /// A file that was to be written cannot be.
+    /// A file could not be written.
     NotWritten {
         /// Its name, as in [`Output::WriteFile`].
         name: String,
-        /// What the system says.
+        /// The error of the operating system.
         reason: Reason,
     },
     /// The deadline has passed.
     Tick,
-    /// The user or the system asks the program to end (a signal's number).
+    /// The user or the system asks the program to end; the number of the signal.
     Signal(i32),
-    /// A line of standard input (a file's block), for tools that carry it; absent at its end.
+    /// A line (a block of a file) of standard input, for tools that transfer it; absent at its end.
     Text(Option<&'a [u8]>),
 }
 
@@ -168,43 +170,43 @@ pub enum Input<'a> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Output {
-    /// Connect; TCP answers when the handshake is over, UDP at once.
+    /// Connect. A TCP link is reported after the handshake, a UDP link immediately.
     Connect {
-        /// The number of the new link, chosen by the stand-in, below [`Link::FIRST_ACCEPTED`] and not in use.
+        /// The number of the new link, chosen by the stand-in: unused and below [`Link::FIRST_ACCEPTED`].
         link: Link,
-        /// Port of the peer; its host is the driver's own business, or the peer of another link.
+        /// Port of the peer. The driver knows the host, or it is the peer of another link.
         port: u16,
-        /// The address to connect to instead of the host that was given on the command line.
+        /// The address to connect to; absent for the host from the command line.
         to: Option<SocketAddr>,
-        /// Settings.
+        /// Options of the link.
         options: LinkOptions,
     },
     /// Listen for connections or datagrams.
     Listen {
         /// The number of the listener, chosen as for `Connect`.
         link: Link,
-        /// Port; 0 lets the system choose.
+        /// Port; 0 lets the kernel choose.
         port: u16,
-        /// Settings.
+        /// Options of the link.
         options: LinkOptions,
     },
-    /// Make a connected datagram socket on a listener's own port for one peer; answered by `Accepted`.
+    /// Open a connected datagram socket for one peer on the port of a listener; answered by `Accepted`.
     Adopt {
         /// The listener.
         listener: Link,
         /// The peer.
         peer: SocketAddr,
-        /// Settings.
+        /// Options of the link.
         options: LinkOptions,
     },
-    /// Write these bytes to a connection (send them as one datagram).
+    /// Send these bytes on a connection, or as one datagram.
     Send {
         /// The link.
         link: Link,
-        /// What to write.
+        /// The bytes.
         bytes: Vec<u8>,
     },
-    /// Send one byte as urgent data of a connection (RFC 9293 §3.8.5), after what was handed to it before.
+    /// Send one byte as urgent data of a connection (RFC 9293 §3.8.5), after the bytes that were queued before.
     Urgent {
         /// The link.
         link: Link,
@@ -215,17 +217,17 @@ pub enum Output {
     SendTo {
         /// The listener.
         link: Link,
-        /// To where.
+        /// The destination.
         to: SocketAddr,
         /// Its payload.
         bytes: Vec<u8>,
     },
-    /// Close the writing side after everything was sent.
+    /// Half-close a connection after all bytes have been sent.
     FinishWriting {
         /// The link.
         link: Link,
     },
-    /// Close a link after everything was sent; nothing is heard of it any more.
+    /// Close a link after all bytes have been sent. No further input mentions it.
     Close {
         /// The link.
         link: Link,
@@ -235,35 +237,38 @@ pub enum Output {
         /// The link.
         link: Link,
     },
-    /// Read and throw away what arrives on a link that no flow has, until it is closed; nothing is heard of it.
+    /// Read and discard what arrives on a link that is not used by a flow, until it is closed; no input reports
+    /// it.
     Discard {
         /// The link.
         link: Link,
     },
-    /// Leave what arrives on a link where it is until a flow has it: payload may overtake the word to start.
+    /// Leave what arrives on a link in its socket until a flow uses it: payload may arrive before the message
+    /// that starts the flow.
     Hold {
         /// The link.
         link: Link,
     },
-    /// Set a connection that was accepted as far as that is still possible: buffers, type of service, congestion
-    /// control, Nagle's algorithm. What the kernel refuses stays as it is. Answered by `Opened`.
+    /// Set options of an accepted connection, as far as that is still possible: buffers, type of service,
+    /// congestion control, Nagle's algorithm. Options that the kernel refuses stay unchanged. Answered by
+    /// `Opened`.
     Tune {
         /// The link.
         link: Link,
-        /// Settings.
+        /// Options of the link.
         options: LinkOptions,
     },
-    /// Server: may this run begin? Answered by `Admitted` or `Refused`.
+    /// Server: request permission for a run. Answered by `Admitted` or `Refused`.
     Ask(Box<Planned>),
     /// Client: this run begins.
     Plan(Box<Planned>),
-    /// Measure: the links belong to the engine until `Ended`. A sender writes at once.
+    /// Start a flow: the engine uses its links until `Ended`. A sender starts immediately.
     Start(Box<FlowTask>),
     /// End a flow.
     Stop {
         /// The flow.
         flow: FlowId,
-        /// How.
+        /// How to end it.
         how: Stop,
     },
     /// Forget a flow that has ended.
@@ -271,62 +276,62 @@ pub enum Output {
         /// The flow.
         flow: FlowId,
     },
-    /// Send and receive messages in turn, as fast as it goes.
+    /// Send and receive messages in turn, as fast as possible.
     Exchange(Box<Exchange>),
     /// Tell what every flow has counted; answered by `Counts` before anything else.
     Look,
-    /// Read the counters of this host; answered by `Host` before anything else.
+    /// Read the counters of this host; answered by `Host` before any other input.
     LookHost {
         /// Count the interrupts of the lines that contain this name.
         interrupts: Option<String>,
         /// Count the packets of this interface.
         interface: Option<String>,
     },
-    /// One size of a series over message sizes has been measured.
+    /// One size of a sweep over message sizes has been measured.
     Point {
         /// The run.
         run: RunId,
         /// The flow.
         flow: FlowId,
-        /// What was measured.
+        /// The result.
         point: Box<SizePoint>,
     },
-    /// What the peer says it counted of a flow.
+    /// The peer's counts of a flow.
     PeerCounted {
         /// The flow.
         flow: FlowId,
-        /// Its counts, as far as it tells.
+        /// Its counts, as far as the protocol transfers them.
         tally: Box<Tally>,
     },
-    /// Something that weakens a run.
+    /// A caveat of a run.
     Doubt {
         /// The run.
         run: RunId,
-        /// What.
+        /// The caveat.
         caveat: Caveat,
     },
     /// A run is over.
     RunOver {
         /// The run.
         run: RunId,
-        /// Why it could not be finished, unless it was.
+        /// Why it failed; absent if it completed.
         trouble: Option<String>,
     },
     /// Print on standard output.
     Print(String),
     /// Print on standard error.
     Complain(String),
-    /// Ask for the next block of standard input.
+    /// Request the next block of standard input.
     Read,
-    /// Write to standard output, byte for byte.
+    /// Write bytes to standard output.
     Write(Vec<u8>),
-    /// Write to a file that the user has named on the command line; a server that nobody sees writes none.
+    /// Write to a file that the user named on the command line. An embedded server writes no files.
     WriteFile {
         /// Its name.
         name: String,
-        /// What to write; it is in the file, whole, before anything else is done.
+        /// The content. It is written completely before the next output is executed.
         text: String,
-        /// Behind what the file holds; otherwise in place of it.
+        /// Whether to append to the file instead of replacing it.
         append: bool,
     },
     /// End the program.

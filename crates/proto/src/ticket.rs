@@ -1,4 +1,4 @@
-//! What a run shows a server so that it is measured in the place that its coordinator holds there.
+//! The ticket with which a run uses the place that its coordinator holds in a server's queue.
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! Two stand-ins, a network between them and an engine below them, in virtual time: what tests of tools run on.
+//! Two hosts with one tool each, a network between them, and simulated flows, all in virtual time: used by the
+//! tests of tools.
 
 mod engine;
 mod flows;
@@ -16,19 +17,19 @@ use crate::stand_in::{
 use engine::Flow;
 use virtual_link::{VirtualLink, address, opened};
 
-/// One way.
+/// One-way delay.
 const DELAY: Span = Span::from_ms(1);
 
-/// Rate of a stream that is not told any, bits per second.
+/// Rate of a stream without a requested rate, bits per second.
 const RATE: f64 = 100e6;
 
 /// Wall clock at the start of the virtual time, seconds since 1970.
 pub(crate) const WALL_SECONDS: u64 = 1_800_000_000;
 
-/// Says of each datagram from a host whether it is lost.
+/// Decides for each datagram of a host whether it is lost.
 type Loss = Box<dyn FnMut(usize, &[u8]) -> bool>;
 
-/// Two hosts.
+/// The two hosts.
 pub(crate) struct VirtualHosts {
     pub(crate) now: Timestamp,
     pub(crate) hosts: [Host; 2],
@@ -41,22 +42,22 @@ pub(crate) struct VirtualHosts {
 /// A host with one tool.
 pub(crate) struct Host {
     tool: Box<dyn StandIn>,
-    /// Standard output, standard error, and bytes written as data.
+    /// Standard output, standard error, and bytes written with [`Output::Write`].
     pub(crate) out: String,
     pub(crate) err: String,
     pub(crate) written: Vec<u8>,
     pub(crate) exit: Option<i32>,
-    /// Bytes that the tool sent itself, link by link.
+    /// Bytes that the tool sent itself, with their link.
     pub(crate) sent: Vec<(Link, Vec<u8>)>,
-    /// Flows as asked.
+    /// The flows that the tool requested.
     pub(crate) tasks: Vec<FlowTask>,
-    /// Troubles of the runs that are over.
+    /// The errors of the finished runs.
     pub(crate) runs: Vec<Option<String>>,
-    /// How many runs were planned or asked for.
+    /// Number of runs that were planned or requested.
     pub(crate) planned: usize,
-    /// Blocks of standard input that are left.
+    /// Remaining blocks of standard input.
     pub(crate) input: VecDeque<Vec<u8>>,
-    /// The server's answer to a run.
+    /// Whether the server admits runs.
     pub(crate) admits: bool,
     links: BTreeMap<Link, VirtualLink>,
     flows: BTreeMap<FlowId, Flow>,
@@ -93,7 +94,7 @@ impl VirtualHosts {
         hosts
     }
 
-    /// Lets virtual time pass until both tools have ended, or for so long.
+    /// Advances the virtual time until both tools have exited, or by at most `seconds`.
     pub(crate) fn run(&mut self, seconds: u64) {
         let until = self.now + Span::from_secs(seconds);
         while self.hosts.iter().any(|host| host.exit.is_none()) && self.step(until) {}
@@ -127,7 +128,7 @@ impl VirtualHosts {
         true
     }
 
-    /// Gives an input to a host's tool and does what it wants.
+    /// Passes an input to a host's tool and executes its outputs.
     pub(crate) fn feed(&mut self, host: usize, input: Input<'_>) {
         if self.hosts[host].exit.is_some() {
             return;
@@ -138,28 +139,28 @@ impl VirtualHosts {
         }
     }
 
-    /// Lets a time pass, whoever has ended.
+    /// Advances the virtual time by `span`, even if tools have exited.
     pub(crate) fn pass(&mut self, span: Span) {
         let until = self.now + span;
         while self.step(until) {}
         self.now = until;
     }
 
-    /// A connection of a test's own making, accepted by a listener.
+    /// Adds a connection that the test made itself, as accepted by a listener.
     pub(crate) fn inject_connection(&mut self, host: usize, link: Link, listener: Link) {
         let (local, peer) = (address(host, 5001), address(1 - host, 45_000));
         self.hosts[host].links.insert(link, VirtualLink::new(false, local, Some(peer)));
         self.feed(host, Input::Accepted { listener, link, opened: opened(local, Some(peer)) });
     }
 
-    /// The host vanishes: nothing of it is heard any more, not even the end of its connections.
+    /// The host vanishes without closing its connections.
     pub(crate) fn kill(&mut self, host: usize) {
         self.hosts[host].exit = Some(137);
         self.hosts[host].flows.clear();
         self.hosts[host].links.clear();
     }
 
-    /// A datagram of a test's own making, from a port of a host.
+    /// Sends a datagram that the test made itself, from a port of a host.
     pub(crate) fn inject(&mut self, from: usize, port: u16, to_port: u16, bytes: &[u8]) {
         let (from, to) = (address(from, port), address(1 - from, to_port));
         let host = usize::from(to.ip() == address(1, 0).ip());
@@ -230,7 +231,7 @@ impl VirtualHosts {
         }
     }
 
-    /// What the system does to the connections of a program that ends.
+    /// Closes the connections of a program that exits, as the kernel does.
     fn exit(&mut self, host: usize, code: i32) {
         self.hosts[host].exit.get_or_insert(code);
         let links: Vec<Link> = self.hosts[host].links.keys().copied().collect();
@@ -406,7 +407,7 @@ impl Host {
         link
     }
 
-    /// The running flow that reads a link, and the number of the stream.
+    /// The running flow that reads from a link, and the index of the stream.
     fn receiver_of(&mut self, link: Link) -> Option<(&mut Flow, usize)> {
         let receives = |flow: &&FlowId| self.flows[flow].task.side == Side::Receiver;
         let flow = self.links.get(&link)?.flows.iter().find(receives).copied()?;

@@ -1,18 +1,17 @@
-//! Whether the other end of a connection lives, whether a step of the dialogue ends in time, and when to say that this
-//! end lives: what every dialogue of ours has.
+//! The timeouts of a dialogue: peer silence, steps that must end in time, and our own heartbeats.
 
 use linerate_units::{Span, Timestamp};
 
 use crate::PeerError;
 
-/// How often an end that has nothing to say says that it lives.
+/// Interval of heartbeats from an end that has nothing else to send.
 const HEARTBEAT: Span = Span::from_secs(1);
 
-/// How long an end may be silent: above the queueing delay of a badly bloated path, which a measurement fills, below a
-/// person's patience.
+/// How long a peer may be silent: longer than the queueing delay of a badly bloated path, which a measurement
+/// fills, but short enough for a waiting user.
 const MAX_SILENCE: Span = Span::from_secs(6);
 
-/// The times of one connection.
+/// The timers of one connection.
 #[derive(Debug)]
 pub(crate) struct Watch {
     heard: Timestamp,
@@ -20,11 +19,11 @@ pub(crate) struct Watch {
     step: Option<Deadline>,
     /// Whether both ends send heartbeats.
     talking: bool,
-    /// What is going on, for errors.
+    /// The current step, for errors.
     during: &'static str,
 }
 
-/// Something that has to happen by a time.
+/// A deadline for the current step.
 #[derive(Debug, Clone, Copy)]
 struct Deadline {
     by: Timestamp,
@@ -32,34 +31,34 @@ struct Deadline {
 }
 
 impl Watch {
-    /// Begins with nothing that has to happen.
+    /// Begins without a deadline.
     pub(crate) const fn new(now: Timestamp, during: &'static str) -> Self {
         Self { heard: now, said: now, step: None, talking: false, during }
     }
 
-    /// The other end is known: heartbeats from now on.
+    /// Begins heartbeats, once the peer is known.
     pub(crate) const fn start_heartbeats(&mut self, now: Timestamp) {
         self.talking = true;
         self.heard = now;
     }
 
-    /// The other end lives.
+    /// Notes that the peer is alive.
     pub(crate) const fn note_received(&mut self, now: Timestamp) {
         self.heard = now;
     }
 
-    /// This end has said something.
+    /// Notes that this end has sent a message.
     pub(crate) const fn note_sent(&mut self, now: Timestamp) {
         self.said = now;
     }
 
-    /// Begins a step that has to end in time.
+    /// Begins a step with a deadline.
     pub(crate) fn begin_step(&mut self, now: Timestamp, during: &'static str, allowed: Span) {
         self.during = during;
         self.step = Some(Deadline { by: now + allowed, allowed });
     }
 
-    /// Begins a step that only the heartbeats guard.
+    /// Begins a step without a deadline, which only heartbeats guard.
     pub(crate) const fn begin_untimed_step(&mut self, during: &'static str) {
         self.during = during;
         self.step = None;
@@ -68,7 +67,7 @@ impl Watch {
     /// Whether a heartbeat is due.
     ///
     /// # Errors
-    /// The other end is silent, or a step did not end in time.
+    /// The peer is silent, or a step has exceeded its deadline.
     pub(crate) fn check(&self, now: Timestamp) -> Result<bool, PeerError> {
         if let Some(step) = self.step.filter(|step| now >= step.by) {
             return Err(silent(self.during, step.allowed));
@@ -79,13 +78,13 @@ impl Watch {
         Ok(self.talking && now.since(self.said) >= HEARTBEAT)
     }
 
-    /// When to look next; absent when nothing can become due.
+    /// When to check next; absent if nothing can become due.
     pub(crate) fn deadline(&self) -> Option<Timestamp> {
         let talk = self.talking.then(|| (self.said + HEARTBEAT).min(self.heard + MAX_SILENCE));
         earliest(self.step.map(|step| step.by), talk)
     }
 
-    /// What to say when the other end closed the connection.
+    /// The error when the peer has closed the connection.
     pub(crate) const fn closed(&self) -> PeerError {
         PeerError::Closed { during: self.during }
     }
@@ -99,7 +98,7 @@ pub(crate) fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Tim
     }
 }
 
-/// The other end kept silent for so long.
+/// The error when the peer was silent for `allowed`.
 pub(crate) const fn silent(during: &'static str, allowed: Span) -> PeerError {
     PeerError::Silent { during, waited_s: allowed.as_ns() / 1_000_000_000 }
 }

@@ -1,9 +1,9 @@
-//! The sizes of a series.
+//! The sizes of a sweep.
 
 use linerate_model::Sweep;
 use linerate_proto::netpipe::Sizes;
 
-/// The sizes in ascending order, each once, none above the largest message.
+/// The sizes in ascending order, without duplicates and none above the largest message.
 pub(super) fn sizes(sweep: &Sweep) -> Vec<u64> {
     let (from, to) = (sweep.from.get(), sweep.to.get());
     let mut sizes = match (&sweep.sizes, sweep.points_per_octave) {
@@ -11,7 +11,7 @@ pub(super) fn sizes(sweep: &Sweep) -> Vec<u64> {
         (None, Some(points)) => even(from, to, points),
         (None, None) => {
             let mut sizes = Sizes::new(from, to, sweep.perturb);
-            // Which sizes there are must not depend on how fast they were.
+            // The sizes must not depend on how fast the messages are.
             std::iter::from_fn(|| sizes.next(0.0)).collect()
         }
     };
@@ -21,7 +21,7 @@ pub(super) fn sizes(sweep: &Sweep) -> Vec<u64> {
     sizes
 }
 
-/// So many sizes from each size to its double.
+/// Sizes from `from` to `to`, with `points` sizes per doubling.
 fn even(from: u64, to: u64, points: u32) -> Vec<u64> {
     let size = |step: u32| (from as f64 * (f64::from(step) / f64::from(points.max(1))).exp2()).round() as u64;
     (0..).map(size).take_while(|size| *size <= to).collect()
@@ -35,7 +35,8 @@ mod tests {
 
     #[test]
     fn without_a_wish_they_are_those_of_netpipe() {
-        // From a capture of NPtcp 3.7.2 (fixtures of its stand-in): pairs 3 * 2^k and 2^(k+1) with neighbours.
+        // From a capture of NPtcp 3.7.2 (fixtures of its stand-in): pairs 3 * 2^k and 2^(k+1) with their
+        // neighbours.
         let known = [1, 2, 3, 4, 6, 8, 12, 13, 16, 19, 21, 24, 27, 29, 32, 35, 45, 48, 51, 61, 64, 67];
         let found = sizes(&Sweep { to: Bytes::new(64), ..Sweep::default() });
         assert_eq!(found, known);

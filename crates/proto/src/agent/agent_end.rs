@@ -1,4 +1,4 @@
-//! The agent's end.
+//! The agent's end of the dialogue.
 
 use std::collections::BTreeMap;
 
@@ -14,26 +14,26 @@ use crate::PeerError;
 use crate::ticket::{from_hex, to_hex};
 use crate::watch::{earliest, silent};
 
-/// Time for a stranger to say who it is, and then to prove it.
+/// Timeout for the greeting of a new coordinator, and then again for its proof.
 const HELLO_TIMEOUT: Span = Span::from_secs(5);
 
-/// Time for this end's program to say what it is.
+/// Timeout for this end's program to provide its description.
 const ABOUT: Span = Span::from_secs(10);
 
-/// How long a job may take until everything is open, a queue of the server that it measures to included.
+/// How long a job may take to open everything, including a wait in the queue of its server.
 const PREPARE_TIMEOUT: Span = Span::from_secs(60);
 
-/// How long a job that is ready waits for its start: the server it has opened everything to waits no longer.
+/// How long a ready job waits for its start; its server does not wait longer either.
 const START_TIMEOUT: Span = Span::from_secs(25);
 
-/// How long a job may take to end after it was told to.
+/// How long a job may take to end after a stop.
 const END_TIMEOUT: Span = Span::from_secs(30);
 
-/// How long this end's program may take for a request about settings: cards that begin anew take seconds.
+/// How long this end's program may take for a settings request: network interfaces that restart need seconds.
 const SETTING: Span = Span::from_secs(60);
 
-/// The longest that a coordinator may say it will hold the place: two directions of a day each, which no test exceeds, what
-/// it leaves out at their starts, and a start that waits for others. Those in line are told it as their wait.
+/// Longest announced time for which a coordinator may hold the place: the longest test with two directions of a
+/// day each, its omitted parts, and a start that waits for others. Waiting clients see it as their wait.
 const MAX_HOLD: Span = Span::from_secs(7 * 86_400);
 
 /// Most characters of a coordinator's name.
@@ -43,7 +43,7 @@ const MAX_NAME: usize = 64;
 #[derive(Debug)]
 pub struct AgentEnd {
     link: Link,
-    /// Absent on a server that is no agent.
+    /// Absent on a server that is not an agent.
     token: Option<Token>,
     nonces: Nonces,
     name: String,
@@ -51,19 +51,19 @@ pub struct AgentEnd {
     place: Reservation,
     jobs: BTreeMap<u32, JobState>,
     last_job: Option<u32>,
-    /// Until when the program has to answer a request about settings.
+    /// Deadline of the program's answer to a settings request.
     settings: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Nothing was said yet.
+    /// Nothing received yet.
     New,
-    /// The proof is awaited.
+    /// Waiting for the proof.
     Challenged,
-    /// This end's program was asked what it is.
+    /// Waiting for this end's program to provide its description.
     Known,
-    /// At the coordinator's service.
+    /// Serving the coordinator.
     Serving,
     /// Over.
     Over,
@@ -77,7 +77,7 @@ enum Reservation {
     Held,
 }
 
-/// Where a job is, and until when.
+/// The state of a job, with its deadline.
 #[derive(Debug, Clone, Copy)]
 enum JobState {
     Preparing(Timestamp),
@@ -96,7 +96,7 @@ impl JobState {
 }
 
 impl AgentEnd {
-    /// An end that begins at `now`; without a token it turns everybody away and says why.
+    /// An end that begins at `now`. Without a token it refuses every coordinator with a reason.
     #[must_use]
     pub fn new(now: Timestamp, token: Option<Token>, nonce: Nonce) -> Self {
         Self {
@@ -139,7 +139,7 @@ impl AgentEnd {
         }
         self.nonces.coordinator =
             from_hex(nonce).ok_or_else(|| misbehaved("its number is unreadable".to_owned()))?;
-        // It is shown to the server's owner.
+        // The owner of the server sees it.
         self.name = name.chars().take(MAX_NAME).collect();
         self.link
             .send(now, &Message::Challenge { version: VERSION, nonce: to_hex(&self.nonces.agent).into() })?;
@@ -205,7 +205,7 @@ impl AgentEnd {
                     *step = JobState::Measuring;
                     self.link.put(Output::Start { job, at: at_ns });
                 }
-                // It ended, or was told to, while the start was on its way.
+                // It ended, or was stopped, while the start message was in transit.
                 None | Some(JobState::Ending(_)) => {}
                 Some(_) => return Err(misbehaved(format!("it started job {job}, which is not ready"))),
             },
@@ -215,8 +215,8 @@ impl AgentEnd {
         Ok(())
     }
 
-    /// Runs are measured under settings that stay, and strangers under none: so they change only in the coordinator's
-    /// own place, and between its runs.
+    /// Settings must not change during a run, and runs of other clients must not see them. Therefore they
+    /// change only while the coordinator holds the place, and between its runs.
     fn ask_settings(&mut self, now: Timestamp, request: SettingsRequest) -> Result<(), PeerError> {
         if self.settings.is_some() {
             return Err(misbehaved("it asked about settings twice at once".to_owned()));
@@ -243,7 +243,7 @@ impl AgentEnd {
     }
 
     fn settings_done(&mut self, now: Timestamp, answer: Box<SettingsAnswer>) -> Result<(), PeerError> {
-        // A late word on what is over.
+        // A late answer to an abandoned request.
         if self.settings.take().is_none() {
             return Ok(());
         }
@@ -288,7 +288,7 @@ impl AgentEnd {
         self.link.send(now, &Message::Ended { job, outcome, reason })
     }
 
-    /// Jobs that were too late are told to end; one that does not end ends the dialogue, and with it everything.
+    /// Stops jobs that have exceeded their deadline. A job that does not stop ends the dialogue.
     fn check_jobs(&mut self, now: Timestamp) -> Result<(), PeerError> {
         let late = |step: &JobState| step.until().is_some_and(|until| now >= until);
         let all: Vec<(u32, JobState)> =
@@ -302,7 +302,7 @@ impl AgentEnd {
         Ok(())
     }
 
-    /// What this end's program says while it serves.
+    /// Handles an input from this end's program while it serves.
     fn program_input(&mut self, now: Timestamp, input: Input<'_>) -> Result<(), PeerError> {
         match (input, self.place) {
             (Input::Waiting(place), Reservation::Asked) => self.link.send(now, &Message::Waiting(place)),
@@ -332,7 +332,7 @@ impl AgentEnd {
             }
             (Input::Ended(end), _) => self.ended(now, end),
             (Input::SettingsDone(answer), _) => self.settings_done(now, answer),
-            // Late words on what is over.
+            // Late inputs about what has already ended.
             _ => Ok(()),
         }
     }

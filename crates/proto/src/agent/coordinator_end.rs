@@ -1,4 +1,4 @@
-//! The coordinator's end.
+//! The coordinator's end of the dialogue.
 
 use std::collections::BTreeMap;
 
@@ -15,22 +15,22 @@ use crate::PeerError;
 use crate::ticket::{from_hex, to_hex};
 use crate::watch::{earliest, silent};
 
-/// Time for one answer of the agent's program.
+/// Timeout for an answer of the agent.
 const ANSWER_TIMEOUT: Span = Span::from_secs(5);
 
-/// Time for the agent to look at its host and introduce itself.
+/// Timeout for the agent to examine its host and describe itself.
 const WELCOME: Span = Span::from_secs(15);
 
-/// Time until a job is ready, or has failed: a little more than the agent allows it.
+/// Timeout until a job is ready or has failed: a little longer than the agent's own.
 const PREPARE_TIMEOUT: Span = Span::from_secs(100);
 
-/// Time until a job that was told to end has ended: a little more than the agent allows it.
+/// Timeout for a job to end after a stop: a little longer than the agent's own.
 const END_TIMEOUT: Span = Span::from_secs(40);
 
-/// Time for an answer about settings: a little more than the agent allows itself.
+/// Timeout for an answer about settings: a little longer than the agent's own.
 const SETTING: Span = Span::from_secs(70);
 
-/// What an unanswered coordinator waits for, and what may be wrong.
+/// The step before the first answer, with the likely mistake.
 const GREETING_WAIT: &str =
     "waiting for the agent's greeting; is it the port of `linerate serve --agent-token-file`?";
 
@@ -42,12 +42,12 @@ pub struct CoordinatorEnd {
     nonces: Nonces,
     state: State,
     pings: u64,
-    /// The question that is not answered yet.
+    /// The ping that is not answered yet, with its deadline.
     asked: Option<(u64, Timestamp)>,
-    /// Until when there has to be a word about the place.
+    /// Deadline for a message about the place.
     hold: Option<Timestamp>,
     holding: bool,
-    /// Until when there has to be an answer about settings.
+    /// Deadline for an answer about settings.
     settings: Option<Timestamp>,
     jobs: BTreeMap<u32, JobState>,
     events: u64,
@@ -55,17 +55,17 @@ pub struct CoordinatorEnd {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// The challenge is awaited.
+    /// Waiting for the challenge.
     Greeted,
-    /// The welcome is awaited.
+    /// Waiting for the welcome.
     Proved,
-    /// The agent serves.
+    /// The agent is serving.
     Served,
     /// Over.
     Over,
 }
 
-/// Where a job is, and until when.
+/// The state of a job, with its deadline.
 #[derive(Debug, Clone, Copy)]
 enum JobState {
     Asked(Timestamp),
@@ -103,7 +103,7 @@ impl CoordinatorEnd {
             jobs: BTreeMap::new(),
             events: 0,
         };
-        // A greeting is far below the limit; were it not, the agent would say so.
+        // A greeting is far below the limit. If it were not, the agent would report that.
         let hello =
             Message::Hello { versions: [VERSION, VERSION], name: name.into(), nonce: to_hex(&nonce).into() };
         let _ = end.link.send(now, &hello);
@@ -155,7 +155,7 @@ impl CoordinatorEnd {
     fn served(&mut self, now: Timestamp, message: Message) -> Result<(), PeerError> {
         match message {
             Message::Pong { number, sent_ns, received_ns, replied_ns } => {
-                // Late answers to nobody's question say nothing.
+                // A late answer to an abandoned ping is ignored.
                 if self.asked.is_some_and(|(asked, _)| asked == number) {
                     self.asked = None;
                     let pong =
@@ -216,7 +216,7 @@ impl CoordinatorEnd {
         Ok(())
     }
 
-    /// Moves a job on, unless it was told to end.
+    /// Advances a job, unless it was stopped.
     fn advance(&mut self, job: u32, from: fn(&JobState) -> bool, to: JobState) -> Result<(), PeerError> {
         match self.jobs.get_mut(&job) {
             Some(JobState::Ending(_)) => Ok(()),
@@ -265,7 +265,7 @@ impl CoordinatorEnd {
         self.link.send(now, &Message::Prepare(job))
     }
 
-    /// What the coordinator's program asks for.
+    /// Sends a request of the coordinator's program.
     fn ask(&mut self, now: Timestamp, input: Input<'_>) -> Result<(), PeerError> {
         let message = match input {
             Input::Ping => {

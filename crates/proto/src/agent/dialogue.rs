@@ -1,7 +1,7 @@
-//! The contract of both ends, and what they tell each other.
+//! The contract of both ends, and their inputs and outputs.
 //!
-//! As for every protocol here: *after every input, drain `output` until `None`; then wait for the next input or for
-//! `deadline`, at which the input is [`Input::Tick`].*
+//! As for every protocol here: *after every input, drain `output` until `None`; then wait for the next input,
+//! or for `deadline`, at which the input is [`Input::Tick`].*
 
 use linerate_model::{Body, ForeignText, HostInfo, Outcome, TestSpec, World};
 use linerate_units::{Span, Timestamp};
@@ -12,21 +12,21 @@ use crate::error::PeerError;
 use crate::session::QueuePosition;
 use crate::ticket::Ticket;
 
-/// Most jobs of one coordinator at one agent at a time.
+/// Most concurrent jobs of one coordinator at one agent.
 pub const MAX_JOBS: usize = 64;
 
 /// One end of the dialogue.
 pub trait Dialogue: Send {
-    /// Takes in what happened at `now`.
+    /// Handles what happened at `now`.
     ///
     /// # Errors
     /// The other end broke the protocol or gave up; the dialogue is over.
     fn input(&mut self, now: Timestamp, input: Input<'_>) -> Result<(), PeerError>;
 
-    /// The next thing to do; absent when there is nothing to do before the next input.
+    /// The next action; absent if there is nothing to do before the next input.
     fn output(&mut self) -> Option<Output>;
 
-    /// When it wants a [`Input::Tick`] if nothing else happens; absent only when the dialogue is over.
+    /// When it needs an [`Input::Tick`] if nothing else happens; absent only if the dialogue is over.
     fn deadline(&self) -> Option<Timestamp>;
 }
 
@@ -40,60 +40,60 @@ pub enum Input<'a> {
     Closed,
     /// The deadline has passed.
     Tick,
-    /// This end cannot go on, for this reason.
+    /// This end cannot continue, for this reason.
     GiveUp(String),
-    /// Agent: what there is to know of it; the answer to [`Output::Known`].
+    /// Agent: its description; the answer to [`Output::Known`].
     About(Box<About>),
     /// Agent: the place is not free yet.
     Waiting(QueuePosition),
-    /// Agent: the place is the coordinator's.
+    /// Agent: the coordinator holds the place.
     Held(Ticket),
-    /// Agent: the coordinator gets no place.
+    /// Agent: the coordinator gets no place, for this reason.
     NotHeld(String),
-    /// Agent: what became of a request about settings.
+    /// Agent: the result of a settings request.
     SettingsDone(Box<SettingsAnswer>),
     /// Agent: the job has begun; its own time counts from `epoch`.
     Accepted {
-        /// The job.
+        /// Number of the job.
         job: u32,
         /// On the agent's clock.
         epoch: Timestamp,
     },
-    /// Agent: everything is open.
+    /// Agent: the job has opened everything.
     Ready {
-        /// The job.
+        /// Number of the job.
         job: u32,
     },
-    /// Agent: something happened in a job.
+    /// Agent: an event of a job.
     Event(Box<JobEvent>),
-    /// Agent: a job is over.
+    /// Agent: a job has ended.
     Ended(JobEnd),
-    /// Coordinator: ask about settings of the agent's host.
+    /// Coordinator: send a request about settings of the agent's host.
     Settings(SettingsRequest),
-    /// Coordinator: ask for the agent's time.
+    /// Coordinator: request the agent's time.
     Ping,
-    /// Coordinator: ask for a place in the agent's queue.
+    /// Coordinator: request a place in the agent's queue.
     Hold {
-        /// How long it will be held, about.
+        /// Expected time for which it will be held.
         expected: Span,
     },
-    /// Coordinator: give the place back.
+    /// Coordinator: release the place.
     Release,
-    /// Coordinator: have this prepared.
+    /// Coordinator: request the preparation of this job.
     Prepare(Box<Job>),
-    /// Coordinator: begin.
+    /// Coordinator: start a job.
     Start {
-        /// The job.
+        /// Number of the job.
         job: u32,
-        /// When, on the agent's clock.
+        /// Start time, on the agent's clock.
         at: Timestamp,
     },
-    /// Coordinator: end early.
+    /// Coordinator: end a job early.
     Stop {
-        /// The job.
+        /// Number of the job.
         job: u32,
     },
-    /// Coordinator: nothing more to ask.
+    /// Coordinator: end the dialogue.
     Finish,
 }
 
@@ -101,96 +101,97 @@ pub enum Input<'a> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Output {
-    /// Write these bytes to the connection.
+    /// Send these bytes on the connection.
     Send(Vec<u8>),
-    /// The dialogue is over, regularly, or with a refusal.
+    /// The dialogue has ended, normally or with a refusal.
     Done,
     /// Agent: the coordinator has the token; answer with [`Input::About`].
     Known {
-        /// What it calls itself.
+        /// Name of the coordinator.
         name: ForeignText,
     },
-    /// Agent: turned away, for this reason.
+    /// Agent: the coordinator was refused, for this reason.
     TurnedAway(ForeignText),
-    /// Agent: the coordinator wants a place in the queue for about so long.
+    /// Agent: the coordinator requests a place in the queue.
     Hold {
-        /// About.
+        /// Expected time for which it will be held.
         expected: Span,
     },
-    /// Agent: the coordinator needs the place no longer; what was set for it is put back first.
+    /// Agent: the coordinator has released the place; its settings are restored first.
     Release,
-    /// Agent: do this about settings of this host; answer with [`Input::SettingsDone`].
+    /// Agent: execute this request about settings of this host; answer with [`Input::SettingsDone`].
     Settings(SettingsRequest),
     /// Agent: begin this job.
     Prepare(Box<Job>),
-    /// Agent: let the job begin to measure.
+    /// Agent: start the measurement of this job.
     Start {
-        /// The job.
+        /// Number of the job.
         job: u32,
-        /// When, on the agent's clock.
+        /// Start time, on the agent's clock.
         at: Timestamp,
     },
     /// Agent: end this job early.
     Stop {
-        /// The job.
+        /// Number of the job.
         job: u32,
     },
-    /// Coordinator: the agent is one, has the token, and this is what it says of itself.
+    /// Coordinator: the agent has the token; its description.
     Welcomed(Box<About>),
-    /// Coordinator: the agent's time came.
+    /// Coordinator: the result of a clock exchange.
     Pong(Exchange),
     /// Coordinator: the place is not free yet.
     Waiting(QueuePosition),
     /// Coordinator: the place is held.
     Held(Ticket),
-    /// Coordinator: there will be no place, for this reason.
+    /// Coordinator: there is no place, for this reason.
     NotHeld(ForeignText),
-    /// Coordinator: what became of the request about settings.
+    /// Coordinator: the result of a settings request.
     SettingsDone(Box<SettingsAnswer>),
     /// Coordinator: the job has begun; its own time counts from `epoch`.
     Accepted {
-        /// The job.
+        /// Number of the job.
         job: u32,
         /// On the agent's clock.
         epoch: Timestamp,
     },
-    /// Coordinator: everything is open.
+    /// Coordinator: the job has opened everything.
     Ready {
-        /// The job.
+        /// Number of the job.
         job: u32,
     },
-    /// Coordinator: something happened in a job.
+    /// Coordinator: an event of a job.
     Event(Box<JobEvent>),
-    /// Coordinator: a job is over.
+    /// Coordinator: a job has ended.
     Ended(JobEnd),
 }
 
-/// What an agent says of itself.
+/// The self-description of an agent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct About {
-    /// The host, with the interface that leads to the coordinator.
+    /// The host, with the interface towards the coordinator.
     pub host: HostInfo,
-    /// Where it is.
+    /// Whether it is a real host or in a lab.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub world: Option<World>,
-    /// A random number of this server: tells two names of one server from two servers.
+    /// A random number of this server; shows whether two names refer to the same server.
     pub identity: ForeignText,
     /// Longest run that it allows; absent for no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub longest_ns: Option<Span>,
-    /// Congestion controls that its kernel has.
+    /// Congestion control algorithms of its kernel.
     pub congestion: Vec<ForeignText>,
     /// Interfaces that are up.
     pub interfaces: Vec<Interface>,
-    /// Settings of its host that it can change and put back, by name; none for an agent that changes no settings.
+    /// Settings of its host that it can change and restore, by name; empty if it changes none.
     pub settings: Vec<ForeignText>,
-    /// What its kernel lets this program do, in the kernel's words: `CAP_NET_ADMIN`, `MSG_ZEROCOPY (TCP)`.
+    /// Kernel features available to this program, with the kernel's names: `CAP_NET_ADMIN`, `MSG_ZEROCOPY
+    /// (TCP)`.
     pub features: Vec<ForeignText>,
     /// Its clock source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_source: Option<ForeignText>,
-    /// Its wall clock when it said this, nanoseconds from the Unix epoch.
+    /// Its wall-clock time when it sent this, nanoseconds since the Unix epoch.
     pub wall_ns: u64,
 }
 
@@ -200,63 +201,63 @@ pub struct About {
 pub struct Interface {
     /// Its name.
     pub name: ForeignText,
-    /// Largest IP packet.
+    /// Largest IP packet, bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mtu_bytes: Option<u32>,
     /// Its addresses.
     pub addresses: Vec<ForeignText>,
 }
 
-/// A run that an agent shall carry out as the client.
+/// A run that an agent executes as the client.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
-    /// Number, unique in the connection.
+    /// Number of the job, unique within the connection.
     pub job: u32,
     /// The server to measure to, as the agent reaches it.
     pub host: ForeignText,
-    /// Its port; absent for the native protocol's own.
+    /// Its port; absent for the default port of the native protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// What it is to be shown; absent where no place is held.
+    /// The ticket to present to it; absent if no place is held there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ticket: Option<Ticket>,
-    /// What shall be measured.
+    /// What to measure.
     pub spec: TestSpec,
 }
 
-/// Something that happened in a job.
+/// An event of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobEvent {
-    /// The job.
+    /// Number of the job.
     pub job: u32,
-    /// 0 is the agent, 1 the server that it measures to.
+    /// Host of the event: 0 is the agent, 1 the server that it measures to.
     pub host: u16,
     /// Time since the job's epoch.
     pub at: Timestamp,
-    /// What.
+    /// The event.
     pub body: Body,
 }
 
 /// How a job ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobEnd {
-    /// The job.
+    /// Number of the job.
     pub job: u32,
-    /// How.
+    /// The outcome.
     pub outcome: Outcome,
-    /// Why, unless it was completed.
+    /// Why it did not complete; absent if it did.
     pub reason: Option<ForeignText>,
 }
 
-/// A question for the time and its answer: T1 to T4 of RFC 5357, T2 and T3 on the agent's clock.
+/// A clock exchange: T1 to T4 of RFC 5357, with T2 and T3 on the agent's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exchange {
-    /// When the question left.
+    /// T1: the request was sent.
     pub sent: Timestamp,
-    /// When it came in.
+    /// T2: the request arrived.
     pub received: Timestamp,
-    /// When the answer left.
+    /// T3: the answer was sent.
     pub replied: Timestamp,
-    /// When that came in.
+    /// T4: the answer arrived.
     pub back: Timestamp,
 }

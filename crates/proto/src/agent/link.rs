@@ -1,4 +1,4 @@
-//! What both ends share: the first bytes, frames, what is said to keep the connection.
+//! What both ends share: the first bytes, frames, heartbeats.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ use crate::watch::Watch;
 #[derive(Debug)]
 pub(super) struct Link {
     framer: Framer,
-    /// The other end's first bytes, until they are whole.
+    /// The first bytes of the other end, until they are complete.
     start: Option<Vec<u8>>,
     outputs: VecDeque<Output>,
     watch: Watch,
@@ -38,18 +38,18 @@ impl Link {
         }
     }
 
-    /// The other end is known: larger messages and heartbeats from now on.
+    /// Trusts the other end: larger messages and heartbeats from now on.
     pub(super) fn trust(&mut self, now: Timestamp) {
         self.framer.set_limit(FRAME_LIMIT);
         self.watch.start_heartbeats(now);
     }
 
-    /// Begins a step that has to end in time.
+    /// Begins a step with a deadline.
     pub(super) fn begin_step(&mut self, now: Timestamp, during: &'static str, allowed: Span) {
         self.watch.begin_step(now, during, allowed);
     }
 
-    /// Begins a step that only the heartbeats guard.
+    /// Begins a step without a deadline, which only heartbeats guard.
     pub(super) fn begin_untimed_step(&mut self, during: &'static str) {
         self.watch.begin_untimed_step(during);
     }
@@ -72,13 +72,13 @@ impl Link {
         self.outputs.pop_front()
     }
 
-    /// So many jobs, of which the other end tells, are under way from now on.
+    /// Sets the number of running jobs about which the other end sends events.
     pub(super) fn measuring(&mut self, now: Timestamp, jobs: usize) {
-        // Each tells of two ends.
+        // Each job has the events of two ends.
         self.allowance.measuring(now, 2 * jobs);
     }
 
-    /// Takes bytes in; the messages are then read with [`Self::pull`].
+    /// Adds received bytes; [`Self::pull`] then returns the messages.
     pub(super) fn bytes(&mut self, now: Timestamp, bytes: &[u8]) -> Result<(), PeerError> {
         self.watch.note_received(now);
         self.allowance.bytes(now, bytes.len())?;
@@ -110,7 +110,7 @@ impl Link {
         Ok(message)
     }
 
-    /// What to say when the other end closed the connection.
+    /// The error when the other end has closed the connection.
     pub(super) fn closed(&self) -> PeerError {
         match &self.start {
             Some(held) if !held.is_empty() => PeerError::NotOurs { what: looks_like(held).into() },
@@ -121,7 +121,7 @@ impl Link {
         }
     }
 
-    /// Deadlines that have passed: silence and missed steps are errors, a heartbeat is sent.
+    /// Handles passed deadlines: silence and late steps are errors, a due heartbeat is sent.
     pub(super) fn tick(&mut self, now: Timestamp) -> Result<(), PeerError> {
         if self.watch.check(now)? {
             self.send(now, &Message::Heartbeat)?;

@@ -1,6 +1,6 @@
-//! The messages.
+//! The messages of the dialogue.
 //!
-//! Fields that a version does not know are passed over, so that a newer end can say more.
+//! Unknown fields are ignored, so that a newer end may send more.
 
 use linerate_model::{ForeignText, Outcome};
 use linerate_units::{Span, Timestamp};
@@ -15,62 +15,63 @@ use crate::ticket::Ticket;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Message {
-    /// Coordinator: who I am, and my number for this connection.
+    /// Coordinator: its name and its nonce for this connection.
     Hello { versions: [u8; 2], name: ForeignText, nonce: ForeignText },
-    /// Agent: the version to speak, and my number; prove that you have the token.
+    /// Agent: the version to use and its nonce; requests the proof.
     Challenge { version: u8, nonce: ForeignText },
-    /// Coordinator: the proof.
+    /// Coordinator: its proof.
     Proof { proof: ForeignText },
-    /// Agent: you have it, and here is mine.
+    /// Agent: accepts the proof and sends its own.
     Welcome { proof: ForeignText, about: Box<About> },
-    /// Agent: no; the connection ends.
+    /// Agent: refuses; the connection ends.
     Refused { why: ForeignText },
-    /// Coordinator: what time is it with you?
+    /// Coordinator: requests the agent's time.
     Ping { number: u64, sent_ns: Timestamp },
-    /// Agent: it was this when the question came, and is this now.
+    /// Agent: its times at the arrival of the request and at the departure of this answer.
     Pong { number: u64, sent_ns: Timestamp, received_ns: Timestamp, replied_ns: Timestamp },
-    /// Coordinator: keep a place in your queue for me, for about so long.
+    /// Coordinator: requests a place in the queue for about this time.
     Hold { expected_ns: Span },
-    /// Agent: others are before you.
+    /// Agent: others are ahead in the queue.
     Waiting(QueuePosition),
-    /// Agent: it is your turn until you release it; who shows this ticket is measured for you.
+    /// Agent: the place is held until the release; runs that present this ticket may use it.
     Held { ticket: Ticket },
-    /// Agent: not you.
+    /// Agent: there is no place.
     NotHeld { why: ForeignText },
-    /// Coordinator: I am done with the place.
+    /// Coordinator: releases the place.
     Release,
-    /// Coordinator: could these be set?
+    /// Coordinator: requests a check of settings.
     CheckSettings(Box<SettingsOrder>),
-    /// Coordinator: set exactly these.
+    /// Coordinator: requests exactly these settings.
     ApplySettings(Box<SettingsOrder>),
-    /// Coordinator: put back all that was set for me.
+    /// Coordinator: requests that all its settings be restored.
     RestoreSettings,
-    /// Agent: what became of it.
+    /// Agent: the result of a settings request.
     Settings(Box<SettingsAnswer>),
-    /// Coordinator: open everything for this, and wait.
+    /// Coordinator: requests that a job open everything and then wait.
     Prepare(Box<Job>),
-    /// Agent: I begin; the job's own time counts from here on my clock.
+    /// Agent: a job has begun; its own time counts from here on the agent's clock.
     Accepted { job: u32, epoch_ns: Timestamp },
-    /// Agent: everything is open.
+    /// Agent: the job has opened everything.
     Ready { job: u32 },
-    /// Coordinator: begin at this time of your clock.
+    /// Coordinator: starts a job at this time of the agent's clock.
     Start { job: u32, at_ns: Timestamp },
-    /// Coordinator: end early, keep what was measured.
+    /// Coordinator: ends a job early; what was measured is kept.
     Stop { job: u32 },
-    /// Agent: something happened; the body as in the event log, unread, since a newer agent may know more kinds.
+    /// Agent: an event of a job. The body is as in the event log, and not decoded, because a newer agent may
+    /// know more kinds.
     Event { job: u32, host: u16, at_ns: Timestamp, body: serde_json::Value },
-    /// Agent: the job is over.
+    /// Agent: the job has ended.
     Ended {
         job: u32,
         outcome: Outcome,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<ForeignText>,
     },
-    /// Either: I am here.
+    /// Either end: it is alive.
     Heartbeat,
-    /// Either: I cannot go on.
+    /// Either end: it cannot continue.
     Failed { why: ForeignText },
-    /// Coordinator: done.
+    /// Coordinator: ends the dialogue.
     Bye,
 }
 

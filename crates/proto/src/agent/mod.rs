@@ -1,9 +1,11 @@
-//! The dialogue between a coordinator and an agent: a `linerate serve` that may be asked to measure towards another.
+//! The dialogue between a coordinator and an agent: a `linerate serve` that executes runs towards other
+//! servers.
 //!
-//! One connection to the same port as everything else, told apart by its first 8 bytes. Both ends send [`MAGIC`], then
-//! frames as in the native protocol (32-bit length, JSON). Before anything is asked of an agent, the coordinator proves
-//! that it has the agent's token, and the agent that it has it too, by HMAC-SHA256 (RFC 2104) over numbers that both
-//! ends chose for this connection. The normative text is `docs/reference/agent-protocol.md`.
+//! It uses one connection to the same port as everything else, distinguished by its first 8 bytes. Both ends
+//! send [`MAGIC`], then frames as in the native protocol (32-bit length, JSON). Before any request, the
+//! coordinator proves to the agent, and the agent to the coordinator, that it has the agent's token, by
+//! HMAC-SHA256 (RFC 2104) over numbers that both ends chose for this connection. The normative text is
+//! `docs/reference/agent-protocol.md`.
 
 mod agent_end;
 mod coordinator_end;
@@ -26,7 +28,7 @@ pub use settings::{MAX_SETTINGS, SettingInForce, SettingsAnswer, SettingsOrder, 
 use crate::native::Framer;
 use crate::{Match, Protocol};
 
-/// Version of the dialogue spoken here.
+/// Version of the dialogue.
 pub const VERSION: u8 = 1;
 
 /// First bytes of a connection, in both directions.
@@ -36,7 +38,7 @@ pub const MAGIC: [u8; 8] = *b"LR-AGENT";
 pub static AGENT: Protocol =
     Protocol { name: "agent", default_port: 5201, sniff, embedded_server: None, refusal };
 
-/// As an agent says no, before it has said anything else.
+/// The refusal of an agent before any other message.
 fn refusal(why: &str) -> Vec<u8> {
     let message = message::Message::Refused { why: why.into() };
     [MAGIC.to_vec(), Framer::encode(&message).unwrap_or_default()].concat()

@@ -1,4 +1,4 @@
-//! The secret that a coordinator and its agents share, and how each proves to the other that it has it.
+//! The shared secret of a coordinator and its agents, and the proof of its possession.
 
 use std::fmt;
 
@@ -7,16 +7,17 @@ use sha2::Sha256;
 
 use crate::ticket::{from_hex, to_hex};
 
-/// A number that its end chose for one connection and never uses again.
+/// A number that one end chooses for one connection and never reuses.
 pub type Nonce = [u8; 16];
 
-/// Fewest characters of a token. Who listens on the way can try guesses against a proof at leisure.
+/// Fewest characters of a token. An eavesdropper can test guesses against a proof offline.
 const MIN_TOKEN_CHARS: usize = 16;
 
-/// Most characters of a token: a file that is longer is some other file.
+/// Most characters of a token; a longer file is probably the wrong one.
 const MAX_TOKEN_CHARS: usize = 1024;
 
-/// What the coordinator's proof begins with; the agent's begins otherwise, so that none serves as the other.
+/// The first bytes of the coordinator's proof. The agent's differ, so that neither proof can be used as the
+/// other.
 const COORDINATOR: &[u8] = b"linerate agent protocol 1, coordinator";
 const AGENT: &[u8] = b"linerate agent protocol 1, agent";
 
@@ -24,7 +25,7 @@ const AGENT: &[u8] = b"linerate agent protocol 1, agent";
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(Vec<u8>);
 
-/// Why a text is no token.
+/// Why a text is not a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
     /// Too short to be secret.
@@ -38,7 +39,7 @@ pub enum TokenError {
 }
 
 impl Token {
-    /// The token in a text; blanks and line ends around it do not count.
+    /// The token in a text, without surrounding white space.
     ///
     /// # Errors
     /// It is too short to be secret, or too long to be a token.
@@ -51,12 +52,12 @@ impl Token {
         }
     }
 
-    /// What a coordinator shows an agent.
+    /// The proof that a coordinator sends to an agent.
     pub(super) fn proof_of_coordinator(&self, nonces: &Nonces) -> Option<String> {
         Some(to_hex(&self.mac(COORDINATOR, nonces)?.finalize().into_bytes()))
     }
 
-    /// What an agent shows a coordinator.
+    /// The proof that an agent sends to a coordinator.
     pub(super) fn proof_of_agent(&self, nonces: &Nonces) -> Option<String> {
         Some(to_hex(&self.mac(AGENT, nonces)?.finalize().into_bytes()))
     }
@@ -89,7 +90,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// The numbers of one connection.
+/// The nonces of one connection.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Nonces {
     pub(super) coordinator: Nonce,

@@ -1,4 +1,4 @@
-//! Settings of an agent's host that a coordinator has changed for a while: what is asked, and what is answered.
+//! Temporary settings of an agent's host: requests and answers.
 
 use linerate_model::ForeignText;
 use std::collections::BTreeMap;
@@ -8,37 +8,38 @@ use serde::{Deserialize, Serialize};
 /// Most settings of one request.
 pub const MAX_SETTINGS: usize = 64;
 
-/// What a coordinator wants to hold on an agent's host.
+/// The settings that a coordinator requests for an agent's host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SettingsOrder {
-    /// The interface that is meant; absent for that of the way to the hosts of `towards`.
+    /// The interface; absent for the one on the route to the hosts of `towards`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interface: Option<ForeignText>,
-    /// Names or addresses of the hosts that this one measures with, as it reaches them; none for the coordinator's own.
+    /// Names or addresses of the hosts with which this one measures, as it reaches them. If empty, the
+    /// interface of the connection to the coordinator is used.
     pub towards: Vec<ForeignText>,
     /// Names and values of settings, as plans write them.
     pub values: BTreeMap<ForeignText, ForeignText>,
 }
 
-/// What shall be done about settings.
+/// A request about settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettingsRequest {
-    /// Look whether they could be set, and change nothing.
+    /// Check whether the settings could be applied, without changing anything.
     Check(Box<SettingsOrder>),
-    /// Set exactly these: what was set for this coordinator before and is not among them is put back.
+    /// Apply exactly these settings; earlier settings of this coordinator that are not among them are restored.
     Apply(Box<SettingsOrder>),
-    /// Put back all that was set for this coordinator.
+    /// Restore all settings of this coordinator.
     Restore,
 }
 
-/// What became of a request.
+/// The answer to a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SettingsAnswer {
-    /// All that is set for this coordinator now.
+    /// All settings that are now in force for this coordinator.
     pub in_force: Vec<SettingInForce>,
-    /// What stood in the way, with the remedy. Where there is any after [`SettingsRequest::Apply`], nothing is in force.
+    /// The errors, with remedies. If there are any after [`SettingsRequest::Apply`], nothing is in force.
     pub troubles: Vec<ForeignText>,
 }
 
@@ -46,13 +47,13 @@ pub struct SettingsAnswer {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SettingInForce {
-    /// Its name, as plans write it.
+    /// Name of the setting, as in plans.
     pub setting: ForeignText,
-    /// The interface that it is of; absent for one of the whole host.
+    /// Its interface; absent for a setting of the whole host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interface: Option<ForeignText>,
-    /// What was there and will be put back, in the agent's words.
+    /// The original value, which will be restored, as the agent formats it.
     pub found: ForeignText,
-    /// What is there now, in the agent's words.
+    /// The current value, as the agent formats it.
     pub now: ForeignText,
 }

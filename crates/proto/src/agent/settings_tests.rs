@@ -26,7 +26,7 @@ fn in_force() -> Box<SettingsAnswer> {
     Box::new(SettingsAnswer { in_force: vec![setting], troubles: Vec::new() })
 }
 
-/// What the coordinator asks is refused: its end says so, or the agent's.
+/// The error of a refused request, from the coordinator's end or from the agent's.
 fn refused(pair: &mut Pair, input: Input<'_>) -> String {
     let asked = pair.coordinator.input(pair.now, input);
     asked.and_then(|()| pair.settle()).unwrap_err().to_string()
@@ -116,10 +116,10 @@ fn an_answer_that_nobody_asked_for_ends_the_dialogue_and_a_late_word_is_passed_o
 fn settings_that_are_never_done_end_both_ends() {
     let mut pair = Pair::at_work();
     pair.ask(Input::Settings(apply()));
-    // Both live, and the agent's program hangs: the agent is the first to give up.
+    // Both are alive, but the agent's program hangs: the agent gives up first.
     let error = pair.pass(Span::from_secs(61)).unwrap_err();
     assert!(error.to_string().contains("changing settings"), "{error}");
-    // And a coordinator alone is not kept waiting by heartbeats of an agent that says nothing else.
+    // A coordinator alone does not wait forever.
     let mut pair = Pair::at_work();
     pair.ask(Input::Settings(apply()));
     let (error, waited) = alone(&mut pair.coordinator, pair.now);

@@ -1,4 +1,4 @@
-//! Two ends against each other in virtual time, and one against a stranger.
+//! Two ends against each other in virtual time, and one end against an unknown peer.
 
 use linerate_model::{Body, HostInfo, Outcome, TestSpec};
 use linerate_units::{Span, Timestamp};
@@ -9,13 +9,13 @@ use crate::{PeerError, Ticket};
 
 pub(super) const TICKET: Ticket = Ticket([7; 16]);
 
-/// The agent's clock is so far ahead of the coordinator's.
+/// How far the agent's clock is ahead of the coordinator's.
 const AHEAD: Span = Span::from_secs(1000);
 
-/// More deadlines than an hour of heartbeats of both ends has.
+/// More deadlines than both ends have in an hour of heartbeats.
 const MOST_TICKS: u32 = 50_000;
 
-/// One way takes so long.
+/// One-way delay.
 const DELAY: Span = Span::from_ms(10);
 
 fn token(text: &str) -> Token {
@@ -35,14 +35,14 @@ fn ended(job: u32) -> Input<'static> {
     Input::Ended(JobEnd { job, outcome: Outcome::Interrupted, reason: None })
 }
 
-/// Both ends, each with its clock, and what they said to their programs.
+/// Both ends, each with its own clock, and their outputs.
 pub(super) struct Pair {
     pub(super) now: Timestamp,
     pub(super) coordinator: CoordinatorEnd,
     pub(super) agent: AgentEnd,
     pub(super) heard: Vec<Output>,
     pub(super) asked: Vec<Output>,
-    /// Everything that the coordinator ever sent.
+    /// Everything that the coordinator has sent.
     said: Vec<u8>,
 }
 
@@ -59,7 +59,7 @@ impl Pair {
         }
     }
 
-    /// A pair that knows each other, and whose coordinator holds the place.
+    /// A pair after the authentication, whose coordinator holds the place.
     pub(super) fn at_work() -> Self {
         let mut pair = Self::new(Some(secret()), secret());
         pair.settle().unwrap();
@@ -85,7 +85,7 @@ impl Pair {
         self.settle().unwrap();
     }
 
-    /// Carries bytes to and fro until nobody has any; each way takes [`DELAY`].
+    /// Carries bytes in both directions until there are none; each direction takes [`DELAY`].
     pub(super) fn settle(&mut self) -> Result<(), PeerError> {
         loop {
             let there = drain(&mut self.coordinator, &mut self.heard);
@@ -106,7 +106,7 @@ impl Pair {
         }
     }
 
-    /// Lets time pass; both ends hear of their deadlines and of each other.
+    /// Lets time pass; both ends get their ticks and each other's messages.
     pub(super) fn pass(&mut self, span: Span) -> Result<(), PeerError> {
         let until = self.now + span;
         for tick in 0.. {
@@ -135,7 +135,7 @@ fn drain(end: &mut impl Dialogue, news: &mut Vec<Output>) -> Vec<u8> {
     bytes
 }
 
-/// Runs one end alone until its deadline gives up; the error, and how long that took.
+/// Runs one end alone until it gives up; returns the error and the elapsed time.
 pub(super) fn alone(end: &mut impl Dialogue, from: Timestamp) -> (PeerError, Span) {
     for _ in 0..MOST_TICKS {
         let at = end.deadline().unwrap();
@@ -210,7 +210,7 @@ fn what_one_connection_proved_proves_nothing_on_the_next() {
     let mut pair = Pair::new(Some(secret()), secret());
     pair.settle().unwrap();
     assert!(matches!(pair.asked[..], [Output::Known { .. }]));
-    // All that the coordinator said, again, to an agent that has chosen another number.
+    // A replay of everything that the coordinator sent, to an agent with another nonce.
     let mut agent = AgentEnd::new(Timestamp::START, Some(secret()), [3; 16]);
     agent.input(Timestamp::START, Input::Bytes(&pair.said)).unwrap();
     let mut asked = Vec::new();
@@ -226,7 +226,7 @@ fn an_agent_that_does_not_have_the_token_is_not_believed() {
     let challenge = format!(r#"{{"type":"challenge","version":1,"nonce":"{}"}}"#, "02".repeat(16));
     let bytes = [&super::MAGIC[..], &say(&challenge)].concat();
     coordinator.input(now, Input::Bytes(&bytes)).unwrap();
-    // What the coordinator has just sent, sent back.
+    // The coordinator's own proof, sent back to it.
     let mut news = Vec::new();
     let said = String::from_utf8_lossy(&drain(&mut coordinator, &mut news)).into_owned();
     let proof = said.rsplit("\"proof\":\"").next().unwrap().split('"').next().unwrap().to_owned();
@@ -235,7 +235,7 @@ fn an_agent_that_does_not_have_the_token_is_not_believed() {
     let welcome = say(&format!(r#"{{"type":"welcome","proof":"{proof}","about":{about}}}"#));
     let error = coordinator.input(now, Input::Bytes(&welcome)).unwrap_err();
     assert!(error.to_string().contains("has not proved"), "{error}");
-    // Its own number sent back to it, so that its proof would be the agent's.
+    // The coordinator's own nonce, sent back so that its proof would be valid as the agent's.
     let mut coordinator = CoordinatorEnd::new(now, secret(), [1; 16], String::new());
     let mirrored = say(&challenge.replace("02", "01"));
     let error = coordinator.input(now, Input::Bytes(&[&super::MAGIC[..], &mirrored].concat())).unwrap_err();
@@ -277,13 +277,13 @@ fn a_stranger_who_says_nothing_or_stops_half_way_is_not_waited_for() {
     let (error, waited) = alone(&mut agent, from);
     assert!(matches!(error, PeerError::Silent { .. }) && waited == Span::from_secs(5), "{error} {waited}");
     let mut pair = Pair::new(Some(secret()), secret());
-    // The greeting arrives, the proof does not.
+    // The greeting arrives, but the proof does not.
     let mut news = Vec::new();
     let hello = drain(&mut pair.coordinator, &mut news);
     pair.agent.input(from + AHEAD + AHEAD, Input::Bytes(&hello)).unwrap();
     let (error, waited) = alone(&mut pair.agent, from + AHEAD + AHEAD);
     assert!(matches!(error, PeerError::Silent { .. }) && waited == Span::from_secs(5), "{error} {waited}");
-    // And the coordinator waits no longer for the challenge.
+    // The coordinator gives up waiting for the challenge too.
     let (error, _) = alone(&mut pair.coordinator, from);
     assert!(error.to_string().contains("greeting"), "{error}");
 }
@@ -347,7 +347,7 @@ fn a_job_that_is_never_ready_or_never_started_is_ended() {
     pair.forget();
     pair.pass(Span::from_secs(26)).unwrap();
     assert!(matches!(pair.asked[..], [Output::Stop { job: 2 }]), "{:?}", pair.asked);
-    // The program does not end it: then nothing of this dialogue can be relied on.
+    // If the program does not end it, the dialogue fails.
     let error = pair.pass(Span::from_secs(31)).unwrap_err();
     assert!(error.to_string().contains("job 2"), "{error}");
 }

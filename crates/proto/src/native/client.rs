@@ -10,10 +10,10 @@ use super::phase::Phase;
 use crate::PeerError;
 use crate::session::{FlowOrder, Hello, Input, Output, Session, Trial, Welcome};
 
-/// Time for one answer of the server's program.
+/// Timeout for an answer of the server.
 const ANSWER_TIMEOUT: Span = Span::from_secs(5);
 
-/// What an unanswered client waits for, and what may be wrong.
+/// The step before the first answer, with the likely mistake.
 const GREETING_WAIT: &str = "waiting for the server's greeting; is it the port of `linerate serve`?";
 
 /// The client's end of the dialogue.
@@ -25,38 +25,39 @@ pub struct ClientSession {
     phase: Phase,
     drain: Span,
     drain_until: Option<Timestamp>,
-    /// The phase shall end early; it may not have started yet.
+    /// Whether the phase should end early. It may not have started yet.
     stop: bool,
-    /// Number of the trial whose count the server owes.
+    /// Number of the trial whose counts the server has not sent yet.
     trial: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Nothing said yet, or waiting to be let in.
+    /// Nothing sent yet, or waiting for admission.
     Asking,
-    /// Let in, between phases.
+    /// Admitted, between phases.
     Ready,
-    /// The server was told the flows.
+    /// The flows were announced to the server.
     Preparing,
     /// Data sockets are being opened.
     Opening,
-    /// Data move.
+    /// Data are being transferred.
     Running,
-    /// Every local flow has ended; the server's last words are awaited.
+    /// Every local flow has ended; waiting for the server's final reports.
     Closing,
     /// Over.
     Over,
 }
 
 impl ClientSession {
-    /// A session that begins at `now`; after the senders' end, `drain` is allowed for the rest to arrive.
+    /// A session that begins at `now`. After the senders' end, the remaining data may take up to `drain` to
+    /// arrive.
     #[must_use]
     pub fn new(now: Timestamp, host: HostInfo, spec: CheckedSpec, drain: Span) -> Self {
         Self::with_ticket(now, Hello { host, spec, ticket: None }, drain)
     }
 
-    /// As [`ClientSession::new`], with all that the client says first.
+    /// Like [`ClientSession::new`], with the complete greeting.
     #[must_use]
     pub fn with_ticket(now: Timestamp, hello: Hello, drain: Span) -> Self {
         let mut session = Self {
@@ -73,7 +74,7 @@ impl ClientSession {
         session
     }
 
-    /// Whether the server has opened all that the phase needs.
+    /// Whether the server is ready for the phase.
     #[must_use]
     pub fn peer_is_open(&self) -> bool {
         self.phase.peer_is_open()
@@ -88,7 +89,7 @@ impl ClientSession {
             spec: Box::new((*self.hello.spec).clone()),
             ticket: self.hello.ticket,
         };
-        // A greeting is far below the limit; were it not, the peer would say so.
+        // A greeting is far below the limit. If it were not, the server would report that.
         let _ = self.link.send(now, &hello);
         self.link.begin_step(now, GREETING_WAIT, ANSWER_TIMEOUT);
     }
@@ -251,13 +252,14 @@ impl ClientSession {
     }
 }
 
-/// How much longer than its time a phase may take: for ends that are late, and paths with seconds of queue.
+/// How much longer than its duration a phase may take: allows for late ends and for paths with seconds of
+/// queueing.
 const PHASE_GRACE: Span = Span::from_secs(30);
 
-/// How long the other end may take to stop.
+/// Timeout for the peer to stop.
 const STOP_TIMEOUT: Span = Span::from_secs(10);
 
-/// Data move: a phase of known length has to end some time after it, whatever the other end says meanwhile.
+/// Begins the transfer. A phase with a known duration has a deadline, whatever the peer sends meanwhile.
 pub(super) fn measure(link: &mut Link, now: Timestamp, spec: &CheckedSpec) {
     match spec.traffic.limit(Bytes::new(1)) {
         Limit::TimeNs(time) if spec.sweep.is_none() => link.begin_step(now, "measuring", time + PHASE_GRACE),
@@ -265,7 +267,7 @@ pub(super) fn measure(link: &mut Link, now: Timestamp, spec: &CheckedSpec) {
     }
 }
 
-/// Time to open the data connections: 10,000 of them take a while.
+/// Timeout for opening the data connections; 10,000 of them take a while.
 const OPEN_TIMEOUT: Span = Span::from_secs(30);
 
 pub(super) fn misbehaved(what: &str) -> PeerError {
@@ -279,7 +281,7 @@ fn refusal(why: String) -> PeerError {
     }
 }
 
-/// The name of a message, without its contents.
+/// The name of a message type, for errors.
 pub(super) fn name(message: &Message) -> String {
     serde_json::to_value(message)
         .ok()

@@ -1,18 +1,18 @@
-//! Datagrams other than data: opening a UDP flow, and latency probes.
+//! Datagrams other than data: they open UDP flows and carry latency probes.
 
 use super::{MAGIC, VERSION};
 
-/// Size of every such datagram, in both directions, so that an answer is never larger than its question.
+/// Size of every such datagram in both directions, so that an answer is never larger than its request.
 pub const DATAGRAM_BYTES: usize = 64;
 
 /// What a datagram is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DatagramKind {
-    /// Client: this address shall carry a stream.
+    /// Client: requests a stream for this source address.
     Open,
-    /// Server: prove that you receive at that address.
+    /// Server: requires proof that the client receives at this address.
     Challenge,
-    /// Client: the challenge's number, sent back.
+    /// Client: returns the number of the challenge.
     Echo,
     /// Server: the stream is open.
     Ready,
@@ -28,22 +28,23 @@ pub enum DatagramKind {
 /// magic 8, version 1, kind 1, flow 2, stream 4, cookie 16, number 8, three times of 8; big-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Datagram {
-    /// What it is for.
+    /// Kind of the datagram.
     pub kind: DatagramKind,
-    /// The flow; 0 for probes.
+    /// Number of the flow; 0 for probes.
     pub flow: u16,
     /// Number of the stream in its flow.
     pub stream: u32,
-    /// The run.
+    /// Cookie of the run.
     pub cookie: [u8; 16],
     /// The challenge, or the number of the probe.
     pub number: u64,
-    /// T1, T2, T3 of RFC 5357: sent by the prober, received and sent by the reflector; nanoseconds of each one's clock.
+    /// T1, T2, T3 of RFC 5357: sent by the prober, received and sent by the reflector; nanoseconds on each
+    /// one's own clock.
     pub times: [u64; 3],
 }
 
 impl Datagram {
-    /// As bytes.
+    /// Encodes the datagram.
     #[must_use]
     pub fn encode(&self) -> [u8; DATAGRAM_BYTES] {
         let mut bytes = [0; DATAGRAM_BYTES];
@@ -67,7 +68,7 @@ impl Datagram {
         bytes
     }
 
-    /// From bytes; absent when they are anything else. A stray datagram deserves no answer, so there is no error.
+    /// Decodes a datagram; absent for any other bytes. Stray datagrams are ignored without an error.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; DATAGRAM_BYTES] = bytes.try_into().ok()?;

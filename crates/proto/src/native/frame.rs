@@ -8,10 +8,10 @@ use crate::PeerError;
 /// Largest message between ends that know each other.
 pub const FRAME_LIMIT: usize = 1 << 20;
 
-/// Largest first message: a stranger may not make us hold more.
+/// Largest first message; bounds the memory that an unknown peer can occupy.
 pub const HELLO_LIMIT: usize = 64 << 10;
 
-/// Cuts a stream of bytes into messages.
+/// Splits a byte stream into messages.
 #[derive(Debug)]
 pub struct Framer {
     held: Vec<u8>,
@@ -19,7 +19,7 @@ pub struct Framer {
 }
 
 impl Framer {
-    /// Takes messages up to `limit` bytes.
+    /// Accepts messages of up to `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self { held: Vec::new(), limit }
@@ -30,15 +30,15 @@ impl Framer {
         self.limit = limit;
     }
 
-    /// Bytes that came in.
+    /// Adds received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.held.extend_from_slice(bytes);
     }
 
-    /// The next whole message; absent until it is complete.
+    /// The next complete message; absent until one has arrived.
     ///
     /// # Errors
-    /// It is longer than the limit, or not the JSON of a `T`.
+    /// It exceeds the limit, or is not the JSON of a `T`.
     pub fn pull<T: DeserializeOwned>(&mut self) -> Result<Option<T>, PeerError> {
         let Some(head) = self.held.first_chunk::<4>() else { return Ok(None) };
         let length = u32::from_be_bytes(*head) as usize;
@@ -55,7 +55,7 @@ impl Framer {
         Ok(Some(message))
     }
 
-    /// How many bytes of a stranger's first message have not come yet; 0 when it is complete.
+    /// Number of missing bytes of a first message; 0 when it is complete.
     ///
     /// # Errors
     /// It is longer than [`HELLO_LIMIT`].
@@ -70,7 +70,7 @@ impl Framer {
         Ok((4 + length).saturating_sub(bytes.len()))
     }
 
-    /// A message as bytes.
+    /// Encodes a message with its length.
     ///
     /// # Errors
     /// It is longer than [`FRAME_LIMIT`].

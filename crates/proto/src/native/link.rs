@@ -1,4 +1,4 @@
-//! What both ends of a control connection share: preface, frames, what is said to keep it.
+//! What both ends of a control connection share: preface, frames, heartbeats.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use crate::allowance::Allowance;
 use crate::session::Output;
 use crate::watch::Watch;
 
-/// Bytes of a word about a trial, at most: what is longer counts like other words.
+/// Most bytes of a trial message that are free; a longer one counts like any other message.
 const MAX_TRIAL_MESSAGE_BYTES: usize = 512;
 
 /// A control connection without its socket.
@@ -38,24 +38,24 @@ impl Link {
         }
     }
 
-    /// Both prefaces were said before this link began.
+    /// Notes that the prefaces were already exchanged.
     pub(super) fn prefaces_exchanged(&mut self) {
         self.preface = None;
         self.greeted = true;
     }
 
-    /// The peer is known: larger messages and heartbeats from now on.
+    /// Trusts the peer: larger messages and heartbeats from now on.
     pub(super) fn trust(&mut self, now: Timestamp) {
         self.framer.set_limit(FRAME_LIMIT);
         self.watch.start_heartbeats(now);
     }
 
-    /// Begins a step that has to end in time.
+    /// Begins a step with a deadline.
     pub(super) fn begin_step(&mut self, now: Timestamp, during: &'static str, allowed: Span) {
         self.watch.begin_step(now, during, allowed);
     }
 
-    /// Begins a step that only the heartbeats guard.
+    /// Begins a step without a deadline, which only heartbeats guard.
     pub(super) fn begin_untimed_step(&mut self, during: &'static str) {
         self.watch.begin_untimed_step(during);
     }
@@ -84,17 +84,17 @@ impl Link {
         self.outputs.pop_front()
     }
 
-    /// The peer lives, although its messages may be late.
+    /// Notes that the peer is alive although its messages may be late.
     pub(super) fn alive(&mut self, now: Timestamp) {
         self.watch.note_received(now);
     }
 
-    /// Data move from now on, or do so no more.
+    /// Sets whether a measurement is running.
     pub(super) fn measuring(&mut self, now: Timestamp, measuring: bool) {
         self.allowance.measuring(now, usize::from(measuring));
     }
 
-    /// Takes bytes in; the messages are then read with [`Self::pull`].
+    /// Adds received bytes; [`Self::pull`] then returns the messages.
     pub(super) fn bytes(&mut self, now: Timestamp, bytes: &[u8]) -> Result<(), PeerError> {
         self.watch.note_received(now);
         self.allowance.bytes(now, bytes.len())?;
@@ -115,7 +115,7 @@ impl Link {
         Ok(())
     }
 
-    /// Whether the peer's preface has come in.
+    /// Whether the peer's preface has arrived.
     pub(super) fn known(&self) -> bool {
         self.preface.is_none()
     }
@@ -125,7 +125,7 @@ impl Link {
             return Ok(None);
         }
         let message = self.framer.pull()?;
-        // One of each is under way at most: the pace is this end's too.
+        // At most one of each is outstanding, so this end limits their rate.
         if let Some(Message::Trial(_) | Message::TrialCounted(_)) = &message {
             self.allowance.give_back(MAX_TRIAL_MESSAGE_BYTES);
         }
@@ -135,17 +135,17 @@ impl Link {
         Ok(message)
     }
 
-    /// What to say when the peer closed the connection.
+    /// The error when the peer has closed the connection.
     pub(super) fn closed(&self) -> PeerError {
         match &self.preface {
-            // A few bytes and an end: some services answer garbage so.
+            // A few bytes and a close: some services answer unknown input like this.
             Some(held) if !held.is_empty() => PeerError::NotOurs { what: looks_like(held).into() },
             Some(_) => PeerError::NotOurs { what: "a service that closes without a word".into() },
             None => self.watch.closed(),
         }
     }
 
-    /// Deadlines that have passed: silence and missed steps are errors, a heartbeat is sent.
+    /// Handles passed deadlines: silence and late steps are errors, a due heartbeat is sent.
     pub(super) fn tick(&mut self, now: Timestamp) -> Result<(), PeerError> {
         if self.watch.check(now)? {
             self.send(now, &Message::Heartbeat)?;

@@ -1,6 +1,6 @@
 //! The control messages.
 //!
-//! Fields that a version does not know are passed over, so that a newer peer can say more.
+//! Unknown fields are ignored, so that a newer peer may send more.
 
 use linerate_model::{Direction, ForeignText, HostInfo, Sample, TestSpec};
 use linerate_units::Bytes;
@@ -13,7 +13,7 @@ use crate::ticket::Ticket;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Message {
-    /// Client: who I am and what I want measured.
+    /// Client: identifies itself and requests a measurement.
     Hello {
         versions: [u8; 2],
         capabilities: Vec<ForeignText>,
@@ -22,7 +22,7 @@ pub(super) enum Message {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ticket: Option<Ticket>,
     },
-    /// Server: begin.
+    /// Server: admits the client.
     Welcome {
         version: u8,
         capabilities: Vec<ForeignText>,
@@ -30,43 +30,43 @@ pub(super) enum Message {
         cookie: ForeignText,
         neighbours: u32,
     },
-    /// Server: wait.
+    /// Server: the client has to wait.
     Busy(QueuePosition),
-    /// Server: no.
+    /// Server: refuses the client.
     Refused { why: ForeignText },
-    /// Client: expect the data sockets of these flows.
+    /// Client: announces the data sockets of these flows.
     Prepare { flows: Vec<AskedFlow> },
-    /// Server: they are expected.
+    /// Server: is ready for them.
     Prepared,
-    /// Server: they are all here.
+    /// Server: all of them have arrived.
     FlowsReady,
-    /// Client: go.
+    /// Client: starts the flows.
     Start,
-    /// Client: exchange messages of one size now.
+    /// Client: starts an exchange of messages of one size.
     Trial(Trial),
-    /// Server: what I counted of that.
+    /// Server: its counts of that trial.
     TrialCounted(TrialCount),
-    /// Client: stop writing early.
+    /// Client: stops the senders early.
     Stop,
-    /// Either: my sender has written everything.
+    /// Either end: its sender has written everything.
     SenderDone { flow: u16 },
-    /// Client: the drain is over.
+    /// Client: ends the drain.
     Cut,
-    /// Either: what my receiver has counted so far.
+    /// Either end: progress of its receiver.
     Progress(Progress),
-    /// Either: intervals of my side.
+    /// Either end: samples of its side.
     Samples { flow: u16, samples: Vec<Sample> },
-    /// Either: my final word on a flow.
+    /// Either end: its final report of a flow.
     Ended(Box<Ended>),
-    /// Either: I am here.
+    /// Either end: it is alive.
     Heartbeat,
-    /// Either: I cannot go on.
+    /// Either end: it cannot continue.
     Failed { why: ForeignText },
-    /// Client: done.
+    /// Client: ends the dialogue.
     Bye,
 }
 
-/// A flow as a client asks for it. What may be done of it the phase decides.
+/// A flow as requested by a client. The phase decides whether it is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct AskedFlow {
     pub(super) flow: u16,
@@ -80,25 +80,25 @@ impl From<&FlowOrder> for AskedFlow {
     }
 }
 
-/// Takes the trials of a series over message sizes.
+/// Capability: executes the trials of a sweep over message sizes.
 pub(super) const SWEEP: &str = "sweep";
 
-/// What this version can do beyond the bare dialogue.
+/// The capabilities of this version beyond the basic dialogue.
 pub(super) fn capabilities() -> Vec<ForeignText> {
     ["tcp", "udp", "mptcp", "probe_udp", "probe_tcp", SWEEP].map(ForeignText::from).to_vec()
 }
 
-/// What this version and a peer that says so can both do.
+/// The capabilities that both this version and the peer have.
 pub(super) fn both_can(theirs: &[ForeignText]) -> Vec<ForeignText> {
     capabilities().into_iter().filter(|name| theirs.contains(name)).collect()
 }
 
-/// A cookie as text.
+/// Formats a cookie as text.
 pub(super) fn cookie_to_text(cookie: &[u8; 16]) -> String {
     format!("{:032x}", u128::from_be_bytes(*cookie))
 }
 
-/// A cookie from text.
+/// Parses a cookie.
 pub(super) fn cookie_from_text(text: &str) -> Option<[u8; 16]> {
     if text.len() != 32 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
         return None;

@@ -1,9 +1,10 @@
-//! The native protocol: one TCP and one UDP port, every connection opened by the client.
+//! The native protocol: one TCP and one UDP port; the client opens every connection.
 //!
-//! A TCP connection starts with a 32-byte [`Preface`] that says what it is: control, data, or probes where UDP does not
-//! come through. The control connection then carries frames (32-bit length, JSON); a data connection carries payload
-//! until its half-close. Datagrams that open a UDP flow, and probes, are 64-byte [`Datagram`]s; a UDP flow starts only
-//! after its receiver's challenge was echoed. The normative text is `docs/reference/native-protocol.md`.
+//! A TCP connection starts with a 32-byte [`Preface`] that states its purpose: control, data, or probes if UDP
+//! does not get through. The control connection then carries frames (32-bit length, JSON); a data connection
+//! carries payload until its half-close. Datagrams that open a UDP flow, and probes, are 64-byte [`Datagram`]s.
+//! A UDP flow starts only after the challenge of its receiver was echoed. The normative text is
+//! `docs/reference/native-protocol.md`.
 
 mod client;
 mod datagram;
@@ -25,17 +26,17 @@ pub use server::ServerSession;
 use crate::{Match, Protocol};
 use linerate_model::flow::{SeqField, StampLayout, TimeField, TimeForm};
 
-/// Version of the protocol spoken here.
+/// Version of the protocol.
 pub const VERSION: u8 = 1;
 
-/// First bytes of every connection and of every datagram but data.
+/// First bytes of every connection, and of every datagram except data.
 pub const MAGIC: [u8; 8] = *b"LINERATE";
 
 /// The native protocol in the table.
 pub static NATIVE: Protocol =
     Protocol { name: "native", default_port: 5201, sniff, embedded_server: None, refusal };
 
-/// Where our datagrams carry what the receiver needs.
+/// Layout of our data datagrams.
 pub const STAMP: StampLayout = StampLayout {
     tag_at: Some(0),
     seq: SeqField::Wide { at: 8, first: 0 },
@@ -44,7 +45,7 @@ pub const STAMP: StampLayout = StampLayout {
     length: 32,
 };
 
-/// The 8 bytes at the start of every data datagram of a run: the cookie, folded so that it stays unknown on the wire.
+/// The first 8 bytes of every data datagram of a run: the cookie, folded so that the wire does not reveal it.
 #[must_use]
 pub fn data_tag(cookie: &[u8; 16]) -> [u8; 8] {
     let mut tag = [0; 8];
@@ -54,7 +55,7 @@ pub fn data_tag(cookie: &[u8; 16]) -> [u8; 8] {
     tag
 }
 
-/// As a server says no, after its preface.
+/// The refusal of a server, sent after its preface.
 fn refusal(why: &str) -> Vec<u8> {
     Framer::encode(&message::Message::Refused { why: why.into() }).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The flows of one phase, from the order to the last word of both sides.
+//! The flows of one phase, from the request to the final reports of both sides.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::message::AskedFlow;
 use crate::PeerError;
 use crate::session::{FlowOrder, Output, Progress};
 
-/// The phases of a run as its specification has them: which may be asked for next.
+/// The phases of a run by its specification, and which of them comes next.
 #[derive(Debug, Default)]
 pub(super) struct Phases {
     spec: CheckedSpec,
@@ -25,7 +25,7 @@ impl Phases {
         &self.spec
     }
 
-    /// The flows of the next phase, where they are those of the specification.
+    /// The flows of the next phase, if the requested ones match the specification.
     pub(super) fn next(&mut self, asked: &[AskedFlow]) -> Result<Vec<FlowOrder>, PeerError> {
         let misbehaved = |what: String| PeerError::Misbehaved { what: what.into() };
         let phases = match &self.spec.sweep {
@@ -53,7 +53,7 @@ impl Phases {
     }
 }
 
-/// What still has to happen before a phase is over.
+/// What is left to happen before a phase is over.
 #[derive(Debug, Default)]
 pub(super) struct Phase {
     flows: Vec<FlowOrder>,
@@ -81,29 +81,29 @@ impl Phase {
         }
     }
 
-    /// The peer's word to stop; whether it is the first.
+    /// Notes the peer's stop message; true for the first one.
     pub(super) fn stop(&mut self) -> bool {
         !std::mem::replace(&mut self.stopped, true)
     }
 
-    /// The peer's word to cut the drain; whether it is the first.
+    /// Notes the peer's cut message; true for the first one.
     pub(super) fn cut(&mut self) -> bool {
         !std::mem::replace(&mut self.cut, true)
     }
 
-    /// What the peer's receiver has counted of a flow so far.
+    /// Checks and returns the progress of the peer's receiver.
     pub(super) fn peer_progress(&self, progress: Progress) -> Result<Output, PeerError> {
         self.check(progress.flow)?;
         Ok(Output::PeerProgress(progress))
     }
 
-    /// Intervals of the peer's side of a flow.
+    /// Checks and returns samples of the peer's side.
     pub(super) fn peer_samples(&self, flow: u16, samples: Vec<Sample>) -> Result<Output, PeerError> {
         self.check(flow)?;
         Ok(Output::PeerSamples { flow, samples })
     }
 
-    /// The peer speaks of this flow.
+    /// Checks that the flow in a message of the peer exists.
     pub(super) fn check(&self, flow: u16) -> Result<(), PeerError> {
         if self.flows.iter().any(|order| order.flow() == flow) {
             return Ok(());
@@ -111,7 +111,7 @@ impl Phase {
         Err(PeerError::Misbehaved { what: format!("it spoke of flow {flow}, which there is not").into() })
     }
 
-    /// Whether the peer's word that its sender of a flow has written everything is the first.
+    /// Whether the sender of this flow has not reported its end yet.
     pub(super) fn sends(&self, flow: u16) -> bool {
         self.senders.contains(&flow)
     }
@@ -120,7 +120,7 @@ impl Phase {
         &self.flows
     }
 
-    /// Which side this end is in a flow.
+    /// The side of this end in a flow.
     pub(super) fn side(&self, flow: u16, client: bool) -> Option<Side> {
         let order = self.flows.iter().find(|order| order.flow() == flow)?;
         let sends = (order.direction() == Direction::Upload) == client;
@@ -143,7 +143,7 @@ impl Phase {
         self.peer_ready && self.local_open.len() == self.flows.len()
     }
 
-    /// A sender has written everything; true when it was the last one.
+    /// Notes that a sender has written everything; true if it was the last one.
     pub(super) fn sender_done(&mut self, flow: u16) -> bool {
         self.senders.remove(&flow) && self.senders.is_empty()
     }
@@ -153,7 +153,7 @@ impl Phase {
         self.local_running.remove(&flow);
     }
 
-    /// The peer's last word on a flow.
+    /// Notes the peer's final report of a flow.
     pub(super) fn peer_ended(&mut self, flow: u16) -> Result<(), PeerError> {
         self.senders.remove(&flow);
         if self.peer_running.remove(&flow) {

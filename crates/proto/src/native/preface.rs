@@ -6,30 +6,30 @@ use crate::PeerError;
 /// Size of a preface.
 pub const PREFACE_BYTES: usize = 32;
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Connection {
     /// Control messages.
     Control,
     /// Payload of one stream.
     Data,
-    /// Latency probes, where UDP does not come through.
+    /// Latency probes, if UDP does not get through.
     Probe,
 }
 
-/// What the peer says before anything else.
+/// The first bytes of a peer.
 ///
 /// # Shape
 /// magic 8, version 1, connection 1, flow 2, stream 4, cookie 16; big-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Preface {
-    /// What the connection is for.
+    /// Purpose of the connection.
     pub connection: Connection,
-    /// The flow, on data connections.
+    /// Number of the flow, on data connections.
     pub flow: u16,
     /// Number of the stream in its flow, on data connections.
     pub stream: u32,
-    /// The run; zero on control connections.
+    /// Cookie of the run; zero on control connections.
     pub cookie: [u8; 16],
 }
 
@@ -37,7 +37,7 @@ impl Preface {
     /// The preface of a control connection.
     pub const CONTROL: Self = Self { connection: Connection::Control, flow: 0, stream: 0, cookie: [0; 16] };
 
-    /// As bytes.
+    /// Encodes the preface.
     #[must_use]
     pub fn encode(&self) -> [u8; PREFACE_BYTES] {
         let mut bytes = [0; PREFACE_BYTES];
@@ -54,10 +54,10 @@ impl Preface {
         bytes
     }
 
-    /// From bytes; absent until all 32 are there.
+    /// Decodes a preface; absent until all 32 bytes have arrived.
     ///
     /// # Errors
-    /// The bytes are not ours, of another version, or of an unknown kind.
+    /// The bytes are not from linerate, from another version, or of an unknown kind.
     pub fn decode(bytes: &[u8]) -> Result<Option<Self>, PeerError> {
         let known = bytes.len().min(MAGIC.len());
         if bytes[..known] != MAGIC[..known] {
@@ -91,13 +91,13 @@ impl Preface {
     }
 }
 
-/// Names the service whose first bytes these are, for the person who gave the wrong port.
+/// Guesses the service from its first bytes, to help a user who gave the wrong port.
 #[must_use]
 pub fn looks_like(start: &[u8]) -> String {
     let known: [(&[u8], &str); 10] = [
         (b"SSH-", "an SSH server"),
         (b"HTTP/", "an HTTP server"),
-        // What they answer to a line without a version: the page alone, as HTTP/0.9 did.
+        // The answer of an HTTP server to a line without a version: only the page, as in HTTP/0.9.
         (b"<!DOCTYPE", "an HTTP server"),
         (b"<html", "an HTTP server"),
         (b"220", "a mail or FTP server"),
@@ -111,7 +111,7 @@ pub fn looks_like(start: &[u8]) -> String {
         return (*name).to_owned();
     }
     match start.first() {
-        // iperf3 answers a cookie with one state byte: 9 asks for parameters, -1 says busy.
+        // iperf3 answers a cookie with one state byte: 9 requests the parameters, -1 means busy.
         Some(9 | 255) if start.len() == 1 => "an iperf3 server".to_owned(),
         _ => "an unknown service".to_owned(),
     }

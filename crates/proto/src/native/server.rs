@@ -10,16 +10,16 @@ use super::phase::{Phase, Phases};
 use crate::PeerError;
 use crate::session::{Admission, Hello, Input, Output, Session, Trial};
 
-/// Time for a stranger to say what it wants.
+/// Timeout for the greeting of a new client.
 const HELLO_TIMEOUT: Span = Span::from_secs(5);
 
-/// Time for the client's data connections to arrive, and then for its start.
+/// Timeout for the client's data connections, and then again for its start message.
 const OPEN_TIMEOUT: Span = Span::from_secs(30);
 
-/// How long a client may sit between phases; its idle latency is measured there.
+/// How long a client may pause between phases; it measures its idle latency there.
 const BETWEEN_PHASES_TIMEOUT: Span = Span::from_secs(60);
 
-/// How long a client may sit between two trials of a series.
+/// How long a client may pause between two trials of a sweep.
 const BETWEEN_TRIALS_TIMEOUT: Span = Span::from_secs(60);
 
 /// The server's end of the dialogue.
@@ -28,25 +28,25 @@ pub struct ServerSession {
     link: Link,
     state: State,
     phase: Phase,
-    /// What the client has asked for.
+    /// The phases that the client has requested.
     phases: Phases,
-    /// Number of the trial that is under way.
+    /// Number of the running trial.
     trial: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// The client has not said what it wants.
+    /// The client has not sent its greeting.
     New,
-    /// The driver decides.
+    /// The driver has to decide.
     Asked,
-    /// Let in, between phases.
+    /// Admitted, between phases.
     Ready,
     /// Data sockets are arriving.
     Opening,
-    /// They are all here; the client's start is awaited.
+    /// All have arrived; waiting for the client's start message.
     Opened,
-    /// Data move.
+    /// Data are being transferred.
     Running,
     /// Over.
     Over,
@@ -61,7 +61,7 @@ impl ServerSession {
         Self { link, state: State::New, phase: Phase::default(), phases: Phases::default(), trial: None }
     }
 
-    /// As [`ServerSession::new`], where somebody else has exchanged the prefaces already.
+    /// Like [`ServerSession::new`], after the prefaces were already exchanged.
     #[must_use]
     pub fn after_prefaces(now: Timestamp) -> Self {
         let mut session = Self::new(now);
@@ -69,7 +69,7 @@ impl ServerSession {
         session
     }
 
-    /// Whether the client was let in.
+    /// Whether the client was admitted.
     #[must_use]
     pub fn admitted(&self) -> bool {
         !matches!(self.state, State::New | State::Asked)
@@ -153,7 +153,7 @@ impl ServerSession {
                 self.state = State::Running;
             }
             (message, State::Running) => self.running(now, message)?,
-            // What the client sent before it knew that the phase was over here.
+            // Sent by the client before it knew that the phase was over here.
             (Message::Stop | Message::Cut | Message::Progress(_), State::Ready) => {}
             (other, _) => return Err(misbehaved(&format!("'{}' at the wrong time", name(&other)))),
         }
@@ -165,7 +165,7 @@ impl ServerSession {
             Message::Trial(trial) => self.begin_trial(trial)?,
             Message::Stop if self.phase.stop() => self.link.put(Output::StopWriting),
             Message::Cut if self.phase.cut() => self.link.put(Output::Cut),
-            // Said before.
+            // A repeated message.
             Message::Stop | Message::Cut => {}
             Message::Progress(progress) => self.link.put(self.phase.peer_progress(progress)?),
             Message::Samples { flow, samples } => self.link.put(self.phase.peer_samples(flow, samples)?),
@@ -186,7 +186,7 @@ impl ServerSession {
         Ok(())
     }
 
-    /// A client that lives but asks for nothing shall not keep the server.
+    /// A client that is alive but idle must not block the server.
     fn await_trial(&mut self, now: Timestamp) {
         if self.phases.spec().sweep.is_some() {
             self.link.begin_step(now, "waiting for the client's next trial", BETWEEN_TRIALS_TIMEOUT);
@@ -220,7 +220,7 @@ impl Session for ServerSession {
             Input::Bytes(bytes) => {
                 self.link.bytes(now, bytes)?;
                 if self.link.known() {
-                    // Our preface tells the client that it reached a linerate server.
+                    // Our preface tells the client that this is a linerate server.
                     self.link.send_preface(now);
                 }
                 while let Some(message) = self.link.pull()? {
@@ -254,7 +254,7 @@ impl Session for ServerSession {
                 self.link.send(now, &Message::Failed { why: why.clone().into() })?;
                 return Err(PeerError::Local { why });
             }
-            // Receivers read before the client's start, which may wait for the starts of others.
+            // Receivers read before the client's start message, which may wait for the starts of other runs.
             Input::Progress(_) if self.state != State::Running => {}
             Input::Progress(progress) => self.link.send(now, &Message::Progress(progress))?,
             Input::TrialCounted(count) if self.trial == Some(count.trial) => {

@@ -1,4 +1,4 @@
-//! Two ends in virtual time, and bytes that no peer of ours would send.
+//! Two ends in virtual time, and bytes that our own peers never send.
 
 mod orders;
 mod trials;
@@ -17,28 +17,28 @@ const COOKIE: [u8; 16] = *b"0123456789abcdef";
 const DRAIN: Span = Span::from_secs(1);
 const TRANSFER: Span = Span::from_secs(2);
 
-/// Two sessions, a path with a delay between them, and hosts that open, move and close at once.
+/// Two sessions, a path with a delay between them, and hosts that open, transfer and close immediately.
 struct World {
     now: Timestamp,
     delay: Span,
     client: ClientSession,
     server: ServerSession,
     wire: VecDeque<(Timestamp, bool, Vec<u8>)>,
-    /// What the hosts do later: flow ends of one end (true is the client).
+    /// Later actions of the hosts: the end of a flow at one end (true is the client).
     later: VecDeque<(Timestamp, bool, u16, Direction)>,
     orders: BTreeMap<bool, Vec<FlowOrder>>,
     next_flow: u16,
     log: Vec<String>,
-    /// Messages after which the path is cut.
+    /// Number of messages after which the path is cut.
     cut_after: usize,
     carried: usize,
-    /// Whether pumps end when the data have been sent; otherwise only when they are cut.
+    /// Whether flows end when their data have been sent; otherwise only when they are cut.
     drains: bool,
     failure: Option<(bool, Timestamp, PeerError)>,
 }
 
 impl World {
-    /// One phase in these directions.
+    /// One phase with these directions.
     fn new(delay: Span, directions: &[Direction]) -> Self {
         let mut spec = TestSpec::default();
         spec.traffic.upload = directions == [Direction::Upload];
@@ -143,7 +143,7 @@ impl World {
         self.feed(client, Input::FlowEnded(Box::new(ended)));
     }
 
-    /// Advances to whatever happens next; false when nothing will.
+    /// Advances to the next event; false if there is none.
     fn step(&mut self) -> bool {
         let arrival = self.wire.front().map(|w| w.0);
         let host = self.later.front().map(|l| l.0);
@@ -232,7 +232,8 @@ fn a_drain_that_does_not_end_is_cut_at_both_ends() {
     world.run_until("client: phase done", Span::from_secs(10));
     assert!(world.failure.is_none(), "{:?}", world.failure);
     assert!(world.log.contains(&"client: cut".to_owned()) && world.log.contains(&"server: cut".to_owned()));
-    // Opening takes 3 round trips and a bit; the cut comes one drain after the sender's end.
+    // Opening takes a little more than 3 round trips; the cut follows one drain time after the end of the
+    // sender.
     let cut = world.now.since(Timestamp::START);
     assert!(cut >= TRANSFER + DRAIN && cut < TRANSFER + DRAIN + Span::from_ms(200), "{cut}");
 }
@@ -249,7 +250,7 @@ fn a_stop_before_the_start_holds_from_the_start() {
     let at = |log: &[String], what: &str| log.iter().position(|line| line == what);
     assert!(at(&world.log, "client: start") < at(&world.log, "client: stop"), "{:?}", world.log);
     assert!(at(&world.log, "server: start") < at(&world.log, "server: stop"), "{:?}", world.log);
-    // The next phase is not stopped by it.
+    // It does not stop the next phase.
     world.run_until("client: phase done", Span::from_secs(10));
     world.log.clear();
     world.measure(&[Direction::Upload]);
@@ -320,7 +321,7 @@ fn a_waiting_client_hears_its_place_and_then_begins() {
     assert!(carry(&mut client, &mut server, now).contains("Asked"));
     server.input(now, Input::Wait(QueuePosition { place: 2, wait_ns: Span::from_secs(30) })).unwrap();
     assert!(carry(&mut client, &mut server, now).contains("Queued(QueuePosition { place: 2"));
-    // A minute in the queue, kept alive by heartbeats alone.
+    // One minute in the queue, kept alive only by heartbeats.
     for _ in 0..600 {
         now = now + Span::from_ms(100);
         client.input(now, Input::Tick).unwrap();
@@ -406,7 +407,7 @@ fn a_stranger_cannot_make_us_hold_much() {
     bytes.extend_from_slice(&u32::try_from(HELLO_LIMIT + 1).unwrap().to_be_bytes());
     let error = server.input(Timestamp::START, Input::Bytes(&bytes)).unwrap_err();
     assert!(matches!(error, PeerError::Misbehaved { .. }), "{error}");
-    // Half a greeting is forgotten after its deadline.
+    // An incomplete greeting is given up at its deadline.
     let mut server = ServerSession::new(Timestamp::START);
     server.input(Timestamp::START, Input::Bytes(&bytes[..20])).unwrap();
     let deadline = server.deadline().unwrap();

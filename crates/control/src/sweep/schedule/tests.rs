@@ -275,12 +275,12 @@ fn the_slower_of_two_unequal_ways_has_the_rate() {
         }
         told.unwrap().bitrate.unwrap().bps()
     };
-    // 1 Gb/s there and 20 Gb/s back: half the round trip says 1.905 Gb/s.
+    // 1 Gb/s there and 20 Gb/s back: half the round trip gives 1.905 Gb/s.
     for whole in [false, true] {
         let found = rate(1e9, 20e9, whole);
         assert!((found / 1e9 - 1.0).abs() < 1e-3, "{found}");
     }
     assert!((rate(20e9, 1e9, false) / 1e9 - 1.0).abs() < 1e-3);
-    // Ways that hardly differ keep their mean, which has less noise.
+    // Directions that hardly differ keep their mean, which has less noise.
     assert!((rate(1e9, 1.1e9, false) / 1.0476e9 - 1.0).abs() < 1e-3);
 }

@@ -1,4 +1,4 @@
-//! What a client may have done, and what no server does.
+//! What a client may request, and what a server refuses.
 
 use linerate_model::{CheckedSpec, Direction, HostInfo, SizeList, Sweep, TestSpec};
 use linerate_units::{Bytes, Span, Timestamp};
@@ -11,7 +11,7 @@ use crate::session::{Admission, FlowOrder, Input, Output, Session};
 
 const NOW: Timestamp = Timestamp::START;
 
-/// A server that has let a client in.
+/// A server that has admitted a client.
 struct Server(ServerSession);
 
 impl Server {
@@ -30,7 +30,7 @@ impl Server {
         self.0.input(NOW, Input::Bytes(&Framer::encode(message).unwrap()))
     }
 
-    /// In the middle of an upload.
+    /// A server during an upload.
     fn running() -> Self {
         let mut server = Self::of(&spec(|spec| spec.traffic.upload = true));
         server.prepare(&[(0, "upload", 1)]).unwrap();
@@ -40,7 +40,7 @@ impl Server {
         server
     }
 
-    /// The flows that are to be opened after this word.
+    /// The flows that the server opens after this request.
     fn prepare(&mut self, flows: &[(u16, &str, u64)]) -> Result<Vec<FlowOrder>, PeerError> {
         let flow = |(flow, direction, length): &(u16, &str, u64)| json!({"flow": flow, "direction": direction, "length_bytes": length});
         let flows: Vec<Value> = flows.iter().map(flow).collect();
@@ -59,7 +59,7 @@ fn spec(change: impl FnOnce(&mut TestSpec)) -> TestSpec {
     spec
 }
 
-/// Orders of a preparation: number, direction, length in bytes.
+/// The flows of a request: number, direction, length in bytes.
 type Orders<'a> = &'a [(u16, &'a str, u64)];
 
 #[test]
@@ -103,7 +103,7 @@ fn a_flow_that_was_asked_for_is_opened_once() {
     let opened = server.prepare(&[(3, "upload", 65_536), (4, "download", 65_536)]).unwrap();
     assert_eq!(opened.iter().map(FlowOrder::flow).collect::<Vec<_>>(), [3, 4]);
     assert_eq!(opened[0].length(), Bytes::new(65_536));
-    // A second phase was not asked for, nor may it come before the first is over.
+    // A second phase was not requested, and must not begin before the first is over.
     assert!(server.prepare(&[(5, "upload", 65_536), (6, "download", 65_536)]).is_err());
 }
 
@@ -156,7 +156,7 @@ fn a_flood_of_any_word_ends_the_dialogue_and_asks_for_little() {
     }
 }
 
-/// What a server throws away.
+/// Outputs without an effect on the flows.
 fn is_count(output: &Output) -> bool {
     matches!(output, Output::PeerProgress(_) | Output::PeerSamples { .. } | Output::Send(_))
 }

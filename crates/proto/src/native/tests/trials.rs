@@ -1,4 +1,4 @@
-//! The dialogue of a series over message sizes, between two ends without a path.
+//! The dialogue of a sweep over message sizes, between two ends without a path.
 
 use linerate_model::{CheckedSpec, Direction, HostInfo, Side, SideSettings, Sweep, Tally, TestSpec};
 use linerate_units::{Bytes, Span, Timestamp};
@@ -13,7 +13,7 @@ fn spec() -> CheckedSpec {
     TestSpec { sweep: Some(Sweep::default()), ..TestSpec::default() }.checked().unwrap()
 }
 
-/// A plain test.
+/// A test that is not a sweep.
 fn uploads() -> CheckedSpec {
     let mut spec = TestSpec::default();
     spec.traffic.upload = true;
@@ -39,17 +39,17 @@ fn last_word(side: Side) -> Input<'static> {
     }))
 }
 
-/// Both ends; what they send reaches the other at once.
+/// Both ends; what one sends reaches the other immediately.
 struct Pair {
     now: Timestamp,
     client: ClientSession,
     server: ServerSession,
-    /// What each end has told its driver: true is the client.
+    /// The outputs of each end: true is the client.
     told: Vec<(bool, Output)>,
 }
 
 impl Pair {
-    /// Both ends up to the client's start.
+    /// Both ends after the client's start message.
     fn started(spec: &CheckedSpec) -> Result<Self, PeerError> {
         let now = Timestamp::START;
         let client = ClientSession::new(now, HostInfo::default(), spec.clone(), DRAIN);
@@ -87,7 +87,7 @@ impl Pair {
         }
     }
 
-    /// Lets time pass in which both ends live, until one of them has had enough.
+    /// Lets time pass while both ends are alive, until one of them gives up.
     fn wait(&mut self, most: Span) -> Result<(), PeerError> {
         let until = self.now + most;
         while self.now < until {
@@ -122,7 +122,7 @@ fn trials_run_one_after_another_and_the_series_ends_in_the_regular_way() {
 fn a_count_that_crosses_the_last_word_does_no_harm() {
     let mut pair = Pair::started(&spec()).unwrap();
     pair.feed(true, Input::Trial(trial(0))).unwrap();
-    // The client gives up; the server's count is on its way meanwhile.
+    // The client gives up while the server's counts are in transit.
     pair.server.input(pair.now, Input::TrialCounted(counted(0))).unwrap();
     pair.client.input(pair.now, last_word(Side::Sender)).unwrap();
     pair.settle().unwrap();
@@ -137,7 +137,7 @@ fn a_count_that_crosses_the_last_word_leaves_its_deadline_as_it_is() {
     pair.server.input(pair.now, Input::TrialCounted(counted(0))).unwrap();
     pair.client.input(pair.now, last_word(Side::Sender)).unwrap();
     pair.settle().unwrap();
-    // The server lives and never says its last word: 5 s and the drain of 1 s.
+    // The server is alive but never sends its final report: the timeout is 5 s plus the drain of 1 s.
     assert_eq!(pair.wait(Span::from_ms(5900)), Ok(()));
     let error = pair.wait(Span::from_secs(1)).unwrap_err();
     assert_eq!(error, PeerError::Silent { during: "waiting for the server's counts", waited_s: 6 });
@@ -158,13 +158,13 @@ fn what_cannot_be_is_refused_at_either_end() {
         let error = pair.server.input(pair.now, Input::Bytes(&bytes)).unwrap_err();
         assert!(matches!(error, PeerError::Misbehaved { .. }), "{error:?}");
     }
-    // One at a time.
+    // One trial at a time.
     let mut pair = Pair::started(&spec()).unwrap();
     pair.feed(true, Input::Trial(trial(0))).unwrap();
     assert!(pair.feed(true, Input::Trial(trial(1))).is_err());
-    // A count of another trial.
+    // The counts of another trial.
     assert!(pair.feed(false, Input::TrialCounted(counted(1))).is_err());
-    // A plain test has no trials.
+    // A test that is not a sweep has no trials.
     let mut pair = Pair::started(&uploads()).unwrap();
     assert!(pair.feed(true, Input::Trial(trial(0))).is_err());
 }
