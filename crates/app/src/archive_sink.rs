@@ -1,4 +1,4 @@
-//! Runs on their way into the archive.
+//! Writes runs into the archive.
 
 use linerate_archive::{ArchiveError, Recorder, SqliteArchive, StrangerLimits, default_path, open};
 use linerate_control::Sink;
@@ -6,22 +6,22 @@ use linerate_model::{Body, CaveatKind, Event};
 
 use crate::print;
 
-/// The archive; what it cannot take is said, and the measurement goes on.
+/// The archive as a sink. If it fails, a warning is printed and the measurement continues.
 pub(crate) struct ArchiveSink {
     recorder: Recorder<SqliteArchive>,
     broken: bool,
-    /// The run of a stranger, and what strangers may keep. It is made to fit behind the measurement: writers of an archive
-    /// wait for each other, and clients do not wait for them.
+    /// The run of an unknown client, and the limits for such runs. The archive is trimmed after the
+    /// measurement: writers of an archive wait for each other, and clients must not wait for them.
     stranger: Option<(String, StrangerLimits)>,
 }
 
 impl ArchiveSink {
-    /// Opens the archive; absent, with a warning, when that fails.
+    /// Opens the archive; absent, with a warning, if that fails.
     pub(crate) fn open(location: Option<&str>) -> Option<Self> {
         Self::of(archive_at(location))
     }
 
-    /// As [`Self::open`], for a run that a stranger asked a server for.
+    /// As [`Self::open`], for a run that an unknown client requested from a server.
     pub(crate) fn open_for_unknown_client(
         location: Option<&str>,
         run: &str,
@@ -41,7 +41,7 @@ impl ArchiveSink {
         }
     }
 
-    /// Writes what waits; whether the run is in the archive.
+    /// Writes the pending events; whether the run is in the archive.
     pub(crate) fn close(&mut self) -> bool {
         if !self.broken
             && let Err(error) = self.recorder.flush()

@@ -23,41 +23,41 @@ const EXIT_CODES: &str = "Exit codes: 0 measured, whatever the number; 1 could n
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Be measured: wait for clients
+    /// Run the server
     Serve(ServeArgs),
-    /// Measure the way to a server, and say what limits it
+    /// Measure the path to a server and report what limits it
     Test(Box<TestArgs>),
-    /// Measure latency and throughput over the size of messages, and draw the curve
+    /// Measure latency and throughput over message sizes and draw the curve
     Sweep(Box<SweepArgs>),
-    /// What a described path could carry, and what it needs for that
+    /// Show what a described path can carry, and what it needs for that
     Envelope(Box<crate::cmd::EnvelopeArgs>),
-    /// Whether printed figures can be true: results of other programs, or typed ones
+    /// Check whether published results are physically possible: results of other programs, or typed figures
     Check(Box<crate::cmd::CheckArgs>),
-    /// What this host can do, and what is badly set on it
+    /// Show what this host can do, and which of its settings limit results
     Doctor(crate::cmd::DoctorArgs),
-    /// Emulate a network on this machine, for linerate and for other programs
+    /// Emulate a network on this machine, for linerate and other programs
     Lab(Box<crate::cmd::LabArgs>),
-    /// Check a plan of many measurements, and say what it would do
+    /// Check a plan of many measurements and show what it would do
     Plan(crate::cmd::PlanArgs),
-    /// Whether one configuration is better than another: archived runs, result files, plans that were carried out
+    /// Compare configurations: archived runs, result files, or plans that were run
     Compare(crate::cmd::CompareArgs),
-    /// Carry a plan out, on real hosts or in an emulated network, and judge the results
+    /// Run a plan, on real hosts or in an emulated network, and judge the results
     Run(Box<crate::cmd::RunArgs>),
-    /// Stand in for iperf3: its options, its output, its exit codes
+    /// Replace iperf3: same options, output and exit codes
     Iperf3(ToolArgs),
-    /// Stand in for iperf 2
+    /// Replace iperf 2
     Iperf(ToolArgs),
-    /// Stand in for ttcp and PCATTCP
+    /// Replace ttcp and PCATTCP
     Ttcp(ToolArgs),
-    /// Stand in for NetPIPE (NPtcp)
+    /// Replace NetPIPE (NPtcp)
     Netpipe(ToolArgs),
-    /// Stand in for NTttcp
+    /// Replace NTttcp
     Ntttcp(ToolArgs),
-    /// Stand in for nuttcp
+    /// Replace nuttcp
     Nuttcp(ToolArgs),
-    /// Make links to this program that have the names of the tools it stands in for
+    /// Create links to this program with the names of the tools that it replaces
     InstallLinks(crate::cmd::InstallLinksArgs),
-    /// Keep results of other programs as runs: iperf3, iperf 2, ttcp, nuttcp, NTttcp, NetPIPE, and our own
+    /// Archive results of other programs as runs: iperf3, iperf 2, ttcp, nuttcp, NTttcp, NetPIPE, and our own
     Import(ImportArgs),
     /// List archived runs
     History(HistoryArgs),
@@ -65,9 +65,9 @@ pub(crate) enum Command {
     Show(ShowArgs),
     /// Write an archived run in another format
     Export(ExportArgs),
-    /// Make one page of archived runs or of a plan: verdicts, tables, charts and the raw data, in one HTML file
+    /// Create one page from archived runs or a plan: verdicts, tables, charts and the raw data in one HTML file
     Report(ReportArgs),
-    /// Print the completions of a shell
+    /// Print shell completions
     Completions {
         /// Which shell
         shell: clap_complete::Shell,
@@ -80,7 +80,7 @@ pub(crate) enum Command {
     /// Print generated references (for the build)
     #[command(hide = true)]
     Schema {
-        /// Which document
+        /// Which schema
         #[arg(value_enum)]
         which: SchemaName,
     },
@@ -93,7 +93,7 @@ pub(crate) enum Command {
     /// Print the reference of plan files (for the build)
     #[command(hide = true)]
     PlanReference,
-    /// Wait for the end of an agent and put settings of this host back (started by the agent)
+    /// Wait until an agent ends and restore the settings of this host (started by the agent)
     #[command(hide = true)]
     GuardSettings(crate::cmd::GuardArgs),
     /// Print the command line reference (for the build)
@@ -113,13 +113,13 @@ pub(crate) enum SchemaName {
     PlanResult,
 }
 
-/// Who is measured when.
+/// When clients are measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PolicyName {
-    /// One run at a time, the others wait in a queue that they see
+    /// One run at a time; the others wait in a queue and see their position
     #[default]
     Exclusive,
-    /// Everybody at once; each result says what ran beside it
+    /// All at once; each result mentions the runs at the same time
     Shared,
 }
 
@@ -131,7 +131,7 @@ pub(crate) struct ServeArgs {
     /// Listen only on this address; may be given more than once [default: all]
     #[arg(short = 'B', long = "bind", value_name = "ADDRESS")]
     pub(crate) bind: Vec<IpAddr>,
-    /// Who is measured when
+    /// When clients are measured
     #[arg(long, value_enum, default_value_t)]
     pub(crate) policy: PolicyName,
     /// Stop after one run
@@ -143,45 +143,48 @@ pub(crate) struct ServeArgs {
     /// Refuse runs that take longer
     #[arg(long, value_name = "SECONDS", value_parser = crate::cmd::above_zero::<Span>)]
     pub(crate) limit_time: Option<Span>,
-    /// Refuse clients when so many are here already, at work or waiting
+    /// Refuse further clients when this number is running or waiting
     #[arg(long, value_name = "CLIENTS", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit_clients: Option<u32>,
-    /// Refuse runs that need more memory, all together (K, M, G are binary) [default: a quarter of this host's, at least 128M]
+    /// Refuse runs that need more memory in total (K, M, G are binary) [default: a quarter of this host's, at
+    /// least 128M]
     #[arg(long, value_name = "SIZE", value_parser = crate::cmd::above_zero::<Bytes>)]
     pub(crate) limit_memory: Option<Bytes>,
     #[command(flatten)]
     pub(crate) archive_limits: ArchiveLimits,
-    /// Be an agent too: whoever has the token in this file may have tests run from here
+    /// Be an agent too: whoever has the token in this file may run tests from this host
     #[arg(long, value_name = "FILE")]
     pub(crate) agent_token_file: Option<PathBuf>,
-    /// As an agent, let nobody change settings of this host for a measurement (MTU, offloads, buffers, disciplines)
+    /// As an agent, refuse changes of this host's settings for a measurement (MTU, offloads, buffers, queueing
+    /// disciplines)
     #[arg(long, requires = "agent_token_file")]
     pub(crate) no_settings: bool,
     #[command(flatten)]
     pub(crate) run: crate::cmd::RunFolder,
-    /// Print what happens as JSON, one object a line, on stdout
+    /// Print events as JSON, one object per line, on stdout
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
 }
 
-/// How much of what clients of other programs measure here is kept. The oldest of it goes; runs of one's own never do.
+/// Limits on the archived runs of clients of other programs. The oldest ones are deleted; one's own runs never
+/// are.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ArchiveLimits {
-    /// Keep at most so many runs of clients of other programs
+    /// Keep at most this number of runs of clients of other programs
     #[arg(long, value_name = "RUNS", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     limit_archive_runs: u32,
-    /// Keep at most so many bytes of their logs
+    /// Keep at most this number of bytes of their logs
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = crate::cmd::above_zero::<Bytes>)]
     limit_archive_bytes: Bytes,
-    /// Keep them for so many days
+    /// Delete them after this number of days
     #[arg(long, value_name = "DAYS", default_value_t = 90, value_parser = clap::value_parser!(u32).range(1..=36_500))]
     limit_archive_days: u32,
 }
 
 impl ArchiveLimits {
-    /// The limits for a run that begins now.
+    /// The limits for a run that starts now.
     pub(crate) fn now(&self) -> StrangerLimits {
         let before = |hours: i64| {
             let now = jiff::Timestamp::now();
@@ -197,12 +200,12 @@ impl ArchiveLimits {
     }
 }
 
-/// What further runs are made for.
+/// Purpose of further runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Investigation {
-    /// What the verdict leaves open
+    /// Find what the verdict leaves open
     Open,
-    /// What goes back for reads of 1 KiB to 1 MiB
+    /// Count reverse-direction packets for reads of 1 KiB to 1 MiB
     Reads,
 }
 
@@ -217,10 +220,12 @@ pub(crate) struct TestArgs {
     /// Measure from this agent instead of from here: a name or an address, with or without :PORT
     #[arg(long, value_name = "AGENT", requires = "agent_token_file", help_heading = "Other hosts")]
     pub(crate) from: Option<String>,
-    /// The token of the agent is in this file
+    /// File with the token of the agent
     #[arg(long, value_name = "FILE", requires = "from", help_heading = "Other hosts")]
     pub(crate) agent_token_file: Option<PathBuf>,
-    /// When the verdict leaves something open, make further short runs that can tell: UDP above and below the rate, a paced run, many connections, packets of different sizes, reads of different sizes; with =reads the last alone, in any case
+    /// When the verdict leaves a question open, make further short runs to answer it: UDP above and below the
+    /// rate, a paced run, many connections, packets of different sizes, reads of different sizes; =reads makes
+    /// only the last of them, whatever the verdict
     #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "open", conflicts_with = "from", help_heading = "Other runs")]
     pub(crate) investigate: Option<Investigation>,
     #[command(flatten)]
@@ -256,7 +261,7 @@ pub(crate) struct SweepOutputArgs {
     /// Print the result as one JSON document
     #[arg(short = 'J', long, conflicts_with_all = ["json_stream", "quiet", "csv", "plot"], help_heading = "Output")]
     pub(crate) json: bool,
-    /// Print the event log as it happens, one JSON object a line
+    /// Print the event log while running, one JSON object per line
     #[arg(long, conflicts_with_all = ["quiet", "csv", "plot"], help_heading = "Output")]
     pub(crate) json_stream: bool,
     /// Print the sizes as a table for other programs
@@ -265,13 +270,14 @@ pub(crate) struct SweepOutputArgs {
     /// Show no progress
     #[arg(short, long, help_heading = "Output")]
     pub(crate) quiet: bool,
-    /// Draw the curves even where stdout is no terminal
+    /// Draw the curves even if stdout is not a terminal
     #[arg(long, help_heading = "Output")]
     pub(crate) plot: bool,
     /// Also draw the curves into this file, as an SVG picture
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) svg: Option<PathBuf>,
-    /// Also write a report to this file; its ending says the format: .html, .json, .csv, .md, .txt or .svg
+    /// Also write a report to this file; its extension selects the format: .html, .json, .csv, .md, .txt or
+    /// .svg
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) report: Option<PathBuf>,
 }
@@ -281,19 +287,19 @@ pub(crate) struct OutputArgs {
     /// Print the result as one JSON document
     #[arg(short = 'J', long, conflicts_with_all = ["json_stream", "quiet"], help_heading = "Output")]
     pub(crate) json: bool,
-    /// Print the event log as it happens, one JSON object a line
+    /// Print the event log while running, one JSON object per line
     #[arg(long, conflicts_with = "quiet", help_heading = "Output")]
     pub(crate) json_stream: bool,
     /// Print only the final lines, no progress
     #[arg(short, long, help_heading = "Output")]
     pub(crate) quiet: bool,
-    /// Print a row per interval on a terminal too
+    /// Print one row per interval, on a terminal too
     #[arg(long, conflicts_with_all = ["json", "json_stream", "quiet"], help_heading = "Output")]
     pub(crate) rows: bool,
-    /// Below each verdict, list every ceiling: which binds, and which would be next
+    /// Below each verdict, list all ceilings: the one that binds, and the next ones
     #[arg(long, conflicts_with_all = ["json", "json_stream"], help_heading = "Output")]
     pub(crate) explain: bool,
-    /// Also write a report to this file; its ending says the format: .html, .json, .csv, .md or .txt
+    /// Also write a report to this file; its extension selects the format: .html, .json, .csv, .md or .txt
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) report: Option<PathBuf>,
 }
@@ -301,7 +307,7 @@ pub(crate) struct OutputArgs {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ArchiveArgs {
     /// Keep runs in this SQLite file [default: linerate/archive.sqlite in the user's data directory]
-    // An empty name would be a database that SQLite forgets at the end.
+    // With an empty name, SQLite would create a temporary database.
     #[arg(
         long, value_name = "FILE", env = "LINERATE_ARCHIVE",
         value_parser = clap::builder::NonEmptyStringValueParser::new(), help_heading = "Archive"
@@ -320,13 +326,13 @@ pub(crate) struct ToolArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// Files with results, as JSON, XML, CSV or text, also several in one file; - is stdin
+    /// Files with results as JSON, XML, CSV or text, several results per file allowed; - is stdin
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
     /// Read only results of this program
     #[arg(long, value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(linerate_proto::reading::TOOLS))]
     pub(crate) tool: Option<String>,
-    /// Print as JSON what was imported
+    /// Print the imported results as JSON
     #[arg(short = 'J', long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -335,18 +341,18 @@ pub(crate) struct ImportArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct HistoryArgs {
-    /// Only runs against this server, as typed then
+    /// Only runs against this server, as it was typed
     pub(crate) target: Option<String>,
-    /// At most so many runs, newest first
+    /// Maximum number of runs, newest first
     #[arg(short = 'n', long, default_value_t = 20)]
     pub(crate) limit: u32,
-    /// Only runs since this day or time, as 2026-05-01 or 2026-05-01T12:00:00Z
+    /// Only runs since this day or time, such as 2026-05-01 or 2026-05-01T12:00:00Z
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
-    /// Also the runs that are parts of plans
+    /// Include runs that are parts of plans
     #[arg(long, conflicts_with = "plan")]
     pub(crate) all: bool,
-    /// Only the runs that the plan kept under this name is made of
+    /// Only the runs of the plan with this name
     #[arg(long, value_name = "RUN")]
     pub(crate) plan: Option<String>,
     /// Print as JSON
@@ -358,16 +364,16 @@ pub(crate) struct HistoryArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// Name of the run, or enough of its beginning
+    /// Name of the run, or a unique prefix
     #[arg(default_value = "latest")]
     pub(crate) run: String,
     /// Print the result as one JSON document
     #[arg(short = 'J', long)]
     pub(crate) json: bool,
-    /// Below each verdict, list every ceiling: which binds, and which would be next
+    /// Below each verdict, list all ceilings: the one that binds, and the next ones
     #[arg(long, conflicts_with = "json")]
     pub(crate) explain: bool,
-    /// Of a plan: list the runs of one point, given by its name or by its values as streams=5,length=64K
+    /// For a plan: list the runs of one point, given by its name or by its values such as streams=5,length=64K
     #[arg(long, value_name = "POINT")]
     pub(crate) point: Option<String>,
     #[command(flatten)]
@@ -376,7 +382,7 @@ pub(crate) struct ShowArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// Name of the run, or enough of its beginning
+    /// Name of the run, or a unique prefix
     #[arg(default_value = "latest")]
     pub(crate) run: String,
     /// The format
@@ -394,7 +400,7 @@ pub(crate) struct ExportArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// Names of runs, or enough of their beginnings; several are shown side by side, a plan brings its runs along
+    /// Names of runs, or unique prefixes; several are shown side by side, and a plan includes its runs
     #[arg(value_name = "RUN", default_value = "latest")]
     pub(crate) runs: Vec<String>,
     /// Write to this file, - is stdout [default: linerate-RUN.html]
@@ -404,15 +410,15 @@ pub(crate) struct ReportArgs {
     pub(crate) archive: ArchiveArgs,
 }
 
-/// A format of a run.
+/// Format of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FormatName {
-    /// The event log, one JSON object a line
+    /// The event log, one JSON object per line
     #[default]
     Jsonl,
     /// The result as one JSON document
     Json,
-    /// The samples as a table, or the sizes of a series over message sizes
+    /// The samples as a table, or the sizes of a sweep
     Csv,
     /// One row per flow
     SummaryCsv,
@@ -420,7 +426,7 @@ pub(crate) enum FormatName {
     Markdown,
     /// One page with verdict, tables, charts and the raw data
     Html,
-    /// What the terminal shows
+    /// The same as on the terminal
     Text,
     /// The charts as a picture
     Svg,

@@ -1,4 +1,4 @@
-//! Where what this host measured of itself is kept.
+//! Storage of this host's calibration.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -9,27 +9,26 @@ use linerate_model::{CALIBRATION_SCHEMA, Calibration};
 
 use crate::print;
 
-/// The environment variable that names another file; empty for none.
+/// The environment variable with another file name; empty for no file.
 const FILE_VARIABLE: &str = "LINERATE_CALIBRATION";
 
-/// A calibration is some kilobytes; a longer file is none.
+/// A calibration has some kilobytes; a longer file is not one.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// Its file: `linerate/calibration.json` in the user's state directory (`$XDG_STATE_HOME`, else `~/.local/state`),
-/// unless the environment says otherwise. Absent where there is no such place.
+/// The file: `linerate/calibration.json` in the user's state directory (`$XDG_STATE_HOME`, otherwise
+/// `~/.local/state`), unless the environment variable is set. Absent if there is no such directory.
 pub(crate) fn path() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os(FILE_VARIABLE) {
         return (!named.is_empty()).then(|| named.into());
     }
     let strategy = etcetera::choose_base_strategy().ok()?;
-    // A system without a directory for state keeps it beside the data.
+    // Systems without a state directory use the data directory.
     let folder = strategy.state_dir().unwrap_or_else(|| strategy.data_dir());
-    // A relative HOME would put it wherever the program happens to be started; the archive says so.
+    // A relative HOME would resolve against the working directory; the archive reports that.
     folder.is_absolute().then(|| folder.join("linerate").join("calibration.json"))
 }
 
-/// What this host measured of itself; absent when it never did. A file that cannot be used is said to be so, and ends
-/// nothing.
+/// The calibration of this host; absent if there is none. For a file that cannot be used a warning is printed.
 pub(crate) fn stored() -> Option<Box<Calibration>> {
     let path = path()?;
     match read(&path) {
@@ -61,10 +60,10 @@ fn read(path: &Path) -> Result<Option<Calibration>, String> {
     Ok(Some(found))
 }
 
-/// Keeps a calibration in place of the last one, whole or not at all; tells where.
+/// Atomically replaces the stored calibration; returns its path.
 ///
 /// # Errors
-/// There is no place for it, or the place cannot be written.
+/// There is no directory for it, or it is not writable.
 pub(crate) fn save(calibration: &Calibration) -> io::Result<PathBuf> {
     let nowhere = || {
         io::Error::new(ErrorKind::NotFound, format!("no home directory, and {FILE_VARIABLE} names no file"))

@@ -39,7 +39,7 @@ pub(crate) use stand_in::{InstallLinksArgs, Tool};
 use crate::args::{Cli, Command};
 use crate::exit::Exit;
 
-/// Carries out a command.
+/// Executes a command.
 pub(crate) fn run(cli: Cli) -> Exit {
     match cli.command {
         Command::Serve(args) => serve::run(&args),

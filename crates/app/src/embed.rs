@@ -9,14 +9,14 @@ use linerate_model::{Event, RunRecord, TestSpec, World};
 
 use crate::naming::{now, run_name, target};
 
-/// Measures to a server and returns what the events amount to.
+/// Runs a test against a server and returns its record.
 ///
-/// `host` is HOST, HOST:PORT or \[ADDRESS\]:PORT. `on` sees each event as it happens, on the calling thread, which waits
-/// until the run is over. Set `stop` to end early and keep what was measured.
+/// `host` is HOST, HOST:PORT or \[ADDRESS\]:PORT. `on` gets each event as it happens, on the calling thread,
+/// which blocks until the run is over. Set `stop` to end early and keep what was measured.
 ///
 /// # Errors
-/// The specification or the host is at fault, or the run could not be made or finished; what was measured until then
-/// has been seen by `on`.
+/// The specification or the host is invalid, or the run could not be started or finished; `on` has received
+/// what was measured until then.
 pub fn run(
     host: &str,
     spec: &TestSpec,
@@ -42,8 +42,8 @@ pub fn run(
     Ok(log.into_record())
 }
 
-/// Serves clients one after the other on these addresses, all of this host's when none is given, over TCP and UDP, until
-/// the process ends.
+/// Runs a server for TCP and UDP on these addresses, or on all of this host if none is given, until the process
+/// ends. It serves one client at a time.
 ///
 /// # Errors
 /// An address cannot be listened on, or the host refuses threads or polling.

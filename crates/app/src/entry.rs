@@ -1,4 +1,4 @@
-//! Where a command line begins and an exit code comes out.
+//! Entry point: from the command line to the exit code.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -8,7 +8,7 @@ use clap::Parser;
 
 use crate::{args, cmd, exit, print};
 
-/// Runs a command line; what `main` calls. Under the name of a tool that we stand in for it is that tool's.
+/// Runs a command line. Under the name of a tool with a stand-in, it runs the stand-in.
 pub fn main(argv: impl IntoIterator<Item = OsString>) -> ExitCode {
     let argv: Vec<OsString> = argv.into_iter().collect();
     if let Some((name, arguments)) = argv.split_first()
@@ -19,7 +19,7 @@ pub fn main(argv: impl IntoIterator<Item = OsString>) -> ExitCode {
     match args::Cli::try_parse_from(argv) {
         Ok(cli) => cmd::run(cli).into(),
         Err(error) => {
-            // Help and version are no errors and go to stdout; clap knows which is which.
+            // Help and version are not errors and go to stdout; clap knows the difference.
             let printed = error.print();
             if error.use_stderr() {
                 return exit::Exit::Usage.into();

@@ -1,4 +1,4 @@
-//! The exit codes, which are public.
+//! The public exit codes.
 
 use std::process::ExitCode;
 
@@ -7,17 +7,17 @@ use std::process::ExitCode;
 pub(crate) enum Exit {
     /// 0: done, whatever the figures.
     Done,
-    /// 1: could not measure, or could not do what was asked.
+    /// 1: could not measure, or could not execute the command.
     Failed,
     /// 2: bad command line.
     Usage,
     /// 3: an assertion of a plan does not hold.
     Broken,
-    /// 4: a figure that was checked cannot be true.
+    /// 4: a checked figure is impossible.
     Impossible,
-    /// 128 + the signal: interrupted, what was measured is printed.
+    /// 128 + the signal: interrupted; what was measured is printed.
     Interrupted(u8),
-    /// What a program that took the place of this one would have ended with.
+    /// The exit code of a stand-in or another program.
     Code(u8),
 }
 

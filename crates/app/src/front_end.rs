@@ -1,14 +1,14 @@
-//! The front end that was built before this program was.
+//! The report's front end, built before this program.
 
 use linerate_report::html::Assets;
 
 const SCRIPT: &str = include_str!(concat!(env!("OUT_DIR"), "/report.js"));
 const STYLE: &str = include_str!(concat!(env!("OUT_DIR"), "/report.css"));
 
-/// What a user is told whose program has none.
+/// Error message of a program built without the front end.
 pub(crate) const MISSING: &str = "this linerate was built without its front end, which the page needs; in its sources type `make ui` (with Node.js 20.19 or newer), then build it again; --format markdown needs neither";
 
-/// Script and style sheet; absent where they were not built.
+/// Script and style sheet; absent if they were not built.
 pub(crate) fn assets() -> Option<Assets<'static>> {
     (!SCRIPT.is_empty() && !STYLE.is_empty()).then_some(Assets { script: SCRIPT, style: STYLE })
 }

@@ -1,4 +1,5 @@
-//! What the switch of an emulated network says to who runs in it: its control socket, seen from the client.
+//! Port observations of an emulated network's switch, for programs that run in the network: a client of its
+//! control socket.
 
 mod answer;
 
@@ -13,24 +14,24 @@ use linerate_units::Span;
 
 use answer::observations;
 
-/// Names the control socket of the emulated network that this program runs in; set by `linerate lab exec`.
+/// The environment variable with the control socket of the emulated network; set by `linerate lab exec`.
 pub(crate) const VARIABLE: &str = "LINERATE_LAB";
 
-/// Longest wait for an answer, connecting included.
+/// Timeout for an answer, including the connection.
 const ANSWER_TIMEOUT: Span = Span::from_secs(2);
 
-/// Longest answer: some hundred ports with an interval every tenth of a second for minutes.
+/// Longest answer: about a hundred ports with an interval every 100 ms for minutes.
 const MAX_ANSWER_BYTES: u64 = 32 << 20;
 
-/// The switch behind a control socket. Each question has a connection of its own, so that one that went wrong leaves
-/// nothing behind.
+/// The switch at a control socket. Each question uses a new connection, so that a failed one does not affect
+/// the next.
 #[derive(Debug)]
 pub(crate) struct LabWitness {
     socket: PathBuf,
 }
 
 impl LabWitness {
-    /// The emulated network that this program runs in; absent on a real host.
+    /// The switch of the emulated network that this program runs in; absent on a real host.
     pub(crate) fn from_environment() -> Option<Self> {
         let socket = std::env::var_os(VARIABLE).filter(|value| !value.is_empty())?;
         Some(Self { socket: socket.into() })
@@ -48,7 +49,7 @@ impl LabWitness {
             if deadline.has_passed() {
                 return Err(WitnessError::Silent(ANSWER_TIMEOUT));
             }
-            // A zero would be without limit.
+            // Zero would mean no timeout.
             let left = deadline.remaining().max(Duration::from_millis(1));
             stream.set_read_timeout(Some(left)).map_err(|error| socket_error(&error, ""))?;
             let read = match stream.read(&mut piece) {
@@ -74,7 +75,7 @@ impl LabWitness {
     }
 }
 
-/// An error of the socket; one that only says that time is up is no error of the system.
+/// Converts a socket error; a timeout is not an error of the system.
 fn socket_error(error: &std::io::Error, place: &str) -> WitnessError {
     match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => WitnessError::Silent(ANSWER_TIMEOUT),
@@ -87,7 +88,8 @@ impl PortObserver for LabWitness {
         let garbled = |error: serde_json::Error| WitnessError::Garbled(error.to_string());
         let question = Ask::Witness { from_ns: from.as_ns(), to_ns: to.as_ns() };
         let line = self.ask(&serde_json::to_string(&question).map_err(garbled)?)?;
-        // Not as an `Answer`: what is asked for is known, and other versions may name their answers otherwise.
+        // Not decoded as an `Answer`: the expected type is known, and other versions may name their answers
+        // differently.
         let seen: control_protocol::PortHistory = serde_json::from_slice(&line).map_err(garbled)?;
         observations(seen)
     }

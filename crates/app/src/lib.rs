@@ -1,7 +1,7 @@
 //! How fast a network really is, how fast it could be, and what holds it back.
 //!
-//! This room turns a command line into a specification, joins the rooms, and gives the exit code. For programs that embed
-//! linerate it exports sixteen names; those behind them are reached through their fields.
+//! This crate turns a command line into a specification, connects the other crates and returns the exit code. For
+//! programs that embed linerate, it exports sixteen names; other types are reached through their fields.
 //!
 //! ```no_run
 //! use std::sync::atomic::AtomicBool;

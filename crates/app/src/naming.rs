@@ -1,6 +1,6 @@
-//! How runs and their targets are named.
+//! Names of runs and targets.
 
-/// The host and port that were typed, or what is wrong with them.
+/// Parses a typed host and port.
 pub(crate) fn target(typed: &str, port: Option<u16>) -> Result<(String, Option<u16>), String> {
     split_port(typed, port).ok_or_else(|| {
         format!("'{typed}' is not HOST, HOST:PORT or [ADDRESS]:PORT with a port from 1 to 65535")
@@ -31,13 +31,13 @@ fn split_port(typed: &str, port: Option<u16>) -> Option<(String, Option<u16>)> {
     }
 }
 
-/// Wall-clock time to the second, RFC 3339.
+/// Wall-clock time, rounded to seconds, RFC 3339.
 pub(crate) fn now() -> String {
     let now = jiff::Timestamp::now();
     now.round(jiff::Unit::Second).unwrap_or(now).to_string()
 }
 
-/// A name for a run: 16 hexadecimal digits that no other run has; an error when this system has no random numbers.
+/// A new run id of 16 random hexadecimal digits; an error if this system has no random numbers.
 pub(crate) fn run_name() -> Result<String, String> {
     let number = getrandom::u64();
     number

@@ -1,6 +1,6 @@
-//! What goes to stderr: errors, and what a person should know beside the result.
+//! Output to stderr: errors and notes besides the result.
 //!
-//! Nobody may be listening, or the disk behind it may be full: that ends nothing.
+//! Write errors, such as a closed pipe or a full disk, are ignored.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -10,17 +10,17 @@ use linerate_model::foreign_text;
 use crate::cmd::wrap;
 use crate::terminal;
 
-/// An error, in one line.
+/// Prints an error on one line.
 pub(crate) fn error(text: impl Display) {
     put("error:", anstyle::AnsiColor::Red, &text);
 }
 
-/// Something to know that does not end the command.
+/// Prints a warning.
 pub(crate) fn warning(text: impl Display) {
     put("warning:", anstyle::AnsiColor::Yellow, &text);
 }
 
-/// A plain line.
+/// Prints a plain line.
 pub(crate) fn note(text: impl Display) {
     let _ = writeln!(anstream::stderr().lock(), "{}", fitted(0, &text.to_string()));
 }
@@ -30,18 +30,18 @@ fn put(head: &str, colour: anstyle::AnsiColor, text: &dyn Display) {
     let _ = writeln!(anstream::stderr().lock(), "{}{head}{} {text}", style(colour), anstyle::Reset.render());
 }
 
-/// A text as it may be written: file names and what programs say are in it, and none of that reaches the terminal as it
-/// is. On a terminal a line breaks between words; elsewhere it stays one line, to be searched.
+/// Sanitizes a text for stderr, as it may contain file names and output of other programs. On a terminal, lines
+/// are wrapped between words; elsewhere each stays on one line, so that it can be searched.
 fn fitted(taken: usize, text: &str) -> String {
     let text = foreign_text::lines(text);
     if terminal::watched() { within(terminal::stderr_width(), taken, &text) } else { text }
 }
 
-/// What follows in a broken line is to be seen as its rest.
+/// Indentation of the continuation of a wrapped line.
 const CONTINUATION_INDENT: &str = "  ";
 
-/// `text` in lines of at most `columns`, `taken` of which are taken in the first. Lines that are indented stay as they are:
-/// they are quoted, with marks below them.
+/// Wraps `text` to `columns`, of which the first line has `taken` fewer. Indented lines stay as they are: they
+/// are quotes with markers below them.
 fn within(columns: usize, taken: usize, text: &str) -> String {
     let fits = |number: usize, line: &str| {
         line.starts_with(' ') || line.chars().count() + if number == 0 { taken } else { 0 } <= columns
@@ -50,7 +50,7 @@ fn within(columns: usize, taken: usize, text: &str) -> String {
         if fits(number, line) {
             return vec![line.to_owned()];
         }
-        // What is taken of the first line is kept free by a word of that length.
+        // A placeholder of that length reserves the taken columns of the first line.
         let stand_in = "x".repeat(if number == 0 { taken.saturating_sub(1) } else { 0 });
         let line = with_command_in_one_piece(line);
         let pieces = wrap(&format!("{stand_in} {line}"), columns.saturating_sub(CONTINUATION_INDENT.len()));
@@ -63,10 +63,11 @@ fn within(columns: usize, taken: usize, text: &str) -> String {
     whole.collect::<Vec<_>>().join("\n").replace(NO_BREAK, " ")
 }
 
-/// Stands for a space at which no line breaks. No text has it: forbidden characters are replaced before.
+/// Placeholder for a non-breaking space. It cannot occur in the text, in which forbidden characters have been
+/// replaced.
 const NO_BREAK: &str = "\u{1}";
 
-/// A command at the end of a line is to be copied.
+/// Keeps a command at the end of a line in one piece, for copying.
 fn with_command_in_one_piece(line: &str) -> String {
     match line.rsplit_once(": linerate ") {
         Some((words, command)) => format!("{words}: linerate{NO_BREAK}{}", command.replace(' ', NO_BREAK)),
@@ -74,7 +75,7 @@ fn with_command_in_one_piece(line: &str) -> String {
     }
 }
 
-/// The moving line of a terminal, in the place of the last one; an empty one takes it away.
+/// Replaces the live line of a terminal; an empty text removes it.
 pub(crate) fn live(line: &str) {
     let mut out = anstream::stderr().lock();
     let _ = write!(out, "\r{line}\x1b[K").and_then(|()| out.flush());

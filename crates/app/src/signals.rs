@@ -1,4 +1,4 @@
-//! Ctrl-C, SIGTERM and SIGHUP as a flag that loops look at.
+//! Ctrl-C, SIGTERM and SIGHUP as a flag that loops check.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -8,15 +8,15 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals as Coming;
 
-/// Those that end a measurement: a terminal that goes away, Ctrl-C, a service that is stopped.
+/// Signals that end a measurement: closed terminal, Ctrl-C, stopped service.
 const STOP_SIGNALS: [i32; 3] = [SIGHUP, SIGINT, SIGTERM];
 
-/// Those of them that are to be heard: under nohup(1) the end of the terminal ends nothing.
+/// The signals to handle: SIGHUP only if it is not ignored, as under nohup(1).
 fn ending() -> impl Iterator<Item = i32> {
     STOP_SIGNALS.into_iter().filter(|signal| *signal != SIGHUP || !linerate_sock::process::ignores(SIGHUP))
 }
 
-/// Which signal has come, if any. A second one ends the process at once.
+/// The signal that arrived, if any. A second one ends the process at once.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Signals {
     stop: Arc<AtomicBool>,
@@ -24,14 +24,15 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Begins to catch them.
+    /// Starts to catch the signals.
     ///
     /// # Errors
     /// The host refuses handlers.
     pub(crate) fn catch() -> std::io::Result<Self> {
         let signals = Self::default();
         for signal in ending() {
-            // The order matters: the second signal finds the flag set by the first.
+            // The order matters: this handler must run before the flag is set, so that only the second signal
+            // ends the process.
             flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&signals.stop))?;
             flag::register_usize(signal, Arc::clone(&signals.which), signal as usize)?;
             flag::register(signal, Arc::clone(&signals.stop))?;
@@ -39,7 +40,7 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Calls `act` whenever one comes, from a thread of its own.
+    /// Calls `act` for each signal, in a new thread.
     ///
     /// # Errors
     /// The host refuses handlers or threads.
@@ -50,7 +51,7 @@ impl Signals {
             .map_err(|error| error.source)
     }
 
-    /// Hands each of these to `act`, from a thread of its own, instead of what they do otherwise.
+    /// Calls `act` for each of these signals in a new thread, instead of their default action.
     ///
     /// # Errors
     /// The host refuses handlers or threads.
@@ -61,7 +62,7 @@ impl Signals {
             .map_err(|error| error.source)
     }
 
-    /// Lets those that end a program pass by.
+    /// Ignores the signals that end a program.
     ///
     /// # Errors
     /// The host refuses handlers.
@@ -70,12 +71,12 @@ impl Signals {
         STOP_SIGNALS.into_iter().try_for_each(|signal| flag::register(signal, Arc::clone(&nobody)).map(drop))
     }
 
-    /// Set as soon as one has come.
+    /// The flag that is set when a signal has arrived.
     pub(crate) fn stop(&self) -> &Arc<AtomicBool> {
         &self.stop
     }
 
-    /// The signal that has come.
+    /// The signal that arrived.
     pub(crate) fn which(&self) -> Option<u8> {
         u8::try_from(self.which.load(Ordering::Relaxed)).ok().filter(|signal| *signal != 0)
     }

@@ -77,7 +77,7 @@ fn rows(run: &RunHead, archive: &SqliteArchive) -> Result<Vec<RunRow>, ArchiveEr
     Ok(run.flows.iter().map(of_flow).collect())
 }
 
-/// The server, or which plan it is.
+/// The server, or the name of the plan.
 fn shown_target(run: &RunHead) -> String {
     let target = run.target.clone().unwrap_or_default();
     if run.is_plan { format!("plan {target}") } else { target.into() }
@@ -91,7 +91,7 @@ fn outcome_name(outcome: Outcome) -> &'static str {
     }
 }
 
-/// A time to the second, in the zone of whoever reads.
+/// A time to the second, in the local time zone.
 fn short_time(text: &str) -> String {
     match text.parse::<jiff::Timestamp>() {
         Ok(time) => time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
@@ -125,7 +125,7 @@ fn load(args: &ArchiveArgs, run: &str) -> Result<(Vec<Event>, String), ArchiveEr
     Ok((events, name))
 }
 
-/// The plan that a log is of; absent for the log of a run.
+/// The plan of a log; absent for the log of a run.
 fn plan_of(events: &[Event]) -> Option<PlanRecord> {
     let is_plan = events.iter().any(|event| matches!(event.body, Body::PlanStarted(_)));
     is_plan.then(|| PlanRecord::fold(events))
@@ -180,7 +180,7 @@ fn show_plan(args: &ShowArgs, plan: &PlanRecord, view: &View) -> Exit {
     }
 }
 
-/// The points that are meant: one by its name, or all with these values, as `streams=5,length=64K`.
+/// The selected points: one by its name, or all with these values, such as `streams=5,length=64K`.
 fn points_of<'r>(plan: &'r PlanRecord, typed: &str) -> Result<Vec<&'r str>, String> {
     let points = plan.start.as_ref().map(|start| start.points.as_slice()).unwrap_or_default();
     if let Some(known) = points.iter().find(|point| point.id == typed) {
@@ -205,7 +205,7 @@ fn points_of<'r>(plan: &'r PlanRecord, typed: &str) -> Result<Vec<&'r str>, Stri
     Ok(found)
 }
 
-/// The runs of some points, in the order of the trials.
+/// The runs of these points, in the order of the trials.
 fn runs_of(
     args: &ArchiveArgs,
     plan: &PlanRecord,
@@ -232,7 +232,7 @@ fn export_plan(args: &ExportArgs, plan: &PlanRecord) -> Exit {
     write_out(args, &text)
 }
 
-/// The charts of a run or plan as a picture, all or one of them.
+/// Writes the charts of a run or plan as a picture, all or one of them.
 fn export_pictures(args: &ExportArgs, pictures: &Pictures) -> Exit {
     let titles: Vec<String> =
         pictures.titles().enumerate().map(|(number, title)| format!("{} is {title}", number + 1)).collect();
@@ -251,7 +251,7 @@ fn export_pictures(args: &ExportArgs, pictures: &Pictures) -> Exit {
     write_out(args, &picture)
 }
 
-/// Writes what is complete to the file that was asked for, or to stdout.
+/// Writes the complete output to the requested file, or to stdout.
 fn write_out(args: &ExportArgs, bytes: &[u8]) -> Exit {
     let Some(path) = &args.output else { return page::print(bytes) };
     match format::whole_file(path, |out| out.write_all(bytes)) {

@@ -1,4 +1,4 @@
-//! `linerate check`: whether printed figures can be true.
+//! `linerate check`: whether published results are physically possible.
 
 mod answer;
 mod document;
@@ -26,53 +26,54 @@ use crate::{print, terminal};
 use answer::Answer;
 use typed::{Typed, bytes, count, share, typed};
 
-// A negative number is the value of its option, so that the message names the option: hence `allow_hyphen_values`.
+// `allow_hyphen_values`: a negative number is then an option's value, so that the error message names the
+// option.
 
-/// Whether printed figures can be true
+/// Check whether published results are physically possible
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct CheckArgs {
     /// Results of iperf3, iperf, ttcp, NTttcp, NetPIPE, nuttcp or linerate; - for standard input
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The program that wrote the files, where they do not tell
+    /// The program that wrote the files, if it cannot be detected
     #[arg(long, value_name = "TOOL", value_parser = PossibleValuesParser::new(linerate_proto::reading::TOOLS))]
     tool: Option<String>,
-    /// A rate to check, payload each second, as 966.5M
+    /// A rate to check, payload per second, such as 966.5M
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = rate, help_heading = "Figures")]
     rate: Option<Typed>,
-    /// Packets each second
+    /// Packets per second
     #[arg(long, value_name = "PACKETS", allow_hyphen_values = true, value_parser = count, help_heading = "Figures")]
     pps: Option<Typed>,
     /// Payload bytes of the whole test
     #[arg(short = 'n', long, value_name = "BYTES", allow_hyphen_values = true, value_parser = bytes, help_heading = "Figures")]
     bytes: Option<Typed>,
-    /// Time of the whole test, as 10s
+    /// Duration of the whole test, such as 10s
     #[arg(short = 't', long, value_name = "TIME", allow_hyphen_values = true, value_parser = typed::<Span>, help_heading = "Figures")]
     duration: Option<Typed>,
     /// Packets of the whole test
     #[arg(long, value_name = "PACKETS", allow_hyphen_values = true, value_parser = count, help_heading = "Figures")]
     packets: Option<Typed>,
-    /// Packets that were lost
+    /// Lost packets
     #[arg(long, value_name = "PACKETS", allow_hyphen_values = true, value_parser = count, help_heading = "Figures")]
     lost: Option<Typed>,
-    /// Segments that were sent again
+    /// Retransmitted segments
     #[arg(long, value_name = "SEGMENTS", allow_hyphen_values = true, value_parser = count, help_heading = "Figures")]
     retransmits: Option<Typed>,
     /// Congestion window
     #[arg(long, value_name = "BYTES", allow_hyphen_values = true, value_parser = bytes, help_heading = "Figures")]
     cwnd: Option<Typed>,
-    /// Calls that wrote or read
+    /// Number of read or write calls
     #[arg(long, value_name = "CALLS", allow_hyphen_values = true, value_parser = count, help_heading = "Figures")]
     calls: Option<Typed>,
-    /// Busy share of the processors, as 23%
+    /// Busy share of the CPUs, such as 23%
     #[arg(long, value_name = "RATIO", allow_hyphen_values = true, value_parser = share, help_heading = "Figures")]
     cpu: Option<Typed>,
-    /// Whose count the typed figures are
+    /// The end that counted the typed figures
     #[arg(long, value_name = "END", value_parser = PossibleValuesParser::new(["sender", "receiver"]), help_heading = "Figures")]
     counted_by: Option<String>,
     #[command(flatten)]
     path: PathArgs,
-    /// Show every line, also intervals that are possible
+    /// Show every line, including possible intervals
     #[arg(short, long)]
     all: bool,
     /// Print as JSON
@@ -80,39 +81,40 @@ pub(crate) struct CheckArgs {
     json: bool,
 }
 
-/// What is known of the path; it goes before what files say. What is not stated may be whatever makes a figure possible.
+/// Properties of the path; they override those in files. A property that is not given may have any value that
+/// makes a figure possible.
 #[derive(Debug, Clone, clap::Args)]
 struct PathArgs {
-    /// Rate of the slowest link, as 1G
+    /// Rate of the slowest link, such as 1G
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = link_rate, help_heading = "Path")]
     link: Option<Bitrate>,
-    /// Largest packet of the link, under any tunnel
+    /// MTU of the link, below any tunnel
     #[arg(long, value_name = "BYTES", allow_hyphen_values = true,
           value_parser = clap::value_parser!(u32).range(68..=65_535), help_heading = "Path")]
     mtu: Option<u32>,
-    /// Payload of a full segment, after options
+    /// Payload of a full segment (MSS), after options
     #[arg(short = 'M', long, value_name = "BYTES", allow_hyphen_values = true, value_parser = bytes, help_heading = "Path")]
     mss: Option<Typed>,
-    /// Round trip without queues, as 21ms
+    /// Round-trip time without queueing, such as 21ms
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = rtt, help_heading = "Path")]
     rtt: Option<Typed>,
     /// Distance between the ends in kilometres, one way
     #[arg(long, value_name = "KM", allow_hyphen_values = true, value_parser = count, requires = "rtt", help_heading = "Path")]
     distance: Option<Typed>,
-    /// Losses per packet, as 0.0001 or 0.01%
+    /// Loss probability per packet, such as 0.0001 or 0.01%
     #[arg(long, value_name = "RATIO", allow_hyphen_values = true, value_parser = probability, help_heading = "Path")]
     loss: Option<Ratio>,
     /// IPv6 instead of IPv4
     #[arg(short = '6', long, help_heading = "Path")]
     ipv6: bool,
-    /// VLAN tags in each frame
+    /// Number of VLAN tags in each frame
     #[arg(long, value_name = "TAGS", allow_hyphen_values = true, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=4),
           help_heading = "Path")]
     vlan: u32,
-    /// A tunnel on the path
+    /// Tunnel on the path
     #[arg(long, value_name = "TUNNEL", default_value = "none", value_parser = tunnel(), help_heading = "Path")]
     encap: Encapsulation,
-    /// Connections at once
+    /// Number of parallel connections
     #[arg(short = 'P', long, value_name = "STREAMS", allow_hyphen_values = true,
           value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "Flow")]
     streams: Option<u32>,
@@ -122,14 +124,14 @@ struct PathArgs {
     /// TCP without timestamps
     #[arg(long, help_heading = "Flow")]
     no_timestamps: bool,
-    /// Window that each connection had
+    /// Window of each connection
     #[arg(short, long, value_name = "BYTES", allow_hyphen_values = true, value_parser = above_zero::<Bytes>, requires = "rtt",
           help_heading = "Flow")]
     window: Option<Bytes>,
-    /// Datagrams instead of TCP
+    /// UDP instead of TCP
     #[arg(short, long, conflicts_with_all = ["congestion", "no_timestamps", "window", "mss"], help_heading = "Flow")]
     udp: bool,
-    /// Bytes of each call, or payload of a datagram
+    /// Bytes per call, or payload of a datagram
     #[arg(short, long, value_name = "BYTES", allow_hyphen_values = true, value_parser = bytes, help_heading = "Flow")]
     length: Option<Typed>,
 }
@@ -176,7 +178,7 @@ impl CheckArgs {
     }
 }
 
-/// Judges what is typed and what stands in the files.
+/// Judges the typed figures and those in the files.
 pub(crate) fn run(args: &CheckArgs) -> Exit {
     let claim = typed::claim(args);
     if claim.is_none() && args.files.is_empty() {
@@ -222,13 +224,13 @@ mod tests {
         Alone::try_parse_from(std::iter::once("check").chain(line.split_whitespace())).unwrap().args
     }
 
-    /// What is answered to typed figures.
+    /// The answer for typed figures.
     pub(super) fn answer(line: &str) -> Answer {
         let args = args(line);
         Answer::to(typed::claim(&args), Vec::new(), &args.path.context())
     }
 
-    /// Rates from a tenth to sixty times of what a gigabit carries, printed with few digits and with many.
+    /// Rates from a tenth to sixty times that of gigabit Ethernet, printed with few and with many digits.
     #[test]
     fn no_figure_is_more_than_the_whole_of_its_ceiling() {
         let (mut above, mut below) = (0, 0);

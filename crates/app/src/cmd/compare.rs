@@ -14,19 +14,21 @@ use crate::{print, terminal};
 pub(super) use document::Document;
 use load::LoadError;
 
-/// Whether one configuration is better than another
+/// Compare configurations
 #[derive(Debug, clap::Args)]
 pub(crate) struct CompareArgs {
-    /// Runs or result files, the first one to compare with; repeats of one configuration stand between commas, and a name may stand before them, as new=3f2a,77b1
+    /// Runs or result files; the first one is the base. Separate repeats of one configuration by commas, and
+    /// prefix a name with =, such as new=3f2a,77b1
     #[arg(value_name = "[NAME=]RUN", required = true)]
     runs: Vec<String>,
-    /// Compare the values of this axis of one plan that was carried out
+    /// Compare the values of this axis of a plan that was run
     #[arg(long, value_name = "AXIS")]
     axis: Option<String>,
-    /// What to compare, by the names of quantities in plans; may be given more than once [default: goodput, retransmits, loss, jitter, rtt, rtt_p95, cpu_sender, cpu_receiver]
+    /// Quantities to compare, by their names in plans; may be given more than once [default: goodput,
+    /// retransmits, loss, jitter, rtt, rtt_p95, cpu_sender, cpu_receiver]
     #[arg(short, long = "quantity", value_name = "NAME", value_delimiter = ',')]
     quantities: Vec<String>,
-    /// Show every quantity, also where no difference is shown
+    /// Show all quantities, including those without a significant difference
     #[arg(short, long)]
     all: bool,
     /// Print as JSON
@@ -36,14 +38,14 @@ pub(crate) struct CompareArgs {
     archive: ArchiveArgs,
 }
 
-/// What is compared, and the outcome.
+/// The compared configurations and the result.
 struct Compared {
     base: Candidate,
     others: Vec<Candidate>,
     table: Table,
 }
 
-/// Carries out the command.
+/// Executes the command.
 pub(crate) fn run(args: &CompareArgs) -> Exit {
     let compared = match compared(args) {
         Ok(compared) => compared,

@@ -1,4 +1,4 @@
-//! `linerate doctor`: what this host can do, and what is badly set on it.
+//! `linerate doctor`: capabilities of this host, and settings that limit results.
 
 mod backlog;
 mod calibration;
@@ -31,27 +31,27 @@ use sysctls::Target;
 
 /// Version of the JSON document.
 const SCHEMA: &str = "linerate.doctor/1";
-/// The rate to be ready for where no interface tells its own.
+/// The rate to judge for if no interface reports its own.
 const USUAL_RATE_BPS: u64 = 1_000_000_000;
 
-/// What this host can do, and what is badly set on it
+/// Show what this host can do, and which of its settings limit results
 #[derive(Debug, clap::Args)]
 pub(crate) struct DoctorArgs {
-    /// Also look at the way to this host; nothing is sent to it
+    /// Also check the path to this host; nothing is sent to it
     host: Option<String>,
-    /// Rate that one flow shall reach [default: that of the fastest interface, or 1 Gb/s]
+    /// Rate that one flow should reach [default: that of the fastest interface, or 1 Gb/s]
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = link_rate)]
     link: Option<Bitrate>,
-    /// Round trip over which it shall reach it
+    /// Round-trip time at which it should reach it
     #[arg(long, value_name = "TIME", default_value = "100ms", allow_hyphen_values = true, value_parser = round_trip)]
     rtt: Span,
-    /// First measure what this host can do at most, for about ten seconds, and keep it for every later result
+    /// First measure the limits of this host, for about ten seconds, and store them for later results
     #[arg(long)]
     calibrate: bool,
-    /// Say of good settings, too, why they matter
+    /// Also explain why good settings matter
     #[arg(short, long)]
     verbose: bool,
-    /// Put back the settings of this host that an agent has changed and not put back, because it was killed
+    /// Restore settings of this host that an agent has changed and not restored because it was killed
     #[arg(long, conflicts_with_all = ["host", "json"])]
     restore_settings: bool,
     /// Print as JSON
@@ -87,7 +87,7 @@ struct Ability<'a> {
     detail: Option<&'a str>,
 }
 
-/// Looks at this host and says what it found.
+/// Checks this host and prints the results.
 pub(crate) fn run(args: &DoctorArgs) -> Exit {
     let folder = args.run.settings();
     if args.restore_settings {
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Exit {
     }
     let left = match folder.as_deref().map(leftovers).transpose() {
         Ok(left) => left.flatten(),
-        // What cannot be read is worth a word, and no reason to look at nothing else.
+        // Unreadable leftovers cause a warning; the other checks continue.
         Err(error) => {
             print::warning(error);
             None
@@ -129,7 +129,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Exit {
     }
 }
 
-/// Puts back what a killed agent has left.
+/// Restores what a killed agent has left changed.
 fn restore(folder: Option<&Path>) -> Exit {
     let restored = match folder.map_or_else(|| Ok(Restored::default()), restore_leftovers) {
         Ok(restored) => restored,
@@ -146,7 +146,7 @@ fn restore(folder: Option<&Path>) -> Exit {
     if restored.left.is_empty() { Exit::Done } else { Exit::Failed }
 }
 
-/// What this host measured of itself, now if that was asked for.
+/// The calibration of this host; measured now if requested.
 fn calibration(args: &DoctorArgs) -> Result<Option<Box<Calibration>>, Exit> {
     if !args.calibrate {
         return Ok(crate::calibration::stored());

@@ -1,4 +1,4 @@
-//! `linerate envelope`: what a described path could carry, and what it needs for that.
+//! `linerate envelope`: what a described path can carry, and what it needs for that.
 
 mod answer;
 mod between;
@@ -22,41 +22,42 @@ use answer::Answer;
 use between::{Between, between, combined};
 use questions::{Wanted, amount, parse_wanted};
 
-// A negative number is the value of its option, so that the message names the option: hence `allow_hyphen_values`.
+// `allow_hyphen_values`: a negative number is then an option's value, so that the error message names the
+// option.
 
-/// What a described path could carry, and what it needs for that
+/// Show what a described path can carry, and what it needs for that
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct EnvelopeArgs {
-    /// Rate of the slowest link, as 1G, or a range, as 1G..10G; of a bundle, that of one member
+    /// Rate of the slowest link, such as 1G, or a range such as 1G..10G; for a LAG, the rate of one member link
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = between(link_rate), help_heading = "Path")]
     link: Between<Bitrate>,
-    /// Largest packet of the link, under any tunnel
+    /// MTU of the link, below any tunnel
     #[arg(long, value_name = "BYTES", allow_hyphen_values = true, default_value_t = 1500,
           value_parser = clap::value_parser!(u32).range(68..=65_535), help_heading = "Path")]
     mtu: u32,
-    /// Round trip without queues, as 21ms or 20ms..25ms; windows, start and loss need it
+    /// Round-trip time without queueing, such as 21ms or 20ms..25ms; required for windows, slow start and loss
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = between(round_trip), help_heading = "Path")]
     rtt: Option<Between<Span>>,
-    /// Losses per packet, as 0.0001, 0.01% or 0..0.01%
+    /// Loss probability per packet, such as 0.0001, 0.01% or 0..0.01%
     #[arg(long, value_name = "RATIO", allow_hyphen_values = true, value_parser = between(probability), requires = "rtt", help_heading = "Path")]
     loss: Option<Between<Ratio>>,
     /// IPv6 instead of IPv4
     #[arg(short = '6', long, help_heading = "Path")]
     ipv6: bool,
-    /// VLAN tags in each frame
+    /// Number of VLAN tags in each frame
     #[arg(long, value_name = "TAGS", allow_hyphen_values = true, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=4),
           help_heading = "Path")]
     vlan: u32,
-    /// A tunnel on the path
+    /// Tunnel on the path
     #[arg(long, value_name = "TUNNEL", default_value = "none", value_parser = tunnel(), help_heading = "Path")]
     encap: Encapsulation,
-    /// Links of a bundle, of which a hash chooses one for each stream
+    /// Number of links of a LAG, of which a hash selects one per stream
     #[arg(long, value_name = "LINKS", allow_hyphen_values = true, value_parser = clap::value_parser!(u32).range(1..=256), help_heading = "Path")]
     trunk: Option<u32>,
-    /// Length of the path in kilometres: the shortest round trip, and the land speed
+    /// Length of the path in kilometres, to compute the shortest round-trip time and the land speed
     #[arg(long, value_name = "KM", allow_hyphen_values = true, value_parser = kilometres, help_heading = "Path")]
     distance: Option<f64>,
-    /// Connections at once
+    /// Number of parallel connections
     #[arg(short = 'P', long, value_name = "STREAMS", allow_hyphen_values = true, default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "Flow")]
     streams: u32,
@@ -67,7 +68,7 @@ pub(crate) struct EnvelopeArgs {
     /// TCP without timestamps
     #[arg(long, help_heading = "Flow")]
     no_timestamps: bool,
-    /// Window that each connection is given
+    /// Window of each connection
     #[arg(short, long, value_name = "BYTES", allow_hyphen_values = true, value_parser = above_zero::<Bytes>, requires = "rtt",
           help_heading = "Flow")]
     window: Option<Bytes>,
@@ -77,37 +78,38 @@ pub(crate) struct EnvelopeArgs {
     /// Largest send buffer of the sender, the last number of its tcp_wmem
     #[arg(long, value_name = "BYTES", allow_hyphen_values = true, value_parser = above_zero::<Bytes>, requires = "rtt", help_heading = "Flow")]
     wmem: Option<Bytes>,
-    /// Datagrams instead of TCP
+    /// UDP instead of TCP
     #[arg(short, long, conflicts_with_all = ["loss", "congestion", "no_timestamps", "window", "rmem", "wmem"],
           help_heading = "Flow")]
     udp: bool,
-    /// Payload of a datagram [default: what the MTU holds]
+    /// Payload of a datagram [default: the largest that fits the MTU]
     #[arg(short, long, value_name = "BYTES", allow_hyphen_values = true, value_parser = above_zero::<Bytes>, requires = "udp",
           help_heading = "Flow")]
     length: Option<Bytes>,
-    /// Processor of the slower host, as 3G:10000:2 or 3G:10000:2:4: clock, cycles for a packet and for a byte, cores
+    /// CPU of the slower host, such as 3G:10000:2 or 3G:10000:2:4: clock rate, cycles per packet and per byte,
+    /// cores
     #[arg(long, value_name = "HZ:PACKET:BYTE[:CORES]", allow_hyphen_values = true, value_parser = processor, help_heading = "Hosts")]
     cpu: Option<Cpu>,
-    /// PCI Express slot of a network card, as 8G:4: transfers per second of a lane, and lanes
+    /// PCI Express slot of a NIC, such as 8G:4: transfers per second of each lane, and number of lanes
     #[arg(long, value_name = "TRANSFERS:LANES", allow_hyphen_values = true, value_parser = slot, help_heading = "Hosts")]
     pcie: Option<f64>,
-    /// Rate of the slower disk, as 500MB/s or 400MB/s..600MB/s, which works while the network does
+    /// Rate of the slower disk, such as 500MB/s or 400MB/s..600MB/s, working in parallel with the network
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = between(above_zero::<Bitrate>), help_heading = "Hosts")]
     disk: Option<Between<Bitrate>>,
-    /// Whether an amount fits into a time, as 8h:2TB
+    /// Check whether an amount of data can be transferred in a time, such as 8h:2TB
     #[arg(long, value_name = "TIME:BYTES", allow_hyphen_values = true, value_parser = parse_wanted, help_heading = "Questions")]
     need: Option<Wanted>,
-    /// Windows, buffers and losses for this payload per second instead of the full link
+    /// Compute windows, buffers and losses for this payload per second instead of the full link
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = link_rate, requires = "rtt",
           conflicts_with = "udp", help_heading = "Questions")]
     target: Option<Bitrate>,
-    /// Also the time that so many bytes take
+    /// Also show the transfer time of this number of bytes
     #[arg(short = 'n', long, value_name = "BYTES", allow_hyphen_values = true, value_parser = amount, help_heading = "Questions")]
     transfer: Option<Bytes>,
-    /// Payload offered per second: a ceiling itself, and what becomes of it
+    /// Offered payload per second: a ceiling of its own, and how much of it the path carries
     #[arg(short = 'b', long, value_name = "RATE", allow_hyphen_values = true, value_parser = above_zero::<Bitrate>, help_heading = "Flow")]
     offered: Option<Bitrate>,
-    /// Also the queue that a burst of so many bytes leaves before the link
+    /// Also show the queue that a burst of this number of bytes causes before the link
     #[arg(long, value_name = "BYTES", allow_hyphen_values = true, value_parser = above_zero::<Bytes>, requires = "burst_rate",
           help_heading = "Questions")]
     burst: Option<Bytes>,
@@ -119,7 +121,7 @@ pub(crate) struct EnvelopeArgs {
     json: bool,
 }
 
-/// Calculates and prints the envelope.
+/// Computes and prints the envelope.
 pub(crate) fn run(args: &EnvelopeArgs) -> Exit {
     let answers: Result<Vec<Answer>, Fault> = paths(args).iter().map(|path| Answer::to(args, path)).collect();
     let answers = match answers {
@@ -142,7 +144,7 @@ pub(crate) fn run(args: &EnvelopeArgs) -> Exit {
     page::print(text::text(Page::new(view.width, view.colour), &answers).as_bytes())
 }
 
-/// A description that contradicts itself, by the argument at fault.
+/// A contradictory description, with the argument that causes it.
 #[derive(Debug, PartialEq, thiserror::Error)]
 #[error("{argument}: {source}", argument = argument(source))]
 struct Fault {
@@ -150,7 +152,7 @@ struct Fault {
     source: PathError,
 }
 
-/// The argument that a fault of the path came from.
+/// The argument that causes an error.
 fn argument(error: &PathError) -> &'static str {
     match error {
         PathError::Link => "--link",
@@ -167,7 +169,7 @@ fn argument(error: &PathError) -> &'static str {
     }
 }
 
-/// The path described, or one for every combination of the ends of ranges; the first has all the lower ends.
+/// The described path, or one for each combination of the ends of ranges, starting with all lower ends.
 fn paths(args: &EnvelopeArgs) -> Vec<Path> {
     let all =
         combined(vec![path(args)], &args.link.ends(), |path, link| Path { link_bps: link.bps(), ..path });
@@ -191,7 +193,7 @@ fn or_same<T: Copy + PartialEq>(
     }
 }
 
-/// What is no range.
+/// The parts of the path that cannot be ranges.
 fn path(args: &EnvelopeArgs) -> Path {
     let bytes = |bytes: Bytes| bytes.get() as f64;
     Path {

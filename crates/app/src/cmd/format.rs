@@ -1,4 +1,4 @@
-//! A run in a format, to stdout or a file.
+//! Output of a run in a format, to stdout or a file.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -12,16 +12,16 @@ use crate::args::FormatName;
 use crate::exit::Exit;
 use crate::{front_end, print};
 
-/// What is said where there is nothing to draw.
+/// Error message if there is nothing to draw.
 pub(super) const NOTHING_TO_DRAW: &str =
     "there is nothing to draw: no rate over time, no latency and no curve was measured";
 
-/// Whether the run is a series over message sizes.
+/// Whether the run is a sweep over message sizes.
 pub(super) fn is_series(record: &RunRecord) -> bool {
     record.flows.iter().any(|flow| !flow.sizes.is_empty())
 }
 
-/// Writes a run. `events` is used by the event log and by the page, which has it inside.
+/// Writes a run. `events` is used by the event log, and by the HTML page, which contains the log.
 pub(super) fn write(
     record: &RunRecord,
     events: &[Event],
@@ -63,7 +63,7 @@ pub(super) fn write_pictures(
     out.write_all(picture.as_bytes())
 }
 
-/// Writes a run to stdout; a reader that has gone away is no error.
+/// Writes a run to stdout; a closed pipe is not an error.
 pub(super) fn to_stdout(record: &RunRecord, events: &[Event], format: FormatName, view: &View) -> Exit {
     let mut out = Vec::new();
     match write(record, events, format, view, &mut out) {
@@ -75,7 +75,7 @@ pub(super) fn to_stdout(record: &RunRecord, events: &[Event], format: FormatName
     }
 }
 
-/// Writes a run to a file; a file that is there is replaced only when the new one is complete.
+/// Writes a run to a file; an existing file is replaced only when the new one is complete.
 pub(super) fn to_file(
     record: &RunRecord,
     events: &[Event],
@@ -85,7 +85,7 @@ pub(super) fn to_file(
     whole_file(path, |out| write(record, events, format, &View::default(), out))
 }
 
-/// Writes a file; one that is there is replaced only when the new one is complete.
+/// Writes a file; an existing file is replaced only when the new one is complete.
 pub(super) fn whole_file(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -103,7 +103,7 @@ pub(super) fn whole_file(
     result
 }
 
-/// Draws the curves of a series on stdout; nothing for every other run.
+/// Draws the curves of a sweep on stdout; nothing for other runs.
 pub(super) fn draw(record: &RunRecord, view: &View) -> Exit {
     page::print(plot::terminal(record, view).as_bytes())
 }

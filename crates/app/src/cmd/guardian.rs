@@ -1,7 +1,8 @@
-//! The guardian of an agent: a process of its own that puts settings of the host back when the agent is killed.
+//! The guardian of an agent: a separate process that restores the settings of the host when the agent is
+//! killed.
 //!
-//! It waits at the end of a pipe whose other end is the agent's alone, so that it learns of every kind of end, and does
-//! then what the next start of an agent would do.
+//! It reads from a pipe whose other end only the agent holds. It therefore detects every kind of end, and then
+//! does what the next start of an agent would do.
 
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -15,26 +16,27 @@ use crate::exit::Exit;
 use crate::print;
 use crate::signals::Signals;
 
-/// The command under which it is started.
+/// The hidden command that runs it.
 const NAME: &str = "guard-settings";
 
-/// What a guardian has to know.
+/// Arguments of a guardian.
 #[derive(Debug, Args)]
 pub(crate) struct GuardArgs {
-    /// The folder of the undo journals
+    /// Folder of the undo journals
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
 }
 
-/// Waits for the end of the agent that has the other end of standard input, and puts back what it has left.
+/// Waits until the agent at the other end of standard input ends, and restores the settings that it has left
+/// changed.
 pub(crate) fn run(args: &GuardArgs) -> Exit {
-    // What ends the agent in an orderly way may reach this process as well, which would then do nothing for the next one.
+    // A signal that ends the agent may reach this process too, which must survive to restore the settings.
     if let Err(error) = Signals::ignore() {
         print::warning(format!("the guardian of an agent's settings cannot ignore signals: {error}"));
     }
-    // It is no leader of a group: the agent has just started it.
+    // Cannot fail: a process that the agent has just started leads no group.
     let _ = new_session();
-    // Nothing is ever written: this is how long the agent lives. An error is an end, too.
+    // Nothing is ever written to the pipe; it closes when the agent ends. A read error means an end too.
     let _ = io::stdin().lock().read_to_end(&mut Vec::new());
     match restore_leftovers(&args.folder) {
         Ok(restored) => {
@@ -48,16 +50,16 @@ pub(crate) fn run(args: &GuardArgs) -> Exit {
     }
 }
 
-/// Starts guardians that are this program.
+/// Starts guardians by executing this program.
 #[derive(Debug)]
 pub(super) struct OwnGuardians {
-    /// The folder of the undo journals.
+    /// Folder of the undo journals.
     pub(super) folder: PathBuf,
 }
 
 impl Guardians for OwnGuardians {
     fn start(&self) -> Result<Box<dyn Guardian>, String> {
-        // The program that runs, even if another one has taken its place in the file system since.
+        // The running program, even if its file has been replaced since.
         let child = Command::new("/proc/self/exe")
             .arg(NAME)
             .arg(&self.folder)

@@ -1,4 +1,4 @@
-//! `linerate import`: results of other programs into the archive.
+//! `linerate import`: archives results of other programs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Read};
@@ -17,17 +17,17 @@ use crate::args::ImportArgs;
 use crate::exit::Exit;
 use crate::{naming, print};
 
-/// The largest file that is read.
+/// Largest file to read.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// A run out of a file.
+/// A run from a file.
 struct Found {
-    /// The program that measured it.
+    /// The program that made the measurement.
     tool: String,
     version: Option<String>,
     file: String,
     events: Vec<Event>,
-    /// Whether the archive has it already.
+    /// Whether the archive already contains it.
     known: bool,
 }
 
@@ -78,7 +78,7 @@ pub(super) fn logs(path: &Path) -> Result<Vec<Vec<Event>>, String> {
     Ok(runs.into_iter().map(|run| run.events).collect())
 }
 
-/// The runs of a file, and what could not be read in it.
+/// The runs of a file, and its unreadable parts.
 fn of_file(path: &Path, file: &str, tool: Option<&str>) -> Result<(Vec<Found>, Vec<Unread>), String> {
     let (bytes, time) = contents(path).map_err(|error| format!("it cannot be read: {error}"))?;
     let text = text(&bytes);
@@ -108,7 +108,7 @@ fn of_reading(
     twins: &mut BTreeMap<String, u32>,
     logs: &[Found],
 ) -> Vec<Found> {
-    // The tests of our own logs are there as they were measured.
+    // The tests of our own logs are already imported as logs.
     let mine = reading.tool == "linerate" && logs.iter().any(|found| found.tool == "linerate");
     let tests = reading.tests.iter().filter(|_| !mine);
     let runs = tests.map(|test| {
@@ -128,7 +128,7 @@ fn of_reading(
     runs.collect()
 }
 
-/// The runs of event logs, as they were measured.
+/// The runs of event logs, unchanged.
 fn own_logs(text: &str, file: &str) -> Vec<Found> {
     let mut logs: Vec<Found> = Vec::new();
     let mut places: HashMap<ForeignText, usize> = HashMap::new();
@@ -150,8 +150,8 @@ fn own_logs(text: &str, file: &str) -> Vec<Found> {
     logs
 }
 
-/// An event of a log that was written elsewhere. A run that is named in another way than ours are gets a name: it becomes
-/// a part of file names, pages and tables.
+/// An event of a log that was written elsewhere. A run id that does not have our format is replaced, as it
+/// becomes a part of file names, pages and tables.
 fn own_event(line: &str) -> Option<Event> {
     let mut event: Event = serde_json::from_str(line).ok()?;
     event.run = run_name(&event.run).into();
@@ -168,7 +168,7 @@ fn own_event(line: &str) -> Option<Event> {
     Some(event)
 }
 
-/// What is in a file, and its time.
+/// Content and time of a file.
 fn contents(path: &Path) -> io::Result<(Vec<u8>, String)> {
     let mut bytes = Vec::new();
     if path.as_os_str() == "-" {
@@ -182,7 +182,7 @@ fn contents(path: &Path) -> io::Result<(Vec<u8>, String)> {
     Ok((bytes, time.unwrap_or_else(naming::now)))
 }
 
-/// Reads to the end, which has to come before [`MAX_FILE_BYTES`].
+/// Reads up to [`MAX_FILE_BYTES`]; more is an error.
 fn read_bounded(from: impl Read, bytes: &mut Vec<u8>) -> io::Result<()> {
     from.take(MAX_FILE_BYTES + 1).read_to_end(bytes)?;
     if bytes.len() as u64 > MAX_FILE_BYTES {
@@ -192,14 +192,14 @@ fn read_bounded(from: impl Read, bytes: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a run, unless it is there.
+/// Stores a run unless the archive contains it.
 fn store(found: &mut Found, archive: &mut SqliteArchive) -> Result<(), ArchiveError> {
     let run = &found.events[0].run;
     found.known = archive.contains(run)?;
     if found.known { Ok(()) } else { archive.append(&found.events) }
 }
 
-/// One line for each run.
+/// One line per run.
 fn lines(runs: &[Found], archive: &SqliteArchive) -> Result<String, ArchiveError> {
     let mut text = String::new();
     for found in runs {
@@ -214,7 +214,7 @@ fn lines(runs: &[Found], archive: &SqliteArchive) -> Result<String, ArchiveError
     Ok(text)
 }
 
-/// The rates of a run in words.
+/// The rates of a run as text.
 fn figures(record: &RunRecord) -> String {
     let flows: Vec<String> = record
         .flows

@@ -1,4 +1,4 @@
-//! `linerate lab`: an emulated network on this machine, for linerate and for other people's programs.
+//! `linerate lab`: an emulated network on this machine, for linerate and other programs.
 
 mod demo;
 mod down;
@@ -32,13 +32,13 @@ enum LabCommand {
     /// Run a program on a host of a lab
     #[command(override_usage = "linerate lab exec [OPTIONS] <HOST> -- <CMD>...")]
     Exec(ExecArgs),
-    /// Change a link while it runs
+    /// Change a link of a running network
     Set(SetArgs),
     /// Show hosts and ports
     Status(StatusArgs),
     /// Remove a lab and everything that belongs to it
     Down(DownArgs),
-    /// List the topologies that come along, and the labs that are up
+    /// List the bundled topologies, and the running labs
     List {
         /// Print as JSON
         #[arg(long)]
@@ -46,17 +46,17 @@ enum LabCommand {
         #[command(flatten)]
         place: PlaceArgs,
     },
-    /// Print a topology file that comes along, to read it or to begin one's own with
+    /// Print a bundled topology file, to read it or to start one's own from it
     Show {
         /// Its name
         topology: String,
     },
-    /// Bring up two hosts, measure between them, show the verdict, remove everything
+    /// Bring up two hosts, measure between them, show the verdict and remove everything
     Demo {
         #[command(flatten)]
         place: PlaceArgs,
     },
-    /// Be the switch of a lab (what `up` starts)
+    /// Run the switch of a lab (started by `up`)
     #[command(hide = true)]
     Switch(SwitchArgs),
     /// Print the JSON Schema of topology files (for the build)
@@ -69,18 +69,19 @@ enum LabCommand {
 
 #[derive(Debug, Args)]
 struct UpArgs {
-    /// A topology that comes along (see `linerate lab list`), or a topology file
+    /// A bundled topology (see `linerate lab list`), or a topology file
     topology: String,
-    /// Set a parameter of the topology, or any of its values, as link.trunk.delay=25ms; may be given more than once
+    /// Set a parameter of the topology, or any of its values, such as link.trunk.delay=25ms; may be given more
+    /// than once
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Name of the lab [default: that of the topology]
     #[arg(long)]
     name: Option<String>,
-    /// What carries the packets
+    /// Implementation of the network
     #[arg(long, value_enum, default_value_t)]
     backend: Backend,
-    /// Print what would be done, and do nothing
+    /// Print what would be done, without doing it
     #[arg(long)]
     dry_run: bool,
     /// Print the hosts and ports as JSON, as `status` does
@@ -90,13 +91,13 @@ struct UpArgs {
     place: PlaceArgs,
 }
 
-/// What carries the packets of a lab.
+/// Implementation of a lab's network.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum Backend {
-    /// linerate's own switch: every topology, exact to the packet
+    /// linerate's own switch: supports every topology, exact to the packet
     #[default]
     Own,
-    /// The kernel's bridges, tbf and netem, where the kernel has them: less exact, and not every topology
+    /// The kernel's bridges, tbf and netem, if available: less exact, and not for every topology
     Kernel,
 }
 
@@ -104,7 +105,7 @@ enum Backend {
 struct ExecArgs {
     /// The host
     host: String,
-    /// The program and its arguments; the -- before it may be left out
+    /// The program and its arguments; the -- before it is optional
     #[arg(trailing_var_arg = true, required = true, value_name = "CMD")]
     command: Vec<std::ffi::OsString>,
     #[command(flatten)]
@@ -113,7 +114,7 @@ struct ExecArgs {
 
 #[derive(Debug, Args)]
 struct SetArgs {
-    /// What to change: link.NAME, or link.NAME.from.NODE for one direction
+    /// The link to change: link.NAME, or link.NAME.from.NODE for one direction
     target: String,
     /// Keys and values as in a topology file: delay=25ms loss=1e-4
     #[arg(required = true, value_name = "KEY=VALUE")]
@@ -124,12 +125,12 @@ struct SetArgs {
 
 #[derive(Debug, Args)]
 struct StatusArgs {
-    /// The lab [default: the only one that is up]
+    /// The lab [default: the only one that is running]
     name: Option<String>,
     /// Print as JSON
     #[arg(long)]
     json: bool,
-    /// Show it again and again, every second or as often as said, until Ctrl-C
+    /// Repeat every second, or at the given interval, until Ctrl-C
     #[arg(short, long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1",
         value_parser = super::above_zero::<Span>)]
     watch: Option<Span>,
@@ -139,9 +140,9 @@ struct StatusArgs {
 
 #[derive(Debug, Args)]
 struct DownArgs {
-    /// The lab [default: the only one that is up]
+    /// The lab [default: the only one that is running]
     name: Option<String>,
-    /// Every lab of this user
+    /// All labs of this user
     #[arg(long, conflicts_with = "name")]
     all: bool,
     #[command(flatten)]
@@ -153,32 +154,32 @@ struct SwitchArgs {
     /// Name of the lab
     #[arg(long)]
     name: String,
-    /// End when whoever reads from here is gone
+    /// End when the reader of stdout is gone
     #[arg(long)]
     tied: bool,
     #[command(flatten)]
     place: PlaceArgs,
 }
 
-/// Which of the labs that are up.
+/// Selects one of the running labs.
 #[derive(Debug, Args)]
 struct WhichLab {
-    /// The lab [default: the only one that is up]
+    /// The lab [default: the only one that is running]
     #[arg(long = "lab", value_name = "NAME")]
     name: Option<String>,
     #[command(flatten)]
     place: PlaceArgs,
 }
 
-/// Where labs keep what they must not forget.
+/// Location of the state of labs.
 #[derive(Debug, Args)]
 pub(super) struct PlaceArgs {
-    /// Folder for the state of labs [default: /run/linerate, or linerate in the user's run-time folder]
+    /// Folder for the state of labs [default: /run/linerate, or linerate in the user's runtime directory]
     #[arg(long, value_name = "FOLDER", env = "LINERATE_RUN", hide = true)]
     run_dir: Option<PathBuf>,
 }
 
-/// Carries out a command.
+/// Executes a command.
 pub(crate) fn run(args: &LabArgs) -> Exit {
     match &args.command {
         LabCommand::Up(args) => up::run(args),

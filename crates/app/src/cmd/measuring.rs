@@ -1,4 +1,4 @@
-//! What every command does that measures: run, log, archive, signals.
+//! Common parts of all measuring commands: run, log, archive, signals.
 
 mod from;
 mod further;
@@ -21,28 +21,28 @@ use crate::{calibration, print};
 pub(super) use from::agent;
 use sinks::{Screen, Stream, Whole};
 
-/// What shall be measured, and where the result goes meanwhile.
+/// What to measure, and where to output results.
 pub(super) struct MeasureRequest<'a> {
     /// The server as typed.
     pub(super) host: &'a str,
-    /// Its port, when it was given apart.
+    /// Port, if given separately.
     pub(super) port: Option<u16>,
-    /// What shall be measured.
+    /// What to measure.
     pub(super) spec: TestSpec,
-    /// Who shall measure instead of this host.
+    /// The agent that measures instead of this host.
     pub(super) agent: Option<HostRef>,
-    /// Whether further runs are made for what the first one leaves open.
+    /// Whether to make further runs for open questions.
     pub(super) investigate: Option<Investigation>,
-    /// What is shown while it is.
+    /// Output during the measurement.
     pub(super) output: &'a OutputArgs,
-    /// Where it is kept.
+    /// The archive.
     pub(super) archive: &'a ArchiveArgs,
-    /// Whether the log is wanted at the end, as the page does that has it inside.
+    /// Whether to keep the log in memory, as the HTML page requires.
     pub(super) keep_log: bool,
 }
 
-/// Measures, and lets `print` print the result with its log and the name under which it is kept, whatever became of the
-/// run.
+/// Measures, and calls `print` with the result, its log and its name in the archive, whether or not the run
+/// succeeded.
 pub(super) fn run(
     wish: MeasureRequest<'_>,
     print: impl FnOnce(&RunRecord, &[Event], Option<String>) -> Exit,
@@ -122,7 +122,7 @@ pub(super) fn write_report(record: &RunRecord, events: &[Event], format: FormatN
     }
 }
 
-/// The format that the name of a file asks for.
+/// The format according to a file's extension.
 pub(super) fn format_of(path: &Path) -> Option<FormatName> {
     Some(match path.extension()?.to_str()? {
         "json" => FormatName::Json,
@@ -135,7 +135,8 @@ pub(super) fn format_of(path: &Path) -> Option<FormatName> {
     })
 }
 
-/// What is wrong with a file for `flag` that must be of one of some formats, seen before anything is measured.
+/// Checks, before anything is measured, that the extension of the file for `flag` is one of `endings`; returns
+/// the error.
 pub(super) fn file_error(flag: &str, path: &Path, endings: &str) -> Option<String> {
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
     if ending.is_empty() || !endings.split([' ', ',']).any(|known| known.strip_prefix('.') == Some(ending)) {

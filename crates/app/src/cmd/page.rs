@@ -1,4 +1,4 @@
-//! Text of the commands that show no run: headings, rows that line up, and wrapped remarks.
+//! Text output of commands that do not show a run: headings, aligned rows, wrapped remarks.
 
 use std::io::{self, ErrorKind, Write};
 
@@ -8,7 +8,7 @@ use linerate_model::foreign_text::one_line;
 use crate::exit::Exit;
 use crate::print;
 
-/// How a piece of text is shown where colour is allowed.
+/// Style of a text, if colour is enabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ink {
     Plain,
@@ -44,12 +44,12 @@ pub(super) struct Page {
 const COLUMN_GAP: usize = 2;
 
 impl Page {
-    /// An empty page; below 40 columns it is laid out as if it had 40.
+    /// An empty page, at least 40 columns wide.
     pub(super) fn new(columns: usize, colour: bool) -> Self {
         Self { columns: columns.max(40), colour, text: String::new() }
     }
 
-    /// A heading, with an empty line before it unless the page begins with it.
+    /// A heading, with an empty line before it except at the start.
     pub(super) fn heading(&mut self, title: &str) {
         if !self.text.is_empty() {
             self.text.push('\n');
@@ -58,7 +58,7 @@ impl Page {
         self.line(&title);
     }
 
-    /// A row: cells padded to `widths`, the last one wrapped under itself.
+    /// A row: cells padded to `widths`; the last one is wrapped and indented.
     pub(super) fn row(&mut self, cells: &[(Ink, &str)], widths: &[usize]) {
         let Some(((last_ink, last), first)) = cells.split_last() else { return };
         let mut line = String::new();
@@ -69,7 +69,7 @@ impl Page {
             line.push_str(&" ".repeat(width.saturating_sub(wide) + COLUMN_GAP));
             column += wide.max(*width) + COLUMN_GAP;
         }
-        // Where little room is left the last cell goes below, a little to the right.
+        // If little space is left, the last cell starts on the next line, slightly indented.
         let crowded = self.columns < column + 24 && column + last.chars().count() > self.columns;
         let indent = if crowded { 6 } else { column };
         let pieces = wrap(last, self.columns.saturating_sub(indent));
@@ -83,7 +83,7 @@ impl Page {
         self.line(line.trim_end());
     }
 
-    /// A text wrapped at an indentation.
+    /// A wrapped text with an indentation.
     pub(super) fn remark(&mut self, indent: usize, ink: Ink, text: &str) {
         for piece in wrap(text, self.columns.saturating_sub(indent)) {
             let piece = self.ink(ink, &piece);
@@ -91,7 +91,7 @@ impl Page {
         }
     }
 
-    /// A text that must stay in one line to be copied, as a command.
+    /// A text that must stay on one line for copying, such as a command.
     pub(super) fn verbatim(&mut self, indent: usize, text: &str) {
         self.line(&format!("{}{}", " ".repeat(indent), one_line(text)));
     }
@@ -101,7 +101,7 @@ impl Page {
         self.text
     }
 
-    /// The one way by which words get onto a page: some of them are those of other hosts and files.
+    /// All text of a page passes here and is sanitized, as some of it comes from other hosts and files.
     fn ink(&self, ink: Ink, text: &str) -> String {
         let text = one_line(text);
         if !self.colour || ink == Ink::Plain || text.is_empty() {
@@ -117,11 +117,11 @@ impl Page {
     }
 }
 
-/// Units that stay on the line of their number.
+/// Units that stay on the same line as their number.
 const UNITS: [&str; 14] =
     ["%", "s", "ms", "us", "ns", "b/s", "kb/s", "Mb/s", "Gb/s", "Tb/s", "B", "KiB", "MiB", "GiB"];
 
-/// The words of `text`, a number and its unit being one.
+/// The words of `text`; a number and its unit are one word.
 fn split_words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -137,7 +137,7 @@ fn split_words(text: &str) -> Vec<String> {
     words
 }
 
-/// `text` in lines of at most `columns` where its words allow it; words are never cut.
+/// Wraps `text` to lines of at most `columns`; words are never split.
 pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in split_words(text) {
@@ -154,7 +154,7 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// Empties the terminal before the next page; elsewhere pages follow one another.
+/// Clears the terminal before the next page; elsewhere pages follow one another.
 pub(super) fn clear() {
     use std::io::IsTerminal;
     if io::stdout().is_terminal() {
@@ -162,7 +162,7 @@ pub(super) fn clear() {
     }
 }
 
-/// Writes to stdout; a reader that has gone away is no error.
+/// Writes to stdout; a closed pipe is not an error.
 pub(super) fn print(text: &[u8]) -> Exit {
     let mut out = io::stdout().lock();
     match out.write_all(text).and_then(|()| out.flush()) {
@@ -175,7 +175,7 @@ pub(super) fn print(text: &[u8]) -> Exit {
     }
 }
 
-/// Writes a JSON document to stdout as [`print`] does.
+/// Writes a JSON document to stdout, as [`print`] does.
 pub(super) fn print_json(document: &impl serde::Serialize) -> Exit {
     match serde_json::to_string_pretty(document) {
         Ok(text) => print(format!("{text}\n").as_bytes()),

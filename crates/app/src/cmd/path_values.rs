@@ -1,4 +1,4 @@
-//! Values that describe a path on a command line, within what a path can be; for `value_parser`.
+//! Value parsers for properties of a path, within plausible bounds.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -9,9 +9,9 @@ use linerate_theory::envelope::{Congestion, Cpu};
 use linerate_theory::host;
 use linerate_units::{Bitrate, ParseError, Ratio, Span};
 
-/// Faster than any link for long; above it products of rate and time leave what can be counted.
+/// Faster than any link in the foreseeable future; above it, products of rate and time would overflow.
 const MAX_RATE_BPS: f64 = 1e15;
-/// Longer than any round trip on Earth, for the same reason.
+/// Longer than any round-trip time on Earth, for the same reason.
 const MAX_RTT: Span = Span::from_secs(3600);
 
 /// Parses a quantity and refuses zero.
@@ -23,10 +23,10 @@ where
     if value > T::default() { Ok(value) } else { Err("it must be above zero".to_owned()) }
 }
 
-/// From so many bits per second on a rate without a unit is taken as typed.
+/// A rate without a unit is accepted from this value on, bit/s.
 const MIN_BARE_BPS: f64 = 1e6;
 
-/// Refuses a small rate without a unit, which is hardly meant as bits per second.
+/// Rejects a small rate without a unit, as it was probably not meant in bit/s.
 pub(super) fn with_rate_unit(text: &str) -> Result<(), String> {
     let plain: Option<f64> = text.trim().parse().ok();
     match plain.filter(|bps| bps.is_finite() && *bps > 0.0 && *bps < MIN_BARE_BPS) {
@@ -35,7 +35,7 @@ pub(super) fn with_rate_unit(text: &str) -> Result<(), String> {
     }
 }
 
-/// A rate that a link may have.
+/// The rate of a link.
 pub(super) fn link_rate(text: &str) -> Result<Bitrate, String> {
     with_rate_unit(text)?;
     rate_of_any_size(text)
@@ -46,7 +46,7 @@ fn rate_of_any_size(text: &str) -> Result<Bitrate, String> {
     if rate.bps() <= MAX_RATE_BPS { Ok(rate) } else { Err("no link is faster than 1000T".to_owned()) }
 }
 
-/// A round trip.
+/// A round-trip time.
 pub(super) fn round_trip(text: &str) -> Result<Span, String> {
     let plain: Option<f64> = text.trim().parse().ok();
     if plain.is_some_and(|seconds| seconds.is_finite() && seconds > 0.0) {
@@ -56,7 +56,7 @@ pub(super) fn round_trip(text: &str) -> Result<Span, String> {
     if rtt <= MAX_RTT { Ok(rtt) } else { Err("no round trip is longer than 1h".to_owned()) }
 }
 
-/// A share below the whole.
+/// A ratio below 1.
 pub(super) fn probability(text: &str) -> Result<Ratio, String> {
     let ratio: Ratio = text.parse().map_err(|error: ParseError| error.to_string())?;
     if ratio.get() < 1.0 { Ok(ratio) } else { Err("it must be below 1, which is 100 %".to_owned()) }
@@ -72,7 +72,7 @@ pub(super) fn kilometres(text: &str) -> Result<f64, String> {
     if value > 0.0 && value <= MAX_PATH_KM { Ok(value) } else { Err("give 0 to 1000000 km".to_owned()) }
 }
 
-/// A processor with what a packet costs it, as `3G:10000:2` or `3G:10000:2:4`.
+/// A CPU with the costs of a packet, such as `3G:10000:2` or `3G:10000:2:4`.
 pub(super) fn processor(text: &str) -> Result<Cpu, String> {
     let parts: Vec<&str> = text.split(':').collect();
     let (clock, packet, byte, cores) = match parts[..] {
@@ -97,7 +97,7 @@ pub(super) fn processor(text: &str) -> Result<Cpu, String> {
     Err("a packet must cost something".to_owned())
 }
 
-/// What a slot carries, bit/s, from `8G:4`: transfers per second of a lane, and lanes.
+/// Capacity of a slot, bit/s, from `8G:4`: transfers per second of each lane, and number of lanes.
 pub(super) fn slot(text: &str) -> Result<f64, String> {
     let (transfers, lanes) = text.split_once(':').ok_or("give transfers per second and lanes, as 8G:4")?;
     let lanes: u32 = lanes.trim_start_matches('x').parse().map_err(|_| format!("'{lanes}' lanes"))?;
@@ -105,9 +105,9 @@ pub(super) fn slot(text: &str) -> Result<f64, String> {
     host::pcie_rate_bps(transfers, f64::from(lanes)).ok_or_else(|| "give at least one lane".to_owned())
 }
 
-/// A number above zero with a decimal prefix, as `8G`.
+/// A number above zero with a decimal prefix, such as `8G`.
 fn scaled(text: &str) -> Result<f64, String> {
-    // Rates have these prefixes, and nothing else is asked of them here.
+    // The parser for rates accepts these prefixes.
     rate_of_any_size(text).map(Bitrate::bps)
 }
 
@@ -156,7 +156,7 @@ mod tests {
         {
             assert!(processor(wrong).is_err(), "{wrong}");
         }
-        // Four lanes of 8 GT/s: 128 of 130 bits, and 85 % of that for payload.
+        // Four lanes of 8 GT/s, with 128b/130b coding and 85 % for payload.
         assert!((slot("8G:4").unwrap() / (32e9 * 128.0 / 130.0 * 0.85) - 1.0).abs() < 1e-9);
         assert_eq!(slot("8GT/s:x4"), slot("8G:4"));
         for wrong in ["8G", "8G:0", "8G:x", "0:4", "8G:-1"] {

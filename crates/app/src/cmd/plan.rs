@@ -1,4 +1,4 @@
-//! `linerate plan`: checks a plan and says what it would do.
+//! `linerate plan`: checks a plan and shows what it would do.
 
 mod document;
 pub(super) mod files;
@@ -16,23 +16,24 @@ use files::Files;
 
 #[derive(Debug, Args)]
 pub(crate) struct PlanArgs {
-    /// A plan that comes along, or a plan file; without it those that come along are listed
+    /// A bundled plan, or a plan file; lists the bundled plans if omitted
     plan: Option<String>,
-    /// Set a value of the plan, as test.duration=5s, repeats=3, axis.window=64K,1M or host.a.address=192.0.2.1; may be given more than once
+    /// Set a value of the plan, such as test.duration=5s, repeats=3, axis.window=64K,1M or
+    /// host.a.address=192.0.2.1; may be given more than once
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Refuse the plan if it would take longer [default: max_time of the plan]
     #[arg(long, value_name = "SECONDS", value_parser = super::above_zero::<Span>)]
     max_time: Option<Span>,
-    /// Print the file itself, to read it or to begin one's own with
+    /// Print the file itself, to read it or to start one's own from it
     #[arg(long, conflicts_with_all = ["set", "max_time", "json"], requires = "plan")]
     show: bool,
-    /// Print as JSON: every point with what its flows are told, and the order of the trials
+    /// Print as JSON: every point with the parameters of its flows, and the order of the trials
     #[arg(long)]
     json: bool,
 }
 
-/// Carries out the command.
+/// Executes the command.
 pub(crate) fn run(args: &PlanArgs) -> Exit {
     let Some(name) = &args.plan else { return list(args.json) };
     let source = match files::find(name) {
@@ -49,7 +50,7 @@ pub(crate) fn run(args: &PlanArgs) -> Exit {
         Ok(plan) => plan,
         Err(error) => {
             if args.json {
-                // Whoever asked for JSON gets the places too; the exit code says that it is no plan.
+                // With --json, the errors are printed as JSON too; the exit code reports the failure.
                 let _ = page::print_json(&document::Mistaken::new(&error));
             } else {
                 print_mistakes(&error);
@@ -77,15 +78,15 @@ pub(crate) fn run(args: &PlanArgs) -> Exit {
     page::print(page.into_text().as_bytes())
 }
 
-/// Says everything that is wrong with a plan.
+/// Prints all errors in a plan.
 pub(super) fn print_mistakes(error: &PlanError) {
     for line in error.to_string().lines() {
-        // What is quoted from the file follows its message.
+        // Lines quoted from the file follow their message.
         if line.starts_with("    ") { print::note(line) } else { print::error(line) }
     }
 }
 
-/// Why the plan is refused for its length, if it is.
+/// The error if the plan takes longer than allowed.
 pub(super) fn too_long(plan: &Plan, estimate: &Estimate, given: Option<Span>) -> Option<String> {
     let limit = given.or(plan.max_time)?;
     let whose = if given.is_some() { "--max-time" } else { "max_time of the plan" };

@@ -1,4 +1,4 @@
-//! References that come from the definitions: completions, manual pages, schemas, and the pages of `docs/reference`.
+//! Generated references: completions, manual pages, schemas, and the pages of `docs/reference`.
 
 use std::fmt::Write;
 
@@ -12,20 +12,20 @@ use crate::args::{Cli, SchemaName};
 use crate::exit::Exit;
 use crate::print;
 
-/// Columns of help texts in the reference.
+/// Width of help texts in the reference.
 const COLUMNS: usize = 100;
 
-/// Prints the completions of a shell.
+/// Prints shell completions.
 pub(super) fn completions(shell: Shell) -> Exit {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "linerate", &mut script);
     page::print(&script)
 }
 
-/// Prints the manual page of linerate, or of one of its commands, or of one of theirs.
+/// Prints the manual page of linerate, or of a command or subcommand.
 pub(super) fn man(names: &[String]) -> Exit {
     let mut program = Cli::command();
-    // Gives every command its full name, as `linerate test`.
+    // Sets the full name of every command, such as `linerate test`.
     program.build();
     let mut command = &program;
     for name in names {
@@ -121,7 +121,7 @@ fn describe(text: &mut String, entry: &Entry) {
     text.push_str(&format!("\n**Unit:** {unit}, {kind}, {better}\n\n**Source:** {}\n", entry.source));
 }
 
-/// The definition, and the labelled remarks that follow it (`Discussion: …`, `Issues: …`, `See also: …`).
+/// The definition, and the labelled remarks after it (`Discussion: …`, `Issues: …`, `See also: …`).
 fn paragraphs(doc: &str) -> (String, Vec<(&str, String)>) {
     const LABELS: [&str; 3] = ["Discussion:", "Issues:", "See also:"];
     let mut definition = Vec::new();
@@ -150,27 +150,27 @@ fn cli_page(program: Command) -> String {
     text
 }
 
-/// The help of a command and, behind it, of those below it.
+/// The help of a command, followed by that of its subcommands.
 fn describe_command(text: &mut String, command: &mut Command) {
     let name = command.get_bin_name().unwrap_or("linerate").to_owned();
     let help = command.render_long_help().to_string();
-    // Trailing spaces of wrapped lines would only trouble whoever compares pages.
+    // Trailing spaces of wrapped lines would only disturb diffs.
     let lines: Vec<&str> = help.trim_end().lines().map(str::trim_end).collect();
-    // Writing to a String does not fail.
+    // Writing to a String cannot fail.
     let _ = write!(text, "\n## `{name}`\n\n```text\n{}\n```\n", lines.join("\n"));
     for mut below in shown(command).cloned().collect::<Vec<_>>() {
         describe_command(text, &mut below);
     }
 }
 
-/// The same commands with help of one width, whoever asks and on whichever terminal.
+/// The same commands with a fixed width and no colour, independent of the terminal.
 fn plain(command: Command) -> Command {
     let command =
         command.term_width(COLUMNS).color(clap::ColorChoice::Never).mut_args(|arg| arg.hide_env_values(true));
     command.mut_subcommands(plain)
 }
 
-/// Commands that help lists.
+/// Visible commands.
 fn shown(program: &Command) -> impl Iterator<Item = &Command> {
     program.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help")
 }

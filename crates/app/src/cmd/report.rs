@@ -14,9 +14,9 @@ use crate::args::ReportArgs;
 use crate::exit::Exit;
 use crate::{front_end, print};
 
-/// Most runs of a plan in one page.
+/// Most runs of a plan on one page.
 const MAX_RUNS: usize = 200;
-/// Most events of a plan's runs in one page: some tens of megabytes.
+/// Most events of a plan's runs on one page: a few tens of megabytes.
 const MAX_EVENTS: usize = 400_000;
 
 /// A run with its log.
@@ -46,12 +46,12 @@ pub(crate) fn run(args: &ReportArgs) -> Exit {
         Err(error) => return failed(&error),
     };
     let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("linerate-{short}.html")));
-    // A million samples take a while to be given back one by one, and the program ends here.
+    // Freeing a million samples takes a while, and the program ends here.
     let page = std::mem::ManuallyDrop::new(page);
     finish(&path, args.output.is_none(), |out| page.write(&assets, out))
 }
 
-/// What goes into a page.
+/// Content of a page.
 struct Page {
     plan: Option<(PlanRecord, Vec<Event>)>,
     runs: Vec<Loaded>,
@@ -77,8 +77,8 @@ fn of_runs(logs: Vec<Vec<Event>>) -> Page {
     Page { plan: None, runs, left_out: Vec::new() }
 }
 
-/// The plan with as many of its runs as fit: first a run of each point, then the repeats. One that the archive does not
-/// have any more is among those that are left out.
+/// The plan with as many of its runs as fit: first one run of each point, then the repeats. Runs that were
+/// deleted from the archive count as left out.
 fn of_plan(logs: Vec<Vec<Event>>, archive: &SqliteArchive) -> Result<Page, ArchiveError> {
     let log = logs.into_iter().next().unwrap_or_default();
     let plan = PlanRecord::fold(&log);
@@ -86,7 +86,7 @@ fn of_plan(logs: Vec<Vec<Event>>, archive: &SqliteArchive) -> Result<Page, Archi
     trials.sort_by_key(|trial| trial.repeat);
     let (mut runs, mut left_out, mut events) = (Vec::new(), Vec::new(), 0);
     for run in trials.iter().flat_map(|trial| &trial.runs) {
-        // No run is looked for any more once one did not fit.
+        // Do not load further runs after one that did not fit.
         let log = if left_out.len() < MAX_RUNS && runs.len() < MAX_RUNS && events < MAX_EVENTS {
             found(archive, &run.run)?
         } else {
@@ -111,7 +111,7 @@ fn found(archive: &SqliteArchive, run: &str) -> Result<Option<Vec<Event>>, Archi
     }
 }
 
-/// Writes to a file, or to stdout for `-`; says where, when nobody named it.
+/// Writes to a file, or to stdout for `-`; prints the path if the user did not choose it.
 fn finish(path: &Path, say_where: bool, write: impl Fn(&mut dyn io::Write) -> io::Result<()>) -> Exit {
     if path.as_os_str() == "-" {
         let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! `linerate run`: a plan carried out, on real hosts or in an emulated network.
+//! `linerate run`: runs a plan, on real hosts or in an emulated network.
 
 mod claim;
 mod drive;
@@ -25,40 +25,43 @@ use crate::signals::Signals;
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// A plan that comes along (see `linerate plan`), or a plan file; with --resume RUN that of the run
+    /// A bundled plan (see `linerate plan`), or a plan file; with --resume RUN, the plan of that run
     #[arg(required_unless_present = "resume")]
     plan: Option<String>,
-    /// Where: on the hosts that the plan names, or in an emulated network [default: hosts, if all of them have addresses]
+    /// Where to run it: on the hosts in the plan, or in an emulated network [default: hosts, if all of them
+    /// have addresses]
     #[arg(long, value_enum)]
     world: Option<WorldName>,
-    /// The network to emulate, in place of the plan's: one that comes along, or a topology file
+    /// The network to emulate instead of the plan's: a bundled topology, or a topology file
     #[arg(long, value_name = "TOPOLOGY")]
     topology: Option<String>,
-    /// Set a value of the plan, as test.duration=5s, repeats=3, axis.window=64K,1M or host.a.address=192.0.2.1; may be given more than once
+    /// Set a value of the plan, such as test.duration=5s, repeats=3, axis.window=64K,1M or
+    /// host.a.address=192.0.2.1; may be given more than once
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Refuse the plan if it would take longer [default: max_time of the plan]
     #[arg(long, value_name = "SECONDS", value_parser = super::above_zero::<Span>)]
     max_time: Option<Span>,
-    /// Go on with a plan that was interrupted: the run of this name, or the newest unfinished one of the plan
+    /// Continue an interrupted plan: the run with this name, or the newest unfinished one of the plan
     #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "")]
     resume: Option<String>,
-    /// The token of the hosts' agents is in this file (linerate serve --agent-token-file)
+    /// File with the token of the hosts' agents (linerate serve --agent-token-file)
     #[arg(long, value_name = "FILE")]
     agent_token_file: Option<PathBuf>,
-    /// Leave the emulated network up
+    /// Leave the emulated network running
     #[arg(long)]
     keep_lab: bool,
     /// Print the result as one JSON document
     #[arg(short = 'J', long, conflicts_with = "json_stream", help_heading = "Output")]
     json: bool,
-    /// Print the event logs of the plan and of its runs as they happen, one JSON object a line
+    /// Print the event logs of the plan and its runs while running, one JSON object per line
     #[arg(long, help_heading = "Output")]
     json_stream: bool,
     /// Show no progress
     #[arg(short, long, help_heading = "Output")]
     quiet: bool,
-    /// Also write a report to this file; its ending says the format: .html (with every run in it), .json, .csv, .md or .txt
+    /// Also write a report to this file; its extension selects the format: .html (with all runs), .json, .csv,
+    /// .md or .txt
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     report: Option<PathBuf>,
     #[command(flatten)]
@@ -67,7 +70,7 @@ pub(crate) struct RunArgs {
     place: PlaceArgs,
 }
 
-/// Where a plan is carried out.
+/// Where a plan is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum WorldName {
     /// On real hosts, each with `linerate serve --agent-token-file`
@@ -85,7 +88,7 @@ impl From<WorldName> for World {
     }
 }
 
-/// What keeps a plan from being carried out, and how the command ends.
+/// Why a plan cannot be run, and the exit code.
 #[derive(Debug)]
 struct RunError {
     lines: Vec<String>,
@@ -93,13 +96,13 @@ struct RunError {
 }
 
 impl RunError {
-    /// The plan, or a host, is not fit for it: nothing was measured.
+    /// An error in the plan or a host: nothing was measured.
     #[expect(clippy::needless_pass_by_value, reason = "so that map_err can name it")]
     fn usage(text: impl ToString) -> Self {
         Self { lines: vec![text.to_string()], exit: Exit::Usage }
     }
 
-    /// It could not be done.
+    /// A failure during execution.
     #[expect(clippy::needless_pass_by_value, reason = "so that map_err can name it")]
     fn failed(text: impl ToString) -> Self {
         Self { lines: vec![text.to_string()], exit: Exit::Failed }
@@ -111,14 +114,14 @@ impl RunError {
 
     fn report(self) -> Exit {
         for line in self.lines.iter().flat_map(|line| line.lines()) {
-            // What is quoted from a plan follows its message.
+            // Lines quoted from a plan follow their message.
             if line.starts_with("    ") { print::note(line) } else { print::error(line) }
         }
         self.exit
     }
 }
 
-/// Carries out the command.
+/// Executes the command.
 pub(crate) fn run(args: &RunArgs) -> Exit {
     let prepared = match prepare::prepare(args) {
         Ok(prepared) => prepared,

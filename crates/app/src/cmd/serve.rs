@@ -105,7 +105,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
     }
 }
 
-/// The ports that older tools know, each with the protocols that are told apart there.
+/// The ports of older tools, and the protocols that are distinguished there.
 const CLASSIC: &[(u16, &[&Protocol])] = &[
     (5000, &[&nuttcp::NUTTCP, &ntttcp::NTTTCP]),
     (5001, &[&iperf2::IPERF2, &ttcp::TTCP]),
@@ -119,7 +119,7 @@ fn classic_ports() -> Vec<ClassicPort> {
         .collect()
 }
 
-/// What a server at port `own` tells its owner.
+/// Prints an event of a server on port `own`.
 fn print_event(event: &ServerEvent, own: u16) {
     match event {
         ServerEvent::Listening(address) => print::note(match older_tools(address.port(), own) {
@@ -171,20 +171,20 @@ pub(super) fn print_restored(restored: &Restored, head: &str) {
     restored.left.iter().for_each(|why| print::warning(format!("{head}{why}")));
 }
 
-/// The tools that a port is for, unless it is the server's own.
+/// The tools of a port; absent for the server's own port.
 fn older_tools(port: u16, own: u16) -> Option<String> {
     let (_, protocols) = CLASSIC.iter().find(|(classic, _)| *classic == port && *classic != own)?;
     Some(protocols.iter().map(|protocol| protocol.name).collect::<Vec<_>>().join(" and "))
 }
 
-/// How a client writes this address.
+/// How a client specifies this address.
 fn how(address: SocketAddr) -> String {
     let host = if address.ip().is_unspecified() { "HOST".to_owned() } else { address.ip().to_string() };
     let port = if address.port() == 5201 { String::new() } else { format!(" -p {}", address.port()) };
     format!("{host}{port}")
 }
 
-/// IPv4 addresses of a dual-stack socket as people know them.
+/// Addresses of IPv4 clients of a dual-stack socket, in IPv4 form.
 fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
@@ -227,7 +227,7 @@ fn print_event_json(event: &ServerEvent, own: u16) {
         }
         _ => return,
     };
-    // Nobody may be reading any more; the server goes on.
+    // The reader may be gone; the server continues.
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }

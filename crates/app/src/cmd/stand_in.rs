@@ -1,6 +1,7 @@
-//! The command lines of other tools: `linerate iperf3 …`, also under the tool's own name by a symbolic link.
+//! The command lines of other tools: `linerate iperf3 …`, also under the tool's own name through a symbolic
+//! link.
 //!
-//! A tool's own rules hold from here on: its options, its texts, its exit codes. Its runs are archived like ours.
+//! The stand-ins follow the tools' rules: options, texts and exit codes. Their runs are archived like ours.
 
 mod iperf2;
 mod iperf3;
@@ -30,19 +31,19 @@ use crate::signals::Signals;
 pub(crate) use links::{InstallLinksArgs, install};
 pub(super) use log_store::ArchiveKeeper;
 
-/// Signals that tools end by, each in its own way: SIGHUP, SIGINT, SIGTERM.
+/// Signals that tools handle, each in its own way: SIGHUP, SIGINT, SIGTERM.
 const STOP_SIGNALS: [i32; 3] = [1, 2, 15];
 
-/// A tool that we stand in for.
+/// A tool with a stand-in.
 #[derive(Debug)]
 pub(crate) struct Tool {
-    /// Names under which it is called, its own first.
+    /// Names of its program, the preferred one first.
     names: &'static [&'static str],
-    /// From the name and the arguments to what shall run.
+    /// Parses the arguments to a stand-in.
     prepare: fn(&str, &[OsString]) -> Result<Prepared, Refusal>,
 }
 
-/// Every tool.
+/// All tools.
 const TOOLS: &[Tool] = &[
     Tool { names: &["iperf3"], prepare: iperf3::prepare },
     Tool { names: &["iperf", "iperf2"], prepare: iperf2::prepare },
@@ -52,24 +53,24 @@ const TOOLS: &[Tool] = &[
     Tool { names: &["ntttcp"], prepare: ntttcp::prepare },
 ];
 
-/// A tool about to run.
+/// A stand-in that is ready to run.
 pub(crate) struct Prepared {
     stand_in: Box<dyn StandIn>,
-    /// The server, at a client.
+    /// The server; absent at a server.
     host: Option<String>,
-    /// Where it prints and complains; absent for this program's own.
+    /// Where it prints output and errors; absent for this program's stdout and stderr.
     output: Option<Box<dyn Write>>,
     complaints: Option<Box<dyn Write>>,
 }
 
 impl Prepared {
-    /// One that prints where this program does.
+    /// A stand-in that prints to stdout and stderr.
     fn new(stand_in: Box<dyn StandIn>, host: Option<String>) -> Self {
         Self { stand_in, host, output: None, complaints: None }
     }
 }
 
-/// A tool that does not run: text for standard output or standard error, and the exit code.
+/// A tool that does not run: its output, error text and exit code.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     out: String,
@@ -92,13 +93,13 @@ impl Refusal {
 }
 
 impl Tool {
-    /// The tool that a program of this name is taken for.
+    /// The tool with this program name.
     pub(crate) fn called(name: &OsStr) -> Option<&'static Self> {
         let name = Path::new(name).file_name()?.to_str()?;
         TOOLS.iter().find(|tool| tool.names.contains(&name))
     }
 
-    /// Runs its command line.
+    /// Runs a command line of the tool.
     pub(crate) fn run(&self, name: &str, arguments: &[OsString]) -> Exit {
         match (self.prepare)(name, arguments) {
             Ok(prepared) => perform(prepared),
@@ -111,7 +112,7 @@ impl Tool {
     }
 }
 
-/// Runs the tool of this name with the arguments that were given behind it.
+/// Runs the tool with this name and the arguments after it.
 pub(super) fn run(name: &str, given: &ToolArgs) -> Exit {
     match Tool::called(OsStr::new(name)) {
         Some(tool) => tool.run(name, &given.arguments),
@@ -156,8 +157,7 @@ fn perform(prepared: Prepared) -> Exit {
     }
 }
 
-/// Says what became of text that could not be written. The tool's own exit code stays; a reader that has gone is no
-/// trouble.
+/// Reports text that could not be written, except to a closed pipe. The tool's exit code stays the same.
 fn report_unwritten(written: std::io::Result<()>) {
     if let Err(error) = written
         && error.kind() != std::io::ErrorKind::BrokenPipe
@@ -166,7 +166,7 @@ fn report_unwritten(written: std::io::Result<()>) {
     }
 }
 
-/// Arguments as text; a tool's options never need more.
+/// Arguments as text; lossy, as the tools' options contain no other bytes.
 fn argument_texts(arguments: &[OsString]) -> Vec<String> {
     arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect()
 }

@@ -8,7 +8,7 @@ use crate::args::{FormatName, OutputArgs, SweepArgs};
 use crate::exit::Exit;
 use crate::{print, terminal};
 
-/// What a report may end in.
+/// Extensions of report files.
 const REPORTS: &str = ".html, .json, .csv, .md, .txt or .svg";
 
 pub(crate) fn run(args: &SweepArgs) -> Exit {
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &SweepArgs) -> Exit {
     measuring::run(wish, |record, events, kept| print(args, record, events, kept))
 }
 
-/// Prints the result and writes the files, whatever happened to the archive.
+/// Prints the result and writes the files, even if the archive failed.
 fn print(args: &SweepArgs, record: &RunRecord, events: &[Event], kept: Option<String>) -> Exit {
     let mut view = terminal::stdout_view();
     view.kept = kept;

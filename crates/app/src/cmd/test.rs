@@ -10,7 +10,7 @@ use crate::args::{FormatName, TestArgs};
 use crate::exit::Exit;
 use crate::{print, terminal};
 
-/// What a report may end in.
+/// Extensions of report files.
 const REPORTS: &str = ".html, .json, .csv, .md, .txt or .svg";
 
 pub(crate) fn run(args: &TestArgs) -> Exit {
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &TestArgs) -> Exit {
     measuring::run(wish, |record, events, kept| print(args, record, events, kept))
 }
 
-/// The agent that shall measure, if one shall; or what is wrong with what was typed.
+/// Checks the arguments; returns the agent that measures, if one is given.
 fn understood(args: &TestArgs) -> Result<Option<HostRef>, String> {
     args.spec.check().map_err(|error| error.to_string())?;
     let report = args.output.report.as_deref();
@@ -43,7 +43,7 @@ fn understood(args: &TestArgs) -> Result<Option<HostRef>, String> {
     measuring::agent(args)
 }
 
-/// Prints the result and writes the report file, whatever happened to the archive.
+/// Prints the result and writes the report file, even if the archive failed.
 fn print(args: &TestArgs, record: &RunRecord, events: &[Event], kept: Option<String>) -> Exit {
     let mut view = terminal::stdout_view();
     view.kept = kept;
@@ -63,7 +63,7 @@ fn print(args: &TestArgs, record: &RunRecord, events: &[Event], kept: Option<Str
     printed
 }
 
-/// What is wrong with values that concern this end alone, so that no server looks at them.
+/// Errors in values that only concern this end, which a server does not check.
 fn local_error(spec: &TestSpec) -> Option<String> {
     if spec.host.link == Some(Bitrate::ZERO) {
         return Some("--link: a link carries more than nothing; give its rate as 1G".to_owned());

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use linerate_proto::agent::Token;
 
-/// Most bytes of a file that is read for a token.
+/// Largest token file, bytes.
 const MAX_FILE_BYTES: u64 = 64 << 10;
 
-/// The token in a file, or what is wrong with it.
+/// Reads the token from a file.
 pub(crate) fn read_token(path: &Path) -> Result<Token, String> {
     let trouble = |what: &dyn std::fmt::Display| format!("--agent-token-file {}: {what}", path.display());
     let about = std::fs::metadata(path).map_err(|error| trouble(&error))?;

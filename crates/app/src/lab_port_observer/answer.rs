@@ -1,4 +1,4 @@
-//! The answer of a switch, in the terms of a run.
+//! Converts the answer of a switch to the terms of a run.
 
 use linerate_control::{Lateness, PacketRate, PortInterval, PortObservations, WitnessError};
 use linerate_lab::control_protocol::{Interval, PortHistory, PortSeries};
@@ -7,10 +7,10 @@ use linerate_model::metrics::port;
 use linerate_sock::Mono;
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
-/// What a switch saw, in the terms of a run.
+/// Converts the observations of a switch to the terms of a run.
 ///
 /// # Errors
-/// An interval ends before it begins, or not after the one before it.
+/// An interval ends before it starts, or overlaps the one before it.
 pub(super) fn observations(seen: PortHistory) -> Result<PortObservations, WitnessError> {
     let mut intervals = Vec::new();
     for PortSeries { name, intervals: of_port } in seen.ports {
@@ -93,7 +93,7 @@ mod tests {
             ("s>b", Mono(100_000_000), Mono(200_000_000))
         );
         let readings = &first.readings;
-        // 8127 x 1538 x 8 bits in 0.1 s.
+        // 8127 * 1538 * 8 bits in 0.1 s.
         assert_eq!(readings.get(port::RATE).unwrap().bps(), 999_946_080.0);
         assert_eq!((readings.get(port::PACKETS), readings.get(port::DROPPED)), (Some(8127), Some(3)));
         assert_eq!(

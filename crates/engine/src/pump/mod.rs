@@ -91,7 +91,7 @@ pub(crate) struct StreamEnd {
 /// Why a stream ended early.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StreamError {
-    /// By [`Control::abort`].
+    /// By an order, before the stream was complete.
     Aborted,
     /// A call failed.
     Failed {

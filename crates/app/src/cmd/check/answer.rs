@@ -1,4 +1,4 @@
-//! What the theory says to everything that was given.
+//! Judges all given figures with the theory.
 
 use linerate_model::import::{Claim, ForeignTest, Reading, Unread};
 use linerate_theory::claims::{Context, Judged, Judgement, Verdict, judge};
@@ -6,21 +6,21 @@ use linerate_theory::claims::{Context, Judged, Judgement, Verdict, judge};
 use super::input::Input;
 use crate::exit::Exit;
 
-/// The name by which readers call results of this program.
+/// Name of this program in imported results.
 pub(super) const OWN_PROGRAM: &str = "linerate";
 
-/// Everything that was given, judged.
+/// All given figures, judged.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) context: Context,
     pub(super) inputs: Vec<Judgements>,
 }
 
-/// One file, or what was typed.
+/// One file, or the typed figures.
 #[derive(Debug)]
 pub(super) struct Judgements {
     pub(super) name: String,
-    /// Why nothing of it could be read.
+    /// Why nothing could be read.
     pub(super) failure: Option<String>,
     pub(super) readings: Vec<JudgedReading>,
 }
@@ -28,7 +28,7 @@ pub(super) struct Judgements {
 /// One result of one program.
 #[derive(Debug)]
 pub(super) struct JudgedReading {
-    /// Empty for what was typed.
+    /// Empty for typed figures.
     pub(super) tool: String,
     pub(super) version: Option<String>,
     pub(super) unread: Vec<Unread>,
@@ -39,11 +39,11 @@ pub(super) struct JudgedReading {
 #[derive(Debug)]
 pub(super) struct JudgedTest {
     pub(super) test: ForeignTest,
-    /// One for each line.
+    /// One judgement per line.
     pub(super) lines: Vec<Judged>,
 }
 
-/// How many figures got each verdict.
+/// Number of figures per verdict.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) possible: u64,
@@ -68,7 +68,7 @@ impl Counts {
 }
 
 impl Answer {
-    /// Judges what was typed, then file after file.
+    /// Judges the typed figures, then each file.
     pub(super) fn to(typed: Option<ForeignTest>, inputs: Vec<Input>, context: &Context) -> Self {
         let typed = typed.map(|test| Judgements {
             name: "command line".to_owned(),
@@ -85,12 +85,12 @@ impl Answer {
         Self { context: context.clone(), inputs: typed.into_iter().chain(files).collect() }
     }
 
-    /// Files of which nothing was read, with the reason.
+    /// Files from which nothing could be read, with the reason.
     pub(super) fn failures(&self) -> impl Iterator<Item = (&str, &str)> {
         self.inputs.iter().filter_map(|input| Some((input.name.as_str(), input.failure.as_deref()?)))
     }
 
-    /// Every line with what is said about it.
+    /// Every line with its judgement.
     pub(super) fn lines(&self) -> impl Iterator<Item = (&Claim, &Judged)> {
         let tests = self.inputs.iter().flat_map(|input| &input.readings).flat_map(|reading| &reading.tests);
         tests.flat_map(JudgedTest::lines)
@@ -106,7 +106,7 @@ impl Answer {
         counts
     }
 
-    /// 4 for an impossible figure, 1 when nothing was read, else 0.
+    /// 4 if a figure is impossible, 1 if nothing was read, otherwise 0.
     pub(super) fn exit(&self) -> Exit {
         let counts = self.counts();
         if counts.impossible > 0 {
@@ -127,7 +127,7 @@ impl JudgedTest {
 
 fn judged(reading: Reading, context: &Context) -> JudgedReading {
     let context = Context {
-        // Ours are the only rates without the bytes that came before the clock ran.
+        // Only our rates exclude the bytes that arrived before the clock started.
         first_read_left_out: reading.tool == OWN_PROGRAM,
         from_file: !reading.tool.is_empty(),
         ..context.clone()
@@ -150,7 +150,8 @@ pub(super) mod tests {
     use linerate_model::import::{Figure, Quantity, Scope};
     use linerate_model::metrics::Side;
 
-    /// A result of iperf3, as its reader would give it: two intervals and a total that no gigabit carries.
+    /// A result of iperf3 as its importer returns it: two intervals and a total above the rate of gigabit
+    /// Ethernet.
     pub(in crate::cmd::check) fn reading(rate_bps: f64) -> Reading {
         let figure = |quantity, value: f64, step: f64, printed: &str| Figure {
             quantity,
@@ -186,7 +187,7 @@ pub(super) mod tests {
         }
     }
 
-    /// What is answered to that result and a file that nobody knows.
+    /// The answer for that result and a file of unknown format.
     pub(in crate::cmd::check) fn of_files(rate_bps: f64) -> Answer {
         let inputs = vec![
             Input { name: "run.txt".to_owned(), outcome: Ok(vec![reading(rate_bps)]) },

@@ -15,22 +15,22 @@ use super::answer::{Answer, Counts, JudgedReading, JudgedTest, Judgements};
 /// Version of the document.
 const SCHEMA: &str = "linerate.check/1";
 
-/// Which printed figures can be true.
+/// Whether published figures are physically possible.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename = "CheckDocument")]
 pub(in crate::cmd) struct Document {
     /// `linerate.check/1`.
     schema: &'static str,
-    /// Version of the program that judged.
+    /// Version of linerate.
     linerate: &'static str,
     /// The worst verdict of all figures: `possible`, `at_ceiling`, `doubtful` or `impossible`; absent without figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     verdict: Option<String>,
-    /// How many figures got each verdict.
+    /// Number of figures per verdict.
     counts: CountsOf,
     /// What was stated about the path on the command line.
     path: PathOf,
-    /// What was typed, then each file.
+    /// The typed figures, then each file.
     inputs: Vec<InputOf>,
 }
 
@@ -42,7 +42,7 @@ struct CountsOf {
     impossible: u64,
 }
 
-/// What is known about the path; what is absent was not stated.
+/// Properties of the path; absent ones were not stated.
 #[derive(Debug, Serialize, JsonSchema)]
 struct PathOf {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,29 +68,29 @@ struct PathOf {
 struct InputOf {
     /// The file as typed, `standard input` or `command line`.
     name: String,
-    /// Why nothing of it could be read.
+    /// Why nothing could be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    /// The results in it, in order.
+    /// The results in order.
     readings: Vec<ReadingOf>,
 }
 
 /// The result of one program.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ReadingOf {
-    /// The program; absent for what was typed.
+    /// The program; absent for typed figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     tool: Option<String>,
-    /// Its version.
+    /// Version of the program.
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<String>,
-    /// Pieces that could not be read; the rest was.
+    /// Parts that could not be read.
     unread: Vec<UnreadOf>,
     /// Its tests.
     tests: Vec<TestOf>,
 }
 
-/// A piece that could not be read.
+/// A part that could not be read.
 #[derive(Debug, Serialize, JsonSchema)]
 struct UnreadOf {
     /// Line, from 1.
@@ -98,14 +98,14 @@ struct UnreadOf {
     /// Column, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     column: Option<u32>,
-    /// What is wrong with it.
+    /// The reason.
     why: String,
 }
 
 /// One test.
 #[derive(Debug, Serialize, JsonSchema)]
 struct TestOf {
-    /// When it began, RFC 3339.
+    /// Start time, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     started_at: Option<String>,
     /// The other end.
@@ -121,26 +121,26 @@ struct TestOf {
 /// One line with its figures.
 #[derive(Debug, Serialize, JsonSchema)]
 struct LineOf {
-    /// Line of the file, from 1; absent for what was typed.
+    /// Line of the file, from 1; absent for typed figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u32>,
     /// The line itself, or the path of the JSON value.
     quote: String,
     /// `interval`, `total` or `size`.
     scope: &'static str,
-    /// The stream, by its number in the file; absent for all together.
+    /// Number of the stream in the file; absent for the sum of all.
     #[serde(skip_serializing_if = "Option::is_none")]
     stream: Option<u32>,
     /// `upload` or `download`.
     #[serde(skip_serializing_if = "Option::is_none")]
     direction: Option<&'static str>,
-    /// `sender` or `receiver`: whose count it is.
+    /// The end that counted: `sender` or `receiver`.
     #[serde(skip_serializing_if = "Option::is_none")]
     side: Option<&'static str>,
-    /// Begin, from the start of the test.
+    /// Start, relative to the start of the test.
     #[serde(skip_serializing_if = "Option::is_none")]
     start_ns: Option<u64>,
-    /// End, from the start of the test.
+    /// End, relative to the start of the test.
     #[serde(skip_serializing_if = "Option::is_none")]
     end_ns: Option<u64>,
     /// The figures.
@@ -150,55 +150,55 @@ struct LineOf {
 /// One figure, judged.
 #[derive(Debug, Serialize, JsonSchema)]
 struct FigureOf {
-    /// What it is: `bitrate`, `bytes`, `seconds`, `packet_rate`, `cwnd` and others.
+    /// Quantity: `bitrate`, `bytes`, `seconds`, `packet_rate`, `cwnd` and others.
     quantity: &'static str,
     /// The unit of value and step.
     unit: &'static str,
     /// As printed.
     printed: String,
-    /// Its value; absent when it is no number that can be counted.
+    /// Value; absent if it is not a finite number.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<f64>,
-    /// What one more in its last digit would add; 0 where all digits are printed.
+    /// Value of one unit in the last printed digit; 0 if all digits are printed.
     #[serde(skip_serializing_if = "Option::is_none")]
     step: Option<f64>,
     /// `possible`, `at_ceiling`, `doubtful` or `impossible`.
     verdict: String,
-    /// For a rate: the lowest ceiling that it does not exceed, or the highest.
+    /// For a rate: the lowest ceiling that it does not exceed, otherwise the highest ceiling.
     #[serde(skip_serializing_if = "Option::is_none")]
     ceiling: Option<Ceiling>,
-    /// The figure over that ceiling, at most 1; absent where it is above.
+    /// The figure divided by that ceiling, at most 1; absent if it exceeds the ceiling.
     #[serde(skip_serializing_if = "Option::is_none")]
     share: Option<CeilingShare>,
-    /// Why, the worst first.
+    /// The reasons, the worst first.
     reasons: Vec<ReasonOf>,
 }
 
-/// What one comparison says.
+/// Result of one comparison.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ReasonOf {
     /// The comparison: `link`, `window`, `bytes_over_time` and others.
     check: String,
-    /// What it concludes, alone.
+    /// Verdict of this comparison alone.
     verdict: String,
-    /// The same in a sentence.
+    /// The result as a sentence.
     text: String,
-    /// The numbers it compared; the unit ends the name.
+    /// The compared numbers; names end with the unit.
     evidence: BTreeMap<&'static str, f64>,
-    /// What may have made the figure, the likeliest first.
+    /// Possible causes of the figure, the likeliest first.
     causes: Vec<CauseOf>,
 }
 
-/// What may have made a figure.
+/// A possible cause of a figure.
 #[derive(Debug, Serialize, JsonSchema)]
 struct CauseOf {
     /// `sender_timing`, `binary_prefix`, `bits_for_bytes`, `larger_mtu` and others.
     kind: String,
-    /// The arithmetic that makes it fit.
+    /// The calculation by which the cause explains the figure.
     text: String,
     /// What to do about it.
     remedy: &'static str,
-    /// The numbers of the text; the unit ends the name.
+    /// The numbers of the text; names end with the unit.
     evidence: BTreeMap<&'static str, f64>,
 }
 
@@ -216,7 +216,7 @@ impl Document {
         }
     }
 
-    /// Its JSON Schema.
+    /// The JSON Schema of the document.
     pub(in crate::cmd) fn schema() -> Value {
         schemars::generate::SchemaSettings::draft2020_12()
             .for_serialize()

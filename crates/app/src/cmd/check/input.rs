@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use linerate_model::import::Reading;
 
-/// No result is larger, bytes.
+/// Largest file to read, bytes.
 const MAX_FILE_BYTES: u64 = 256 << 20;
 
 /// One file, read or not.
@@ -14,11 +14,11 @@ const MAX_FILE_BYTES: u64 = 256 << 20;
 pub(super) struct Input {
     /// As typed; `standard input` for `-`.
     pub(super) name: String,
-    /// What stands in it, or why that is not known.
+    /// Its results, or why it cannot be read.
     pub(super) outcome: Result<Vec<Reading>, String>,
 }
 
-/// Reads all files, one after the other; one that cannot be read stops no other.
+/// Reads all files in order; an unreadable file does not stop the others.
 pub(super) fn read_all(files: &[PathBuf], tool: Option<&str>) -> Vec<Input> {
     files.iter().map(|path| read(path, tool)).collect()
 }
@@ -43,7 +43,8 @@ fn limited(from: impl Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The text of a file: UTF-8, or UTF-16 with its mark as programs of Windows write it. What is neither stays recognisable.
+/// The text of a file: UTF-8, or UTF-16 with a byte order mark as Windows programs write it. Other encodings
+/// are decoded lossily.
 fn text(bytes: &[u8]) -> String {
     let wide = |number: fn([u8; 2]) -> u16, bytes: &[u8]| {
         let units: Vec<u16> = bytes.chunks_exact(2).map(|pair| number([pair[0], pair[1]])).collect();

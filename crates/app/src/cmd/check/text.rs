@@ -12,7 +12,7 @@ const WIDTHS: [usize; 4] = [2, 13, 16, 12];
 /// Columns of the margin and of a label under a figure.
 const LABEL_WIDTHS: [usize; 2] = [2, 13];
 
-/// The whole answer; `all` shows intervals that are possible too.
+/// The whole answer; `all` includes possible intervals.
 pub(super) fn text(mut page: Page, answer: &Answer, all: bool) -> String {
     if let Some(path) = described(&answer.context) {
         page.remark(0, Ink::Plain, &path);
@@ -26,7 +26,7 @@ pub(super) fn text(mut page: Page, answer: &Answer, all: bool) -> String {
     page.into_text()
 }
 
-/// The path as stated, in a line.
+/// The stated path in one line.
 fn described(context: &Context) -> Option<String> {
     let bytes = |value: f64| format!("{value:.0}");
     let size = |value: f64| Bytes::new(value as u64).to_string();
@@ -126,7 +126,7 @@ fn one_figure(page: &mut Page, printed: &str, judgement: &Judgement) {
     let ink = ink(judgement.verdict);
     let ceiling = judgement.ceiling.as_ref().map_or_else(String::new, |ceiling| {
         let rate = Bitrate::from_bps(ceiling.bitrate_bps).map_or_else(String::new, |rate| rate.to_string());
-        // Nothing is more than the whole of what can be.
+        // A share cannot exceed 1.
         let part = judgement.share.map_or_else(|| "more than".to_owned(), |share| format!("{share} of"));
         format!("{part} {rate}: {}", ceiling.because)
     });
@@ -187,7 +187,7 @@ fn summary(page: &mut Page, answer: &Answer) {
     page.remark(2, ink(worst), &format!("{figures}: {}.", named.join(", ")));
 }
 
-/// A text of a file without control characters, which might move the cursor of whoever reads it.
+/// A text from a file without control characters, which could move the terminal's cursor.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c == '\t' { ' ' } else { c }).filter(|c| !c.is_control()).collect()
 }

@@ -1,4 +1,4 @@
-//! Figures typed on the command line, with the digits that they were typed with.
+//! Figures typed on the command line, with their precision.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -12,17 +12,17 @@ use crate::cmd::above_zero;
 /// A quantity as typed.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Typed {
-    /// In the unit of the quantity.
+    /// Value in the unit of the quantity.
     pub(super) value: f64,
-    /// What one more in the last digit would add.
+    /// Value of one unit in the last typed digit.
     pub(super) step: f64,
-    /// The text.
+    /// The typed text.
     pub(super) text: String,
 }
 
-/// A quantity that stands for a number.
+/// A quantity that converts to a number.
 pub(super) trait Number {
-    /// In the unit of the quantity.
+    /// The number in the unit of the quantity.
     fn number(self) -> f64;
 }
 
@@ -38,7 +38,7 @@ impl Number for Span {
     }
 }
 
-/// Reads bytes as they are printed, `6.57GiB`, and remembers the digits.
+/// Parses printed bytes, such as `6.57GiB`, and their precision.
 pub(super) fn bytes(text: &str) -> Result<Typed, String> {
     let bytes = Bytes::nearest(text).map_err(|error| error.to_string())?;
     if bytes == Bytes::default() {
@@ -47,7 +47,7 @@ pub(super) fn bytes(text: &str) -> Result<Typed, String> {
     Ok(with_step(text, bytes.get() as f64))
 }
 
-/// Reads a quantity and remembers its digits.
+/// Parses a quantity and its precision.
 pub(super) fn typed<T>(text: &str) -> Result<Typed, String>
 where
     T: FromStr<Err: Display> + Default + PartialOrd + Number,
@@ -56,7 +56,7 @@ where
     Ok(with_step(text, value))
 }
 
-/// A number of things, with or without a decimal prefix.
+/// Parses a count, with or without a decimal prefix.
 pub(super) fn count(text: &str) -> Result<Typed, String> {
     const EXAMPLE: &str = "(example: 83000 or 83k)";
     let text = text.trim();
@@ -77,13 +77,13 @@ pub(super) fn count(text: &str) -> Result<Typed, String> {
     Ok(with_step(text, value))
 }
 
-/// A share, which may be above the whole when cores are added.
+/// Parses a share, which may exceed 1 when several cores are added.
 pub(super) fn share(text: &str) -> Result<Typed, String> {
     let ratio: Ratio = text.parse().map_err(|error: ParseError| error.to_string())?;
     Ok(with_step(text, ratio.get()))
 }
 
-/// The last digit counts, but for a round number such as 1G or 10s, which is taken to three digits.
+/// The last digit is significant, except in a round number such as 1G or 10s, which counts as three digits.
 fn with_step(text: &str, value: f64) -> Typed {
     let text = text.trim();
     let digits: String =
@@ -99,10 +99,10 @@ fn with_step(text: &str, value: f64) -> Typed {
     Typed { value, step, text: text.to_owned() }
 }
 
-/// The typed figures as a test of one line; absent when none is typed.
+/// The typed figures as a test with one line; absent if none is typed.
 pub(super) fn claim(args: &CheckArgs) -> Option<ForeignTest> {
     let path = &args.path;
-    // The round trip is a figure of its own only where there is a distance to hold it against.
+    // The round-trip time is a figure to check only if there is a distance to compare it with.
     let rtt = path.rtt.as_ref().filter(|_| path.distance.is_some());
     let length = path.length.as_ref().filter(|_| !path.udp);
     let table = [
@@ -128,7 +128,7 @@ pub(super) fn claim(args: &CheckArgs) -> Option<ForeignTest> {
         figures.push(Figure { quantity, value: *value, step: *step, printed: text.clone().into() });
     }
     let counts = [Quantity::MessageSize, Quantity::Mss, Quantity::Seconds];
-    // Some figures say something only beside others; alone with files they describe the files' path.
+    // Some figures cannot be checked alone; together with files they describe the files' path.
     let alone = figures.iter().all(|figure| counts.contains(&figure.quantity));
     if figures.is_empty() || (alone && !args.files.is_empty()) {
         return None;
@@ -144,7 +144,7 @@ pub(super) fn claim(args: &CheckArgs) -> Option<ForeignTest> {
     Some(ForeignTest { claims: vec![claim], ..ForeignTest::default() })
 }
 
-/// The MTU beside a segment size, so that both can be compared.
+/// The MTU, if there is an MSS to compare it with.
 fn mtu(args: &CheckArgs) -> Option<Figure> {
     let mtu = args.path.mtu.filter(|_| args.path.mss.is_some())?;
     let (value, printed) = (f64::from(mtu), mtu.to_string());

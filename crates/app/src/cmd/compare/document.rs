@@ -14,30 +14,30 @@ use super::Compared;
 /// Version of the document.
 const SCHEMA: &str = "linerate.compare/1";
 
-/// Configurations beside each other.
+/// Comparison of configurations.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename = "CompareDocument")]
 pub(in crate::cmd) struct Document {
     /// `linerate.compare/1`.
     schema: &'static str,
-    /// Version of the program that compared.
+    /// Version of linerate.
     linerate: &'static str,
-    /// What the others are compared with.
+    /// The configuration that the others are compared with.
     base: String,
-    /// The others.
+    /// The other configurations.
     candidates: Vec<String>,
-    /// What differs between them beside the figures.
+    /// Differences between them other than the figures.
     differences: Vec<DifferenceOf>,
-    /// One line for each place, quantity and candidate.
+    /// One entry for each place, quantity and candidate.
     comparisons: Vec<ComparisonOf>,
-    /// Figures of the base that a candidate has not.
+    /// Figures of the base that a candidate lacks.
     missing: Vec<MissingOf>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct DifferenceOf {
     candidate: String,
-    /// What differs.
+    /// The differing property.
     what: String,
     base: String,
     other: String,
@@ -45,7 +45,7 @@ struct DifferenceOf {
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct PlaceOf {
-    /// Values of a plan's axes; empty outside of plans.
+    /// Values of the plan's axes; empty for runs outside plans.
     point: BTreeMap<String, String>,
     flow: String,
     /// `upload` or `download`.
@@ -58,7 +58,7 @@ struct ComparisonOf {
     #[serde(flatten)]
     place: PlaceOf,
     quantity: &'static str,
-    /// What its numbers are measured in: `bit/s`, `bytes`, `ns` or `1`.
+    /// Unit of the numbers: `bit/s`, `bytes`, `ns` or `1`.
     #[serde(skip_serializing_if = "Option::is_none")]
     unit: Option<&'static str>,
     base: GroupOf,
@@ -67,39 +67,39 @@ struct ComparisonOf {
     shift: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     shift_interval: Option<IntervalOf>,
-    /// The shift as a share of the base's median; absent when that is 0.
+    /// The shift divided by the base's median; absent if that is 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     relative: Option<f64>,
-    /// Probability of a difference at least as clear when there is none.
+    /// Probability of a difference at least as large if there is none (p value).
     p: f64,
-    /// Pairs of repeats that were measured in turn; absent when all were compared with all.
+    /// Number of pairs of repeats that were measured in turns; absent if all were compared with all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pairs: Option<usize>,
-    /// What two single runs differ by when nothing differs.
+    /// Typical difference between two single runs of the same configuration.
     noise_floor: f64,
-    /// The least difference that the figures can show.
+    /// Smallest difference that the figures can show.
     resolution: f64,
-    /// How the repeats follow from the ones before them; absent where nothing shows that they do.
+    /// How repeats depend on preceding ones; absent if no dependence was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     dependence: Option<DependenceOf>,
-    /// Whether the repeats are too few to tell whether they follow from the ones before them; absent where they are not.
+    /// Whether the repeats are too few to test for dependence on preceding ones; absent if they are enough.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     independence_unknown: bool,
     /// `higher`, `lower`, `not_shown`, `below_noise` (below the resolution), `dependent` or `too_few`.
     outcome: &'static str,
-    /// Whether a shown difference is for the better; absent where nothing is shown or neither way is.
+    /// Whether a shown difference is an improvement; absent if none is shown or neither direction is better.
     #[serde(skip_serializing_if = "Option::is_none")]
     better: Option<bool>,
 }
 
-/// Repeats that are not independent.
+/// Dependence between repeats.
 #[derive(Debug, Serialize, JsonSchema)]
 struct DependenceOf {
-    /// Correlation of neighbours.
+    /// Correlation of successive repeats.
     correlation: f64,
-    /// So many independent repeats would tell as much.
+    /// Number of independent repeats with the same information.
     counts_as: f64,
-    /// The probability that `p` would be if they were independent.
+    /// What `p` would be if the repeats were independent.
     p_if_independent: f64,
 }
 

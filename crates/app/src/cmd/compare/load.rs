@@ -1,4 +1,4 @@
-//! Configurations out of the archive and out of files.
+//! Loads configurations from the archive and from files.
 
 use std::path::Path;
 
@@ -10,15 +10,15 @@ use crate::cmd::import;
 
 /// Why nothing can be compared.
 pub(super) enum LoadError {
-    /// What was typed.
+    /// An invalid command line.
     Usage(String),
-    /// What was found.
+    /// Unusable input.
     Input(String),
-    /// The archive.
+    /// An archive error.
     Archive(ArchiveError),
 }
 
-/// Opens the archive when the first run is asked for: results in files need none.
+/// Opens the archive only when a run needs it: results in files do not.
 pub(super) struct Loader<F: Fn() -> Result<SqliteArchive, ArchiveError>> {
     open: F,
     archive: Option<SqliteArchive>,
@@ -37,12 +37,12 @@ impl<F: Fn() -> Result<SqliteArchive, ArchiveError>> Loader<F> {
         Ok(self.archive.insert(archive))
     }
 
-    /// The plan that was carried out under that name.
+    /// The plan that was run under that name.
     pub(super) fn plan(&mut self, name: &str) -> Result<PlanRecord, LoadError> {
         Ok(PlanRecord::fold(&self.archive()?.events(name).map_err(LoadError::Archive)?))
     }
 
-    /// What was typed as one configuration.
+    /// Parses and loads one configuration.
     pub(super) fn candidate(&mut self, typed: &str) -> Result<Candidate, LoadError> {
         let (name, list) = match typed.split_once('=') {
             Some((name, list)) if !name.contains(['/', ',']) => (name, list),
@@ -75,11 +75,11 @@ impl<F: Fn() -> Result<SqliteArchive, ArchiveError>> Loader<F> {
         }
     }
 
-    /// A run of each flow, for what is known of hosts and settings.
+    /// One run for each flow, for the properties of hosts and settings.
     fn samples(&mut self, plan: &PlanRecord) -> Result<Vec<RunRecord>, LoadError> {
         let Some(trial) = plan.trials.last() else { return Ok(Vec::new()) };
         let archive = self.archive()?;
-        // A run that is gone from the archive explains nothing; the figures are in the plan's own log.
+        // A run that was deleted from the archive is skipped; the figures are in the plan's own log.
         let logs = trial.runs.iter().filter_map(|run| archive.events(&run.run).ok());
         Ok(logs.map(|log| RunRecord::fold(&log)).collect())
     }

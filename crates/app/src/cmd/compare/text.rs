@@ -10,7 +10,7 @@ use super::Compared;
 /// The quantity that is always shown.
 const PRIMARY_QUANTITY: &str = "goodput";
 
-/// Everything that is compared; without `all` other quantities than goodput only where a difference is shown.
+/// The whole comparison; without `all`, quantities other than goodput appear only if a difference is shown.
 pub(super) fn text(mut page: Page, compared: &Compared, all: bool) -> String {
     let Compared { base, others, table } = compared;
     let names: Vec<&str> = others.iter().map(|other| other.name.as_str()).collect();
@@ -125,7 +125,7 @@ fn outcome(row: &Row) -> (Ink, String) {
     }
 }
 
-/// That the repeats depend on each other, if they do, or that they are too few to tell.
+/// A note that the repeats depend on each other, or are too few to test that.
 fn dependent(comparison: &Comparison) -> String {
     match comparison.dependence {
         Some(found) => {
@@ -137,7 +137,7 @@ fn dependent(comparison: &Comparison) -> String {
     }
 }
 
-/// By how much, with the interval: as a share where the base is not 0.
+/// The change with its interval, as a share unless the base is 0.
 fn change(row: &Row, comparison: &Comparison) -> String {
     let base = comparison.base.median.abs();
     let signed = |number: f64| {

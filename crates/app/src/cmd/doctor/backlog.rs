@@ -1,9 +1,9 @@
-//! What waits for a processor on the way in.
+//! The receive backlog of the CPUs.
 
 use super::check::{Check, Section, Status};
 use super::facts::Facts;
 
-/// The queue before each processor, and how much of it is taken in one go.
+/// The backlog of each CPU, and the budget of one softirq run.
 pub(super) fn section(facts: &Facts) -> Section {
     let processed: u64 = facts.softnet.iter().map(|row| row.processed).sum();
     let dropped: u64 = facts.softnet.iter().map(|row| row.dropped).sum();
@@ -25,7 +25,7 @@ pub(super) fn section(facts: &Facts) -> Section {
     if let Some(packets) = limit("net.core.netdev_budget") {
         let text = "packets taken in one go; it sufficed";
         let mut check = Check::good("net.core.netdev_budget", format!("{packets} packets"), text);
-        // Now and then the budget ends under any load; once in a thousand packets it is the rule.
+        // The budget is used up occasionally under any load; more than once in a thousand packets is a problem.
         if squeezed > processed / 1000 {
             let text =
                 format!("it ended {squeezed} times since boot with packets left: the processor is late");

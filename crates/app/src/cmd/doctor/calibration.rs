@@ -1,4 +1,4 @@
-//! What this host can do at most, by its own measurement.
+//! The limits of this host, from its own calibration.
 
 use std::sync::atomic::AtomicBool;
 
@@ -9,13 +9,13 @@ use super::check::{Check, Section, Status};
 use crate::naming::now;
 use crate::{calibration, print, terminal};
 
-/// What makes a calibration, or a new one.
+/// The command that creates or renews a calibration.
 const REMEDY: &str = "linerate doctor --calibrate";
 
-/// Measures this host and keeps what it found.
+/// Calibrates this host and stores the result.
 ///
 /// # Errors
-/// It cannot be measured, or not be kept, or `stop` was set.
+/// The calibration failed or could not be stored, or `stop` was set.
 pub(super) fn measure(stop: &AtomicBool) -> Result<Calibration, ControlError> {
     let mut tell = |what: &str| match terminal::watched() {
         true => print::live(&format!("calibrating: {what}")),
@@ -35,7 +35,7 @@ pub(super) fn measure(stop: &AtomicBool) -> Result<Calibration, ControlError> {
     Ok(found)
 }
 
-/// What the calibration says, and whether it still holds.
+/// The results of the calibration, and whether it is still valid.
 pub(super) fn section(found: Option<&Calibration>) -> Section {
     Section { title: "Limits of this host".to_owned(), checks: checks(found) }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// How a setting is.
+/// Judgement of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Status {
@@ -10,7 +10,7 @@ pub(super) enum Status {
     Good,
     /// Worth knowing: it may weaken a result or limit a special test.
     Note,
-    /// It limits or falsifies what the judged path would give.
+    /// It limits or falsifies results on the judged path.
     Bad,
 }
 
@@ -28,31 +28,31 @@ impl Status {
 /// One setting or fact, judged.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Check {
-    /// Its name: that of the sysctl, or dotted with the interface first. Stable.
+    /// Name of the sysctl, or a dotted name that starts with the interface. Stable.
     pub(super) id: String,
-    /// How it is.
+    /// Judgement.
     pub(super) status: Status,
-    /// What was found.
+    /// The value found.
     pub(super) value: String,
     /// Why it matters.
     pub(super) text: String,
-    /// A command that mends it.
+    /// A command that fixes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) remedy: Option<String>,
 }
 
 impl Check {
-    /// A setting that is as it should be, and why that matters.
+    /// A good setting, and why it matters.
     pub(super) fn good(id: impl Into<String>, value: impl Into<String>, text: impl Into<String>) -> Self {
         Self { id: id.into(), status: Status::Good, value: value.into(), text: text.into(), remedy: None }
     }
 
-    /// The same with another judgement.
+    /// The same check with another judgement.
     pub(super) fn but(self, status: Status, text: impl Into<String>) -> Self {
         Self { status, text: text.into(), ..self }
     }
 
-    /// The same with a command that mends it.
+    /// The same check with a command that fixes it.
     pub(super) fn remedy(self, command: impl Into<String>) -> Self {
         Self { remedy: Some(command.into()), ..self }
     }

@@ -1,4 +1,4 @@
-//! What doctor looks at, gathered before anything is judged.
+//! The facts that doctor collects before it judges.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -14,31 +14,31 @@ use linerate_sock::{SockError, SocketOptions, affinity, clock, open, proc, socko
 
 use super::sysctls;
 
-/// The state of this host. What it does not tell is absent.
+/// The state of this host; unknown facts are absent.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Facts {
-    /// Kernel settings by their dotted names, fields separated by one space.
+    /// Sysctls by their dotted names, with fields separated by one space.
     pub(super) sysctls: BTreeMap<&'static str, String>,
-    /// Interfaces that are switched on, by name.
+    /// Interfaces that are up, by name.
     pub(super) interfaces: Vec<Interface>,
-    /// Backlog counters since boot, a row for each processor.
+    /// Backlog counters since boot, one row per CPU.
     pub(super) softnet: Vec<Softnet>,
-    /// Processors, clock and memory.
+    /// CPUs, clock and memory.
     pub(super) machine: Machine,
 }
 
-/// An interface with what its driver and its bus say.
+/// An interface with the facts from its driver and bus.
 #[derive(Debug, Clone)]
 pub(super) struct Interface {
     /// Link and offloads.
     pub(super) link: LinkInfo,
-    /// Counters since the interface was made.
+    /// Counters since the interface was created.
     pub(super) counters: Option<Device>,
-    /// Slot and queues.
+    /// PCI Express slot and queues.
     pub(super) card: Nic,
 }
 
-/// Processors, clock and memory.
+/// CPUs, clock and memory.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Machine {
     pub(super) clock_source: Option<String>,
@@ -46,12 +46,12 @@ pub(super) struct Machine {
     pub(super) timer_slack: Option<Duration>,
     pub(super) governors: BTreeSet<String>,
     pub(super) is_virtual: Option<bool>,
-    /// Share of the time since boot that the hypervisor took away.
+    /// Share of the time since boot stolen by the hypervisor.
     pub(super) steal_share: Option<f64>,
     pub(super) cores: usize,
-    /// Programs that ran or were ready to run, over the last minute.
+    /// One-minute load average.
     pub(super) load: Option<f64>,
-    /// Processors that this process may use.
+    /// Number of CPUs that this process may use.
     pub(super) usable_cores: Option<usize>,
     pub(super) open_files: Option<OpenFiles>,
     pub(super) memory_bytes: Option<u64>,
@@ -59,7 +59,7 @@ pub(super) struct Machine {
 }
 
 impl Facts {
-    /// Looks at this host. Takes some milliseconds and sends nothing.
+    /// Collects the facts. Takes a few milliseconds and sends nothing.
     pub(super) fn gather() -> Self {
         let read = |name: &'static str| {
             let value = proc::sysctl(name)?;
@@ -106,25 +106,25 @@ impl Machine {
     }
 }
 
-/// The way to a host, as far as this host's own tables know it.
+/// The route to a host, according to this host's tables.
 #[derive(Debug, Clone)]
 pub(super) struct Route {
     /// The peer as typed.
     pub(super) host: String,
     /// Its address.
     pub(super) peer: IpAddr,
-    /// The address that packets to it come from.
+    /// Source address of packets to it.
     pub(super) source: IpAddr,
-    /// The interface that they leave through.
+    /// Outgoing interface.
     pub(super) link: LinkInfo,
-    /// Largest packet that the kernel would send there now, bytes.
+    /// Current path MTU according to the kernel, bytes.
     pub(super) path_mtu: Option<u32>,
 }
 
 impl Route {
-    /// Asks the resolver and the routing table; no packet goes to the host itself.
+    /// Queries the resolver and the routing table; sends no packet to the host.
     pub(super) fn gather(host: &str) -> Result<Self, SockError> {
-        // Any port does: a connected UDP socket sends nothing by itself.
+        // Any port works: connecting a UDP socket sends nothing.
         const PORT: u16 = 5201;
         let mut refused = None;
         for peer in open::resolve(host, PORT, IpVersion::Any)? {

@@ -1,4 +1,4 @@
-//! Interfaces: link, MTU, offloads, queueing, errors, and the slot that the card sits in.
+//! Interfaces: link, MTU, offloads, queueing, errors, and the NIC's slot.
 
 use linerate_sock::iface::{LinkInfo, LinkKind};
 use linerate_units::Bitrate;
@@ -7,14 +7,14 @@ use super::check::{Check, Section, Status};
 use super::facts::{Interface, Route};
 use super::slot;
 
-/// Least MTU with which IPv6 works. Source: RFC 8200 §5.
+/// Minimum MTU for IPv6. Source: RFC 8200 §5.
 const IPV6_MTU: u32 = 1280;
-/// Largest packet of a standard Ethernet frame.
+/// MTU of standard Ethernet.
 const ETHERNET_MTU: u32 = 1500;
-/// From this line rate on one receive queue, and so one processor, is too little.
+/// From this line rate on, one receive queue, and thus one CPU, is not enough.
 const FAST_BPS: u64 = 10_000_000_000;
 
-/// Everything about one interface.
+/// All checks of one interface.
 pub(super) fn section(interface: &Interface, cores: usize) -> Section {
     let link = &interface.link;
     let mut checks = vec![carrier(link)];
@@ -30,7 +30,7 @@ pub(super) fn section(interface: &Interface, cores: usize) -> Section {
     Section { title: format!("Interface {} ({})", link.name, kind(link)), checks }
 }
 
-/// The way to a host.
+/// The route to a host.
 pub(super) fn route(route: &Route) -> Section {
     let link = &route.link;
     let speed = link.speed_bps.and_then(bitrate).map_or_else(|| kind(link), |speed| speed.to_string());
@@ -129,10 +129,10 @@ fn mtu(link: &LinkInfo) -> Check {
     check
 }
 
-/// Without these every packet of a fast flow costs the processor what a bundle should.
+/// Without offloads, every packet of a fast flow costs the CPU as much as a GSO or GRO packet of many segments.
 fn offloads(link: &LinkInfo) -> Vec<Check> {
     let found = &link.offloads;
-    // Only a card can do these; a virtual interface passes the bundle on.
+    // Only a NIC can do these; a virtual interface passes GSO packets on.
     let card = matches!(link.kind, LinkKind::Physical | LinkKind::Paravirtual);
     let settings = [
         ("tso", found.tso.filter(|_| card), "the card cuts segments"),
@@ -181,7 +181,7 @@ fn errors(interface: &Interface) -> Option<Check> {
             "damaged frames come from cables, transceivers or unequal duplex; tests should not add to them";
         return Some(check.but(Status::Note, text).remedy(format!("ethtool -S {}", link.name)));
     }
-    // A few packets of unknown protocols are dropped everywhere.
+    // A few packets of unknown protocols are dropped on every host.
     if dropped.saturating_mul(1000) > received.packets + sent.packets {
         let text =
             "more than one packet in a thousand was dropped on this host: rings or processors too small";
@@ -212,7 +212,7 @@ mod tests {
     use linerate_sock::proc::net::parse_devices;
     use linerate_sock::proc::nic::{Nic, PcieLink};
 
-    /// A card of 10 Gb/s as it should be.
+    /// A well configured 10 Gb/s NIC.
     fn card() -> Interface {
         let mut link = iface::link("lo").unwrap();
         link.name = "eth7".to_owned();
@@ -231,7 +231,7 @@ mod tests {
         Interface { link, counters: None, card }
     }
 
-    /// What is not good, as `name status`.
+    /// The checks that are not good, as `name status`.
     fn complaints(interface: &Interface) -> Vec<String> {
         let section = section(interface, 8);
         let wrong = section.checks.iter().filter(|check| check.status != Status::Good);

@@ -1,4 +1,4 @@
-//! Settings of this host that an agent has changed.
+//! Host settings that an agent has changed.
 
 use linerate_control::Leftovers;
 
@@ -6,7 +6,7 @@ use super::check::{Check, Section, Status};
 
 const REMEDY: &str = "linerate doctor --restore-settings";
 
-/// One check for each changed setting; none where nothing is changed.
+/// One check per changed setting; none if nothing is changed.
 pub(super) fn section(leftovers: Option<&Leftovers>) -> Section {
     let checks = leftovers.map_or_else(Vec::new, |left| {
         left.settings.iter().enumerate().map(|(at, setting)| check(left, at, setting)).collect()

@@ -1,4 +1,4 @@
-//! Processors, clock, memory and open files.
+//! CPUs, clock, memory and open files.
 
 use std::time::Duration;
 
@@ -7,16 +7,16 @@ use linerate_units::{Bytes, Ratio, Span};
 use super::check::{Check, Section, Status};
 use super::facts::Machine;
 
-/// Share of taken time from which results suffer.
+/// Stolen share of the time above which results suffer.
 const MAX_STEAL_SHARE: f64 = 0.01;
-/// Programs that run or wait, for each processor, from which a test has to share.
+/// Load per CPU above which a test has to share the CPU.
 const MAX_LOAD_PER_CPU: f64 = 0.25;
-/// Files for a thousand streams with room for everything else.
+/// Enough open files for a thousand streams and everything else.
 const MIN_OPEN_FILES: u64 = 2048;
-/// Memory in which buffers of a few fast flows fit.
+/// Enough memory for the buffers of a few fast flows.
 const MIN_FREE_MEMORY: Bytes = Bytes::new(256 << 20);
 
-/// Everything about the machine.
+/// All checks of the machine.
 pub(super) fn section(machine: &Machine) -> Section {
     let checks = [
         Some(cores(machine)),
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
     use linerate_sock::limits::OpenFiles;
 
-    /// Eight processors under a hypervisor that takes nothing.
+    /// Eight CPUs under a hypervisor that steals no time.
     fn good() -> Machine {
         Machine {
             clock_source: Some("tsc".to_owned()),

@@ -1,4 +1,4 @@
-//! The PCI Express slot that a card sits in.
+//! The PCI Express slot of a NIC.
 
 use linerate_sock::iface::LinkInfo;
 use linerate_sock::proc::nic::PcieLink;
@@ -7,10 +7,10 @@ use linerate_units::Bitrate;
 
 use super::check::{Check, Status};
 
-/// What a slot should carry beyond the line rate, since descriptors and completions share it.
+/// Required capacity of a slot relative to the line rate, since descriptors and completions use it too.
 const SLOT_HEADROOM: f64 = 1.2;
 
-/// The slot against the line rate of the card in it.
+/// Compares the slot with the line rate of its NIC.
 pub(super) fn check(slot: PcieLink, link: &LinkInfo) -> Option<Check> {
     let usable = host::pcie_rate_bps(slot.transfers_per_second, f64::from(slot.lanes))?;
     let usable = Bitrate::from_bps(usable)?;
@@ -37,7 +37,7 @@ mod tests {
         let status = |transfers_per_second, lanes| {
             check(PcieLink { transfers_per_second, lanes }, &link).unwrap().status
         };
-        // 16 lanes of 8 GT/s: 107 Gb/s, less than the 120 that 100 Gb/s should have.
+        // 16 lanes of 8 GT/s: 107 Gb/s, less than the required 120 for 100 Gb/s.
         assert_eq!(status(8e9, 16), Status::Bad);
         assert_eq!(status(16e9, 16), Status::Good);
     }

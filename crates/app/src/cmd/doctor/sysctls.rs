@@ -1,4 +1,4 @@
-//! Kernel settings: windows against the path to be filled, and switches of TCP.
+//! Sysctls: TCP windows compared with the path, and TCP options.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use linerate_units::{Bitrate, Bytes, Span};
 use super::check::{Check, Section, Status};
 use super::facts::Facts;
 
-/// Every setting that is looked at.
+/// All sysctls that are checked.
 pub(super) const NAMES: [&str; 15] = [
     "net.ipv4.tcp_rmem",
     "net.ipv4.tcp_wmem",
@@ -27,7 +27,7 @@ pub(super) const NAMES: [&str; 15] = [
     "net.core.netdev_budget",
 ];
 
-/// The path that one flow of this host shall fill.
+/// The path that one flow of this host should fill.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Target {
     /// Rate wanted.
@@ -37,19 +37,19 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// What the path holds; absent when it is more than can be counted.
+    /// Bandwidth-delay product of the path; absent on overflow.
     pub(super) fn bdp(self) -> Option<Bytes> {
         let bytes = bdp::bdp_bytes(self.rate.bps(), self.rtt.as_secs_f64())?;
         (bytes < u64::MAX as f64).then(|| Bytes::new(bytes.ceil() as u64))
     }
 
-    /// What one flow gets over the round trip with a window.
+    /// Rate of one flow with this window at the round-trip time.
     fn rate_with(self, window: Bytes) -> Option<Bitrate> {
         Bitrate::from_bps(bdp::window_rate_bps(window.get() as f64, self.rtt.as_secs_f64())?)
     }
 }
 
-/// The largest buffers that the kernel grants, against the path.
+/// The largest buffers that the kernel grants, compared with the path.
 pub(super) fn windows(facts: &Facts, target: Target) -> Section {
     let autotuned = [
         ("net.ipv4.tcp_rmem", LinuxBuffer::Receive, "window of a receiving flow"),
@@ -65,7 +65,7 @@ pub(super) fn windows(facts: &Facts, target: Target) -> Section {
     Section { title: "TCP windows".to_owned(), checks }
 }
 
-/// Autotuning goes up to the last number of three.
+/// Autotuning grows buffers up to the last of three numbers.
 fn autotuned_buffer(
     facts: &Facts,
     target: Target,
@@ -104,13 +104,13 @@ fn numbers(setting: &str) -> Option<[u64; 3]> {
     found.try_into().ok()
 }
 
-/// A setting that is on or off.
+/// A boolean sysctl.
 struct BooleanSysctl {
     name: &'static str,
-    /// Values that are as they should be.
+    /// Good values.
     wanted: &'static [&'static str],
     good: &'static str,
-    /// How bad any other value is.
+    /// Judgement of any other value.
     otherwise: Status,
     wrong: &'static str,
 }
@@ -161,7 +161,7 @@ const BOOLEAN_SYSCTLS: [BooleanSysctl; 6] = [
     },
 ];
 
-/// The switches, congestion control and queueing.
+/// Boolean sysctls, congestion control and queueing.
 pub(super) fn tcp(facts: &Facts) -> Section {
     let mut checks: Vec<Check> =
         BOOLEAN_SYSCTLS.iter().filter_map(|switch| switched(&facts.sysctls, switch)).collect();
@@ -222,9 +222,9 @@ mod tests {
         let found = windows(&facts(&[("net.ipv4.tcp_rmem", "4096 131072 6291456")]), gigabit());
         let check = &found.checks[0];
         assert_eq!(check.status, Status::Bad);
-        // Half of 6 MiB every 100 ms: 3145728 x 8 / 0.1 s.
+        // Half of 6 MiB every 100 ms: 3145728 * 8 / 0.1 s.
         assert!(check.text.contains("251.7 Mb/s"), "{}", check.text);
-        // The path holds 12.5 MB; twice that is 25 MB, and the next power of two 2^25.
+        // The path holds 12.5 MB; twice that is 25 MB, and the next power of two is 2^25.
         let remedy = check.remedy.as_deref();
         assert_eq!(remedy, Some("sysctl -w net.ipv4.tcp_rmem='4096 131072 33554432'"));
     }
@@ -235,7 +235,7 @@ mod tests {
             let text = format!("4096 131072 {most}");
             windows(&facts(&[(name, &text)]), gigabit()).checks[0].status
         };
-        // 12.5 MB: half of a receive buffer, all of a send buffer.
+        // 12.5 MB is half of a receive buffer, or all of a send buffer.
         assert_eq!(status("net.ipv4.tcp_rmem", 25_000_000), Status::Good);
         assert_eq!(status("net.ipv4.tcp_rmem", 24_999_998), Status::Bad);
         assert_eq!(status("net.ipv4.tcp_wmem", 12_500_000), Status::Good);

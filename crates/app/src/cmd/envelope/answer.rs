@@ -1,4 +1,4 @@
-//! What the theory answers to the arguments, as one document.
+//! The theory's answer to the arguments, as one document.
 
 use linerate_model::CeilingShare;
 use linerate_theory::envelope::{Envelope, Path, envelope};
@@ -12,11 +12,11 @@ use super::{EnvelopeArgs, Fault};
 
 /// Version of the JSON document.
 const SCHEMA: &str = "linerate.envelope/1";
-/// The envelope of the path, and the answers to the questions beside it.
+/// The envelope of the path, and the answers to further questions.
 #[derive(Debug, Serialize)]
 pub(super) struct Answer {
     schema: &'static str,
-    /// The envelope; its parts that need a round trip are absent when none was given.
+    /// The envelope; without a round-trip time, the parts that depend on it are absent.
     #[serde(flatten)]
     pub(super) envelope: Envelope,
     pub(super) transfer: Option<Transfer>,
@@ -26,49 +26,49 @@ pub(super) struct Answer {
     pub(super) target: Option<Target>,
     pub(super) trunk: Option<LagQuestion>,
     pub(super) distance: Option<Distance>,
-    /// Of the other direction; absent for UDP.
+    /// For the reverse direction; absent for UDP.
     pub(super) acknowledgements: Option<Acknowledgements>,
-    /// Whether the round trip was given.
+    /// Whether the round-trip time was given.
     #[serde(skip)]
     pub(super) has_rtt: bool,
 }
 
-/// How long a number of bytes takes.
+/// Transfer time of a number of bytes.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Transfer {
     pub(super) bytes: u64,
-    /// At the rate of the full link, s. Source: RFC 6349 §4.1.1.
+    /// At the full link rate, s. Source: RFC 6349 §4.1.1.
     pub(super) ideal_s: Option<f64>,
-    /// With slow start, then at the binding rate, s; absent without a round trip.
+    /// With slow start, then at the binding rate, s; absent without a round-trip time.
     pub(super) expected_s: Option<f64>,
 }
 
-/// What becomes of an offered rate.
+/// What the path carries of an offered rate.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Offered {
     /// Payload per second.
     pub(super) bitrate_bps: f64,
-    /// What the path carries of anything.
+    /// Capacity of the path without the offered rate as a limit.
     pub(super) carried_bps: Option<f64>,
-    /// Share of that; absent where it is more.
+    /// Offered rate divided by that; absent if above 1.
     pub(super) share: Option<CeilingShare>,
-    /// What is lost of it when nothing slows the sender, as with UDP.
+    /// Share that is lost if the sender does not slow down, as with UDP.
     pub(super) excess_ratio: Option<f64>,
 }
 
-/// A burst before the link.
+/// A burst that arrives at the link.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Burst {
     pub(super) bytes: u64,
     pub(super) arriving_bps: f64,
-    /// Buffer that it needs.
+    /// Required buffer.
     pub(super) queue_bytes: Option<f64>,
-    /// Longest delay in it, s.
+    /// Longest queueing delay, s.
     pub(super) delay_s: Option<f64>,
 }
 
 impl Answer {
-    /// Asks the theory.
+    /// Evaluates the theory.
     pub(super) fn to(args: &EnvelopeArgs, path: &Path) -> Result<Self, Fault> {
         let mut envelope = envelope(path)?;
         let has_rtt = args.rtt.is_some();
@@ -90,10 +90,10 @@ impl Answer {
         })
     }
 
-    /// The JSON document: what is absent is left out.
+    /// The JSON document; absent values are omitted.
     ///
     /// # Errors
-    /// None that a document of numbers and words can meet.
+    /// None is expected for a document of numbers and strings.
     pub(super) fn document(&self) -> serde_json::Result<Value> {
         let mut document = serde_json::to_value(self)?;
         if !self.has_rtt
@@ -127,7 +127,7 @@ fn transfer(envelope: &Envelope, bytes: Bytes, has_rtt: bool) -> Transfer {
 }
 
 fn offered(envelope: &Envelope, rate: Bitrate) -> Offered {
-    // What is offered is a rung itself; it is compared with the others.
+    // The offered rate is a ceiling itself; compare it with the others.
     let next = ceilings::after_remedy(&envelope.ceilings, "application");
     let carried_bps = next.map(|next| next.bitrate_bps);
     Offered {
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn a_transfer_takes_its_bytes_over_the_link_and_more_with_slow_start() {
         let transfer = answer("--link 1G --rtt 21ms --transfer 1GB").transfer.unwrap();
-        // 8 Gbit at 941.482 Mb/s; slow start loses 0.1366 s.
+        // 8 Gbit at 941.482 Mb/s; slow start costs 0.1366 s.
         close(transfer.ideal_s, 8e9 / 941.482_445e6);
         close(transfer.expected_s, 8e9 / 941.482_445e6 + 0.136_625);
     }
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn what_exceeds_the_link_is_lost() {
         let offered = answer("--link 1G -u --offered 1914.174M").offered.unwrap();
-        // UDP carries 957.087 Mb/s: half of it.
+        // UDP carries 957.087 Mb/s, half of the offered rate.
         close(offered.excess_ratio, 0.5);
         assert_eq!(offered.share, None, "more than fits");
         let offered = answer("--link 1G -u --offered 95.7087M").offered.unwrap();

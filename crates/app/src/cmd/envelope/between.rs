@@ -1,9 +1,9 @@
-//! A value that is not known exactly: anywhere between two ends.
+//! A value that is not known exactly: a range.
 
-/// Between which two ends a quantity is typed.
+/// Separator of the two ends of a range.
 const RANGE_SEPARATOR: &str = "..";
 
-/// A quantity as typed: one value, or the ends of a range.
+/// A typed quantity: one value, or the ends of a range.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Between<T> {
     low: T,
@@ -17,7 +17,7 @@ impl<T: Copy + PartialEq> Between<T> {
     }
 }
 
-/// Reads `20ms` or `20ms..25ms`, each end by `parse`; for `value_parser`.
+/// Parses `20ms` or `20ms..25ms` with `parse` for each end; for `value_parser`.
 pub(super) fn between<T: Copy + PartialOrd + 'static>(
     parse: fn(&str) -> Result<T, String>,
 ) -> impl Fn(&str) -> Result<Between<T>, String> + Clone + Send + Sync + 'static {
@@ -34,7 +34,7 @@ pub(super) fn between<T: Copy + PartialOrd + 'static>(
     }
 }
 
-/// Every combination of the ends of ranges: the values of `more` for each of what there is.
+/// All combinations of the ends of ranges: each element of `all` with each value of `more`.
 pub(super) fn combined<A: Clone, T: Copy>(all: Vec<A>, more: &[T], with: impl Fn(A, T) -> A) -> Vec<A> {
     let each = |one: A| more.iter().map(|value| with(one.clone(), *value)).collect::<Vec<_>>();
     all.into_iter().flat_map(each).collect()

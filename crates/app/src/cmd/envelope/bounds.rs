@@ -1,4 +1,4 @@
-//! The JSON document: of one answer, or of several with the bounds of every number.
+//! The JSON document: one answer, or several with the bounds of every number.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,17 @@ use super::answer::Answer;
 struct Bounds {
     low: f64,
     high: f64,
-    /// There is no such number at one of the ends, as no ceiling of loss where nothing is lost.
+    /// Whether the number is missing at one of the ends, such as the loss ceiling at a loss of zero.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     absent: bool,
 }
 
-/// The document of the first answer; with several also `bounds`, for every number that differs between them, by its path
-/// in the document. A ceiling is named by its limit there. `binding_limits` names what binds at one end or another.
+/// The document of the first answer. With several answers, `bounds` contains every number that differs between
+/// them, by its path in the document; ceilings are named by their limits there. `binding_limits` contains all
+/// binding limits.
 ///
 /// # Errors
-/// None that documents of numbers and words can meet.
+/// None is expected for documents of numbers and strings.
 pub(super) fn document(answers: &[Answer]) -> serde_json::Result<Value> {
     let documents = answers.iter().map(Answer::document).collect::<serde_json::Result<Vec<Value>>>()?;
     let mut first = documents.first().cloned().unwrap_or_default();
@@ -101,7 +102,7 @@ mod tests {
     fn a_ceiling_that_is_only_at_one_end_is_told() {
         let found = of("--link 1G --rtt 20ms --loss 0..0.01%");
         let loss = &found["bounds"]["/ceilings/loss/bitrate_bps"];
-        // 1448 x 8 / 0.02 x sqrt(1.5 / 0.0001).
+        // 1448 * 8 / 0.02 * sqrt(1.5 / 0.0001).
         let rate = 1448.0 * 8.0 / 0.02 * (1.5_f64 / 1e-4).sqrt();
         assert!(
             (loss["low"].as_f64().unwrap() / rate - 1.0).abs() < 1e-6 && loss["absent"] == true,

@@ -1,28 +1,28 @@
-//! Questions about a path beside its ceilings: does a transfer fit, what do a bundle and a distance make of it.
+//! Questions about a path besides its ceilings: transfers in a given time, LAGs, distances.
 
 use linerate_theory::envelope::{Envelope, LossBudget, Needs};
 use linerate_theory::{conversion, framing, host, lag, sender_error};
 use linerate_units::{Bitrate, Bytes, Span};
 use serde::Serialize;
 
-/// Acknowledged segments of each acknowledgement. Source: RFC 5681 §4.2.
+/// Segments acknowledged by each ACK. Source: RFC 5681 §4.2.
 const SEGMENTS_PER_ACK: f64 = 2.0;
 const SECONDS_PER_MINUTE: f64 = 60.0;
 
-/// So many bytes in so much time, as `8h:2TB`.
+/// An amount of data in a time, such as `8h:2TB`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Wanted {
     time: Span,
     bytes: Bytes,
 }
 
-/// Reads an amount as it is printed, `6.57GiB`; for `value_parser`.
+/// Parses a printed amount, such as `6.57GiB`; for `value_parser`.
 pub(super) fn amount(text: &str) -> Result<Bytes, String> {
     let bytes = Bytes::nearest(text).map_err(|error| error.to_string())?;
     if bytes == Bytes::default() { Err("it must be above zero".to_owned()) } else { Ok(bytes) }
 }
 
-/// Reads `8h:2TB`; for `value_parser`.
+/// Parses `8h:2TB`; for `value_parser`.
 pub(super) fn parse_wanted(text: &str) -> Result<Wanted, String> {
     let (time, bytes) = text.split_once(':').ok_or("give a time and an amount, as 8h:2TB")?;
     let time: Span = time.parse().map_err(|error: linerate_units::ParseError| error.to_string())?;
@@ -33,20 +33,20 @@ pub(super) fn parse_wanted(text: &str) -> Result<Wanted, String> {
     Ok(Wanted { time, bytes })
 }
 
-/// Whether an amount goes over the path in a time.
+/// Whether the path can transfer an amount in a time.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Need {
     pub(super) bytes: u64,
-    /// Time that there is, s.
+    /// Available time, s.
     pub(super) within_s: f64,
-    /// Rate that it takes, bit/s.
+    /// Required rate, bit/s.
     pub(super) required_bps: f64,
-    /// Time that the transfer takes, s: with slow start where the round trip is known.
+    /// Transfer time, s; includes slow start if the round-trip time is known.
     pub(super) takes_s: f64,
-    /// That over the time that there is; above 1 it does not fit.
+    /// Transfer time divided by the available time; it does not fit above 1.
     pub(super) utilisation: f64,
     pub(super) fits: bool,
-    /// Seconds of each minute that it takes: more than 60 are not to be had.
+    /// Seconds of each minute that it needs; impossible above 60.
     pub(super) seconds_per_minute: f64,
 }
 
@@ -68,12 +68,12 @@ impl Need {
     }
 }
 
-/// What a rate needs, and what it can stand.
+/// The requirements of a rate, and the loss that it tolerates.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Target {
-    /// Payload per second of all connections.
+    /// Payload per second over all connections.
     pub(super) bitrate_bps: f64,
-    /// Whether what binds allows it.
+    /// Whether the binding ceiling permits it.
     pub(super) fits: bool,
     pub(super) needs: Needs,
     pub(super) loss: LossBudget,
@@ -87,25 +87,25 @@ impl Target {
     }
 }
 
-/// What a bundle of links makes of the streams, whose members a hash chooses.
+/// Effect of a LAG, whose member links are selected by a hash of each stream.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct LagQuestion {
     pub(super) links: u32,
-    /// What all members together carry, bit/s.
+    /// Capacity of all member links together, bit/s.
     pub(super) all_bps: f64,
-    /// What the streams get of that in the mean, where nothing else limits them, bit/s.
+    /// Mean rate of the streams if nothing else limits them, bit/s.
     pub(super) expected_bps: f64,
-    /// Share of the members that at least one stream uses.
+    /// Share of the member links that at least one stream uses.
     pub(super) used_share: f64,
-    /// Probability that no two streams share a member.
+    /// Probability that no two streams share a member link.
     pub(super) no_collision: Option<f64>,
-    /// Probability that all do.
+    /// Probability that all streams share one.
     pub(super) all_on_one: Option<f64>,
-    /// Streams on the fullest member, in the mean; absent above 256.
+    /// Mean number of streams on the member link with the most; absent above 256.
     pub(super) fullest: Option<f64>,
-    /// What the slowest stream gets there, bit/s.
+    /// Rate of the slowest stream there, bit/s.
     pub(super) slowest_bps: Option<f64>,
-    /// Streams that it takes on average until every member has one.
+    /// Mean number of streams until every member link has one.
     pub(super) streams_for_all: Option<f64>,
 }
 
@@ -114,7 +114,7 @@ impl LagQuestion {
         let (streams, member_bps) = (envelope.path.streams, envelope.rates.payload_bps);
         let used_share = lag::used_share(f64::from(streams), f64::from(links))?;
         let all_bps = member_bps * f64::from(links);
-        // What limits the streams beside the link does so over a bundle, too.
+        // Other limits of the streams also apply over a LAG.
         let others = envelope.ceilings.iter().filter(|one| !["link", "trunk"].contains(&one.limit.as_str()));
         let others = others.map(|one| one.bitrate_bps).reduce(f64::min);
         let expected_bps = others.map_or(used_share * all_bps, |other| other.min(used_share * all_bps));
@@ -133,15 +133,15 @@ impl LagQuestion {
     }
 }
 
-/// What a distance says about a round trip, and a rate over it.
+/// What a distance implies for the round-trip time and the rate.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Distance {
     pub(super) metres: f64,
-    /// Shortest round trip in fibre, s.
+    /// Shortest possible round-trip time in fibre, s.
     pub(super) light_s: f64,
-    /// How many times as long the round trip is; below 1 it cannot be.
+    /// Round-trip time divided by the shortest possible one; below 1 it is impossible.
     pub(super) stretch: Option<f64>,
-    /// The binding rate times the distance, bit·m/s: what Internet2's Land Speed Record ranks.
+    /// The binding rate times the distance, bit·m/s, as in Internet2's Land Speed Record.
     pub(super) land_speed_bit_m_per_s: Option<f64>,
 }
 
@@ -159,14 +159,14 @@ impl Distance {
     }
 }
 
-/// What the acknowledgements of a full link take of the other direction, at most: where kernels merge segments they are
-/// fewer.
+/// Upper bound of the load of acknowledgements on the reverse direction at full link rate; kernels that merge
+/// segments send fewer.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Acknowledgements {
     pub(super) per_second: f64,
-    /// On the wire of the other direction, bit/s.
+    /// On the wire of the reverse direction, bit/s.
     pub(super) bitrate_bps: f64,
-    /// Payload that each direction carries when both are full, bit/s.
+    /// Payload of each direction when both are full, bit/s.
     pub(super) both_ways_bps: Option<f64>,
 }
 

@@ -1,18 +1,19 @@
-//! Rows with a number each, which several answers can share: then each shows its smallest and its largest.
+//! Rows with one number each. Several answers can be merged, and then each row shows its smallest and its
+//! largest value.
 
 use std::fmt;
 
 use super::super::page::{Ink, Page};
 
-/// Columns of the name, and the least of the value.
+/// Width of the name column, and the minimum width of the value column.
 const NAME: usize = 22;
 const VALUE: usize = 12;
-/// What follows the words about a ceiling that binds.
+/// Suffix of the note of a binding ceiling.
 pub(super) const BINDING: &str = " (binds)";
-/// What stands before the name of a ceiling that binds.
+/// Prefix of the name of a binding ceiling.
 pub(super) const BINDS: &str = "> ";
 
-/// A number as it is shown.
+/// A number with its text.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Shown {
     number: f64,
@@ -20,12 +21,12 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    /// A number, and how it is written.
+    /// A number and its text.
     pub(super) fn new(number: f64, text: impl Into<String>) -> Self {
         Self { number, text: text.into() }
     }
 
-    /// From the smallest to the largest of several, as one.
+    /// Merges several values to a range from the smallest to the largest.
     pub(super) fn over(all: impl Iterator<Item = Self>) -> Self {
         let mut all: Vec<Self> = all.collect();
         all.sort_by(|a, b| a.number.total_cmp(&b.number));
@@ -52,7 +53,7 @@ enum Part {
     Row { ink: Ink, name: String, value: Shown, note: String },
 }
 
-/// What is to be printed.
+/// The content to print.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sheet(Vec<Part>);
 
@@ -65,18 +66,18 @@ impl Sheet {
         self.0.push(Part::Remark(indent, text.to_owned()));
     }
 
-    /// A name, a value, and what there is to say about it.
+    /// A name, a value, and a note.
     pub(super) fn row(&mut self, name: &str, value: Shown, note: &str) {
         self.marked(Ink::Plain, name, value, note);
     }
 
-    /// The same with the name in a colour.
+    /// The same with a coloured name.
     pub(super) fn marked(&mut self, ink: Ink, name: &str, value: Shown, note: &str) {
         self.0.push(Part::Row { ink, name: name.to_owned(), value, note: note.to_owned() });
     }
 
-    /// One sheet of several: where values differ, from the smallest to the largest; what is said about a value only where
-    /// all say the same. A row that some of them do not have ends at "none".
+    /// Merges several sheets: values that differ become ranges, and notes remain only if they are the same in
+    /// all sheets. A row that some sheets lack gets the range end "none".
     pub(super) fn merged(sheets: &[Self]) -> Self {
         let mut titles: Vec<&str> = Vec::new();
         for (title, _) in sheets.iter().flat_map(Self::sections) {
@@ -100,7 +101,7 @@ impl Sheet {
         Self(parts)
     }
 
-    /// Headings with what stands below each; the first has none when something stands before all headings.
+    /// Headings with the parts below each; without a title for parts before the first heading.
     fn sections(&self) -> impl Iterator<Item = (&str, &[Part])> {
         let first = matches!(self.0.first(), Some(Part::Heading(_)));
         let pieces = self.0.split(|part| matches!(part, Part::Heading(_)));
@@ -108,11 +109,11 @@ impl Sheet {
             Part::Heading(title) => Some(title.as_str()),
             _ => None,
         });
-        // Before the first heading there is a piece without a title, which is empty where the sheet begins with a heading.
+        // The piece before the first heading has no title, and is empty if the sheet starts with a heading.
         std::iter::once("").chain(titles).zip(pieces).skip(usize::from(first))
     }
 
-    /// Writes it.
+    /// Prints the sheet.
     pub(super) fn onto(&self, page: &mut Page) {
         let values = self.0.iter().filter_map(|part| match part {
             Part::Row { value, .. } => Some(value.text.chars().count()),
@@ -137,7 +138,7 @@ impl Sheet {
     }
 }
 
-/// The same part of several sheets as one.
+/// Merges the same section of several sheets.
 fn merged(sheets: &[&[Part]]) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     for (number, sheet) in sheets.iter().enumerate() {
@@ -152,7 +153,7 @@ fn merged(sheets: &[&[Part]]) -> Vec<Part> {
             let Some(at) = found else {
                 let one = match part {
                     Part::Row { .. } => merge_rows(part, sheets),
-                    // Only what all say is said, and the first has had its say.
+                    // Remarks remain only if all sheets contain them; take them from the first.
                     _ if number == 0
                         && sheets.iter().all(|other| other.iter().any(|one| one.is_remark(part))) =>
                     {
@@ -179,7 +180,7 @@ impl Part {
     }
 }
 
-/// The name of a row, whether it binds or not.
+/// The name of a row without the mark for a binding ceiling.
 fn bare(part: &Part) -> Option<&str> {
     match part {
         Part::Row { name, .. } => Some(name.strip_prefix(BINDS).unwrap_or(name).trim_start()),
@@ -187,7 +188,7 @@ fn bare(part: &Part) -> Option<&str> {
     }
 }
 
-/// The rows of that name in all sheets as one.
+/// Merges the rows with this name from all sheets.
 fn merge_rows(row: &Part, sheets: &[&[Part]]) -> Option<Part> {
     let of_sheet = |sheet: &&'_ [Part]| sheet.iter().find(|part| bare(part) == bare(row)).cloned();
     let rows: Vec<Part> = sheets.iter().filter_map(of_sheet).collect();

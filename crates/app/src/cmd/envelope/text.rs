@@ -11,10 +11,10 @@ use super::answer::Answer;
 use super::questions::Acknowledgements;
 use super::sheet::{BINDING, BINDS, Sheet, Shown};
 
-/// The loss at which models without timeouts end.
+/// The loss above which models without timeouts do not apply.
 const MAX_MODEL_LOSS: f64 = 0.02;
 
-/// The whole answer, or several that make a range of every value that differs between them.
+/// The whole answer, or several that are merged to ranges.
 pub(super) fn text(mut page: Page, answers: &[Answer]) -> String {
     let sheets: Vec<Sheet> = answers.iter().map(sheet).collect();
     let Some(first) = answers.first() else { return page.into_text() };
@@ -48,7 +48,7 @@ fn sheet(answer: &Answer) -> Sheet {
     page
 }
 
-/// The path in a line.
+/// The path in one line.
 fn described(first: &Answer, answers: &[Answer]) -> String {
     let over = |value: fn(&Answer) -> Shown| Shown::over(answers.iter().map(value));
     let path = &first.envelope.path;
@@ -198,7 +198,7 @@ fn models(page: &mut Sheet, envelope: &Envelope, models: &LossModels) {
     let model = |page: &mut Sheet, name: &str, bps: Option<f64>, text: &str| {
         let Some(bps) = bps else { return };
         let used = if envelope.path.congestion == Congestion::Bbr { "; not applicable to bbr" } else { "" };
-        // A model of loss knows no link.
+        // Loss models do not know the link rate.
         let more = if bps > envelope.rates.payload_bps { ", more than the link carries" } else { "" };
         page.row(name, rate(bps), &format!("{text} at a loss of {given}{more}{used}"));
     };
@@ -213,7 +213,7 @@ fn models(page: &mut Sheet, envelope: &Envelope, models: &LossModels) {
 /// A bit rate.
 pub(super) fn rate(bps: f64) -> Shown {
     let text = match Bitrate::from_bps(bps) {
-        // Whole bits would make all layers of a slow link alike.
+        // Rounded to whole bits, the layers of a slow link would look the same.
         Some(_) if bps > 0.0 && bps < 1000.0 => format!("{} b/s", four_digits(bps)),
         Some(rate) => rate.to_string(),
         None => "-".to_owned(),
@@ -224,7 +224,7 @@ pub(super) fn rate(bps: f64) -> Shown {
 /// A time.
 pub(super) fn time(seconds: f64) -> Shown {
     let text = match Span::from_secs_f64(seconds) {
-        // Between two frames of a fast link there is less than a nanosecond.
+        // On a fast link, the gap between frames is shorter than a nanosecond.
         Some(_) if seconds > 0.0 && seconds < 100e-9 => match seconds {
             of if of < 1e-12 => format!("{} fs", four_digits(of * 1e15)),
             of if of < 1e-9 => format!("{} ps", four_digits(of * 1e12)),
@@ -236,7 +236,7 @@ pub(super) fn time(seconds: f64) -> Shown {
     Shown::new(seconds, text)
 }
 
-/// A number below a thousand with four digits, without zeros at its end.
+/// A number below a thousand with four digits, without trailing zeros.
 fn four_digits(value: f64) -> String {
     let whole = value.max(f64::MIN_POSITIVE).log10().floor().max(-9.0);
     let text = format!("{value:.*}", (3.0 - whole).max(0.0) as usize);
@@ -248,7 +248,7 @@ pub(super) fn size(bytes: f64) -> Shown {
     Shown::new(bytes, Bytes::new(bytes.ceil() as u64).to_string())
 }
 
-/// A part of a whole.
+/// A ratio.
 pub(super) fn share(ratio: f64) -> Shown {
     Shown::new(ratio, Ratio::new(ratio).map_or_else(|| "-".to_owned(), |ratio| ratio.to_string()))
 }
@@ -307,7 +307,7 @@ mod tests {
     fn a_range_makes_ranges_of_what_depends_on_it() {
         let page = page("--link 1G --rtt 20ms..25ms --window 65535 --distance 1000");
         assert!(page.starts_with("Link of 1.000 Gb/s, round trip 20 ms .. 25 ms, one connection"), "{page}");
-        // 65535 × 8 over 25 and over 20 ms.
+        // 65535 * 8 over 25 and over 20 ms.
         assert!(page.contains("> receiver window       20.97 Mb/s .. 26.21 Mb/s"), "{page}");
         assert!(page.contains("    link                  941.5 Mb/s\n"), "{page}");
         assert!(page.contains("2 combinations"), "{page}");
@@ -330,7 +330,7 @@ mod tests {
     }
 
     proptest! {
-        /// Of anything that can be described, no line contradicts another one.
+        /// No line contradicts another one, for any path that can be described.
         #[test]
         fn no_page_contradicts_itself(line in description()) {
             let args = typed(&line);
@@ -355,7 +355,7 @@ mod tests {
         }
     }
 
-    /// What must hold between the figures of an answer, whatever was asked.
+    /// Invariants between the figures of an answer.
     fn agrees(line: &str, answer: &Answer) {
         let envelope = &answer.envelope;
         let binding = envelope.binding.bitrate_bps;
@@ -368,7 +368,7 @@ mod tests {
         if let Some(lost) = envelope.path.loss.filter(|lost| *lost > 1e-3) {
             assert!(binding <= envelope.at_most_bps() * (1.0 - lost) * close, "{line}: {envelope:#?}");
         }
-        // What loss leaves is the full link as long as it is allowed.
+        // Within the allowed loss, the loss ceiling permits the full link rate.
         if let (Some(lost), Some(budget)) = (envelope.path.loss, &envelope.loss)
             && let Some(ceiling) = envelope.ceilings.iter().find(|one| one.limit == "loss")
             && lost < budget.allowed

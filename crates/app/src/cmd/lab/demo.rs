@@ -1,4 +1,4 @@
-//! `linerate lab demo`: the whole thing once, from nothing to nothing.
+//! `linerate lab demo`: a complete example, from creating to removing a lab.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -16,7 +16,7 @@ use crate::{print, terminal};
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) fn run(place: &PlaceArgs) -> Exit {
-    // Ctrl-C ends the programs of the demonstration; this one lives on to remove the lab.
+    // Ctrl-C ends the programs of the demonstration; this one has to survive to remove the lab.
     let Ok(signals) = Signals::catch() else {
         print::error("cannot catch signals");
         return Exit::Failed;
@@ -65,7 +65,7 @@ fn on(lab: &LabHandle, host: &str, args: &[&str]) -> Result<Command, LabError> {
     Ok(command)
 }
 
-/// A server on host b, ended on drop.
+/// A server on host b, terminated on drop.
 struct Server(Child);
 
 impl Server {

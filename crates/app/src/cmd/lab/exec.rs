@@ -1,4 +1,4 @@
-//! `linerate lab exec`: any program, on a host of a lab.
+//! `linerate lab exec`: runs any program on a host of a lab.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -11,7 +11,7 @@ use crate::print;
 
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Becomes the program: its exit status, its signals and its terminal are its own.
+/// Replaces this process by the program, which thus has its own exit status, signals and terminal.
 pub(super) fn run(args: &ExecArgs) -> Exit {
     let lab = match args.lab.find() {
         Ok(lab) => lab,
@@ -33,12 +33,12 @@ pub(super) fn run(args: &ExecArgs) -> Exit {
     let Some((program, rest)) = args.command.split_first() else { return Exit::Usage };
     let mut command = Command::new(program);
     command.args(rest).env("LINERATE_LAB_HOST", &host.name);
-    // A lab that the kernel carries has no switch that could be a witness.
+    // A lab on the kernel backend has no switch process that could observe ports.
     if status.pid.is_some() {
         command.env("LINERATE_LAB", lab.socket());
     }
     let error = command.exec();
     print::error(format!("{}: {error}", program.display()));
-    // As shells do it.
+    // Exit codes as in shells.
     Exit::Code(if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 })
 }

@@ -1,4 +1,4 @@
-//! `linerate lab show`, and what the build makes of the keys of topology files.
+//! `linerate lab show`, and the generated reference of topology files.
 
 use linerate_emu::topology;
 

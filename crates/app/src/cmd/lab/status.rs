@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::signals::Signals;
 use crate::{print, terminal};
 
-/// How long the switch may take to answer.
+/// Timeout for an answer of the switch.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) fn run(args: &StatusArgs) -> Exit {
@@ -67,7 +67,7 @@ fn print(status: &Status, json: bool) -> Exit {
     page::print(text(status, view.width, view.colour).as_bytes())
 }
 
-/// The status as a person reads it.
+/// The status as text.
 pub(super) fn text(status: &Status, columns: usize, colour: bool) -> String {
     let mut page = Page::new(columns, colour);
     let up = status.up_ns.map(|ns| format!(", up {}", Span::from_secs(ns / 1_000_000_000)));
@@ -122,7 +122,7 @@ fn ports(page: &mut Page, ports: &[PortStatus]) {
     let widths = widths(rows.iter());
     page.heading("Ports");
     for (number, row) in rows.iter().enumerate() {
-        // Numbers stand right, so that they can be compared.
+        // Numbers are right-aligned.
         let padded: Vec<String> = row
             .iter()
             .zip(&widths)
@@ -140,7 +140,7 @@ fn ports(page: &mut Page, ports: &[PortStatus]) {
         };
         let mut row: Vec<(Ink, &str)> =
             padded.iter().enumerate().map(|(column, cell)| (ink(column), cell.as_str())).collect();
-        // The last cell of a row is wrapped, and would lose its place.
+        // The last cell of a row is wrapped, which would lose the alignment.
         row.push((Ink::Plain, ""));
         page.row(&row, &widths);
     }
@@ -164,7 +164,7 @@ fn cells(port: &PortStatus) -> [String; 9] {
     ]
 }
 
-/// Where a port's packets went.
+/// What happened to a port's dropped and marked packets.
 fn causes(port: &PortStatus) -> String {
     let counts = &port.counts;
     let parts = [

@@ -1,4 +1,4 @@
-//! The process that is the switch of a lab.
+//! The switch process of a lab.
 
 use std::io::{Read, Write};
 
@@ -12,7 +12,7 @@ use super::topology::{LabError, Source, lab_name, read};
 use crate::exit::Exit;
 use crate::signals::Signals;
 
-/// What the switch is told on its standard input.
+/// Task of the switch, read from standard input.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Assignment {
     pub(super) file: String,
@@ -20,7 +20,7 @@ pub(super) struct Assignment {
     pub(super) set: Vec<String>,
 }
 
-/// What it says on its standard output when the network stands, or cannot.
+/// Written to standard output when the network is up, or has failed.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum SwitchStatus {
@@ -53,7 +53,7 @@ fn create_lab(args: &SwitchArgs) -> Result<Lab, String> {
     Lab::create(topology, &name, &place).map_err(|error| with_causes(&error))
 }
 
-/// Whoever tied the lab to himself may have been killed: nobody else would remove the file of complaints then.
+/// Removes the log of the lab. The process that the lab was tied to may have been killed and cannot do it.
 fn remove_log(args: &SwitchArgs, exit: Exit) {
     if exit == Exit::Done
         && let (Ok(place), Ok(name)) = (args.place.open(), lab_name(&args.name))
@@ -62,7 +62,7 @@ fn remove_log(args: &SwitchArgs, exit: Exit) {
     }
 }
 
-/// An error and what is behind it, in one line.
+/// An error and its causes in one line.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
@@ -81,13 +81,13 @@ fn carry(lab: Lab, tied: bool) -> Exit {
         return Exit::Failed;
     }
     if !send_status(&SwitchStatus::Ready) {
-        // Who asked is gone, and nobody knows of this lab.
+        // The parent process is gone, and nothing else knows of this lab.
         stopper.stop();
     }
     if tied {
         let stopper = stopper.clone();
         let watch = move || {
-            // Nothing can be read there: what wakes is the end of whoever reads.
+            // Nothing can be read from stdout; the wait ends when its reader is gone.
             let _ = poll::wait_for(&std::io::stdout(), poll::Interest::READ, Mono::FAR);
             stopper.stop();
         };
@@ -105,7 +105,7 @@ fn carry(lab: Lab, tied: bool) -> Exit {
     }
 }
 
-/// True if somebody heard it.
+/// Whether the message could be written.
 fn send_status(news: &SwitchStatus) -> bool {
     let Ok(line) = serde_json::to_string(news) else { return false };
     let mut out = std::io::stdout().lock();

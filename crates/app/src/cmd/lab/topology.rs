@@ -1,4 +1,4 @@
-//! Finding topologies and labs, and saying what is wrong with them.
+//! Finds topologies and labs, and reports errors in them.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::{PlaceArgs, WhichLab};
 use crate::exit::Exit;
 use crate::print;
 
-/// What is wrong, and how the command ends.
+/// An error message, and the exit code.
 #[derive(Debug)]
 pub(in crate::cmd) struct LabError {
     text: String,
@@ -17,26 +17,26 @@ pub(in crate::cmd) struct LabError {
 }
 
 impl LabError {
-    /// The command line or the file is at fault.
+    /// An error in the command line or the file.
     #[expect(clippy::needless_pass_by_value, reason = "so that map_err can name it")]
     pub(super) fn usage(text: impl ToString) -> Self {
         Self { text: text.to_string(), exit: Exit::Usage }
     }
 
-    /// It could not be done.
+    /// A failure during execution.
     #[expect(clippy::needless_pass_by_value, reason = "so that map_err can name it")]
     pub(super) fn failed(text: impl ToString) -> Self {
         Self { text: text.to_string(), exit: Exit::Failed }
     }
 
-    /// The words alone, for another process to say.
+    /// The message alone, to pass it to another process.
     pub(in crate::cmd) fn into_text(self) -> String {
         self.text
     }
 
-    /// Says it.
+    /// Prints the message.
     pub(super) fn report(self) -> Exit {
-        // A file may have many mistakes, one a line.
+        // A file may have several errors, one per line.
         for line in self.text.lines() {
             print::error(line);
         }
@@ -49,14 +49,14 @@ pub(in crate::cmd) fn lab_name(text: &str) -> Result<LabName, LabError> {
     text.parse().map_err(LabError::usage)
 }
 
-/// The text of a topology, and the name that messages give it.
+/// The text of a topology, and its name in messages.
 #[derive(Debug)]
 pub(in crate::cmd) struct Source {
     pub(in crate::cmd) file: String,
     pub(in crate::cmd) text: String,
 }
 
-/// The topology that comes along under this name, or the file of this name.
+/// The bundled topology with this name, or the file of this name.
 pub(in crate::cmd) fn find(name: &str) -> Result<Source, LabError> {
     if let Some(bundled) = topology::bundled().iter().find(|bundled| bundled.name == name) {
         return Ok(Source { file: format!("{name} (comes along)"), text: bundled.text.to_owned() });
@@ -74,7 +74,7 @@ pub(in crate::cmd) fn find(name: &str) -> Result<Source, LabError> {
     }
 }
 
-/// Reads it, with what `--set` changes.
+/// Parses the topology and applies `--set`.
 pub(super) fn read(source: &Source, set: &[String]) -> Result<Topology, LabError> {
     let overrides: Vec<Override> =
         set.iter().map(|text| text.parse()).collect::<Result<_, _>>().map_err(LabError::usage)?;
@@ -87,13 +87,13 @@ impl PlaceArgs {
         StateDir::open(self.run_dir.as_deref()).map_err(LabError::failed)
     }
 
-    /// The lab that is meant, and is up.
+    /// The selected lab, which must be running.
     pub(super) fn lab(&self, name: Option<&str>) -> Result<LabHandle, LabError> {
         let labs = self.open()?.labs().map_err(LabError::failed)?;
         choose(labs.into_iter().filter(LabHandle::is_up).collect(), name)
     }
 
-    /// The lab that is meant, up or killed.
+    /// The selected lab, running or killed.
     pub(super) fn lab_or_leftover(&self, name: Option<&str>) -> Result<LabHandle, LabError> {
         choose(self.open()?.labs().map_err(LabError::failed)?, name)
     }

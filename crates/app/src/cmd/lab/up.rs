@@ -50,7 +50,7 @@ fn bring_up(args: &UpArgs) -> Result<Exit, LabError> {
     Ok(printed)
 }
 
-/// Starts the switch of a lab in a process of its own and waits until the network stands.
+/// Starts the switch of a lab in a new process and waits until the network is up.
 pub(in crate::cmd) fn start(
     source: &Source,
     set: &[String],
@@ -61,7 +61,7 @@ pub(in crate::cmd) fn start(
     Ok((lab, status))
 }
 
-/// As [`start`]; the lab ends with this process however that ends, and when what is given back is dropped.
+/// As [`start`]. The lab ends when this process ends in any way, or when the returned tie is dropped.
 pub(in crate::cmd) fn start_tied(
     source: &Source,
     set: &[String],
@@ -72,14 +72,14 @@ pub(in crate::cmd) fn start_tied(
     Ok((lab, status, Tie(child)))
 }
 
-/// What a lab hangs on.
+/// Keeps a tied lab alive.
 #[derive(Debug)]
 pub(in crate::cmd) struct Tie(Child);
 
 impl Drop for Tie {
     fn drop(&mut self) {
         drop(self.0.stdout.take());
-        // It has removed everything when it has ended.
+        // The switch removes everything before it ends.
         let _ = self.0.wait();
     }
 }
@@ -91,7 +91,7 @@ fn start_as(
     name: &LabName,
     place: &StateDir,
 ) -> Result<(LabHandle, Status, Child), LabError> {
-    // What a killed lab left is removed first, so that its names are free.
+    // Remove the remains of a killed lab first, so that its names are free.
     for text in place.sweep().map_err(LabError::failed)? {
         print::note(text);
     }
@@ -102,7 +102,7 @@ fn start_as(
         .args(["lab", "switch", "--name", name.as_str(), "--run-dir"])
         .arg(place.run_dir())
         .args(tied.then_some("--tied"))
-        // Frames that wait fill much memory: large pages make the copying cheaper.
+        // Waiting frames use much memory; large pages make copying cheaper.
         .env("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -136,12 +136,12 @@ fn read_status(child: &mut Child, assignment: &Assignment) -> Option<SwitchStatu
     let text = serde_json::to_string(assignment).ok()?;
     child.stdin.take()?.write_all(text.as_bytes()).ok()?;
     let mut line = String::new();
-    // The switch says one line; what hangs on its stdout goes on hanging there.
+    // The switch writes a single line. The pipe must stay open after that, as a tied lab ends with it.
     BufReader::new(child.stdout.as_mut()?).read_line(&mut line).ok()?;
     serde_json::from_str(&line).ok()
 }
 
-/// What would be made.
+/// Description of what `up` would create.
 fn plan(topology: &Topology, name: &str) -> String {
     let mut text = format!("lab {name}, topology {}, seed {}\n", topology.name, topology.seed);
     for host in &topology.hosts {

@@ -1,4 +1,4 @@
-//! A test that another host makes: `--from`.
+//! A test run by another host: `--from`.
 
 use std::sync::atomic::Ordering;
 
@@ -10,7 +10,7 @@ use crate::args::TestArgs;
 use crate::cmd::token::read_token;
 use crate::naming;
 
-/// The agent that shall make the test, if one shall; or what is wrong with it.
+/// The agent of `--from`, if given.
 pub(in crate::cmd) fn agent(args: &TestArgs) -> Result<Option<HostRef>, String> {
     let (Some(from), Some(file)) = (&args.from, &args.agent_token_file) else { return Ok(None) };
     let (address, port) = naming::target(from, None).map_err(|trouble| format!("--from: {trouble}"))?;
@@ -18,7 +18,7 @@ pub(in crate::cmd) fn agent(args: &TestArgs) -> Result<Option<HostRef>, String> 
     Ok(Some(HostRef { name: from.clone(), address, port, test_address: None, token, netns: None }))
 }
 
-/// Has the test made by the agent; its events are the log.
+/// Has the agent run the test; its events become the log.
 pub(super) fn measure(
     agent: HostRef,
     request: &Request<'_>,
@@ -55,7 +55,7 @@ pub(super) fn measure(
     }
 }
 
-/// A test that did not begin is a run all the same, which says why.
+/// A test that could not start is still logged as a run, with the reason.
 fn not_begun(request: &Request<'_>, outcome: Outcome, reason: String, log: &mut Log<'_>) -> ControlError {
     log.note(Body::RunStarted(RunStart {
         schema: EVENT_SCHEMA.into(),

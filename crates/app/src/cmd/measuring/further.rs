@@ -1,4 +1,4 @@
-//! Runs that answer what a test leaves open: `--investigate`.
+//! Further runs for the open questions of a test: `--investigate`.
 
 use linerate_control::{ControlError, FollowUpRun, Log, Request, Sink, investigate};
 use linerate_model::Outcome;
@@ -9,7 +9,7 @@ use crate::args::{ArchiveArgs, Investigation, OutputArgs};
 use crate::naming::{now, run_name};
 use crate::{print, terminal};
 
-/// Measures, and makes further runs; each is kept as a run of its own.
+/// Measures, and makes further runs; each is archived as a separate run.
 pub(super) fn measure(
     request: &Request<'_>,
     archive: &ArchiveArgs,

@@ -1,4 +1,4 @@
-//! Where the events of a test go while it runs.
+//! Destinations of the events while a test runs.
 
 use std::io::{ErrorKind, Write};
 
@@ -9,7 +9,7 @@ use linerate_report::{IntervalRows, Live, View, ndjson};
 use crate::args::OutputArgs;
 use crate::{print, terminal};
 
-/// What a person sees while a test runs: one moving line on a terminal, rows elsewhere.
+/// Progress output: one live line on a terminal, rows elsewhere.
 pub(super) struct Screen {
     live: Option<Live>,
     rows: Option<IntervalRows>,
@@ -27,18 +27,18 @@ impl Screen {
         }
     }
 
-    /// Takes the moving line away.
+    /// Removes the live line.
     pub(super) fn end(&mut self) {
         if std::mem::take(&mut self.shown) {
             print::live("");
         }
     }
 
-    /// Prints the rows that are due; a reader that has seen enough gets no more, which is no trouble.
+    /// Prints the rows that are due; stops without an error when the pipe is closed.
     fn print(&mut self, lines: &[String]) -> Result<(), String> {
         self.end();
         let mut out = std::io::stdout().lock();
-        // Somebody may follow the rows through a pipe.
+        // Flush, as the reader of a pipe may follow the rows live.
         let printed = lines.iter().try_for_each(|line| writeln!(out, "{line}")).and_then(|()| out.flush());
         match printed {
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {
@@ -77,13 +77,13 @@ impl Sink for Screen {
 /// The event log on stdout.
 #[derive(Debug, Default)]
 pub(in crate::cmd) struct Stream {
-    /// The reader has seen enough.
+    /// Whether the reader has closed the pipe.
     closed: bool,
     broken: bool,
 }
 
 impl Stream {
-    /// Whether everything went out that somebody wanted to read; says so if not.
+    /// Whether everything was written until the reader closed the pipe; prints an error if not.
     pub(in crate::cmd) fn end(&self) -> bool {
         if self.broken {
             print::error("the event log could not be printed to its end");
@@ -114,7 +114,7 @@ impl Sink for Stream {
     }
 }
 
-/// Every event, for a page that has the log inside.
+/// Collects all events, for a page that contains the log.
 #[derive(Debug, Default)]
 pub(super) struct Whole(pub(super) Vec<Event>);
 

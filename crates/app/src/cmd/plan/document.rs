@@ -9,7 +9,7 @@ use serde::Serialize;
 
 const SCHEMA: &str = "linerate.plan/1";
 
-/// A plan that is none.
+/// The errors in an invalid plan.
 #[derive(Serialize)]
 pub(super) struct Mistaken<'p> {
     schema: &'static str,
@@ -22,7 +22,7 @@ impl<'p> Mistaken<'p> {
     }
 }
 
-/// The plans that come along.
+/// The bundled plans.
 #[derive(Serialize)]
 pub(super) struct Bundles {
     schema: &'static str,
@@ -57,12 +57,12 @@ pub(super) struct Listed<'p> {
     seed: u64,
     repeats: u32,
     points: Vec<PointEntry>,
-    /// Number of the point and of its repeat, in the order in which they would be run.
+    /// Number of the point and of its repeat, in order of execution.
     trials: Vec<(usize, u32)>,
     #[serde(skip_serializing_if = "Option::is_none")]
     search: Option<SearchEntry<'p>>,
     assertions: Vec<AssertionEntry<'p>>,
-    /// Assertions about points that `--set` took away.
+    /// Assertions about points that `--set` removed.
     left_out: &'p [String],
 }
 

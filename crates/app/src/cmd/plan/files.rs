@@ -1,11 +1,11 @@
-//! The files that a plan is made of.
+//! The files of a plan.
 
 use std::path::{Path, PathBuf};
 
 use linerate_emu::topology::{self, Override};
 use linerate_plan::{Source, Surroundings, bundled};
 
-/// The plan that comes along under this name, or the file of this name.
+/// The bundled plan with this name, or the file of this name.
 pub(in crate::cmd) fn find(name: &str) -> Result<Source, String> {
     if let Some(known) = bundled().iter().find(|known| known.name == name) {
         return Ok(Source { name: format!("{name} (comes along)"), text: known.text.to_owned() });
@@ -23,10 +23,10 @@ pub(in crate::cmd) fn find(name: &str) -> Result<Source, String> {
     }
 }
 
-/// Files beside a plan, and the topologies that come along.
+/// Files next to a plan, and bundled topologies.
 pub(in crate::cmd) struct Files;
 
-/// The topology that comes along under this name, or the file of this name beside a plan; or why there is none.
+/// The bundled topology with this name, or the file of this name next to a plan; or why there is none.
 pub(in crate::cmd) fn topology(name: &str, beside: &str) -> Result<Source, String> {
     if let Some(known) = topology::bundled().iter().find(|known| known.name == name) {
         return Ok(Source { name: name.to_owned(), text: known.text.to_owned() });
@@ -37,7 +37,7 @@ pub(in crate::cmd) fn topology(name: &str, beside: &str) -> Result<Source, Strin
     })
 }
 
-/// A name as the file `beside` means it.
+/// Path of `name`, relative to the file `beside`.
 fn resolve(name: &str, beside: &str) -> PathBuf {
     Path::new(beside).parent().map_or_else(|| PathBuf::from(name), |folder| folder.join(name))
 }

@@ -1,14 +1,14 @@
-//! A plan for a person.
+//! A plan as text.
 
 use linerate_plan::{Assertion, Axis, Estimate, Order, Plan, Target};
 use linerate_units::Span;
 
 use super::super::page::{Ink, Page};
 
-/// More points than this are counted, not listed.
+/// With more points than this, only their number is shown.
 const MAX_LISTED: usize = 100;
 
-/// Writes what a plan would do.
+/// Prints what a plan would do.
 pub(super) fn describe(page: &mut Page, plan: &Plan, estimate: &Estimate) {
     page.heading(&plan.name);
     if !plan.about.is_empty() {
@@ -28,7 +28,7 @@ pub(super) fn describe(page: &mut Page, plan: &Plan, estimate: &Estimate) {
     points(page, plan);
 }
 
-/// The time of an estimate, and how sure it is.
+/// The estimated time, and its precision.
 pub(in crate::cmd) fn length(estimate: &Estimate) -> String {
     let bound = match (estimate.at_least, estimate.at_most) {
         (true, true) => "about ",
@@ -39,7 +39,7 @@ pub(in crate::cmd) fn length(estimate: &Estimate) -> String {
     format!("{bound}{}", time(estimate.time))
 }
 
-/// A time in the units in which people plan their day.
+/// A time in minutes and hours if it is long.
 pub(in crate::cmd) fn time(span: Span) -> String {
     let minutes = span.as_ns().div_ceil(60_000_000_000);
     match minutes {

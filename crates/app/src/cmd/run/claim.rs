@@ -1,4 +1,4 @@
-//! One coordinator for a run: two of them would write one log.
+//! Ensures that a run has a single coordinator, as two would write to the same log.
 
 use std::io::ErrorKind;
 use std::os::linux::net::SocketAddrExt;
@@ -6,12 +6,12 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 
 use super::RunError;
 
-/// The claim to carry a run out. It ends with this process, however that ends.
+/// The exclusive right to continue a run. It ends with this process, in any case.
 #[derive(Debug)]
 pub(super) struct Claim(#[expect(dead_code, reason = "held, not used")] Option<UnixListener>);
 
 impl Claim {
-    /// Claims a run: a name that only one process of this machine can have, and that leaves no file behind.
+    /// Claims a run by binding an abstract socket, which is exclusive on this machine and leaves no file.
     pub(super) fn acquire(run: &str) -> Result<Self, RunError> {
         let name = SocketAddr::from_abstract_name(format!("linerate-plan-{run}"));
         match name.and_then(|name| UnixListener::bind_addr(&name)) {
@@ -23,7 +23,7 @@ impl Claim {
                 );
                 Err(RunError::usage(text))
             }
-            // A system without such names has no other process that could hold one.
+            // A system without abstract sockets has no other process that could hold one.
             Err(_) => Ok(Self(None)),
         }
     }

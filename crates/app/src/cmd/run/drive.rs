@@ -1,4 +1,4 @@
-//! A plan from its first trial to its last.
+//! Execution of a plan from its first trial to its last.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -23,22 +23,23 @@ use crate::naming::{now, run_name};
 use crate::print;
 use crate::signals::Signals;
 
-/// So many trials in a row in which nothing was measured end the plan: nobody is there any more.
+/// Number of consecutive trials without any measurement after which the plan ends, as the hosts are probably
+/// gone.
 const MAX_EMPTY_TRIALS: u32 = 3;
 
-/// A clock that is known no better than this makes a common start doubtful.
+/// Clock error above which a synchronized start is doubtful.
 const COARSE_CLOCK: Span = Span::from_ms(1);
 
-/// How often a pause is looked up from.
+/// Interval of checks for a signal during a pause.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Where the hosts are.
+/// How the hosts are reached.
 enum HostsSource {
     Hosts(Vec<HostRef>),
     Lab(Box<LabWorld>),
 }
 
-/// A plan under way.
+/// A running plan.
 pub(super) struct Drive<'a> {
     args: &'a RunArgs,
     pub(super) prepared: &'a Prepared,
@@ -47,15 +48,15 @@ pub(super) struct Drive<'a> {
     pub(super) scheduler: PlanScheduler<'a>,
     place: HostsSource,
     pub(super) coordinator: Option<Coordinator>,
-    /// The hosts of the rig by name, in its order.
+    /// Names of the test bed's hosts, in its order.
     pub(super) names: Vec<String>,
     pub(super) screen: Screen,
     in_vain: u32,
-    /// Whether the plan sets anything on hosts.
+    /// Whether the plan changes settings of hosts.
     pub(super) sets_hosts: bool,
 }
 
-/// Carries the plan out, prints what it came to, and says how the command ends.
+/// Runs the plan, prints the result, and returns the exit code.
 pub(super) fn drive(args: &RunArgs, prepared: &Prepared, signals: &Signals) -> Result<Exit, RunError> {
     let record = match &prepared.before {
         Some(record) => record.clone(),
@@ -116,7 +117,8 @@ fn scheduler<'a>(args: &RunArgs, prepared: &'a Prepared) -> Result<PlanScheduler
 }
 
 impl Drive<'_> {
-    /// All that remains. An error is one before the log began; later ones stand in the log.
+    /// Runs the remaining trials. Returns only errors from before the start of the log; later ones are in the
+    /// log.
     fn carry_out(&mut self, log: &mut PlanLog<'_>) -> Result<(), RunError> {
         let mut task = self.scheduler.next_task().map_err(RunError::usage)?;
         let mut doubts = Vec::new();
@@ -175,13 +177,13 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// What all of it amounts to, and the last word.
+    /// Computes the results of all points and ends the log.
     fn close(&mut self, log: &mut PlanLog<'_>, trouble: Option<String>) -> Result<(), RunError> {
         let summaries = self.scheduler.sum().map_err(RunError::usage)?;
         let missing = self.scheduler.is_missing_any();
         let stopped = self.is_stopped() && missing;
         let judged = match stopped {
-            // Of what was not measured yet nothing can be said.
+            // Assertions cannot be evaluated on an incomplete plan.
             true => Vec::new(),
             false => judgements(&self.prepared.plan, &summaries, &self.prepared.others),
         };
@@ -200,7 +202,7 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// What all of it comes to in the terms of the plan's method.
+    /// The results as tables of the plan's method.
     fn tables(&self, record: &PlanRecord) -> Vec<MethodTable> {
         let archive = super::super::archived::archive(&self.args.archive).ok();
         let find = |run: &str| Some(RunRecord::fold(&archive.as_ref()?.events(run).ok()?));
@@ -211,7 +213,7 @@ impl Drive<'_> {
         self.signals.stop().load(Ordering::Relaxed)
     }
 
-    /// Rests between two trials; false if a signal came.
+    /// Waits between two trials; false if a signal arrived.
     fn pause(&mut self) -> bool {
         if self.sets_hosts
             && let Some(coordinator) = &mut self.coordinator
@@ -219,7 +221,7 @@ impl Drive<'_> {
             coordinator.wait(self.prepared.plan.pause, self.signals.stop());
             return !self.is_stopped();
         }
-        // Others are measured meanwhile.
+        // Lets the servers measure other clients meanwhile.
         if let Some(coordinator) = self.coordinator.as_mut().filter(|_| self.prepared.plan.pause > Span::ZERO)
         {
             coordinator.release_places();
@@ -231,7 +233,7 @@ impl Drive<'_> {
         !self.is_stopped()
     }
 
-    /// The network as the point wants it, and its hosts connected.
+    /// Configures the network as the point requires, and connects to its hosts.
     fn make_ready(&mut self, point: &Point) -> Result<(), RunError> {
         let fresh = match (&mut self.place, &point.lab) {
             (HostsSource::Lab(world), Some(lab)) => {
@@ -253,7 +255,8 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// Whether the hosts can do all that the plan asks of them, before the first packet; what makes its figures doubtful.
+    /// Checks before the first packet that the hosts support everything in the plan; returns what makes its
+    /// results doubtful.
     fn check(&self) -> Result<Vec<(CaveatKind, String)>, RunError> {
         let Some(coordinator) = &self.coordinator else { return Ok(Vec::new()) };
         let mut troubles: Vec<HostTrouble> = Vec::new();
@@ -289,7 +292,7 @@ impl Drive<'_> {
         Ok(doubts)
     }
 
-    /// Says goodbye, and takes down what was brought up.
+    /// Restores settings, disconnects and removes the emulated network.
     fn end(mut self) {
         self.screen.end();
         self.restore_settings();

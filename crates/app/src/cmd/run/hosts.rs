@@ -1,4 +1,4 @@
-//! The world of real hosts: reached at the addresses of the plan.
+//! Real hosts, reached at the addresses in the plan.
 
 use linerate_control::HostRef;
 use linerate_plan::Plan;
@@ -7,7 +7,7 @@ use linerate_proto::agent::Token;
 use super::super::token::read_token;
 use super::{RunArgs, RunError};
 
-/// The hosts that flows need, in the order of the plan.
+/// The hosts that the flows use, in the order of the plan.
 pub(super) fn hosts(args: &RunArgs, plan: &Plan) -> Result<Vec<HostRef>, RunError> {
     let Some(file) = &args.agent_token_file else {
         let text = "the hosts ask for a token; start `linerate serve --agent-token-file FILE` on each of them and give \

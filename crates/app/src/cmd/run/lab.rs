@@ -1,5 +1,5 @@
-//! The world of emulated networks: brought up for the plan, with an agent on every host that it needs, and taken down
-//! again however the plan ends.
+//! Emulated networks: created for the plan, with an agent on every host that it uses, and removed in whichever
+//! way the plan ends.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -24,22 +24,22 @@ use crate::print;
 
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The port of the agents: each has a network of its own.
+/// Port of the agents, the same on all hosts, as each has its own network namespace.
 const PORT: u16 = 5201;
 
 /// The emulated network of a plan.
 pub(super) struct LabWorld {
     place: StateDir,
     name: LabName,
-    /// The hosts that flows need.
+    /// The hosts that the flows use.
     hosts: Vec<String>,
-    /// The plan's file, beside which topologies stand.
+    /// The plan's file, which relative paths of topologies refer to.
     beside: String,
     keep: bool,
     up: Option<Up>,
 }
 
-/// A network that stands.
+/// A running network.
 struct Up {
     agents: Vec<Agent>,
     lab: Lab,
@@ -52,7 +52,7 @@ struct Up {
 }
 
 impl LabWorld {
-    /// Nothing is brought up yet. The network is named after the plan's run.
+    /// Prepares a network named after the plan's run, without creating it.
     pub(super) fn new(args: &RunArgs, plan: &Plan, run: &str) -> Result<Self, RunError> {
         let short: String = run.chars().take(8).collect();
         Ok(Self {
@@ -66,8 +66,8 @@ impl LabWorld {
         })
     }
 
-    /// Makes the network what a point asks for: as it is, by changing links while they run, or anew. The hosts as a
-    /// coordinator reaches them, if they are others than before; it is told to `leave` those first.
+    /// Configures the network as a point requires: keeps it, changes links while they run, or creates a new
+    /// one. Returns the hosts for a coordinator if they are new; calls `leave` before it removes the old ones.
     pub(super) fn reconfigure_for(
         &mut self,
         lab: &Lab,
@@ -92,7 +92,8 @@ impl LabWorld {
         let found = topology(&lab.topology, &self.beside).map_err(RunError::usage)?;
         let source = Source { file: found.name, text: found.text };
         let set: Vec<String> = lab.set.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        // One of that name that was left up, by --keep-lab or by a resumed run that was killed, is in the way.
+        // Remove a network of that name that is still running, after --keep-lab or from a killed run that is
+        // resumed.
         let old = self.place.lab(self.name.clone());
         if old.is_up() {
             old.down().map_err(RunError::failed)?;
@@ -105,7 +106,7 @@ impl LabWorld {
                 .map(|(lab, status, tie)| (lab, status, Some(tie))),
         };
         let (handle, status, tie) = started.map_err(|trouble| {
-            // A switch that was killed while it made the network has left a part of it, and an empty file of complaints.
+            // A switch that was killed while it created the network has left parts of it, and an empty log.
             let _ = self.place.sweep();
             let lab = self.place.lab(self.name.clone());
             if std::fs::metadata(lab.log()).is_ok_and(|about| about.len() == 0) {
@@ -116,7 +117,8 @@ impl LabWorld {
         Ok(Up { agents: Vec::new(), lab: lab.clone(), handle, status, secret, token, tie })
     }
 
-    /// Removes it. Its switch does that when it is let go; what one that was killed has left is removed here.
+    /// Removes the network. A switch does that itself when its tie is dropped; the rest of a killed one is
+    /// removed here.
     fn down(&mut self) {
         let Some(mut up) = self.up.take() else { return };
         up.agents.clear();
@@ -126,7 +128,7 @@ impl LabWorld {
         }
     }
 
-    /// The end of the plan: the network goes, unless it shall be kept.
+    /// Ends the plan: removes the network unless it is kept.
     pub(super) fn end(mut self) {
         if self.keep && self.up.take().is_some() {
             let name = &self.name;
@@ -137,7 +139,7 @@ impl LabWorld {
 }
 
 impl Up {
-    /// Starts the agents; the hosts as a coordinator reaches them.
+    /// Starts the agents; returns the hosts for a coordinator.
     fn start_agents(&mut self, names: &[String]) -> Result<Vec<HostRef>, RunError> {
         if self.status.rootless {
             return Err(RunError::failed(
@@ -153,12 +155,12 @@ impl Up {
         self.hosts(names)
     }
 
-    /// Changes links while they run; false if only a new network will do.
+    /// Changes links while they run; false if a new network is necessary.
     fn change_to(&mut self, lab: &Lab) -> bool {
         let both = || lab.set.keys().chain(self.lab.set.keys());
         let plain = |key: &&String| self.lab.set.get(*key) == lab.set.get(*key);
         let changed: Vec<&String> = both().filter(|key| !plain(key)).collect();
-        // Who sets single directions has to be read in the order of the file.
+        // Settings of single directions depend on their order in the file.
         let live = |key: &&String| {
             key.starts_with("link.") && key.split('.').count() == 3 && lab.set.contains_key(*key)
         };
@@ -189,7 +191,8 @@ impl Up {
             let host = found.ok_or_else(|| RunError::failed(format!("the lab has no host {name}")))?;
             Ok(HostRef {
                 name: name.clone(),
-                // In the host's own network: no packet of the coordinator's is on the network under test.
+                // Over the host's own loopback, so that the coordinator's packets do not use the network under
+                // test.
                 address: "127.0.0.1".to_owned(),
                 port: Some(PORT),
                 test_address: host.address.split('/').next().map(str::to_owned),
@@ -210,7 +213,7 @@ fn namespace(host: &HostStatus) -> Result<OwnedFd, RunError> {
     opened.map_err(|error| RunError::failed(format!("the network of host {}: {error}", host.name)))
 }
 
-/// What only this coordinator and its agents know, as text.
+/// A random token for this coordinator and its agents, as text.
 fn secret() -> Result<String, RunError> {
     let mut bytes = [0; 24];
     getrandom::fill(&mut bytes)
@@ -218,7 +221,7 @@ fn secret() -> Result<String, RunError> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// `linerate serve` on a host of the lab, ended on drop.
+/// `linerate serve` on a host of the lab, terminated on drop.
 struct Agent {
     host: String,
     child: Child,
@@ -240,28 +243,29 @@ impl Agent {
                 &PORT.to_string(),
                 "--archive",
                 ":memory:",
-                // No file has the token: a coordinator that is killed could not remove it.
+                // The token is not in a file, which a killed coordinator could not remove.
                 "--agent-token-file",
                 "/dev/stdin",
                 "--run-dir",
             ])
-            // Its journal goes with the lab: what it changes is a setting of a host that is gone then.
+            // Its journal is in the lab's folder: the settings that it changes disappear with the host.
             .arg(lab.folder())
-            // Ctrl-C is for the coordinator, which still needs its agents then.
+            // In its own process group, as the coordinator still needs its agents after Ctrl-C.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
             .map_err(failed)?;
-        // The end of its input tells it that the token is whole.
+        // End of file marks the token as complete.
         let told = child.stdin.take().map(|mut input| input.write_all(secret.as_bytes()));
         let agent = Self { host: host.to_owned(), child };
         told.transpose().map_err(failed)?;
         Ok(agent)
     }
 
-    /// Waits until it listens. What it tells later nobody reads, which is nothing to it.
+    /// Waits for the first line of output, which means that it listens. Later output is not read, which the
+    /// agent tolerates.
     fn listens(&mut self) -> Result<(), RunError> {
         let mut line = String::new();
         let read = self.child.stdout.take().map(|out| BufReader::new(out).read_line(&mut line));

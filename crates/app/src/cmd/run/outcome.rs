@@ -1,4 +1,4 @@
-//! What a plan came to, in the formats that there are.
+//! Output of a plan's results in all formats.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::cmd::{measuring::format_of, page};
 use crate::exit::Exit;
 use crate::{print, terminal};
 
-/// Columns of a page that nobody watches.
+/// Width of text that does not go to a terminal.
 const UNWATCHED_WIDTH: usize = 160;
 
 /// Prints the result and writes the report file.
@@ -29,7 +29,7 @@ pub(super) fn print(args: &RunArgs, record: &PlanRecord, kept: Option<String>) -
     };
     let Some(path) = &args.report else { return printed };
     if format_of(path) == Some(FormatName::Html) {
-        // The page has the runs in it, which are in the archive.
+        // The page contains the runs, which it loads from the archive.
         let runs = vec![record.run.clone()];
         let wish = ReportArgs {
             runs: runs.into_iter().map(Into::into).collect(),
@@ -48,7 +48,7 @@ pub(super) fn print(args: &RunArgs, record: &PlanRecord, kept: Option<String>) -
     }
 }
 
-/// The page of a plan: a table that goes to a file or another program may be wide.
+/// The view of a plan: tables may be wide if they go to a file or another program.
 pub(in crate::cmd) fn view() -> View {
     let view = terminal::stdout_view();
     if terminal::printed() { view } else { View { width: UNWATCHED_WIDTH, ..view } }
@@ -58,7 +58,7 @@ fn report(record: &PlanRecord, path: &Path) -> io::Result<()> {
     whole_file(path, |out| write(record, format_of(path).unwrap_or_default(), out))
 }
 
-/// A plan in a format: the one place where formats of plans are told apart.
+/// Writes a plan in a format. All formats of plans are listed here.
 pub(in crate::cmd) fn write(record: &PlanRecord, format: FormatName, out: &mut dyn Write) -> io::Result<()> {
     match format {
         FormatName::Json => {

@@ -1,4 +1,4 @@
-//! Before anything is reached: the plan, what is known of it from an earlier time, and whether it may be carried out.
+//! Preparation before any host is contacted: the plan, an earlier run of it, and whether it may be run.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,27 +13,27 @@ use super::super::plan::files::{Files, find};
 use super::super::plan::too_long;
 use super::{RunArgs, RunError, WorldName};
 
-/// What a report may end in. A further format is one more ending here and one more arm in `outcome::write`.
+/// Extensions of report files. A new format needs an extension here and an arm in `outcome::write`.
 const REPORTS: &str = ".html, .json, .csv, .md, .txt or .svg";
 
-/// A plan that may be carried out.
+/// A plan that may be run.
 pub(super) struct Prepared {
     pub(super) plan: Plan,
-    /// What was set, those of `--topology` among it.
+    /// All overrides, including `--topology`.
     pub(super) set: Vec<String>,
     pub(super) world: World,
-    /// What an earlier time left, when it goes on.
+    /// The record of the interrupted run to continue.
     pub(super) before: Option<PlanRecord>,
-    /// Other plans that assertions name, by those names.
+    /// Other plans that assertions refer to, by their names there.
     pub(super) others: BTreeMap<String, PlanRecord>,
 }
 
-/// Reads and checks everything that can be checked here.
+/// Reads the plan and checks everything that can be checked locally.
 pub(super) fn prepare(args: &RunArgs) -> Result<Prepared, RunError> {
     if let Some(trouble) = args.report.as_deref().and_then(|file| file_error("--report", file, REPORTS)) {
         return Err(RunError::usage(trouble));
     }
-    // `--resume NAME` alone may be meant as the plan's name.
+    // `--resume NAME` alone may refer to a plan.
     let (name, resume) = match (&args.plan, &args.resume) {
         (None, Some(resume)) if !is_run_name(resume) => (Some(resume.as_str()), Some("")),
         (plan, resume) => (plan.as_deref(), resume.as_deref()),
@@ -42,7 +42,7 @@ pub(super) fn prepare(args: &RunArgs) -> Result<Prepared, RunError> {
         return Err(RunError::usage("--resume: name the plan, or the run that shall go on"));
     }
     let (source, named) = match (name, name.map(find)) {
-        // A plan whose file is elsewhere, or gone, is still in the archive.
+        // A plan whose file is elsewhere or deleted is still in the archive.
         (Some(name), Some(Err(_))) if args.plan.is_none() => (None, Some(newest_unfinished(args, name)?)),
         (_, found) => (found.transpose().map_err(RunError::usage)?, None),
     };
@@ -80,12 +80,12 @@ fn checked(source: &Source, set: &[String], around: &Around) -> Result<Plan, Run
     read(source.clone(), set, around).map_err(RunError::usage)
 }
 
-/// Hexadecimal digits alone, as runs are named.
+/// Whether a text is `latest` or has the format of a run id: hexadecimal digits only.
 fn is_run_name(text: &str) -> bool {
     text == "latest" || (text.len() >= 4 && text.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// What was typed now, behind what was typed when the run began: a run that goes on is the same measurement.
+/// The overrides of the interrupted run, followed by the new ones: a continued run is the same measurement.
 fn given_settings(args: &RunArgs, before: Option<&PlanRecord>) -> Vec<String> {
     let mut set: Vec<String> = before
         .and_then(|record| record.start.as_ref())
@@ -100,14 +100,15 @@ fn given_settings(args: &RunArgs, before: Option<&PlanRecord>) -> Vec<String> {
     set
 }
 
-/// A topology file is meant from where the user stands, those of plans from beside the plan.
+/// The path of a topology on the command line is relative to the working directory; in plans it is relative to
+/// the plan.
 fn from_here(topology: &str) -> String {
     let comes_along = linerate_emu::topology::bundled().iter().any(|known| known.name == topology);
     let absolute = (!comes_along).then(|| std::path::absolute(topology).ok()).flatten();
     absolute.map_or_else(|| topology.to_owned(), |path| path.display().to_string())
 }
 
-/// The plan as it stands in a log, and what it includes.
+/// The plan in a log, and the files that it includes.
 fn from_log(record: &PlanRecord) -> Result<(Source, Vec<Source>), RunError> {
     let files = record.start.as_ref().map(|start| start.files.as_slice()).unwrap_or_default();
     let source =
@@ -118,7 +119,7 @@ fn from_log(record: &PlanRecord) -> Result<(Source, Vec<Source>), RunError> {
     Ok((source(first), rest.iter().map(source).collect()))
 }
 
-/// Files beside a plan; those that a log has kept as they were.
+/// Files next to a plan; preferably the copies in the log.
 struct Around {
     kept: Vec<Source>,
 }
@@ -162,7 +163,7 @@ fn newest_unfinished(args: &RunArgs, plan: &str) -> Result<PlanRecord, RunError>
     Ok(PlanRecord::fold(&archive.events(&run.id).map_err(RunError::failed)?))
 }
 
-/// Where the plan is carried out.
+/// Where the plan is run.
 fn world(args: &RunArgs, plan: &Plan, before: Option<&PlanRecord>) -> Result<World, RunError> {
     let nowhere = plan.used_hosts().find(|host| host.address.is_none());
     let began = before.and_then(|record| record.start.as_ref()).map(|start| start.world);
@@ -208,7 +209,7 @@ fn world(args: &RunArgs, plan: &Plan, before: Option<&PlanRecord>) -> Result<Wor
     Ok(world)
 }
 
-/// An axis over a key of the lab.
+/// The name of an axis over a key of the lab, if there is one.
 fn lab_axis(plan: &Plan) -> Option<&str> {
     let over_lab = |targets: &[linerate_plan::Target]| {
         targets.iter().any(|target| matches!(target, linerate_plan::Target::Lab(_)))
@@ -219,7 +220,7 @@ fn lab_axis(plan: &Plan) -> Option<&str> {
     })
 }
 
-/// The plans that assertions name: by the beginning of their run's name, or the newest completed one of that name.
+/// The plans that assertions refer to: by a prefix of their run id, or the newest completed one with that name.
 fn others(args: &RunArgs, plan: &Plan) -> Result<BTreeMap<String, PlanRecord>, RunError> {
     let mut found = BTreeMap::new();
     for name in plan.assertions.iter().flat_map(|assertion| assertion.claim.runs()) {

@@ -1,4 +1,4 @@
-//! What a person sees while a plan is carried out: one moving line on a terminal, a line for each trial elsewhere.
+//! Progress output of a plan: one live line on a terminal, one line per trial elsewhere.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use linerate_units::{Bitrate, Bytes, Span};
 use super::super::plan::text::time;
 use crate::{print, terminal};
 
-/// Characters of the bar.
+/// Width of the progress bar, characters.
 const BAR_WIDTH: usize = 20;
 
-/// The moving line is written at most so often.
+/// Shortest interval between two updates of the live line.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
 
-/// What is shown.
+/// The progress output.
 pub(super) struct Screen {
     silent: bool,
     watched: bool,
@@ -68,13 +68,13 @@ impl Screen {
         self.show(true);
     }
 
-    /// Takes an event of a run in.
+    /// Processes an event of a run.
     pub(super) fn take_event(&mut self, told: &RunEvent<'_>) {
         let Body::Progress { bytes, elapsed, .. } = told.body else { return };
         let Some(flow) = self.flows.get_mut(told.flow) else { return };
         let (before, then) = flow.last;
         if *elapsed < then {
-            // Another direction has begun.
+            // Another direction has started.
             flow.last = (Bytes::new(0), Span::ZERO);
         } else if elapsed.saturating_sub(then) >= Span::from_ms(200) {
             let more = Bytes::new(bytes.get().saturating_sub(before.get()));
@@ -97,7 +97,7 @@ impl Screen {
         self.shown = true;
     }
 
-    /// What the flows of a trial came to: the goodput of each, not that of its last interval.
+    /// Results of the flows of a trial: the goodput of each flow over the trial.
     pub(super) fn results(&self, figures: &TrialFigures) -> Vec<String> {
         let of_flow = |(flow, figures): (&Flow, &Option<Figures>)| {
             let rates: Vec<(Direction, Bitrate)> = figures.as_ref()?.goodputs().collect();
@@ -110,7 +110,7 @@ impl Screen {
         self.flows.iter().zip(figures).filter_map(of_flow).collect()
     }
 
-    /// A trial is over: where nobody watches a moving line, it is told in a line of its own.
+    /// Ends a trial: prints one line for it unless a live line is shown.
     pub(super) fn end_trial(&mut self, task: &Task, record: &PlanRecord, results: &[String]) {
         if self.silent || self.watched {
             return;
@@ -132,7 +132,7 @@ impl Screen {
         print::note(one_line(&format!("{}  {}: {how}", self.head, self.place)));
     }
 
-    /// Takes the moving line away.
+    /// Removes the live line.
     pub(super) fn end(&mut self) {
         if std::mem::take(&mut self.shown) {
             print::live("");
@@ -140,7 +140,7 @@ impl Screen {
     }
 }
 
-/// The time that is left: the estimate of what is left, as much longer or shorter as what is behind took.
+/// The remaining time: the estimate, scaled by the ratio of real and estimated time so far.
 fn left(privilege: PlanProgress, elapsed: Span) -> Span {
     if privilege.behind == Span::ZERO {
         return privilege.left;

@@ -1,4 +1,4 @@
-//! Settings of hosts as the points of a plan ask for them.
+//! Settings of hosts as required by the points of a plan.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use super::RunError;
 use super::drive::{Drive, host_errors};
 use crate::print;
 
-/// What hosts of the rig shall have, by their places in it.
+/// Settings that the hosts should have, by their index in the test bed.
 type Wanted = Vec<(usize, BTreeMap<String, String>)>;
 
 impl Drive<'_> {
-    /// What a point asks of each host. A host that it leaves alone gets back what was found on it.
+    /// The settings of a point for each host. Settings that it does not mention are restored.
     fn wanted_settings(&self, point: &Point) -> Result<Wanted, RunError> {
         let of_host = |(host, settings): (&String, &BTreeMap<String, linerate_plan::SettingValue>)| {
             let at = self.names.iter().position(|name| name == host).ok_or_else(|| {
@@ -29,7 +29,8 @@ impl Drive<'_> {
         point.hosts.iter().map(of_host).collect()
     }
 
-    /// Whether every host can be set as every point asks, before anything is; then whether the plan sets anything at all.
+    /// Checks before any change that all hosts can apply the settings of all points; true if the plan changes
+    /// any.
     pub(super) fn check_settings(&mut self) -> Result<bool, RunError> {
         let mut asked: Vec<Wanted> = Vec::new();
         for number in 0..self.prepared.plan.grid.len() {
@@ -51,8 +52,8 @@ impl Drive<'_> {
         if troubles.is_empty() { Ok(!asked.is_empty()) } else { Err(host_errors(&troubles)) }
     }
 
-    /// Makes the hosts be set as a point asks; what an earlier one set and this one does not ask for is put back. A host
-    /// that is gone, or refuses, fails its own flows.
+    /// Applies the settings of a point, and restores those of earlier points that it does not mention. A host
+    /// that is gone or refuses fails its own flows.
     pub(super) fn apply_settings(&mut self, point: &Point) -> Result<(), RunError> {
         if !self.sets_hosts {
             return Ok(());
@@ -63,7 +64,7 @@ impl Drive<'_> {
         applied.map(drop).map_err(|troubles| host_errors(&troubles))
     }
 
-    /// Puts everything back.
+    /// Restores all settings.
     pub(super) fn restore_settings(&mut self) {
         if let Some(coordinator) = &mut self.coordinator {
             for trouble in coordinator.restore_settings() {

@@ -1,4 +1,4 @@
-//! Where the events of a plan and of its runs go: one archive, one stream, however many logs there are.
+//! Destinations of the events of a plan and its runs: one archive and one stream for all logs.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use super::super::measuring::sinks::Stream;
 use super::RunArgs;
 use crate::archive_sink::ArchiveSink;
 
-/// A sink that several logs write to.
+/// A sink shared by several logs.
 #[derive(Debug)]
 struct Shared<S>(Rc<RefCell<S>>);
 
@@ -39,7 +39,7 @@ impl Sinks {
         }
     }
 
-    /// One of each for a log.
+    /// The sinks for one log.
     pub(super) fn for_a_log(&self) -> Vec<Box<dyn Sink>> {
         let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
         sinks.extend(self.archive.iter().map(|sink| Box::new(Shared(Rc::clone(sink))) as Box<dyn Sink>));
@@ -47,12 +47,12 @@ impl Sinks {
         sinks
     }
 
-    /// Writes what waits; whether it is all in the archive.
+    /// Writes the pending events; whether everything is in the archive.
     pub(super) fn close(&self) -> bool {
         self.archive.as_ref().is_some_and(|archive| archive.borrow_mut().close())
     }
 
-    /// Whether everything was printed that somebody wanted to read.
+    /// Whether everything was written to stdout until its reader closed the pipe.
     pub(super) fn streamed(&self) -> bool {
         self.stream.as_ref().is_none_or(|stream| stream.borrow().end())
     }

@@ -1,4 +1,4 @@
-//! One trial of a plan: what is asked of the hosts, and what they brought in.
+//! One trial of a plan: the request to the hosts, and its results.
 
 use linerate_control::{After, FlowEnd, FlowJob, Group, Log, PlanLog, RunEvent, Target};
 use linerate_model::{Body, EVENT_SCHEMA, GroupPlace, Outcome, PlanPlace, RunStart, TrialRun, World};
@@ -8,7 +8,7 @@ use linerate_units::Span;
 use super::drive::{Drive, host_errors};
 use crate::naming::{now, run_name};
 
-/// What a background flow may last longer than those that it accompanies.
+/// How much longer cross traffic lasts than the flows that it accompanies.
 const BACKGROUND_MARGIN: Span = Span::from_secs(30);
 
 impl Drive<'_> {
@@ -27,7 +27,7 @@ impl Drive<'_> {
         )| {
             let mut spec = test.spec.clone();
             if test.background {
-                // Its own end must not come before that of the others.
+                // Cross traffic must not end before the others.
                 let others = slot.end.map_or(Span::from_secs(3600), |end| end.saturating_sub(slot.start));
                 spec.traffic.duration = Some(spec.traffic.measured().max(others + BACKGROUND_MARGIN));
             }
@@ -54,7 +54,7 @@ impl Drive<'_> {
         }
     }
 
-    /// The trial that follows this one at once, on the same network under the same settings.
+    /// The trial that directly follows this one, on the same network with the same settings.
     fn following(&self, task: &Task) -> Option<Task> {
         if self.sets_hosts || self.prepared.plan.pause > Span::ZERO {
             return None;
@@ -62,12 +62,12 @@ impl Drive<'_> {
         self.scheduler.following().filter(|next| next.point.lab == task.point.lab)
     }
 
-    /// One trial: its runs and what they measured.
+    /// Runs one trial; returns its runs and their results.
     pub(super) fn trial(&mut self, task: &Task, plan_log: &PlanLog<'_>) -> (Vec<TrialRun>, TrialFigures) {
         let group = self.group(task, plan_log.run());
         let next = self.following(task).map(|task| self.group(&task, plan_log.run()));
         self.screen.begin_trial(task, &self.prepared.plan, self.scheduler.progress(), plan_log.elapsed());
-        // Without random numbers the place in the plan's log is a name as well.
+        // Without random numbers, the position in the plan's log makes the name unique.
         let at = plan_log.record().events;
         let name = |flow| run_name().unwrap_or_else(|_| format!("{}{at:08x}{flow:04x}", plan_log.run()));
         let names: Vec<String> = (0..group.flows.len()).map(name).collect();
@@ -105,7 +105,7 @@ impl Drive<'_> {
     }
 }
 
-/// A run that could not begin is a run all the same, which says why.
+/// A run that could not start is still logged, with the reason.
 fn not_begun(log: &mut Log<'_>, job: &FlowJob, group: &Group, why: &str) -> FlowEnd {
     log.note(Body::Grouped(GroupPlace {
         group: group.name.clone().unwrap_or_default().into(),

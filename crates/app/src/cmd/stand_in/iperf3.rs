@@ -18,7 +18,7 @@ use linerate_sock::proc::host::kernel;
 use super::printer::{Stamped, log_file};
 use super::{Prepared, Refusal, argument_texts};
 
-/// Holds the password of a client, so that it stands in no list of processes.
+/// The environment variable with a client's password, which keeps it out of the process list.
 const PASSWORD: &str = "IPERF3_PASSWORD";
 
 pub(super) fn prepare(_: &str, arguments: &[OsString]) -> Result<Prepared, Refusal> {
@@ -48,7 +48,7 @@ fn stand_in(settings: Settings, host: Host) -> Result<Box<dyn StandIn>, Refusal>
     Ok(Box::new(Server::new(ServerConfig { settings, host, unix_ms, seed, gate, shared: false })))
 }
 
-/// What uname(1) says.
+/// The output of uname(1).
 fn system() -> String {
     let kernel = kernel();
     [kernel.system, kernel.host, kernel.release, kernel.version, kernel.machine].join(" ")
@@ -56,7 +56,7 @@ fn system() -> String {
 
 type Writer = Option<Box<dyn Write>>;
 
-/// Where `--logfile` and `--timestamps` have it print.
+/// Output writers according to `--logfile` and `--timestamps`.
 fn printers(common: &Common) -> Result<(Writer, Writer), Refusal> {
     let open = |otherwise: Box<dyn Write>| -> Result<Box<dyn Write>, Refusal> {
         match &common.logfile {
@@ -95,7 +95,7 @@ fn gate(settings: &Settings) -> Result<Option<Authenticator>, Refusal> {
     let key = read(key, Number::SERVER_AUTH)?;
     read(users, Number::SERVER_AUTH)?;
     let users = users.clone();
-    // A file that has gone lets nobody in.
+    // If the file has been deleted, no user is accepted.
     let reader = Box::new(move || fs::read_to_string(&users).unwrap_or_default());
     let gate = Authenticator::new(&key, reader, server.time_skew_threshold, settings.common.pkcs1_padding);
     gate.map(Some).map_err(|_| parameter(Number::SERVER_AUTH))

@@ -1,4 +1,4 @@
-//! `linerate install-links`: the tools' own names.
+//! `linerate install-links`: symbolic links with the names of the tools.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::symlink;
@@ -11,10 +11,10 @@ use super::TOOLS;
 use crate::exit::Exit;
 use crate::print;
 
-/// Makes symbolic links to this program that have the names of the tools it stands in for
+/// Create symbolic links to this program with the names of the tools that it replaces
 #[derive(Debug, Args)]
 pub(crate) struct InstallLinksArgs {
-    /// Folder for the links, for example one at the beginning of PATH
+    /// Folder for the links, for example the first one in PATH
     #[arg(value_name = "DIR")]
     folder: PathBuf,
     /// Only these tools, by name [default: all]
@@ -53,7 +53,7 @@ pub(crate) fn install(args: &InstallLinksArgs) -> Exit {
     }
 }
 
-/// Makes one link; false if it was there. What somebody else put there is never touched.
+/// Creates one link; false if it already exists. Never replaces another file.
 fn make(program: &Path, link: &Path) -> Result<bool, String> {
     match symlink(program, link) {
         Ok(()) => Ok(true),

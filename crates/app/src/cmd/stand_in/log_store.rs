@@ -1,4 +1,4 @@
-//! Runs of other tools in the archive.
+//! Stores runs of stand-ins in the archive.
 
 use linerate_control::{LogStore, Sink, StoredRun};
 use linerate_model::Calibration;
@@ -9,30 +9,31 @@ use crate::args::ArchiveLimits;
 use crate::naming::{now, run_name};
 use crate::{calibration, print};
 
-/// The environment variable that says where runs are kept.
+/// The environment variable with the location of the archive.
 const ARCHIVE: &str = "LINERATE_ARCHIVE";
 
-/// Keeps every run in the user's archive, with what this host measured of itself.
+/// Stores runs in the user's archive, with the calibration of this host.
 #[derive(Debug, Default)]
 pub(crate) struct ArchiveKeeper {
     location: Option<String>,
-    /// Absent where the runs are the user's own.
+    /// Limits for runs of unknown clients; absent for the user's own runs.
     strangers: Option<ArchiveLimits>,
     calibration: Option<Box<Calibration>>,
 }
 
 impl ArchiveKeeper {
-    /// The archive at a location; absent for the usual one.
+    /// The archive at a location; `None` for the default one.
     pub(crate) fn at(location: Option<String>) -> Self {
         Self { location, strangers: None, calibration: calibration::stored() }
     }
 
-    /// The archive at a location, for runs that others ask a server for.
+    /// The archive at a location, for runs that unknown clients request from a server.
     pub(in crate::cmd) fn for_strangers(location: Option<String>, limits: &ArchiveLimits) -> Self {
         Self { strangers: Some(limits.clone()), ..Self::at(location) }
     }
 
-    /// The archive that the environment names, or the usual one: a tool's own command line has no option for it.
+    /// The archive named by the environment, or the default one: the tools' command lines have no option for
+    /// it.
     pub(crate) fn from_environment() -> Self {
         Self::at(std::env::var(ARCHIVE).ok().filter(|location| !location.is_empty()))
     }

@@ -13,7 +13,7 @@ pub(super) fn prepare(_: &str, arguments: &[OsString]) -> Result<Prepared, Refus
     Ok(Prepared::new(stand_in(options, time_of_day()), host))
 }
 
-/// Since midnight, for the times before its lines.
+/// Time since midnight, for the timestamps of its output.
 fn time_of_day() -> Span {
     let now = jiff::Zoned::now();
     let time = now.time();

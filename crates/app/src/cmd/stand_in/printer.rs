@@ -1,19 +1,19 @@
-//! Where a tool prints: a log file, with or without the time before each line.
+//! Output of a tool to a log file, with or without timestamps.
 
 use std::fs::OpenOptions;
 use std::io::{LineWriter, Result, Write};
 use std::path::Path;
 
-/// Opens a log file to append to.
+/// Opens a log file for appending.
 pub(super) fn log_file(path: &Path) -> Result<Box<dyn Write>> {
     let file = OpenOptions::new().create(true).append(true).open(path)?;
     Ok(Box::new(LineWriter::new(file)))
 }
 
-/// Puts the time before each line.
+/// Writes a timestamp before each line.
 pub(super) struct Stamped<W> {
     to: W,
-    /// As strftime(3) takes it.
+    /// Format for strftime(3).
     format: String,
     at_line_start: bool,
 }
@@ -28,7 +28,8 @@ impl<W: Write> Write for Stamped<W> {
     fn write(&mut self, bytes: &[u8]) -> Result<usize> {
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             if self.at_line_start {
-                // A format that jiff does not know is printed as it is: a line without time is better than none.
+                // A format that jiff does not support is printed literally: a line without a timestamp is
+                // better than none.
                 let time = jiff::fmt::strtime::format(&self.format, &jiff::Zoned::now());
                 self.to.write_all(time.as_deref().unwrap_or(&self.format).as_bytes())?;
             }

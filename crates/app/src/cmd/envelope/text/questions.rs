@@ -1,4 +1,4 @@
-//! What was asked beside the ceilings.
+//! Answers to the questions besides the ceilings.
 
 use linerate_units::Bytes;
 
@@ -7,7 +7,7 @@ use super::super::questions::{Distance, LagQuestion, Need, Target};
 use super::super::sheet::{Sheet, Shown};
 use super::{number, rate, share, size, time};
 
-/// Everything that was asked.
+/// All answers.
 pub(super) fn asked(page: &mut Sheet, answer: &Answer) {
     let path = &answer.envelope.path;
     let any = answer.transfer.is_some() || answer.offered.is_some() || answer.burst.is_some();
