@@ -1,5 +1,5 @@
-//! Claims that were published, judged: `fixtures/published-claims.json` has each with its verdict and with the arithmetic of the
-//! numbers beside it.
+//! Published claims: `fixtures/published-claims.json` has each with its verdict and the arithmetic of the
+//! numbers.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
 
 use std::collections::BTreeMap;
@@ -22,9 +22,9 @@ struct Row {
     claim: String,
     context: Path,
     lines: Vec<Line>,
-    /// The verdict on figures of the last line.
+    /// The verdict for figures of the last line.
     verdict: BTreeMap<String, String>,
-    /// Its rate over the ceiling beside it.
+    /// Its rate divided by the ceiling.
     share: Option<String>,
     /// Sums by figure and name; `cause.name` is a number of a cause.
     #[serde(default)]
@@ -121,7 +121,7 @@ fn word(value: impl serde::Serialize) -> String {
     serde_json::to_value(value).unwrap().as_str().unwrap().to_owned()
 }
 
-/// A number by its name, of the reasons or, after a dot, of a cause.
+/// A number by its name, from the reasons or, after a dot, from a cause.
 fn number(judgement: &Judgement, name: &str) -> Option<f64> {
     if let Some((kind, name)) = name.split_once('.') {
         let causes = judgement.reasons.iter().flat_map(|reason| &reason.causes);
@@ -134,7 +134,7 @@ fn number(judgement: &Judgement, name: &str) -> Option<f64> {
 
 fn close(found: Option<f64>, sum: &str, at: &str) {
     let (found, want) = (found.unwrap_or(f64::NAN), arithmetic::value(sum));
-    // Figures stand in the middle of what their digits allow.
+    // Figures are the middle of the range that their digits allow.
     assert!((found / want - 1.0).abs() < 1e-4, "{at}: {found}, not {want} = {sum}");
 }
 
@@ -154,7 +154,7 @@ fn what_cannot_be_is_not_possible_in_a_file_either() {
             doubted += usize::from(found.verdict == Verdict::Doubtful);
         }
     }
-    // What a shaper of that rate would let through, and what a sender's buffers may have held, is doubted only.
+    // Rates that a shaper lets through or that a sender's buffers may hold are only doubtful.
     assert!(caught >= 15 && caught > doubted, "{caught} impossible, {doubted} doubtful");
 }
 

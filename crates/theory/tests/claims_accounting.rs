@@ -1,4 +1,4 @@
-//! Lines against each other, and what a side, a buffer or a congestion control excuses.
+//! Comparisons between lines, and what a side, a buffer or a congestion control excuses.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use linerate_model::Direction;
@@ -35,7 +35,7 @@ fn worst(judged: &[Judged]) -> Verdict {
     judged.iter().map(Judged::verdict).max().unwrap()
 }
 
-/// The checks that refuse a figure of the last line.
+/// The checks that call a figure of the last line impossible.
 fn refused(judged: &[Judged], quantity: Quantity) -> Vec<Check> {
     let reasons = &judged.last().unwrap().of(quantity).unwrap().reasons;
     reasons.iter().filter(|reason| reason.verdict == Verdict::Impossible).map(|reason| reason.check).collect()
@@ -141,7 +141,7 @@ fn a_senders_count_is_doubted_while_buffers_explain_it() {
         let context = Context { buffers_bytes, ..gigabit() };
         worst(&judge(&test_of(vec![Claim { side, ..line(&figures) }]), &context))
     };
-    // 17.2 Mb/s too much are 2.1 MB in a second and 21 MB in ten.
+    // An excess of 17.2 Mb/s is 2.1 MB in a second and 21 MB in ten.
     assert_eq!(judged(Some(Side::Sender), 1.0, None), Verdict::Doubtful);
     assert_eq!(judged(Some(Side::Sender), 10.0, None), Verdict::Impossible);
     assert_eq!(judged(Some(Side::Sender), 1.0, Some(1e6)), Verdict::Impossible);
@@ -159,7 +159,7 @@ fn intervals_may_borrow_from_buffers_but_not_for_ever() {
         };
         worst(&judge(&test_of((0..count).map(interval).collect()), &gigabit()))
     };
-    // 960 of 949.3 Mb/s: 1.3 MB too much in each second, 10 MiB after eight.
+    // 960 instead of 949.3 Mb/s: an excess of 1.3 MB per second, 10 MiB after eight seconds.
     assert_eq!(judged(960e6, 2), Verdict::Doubtful);
     assert_eq!(judged(960e6, 7), Verdict::Doubtful);
     assert_eq!(judged(960e6, 10), Verdict::Impossible);
@@ -201,7 +201,7 @@ fn datagrams_larger_than_packets_are_cut() {
         test.spec.traffic.length = Some(Bytes::new(length));
         judge(&test, &gigabit())
     };
-    // 8200 bytes in fragments of 1480: five full ones and one of 800, each with 20 + 38 bytes.
+    // 8200 bytes in fragments of 1480: five full ones and one of 800, each with 20 + 38 bytes of headers.
     let five = 5.0 * 1538.0 + 800.0 + 20.0 + 38.0;
     // 8888 bytes: six full ones and one of 8, which is padded to the smallest frame.
     let six = 6.0 * 1538.0 + 84.0;
@@ -260,7 +260,7 @@ fn a_short_test_over_a_long_path_is_doubted() {
         let figures = [(Quantity::Bitrate, 300e6), (Quantity::Seconds, seconds)];
         worst(&judge(&test_of(vec![line(&figures)]), &Context { rtt_s: Some(0.1), ..gigabit() }))
     };
-    // Slow start to 8128 segments takes ten round trips of 0.1 s and loses 0.87 s of them.
+    // Slow start to 8128 segments takes ten round trips of 0.1 s, of which 0.87 s are lost.
     assert_eq!(judged(2.0), Verdict::Doubtful);
     assert_eq!(judged(60.0), Verdict::Possible);
 }
@@ -307,7 +307,7 @@ fn a_message_both_ways_at_once_has_twice_the_rate() {
 #[test]
 fn our_own_rate_leaves_out_the_first_read() {
     let judged = |first_read_left_out| {
-        // 131072 of 10 MB are 1.3 %.
+        // 131072 bytes of 10 MB are 1.3 %.
         let figures =
             [(Quantity::Bytes, 1e7), (Quantity::Seconds, 1.0), (Quantity::Bitrate, (1e7 - 1e5) * 8.0)];
         worst(&judge(&test_of(vec![line(&figures)]), &Context { first_read_left_out, ..Context::default() }))
@@ -326,7 +326,7 @@ fn a_shaper_of_the_links_rate_is_doubted_in_a_file_and_refused_as_a_wire() {
         let receiver = Claim { side: Some(Side::Receiver), ..line(&figures) };
         worst(&judge(&test_of(vec![receiver]), context))
     };
-    // 1448 of 1514 bytes that Linux counts of a frame, and 1460 without timestamps.
+    // 1448 of the 1514 bytes per frame that Linux counts, and 1460 without timestamps.
     assert_eq!(judged(956.4e6, &file()), Verdict::Doubtful);
     assert_eq!(judged(956.4e6, &gigabit()), Verdict::Impossible);
     assert_eq!(judged(966.5e6, &file()), Verdict::Impossible, "no shaper of frames lets it through");
@@ -335,7 +335,7 @@ fn a_shaper_of_the_links_rate_is_doubted_in_a_file_and_refused_as_a_wire() {
 #[test]
 fn small_datagrams_through_a_shaper_are_not_padded() {
     let judged = |context: Context| {
-        // 64 bytes of payload: 106 that a shaper counts, 130 on a wire.
+        // 64 bytes of payload: a shaper counts 106 bytes, the wire 130.
         let rate = 10e6 * 64.0 / 106.0;
         let figures =
             [(Quantity::Bitrate, rate), (Quantity::Seconds, 10.0), (Quantity::Packets, rate / 51.2)];

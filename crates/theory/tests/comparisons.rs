@@ -1,5 +1,5 @@
-//! Comparisons of simulated repeats: what is there is found, and what is not there is not, also where repeats follow from the
-//! ones before them.
+//! Comparisons of simulated repeats: real differences are found, and equal configurations raise no alarm, also
+//! with correlated repeats.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use linerate_theory::compare::{Comparison, Outcome, Pairing, compare};
@@ -10,13 +10,14 @@ const RUNS: usize = 250;
 const REPEATS: usize = 15;
 const MEAN: f64 = 941e6;
 
-/// A standard normal number, by Box and Muller.
+/// A standard normal number, by the Box-Muller method.
 fn normal(random: &mut StdRng) -> f64 {
     let (a, b): (f64, f64) = (random.random_range(f64::EPSILON..1.0), random.random_range(0.0..1.0));
     (-2.0 * a.ln()).sqrt() * (std::f64::consts::TAU * b).cos()
 }
 
-/// Repeats around a mean with a spread of `share`, each `phi` times as far from it as the one before and something new.
+/// Repeats around a mean with a spread of `share`. Each deviation is `phi` times the previous one plus new
+/// noise.
 fn repeats(random: &mut StdRng, count: usize, mean: f64, share: f64, phi: f64) -> Vec<f64> {
     let fresh = (1.0 - phi * phi).sqrt();
     let mut away = normal(random);
@@ -39,7 +40,7 @@ fn compared_of(count: usize, seed: u64, change: f64, phi: f64, pairing: Pairing)
     compare(&base, &other, pairing, MEAN * 1e-4).unwrap()
 }
 
-/// The shares of all runs for which each of these holds.
+/// The share of all runs for which each condition holds.
 fn shares<const N: usize>(
     change: f64,
     phi: f64,
@@ -131,9 +132,9 @@ fn a_large_difference_is_seen_through_a_drift_and_its_interval_is_wider() {
     assert!(found.interval.unwrap().low < 0.0 && found.p > 0.05);
 }
 
-/// However few or many repeats: an alarm where nothing differs is as rare as chance allows, also with a correlation of 0.9,
-/// or comes with the word that they depend, or that nobody can tell. A correlation of 0.3 doubles the alarms and is too weak
-/// to be seen.
+/// For any number of repeats: false alarms are as rare as chance allows, even with a correlation of 0.9, or the
+/// result states that the repeats depend on each other, or that this is unknown. A correlation of 0.3 doubles
+/// the false alarms and is too weak to be detected.
 #[test]
 fn few_repeats_raise_no_alarm_without_a_word() {
     const TRIES: u64 = 125;

@@ -1,4 +1,5 @@
-//! A thousand honest runs: none is called impossible. The same runs falsified: each is, when it exceeds what can be.
+//! A thousand honest runs, none of which is called impossible; and the same runs falsified, each of which is if
+//! it exceeds a limit.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use linerate_model::import::{Claim, Figure, ForeignTest, Quantity, Scope};
@@ -22,7 +23,7 @@ fn one_line(claim: Claim) -> ForeignTest {
     ForeignTest { claims: vec![claim], ..ForeignTest::default() }
 }
 
-/// The total of the receiver, by itself, with its bytes and so its rate multiplied.
+/// The receiver's total alone, with its bytes and therefore its rate multiplied by `factor`.
 fn total(run: &Run, factor: f64, side: Option<Side>) -> ForeignTest {
     let bytes = run.rate_bps * run.seconds / 8.0 * factor;
     one_line(Claim { side, ..run.line(bytes, 0.0, run.seconds, Scope::Total) })
@@ -32,7 +33,7 @@ fn verdict(judged: &[Judged]) -> Verdict {
     judged.iter().map(Judged::verdict).max().unwrap()
 }
 
-/// What rounding takes from a rate at most, as a share of it.
+/// Largest relative effect of rounding on a rate.
 fn rounding(test: &ForeignTest) -> f64 {
     let figure = test.claims[0].figure(Quantity::Bitrate).unwrap();
     figure.step / figure.value
@@ -60,10 +61,10 @@ fn no_honest_run_is_called_impossible() {
 fn no_honest_file_of_a_shaped_link_is_called_impossible() {
     for seed in 0..RUNS {
         let run = Run::of(seed);
-        // What Linux counts of a frame is 24 bytes less than the wire takes.
+        // Linux counts 24 bytes less per frame than the wire carries.
         let shaped =
             Run { rate_bps: run.rate_bps * (run.mtu_bytes + 38.0) / (run.mtu_bytes + 14.0), ..run.clone() };
-        // A window that is stated holds behind a shaper as well.
+        // A stated window is a limit with a shaper, too.
         let context = Context { from_file: true, window_bytes: None, ..run.stated() };
         let test = shaped.printed();
         let judged = judge(&test, &context);
@@ -88,7 +89,7 @@ fn an_honest_receiver_is_not_even_doubted() {
     }
 }
 
-/// Falsifies every run and returns how many had to be found; each of them must be.
+/// Falsifies every run and checks that each detectable one is found. Returns their number.
 fn falsified(factor: impl Fn(&Run) -> f64, side: Option<Side>) -> usize {
     let mut found = 0;
     for seed in 0..RUNS {
@@ -182,7 +183,7 @@ const QUANTITIES: [Quantity; 14] = [
 const VALUES: [f64; 10] =
     [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0, 0.0, 1e-308, 1.0, 941e6, 1e18, f64::MAX];
 
-/// A line of figures that need not make sense.
+/// A line of arbitrary figures.
 fn any_claim(random: &mut StdRng) -> Claim {
     let mut figures = Vec::new();
     for quantity in QUANTITIES {

@@ -1,5 +1,5 @@
-//! The vectors: every formula text is calculated by the library's own functions and compared with its expected value, or
-//! is in the list of those without use, with the reason.
+//! The vectors: every formula text is calculated by the library's functions and compared with its expected
+//! value, or it is in the list of unused formulas, with the reason.
 //!
 //! `LINERATE_THEORY_VECTORS` names another file of vectors with the same formula texts.
 
@@ -61,7 +61,7 @@ impl Inputs<'_> {
 /// Calculates one formula from its inputs.
 type Compute = fn(&Inputs<'_>) -> Option<Value>;
 
-/// A formula text with the library call that stands for it.
+/// A formula text and the corresponding library call.
 type Row = (&'static str, Compute);
 
 fn number(result: Option<f64>) -> Option<Value> {

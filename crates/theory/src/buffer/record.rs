@@ -1,4 +1,4 @@
-//! The series of a flow as it was recorded.
+//! The recorded time series of a flow.
 
 use linerate_model::metrics::{Sample, Side, loss, tcp};
 use linerate_model::{Direction, FlowRecord, LatencyInterval, LatencyReport, RunRecord};
@@ -6,8 +6,8 @@ use linerate_units::{Bitrate, Span};
 
 use super::{Line, Look, Path, Reading};
 
-/// What the sender of a flow saw, interval by interval: those that are omitted at the start too, for a queue does not
-/// wait for the part that rates are taken from. What came after the measured part is left out.
+/// The sender's series, including the omitted start, since a queue may stand there too. Intervals after the
+/// measured part are left out.
 #[must_use]
 pub fn series(flow: &FlowRecord) -> Vec<Reading> {
     let samples: Vec<&Sample> = flow.samples_of(Side::Sender).collect();
@@ -35,21 +35,22 @@ pub fn series(flow: &FlowRecord) -> Vec<Reading> {
     samples[..end].iter().filter_map(reading).collect()
 }
 
-/// The largest believable round trip of the probes that were sent in the time of a sample.
+/// The largest plausible RTT of the probes that were sent during a sample.
 ///
-/// A sample's time begins with the flow's first byte, that of probes with the run. The receiver's first read joins the two;
-/// it is late by a one-way delay, which does not matter to those who look at some round trips before a drop.
+/// A sample's time starts with the flow's first byte, that of probes with the run. The receiver's first read
+/// links the two. It is late by a one-way delay, which does not matter, since the analysis covers several RTTs
+/// before a drop.
 fn probed(flow: &FlowRecord, probes: &[LatencyInterval], sample: &Sample) -> Option<f64> {
     let origin = flow.first_read?.as_ns();
     let (start, end) =
         (origin.saturating_add(sample.start_ns.as_ns()), origin.saturating_add(sample.end_ns.as_ns()));
-    // The intervals are in order of time.
+    // The intervals are sorted by time.
     let first = probes.partition_point(|probe| probe.end_ns.as_ns() <= start);
     let within = probes.get(first..)?.iter().take_while(|probe| probe.start_ns.as_ns() < end);
     within.map(|probe| probe.high_ns as f64 / 1e9).max_by(f64::total_cmp)
 }
 
-/// What the receiver of datagrams and the probes beside them saw, interval by interval.
+/// The series of the UDP receiver and of the probes at the same time.
 #[must_use]
 pub fn looks(flow: &FlowRecord) -> Vec<Look> {
     let samples: Vec<&Sample> = flow.samples_of(Side::Receiver).collect();
@@ -63,7 +64,8 @@ pub fn looks(flow: &FlowRecord) -> Vec<Look> {
     samples[..end].iter().map(look).collect()
 }
 
-/// What a load adds to the delay of the way back, which it does not fill: what the hosts take longer for. 0 where one-way delays are not
+/// Delay that the load adds on the return path, s. The load does not fill that path, so this is the hosts' own
+/// delay. 0 if one-way delays are unknown.
 /// known. Units: s.
 #[must_use]
 pub fn hosts_delay_s(run: &RunRecord, flow: &FlowRecord) -> f64 {
@@ -77,7 +79,7 @@ pub fn hosts_delay_s(run: &RunRecord, flow: &FlowRecord) -> f64 {
     more.map_or(0.0, |ns| ns as f64 / 1e9)
 }
 
-/// The line of a flow, as stated or as the slower interface has it. Absent where no line has a rate.
+/// Rates of a flow's line: the stated rate, or that of the slower interface. `None` if no rate is known.
 #[must_use]
 pub fn line(run: &RunRecord, flow: &FlowRecord) -> Option<Line> {
     let stated = run.start.as_ref().and_then(|start| start.spec.host.link);
@@ -87,20 +89,20 @@ pub fn line(run: &RunRecord, flow: &FlowRecord) -> Option<Line> {
     Some(Line { drain_bps: drain.bps(), alone_bps: alone.bitrate_bps })
 }
 
-/// The path of a flow: its line, and the smallest round trip of the flow or before it. `others_bps` is what other traffic takes
-/// of the line. Absent where no line has a rate, or nobody told a round trip.
+/// The path of a flow: its line, and the smallest RTT during or before the flow. `others_bps` is the rate of
+/// other traffic on the line. `None` if no rate or no RTT is known.
 #[must_use]
 pub fn path(run: &RunRecord, flow: &FlowRecord, others_bps: f64) -> Option<Path> {
     let Line { drain_bps, alone_bps } = line(run, flow)?;
     let smallest = flow.samples_of(Side::Sender).filter_map(|sample| sample.readings.get(tcp::MIN_RTT)).min();
     let idle = run.idle.as_ref().map(|idle| idle.rtt.min_ns as f64 / 1e9);
-    // Nothing stood in the way of half of the probes before the load; the smallest of them is one that came early.
+    // Half of the probes before the load met no queue. The smallest RTT may be an outlier.
     let probe_base_s = run.idle.as_ref().map(|idle| idle.rtt.p50_ns as f64 / 1e9);
     let base_rtt_s = smallest.map(Span::as_secs_f64).into_iter().chain(idle).min_by(f64::total_cmp)?;
     Some(Path { drain_bps, alone_bps, others_bps, base_rtt_s, probe_base_s })
 }
 
-/// The share of its line that a flow took.
+/// Goodput of a flow as a share of its line's ceiling.
 #[must_use]
 pub fn line_share(flow: &FlowRecord) -> Option<f64> {
     let alone = flow.ladder.iter().find(|ceiling| ceiling.limit == "link")?;
@@ -117,7 +119,7 @@ mod tests {
     };
     use linerate_units::{Bytes, Timestamp};
 
-    /// Probes with round trips in ms, each in half a second of the run.
+    /// Probes with RTTs in ms, each for half a second of the run.
     fn probes() -> LatencyReport {
         let interval = |(at_ms, high_ms): (u64, u64)| LatencyInterval {
             start_ns: Timestamp::from_ns(at_ms * 1_000_000),
@@ -204,7 +206,7 @@ mod tests {
         ];
         let event = |(number, body): (u64, Body)| {
             let host = u16::from(number == 1);
-            // The receiver read first 7.5 s after the start of the run.
+            // The receiver's first read was 7.5 s after the start of the run.
             let at = Timestamp::from_ns(7_501_000_000);
             Event { run: "r".into(), host, seq: number, at, body }
         };

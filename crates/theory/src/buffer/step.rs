@@ -1,63 +1,66 @@
-//! The buffer by a step of steady load: the delay rises until the buffer is full, and stays there while packets are lost.
+//! Estimates the buffer from a step of steady load: the delay rises until the buffer is full, then stays
+//! constant while packets are lost.
 
 use super::{FULL_LOAD, Finding};
 use crate::domain::{finite, not_negative, positive};
 use crate::queueing::queue_bytes;
 use crate::stats::{Interval, order};
 
-/// The delay of a step is taken as risen from this share of the plateau on, and as not yet there up to its complement.
+/// The rise starts at this share of the plateau and ends at its complement.
 const RISE_SHARE: f64 = 0.1;
 
-/// A plateau is an estimate if it is this many times longer than what the probes vary by: it is then known to a tenth.
+/// A plateau gives an estimate if it exceeds the noise of the probes by this factor: it is then known to within
+/// 10 %.
 const MIN_PLATEAU_RATIO: f64 = 10.0;
 
-/// A plateau is believed if as many intervals as this lie on it.
+/// Smallest number of intervals on a plateau.
 const MIN_PLATEAU_INTERVALS: usize = 3;
 
-/// One interval of a flow that does not give way.
+/// One interval of a flow that does not back off.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Look {
-    /// Its middle, from any origin, s.
+    /// Time of its middle, from any origin, s.
     pub at_s: f64,
-    /// Round trip of the probes beside it, s; absent where none came back.
+    /// RTT of the probes at the same time, s; absent if none returned.
     pub rtt_s: Option<f64>,
-    /// Datagrams lost in it.
+    /// Lost datagrams.
     pub lost: u64,
 }
 
-/// The step.
+/// A step of load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LoadStep {
-    /// What all flows offer together, bit/s on the line.
+    /// Offered rate of all flows together, bit/s on the line.
     pub offered_bps: f64,
-    /// Rate at which the queue drains, bit/s on the line.
+    /// Drain rate of the queue, bit/s on the line.
     pub drain_bps: f64,
-    /// Round trip of the probes without a queue, s.
+    /// RTT of the probes without a queue, s.
     pub base_rtt_s: f64,
-    /// What the load adds to the delay of the way that has no queue, s: the hosts' part of it. The way through the queue may have as much,
-    /// and nobody can tell that from the queue.
+    /// Delay that the load adds on the path without a queue, s: the hosts' part. It may be just as large on the
+    /// path through the queue, where it cannot be distinguished from the queue.
     pub hosts_s: f64,
 }
 
-/// What a step amounts to.
+/// Result of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stepped {
     /// The buffer.
     pub finding: Finding,
-    /// Seconds of delay gained in a second, while it rose; absent where it rose within less than three intervals.
+    /// Gain of delay per second during the rise; absent if it rose within less than three intervals.
     pub slope: Option<f64>,
-    /// What they should be: offered over drained, less 1.
+    /// Expected gain: offered rate over drain rate, less 1.
     pub expected_slope: f64,
 }
 
-/// The buffer by a step of load; absent where the probes saw nothing, or the line drains no faster than nothing.
+/// Estimates the buffer from a step of load; `None` if no probe returned, or the drain rate is not above zero.
 ///
-/// The plateau is the median of the round trips from the first loss on, to the last one. Without a loss the largest round
-/// trip is a lower bound; losses at a line that has room, or beside a flat round trip, are not those of a full queue. A
-/// plateau of which the probes' own delays, or their spread, are more than a tenth is out of reach.
+/// The plateau is the median of the round trips from the first loss to the last. Without a loss, the largest
+/// round trip is a lower bound. Losses on a line that has room, or with a flat round trip, do not come from a
+/// full queue. If the probes' own delays, or their spread, are more than 10 % of the plateau, it is out of
+/// reach.
 ///
-/// Source: B = C · plateau / 8, with d(delay)/dt = (offered − C)/C as the check (RFC 8238 section 3 measures buffers by bursts
-/// in the same way).
+/// Source: B = C · plateau / 8, with d(delay)/dt = (offered − C)/C as the check (RFC 8238 section 3 measures
+/// buffers with bursts in the same way).
 #[must_use]
 pub fn step(looks: &[Look], step: &LoadStep) -> Option<Stepped> {
     let drain = positive(step.drain_bps)?;
@@ -71,7 +74,7 @@ pub fn step(looks: &[Look], step: &LoadStep) -> Option<Stepped> {
     let (Some(first), Some(last)) = (lossy.first(), lossy.last()) else {
         return told(Finding::LowerBound { bytes: largest, other_losses: 0 }, slope(looks, largest, &queue));
     };
-    // The first lossy interval began before the buffer was full.
+    // The first interval with losses began before the buffer was full.
     let queues: Vec<f64> =
         looks[(first + 1).min(*last)..=*last].iter().filter_map(|look| queue(look.rtt_s?)).collect();
     let bytes = order::median(&queues).unwrap_or(0.0);
@@ -89,7 +92,7 @@ pub fn step(looks: &[Look], step: &LoadStep) -> Option<Stepped> {
     told(Finding::Estimate { bytes, interval, drops: queues.len(), load }, slope)
 }
 
-/// Half the distance between the quartiles: what a value of the middle half differs from the median by.
+/// Half the interquartile range.
 fn half_spread(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -97,7 +100,7 @@ fn half_spread(values: &[f64]) -> f64 {
     (at(3) - at(1)) / 2.0
 }
 
-/// Seconds of delay gained in a second between the foot of the rise and its shoulder, by least squares.
+/// Gain of delay per second between the start and the end of the rise, by least squares.
 fn slope(looks: &[Look], full: f64, queue: &dyn Fn(f64) -> Option<f64>) -> Option<f64> {
     let rising = |look: &&Look| {
         let bytes = look.rtt_s.and_then(queue);
@@ -117,8 +120,8 @@ fn slope(looks: &[Look], full: f64, queue: &dyn Fn(f64) -> Option<f64>) -> Optio
 mod tests {
     use super::*;
 
-    /// 1 Gb/s with 1.25 Gb/s offered and 2 ms without a queue: 0.25 s of delay a second, so 1 MB, which is 8 ms, is full after
-    /// 32 ms, and then a fifth is lost.
+    /// 1 Gb/s with 1.25 Gb/s offered, and 2 ms without a queue: the delay grows by 0.25 s per second. So 1 MB
+    /// (8 ms) is full after 32 ms, and then a fifth is lost.
     fn looks(buffer_ms: f64, intervals: u32) -> Vec<Look> {
         let look = |number: u32| {
             let at_s = f64::from(number) * 0.004 + 0.002;
@@ -137,7 +140,7 @@ mod tests {
             panic!("{stepped:?}")
         };
         assert!((bytes - 1e6).abs() < 1.0, "{bytes}");
-        // 60 intervals, of which eight rise, one was the first to lose.
+        // 60 intervals: eight during the rise, and one in which the first loss occurred.
         assert_eq!((load, drops), (1.25, 51));
         assert!(interval.is_some_and(|one| one.low <= 1e6 + 1.0 && one.high >= 1e6 - 1.0));
         assert!((stepped.slope.unwrap() - 0.25).abs() < 1e-9, "{:?}", stepped.slope);
@@ -166,7 +169,7 @@ mod tests {
         assert_eq!(step(&looks(8.0, 60), &LoadStep { drain_bps: 0.0, ..STEP }), None);
     }
 
-    /// 200 kB at 1 Gb/s are 1.6 ms. Hosts that are late under the load by as much would double them.
+    /// 200 kB at 1 Gb/s are 1.6 ms. An equal delay of the hosts under load would double the estimate.
     #[test]
     fn a_buffer_that_the_hosts_own_delays_hide_is_out_of_reach() {
         let late = |ms: f64| {
@@ -178,14 +181,15 @@ mod tests {
         let with = |looks: &[Look], hosts_s: f64| step(looks, &LoadStep { hosts_s, ..STEP }).unwrap().finding;
         let Finding::Estimate { bytes, .. } = with(&late(0.0), 0.0) else { panic!("quiet hosts") };
         assert!((bytes - 200e3).abs() < 1.0, "{bytes}");
-        // 1.55 ms more, half of it on the way back: what is left is 200 kB and 97 kB that nobody can tell from it.
+        // 1.55 ms more, half of it on the return path: 200 kB remain, and 97 kB that cannot be distinguished
+        // from them.
         let found = with(&late(1.55), 0.775e-3);
         let Finding::OutOfReach { bytes, noise_bytes } = found else { panic!("{found:?}") };
         assert!((bytes - 296_875.0).abs() < 1.0 && (noise_bytes - 96_875.0).abs() < 1.0, "{found:?}");
-        // A twentieth on the way back is taken off, and is within the tenth.
+        // A delay of 5 % on the return path is subtracted, and is within the 10 %.
         let Finding::Estimate { bytes, .. } = with(&late(0.08), 0.08e-3) else { panic!("a little late") };
         assert!((bytes - 200e3).abs() < 1.0, "{bytes}");
-        // Probes that are late by anything between 0 and 2 ms have no plateau.
+        // Probes with random delays between 0 and 2 ms have no plateau.
         let mut uneven = late(0.0);
         for (at, look) in uneven.iter_mut().enumerate() {
             look.rtt_s = look.rtt_s.map(|rtt| rtt + 0.0005 * (at % 5) as f64);

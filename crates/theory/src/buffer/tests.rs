@@ -4,14 +4,14 @@ use super::*;
 
 const MIB: f64 = 1_048_576.0;
 
-/// Goodput alone on 10 Gb/s with an MTU of 9000: 8948 of 9038 bytes.
+/// Goodput of a single flow on 10 Gb/s with an MTU of 9000: 8948 of 9038 bytes.
 const ALONE: f64 = 10e9 * 8948.0 / 9038.0;
 
 fn path() -> Path {
     Path { drain_bps: 10e9, alone_bps: ALONE, others_bps: 2.0161e9, base_rtt_s: 0.0508, probe_base_s: None }
 }
 
-/// MBytes of 2^20 in a second, retransmissions, window in MiB: as a science network's pages print them.
+/// MBytes of 2^20 per second, retransmissions, window in MiB, as published by a science network.
 fn printed(rows: &[(f64, u64, f64)]) -> Vec<Reading> {
     let reading = |(megabytes, retransmits, window): &(f64, u64, f64)| Reading {
         span_s: 1.0,
@@ -23,7 +23,7 @@ fn printed(rows: &[(f64, u64, f64)]) -> Vec<Reading> {
     rows.iter().map(reading).collect()
 }
 
-/// The sample of a switch with 64 MB: the window ended the growth, nothing was dropped at the full link.
+/// The sample of a switch with 64 MB: the window ended the growth, nothing was dropped while the link was full.
 #[test]
 fn the_sample_with_64_mb_is_a_lower_bound() {
     let series = printed(&[
@@ -57,7 +57,7 @@ fn the_sample_with_64_mb_is_a_lower_bound() {
     assert_eq!(rows[0].rtt_s, None, "nothing is known of the window at the start");
 }
 
-/// The sample of a switch with 36 MB: packets were lost at half the load, with the round trip flat.
+/// The sample of a switch with 36 MB: packets were lost at half the load, with a flat round trip.
 #[test]
 fn the_sample_with_36_mb_was_not_a_full_queue() {
     let series = printed(&[
@@ -85,7 +85,8 @@ fn the_sample_with_36_mb_was_not_a_full_queue() {
     assert!(queue_bytes < 3e6, "{queue_bytes}");
 }
 
-/// A flow that fills a queue of `buffer` bytes, drops and backs off to 0.7 of its window, `drops` times.
+/// A flow that fills a queue of `buffer` bytes, loses a packet and backs off to 0.7 of its window, `drops`
+/// times.
 fn sawtooth(buffer: f64, drops: usize) -> Vec<Reading> {
     let path = path();
     let left = (path.drain_bps - path.others_bps) / path.drain_bps * ALONE;
@@ -130,7 +131,7 @@ fn a_full_queue_gives_its_size() {
         assert!((load - 1.0).abs() < 1e-3, "{load}");
     }
     let mut series = sawtooth(4e6, 8);
-    // The repair goes on in the next interval.
+    // The repair continues in the next interval.
     (0..8).for_each(|drop| series[(drop * 41 + 41).min(327)].retransmits = 20);
     assert!(matches!(analyse(&series, &path()), Some(Finding::Estimate { drops: 8, .. })));
     let Some(Finding::Estimate { interval, .. }) = analyse(&sawtooth(4e6, 3), &path()) else { panic!() };
@@ -140,7 +141,7 @@ fn a_full_queue_gives_its_size() {
 #[test]
 fn losses_beside_the_full_queue_do_not_pull_the_estimate_down() {
     let mut series = sawtooth(16e6, 6);
-    // Single losses where the window has just begun to grow: no queue stands.
+    // Single losses shortly after the window began to grow: no queue stands.
     for at in [45, 86, 127] {
         series[at].retransmits = 1;
     }
@@ -148,7 +149,8 @@ fn losses_beside_the_full_queue_do_not_pull_the_estimate_down() {
     assert!((bytes / 16e6 - 1.0).abs() < 0.01, "{bytes}");
 }
 
-/// The kernel's smoothed round trip has only half of the rise of a queue that stands for milliseconds; probes have all of it.
+/// The kernel's smoothed RTT shows only half of the rise of a queue that stands for milliseconds. Probes show
+/// all of it.
 #[test]
 fn probes_are_believed_before_the_kernels_mean() {
     let path = Path { probe_base_s: Some(0.0506), ..path() };
@@ -165,8 +167,8 @@ fn probes_are_believed_before_the_kernels_mean() {
     assert!((bytes / 2e6 - 1.0).abs() < 0.01, "without probes the kernel is all there is: {bytes}");
 }
 
-/// A host that is as fast as the line has its own queue, which its kernel's round trip holds and that of probes from its driver
-/// does not: an interval without probes says nothing then.
+/// A host that is as fast as the line has a queue of its own. The kernel's RTT contains it, but the RTT of
+/// probes below the driver's queue does not. So an interval without probes is not used.
 #[test]
 fn the_hosts_own_queue_does_not_fill_the_gaps_of_probes() {
     let path = Path { others_bps: 0.0, base_rtt_s: 0.05, probe_base_s: Some(0.05), ..path() };
@@ -178,13 +180,13 @@ fn the_hosts_own_queue_does_not_fill_the_gaps_of_probes() {
         ..Reading::default()
     }; 20];
     series[7].probe_rtt_s = None;
-    // 1 ms at 10 Gb/s, and not 60 ms.
+    // 1 ms at 10 Gb/s, not 60 ms.
     let Some(Finding::LowerBound { bytes, .. }) = analyse(&series, &path) else { panic!() };
     assert!((bytes - 1.25e6).abs() < 1.0, "{bytes}");
 }
 
-/// A queue that overflows in slow start: what is acknowledged stands still behind the first gap, though the line is full, and
-/// the probe that met the full queue was sent two round trips before the repair shows.
+/// A queue that overflows in slow start: the cumulative acknowledgement stops at the first gap although the
+/// line is full, and the probe that met the full queue was sent two round trips before the repair is visible.
 #[test]
 fn the_first_overflow_counts_by_what_arrives_and_by_probes_that_left_before() {
     let path = Path { base_rtt_s: 0.05, probe_base_s: Some(0.05), ..path() };
@@ -218,7 +220,7 @@ fn the_first_overflow_counts_by_what_arrives_and_by_probes_that_left_before() {
     assert!(matches!(analyse(&idle, &path), Some(Finding::NotAFullQueue { losses: 1, .. })));
 }
 
-/// In slow start the sending host's own line holds a queue as well: 25 MB of 41 are its.
+/// In slow start the sending host's own line holds a queue too: 25 MB of the 41.
 #[test]
 fn drops_of_the_omitted_start_count_only_where_there_are_no_others() {
     let mut series = sawtooth(41e6, 2);

@@ -1,4 +1,4 @@
-//! Repeats that follow from the ones before them.
+//! Repeats that correlate with their predecessors.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -9,26 +9,26 @@ use crate::stats::series::{effective_samples, student_quantile, variance};
 
 use super::{CONFIDENCE, SIGNIFICANCE};
 
-/// From this on differences of pairs are suspect, where the repeats themselves depend on each other.
+/// Correlation from which differences of pairs are suspect, if the repeats themselves are dependent.
 const SUSPECT_CORRELATION: f64 = 0.15;
 
-/// How repeats depend on each other, and what is left of the difference between them.
+/// Dependence of the repeats, and the result with it taken into account.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Dependence {
     /// Correlation of neighbours, 0 to 0.95.
     pub correlation: f64,
-    /// So many independent repeats tell as much as these.
+    /// Equivalent number of independent repeats.
     pub counts_as: f64,
-    /// The probability that there would be if each repeat told something new.
+    /// The probability `p` if all repeats were independent.
     pub p_if_independent: f64,
-    /// Probability of a difference at least as clear when there is none.
+    /// Probability of a difference at least as clear if there is none.
     pub(super) p: f64,
-    /// In what interval the difference lies.
+    /// Interval of the difference.
     pub(super) interval: Interval,
 }
 
 impl Dependence {
-    /// Of two configurations; absent where the order of the repeats says nothing.
+    /// For two configurations; `None` if no dependence is found.
     pub(super) fn of_groups(other: &[f64], base: &[f64], shift: f64, p: f64) -> Option<Self> {
         if p_of_order(&[base, other])? >= SIGNIFICANCE {
             return None;
@@ -40,7 +40,7 @@ impl Dependence {
         Self::new(shift, part(base)? + part(other)?, counts_as, counts_as - 2.0, phi, p)
     }
 
-    /// Of pairs: what both drift by is not in their differences and does no harm.
+    /// For pairs. Drift that both share is not in the differences and does no harm.
     pub(super) fn of_pairs(
         differences: &[f64],
         other: &[f64],

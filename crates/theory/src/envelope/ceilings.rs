@@ -1,4 +1,4 @@
-//! Every rate that one property of a described path alone would allow.
+//! Ceilings of a described path: the rate that each single property would allow.
 
 use linerate_model::Ceiling;
 
@@ -9,7 +9,7 @@ use crate::encapsulation::Encapsulation;
 use crate::framing::Headers;
 use crate::{ethernet, format, lag};
 
-/// Loss whose share of the link is seen in its rate.
+/// From this loss ratio on, the link's rate less the loss is a ceiling.
 const VISIBLE_LOSS: f64 = 1e-3;
 
 /// Every ceiling of a described path, ascending.
@@ -45,7 +45,7 @@ fn link(path: &Path, headers: &Headers, rates: &LayerRates) -> Ceiling {
     new_ceiling("link", at_most_bps(path, rates), because.join(", "))
 }
 
-/// What a hash leaves of a bundle in the mean; absent where it takes nothing.
+/// Mean ceiling of a LAG whose hash does not use all links; `None` if it uses all.
 fn lag_ceiling(path: &Path, rates: &LayerRates) -> Option<Ceiling> {
     let (streams, links) = (f64::from(path.streams), f64::from(path.trunk_links));
     let rate = lag::used_share(streams, links)? * links * rates.payload_bps;
@@ -53,7 +53,7 @@ fn lag_ceiling(path: &Path, rates: &LayerRates) -> Option<Ceiling> {
     (path.streams > 1 && path.trunk_links > 1).then(|| new_ceiling("trunk", rate, because))
 }
 
-/// Of the receiver's window and the send buffer, what is known.
+/// Ceilings of the receive window and the send buffer, if known.
 fn windows(path: &Path) -> impl Iterator<Item = Ceiling> {
     let receive = path.rmem_max_bytes.and_then(|buffer| LinuxBuffer::Receive.window_bytes(buffer));
     let receive = match path.window_bytes {
@@ -74,7 +74,7 @@ fn windows(path: &Path) -> impl Iterator<Item = Ceiling> {
 fn loss(path: &Path, frames: &Frames, rates: &LayerRates) -> Option<Ceiling> {
     let loss = path.loss?;
     let model = super::loss::models(path, frames, rates, loss).of(path.congestion);
-    // What is lost takes its share of the link, whatever the congestion control.
+    // Lost packets reduce the link's rate, whatever the congestion control.
     let arrives = (loss > VISIBLE_LOSS).then(|| at_most_bps(path, rates) * (1.0 - loss));
     let model = model.map(|model| model * f64::from(path.streams));
     let rate = [arrives, model].into_iter().flatten().reduce(f64::min)?;

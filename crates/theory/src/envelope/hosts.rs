@@ -1,4 +1,4 @@
-//! What the hosts at the ends of a described path can do.
+//! Ceilings of the hosts at the ends of a described path.
 
 use linerate_model::Ceiling;
 use serde::{Deserialize, Serialize};
@@ -7,14 +7,14 @@ use super::{Frames, Path};
 use crate::ceilings::new_ceiling;
 use crate::{format, host};
 
-/// The hosts as somebody describes them; what is not described limits nothing.
+/// Description of the hosts. What is not described is no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Hosts {
     /// The processor of the slower host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<Cpu>,
-    /// Rate of the slot that a network card sits in, bit/s.
+    /// Rate of the network card's slot, bit/s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bus_bps: Option<f64>,
     /// Rate of the slower disk, bit/s.
@@ -22,21 +22,21 @@ pub struct Hosts {
     pub disk_bps: Option<f64>,
 }
 
-/// A processor, and what a packet costs it.
+/// A processor and its cost per packet.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Cpu {
     /// Clock of a core, Hz.
     pub frequency_hz: f64,
-    /// Cores; a connection uses one.
+    /// Number of cores; a connection uses one.
     pub cores: u32,
-    /// Cycles for each packet, or for each super-frame where the kernel merges them.
+    /// Cycles per packet, or per super-packet if the kernel merges packets.
     pub cycles_per_packet: f64,
-    /// Cycles for each byte of payload: copies and check sums.
+    /// Cycles per byte of payload: copies and checksums.
     pub cycles_per_byte: f64,
 }
 
 impl Hosts {
-    /// Whether everything that is described is a number above zero.
+    /// Whether all described values are finite and above zero.
     pub(super) fn are_usable(&self) -> bool {
         let usable = |value: f64| value.is_finite() && value > 0.0;
         let costs = self.cpu.map(|cpu| cpu.cycles_per_packet + cpu.cycles_per_byte);
@@ -48,9 +48,10 @@ impl Hosts {
     }
 }
 
-/// The ceilings of the hosts, those that are known.
+/// The known ceilings of the hosts.
 ///
-/// A bus carries whole frames without their check sequence; a disk works while the network does (`host::overlapped_rate`).
+/// A bus carries whole frames without their FCS. The disk works at the same time as the network, so its rate is
+/// a ceiling of its own.
 pub(super) fn ceilings(path: &Path, frames: &Frames) -> impl Iterator<Item = Ceiling> {
     let hosts = &path.hosts;
     let cpu = hosts.cpu.and_then(|cpu| processor(path, frames, &cpu));

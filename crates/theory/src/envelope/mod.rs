@@ -1,4 +1,4 @@
-//! The envelope of a described path: what it can carry, what it needs, and how long to test it.
+//! The envelope of a described path: its ceilings, the resources that it needs, and how long to test it.
 
 mod ceilings;
 mod hosts;
@@ -21,10 +21,10 @@ use crate::{bdp, conversion, slow_start};
 const AGGREGATION_BYTES: f64 = 131_072.0;
 /// Initial window of current stacks, segments. Source: RFC 6928 §2.
 const INITIAL_SEGMENTS: f64 = 10.0;
-/// Bias that the suggested test length leaves.
+/// Relative bias with the suggested test length.
 const MAX_BIAS: f64 = 0.01;
 
-/// One frame, and how many of them fit.
+/// Sizes of one frame, and the frame rate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Frames {
     /// Payload of each packet, bytes.
@@ -35,11 +35,11 @@ pub struct Frames {
     pub frame_bytes: f64,
     /// Frame with preamble and gap, bytes.
     pub wire_bytes: f64,
-    /// Frames per second.
+    /// Frames per second at line rate.
     pub per_second: f64,
-    /// Start to start, s.
+    /// Time from the start of one frame to the start of the next, s.
     pub interval_s: f64,
-    /// Silence between two frames, s.
+    /// Gap between two frames, s.
     pub gap_s: f64,
 }
 
@@ -59,13 +59,13 @@ pub struct LayerRates {
 /// Windows and buffers that each connection needs to fill the link, bytes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Needs {
-    /// What the whole path holds at the wire; of a trunk, one of its links.
+    /// Bandwidth-delay product at the wire rate; in a LAG, that of one link.
     pub bdp_wire_bytes: f64,
-    /// What the whole path holds as payload.
+    /// Bandwidth-delay product of the payload rate.
     pub bdp_payload_bytes: f64,
     /// Window of each connection: its share of the payload, with room for bursts of acknowledgements.
     pub window_bytes: f64,
-    /// Window shift for it; absent when no TCP window is that large: use more streams.
+    /// Window shift for it; absent if no TCP window is that large: use more streams.
     pub window_shift: Option<u8>,
     /// `tcp_rmem[2]` of the receiver: twice the window.
     pub rmem_bytes: f64,
@@ -80,36 +80,36 @@ pub struct Startup {
     pub rounds: f64,
     /// Its duration, s.
     pub duration_s: f64,
-    /// Time at full rate that it loses, s.
+    /// Time at full rate that is lost, s.
     pub lost_s: f64,
-    /// What to omit, s.
+    /// Time to omit, s.
     pub omit_s: f64,
-    /// Test that it biases by 1 % when nothing is omitted, s.
+    /// Test length at which it biases the result by 1 % if nothing is omitted, s.
     pub length_for_one_percent_s: f64,
 }
 
-/// Everything that follows from a described path.
+/// All results for a described path.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Envelope {
     /// Every ceiling, ascending.
     pub ceilings: Vec<Ceiling>,
-    /// The lowest.
+    /// The lowest ceiling.
     pub binding: Ceiling,
-    /// What binds after it is remedied.
+    /// The ceiling that binds after the lowest is remedied.
     pub after_remedy: Option<Ceiling>,
     /// Frames of the full link.
     pub frames: Frames,
     /// Rates of the full link.
     pub rates: LayerRates,
-    /// Windows and buffers; absent for UDP, as are the next three.
+    /// Windows and buffers; absent for UDP, like the next three.
     pub needs: Option<Needs>,
     /// Slow start to the binding rate.
     pub startup: Option<Startup>,
-    /// Loss and recovery at the full link.
+    /// Tolerable loss and recovery at the full link.
     pub loss: Option<LossBudget>,
-    /// What each model makes of the loss described; absent without one.
+    /// Rate of each model at the described loss; absent without loss.
     pub loss_models: Option<LossModels>,
-    /// The path described.
+    /// The described path.
     pub path: Path,
 }
 
@@ -144,13 +144,13 @@ pub fn envelope(path: &Path) -> Result<Envelope, PathError> {
     })
 }
 
-/// What all links that the connections can use carry together, bit/s of payload.
+/// Rate of all links that the connections can use together, bit/s of payload.
 fn at_most_bps(path: &Path, rates: &LayerRates) -> f64 {
     rates.payload_bps * f64::from(path.streams.min(path.trunk_links).max(1))
 }
 
 impl Envelope {
-    /// What the link carries, or all links of a trunk that the connections can use.
+    /// Rate of the link, or of all links of a LAG that the connections can use.
     ///
     /// Units: bit/s of payload.
     #[must_use]
@@ -158,7 +158,8 @@ impl Envelope {
         at_most_bps(&self.path, &self.rates)
     }
 
-    /// Windows, buffers and losses that a goodput of all connections together needs and allows, whatever the link carries.
+    /// Windows, buffers and tolerable loss for a goodput of all connections together, whatever the link
+    /// carries.
     ///
     /// Units: bit/s of payload. Domain: above 0; `None` for UDP. Source: as [`envelope`] for the full link.
     #[must_use]
@@ -172,7 +173,7 @@ impl Envelope {
         Some((needs(&path, &rates)?, loss::budget(&path, &self.frames, &rates)?))
     }
 
-    /// Time that a transfer takes: slow start, then the binding rate.
+    /// Duration of a transfer: slow start, then the binding rate.
     ///
     /// Units: s. Domain: bytes ≥ 0. Counts full round trips while slow start lasts; connection set-up is not counted.
     /// Source: RFC 5681 §3.1.
@@ -185,7 +186,7 @@ impl Envelope {
         let in_slow_start = slow_start::sent_segments(startup.rounds, INITIAL_SEGMENTS, growth)?;
         if segments <= in_slow_start {
             let rounds = (segments * (growth - 1.0) / INITIAL_SEGMENTS + 1.0).ln() / growth.ln();
-            // The last round is not faster than what binds.
+            // The last round is not faster than the binding rate.
             return crate::domain::finite((rounds.ceil() * self.path.rtt_s).max(at_rate));
         }
         crate::domain::finite(startup.lost_s + at_rate)
@@ -241,7 +242,7 @@ fn startup(path: &Path, frames: &Frames, goodput_bps: f64) -> Option<Startup> {
     };
     let window = bdp::window_segments(start.rate_bps, start.rtt_s, start.mss_bytes)?;
     let rounds = slow_start::rounds(window, INITIAL_SEGMENTS, start.growth)?.max(0.0);
-    // Rounding up the last round can make the loss negative: then nothing is lost.
+    // Rounding up the last round can make the lost time negative: then nothing is lost.
     let lost_s = slow_start::lost_time_s(&start, rounds)?.max(0.0);
     Some(Startup {
         rounds,
@@ -313,7 +314,7 @@ mod tests {
 
     #[test]
     fn kernel_limits_are_ceilings_too() {
-        // Half of 6 MiB at 50 ms; a send buffer counts whole.
+        // Half of 6 MiB at 50 ms; a send buffer counts in full.
         let path = Path { rtt_s: 0.05, rmem_max_bytes: Some(6_291_456.0), ..Path::gigabit() };
         close(envelope(&path).unwrap().binding.bitrate_bps, 503.316e6);
         let path = Path { rtt_s: 0.05, wmem_max_bytes: Some(4_194_304.0), ..Path::gigabit() };
@@ -348,7 +349,7 @@ mod tests {
         let sized = |length| Path { udp: true, datagram_bytes: Some(length), ..Path::gigabit() };
         let found = envelope(&sized(100.0)).unwrap();
         assert_eq!(found.binding.because, "1000BASE-T, packets of 128 bytes, IPv4, UDP");
-        // 100 of 166 bytes on the wire: 128, Ethernet's 18, preamble and gap 20.
+        // 100 of 166 bytes on the wire: 128 for the packet, 18 for Ethernet, 20 for preamble and gap.
         close(found.rates.payload_bps, 1e9 * 100.0 / 166.0);
         assert_eq!(envelope(&sized(1472.0)).unwrap().frames.packet_bytes, 1500.0);
         let pieces = PathError::Fragments { datagram_bytes: 1473.0, packet_bytes: 1501.0, mtu_bytes: 1500.0 };
@@ -381,7 +382,7 @@ mod tests {
         let alone = envelope(&Path { streams: 1, ..path.clone() }).unwrap();
         assert_eq!(alone.binding.limit, "link");
         close(alone.binding.bitrate_bps, 941.482e6);
-        // 1 TB takes so much less than over one link.
+        // 1 TB takes correspondingly less time than over one link.
         assert!(found.transfer_time_s(1e12).unwrap() < alone.transfer_time_s(1e12).unwrap() / 3.5);
         assert_eq!(envelope(&Path { trunk_links: 0, ..path }).unwrap_err(), PathError::Trunk);
     }
@@ -394,12 +395,12 @@ mod tests {
         assert_eq!((models.mathis_bps, models.cubic_bps), (None, None));
         assert_eq!(found.binding.limit, "loss");
         close(found.binding.bitrate_bps, models.pftk_bps.unwrap());
-        // bbr sends on; what is lost takes its share.
+        // BBR keeps sending; the lost packets reduce the rate.
         let found = envelope(&lossy(0.1, Congestion::Bbr)).unwrap();
         close(found.binding.bitrate_bps, 0.9 * 941.482e6);
         let beyond = envelope(&lossy(0.3, Congestion::Bbr)).unwrap_err();
         assert!(matches!(beyond, PathError::BeyondModel { .. }), "{beyond}");
-        // A window of a tenth of a segment.
+        // A window of 0.1 segments.
         let slow = Path { link_bps: 1e5, rtt_s: 0.012, ..lossy(1e-3, Congestion::Reno) };
         assert!((envelope(&slow).unwrap().loss.unwrap().allowed - 0.02).abs() < 1e-12);
     }

@@ -1,4 +1,4 @@
-//! The path as somebody describes it.
+//! Description of a path.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -9,26 +9,26 @@ use crate::encapsulation::Encapsulation;
 use crate::framing::{Headers, IpVersion};
 use crate::tcp_rate;
 
-/// How the flow answers to loss.
+/// Congestion control: the reaction of the flow to loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Congestion {
-    /// Halves, and grows by a segment per round trip. RFC 5681.
+    /// Halves the window, and grows it by one segment per round trip. RFC 5681.
     Reno,
     /// RFC 9438.
     Cubic,
-    /// Follows its own model of the path.
+    /// Follows its own model of the path, mostly independent of loss.
     Bbr,
 }
 
 impl Congestion {
-    /// The congestion control of that name.
+    /// The congestion control with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Reno, Self::Cubic, Self::Bbr].into_iter().find(|control| control.name() == name)
     }
 
-    /// Its name.
+    /// Its name, such as `cubic`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -39,7 +39,7 @@ impl Congestion {
     }
 }
 
-/// A path as somebody describes it. [`Path::gigabit`] is a start to change fields of.
+/// Description of a path. [`Path::gigabit`] is a starting point with all fields set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Path {
     /// Rate of the slowest link, bit/s.
@@ -54,7 +54,7 @@ pub struct Path {
     pub tags: u32,
     /// Tunnel.
     pub encapsulation: Encapsulation,
-    /// Round trip without queues, s.
+    /// RTT without queues, s.
     pub rtt_s: f64,
     /// Loss events per packet; absent for none.
     pub loss: Option<f64>,
@@ -62,22 +62,22 @@ pub struct Path {
     pub rmem_max_bytes: Option<f64>,
     /// Largest send buffer of the sender (`tcp_wmem[2]`), bytes.
     pub wmem_max_bytes: Option<f64>,
-    /// Window of each connection, when it is set, bytes.
+    /// Window of each connection, if fixed, bytes.
     pub window_bytes: Option<f64>,
-    /// Connections at once.
+    /// Number of connections.
     pub streams: u32,
-    /// Links of a bundle, of which a hash chooses one for each connection; 1 for a single link.
+    /// Number of links of a LAG whose hash chooses one link for each connection; 1 for a single link.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub trunk_links: u32,
     /// Congestion control.
     pub congestion: Congestion,
     /// Datagrams instead of TCP.
     pub udp: bool,
-    /// Payload of each datagram, bytes; absent for what the MTU holds.
+    /// Payload of each datagram, bytes; absent for the largest that the MTU allows.
     pub datagram_bytes: Option<f64>,
-    /// Payload that the test offers, bit/s; absent for as much as fits.
+    /// Offered payload rate, bit/s; absent for no limit.
     pub offered_bps: Option<f64>,
-    /// The hosts at its ends.
+    /// The hosts at both ends.
     #[serde(default)]
     pub hosts: Hosts,
 }
@@ -86,13 +86,14 @@ const fn one() -> u32 {
     1
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
 const fn is_one(links: &u32) -> bool {
     *links == 1
 }
 
 impl Path {
-    /// Gigabit Ethernet at MTU 1500 over IPv4 with timestamps: one CUBIC connection, 1 ms away, kernel buffers unlimited.
+    /// Gigabit Ethernet at MTU 1500 over IPv4 with timestamps: one CUBIC connection with 1 ms of RTT, kernel
+    /// buffers unlimited.
     #[must_use]
     pub fn gigabit() -> Self {
         Self {
@@ -117,7 +118,7 @@ impl Path {
         }
     }
 
-    /// Size of each packet: the MTU, or what a datagram of the length described makes.
+    /// Size of each packet, bytes: the MTU, or the packet of a datagram of the described length.
     pub(super) fn packet_bytes(&self) -> f64 {
         let datagram = self.datagram_bytes.filter(|_| self.udp);
         datagram.map_or(self.mtu_bytes, |bytes| bytes + self.headers().total_bytes())
@@ -133,69 +134,70 @@ impl Path {
     }
 }
 
-/// What is wrong with a described path; the person who described it can mend it.
+/// Errors in a described path, which the user can correct.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum PathError {
-    /// No rate.
+    /// The link rate is not above zero.
     #[error("the link's rate must be above zero; give it as 1G")]
     Link,
-    /// No room for payload.
+    /// The MTU has no room for payload.
     #[error(
         "an MTU of {mtu_bytes} leaves no payload after {header_bytes} bytes of headers; give a larger one"
     )]
     Mtu {
-        /// The MTU given.
+        /// The stated MTU.
         mtu_bytes: f64,
-        /// What the headers take.
+        /// Size of the headers.
         header_bytes: f64,
     },
-    /// The datagrams described do not fit in a packet.
+    /// The stated datagrams do not fit in a packet.
     #[error(
         "datagrams of {datagram_bytes} bytes need packets of {packet_bytes} bytes, more than the MTU of {mtu_bytes}; \
          give a shorter length"
     )]
     Fragments {
-        /// The payload given.
+        /// The stated payload.
         datagram_bytes: f64,
-        /// The packet that it needs.
+        /// Size of the packet that it needs.
         packet_bytes: f64,
-        /// The MTU given.
+        /// The stated MTU.
         mtu_bytes: f64,
     },
-    /// No round trip.
+    /// The RTT is not above zero.
     #[error("the round trip must be above zero; give it as 20ms")]
     RoundTrip,
-    /// No probability.
+    /// The loss is not a probability.
     #[error("a loss of {0} is no probability between 0 and 1; give one loss in ten thousand as 0.0001")]
     Loss(f64),
-    /// No buffer.
+    /// A window or buffer is not above zero.
     #[error("windows and buffers must be above zero bytes; leave them out to have them unlimited")]
     Buffer,
-    /// Nothing offered.
+    /// The offered rate is not above zero.
     #[error("the offered rate must be above zero; leave it out to offer as much as fits")]
     Offered,
-    /// Hosts that cannot be.
+    /// A clock, cost or rate of the hosts is not above zero.
     #[error("clocks, costs and rates of the hosts must be above zero; leave them out to have them unlimited")]
     Hosts,
-    /// No connection.
+    /// The number of streams is zero.
     #[error("at least one stream is needed")]
     Streams,
-    /// No link.
+    /// The number of links is not between 1 and 256.
     #[error("a trunk of 1 to 256 links is needed")]
     Trunk,
-    /// Nothing is known of the flow at so much loss.
+    /// The model of the congestion control does not cover this loss.
     #[error(
         "the model of bbr ends at a loss of {most}, beyond which it keeps no rate; give less than {loss}, or another congestion control"
     )]
     BeyondModel {
-        /// The loss given.
+        /// The stated loss.
         loss: f64,
-        /// Where the model ends.
+        /// Largest loss that the model covers.
         most: f64,
     },
 }
 
-/// Refuses a description that nothing can be calculated from. Whether the MTU leaves room for payload shows later.
+/// Rejects a description from which nothing can be calculated. Whether the MTU leaves room for payload is
+/// checked later.
 pub(super) fn check(path: &Path) -> Result<(), PathError> {
     let usable = |value: f64| value.is_finite() && value > 0.0;
     if !usable(path.link_bps) {

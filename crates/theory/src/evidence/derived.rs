@@ -1,24 +1,25 @@
-//! What follows from the evidence of a flow.
+//! Values derived from the evidence of a flow.
 
 use super::{Evidence, LinkSource, Transport};
 use crate::framing::{Headers, IpVersion};
 use crate::stats::{order, series, spread};
 
-/// Parts of the steady time over which constancy is judged are at least so long, s.
+/// Shortest parts of the steady time over which constancy is judged, s.
 const MIN_SPAN_S: f64 = 0.2;
-/// Packets that may be on the wrong side of the end of such a part: a burst of segmentation offload.
+/// Packets that may be on the wrong side of the end of such a part: a GSO burst.
 const GRAIN_PACKETS: f64 = 10.0;
-/// Correlation of neighbouring intervals below which one makes up for what the other lacked.
+/// Below this correlation, neighbouring intervals compensate each other.
 const COMPENSATION_CORRELATION: f64 = -0.1;
-/// Variation of a sixth that is never taken for unevenness of its intervals.
+/// Variation of a sixth of the test that is accepted as noise.
 const MAX_NOISE: f64 = 0.10;
 /// Coverage of the interval of a rate.
 const COVERAGE: f64 = 0.95;
-/// Share of the bottleneck that retransmissions and probes are never taken to have had beside the goodput.
+/// Largest share of the bottleneck that is attributed to retransmissions and probes.
 const MAX_OTHER_SHARE: f64 = 0.05;
 
 impl Evidence {
-    /// The line rate that means something: no virtual interface's, unless the user vouches for it; the slower end's.
+    /// The relevant line rate, bit/s: the slower end's. That of a virtual interface is used only if the user
+    /// stated it.
     #[must_use]
     pub fn line_rate_bps(&self) -> Option<f64> {
         if self.link.is_virtual && self.link.source != Some(LinkSource::User) {
@@ -32,13 +33,13 @@ impl Evidence {
         }
     }
 
-    /// The highest rate that is said of the flow: of the steady part, or of the whole.
+    /// The highest reported rate of the flow, bit/s: that of the steady part, or of the whole.
     #[must_use]
     pub fn highest_bps(&self) -> Option<f64> {
         [self.outcome.goodput_bps, self.outcome.whole_bps].into_iter().flatten().reduce(f64::max)
     }
 
-    /// Whether somebody states the rate of the link, so that nobody knows what it counts.
+    /// Whether the user stated the rate of the link, so that it is unknown what it counts.
     #[must_use]
     pub fn is_stated_link(&self) -> bool {
         self.link.source == Some(LinkSource::User) && self.line_rate_bps().is_some()
@@ -54,30 +55,29 @@ impl Evidence {
         }
     }
 
-    /// Length of a full packet, bytes: from the effective segment where it is known, so that a clamped MSS counts.
+    /// Length of a full packet, bytes: from the effective segment size if known, so that a clamped MSS counts.
     #[must_use]
     pub fn packet_bytes(&self) -> f64 {
         let of_segment = self.link.mss_bytes.map(|mss| mss + self.headers().total_bytes());
         let mtu = self.link.mtu_bytes.unwrap_or(1500.0);
-        // A datagram longer than the MTU is sent in pieces; its frames are as long as the MTU.
+        // A datagram longer than the MTU is fragmented; its frames are as long as the MTU.
         of_segment.map_or(mtu, |packet| if self.link.mtu_bytes.is_some() { packet.min(mtu) } else { packet })
     }
 
-    /// 802.1Q tags, 0 when nothing is known.
+    /// Number of 802.1Q tags, 0 if unknown.
     #[must_use]
     pub fn tags(&self) -> f64 {
         f64::from(self.link.tags.unwrap_or(0))
     }
 
-    /// Connections of the flow, at least one.
+    /// Number of connections, at least one.
     #[must_use]
     pub fn streams(&self) -> f64 {
         f64::from(self.outcome.streams.unwrap_or(1).max(1))
     }
 
-    /// The round trip without queue: the smallest known. Where an emulated network was late under the load, and may have
-    /// handed frames over early to make up for it, it is the smallest before the load: a neighbour may have filled a queue
-    /// then already.
+    /// The RTT without a queue, s: the smallest known. If an emulated network was late under load, it may have
+    /// delivered frames early to catch up. Then it is the smallest RTT before the load.
     #[must_use]
     pub fn base_rtt_s(&self) -> Option<f64> {
         let idle = [self.rtt.idle_min_s, self.rtt.idle_p50_s];
@@ -89,21 +89,21 @@ impl Evidence {
         known.into_iter().flatten().filter(|rtt| *rtt > 0.0).reduce(f64::min)
     }
 
-    /// Rise of the median round trip under load over the base, s.
+    /// Rise of the median RTT under load over the base, s.
     #[must_use]
     pub fn rtt_rise_s(&self) -> Option<f64> {
         let loaded = self.rtt.loaded_p50_s.or(self.rtt.mean_s)?;
         Some(loaded - self.base_rtt_s()?)
     }
 
-    /// Whether a queue stands before the bottleneck, so that windows and buffers are larger than the path and only bound
-    /// the queue: the round trip grew by half and by a millisecond.
+    /// Whether a queue stands before the bottleneck: the RTT rose by at least half and by 1 ms. Windows and
+    /// buffers are then larger than the path and only bound the queue.
     #[must_use]
     pub fn queue_stands(&self) -> bool {
         self.rtt_rise_s().zip(self.base_rtt_s()).is_some_and(|(rise, base)| rise >= (0.5 * base).max(0.001))
     }
 
-    /// Share of the sent segments that were lost: retransmissions less the needless ones. For UDP the lost datagrams.
+    /// Loss ratio of the sent segments: retransmissions less the needless ones. For UDP, the lost datagrams.
     #[must_use]
     pub fn loss(&self) -> Option<f64> {
         let (lost, sent) = match self.transport {
@@ -122,10 +122,11 @@ impl Evidence {
         series::coefficient_of_variation(&self.outcome.intervals_bps)
     }
 
-    /// Whether the intervals vary less than `limit`, or less than one read of 64 KiB makes them; `None` when unknown.
+    /// Whether the intervals vary by less than `limit`, or by less than a read of 64 KiB explains; `None` if
+    /// unknown.
     ///
-    /// Judged by the robust spread, so that one interval in which a host was late does not count; but the mean must stay
-    /// at the median, so that rare deep dips do.
+    /// Uses the robust spread, so that one interval in which a host was late does not count. But the mean must
+    /// be near the median, so that rare deep dips count.
     #[must_use]
     pub fn is_constant(&self, limit: f64) -> Option<bool> {
         let intervals = &self.outcome.intervals_bps;
@@ -137,8 +138,8 @@ impl Evidence {
         Some(intervals.len() > 1 && spread < limit && drift < limit)
     }
 
-    /// As [`Evidence::is_constant`], but not excused by the size of a read: intervals are merged until one read of
-    /// 64 KiB is at most `limit` of them. `None` where fewer than four are left.
+    /// Like [`Evidence::is_constant`], but without the allowance for reads: intervals are merged until one read
+    /// of 64 KiB is at most `limit` of them. `None` if fewer than four remain.
     #[must_use]
     pub fn is_surely_constant(&self, limit: f64) -> Option<bool> {
         let read_s = 65536.0 * 8.0 / self.outcome.goodput_bps.filter(|rate| *rate > 0.0)?;
@@ -146,7 +147,8 @@ impl Evidence {
         self.is_constant_by(each as usize, limit)
     }
 
-    /// Whether the means of so many intervals each vary less than `limit`; `None` where fewer than four are left.
+    /// Whether the means of `each` consecutive intervals vary by less than `limit`; `None` if fewer than four
+    /// remain.
     fn is_constant_by(&self, each: usize, limit: f64) -> Option<bool> {
         let merged = self.parts_bps(self.outcome.intervals_bps.len() / each.max(1));
         if merged.len() < 4 {
@@ -157,9 +159,9 @@ impl Evidence {
         Some(spread::robust_sigma(&merged)? / centre < limit && drift < limit)
     }
 
-    /// The means of so many parts of the steady time, all of nearly the same length.
+    /// Means of this number of parts of the steady time, all of nearly the same length.
     ///
-    /// No interval is left out: the last one may hold what those before it lacked.
+    /// No interval is left out: the last one may contain what those before it lacked.
     fn parts_bps(&self, parts: usize) -> Vec<f64> {
         let intervals = &self.outcome.intervals_bps;
         let bound = |part: usize| part * intervals.len() / parts;
@@ -167,8 +169,8 @@ impl Evidence {
         all.collect()
     }
 
-    /// Whether most of the steady time had more than `bps`: the median of its sixths, less a read of 64 KiB in each. What
-    /// waited somewhere, and is read at once when it comes, lifts one or two of them.
+    /// Whether most of the steady time exceeded `bps`: the median of its sixths, less a read of 64 KiB in each.
+    /// Data that waited somewhere and is then read at once raises only one or two of them.
     #[must_use]
     pub fn mostly_exceeds(&self, bps: f64) -> bool {
         let sixth_s = self.outcome.interval_s.unwrap_or(1.0) * self.outcome.intervals_bps.len() as f64 / 6.0;
@@ -176,8 +178,9 @@ impl Evidence {
         order::median(&parts).is_some_and(|median| median - 65536.0 * 8.0 / sixth_s > bps)
     }
 
-    /// Whether the sixths of the steady part vary less than `limit`, or less than ten packets make them, or than late reads
-    /// do: what one interval lacks by them the next one has, so that they average out within a sixth. `None` when unknown.
+    /// Whether the sixths of the steady part vary by less than `limit`, or by less than ten packets or late
+    /// reads explain. Late reads move bytes to the next interval, so they average out within a sixth. `None` if
+    /// unknown.
     #[must_use]
     pub fn is_steady(&self, limit: f64) -> Option<bool> {
         let intervals = self.outcome.intervals_bps.len();
@@ -193,16 +196,16 @@ impl Evidence {
         self.is_constant_by(each, limit.max(grain).max(noise))
     }
 
-    /// The rate that the flow sustained: the median of its steady intervals, which neither dips nor what waited behind a
-    /// hole move; the mean where there are no intervals.
+    /// The rate that the flow sustained, bit/s: the median of its steady intervals, which neither dips nor data
+    /// after a filled gap move. Without intervals, the mean.
     #[must_use]
     pub fn sustained_bps(&self) -> Option<f64> {
         order::median(&self.outcome.intervals_bps).or(self.outcome.goodput_bps).filter(|rate| *rate > 0.0)
     }
 
-    /// Between which rates the sustained one lies, bit/s: what both the interval of the median and that of the mean cover.
+    /// Range of the sustained rate, bit/s: both the interval of the median and that of the mean.
     ///
-    /// Of less than six intervals the extremes are taken.
+    /// With fewer than six intervals, the extremes are used.
     #[must_use]
     pub fn rate_range_bps(&self) -> Option<(f64, f64)> {
         let intervals = &self.outcome.intervals_bps;
@@ -217,8 +220,8 @@ impl Evidence {
         Some((low.min(goodput - width), high.max(goodput + width)))
     }
 
-    /// Shares by which what passed the bottleneck was larger than the goodput, at least and at most: latency probes pass
-    /// it, and retransmissions where the first ones were lost behind it.
+    /// Smallest and largest share of other traffic at the bottleneck, relative to the goodput: latency probes
+    /// pass it, and retransmissions if the first copies were lost after it.
     #[must_use]
     pub fn other_shares(&self) -> (f64, f64) {
         let sent_again = self.tcp.retransmits.zip(self.tcp.segments_sent).map(|(again, all)| again / all);
@@ -229,14 +232,14 @@ impl Evidence {
         (least, (least + share(sent_again)).min(MAX_OTHER_SHARE))
     }
 
-    /// Whether the queue before the bottleneck hardly ever ran empty: even when it was short, packets waited.
+    /// Whether the queue before the bottleneck was hardly ever empty: packets waited even when it was short.
     #[must_use]
     pub fn queue_never_empties(&self) -> bool {
         let rise = self.rtt.smoothed_p10_s.zip(self.base_rtt_s()).map(|(low, base)| (low - base, base));
         rise.is_some_and(|(rise, base)| rise >= (0.25 * base).max(0.001))
     }
 
-    /// Whether the flow runs BBR, to which the loss models do not apply.
+    /// Whether the flow uses BBR, for which the loss models are not valid.
     #[must_use]
     pub fn is_bbr(&self) -> bool {
         self.tcp.congestion.as_deref().is_some_and(|name| name.starts_with("bbr"))
@@ -311,7 +314,7 @@ mod tests {
         evidence.outcome.intervals_bps = vec![1.4e6; 50];
         assert_eq!(evidence.is_constant(0.1), Some(true));
         assert_eq!(evidence.is_surely_constant(0.1), None, "five seconds are thirteen reads");
-        // At 52 Mb/s a read of 64 KiB is a tenth of 100 ms: two intervals at a time.
+        // At 52 Mb/s, a read of 64 KiB is 10 % of 100 ms: intervals are merged in pairs.
         evidence.outcome.goodput_bps = Some(50e6);
         evidence.outcome.intervals_bps = [45e6, 55e6].repeat(25);
         assert_eq!(evidence.is_surely_constant(0.1), Some(true));
@@ -321,7 +324,7 @@ mod tests {
 
     #[test]
     fn what_waited_behind_a_hole_until_the_last_interval_makes_up_for_it() {
-        // A hole of three intervals that is filled in the last one, whatever number of intervals there is.
+        // A gap of three intervals that is filled in the last one, for any number of intervals.
         for count in 24..=49 {
             let mut evidence = Evidence::default();
             evidence.outcome.goodput_bps = Some(36e6);
@@ -329,7 +332,7 @@ mod tests {
             evidence.outcome.intervals_bps = vec![36e6; count];
             evidence.outcome.intervals_bps[count - 4..].copy_from_slice(&[18e6, 0.0, 18e6, 108e6]);
             assert_eq!(evidence.is_steady(0.03), Some(true), "{count}");
-            // What never comes is missing.
+            // If the data never arrives, it is missing.
             evidence.outcome.intervals_bps[count - 1] = 0.0;
             assert_eq!(evidence.is_steady(0.03), Some(false), "{count}");
         }

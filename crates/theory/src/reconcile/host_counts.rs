@@ -1,4 +1,4 @@
-//! A host on the way: what it counted while the flows of a phase ran.
+//! Counts of a host while the flows of a phase ran.
 
 use linerate_model::metrics::port;
 use linerate_model::{
@@ -14,10 +14,10 @@ use crate::framing::{ETHERNET_HEADER_BYTES, FCS_BYTES, Headers, IpVersion};
 
 /// Payload of a probe. Source: docs/reference/native-protocol.md.
 const PROBE_BYTES: u64 = 64;
-/// What others sent before the load may be half as much again beside it: nobody sends evenly.
+/// Other traffic may be higher during the load than before it by this factor, since it is not constant.
 const UNEVEN_FACTOR: f64 = 1.5;
 
-/// One host with its part in every flow of the phase.
+/// One host and its side of every flow of the phase.
 pub(super) struct Station<'a> {
     host: Option<&'a HostInfo>,
     flows: Vec<(&'a FlowRecord, Side)>,
@@ -41,7 +41,7 @@ impl<'a> Station<'a> {
         self.host.map_or("", |host| host.name.as_str())
     }
 
-    /// The tally whose readings of the interface cover the longest time: the flow that ended last.
+    /// The tally whose interface readings cover the longest time: that of the flow that ended last.
     fn last(&self) -> Option<&'a Tally> {
         let tallies = self.flows.iter().filter_map(|(flow, side)| flow.tally(*side));
         let over = |tally: &&Tally| tally.kernel.as_ref().and_then(|k| k.interface.as_ref()).map(|i| i.over);
@@ -52,7 +52,7 @@ impl<'a> Station<'a> {
         self.last()?.kernel.as_ref()?.interface.as_ref()
     }
 
-    /// Bytes of a check sequence that a card may count.
+    /// Bytes of FCS that a network card may count.
     pub(super) fn check(&self) -> u64 {
         let kind = self.host.and_then(|host| host.link.as_ref()).map(|link| link.kind);
         if matches!(kind, Some(LinkKind::Physical | LinkKind::Virtual)) { FCS_BYTES as u64 } else { 0 }
@@ -66,8 +66,8 @@ impl<'a> Station<'a> {
         }
     }
 
-    /// What the phase and its dialogue explain in one direction of the interface; `None` where a flow's counts are
-    /// unknown.
+    /// Traffic that the phase and its control connection explain in one direction of the interface; `None` if a
+    /// flow's counts are unknown.
     pub(super) fn load(&self, heading: Heading, flow: &FlowRecord) -> Option<Load> {
         let header = |headers: Headers| (ETHERNET_HEADER_BYTES + headers.total_bytes()) as u64;
         let parts: Option<Vec<Part>> =
@@ -113,7 +113,8 @@ impl<'a> Station<'a> {
         })
     }
 
-    /// What passed before the load without the probes of then, for as long as the phase took.
+    /// Other traffic before the load, without the probes of that time, extrapolated to the duration of the
+    /// phase.
     fn others(&self, heading: Heading, header: u64) -> Option<Others> {
         let interface = self.interface()?;
         let idle = interface.idle.filter(|idle| idle.over.as_ns() > 0)?;
@@ -146,11 +147,11 @@ fn segment(flow: &FlowRecord) -> u64 {
     settings.and_then(|settings| settings.mss.effective).map_or(65_535, u64::from)
 }
 
-/// Payload that TCP hands down at once, at most: a bundle of segments is thrown away as a whole (linux/netdevice.h,
+/// Largest payload that TCP passes down at once. A super-packet is dropped as a whole (linux/netdevice.h,
 /// GSO_LEGACY_MAX_SIZE).
 pub(super) const MAX_BUNDLE: u64 = 65_536;
 
-/// Packets that this host threw away before they left it; a bundle of segments counts once.
+/// Packets that this host dropped before they left it; a super-packet counts once.
 pub(super) fn thrown(own: &Tally) -> u64 {
     let interface = own.kernel.as_ref().and_then(|kernel| kernel.interface.as_ref());
     interface.map_or(0, |interface| {
@@ -159,31 +160,31 @@ pub(super) fn thrown(own: &Tally) -> u64 {
     })
 }
 
-/// Where the host threw packets away, only what the other end has acknowledged passed for certain. TCP counts a segment as
-/// sent before its own queue refuses it, and again when it leaves: as new, not as sent again (net/ipv4/tcp_output.c,
-/// `__tcp_transmit_skb`).
+/// Bytes sent. If the host dropped packets, only acknowledged bytes certainly passed. TCP counts a segment as
+/// sent before its own queue rejects it, and again when it leaves: as new data, not as a retransmission
+/// (net/ipv4/tcp_output.c, `__tcp_transmit_skb`).
 fn sent(counts: &SocketCounts, own: &Tally) -> Range {
     let most = counts.sent_bytes.get();
     let least = if thrown(own) > 0 { most.min(counts.acked_bytes.get()) } else { most };
     Range { least, most }
 }
 
-/// Segments that left, as [`sent`].
+/// Segments that left, like [`sent`].
 fn sent_segments(counts: &SocketCounts, own: &Tally, segment: u64) -> Range {
     let most = counts.data_segments_out;
     let least = if thrown(own) > 0 { most.min(counts.acked_bytes.get() / segment.max(1)) } else { most };
     Range { least, most }
 }
 
-/// Segments that came. A bundle that a program handed to the kernel (TAP) counts as one at the receiver, so it is no
-/// fewer than the payload takes, and no more than were sent.
+/// Segments received. A super-packet that a program passed to the kernel (TAP) counts as one at the receiver.
+/// So the number is at least what the payload needs, and at most what was sent.
 fn came(counts: &SocketCounts, peer: Option<&SocketCounts>, segment: u64) -> Range {
     let filled = counts.received_bytes.get() / segment.max(1);
     let least = counts.data_segments_in.max(filled);
     Range { least, most: peer.map_or(least, |peer| peer.data_segments_out.max(least)) }
 }
 
-/// What came in order, and as much again as was sent again or doubled on the way.
+/// Bytes received in order; at most also those that were retransmitted or duplicated on the path.
 fn received(counts: &SocketCounts, peer: Option<&SocketCounts>, segment: u64) -> Range {
     let least = counts.received_bytes.get();
     let again = peer.map_or(0, |peer| {
@@ -201,7 +202,7 @@ fn datagrams(own: &Tally, other: Option<&Tally>, side: Side, heading: Heading, h
     let udp = own.udp.as_ref()?;
     let bytes = own.total_bytes.get();
     let (most, segments) = match other.filter(|_| side == Side::Receiver) {
-        // What this host dropped had come.
+        // What this host dropped had arrived.
         Some(sent) => {
             let dropped = udp.socket_drops.unwrap_or_default();
             (sent.total_bytes.get().max(bytes), udp.packets.saturating_add(dropped))
@@ -209,7 +210,7 @@ fn datagrams(own: &Tally, other: Option<&Tally>, side: Side, heading: Heading, h
         None => (bytes, udp.packets),
     };
     let segment = bytes / udp.packets.max(1);
-    // A sender whose own queue threw datagrams away knows of those that arrived only.
+    // If the sender's own queue dropped datagrams, only those that arrived certainly left.
     let arrived = other.filter(|_| side == Side::Sender && thrown(own) > 0);
     let (least, fewest) = arrived.map_or((bytes, segments), |other| {
         let packets = other.udp.as_ref().map_or(0, |udp| udp.packets.saturating_sub(udp.duplicates));
@@ -219,17 +220,18 @@ fn datagrams(own: &Tally, other: Option<&Tally>, side: Side, heading: Heading, h
     Some(Part { payload: Range { least, most }, segments, bare: 0, header, segment })
 }
 
-/// What a port counted beside the flows.
+/// Counts of a port.
 pub(super) struct PortCounts {
     /// Bytes sent.
     pub(super) bytes: u64,
-    /// Packets thrown away.
+    /// Packets dropped.
     pub(super) dropped: u64,
-    /// Most bytes of one interval: so many are missing where the last one was not over when the port was asked.
+    /// Largest number of bytes in one interval. They may be missing if the last interval was not over when the
+    /// port was read.
     pub(super) interval: u64,
 }
 
-/// Sums over its intervals.
+/// Sums over the port's intervals.
 pub(super) fn port_counts(port: &PortRecord) -> PortCounts {
     let readings = || port.samples.iter().map(|sample| &sample.readings);
     let bytes = || readings().filter_map(|found| found.get(port::BYTES)).map(Bytes::get);

@@ -1,44 +1,44 @@
-//! What explains the bytes in one direction of an interface.
+//! Traffic that explains the bytes in one direction of an interface.
 
 use linerate_model::SocketCounts;
 use linerate_units::Bytes;
 
 use super::{Heading, Range};
 
-/// Most that acknowledgements carry beside the options of every segment: three blocks of SACK, and padding (RFC 2018).
+/// Largest size of additional options in acknowledgements: three SACK blocks and padding (RFC 2018).
 const SACK_BYTES: u64 = 28;
-/// Frames of others' setting up and taking down: ARP, neighbours, handshakes of probes.
+/// Frames of connection set-up and shutdown: ARP, neighbour discovery, handshakes of probes.
 const EDGE_FRAMES: u64 = 16;
-/// Frames at the end of each stream that may be outside of the time.
+/// Frames at the end of each stream that may be outside the measured time.
 const STREAM_FRAMES: u64 = 4;
-/// What such a frame has at most.
+/// Largest size of such a frame, bytes.
 const EDGE_FRAME_BYTES: u64 = 100;
 
-/// How the headers are in a count.
+/// How a count includes headers.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Frames {
-    /// Those of as many packets as were counted; a card may count a check sequence with each.
+    /// Headers of the counted packets; a network card may count an FCS with each.
     Counted { packets: u64, check: u64 },
-    /// Those of every segment, with a check sequence, in a frame of no less than `least` bytes.
+    /// Headers of every segment, with an FCS, in a frame of at least `least` bytes.
     Each { check: u64, least: u64 },
 }
 
-/// One flow, or the dialogue, in one direction.
+/// One flow, or the control connection, in one direction.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Part {
     pub(super) payload: Range,
-    /// Segments with payload, at least and at most.
+    /// Smallest and largest number of segments with payload.
     pub(super) segments: Range,
-    /// Segments without.
+    /// Number of segments without payload.
     pub(super) bare: u64,
-    /// Bytes before the payload, the Ethernet header included.
+    /// Bytes before the payload, including the Ethernet header.
     pub(super) header: u64,
     /// Payload of a full segment.
     pub(super) segment: u64,
 }
 
 impl Part {
-    /// A connection whose segments are never bundled.
+    /// A connection whose segments are never merged.
     pub(super) fn bare(counts: &SocketCounts, heading: Heading, header: u64) -> Self {
         let (bytes, bare) = match heading {
             Heading::Out => (counts.sent_bytes, counts.segments_out),
@@ -48,7 +48,7 @@ impl Part {
     }
 }
 
-/// Latency probes beside the flow.
+/// Latency probes during the flow.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Probes {
     pub(super) sent: u64,
@@ -56,24 +56,24 @@ pub(super) struct Probes {
     pub(super) frame: u64,
 }
 
-/// What others send, as before the load.
+/// Other traffic, as measured before the load.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Others {
     pub(super) bytes: u64,
 }
 
-/// Counts come from another host, and may be absurd.
+/// Counts come from another host and may be absurd.
 fn total<const N: usize>(counts: [u64; N]) -> u64 {
     counts.into_iter().fold(0, u64::saturating_add)
 }
 
-/// The bytes of a flow's headers, where its segments have their share of all packets.
+/// Bytes of a flow's headers, if its share of all packets is that of its segments.
 fn share(header: u64, packets: u64, own: u64, all: u64) -> u64 {
     let share = u128::from(packets) * u128::from(own) / u128::from(all.max(1));
     header.saturating_mul(u64::try_from(share).unwrap_or(u64::MAX))
 }
 
-/// What passes in one direction.
+/// Traffic in one direction.
 #[derive(Debug, Clone)]
 pub(super) struct Load {
     pub(super) parts: Vec<Part>,
@@ -83,7 +83,7 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// Both together.
+    /// Adds the traffic of `other`.
     pub(super) fn with(mut self, mut other: Self) -> Self {
         self.parts.append(&mut other.parts);
         self.probes = match (self.probes, other.probes) {
@@ -94,7 +94,7 @@ impl Load {
             }),
             (a, b) => a.or(b),
         };
-        // One interface has been looked at twice.
+        // Both were read from the same interface.
         self.others = self.others.or(other.others);
         self
     }
@@ -108,7 +108,7 @@ impl Load {
         self.parts.iter().map(|part| part.segment.saturating_add(part.header + 4)).max().unwrap_or_default()
     }
 
-    /// The least and the most bytes that it explains, and of what they are, in words.
+    /// The smallest and largest number of bytes explained, and a description.
     pub(super) fn explained(&self, frames: Frames) -> (Range, String) {
         let (segments, bare) = (self.sum(|part| part.segments.most), self.sum(|part| part.bare));
         let probes = self.probes.map_or(0, |probes| probes.sent);
@@ -122,7 +122,7 @@ impl Load {
             Frames::Counted { check, .. } => (check, 0),
             Frames::Each { check, least } => (check, least),
         };
-        // Where the check sequence is certain, every frame has one; a card may count it or not.
+        // If the FCS is certain, every frame has one. A network card may or may not count it.
         let with_check = if least_frame > 0 { check } else { 0 };
         let bytes_of_headers = self.sum(|part| share(part.header, headers, part.segments.most, segments));
         let bare_bytes =
@@ -135,7 +135,7 @@ impl Load {
             (of(probes.sent.saturating_sub(probes.lost)), of(probes.sent))
         });
         let fixed = total([bytes_of_headers, bare_bytes, checks]);
-        // Of a port it is not known how many segments came, but for the least and the most.
+        // For a port only the smallest and largest number of segments is known.
         let fewer = match frames {
             Frames::Counted { .. } => 0,
             Frames::Each { .. } => self.sum(|part| {

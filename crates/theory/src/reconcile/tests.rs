@@ -8,7 +8,8 @@ use linerate_units::{Span, Timestamp};
 
 use super::*;
 
-/// 100 MB in 69,061 segments of 1448 bytes, 2,200 bundles, 1,000 acknowledgements; 66 bytes before each payload.
+/// 100 MB in 69,061 segments of 1448 bytes, 2,200 super-packets, 1,000 acknowledgements; 66 bytes before each
+/// payload.
 const PAYLOAD: u64 = 100_000_000;
 const SEGMENTS: u64 = 69_061;
 const BUNDLES: u64 = 2_200;
@@ -49,7 +50,7 @@ fn interface(sent: PassedCounts, received: PassedCounts) -> InterfaceCounts {
     }
 }
 
-/// An upload over a device that carries bundles; every byte is this test's.
+/// An upload over a device that carries super-packets; all bytes belong to this test.
 fn balanced() -> Run {
     let data = passed(PAYLOAD + (BUNDLES + ACKS) * HEADER - ACKS * HEADER, BUNDLES);
     let acks = passed(ACKS * HEADER, ACKS);
@@ -128,7 +129,7 @@ impl Run {
             let sample = PortSample { start_ns, end_ns, outside: false, readings };
             (0, Body::Port { flows: vec![0], port: (*name).into(), sample })
         };
-        // A hundred intervals: the last one may be missing.
+        // A hundred intervals; the last one may be missing.
         let hundredths = |(name, bytes): &(&'static str, u64)| {
             let (name, each) = (*name, *bytes / 100);
             let rest = (name, *bytes - 99 * each);
@@ -152,7 +153,7 @@ impl Run {
         steps(&record, record.flow(0).unwrap())
     }
 
-    /// Places that are open, with their residuals.
+    /// Open steps, with their residuals.
     fn open(self) -> Vec<(&'static str, i64)> {
         let open = |step: BookStep| step.open.then(|| (step.place.name(), step.residual_bytes));
         self.steps().into_iter().filter_map(open).collect()
@@ -186,7 +187,7 @@ fn bytes_of_others_are_named_where_they_pass() {
     let open: Vec<&BookStep> = steps.iter().filter(|step| step.open).collect();
     assert_eq!(open.len(), 1);
     assert_eq!((open[0].place, open[0].host.as_str()), (AccountingPoint::ReceiverInterface, "b"));
-    // All but what the edges of the time may hold.
+    // All except what the edges of the time may hold.
     assert!((990_000..=1_000_000).contains(&open[0].residual_bytes), "{}", open[0].residual_bytes);
     let text = summary(&steps).unwrap();
     assert!(text.contains("on eth0 of b are not this test's"), "{text}");
@@ -213,7 +214,7 @@ fn what_others_sent_before_the_load_is_allowed_beside_it() {
     let mut run = balanced();
     let interface = eth0(&mut run.sender);
     interface.idle = Some(idle);
-    // A megabyte in ten seconds, as in the two before.
+    // A megabyte in ten seconds, as in the two seconds before.
     interface.sent.bytes = Bytes::new(interface.sent.bytes.get() + 1_000_000);
     assert_eq!(run.open(), []);
     let mut run = balanced();
@@ -260,7 +261,7 @@ fn a_queue_and_a_port_count_the_headers_of_every_segment() {
         run.ports = vec![("s>b", on_port), ("a>s", 7)];
         run.open()
     };
-    // A port counts the check sequence, too.
+    // A port counts the FCS, too.
     assert_eq!(with(each, each + 4 * SEGMENTS), []);
     assert_eq!(
         with(each + 1_000_000, each + 4 * SEGMENTS).first().map(|found| found.0),
@@ -305,8 +306,8 @@ fn what_was_sent_again_may_arrive_or_not() {
     assert_eq!(run.open(), [], "arrived twice");
 }
 
-/// As measured through a tbf on the sender's own interface with four streams: TCP counts what its queue refused as sent,
-/// and again when it leaves.
+/// As measured through a tbf on the sender's own interface with four streams: TCP counts what its queue
+/// rejected as sent, and again when it leaves.
 #[test]
 fn what_the_senders_own_queue_threw_away_opens_no_books() {
     let refused: u64 = 54_000_000;
@@ -329,12 +330,12 @@ fn what_the_senders_own_queue_threw_away_opens_no_books() {
         interface.sent.bytes = Bytes::new(interface.sent.bytes.get() - missing);
         run.open()
     };
-    // 9,500 bundles of at most 64 KiB.
+    // 9,500 super-packets of at most 64 KiB.
     assert_eq!(with(0, 9_500), []);
-    // What the other end has acknowledged must have passed all the same; how many headers of it is not known.
+    // Acknowledged bytes must have passed nevertheless; the number of their headers is unknown.
     let places: Vec<&str> = with(10_000_000, 9_500).into_iter().map(|(place, _)| place).collect();
     assert_eq!(places, ["sender_qdisc", "sender_interface"]);
-    // Few drops do not explain so much, and none explain nothing.
+    // A few drops do not explain that much, and no drops explain nothing.
     assert_eq!(with(0, 100).first().map(|found| found.0), Some("sender_socket"));
     assert!(!with(0, 0).is_empty());
 }

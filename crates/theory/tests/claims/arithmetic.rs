@@ -1,6 +1,6 @@
-//! Sums as a person writes them: `1e9*1460/1538`, with brackets and `sqrt`.
+//! Evaluates expressions such as `1e9*1460/1538`, with brackets and `sqrt`.
 
-/// The value of a text, which must be nothing but a sum.
+/// The value of a text that must be a complete expression.
 pub(crate) fn value(text: &str) -> f64 {
     let mut rest = text;
     let value = sum(&mut rest);

@@ -1,4 +1,4 @@
-//! Honest runs, made by arithmetic alone: a path, what it carries, and what programs would print of it.
+//! Honest runs, computed: a path, what it carries, and what programs would print.
 
 use linerate_model::Direction;
 use linerate_model::import::{Claim, Figure, ForeignTest, Quantity, Scope};
@@ -13,20 +13,20 @@ use rand::{Rng, SeedableRng};
 const LINKS: [f64; 12] = [10e6, 100e6, 1e9, 2.5e9, 5e9, 10e9, 25e9, 40e9, 50e9, 100e9, 200e9, 400e9];
 const MTUS: [f64; 7] = [1500.0, 1500.0, 9000.0, 1280.0, 4470.0, 6000.0, 16_128.0];
 
-/// How a program prints.
+/// Print format of a program.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Print {
     /// All digits, as JSON.
     Exact,
     /// Three digits and a decimal unit; bytes in binary units: iperf.
     ThreeDigits,
-    /// Bytes whole, times cut off at hundredths, the rate in hundredths of 2^20 bytes: ttcp.
+    /// Whole bytes, times truncated to hundredths, the rate in hundredths of 2^20 bytes: ttcp.
     Hundredths,
     /// Four decimals: nuttcp.
     FourDecimals,
 }
 
-/// What happened.
+/// A simulated run.
 #[derive(Debug, Clone)]
 pub(crate) struct Run {
     pub(crate) seed: u64,
@@ -36,14 +36,14 @@ pub(crate) struct Run {
     pub(crate) udp: bool,
     pub(crate) streams: u32,
     pub(crate) seconds: f64,
-    /// What the path carries, bit/s, by its own clocks.
+    /// Rate that the path carries by its own clocks, bit/s.
     pub(crate) ceiling_bps: f64,
-    /// What was carried by the clocks of hosts, which are wrong by 100 ppm at most, as is the link's.
+    /// Rate by the clocks of the hosts, which are wrong by at most 100 ppm, as is the link's, bit/s.
     pub(crate) rate_bps: f64,
     /// Bytes in socket buffers when the sender stopped.
     pub(crate) buffered_bytes: f64,
     pub(crate) print: Print,
-    /// What a person states of it.
+    /// Properties that a user states.
     pub(crate) context: Context,
 }
 
@@ -64,7 +64,7 @@ impl Run {
         let link_ceiling = link_bps * (mtu_bytes - headers) / (mtu_bytes + 38.0);
         let window_ceiling = window_bytes.map(|window| window * 8.0 / rtt_s * f64::from(streams));
         let ceiling_bps = window_ceiling.map_or(link_ceiling, |window| window.min(link_ceiling));
-        // Only the link's clock moves the link's ceiling; the host's moves both.
+        // Only the link's clock changes the link's ceiling; the host's clock changes both.
         let clocks =
             (1.0 + random.random_range(-1e-4..1e-4)) * (1.0 + random.random_range(-0.99e-4..0.99e-4));
         let used = if random.random_bool(0.5) { 1.0 } else { random.random_range(0.01..1.0) };
@@ -100,7 +100,7 @@ impl Run {
         }
     }
 
-    /// All that is stated, nothing left open.
+    /// All properties, with nothing left open.
     pub(crate) fn stated(&self) -> Context {
         Context {
             mtu_bytes: Some(self.mtu_bytes),
@@ -110,7 +110,7 @@ impl Run {
         }
     }
 
-    /// What a program prints of it: intervals and totals of both ends, for each stream and their sum.
+    /// Output of a program: intervals and totals of both ends, for each stream and for their sum.
     pub(crate) fn printed(&self) -> ForeignTest {
         let mut random = StdRng::seed_from_u64(self.seed ^ 0x5eed);
         let mut claims = Vec::new();
@@ -118,7 +118,8 @@ impl Run {
         let (mut read, mut written) = (0.0_f64, 0.0_f64);
         for second in 0..whole.min(20) {
             let arrived = self.rate_bps / 8.0 * f64::from(second + 1);
-            // A reader is late by what its buffer holds, a writer ahead by what the sender's does.
+            // A reader is late by up to the content of its buffer, a writer is ahead by up to that of the
+            // sender's.
             let now = (arrived - random.random_range(0.0..1e6)).max(read);
             let ahead = (arrived + random.random_range(0.0..1.0) * self.buffered_bytes).max(written);
             for (side, bytes) in [(Side::Receiver, now - read), (Side::Sender, ahead - written)] {
@@ -151,7 +152,7 @@ impl Run {
         self.mtu_bytes - if self.v6 { 48.0 } else { 28.0 }
     }
 
-    /// Datagrams come whole.
+    /// Datagrams are received as a whole.
     fn whole(&self, bytes: f64) -> f64 {
         let payload = self.datagram_bytes();
         if self.udp { ((bytes + 0.5) / payload).floor() * payload } else { bytes }

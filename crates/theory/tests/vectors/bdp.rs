@@ -1,4 +1,4 @@
-//! Windows, the sender's error, feasibility and light.
+//! Windows, the sender's error, feasibility, and the speed of light.
 
 use linerate_theory::bdp::{
     LinuxBuffer, UNSCALED_WINDOW_BYTES, bdp_bits, bdp_bytes, rtt_for_window_s, window_rate_bps,

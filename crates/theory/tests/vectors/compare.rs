@@ -1,9 +1,9 @@
-//! Comparison of a calculated value with an expected one, of any JSON shape.
+//! Compares a calculated value with an expected one, of any JSON shape.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// How far a number may be off; `rel` 0 demands equality.
+/// Allowed deviation of a number; `rel` 0 requires equality.
 #[derive(Deserialize)]
 pub(crate) struct Tolerance {
     #[serde(default)]
@@ -12,7 +12,7 @@ pub(crate) struct Tolerance {
     abs: f64,
 }
 
-/// What is wrong with `got`, or `None` when it is within tolerance.
+/// Describes the difference; `None` if `got` is within tolerance.
 pub(crate) fn difference(got: &Value, expected: &Value, tolerance: &Tolerance) -> Option<String> {
     match (got, expected) {
         (Value::Number(_), Value::Number(_)) => {

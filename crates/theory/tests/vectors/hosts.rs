@@ -1,4 +1,4 @@
-//! Bundles of links, hosts, ceilings.
+//! LAGs, hosts, ceilings.
 
 use linerate_model::Ceiling;
 use linerate_theory::ceilings::binding;
@@ -37,7 +37,7 @@ pub(crate) const ROWS: &[Row] = &[
     ("k**(1-n)", |i| number(all_together_probability(i.number("n")?, i.number("k")?))),
     ("k*sum(1/i for i in range(1,k+1))", |i| number(flows_to_touch_all(i.count("k")?))),
     ("exp_max_load(n,k)", |i| number(expected_largest_load(i.count("n")?, i.count("k")?))),
-    // The Stirling number S of the inputs is calculated, not taken.
+    // The Stirling number S of the inputs is calculated, not read.
     ("factorial(k)/factorial(k-c)*S/k**m", |i| {
         number(occupancy_probability(i.count("m")?, i.count("c")?, i.count("k")?))
     }),
