@@ -9,42 +9,42 @@ use linerate_units::Bytes;
 use super::PORT;
 use crate::stand_in::LinkOptions;
 
-/// Who sends when.
+/// The direction and order of the messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// In turn.
+    /// Alternately (ping-pong).
     #[default]
     PingPong,
-    /// Only the transmitter (`-s`).
+    /// Only from the transmitter (`-s`).
     Stream,
-    /// Both at once (`-2`).
+    /// In both directions at once (`-2`).
     Both,
 }
 
-/// What both ends must be given alike, and where the result goes.
+/// The options, which must be the same at both ends, and the name of the result file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Who sends when.
+    /// The direction and order of the messages.
     pub mode: Mode,
     /// First size, bytes (`-l`).
     pub start: u64,
-    /// Last base of sizes, bytes (`-u`).
+    /// Last base of the sizes, bytes (`-u`).
     pub upper: u64,
-    /// Distance of the neighbours of each base, bytes (`-p`).
+    /// Distance of each base's neighbours, bytes (`-p`).
     pub perturbation: u64,
-    /// Messages in each trial; absent to take what fills 0.1 s (`-n`).
+    /// Messages per trial; absent for as many as take 0.1 s (`-n`).
     pub repeats: Option<u32>,
     /// Socket buffers, bytes (`-b`).
     pub buffers: Option<u64>,
     /// A new connection after each trial (`-r`).
     pub reset: bool,
-    /// Look at what arrives instead of the time (`-i`).
+    /// Check the data instead of measuring the time (`-i`).
     pub integrity: bool,
     /// Keep messages out of the cache (`-I`).
     pub cold: bool,
     /// Port (`-P`).
     pub port: u16,
-    /// Name of the file with the result (`-o`).
+    /// Name of the result file (`-o`).
     pub output: String,
 }
 
@@ -67,7 +67,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Whether every trial has a connection of its own.
+    /// Whether every trial has its own connection.
     #[must_use]
     pub fn resets(&self) -> bool {
         self.reset || self.mode == Mode::Stream
@@ -93,23 +93,23 @@ impl Options {
     }
 }
 
-/// A command line that was understood.
+/// A parsed command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// The receiver's host; absent at the receiver itself.
+    /// The receiver's host; absent for the receiver itself.
     pub host: Option<String>,
     /// The options.
     pub options: Options,
-    /// What is printed first, on standard output.
+    /// Text to print first, on standard output.
     pub banner: String,
 }
 
 /// A command line that ends the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Usage {
-    /// For standard output.
+    /// Text for standard output.
     pub output: String,
-    /// For standard error.
+    /// Text for standard error.
     pub error: String,
     /// Exit code.
     pub code: i32,
@@ -135,10 +135,10 @@ const USAGE: &str = "
 ";
 
 impl Command {
-    /// Reads the arguments behind the program's name.
+    /// Parses the arguments after the program's name.
     ///
     /// # Errors
-    /// What the tool prints and its exit code, when it would not begin.
+    /// The output and exit code of the tool if it does not start.
     pub fn parse(arguments: &[OsString]) -> Result<Self, Usage> {
         let mut reader = Reader {
             command: Self { host: None, options: Options::default(), banner: String::new() },
@@ -160,7 +160,7 @@ impl Command {
 
 struct Reader {
     command: Command,
-    /// How many of `-s` and `-2` were given.
+    /// Number of `-s` and `-2` options.
     both: u8,
 }
 
@@ -174,7 +174,7 @@ impl Reader {
                 self.say("Performance measured without cache effects\n\n");
             }
             'i' => {
-                // The original sets them here: a later -l or -p still wins.
+                // The original sets them here, so a later -l or -p still takes effect.
                 let options = &mut self.command.options;
                 (options.integrity, options.start, options.perturbation) = (true, 5, 0);
                 self.say("Doing an integrity check instead of measuring performance\n");
@@ -217,7 +217,7 @@ impl Reader {
                 self.command.options.output = text;
             }
             'O' => {
-                // Where a buffer begins in memory is the engine's own affair.
+                // The position of a buffer in memory is up to the engine.
                 let receive = text.split_once(',').map_or(number, |(_, receive)| whole(receive));
                 self.say(&format!("Transmit buffer offset: {number}\nReceive buffer offset: {receive}\n"));
             }
@@ -268,7 +268,7 @@ impl Reader {
     }
 }
 
-/// The whole number at the start of a text as C's atoi(3) reads it, 0 where there is none.
+/// The integer at the start of a text, parsed like C's atoi(3); 0 if there is none.
 fn whole(text: &str) -> i32 {
     let text = text.trim_start();
     let (negative, digits) = match text.as_bytes().first() {

@@ -1,13 +1,13 @@
-//! NetPIPE's TCP module, NPtcp 3.7.2: how fast messages of every size go to and fro.
+//! NetPIPE's TCP module, NPtcp 3.7.2: measures the time of messages of many sizes.
 //!
-//! One connection, one series: both ends walk through the same sizes, which nobody announces. Each step is said once
-//! and read exactly, so the whole dialogue goes through [`Exchange`](crate::stand_in::Exchange). Only the number of
-//! repeats travels, and where messages go one way the receiver's time. The 5.x line starts through MPI and is another
-//! protocol.
+//! One connection, one series: both ends step through the same sizes without announcing them. Each message has
+//! a known length, so the whole dialogue uses [`Exchange`](crate::stand_in::Exchange). Only the number of
+//! repeats is transferred, and in stream mode the receiver's time. The 5.x versions start through MPI and use
+//! another protocol.
 //!
-//! Facts are from captures of Debian's netpipe-tcp 3.7.2 and from its behaviour on the command line. Where two
-//! originals would wait for each other for ever (options that differ, a connection made to a listener that is about
-//! to close), these two end with a message or connect again.
+//! The facts come from captures of Debian's netpipe-tcp 3.7.2 and from its behaviour on the command line. In
+//! some cases two originals would wait for each other forever (different options, or a connection to a listener
+//! that is about to close). These stand-ins end with a message or reconnect.
 
 mod argv;
 pub(crate) mod read;
@@ -30,10 +30,10 @@ pub use wire::{check_integrity, decode_time, encode_time, integrity};
 use crate::stand_in::StandIn;
 use crate::{Match, Protocol, ServantConfig};
 
-/// Port when none is given.
+/// Default port.
 pub const PORT: u16 = 5002;
 
-/// NetPIPE over TCP, as the table of protocols sees it.
+/// NetPIPE over TCP in the table of protocols.
 pub static NETPIPE: Protocol = Protocol {
     name: "netpipe",
     default_port: PORT,

@@ -1,4 +1,4 @@
-//! What NetPIPE wrote, read again: the lines of the transmitter, and the three columns of its file.
+//! Parser for output of NetPIPE: the lines of the transmitter, and the three columns of its file.
 
 use linerate_model::import::{Claim, End, Quantity, Reading, Scope};
 
@@ -6,16 +6,16 @@ use crate::reading::line::Line;
 use crate::reading::number::{Printed, number};
 use crate::reading::parsed_test::{ParsedTest, figure, of_line};
 
-/// Its "Mega" is 1024 x 1024.
+/// NetPIPE's "Mega" is 1024 x 1024.
 const MEGA: f64 = 1_048_576.0;
 
-/// Reads text line by line.
+/// Parses text line by line.
 #[derive(Debug)]
 pub(crate) struct Text {
     parsed: ParsedTest,
-    /// The size of the line before.
+    /// The size of the previous line.
     size: f64,
-    /// Lines of a file, not of a terminal.
+    /// Whether the lines are from a file and not from a terminal.
     columns: bool,
 }
 
@@ -26,7 +26,7 @@ impl Default for Text {
 }
 
 impl Text {
-    /// Takes a line; false when it is none of this program. `mine`: the lines before it were.
+    /// Parses a line; false if this program did not write it. `mine` states that it wrote the previous line.
     pub(crate) fn take(&mut self, line: Line<'_>, mine: bool) -> bool {
         if line.text.contains(" times --> ") {
             return self.console(line);
@@ -53,14 +53,14 @@ impl Text {
         mine && words.iter().chain(&more).any(|word| line.text.contains(word))
     }
 
-    /// Everything that was read since the last time.
+    /// Returns everything that was parsed since the last call.
     pub(crate) fn finish(&mut self) -> Option<Reading> {
         let reading = self.parsed.finish();
         *self = Self::default();
         reading
     }
 
-    /// The test is over; what follows is another one.
+    /// Ends the test; what follows is another one.
     pub(crate) fn close(&mut self) {
         self.parsed.close();
         (self.size, self.columns) = (0.0, false);
@@ -140,7 +140,7 @@ impl Text {
         true
     }
 
-    /// Sizes grow; where they do not, another series begins.
+    /// Within a series the sizes grow; otherwise another series begins.
     fn next(&mut self, size: f64, columns: bool) {
         if self.parsed.has_claims() && (size < self.size || columns != self.columns) {
             self.close();

@@ -13,20 +13,20 @@ use crate::stand_in::{Input, Link, Opened, Output, Reason, RunId, StandIn};
 
 const LISTENER: Link = Link(0);
 
-/// How long the transmitter may take to connect again.
+/// How long the transmitter may take to reconnect.
 const RECONNECT_TIMEOUT: Span = Span::from_secs(30);
 
-/// More bytes than these before the receiver has said anything are not NetPIPE.
+/// More bytes than this, received before the receiver has sent anything, are not NetPIPE.
 const MAX_EARLY_BYTES: usize = 64;
 
-/// NPtcp without `-h`: one series, or as a server one after the other and beside each other.
+/// NPtcp without `-h`: one series, or, as a server, any number in sequence and in parallel.
 ///
-/// The listener stays open: a transmitter that connects again never meets one that is about to close.
+/// The listener stays open, so a transmitter that reconnects never finds one that is about to close.
 pub struct Receiver {
     options: Options,
     serves: bool,
     outputs: VecDeque<Output>,
-    /// Send and receive buffer of the listener together.
+    /// Sum of the listener's send and receive buffers, bytes.
     buffers: u64,
     runs: Vec<Running>,
     next_run: RunId,
@@ -40,16 +40,16 @@ struct Running {
     series: Series,
     /// The connection of the series, while it has one.
     link: Option<Link>,
-    /// What was read before it was asked for: from this connection, or from the next.
+    /// Bytes that were read before they were requested, from this connection or the next.
     early: Vec<u8>,
-    /// The connection after the reset that is under way.
+    /// The connection after a reset that is in progress.
     next: Option<Link>,
     connect_until: Option<Timestamp>,
 }
 
 impl Receiver {
-    /// A receiver for one series, or, if it `serves`, for any number; then it prints nothing that matters and ends
-    /// only when it is told.
+    /// A receiver for one series, or for any number if it `serves`. In that case its output is irrelevant, and
+    /// it ends only on a signal.
     #[must_use]
     pub fn new(options: Options, serves: bool) -> Self {
         Self {
@@ -98,7 +98,7 @@ impl Receiver {
         });
     }
 
-    /// Bytes that were read before the series asked for them.
+    /// Keeps bytes that were read before the series requested them.
     fn early(&mut self, link: Link, bytes: &[u8]) {
         let waits = |running: &&mut Running| {
             running.next == Some(link) || (running.link == Some(link) && !running.admitted)
@@ -152,7 +152,7 @@ impl Receiver {
         }
     }
 
-    /// Does what each series has come to.
+    /// Executes the outputs of each series and follows its progress.
     fn follow(&mut self, now: Timestamp) {
         for mut running in std::mem::take(&mut self.runs) {
             if running.series.progress == Progress::Reconnect {

@@ -1,10 +1,10 @@
-//! What the transmitter prints and writes into its file. Its "Mega" is 1024 x 1024.
+//! The output of the transmitter and the content of its file. Its "Mega" is 1024 x 1024.
 
 use super::argv::Mode;
 
 const MEGA: f64 = 1024.0 * 1024.0;
 
-/// What was measured at one size.
+/// The result of one size.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Measured {
     pub(super) size: u64,
@@ -13,20 +13,20 @@ pub(super) struct Measured {
     pub(super) seconds: f64,
 }
 
-/// Socket buffers as read back.
+/// The line of the socket buffers that were read back.
 pub(super) fn buffers(send: u64, receive: u64) -> String {
     format!(
         "Send and receive buffers are {send} and {receive} bytes\n(A bug in Linux doubles the requested buffer sizes)\n"
     )
 }
 
-/// The line of a size as far as it is known before its trials.
+/// The part of a size's line that is printed before its trials.
 pub(super) fn begins(point: u32, size: u64, repeats: u32) -> String {
     format!("{point:3}: {size:7} bytes {repeats:6} times --> ")
 }
 
 impl Measured {
-    /// Payload bits that crossed in the time of one message.
+    /// Payload bits that were transferred in the time of one message.
     pub(super) fn bits(&self, mode: Mode) -> f64 {
         self.bytes(mode) as f64 * 8.0
     }

@@ -1,4 +1,4 @@
-//! The dialogue of one series over its connections, the same steps at both ends.
+//! The dialogue of one series over its connections; both ends take the same steps.
 
 mod requests;
 
@@ -13,45 +13,45 @@ use super::sizes::{Sizes, repeats};
 use super::wire::{self, QUIT, SYNC};
 use crate::stand_in::{Exchange, Exchanged, FlowId, Link, Output, Reason, RunId};
 
-/// Trials of each size.
+/// Number of trials of each size.
 pub(super) const TRIALS: u32 = 3;
 
 /// The only flow of a run: the messages of its series.
 pub(super) const FLOW: FlowId = 0;
 
-/// Messages of the calibration.
+/// Number of messages of the calibration.
 const CALIBRATION: u32 = 100;
 
-/// Connections in a row that may die before anything is exchanged.
+/// Most consecutive connections that may fail before anything is exchanged.
 const MAX_FAILED_CONNECTIONS: u32 = 20;
 
-/// From this time on the other end may have found the series over while this one has not.
+/// From this message time on, in seconds, the other end may have ended the series although this one has not.
 const NEAR_END_SHARE: f64 = 0.9;
 
 pub(super) const OTHER_MODE: &str =
     "NetPIPE: the peer speaks another mode: give both ends the same -s -2 -i -I -r -l -u -p and -n\n";
 
-/// Connection reset by peer.
+/// ECONNRESET.
 const RESET: i32 = 104;
-/// Broken pipe.
+/// EPIPE.
 const BROKEN_PIPE: i32 = 32;
 
-/// Where the series stands.
+/// The state of the series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// It waits for what it has asked for.
+    /// Waiting for a requested exchange.
     Going,
-    /// It needs a new connection.
+    /// Needs a new connection.
     Reconnect,
-    /// It is over, with this exit code.
+    /// Over, with this exit code.
     Over(i32),
 }
 
-/// What an exchange is for.
+/// The purpose of an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExchangeStep {
     Sync(SyncPoint),
-    /// The receiver looks whether another size comes or the end.
+    /// The receiver reads whether another size or the end follows.
     Head,
     Calibrate,
     Repeats,
@@ -64,7 +64,7 @@ enum ExchangeStep {
     Bye,
 }
 
-/// Where a synchronization or a reset stands in the series.
+/// The position of a synchronization or reset in the series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SyncPoint {
     Connected,
@@ -79,34 +79,34 @@ pub(super) struct Series {
     transmits: bool,
     run: RunId,
     options: Options,
-    /// What shall be done, in order.
+    /// The pending outputs, in order.
     pub(super) outputs: VecDeque<Output>,
     pub(super) progress: Progress,
     link: Link,
-    /// Bytes that were read from the connection before the series asked.
+    /// Bytes that were read from the connection before the series requested them.
     early: Vec<u8>,
-    /// What the step has read so far.
+    /// Bytes that the step has read so far.
     got: Vec<u8>,
     step: ExchangeStep,
-    /// The exchange under way, and what it is given.
+    /// The running exchange.
     exchange: Option<Exchange>,
     asked_at: Timestamp,
-    /// Nothing has been exchanged on this connection.
+    /// Whether nothing has been exchanged on this connection yet.
     fresh: bool,
-    /// Connections in a row on which nothing could be exchanged.
+    /// Number of consecutive connections without an exchange.
     wasted: u32,
     resume: Option<SyncPoint>,
     sizes: Sizes,
     point: u32,
     size: u64,
-    /// The receiver knows no further size.
+    /// The receiver has no further size.
     complete: bool,
     previous: u64,
     repeats: u32,
     trial: u32,
     /// Messages of this trial that were checked.
     checked: u32,
-    /// Time of one message in this trial, and in the best one, in seconds.
+    /// Time of one message in this trial and in the best one, in seconds.
     sum: f64,
     best: f64,
     last: f64,
@@ -144,7 +144,7 @@ impl Series {
         }
     }
 
-    /// Both ends write before they read: nothing larger may be sent than the buffers hold.
+    /// Limits the sizes to the buffers: both ends write before they read, so larger messages would block.
     pub(super) fn hold(&mut self, buffers: u64) {
         if self.options.mode != Mode::Both || buffers >= self.options.upper {
             return;
@@ -157,7 +157,7 @@ impl Series {
         }
     }
 
-    /// Goes on over a connection, from which `early` was read already.
+    /// Continues over a connection from which `early` was already read.
     pub(super) fn connected(&mut self, now: Timestamp, link: Link, early: Vec<u8>) {
         (self.link, self.early, self.fresh) = (link, early, true);
         self.progress = Progress::Going;
@@ -171,7 +171,7 @@ impl Series {
         }
     }
 
-    /// Takes in how an exchange went.
+    /// Handles the result of an exchange.
     pub(super) fn exchanged(&mut self, now: Timestamp, result: Result<Exchanged, Reason>) {
         if self.progress != Progress::Going || self.exchange.is_none() {
             return;
@@ -191,8 +191,8 @@ impl Series {
         }
     }
 
-    /// The original closes its listener only after the answer that sends us to it: a connection that it takes then is
-    /// reset at once.
+    /// The original closes its listener only after the answer that makes us reconnect. It immediately resets a
+    /// connection that it accepts meanwhile.
     fn may_reconnect(&self, reason: &Reason) -> bool {
         let may = self.transmits && self.last > 0.0 && self.wasted < MAX_FAILED_CONNECTIONS;
         may && [RESET, BROKEN_PIPE].contains(&reason.errno)
@@ -228,7 +228,7 @@ impl Series {
         }
     }
 
-    /// A step has come to its end; `seconds` is what its exchange took.
+    /// Handles the end of a step; `seconds` is the duration of its exchange.
     fn done(&mut self, now: Timestamp, seconds: f64) {
         let got = std::mem::take(&mut self.got);
         match self.step {
@@ -302,7 +302,7 @@ impl Series {
     }
 
     fn next_size(&mut self, now: Timestamp) {
-        // The receiver follows: the transmitter's clock says when a series is over.
+        // The receiver follows the transmitter, whose clock ends the series.
         let last = if self.transmits { self.last } else { 0.0 };
         let size = self.sizes.next(last);
         self.complete = size.is_none();
@@ -330,11 +330,11 @@ impl Series {
         self.outputs.push_back(Output::WriteFile { name, text: String::new(), append: false });
     }
 
-    /// The receiver has read what comes between two sizes.
+    /// Handles what the receiver has read between two sizes.
     fn head(&mut self, now: Timestamp, got: Vec<u8>) {
         if got == QUIT {
             if self.point == 0 && self.last < NEAR_END_SHARE {
-                // The transmitter closes after the calibration: it wants a connection for each trial.
+                // The transmitter closes after the calibration, so it uses one connection per trial.
                 return self.fail(OTHER_MODE, 3);
             }
             return self.once(now, ExchangeStep::Bye, QUIT.to_vec(), 0, true);
@@ -377,7 +377,7 @@ impl Series {
     }
 
     fn size_over(&mut self, now: Timestamp) {
-        // The original's clock can stand still over a trial.
+        // The clock of the original may not advance during a trial.
         self.last = if self.best > 0.0 { self.best } else { 1e-6 };
         if self.transmits {
             self.report_progress();
@@ -399,7 +399,8 @@ impl Series {
         self.outputs.push_back(Output::WriteFile { name: self.options.output.clone(), text, append: true });
     }
 
-    /// A point for our own log, at both ends: each has measured with its own clock, but for the transmitter of a stream.
+    /// Reports a point for our own log. Both ends do this, each by its own clock, except the transmitter of a
+    /// stream.
     fn archive(&mut self) {
         if self.options.integrity {
             return;
@@ -418,7 +419,7 @@ impl Series {
         self.outputs.push_back(Output::Point { run: self.run, flow: FLOW, point });
     }
 
-    /// Sends and reads one message that is looked at.
+    /// Exchanges one message whose content is checked.
     fn check_one(&mut self, now: Timestamp) {
         if self.checked >= self.repeats {
             return self.trial_over(now, self.sum);
@@ -454,7 +455,7 @@ impl Series {
     }
 }
 
-/// The time of one of so many messages, in seconds.
+/// The time per message, in seconds.
 fn per_message(seconds: f64, messages: u32) -> f64 {
     seconds / f64::from(messages.max(1))
 }

@@ -1,18 +1,18 @@
-//! The sizes of a series and how often each is sent: both ends must come to the same.
+//! The sizes of a series and the number of repeats: both ends must compute the same.
 
-/// No more sizes than these in a series (the original's table of results).
+/// Most sizes of a series (the size of the original's result table).
 const MAX_POINTS: u32 = 8_000;
 
-/// Time that a trial shall take, in seconds.
+/// Intended duration of a trial, in seconds.
 const TRIAL_SECONDS: f64 = 0.10;
 
 /// Fewest messages of a trial.
 const MIN_REPEATS: f64 = 3.0;
 
-/// The series ends with the message that takes so long, in seconds.
+/// The series ends with a message that takes this long, in seconds.
 const MAX_SECONDS: f64 = 1.0;
 
-/// Sizes in turn: a base that grows by a step which doubles every other time, and its neighbours.
+/// The sequence of sizes: a base that grows by a step, which doubles every other time, and its neighbours.
 #[derive(Debug, Clone)]
 pub struct Sizes {
     upper: u64,
@@ -20,14 +20,14 @@ pub struct Sizes {
     base: u64,
     step: u64,
     round: u32,
-    /// Sizes of this round that are still to come, the next one last.
+    /// Remaining sizes of this round, the next one last.
     rest: Vec<u64>,
     points: u32,
 }
 
 impl Sizes {
-    /// The series from `start` bytes on, as long as the base is not above `upper`; each with its neighbours at the
-    /// distance `perturbation` unless that is 0 or the step too small for it.
+    /// The series from `start` bytes until the base exceeds `upper`. Each base has neighbours at the distance
+    /// `perturbation`, unless that is 0 or the step is too small for it.
     #[must_use]
     pub fn new(start: u64, upper: u64, perturbation: u64) -> Self {
         let start = start.max(1);
@@ -35,18 +35,18 @@ impl Sizes {
         Self { upper, perturbation, base: start, step, round, rest: Vec::new(), points: 0 }
     }
 
-    /// The step that holds for the size handed out last.
+    /// The step for the size that was returned last.
     #[must_use]
     pub fn step(&self) -> u64 {
         self.step
     }
 
-    /// Allows no base above this from now on.
+    /// Limits the base from now on.
     pub fn limit(&mut self, upper: u64) {
         self.upper = self.upper.min(upper);
     }
 
-    /// The next size; `last` is the time of the message before, in seconds.
+    /// The next size; `last` is the time of the previous message, in seconds.
     pub fn next(&mut self, last: f64) -> Option<u64> {
         if self.rest.is_empty() {
             if self.points > 0 {
@@ -75,12 +75,12 @@ impl Sizes {
     }
 }
 
-/// How many messages a trial has, from the size before (or the first), the step now, and the time of one message at
-/// the size before, in seconds.
+/// Number of messages of a trial, from the previous size (or the first), the present step, and the time of one
+/// message of the previous size, in seconds.
 #[must_use]
 pub fn repeats(previous: u64, step: u64, last: f64) -> u32 {
     let (previous, step) = (previous as f64, step as f64);
     let growth = previous / (previous - step + 1.0).max(1.0);
-    // A cast from a float stays within the bounds of the integer.
+    // A cast from a float saturates at the bounds of the integer.
     (TRIAL_SECONDS / (growth * last)).max(MIN_REPEATS) as u32
 }

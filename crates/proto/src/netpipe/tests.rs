@@ -1,4 +1,4 @@
-//! Against what the real program printed and sent, and two ends in virtual time.
+//! Comparison with output and messages of the real program, and two ends in virtual time.
 
 mod world;
 
@@ -77,7 +77,7 @@ fn repeats_are_those_of_the_real_program() {
         for (count, last) in counts.iter().skip(1).zip(times) {
             let size = sizes.next(0.0).unwrap();
             let ours = f64::from(repeats(previous, sizes.step(), last));
-            // The file shows the time in steps of 10 ns.
+            // The file has a time resolution of 10 ns.
             let unsure = 1.0 + count * 0.5e-8 / last;
             assert!((ours - count).abs() <= unsure, "{size} after {previous}: {ours}, the real one {count}");
             previous = size;
@@ -121,7 +121,7 @@ fn ping_pong_shows_half_the_round_trip() {
     let mut world = pair("-h x -n 4 -p 0 -l 1000 -u 1000 -o mine.out");
     (world.delay, world.ns_per_byte) = (linerate_units::Span::from_ns(10_000), 8);
     let (seen, receiver) = world.run();
-    // 1000 bytes at 8 ns each, and 10 us: 18 us; 8000 bits / 18 us / 2^20 = 423.855 "Mbps"
+    // 1000 bytes at 8 ns each, plus 10 us: 18 us; 8000 bits / 18 us / 2^20 = 423.855 "Mbps"
     assert_eq!(seen.files["mine.out"], "    1000 423.855252   0.00001800\n");
     let lines: Vec<&str> = seen.complained.lines().collect();
     assert_eq!(
@@ -136,7 +136,7 @@ fn ping_pong_shows_half_the_round_trip() {
     assert_eq!(receiver.complained.lines().collect::<Vec<_>>(), lines[..2]);
     assert_eq!(seen.points.len(), 1);
     assert_eq!(seen.points[0].best, linerate_units::Span::from_ns(18_000));
-    // 8000 bits in 18 us. The receiver tells the same size by its own clock.
+    // 8000 bits in 18 us. The receiver reports the same size by its own clock.
     let rate = seen.points[0].bitrate.unwrap().bps();
     assert!((rate - 8000.0 / 18e-6).abs() < 1.0, "{rate}");
     let (there, here) = (&receiver.points, &seen.points[0]);
@@ -155,11 +155,11 @@ fn a_stream_is_timed_by_its_receiver() {
     assert_eq!((seen.exit, receiver.exit), (Some(0), Some(0)));
     let row: Vec<f64> = seen.files["np.out"].split_whitespace().map(|word| word.parse().unwrap()).collect();
     assert_eq!(row[0], 100.0);
-    // 8 us a message, and once more the delay of 2 us and the time to the first message in 50
+    // 8 us per message, plus a fiftieth of the delay of 2 us and of the time until the first message
     assert!((row[2] - 8e-6).abs() < 0.4e-6, "{row:?}");
-    // One for the calibration, and one for each of three trials, after each of which comes a reset.
+    // One connection for the calibration and one for each of three trials, with a reset after each trial.
     assert_eq!(seen.connections, 5);
-    // Nothing but control messages and the calibration comes back.
+    // Only control messages and the calibration come back.
     assert_eq!(receiver.sent.iter().filter(|length| **length == 100).count(), 100);
     assert_eq!(receiver.sent.iter().filter(|length| **length == 4).count(), 1);
 }
@@ -185,7 +185,8 @@ fn an_integrity_check_passes_or_names_what_differs() {
     assert_eq!(sizes_of(&seen.files["np.out"]), sizes_of(INTEGRITY));
     assert!(seen.complained.contains("  0:       5 bytes      7 times -->  Integrity check passed\n"));
     let mut world = pair("-i -n 7 -u 40");
-    // After the calibration (2 + 100 messages) come three synchronizations (the last of a trial), then blocks.
+    // After the calibration (2 + 100 messages) come three synchronizations (the last one of a trial), then
+    // blocks.
     world.damages = Some(100 + 2 + 2 + 3);
     let (seen, _) = world.run();
     assert_eq!(seen.exit, Some(255));
@@ -197,7 +198,7 @@ fn an_integrity_check_passes_or_names_what_differs() {
 fn resets_go_on_with_new_connections_even_if_one_dies() {
     let (seen, receiver) = pair("-r -n 5 -p 0 -l 1000 -u 4000").run();
     assert_eq!((seen.exit, receiver.exit), (Some(0), Some(0)));
-    // Five sizes of three trials, and the calibration before them.
+    // Five sizes with three trials each, and the calibration before them.
     assert_eq!(seen.connections, 17);
     for dies in 3..17 {
         let mut world = pair("-s -n 5 -p 0 -l 1000 -u 4000");
@@ -300,7 +301,7 @@ fn a_peer_that_dies_leaves_what_was_measured() {
 
 #[test]
 fn a_second_for_a_message_ends_the_series() {
-    // 100 us a byte: 12000 bytes take longer than a second, 10000 just as long.
+    // 100 us per byte: 12000 bytes take longer than a second, 10000 exactly one.
     let mut world = pair("-p 0 -l 1000 -u 10000000");
     world.ns_per_byte = 100_000;
     let (seen, receiver) = world.run();

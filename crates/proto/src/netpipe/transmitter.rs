@@ -1,4 +1,4 @@
-//! The end that connects, decides how often, and prints the result.
+//! The end that connects, determines the number of repeats, and prints the result.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
@@ -11,22 +11,22 @@ use super::report;
 use super::series::{FLOW, OTHER_MODE, Progress, Series};
 use crate::stand_in::{Input, Link, LinkOptions, Opened, Output, Planned, Reason, RunId, StandIn};
 
-/// A listener that is closed at once: its buffers are those that a connection begins with.
+/// A listener that is closed immediately: it shows the initial buffer sizes of a connection.
 const PROBE: Link = Link(0);
 
 /// The only run.
 const RUN: RunId = 0;
 
-/// Connections are numbered from 1 to this, again and again.
+/// Links of connections are numbered from 1 to this, cyclically.
 const LAST_LINK: u32 = 60_000;
 
-/// Between closing a connection and making the next: the original's listener closes in this time.
+/// Pause between closing a connection and opening the next: the original closes its listener in this time.
 const RECONNECT_PAUSE: Span = Span::from_ms(2);
 
 /// How long the receiver may take to listen again.
 const RECONNECT_TIMEOUT: Span = Span::from_secs(5);
 
-/// Connection refused.
+/// ECONNREFUSED.
 const REFUSED: i32 = 111;
 
 /// NPtcp with `-h`.
@@ -37,9 +37,9 @@ pub struct Transmitter {
     series: Series,
     link: u32,
     begun: bool,
-    /// Send and receive buffer of a connection together.
+    /// Sum of a connection's send and receive buffers, bytes.
     buffers: u64,
-    /// When to connect again.
+    /// When to reconnect.
     connect_at: Option<Timestamp>,
     /// Until when the receiver must listen again.
     connect_until: Option<Timestamp>,
@@ -47,7 +47,7 @@ pub struct Transmitter {
 }
 
 impl Transmitter {
-    /// A transmitter to the receiver on `host`, of which the driver knows the address.
+    /// A transmitter to the receiver on `host`, whose address the driver knows.
     #[must_use]
     pub fn new(host: &str, options: Options) -> Self {
         Self {
@@ -125,7 +125,7 @@ impl Transmitter {
         (self.connect_at, self.connect_until) = (None, None);
     }
 
-    /// Does what the series has come to.
+    /// Executes the outputs of the series and follows its progress.
     fn follow(&mut self, now: Timestamp) {
         self.outputs.append(&mut self.series.outputs);
         match self.series.progress {

@@ -7,28 +7,28 @@ use super::line::Line;
 use super::number::{Printed, is_no_number, number};
 use super::parsed_test::{ParsedTest, figure};
 
-/// What stands before the figures.
+/// The part of a line before the figures.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Bracket<'a> {
     /// Number of the stream; absent for the sum.
     pub(crate) id: Option<u32>,
-    /// iperf 2: the data of this connection flow against the usual direction.
+    /// iperf 2: the data of this connection flow in the reverse direction.
     pub(crate) star: bool,
-    /// iperf3, both directions at once: `TX-C` and the like.
+    /// iperf3 with both directions at once: `TX-C` and the like.
     pub(crate) role: Option<&'a str>,
     /// Begin and end of the interval, seconds.
     pub(crate) from: Printed,
     pub(crate) to: Printed,
-    /// Blanks before `sec`: iperf3 has a column there.
+    /// Number of blanks before `sec`; iperf3 prints a column there.
     pub(crate) blanks: usize,
     /// What follows `sec`.
     pub(crate) rest: &'a str,
 }
 
-/// Number, or sum, between brackets at the start of a text; and what follows.
+/// The number or sum in brackets at the start of a text, and the rest.
 pub(crate) fn id(text: &str) -> Option<(Option<u32>, bool, &str)> {
     let inner = text.strip_prefix('[')?;
-    // Nothing between these brackets is longer.
+    // The content of these brackets is never longer.
     let end = inner.bytes().take(12).position(|byte| byte == b']')?;
     let (name, rest) = (inner[..end].trim(), &inner[end + 1..]);
     if name.starts_with("SUM") {
@@ -41,9 +41,9 @@ pub(crate) fn id(text: &str) -> Option<(Option<u32>, bool, &str)> {
     Some((Some(digits.parse().ok()?), star, rest))
 }
 
-/// The part of a line that begins with a number between brackets and, behind it, with what `fits` likes.
+/// The first bracketed number of a line whose rest is accepted by `fits`.
 ///
-/// A logger may have put other brackets before: `host iperf3[4711]: [  5] ...`.
+/// A logger may have put other brackets before it: `host iperf3[4711]: [ 5] ...`.
 pub(crate) fn find<'a, T>(
     line: Line<'a>,
     fits: impl Fn(Option<u32>, bool, &'a str) -> Option<T>,
@@ -53,7 +53,7 @@ pub(crate) fn find<'a, T>(
 }
 
 impl<'a> Bracket<'a> {
-    /// The front of a line with figures; absent for every other line.
+    /// Parses the front of a line with figures; absent for every other line.
     pub(crate) fn of(line: Line<'a>) -> Option<Self> {
         if !line.text.contains("sec") {
             return None;
@@ -75,7 +75,7 @@ impl<'a> Bracket<'a> {
         })
     }
 
-    /// Which of the two programs wrote it, where the form tells: `2` or `3`.
+    /// The program that wrote the line, if its form shows that: `2` or `3`.
     pub(crate) fn version(&self) -> Option<u8> {
         let tagged = ["sender", "receiver"].iter().any(|tag| self.rest.trim_end().ends_with(tag));
         match (self.role.is_some() || tagged, self.to.decimals) {
@@ -86,10 +86,10 @@ impl<'a> Bracket<'a> {
         }
     }
 
-    /// A claim with the interval, the bytes and the rate, and the words that follow them.
+    /// Makes a claim with the interval, the bytes and the rate, and returns the rest of the line.
     ///
-    /// What looks like a figure and cannot be read is noted in the book. Absent for lines that have no bytes, as those
-    /// about datagrams out of order.
+    /// Unreadable figures become remarks. Absent for lines without bytes, such as those about datagrams out of
+    /// order.
     pub(crate) fn claim(&self, line: Line<'a>, parsed: &mut ParsedTest) -> Option<(Claim, &'a str)> {
         let mut words = self.rest.split_whitespace();
         let (amount, unit) = (words.next()?, words.next()?);
@@ -127,20 +127,20 @@ impl<'a> Bracket<'a> {
     }
 }
 
-/// The interval as it stands in the line.
+/// The interval as printed in the line.
 fn between(line: Line<'_>, rest: &str) -> String {
     let front = line.text.strip_suffix(rest).unwrap_or_default();
     let interval = front.rsplit(']').next().unwrap_or_default();
     interval.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Bytes in one of a unit: prefixes are powers of 1024.
+/// Bytes in one unit: prefixes are powers of 1024.
 pub(crate) fn byte_unit(unit: &str) -> Option<f64> {
     let prefix = unit.strip_suffix('s').unwrap_or(unit).strip_suffix("Byte")?;
     power(prefix).map(|power| 1024_f64.powi(power))
 }
 
-/// Bits per second in one of a unit: prefixes of bits are powers of 1000, those of bytes of 1024.
+/// Bits per second in one unit: prefixes of bits are powers of 1000, those of bytes powers of 1024.
 pub(crate) fn rate_unit(unit: &str) -> Option<f64> {
     let amount = unit.strip_suffix("/sec")?;
     match amount.strip_suffix("bits").or_else(|| amount.strip_suffix("bit")) {
@@ -156,7 +156,7 @@ fn power(prefix: &str) -> Option<i32> {
         .find_map(|(known, power)| (*known == prefix).then_some(power))
 }
 
-/// Jitter, lost and all datagrams: `0.012 ms    0/  851 (0.12%)`; in the sum of iperf 2 without the jitter.
+/// Jitter, lost and total datagrams: `0.012 ms 0/ 851 (0.12%)`; the sum of iperf 2 has no jitter.
 pub(crate) fn datagrams(line: Line<'_>, tail: &str, parsed: &mut ParsedTest) -> Vec<Figure> {
     let mut figures = Vec::new();
     let mut counts = tail;
@@ -172,7 +172,7 @@ pub(crate) fn datagrams(line: Line<'_>, tail: &str, parsed: &mut ParsedTest) -> 
     let end = rest.find([' ', '(']).unwrap_or(rest.len());
     let (total, rest) = rest.split_at(end);
     for (quantity, text) in [(Quantity::Lost, lost.trim()), (Quantity::Packets, total)] {
-        // Counts that a real program could not make: a client of 2.1.8 has a total of -1.
+        // Some versions print impossible counts: a client of 2.1.8 prints a total of -1.
         if text.starts_with('-') {
             continue;
         }

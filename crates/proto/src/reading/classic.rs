@@ -1,4 +1,4 @@
-//! Lines that ttcp and its descendant nuttcp have in common.
+//! Lines that ttcp and nuttcp have in common.
 
 use linerate_model::import::{Figure, Quantity};
 
@@ -6,10 +6,10 @@ use super::line::Line;
 use super::number::Printed;
 use super::parsed_test::{ParsedTest, figure};
 
-/// The tools say milliseconds for each call and divide a second by 1024 of them.
+/// The tools label the time per call as milliseconds, but compute it with 1024 ms per second.
 const CALLS_FLAW: f64 = 1.0 / 1024.0;
 
-/// Bits per second in one of a unit of ttcp: prefixes of both bytes and bits are powers of 1024.
+/// Bits per second in one ttcp unit: the prefixes of bytes and bits are both powers of 1024.
 pub(crate) fn rate_unit(unit: &str) -> Option<f64> {
     let (amount, bits) = match unit.strip_suffix("/sec")? {
         amount if amount.ends_with("bit") => (amount.strip_suffix("bit")?, 1.0),
@@ -20,7 +20,7 @@ pub(crate) fn rate_unit(unit: &str) -> Option<f64> {
     Some(1024_f64.powi(power as i32) * bits)
 }
 
-/// The word before a text, and a figure made of it.
+/// A figure from the word before a text.
 pub(crate) fn before(
     line: Line<'_>,
     text: &str,
@@ -36,7 +36,7 @@ pub(crate) fn before(
     Some(figure(quantity, printed, format!("{amount}{unit}")))
 }
 
-/// The word after a text, and a figure made of it.
+/// A figure from the word after a text.
 pub(crate) fn after(
     line: Line<'_>,
     text: &str,
@@ -73,7 +73,7 @@ fn scaled(
     Some(printed.times(factor))
 }
 
-/// `2048 I/O calls, msec/call = 0.33, calls/sec = 3110.66`, and the forms of PCATTCP and of `-fparse`.
+/// `2048 I/O calls, msec/call = 0.33, calls/sec = 3110.66`, and the forms of PCATTCP and `-fparse`.
 pub(crate) fn calls(line: Line<'_>, text: &str, parsed: &mut ParsedTest) -> Vec<Figure> {
     let mut found = Vec::new();
     let each = CALLS_FLAW;
@@ -93,7 +93,7 @@ pub(crate) fn calls(line: Line<'_>, text: &str, parsed: &mut ParsedTest) -> Vec<
     found.into_iter().flatten().collect()
 }
 
-/// `0.0user 0.0sys 0:00real 4% …`: the share of a CPU that the program had.
+/// `0.0user 0.0sys 0:00real 4% …`: the share of a CPU that the program used.
 pub(crate) fn usage(line: Line<'_>, text: &str, parsed: &mut ParsedTest) -> Option<Figure> {
     if !(text.contains("user ") && text.contains("sys ") && text.contains("real ")) {
         return None;

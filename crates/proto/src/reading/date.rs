@@ -1,11 +1,11 @@
-//! Dates between the forms that programs write and RFC 3339.
+//! Conversion between dates as programs write them and RFC 3339.
 
 /// Seconds since the Unix epoch as `2026-11-21T19:05:48Z`.
 ///
 /// # Source
 /// H. Hinnant, chrono-compatible low-level date algorithms, `civil_from_days`
 pub(crate) fn rfc3339(unix_seconds: u64) -> Option<String> {
-    // Until the year 9999.
+    // Up to the year 9999.
     if unix_seconds >= 253_402_300_800 {
         return None;
     }
@@ -32,7 +32,7 @@ pub(crate) fn from_rfc1123(text: &str) -> Option<String> {
     (zone == "GMT").then(|| checked(&format!("{year}-{month:02}-{day:02}T{time}Z"))).flatten()
 }
 
-/// The text if it is a date and a time in UTC, in form and range.
+/// The text, if it is a valid UTC date and time in the form of RFC 3339.
 pub(crate) fn checked(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let form = b"dddd-dd-ddTdd:dd:ddZ";

@@ -1,28 +1,28 @@
-//! JSON as it lies in log files: cut off, one document after the other, with `nan` in it.
+//! JSON as found in log files: truncated, several documents in sequence, with `nan` as a number.
 //!
-//! A document that breaks off keeps everything that was whole before; each value knows its line.
+//! Of a truncated document, everything before the break is kept. Each value has its line number.
 
-/// A value with the line that it begins in.
+/// A value with the line in which it begins.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
     pub(crate) line: u32,
     pub(crate) value: Value,
 }
 
-/// What a value is.
+/// The content of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
     Null,
     Flag(bool),
-    /// As written, `nan` among them.
+    /// The digits as written; may be `nan`.
     Number(String),
     Text(String),
     List(Vec<Node>),
-    /// In the order of the file; a key may come twice.
+    /// In the order of the file; keys may repeat.
     Object(Vec<(String, Node)>),
 }
 
-/// Where a document stops making sense.
+/// The position and reason of a syntax error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Broken {
     pub(crate) line: u32,
@@ -30,26 +30,26 @@ pub(crate) struct Broken {
     pub(crate) why: String,
 }
 
-/// A document out of a text.
+/// A document found in a text.
 #[derive(Debug)]
 pub(crate) struct Document {
     pub(crate) root: Node,
-    /// Absent when it is whole.
+    /// Absent if the document is complete.
     pub(crate) broken: Option<Broken>,
-    /// Bytes of the text that belong to it.
+    /// Number of bytes of the text that belong to it.
     pub(crate) length: usize,
-    /// Lines begun after the first.
+    /// Number of lines after its first.
     pub(crate) lines: u32,
 }
 
 impl Node {
-    /// The value of a key, the last one if it comes twice.
+    /// The value of a key; the last one if the key repeats.
     pub(crate) fn get(&self, key: &str) -> Option<&Self> {
         let Value::Object(members) = &self.value else { return None };
         members.iter().rev().find(|(name, _)| name == key).map(|(_, node)| node)
     }
 
-    /// The elements of a list; none of anything else.
+    /// The elements of a list; empty for other values.
     pub(crate) fn items(&self) -> &[Self] {
         if let Value::List(items) = &self.value { items } else { &[] }
     }
@@ -58,17 +58,17 @@ impl Node {
         if let Value::Text(text) = &self.value { Some(text) } else { None }
     }
 
-    /// A number as written, or a text, which some programs put numbers into.
+    /// A number as written, or a text: some programs write numbers as texts.
     pub(crate) fn written(&self) -> Option<&str> {
         if let Value::Number(text) | Value::Text(text) = &self.value { Some(text) } else { None }
     }
 
-    /// A whole number.
+    /// A non-negative integer.
     pub(crate) fn count(&self) -> Option<u64> {
         self.written()?.parse().ok()
     }
 
-    /// Whether it says yes: `true`, or a number other than 0.
+    /// The truth of a value: `true`, or a number other than 0.
     pub(crate) fn flag(&self) -> Option<bool> {
         match &self.value {
             Value::Flag(flag) => Some(*flag),
@@ -78,13 +78,13 @@ impl Node {
     }
 }
 
-/// Deepest nesting; the documents of these programs have seven levels.
+/// Deepest nesting; the documents of these programs have up to seven levels.
 const MAX_DEPTH: usize = 48;
 
-/// Most values of a document: one takes up to a hundred times the memory that it takes in the file.
+/// Most values of a document. A value may need a hundred times its size in the file as memory.
 const MAX_VALUES: usize = 1_000_000;
 
-/// Reads the document at the start of a text; `first` is the number of its first line.
+/// Parses the document at the start of a text; `first` is the number of its first line.
 pub(crate) fn parse(text: &str, first: u32) -> Document {
     let mut parser = Parser { values: 0, text, at: 0, line: first, line_start: 0, depth: 0 };
     let mut root = Node { line: first, value: Value::Null };
@@ -130,7 +130,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Fills `node` in, so that what was whole is there when the rest is not.
+    /// Parses into `node`, so that the complete parts are kept if an error follows.
     fn value(&mut self, node: &mut Node) -> Result<(), Broken> {
         self.space();
         node.line = self.line;
@@ -139,7 +139,7 @@ impl Parser<'_> {
             return self.broken(&format!("it has more than {MAX_VALUES} values; what follows is left out"));
         }
         match self.peek() {
-            // Every program indents what is inside: a brace in the first column of a line is the next document.
+            // Every program indents nested objects, so a brace in the first column begins the next document.
             Some(b'{') if self.depth > 0 && self.at == self.line_start => {
                 self.broken("another document begins inside it")
             }
@@ -224,7 +224,7 @@ impl Parser<'_> {
         closes
     }
 
-    /// Whether another element follows the last one.
+    /// Whether another element follows.
     fn has_next(&mut self, end: u8) -> Result<bool, Broken> {
         self.space();
         if self.closes(end) {
@@ -258,7 +258,7 @@ impl Parser<'_> {
             }
         }
         let quoted = self.text.get(self.at..=end).unwrap_or_default();
-        // Tabs inside a text are not JSON, and some programs write them.
+        // Some programs write tabs inside a string, which is not valid JSON.
         let told = match serde_json::from_str(quoted) {
             Ok(told) => told,
             Err(_) => self.text.get(start..end).unwrap_or_default().to_owned(),
@@ -276,7 +276,7 @@ impl Parser<'_> {
             return self.broken("a value was expected");
         }
         if length == rest.len() {
-            // Nobody knows whether it went on.
+            // The value may have been cut off.
             self.at += length;
             return self.broken("a value without its end");
         }
@@ -329,7 +329,7 @@ mod tests {
         assert!(broken.why.contains("breaks off"), "{}", broken.why);
         let a = document.root.get("a").unwrap();
         assert_eq!(a.get("b").unwrap().count(), Some(1));
-        // 34 may have been the beginning of 345.
+        // 34 may be the beginning of 345.
         assert_eq!(a.get("c").unwrap().items().len(), 1);
     }
 

@@ -1,4 +1,4 @@
-//! One line of a file, without what terminals and loggers add to it.
+//! One line of a file, without terminal sequences and logger prefixes.
 
 use std::borrow::Cow;
 
@@ -7,36 +7,36 @@ use linerate_model::ForeignText;
 /// A line with its number.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Line<'a> {
-    /// From 1.
+    /// Line number, from 1.
     pub(crate) number: u32,
-    /// Without colours and carriage returns.
+    /// Text without colour sequences and carriage returns.
     pub(crate) text: &'a str,
 }
 
 impl<'a> Line<'a> {
-    /// The line as it is quoted.
+    /// The line as quoted in a claim.
     pub(crate) fn quote(self) -> ForeignText {
         ForeignText::new(self.text.trim())
     }
 
-    /// Column, from 1, at which a part of this line begins.
+    /// Column, from 1, at which this part of the line begins.
     pub(crate) fn column(self, part: &str) -> Option<u32> {
         let offset = (part.as_ptr() as usize).checked_sub(self.text.as_ptr() as usize)?;
         self.text.get(..offset).map(|before| before.chars().count() as u32 + 1)
     }
 
-    /// What follows a word.
+    /// The rest of the line after `word`.
     pub(crate) fn after(self, word: &str) -> Option<&'a str> {
         self.text.split_once(word).map(|(_, rest)| rest)
     }
 
-    /// The first word after a word.
+    /// The first word after `word`.
     pub(crate) fn word_after(self, word: &str) -> Option<&'a str> {
         self.after(word)?.split_whitespace().next()
     }
 }
 
-/// Takes the colours of a terminal out of a line.
+/// Removes the colour sequences of a terminal from a line.
 pub(crate) fn plain(line: &str) -> Cow<'_, str> {
     if !line.contains('\u{1b}') {
         return Cow::Borrowed(line);

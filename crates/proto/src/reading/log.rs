@@ -1,6 +1,7 @@
-//! A test of another program as the event log of a run, so that it can be kept, listed and shown like one of ours.
+//! Converts a test of another program to the event log of a run, so that it can be stored, listed and shown
+//! like one of ours.
 //!
-//! What the program did not say is not in the log. Every flow carries the caveat `imported`.
+//! The log contains nothing that the program did not report. Every flow has the caveat `imported`.
 
 use std::fmt::Write as _;
 
@@ -13,20 +14,20 @@ use linerate_model::{
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use sha1::{Digest as _, Sha1};
 
-/// Where a test comes from, and who imports it.
+/// The origin of an imported test.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Imported {
-    /// The file, as named.
+    /// The file name as given by the user.
     pub file: String,
-    /// Time of the file, RFC 3339: the start of the run where the test does not tell.
+    /// Time of the file, RFC 3339: used as the start of the run if the test has no time.
     pub file_time: String,
     /// Our version.
     pub linerate: String,
 }
 
-/// A name for a test that depends on nothing but what it says: 16 hexadecimal digits, the same on every import.
+/// An id for a test that depends only on its content: 16 hexadecimal digits, the same on every import.
 ///
-/// `twin` counts tests of one file that say the same, from 0.
+/// `twin` counts tests with the same content in one file, from 0.
 ///
 /// # Source
 /// SHA-1 (RFC 3174), cut to 64 bits
@@ -46,8 +47,8 @@ pub fn name(reading: &Reading, test: &ForeignTest, twin: u32) -> String {
     digits_of(&said)
 }
 
-/// The name of a run out of somebody else's log: as it is where it is one of ours, else 16 hexadecimal digits that
-/// follow from it, the same on every import.
+/// The run id for another log: unchanged if it has the form of ours, else 16 hexadecimal digits derived from
+/// it, the same on every import.
 #[must_use]
 pub fn run_name(told: &str) -> String {
     let ours = told.len() == 16 && told.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
@@ -63,7 +64,7 @@ fn digits_of(said: &str) -> String {
     })
 }
 
-/// What the log of a test says, in order, each with its time from the start of the test.
+/// The events for a test, in order, each with its time from the start of the test.
 #[must_use]
 pub fn bodies(reading: &Reading, test: &ForeignTest, from: &Imported) -> Vec<(Timestamp, Body)> {
     let mut log = vec![(Timestamp::START, Body::RunStarted(start(test, from)))];
@@ -98,7 +99,7 @@ pub fn bodies(reading: &Reading, test: &ForeignTest, from: &Imported) -> Vec<(Ti
 
 fn start(test: &ForeignTest, from: &Imported) -> RunStart {
     let mut spec = test.spec.clone();
-    // The table of intervals has those of the file.
+    // The table of intervals shows those of the file.
     let interval = test.claims.iter().find(|claim| claim.scope == Scope::Interval).and_then(length);
     if let Some(interval) = interval.filter(|interval| *interval > Span::ZERO) {
         spec.traffic.interval = interval;
@@ -139,7 +140,7 @@ fn ending(test: &ForeignTest) -> (Outcome, Option<String>) {
     (Outcome::Interrupted, Some("the file has no summary of this test".to_owned()))
 }
 
-/// The directions in which something was claimed, in the order of the file; absent where it does not tell.
+/// The directions with a bitrate, in the order of the file; absent for claims without a direction.
 fn directions(test: &ForeignTest) -> Vec<Option<Direction>> {
     let mut ways = Vec::new();
     for claim in test.claims.iter().filter(|claim| claim.figure(Quantity::Bitrate).is_some()) {
@@ -147,7 +148,7 @@ fn directions(test: &ForeignTest) -> Vec<Option<Direction>> {
             ways.push(claim.direction);
         }
     }
-    // A sum over both directions is none of its own.
+    // A sum over both directions is not a direction.
     if ways.len() > 1 {
         ways.retain(Option::is_some);
     }
@@ -198,7 +199,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Streams that a summary names.
+    /// Number of streams that a summary names.
     fn streams(&self) -> u32 {
         let ids: std::collections::BTreeSet<u32> =
             self.claims(Scope::Total).filter_map(|claim| claim.stream).collect();
@@ -210,12 +211,12 @@ impl<'a> Flow<'a> {
         self.test.claims.iter().filter(move |claim| claim.direction == way && claim.scope == scope)
     }
 
-    /// Whose count a claim is; the file's word, or the receiver's where it has none.
+    /// The side that counted a claim: as in the file, or else the receiver.
     fn side(claim: &Claim) -> Side {
         claim.side.unwrap_or(Side::Receiver)
     }
 
-    /// What the writer's own sockets were set to.
+    /// The socket settings of the end that wrote the file.
     fn opened(&self) -> Option<Body> {
         let length = self.test.spec.traffic.length?;
         let client = self.test.written_by? == End::Client;
@@ -225,7 +226,7 @@ impl<'a> Flow<'a> {
         Some(Body::FlowOpened { flow: self.number, side, settings })
     }
 
-    /// The intervals, of the sum where the file has one.
+    /// The intervals; those of the sum if the file has one.
     fn samples(&mut self) -> Vec<(Timestamp, Body)> {
         let summed = self.claims(Scope::Interval).any(|claim| claim.stream.is_none());
         let mut log = Vec::new();
@@ -234,7 +235,7 @@ impl<'a> Flow<'a> {
         let intervals: Vec<&Claim> = self.claims(Scope::Interval).collect();
         let several = !summed && intervals.iter().any(|claim| claim.stream != intervals[0].stream);
         for claim in intervals {
-            // Streams without a sum cannot be told as intervals of a flow.
+            // Several streams without a sum cannot be reported as intervals of a flow.
             if several || (summed && claim.stream.is_some()) {
                 continue;
             }
@@ -258,7 +259,7 @@ impl<'a> Flow<'a> {
         log
     }
 
-    /// The claims of one side about the whole: the sum, or every stream.
+    /// The claims of one side about the whole test: the sum, or all streams.
     fn whole(&self, side: Side) -> Vec<&'a Claim> {
         let mine = |claim: &&Claim| Self::side(claim) == side;
         let all: Vec<&Claim> = self.claims(Scope::Total).filter(mine).collect();
@@ -303,7 +304,7 @@ impl<'a> Flow<'a> {
     fn udp(&self, side: Side, sum: &dyn Fn(Quantity) -> Option<f64>) -> Option<UdpTally> {
         let packets = sum(Quantity::Packets)? as u64;
         let lost = sum(Quantity::Lost);
-        // What the receiver's line counts are those that should have come.
+        // The receiver's line counts the expected datagrams, including lost ones.
         let arrived = packets.saturating_sub(lost.unwrap_or(0.0) as u64);
         if side == Side::Receiver && lost.is_none() {
             return None;
@@ -332,11 +333,11 @@ impl<'a> Flow<'a> {
         let by_end = if local { Quantity::CpuLocal } else { Quantity::CpuRemote };
         let find = |quantity| self.test.claims.iter().find_map(|claim| claim.figure(quantity));
         let share = find(by_side).or_else(|| client.and_then(|_| find(by_end)))?;
-        // More than one core is told as more than the whole.
+        // A share of more than one core cannot be stored.
         Ratio::new(share.value).filter(|share| share.get() <= 1.0)
     }
 
-    /// The points of a series over message sizes: of each the best time, which is what NetPIPE tells.
+    /// The points of a sweep over message sizes. Each has only its best time, because NetPIPE reports no other.
     fn sizes(&self) -> impl Iterator<Item = SizePoint> {
         self.claims(Scope::Size).filter_map(|claim| {
             let value = |quantity| claim.figure(quantity).map(|figure| figure.value);
@@ -353,7 +354,7 @@ impl<'a> Flow<'a> {
         })
     }
 
-    /// What makes the figures of this flow less than those of a measurement.
+    /// The caveat if the figures of this flow are worth less than those of a measurement.
     fn weakness(&self) -> Option<Caveat> {
         let text = if self.whole(Side::Receiver).is_empty() && !self.whole(Side::Sender).is_empty() {
             "the file has only the count of the sender: what arrived is not known".to_owned()
@@ -366,7 +367,7 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// The figures of an interval by our names.
+/// The figures of an interval, as our metrics.
 fn readings(claim: &Claim) -> Readings {
     let mut readings = Readings::default();
     let value = |quantity| claim.figure(quantity).map(|figure| figure.value);
@@ -416,7 +417,7 @@ mod tests {
         assert_eq!(download.plan.streams, 2);
         assert_eq!(download.receiver.as_ref().unwrap().bytes.get(), 50_069_504);
         assert_eq!(download.sender.as_ref().unwrap().retransmits, Some(0));
-        // Two intervals, of the sum and not of each stream again.
+        // Two intervals of the sum, without those of each stream.
         assert_eq!(download.samples.len(), 2);
         assert_eq!(download.samples[0].bytes().get(), 25_165_824);
         assert_eq!(record.outcome, Some(Outcome::Completed));
@@ -430,7 +431,7 @@ mod tests {
         let record = record("netpipe/v372.out");
         let flow = &record.flows[0];
         assert_eq!((flow.sizes.len(), flow.receiver.is_none(), flow.sender.is_none()), (22, true, true));
-        // Its first line: one byte, 3.720930 "Mbps", which are 2^20 bits, and 2.05 us.
+        // Its first line: one byte, 3.720930 "Mbps" of 2^20 bits, and 2.05 us.
         let first = &flow.sizes[0];
         assert_eq!((first.message_bytes.get(), first.best, first.trials), (1, Span::from_ns(2050), None));
         assert!((first.bitrate.unwrap().bps() - 3.720_930 * 1_048_576.0).abs() < 1.0);
@@ -441,7 +442,7 @@ mod tests {
         let record = record("iperf3/v321-udp-loss.json");
         let receiver = record.flows[0].receiver.as_ref().unwrap();
         let udp = receiver.udp.as_ref().unwrap();
-        // 2002 sent, 80 of them lost.
+        // 2002 were sent, 80 of them lost.
         assert_eq!((udp.packets, udp.lost), (1922, 80));
         assert_eq!(record.flows[0].sender.as_ref().unwrap().udp.as_ref().unwrap().packets, 2002);
     }
@@ -467,7 +468,7 @@ mod tests {
     fn the_largest_rate_of_a_series_is_its_headline() {
         let record = record("netpipe/np-bidir.out");
         let flow = &record.flows[0];
-        // The largest of the second column.
+        // The maximum of the second column.
         assert_eq!(flow.bitrate(), Bitrate::from_bps(187.976_136 * 1_048_576.0));
         assert_eq!(flow.sizes.len(), 23);
     }

@@ -1,47 +1,49 @@
-//! Numbers as other programs print them: the value, and what its last digit is worth.
+//! Numbers as other programs print them: the value, and the weight of the last digit.
 
-/// A number out of a text.
+/// A number parsed from a text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Printed {
     /// The number.
     pub(crate) value: f64,
-    /// What one more in its last digit would add.
+    /// The weight of its last digit.
     pub(crate) step: f64,
-    /// Digits after the point, as far as it has one.
+    /// Number of digits after the decimal point.
     pub(crate) decimals: usize,
 }
 
-/// Longest text that is taken for a number; a double has at most 17 significant digits, and 309 before the point.
+/// Longest text that is accepted as a number; a double has at most 17 significant digits, and 309 before the
+/// point.
 const MAX_NUMBER_CHARS: usize = 64;
 
-/// No figure of a network is as large, in any unit: 2^64 bytes are 1.5e20 bits.
+/// Larger than any quantity of a network in any unit: 2^64 bytes are 1.5e20 bits.
 const OUT_OF_RANGE: f64 = 1e25;
 
 impl Printed {
-    /// The same in a unit that is so many times smaller.
+    /// Converts to a unit that is smaller by `factor`.
     pub(crate) fn times(self, factor: f64) -> Self {
         Self { value: self.value * factor, step: self.step * factor, ..self }
     }
 
-    /// The same as a count: a whole number is exact.
+    /// The same number as a count: a whole number is exact.
     pub(crate) fn exact(self) -> Self {
         Self { step: if self.decimals == 0 { 0.0 } else { self.step }, ..self }
     }
 
-    /// The same where the program prints so many significant digits and drops zeros at the end (`%g`).
+    /// The same number, for a program that prints this many significant digits and drops trailing zeros (`%g`).
     pub(crate) fn significant(self, digits: i32) -> Self {
         let power = if self.value == 0.0 { 0 } else { self.value.abs().log10().floor() as i32 };
         Self { step: 10_f64.powi(power - digits + 1), ..self }
     }
 }
 
-/// Reads a decimal number, with a point or, out of another locale, a comma.
+/// Parses a decimal number with a point or, in other locales, a comma.
 ///
-/// A comma before three digits could also part thousands, unless the number before it is 0 or has more than three
-/// digits; then it is a number only where `three` says that the program prints three decimals there.
+/// A comma before three digits may also separate thousands, unless the number before it is 0 or has more than
+/// three digits. It counts as a decimal comma only if `three` states that the program prints three decimals
+/// there.
 ///
 /// # Errors
-/// What is wrong with it, for a person.
+/// Why the text is not a number, for the user.
 pub(crate) fn number(text: &str, three: bool) -> Result<Printed, String> {
     if text.len() > MAX_NUMBER_CHARS {
         return Err(format!("a number of {} characters is out of range", text.len()));
@@ -77,7 +79,7 @@ pub(crate) fn number(text: &str, three: bool) -> Result<Printed, String> {
     Ok(Printed { value, step: 10_f64.powi(last), decimals: places.len() })
 }
 
-/// What C prints for a quotient of nothing: `nan`, `-nan`, `inf`, `-nan(ind)`.
+/// What C prints for a division by zero: `nan`, `-nan`, `inf`, `-nan(ind)`.
 pub(crate) fn is_no_number(text: &str) -> bool {
     let lower = text.trim_start_matches(['+', '-']).to_ascii_lowercase();
     ["nan", "inf", "1.#"].iter().any(|start| lower.starts_with(start))

@@ -1,4 +1,4 @@
-//! Our own results: the document `linerate.result/1` and the event log.
+//! Our own results: the document `linerate.result/1` and event logs.
 
 use linerate_model::import::{Claim, End, Figure, ForeignTest, Quantity, Scope};
 use linerate_model::{Event, ForeignText, RunRecord, Side, Tally};
@@ -20,7 +20,7 @@ pub(super) fn is_event(root: &Node) -> bool {
     root.get("run").is_some() && root.get("seq").is_some() && root.get("body").is_some()
 }
 
-/// Reads a result document; `text` is all of it.
+/// Reads a result document; `text` is its complete text.
 pub(super) fn read(root: &Node, text: &str, parsed: &mut ParsedTest) {
     let mut test = ForeignTest { written_by: Some(End::Client), ..ForeignTest::default() };
     if let Some(run) = root.get("run") {
@@ -97,7 +97,7 @@ fn figures(node: &Node, keys: &[(&str, Quantity, f64)], parsed: &mut ParsedTest)
     found
 }
 
-/// An event log while its lines come in.
+/// An event log that is read line by line.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     record: RunRecord,
@@ -106,12 +106,12 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Takes one line of the log.
+    /// Reads one line of the log.
     pub(super) fn take(&mut self, text: &str, line: u32, parsed: &mut ParsedTest) {
         let event: Event = match serde_json::from_str(text) {
             Ok(event) => event,
             Err(error) => {
-                // Its own line number is that of a text of one line.
+                // The line number of the error is useless, because it relates to a text of one line.
                 parsed.unread(line, Some(error.column() as u32), format!("no event of a log: {error}"));
                 return;
             }
@@ -125,7 +125,7 @@ impl Log {
         self.record.apply(&event);
     }
 
-    /// The run is over, with or without its end.
+    /// Ends a run, even if its log has no end event.
     pub(super) fn close(&mut self, parsed: &mut ParsedTest) {
         let Self { record, first_line, run } = std::mem::take(self);
         if run.is_none() {

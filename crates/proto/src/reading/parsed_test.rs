@@ -1,4 +1,4 @@
-//! A reading while it is written down, test by test.
+//! The result of a parser while it is built, test by test.
 
 use linerate_model::ForeignText;
 use linerate_model::import::{Claim, Figure, ForeignTest, Quantity, Reading, Scope, Unread};
@@ -6,21 +6,21 @@ use linerate_model::import::{Claim, Figure, ForeignTest, Quantity, Reading, Scop
 use super::line::Line;
 use super::number::Printed;
 
-/// Most remarks about what could not be read; the last one says that there are more.
+/// Most remarks about unreadable parts. The last one states that there are more.
 const MAX_REMARKS: usize = 200;
 
-/// Most intervals that are kept of one file: a day at one a second. Its totals are kept all the same.
+/// Most intervals kept of one file: a day with one per second. Its totals are kept in any case.
 pub(crate) const MAX_INTERVALS: usize = 100_000;
 
 /// Most tests of one file.
 pub(crate) const MAX_TESTS: usize = 10_000;
 
-/// What a reader has understood so far.
+/// What a parser has understood so far.
 #[derive(Debug, Default)]
 pub(crate) struct ParsedTest {
     reading: Reading,
     open: Option<ForeignTest>,
-    /// Interval claims so far.
+    /// Number of interval claims so far.
     intervals: usize,
     tests_left_out: bool,
 }
@@ -30,22 +30,23 @@ impl ParsedTest {
         Self { reading: Reading { tool: tool.into(), ..Reading::default() }, ..Self::default() }
     }
 
-    /// The test that is being read; the first figure of a file may come without a beginning.
+    /// The current test. The first figure of a file may come without a header, so a test is created if there is
+    /// none.
     pub(crate) fn test(&mut self) -> &mut ForeignTest {
         self.open.get_or_insert_default()
     }
 
-    /// The test that is being read, if there is one.
+    /// The current test, if there is one.
     pub(crate) fn current(&self) -> Option<&ForeignTest> {
         self.open.as_ref()
     }
 
-    /// Whether the open test has claimed anything.
+    /// Whether the current test has claims.
     pub(crate) fn has_claims(&self) -> bool {
         self.open.as_ref().is_some_and(|test| !test.claims.is_empty())
     }
 
-    /// The open test is over; without a claim or an error it was none.
+    /// Ends the current test. It is discarded if it has neither a claim nor an error.
     pub(crate) fn close(&mut self) {
         if let Some(test) = self.open.take().filter(|test| !test.claims.is_empty() || test.error.is_some()) {
             if self.reading.tests.len() < MAX_TESTS {
@@ -60,7 +61,7 @@ impl ParsedTest {
         }
     }
 
-    /// A whole test.
+    /// Adds a complete test.
     pub(crate) fn add(&mut self, test: ForeignTest) {
         self.open = Some(test);
         self.close();
@@ -72,7 +73,7 @@ impl ParsedTest {
         }
     }
 
-    /// Notes what a line says; a line without a figure says nothing.
+    /// Adds a claim, unless it has no figures.
     pub(crate) fn claim(&mut self, claim: Claim) {
         if claim.figures.is_empty() {
             return;
@@ -101,7 +102,7 @@ impl ParsedTest {
         }
     }
 
-    /// The number of a part of a line, or a remark about it.
+    /// Parses a number in a part of a line; adds a remark if that fails.
     pub(crate) fn number(&mut self, line: Line<'_>, part: &str, three: bool) -> Option<Printed> {
         match super::number::number(part, three) {
             Ok(printed) => Some(printed),
@@ -112,7 +113,7 @@ impl ParsedTest {
         }
     }
 
-    /// What was read; absent when that is nothing.
+    /// Returns the result; absent if nothing was parsed.
     pub(crate) fn finish(&mut self) -> Option<Reading> {
         self.close();
         let fresh = Self::new(&self.reading.tool);
@@ -121,12 +122,12 @@ impl ParsedTest {
     }
 }
 
-/// A figure as printed.
+/// Makes a figure with its printed text.
 pub(crate) fn figure(quantity: Quantity, printed: Printed, words: impl Into<ForeignText>) -> Figure {
     Figure { quantity, value: printed.value, step: printed.step, printed: words.into() }
 }
 
-/// A claim about a line.
+/// Makes a claim that quotes a line.
 pub(crate) fn of_line(line: Line<'_>) -> Claim {
     Claim { line: line.number, quote: line.quote(), ..Claim::default() }
 }

@@ -1,13 +1,13 @@
-//! Texts for people, in which a result is an example.
+//! Detects prose, in which a result is only an example.
 
-/// Words of a sentence at least.
+/// Fewest words of a sentence.
 const WORDS: usize = 6;
-/// So many sentences beside a fenced block, as Markdown has them, are prose.
+/// Number of sentences that make a text with a fenced Markdown code block prose.
 const MIN_SENTENCES_WITH_CODE_BLOCK: usize = 3;
-/// So many are prose by themselves, if they are as many as all other lines.
+/// Number of sentences that make any text prose, if at least half of its lines are sentences.
 const MIN_SENTENCES: usize = 10;
 
-/// The first sentence, by its line from 1, of a text that is prose; absent for the output of programs.
+/// Line number, from 1, of the first sentence of a text that is prose; absent for the output of a program.
 #[must_use]
 pub fn prose(text: &str) -> Option<u32> {
     let (mut sentences, mut others, mut first, mut fenced, mut fences) = (0, 0, None, false, 0);
@@ -28,7 +28,7 @@ pub fn prose(text: &str) -> Option<u32> {
     first.filter(|_| prose)
 }
 
-/// Words one after the other, with a mark at their end.
+/// Whether a line consists of words with a punctuation mark at its end.
 fn is_sentence(line: &str) -> bool {
     let ends = line.ends_with(['.', ':', '!', '?', '|']);
     let word = |word: &&str| {

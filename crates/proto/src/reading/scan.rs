@@ -1,4 +1,4 @@
-//! One pass over a text: documents to their readers, lines to theirs.
+//! One pass over a text: passes documents and lines to the parsers.
 
 use linerate_model::import::Reading;
 
@@ -8,10 +8,10 @@ use super::own;
 use super::parsed_test::ParsedTest;
 use crate::{iperf2, iperf3, netpipe, ntttcp, nuttcp, ttcp};
 
-/// Longest line of text that any of the programs writes, with room for what loggers add.
+/// Longest line that any of the programs writes, with room for what loggers add.
 const MAX_LINE: usize = 64 << 10;
 
-/// A reader of text.
+/// A parser of text lines.
 enum Reader {
     Iperf3(iperf3::read::Text),
     Iperf2(iperf2::read::Text),
@@ -22,7 +22,7 @@ enum Reader {
     Netpipe(netpipe::read::Text),
 }
 
-/// The same calls for every reader.
+/// Makes the same call on every parser.
 macro_rules! each {
     ($reader:expr, $inner:ident => $call:expr) => {
         match $reader {
@@ -77,7 +77,7 @@ impl Reader {
         each!(self, inner => inner.finish())
     }
 
-    /// A command was typed: whatever ran before is over.
+    /// Ends the current test after a shell prompt.
     fn close(&mut self) {
         match self {
             Self::Iperf2(text) => text.restart(),
@@ -86,7 +86,7 @@ impl Reader {
     }
 }
 
-/// The documents of one program after the other, and their events.
+/// The documents of one program, and its streamed events.
 struct Documents {
     tool: &'static str,
     parsed: ParsedTest,
@@ -113,15 +113,15 @@ impl Documents {
 
 struct Scan {
     readers: Vec<Reader>,
-    /// The reader of the line before.
+    /// The parser of the previous line.
     current: Option<usize>,
     documents: Option<Documents>,
-    /// What nobody knows, for the reading that is found.
+    /// Remarks about unknown lines, added to the reading that is found.
     strange: ParsedTest,
     readings: Vec<Reading>,
 }
 
-/// Reads a whole text; `only` is the reader that the user names.
+/// Reads a whole text; `only` restricts it to the parser that the user names.
 pub(super) fn scan(text: &str, only: Option<&'static str>) -> Vec<Reading> {
     let mut readers = Reader::all();
     readers.retain(|reader| only.is_none_or(|tool| reader.tool() == tool));
@@ -137,7 +137,7 @@ pub(super) fn scan(text: &str, only: Option<&'static str>) -> Vec<Reading> {
             let document = json::parse(&rest[begin..], number);
             let taken = begin + document.length;
             scan.document(&document, &rest[begin..taken], only);
-            // A document that another one interrupts ends at the beginning of a line.
+            // A document that is interrupted by another one ends at the beginning of a line.
             let at_line = rest[..taken].ends_with('\n');
             let more = rest[taken..].find('\n').map_or(rest.len(), |at| taken + at + 1);
             number += document.lines + u32::from(!at_line);
@@ -151,7 +151,7 @@ pub(super) fn scan(text: &str, only: Option<&'static str>) -> Vec<Reading> {
     scan.finish()
 }
 
-/// Whether a document begins at the brace: in a line of its own, or behind what a logger puts before each line.
+/// Whether a document begins at this brace: in its own line, or after the prefix of a logger.
 fn is_document(line: &str, at: usize) -> bool {
     let (before, from) = line.split_at(at);
     let inner = from[1..].trim_start();
@@ -168,7 +168,7 @@ impl Scan {
             return;
         }
         let clean = plain(raw.trim_end_matches(['\n', '\r']));
-        // A line that is written over itself is several.
+        // A line that was overwritten with carriage returns consists of several.
         for part in clean.split('\r') {
             self.part(Line { number, text: part });
         }
@@ -176,7 +176,7 @@ impl Scan {
 
     fn part(&mut self, line: Line<'_>) {
         if line.text.starts_with("$ ") {
-            // A session with its commands: each is a program of its own.
+            // A shell session with its commands: each command is a separate run of a program.
             self.readers.iter_mut().for_each(Reader::close);
             return;
         }
@@ -201,7 +201,7 @@ impl Scan {
         }
     }
 
-    /// Another reader goes on; what the one before has read is a reading of its own.
+    /// Switches to another parser. What the previous one has parsed becomes a separate reading.
     fn leave(&mut self, next: Option<usize>) {
         if next != self.current {
             let before = self.current.and_then(|current| self.readers[current].finish());
@@ -265,7 +265,7 @@ impl Scan {
     }
 }
 
-/// Which program writes such an object.
+/// The program that writes objects like this.
 fn tool_of(root: &Node) -> Option<&'static str> {
     if own::is_document(root) || own::is_event(root) {
         Some("linerate")

@@ -1,4 +1,4 @@
-//! Files of the real programs, and files that nobody should have to read.
+//! Files of the real programs, and malformed files.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ fn told(claim: &Claim) -> [String; 3] {
     [scope.to_owned(), claim.direction.map_or("-", |way| way.name()).to_owned(), side.to_owned()]
 }
 
-/// Looks for one row of the table in what was read of its file.
+/// Checks one row of the table against what was parsed from its file.
 fn check(file: &str, readings: &[Reading], row: &str) {
     let words: Vec<&str> = row.split_whitespace().collect();
     let [line, scope, direction, side, quantity, value, step, printed @ ..] = words.as_slice() else {
@@ -124,7 +124,7 @@ fn what_the_writer_cannot_know_is_not_read_as_0() {
         let claims = reading.tests.iter().flat_map(|test| &test.claims).filter(|claim| claim.line == line);
         claims.filter_map(|claim| claim.figure(quantity)).count()
     };
-    // A client writes 0 losses and no jitter beside what it sent.
+    // A client writes 0 lost datagrams and no jitter next to what it sent.
     let client = one(&fixture("iperf3/v312-udp-server-output.txt"));
     assert_eq!((at(&client, 8, Quantity::Packets), at(&client, 9, Quantity::Lost)), (1, 1));
     assert_eq!((at(&client, 8, Quantity::Lost), at(&client, 8, Quantity::Jitter)), (0, 0));
@@ -141,7 +141,7 @@ fn what_the_writer_cannot_know_is_not_read_as_0() {
 fn documents_of_old_versions_tell_who_sends_by_what_was_asked() {
     for name in ["iperf3/v321-tcp.json", "iperf3/v321-tcp-reverse.json", "iperf3/v312-server-tcp.json"] {
         let text = fixture(name);
-        // Until 3.6 no record says who sends.
+        // Records before 3.6 do not name the sender.
         let old = text.replace("\"sender\":\ttrue", "\"x\":\t1").replace("\"sender\":\tfalse", "\"x\":\t0");
         assert_ne!(old, text);
         let ways = |text: &str| -> Vec<_> {
@@ -156,7 +156,7 @@ fn documents_of_old_versions_tell_who_sends_by_what_was_asked() {
 fn a_cut_document_keeps_its_intervals_and_names_the_place() {
     let text = fixture("iperf3/v321-tcp.json");
     let whole = first(&one(&text)).claims.len();
-    // In the middle of the number of line 80.
+    // In the middle of the number in line 80.
     let cut = text.match_indices("\"bytes\":\t3992453120").next().unwrap().0 + 12;
     let reading = one(&text[..cut]);
     assert!(first(&reading).claims.len() < whole);
@@ -169,7 +169,7 @@ fn a_cut_document_keeps_its_intervals_and_names_the_place() {
             .iter()
             .any(|claim| claim.figure(Quantity::Bytes).is_some_and(|b| b.value == 399.0))
     );
-    // Another document behind it is read whole.
+    // A further document after it is read completely.
     let both = format!("{}\n{}", &text[..cut], text);
     let reading = one(&both);
     assert_eq!((reading.tests.len(), reading.tests[1].claims.len()), (2, whole));
@@ -259,7 +259,7 @@ fn strange_texts_say_where_they_are_strange() {
     assert_eq!(why("text\n{\n \"start\": {\n", None).line, 4);
     assert_eq!(why("Throughput 5.3 Gbits/sec in total\n", None).line, 1);
     assert!(why(&fixture("iperf3/v321-tcp.json"), Some("ttcp")).line > 0);
-    // One line that nobody knows does not spoil the rest.
+    // One unknown line does not affect the rest.
     let mixed = format!("Throughput 5.3 Gbits/sec\n{}", fixture("iperf3/v312-server-tcp.txt"));
     assert_eq!(one(&mixed).unread[0].line, 1);
 }

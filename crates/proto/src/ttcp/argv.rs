@@ -6,10 +6,10 @@ use linerate_units::Span;
 
 use super::settings::{Line, RateUnit, Settings};
 
-/// A command line that starts no test: what is printed on standard error, and the exit code.
+/// A command line that starts no test: what to print on standard error, and the exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// The text, lines and all.
+    /// The complete text.
     pub text: String,
     /// The exit code.
     pub code: i32,
@@ -21,15 +21,15 @@ const MAX_BUFFER_BYTES: u32 = 64 << 20;
 /// Largest payload of a datagram over IPv4.
 const MAX_DATAGRAM: u32 = 65_507;
 
-/// Shortest data of a UDP test: what is shorter is a mark.
+/// Shortest payload of a UDP test: shorter datagrams are marks.
 const MIN_DATAGRAM: u32 = 5;
 
-/// Reads the arguments behind the program's name.
+/// Parses the arguments after the program's name.
 ///
-/// The name decides which line is imitated (`pcattcp`; anything else is the SGI line), `--like` overrules it.
+/// The name selects the variant to imitate (`pcattcp`; otherwise SGI); `--like` overrides it.
 ///
 /// # Errors
-/// What the tool prints instead of a test.
+/// What the tool prints instead of starting a test.
 pub fn parse(name: &str, arguments: &[String]) -> Result<Settings, Refusal> {
     let name = name.rsplit(['/', '\\']).next().unwrap_or(name);
     let (line, rest) = line_of(name, arguments)?;
@@ -50,7 +50,7 @@ pub fn parse(name: &str, arguments: &[String]) -> Result<Settings, Refusal> {
     checked(settings)
 }
 
-/// The line to imitate, and the arguments without `--like`.
+/// The variant to imitate, and the arguments without `--like`.
 fn line_of(name: &str, arguments: &[String]) -> Result<(Line, Vec<String>), Refusal> {
     let mut line = if name.starts_with("pcattcp") { Line::Pcattcp } else { Line::Sgi };
     let mut rest = Vec::new();
@@ -75,7 +75,7 @@ fn line_of(name: &str, arguments: &[String]) -> Result<(Line, Vec<String>), Refu
     Ok((line, rest))
 }
 
-/// One argument of bundled letters; the value of the last may be the next argument.
+/// Parses one argument of bundled letters; the value of the last may be the next argument.
 fn letters_of(
     settings: &mut Settings,
     letters: &str,
@@ -97,7 +97,7 @@ fn letters_of(
     Ok(())
 }
 
-/// A letter without a value; false when it is none.
+/// Handles a letter without a value; false if it is not one.
 fn switch(settings: &mut Settings, letter: char) -> bool {
     match (letter, settings.line) {
         ('t', _) => settings.transmit = true,
@@ -108,7 +108,7 @@ fn switch(settings: &mut Settings, letter: char) -> bool {
         ('D', _) => settings.no_delay = true,
         ('B', _) => settings.whole_blocks = true,
         ('v', _) => settings.verbose = true,
-        // SO_DEBUG does nothing on today's kernels; every byte is touched by the copy anyway.
+        // SO_DEBUG has no effect on current kernels, and the copy touches every byte anyway.
         ('d' | 'T', _) => {}
         ('P', Line::Ohio) => settings.progress = true,
         ('S', Line::Ohio) => settings.running_rate = true,
@@ -150,12 +150,12 @@ fn valued(settings: &mut Settings, letter: char, value: &str) -> Result<(), Refu
     Ok(())
 }
 
-/// A plain integer. The tools take anything for a number; what is none would end in a test that nobody asked for.
+/// Parses an integer. The tools accept any text as a number, which would start an unintended test.
 fn number<T: FromStr>(letter: char, text: &str) -> Result<T, Refusal> {
     text.trim().parse().map_err(|_| wrong(&format!("-{letter} {text}: give a number in its range")))
 }
 
-/// Whether the parts go together.
+/// Checks the combination of the options.
 fn checked(mut settings: Settings) -> Result<Settings, Refusal> {
     if settings.udp || settings.both {
         settings.length = settings.length.max(MIN_DATAGRAM);

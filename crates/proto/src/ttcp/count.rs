@@ -1,11 +1,11 @@
-//! What the stand-in saw itself before the engine had the link, and the sum of both.
+//! What the stand-in received itself before the engine used the link, and the sum of both.
 
 use linerate_units::Timestamp;
 
 use super::MARK_BYTES;
 use crate::stand_in::FlowCounts;
 
-/// Bytes and datagrams that came before the engine had the link, or to the listener after it.
+/// Bytes and datagrams that arrived before the engine used the link, or on the listener afterwards.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Early {
     pub(super) bytes: u64,
@@ -23,7 +23,7 @@ impl Early {
         self.last_at = Some(now);
     }
 
-    /// The first mark starts the clock again, as the tools do it.
+    /// The first mark restarts the clock, as in the tools.
     pub(super) fn add_datagram(&mut self, now: Timestamp, bytes: usize) {
         if bytes > MARK_BYTES {
             self.add(now, bytes);
@@ -42,7 +42,7 @@ pub(super) fn moved(counts: &FlowCounts) -> u64 {
     counts.streams.iter().map(|stream| stream.bytes).fold(0, u64::saturating_add)
 }
 
-/// System calls of a flow as ttcp would have made them: one for each datagram.
+/// System calls of a flow as ttcp would have made them: one per datagram.
 pub(super) fn calls(counts: &FlowCounts, udp: bool) -> u64 {
     let of = counts.streams.iter().map(|stream| if udp { stream.packets } else { stream.calls });
     of.fold(0, u64::saturating_add)

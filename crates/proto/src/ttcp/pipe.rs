@@ -1,4 +1,4 @@
-//! Standard input to standard output: the data go through the stand-in itself.
+//! Standard input to standard output: the data pass through the stand-in itself.
 
 use linerate_units::{Span, Timestamp};
 
@@ -7,10 +7,10 @@ use super::tool::Ttcp;
 use super::{EXTRA_END_MARKS, MARK_BYTES};
 use crate::stand_in::{Link, Output, Reason};
 
-/// Nothing ends a pipe over UDP but marks that could be data, or silence.
+/// A pipe over UDP has no end except marks, which could be data, and silence.
 const IDLE: Span = Span::from_secs(5);
 
-/// A copy of standard input to standard output under way.
+/// A copy between standard input or output and the network.
 #[derive(Debug)]
 pub(super) struct Pipe {
     pub(super) link: Link,
@@ -19,11 +19,12 @@ pub(super) struct Pipe {
     calls: u64,
     first_at: Option<Timestamp>,
     last_at: Option<Timestamp>,
-    /// What does not fill a block yet (-B).
+    /// Bytes that do not fill a block yet (-B).
     partial: Vec<u8>,
-    /// The first bytes of the stream: a mark over UDP repeats those of the last buffer, mostly the same.
+    /// The first bytes of the stream. A UDP mark repeats the start of the last buffer, which is mostly the
+    /// same.
     start: Vec<u8>,
-    /// A datagram that is a mark if another follows, and data if not.
+    /// A datagram that is a mark if another mark follows, and otherwise data.
     doubtful: Option<Vec<u8>>,
 }
 
@@ -56,7 +57,8 @@ impl Pipe {
 }
 
 impl Ttcp {
-    /// Bytes on a connection: to standard output, or what a test gets before the engine has its link.
+    /// Handles bytes of a connection: writes them to standard output, or counts them until the engine uses the
+    /// link.
     pub(super) fn bytes(&mut self, now: Timestamp, link: Link, bytes: &[u8]) {
         let length = self.settings.length as usize;
         match &mut self.pipe {
@@ -78,7 +80,7 @@ impl Ttcp {
         }
     }
 
-    /// A block of standard input, or its end.
+    /// Handles a block of standard input, or its end.
     pub(super) fn pipe_text(&mut self, now: Timestamp, block: Option<&[u8]>) {
         let (udp, length) = (self.settings.udp, self.settings.length as usize);
         let Some(pipe) = &mut self.pipe else { return };
@@ -92,7 +94,7 @@ impl Ttcp {
             pipe.start = buffer.iter().copied().take(MARK_BYTES).collect();
             self.outputs.push_back(Output::Send { link, bytes: buffer.to_vec() });
         }
-        // Over TCP the next block waits until this one has left.
+        // Over TCP the next block is read only after this one has been sent.
         if udp || block.is_empty() {
             self.put(Output::Read);
         }
@@ -132,7 +134,7 @@ impl Ttcp {
     }
 
     pub(super) fn pipe_closed(&mut self, now: Timestamp, reason: Option<&Reason>) {
-        // A receiver that goes before its transmitter is as bad as a broken connection.
+        // A receiver that ends before its transmitter is like a broken connection.
         let early = self.settings.transmit.then_some("the receiver closed the connection");
         self.pipe_ended(now, reason.map(|reason| reason.text.as_str()).or(early));
     }

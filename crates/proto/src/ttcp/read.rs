@@ -1,4 +1,4 @@
-//! What ttcp wrote, read again: the BRL program of 1987, the SGI and Ohio lines, and PCATTCP 1 and 2.
+//! Parser for output of ttcp: the BRL program of 1987, the SGI and Ohio variants, and PCATTCP 1 and 2.
 
 use linerate_model::Direction;
 use linerate_model::import::{Claim, End, Quantity, Reading};
@@ -9,14 +9,14 @@ use crate::reading::classic::{after, before, calls, rate_unit, usage};
 use crate::reading::line::Line;
 use crate::reading::parsed_test::{ParsedTest, figure, of_line};
 
-/// Reads text line by line.
+/// Parses text line by line.
 #[derive(Debug)]
 pub(crate) struct Text {
     parsed: ParsedTest,
     side: Option<Side>,
-    /// The transmitter waits for a connection, or the receiver makes one (`-S`, `-C`).
+    /// The transmitter accepts the connection, or the receiver opens it (`-S`, `-C`).
     turned: bool,
-    /// The result has been read.
+    /// Whether the result has been read.
     complete: bool,
 }
 
@@ -26,9 +26,9 @@ impl Default for Text {
     }
 }
 
-/// The role and the text of a line with the program's name before it.
+/// The role and the text of a line that begins with the program's name.
 fn named(text: &str) -> Option<(Side, &str)> {
-    // The program of Ohio writes its rate over itself before the last lines.
+    // The Ohio variant prints its running rate on the same line before the final ones.
     let at = text.rfind("ttcp-t: ").or_else(|| text.rfind("ttcp-r: "))?;
     // nuttcp-t is not ttcp-t.
     if text[..at].ends_with("nu") {
@@ -39,7 +39,7 @@ fn named(text: &str) -> Option<(Side, &str)> {
 }
 
 impl Text {
-    /// Takes a line; false when it is none of this program. `mine`: the lines before it were.
+    /// Parses a line; false if this program did not write it. `mine` states that it wrote the previous line.
     pub(crate) fn take(&mut self, line: Line<'_>, mine: bool) -> bool {
         if let Some((side, text)) = named(line.text) {
             self.role(side, text);
@@ -75,7 +75,7 @@ impl Text {
         mine && (self.figures(line, line.text) || self.pcattcp(line))
     }
 
-    /// Everything that was read since the last time.
+    /// Returns everything that was parsed since the last call.
     pub(crate) fn finish(&mut self) -> Option<Reading> {
         self.describe();
         let reading = self.parsed.finish();
@@ -83,14 +83,14 @@ impl Text {
         reading
     }
 
-    /// The test is over; what follows is another one.
+    /// Ends the test; what follows is another one.
     pub(crate) fn close(&mut self) {
         self.describe();
         self.parsed.close();
         (self.side, self.turned, self.complete) = (None, false, false);
     }
 
-    /// Who wrote it and which way the data went: the transmitter connects.
+    /// Sets the writer and the direction of the test: the transmitter connects.
     fn describe(&mut self) {
         let (Some(side), Some(_)) = (self.side, self.parsed.current()) else { return };
         let turned = self.turned;
@@ -158,7 +158,7 @@ impl Text {
         true
     }
 
-    /// A line with figures; false for every other.
+    /// Parses a line with figures; false for every other.
     fn figures(&mut self, line: Line<'_>, text: &str) -> bool {
         let parsed = &mut self.parsed;
         let mut found = Vec::new();

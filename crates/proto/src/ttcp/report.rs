@@ -1,4 +1,4 @@
-//! What ttcp prints, line by line.
+//! The output of ttcp, line by line.
 
 use std::net::SocketAddr;
 
@@ -8,20 +8,20 @@ use super::settings::{Line, RateUnit, Settings};
 use crate::c_format::general;
 use crate::stand_in::Usage;
 
-/// What was measured.
+/// The result of a test.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Outcome {
-    /// Bytes of data.
+    /// Payload bytes.
     pub(super) bytes: u64,
-    /// System calls.
+    /// Number of system calls.
     pub(super) calls: u64,
-    /// Time.
+    /// Elapsed time.
     pub(super) elapsed: Span,
     /// CPU time in user mode.
     pub(super) user: Span,
     /// CPU time in the kernel.
     pub(super) system: Span,
-    /// What else this process used; absent where nobody counts it.
+    /// Other resources that this process used; absent if they were not counted.
     pub(super) usage: Option<Usage>,
 }
 
@@ -30,7 +30,7 @@ pub(super) const fn prefix(settings: &Settings) -> &'static str {
     if settings.transmit { "ttcp-t" } else { "ttcp-r" }
 }
 
-/// The first lines: what is going to happen.
+/// The first lines, printed before the test.
 pub(super) fn header(settings: &Settings) -> String {
     let (length, count, port) = (settings.length, settings.count, settings.port);
     let who = prefix(settings);
@@ -57,7 +57,7 @@ pub(super) fn header(settings: &Settings) -> String {
     }
 }
 
-/// A step that was taken; absent where the line does not tell it.
+/// The line of a completed step; absent if the variant does not print it.
 pub(super) fn note(settings: &Settings, what: &str) -> Option<String> {
     let told = match settings.line {
         Line::Brl => what != "listen",
@@ -68,7 +68,7 @@ pub(super) fn note(settings: &Settings, what: &str) -> Option<String> {
     told.then(|| format!("{}: {what}\n", prefix(settings)))
 }
 
-/// A connection or a first datagram came in.
+/// The line for an accepted connection or a first datagram.
 pub(super) fn accepted(settings: &Settings, peer: SocketAddr) -> Option<String> {
     match settings.line {
         Line::Brl => note(settings, "accept"),
@@ -78,7 +78,7 @@ pub(super) fn accepted(settings: &Settings, peer: SocketAddr) -> Option<String> 
     }
 }
 
-/// PCATTCP says when it waits for a transmitter.
+/// Only PCATTCP prints a line while it waits for a transmitter.
 pub(super) fn listening(settings: &Settings, local: SocketAddr) -> Option<String> {
     if settings.line != Line::Pcattcp {
         return (!settings.udp).then(|| note(settings, "listen")).flatten();
@@ -92,7 +92,7 @@ pub(super) fn listening(settings: &Settings, local: SocketAddr) -> Option<String
     })
 }
 
-/// PCATTCP says where it transmits to before it begins; the others that they are connected.
+/// PCATTCP prints its destination before it begins; the others print that they are connected.
 pub(super) fn connected(settings: &Settings, peer: SocketAddr) -> Option<String> {
     if settings.line != Line::Pcattcp {
         return (!settings.udp).then(|| note(settings, "connect")).flatten();
@@ -137,7 +137,7 @@ fn pcattcp_setup(settings: &Settings) -> String {
     text
 }
 
-/// A step that failed, as perror(3) and the tool say it.
+/// The line of a failed step, in the form of perror(3) and of the tool.
 pub(super) fn failed(settings: &Settings, step: &str, errno: i32, text: &str) -> String {
     if settings.line == Line::Pcattcp {
         return format!("*** Winsock Error: {step} Failed; Error: {errno} (0x{errno:08X}): {text}\n");
@@ -155,7 +155,7 @@ pub(super) fn result(settings: &Settings, outcome: &Outcome, peer: Option<Socket
     }
 }
 
-/// The same rate in units that are what they are called.
+/// The same rate in correctly named units.
 pub(super) fn honest(settings: &Settings, outcome: &Outcome) -> String {
     let megabits = outcome.bytes as f64 * 8.0 / seconds(outcome.elapsed) / 1e6;
     let (label, power, thing) = match (settings.line, settings.unit) {
@@ -229,17 +229,17 @@ fn pcattcp(settings: &Settings, outcome: &Outcome, peer: Option<SocketAddr>) -> 
     )
 }
 
-/// Seconds; a test without a duration is said to have taken a millisecond.
+/// Seconds; a test without a duration counts as one millisecond.
 fn seconds(span: Span) -> f64 {
     if span == Span::ZERO { 0.001 } else { span.as_secs_f64() }
 }
 
-/// The tools divide a second by 1024.
+/// The tools compute with 1024 ms per second.
 fn per_call(elapsed: f64, calls: u64) -> f64 {
     if calls == 0 { 0.0 } else { 1024.0 * elapsed / calls as f64 }
 }
 
-/// A rate with its label; both kinds of prefixes are binary.
+/// Formats a rate with its unit; the prefixes of bits and bytes are both binary.
 pub(super) fn rate(unit: RateUnit, bytes: u64, seconds: f64) -> String {
     let (power, bits, label) = match unit {
         RateUnit::Kilobytes => (10, 1.0, "KB"),
@@ -253,7 +253,8 @@ pub(super) fn rate(unit: RateUnit, bytes: u64, seconds: f64) -> String {
     format!("{value:.2} {label}")
 }
 
-/// What the system says of the process; it ends behind the percentage, as on System V, where nobody counts the rest.
+/// The resource usage of the process; it ends after the percentage, as on System V, if the rest was not
+/// counted.
 fn usage(outcome: &Outcome) -> String {
     let tenths = |span: Span| format!("{}.{}", span.as_ns() / 1_000_000_000, span.as_ns() / 100_000_000 % 10);
     let ticks = |span: Span| span.as_ns() / 10_000_000;

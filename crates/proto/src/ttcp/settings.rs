@@ -1,22 +1,22 @@
-//! What a command line of ttcp asks for.
+//! The settings of a command line of ttcp.
 
 use linerate_units::Span;
 
-/// The program that is imitated.
+/// The variant that is imitated.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Line {
     /// The program of the Ballistic Research Laboratory, 1987.
     Brl,
-    /// Silicon Graphics' revision 1.12 and its descendants: what Unix systems mostly have.
+    /// Silicon Graphics' revision 1.12 and its descendants: the usual one on Unix systems.
     #[default]
     Sgi,
-    /// Ohio University's, with progress on the terminal.
+    /// The variant of Ohio University, with progress on the terminal.
     Ohio,
     /// PCATTCP 2 for Windows.
     Pcattcp,
 }
 
-/// The unit of printed rates: all of them are binary, whatever their names say.
+/// The unit of printed rates. All of them are binary, in contrast to their names.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RateUnit {
     /// 2^10 bytes.
@@ -34,16 +34,16 @@ pub enum RateUnit {
     Gigabits,
 }
 
-/// What a command line of ttcp asks for.
+/// The settings of a command line of ttcp.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Whose defaults and output.
+    /// The variant that determines defaults and output.
     pub line: Line,
     /// Whether this end transmits.
     pub transmit: bool,
-    /// The peer, where this end connects.
+    /// The peer, if this end connects.
     pub host: Option<String>,
-    /// Bytes handed to the kernel at once, or payload of one datagram (-l).
+    /// Bytes passed to the kernel in one call, or payload of one datagram (-l).
     pub length: u32,
     /// Buffers to send (-n).
     pub count: u64,
@@ -51,21 +51,21 @@ pub struct Settings {
     pub port: u16,
     /// UDP instead of TCP (-u).
     pub udp: bool,
-    /// Carry standard input to standard output instead of a pattern to nowhere.
+    /// Transfer standard input to standard output instead of a discarded pattern.
     pub stdio: bool,
     /// Unit of printed rates (-f).
     pub unit: RateUnit,
-    /// Socket buffer, bytes: to send at the transmitter, to receive at the receiver (-b).
+    /// Socket buffer, bytes: send buffer of a transmitter, receive buffer of a receiver (-b).
     pub buffer: Option<u64>,
-    /// Send small segments at once; the transmitter's (-D).
+    /// TCP_NODELAY at the transmitter (-D).
     pub no_delay: bool,
-    /// Write standard output in whole blocks of the length (-B).
+    /// Write standard output in whole blocks of `length` (-B).
     pub whole_blocks: bool,
     /// Print more (-v).
     pub verbose: bool,
-    /// Alignment of the buffer as printed; it changes nothing here (-A).
+    /// Printed alignment of the buffer; has no effect here (-A).
     pub align: u32,
-    /// Offset of the buffer as printed; it changes nothing here (-O).
+    /// Printed offset of the buffer; has no effect here (-O).
     pub offset: u32,
     /// The receiver connects and the transmitter listens (-S and -C).
     pub reversed: bool,
@@ -73,11 +73,11 @@ pub struct Settings {
     pub progress: bool,
     /// Running rate (Ohio -S).
     pub running_rate: bool,
-    /// Send for ever, or accept again after each connection (PCATTCP -c).
+    /// Send forever, or accept again after each connection (PCATTCP -c).
     pub forever: bool,
-    /// One receiver for TCP and UDP, any number at once (PCATTCP -R, and our server).
+    /// One receiver for TCP and UDP with any number of concurrent tests (PCATTCP -R, and our embedded server).
     pub both: bool,
-    /// Pause before each write but the first (PCATTCP -w).
+    /// Pause before each write except the first (PCATTCP -w).
     pub write_gap: Option<Span>,
     /// Most bytes per second (PCATTCP -L).
     pub byte_rate: Option<u64>,
@@ -88,7 +88,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The defaults of a line, as a receiver in the mode that it has without -s.
+    /// The defaults of a variant, as a receiver in its mode without -s.
     #[must_use]
     pub fn of(line: Line) -> Self {
         let brl = line == Line::Brl;
@@ -120,7 +120,7 @@ impl Settings {
         }
     }
 
-    /// A receiver that serves any number of transmitters over TCP and UDP, for ever.
+    /// A receiver that serves any number of transmitters over TCP and UDP, forever.
     #[must_use]
     pub fn server(port: u16) -> Self {
         Self { port, stdio: false, forever: true, both: true, ..Self::of(Line::Sgi) }

@@ -1,4 +1,4 @@
-//! The checklist of ttcp in virtual time, and its lines against real ones.
+//! ttcp in virtual time, and its lines compared with real ones.
 
 use linerate_units::Span;
 
@@ -55,13 +55,13 @@ fn udp_sends_one_start_and_five_end_marks() {
     let mut hosts = hosts("-t -u -s -l 1400 -n 500 10.0.0.2", "-r -s -u -f m");
     hosts.run(60);
     let [client, server] = &hosts.hosts;
-    // The real transmitter counted 506 calls and the real receiver 502 of the same test.
+    // In the same test the real transmitter counted 506 calls and the real receiver 502.
     assert!(line(&client.out, "I/O").starts_with("ttcp-t: 506 I/O calls, "));
     assert!(line(&server.out, "I/O").starts_with("ttcp-r: 502 I/O calls, "));
     assert!(line(&server.out, "bytes in").starts_with("ttcp-r: 700000 bytes in "));
     let marks: Vec<&[u8]> = client.sent.iter().map(|(_, bytes)| &bytes[..]).collect();
     assert_eq!(marks, [[0x20, 0x21, 0x22, 0x23]; 6]);
-    // The start mark made the test known; the engine waits for one more, not for a spare one.
+    // The start mark began the test. The engine waits for one more mark, and not for an extra one.
     assert_eq!(server.tasks[0].end_mark, crate::stand_in::EndMark::Short { bytes: 4, nth: 1 });
     assert_eq!((client.exit, server.exit), (Some(0), Some(0)));
 }
@@ -113,7 +113,7 @@ fn a_server_of_both_takes_one_test_after_another_and_ignores_spare_marks() {
     let mut hosts = VirtualHosts::new(client, Box::new(Ttcp::new(Settings::server(5001))));
     hosts.run(2);
     assert_eq!((hosts.hosts[1].planned, hosts.hosts[1].runs.len(), hosts.hosts[1].exit), (1, 1, None));
-    // The same peer again within a second, then its spare marks.
+    // The same peer again within a second, and then its extra marks.
     for bytes in [&b" !\"#"[..], &[0x20; 100], b" !\"#", b" !\"#", b" !\"#", b" !\"#", b" !\"#"] {
         hosts.inject(0, 40_500, 5001, bytes);
     }
@@ -155,7 +155,7 @@ fn a_pipe_over_tcp_keeps_the_content_and_writes_whole_blocks() {
     assert_eq!(hosts.hosts[1].written, data);
     assert_eq!((hosts.hosts[0].exit, hosts.hosts[1].exit), (Some(0), Some(0)));
     assert!(line(&hosts.hosts[0].out, "bytes in").starts_with("ttcp-t: 100000 bytes in "));
-    // The receiver's own words do not get into the data.
+    // The receiver's own messages do not get into the data.
     assert_eq!(hosts.hosts[1].out, "");
 }
 
@@ -192,7 +192,7 @@ fn a_dead_transmitter_ends_the_test_with_what_came() {
     assert!(!line(&server.out, "bytes in").starts_with("ttcp-r: 0 bytes"));
 }
 
-/// Two lines of the captures, computed from the numbers in them.
+/// Two lines of the captures, computed from their numbers.
 #[test]
 fn the_arithmetic_is_that_of_the_real_lines() {
     let outcome = |bytes, calls, ns| Outcome {
@@ -208,7 +208,8 @@ fn the_arithmetic_is_that_of_the_real_lines() {
             ..Usage::default()
         }),
     };
-    // sgi-tcp-verbose-mbit: 4096000 bytes at 181.47 Mbit/s take 0.17220 s, at 2793.17 Mbit per CPU second 0.01119 s.
+    // sgi-tcp-verbose-mbit: 4096000 bytes take 0.17220 s at 181.47 Mbit/s, and 0.01119 s at 2793.17 Mbit per CPU
+    // second.
     let mut settings = settings("-r -s -v -f m");
     let text = result(&settings, &outcome(4_096_000, 2311, 172_203_000), None);
     let real = "ttcp-r: 4096000 bytes in 0.17 real seconds = 181.47 Mbit/sec +++\n\
@@ -220,7 +221,7 @@ fn the_arithmetic_is_that_of_the_real_lines() {
         honest(&settings, &outcome(4_096_000, 2311, 172_203_000)),
         "linerate: 190.29 Mb/s (10^6 bit/s); ttcp's Mbit is 2^20 bit\n"
     );
-    // The specification's own example: 2048 calls in 12.84 s print 6.42, as a second has 1024 milliseconds here.
+    // The example of the specification: 2048 calls in 12.84 s print 6.42, because a second has 1024 ms here.
     settings.verbose = false;
     assert!(result(&settings, &outcome(1, 2048, 12_840_000_000), None).contains("msec/call = 6.42,"));
 }
@@ -238,7 +239,7 @@ fn the_oldest_line_prints_its_numbers_as_printf_g() {
         usage: None,
     };
     let text = result(&settings, &outcome, None);
-    // brl1987-tcp, without the page faults that nobody counted here.
+    // brl1987-tcp, without the page faults, which were not counted here.
     let real = "ttcp-r: 0.0user 0.0sys 0:00real 5%\n\
         ttcp-r: 4194304 bytes processed\n\
         ttcp-r:   0.01015 CPU sec  =    403547 KB/cpu sec,  3.22837e+06 Kbits/cpu sec\n\
@@ -278,7 +279,7 @@ fn command_lines_are_read_as_the_lines_read_them() {
     assert!(given.transmit && given.udp && !given.stdio);
     assert_eq!((given.length, given.count, given.buffer), (1400, 500, Some(65_536)));
     assert_eq!((given.unit, given.host.as_deref()), (RateUnit::Megabits, Some("host")));
-    // -s toggles, but for the oldest.
+    // -s toggles, except in the oldest variant.
     assert!(settings("-t -s -s host").stdio);
     assert!(!settings("--like brl -t -s -s host").stdio);
     assert!(settings("--like=pcattcp -t -s host").stdio);

@@ -21,27 +21,27 @@ use crate::stand_in::{
 /// The link that connects, or the listener.
 const MAIN_LINK: Link = Link(0);
 
-/// The datagram socket of a receiver that serves both.
+/// The datagram socket of a receiver for both TCP and UDP.
 const SECOND: Link = Link(1);
 
-/// Tests at once; more are turned away.
+/// Most concurrent tests; more are refused.
 const MAX_TESTS: usize = 64;
 
-/// Datagrams of a peer whose test is over are its spare marks for so long.
+/// How long datagrams of a peer after its test count as its extra marks.
 const LATE_MARK_WINDOW: Span = Span::from_secs(2);
 
-/// How often the counts of a flow are looked at: nobody else would see that it stands still.
+/// How often the counts of a flow are polled, to detect that it has stalled.
 const POLL_INTERVAL: Span = Span::from_secs(1);
 
-/// The same, for a progress that a person watches.
+/// The same if the progress is displayed.
 const PROGRESS_INTERVAL: Span = Span::from_ms(250);
 
-/// What the next counts are wanted for.
+/// The purpose of the next counts.
 #[derive(Debug, Clone, Copy)]
 enum Wanted {
     /// CPU time at the start.
     Start(RunId),
-    /// Whether data move.
+    /// To see whether data move.
     Progress(RunId),
     /// CPU time at the end.
     End(RunId),
@@ -63,7 +63,7 @@ pub struct Ttcp {
 }
 
 impl Ttcp {
-    /// The tool with these settings.
+    /// Creates the tool with these settings.
     #[must_use]
     pub const fn new(settings: Settings) -> Self {
         Self {
@@ -79,7 +79,7 @@ impl Ttcp {
         }
     }
 
-    /// The receiver behind a port that others share.
+    /// Creates the receiver for a port that is shared with other protocols.
     #[must_use]
     pub fn embedded_server(config: &ServantConfig) -> Box<dyn StandIn> {
         Box::new(Self::new(Settings::server(config.port)))
@@ -95,7 +95,7 @@ impl Ttcp {
         }
     }
 
-    /// Header and result go to standard output in two lines, unless the data go there.
+    /// Prints the header and result of these variants on standard output, unless the data go there.
     pub(super) fn print_result(&mut self, text: String) {
         let mixed = self.settings.stdio && !self.settings.transmit;
         match self.settings.line {
@@ -184,7 +184,7 @@ impl Ttcp {
         }
     }
 
-    /// Hands the link of a test to the engine.
+    /// Passes the link of a test to the engine.
     fn start(&mut self, now: Timestamp, run: RunId) {
         let every = self.poll_interval();
         let Some(transfer) = self.transfers.get_mut(&run) else { return };
@@ -207,7 +207,7 @@ impl Ttcp {
         if self.settings.progress || self.settings.running_rate { PROGRESS_INTERVAL } else { POLL_INTERVAL }
     }
 
-    /// A mark is the start of the buffer.
+    /// A mark consists of the start of the buffer.
     fn mark(&self) -> Vec<u8> {
         let buffer = if self.settings.line == Line::Pcattcp { PCATTCP_PREAMBLE } else { UNIX_START };
         buffer.iter().copied().take(MARK_BYTES).collect()
@@ -275,7 +275,7 @@ impl Ttcp {
         if let (true, true, Some(link)) = (transfer.udp, self.settings.transmit, transfer.link) {
             self.put(Output::Send { link, bytes: self.mark() });
         } else if delivering && transfer.trouble.is_none() {
-            // This line's clock stops when everything is delivered, not when it is written.
+            // The clock of this variant stops when everything is delivered, not when it is written.
             transfer.stage = TransferState::Delivering;
             transfer.due = Some(now + Span::from_secs(5));
             return;
@@ -311,7 +311,7 @@ impl Ttcp {
         }
     }
 
-    /// The last datagrams of a test, and its end.
+    /// Sends the last datagrams of a test and ends it.
     fn leave(&mut self, now: Timestamp, run: RunId) {
         let Some(transfer) = self.transfers.remove(&run) else { return };
         if let Some(link) = transfer.link {
@@ -339,7 +339,8 @@ impl Ttcp {
         self.print_error(Some(report::failed(&self.settings, step, reason.errno, &reason.text)));
         let before = self.transfers.len();
         self.transfers.retain(|_, transfer| transfer.stage != TransferState::Adopting);
-        // A peer that cannot be had is its own loss; without its datagram socket a receiver still serves connections.
+        // A failed peer does not affect others, and without its datagram socket a receiver still serves
+        // connections.
         let serves = self.settings.forever && (before > self.transfers.len() || link == SECOND);
         if !serves {
             self.exit(1);
@@ -370,7 +371,7 @@ impl Ttcp {
         if transfer.stage == TransferState::Running {
             let run = *run;
             transfer.trouble = Some(reason.text.clone());
-            // Its links are closed already.
+            // Its links are already closed.
             transfer.link = None;
             self.measured(run);
         }

@@ -1,4 +1,4 @@
-//! One test in sink mode: what is known about it, and what it asks of the engine.
+//! One test in sink mode: its state, and its requests to the engine.
 
 use std::net::SocketAddr;
 
@@ -14,26 +14,26 @@ use crate::stand_in::{
 };
 use linerate_model::flow::StampLayout;
 
-/// After so long without a datagram its end marks are taken for lost.
+/// Without a datagram for this long, the end marks count as lost.
 const UDP_IDLE: Span = Span::from_secs(5);
 
-/// After so long without a byte the other end of a connection is taken for dead.
+/// Without a byte for this long, the peer counts as dead.
 const TCP_IDLE: Span = Span::from_secs(60);
 
-/// How far a test has come.
+/// The state of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TransferState {
-    /// A datagram came; a socket of its own is wanted.
+    /// A first datagram has arrived; waiting for a separate socket.
     Adopting,
-    /// May it begin?
+    /// Waiting for permission.
     Asking,
-    /// The engine moves data.
+    /// The engine transfers data.
     Running,
-    /// Everything is written; the other end has not closed yet.
+    /// Everything is written, but the peer has not closed yet.
     Delivering,
-    /// The counts are final; the CPU time is being asked.
+    /// The counts are final; waiting for the CPU time.
     Measured,
-    /// The result is printed; the spare end marks wait.
+    /// The result is printed; the extra end marks follow.
     Sparing,
 }
 
@@ -49,15 +49,15 @@ pub(super) struct Transfer {
     pub(super) counts: FlowCounts,
     /// CPU time at the start.
     pub(super) cpu: Option<Cpu>,
-    /// The peer closed before the engine had the link.
+    /// The peer closed the connection before the engine used it.
     pub(super) closed: bool,
-    /// We ended the flow, not the peer.
+    /// This end ended the flow, not the peer.
     pub(super) cut: bool,
     pub(super) trouble: Option<String>,
     pub(super) due: Option<Timestamp>,
-    /// When the last byte moved, and how many had then.
+    /// When bytes last moved, and their number at that time.
     pub(super) alive: (Timestamp, u64),
-    /// Times that the running rate was shown.
+    /// How often the running rate was printed.
     pub(super) shown: usize,
 }
 
@@ -81,7 +81,7 @@ impl Transfer {
         }
     }
 
-    /// What the archive is told.
+    /// The planned run, for the archive.
     pub(super) fn plan(&self, settings: &Settings, run: RunId) -> Planned {
         let mut spec = TestSpec::default();
         spec.traffic.udp = self.udp;
@@ -106,7 +106,7 @@ impl Transfer {
         }
     }
 
-    /// Connecting makes a client, whichever way the data go.
+    /// The end that connects is the client, whatever the direction of the data.
     fn direction(&self, settings: &Settings) -> Direction {
         if settings.reversed { Direction::Download } else { Direction::Upload }
     }
@@ -116,7 +116,7 @@ impl Transfer {
         (settings.transmit && !settings.forever).then(|| Bytes::new(whole))
     }
 
-    /// What the engine is asked to move.
+    /// The flow to request from the engine.
     pub(super) fn task(&self, settings: &Settings, run: RunId) -> FlowTask {
         let preamble = settings.line == Line::Pcattcp && PCATTCP_PREAMBLE.len() < settings.length as usize;
         FlowTask {
@@ -153,7 +153,7 @@ impl Transfer {
         }
     }
 
-    /// Notes what has moved; true when nothing has for too long.
+    /// Notes the progress; true if nothing has moved for too long.
     pub(super) fn is_stuck(&mut self, now: Timestamp) -> bool {
         let moved = count::moved(&self.counts).saturating_add(self.early.bytes);
         if moved != self.alive.1 {
@@ -162,7 +162,7 @@ impl Transfer {
         now.since(self.alive.0) >= if self.udp { UDP_IDLE } else { TCP_IDLE }
     }
 
-    /// The result, given the CPU time at the end.
+    /// The result, with the CPU time at the end.
     pub(super) fn outcome(&self, settings: &Settings, cpu: Cpu) -> Outcome {
         let before = self.cpu.unwrap_or(cpu);
         let first = self.early.first_at.or(self.counts.first_at);
@@ -179,8 +179,8 @@ impl Transfer {
         }
     }
 
-    /// Calls that moved marks and that nobody else counted: the transmitter's start, end and spare ones; at a receiver
-    /// those that the engine met.
+    /// Calls for marks that are not counted elsewhere: those of the transmitter for its start, end and extra
+    /// marks, and at a receiver those that the engine received.
     fn marks(&self, settings: &Settings) -> u64 {
         match (self.udp, settings.transmit) {
             (false, _) => 0,
@@ -201,7 +201,7 @@ fn sockets(settings: &Settings) -> SocketKnobs {
     }
 }
 
-/// Pauses and limits are a rate to the engine.
+/// The engine implements pauses and limits as a rate.
 fn offered(settings: &Settings) -> Option<Bitrate> {
     if !settings.transmit {
         return None;

@@ -1,4 +1,4 @@
-//! What an engine does with a flow, in virtual time: blocks, numbers, counts, marks.
+//! Simulates a flow of the engine in virtual time: blocks, sequence numbers, counts, marks.
 
 use linerate_model::Side;
 use linerate_units::{Bitrate, Span, Timestamp};
@@ -7,7 +7,7 @@ use super::{RATE, WALL_SECONDS};
 use crate::stand_in::{EndMark, FlowCounts, FlowTask, Pattern, StreamCounts, Transport};
 use linerate_model::flow::{SeqField, TimeForm};
 
-/// A flow that runs, or has ended and was not forgotten.
+/// A flow that is running, or has ended and was not forgotten.
 pub(super) struct Flow {
     pub(super) task: FlowTask,
     pub(super) counts: FlowCounts,
@@ -52,7 +52,7 @@ impl Flow {
         Span::from_secs_f64(self.task.length.get() as f64 * 8.0 / rate).unwrap_or(Span::from_ms(1))
     }
 
-    /// The next block of a stream, counted.
+    /// Makes and counts the next block of a stream.
     pub(super) fn block(&mut self, at: usize, now: Timestamp) -> Vec<u8> {
         let udp = self.task.transport == Transport::Udp;
         let number = self.numbers[at];
@@ -108,7 +108,7 @@ impl Flow {
         self.counts.streams[at].calls += 1;
     }
 
-    /// Counts a datagram; true when it is the mark that ends the last stream.
+    /// Counts a datagram; true if it is the mark that ends the last stream.
     pub(super) fn read_datagram(&mut self, now: Timestamp, at: usize, bytes: &[u8]) -> bool {
         let word = |at: usize| {
             bytes
@@ -155,7 +155,7 @@ impl Flow {
     }
 }
 
-/// The byte at that place of a block; what cannot be compressed is one byte here.
+/// The byte at this position of a block. Incompressible data are a constant byte here.
 fn filler(pattern: Pattern, at: u64) -> u8 {
     match pattern {
         Pattern::Random => 0xa5,

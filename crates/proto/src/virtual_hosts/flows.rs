@@ -1,4 +1,4 @@
-//! Flows of virtual hosts from their start to their end.
+//! Flows of virtual hosts, from start to end.
 
 use linerate_model::Side;
 use linerate_units::Span;
@@ -38,7 +38,7 @@ impl VirtualHosts {
         }
     }
 
-    /// The links of a flow belong to the tool again.
+    /// Ends a flow and returns its links to the tool.
     pub(super) fn end(&mut self, host: usize, flow: FlowId) {
         let now = self.now;
         let Some(running) = self.hosts[host].flows.get_mut(&flow).filter(|running| !running.over) else {
@@ -80,7 +80,7 @@ impl VirtualHosts {
         }
     }
 
-    /// A sender writes one block on each stream.
+    /// Writes one block on each stream of a sender.
     pub(super) fn send_blocks(&mut self, host: usize, flow: FlowId) {
         let now = self.now;
         let Some(running) = self.hosts[host].flows.get_mut(&flow).filter(|running| !running.over) else {

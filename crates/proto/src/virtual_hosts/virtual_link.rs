@@ -13,9 +13,9 @@ pub(super) struct VirtualLink {
     pub(super) local: SocketAddr,
     pub(super) peer: Option<SocketAddr>,
     pub(super) peer_link: Option<Link>,
-    /// Flows that have the link: one, or one of each side.
+    /// Flows that use the link: one, or one per side.
     pub(super) flows: Vec<FlowId>,
-    /// What came meanwhile and no flow reads.
+    /// What has arrived while no flow was reading.
     pub(super) held: Vec<(SocketAddr, Vec<u8>)>,
     pub(super) peer_closed: bool,
 }

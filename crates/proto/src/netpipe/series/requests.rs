@@ -1,4 +1,4 @@
-//! What the steps of a series ask for, and how long they wait.
+//! The requests of the steps of a series, and their timeouts.
 
 use linerate_units::{Bytes, Span, Timestamp};
 
@@ -7,13 +7,13 @@ use super::super::wire::{self, QUIT, SYNC};
 use super::{ExchangeStep, OTHER_MODE, Series, SyncPoint};
 use crate::stand_in::{Exchange, Output};
 
-/// Every step may take so long beside what its messages are expected to take.
+/// Timeout of every step in addition to the expected duration of its messages.
 const STEP_TIMEOUT_MARGIN: Span = Span::from_secs(30);
 
-/// No step is waited for longer, whatever it is expected to take.
+/// Longest timeout of a step, whatever its expected duration.
 const MAX_STEP_TIMEOUT: Span = Span::from_secs(7_200);
 
-/// The slowest path for which a calibration is waited, in seconds a byte (80 kb/s).
+/// The slowest path for which the timeout of a calibration suffices, seconds per byte (80 kb/s).
 const SLOWEST_PATH_S_PER_BYTE: f64 = 1e-4;
 
 impl Series {
@@ -25,7 +25,7 @@ impl Series {
         self.once(now, ExchangeStep::Quit(place), QUIT.to_vec(), QUIT.len(), self.transmits);
     }
 
-    /// One short message each way, as far as there is one.
+    /// Exchanges one short message in each direction, if it has bytes.
     pub(super) fn once(
         &mut self,
         now: Timestamp,
@@ -54,7 +54,7 @@ impl Series {
         self.ask(now, exchange);
     }
 
-    /// Messages of the measured kind.
+    /// Exchanges messages as in a measurement.
     pub(super) fn turns(&mut self, now: Timestamp, step: ExchangeStep, mode: Mode, size: u64, repeats: u32) {
         if !self.early.is_empty() {
             return self.fail(OTHER_MODE, 3);
@@ -93,10 +93,10 @@ impl Series {
         (self.size as f64 / (self.previous as f64).max(1.0)).max(1.0)
     }
 
-    /// How long a step is waited for whose messages should take so many seconds one way.
+    /// Timeout of a step whose messages should take this many seconds one way.
     fn step_timeout(&self, seconds: f64) -> Span {
         let expected = Span::from_secs_f64(seconds * 8.0).unwrap_or(MAX_STEP_TIMEOUT);
-        // A stream's receiver may still be reading when the sender asks for the next step.
+        // The receiver of a stream may still be reading when the sender begins the next step.
         let trial =
             Span::from_secs_f64(self.last * f64::from(self.repeats) * 8.0).unwrap_or(MAX_STEP_TIMEOUT);
         (STEP_TIMEOUT_MARGIN + expected + trial).min(MAX_STEP_TIMEOUT)

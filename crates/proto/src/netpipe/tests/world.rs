@@ -1,4 +1,4 @@
-//! Two stand-ins, the engine's exchanges and the path between them, in virtual time.
+//! Two stand-ins, their exchanges and the path between them, in virtual time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use linerate_units::{Span, Timestamp};
 
 use crate::stand_in::{Exchange, Exchanged, Input, Link, Opened, Output, Reason, StandIn};
 
-/// What one end has done that a user sees.
+/// What a user sees of one end.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) printed: String,
@@ -24,7 +24,7 @@ pub(super) struct Seen {
 struct End {
     stand_in: Box<dyn StandIn>,
     now: Timestamp,
-    /// The exchange under way: since when, and what is left of it.
+    /// The running exchange, with its start and its progress.
     doing: Option<Doing>,
     seen: Seen,
 }
@@ -51,14 +51,14 @@ pub(super) struct World {
     ends: [End; 2],
     pub(super) delay: Span,
     pub(super) ns_per_byte: u64,
-    /// Link numbers of a connection at the two ends, and its directions by sender.
+    /// The link numbers of a connection at the two ends, and its directions by sender.
     connections: Vec<([Link; 2], [Pipe; 2])>,
     listening: bool,
-    /// The n-th connection is reset by the receiver's host before anything is exchanged.
+    /// The connection that the receiver's host resets before anything is exchanged, counted from 1.
     pub(super) resets: Option<usize>,
-    /// The receiver vanishes after it has sent so many messages.
+    /// Number of messages after which the receiver vanishes.
     pub(super) dies_after: Option<usize>,
-    /// Change this byte of the n-th message of the receiver.
+    /// The message of the receiver, counted from 1, whose first byte is changed.
     pub(super) damages: Option<usize>,
 }
 
@@ -85,7 +85,7 @@ impl World {
         }
     }
 
-    /// Runs both until nothing happens any more.
+    /// Runs both ends until nothing happens any more.
     pub(super) fn run(mut self) -> (Seen, Seen) {
         for at in [RECEIVER, TRANSMITTER] {
             self.feed(at, Input::Begin);
@@ -174,7 +174,7 @@ impl World {
         }
     }
 
-    /// Moves what can be moved; whether anything was.
+    /// Moves all bytes that can be moved; true if there were any.
     fn exchange(&mut self, at: usize) -> bool {
         let Some(mut doing) = self.ends[at].doing.take() else {
             return false;
@@ -247,7 +247,7 @@ impl World {
         true
     }
 
-    /// Lets the next deadline pass; whether there was one.
+    /// Advances to the next deadline; false if there is none.
     fn wait(&mut self) -> bool {
         let end_of = |end: &End| {
             let given_up = end.doing.as_ref().map(|doing| doing.since + doing.exchange.patience);
@@ -270,7 +270,7 @@ impl World {
     }
 }
 
-/// A link with the buffers of a Linux machine at its defaults.
+/// A link with the default buffers of a Linux machine.
 fn opened(remote: Option<&str>) -> Opened {
     let local = SocketAddr::from(([127, 0, 0, 1], 5002));
     let remote = remote.map(|remote| remote.parse().unwrap());

@@ -1,4 +1,4 @@
-//! What comes in before the engine has it: connections, datagrams, and whether they may be measured.
+//! Handles connections and datagrams before the engine uses them, and requests permission to measure.
 
 use std::net::SocketAddr;
 
@@ -47,7 +47,7 @@ impl Ttcp {
         }
     }
 
-    /// A datagram on a socket that no flow has: the listener's, or one just adopted.
+    /// A datagram on a socket without a flow: the listener's, or one that was just adopted.
     pub(super) fn datagram(&mut self, now: Timestamp, link: Link, from: SocketAddr, bytes: &[u8]) {
         if self.pipe.is_some() {
             self.pipe_datagram(now, bytes);
@@ -89,7 +89,7 @@ impl Ttcp {
         }
     }
 
-    /// Bytes of a connection before the engine has it.
+    /// Counts bytes of a connection before the engine uses it.
     pub(in crate::ttcp) fn early_bytes(&mut self, now: Timestamp, link: Link, bytes: usize) {
         let found = self.transfers.values_mut().find(|transfer| transfer.link == Some(link));
         if let Some(transfer) = found.filter(|transfer| transfer.stage == TransferState::Asking) {
@@ -108,7 +108,7 @@ impl Ttcp {
         }
     }
 
-    /// Notes a new test; absent when there are too many.
+    /// Adds a new test; absent if there are too many.
     pub(super) fn add(
         &mut self,
         now: Timestamp,
