@@ -8,12 +8,12 @@ use super::numbers::quantity;
 use super::settings::{Amount, Format, Mode, Rate, Settings};
 use super::wire::BURST_BYTES;
 
-/// A command line that starts no test: what is printed, where, and the exit code.
+/// A command line that starts no test: what to print, where, and the exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// The text, lines and all.
+    /// The complete text.
     pub text: String,
-    /// Whether it goes to standard output.
+    /// Whether it is printed on standard output.
     pub to_stdout: bool,
     /// The exit code.
     pub code: i32,
@@ -22,10 +22,10 @@ pub struct Refusal {
 /// Most connections of a client.
 const MAX_CONNECTIONS: u64 = 1000;
 
-/// Most connections over TCP whose buffers are stamped.
+/// Most TCP connections with stamped buffers.
 const MAX_STAMPED_CONNECTIONS: u32 = 128;
 
-/// Short and long names, and whether a value follows.
+/// Short and long names, and whether the option has a value.
 const OPTIONS: &[(char, &str, bool)] = &[
     ('b', "bandwidth", true),
     ('B', "bind", true),
@@ -70,10 +70,10 @@ const OPTIONS: &[(char, &str, bool)] = &[
     ('z', "realtime", false),
 ];
 
-/// Reads the arguments behind the program's name.
+/// Parses the arguments after the program's name.
 ///
 /// # Errors
-/// What the tool prints instead of a test.
+/// What the tool prints instead of starting a test.
 pub fn parse(arguments: &[String]) -> Result<Settings, Refusal> {
     let mut settings = Settings::default();
     let mut arguments = arguments.iter();
@@ -97,7 +97,7 @@ pub fn parse(arguments: &[String]) -> Result<Settings, Refusal> {
     checked(settings)
 }
 
-/// A long name in full or as an unambiguous beginning.
+/// Finds a long option by its full name or an unambiguous prefix.
 fn long_option(name: &str) -> Option<(&'static str, bool)> {
     let exact = OPTIONS.iter().find(|(_, long, _)| *long == name);
     let mut begun = OPTIONS.iter().filter(|(_, long, _)| long.starts_with(name));
@@ -126,7 +126,7 @@ fn short_options<'a>(
     Ok(())
 }
 
-/// One option.
+/// Applies one option.
 fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<(), Refusal> {
     match name {
         "server" => settings.server = true,
@@ -156,14 +156,14 @@ fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<(), Refusal
         "tos" => settings.tos = Some(tos(value)?),
         "version" => return Err(version()),
         "help" => return Err(Refusal { text: help(), to_stdout: false, code: 1 }),
-        // The process stays in the foreground; who wants it elsewhere has the shell and the service manager.
+        // The process stays in the foreground; shells and service managers can run it in the background.
         "daemon" | "realtime" | "ttl" => {}
         _ => return numeric(settings, name, value),
     }
     Ok(())
 }
 
-/// One way only.
+/// Sets a mode of two-way tests; only one is allowed.
 fn one_direction(settings: &mut Settings, mode: Mode) -> Result<(), Refusal> {
     if settings.mode != Mode::Plain && settings.mode != mode {
         return Err(error("ERROR: options of --full-duplex, --reverse, -d and -r are mutually exclusive"));
@@ -172,7 +172,7 @@ fn one_direction(settings: &mut Settings, mode: Mode) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// One option that is a number.
+/// Applies an option with a numeric value.
 fn numeric(settings: &mut Settings, name: &str, value: &str) -> Result<(), Refusal> {
     let number = |range: std::ops::RangeInclusive<u64>| {
         quantity(value).filter(|number| range.contains(number)).ok_or_else(|| {
@@ -206,7 +206,7 @@ fn numeric(settings: &mut Settings, name: &str, value: &str) -> Result<(), Refus
     Ok(())
 }
 
-/// Seconds with a fraction; at most a day.
+/// Parses seconds with a fraction, up to one day.
 fn seconds(name: &str, value: &str) -> Result<Option<Span>, Refusal> {
     let span = value.parse::<f64>().ok().filter(|seconds| *seconds <= 86_400.0).and_then(Span::from_secs_f64);
     let short = span.is_some_and(|span| span > Span::ZERO && span < Span::from_ms(5));
@@ -240,7 +240,7 @@ fn format(value: &str) -> Result<Format, Refusal> {
 
 fn rate(value: &str) -> Result<Rate, Refusal> {
     let wrong = || usage_error(&format!("invalid rate {value}; give bits per second as 10m, or 500pps"));
-    // A standard deviation behind a comma is for variable rates, which this client does not have.
+    // A standard deviation after a comma is for variable rates, which this client does not support.
     let value = value.split(',').next().unwrap_or(value);
     let rate = match value.strip_suffix("pps") {
         Some(packets) => Rate::Packets(quantity(packets).ok_or_else(wrong)?),
@@ -252,7 +252,7 @@ fn rate(value: &str) -> Result<Rate, Refusal> {
     }
 }
 
-/// Address, address:port, [address]:port, each with %device, or %device alone.
+/// Parses address, address:port or [address]:port, each with an optional %device, or %device alone.
 fn bind(settings: &mut Settings, value: &str) -> Result<(), Refusal> {
     let (value, device) = match value.split_once('%') {
         Some((address, device)) => (address, Some(device.to_owned())),
@@ -273,7 +273,7 @@ fn bind(settings: &mut Settings, value: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A number in three systems, or a name.
+/// Parses a decimal, octal or hexadecimal number, or a name.
 fn tos(value: &str) -> Result<u8, Refusal> {
     let lower = value.to_ascii_lowercase();
     let number = match lower.strip_prefix("0x") {
@@ -302,7 +302,7 @@ fn tos(value: &str) -> Result<u8, Refusal> {
         .ok_or_else(|| usage_error(&format!("invalid --tos {value}; give 0 to 255 or a name as af41")))
 }
 
-/// Whether the parts go together.
+/// Checks the combination of the options.
 fn checked(mut settings: Settings) -> Result<Settings, Refusal> {
     if settings.server == settings.host.is_some() {
         return Err(Refusal { text: usage().to_owned(), to_stdout: false, code: 0 });
@@ -324,7 +324,7 @@ fn checked(mut settings: Settings) -> Result<Settings, Refusal> {
         }
     }
     if settings.trip_times && !settings.udp {
-        // 2.1.8 takes less, and its server then waits for ever.
+        // 2.1.8 accepts less, and its server then waits forever.
         if length < BURST_BYTES as u32 {
             return Err(usage_error("--trip-times over TCP needs -l 92 or more"));
         }
@@ -335,7 +335,7 @@ fn checked(mut settings: Settings) -> Result<Settings, Refusal> {
     Ok(settings)
 }
 
-/// Whether the ways go together with the rest, and what comes with them.
+/// Checks the modes of two-way tests, and applies their consequences.
 fn checked_ways(settings: &mut Settings) -> Result<(), Refusal> {
     let two_way = matches!(settings.mode, Mode::Reverse | Mode::FullDuplex);
     if settings.compatible && (two_way || settings.peer_detect || settings.trip_times) {
@@ -352,7 +352,7 @@ fn checked_ways(settings: &mut Settings) -> Result<(), Refusal> {
         settings.warnings.push_str(warning);
         settings.mode = Mode::Plain;
     } else if settings.trip_times && two_way {
-        // Whoever receives delays shows them.
+        // The receiver prints delays.
         settings.enhanced = true;
     }
     Ok(())
@@ -377,7 +377,7 @@ fn missing_long(name: &str) -> Refusal {
     Refusal { text, to_stdout: false, code: 0 }
 }
 
-/// What is refused in the words of 2.1.8.
+/// A refusal with the text of 2.1.8.
 fn error(text: &str) -> Refusal {
     Refusal { text: format!("{text}\n"), to_stdout: false, code: 1 }
 }
@@ -395,7 +395,7 @@ const fn usage() -> &'static str {
     "Usage: iperf [-s|-c host] [options]\nTry `iperf --help' for more information.\n"
 }
 
-/// The options, one a line.
+/// The help text, with one option per line.
 fn help() -> String {
     let mut text =
         "Usage: iperf [-s|-c host] [options]\n       iperf [-h|--help] [-v|--version]\n\n".to_owned();

@@ -1,4 +1,4 @@
-//! A connection or sender of datagrams before it belongs to a run.
+//! A connection or datagram sender before it belongs to a run.
 
 use std::net::SocketAddr;
 
@@ -10,14 +10,14 @@ use super::track::Stream;
 use super::wire::{BASE_BYTES, TestHeader, is_bounce_back};
 use crate::stand_in::{Link, Opened};
 
-/// How long a connection may be silent before its header.
+/// Timeout for the header of a connection.
 const HEADER_TIMEOUT: Span = Span::from_secs(5);
 
-/// A connection or sender of datagrams before it belongs to a run.
+/// A connection or datagram sender before it belongs to a run.
 #[derive(Debug)]
 pub(super) struct Arrival {
     pub(super) udp: bool,
-    /// Absent while a socket of its own is wanted.
+    /// Absent while its own socket is being opened.
     pub(super) link: Option<Link>,
     pub(super) stream: Stream,
     pub(super) header: Option<TestHeader>,
@@ -26,22 +26,22 @@ pub(super) struct Arrival {
     pub(super) mss: Option<u32>,
     pub(super) at: Timestamp,
     pub(super) due: Timestamp,
-    /// The other end closed it already.
+    /// Whether the other end has already closed it.
     pub(super) closed: bool,
-    /// The header as far as it has come.
+    /// The received part of the header.
     heard: Vec<u8>,
 }
 
-/// What the bytes so far say.
+/// What the received bytes show.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Heard {
-    /// More are needed.
+    /// More bytes are needed.
     More,
-    /// A header that cannot be.
+    /// The header is invalid.
     Wrong,
-    /// The header is there, or it is known that there is none.
+    /// The header is complete, or there is none.
     Header,
-    /// Requests to be returned, beginning with these.
+    /// A bounce-back test, whose requests begin with these bytes.
     Bounce(Vec<u8>),
 }
 
@@ -97,7 +97,7 @@ impl Arrival {
         }
     }
 
-    /// More bytes of a connection.
+    /// Handles further bytes of a connection.
     pub(super) fn receive(&mut self, bytes: &[u8]) -> Heard {
         self.heard.extend_from_slice(bytes);
         self.stream.own_bytes = self.heard.len() as u64;
@@ -114,7 +114,7 @@ impl Arrival {
                 self.header = Some(header);
                 Heard::Header
             }
-            // No header to speak of; versions before 2.0.10 still say how many connections there are.
+            // There are no flags, but versions before 2.0.10 still send the number of connections.
             Ok(Some((None, _))) if self.heard.len() < BASE_BYTES && self.heard.starts_with(&[0; 4]) => {
                 Heard::More
             }
@@ -125,12 +125,12 @@ impl Arrival {
         }
     }
 
-    /// What came cannot become a header any more, or never looked like one.
+    /// Whether the received bytes can no longer become a header, or are not one.
     pub(super) fn is_data_only(&self) -> bool {
         !matches!(TestHeader::read_tcp(&self.heard), Err(_) | Ok(Some((Some(_), _))))
     }
 
-    /// Connections that belong to the test.
+    /// Number of connections of the test.
     pub(super) fn threads(&self) -> usize {
         self.header.map_or(1, |header| header.threads.clamp(1, 1000) as usize)
     }

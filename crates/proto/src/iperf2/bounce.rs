@@ -1,4 +1,4 @@
-//! Requests and answers in turn (--bounceback): what comes is returned, with the times of this end in it.
+//! Bounce-back tests (--bounceback): returns each request with this end's times in it.
 
 use linerate_units::Timestamp;
 
@@ -14,7 +14,7 @@ const MAX_MESSAGE_BYTES: usize = 1 << 20;
 /// Shortest message: its fields end here.
 const MIN_MESSAGE_BYTES: usize = 48;
 
-/// One connection of that kind.
+/// One bounce-back connection.
 #[derive(Debug)]
 pub(super) struct Bounce {
     stream: Stream,
@@ -27,7 +27,7 @@ impl Bounce {
         Self { stream, started_at: now, heard: Vec::new() }
     }
 
-    /// Returns every message that is complete.
+    /// Returns every complete message.
     pub(super) fn bytes(&mut self, queue: &mut OutputQueue, now: Timestamp, link: Link, bytes: &[u8]) {
         self.heard.extend_from_slice(bytes);
         loop {
@@ -46,7 +46,7 @@ impl Bounce {
                 put(&mut message, at, seconds);
                 put(&mut message, at + 4, micros);
             }
-            // The tool counts what it returned too.
+            // The tool also counts the returned bytes.
             self.stream.own_bytes = self.stream.own_bytes.saturating_add(2 * size as u64);
             queue.put(Output::Send { link, bytes: message });
         }

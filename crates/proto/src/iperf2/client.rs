@@ -19,30 +19,30 @@ use super::track::Stream;
 use super::wire::{Ack, Extension, TestHeader};
 use crate::stand_in::{Input, Link, LinkOptions, Opened, Output, Reason, RunId, StandIn};
 
-/// Where connections back come in.
+/// The listener for reverse connections from the server.
 const REVERSE_LISTENER: Link = Link(60_000);
 
 /// The only run of a client.
 const RUN: RunId = 0;
 
-/// How long the server's answer is waited for with -X: an old server never gives one.
+/// How long to wait for the server's answer with -X: an old server never answers.
 const DETECT_TIMEOUT: Span = Span::from_secs(2);
 
-/// How often a datagram calls for those of the server, and how often it is tried.
+/// Interval and number of the datagrams that ask the server to send (UDP -R).
 const CALL_INTERVAL: Span = Span::from_ms(250);
 const MAX_CALLS: u32 = 12;
 
-/// How far the client has come.
+/// The state of the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ClientState {
-    /// The port for connections back, then the connections.
+    /// Opening the listener for reverse connections, then the connections.
     Connecting,
-    /// With -X: the server's answer.
+    /// With -X: waiting for the server's answer.
     Detecting,
-    /// UDP -R: the server's first datagram.
+    /// UDP -R: waiting for the server's first datagram.
     Calling,
     Testing,
-    /// Ours is over; the server's connections back are missing.
+    /// The own test is over; waiting for the server's reverse connections.
     Waiting,
     Over,
 }
@@ -56,11 +56,11 @@ pub struct Client {
     streams: Vec<Stream>,
     header: TestHeader,
     halves: Vec<Half>,
-    /// Connections back that have come in, and peers whose datagrams did.
+    /// Accepted reverse connections, and peers of received datagrams.
     back: Vec<Stream>,
     back_generation: Generation,
     answers: BTreeMap<Link, Vec<u8>>,
-    /// What answers on the connections told.
+    /// The version in the answers on the connections.
     peer: Option<String>,
     calls: u32,
     due: Option<Timestamp>,
@@ -68,7 +68,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client with these settings.
+    /// Creates a client with these settings.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         let header = header_of(&settings);
@@ -126,7 +126,7 @@ impl Client {
             return;
         }
         if self.opened.is_empty() {
-            // What the buffer of the direction that matters was set to.
+            // The granted send buffer.
             self.banner(Some(opened.snd_buf));
         }
         self.opened.insert(link.0, opened);
@@ -157,7 +157,7 @@ impl Client {
         self.queue.exit(0);
     }
 
-    /// Every connection is there.
+    /// Starts the test when all connections are open.
     fn go(&mut self, now: Timestamp) {
         let told = |opened: &Opened| ConnectionDetails {
             no_udp_fin: self.header.extension.is_some_and(|extension| extension.no_udp_fin),
@@ -198,7 +198,7 @@ impl Client {
         }
     }
 
-    /// Bytes that count as data and that the engine does not send.
+    /// Sends bytes that count as data but are not sent by the engine.
     fn send_own(&mut self, at: usize, bytes: Vec<u8>) {
         let receives = self.queue.settings.mode == Mode::Reverse;
         if let Some(stream) = self.streams.get_mut(at) {
@@ -209,7 +209,7 @@ impl Client {
         }
     }
 
-    /// UDP -R: one datagram that tells the server what to send.
+    /// UDP -R: sends a datagram that tells the server what to send.
     fn call(&mut self, now: Timestamp) {
         let settings = &self.queue.settings;
         let length = (settings.length_for(true) as usize).max(self.header.write_udp().len());
@@ -271,7 +271,7 @@ impl Client {
             return;
         }
         if self.stage != ClientState::Detecting {
-            // The answer that a plain client need not wait for.
+            // A plain client does not wait for this answer.
             return;
         }
         let heard = self.answers.entry(link).or_default();
@@ -329,7 +329,7 @@ impl Client {
         self.check_finished(now);
     }
 
-    /// Whether everything is over, or only the first half of it.
+    /// Ends the test if everything is over, or waits for its second half.
     fn check_finished(&mut self, now: Timestamp) {
         if self.stage != ClientState::Testing || !self.halves.iter().all(Half::is_over) {
             return;
@@ -360,7 +360,7 @@ impl Client {
             self.queue.outputs.push_back(Output::Close { link: stream.link });
         }
         self.queue.put(Output::RunOver { run: RUN, trouble });
-        // Whatever went wrong: the tool ends like that.
+        // The tool exits with 0 after any error in a test.
         self.queue.exit(0);
     }
 

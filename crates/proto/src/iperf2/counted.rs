@@ -1,4 +1,4 @@
-//! What a receiver of datagrams counted: told to the sender, and heard by it.
+//! Converts a datagram receiver's counts to a server report and back.
 
 use linerate_model::{Tally, UdpTally};
 use linerate_units::{Bitrate, Bytes, Span};
@@ -6,7 +6,7 @@ use linerate_units::{Bitrate, Bytes, Span};
 use super::datagram::ServerReport;
 use super::report::Row;
 
-/// What a receiver of datagrams tells the sender.
+/// The report of a datagram receiver for the sender.
 pub(super) fn server_report(row: &Row) -> ServerReport {
     let parts = |seconds: f64| {
         let micros = (seconds.max(0.0) * 1e6).round() as u64;
@@ -23,7 +23,7 @@ pub(super) fn server_report(row: &Row) -> ServerReport {
     }
 }
 
-/// What the receiver at the other end counted.
+/// The counts in a report of the receiver at the other end.
 pub(super) fn tally(report: &ServerReport) -> Tally {
     let span = |(seconds, micros): (u32, u32)| {
         Span::from_secs(u64::from(seconds)) + Span::from_ns(u64::from(micros) * 1000)

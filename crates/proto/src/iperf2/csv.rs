@@ -5,11 +5,11 @@ use linerate_units::Timestamp;
 use super::report::{Ends, Kind, Row, per_second};
 use super::settings::Settings;
 
-/// A line as 2.1.8 writes it, but for the time of a server, which is 1970 there.
+/// A line as 2.1.8 writes it, except for the time of a server, which is 1970 there.
 pub(super) fn line(settings: &Settings, now: Timestamp, kind: Kind, row: &Row, ends: &Ends) -> String {
     let (seconds, _) = settings.wall(now);
     let id = row.id.map_or_else(|| "-1".to_owned(), |id| id.to_string());
-    // The server tells its peer first.
+    // The server prints its peer first.
     let (first, second) = if settings.server { (ends.remote, ends.local) } else { (ends.local, ends.remote) };
     let mut text = format!(
         "{},{},{},{},{},{id},{:.1}-{:.1},{},{:.0}",
@@ -29,14 +29,14 @@ pub(super) fn line(settings: &Settings, now: Timestamp, kind: Kind, row: &Row, e
         text.push_str(&format!(",{:.3},{lost},{total},{share:.3},{late}", row.jitter * 1e3));
     }
     if matches!(kind, Kind::UdpSender) || kind == Kind::Plain && row.udp {
-        // A sender knows of none of these, and says so like that.
+        // A sender knows none of these values, and prints them like this.
         text.push_str(",0.000,0,-1,-0.000,0");
     }
     text.push('\n');
     text
 }
 
-/// Seconds since 1970 as 20261121191905, in UTC.
+/// Formats seconds since 1970 as 20261121191905, in UTC.
 ///
 /// # Source
 /// H. Hinnant, chrono-compatible low-level date algorithms, `civil_from_days`

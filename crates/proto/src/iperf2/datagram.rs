@@ -1,25 +1,25 @@
-//! Datagrams: their number, which generation wrote them, and what the server answers to the last.
+//! Datagrams: their number, the version that wrote them, and the server's answer to the last one.
 
 use super::wire::{TestHeader, put, read_u32};
 
-/// Bytes of a server's report as 2.1.8 writes it.
+/// Bytes of a server report as 2.1.8 writes it.
 pub const REPORT_BYTES: usize = 128;
 
-/// Word that says that counts follow.
+/// Flag of a server report: counts follow.
 const COUNTS_FOLLOW: u32 = 0x8000_0000;
 
-/// The same, with transit times.
+/// Flag of a server report: transit times follow.
 const TIMES_FOLLOW: u32 = 0x4000_0000;
 
-/// The same, with the high halves of the counts.
+/// Flag of a server report: the high halves of the counts follow.
 const WIDE_COUNTS: u32 = 0x0800_0000;
 
 /// How a client numbers its datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Generation {
-    /// 2.0.9 and earlier: 4 bytes, behind them the time; 12 bytes altogether.
+    /// 2.0.9 and earlier: 4 bytes, then the time; 12 bytes altogether.
     Old,
-    /// 2.0.10 and later: the high half behind the time; 16 bytes altogether.
+    /// 2.0.10 and later: the high half follows the time; 16 bytes altogether.
     New,
 }
 
@@ -34,10 +34,10 @@ impl Generation {
     }
 }
 
-/// What the first datagram says: how it is numbered, and the header, where it has one.
+/// How the first datagram is numbered, and its header if it has one.
 ///
-/// An old client's base header begins in the word where a new one has its high half: flags of an old kind, then a small
-/// number of connections and a port. A new client that sends no header (-C) has the pattern there.
+/// The base header of an old client begins in the word where a new one has its high half: old flags, then a
+/// small number of connections and a port. A new client without a header (-C) has the pattern there.
 #[must_use]
 pub fn opening_header(bytes: &[u8]) -> (Generation, Option<TestHeader>) {
     if let Some(header) = TestHeader::read_udp(bytes, Generation::New.header_bytes()) {
@@ -49,7 +49,7 @@ pub fn opening_header(bytes: &[u8]) -> (Generation, Option<TestHeader>) {
     }
 }
 
-/// The number of a datagram; negative in the last.
+/// The number of a datagram; negative in the last one.
 #[must_use]
 pub fn number_of(bytes: &[u8], generation: Generation) -> Option<i64> {
     let low = read_u32(bytes, 0)?;
@@ -59,16 +59,16 @@ pub fn number_of(bytes: &[u8], generation: Generation) -> Option<i64> {
     })
 }
 
-/// Whether these bytes can begin a datagram of any generation: a number, then a time of this century.
+/// Whether these bytes can begin a datagram of any version: a number, then a time of this century.
 pub(super) fn is_plausible(bytes: &[u8]) -> bool {
-    // 9 September 2001, when the seconds got their tenth digit.
+    // 9 September 2001, when the seconds reached ten digits.
     const SECONDS: u32 = 1_000_000_000;
     read_u32(bytes, 4).is_some_and(|seconds| seconds >= SECONDS)
         && read_u32(bytes, 8).is_some_and(|micros| micros < 1_000_000)
         && bytes.len() >= 16
 }
 
-/// The last datagram: a negative number in front of what every datagram says.
+/// The last datagram: a negative number before the usual content.
 pub(super) fn last(head: &[u8], length: usize, number: i64, wall: (u32, u32)) -> Vec<u8> {
     let mut bytes: Vec<u8> = (0..length).map(|at| b'0' + (at % 10) as u8).collect();
     for (byte, head) in bytes.iter_mut().zip(head) {
@@ -80,22 +80,22 @@ pub(super) fn last(head: &[u8], length: usize, number: i64, wall: (u32, u32)) ->
     bytes
 }
 
-/// What a server counted.
+/// The counts of a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ServerReport {
-    /// Bytes of datagrams.
+    /// Payload bytes of datagrams.
     pub bytes: u64,
-    /// Duration, seconds and microseconds.
+    /// Duration: seconds and microseconds.
     pub duration: (u32, u32),
-    /// Datagrams lost.
+    /// Number of lost datagrams.
     pub lost: u64,
-    /// Datagrams out of order.
+    /// Number of datagrams out of order.
     pub out_of_order: u64,
-    /// Highest number seen.
+    /// Highest number received.
     pub datagrams: u64,
-    /// Jitter, seconds and microseconds.
+    /// Jitter: seconds and microseconds.
     pub jitter: (u32, u32),
-    /// Transit times, where the server tells them.
+    /// Transit times, if the server reports them.
     pub transit: Option<Transit>,
 }
 
@@ -110,18 +110,18 @@ pub struct Transit {
     pub mean_us: u64,
     /// Standard deviation.
     pub stdev_us: u64,
-    /// Datagrams.
+    /// Number of datagrams.
     pub packets: u32,
     /// Datagrams per second.
     pub packets_per_second: u32,
 }
 
 impl Transit {
-    /// As 15 words behind the counts.
+    /// Writes 15 words after the counts.
     fn put(&self, bytes: &mut [u8]) {
         let count = u64::from(self.packets);
         let variance = self.stdev_us.saturating_mul(self.stdev_us);
-        // Both squares have their unit, 10^-12 s², where a time has seconds.
+        // The squares are in units of 10^-12 s², in the field where times have seconds.
         let squares = |value: u64| value.min(u64::from(u32::MAX)).saturating_mul(1_000_000);
         let times = [
             self.min_us,
@@ -142,7 +142,7 @@ impl Transit {
 }
 
 impl ServerReport {
-    /// As bytes in answer to a client's last datagram, which an old client wants to see again.
+    /// Encodes the answer to a client's last datagram, which is repeated for an old client.
     #[must_use]
     pub fn encode(&self, generation: Generation, last: &[u8]) -> Vec<u8> {
         let own = generation.header_bytes();
@@ -183,7 +183,7 @@ impl ServerReport {
         bytes
     }
 
-    /// From the server's answer, in either layout; absent where it holds no counts.
+    /// Decodes the server's answer in either layout; absent if it contains no counts.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let field = |at| read_u32(bytes, at);
@@ -213,7 +213,7 @@ impl ServerReport {
     fn transit(bytes: &[u8]) -> Option<Transit> {
         let micros =
             |at| Some(u64::from(read_u32(bytes, at)?) * 1_000_000 + u64::from(read_u32(bytes, at + 4)?));
-        // The sum of squared deviations, in 10^-12 s²; what stands for the variance overflows (2.1.8).
+        // The sum of squared deviations, in 10^-12 s². The variance field itself overflows (2.1.8).
         let squares = micros(88)? as f64 / 1e6;
         let packets = read_u32(bytes, 104)?;
         let others = packets.saturating_sub(1).max(1);

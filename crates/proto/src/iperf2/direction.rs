@@ -1,5 +1,5 @@
-//! One direction of a test from its start to its end: intervals, the amount, the close over TCP, the last datagram and
-//! its answer over UDP. Both roles run it: who sends behaves alike whoever connected.
+//! One direction of a test from start to end: intervals, the amount, the close over TCP, and the last datagram
+//! and its answer over UDP. Both roles use it: a sender behaves the same at either end.
 
 use linerate_units::{Span, Timestamp};
 
@@ -11,40 +11,40 @@ use super::settings::Amount;
 use super::track::{Stream, Track};
 use crate::stand_in::{FlowCounts, Link, Output, Reason, Stop};
 
-/// Between two tries to end a UDP test (2.1.8).
+/// Interval between attempts to end a UDP test (2.1.8).
 const RETRY_INTERVAL: Span = Span::from_ms(10);
 
-/// Tries to end a UDP test (2.1.8: two seconds of them).
+/// Number of attempts to end a UDP test (2.1.8: two seconds).
 const MAX_TRIES: u32 = 200;
 
-/// How long a UDP receiver answers again.
+/// How long a UDP receiver repeats its answer.
 const ANSWER_TIME: Span = Span::from_secs(2);
 
-/// Silence after which it has answered enough.
+/// Silence after which the answer need not be repeated.
 const ANSWER_IDLE_TIMEOUT: Span = Span::from_ms(250);
 
-/// How long a sender waits at least for the receiver's close.
+/// Shortest wait of a sender for the receiver's close.
 const CLOSE_WAIT: Span = Span::from_secs(2);
 
-/// After so long without a byte the other end is taken for dead: over TCP and over UDP, where nothing else would show it.
+/// Idle timeout after which the peer counts as dead, over TCP and over UDP.
 const IDLE: [Span; 2] = [Span::from_secs(60), Span::from_secs(5)];
 
-/// How often a flow is looked at when nobody wants intervals.
+/// How often a flow is polled if there are no intervals.
 const POLL_INTERVAL: Span = Span::from_secs(1);
 
-/// Longest time between a connection and its data that belongs to the test.
+/// Longest delay between a connection and its data that counts as part of the test.
 const QUEUED: Span = Span::from_ms(500);
 
-/// How far a direction has come.
+/// The state of a direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// The engine moves data.
+    /// The engine transfers data.
     Moving,
-    /// Everything is written; the other end has not closed.
+    /// Everything is written, but the other end has not closed yet.
     Closing,
-    /// The last datagram waits for its answer.
+    /// Waiting for the answer to the last datagram.
     Asking,
-    /// The last datagram was answered; it may come again.
+    /// The last datagram was answered, but may be repeated.
     Answering,
     Over,
 }
@@ -58,20 +58,20 @@ pub(super) struct Half {
     phase: Phase,
     pub(super) due: Option<Timestamp>,
     until: Timestamp,
-    /// Counts were asked for.
+    /// Whether counts were requested.
     looking: bool,
     cut: bool,
     alive: (Timestamp, u64),
     tries: u32,
-    /// Connections that have come to their end: closed, or the last datagram answered.
+    /// Connections that have ended: closed, or the last datagram answered.
     done: Vec<bool>,
     answers: Vec<Vec<u8>>,
-    /// Bytes that came from each sender of datagrams, less those that it was answered.
+    /// Bytes received from each datagram sender, minus those sent to it.
     unanswered: Vec<u64>,
 }
 
 impl Half {
-    /// Begins: the links go to the engine.
+    /// Starts a flow on the links.
     pub(super) fn start(queue: &mut OutputQueue, now: Timestamp, load: Load, streams: Vec<Stream>) -> Self {
         let task = task(queue, &load, &streams);
         queue.put(Output::Start(Box::new(task)));
@@ -107,7 +107,7 @@ impl Half {
         }
     }
 
-    /// Everything came before the engine could have the links.
+    /// All data arrived before the engine could use the links.
     pub(super) fn completed_before_engine(
         queue: &mut OutputQueue,
         now: Timestamp,
@@ -121,7 +121,8 @@ impl Half {
         half
     }
 
-    /// The time began with the connection, a little earlier than the engine; a test that had to wait begins later.
+    /// Moves the start to that of the connection, which is a little earlier than the engine's, unless the test
+    /// had to wait.
     pub(super) fn has_begun(&mut self, queue: &OutputQueue, at: Timestamp) {
         if self.track.started_at.since(at) <= QUEUED {
             self.due = self.due.map(|_| at + queue.settings.interval.unwrap_or(POLL_INTERVAL));
@@ -133,7 +134,7 @@ impl Half {
         self.phase == Phase::Over
     }
 
-    /// Whether all that is left is to answer again if the last datagram comes again.
+    /// Whether nothing is left except repeating the answer to the last datagram.
     pub(super) fn is_measured(&self) -> bool {
         matches!(self.phase, Phase::Answering | Phase::Over)
     }
@@ -142,9 +143,9 @@ impl Half {
         self.track.streams.iter().position(|stream| stream.link == link)
     }
 
-    /// The engine has what the limit allows.
+    /// The engine has sent everything that the limit allows.
     pub(super) fn written(&self, queue: &mut OutputQueue) {
-        // Connections that carry another direction are closed by the engine, one way.
+        // On connections with another direction, the engine only closes the writing side.
         let how = if self.load.shared && !self.load.udp { Stop::Regularly } else { Stop::AtOnce };
         queue.put(Output::Stop { flow: self.load.flow, how });
     }
@@ -157,7 +158,7 @@ impl Half {
         }
     }
 
-    /// Asked for at a tick.
+    /// Handles the counts that were requested at a tick.
     pub(super) fn counts(&mut self, queue: &mut OutputQueue, now: Timestamp, flows: &[FlowCounts]) {
         let own = flows.iter().find(|counts| counts.flow == self.load.flow);
         if let Some(counts) = own.filter(|_| self.phase == Phase::Moving) {
@@ -181,7 +182,7 @@ impl Half {
         }
     }
 
-    /// The lines of an interval that is complete at `end`: a late look must not print one that has not begun.
+    /// Prints the interval that is complete at `end`: a late poll must not print one that has just begun.
     fn show_interval(&mut self, queue: &mut OutputQueue, now: Timestamp, end: Timestamp) {
         let Some(interval) = queue.settings.interval else { return };
         let until = self.track.shown_until + interval;
@@ -193,7 +194,7 @@ impl Half {
         }
     }
 
-    /// The engine has given the links back.
+    /// Handles the end of the flow; the links belong to the stand-in again.
     pub(super) fn ended(&mut self, queue: &mut OutputQueue, now: Timestamp, counts: &FlowCounts) {
         if self.phase != Phase::Moving {
             return;
@@ -201,7 +202,7 @@ impl Half {
         self.track.note_transit(counts);
         self.track.counts = counts.clone();
         self.show_interval(queue, now, now);
-        // Datagrams that the other host refused do not end a test of this tool.
+        // A datagram refused by the other host does not end a test of this tool.
         if let (None, Some(reason)) = (&self.trouble, counts.trouble.as_ref().filter(|_| !self.load.udp)) {
             self.trouble = Some(reason.text.clone());
         }
@@ -210,7 +211,7 @@ impl Half {
             (false, true) => self.close(queue, now),
             (true, true) => self.ask(queue, now),
             (false, false) => {
-                // The time ends with the connection, unless that broke or was cut.
+                // The time ends with the connection, unless it broke or was cut.
                 let regular = self.trouble.is_none() && !self.cut;
                 let end = counts.last_at.filter(|_| !regular).unwrap_or(now);
                 self.finish(queue, now, end);
@@ -225,7 +226,7 @@ impl Half {
         self.due = None;
     }
 
-    /// TCP sender: what is no whole buffer, and the end of the writing side.
+    /// TCP sender: sends the last partial buffer and closes the writing side.
     fn close(&mut self, queue: &mut OutputQueue, now: Timestamp) {
         if self.trouble.is_some() || self.cut {
             let end = self.track.counts.last_at.unwrap_or(now);
@@ -250,13 +251,13 @@ impl Half {
         self.phase = Phase::Closing;
         self.due = Some(now + wait);
         if self.load.shared {
-            // The other direction sees the close.
+            // The other direction handles the close.
             let end = self.track.counts.last_at.unwrap_or(now);
             self.finish(queue, now, end);
         }
     }
 
-    /// A connection was closed by the other end.
+    /// Handles a connection that the other end has closed.
     pub(super) fn closed(
         &mut self,
         queue: &mut OutputQueue,
@@ -279,7 +280,7 @@ impl Half {
         }
     }
 
-    /// UDP sender: the last datagram of each connection.
+    /// UDP sender: sends the last datagram of each connection.
     fn ask(&mut self, queue: &mut OutputQueue, now: Timestamp) {
         for at in 0..self.track.streams.len() {
             let length = u64::from(self.load.length);
@@ -310,7 +311,7 @@ impl Half {
     }
 
     fn ask_again(&mut self, queue: &mut OutputQueue, now: Timestamp) {
-        // Without an answer there is only this one try.
+        // If there will be no answer, it is sent three times at once.
         let copies = if self.load.answers { 1 } else { 3 };
         let wall = queue.settings.wall(now);
         for (at, stream) in self.track.streams.iter().enumerate() {
@@ -328,9 +329,9 @@ impl Half {
         self.due = Some(now + RETRY_INTERVAL);
     }
 
-    /// UDP receiver: what was counted, to each sender.
+    /// UDP receiver: sends its counts to each sender.
     fn answer_all(&mut self, queue: &mut OutputQueue, now: Timestamp, counts: &FlowCounts) {
-        // The time ends with the datagram that says so, where it came.
+        // The time ends with the arrival of the last datagram.
         let told = counts.marks.iter().any(Option::is_some);
         let end = counts.last_at.filter(|_| !told).unwrap_or(now);
         let generation = self.load.generation;
@@ -341,7 +342,7 @@ impl Half {
             let number = number_of(mark, generation).filter(|number| *number < 0);
             if let (Some(stream), Some(number)) = (self.track.streams.get_mut(at), number) {
                 stream.last_number = Some(number.unsigned_abs());
-                // Later versions count the last datagram too; 2.0.9 and earlier begin at 0 and do not.
+                // Later versions also count the last datagram; 2.0.9 and earlier begin at 0 and do not.
                 if generation == Generation::New {
                     stream.own_bytes = stream.own_bytes.saturating_add(mark.len() as u64);
                     stream.own_datagrams = stream.own_datagrams.saturating_add(1);
@@ -372,8 +373,8 @@ impl Half {
         self.due = Some(now + ANSWER_IDLE_TIMEOUT);
     }
 
-    /// Answers a last datagram. Among strangers nobody is sent more than came from there, whose address may be forged: a
-    /// report that is cut off still says that the last datagram has come.
+    /// Answers a last datagram. A public server never sends more bytes than it received from an address,
+    /// because that may be forged; a truncated report still acknowledges the last datagram.
     fn answer(&mut self, queue: &mut OutputQueue, at: usize, link: Link) {
         let (Some(answer), Some(room)) = (self.answers.get(at), self.unanswered.get_mut(at)) else { return };
         let room_for = if queue.settings.among_strangers { *room } else { u64::MAX };
@@ -384,7 +385,7 @@ impl Half {
         }
     }
 
-    /// A datagram that went to the listener before its socket was there.
+    /// Handles a datagram that reached the listener before its own socket existed.
     pub(super) fn late_datagram(&mut self, link: Link, bytes: &[u8]) {
         let generation = self.load.generation;
         let number = number_of(bytes, generation).filter(|number| *number >= 0);
@@ -395,7 +396,7 @@ impl Half {
         }
     }
 
-    /// A datagram on a link that the engine does not have.
+    /// Handles a datagram on a link that the engine does not use.
     pub(super) fn datagram(&mut self, queue: &mut OutputQueue, now: Timestamp, link: Link, bytes: &[u8]) {
         let Some(at) = self.stream_of(link) else { return };
         match self.phase {
@@ -413,7 +414,7 @@ impl Half {
         }
     }
 
-    /// The other end says what it counted, or at least that it has heard.
+    /// Handles the answer of the other end, with or without counts.
     fn answered(&mut self, queue: &mut OutputQueue, at: usize, bytes: &[u8]) {
         let Some(done) = self.done.get_mut(at).filter(|done| !**done) else { return };
         *done = true;
@@ -468,7 +469,7 @@ impl Half {
         }
     }
 
-    /// The last lines.
+    /// Prints the last lines.
     fn finish(&mut self, queue: &mut OutputQueue, now: Timestamp, end: Timestamp) {
         self.phase = Phase::Over;
         self.due = None;
@@ -484,7 +485,7 @@ impl Half {
     }
 }
 
-/// Bytes of headers that were sent before the engine began.
+/// Bytes of headers that were sent before the engine started.
 fn own_head(track: &Track) -> u64 {
     track.streams.iter().map(|stream| stream.own_bytes).sum()
 }

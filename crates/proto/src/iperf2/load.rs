@@ -1,4 +1,4 @@
-//! What a direction shall do, and what the engine is asked for it.
+//! The configuration of one direction, and its flow.
 
 use linerate_model::{Direction, Side};
 use linerate_units::{Bitrate, Bytes, Span};
@@ -11,7 +11,7 @@ use super::wire::{BURST_BYTES, BURST_LENGTH_AT, BURST_NUMBER_AT, BURST_TIME_AT};
 use crate::stand_in::{Blocks, EndMark, FlowId, FlowTask, Pattern, Payload, RunId, Transit, Transport};
 use linerate_model::flow::{SeqField, StampLayout, TimeField, TimeForm};
 
-/// What a direction shall do.
+/// The configuration of one direction.
 #[derive(Debug, Clone)]
 pub(super) struct Load {
     pub(super) flow: FlowId,
@@ -21,41 +21,42 @@ pub(super) struct Load {
     pub(super) star: bool,
     pub(super) direction: Direction,
     pub(super) length: u32,
-    /// What every buffer begins with.
+    /// The start of every buffer.
     pub(super) head: Vec<u8>,
-    /// Of a sender; absent until it is told.
+    /// The amount of a sender; absent to send until stopped.
     pub(super) amount: Option<Amount>,
-    /// Bits per second of each connection.
+    /// Rate of each connection, bit/s.
     pub(super) offered: Option<u64>,
     pub(super) generation: Generation,
-    /// Whether the last datagram is answered (by us or by the other end).
+    /// Whether the last datagram is answered by the receiver.
     pub(super) answers: bool,
-    /// Another direction uses the same connections.
+    /// Whether another direction uses the same connections.
     pub(super) shared: bool,
     pub(super) fq_rate: Option<u64>,
-    /// The data say when they were sent.
+    /// Whether the data carry timestamps.
     pub(super) trip_times: bool,
-    /// Bytes of the header that a receiver over TCP with trip times finds in front of the first buffer.
+    /// Bytes of the header that a TCP receiver with trip times finds before the first buffer.
     pub(super) skipped: u64,
 }
 
 impl Load {
-    /// Whether buffers over TCP are stamped, and so are never cut.
+    /// Whether TCP buffers are stamped; stamped ones are always sent in full.
     fn is_stamped(&self) -> bool {
         self.trip_times && !self.udp
     }
 }
 
-/// Bytes for the engine over all connections, of an amount that also counts the headers already sent.
+/// Bytes for the engine on all connections, when the amount also includes the headers already sent.
 fn whole_of(load: &Load, streams: usize, headers: u64) -> Option<u64> {
     let (each, length) = share(load, streams, headers)?;
-    // Datagrams and stamped buffers are not divided; what is no whole buffer over TCP is sent at the end.
+    // Datagrams and stamped buffers are not divided. Over TCP the part that is not a whole buffer is sent at
+    // the end.
     let cut = !load.udp && !load.is_stamped();
     let buffers = if cut { each / length } else { each.div_ceil(length) };
     Some(buffers.saturating_mul(length).saturating_mul(streams as u64))
 }
 
-/// What is left for each connection when the engine has sent whole buffers.
+/// The remaining bytes of each connection after the engine has sent whole buffers.
 pub(super) fn rest_of(load: &Load, streams: usize, headers: u64) -> u64 {
     match share(load, streams, headers) {
         Some((each, length)) if !load.udp && !load.is_stamped() => each % length,
@@ -63,14 +64,14 @@ pub(super) fn rest_of(load: &Load, streams: usize, headers: u64) -> u64 {
     }
 }
 
-/// Bytes that each connection still has to send, and those of a buffer.
+/// Bytes that each connection still has to send, and the length of a buffer.
 fn share(load: &Load, streams: usize, headers: u64) -> Option<(u64, u64)> {
     let Some(Amount::Bytes(each)) = load.amount else { return None };
     let header = headers / (streams as u64).max(1);
     Some((each.saturating_sub(header), u64::from(load.length).max(1)))
 }
 
-/// What the engine is asked to move.
+/// The flow to request from the engine.
 pub(super) fn task(queue: &OutputQueue, load: &Load, streams: &[Stream]) -> FlowTask {
     let headers = streams.iter().map(|stream| stream.own_bytes).sum();
     let seq = match load.generation {
@@ -119,7 +120,7 @@ pub(super) fn task(queue: &OutputQueue, load: &Load, streams: &[Stream]) -> Flow
     }
 }
 
-/// How long the data were under way: told of datagrams with -e too, as they always say when they were sent.
+/// Which transit times to measure. Datagrams always carry a timestamp, so -e suffices for them.
 fn transit(queue: &OutputQueue, load: &Load, streams: &[Stream]) -> Transit {
     if load.is_stamped() {
         let early = streams.iter().map(|stream| stream.early.clone()).collect();

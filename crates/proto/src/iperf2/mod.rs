@@ -1,9 +1,10 @@
 //! iperf 2: a test without a control connection.
 //!
-//! What the server must know travels in the first bytes of a TCP connection and in every datagram: a [`TestHeader`]. A
-//! TCP test ends with the connection, a UDP test with a datagram of a negative number, which the server answers with
-//! what it counted, a [`ServerReport`]. Two generations of datagrams exist, told apart on receipt: 2.0.9 and earlier
-//! number them in 4 bytes, later ones in two halves of 8.
+//! The first bytes of a TCP connection, and every datagram, contain what the server must know: a
+//! [`TestHeader`]. A TCP test ends with the connection. A UDP test ends with a datagram that has a negative
+//! number, which the server answers with its counts, a [`ServerReport`]. There are two generations of
+//! datagrams, which the receiver distinguishes: 2.0.9 and earlier number them in 4 bytes, later versions in two
+//! halves of 8.
 //!
 //! # Source
 //! Captures of 2.0.6, 2.1.8 and 2.2.1 over loopback.
@@ -39,7 +40,7 @@ pub use wire::{Ack, Extension, HeaderError, TestHeader};
 
 use crate::{Match, Protocol};
 
-/// iperf 2 in the table.
+/// iperf 2 in the table of protocols.
 pub static IPERF2: Protocol = Protocol {
     name: "iperf2",
     default_port: 5001,
@@ -48,10 +49,10 @@ pub static IPERF2: Protocol = Protocol {
     refusal: crate::no_refusal,
 };
 
-/// The version we say to speak: 2.1.8, whose wire form this is.
+/// The version that we announce: 2.1.8, whose wire format this is.
 const VERSION: (u32, u32) = (0x0002_0001, 0x0008_0003);
 
-/// The pattern in every buffer and, with -C, all that there is.
+/// The pattern in every buffer; with -C, there is nothing else.
 const DIGITS: &[u8] = b"0123456789";
 
 fn sniff(start: &[u8]) -> Match {

@@ -1,8 +1,8 @@
-//! How iperf 2 reads and prints quantities.
+//! Parsing and printing of quantities as in iperf 2.
 
 use super::settings::Format;
 
-/// Four significant places, as wide as four characters.
+/// Four significant digits, four characters wide.
 pub(super) fn four(value: f64) -> String {
     if value < 0.9995 {
         format!("{value:4.3}")
@@ -50,7 +50,7 @@ fn scaled(value: f64, step: f64, fixed: Option<u8>, unit: &str) -> String {
     format!("{} {prefix}{unit}", four(value))
 }
 
-/// A number with a suffix: k, m, g, t are decimal, K, M, G, T binary.
+/// Parses a number with a suffix: k, m, g, t are decimal, K, M, G, T binary.
 pub(super) fn quantity(text: &str) -> Option<u64> {
     let text = text.trim();
     let (number, factor) = match text.char_indices().next_back()? {
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn quantities_are_printed_as_in_the_real_reports() {
-        // From the outputs of 2.1.8: 5242880 bytes, 267540 bytes, 1116 bytes, a byte below and at 1 MiB.
+        // From outputs of 2.1.8: 5242880 bytes, 267540 bytes, 1116 bytes, one byte below 1 MiB, and 1 MiB.
         let auto = Format::default();
         for (value, text) in [
             (5_242_880.0, "5.00 MByte"),

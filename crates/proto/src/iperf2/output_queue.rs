@@ -1,4 +1,4 @@
-//! What both roles and all their tests share: the settings, the printer, and the wishes not yet taken.
+//! What both roles and all tests share: the settings, the printer, and the pending outputs.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use super::settings::Settings;
 use super::wire::TestHeader;
 use crate::stand_in::{LinkOptions, Output, Transport};
 
-/// The settings, the printer, and the wishes not yet taken.
+/// The settings, the printer, and the pending outputs.
 #[derive(Debug)]
 pub(super) struct OutputQueue {
     pub(super) settings: Settings,
@@ -38,7 +38,7 @@ impl OutputQueue {
         self.put(Output::Complain(text));
     }
 
-    /// What was odd about the command line.
+    /// Prints the warnings about the command line.
     pub(super) fn warn(&mut self) {
         let warnings = std::mem::take(&mut self.settings.warnings);
         if !warnings.is_empty() {
@@ -53,7 +53,7 @@ impl OutputQueue {
         }
     }
 
-    /// Settings of a link; a window holds for both buffers.
+    /// Options of a link; a window sets both socket buffers.
     pub(super) fn options(&self, udp: bool) -> LinkOptions {
         let settings = &self.settings;
         LinkOptions {
@@ -83,7 +83,7 @@ impl OutputQueue {
         }
     }
 
-    /// A test in our words.
+    /// The specification of a test.
     pub(super) fn spec(&self, udp: bool, streams: usize, rate: Option<u64>) -> TestSpec {
         let mut spec = TestSpec::default();
         spec.traffic.udp = udp;
@@ -96,14 +96,14 @@ impl OutputQueue {
     }
 }
 
-/// What a header asks for, as bytes per connection or a time in hundredths of a second.
+/// The amount that a header requests: bytes per connection, or a time in hundredths of a second.
 pub(super) fn amount_of(header: &TestHeader) -> super::settings::Amount {
     use super::settings::Amount;
     if header.amount < 0 {
         let hundredths = u64::from(header.amount.unsigned_abs()).min(8_640_000);
         Amount::Time(linerate_units::Span::from_ms(hundredths * 10))
     } else {
-        // The top bit is cleared on the wire, so this is all there is.
+        // The top bit is cleared on the wire, so larger amounts cannot be requested.
         Amount::Bytes(u64::from(header.amount.unsigned_abs()))
     }
 }

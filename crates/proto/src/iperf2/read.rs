@@ -1,4 +1,4 @@
-//! What iperf 2 wrote, read again: the text of both ends, classic and enhanced (`-e`), and `-y C`; 2.0.x to 2.2.
+//! Parser for output of iperf 2: the text of both ends, classic and enhanced (`-e`), and `-y C`; 2.0.x to 2.2.
 
 mod csv;
 mod notes;
@@ -11,16 +11,16 @@ use std::collections::BTreeMap;
 
 use linerate_model::import::{ForeignTest, Scope};
 
-/// Finds out which line covers the whole: the program does not tell intervals and the total apart.
+/// Detects the line that covers the whole test, because the program does not mark it.
 ///
-/// A line from 0 is the total, until another line of the same connection comes after it.
+/// A line that begins at 0 is the total, unless another line of the same connection follows.
 #[derive(Debug, Default)]
 struct Totals<K> {
     last: BTreeMap<K, usize>,
 }
 
 impl<K: Ord> Totals<K> {
-    /// What the line covers that begins at `from`; the claim will be number `at` of the test.
+    /// The scope of a line that begins at `from`; its claim will be number `at` of the test.
     fn scope(&mut self, test: &mut ForeignTest, key: K, from: f64, at: usize) -> Scope {
         if let Some(earlier) = self.last.remove(&key).and_then(|earlier| test.claims.get_mut(earlier)) {
             earlier.scope = Scope::Interval;

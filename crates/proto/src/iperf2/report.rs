@@ -1,4 +1,4 @@
-//! What iperf 2 prints.
+//! The output of iperf 2.
 
 use std::net::SocketAddr;
 
@@ -13,22 +13,22 @@ use crate::c_format::general;
 
 const LINE: &str = "------------------------------------------------------------\n";
 
-/// What a line of a report is about.
+/// The kind of a report line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A sender or receiver over TCP, or a sender of datagrams.
+    /// A TCP sender or receiver, or a datagram sender.
     Plain,
-    /// A receiver of datagrams.
+    /// A datagram receiver.
     Datagrams,
-    /// A sender over TCP, with -e.
+    /// A TCP sender, with -e.
     TcpSender,
-    /// A receiver over TCP, with -e.
+    /// A TCP receiver, with -e.
     TcpReceiver,
-    /// A receiver over TCP, with trip times.
+    /// A TCP receiver with trip times.
     TcpReceiverTimes,
-    /// A sender of datagrams, with -e.
+    /// A datagram sender, with -e.
     UdpSender,
-    /// A receiver of datagrams, with -e.
+    /// A datagram receiver, with -e.
     UdpReceiver,
 }
 
@@ -37,17 +37,17 @@ pub(super) enum Kind {
 pub(super) struct Row {
     /// Number of the connection; absent for the sum.
     pub(super) id: Option<u32>,
-    /// Data flow against the first direction.
+    /// Whether the data flow in the reverse direction.
     pub(super) star: bool,
-    /// Datagrams carry them.
+    /// Whether the transport is UDP.
     pub(super) udp: bool,
-    /// From when to when, seconds.
+    /// Begin and end, seconds.
     pub(super) from: f64,
     pub(super) to: f64,
     pub(super) bytes: u64,
-    /// Calls that moved them.
+    /// Number of calls that moved the bytes.
     pub(super) calls: u64,
-    /// Datagrams: lost, all, out of order, and the jitter in seconds.
+    /// Datagrams: lost, total and out of order, and the jitter in seconds.
     pub(super) lost: u64,
     pub(super) total: u64,
     pub(super) out_of_order: u64,
@@ -56,11 +56,11 @@ pub(super) struct Row {
     pub(super) cwnd: Option<u64>,
     pub(super) rtt: Option<Span>,
     pub(super) rttvar: Option<Span>,
-    /// How long what was received was under way.
+    /// Transit times of the received data.
     pub(super) transit: Option<TransitRow>,
 }
 
-/// The printer of one tool: it knows which column heads came last.
+/// The printer of one tool. It remembers which column heads it printed last.
 #[derive(Debug)]
 pub(super) struct Report {
     settings: Settings,
@@ -76,7 +76,7 @@ impl Report {
         self.settings.csv || self.settings.exclude.contains(letter)
     }
 
-    /// A server listens, or a client waits for connections back.
+    /// The banner of a server that listens, or of a client that waits for reverse connections.
     pub(super) fn listening(&self, udp: bool, port: u16, granted: u64) -> String {
         if self.hides('S') {
             return String::new();
@@ -97,8 +97,8 @@ impl Report {
         )
     }
 
-    /// A client is about to connect; without the buffer as granted when there is no connection. `pace` is the length of
-    /// its datagrams in bytes and their rate in bits per second.
+    /// The banner of a client that connects; without the granted buffer if there is no connection. `pace` is
+    /// the length of its datagrams in bytes and their rate in bits per second.
     pub(super) fn connecting(
         &self,
         host: &str,
@@ -153,7 +153,7 @@ impl Report {
         format!("{what} size: {granted_text}{note}\n")
     }
 
-    /// A connection is there. `notes` are the parts in brackets.
+    /// The line of an open connection. `notes` are the parts in parentheses.
     pub(super) fn connected(
         &mut self,
         id: u32,
@@ -177,7 +177,7 @@ impl Report {
         )
     }
 
-    /// Column heads, where others came last.
+    /// Column heads, if the last ones were of another kind.
     fn heads(&mut self, kind: Kind) -> &'static str {
         if self.heads == Some(kind) {
             return "";
@@ -204,7 +204,7 @@ impl Report {
         }
     }
 
-    /// The kind of lines for a direction. A server tells more to a client that asks for trip times.
+    /// The kind of lines for a direction. A server prints more for a client that requests trip times.
     pub(super) const fn kind(&self, udp: bool, sends: bool, trip_times: bool) -> Kind {
         let enhanced = self.settings.enhanced || trip_times && self.settings.server;
         match (enhanced, udp, sends) {
@@ -218,7 +218,7 @@ impl Report {
         }
     }
 
-    /// The lines of an interval or of the whole, and their sum.
+    /// The lines of an interval or of the whole test, with their sum.
     pub(super) fn rows(&mut self, now: Timestamp, kind: Kind, rows: &[Row], ends: &[Ends]) -> String {
         if self.settings.exclude.contains('D') {
             return String::new();
@@ -305,7 +305,8 @@ impl Report {
         }
     }
 
-    /// How many datagrams left by one connection, or by that many; the tool counts the last one twice.
+    /// The number of datagrams sent on one connection, or on `of` connections. The tool counts the last
+    /// datagram twice.
     pub(super) fn sent(&self, id: Option<u32>, of: usize, datagrams: u64) -> String {
         if self.settings.csv || self.settings.exclude.contains('D') {
             return String::new();
@@ -314,7 +315,7 @@ impl Report {
         format!("{label} Sent {datagrams} datagrams\n")
     }
 
-    /// What the server counted.
+    /// The lines of a server report.
     pub(super) fn server_report(&mut self, id: u32, report: &ServerReport) -> String {
         if self.hides('V') {
             return String::new();
@@ -335,7 +336,7 @@ impl Report {
         format!("[{id:>3}] Server Report:\n{}{}", self.heads(kind), self.row(kind, &row))
     }
 
-    /// The parts in brackets behind a connection.
+    /// The parts in parentheses after a connection.
     pub(super) fn notes(&self, mode: Mode, told: &ConnectionDetails) -> Vec<String> {
         let mut notes = Vec::new();
         match mode {
@@ -357,7 +358,7 @@ impl Report {
             }
         }
         if let (Some(mss), Some(handshake)) = (told.mss, told.handshake) {
-            // The first window is ten segments (RFC 6928); nothing has been sent yet.
+            // The initial window is ten segments (RFC 6928); nothing has been sent yet.
             let first = u64::from(mss) * 10 / 1024;
             notes.push(format!("icwnd/mss/irtt={first}/{mss}/{}", handshake.as_ns() / 1000));
             if self.settings.enhanced {
@@ -368,14 +369,14 @@ impl Report {
     }
 }
 
-/// Both ends of a connection.
+/// The two addresses of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ends {
     pub(super) local: SocketAddr,
     pub(super) remote: SocketAddr,
 }
 
-/// What is told about a connection in brackets.
+/// The properties of a connection that are printed in parentheses.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ConnectionDetails {
     pub(super) no_udp_fin: bool,
@@ -394,7 +395,7 @@ fn label(id: Option<u32>, star: bool) -> String {
     }
 }
 
-/// The sum of rows over the time of the longest.
+/// The sum of rows over the longest time.
 fn sum(rows: &[Row]) -> Row {
     let mut sum = Row { from: f64::INFINITY, ..Row::default() };
     for row in rows {

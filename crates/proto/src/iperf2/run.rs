@@ -19,18 +19,18 @@ use super::track::Stream;
 use super::wire::{Ack, TestHeader};
 use crate::stand_in::{FlowCounts, FlowId, Link, LinkOptions, Opened, Output, Planned, Reason, RunId};
 
-/// Numbers of connections back.
+/// Link numbers of reverse connections.
 pub(super) const REVERSE_LINKS: Range<u32> = 16..60_000;
 
-/// How long the other connections of a client are waited for.
+/// How long to wait for the remaining connections of a client.
 const GATHER_TIMEOUT: Span = Span::from_ms(500);
 
-/// How far a run has come.
+/// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RunState {
-    /// Connections are missing.
+    /// Waiting for connections.
     Gathering,
-    /// May it begin?
+    /// Waiting for permission.
     Asking,
     Running,
     Over,
@@ -40,7 +40,7 @@ enum RunState {
 #[derive(Debug)]
 pub(super) struct Run {
     number: RunId,
-    /// The flow that receives, and the one that sends.
+    /// The receiving flow, and the sending one.
     pub(super) flows: [FlowId; 2],
     udp: bool,
     host: std::net::IpAddr,
@@ -50,14 +50,14 @@ pub(super) struct Run {
     accepted_at: Timestamp,
     stage: RunState,
     streams: Vec<Stream>,
-    /// How many there have been.
+    /// Number of connections so far.
     connections: usize,
     closed: Vec<Link>,
     halves: Vec<Half>,
-    /// Connections back that were asked for, and those that are there.
+    /// Requested reverse connections, and open ones.
     asked_back: Vec<Link>,
     back: Vec<Stream>,
-    /// The connections back have been asked for, or cannot be had.
+    /// Whether the reverse connections were requested, or cannot be opened.
     went_back: bool,
     due: Option<Timestamp>,
     trouble: Option<String>,
@@ -97,7 +97,7 @@ impl Run {
         run
     }
 
-    /// Whether a connection belongs here: same host, same header, not complete yet.
+    /// Whether a connection belongs to this run: same host and header, and the run is not complete yet.
     pub(super) fn takes(&self, arrival: &Arrival) -> bool {
         self.stage == RunState::Gathering
             && self.udp == arrival.udp
@@ -181,7 +181,7 @@ impl Run {
         if matches!(mode, Mode::Reverse | Mode::FullDuplex) && !gone {
             let load = self.load(queue, true, shared, shared);
             let mut own = streams;
-            // What came is of the other direction.
+            // The received bytes belong to the other direction.
             for stream in &mut own {
                 *stream = Stream::new(stream.id, stream.link, stream.ends);
                 if let Some(header) = self.echo().filter(|_| !self.udp) {
@@ -197,7 +197,7 @@ impl Run {
         }
     }
 
-    /// The answer to headers that ask for none of their own sending.
+    /// Answers a header, unless the client expects data without an answer.
     fn acknowledge(&self, queue: &mut OutputQueue, now: Timestamp) {
         let Some(extension) = self.header.and_then(|header| header.extension).filter(|_| !self.udp) else {
             return;
@@ -223,7 +223,7 @@ impl Run {
         }
     }
 
-    /// Connects to the client's own port.
+    /// Connects to the client's port.
     fn connect_back(&mut self, queue: &mut OutputQueue, links: &mut Vec<Link>) {
         self.went_back = true;
         let port = self.header.and_then(|header| u16::try_from(header.port).ok()).filter(|port| *port > 0);
@@ -296,13 +296,13 @@ impl Run {
         self.streams.iter().chain(&self.back).any(|stream| stream.link == link)
     }
 
-    /// The socket of its own that a sender of datagrams has.
+    /// The socket of a datagram sender.
     pub(super) fn link_of(&self, peer: SocketAddr) -> Option<Link> {
         let own = self.streams.iter().find(|stream| self.udp && stream.ends.remote == peer);
         own.map(|stream| stream.link)
     }
 
-    /// Bytes that come before the engine has the connection.
+    /// Counts bytes that arrive before the engine uses the connection.
     pub(super) fn early_bytes(&mut self, link: Link, bytes: usize) {
         if !matches!(self.stage, RunState::Gathering | RunState::Asking) {
             return;
@@ -367,7 +367,7 @@ impl Run {
     ) {
         if let Some(half) = self.halves.iter_mut().find(|half| half.load.flow == counts.flow) {
             half.ended(queue, now, counts);
-            // The client measures until its connections are closed.
+            // The client's measurement lasts until its connections are closed.
             if !half.load.sends && !half.load.shared && !half.load.udp {
                 for stream in self.streams.drain(..) {
                     queue.put(Output::Close { link: stream.link });
@@ -377,7 +377,7 @@ impl Run {
         self.go_back_when_due(queue, links);
     }
 
-    /// With -r the way back begins when the client's test is over.
+    /// With -r the reverse test begins after the client's test.
     fn go_back_when_due(&mut self, queue: &mut OutputQueue, links: &mut Vec<Link>) {
         let received = self.halves.iter().any(Half::is_over);
         if self.mode() == Mode::Tradeoff && received && !self.went_back && self.error().is_none() {
@@ -389,7 +389,7 @@ impl Run {
         if self.due.is_some_and(|due| due <= now) {
             self.due = None;
             if self.stage == RunState::Gathering {
-                // The others do not come: those that are here are the test.
+                // The remaining connections do not arrive; the test uses the present ones.
                 self.ask(queue);
             }
         }
@@ -430,7 +430,7 @@ impl Run {
         }
     }
 
-    /// Others may be measured while the last datagram is still answered.
+    /// Releases the place: others may be measured while the last datagram is still being answered.
     pub(super) fn report_measured(&mut self, queue: &mut OutputQueue) {
         let waits = self.mode() == Mode::Tradeoff && !self.went_back || !self.asked_back.is_empty();
         let measured = !self.halves.is_empty() && self.halves.iter().all(Half::is_measured);
@@ -446,7 +446,7 @@ impl Run {
         }
     }
 
-    /// Closes everything.
+    /// Closes all connections.
     pub(super) fn leave(mut self, queue: &mut OutputQueue) {
         for stream in self.streams.iter().chain(&self.back) {
             queue.put(Output::Close { link: stream.link });

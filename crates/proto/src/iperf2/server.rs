@@ -1,4 +1,5 @@
-//! The server: connections and datagrams of one client become a run, by the number of connections in its header.
+//! The server: groups connections and datagrams of one client into a run, by the number of connections in its
+//! header.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -20,7 +21,7 @@ use crate::stand_in::{Input, Link, Opened, Output, Reason, RunId, StandIn};
 const TCP: Link = Link(0);
 const UDP: Link = Link(1);
 
-/// Connections whose header is awaited, and runs; more are turned away.
+/// Most connections whose header is missing, and most runs; further ones are refused.
 const MAX_ARRIVALS: usize = 1024;
 const MAX_RUNS: usize = 256;
 
@@ -28,20 +29,20 @@ const MAX_RUNS: usize = 256;
 #[derive(Debug)]
 pub struct Server {
     queue: OutputQueue,
-    /// Connections whose header has not come yet, and senders of datagrams without a socket of their own.
+    /// Connections whose header is missing, and senders of datagrams without their own socket.
     arrivals: Vec<Arrival>,
     runs: BTreeMap<RunId, Run>,
     bounces: BTreeMap<Link, Bounce>,
     next_run: RunId,
     next_id: u32,
-    /// Connections served so far.
+    /// Number of connections served so far.
     served: u32,
-    /// When it stops to listen (-t).
+    /// When it stops listening (-t).
     ends_at: Option<Timestamp>,
 }
 
 impl Server {
-    /// A server with these settings.
+    /// Creates a server with these settings.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self {
@@ -56,7 +57,7 @@ impl Server {
         }
     }
 
-    /// The server behind a port that others share.
+    /// Creates the server for a port that is shared with other protocols.
     #[must_use]
     pub fn embedded_server(config: &ServantConfig) -> Box<dyn StandIn> {
         Box::new(Self::new(Settings {
@@ -110,13 +111,13 @@ impl Server {
             return;
         }
         self.queue.print_error(format!("bind failed: {}\n", reason.text));
-        // One of two ports is better than none.
+        // The other port is still served.
         if link == TCP || !self.queue.settings.both {
             self.queue.exit(0);
         }
     }
 
-    /// Whether another client may come in.
+    /// Whether no further client is accepted.
     fn is_full(&self) -> bool {
         let busy = self.queue.settings.single && !self.runs.is_empty();
         busy || self.arrivals.len() >= MAX_ARRIVALS || self.runs.len() >= MAX_RUNS
@@ -163,7 +164,7 @@ impl Server {
                 let arrival = self.arrivals.remove(at);
                 let extension = arrival.header.and_then(|header| header.extension);
                 if extension.is_some_and(|extension| extension.trip_times) {
-                    // The engine has to see every byte that says when it was sent.
+                    // The engine has to see every timestamped byte.
                     self.queue.put(Output::Hold { link });
                 }
                 self.join(now, arrival);
@@ -191,7 +192,7 @@ impl Server {
         id
     }
 
-    /// A datagram on a socket that no flow has.
+    /// Handles a datagram on a socket without a flow.
     fn datagram(&mut self, now: Timestamp, link: Link, from: SocketAddr, bytes: &[u8]) {
         let own = |run: &Run| {
             if link == UDP { run.link_of(from) } else { Some(link).filter(|link| run.has(*link)) }
@@ -206,10 +207,10 @@ impl Server {
             return;
         }
         let (generation, header) = opening_header(bytes);
-        // What is left of an earlier test has a negative number.
+        // Datagrams left over from an earlier test have negative numbers.
         let number = number_of(bytes, generation).filter(|number| *number >= 0);
         let Some(number) = number.filter(|_| link == UDP && !self.is_full()) else { return };
-        // Whoever forges a sender's address would have the load sent there.
+        // With a forged source address the load would be sent to a third party.
         if self.queue.settings.among_strangers && header.is_some_and(|header| header.wants_data()) {
             return;
         }
@@ -218,7 +219,7 @@ impl Server {
         self.queue.put(Output::Adopt { listener: UDP, peer: from, options });
     }
 
-    /// A connection whose header is known becomes part of a run.
+    /// Adds a connection with a known header to a run.
     fn join(&mut self, now: Timestamp, mut arrival: Arrival) {
         arrival.stream.id = self.take_id();
         let id = arrival.stream.id;
@@ -264,7 +265,7 @@ impl Server {
             self.served += 1;
         } else if let Some(at) = self.arrivals.iter().position(|arrival| arrival.link == Some(link)) {
             let mut arrival = self.arrivals.remove(at);
-            // Less than a word: data all the same, if any.
+            // Fewer bytes than one word: data nevertheless, if there are any.
             if arrival.stream.own_bytes > 0 && arrival.is_data_only() {
                 arrival.closed = true;
                 self.join(now, arrival);
@@ -282,7 +283,7 @@ impl Server {
             if arrival.due > now {
                 self.arrivals.push(arrival);
             } else if let Some(link) = arrival.link {
-                // Data without a header that is shorter than one and pauses: counted like any other.
+                // Data without a header that are shorter than one and then pause: counted like any other data.
                 if arrival.stream.own_bytes > 0 && arrival.is_data_only() {
                     self.join(now, arrival);
                 } else {
@@ -301,13 +302,13 @@ impl Server {
         }
     }
 
-    /// Numbers for connections back.
+    /// Unused link numbers for reverse connections.
     fn free_back_links(&self) -> Vec<Link> {
         let used = |link: &Link| self.runs.values().any(|run| run.has(*link) || run.asked_for(*link));
         REVERSE_LINKS.map(Link).filter(|link| !used(link)).take(4096).collect()
     }
 
-    /// Gives an input to a run that may then want connections back.
+    /// Passes an input to a run, which may then open reverse connections.
     fn with_run(&mut self, run: RunId, act: impl FnOnce(&mut Run, &mut OutputQueue, &mut Vec<Link>)) {
         let mut links = self.free_back_links();
         if let Some(run) = self.runs.get_mut(&run) {
@@ -320,7 +321,7 @@ impl Server {
         self.runs.iter().find(|(_, run)| run.flows.contains(&flow)).map(|(number, _)| *number)
     }
 
-    /// Forgets runs that are over, and ends when there is nothing left to serve.
+    /// Removes finished runs, and exits if nothing is left to serve.
     fn remove_finished(&mut self) {
         for run in self.runs.values_mut() {
             run.report_measured(&mut self.queue);
@@ -352,7 +353,7 @@ impl Server {
             self.queue.exit(0);
             return;
         }
-        // What runs is printed before the end.
+        // Running tests print their results before the end.
         self.queue.settings.listen_for = Some(linerate_units::Span::ZERO);
         self.ends_at = None;
         for run in self.runs.values_mut() {
@@ -416,7 +417,7 @@ impl StandIn for Server {
     }
 }
 
-/// How a run's datagrams are numbered, where its connections do not say.
+/// The numbering of a run's datagrams if its connections do not tell it.
 pub(super) const DEFAULT_GENERATION: Generation = Generation::New;
 
 #[cfg(test)]
@@ -443,7 +444,8 @@ mod tests {
         std::iter::from_fn(|| server.output()).any(|output| matches!(output, Output::Adopt { .. }))
     }
 
-    /// What a client gets of which `received` bytes came, the last datagram of 16 bytes among them, when that comes thrice.
+    /// The number of bytes sent to a client from which `received` bytes came, including the last datagram of 16
+    /// bytes, when that arrives three times.
     fn bytes_answered(received: u64) -> usize {
         let config = ServantConfig { port: 5001, shared: false, seed: 0, wall: Span::ZERO };
         let mut server = Server::embedded_server(&config);
@@ -500,7 +502,7 @@ mod tests {
     #[test]
     fn nobody_has_a_load_sent_to_an_address_that_he_forged() {
         let config = ServantConfig { port: 5001, shared: false, seed: 0, wall: Span::ZERO };
-        // Plain; and reverse, full duplex, and the older way back, as captured of 2.1.8.
+        // A plain test; then reverse, full duplex and the older reverse mode, as captured from 2.1.8.
         let plain = datagram(0x4801_0098, 0);
         let two_ways =
             [datagram(0x6c01_0098, 0x0400), datagram(0x6c01_0098, 0x0808), datagram(0xc801_0099, 0)];

@@ -1,15 +1,15 @@
-//! What a command line of iperf 2 asks for.
+//! The settings of a command line of iperf 2.
 
 use std::net::IpAddr;
 
 use linerate_units::{Span, Timestamp};
 
-/// How much a client sends.
+/// The amount that a client sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
-    /// For so long (-t).
+    /// For this time (-t).
     Time(Span),
-    /// So many bytes on each connection (-n).
+    /// This number of bytes on each connection (-n).
     Bytes(u64),
 }
 
@@ -22,84 +22,84 @@ pub enum Rate {
     Packets(u64),
 }
 
-/// Which way data go.
+/// The directions of the data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Mode {
     /// From the client to the server.
     #[default]
     Plain,
-    /// Also back over connections of the server's own, at the same time (-d).
+    /// In addition from the server to the client, over the server's own connections, at the same time (-d).
     Dual,
-    /// The same, after the first test (-r).
+    /// The same, but after the first test (-r).
     Tradeoff,
     /// From the server to the client over the client's connections (-R).
     Reverse,
-    /// Both ways over the client's connections (--full-duplex).
+    /// In both directions over the client's connections (--full-duplex).
     FullDuplex,
 }
 
-/// In what rates are printed: transfers are always binary, rates in bits decimal.
+/// Units of printed rates. Transferred amounts are always binary, bit rates decimal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Format {
-    /// Bits with the prefix that fits.
+    /// Bits with an adaptive prefix.
     #[default]
     AdaptiveBits,
-    /// Bytes with the prefix that fits.
+    /// Bytes with an adaptive prefix.
     AdaptiveBytes,
-    /// Bits, 10^3, 10^6 or 10^9 of them (1 to 3).
+    /// Bits in units of 10^3, 10^6 or 10^9 (1 to 3).
     Bits(u8),
-    /// Bytes, 2^10, 2^20 or 2^30 of them (1 to 3).
+    /// Bytes in units of 2^10, 2^20 or 2^30 (1 to 3).
     Bytes(u8),
 }
 
-/// What a command line of iperf 2 asks for.
+/// The settings of a command line of iperf 2.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// Server instead of client (-s).
     pub server: bool,
-    /// Where the server is (-c).
+    /// Host of the server (-c).
     pub host: Option<String>,
     /// Port of the server (-p).
     pub port: u16,
-    /// UDP instead of TCP (-u); a server without a command line listens for both.
+    /// UDP instead of TCP (-u); the embedded server listens for both.
     pub udp: bool,
-    /// Listen for TCP and UDP at once.
+    /// Listen for both TCP and UDP.
     pub both: bool,
-    /// Bytes of a buffer or datagram (-l).
+    /// Length of a buffer or datagram, bytes (-l).
     pub length: Option<u32>,
     /// Socket buffers, bytes (-w).
     pub window: Option<u64>,
-    /// Largest segment, bytes (-M).
+    /// Maximum segment size, bytes (-M).
     pub mss: Option<u32>,
     /// Print the segment size (-m).
     pub print_mss: bool,
-    /// Send small segments at once (-N).
+    /// Disable Nagle's algorithm (-N).
     pub no_delay: bool,
-    /// How much is sent (-t, -n).
+    /// The amount to send (-t, -n).
     pub amount: Amount,
     /// How long a server listens (its -t).
     pub listen_for: Option<Span>,
     /// Interval of reports (-i).
     pub interval: Option<Span>,
-    /// In what rates are printed (-f).
+    /// Units of printed rates (-f).
     pub format: Format,
-    /// Rate to send at (-b).
+    /// Rate of the sender (-b).
     pub rate: Option<Rate>,
-    /// Connections; at a server, after how many it ends (-P).
+    /// Number of connections of a client; number of connections after which a server ends (-P).
     pub parallel: Option<u32>,
-    /// Which way data go.
+    /// The directions of the data.
     pub mode: Mode,
-    /// Port on which a client waits for the connections back (-L).
+    /// Port on which a client waits for reverse connections (-L).
     pub listen_port: Option<u16>,
     /// No header: data only (-C).
     pub compatible: bool,
     /// Wait for the server's answer before sending (-X).
     pub peer_detect: bool,
-    /// More columns (-e).
+    /// Print more columns (-e).
     pub enhanced: bool,
-    /// Say when things were sent (--trip-times).
+    /// Timestamp sent data (--trip-times).
     pub trip_times: bool,
-    /// The server shall not answer the last datagram (--no-udp-fin).
+    /// Ask the server not to answer the last datagram (--no-udp-fin).
     pub no_udp_fin: bool,
     /// Comma-separated values (-y C).
     pub csv: bool,
@@ -109,7 +109,7 @@ pub struct Settings {
     pub single: bool,
     /// Type-of-service byte (-S).
     pub tos: Option<u8>,
-    /// Congestion control (-Z).
+    /// Congestion control algorithm (-Z).
     pub congestion: Option<String>,
     /// Kernel pacing rate, bits per second (--fq-rate).
     pub fq_rate: Option<u64>,
@@ -121,17 +121,17 @@ pub struct Settings {
     pub device: Option<String>,
     /// Use IPv6 (-V).
     pub ipv6: bool,
-    /// Reports to leave out: the letters C, D, M, S, V (-x).
+    /// Reports to omit: the letters C, D, M, S, V (-x).
     pub exclude: String,
-    /// File that gets what would be printed (-o); opened by whoever runs the tool.
+    /// File for the output (-o); opened by the program that runs the tool.
     pub output: Option<String>,
-    /// Number of this process, printed with -e.
+    /// Id of this process, printed with -e.
     pub pid: u32,
-    /// Wall clock at the start of the stand-in's time, since 1970.
+    /// Wall-clock time at the stand-in's start, since 1970.
     pub epoch: Span,
-    /// What is odd about the command line, lines and all; printed at the start.
+    /// Warnings about the command line, printed at the start.
     pub warnings: String,
-    /// The server is open to anybody: over UDP it sends nobody a load.
+    /// Whether the server is public. It then does not send test data over UDP.
     pub among_strangers: bool,
 }
 
@@ -181,29 +181,29 @@ impl Default for Settings {
     }
 }
 
-/// Bytes of a TCP buffer, unless given.
+/// Default length of a TCP buffer, bytes.
 const TCP_LENGTH: u32 = 128 << 10;
 
-/// Payload of a datagram over IPv4 and over IPv6, unless given.
+/// Default payload of a datagram over IPv4 and over IPv6, bytes.
 const UDP_LENGTH: [u32; 2] = [1470, 1450];
 
-/// Rate of a UDP client, unless given: 2^20.
+/// Default rate of a UDP client, bit/s: 2^20.
 const UDP_RATE: u64 = 1 << 20;
 
 impl Settings {
-    /// A server for TCP and UDP, for ever.
+    /// A server for TCP and UDP without a time limit.
     #[must_use]
     pub fn server(port: u16) -> Self {
         Self { server: true, both: true, port, ..Self::default() }
     }
 
-    /// Bytes of a buffer or datagram in effect.
+    /// Effective length of a buffer or datagram, bytes.
     #[must_use]
     pub fn length_for(&self, udp: bool) -> u32 {
         self.length.unwrap_or(if udp { UDP_LENGTH[usize::from(self.ipv6)] } else { TCP_LENGTH })
     }
 
-    /// Bits per second that each connection offers; absent to saturate.
+    /// Offered rate of each connection, bit/s; absent to saturate.
     #[must_use]
     pub fn offered(&self) -> Option<u64> {
         match self.rate {

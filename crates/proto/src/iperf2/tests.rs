@@ -1,4 +1,4 @@
-//! The checklist of iperf 2 in virtual time, and its bytes against captures of the real programs.
+//! iperf 2 in virtual time, and its messages compared with captures of the real programs.
 
 mod command_lines;
 mod dialogue;

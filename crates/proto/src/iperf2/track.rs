@@ -1,5 +1,5 @@
-//! One direction of a test at this end: its connections, and what they have moved since the start and since the last
-//! interval.
+//! The counts of one direction of a test at this end: its connections, and what they have moved since the start
+//! and since the last interval.
 
 use linerate_units::{Span, Timestamp};
 
@@ -14,21 +14,22 @@ pub(super) struct Stream {
     pub(super) id: u32,
     pub(super) link: Link,
     pub(super) ends: Ends,
-    /// Bytes that the stand-in moved itself: headers, what came before the engine had the link, the last datagram.
+    /// Bytes that the stand-in moved itself: headers, what arrived before the engine used the link, the last
+    /// datagram.
     pub(super) own_bytes: u64,
-    /// Datagrams of that kind.
+    /// Number of such datagrams.
     pub(super) own_datagrams: u64,
     /// Highest number among them, counted from 1.
     pub(super) own_highest: u64,
-    /// With trip times over TCP: what came behind the header before the engine had the link.
+    /// With trip times over TCP: the bytes after the header that arrived before the engine used the link.
     pub(super) early: Vec<u8>,
-    /// Number in the last datagram, without its sign.
+    /// Absolute value of the number in the last datagram.
     pub(super) last_number: Option<u64>,
-    /// What the last interval ended with.
+    /// The totals at the end of the last interval.
     shown: Totals,
     /// The shortest and the longest transit time since then, nanoseconds.
     fresh: Option<(i64, i64)>,
-    /// How many transit times there were when the counts were read last.
+    /// Number of transit times when the counts were last read.
     seen: Option<u64>,
 }
 
@@ -61,7 +62,7 @@ impl Stream {
         }
     }
 
-    /// Counts a datagram that came to the stand-in itself.
+    /// Counts a datagram that the stand-in received itself.
     pub(super) fn add_datagram(&mut self, bytes: usize, number: i64, generation: Generation) {
         let from_one = number.unsigned_abs().saturating_add(u64::from(generation == Generation::Old));
         self.own_bytes = self.own_bytes.saturating_add(bytes as u64);
@@ -78,13 +79,13 @@ pub(super) struct Track {
     pub(super) udp: bool,
     pub(super) streams: Vec<Stream>,
     pub(super) started_at: Timestamp,
-    /// Until when intervals were shown.
+    /// The end of the last printed interval.
     pub(super) shown_until: Span,
     pub(super) counts: FlowCounts,
 }
 
 impl Track {
-    /// When the first byte moved, as far as that has happened.
+    /// When the first byte moved, or the start if none has.
     pub(super) fn first_at(&self) -> Timestamp {
         let own = self.streams.iter().any(|stream| stream.own_bytes > 0);
         match self.counts.first_at {
@@ -94,7 +95,7 @@ impl Track {
         }
     }
 
-    /// Bytes moved altogether.
+    /// Total of bytes moved.
     pub(super) fn moved(&self) -> u64 {
         let own = self.streams.iter().map(|stream| stream.own_bytes);
         own.chain(self.counts.streams.iter().map(|stream| stream.bytes)).fold(0, u64::saturating_add)
@@ -110,7 +111,7 @@ impl Track {
         } else {
             let received = datagrams.saturating_sub(counts.duplicates);
             let seen = counts.highest.max(stream.own_highest);
-            // The last number tells of datagrams that were lost at the end.
+            // The last number also reveals datagrams that were lost at the end.
             let total = stream.last_number.filter(|last| *last >= seen).unwrap_or(seen).max(received);
             (total - received, total)
         };
@@ -125,7 +126,7 @@ impl Track {
         }
     }
 
-    /// Notes the transit times since the counts were read before, whoever asked for them.
+    /// Accumulates the transit times of each reading of the counts, whatever its purpose.
     pub(super) fn note_transit(&mut self, counts: &FlowCounts) {
         for (stream, counts) in self.streams.iter_mut().zip(&counts.streams) {
             let Some(transit) = counts.transit else { continue };
@@ -138,7 +139,7 @@ impl Track {
         }
     }
 
-    /// The rows since the last interval, which ends here.
+    /// The rows of the interval that ends here.
     pub(super) fn interval(&mut self, until: Span) -> Vec<Row> {
         let (from, to) = (self.shown_until.as_secs_f64(), until.as_secs_f64());
         self.shown_until = until;
@@ -159,7 +160,7 @@ impl Track {
         rows
     }
 
-    /// The rows of the whole.
+    /// The rows of the whole test.
     pub(super) fn whole(&self, end: Timestamp) -> Vec<Row> {
         let time = (0.0, end.since(self.first_at()).as_secs_f64());
         let none = Totals::default();

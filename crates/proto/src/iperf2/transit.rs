@@ -1,4 +1,4 @@
-//! Columns of one-way delay: how long datagrams and buffers were under way.
+//! Columns of one-way delay: the transit times of datagrams and buffers.
 
 use super::datagram::Transit;
 use super::numbers::bytes;
@@ -7,11 +7,11 @@ use crate::stand_in::TransitCounts;
 /// The delays of one line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct TransitRow {
-    /// How many datagrams or buffers.
+    /// Number of datagrams or buffers.
     pub(super) count: u64,
     /// Their mean length, bytes.
     pub(super) length: u64,
-    /// Seconds; negative where the receiver's clock is behind.
+    /// Seconds; negative if the receiver's clock is behind the sender's.
     pub(super) mean: f64,
     pub(super) least: f64,
     pub(super) most: f64,
@@ -19,8 +19,8 @@ pub(super) struct TransitRow {
 }
 
 impl TransitRow {
-    /// The delays between two readings of the counts, the earlier one absent at the start; `range` is theirs, in
-    /// nanoseconds. Absent where none came.
+    /// The delays between two readings of the counts; `before` is absent at the start. `range` is the smallest
+    /// and largest delay, in nanoseconds. Absent if there were none.
     pub(super) fn between(
         before: Option<TransitCounts>,
         now: &TransitCounts,
@@ -31,7 +31,7 @@ impl TransitRow {
         let number = count as f64;
         let sum = now.sum_ns.saturating_sub(before.sum_ns) as f64;
         let squares = (now.squares_ns2 - before.squares_ns2).max(0.0);
-        // Of one value there is no deviation.
+        // A single value has no deviation.
         let variance = (squares - sum * sum / number).max(0.0) / (number - 1.0).max(1.0);
         Some(Self {
             count,
@@ -43,7 +43,7 @@ impl TransitRow {
         })
     }
 
-    /// What a server tells of them; delays below 0 are told as 0.
+    /// The delays for a server report; negative ones are reported as 0.
     pub(super) fn reported(&self, seconds: f64) -> Transit {
         let micros = |seconds: f64| (seconds.max(0.0) * 1e6).round() as u64;
         Transit {
@@ -56,7 +56,7 @@ impl TransitRow {
         }
     }
 
-    /// What a server has told.
+    /// The delays from a server report.
     pub(super) fn from_report(transit: &Transit) -> Self {
         let seconds = |us: u64| us as f64 / 1e6;
         Self {
@@ -70,27 +70,27 @@ impl TransitRow {
     }
 }
 
-/// Mean, least, most and deviation in milliseconds.
+/// Mean, minimum, maximum and deviation in milliseconds.
 fn latency(row: &TransitRow) -> String {
     let ms = |seconds: f64| seconds * 1e3;
     format!("{:.3}/{:.3}/{:.3}/{:.3} ms", ms(row.mean), ms(row.least), ms(row.most), ms(row.stdev))
 }
 
-/// Throughput by delay, as the tool calls it: 10^6 bytes per second and second.
+/// The tool's "power": throughput divided by delay, in 10^6 bytes per second squared.
 fn power(bytes_per_second: f64, row: &TransitRow) -> String {
     if row.mean > 0.0 { format!("{:.0}", bytes_per_second / row.mean * 1e-6) } else { "0".to_owned() }
 }
 
-/// The columns of a receiver of datagrams, from the delays to the end of the line.
+/// The columns of a datagram receiver, from the delays to the end of the line.
 pub(super) fn datagrams(row: Option<&TransitRow>, received: u64, pace: f64, bytes_per_second: f64) -> String {
     let Some(row) = row else { return format!("-/-/-/- ms {pace:.0} pps {received}/-(-) pkts -") };
-    // Datagrams under way at a time, by the law of Little.
+    // Number of datagrams in transit, by Little's law.
     let (mean, spread) = (pace * row.mean.max(0.0), pace * row.stdev);
     let power = power(bytes_per_second, row);
     format!("{} {pace:.0} pps {received}/{mean:.0}({spread:.0}) pkts {power}", latency(row))
 }
 
-/// The columns of a receiver of stamped buffers, but for the reads.
+/// The columns of a receiver of stamped buffers, except the reads.
 pub(super) fn buffers(row: Option<&TransitRow>, bytes_per_second: f64) -> String {
     let Some(row) = row else { return "-/-/-/- ms (0/0) - -".to_owned() };
     let under_way = bytes(bytes_per_second * row.mean.max(0.0), Default::default());
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn an_interval_is_the_difference_of_two_readings() {
-        // 2, 1 and 3 ms, then 4, 6 and 8 ms, whose deviation is 2 ms.
+        // 2, 1 and 3 ms, then 4, 6 and 8 ms with a deviation of 2 ms.
         let before = counts(3, 0, 2e12);
         let now = counts(6, 12_000_000, 2e12 + 4e12 + 16e12 + 36e12);
         let row = TransitRow::between(Some(before), &now, (4_000_000, 8_000_000)).unwrap();
@@ -120,7 +120,8 @@ mod tests {
 
     #[test]
     fn columns_are_those_of_2_1_8() {
-        // Two lines of its reports: 16556 datagrams a second of 1470 bytes, 49.150 ms under way; 10 Mbit/s, 0.953 ms.
+        // Two lines of its reports: 16556 datagrams per second of 1470 bytes with a delay of 49.150 ms; 10
+        // Mbit/s, 0.953 ms.
         let mut row = TransitRow {
             count: 33_981,
             length: 0,

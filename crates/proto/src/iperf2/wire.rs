@@ -1,4 +1,5 @@
-//! What a client says at the start of a TCP connection and in every datagram, and what a server answers over TCP.
+//! The header of a client at the start of a TCP connection and in every datagram, and the server's answer over
+//! TCP.
 
 /// Bytes of the header that all versions since 1.7 have.
 pub(super) const BASE_BYTES: usize = 24;
@@ -6,13 +7,13 @@ pub(super) const BASE_BYTES: usize = 24;
 /// Bytes of the header with its extension, as 2.1.8 writes it.
 pub(super) const EXTENDED_BYTES: usize = 60;
 
-/// Bytes of the tail that holds a start time and a kernel pacing rate.
+/// Bytes of the tail with a start time and a kernel pacing rate.
 const TAIL_BYTES: usize = 20;
 
-/// Bytes that stand between the extension and the tail in datagrams.
+/// Bytes between the extension and the tail in datagrams.
 const FRAME_BYTES: usize = 32;
 
-/// No header is longer.
+/// Longest header.
 const MAX_HEADER_BYTES: usize = 256;
 
 const V1: u32 = 0x8000_0000;
@@ -35,73 +36,73 @@ const FQ_RATE_SET: u16 = 0x0200;
 const REVERSE: u16 = 0x0400;
 const FULL_DUPLEX: u16 = 0x0800;
 
-/// What is wrong with a header.
+/// Why a header is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeaderError {
-    /// It says that it is shorter than it must be, or longer than it may be.
+    /// Its length is impossible.
     Length,
-    /// It comes with a key, and this server has none.
+    /// It has a key, but this server has none.
     Key,
 }
 
-/// What a client asks for.
+/// What a client requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TestHeader {
-    /// Connections that belong to the test.
+    /// Number of connections of the test.
     pub threads: u32,
-    /// Port to which the server shall connect back.
+    /// Port to which the server should connect back.
     pub port: u32,
-    /// Length of a buffer, if the user gave one; else 0.
+    /// Length of a buffer if the user gave one, else 0.
     pub length: u32,
-    /// Window or rate of clients before 2.0.13; else 0.
+    /// Window or rate of clients before 2.0.13, else 0.
     pub window_or_rate: u32,
-    /// Time in hundredths of a second as a negative number, or bytes.
+    /// Negative: time in hundredths of a second; else bytes.
     pub amount: i32,
-    /// The server shall connect back and send.
+    /// Whether the server should connect back and send.
     pub back: bool,
-    /// It shall do so at once, not after the client's test.
+    /// Whether it should do so immediately instead of after the client's test.
     pub at_once: bool,
-    /// What versions since 2.0.13 add.
+    /// Fields of versions since 2.0.13.
     pub extension: Option<Extension>,
 }
 
-/// What versions since 2.0.13 add to a header.
+/// Header fields of versions since 2.0.13.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Extension {
-    /// The client waits for an answer before it sends.
+    /// Whether the client waits for an answer before it sends.
     pub peer_detect: bool,
-    /// The server sends on the client's connection instead of the client.
+    /// Whether the server sends on the client's connection instead of the client.
     pub reverse: bool,
-    /// The server sends on the client's connection too.
+    /// Whether the server also sends on the client's connection.
     pub full_duplex: bool,
-    /// The clocks of both ends agree: say when things were sent.
+    /// Whether sent data carry timestamps, because the clocks of both ends are synchronized.
     pub trip_times: bool,
-    /// Data come in frames at a regular pace.
+    /// Whether data are sent in frames at regular intervals.
     pub isochronous: bool,
-    /// The server shall not answer the last datagram.
+    /// Whether the server should not answer the last datagram.
     pub no_udp_fin: bool,
-    /// The client was given a rate.
+    /// Whether the client was given a rate.
     pub rate_set: bool,
-    /// The rate counts packets, not bits.
+    /// Whether the rate counts packets instead of bits.
     pub in_packets: bool,
     /// Version, as two words: 2.1.8 is 0x00020001, 0x00080003.
     pub version: (u32, u32),
     /// Type-of-service byte.
     pub tos: u16,
-    /// Rate, bits or packets per second; 56 bits.
+    /// Rate, bits or packets per second; 56 bits wide.
     pub rate: u64,
-    /// When the test starts: seconds and microseconds of the wall clock.
+    /// Start of the test: seconds and microseconds of the wall clock.
     pub start: Option<(u32, u32)>,
     /// Kernel pacing rate, bits per second.
     pub fq_rate: Option<u64>,
 }
 
-/// A message of requests and answers in turn (bounce back), which this server only returns.
+/// Whether this is a bounce-back message: alternating requests and answers, which this server only returns.
 pub(super) fn is_bounce_back(start: &[u8]) -> bool {
     read_u32(start, 0).is_some_and(|flags| flags & BOUNCE_BACK != 0 && flags & (V1 | V2 | EXTEND) == 0)
 }
 
-/// Bytes of the header that begins with this word; absent where none follows.
+/// Length of the header that begins with this word; absent if no header follows.
 fn length_of(flags: u32) -> Result<Option<usize>, HeaderError> {
     if flags & (V1 | EXTEND | V2) == 0 {
         return Ok(None);
@@ -117,11 +118,11 @@ fn length_of(flags: u32) -> Result<Option<usize>, HeaderError> {
     Ok(Some(length))
 }
 
-/// What the first bytes of a connection say.
+/// Detects the protocol by the first bytes of a connection.
 pub(super) fn sniff(start: &[u8]) -> crate::Match {
     use crate::Match;
     let Some(flags) = read_u32(start, 0) else {
-        // A version that asks for nothing begins with a zero, others with one of the high bits.
+        // Without flags the first byte is zero; otherwise one of its high bits is set.
         return if start.first().is_none_or(|first| *first == 0 || *first >= 0x40) {
             Match::More
         } else {
@@ -148,20 +149,20 @@ fn is_plausible(threads: u32, port: u32) -> bool {
 }
 
 impl TestHeader {
-    /// Whether the server shall send data, over whatever.
+    /// Whether the server should send data in any way.
     #[must_use]
     pub fn wants_data(&self) -> bool {
         self.back || self.extension.is_some_and(|extension| extension.reverse || extension.full_duplex)
     }
 
-    /// What all connections of a test have in common: with trip times each begins at a time of its own.
+    /// The part that all connections of a test share: with trip times each connection has its own start.
     pub(super) fn without_start(self) -> Self {
         let extension = self.extension.map(|extension| Extension { start: None, ..extension });
         Self { extension, ..self }
     }
 
-    /// What a server says itself when it sends data with trip times on the client's own link, as 2.1.8 does: this
-    /// header, without the wish that it answers. Absent without trip times.
+    /// The header with which a server begins its own data with trip times on the client's link, as 2.1.8 does:
+    /// this header without the request for an answer. Absent without trip times.
     pub(super) fn echoed(&self, udp: bool) -> Option<Self> {
         let extension = self.extension.filter(|extension| extension.trip_times)?;
         let no_udp_fin = extension.no_udp_fin || udp;
@@ -169,12 +170,12 @@ impl TestHeader {
         Some(Self { extension: Some(extension), ..*self })
     }
 
-    /// Reads the header at the start of a TCP connection, and how many bytes it takes.
+    /// Reads the header at the start of a TCP connection; also returns its length.
     ///
-    /// `None` as long as bytes are missing; a length of 0 where there is no header (plain data).
+    /// `None` while bytes are missing; a length of 0 if there is no header (plain data).
     ///
     /// # Errors
-    /// A header that cannot be.
+    /// The header is invalid.
     pub fn read_tcp(bytes: &[u8]) -> Result<Option<(Option<Self>, usize)>, HeaderError> {
         let Some(flags) = read_u32(bytes, 0) else { return Ok(None) };
         let Some(length) = length_of(flags)? else { return Ok(Some((None, 0))) };
@@ -184,9 +185,9 @@ impl TestHeader {
         Ok(Some((Some(Self::read(bytes.get(..length).unwrap_or(bytes), length, false)), length)))
     }
 
-    /// Reads the header that follows the number and time of a datagram.
+    /// Reads the header after the number and time of a datagram.
     ///
-    /// Absent where there is none or the datagram is too short for it: what looks like flags may be the pattern.
+    /// Absent if there is none or the datagram is too short for it: what looks like flags may be the pattern.
     #[must_use]
     pub fn read_udp(bytes: &[u8], datagram_header: usize) -> Option<Self> {
         let rest = bytes.get(datagram_header..)?;
@@ -195,7 +196,7 @@ impl TestHeader {
             return None;
         }
         let length = length_of(flags).ok()??;
-        // The length given counts the datagram's own header.
+        // The stated length includes the datagram's own header.
         let length = if flags & LENGTH_GIVEN != 0 { length.checked_sub(datagram_header)? } else { length };
         if rest.len() < length.max(BASE_BYTES) {
             return None;
@@ -203,7 +204,7 @@ impl TestHeader {
         Some(Self::read(rest, length, true))
     }
 
-    /// The base header where nothing says that there is one (2.0.9 and earlier, plain test).
+    /// Reads a base header that is not announced by flags (2.0.9 and earlier, plain test).
     #[must_use]
     pub fn read_old(bytes: &[u8], at: usize) -> Option<Self> {
         let rest = bytes.get(at..)?;
@@ -228,7 +229,7 @@ impl TestHeader {
         }
     }
 
-    /// As bytes at the start of a TCP connection.
+    /// Encodes the header for the start of a TCP connection.
     #[must_use]
     pub fn write_tcp(&self) -> Vec<u8> {
         let tail = self.extension.is_some_and(|extension| extension.has_tail());
@@ -248,7 +249,7 @@ impl TestHeader {
         bytes
     }
 
-    /// As bytes at the start of a datagram of 2.1.8, number and time left free.
+    /// Encodes the header for a datagram of 2.1.8, with number and time left empty.
     #[must_use]
     pub fn write_udp(&self) -> Vec<u8> {
         const OWN: usize = 16;
@@ -355,7 +356,7 @@ impl Extension {
         put(bytes, at + 16, ((rate >> 32) as u32) << 8);
     }
 
-    /// The version in words, as far as it says one.
+    /// The version as text; absent if there is none.
     #[must_use]
     pub fn version_text(&self) -> Option<String> {
         let (upper, lower) = self.version;
@@ -363,18 +364,18 @@ impl Extension {
     }
 }
 
-/// What a server says over TCP when it has read a header.
+/// The server's answer to a header over TCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ack {
     /// The server's version.
     pub version: (u32, u32),
-    /// With trip times: the client's start, when the connection was accepted, and when this was sent; each in seconds
-    /// and microseconds of the wall clock.
+    /// With trip times: the client's start, when the connection was accepted, and when this was sent; each in
+    /// seconds and microseconds of the wall clock.
     pub times: Option<[(u32, u32); 3]>,
 }
 
 impl Ack {
-    /// As bytes: 28, or 52 with times.
+    /// Encodes the answer: 28 bytes, or 52 with times.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let length = if self.times.is_some() { 52 } else { 28 };
@@ -389,7 +390,7 @@ impl Ack {
         bytes
     }
 
-    /// From bytes; absent until enough are there, or where they are no answer.
+    /// Decodes an answer; absent while bytes are missing, or for other bytes.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let length = read_u32(bytes, 4)? as usize;
@@ -402,16 +403,16 @@ impl Ack {
     }
 }
 
-/// Bytes of the header in front of each buffer over TCP with trip times.
+/// Bytes of the header before each buffer over TCP with trip times.
 pub(super) const BURST_BYTES: usize = 92;
 
-/// Where it says when the buffer was written, its number, and its length.
+/// Offsets of the time at which the buffer was written, its number and its length.
 pub(super) const BURST_TIME_AT: usize = 20;
 pub(super) const BURST_NUMBER_AT: usize = 44;
 pub(super) const BURST_LENGTH_AT: usize = 48;
 
-/// The start of each buffer over TCP with trip times: the test header, and over it what a burst says, but for number
-/// and time.
+/// The start of each buffer over TCP with trip times: the test header, overwritten with the burst's fields
+/// except number and time.
 pub(super) fn burst_head(header: &TestHeader, length: u32) -> Vec<u8> {
     let start = header.extension.and_then(|extension| extension.start).unwrap_or((0, 0));
     let mut bytes = header.write_tcp();
@@ -422,13 +423,13 @@ pub(super) fn burst_head(header: &TestHeader, length: u32) -> Vec<u8> {
     bytes
 }
 
-/// A word in network order.
+/// Reads a 32-bit word in network byte order.
 pub(super) fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {
     let chunk = bytes.get(at..at.checked_add(4)?)?;
     chunk.first_chunk::<4>().map(|chunk| u32::from_be_bytes(*chunk))
 }
 
-/// Writes a word in network order, as far as there is room.
+/// Writes a 32-bit word in network byte order, if there is room.
 pub(super) fn put(bytes: &mut [u8], at: usize, value: u32) {
     if let Some(place) = bytes.get_mut(at..at + 4) {
         place.copy_from_slice(&value.to_be_bytes());

@@ -1,40 +1,40 @@
-//! What the process of a stand-in has used.
+//! Resources used by the process of a stand-in.
 
 use linerate_units::Span;
 
-/// CPU time since the driver began.
+/// CPU time since the driver's start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cpu {
-    /// When it was read, from the driver's start.
+    /// Time of the reading, from the driver's start.
     pub elapsed: Span,
-    /// Of this process, in user mode.
+    /// CPU time of this process in user mode.
     pub user: Span,
-    /// Of this process, in the kernel.
+    /// CPU time of this process in the kernel.
     pub system: Span,
-    /// What else this process has used; absent where nobody counts it.
+    /// Other resources that this process has used; absent if they are not counted.
     pub usage: Option<Usage>,
 }
 
-/// Resources other than CPU time that this process has used since it began.
+/// Resources other than CPU time that this process has used since its start.
 ///
 /// # Source
 /// getrusage(2)
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Most memory that was resident, KiB.
+    /// Largest resident set, KiB.
     pub max_resident_kib: u64,
-    /// Page faults that needed no reading.
+    /// Page faults without I/O.
     pub minor_faults: u64,
-    /// Page faults that needed reading.
+    /// Page faults with I/O.
     pub major_faults: u64,
-    /// Switches to other threads because this one waited.
+    /// Voluntary context switches.
     pub voluntary_switches: u64,
-    /// Switches to other threads because their turn came.
+    /// Involuntary context switches.
     pub involuntary_switches: u64,
 }
 
 impl Cpu {
-    /// What was used after `before`; of memory the most until now. Absent where nobody counts it.
+    /// The resources used since `before`; for memory, the maximum so far. Absent if they are not counted.
     #[must_use]
     pub fn usage_since(&self, before: &Self) -> Option<Usage> {
         let (now, then) = self.usage.zip(before.usage)?;
@@ -49,8 +49,8 @@ impl Cpu {
 }
 
 impl Usage {
-    /// The end of the line that ttcp and its descendants print of getrusage(2) on Linux, where shared text and unshared
-    /// data (`0i+0d`) are always 0, and memory is halved, as if pages had 512 bytes.
+    /// The end of the line that ttcp and its descendants print from getrusage(2) on Linux. Shared text and
+    /// unshared data (`0i+0d`) are always 0 there, and the memory is halved as if pages had 512 bytes.
     #[must_use]
     pub(crate) fn line(&self) -> String {
         format!(

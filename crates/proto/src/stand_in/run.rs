@@ -1,26 +1,26 @@
-//! Runs: what the archive is told about a measurement that a stand-in makes.
+//! Runs: the description of a stand-in's measurement for the archive.
 
 use linerate_model::flow::{FlowId, Link, RunId};
 use linerate_model::{Direction, TestSpec};
 use linerate_units::Span;
 
-/// A run that shall begin.
+/// A run that is about to begin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Planned {
-    /// Its number.
+    /// Number of the run.
     pub run: RunId,
-    /// The tool, as in results: `iperf3`.
+    /// Name of the tool, as in results: `iperf3`.
     pub tool: &'static str,
-    /// What the peer says it is, for example `iperf 3.12`; absent where it does not say.
+    /// The program that the peer claims to be, for example `iperf 3.12`; absent if it makes no claim.
     pub peer: Option<String>,
-    /// A link to the peer: where it is, and over which interface.
+    /// A link to the peer, from which its address and the interface follow.
     pub link: Link,
     /// Whether this end is the client.
     pub client: bool,
-    /// What shall be measured, as far as the tool's wishes can be said in our words.
+    /// What to measure, as far as the options of the tool can be expressed.
     pub spec: TestSpec,
-    /// Flows by number, and their directions seen from the client.
+    /// Numbers of the flows, and their directions as seen from the client.
     pub flows: Vec<(FlowId, Direction)>,
-    /// How long it may take; absent when nobody knows.
+    /// Expected duration; absent if unknown.
     pub expected: Option<Span>,
 }

@@ -1,4 +1,4 @@
-//! Connections back from the server (-d, -r).
+//! Reverse connections from the server (-d, -r).
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ use crate::iperf2::track::Stream;
 use crate::stand_in::{Link, Opened, Output};
 
 impl Client {
-    /// A connection back, or a socket for the datagrams of one.
+    /// Handles a reverse connection, or the socket of a reverse datagram flow.
     pub(super) fn accepted(&mut self, now: Timestamp, link: Link, opened: &Opened) {
         let remote = opened.remote.unwrap_or(opened.local);
         let known = self
@@ -30,7 +30,7 @@ impl Client {
             let id = self.wanted() + self.back.len() as u32 + 1;
             self.back.push(Stream::new(id, link, ends));
         } else {
-            // Only the host under test may send here.
+            // Only the server of this test may send here.
             self.queue.put(Output::Reset { link });
             return;
         }
@@ -64,7 +64,7 @@ impl Client {
         self.due = None;
     }
 
-    /// The first datagram of a test back.
+    /// Handles the first datagram of a reverse test.
     pub(super) fn back_datagram(&mut self, from: SocketAddr, bytes: &[u8]) {
         let (generation, _) = opening_header(bytes);
         let number = number_of(bytes, generation).filter(|number| *number >= 0);

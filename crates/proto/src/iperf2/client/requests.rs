@@ -1,4 +1,4 @@
-//! What a client asks for: in its header, of the archive, and of the engine.
+//! The requests of a client: its header, its plan for the archive, and its flows.
 
 use linerate_model::Direction;
 use linerate_units::Timestamp;
@@ -50,7 +50,7 @@ impl Client {
             (false, false) if settings.trip_times => burst_head(&self.header, settings.length_for(false)),
             (false, false) => self.header.write_tcp(),
         };
-        // A server that sends over the client's connection says so in a header of its own.
+        // A server that sends on the client's connection begins with its own header.
         let echoed = settings.trip_times && !settings.udp && !sends && star;
         Load {
             flow: u16::from(!sends),
@@ -73,7 +73,7 @@ impl Client {
     }
 }
 
-/// What the first bytes say.
+/// The header of a client.
 pub(super) fn header_of(settings: &Settings) -> TestHeader {
     let amount = match settings.amount {
         Amount::Time(time) => -i32::try_from(time.as_ns() / 10_000_000).unwrap_or(i32::MAX),
@@ -94,7 +94,7 @@ pub(super) fn header_of(settings: &Settings) -> TestHeader {
         trip_times: settings.trip_times,
         no_udp_fin: settings.udp && (settings.no_udp_fin || full_duplex),
         in_packets: matches!(settings.rate, Some(Rate::Packets(_))),
-        // 2.1.8 tells a rate without it.
+        // 2.1.8 sends a rate without this flag.
         rate_set: false,
         version: VERSION,
         tos: u16::from(settings.tos.unwrap_or(0)),

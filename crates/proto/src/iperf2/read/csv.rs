@@ -1,4 +1,4 @@
-//! `-y C`: one line for each interval, comma between the values.
+//! `-y C`: one line of comma-separated values per interval.
 
 use linerate_model::import::{Claim, Quantity, Reading};
 use linerate_model::metrics::Side;
@@ -9,12 +9,12 @@ use crate::reading::line::Line;
 use crate::reading::number::{is_no_number, number};
 use crate::reading::parsed_test::{ParsedTest, figure, of_line};
 
-/// Reads lines of values.
+/// Parses lines of values.
 #[derive(Debug)]
 pub(crate) struct Csv {
     parsed: ParsedTest,
     totals: Totals<String>,
-    /// Ends of the connection of the line before.
+    /// The addresses of the previous line's connection.
     ends: Option<String>,
 }
 
@@ -24,12 +24,12 @@ impl Default for Csv {
     }
 }
 
-/// Values of a line about a stream, and of one about datagrams.
+/// Number of values in a line about a stream, and in one about datagrams.
 const PLAIN: usize = 9;
 const DATAGRAMS: usize = 14;
 
 impl Csv {
-    /// Takes a line; false when it is none of these.
+    /// Parses a line; false if it is not one of these.
     pub(crate) fn take(&mut self, line: Line<'_>) -> bool {
         let text = line.text.rsplit(char::is_whitespace).next().unwrap_or_default();
         let fields: Vec<&str> = text.split(',').take(DATAGRAMS + 8).collect();
@@ -46,14 +46,14 @@ impl Csv {
         true
     }
 
-    /// Everything that was read since the last time.
+    /// Returns everything that was parsed since the last call.
     pub(crate) fn finish(&mut self) -> Option<Reading> {
         let reading = self.parsed.finish();
         *self = Self::default();
         reading
     }
 
-    /// The test is over.
+    /// Ends the test.
     pub(crate) fn close(&mut self) {
         self.parsed.close();
         self.totals = Totals::default();
@@ -70,7 +70,7 @@ impl Csv {
             );
             return;
         };
-        // The sum names no ports of its own; a new connection after a total is a new test.
+        // The sum has no ports of its own. A new connection after a total is a new test.
         let ends = fields[1..5].join(",");
         let sum = fields[5].starts_with('-');
         let parallel = self.ends.as_ref().is_none_or(|known| *known == ends) || sum;
@@ -105,7 +105,7 @@ impl Csv {
                 (13, Quantity::OutOfOrder, 1.0),
             ]);
         }
-        // The client writes a total of -1: it has no word of the receiver.
+        // The client prints a total of -1 if it has no report of the receiver.
         let sender = fields.get(11).is_some_and(|total| total.starts_with('-'));
         for (at, quantity, factor) in values {
             let text = fields[at];

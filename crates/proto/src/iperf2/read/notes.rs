@@ -1,4 +1,4 @@
-//! What iperf 2 says about a connection and its buffers, between brackets and in banners.
+//! Parses notes about a connection and its buffers, in parentheses and in banners.
 
 use linerate_model::import::{Figure, Quantity};
 
@@ -30,7 +30,7 @@ pub(super) fn first_window(line: Line<'_>) -> Vec<Figure> {
     found.collect()
 }
 
-/// `on 2026-11-21 19:17:33 (UTC)`, in later versions with milliseconds; absent in every other zone.
+/// `on 2026-11-21 19:17:33 (UTC)`, with milliseconds in later versions; absent for any other time zone.
 pub(super) fn started(line: Line<'_>) -> Option<String> {
     let rest = line.text.rsplit_once(" on ")?.1;
     let mut words = rest.split_whitespace();
@@ -39,7 +39,7 @@ pub(super) fn started(line: Line<'_>) -> Option<String> {
     (zone == "(UTC)").then(|| checked(&format!("{date}T{time}Z"))).flatten()
 }
 
-/// The enhanced columns behind the rate of a sender over TCP: calls, retransmits, window, round trip.
+/// The enhanced columns of a TCP sender after the rate: calls, retransmits, window, round trip.
 pub(super) fn tcp_sender(tail: &str) -> Vec<Figure> {
     let mut found = Vec::new();
     let mut words = tail.split_whitespace();
@@ -56,7 +56,7 @@ pub(super) fn tcp_sender(tail: &str) -> Vec<Figure> {
         put(Quantity::Retransmits, again, 1.0);
     }
     let Some(window) = words.next() else { return found };
-    // `206K/8051(1005)`, in 2.2 `0K(0)/14K(10)/49(24)`.
+    // `206K/8051(1005)`, or `0K(0)/14K(10)/49(24)` in 2.2.
     let parts: Vec<&str> = window.split('/').collect();
     let (Some(cwnd), Some(rtt)) = (parts.len().checked_sub(2).and_then(|at| parts.get(at)), parts.last())
     else {
@@ -73,7 +73,7 @@ pub(super) fn tcp_sender(tail: &str) -> Vec<Figure> {
     found
 }
 
-/// Packets each second: `16578 pps`.
+/// Packets per second: `16578 pps`.
 pub(super) fn packet_rate(tail: &str) -> Option<Figure> {
     let (before, _) = tail.split_once(" pps")?;
     let text = before.split_whitespace().next_back()?;

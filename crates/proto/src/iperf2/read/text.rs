@@ -1,4 +1,4 @@
-//! The text of iperf 2. A client's part of a file is one test; a server's is one for each client.
+//! The text of iperf 2. A client's part of a file is one test; a server's part is one test per client.
 
 use std::collections::BTreeMap;
 
@@ -13,23 +13,23 @@ use crate::reading::line::Line;
 use crate::reading::number::is_no_number;
 use crate::reading::parsed_test::{ParsedTest, figure, of_line};
 
-/// A line of a stream: its number, whether backwards, and whether the other end reports.
+/// Identifies a line of a stream: its number, whether it is reverse, and whether it is the other end's report.
 type Key = (Option<u32>, bool, bool);
 
-/// Reads text line by line.
+/// Parses text line by line.
 #[derive(Debug)]
 pub(crate) struct Text {
     parsed: ParsedTest,
-    /// Port at which the last banner listens.
+    /// The port on which the last banner listens.
     listens: Option<String>,
-    /// The test has a banner of a client.
+    /// Whether the test has the banner of a client.
     connects: bool,
-    /// Connections by number: which way their data flow; absent when both ways by turns.
+    /// Directions of the connections by number; absent for a bounce-back connection.
     ways: BTreeMap<(u32, bool), Option<Direction>>,
-    /// The next line of this stream is what the other end counted.
+    /// The next line of this stream has the counts of the other end.
     report: Option<u32>,
     totals: Totals<Key>,
-    /// A whole test has been claimed.
+    /// Whether the claims of a complete test were made.
     complete: bool,
     enhanced_sender: bool,
 }
@@ -50,7 +50,7 @@ impl Default for Text {
 }
 
 impl Text {
-    /// Takes a line; false when it is none of this program. `mine`: the lines before it were.
+    /// Parses a line; false if this program did not write it. `mine` states that it wrote the previous line.
     pub(crate) fn take(&mut self, line: Line<'_>, mine: bool) -> bool {
         if self.banner(line) || self.connection(line) || self.header(line) {
             return true;
@@ -64,14 +64,14 @@ impl Text {
         mine && (self.remark(line) || self.failed(line) || self.boilerplate(line))
     }
 
-    /// Everything that was read since the last time.
+    /// Returns everything that was parsed since the last call.
     pub(crate) fn finish(&mut self) -> Option<Reading> {
         let reading = self.parsed.finish();
         *self = Self::default();
         reading
     }
 
-    /// The test is over; what follows is another one of the same end, or a new file.
+    /// Ends the test; what follows is another one of the same end, or a new file.
     pub(crate) fn close(&mut self) {
         let end = self.parsed.current().and_then(|test| test.written_by);
         self.parsed.close();
@@ -85,7 +85,7 @@ impl Text {
         }
     }
 
-    /// A new program starts to write.
+    /// Begins the output of another run of the program.
     pub(crate) fn restart(&mut self) {
         self.close();
         self.parsed.close();
@@ -127,7 +127,7 @@ impl Text {
         if let Some(rest) = line.after("window size:").or_else(|| line.after("buffer size:")) {
             if let Some(found) = notes::window(rest, quantity).filter(|_| !line.text.contains("ead buffer")) {
                 let test = self.parsed.test();
-                // A default is where the kernel begins; one that was asked for is where it ends.
+                // The default is the initial size that the kernel uses; a requested size is the final one.
                 let asked = (!line.text.contains("(default)")).then(|| Bytes::new(found.value as u64));
                 test.spec.socket.window = test.spec.socket.window.or(asked);
                 test.effective.retain(|known| known.quantity != quantity);
@@ -162,7 +162,7 @@ impl Text {
         let port = local.split_whitespace().next_back().map(str::to_owned);
         let incoming = port.is_some() && port == self.listens;
         if !self.connects && !incoming && !star && self.server().is_none() && self.listens.is_some() {
-            // Its own connection comes first: a client that also listens, before it says so.
+            // A client that also listens prints its own connection before the incoming one.
             self.parsed.test().written_by = Some(End::Client);
         }
         if !self.connects && incoming && self.server() != Some(false) {
@@ -177,7 +177,7 @@ impl Text {
         let backwards =
             star || remote.contains("(reverse)") || (server != incoming && self.listens.is_some());
         let way = if backwards { Direction::Download } else { Direction::Upload };
-        // A bounce goes both ways.
+        // A bounce-back test uses both directions.
         let way = (!remote.contains("(bb ")).then_some(way);
         self.ways.insert((id, star), way);
         if remote.contains("(full-duplex)") || (remote.contains("(reverse)") && !server) {
@@ -204,7 +204,7 @@ impl Text {
         true
     }
 
-    /// Lines about a stream that have no interval.
+    /// Parses lines about a stream that have no interval.
     fn remark(&mut self, line: Line<'_>) -> bool {
         let found = find(line, |id, _, rest| {
             let rest = rest.trim();
@@ -214,7 +214,7 @@ impl Text {
         if rest == "Server Report:" {
             self.report = id;
         } else if let Some(count) = rest.strip_prefix("Sent ").and_then(|rest| rest.split(' ').next()) {
-            // Who writes it has sent them.
+            // The end that wrote the line has sent them.
             let sent = |server: bool| if server { Direction::Download } else { Direction::Upload };
             let direction = id.and(self.server()).map(sent).or_else(|| self.only_direction());
             let mut claim = Claim { stream: id, direction, side: Some(Side::Sender), ..of_line(line) };
@@ -233,7 +233,7 @@ impl Text {
         words.iter().chain(&more).any(|word| line.text.contains(word))
     }
 
-    /// Which way the data of a stream went, and whose count a line of the writer is.
+    /// The direction of a stream's data, and the side that counted a line of the writer.
     fn direction(&self, id: Option<u32>, star: bool) -> (Option<Direction>, Option<Side>) {
         let direction = match id {
             Some(id) => match self.ways.get(&(id, star)) {
@@ -250,7 +250,7 @@ impl Text {
         (direction, side)
     }
 
-    /// The direction of every connection, if it is the same.
+    /// The direction of all connections, if it is the same.
     fn only_direction(&self) -> Option<Direction> {
         let mut ways = self.ways.values();
         let first = *ways.next()?;

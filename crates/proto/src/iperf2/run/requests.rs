@@ -1,4 +1,4 @@
-//! What the client of a run asks for, and what the engine is asked for it.
+//! The requests of a run's client, and the flows that they need.
 
 use linerate_model::Direction;
 
@@ -8,7 +8,7 @@ use crate::iperf2::output_queue::{OutputQueue, amount_of};
 use crate::iperf2::settings::Mode;
 use crate::iperf2::wire::{BURST_BYTES, TestHeader, burst_head};
 
-/// Longest buffer that a client may ask the server to send.
+/// Longest buffer that a client may request the server to send.
 const MAX_BUFFER_BYTES: u32 = 1 << 20;
 
 impl Run {
@@ -26,12 +26,12 @@ impl Run {
         self.header.and_then(|header| header.extension).is_some_and(|extension| extension.trip_times)
     }
 
-    /// The client's header, as if it were ours: data with trip times that go back on its own link begin with it.
+    /// The client's header as our own: reverse data with trip times on the client's link begin with it.
     pub(super) fn echo(&self) -> Option<TestHeader> {
         self.header?.echoed(self.udp)
     }
 
-    /// Bits per second that the server shall send at on each connection.
+    /// The rate of the server on each connection, bit/s.
     pub(super) fn offered(&self, queue: &OutputQueue) -> Option<u64> {
         let extension = self.header.and_then(|header| header.extension);
         let old = self.header.map(|header| u64::from(header.window_or_rate)).filter(|_| self.udp);
@@ -39,7 +39,7 @@ impl Run {
             Some(extension) if extension.in_packets => {
                 Some(extension.rate.saturating_mul(u64::from(self.length(queue)) * 8))
             }
-            // Over TCP 2.1.8 tells a rate without the bit that says so, and none as 0.
+            // Over TCP 2.1.8 sends a rate without its flag, and 0 for none.
             Some(extension) => Some(extension.rate),
             None => old,
         };
@@ -57,7 +57,7 @@ impl Run {
         let extension = self.header.and_then(|header| header.extension);
         let two_way = extension.is_some_and(|e| e.reverse || e.full_duplex || e.no_udp_fin);
         let amount = self.header.map(|header| amount_of(&header));
-        // Connections back say nothing about themselves.
+        // Reverse connections carry no timestamps.
         let trip_times = self.trip_times() && self.back.is_empty();
         Load {
             flow: self.flows[usize::from(sends)],

@@ -1,4 +1,4 @@
-//! Command lines that start no test, and odd ones that do.
+//! Command lines that start no test, and unusual ones that do.
 
 use crate::iperf2::{Refusal, Settings, parse};
 
@@ -15,7 +15,7 @@ fn refused(line: &str) -> (String, i32) {
 
 #[test]
 fn refusals_have_the_texts_and_codes_of_2_1_8() {
-    // What the real program says.
+    // The messages of the real program.
     let usage = "Usage: iperf [-s|-c host] [options]";
     for (line, text, code) in [
         ("", usage, 0),

@@ -1,4 +1,4 @@
-//! Client and server against each other, and against planted peers.
+//! Client and server against each other, and against scripted peers.
 
 use crate::iperf2::datagram::{Generation, ServerReport, last, number_of};
 use crate::iperf2::{Client, Server, Settings, parse};
@@ -18,12 +18,12 @@ fn hosts(client: &str, server: &str) -> VirtualHosts {
     VirtualHosts::new(Box::new(client), Box::new(Server::new(settings(&format!("-s {server}")))))
 }
 
-/// The lines about a connection, or `[SUM]`.
+/// The lines about a connection, or those of `[SUM]`.
 fn lines<'a>(text: &'a str, label: &str) -> Vec<&'a str> {
     text.lines().filter(|line| line.starts_with(label) && line.contains(" sec ")).collect()
 }
 
-/// Bytes that all flows and the tools themselves moved at a host, by side.
+/// The byte counts of all CSV lines.
 fn csv_bytes(text: &str) -> Vec<u64> {
     text.lines().map(|line| line.split(',').nth(7).unwrap().parse().unwrap()).collect()
 }
@@ -35,7 +35,7 @@ fn a_plain_test_counts_alike_and_sends_the_header_first() {
     let [client, server] = &hosts.hosts;
     assert_eq!((client.exit, server.exit), (Some(0), Some(0)));
     let (_, header) = &client.sent[0];
-    // Flags of 2.1.8 in a plain test, then 60 bytes in all.
+    // The flags of 2.1.8 in a plain test, in 60 bytes altogether.
     assert_eq!((header.len(), &header[..4]), (60, &[0x40, 0x01, 0x00, 0x78][..]));
     assert_eq!(server.sent[0].1.len(), 28, "the answer that nobody waits for");
     let task = &client.tasks[0];
@@ -43,7 +43,7 @@ fn a_plain_test_counts_alike_and_sends_the_header_first() {
         (task.length, task.payload.pattern, &task.payload.head),
         (Bytes::new(131_072), Pattern::Digits, header)
     );
-    // The engine of the test sends a block of 128 KiB every 10.486 ms: 287 of them, 35.9 MiB.
+    // The simulated engine sends a block of 128 KiB every 10.486 ms: 287 of them, 35.9 MiB.
     for host in [client, server] {
         let rows = lines(&host.out, "[  1]");
         assert_eq!(rows.len(), 4, "{}", host.out);
@@ -96,7 +96,7 @@ fn udp_numbers_from_one_and_prints_the_servers_report() {
     hosts.run(10);
     let [client, server] = &hosts.hosts;
     assert_eq!((client.exit, server.exit), (Some(0), None));
-    // As in the capture of 2.1.8: IPG 11215.21 us; 179 datagrams in 2 s here, and the last one.
+    // As in the capture of 2.1.8: IPG 11215.21 us. Here there are 179 datagrams in 2 s, and the last one.
     assert!(client.out.contains("Sending 1470 byte datagrams, IPG target: 11215.21 us (kalman adjust)\n"));
     assert!(client.out.contains("[  1] Server Report:\n"));
     let report = lines(&client.out, "[  1]").pop().unwrap();
@@ -115,7 +115,7 @@ fn udp_numbers_from_one_and_prints_the_servers_report() {
 fn datagrams_that_are_lost_are_counted_exactly() {
     let mut hosts = hosts("-u -t 2 -b 10m -y C", "-u -y C");
     let mut number = 0;
-    // Every seventh, the very first datagrams and those at the end among them.
+    // Every seventh datagram, including the very first and some of the last.
     hosts.loss = Box::new(move |host, bytes| {
         number += u32::from(host == 0);
         let last = bytes.len() > 12 && number_of(bytes, Generation::New).is_some_and(|number| number < 0);
@@ -123,7 +123,8 @@ fn datagrams_that_are_lost_are_counted_exactly() {
     });
     hosts.run(10);
     let row: Vec<String> = hosts.hosts[1].out.trim().split(',').map(str::to_owned).collect();
-    // 1701 datagrams of 1470 bytes at 10 Mbit/s in 2 s, and the last: 242 of the first 1690 (k*7+3), and 11.
+    // 1701 datagrams of 1470 bytes at 10 Mbit/s in 2 s, and the last one. Lost are 242 of the first 1690
+    // (k*7+3), and 11.
     assert_eq!((row[10].as_str(), row[11].as_str()), ("253", "1702"), "{row:?}");
     assert_eq!(row[7], ((1702 - 253) * 1470).to_string());
 }
@@ -148,7 +149,7 @@ fn a_lost_answer_is_asked_for_again_and_opens_no_second_test() {
 #[test]
 fn others_may_be_measured_while_the_last_datagram_is_still_answered() {
     let mut hosts = hosts("-u -t 1", "-u");
-    // Sent for 1 s, and told over at once, not after the silence of 250 ms.
+    // The test lasts 1 s and ends immediately, not after 250 ms of silence.
     hosts.pass(Span::from_ms(1100));
     let server = &hosts.hosts[1];
     assert_eq!((server.runs.clone(), server.sent.len()), (vec![None], 1));
@@ -180,7 +181,7 @@ fn tiny_datagrams_begin_with_one_that_holds_the_header() {
     let mut hosts = hosts("-u -t 1 -l 20 -b 8k -y C", "-u -y C");
     hosts.run(10);
     assert_eq!(hosts.hosts[0].tasks[0].payload.first_length, Some(Bytes::new(76)));
-    // As captured: 53 datagrams, 1116 bytes; the engine of the test sends one less in a second.
+    // The capture has 53 datagrams with 1116 bytes; the simulated engine sends one less per second.
     let row: Vec<&str> = hosts.hosts[1].out.trim().split(',').collect();
     assert_eq!((row[7], row[10], row[11]), ("1076", "0", "51"));
 }
@@ -198,7 +199,7 @@ fn reverse_lets_the_server_send_for_the_time() {
         assert!(server.out.contains(" (reverse)"));
         assert!(!lines(&server.out, "[  1]").is_empty());
         assert_eq!(server.tasks[0].time, Some(Span::from_secs(2)));
-        // TCP: no answer to the header, which would be taken for data.
+        // TCP: no answer to the header, because it would be taken for data.
         assert!(server.sent.iter().all(|(_, bytes)| bytes.len() != 28));
     }
 }
@@ -242,7 +243,7 @@ fn peer_detection_waits_for_the_answer_and_not_for_ever() {
     let mut detected = hosts("-t 1 -X", "-P 1");
     detected.run(10);
     assert_eq!((detected.hosts[0].exit, detected.hosts[0].err.as_str()), (Some(0), ""));
-    // A server that never answers: the client's own listener would do; here one that reads and says nothing.
+    // A server that reads but never answers.
     let client = Client::new(settings("-c 10.0.0.2 -t 1 -X -y C"));
     let sink = crate::ttcp::Settings::server(5001);
     let mut hosts = VirtualHosts::new(Box::new(client), Box::new(crate::ttcp::Ttcp::new(sink)));
@@ -253,7 +254,8 @@ fn peer_detection_waits_for_the_answer_and_not_for_ever() {
 
 #[test]
 fn trip_times_over_tcp_are_acknowledged_with_52_bytes() {
-    // Ours does not stamp every write, so the header is the real one: start at the test's own clock.
+    // Our client does not stamp every write, so the header is a real one, with the start at the test's own
+    // clock.
     let client = Client::new(settings("-c 10.0.0.2 -t 1 -C"));
     let mut hosts = VirtualHosts::new(Box::new(client), Box::new(Server::new(settings("-s"))));
     hosts.run(5);

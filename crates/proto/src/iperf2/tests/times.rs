@@ -1,4 +1,4 @@
-//! Trip times: what is stamped, what is echoed, what is told.
+//! Trip times: stamps, echoed headers and reports.
 
 use crate::iperf2::datagram::{Generation, ServerReport, Transit as Told};
 use crate::iperf2::{Client, Server, Settings, parse};
@@ -41,7 +41,7 @@ fn over_tcp_each_buffer_says_number_time_and_length() {
     }
     let head = &sender.payload.head;
     assert_eq!((head.len(), word(head, 48), word(head, 12)), (92, 10_000, word(header, 64)));
-    // A server tells such a client more, without -e.
+    // A server prints more for such a client, without -e.
     assert!(server.out.contains("Burst Latency avg/min/max/stdev (cnt/size) inP NetPwr"), "{}", server.out);
     assert!(!client.out.contains("Write/Err"), "{}", client.out);
     assert_eq!(server.sent[0].1.len(), 52, "the answer with times");
@@ -74,7 +74,7 @@ fn what_comes_back_on_the_clients_link_begins_with_a_header() {
     let mut hosts = hosts("-u -t 1 --trip-times -R", "-u -P 1");
     hosts.run(10);
     let head = &hosts.hosts[1].tasks[0].payload.head;
-    // Behind the number and the time: flags, and trip times without an answer to the last datagram.
+    // After number and time: flags, and trip times without an answer to the last datagram.
     assert_eq!((head.len(), word(head, 16), word(head, 48)), (128, 0x6801_00d8, 0x0018_0000));
 }
 
@@ -111,7 +111,7 @@ fn a_servers_report_of_delays_reads_as_it_was_written() {
     let bytes = report.encode(Generation::New, &[]);
     assert_eq!((bytes.len(), word(&bytes, 16)), (128, 0xc800_0000));
     assert_eq!(ServerReport::decode(&bytes), Some(report));
-    // The old layout has no room for them.
+    // The old layout has no room for transit times.
     let old = report.encode(Generation::Old, &[0xff; 100]);
     assert_eq!(ServerReport::decode(&old), Some(ServerReport::default()));
 }

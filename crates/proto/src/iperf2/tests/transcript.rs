@@ -1,4 +1,4 @@
-//! What the real programs sent: read, and written again.
+//! Messages of the real programs: decoded and encoded again.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use crate::iperf2::wire::{Ack, TestHeader, is_bounce_back};
 use crate::iperf2::{IPERF2, sniff};
 use crate::{Match, ttcp};
 
-/// The messages of one exchange: whether the client sent it, its whole length, and the bytes that were kept.
+/// The messages of one exchange: whether the client sent it, its full length, and the recorded bytes.
 fn exchange(title: &str) -> Vec<(bool, usize, Vec<u8>)> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/transcripts/iperf2/headers.txt");
     let text = fs::read_to_string(path).unwrap();
@@ -67,11 +67,11 @@ fn what_a_header_asks_for_is_understood() {
     assert!(tcp("2.1.8 TCP -X").0.extension.unwrap().peer_detect);
     let start = tcp("2.1.8 TCP --trip-times").0.extension.unwrap().start;
     assert_eq!(start, Some((0x6b01_ee99, 0x0002_4608)));
-    // A later version: four bytes more, which say nothing that matters here.
+    // A later version: four more bytes, which are not needed here.
     let (header, bytes) = tcp("2.2.1 TCP plain");
     assert_eq!((bytes.len(), header.amount), (64, -200));
     assert_eq!(header.extension.unwrap().version_text().as_deref(), Some("2.2.1"));
-    // An old one: the base alone.
+    // An old version: only the base header.
     let (header, bytes) = tcp("2.0.6 TCP -d");
     assert_eq!((bytes.len(), header.back, header.at_once, header.port), (24, true, true, 5058));
     assert_eq!(header.write_tcp(), bytes);
@@ -111,7 +111,7 @@ fn headers_of_datagrams_are_read_and_written_as_2_1_8_does() {
 
 #[test]
 fn generations_of_datagrams_are_told_apart() {
-    // The old one begins at 0 and has its header four bytes earlier.
+    // The old generation begins at 0 and has its header four bytes earlier.
     let old = exchange("2.0.6 UDP");
     let (generation, header) = opening_header(&old[0].2);
     assert_eq!((generation, number_of(&old[0].2, generation)), (Generation::Old, Some(0)));
@@ -120,7 +120,7 @@ fn generations_of_datagrams_are_told_apart() {
         (header.threads, header.port, header.window_or_rate, header.amount),
         (1, 5001, 5_000_000, -200)
     );
-    // -C: pattern where the header would be, one bit of which looks like trip times.
+    // -C: the pattern instead of the header; one of its bits looks like trip times.
     let plain = exchange("2.1.8 UDP -C");
     assert_eq!(opening_header(&plain[0].2), (Generation::New, None));
     // The last datagram of each.
@@ -160,7 +160,7 @@ fn a_servers_report_is_written_in_both_layouts() {
     let (mut last, length, real) = report("2.1.8 client, 2.0.6 server");
     last.resize(1470, 0);
     let ours = ServerReport::decode(&real).unwrap().encode(Generation::Old, &last);
-    // Number and times of the last datagram come back, then 40 bytes of counts.
+    // Number and time of the last datagram are returned, then 40 bytes of counts.
     assert_eq!((ours.len(), &ours[..52]), (length, &real[..52]));
 }
 
