@@ -1,4 +1,4 @@
-//! Puts the built front end into the program, where there is one.
+//! Embeds the built front end, if there is one, into the program.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -6,7 +6,7 @@ use std::{env, fs};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").ok_or("cargo names no package")?);
     let dist = here.join("../../ui/dist");
-    // The folder is always there; what is in it comes from `make ui`.
+    // The folder always exists; its content comes from `make ui`.
     println!("cargo::rerun-if-changed={}", dist.display());
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo names no folder for the build")?);
     let script = read(&dist.join("report.js"));
@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The text of a file; empty where there is none.
+/// The text of a file; empty if there is none.
 fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }

@@ -16,7 +16,7 @@ use support::{Folder, Lab, Process, Server, TIMEOUT, linerate, signal};
 
 const SECRET: &str = "a secret that these tests share";
 
-/// How long an end may take to see that the other one is gone.
+/// Timeout for one end to notice that the other one is gone.
 const NOTICE: Duration = Duration::from_secs(20);
 
 /// A folder with the token in a file.
@@ -31,7 +31,7 @@ fn agent(token: &str) -> Server {
     Server::start(&["--agent-token-file", token])
 }
 
-/// `linerate test` to one server from another one.
+/// A test against one server, run by another.
 fn test_from(agent: &Server, target: u16, token: &str, args: &[&str]) -> Command {
     let mut command = linerate();
     command.args(["test", &format!("127.0.0.1:{target}"), "--from", &format!("127.0.0.1:{}", agent.port)]);
@@ -75,7 +75,7 @@ fn who_has_another_token_or_asks_no_agent_is_told_so() {
         assert_eq!(done.json()["run"]["outcome"], "failed");
     }
     assert!(to.events("begun").is_empty(), "nothing was measured");
-    // The server that is none serves on.
+    // The server that is not an agent continues to serve.
     support::test_json(support::test("127.0.0.1", to.port, &["-t", "1", "--upload", "-b", "1M", "--json"]));
 }
 
@@ -187,7 +187,7 @@ fn of_three_pairs_one_loses_its_client_one_its_server_and_the_third_goes_on() {
     let mut logs = ["1", "2", "3"].map(|name| Log::new(name.to_owned(), Vec::new()));
     let mut killed = [false; 2];
     let mut on = |told: &RunEvent<'_>| {
-        // The client of the first pair, and the server of the second.
+        // The client of the first pair and the server of the second one.
         let victim = [&servers[0], &servers[3]].into_iter().nth(told.flow);
         if let (Body::Progress { .. }, Some(victim)) = (told.body, victim)
             && !std::mem::replace(&mut killed[told.flow], true)
@@ -275,7 +275,7 @@ fn two_pairs_of_four_hosts_start_together() {
         eprintln!("start error {}, clock error {}, first byte after {first}", start.late, start.clock_error);
         assert!(start.late < Span::from_secs(1) && first < Span::from_secs(1));
     }
-    // The coordinator everywhere, and the run at those who were measured to.
+    // The coordinator's connection at every server, and the run at servers that were measured against.
     for (server, ended) in servers.iter().zip([1, 2, 1, 2]) {
         server.await_events("ended", ended);
     }

@@ -1,4 +1,5 @@
-//! Runs that strangers leave in a server's archive: no more than its owner allows, and never at the cost of the owner's own.
+//! Runs of unknown clients in a server's archive: limited by its owner, and never at the cost of the owner's
+//! own runs.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 mod support;
@@ -8,7 +9,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use support::{Folder, Process, Server, TIMEOUT, eventually, linerate, test};
 
-/// The runs of an archive by their names.
+/// The runs of an archive, by their names.
 fn kept(archive: &str) -> BTreeSet<String> {
     let mut history = linerate();
     history.args(["history", "--json", "--archive", archive]);

@@ -1,4 +1,5 @@
-//! Books down to the wire: a test alone is explained at every place, others' bytes are named where they pass.
+//! Byte accounting down to the wire: a test without other traffic is explained at every place, and other
+//! traffic is detected where it passes.
 #![expect(clippy::unwrap_used, reason = "a test that cannot look fails")]
 
 mod support;
@@ -8,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 use support::{Lab, Process, Server, TIMEOUT, caveats, eventually, flow, test, test_json};
 
-/// One network at a time: two on a small machine would be late for each other.
+/// One network at a time: two on a small machine would delay each other.
 fn alone() -> MutexGuard<'static, ()> {
     static MACHINE: Mutex<()> = Mutex::new(());
     MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -76,7 +77,7 @@ fn a_second_sender_is_named_where_its_bytes_pass() {
     eventually("the second sender sends", || {
         (lab.port("s>b")["packets"].as_u64().unwrap_or_default() > 500).then_some(())
     });
-    // Without an idle time nothing is known of others, so all of it has to be named.
+    // Without an idle phase nothing is known about other traffic, so all of it is reported.
     let document = measure(&lab, &server, &["--upload", "--no-latency"]);
     let flow = flow(&document, "upload");
     let seconds = flow["receiver"]["seconds"].as_f64().unwrap();
@@ -84,8 +85,8 @@ fn a_second_sender_is_named_where_its_bytes_pass() {
         let step = steps(flow).into_iter().find(|step| step["place"] == place).unwrap();
         assert_eq!(step["open"], true, "{step:#}");
         let bps = step["residual_bytes"].as_f64().unwrap() * 8.0 / seconds;
-        // The datagrams' headers come on top of the 8 Mb/s, and the phase lasts longer than its measured part. Of what a
-        // port counted its last interval may be missing: a tenth of a second at 100 Mb/s.
+        // The headers add to the 8 Mb/s of datagrams, and the phase lasts longer than its measured part. The
+        // last interval of a port's counts may be missing: a tenth of a second at 100 Mb/s.
         let missing = if place == "port" { 100e6 * 0.1 / seconds } else { 0.0 };
         assert!((7e6 - missing..13e6).contains(&bps), "{bps} at {place}");
     }
@@ -96,7 +97,7 @@ fn a_second_sender_is_named_where_its_bytes_pass() {
     let said = flow["caveats"].as_array().unwrap().iter().find(|caveat| caveat["kind"] == "books_open");
     let text = said.unwrap()["text"].as_str().unwrap();
     assert!(text.contains("not this test's (receiver_interface)"), "{text}");
-    // With one, it is allowed for.
+    // With an idle phase, the other traffic is accounted for.
     let document = measure(&lab, &server, &["--upload"]);
     assert!(!caveats(&document).contains(&"books_open".to_owned()), "{document:#}");
     drop(beside);
@@ -114,9 +115,9 @@ fn what_goes_back_for_each_size_of_a_read_is_counted_on_an_asymmetric_link() {
     assert_eq!(inquiry["runs"].as_array().unwrap().len(), 6, "{inquiry:#}");
     for bytes in [1024, 4096, 16_384, 65_536, 262_144, 1_048_576] {
         let value = |what: &str| inquiry["evidence"][format!("read_{bytes}_return_{what}")].as_f64().unwrap();
-        // An acknowledgement has 90 bytes on a wire of 5 Mb/s.
+        // An acknowledgement takes 90 bytes on a wire of 5 Mb/s.
         assert!((value("share_ratio") - value("bps") / 5e6).abs() < 1e-6, "{inquiry:#}");
-        // At least one for two segments without bundles, fewer with them, and never more than one for each.
+        // At least one per two segments without GRO, fewer with it, and never more than one per segment.
         assert!((0.001..=1.1).contains(&value("per_segment_ratio")), "{inquiry:#}");
     }
 }
@@ -139,7 +140,7 @@ fn the_connections_of_an_upload_balance_to_the_byte() {
     let flow = flow(&document, "upload");
     for place in ["sender_socket", "receiver_socket"] {
         let step = steps(flow).into_iter().find(|step| step["place"] == place).unwrap();
-        // The end of the stream counts as a byte at a receiver.
+        // A receiver counts the FIN as a byte.
         let counted = step["counted_bytes"].as_u64().unwrap();
         assert!((20 << 20..=(20 << 20) + 1).contains(&counted), "{step:#}");
         assert_eq!(step["residual_bytes"], 0);

@@ -1,4 +1,5 @@
-//! A host that knows its own limits: measured, kept, told to the other end, held against results, and dropped when the host changes.
+//! Calibration: measured, stored, sent to the other end, compared with results, and discarded when the host
+//! changes.
 #![expect(clippy::unwrap_used, reason = "a test that cannot look fails")]
 
 mod support;
@@ -9,7 +10,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use support::{Done, Folder, Process, Server, TIMEOUT, caveats, flow, linerate, test};
 
-/// linerate on a host whose calibration is in this file.
+/// linerate on a host with this calibration file.
 fn on(file: &str, mut command: Command) -> Command {
     command.env("LINERATE_CALIBRATION", file);
     command
@@ -21,7 +22,7 @@ fn doctor(file: &str, args: &[&str]) -> Done {
     Process::start(on(file, command)).finish(TIMEOUT)
 }
 
-/// A second of a little, from a host with this calibration to one with that.
+/// A small upload of a second between hosts with these calibrations.
 fn upload(client: &str, server: &str) -> Done {
     let mut command = linerate();
     command.args(["serve", "-p", "0", "--json"]);
@@ -55,7 +56,7 @@ fn what_a_host_measured_of_itself_comes_with_every_result() {
     assert_eq!(modes, [("tcp", 1), ("tcp", 4), ("tcp", 1), ("udp", 1), ("udp", 4)]);
     assert_eq!(doctor(&file, &["--json"]).json()["calibration"], kept, "it is read again");
 
-    // Both ends tell it, and a rate far below the limits is not the rig's.
+    // Both ends report it, and a rate far below the limits is not limited by a host.
     let result = upload(&file, &file).json();
     for host in [0, 1] {
         assert_eq!(result["hosts"][host]["calibration"], kept);
@@ -68,7 +69,7 @@ fn mode(mode: &Value) -> (&str, u64) {
     (mode["transport"].as_str().unwrap(), mode["streams"].as_u64().unwrap())
 }
 
-/// A calibration of this host, written by hand: so much for one stream of TCP in blocks of 8 KiB.
+/// A hand-written calibration of this host with this limit for one TCP stream in blocks of 8 KiB.
 fn limit(bps: f64) -> Value {
     let server = Server::start(&[]);
     let args = ["--upload", "-t", "0.2", "--json", "--no-latency"];
@@ -99,7 +100,7 @@ fn a_result_near_the_limit_of_either_end_says_so_with_the_figures() {
     assert!(!caveats(&result).contains(&"rig_limited".to_owned()), "{result}");
 }
 
-/// A run of ours in the place of iperf3 at both ends, 20 Mb/s up; what each end archived.
+/// A run of our iperf3 stand-ins at both ends, upload at 20 Mb/s; what each end archived.
 fn stand_ins(calibration: &str) -> [Value; 2] {
     let folder = Folder::new();
     let archives = ["server.sqlite", "client.sqlite"].map(|name| folder.file(name));
@@ -136,7 +137,7 @@ fn runs_with_other_tools_have_the_limits_and_the_uncertainty_of_the_end_that_is_
         assert!(text.contains("21.00 Mb/s") && text.contains("nothing is known of"), "{end}: {text}");
         let known = &found["uncertainty"];
         assert!(known["expanded_bps"].as_f64().unwrap() > 0.0, "{end}: {found:#}");
-        // A sender knows what was acknowledged, and says that it is no receiver's count.
+        // A sender knows only what was acknowledged, and notes that this is not a receiver's count.
         assert_eq!(known.to_string().contains("the only known side"), end == "client", "{known:#}");
     }
 }
@@ -186,7 +187,7 @@ fn a_rate_is_printed_to_the_digit_to_which_it_is_known() {
     let combined = sizes.iter().map(|size| size * size).sum::<f64>().sqrt();
     let factor = known["coverage_factor"].as_f64().unwrap();
     assert!((half / (factor * combined) - 1.0).abs() < 1e-9, "{known}");
-    // A tenth of a second has too few intervals to say.
+    // A tenth of a second has too few intervals for an estimate.
     let server = Server::start(&[]);
     let short = Process::start(test("127.0.0.1", server.port, &["--upload", "-t", "0.1", "--json"]));
     assert!(flow(&short.finish(TIMEOUT).json(), "upload").get("uncertainty").is_none());

@@ -1,4 +1,4 @@
-//! Causes made on purpose are named, and the same path without them is not blamed for them.
+//! Deliberate causes are found, and the same path without them does not show them.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 mod support;
@@ -8,13 +8,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 use support::{Net, Server, Side, flow, test_json};
 
-/// One path at a time: a cause that is planted beside another test's load is not the one that is found.
+/// One path at a time: the load of another test would be a cause too.
 fn alone() -> MutexGuard<'static, ()> {
     static MACHINE: Mutex<()> = Mutex::new(());
     MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a measurement from A to B says: cause, rule, and everything for a failure's message.
+/// Verdict of a measurement from A to B: causes and rules, and everything for a failure message.
 struct Verdict {
     found: Vec<(String, String)>,
     all: Value,
@@ -38,8 +38,8 @@ fn verdict(net: &Net, args: &[&str]) -> Verdict {
 }
 
 impl Verdict {
-    /// The verdict. What a restless machine did to the measurement itself is named first, rightly; what was planted
-    /// stands behind it.
+    /// The verdict on the path. Disturbances of the measurement itself by a busy machine come before it,
+    /// correctly, and are skipped.
     fn first(&self, rules: &[&str]) -> Option<&(String, String)> {
         let of_the_measurement = |rule: &str| ["V26", "V27", "V01"].contains(&rule) && !rules.contains(&rule);
         self.found.iter().find(|(_, rule)| !of_the_measurement(rule))
@@ -88,7 +88,7 @@ fn a_slow_reader() {
     let net = Net::pair();
     net.tbf(Side::A, "100mbit", "32kb", "50ms");
     verdict(&net, &["-t", "3", "--read-rate", "20M"]).is("application", &["V05"]);
-    // A reader that is fast enough for the path is not to blame.
+    // A reader that is fast enough for the path is not the cause.
     verdict(&net, &["-t", "3", "--read-rate", "200M"]).is_not(&["V05"]);
 }
 
@@ -120,7 +120,7 @@ fn a_saturated_core_at_the_sender() {
     net.tbf(Side::A, "100mbit", "32kb", "50ms");
     verdict(&net, &["-t", "3"]).is_not(&["V07", "V08"]);
     let free = Net::pair();
-    // A system call for every 64 bytes: the sender's core is full long before anything else.
+    // One system call per 64 bytes: the sender's core is the limit long before anything else.
     verdict(&free, &["-t", "3", "-l", "64", "-N"]).is("cpu_sender", &["V07"]);
 }
 

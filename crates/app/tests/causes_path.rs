@@ -1,4 +1,5 @@
-//! Faults of a path, made on purpose in an emulated network, are named; the same network without them is not blamed.
+//! Deliberate faults of a path in an emulated network are found, and the same network without them does not
+//! show them.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 mod support;
@@ -8,17 +9,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 use support::{Lab, Process, Server, TIMEOUT, flow};
 
-/// Buffers that hold what a long path holds, so that they are not the limit.
+/// Buffers large enough for a long path, so that they are not the limit.
 const LARGE: [&str; 2] =
     ["host.a.sysctl.ipv4.tcp_wmem=4096 16384 33554432", "host.b.sysctl.ipv4.tcp_rmem=4096 131072 67108864"];
 
-/// One network at a time: two on a small machine would be late for each other.
+/// One network at a time: two on a small machine would delay each other.
 fn alone() -> MutexGuard<'static, ()> {
     static MACHINE: Mutex<()> = Mutex::new(());
     MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An upload from `a`: its verdict and what else was found, with everything for a failure's message.
+/// Verdict and other findings of an upload from `a`, and everything for a failure message.
 struct Verdict {
     found: Vec<String>,
     all: Value,
@@ -44,13 +45,14 @@ fn verdict(topology: &str, set: &[&str], to: &str, args: &[&str]) -> Verdict {
 }
 
 impl Verdict {
-    /// The verdict but for what is said of the measurement itself, which a restless machine disturbs.
+    /// Checks the verdict on the path, skipping rules about the measurement itself, which a busy machine
+    /// disturbs.
     fn is(&self, rule: &str) {
         let first = self.found.iter().find(|found| !["V26", "V27", "V01"].contains(&found.as_str()));
         assert_eq!(first.map(String::as_str), Some(rule), "{:#}", self.all);
     }
 
-    /// It is neither the verdict nor found beside it.
+    /// Checks that the rule is neither the verdict nor among the other findings.
     fn is_not(&self, rule: &str) {
         assert!(!self.found.iter().any(|found| found == rule), "the control is blamed: {:#}", self.all);
     }
@@ -65,8 +67,8 @@ fn with(set: &[&'static str]) -> Vec<&'static str> {
 fn hystart_that_noise_ended() {
     let _alone = alone();
     let args = ["-t", "3", "-C", "cubic"];
-    // Slow start needs nine round trips to fill this path, and noise of this size ends it in the first few. On a path
-    // that three or four fill, chance decides which is first.
+    // Slow start needs nine round trips to fill this path, and noise of this size ends it in the first few. On
+    // a path that needs three or four, it would depend on chance which comes first.
     verdict("pair", &with(&["link.b.delay=60ms", "link.b.jitter=20ms"]), "b", &args).is("V12");
     verdict("pair", &with(&["link.b.delay=60ms"]), "b", &args).is_not("V12");
 }
@@ -87,7 +89,7 @@ fn connections_that_share_a_member_of_a_trunk() {
     if !support::is_idle("connections_that_share_a_member_of_a_trunk") {
         return;
     }
-    // Source ports of which one connection gets a line of its own and two share the other.
+    // Source ports with which one connection has a member link of its own and two share the other.
     let args = ["-t", "4", "-O", "1", "-C", "cubic", "-P", "3", "--cport", "41000"];
     verdict("trunk-2x1g", &["link.trunk.rate=100M", "link.a.rate=1G"], "c", &args).is("V17");
     verdict("pair", &["link.b.rate=200M"], "b", &args).is_not("V17");
@@ -98,7 +100,7 @@ fn connections_that_share_a_member_of_a_trunk() {
 fn packets_that_overtake_each_other() {
     let _alone = alone();
     let args = ["-t", "4", "-C", "reno"];
-    // The window in which the sender tolerates reordering stays a quarter of the round trip.
+    // Keeps RACK's reordering window at a quarter of the round-trip time.
     let path =
         ["link.a.rate=200M", "link.b.rate=200M", "link.b.delay=10ms", "host.a.sysctl.ipv4.tcp_recovery=3"];
     let late = ["link.b.reorder=0.01", "link.b.reorder_by=15ms"];
@@ -111,8 +113,8 @@ fn packets_that_overtake_each_other() {
 fn a_queue_that_marks() {
     let _alone = alone();
     let args = ["-t", "5", "-O", "2", "-C", "reno"];
-    // Marks follow each other every second or less and keep the rate well below the line. At 100 Mb/s some runs come
-    // close enough to it for a full link to be the verdict, rightly.
+    // Marks arrive at least once a second and keep the rate well below the link rate. At 100 Mb/s, some runs
+    // come so close to it that a full link is the correct verdict.
     let path = ["link.b.rate=20M", "link.b.delay=15ms", "link.b.discipline=codel"];
     let marks = ["link.b.ecn=true", "host.a.sysctl.ipv4.tcp_ecn=1", "host.b.sysctl.ipv4.tcp_ecn=1"];
     verdict("pair", &[&path[..], &marks].concat(), "b", &args).is("V24");

@@ -19,7 +19,7 @@ fn json(line: &str) -> (Value, Option<i32>) {
     (serde_json::from_slice(&output.stdout).unwrap(), output.status.code())
 }
 
-/// The figures that were typed, by name.
+/// A typed figure, by name.
 fn figure(document: &Value, name: &str) -> Value {
     let figures = document["inputs"][0]["readings"][0]["tests"][0]["lines"][0]["figures"].as_array().unwrap();
     figures.iter().find(|figure| figure["quantity"] == name).unwrap().clone()
@@ -41,14 +41,14 @@ fn full_gigabit_nationwide_at_966_megabits_is_impossible() {
         (&"linerate.check/1".into(), &"impossible".into())
     );
     let rate = figure(&document, "bitrate");
-    // 1460 of 1538 bytes of a gigabit.
+    // 1460 of 1538 bytes at 1 Gb/s.
     close(&rate["reasons"][0]["evidence"]["ceiling_bps"], 1e9 * 1460.0 / 1538.0);
     close(&rate["reasons"][0]["evidence"]["excess_bps"], 966.5e6 - 1e9 * 1460.0 / 1538.0);
     let causes = rate["reasons"][0]["causes"].as_array().unwrap();
     assert!(causes.iter().any(|cause| cause["kind"] == "larger_mtu"));
     let packets = figure(&document, "packet_rate");
     assert_eq!(packets["verdict"], "impossible");
-    // 966.5e6 / 8 / 83000 bytes of payload and 78 of everything else.
+    // Per packet, 966.5e6 / 8 / 83000 bytes of payload and 78 bytes of overhead.
     close(&packets["reasons"][0]["evidence"]["wire_needed_bps"], 966.5e6 + 78.0 * 8.0 * 83e3);
 }
 
@@ -66,7 +66,7 @@ fn the_ceiling_itself_is_recognised() {
 fn a_window_and_a_round_trip_forbid_what_they_forbid() {
     let (document, code) = json("--rate 100M --window 64K --rtt 21ms");
     assert_eq!(code, Some(4));
-    // 65536 x 8 / 0.021.
+    // 65536 * 8 / 0.021.
     close(&figure(&document, "bitrate")["ceiling"]["bitrate_bps"], 65536.0 * 8.0 / 0.021);
     assert_eq!(json("--rate 24.9M --window 64K --rtt 21ms").1, Some(0));
 }
@@ -80,7 +80,7 @@ fn a_line_that_contradicts_itself_needs_no_path() {
 
 #[test]
 fn an_amount_is_typed_as_it_is_printed() {
-    // 6.57 GiB x 8 / 60 s = 940.6 Mb/s; as decimal gigabytes they would be 876.
+    // 6.57 GiB * 8 / 60 s = 940.6 Mb/s; as decimal gigabytes it would be 876.
     assert_eq!(json("-n 6.57GiB -t 60s --rate 941M --link 1G --mtu 1500").1, Some(0));
     assert_eq!(json("-n 6.57GB -t 60s --rate 941M --link 1G --mtu 1500").1, Some(4));
 }
@@ -184,11 +184,11 @@ fn text_names_ceiling_cause_and_remedy_without_colour() {
     assert!(!text.contains('\u{1b}'));
 }
 
-/// What a file of results cannot be true in, by the line: faults of the programs themselves.
+/// Impossible lines in files of results: bugs of the programs themselves.
 const FAULTS: [(&str, u64); 2] = [
-    // iperf 2.1.8 wraps below zero beside an old server.
+    // iperf 2.1.8 wraps below zero with an old server.
     ("iperf2/v218-client-v206-server-udp.txt", 24),
-    // iperf 2.2.1 counts its packets over another time than the line says.
+    // iperf 2.2.1 counts packets over a time other than the printed one.
     ("iperf2/v221-udp.txt", 11),
 ];
 
@@ -209,7 +209,7 @@ fn honest_results_of_every_program_are_possible_but_for_two_faults_of_their_own(
     for tool in std::fs::read_dir(&root).unwrap().map(Result::unwrap).filter(|e| e.path().is_dir()) {
         for file in std::fs::read_dir(tool.path()).unwrap().map(Result::unwrap) {
             let output = linerate(&format!("check --json {}", file.path().display()));
-            // A file in which a program says only that nobody was there has no figures.
+            // A file in which a program only reports that the server was missing has no figures.
             if output.status.code() == Some(1) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! `linerate compare`: files and runs beside each other.
+//! `linerate compare`: compares files and runs.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// A folder with an archive and result files, which goes with its test.
+/// A folder with an archive and result files, removed with its test.
 struct TestDir(PathBuf);
 
 impl TestDir {
@@ -16,7 +16,7 @@ impl TestDir {
         Self(folder)
     }
 
-    /// A result of iperf3 in text, of ten seconds at this rate.
+    /// A textual iperf3 result of ten seconds at this rate.
     fn result(&self, name: &str, mbps: f64) {
         let megabytes = mbps * 10.0 / 8.0 * 1e6 / f64::from(1 << 20);
         let lines = [

@@ -1,4 +1,4 @@
-//! `linerate doctor` as a program: what it finds differs from host to host, its form does not.
+//! `linerate doctor` as a program: its findings depend on the host, its format does not.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::collections::BTreeSet;

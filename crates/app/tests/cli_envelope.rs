@@ -26,7 +26,7 @@ fn a_gigabit_over_21_ms_is_what_the_standards_say() {
     let found = json("envelope --link 1G --rtt 21ms --json");
     assert_eq!(found["schema"], "linerate.envelope/1");
     assert_eq!(found["binding"]["limit"], "link");
-    // 1448 of 1538 bytes; 1e9 / (1538 x 8) frames; 1e9 x 0.021 / 8 bytes.
+    // 1448 of 1538 bytes; 1e9 / (1538 * 8) frames; 1e9 * 0.021 / 8 bytes.
     close(&found["rates"]["payload_bps"], 941.482_445e6);
     close(&found["frames"]["per_second"], 81_274.382);
     close(&found["needs"]["bdp_wire_bytes"], 2_625_000.0);
@@ -37,7 +37,7 @@ fn a_gigabit_over_21_ms_is_what_the_standards_say() {
 fn the_window_that_is_set_binds_below_the_link() {
     let found = json("envelope --link 1G --rtt 21ms --window 65535 --json");
     assert_eq!(found["binding"]["limit"], "receiver_window");
-    // 65535 x 8 / 0.021.
+    // 65535 * 8 / 0.021.
     close(&found["binding"]["bitrate_bps"], 24.965_714e6);
     assert_eq!(found["after_remedy"]["limit"], "link");
 }
@@ -45,11 +45,12 @@ fn the_window_that_is_set_binds_below_the_link() {
 #[test]
 fn ranges_have_bounds_and_questions_their_answers() {
     let found = json("envelope --json --link 1G --rtt 20ms..25ms --need 8h:2TB --target 500M --trunk 2 -P 2");
-    // 1e9 x 0.020 / 8 and x 0.025 / 8.
+    // 1e9 * 0.020 / 8 and * 0.025 / 8.
     close(&found["bounds"]["/needs/bdp_wire_bytes"]["low"], 2_500_000.0);
     close(&found["bounds"]["/needs/bdp_wire_bytes"]["high"], 3_125_000.0);
     close(&found["needs"]["bdp_wire_bytes"], 2_500_000.0);
-    // 2e12 x 8 / 28800, and of 1.5 times 941.482 Mb/s: two streams use three quarters of two links in the mean.
+    // 2e12 * 8 / 28800, and the share of 1.5 times 941.482 Mb/s: two streams use three quarters of two links on
+    // average.
     close(&found["need"]["required_bps"], 555.5556e6);
     close(&found["need"]["utilisation"], 0.590086 / 1.5);
     assert_eq!((&found["need"]["fits"], &found["target"]["fits"]), (&Value::Bool(true), &Value::Bool(true)));
@@ -58,7 +59,7 @@ fn ranges_have_bounds_and_questions_their_answers() {
     let tight = json("envelope --json --link 1G --need 10s:1.25GB --disk 60MB/s");
     assert_eq!(tight["binding"]["limit"], "disk");
     assert_eq!(tight["need"]["fits"], false);
-    // 1.25 GB at 60 MB/s are 20.8 s.
+    // 1.25 GB at 60 MB/s take 20.8 s.
     close(&tight["need"]["seconds_per_minute"], 125.0);
 }
 

@@ -1,4 +1,4 @@
-//! `linerate import`: files of other programs become runs that `history`, `show` and `export` know.
+//! `linerate import`: files of other programs become runs for `history`, `show` and `export`.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::io::Write;
@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// An archive that goes with its test.
+/// An archive that is removed with its test.
 struct TestDir(PathBuf);
 
 impl TestDir {
@@ -64,7 +64,7 @@ fn a_file_becomes_a_run_once() {
     let flow = &shown["flows"][0];
     assert_eq!(flow["receiver"]["bytes"], 1_922_000, "{flow}");
     assert_eq!((&flow["udp"]["lost"], &flow["udp"]["packets"]), (&80.into(), &2002.into()));
-    // What the file does not tell is not there.
+    // Values that the file does not contain are absent.
     assert_eq!((&flow["udp"]["duplicates"], &flow["receiver"]["tail_bytes"]), (&Value::Null, &Value::Null));
     assert_eq!(flow["cpu"]["sender_seconds"], Value::Null);
     assert_eq!(flow["caveats"][0]["kind"], "imported");
@@ -120,7 +120,7 @@ fn an_example_in_prose_is_no_run() {
     assert_eq!(output.status.code(), Some(1), "{message}");
     assert!(message.contains("prose") && message.contains("--tool"), "{message}");
     assert!(output.stdout.is_empty());
-    // Who says that it is a result is believed.
+    // --tool declares the file to be a result.
     assert_eq!(place.run(&["import", readme, "--tool", "iperf3"], b"").status.code(), Some(0));
 }
 

@@ -1,4 +1,4 @@
-//! `linerate plan` as a program: what it lists, what it refuses, and with which exit code.
+//! `linerate plan` as a program: output, refusals and exit codes.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::process::{Command, Output};
@@ -37,7 +37,7 @@ fn the_document_has_every_point_and_the_order_of_the_trials() {
     assert_eq!(found["points"][1]["flows"][0]["spec"]["socket"]["window_bytes"], 1 << 20);
     assert_eq!(found["trials"], serde_json::json!([[0, 1], [1, 1], [1, 2], [0, 2]]));
     assert_eq!(found["estimate"]["trials"], 4);
-    // The file asserts something of the window "default", which is gone; what remains is judged.
+    // The file has an assertion about the window "default", which --set removed; the others are evaluated.
     assert_eq!(found["left_out"], serde_json::json!(["goodput >= 0.9 ceiling"]));
     assert_eq!(found["assertions"].as_array().unwrap().len(), 4);
 }
@@ -66,7 +66,7 @@ fn a_mistake_is_shown_with_its_line_and_as_a_document() {
 
 #[test]
 fn a_plan_that_takes_too_long_is_refused_with_its_estimate() {
-    // 78 trials of 12 s, the idle latency before each, what is around them.
+    // 78 trials of 12 s, the idle latency before each, and the overhead.
     let output = linerate(&["window-sweep", "--max-time", "10m"]);
     assert_eq!(output.status.code(), Some(2));
     let said = text(&output.stderr);

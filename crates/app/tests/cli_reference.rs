@@ -1,4 +1,4 @@
-//! Completions, manual pages and schemas as the program prints them, and its output when nobody reads on.
+//! Completions, manual pages and schemas as the program prints them, and output to a closed pipe.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::process::{Command, Output, Stdio};

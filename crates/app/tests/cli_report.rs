@@ -1,4 +1,4 @@
-//! `linerate report` and `export --format html`: runs out of the archive as one page, or why there is none.
+//! `linerate report` and `export --format html`: archived runs on one page, or the error if there is none.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use linerate_model::{Body, Event};
 use linerate_units::Timestamp;
 use serde_json::{Value, json};
 
-/// An archive and its files, which go with their test.
+/// An archive and its files, removed with their test.
 struct TestDir(PathBuf);
 
 impl TestDir {
@@ -29,7 +29,7 @@ impl TestDir {
             .unwrap()
     }
 
-    /// Imports a file of results; answers the names of its runs.
+    /// Imports a file of results; returns the names of its runs.
     fn import(&self, file: &str) -> Vec<String> {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/results/").to_owned() + file;
         let output = self.run(&["import", "--json", &file]);
@@ -52,7 +52,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout)
 }
 
-/// Whether the program has its front end; it says itself when it has not.
+/// Whether the program was built with its front end; otherwise it reports that.
 fn built(place: &TestDir) -> bool {
     let output = place.run(&["report", "-o", "probe.html"]);
     let missing = said(&output).contains("make ui");
@@ -77,7 +77,7 @@ fn a_run_is_a_page_or_the_remedy_is_said() {
     let name = said(&output).trim().strip_prefix("written: ").unwrap().to_owned();
     let page = place.text(&name);
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("80/2002"), "the loss that the file tells");
-    // The same page by the other command, on stdout.
+    // The other command prints the same page to stdout.
     let exported = place.run(&["export", "--format", "html", &run]);
     assert_eq!(String::from_utf8_lossy(&exported.stdout), page);
 }
@@ -108,7 +108,7 @@ fn what_is_not_there_is_named() {
     assert!(said(&output).contains("no/such/folder/x.html could not be written"), "{}", said(&output));
 }
 
-/// Events of the plan's own log, which names two runs.
+/// Events of a plan's log, which refers to two runs.
 fn plan_log(runs: [&str; 2]) -> Vec<Event> {
     let point = "00000000000000aa";
     let trial = |repeat: usize| {

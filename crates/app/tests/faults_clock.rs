@@ -1,4 +1,4 @@
-//! Bad weather in the clock: somebody sets it while a run goes on.
+//! Clock faults: the wall clock is set during a run.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot be prepared fails")]
 
 mod support;
@@ -8,14 +8,14 @@ use std::path::PathBuf;
 use serde_json::Value;
 use support::{Folder, Process, Server, TIMEOUT, eventually, test};
 
-/// The library that stands between a program and its wall clock; the clock of this machine is left alone.
+/// The library that replaces a program's wall clock; the clock of this machine is not touched.
 fn faketime() -> PathBuf {
     let folders = std::fs::read_dir("/usr/lib").unwrap().map(|entry| entry.unwrap().path());
     let library = folders.map(|folder| folder.join("faketime/libfaketimeMT.so.1")).find(|path| path.exists());
     library.expect("install the package faketime")
 }
 
-/// Sets the wall clock that a client sees by `step`, in the words of faketime, in the middle of a download.
+/// Steps the wall clock of a client by `step`, in faketime's syntax, in the middle of a download.
 fn stepped(step: &str, text: &str) {
     let folder = Folder::new();
     let clock = folder.file("clock");
@@ -30,7 +30,7 @@ fn stepped(step: &str, text: &str) {
         .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
     let run = Process::start(command);
     eventually("figures", || run.stdout().contains("\"sample\"").then_some(()));
-    // In one piece, because the client reads it whenever it asks for the time.
+    // Atomically, because the client reads it at every clock reading.
     std::fs::write(folder.file("new"), step).unwrap();
     std::fs::rename(folder.file("new"), &clock).unwrap();
     let done = run.finish(TIMEOUT);
@@ -39,7 +39,7 @@ fn stepped(step: &str, text: &str) {
     let bodies: Vec<_> = bodies.collect();
     let caveat = bodies.iter().find(|body| body["caveat"]["kind"] == "clock_stepped").expect("a caveat");
     assert!(caveat["caveat"]["text"].as_str().unwrap().contains(text), "{caveat}");
-    // The measurement goes by the monotonic clock: two seconds are nowhere near an hour, nor below zero.
+    // The measurement uses the monotonic clock: two seconds must not become an hour or negative.
     let receiver = bodies.iter().find(|body| body["kind"] == "flow_ended" && body["side"] == "receiver");
     let tally = &receiver.expect("the receiver's word")["tally"];
     let seconds = tally["elapsed_ns"].as_f64().unwrap() / 1e9;

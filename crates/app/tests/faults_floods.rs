@@ -1,5 +1,5 @@
-//! Hosts that take more of a server than their share, and servers and clients without threads or descriptors: others are
-//! served, and whoever is not reads why.
+//! Hosts that overload a server, and servers and clients without threads or descriptors: others are served, and
+//! refused clients get the reason.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 mod support;
@@ -14,10 +14,11 @@ use linerate_sock::limits;
 use serde_json::Value;
 use support::{Done, Process, Server, TIMEOUT, eventually, linerate, test};
 
-/// Another host, as far as a server can tell.
+/// Another host, from the server's point of view.
 const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 7, 0, 2));
 
-/// Longer than any deadline of the server, shorter than what it used to take to close probe connections.
+/// Longer than any deadline of the server, shorter than the time after which it formerly closed probe
+/// connections.
 const NOTICE: Duration = Duration::from_secs(30);
 
 fn connect(port: u16) -> TcpStream {
@@ -30,13 +31,13 @@ fn frame(json: &str) -> Vec<u8> {
     [&u32::try_from(json.len()).unwrap().to_be_bytes()[..], json.as_bytes()].concat()
 }
 
-/// What a client of ours says first.
+/// The first message of our clients.
 fn greeting() -> Vec<u8> {
     let hello = r#"{"type":"hello","versions":[1,1],"capabilities":[],"host":{"name":"x"},"spec":{}}"#;
     [Preface::CONTROL.encode().to_vec(), frame(hello)].concat()
 }
 
-/// The next message that is not a heartbeat.
+/// The next message other than a heartbeat.
 fn message(client: &mut TcpStream) -> Value {
     loop {
         let mut length = [0; 4];
@@ -73,19 +74,19 @@ fn measured(port: u16, args: &[&str]) -> Done {
 #[test]
 fn clients_that_never_say_hello_cost_no_thread_and_keep_nobody_out() {
     let server = Server::start(&[]);
-    // The first one makes the server start whatever it starts once.
+    // The first client makes the server create its permanent threads.
     connect(server.port).write_all(&greeting()).unwrap();
     server.await_events("ended", 1);
     let idle = threads_of(server.pid());
     let mut silent: Vec<_> = (0..700)
         .map(|number| {
             let mut client = connect(server.port);
-            // A preface, and of some a part of the greeting.
+            // The preface, and for some a part of the greeting.
             client.write_all(&greeting()[..32 + 7 * (number % 5)]).unwrap();
             client
         })
         .collect();
-    // The server's preface is its answer: all have been heard.
+    // Receiving the server's preface shows that it has read all of them.
     silent.iter_mut().for_each(read_preface);
     assert_eq!(threads_of(server.pid()), idle);
     let done = measured(server.port, &[]);
@@ -112,11 +113,12 @@ fn a_host_that_takes_its_share_reads_so_and_another_is_next_in_line() {
     let refused: Vec<String> = refused.collect();
     assert!(refused.len() >= 100, "{} were refused", refused.len());
     assert!(refused.iter().all(|why| why.starts_with("too many clients: ")), "{refused:?}");
-    // Our own client, as the 401st of this host.
+    // Our own client, the 401st from this host.
     let done = measured(server.port, &[]);
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.stderr.contains("too many clients") && done.stderr.contains("127.0.0.1"), "{done:?}");
-    // One of another host: next in line, and measured when the one at work turns out to say nothing.
+    // A client of another host is next in the queue, and is measured when the current one turns out to be
+    // silent.
     let done = measured(server.port, &["--bind", &OTHER.to_string()]);
     assert_eq!(done.code, Some(0), "{done:?}");
     let of_other = |event: &Value| event["client"].as_str().unwrap().starts_with(&OTHER.to_string());
@@ -133,7 +135,7 @@ fn who_holds_the_server_and_measures_nothing_makes_room_for_another_host() {
     read_preface(&mut idle);
     assert_eq!(message(&mut idle)["type"], "welcome");
     let mut alive = idle.try_clone().unwrap();
-    // It says that it lives for as long as it is heard: for a minute, if nobody else waited.
+    // Heartbeats as long as the connection exists: for a minute if no other client waited.
     let heartbeats = std::thread::spawn(move || {
         while alive.write_all(&frame(r#"{"type":"heartbeat"}"#)).is_ok() {
             support::pause(Duration::from_millis(500));
@@ -165,7 +167,7 @@ fn a_full_queue_makes_room_for_a_host_that_has_no_place() {
     assert!(why.as_str().unwrap().contains("a host that has no place yet"), "{why}");
 }
 
-/// A run of which nothing is measured: its control connection, and its cookie.
+/// A run without a measurement: its control connection and cookie.
 fn open_run(server: &Server) -> (TcpStream, [u8; 16]) {
     let mut control = connect(server.port);
     control.write_all(&greeting()).unwrap();
@@ -193,7 +195,7 @@ fn probe_connections_cost_no_thread_are_limited_and_end_with_their_run() {
             line
         })
         .collect();
-    // Some are answered, the others are closed.
+    // Some are answered, the others closed.
     let answered: Vec<bool> = lines
         .iter_mut()
         .map(|line| {
@@ -231,7 +233,7 @@ fn probes_and_openings_from_an_address_that_is_not_the_clients_get_nothing() {
         let count = own.recv(&mut answer).unwrap();
         assert!(count <= question.len(), "{count} bytes answer {}", question.len());
     }
-    // The server has one thread for datagrams: what came first was looked at first.
+    // The server handles datagrams in one thread, in order of arrival.
     forged.set_nonblocking(true).unwrap();
     let nothing = forged.recv(&mut [0; 2048]);
     assert!(nothing.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock), "{nothing:?}");
@@ -249,7 +251,7 @@ fn a_client_with_64_descriptors_measures_one_stream() {
     assert!(done.stderr.contains("64 allowed") && done.stderr.contains("ulimit -Hn"), "{done:?}");
 }
 
-/// The same command, started by another program that is given some arguments first.
+/// The same command, started through another program with these arguments.
 fn started_by(program: &str, first: &[&str], inner: &Command) -> Command {
     let mut command = Command::new(program);
     command.args(first).arg(inner.get_program()).args(inner.get_args());
@@ -281,7 +283,7 @@ fn a_server_out_of_descriptors_says_so_once_and_recovers() {
     assert_eq!(server.events("out_of_files").len(), 1);
 }
 
-/// The same command as a user of its own, which may have so many threads.
+/// The same command as another user, limited to `most` threads.
 fn as_user(user: u32, most: &str, inner: &Command) -> Command {
     let ids = [format!("--reuid={user}"), format!("--regid={user}")];
     let inner = started_by("setpriv", &[&ids[0], &ids[1], "--clear-groups"], inner);
@@ -307,7 +309,7 @@ fn a_server_that_gets_no_threads_tells_its_client() {
     let mut serve = linerate();
     serve.args(["serve", "-p", "0", "--json"]);
     let server = Server::from(as_user(47_114, "500", &serve));
-    // The first client makes it start whatever it starts once.
+    // The first client makes the server create its permanent threads.
     assert_eq!(measured(server.port, &[]).code, Some(0));
     let idle = eventually("its threads end", || {
         let threads = threads_of(server.pid());
@@ -316,7 +318,7 @@ fn a_server_that_gets_no_threads_tells_its_client() {
     for more in 0..3 {
         let pid = server.pid().to_string();
         let limit = format!("--nproc={}:", idle + more);
-        // Its own user may lower the limit that is in force.
+        // The same user may lower the soft limit.
         let mut lower = Command::new("prlimit");
         lower.args(["--pid", &pid, &limit]);
         let lowered = Process::start(as_user(47_114, "500", &lower)).finish(TIMEOUT);

@@ -1,4 +1,4 @@
-//! Bad weather at the prompt: values that cannot be, hosts that cannot do it, and nowhere to write to.
+//! Invalid input: impossible values, unsuitable hosts, and unwritable outputs.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be prepared fails")]
 
 mod support;
@@ -12,32 +12,32 @@ use std::time::Duration;
 
 use support::{Done, Folder, Process, Server, caveats, linerate, test, test_json};
 
-/// How long a command may take that has nothing to measure.
+/// Timeout for a command that does not measure anything.
 const AT_ONCE: Duration = Duration::from_secs(10);
 
-/// A test that is over soon and loads nobody.
+/// A short test with little load.
 const SMALL: [&str; 4] = ["-t", "0.3", "-b", "20M"];
 
-/// What an option takes, so that its wrong values are known.
+/// Type of an option's value, which determines the invalid values to try.
 enum Takes {
     /// A number above zero.
     Positive,
-    /// A number, zero included.
+    /// A number, including zero.
     Number,
-    /// One of a few words, or an address.
+    /// One of several words, or an address.
     Word,
-    /// The name of a report, which says its format.
+    /// The file name of a report, whose extension selects the format.
     Report,
-    /// A name that only a host or a file system can judge; see the tests below.
+    /// A name that only a host or a file system can check; see the tests below.
     Name,
 }
 
 use Takes::{Name, Number, Positive, Report, Word};
 
-/// Every option of `linerate test` with a value, and values beyond the edges of its range.
+/// All options of `linerate test` with values, and values beyond their ranges.
 const TEST: &[(&str, Takes, &[&str])] = &[
     ("--port", Positive, &["65536"]),
-    // What they take together is tried in `agents.rs`.
+    // Used together, these are tested in `agents.rs`.
     ("--from", Name, &["a", ""]),
     ("--agent-token-file", Name, &["/no/such/file"]),
     ("--time", Positive, &["0.001", "86401", "2 parsecs"]),
@@ -68,7 +68,7 @@ const TEST: &[(&str, Takes, &[&str])] = &[
     ("--archive", Name, &[""]),
 ];
 
-/// The same of `linerate serve`.
+/// The options of `linerate serve`.
 const SERVE: &[(&str, Takes, &[&str])] = &[
     ("--port", Number, &["65536"]),
     ("--bind", Word, &["localhost:1"]),
@@ -88,12 +88,12 @@ fn ended(mut command: Command, args: &[&str]) -> Done {
     Process::start(command).finish(AT_ONCE)
 }
 
-/// Runs a command with a whole command line.
+/// Runs a whole command line.
 fn told(args: &[&str]) -> Done {
     ended(linerate(), args)
 }
 
-/// What cannot be carried out ends with 2 before anything is tried, and the message names the argument.
+/// Invalid commands end with 2 before anything is tried, and the message names the argument.
 fn refused(args: &[&str], name: &str) {
     let done = told(args);
     assert_eq!(done.code, Some(2), "{args:?}: {done:?}");
@@ -101,7 +101,7 @@ fn refused(args: &[&str], name: &str) {
     assert!(done.stdout.is_empty(), "{args:?}: {done:?}");
 }
 
-/// The long options in the help of a command, each with whether it takes a value.
+/// The long options in the help of a command, and whether they take a value.
 fn options(command: &str) -> Vec<(String, bool)> {
     let help = told(&[command, "--help"]).stdout;
     let lines = help
@@ -138,7 +138,7 @@ fn every_option_is_checked(command: &[&str], table: &[(&str, Takes, &[&str])]) {
         if !takes_value && name != "--help" {
             refused(&[command, &[&format!("{name}=yes")]].concat(), name);
         }
-        // A slip of the finger gets the right name back.
+        // For a typing error, the correct name is suggested.
         let slip = format!("{name}q");
         refused(&[command, &[slip.as_str()]].concat(), &format!("'{slip}'"));
         refused(&[command, &[slip.as_str()]].concat(), &format!("'{name}'"));
@@ -180,7 +180,7 @@ fn options_that_contradict_each_other_are_refused_by_name() {
         (&["-u", "-Z"], "--zerocopy"),
         (&["-u", "-l", "31"], "--length"),
         (&["-u", "-l", "65508"], "--length"),
-        // The last streams would need ports that do not exist.
+        // The last streams would need source ports that do not exist.
         (&["-P", "100", "--cport", "65500"], "--cport"),
         (&["-P", "20", "--bidir", "--cport", "65500"], "--cport"),
     ];
@@ -207,14 +207,14 @@ fn what_this_host_does_not_have_is_named() {
         assert_eq!(done.code, Some(1), "{option}: {done:?}");
         assert!(done.stderr.contains(remedy), "{option}: {done:?}");
     }
-    // A processor that is not there does not stop a measurement, but is said.
+    // A nonexistent CPU does not stop a measurement, but causes a caveat.
     let document = test_json(test("127.0.0.1", server.port, &["-t", "0.3", "--affinity", "4000", "--json"]));
     assert!(caveats(&document).contains(&"setting_ineffective".to_owned()), "{document}");
 }
 
-/// A command that may have so many open files and cannot raise the limit.
+/// A command with this limit of open files that it cannot raise.
 fn with_few_files(command: &Command, files: u32) -> Command {
-    // Root may raise the hard limit, unless it is without this capability.
+    // Root may raise the hard limit unless it lacks this capability.
     let root = std::fs::metadata("/proc/self").unwrap().uid() == 0;
     let mut limited = Command::new("sh");
     limited.args(["-c", &format!("ulimit -n {files} && exec \"$@\""), "sh"]);
@@ -252,12 +252,12 @@ fn a_server_with_too_few_files_says_how_to_raise_the_limit() {
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.stderr.contains("server"), "who is short of files: {done:?}");
     assert!(done.stderr.contains("64 allowed") && done.stderr.contains("ulimit -Hn"), "{done:?}");
-    // What it can do, it does.
+    // A test that fits the limit succeeds.
     let done = ended(test("127.0.0.1", server.port, &SMALL), &[]);
     assert_eq!(done.code, Some(0), "{done:?}");
 }
 
-/// Measures into an archive that cannot be written: the result is printed, with a warning.
+/// Measures into an unwritable archive: prints the result with a warning.
 fn not_archived(archive: &str) {
     let server = Server::start(&[]);
     let done = ended(test("127.0.0.1", server.port, &SMALL), &["--archive", archive]);
@@ -295,13 +295,13 @@ fn a_corrupt_archive_does_not_cost_the_result_and_is_left_alone() {
 #[test]
 #[ignore = "needs root and mount namespaces"]
 fn a_full_disk_does_not_cost_the_result() {
-    // The smaller one is full before the first event, the larger one in the middle.
+    // The smaller disk is full before the first event, the larger one in the middle.
     for size in ["64k", "200k"] {
         let folder = Folder::new();
         let server = Server::start(&[]);
         let disk = folder.file("disk");
         std::fs::create_dir(&disk).unwrap();
-        // Mounted in a namespace of its own, the disk goes away with the program.
+        // Mounted in a new namespace, the disk disappears with the program.
         let mut command = Command::new("unshare");
         let script = format!("mount -t tmpfs -o size={size} tmpfs {disk} && exec \"$@\"");
         let program = env!("CARGO_BIN_EXE_linerate");
@@ -376,7 +376,7 @@ fn nobody_listening_to_stderr_ends_nothing() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
-/// What prints and measures nothing.
+/// Commands that print without measuring.
 const PRINTING: [&[&str]; 7] = [
     &["history"],
     &["history", "--json"],

@@ -1,4 +1,4 @@
-//! Bad weather on the network: nobody there, no way there, half a way, and a way that ends.
+//! Network faults: no host, no route, one direction only, and links that fail.
 
 mod support;
 
@@ -9,14 +9,14 @@ use std::time::Duration;
 use linerate_sock::clock;
 use support::{Done, Net, Process, Relay, Server, Side, TIMEOUT, caveats, flow, test, test_json};
 
-/// How long an end may take to notice that the other one cannot be reached.
+/// Timeout for an end to notice that the other one is unreachable.
 const NOTICE: Duration = Duration::from_secs(10);
 
 fn ends(command: Command) -> Done {
     Process::start(command).finish(NOTICE)
 }
 
-/// A client that could not measure: exit code 1, and one error that says these things.
+/// Checks a client that could not measure: exit code 1, and one error with these words.
 fn cannot_measure(command: Command, words: &[&str]) {
     let done = ends(command);
     assert_eq!(done.code, Some(1), "{done:?}");
@@ -28,7 +28,7 @@ fn cannot_measure(command: Command, words: &[&str]) {
 
 #[test]
 fn an_unknown_host_is_named() {
-    // RFC 6761 §6.4: this name exists nowhere.
+    // RFC 6761 §6.4: this name never resolves.
     cannot_measure(test("no-such-host.invalid", 5201, &["-t", "1"]), &["no-such-host.invalid", "name"]);
 }
 
@@ -64,7 +64,7 @@ fn a_taken_port_comes_with_its_remedy() {
 
 #[test]
 fn an_address_that_is_not_ours_comes_with_its_remedy() {
-    // RFC 5737: nobody has this address.
+    // RFC 5737: an address for documentation.
     let mut command = support::linerate();
     command.args(["serve", "-B", "192.0.2.1", "-p", "0"]);
     cannot_measure(command, &["192.0.2.1", "no interface of this host has that address"]);
@@ -75,7 +75,7 @@ fn an_address_that_is_not_ours_comes_with_its_remedy() {
 #[ignore = "needs root and network namespaces"]
 fn a_filtered_host_is_given_up_with_a_remedy() {
     let net = Net::pair();
-    // A neighbour that resolves and never answers: what a filter that drops looks like.
+    // A neighbour with a static entry that never answers, as behind a packet filter that drops.
     let filter =
         ["-n", &net.a, "neighbour", "add", "10.77.0.9", "lladdr", "02:00:00:00:00:09", "dev", "veth0"];
     assert!(Command::new("ip").args(filter).status().unwrap().success());
@@ -99,13 +99,13 @@ fn a_host_without_a_route_there_says_so() {
 #[ignore = "needs root and network namespaces"]
 fn a_host_that_does_not_answer_its_neighbours_says_so() {
     let net = Net::pair();
-    // Nobody on the cable has this address.
+    // No host on the link has this address.
     let program = env!("CARGO_BIN_EXE_linerate");
     let command = net.exec(Side::A, program, &["test", "10.77.0.77", "-t", "1"]);
     cannot_measure(command, &["10.77.0.77:5201", "could not reach the host"]);
 }
 
-/// Pulls the cable in the middle of the first direction.
+/// Cuts the link in the middle of the first direction.
 fn cut_in_the_middle(cut: Side, args: &[&str]) {
     let net = Net::pair();
     let server = Server::start_in(&net, Side::B, &[]);
@@ -114,7 +114,7 @@ fn cut_in_the_middle(cut: Side, args: &[&str]) {
     let all = [&["-t", "20", "-b", "20M", "--json", "--archive", &archive], args].concat();
     let run = Process::start(net.test(Side::A, server.port, &all));
     server.await_events("begun", 1);
-    // Two seconds of idle latency, then some of data.
+    // Two seconds of idle latency, then some data.
     support::pause(Duration::from_millis(4500));
     net.link(cut, false);
     let pulled = clock::now();
@@ -131,8 +131,8 @@ fn cut_in_the_middle(cut: Side, args: &[&str]) {
     let mut show = support::linerate();
     show.args(["show", "--json", "--archive", &archive]);
     assert_eq!(ends(show).json()["run"]["outcome"], "failed");
-    // The server serves on once the cable is back, and the kernel has found its neighbour again: the ends of the old
-    // connections were still asking for it.
+    // The server continues to serve when the link is up again and the kernel has resolved its neighbour, which
+    // the ends of the old connections were still trying to do.
     net.link(cut, true);
     support::eventually("the neighbour", || {
         let ping =
@@ -171,7 +171,7 @@ fn a_path_slower_than_the_test_is_no_trouble() {
     let document = test_json(net.test(Side::A, server.port, &["-t", "2", "--json"]));
     for name in ["download", "upload"] {
         let bitrate = flow(&document, name)["receiver"]["bitrate_bps"].as_f64().unwrap();
-        // 2 Mb/s of Ethernet frames carry at most 1448/1514 of it as payload.
+        // 2 Mb/s of Ethernet frames carry at most 1448/1514 as payload.
         assert!(bitrate < 2e6 && bitrate > 1e6, "{name}: {bitrate}");
     }
 }

@@ -1,4 +1,4 @@
-//! Bad weather at the other end: it dies, stops, is asked to end, or is busy.
+//! Faults of the other end: it dies, stops, is terminated, or is busy.
 
 mod support;
 
@@ -9,11 +9,11 @@ use linerate_sock::clock;
 use serde_json::Value;
 use support::{Folder, Process, Relay, Server, TIMEOUT, caveats, eventually, flow, linerate, signal, test};
 
-/// How long the survivor may take to notice and to end.
+/// Timeout for the survivor to notice and to end.
 const NOTICE: Duration = Duration::from_secs(10);
 
-/// The messages of the dialogue, each of which marks a state: nothing said, idle probing, preparing, opening, starting,
-/// running, draining, cutting the drain, and between two phases.
+/// The messages of the dialogue, each of which marks a state: no message yet, idle probing, preparing, opening,
+/// starting, running, draining, cutting the drain, and between two phases.
 const STATES: [&str; 10] = [
     "hello",
     "welcome",
@@ -30,7 +30,7 @@ const STATES: [&str; 10] = [
 /// A small test of both directions.
 const SMALL: [&str; 4] = ["-t", "1", "-b", "20M"];
 
-/// The same with a reader so slow that the drain has to be cut.
+/// The same with a reader so slow that the drain is cut.
 const CUT: [&str; 4] = ["-t", "1", "--read-rate", "8M"];
 
 fn measures(port: u16) {
@@ -46,7 +46,7 @@ fn archived_outcome(archive: &str) -> Value {
     done.json()["runs"][0]["outcome"].clone()
 }
 
-/// Runs a check for every state at once, and says which one failed.
+/// Runs a check for all states in parallel, and reports which one failed.
 fn at_every_state(check: fn(&'static str)) {
     std::thread::scope(|scope| {
         let checks: Vec<_> = STATES.map(|state| (state, scope.spawn(move || check(state)))).into();
@@ -107,7 +107,7 @@ fn a_client_killed_in_any_state_leaves_its_server_ready_for_the_next_one() {
         let ended = server.await_events("ended", 1);
         assert!(clock::now().since(killed) < NOTICE, "{state}: {ended}");
         assert!(ended["trouble"].is_string(), "{state}: {ended}");
-        // What was written until then can be read.
+        // What was written until then is readable.
         let mut show = linerate();
         show.args(["show", "--archive", &archive]);
         let shown = Process::start(show).finish(TIMEOUT);
@@ -129,7 +129,7 @@ fn a_server_that_no_longer_says_anything_ends_its_client() {
     assert!(clock::now().since(stopped) < NOTICE, "{done:?}");
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.stderr.contains("no answer from the peer for 6 s"), "{done:?}");
-    // What was measured is printed, and that it is not the whole.
+    // Prints what was measured, and that it is incomplete.
     assert!(done.stdout.contains("Verdict") && done.stdout.contains("ended in the middle"), "{done:?}");
 }
 
@@ -183,7 +183,7 @@ fn interrupted_at(state: &'static str) {
     let victim = Arc::clone(&client);
     let relay = Relay::watching(server.port, state, move || {
         signal(eventually("the client's name", || victim.get().copied()), "INT");
-        // The client looks at its flag before the message comes.
+        // The client checks its flag before the message arrives.
         support::pause(Duration::from_millis(300));
     });
     let args = ["-t", "8", "-b", "20M", "--json", "--archive", &archive];
@@ -191,7 +191,7 @@ fn interrupted_at(state: &'static str) {
     let _ = client.set(run.pid());
     let done = run.finish(TIMEOUT);
     assert_eq!(done.code, Some(130), "{state}: {done:?}");
-    // Idle latency over TCP comes before the opening; the measurement itself would take 16 s.
+    // Idle latency over TCP precedes the opening; the measurement itself would take 16 s.
     assert!(done.took < NOTICE, "{state}: {done:?}");
     assert_eq!(done.json()["run"]["outcome"], "interrupted", "{state}");
     assert_eq!(archived_outcome(&archive), "interrupted", "{state}");

@@ -1,5 +1,5 @@
-//! Peers of other tools' protocols that send without end: they cost a server, and our clients of those tools, no memory
-//! to speak of, and both end when they are told to.
+//! Peers of other tools' protocols that send endlessly: they make neither a server nor our clients of those
+//! tools use much memory, and both end when requested.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 mod support;
@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use support::{Net, Process, Server, Side, TIMEOUT, eventually, linerate, signal};
 
-/// What a server or client may hold after the flood; 400 MB are sent.
+/// Memory limit of a server or client after the flood, in which 400 MB are sent.
 const MAX_BYTES: u64 = 128 << 20;
 
-/// Sends `start` to a port of the server, then `flood` again and again.
+/// Sends `start` to a port of the server, then `flood` repeatedly.
 fn flooder(net: &Net, port: u16, start: &str, flood: &str) -> Process {
     let script = format!(
         "exec 3<>/dev/tcp/{}/{port}; printf '{start}' >&3; yes \"$(printf '{flood}')\" | head -c 400M >&3",
@@ -27,7 +27,7 @@ fn flooder(net: &Net, port: u16, start: &str, flood: &str) -> Process {
 fn floods_at_the_ports_of_older_tools_cost_a_server_nothing() {
     let net = Net::pair();
     let server = Server::start_in(&net, Side::A, &["--classic"]);
-    // A cookie, then states that no client has; parameters of 2 GiB; a text without an end; lines without an end; numbers.
+    // A cookie, then states that no client has; parameters of 2 GiB; an endless text; endless lines; numbers.
     let cookie = "abcdefghijklmnopqrstuvwxyz0123456789\\0";
     let large = format!("{cookie}\\177\\377\\377\\377");
     for (port, start, flood) in [
@@ -53,7 +53,7 @@ fn floods_at_the_ports_of_older_tools_cost_a_server_nothing() {
     drop(flooder);
 }
 
-/// A server that answers every connection with the same bytes for as long as they are read.
+/// A server that answers every connection with the same bytes, as long as they are read.
 fn endless(bytes: &'static [u8]) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

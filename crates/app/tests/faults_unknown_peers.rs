@@ -1,4 +1,4 @@
-//! Bad weather at the door: other services behind the port, other programs at ours, other versions, and noise.
+//! Unknown peers: other services on the port, other programs on ours, other versions, and noise.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 mod support;
@@ -11,10 +11,10 @@ use std::time::Duration;
 use linerate_sock::clock;
 use support::{Done, Process, Server, TIMEOUT, eventually, pause, test};
 
-/// How long a client may take to see that it is at the wrong door.
+/// Timeout for a client to notice that the service is not ours.
 const NOTICE: Duration = Duration::from_secs(10);
 
-/// A preface of the native protocol in this version: a control connection.
+/// A preface of the native protocol with this version, for a control connection.
 fn preface(version: u8) -> Vec<u8> {
     [&b"LINERATE"[..], &[version, 1], &[0; 22]].concat()
 }
@@ -23,7 +23,8 @@ fn frame(json: &str) -> Vec<u8> {
     [&u32::try_from(json.len()).unwrap().to_be_bytes()[..], json.as_bytes()].concat()
 }
 
-/// Sends a client to a service that says `first` at once, `answer` when it has heard something, and then closes.
+/// Connects a client to a service that sends `first` at once, `answer` after the first received bytes, and then
+/// closes.
 fn client_of(first: &'static [u8], answer: &'static [u8]) -> Done {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -35,7 +36,7 @@ fn client_of(first: &'static [u8], answer: &'static [u8]) -> Done {
             let _ = connection.read(&mut heard);
             let _ = connection.write_all(answer);
             let _ = connection.shutdown(std::net::Shutdown::Write);
-            // Read to the end, so that the answer is not lost to a reset.
+            // Read to the end, so that a reset does not discard the answer.
             while matches!(connection.read(&mut heard), Ok(1..)) {}
         });
         Process::start(test("127.0.0.1", port, &["-t", "1", "--json"])).finish(NOTICE)
@@ -47,7 +48,7 @@ fn the_service_behind_a_wrong_port_is_named() {
     let services: [(&str, &[u8], &[u8]); 7] = [
         ("an SSH server", b"SSH-2.0-OpenSSH_9.2p1\r\n", b""),
         ("an HTTP server", b"", b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"),
-        // To a request line without a version, servers answer as HTTP/0.9 did: with the page alone.
+        // To a request line without a version, servers answer as in HTTP/0.9, with the page only.
         (
             "an HTTP server",
             b"",
@@ -144,7 +145,7 @@ impl Noise {
         (0..self.next() % (most + 1)).map(|_| self.next() as u8).collect()
     }
 
-    /// What a stranger says: noise, or the beginning of our protocol and then noise.
+    /// Input from an unknown client: noise, or the beginning of our protocol followed by noise.
     fn speech(&mut self) -> Vec<u8> {
         let noise = self.bytes(200);
         match self.next() % 8 {
@@ -161,13 +162,13 @@ impl Noise {
 fn ten_thousand_strangers_do_not_bring_a_server_down() {
     let mut server = Server::start(&[]);
     let noise = &mut Noise(0x5201);
-    // Half of them stay: for the server that is more than it keeps.
+    // Half of them stay connected, more than the server keeps.
     linerate_sock::limits::raise_open_files(6_000).unwrap();
     let mut open = Vec::new();
     let mut knock = |server: &Server, count: u32| {
         for number in 0..count {
             let mut stranger = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
-            // A reset in the middle of the speech is the server's good right.
+            // The server may reset the connection before everything is sent.
             let _ = stranger.write_all(&noise.speech());
             if number % 2 == 0 {
                 open.push(stranger);
@@ -177,7 +178,7 @@ fn ten_thousand_strangers_do_not_bring_a_server_down() {
             }
         }
     };
-    // The first ones fill what an allocator keeps and the pages of code that they touch.
+    // The first connections fill the allocator's caches and touch code pages.
     knock(&server, 2_000);
     let before = server.resident_bytes();
     knock(&server, 8_000);
@@ -185,7 +186,7 @@ fn ten_thousand_strangers_do_not_bring_a_server_down() {
     let after = server.resident_bytes();
     let grown = after.saturating_sub(before);
     assert!(grown < 4 << 20, "{before} bytes resident before, {after} after 8,000 strangers");
-    // With the last ones still at the door.
+    // While the last ones are still connected.
     let done = Process::start(test("127.0.0.1", server.port, &["-t", "1", "-b", "20M"])).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
 }
@@ -198,7 +199,7 @@ fn a_datagram_without_the_cookie_of_a_run_gets_no_answer() {
     let mut noise = Noise(0x5202);
     for _ in 0..500 {
         let _ = socket.send(&noise.bytes(1400));
-        // Well formed in everything but the cookie: opening, echo, probe and what only a server says.
+        // Well-formed except for the cookie: opening, echo, probe, and messages that only a server sends.
         for kind in 1..=6 {
             let mut forged = [&b"LINERATE\x01"[..], &[kind], &[0; 6]].concat();
             forged.extend(std::iter::repeat_with(|| noise.next() as u8).take(48));
@@ -214,11 +215,11 @@ fn a_datagram_without_the_cookie_of_a_run_gets_no_answer() {
     assert_eq!(done.code, Some(0), "after {:?}: {done:?}", clock::now().since(begun));
 }
 
-/// What clears a screen, retitles a window, forges a line and turns the direction of what follows, in JSON.
+/// Clears a screen, sets a window title, forges a line and changes the text direction, in JSON.
 const STEERING: &str =
     r"x\u001b[2J\u001b]0;t\u0007\r\n127.0.0.1:9 (forged): measuring\u009b31m\u202e\u2066\u2028\u007fy";
 
-/// What a terminal would obey in a text of several lines.
+/// Whether a terminal would obey control characters in a text of several lines.
 fn steers(text: &str) -> bool {
     let of_text = |c: char| linerate_model::foreign_text::is_forbidden(c) && c != '\n';
     text.chars().any(of_text) || text.lines().any(|line| line.starts_with("127.0.0.1:9 (forged)"))

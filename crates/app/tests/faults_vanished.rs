@@ -1,5 +1,5 @@
-//! Clients that vanish without a word, because their link is cut: a server that serves one at a time is free again in
-//! seconds.
+//! Clients that disappear silently because their link is cut: a server that serves one client at a time becomes
+//! free within seconds.
 
 mod support;
 
@@ -8,14 +8,14 @@ use std::time::Duration;
 use linerate_sock::clock;
 use support::{Net, Process, Server, Side, TIMEOUT, pause, signal};
 
-/// How long the server may take to notice: it used to be 98 s for iperf3.
+/// Timeout for the server to notice; it formerly took 98 s for iperf3.
 const NOTICE: Duration = Duration::from_secs(40);
 
-/// Cuts the link of a client that is being measured, and sees the next one served.
+/// Cuts the link of a client during its test, and checks that the next one is served.
 fn cut_link(program: &str, args: &[&str]) {
     let net = Net::pair();
     let server = Server::start_in(&net, Side::A, &["--classic"]);
-    // The tests' own port is not that of the tools.
+    // The tests' port is not the tools' default.
     let port = server.port.to_string();
     let args: Vec<&str> = args.iter().map(|arg| if *arg == "PORT" { port.as_str() } else { arg }).collect();
     let client = Process::start(net.exec(Side::B, program, &args));
@@ -61,7 +61,7 @@ fn an_older_client_whose_link_is_cut_does_not_hold_the_server() {
     });
 }
 
-/// Leaves a client there that says nothing more, while another host waits: its own test, from where the server is.
+/// Leaves a silent client connected while another host waits, which runs a test from the server's host.
 fn leave_silent(program: &str, args: &[&str]) {
     let net = Net::pair();
     let server = Server::start_in(&net, Side::A, &["--classic"]);
@@ -85,7 +85,7 @@ fn leave_silent(program: &str, args: &[&str]) {
 #[ignore = "needs root, network namespaces and iperf3"]
 fn a_client_that_lives_and_says_nothing_makes_room_for_another_host() {
     let address = Side::A.address();
-    // As ttcp's clients, and those of old versions of iperf, begin: with their data.
+    // Clients of ttcp, and of old versions of iperf, start with their data.
     let after =
         |start: &str| format!("exec 3<>/dev/tcp/{address}/5001; printf '{start}' >&3; exec sleep 100");
     let (ttcp, iperf) =

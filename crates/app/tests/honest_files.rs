@@ -1,8 +1,8 @@
-//! Files of the real programs, made here and now over fast and slow links: `linerate check` calls none of them impossible, whatever
-//! is stated of the link.
+//! Files of the real programs, created here over fast and slow links: `linerate check` does not call any of
+//! them impossible, whichever properties of the link are stated.
 //!
-//! `make test` makes some twenty of them; with `LINERATE_HONEST_FILES=all`, which `cargo xtask honest-files` sets, every form goes over
-//! every link. `LINERATE_HONEST_FOLDER` names a folder in which the files stay.
+//! `make test` creates about twenty of them. With `LINERATE_HONEST_FILES=all`, which `cargo xtask honest-files`
+//! sets, every form runs over every link. `LINERATE_HONEST_FOLDER` is a folder in which the files are kept.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 mod support;
@@ -12,10 +12,10 @@ use std::path::PathBuf;
 use serde_json::Value;
 use support::{Done, Folder, Net, Process, Side, TIMEOUT, elements, linerate, signal};
 
-/// A link, and what a person would state of it.
+/// A link, and what a user would state about it.
 struct Link {
     name: &'static str,
-    /// As tc writes it; absent for a cable that nobody narrows.
+    /// In tc's syntax; absent for an unshaped veth pair.
     shaper: Option<&'static str>,
     stated: &'static str,
     bps: f64,
@@ -33,17 +33,17 @@ const LINKS: [Link; 5] = [
     Link { name: "cable", shaper: None, stated: "400G", bps: 4e9 },
 ];
 
-/// What ends a server.
+/// How a server ends.
 #[derive(Clone, Copy, PartialEq)]
 enum Ends {
-    /// Itself, after one test.
+    /// By itself, after one test.
     Itself,
-    /// An interrupt; it prints nothing, or what it has to say is not kept.
+    /// By SIGINT; it prints nothing, or its output is not kept.
     Interrupted,
 }
 
-/// One way to use one program. In the arguments `BYTES`, `BLOCKS` (of 8192) and `MESSAGE` are what the link carries in about a second,
-/// or a quarter of one, `LOW` and `HIGH` rates below and above it.
+/// One way of using one program. In its arguments, `BYTES`, `BLOCKS` (of 8192) and `MESSAGE` are what the link
+/// carries in about a second, or a quarter of one; `LOW` and `HIGH` are rates below and above it.
 #[derive(Clone, Copy)]
 struct Form {
     name: &'static str,
@@ -53,7 +53,7 @@ struct Form {
     port: u16,
     udp: bool,
     ends: Ends,
-    /// It is among the few that are made every time, over the links of these numbers.
+    /// The numbers of the links over which the sample includes it.
     sample: &'static [usize],
 }
 
@@ -91,7 +91,7 @@ const fn ours(name: &'static str, server: &'static str, client: &'static str, ud
     Form { port: 5001, udp, ..form(name, "linerate", server, client, &[]) }
 }
 
-/// One of the few that are made every time.
+/// A form of the sample.
 const fn sampled(form: Form) -> Form {
     Form { sample: &[1], ..form }
 }
@@ -137,7 +137,7 @@ const FORMS: [Form; 36] = [
     ours("ntttcp-udp", "ntttcp -r -t 1 -P 1 -u", "ntttcp -sHOST -t 1 -P 1 -n 1 -u", false),
 ];
 
-/// A text that a program printed, with the link that it measured.
+/// The output of a program, and the link that it measured.
 struct File {
     path: String,
     link: &'static Link,
@@ -145,7 +145,7 @@ struct File {
 
 fn arguments(text: &str, link: &Link) -> Vec<String> {
     let bytes = (link.bps.min(4e8) / 8.0).max(1e5);
-    // Programs want rates as whole numbers with a letter.
+    // The programs accept rates as whole numbers with a letter.
     let rate = |share: f64| format!("{}k", (link.bps.min(4e8) * share / 1e3).round());
     let table = [
         ("HOST", TO.to_owned()),
@@ -165,15 +165,15 @@ fn start(net: &Net, side: Side, form: &Form, text: &str, link: &Link, folder: &F
     let arguments = arguments(text, link);
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let mut command = net.exec(side, program, &words);
-    // NetPIPE leaves its result where it is.
+    // NetPIPE writes its result to the working directory.
     command.current_dir(folder.path());
     Process::start(command)
 }
 
-/// Runs one form over one link; what both ends printed, the client's first.
+/// Runs one form over one link; returns the output of both ends, the client's first.
 fn both_ends(net: &Net, form: &Form, link: &Link, folder: &Folder) -> Vec<(&'static str, Done)> {
     let server = start(net, Side::B, form, form.server, link, folder);
-    // NTttcp agrees on the test one port below its data, over TCP.
+    // NTttcp negotiates the test one port below its data port, over TCP.
     let port = if form.name.starts_with("ntttcp") { form.port - 1 } else { form.port };
     net.await_port(Side::B, port, form.udp);
     let client = start(net, Side::A, form, form.client, link, folder).finish(TIMEOUT);
@@ -188,7 +188,7 @@ fn both_ends(net: &Net, form: &Form, link: &Link, folder: &Folder) -> Vec<(&'sta
         .collect()
 }
 
-/// Makes the files: all, or the sample.
+/// Creates the files: all, or the sample.
 fn files(folder: &Folder, all: bool) -> Vec<File> {
     let kept = std::env::var_os("LINERATE_HONEST_FOLDER").map(PathBuf::from);
     let net = Net::pair();
@@ -214,7 +214,7 @@ fn files(folder: &Folder, all: bool) -> Vec<File> {
     files
 }
 
-/// Figures that a document calls impossible, and files that it could not read.
+/// Figures that a document calls impossible, and files that could not be read.
 fn complaints(document: &Value, stated: &str) -> Vec<String> {
     let mut found = Vec::new();
     for input in elements(&document["inputs"]) {

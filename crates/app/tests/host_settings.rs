@@ -1,4 +1,4 @@
-//! Settings of hosts for a coordinator: set, put back, and put back after every kind of sudden end.
+//! Host settings changed by a coordinator: set, restored, and restored after every kind of sudden end.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 mod support;
@@ -17,11 +17,11 @@ use linerate_sock::netns;
 use linerate_units::{Bitrate, Span};
 use support::{AgentPair, Process, Server, Side, TIMEOUT, eventually, pause, signal};
 
-/// Names what another process of this program shall do.
+/// Environment variable with the task of another process of this program.
 const COORDINATE: &str = "LINERATE_TEST_COORDINATOR";
 static NO_STOP: AtomicBool = AtomicBool::new(false);
 
-/// The settings of a point that every host here can have, none of them what it has anyway.
+/// Settings of a point that every host here supports, all different from the current ones.
 const POINT: [(&str, &str); 5] = [
     ("mtu", "3000"),
     ("tso", "false"),
@@ -31,7 +31,7 @@ const POINT: [(&str, &str); 5] = [
 ];
 
 impl AgentPair {
-    /// Asks from host `a`, as a coordinator of this process.
+    /// Works on host `a` as a coordinator in this process.
     fn with<T: Send>(&self, work: impl FnOnce(&mut Coordinator) -> T + Send) -> T {
         self.inside("a", || {
             let mut coordinator = Coordinator::connect(test_bed(), &NO_STOP).unwrap();
@@ -62,7 +62,7 @@ fn said(troubles: &[HostError]) -> String {
     troubles.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
-/// A run of a little from `a` to `b`; how it ended.
+/// A small run from `a` to `b`; returns how it ended.
 fn measure(coordinator: &mut Coordinator) -> Result<Outcome, Vec<HostError>> {
     measured(coordinator).map(|end| end.outcome)
 }
@@ -107,10 +107,10 @@ fn a_point_is_measured_under_its_settings_and_the_next_under_others() {
         let changed = during.iter().zip(&before).filter(|(now, then)| now != then).count();
         assert_eq!(changed, POINT.len() + 1, "{during:#?}");
         assert_eq!(measure(coordinator).unwrap(), Outcome::Completed);
-        // Longer than an agent waits for a coordinator that is silent.
+        // Longer than the agents' timeout for a silent coordinator.
         coordinator.wait(Span::from_secs(8), &NO_STOP);
         assert_eq!(pair.state(), during, "settings outlast a run and a rest");
-        // The next point sets one of them otherwise and does not name the others.
+        // The next point changes one of them and does not mention the others.
         coordinator.apply_settings(&[(0, settings(&[("mtu", "2000")]))], &NO_STOP).unwrap();
         let now = pair.state();
         let differ: Vec<usize> = (0..now.len()).filter(|at| now[*at] != before[*at]).collect();
@@ -144,7 +144,7 @@ fn what_cannot_be_is_told_of_all_hosts_before_anything_is_changed() {
         }
         let unknown = coordinator.check_settings(&[(1, settings(&[("colour", "red")]))], &NO_STOP);
         assert!(said(&unknown).contains("b: its agent cannot set colour"), "{unknown:?}");
-        // One host could, the other could not: neither is changed.
+        // One host supports it, the other does not: neither is changed.
         let half = [(0, settings(&POINT)), (1, settings(&[("mtu", "70000")]))];
         let troubles = said(&coordinator.apply_settings(&half, &NO_STOP).unwrap_err());
         assert!(troubles.contains("b: mtu 70000"), "{troubles}");
@@ -182,7 +182,8 @@ fn two_coordinators_have_the_hosts_one_after_the_other() {
     assert!(pair.is_clean());
 }
 
-/// Another process sets the point's settings again and again, as a coordinator does between runs, until it is killed.
+/// Another process sets the point's settings repeatedly, as a coordinator does between runs, until it is
+/// killed.
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_coordinator_killed_at_any_moment_leaves_the_hosts_as_they_were() {
@@ -217,7 +218,8 @@ fn guardians(agent: u32) -> Vec<u32> {
     all.filter(|pid| parent(*pid) == Some(agent)).collect()
 }
 
-/// As when the power goes: the agent cannot start another one, and then both are gone.
+/// Simulates a power failure: the agent is stopped so that it cannot start another guardian, then both are
+/// killed.
 fn kill_with_guardian(agent: &Server) {
     agent.signal("STOP");
     support::kill(&guardians(agent.pid()));
@@ -243,12 +245,12 @@ fn the_settings_of_an_agent_that_is_killed_are_put_back_at_once_by_its_guardian(
         let agent = pair.agents.remove("a").unwrap();
         let guardian = guardians(agent.pid());
         assert_eq!(guardian.len(), 1, "{guardian:?}");
-        // What ends an agent in an orderly way does not end its guardian.
+        // Signals that end an agent do not end its guardian.
         for name in ["INT", "TERM", "HUP"] {
             signal(guardian[0], name);
         }
         signals.iter().for_each(|name| agent.signal(name));
-        // Its end is that of the guardian too, which has the same stderr.
+        // `finish` also waits for the guardian, which shares its stderr.
         let told = agent.finish(TIMEOUT).stderr;
         assert!(told.contains("the agent was killed: put back mtu of veth0"), "{told}");
         drop(child);
@@ -268,13 +270,13 @@ fn an_agent_killed_at_any_moment_puts_the_hosts_settings_back_at_its_next_start(
     for (rounds, round) in (0..30_u64).enumerate() {
         let child = pair.child();
         eventually("it has begun to change settings", || (pair.state() != before).then_some(()));
-        // From the first change on through several rounds of setting and putting back.
+        // At moments from the first change through several rounds of setting and restoring.
         pause(Duration::from_micros(round * 7_919 % 120_000));
         let agent = pair.agents.remove("a").unwrap();
         kill_with_guardian(&agent);
         agent.finish(TIMEOUT);
         drop(child);
-        // The other agent lives: when its coordinator is gone it has put everything back.
+        // The other agent is alive and restores everything when its coordinator is gone.
         pair.agents["b"].await_events("ended", rounds + 1);
         assert_eq!(pair.state().split_off(HostSetting::ALL.len()), before[HostSetting::ALL.len()..]);
         let changed = pair.state() != before;
@@ -324,7 +326,7 @@ fn an_agent_that_is_stopped_puts_back_first_and_what_a_killed_one_left_can_be_pu
     }
 }
 
-/// A host that hangs, or a cable that was pulled out, closes no connection.
+/// A host that hangs, or a cable that is unplugged, closes no connection.
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_coordinator_that_falls_silent_loses_its_settings() {
@@ -393,12 +395,12 @@ fn a_host_that_is_gone_fails_its_own_runs_and_the_others_are_set_until_it_is_bac
     let end = measured(&mut coordinator).unwrap();
     assert_eq!(end.outcome, Outcome::Failed);
     assert!(end.reason.as_ref().unwrap().starts_with("b: "), "{end:?}");
-    // It is back: it puts back what its journal names, and takes part.
+    // When it is back, it restores what is in its journal, and takes part again.
     pair.start("b");
     let (told, troubles) = coordinator.apply_where_possible(&point("2500"), &NO_STOP).unwrap();
     assert_eq!((told.len(), troubles), (2, Vec::new()));
     assert_eq!(measure(&mut coordinator).unwrap(), Outcome::Completed);
-    // A stop ends it all, and everything is put back.
+    // A stop ends everything, and all settings are restored.
     let stopped = coordinator.apply_where_possible(&point("2600"), &AtomicBool::new(true)).unwrap_err();
     assert!(said(&stopped).contains("signal"), "{stopped:?}");
     netns::enter_fd(&net).unwrap();
@@ -407,7 +409,7 @@ fn a_host_that_is_gone_fails_its_own_runs_and_the_others_are_set_until_it_is_bac
     assert!(pair.is_clean());
 }
 
-/// The other process of the tests that kill a coordinator: this program, with one test.
+/// The other process of the tests that kill a coordinator: this program with a single test.
 impl AgentPair {
     fn child(&self) -> Process {
         self.coordinate("again and again")
@@ -456,7 +458,7 @@ fn an_agent_without_the_privilege_says_so_before_anything_is_changed() {
     assert!(pair.is_clean());
 }
 
-/// The names that a plan may give to a host's settings are those that an agent can set.
+/// The host settings that a plan may contain are those that an agent supports.
 #[test]
 fn a_plan_asks_for_nothing_that_agents_cannot_set_and_may_ask_for_all_they_can() {
     let mut command = support::linerate();
@@ -487,12 +489,12 @@ fn an_agent_that_was_told_so_changes_nothing() {
     });
 }
 
-/// What the killed coordinator asks of both hosts, one after the other.
+/// The settings that the killed coordinator applies to both hosts in turn.
 fn points() -> [BTreeMap<String, String>; 3] {
     [settings(&POINT), settings(&[("mtu", "2000"), ("congestion", "reno")]), settings(&[("gso", "false")])]
 }
 
-/// Started by the tests above as another process, it goes on until it is killed.
+/// When the tests above start this in another process, it runs until it is killed.
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn the_points_of_a_coordinator_that_is_killed_can_be_set() {

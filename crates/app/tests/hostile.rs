@@ -1,6 +1,7 @@
-//! Peers of the native protocol that ask for what cannot be, say too much, too little, and in any order.
+//! Peers of the native protocol that request the impossible, and send too much, too little, or in any order.
 //!
-//! Every session is drawn from a seed and can be repeated by it: `make hostile SESSIONS=1 SEED=number`.
+//! Every session is generated from a seed, with which it can be repeated: `make hostile SESSIONS=1
+//! SEED=number`.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be prepared fails")]
 
 mod support;
@@ -16,21 +17,21 @@ use serde_json::{Value, json};
 use support::absurd::{Role, orders, spec, word};
 use support::{Peer, Process, Rng, Server, TIMEOUT, eventually, framed, hello, prepare, test};
 
-/// Sessions at the same time.
+/// Number of parallel sessions.
 const AT_ONCE: u64 = 12;
 
-/// Memory that a server may keep of what is over: its allocator gives pages back when it likes.
+/// Memory that a server may keep after the sessions: its allocator does not return all pages at once.
 const KEPT_BYTES: u64 = 96 << 20;
 
-/// The longest that an honest client may wait to be let in, where that is held against it.
+/// Longest acceptable wait of an honest client.
 const SERVED: Duration = Duration::from_secs(5);
 
-/// A small honest wish.
+/// The specification of a small honest test.
 fn upload() -> Value {
     json!({"traffic": {"upload": true, "no_latency": true, "duration_ns": 100_000_000}})
 }
 
-/// An upload up to the moment at which data move.
+/// An upload up to the start of data transfer.
 fn running(port: u16) -> Option<(Peer, TcpStream)> {
     let mut peer = Peer::welcomed(port, &upload())?;
     peer.send(&prepare(0, "upload", 1)).ok()?;
@@ -41,7 +42,7 @@ fn running(port: u16) -> Option<(Peer, TcpStream)> {
     Some((peer, data))
 }
 
-/// One session. What becomes of it is the server's business; errors are its answers.
+/// One session. Its outcome does not matter; errors are the server's answers.
 fn session(port: u16, seed: u64) {
     let rng = &mut Rng::new(seed);
     let _ = match rng.below(11) {
@@ -77,7 +78,7 @@ fn mutated_orders(port: u16, rng: &mut Rng) -> Option<()> {
     peer.send(&json!({"type": "start"})).ok()
 }
 
-/// One word again and again, and nobody who reads the answers.
+/// One message repeatedly, without reading the answers.
 fn flood(port: u16, rng: &mut Rng) -> Option<()> {
     let (mut peer, _data) = if rng.percent(50) {
         running(port)?
@@ -109,7 +110,7 @@ fn out_of_order(port: u16, rng: &mut Rng) -> Option<()> {
     Some(())
 }
 
-/// Data connections that nobody awaits.
+/// Unexpected data connections.
 fn stray_connections(port: u16, rng: &mut Rng) -> Option<()> {
     let mut peer = Peer::welcomed(port, &upload())?;
     if rng.percent(30) {
@@ -123,7 +124,7 @@ fn stray_connections(port: u16, rng: &mut Rng) -> Option<()> {
     peer.send(&prepare(0, "upload", 1)).ok()
 }
 
-/// Says a greeting a few bytes at a time, and not to its end.
+/// Sends a greeting a few bytes at a time, and not completely.
 fn slow_greeting(port: u16, rng: &mut Rng) -> Option<()> {
     let mut peer = Peer::connect(port).ok()?;
     let greeting = framed(hello(&upload()).to_string().as_bytes());
@@ -134,7 +135,7 @@ fn slow_greeting(port: u16, rng: &mut Rng) -> Option<()> {
     Some(())
 }
 
-/// Connections that say nothing but their preface.
+/// Connections that send nothing but their preface.
 fn many_connections(port: u16, rng: &mut Rng) -> Option<()> {
     let held: Vec<_> = (0..rng.below(60)).map_while(|_| Peer::connect(port).ok()).collect();
     support::pause(rng.time(Duration::from_millis(200)));
@@ -142,7 +143,7 @@ fn many_connections(port: u16, rng: &mut Rng) -> Option<()> {
     Some(())
 }
 
-/// More connections for probes than a run may have, and nobody who reads the answers.
+/// More probe connections than a run may have, without reading the answers.
 fn many_probes(port: u16, rng: &mut Rng) -> Option<()> {
     let peer = Peer::welcomed(port, &upload())?;
     let cookie = peer.cookie;
@@ -152,9 +153,9 @@ fn many_probes(port: u16, rng: &mut Rng) -> Option<()> {
     for _ in 0..rng.below(30) {
         held.push(peer.side(Connection::Probe, 0, 0).ok()?);
     }
-    // The server closes those that are too many.
+    // The server closes excess connections.
     let _ = held.iter_mut().map(|line| line.write(&many)).filter(Result::is_ok).count();
-    // Some end with their run, some before it.
+    // Some end with their run, some before.
     if rng.percent(50) {
         drop(held);
         support::pause(rng.time(Duration::from_millis(100)));
@@ -162,7 +163,7 @@ fn many_probes(port: u16, rng: &mut Rng) -> Option<()> {
     Some(())
 }
 
-/// Many places in the queue at once.
+/// Many places in the queue in parallel.
 fn many_places(port: u16, rng: &mut Rng) -> Option<()> {
     let mut held = Vec::new();
     for _ in 0..rng.below(12) {
@@ -174,7 +175,7 @@ fn many_places(port: u16, rng: &mut Rng) -> Option<()> {
     Some(())
 }
 
-/// Says hello and nothing more, or not even that.
+/// Sends a hello and nothing more, or not even that.
 fn silent(port: u16, rng: &mut Rng) -> Option<()> {
     let mut peer = Peer::connect(port).ok()?;
     if rng.percent(50) {
@@ -188,14 +189,14 @@ fn threads(server: &Server) -> usize {
     std::fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap().count()
 }
 
-/// Threads of runs.
+/// Number of threads of runs.
 fn at_work(server: &Server) -> usize {
     const NAMES: [&str; 6] = ["run", "pump", "sampler", "exchange", "agent", "job"];
     let names = support::thread_names(server.pid()).into_iter();
     names.filter(|name| NAMES.iter().any(|of_run| name.starts_with(of_run))).count()
 }
 
-/// How long an honest client waits until it is let in.
+/// Time until an honest client is admitted.
 fn served(port: u16) -> Duration {
     let began = clock::now();
     let mut peer =
@@ -211,7 +212,7 @@ fn hostile_sessions_leave_a_server_as_it_was_and_honest_clients_are_served_meanw
     linerate_sock::limits::raise_open_files(4_000).unwrap();
     let mut server = Server::start(&["--policy", "shared"]);
     let port = server.port;
-    // What the first run leaves for all others is no leak.
+    // What the first run allocates for all others is not a leak.
     drop(running(port));
     eventually("the first run is over", || (at_work(&server) == 0).then_some(()));
     let (idle, memory) = (threads(&server), server.resident_bytes());
@@ -287,7 +288,7 @@ fn a_client_that_floods_its_server_is_named_and_costs_no_memory() {
     assert!(kept <= KEPT_BYTES, "{kept} bytes");
 }
 
-/// A server that lets everybody in and then says one word without end.
+/// A server that admits everybody and then sends one message endlessly.
 fn talking_server(word: Value) -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -341,14 +342,14 @@ fn data_connections_that_nobody_awaits_are_closed() {
     let server = Server::start(&[]);
     let mut peer = Peer::welcomed(server.port, &upload()).unwrap();
     let before = descriptors(&server);
-    // Of streams that there are not, of flows that there are not, and twice the same.
+    // For streams that do not exist, flows that do not exist, and duplicates.
     let mut held = Vec::new();
     for k in 0..300 {
         for (flow, stream) in [(0, k + 1), (60_000, k), (9, 0), (0, u32::MAX - k)] {
             held.push(peer.side(Connection::Data, flow, stream).unwrap());
         }
     }
-    // The run goes on, and may hold what its own streams could be.
+    // The run continues, and may hold as many connections as it has streams.
     eventually("strays are closed", || {
         peer.send(&json!({"type": "heartbeat"})).unwrap();
         (descriptors(&server) <= before).then_some(())

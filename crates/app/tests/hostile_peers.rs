@@ -1,7 +1,8 @@
-//! Servers and agents that say too much, too little, what cannot be, and in any order, against our client, coordinator and
-//! agent: an honest dialogue, one end of which a forwarder makes hostile.
+//! Servers and agents that send too much, too little, the impossible, and in any order, against our client,
+//! coordinator and agent: an honest dialogue, one end of which a forwarder makes hostile.
 //!
-//! Every session is drawn from a seed and can be repeated by it: `make hostile SESSIONS=1 SEED=number`.
+//! Every session is generated from a seed, with which it can be repeated: `make hostile SESSIONS=1
+//! SEED=number`.
 #![expect(clippy::panic, reason = "a test that cannot be prepared fails")]
 
 mod support;
@@ -14,17 +15,18 @@ use support::absurd::Role;
 use support::tampering::Tampering;
 use support::{Done, Folder, Process, Rng, Server, eventually, linerate, resident_bytes, signal, test};
 
-/// Programs under test at the same time.
+/// Number of parallel programs under test.
 const AT_ONCE: usize = 8;
 
-/// Longer than all that a program waits for in turn: half a minute until everything is open, a minute and a half for a job
-/// of an agent, half a minute beyond a test's length, some seconds for each answer and the end. What takes longer hangs.
+/// Longer than all timeouts of a program in sequence: half a minute until everything is open, a minute and a
+/// half for an agent's job, half a minute beyond a test's length, some seconds for each answer and the end. A
+/// longer run hangs.
 const END: Duration = Duration::from_secs(240);
 
-/// Memory that a program may take beside what an honest test takes: what the other end may say at once, read and kept.
+/// Memory limit of a program beyond an honest test: what the other end may send at once, read and stored.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// What one session asks of the program under test.
+/// Command line of the program under test.
 fn command(port: u16, rng: &mut Rng) -> Command {
     let mut command = if rng.percent(25) {
         let mut sweep = linerate();
@@ -49,7 +51,7 @@ fn traffic(rng: &mut Rng) -> Vec<&'static str> {
     all
 }
 
-/// Waits for the end of the program under test, which may be interrupted meanwhile; what it took of memory at most.
+/// Waits for the end of the program under test, possibly interrupting it; returns its peak memory.
 fn followed(mut process: Process, hostile: &Tampering, interrupt: bool) -> (Done, u64) {
     let mut most = 0;
     let mut interrupted = !interrupt;
@@ -65,7 +67,7 @@ fn followed(mut process: Process, hostile: &Tampering, interrupt: bool) -> (Done
     (process.finish(Duration::from_secs(1)), most)
 }
 
-/// How a program may end, whatever the other end says.
+/// Checks how the program ended, whatever the other end sent.
 fn check(done: &Done, most: u64, interrupt: bool, form: Option<&str>) {
     assert!(matches!(done.code, Some(0 | 1)) || interrupt && done.code == Some(130), "{done:?}");
     assert!(!done.stderr.contains("panicked"), "{done:?}");
@@ -119,7 +121,7 @@ fn ctrl_c_ends_a_client_whose_server_says_only_that_it_lives() {
     });
 }
 
-/// Starts the program under test and sees how it ends.
+/// Starts the program under test and checks how it ends.
 fn session(command: Command, hostile: &Tampering, interrupt: bool) {
     let (form, shown) = (form(&command), format!("{command:?}"));
     let (done, most) = followed(Process::start(command), hostile, interrupt);

@@ -1,4 +1,4 @@
-//! iperf 2 in all pairings of ours and the real one, over a path that loses nothing: both ends count the same.
+//! iperf 2 in all pairings of ours and the real one over a lossless path: both ends count the same.
 
 mod support;
 
@@ -6,22 +6,22 @@ use support::{Iperf2, Pair, Row, pair, rows};
 
 use Iperf2::{Ours, Real};
 
-/// Who asks whom.
+/// Client and server.
 const PAIRINGS: [(Iperf2, Iperf2); 3] = [(Ours, Real), (Real, Ours), (Ours, Ours)];
 
 /// A rate that every machine reaches, and blocks that fit into any buffer.
 const TCP: [&str; 6] = ["-t", "2", "-b", "10m", "-l", "1000"];
-/// So few datagrams that any socket buffer holds all of them, however long a busy machine lets a program wait.
+/// Few enough datagrams for any socket buffer, however long a busy machine delays a program.
 const UDP: [&str; 7] = ["-u", "-t", "2", "-b", "100k", "-l", "200"];
 
-/// Whether the rate of a line is that of its bytes, as far as four digits of its times tell.
+/// Checks the rate of a line against its bytes, within the precision of its times.
 fn consistent(row: &Row) {
     let (expected, seconds) = (row.bytes as f64 * 8.0 / (row.to - row.from), row.to - row.from);
     let apart = (row.bits_per_second - expected).abs() / expected;
     assert!(apart <= 0.005 + 0.0001 / seconds, "{expected}: {row:?}");
 }
 
-/// Both ends have counted the same bytes in a direction.
+/// Checks that both ends counted the same bytes in a direction.
 fn agree(pair: &Pair, near: &str, far: &str) -> Row {
     let (client, server) = pair.whole(near, far);
     assert_eq!(client.bytes, server.bytes, "{pair:?}");
@@ -51,7 +51,7 @@ fn intervals_add_up_to_the_whole() {
             let (whole, single): (Vec<Row>, Vec<Row>) = rows.into_iter().partition(Row::is_whole);
             assert!(single.len() >= 2, "{pair:?}");
             let sum: u64 = single.iter().map(|row| row.bytes).sum();
-            // What comes after the last second is in the whole alone.
+            // Bytes after the last second are only in the total.
             assert!(sum <= whole[0].bytes && sum * 10 >= whole[0].bytes * 9, "{pair:?}");
         }
     }
@@ -90,7 +90,7 @@ fn the_server_sends_over_the_clients_connection() {
         for flag in ["-R", "--reverse"] {
             let pair = pair(client, &[&TCP[..], &[flag]].concat(), (server, &[]), 1);
             let row = agree(&pair, "*1", "1");
-            // 2 s at 10 Mbit/s: the server keeps to the client's rate.
+            // 2 s at 10 Mbit/s: the server uses the client's rate.
             assert!(row.bytes > 1_000_000 && row.bytes < 3_000_000, "{row:?}");
         }
     }
@@ -139,7 +139,7 @@ fn udp_counts_are_the_same_to_the_datagram() {
         assert_eq!((sent.bytes, report.bytes), (row.bytes, row.bytes), "{pair:?}");
         let datagrams = row.bytes / 200;
         assert_eq!((report.lost, row.lost), (Some((0, datagrams)), Some((0, datagrams))), "{pair:?}");
-        // It counts the last one twice.
+        // iperf 2 counts the last one twice.
         let said = format!("Sent {} datagrams", datagrams + 1);
         assert!(pair.client.stdout.contains(&said), "{said}: {pair:?}");
         assert!(!pair.server.stdout.contains("out-of-order"), "{pair:?}");
@@ -167,7 +167,8 @@ fn udp_goes_the_other_ways_too() {
             let pair = pair(client, &[&UDP[..], flags].concat(), (server, &[]), expected);
             let all = [rows(&pair.client.stdout), rows(&pair.server.stdout)].concat();
             assert!(all.iter().filter(|row| row.label != "SUM").all(|row| row.bytes > 10_000), "{pair:?}");
-            // A real client of 2.1.8 miscounts the first or last datagram of these ways, over loopback with itself too.
+            // In these modes, a real client of 2.1.8 miscounts the first or last datagram, even over loopback
+            // with its own server.
             let lost: u64 = all.iter().filter_map(|row| row.lost).map(|(lost, _)| lost).sum();
             assert!(lost <= u64::from(client == Real), "{pair:?}");
         }
@@ -188,8 +189,8 @@ fn without_a_last_word_nobody_waits_for_an_answer() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn a_client_without_a_header_is_just_counted() {
-    // The real server of 2.1.8 leaves the first word out of its count, and over UDP takes a bit of the pattern for trip
-    // times.
+    // The real server of 2.1.8 omits the first word from its count, and over UDP interprets a bit of the
+    // pattern as trip times.
     let (near, far) = pair(Ours, &[&TCP[..], &["-C"]].concat(), (Real, &[]), 1).whole("1", "1");
     assert_eq!(near.bytes, far.bytes + 4, "{near:?} {far:?}");
     for client in [Ours, Real] {
@@ -221,7 +222,7 @@ fn comma_separated_values_agree() {
             let (near, far) = (columns(&near), columns(&far));
             let expected = if udp { 14 } else { 9 };
             assert_eq!((near.len(), far.len()), (expected, expected), "{near:?} {far:?}");
-            // Addresses and ports, the number of the connection, bytes.
+            // Addresses and ports, connection number, bytes.
             for at in [1, 2, 3, 4, 5, 7] {
                 assert_eq!(near[at], far[at], "{near:?} {far:?}");
             }

@@ -1,4 +1,4 @@
-//! iperf 2 when something is wrong: bad command lines, no server, peers that vanish, and the server behind shared ports.
+//! iperf 2 with faults: invalid command lines, no server, peers that disappear, and the server on shared ports.
 
 mod support;
 
@@ -8,7 +8,7 @@ use support::{Done, Iperf2, Netns, Process, TIMEOUT, eventually, rows};
 
 use Iperf2::{Ours, Real};
 
-/// How long a client may take to notice that its server is gone.
+/// Timeout for a client to notice that its server is gone.
 const NOTICE: Duration = Duration::from_secs(30);
 
 #[test]
@@ -59,13 +59,13 @@ fn datagrams_to_nobody_end_as_with_the_real_one() {
         let done = who.ask(&netns, &["-u", "-t", "1", "-b", "1m"]);
         assert_eq!(done.code, Some(0), "{done:?}");
         let warning = "WARNING: did not receive ack of last datagram after 10 tries.";
-        // The real one says it on stdout or stderr, by whether somebody reads it.
+        // The real one prints it to stdout or stderr, depending on whether stdout is read.
         assert!((done.stdout.clone() + &done.stderr).contains(warning), "{done:?}");
         assert!(done.stderr.contains("read failed: Connection refused"), "{done:?}");
     }
 }
 
-/// A client whose server is killed in the middle of the test.
+/// A client whose server is killed during the test.
 fn abandoned(client: Iperf2, server: Iperf2, args: &[&str]) -> Done {
     let netns = Netns::new();
     let transport: &[&str] = if args.contains(&"-u") { &["-u"] } else { &[] };
@@ -88,7 +88,7 @@ fn a_server_that_vanishes_is_noticed_and_what_was_measured_is_told() {
             assert!(whole.is_some_and(|row| row.bytes > 10_000), "{args:?} {done:?}");
         }
         let done = abandoned(client, server, &[]);
-        // Of the real client too: a broken pipe or a reset, whichever write meets first.
+        // For the real client too: EPIPE or ECONNRESET, depending on which write fails first.
         assert!(done.stderr.contains("write failed: "), "{done:?}");
     }
 }
@@ -146,7 +146,7 @@ fn real_clients_are_served_at_the_classic_port() {
             assert_eq!(rows.last().and_then(|row| row.lost).map(|(lost, _)| lost), Some(0), "{done:?}");
         }
     }
-    // Nobody has a load sent to an address that may be forged.
+    // Load is not sent to an address that may be spoofed.
     let refused = Real.start(&netns, &["-u", "-t", "1", "-b", "100k", "-l", "200", "-R", "-f", "b"]);
     let done = refused.finish(TIMEOUT);
     assert!(rows(&done.stdout).iter().all(|row| row.bytes == 0), "{done:?}");

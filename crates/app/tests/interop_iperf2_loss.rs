@@ -1,4 +1,4 @@
-//! iperf 2 over a path that drops and disorders datagrams, in all pairings: what the path did is what both ends tell.
+//! iperf 2 over a path that drops and reorders datagrams, in all pairings: both ends report what the path did.
 
 mod support;
 
@@ -8,10 +8,10 @@ use Iperf2::{Ours, Real};
 
 fn told_exactly(client: Iperf2, server: Iperf2) {
     let netns = Netns::new();
-    // On the address that the path leads to, so that the path can have the same port.
+    // On the address behind the path, so that the path can use the same port.
     let serving = server.serve(&netns, &["-u", "-B", "127.0.0.1", "-f", "b"]);
     let path = Lossy::numbered(&netns, Iperf2::PORT, 0);
-    // So few datagrams that any socket buffer holds all of them.
+    // Few enough datagrams for any socket buffer.
     let args = ["-c", "127.0.0.2", "-u", "-t", "2", "-b", "100k", "-l", "200", "-f", "b"];
     let client = Process::start(client.command(&netns, &args)).finish(TIMEOUT);
     assert_eq!(client.code, Some(0), "{client:?}");
@@ -21,7 +21,7 @@ fn told_exactly(client: Iperf2, server: Iperf2) {
     let passed = path.close(true);
     assert_eq!(passed.len(), 1, "{passed:?}");
     let passed = passed[0];
-    // The last datagram counts too, and says how many there were before it.
+    // The last datagram counts too, and carries the number of those before it.
     let (sent, arrived) = (passed.sent + 1, passed.arrived + 1);
     assert!(sent - arrived >= 4 && passed.disordered >= 2, "{passed:?}");
     let lost = Some((sent - arrived, sent));

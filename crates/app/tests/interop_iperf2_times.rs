@@ -1,4 +1,5 @@
-//! iperf 2 with trip times and -e, in all pairings of ours and the real one: what is stamped is found and timed.
+//! iperf 2 with trip times and -e, in all pairings of ours and the real one: timestamps are found and
+//! evaluated.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a line without what it must have fails")]
 
 mod support;
@@ -9,10 +10,10 @@ use Iperf2::{Ours, Real};
 
 const PAIRINGS: [(Iperf2, Iperf2); 3] = [(Ours, Real), (Real, Ours), (Ours, Ours)];
 const TCP: [&str; 7] = ["-t", "2", "-b", "10m", "-l", "10000", "--trip-times"];
-/// So few datagrams that any socket buffer holds all of them, however long a busy machine lets a program wait.
+/// Few enough datagrams for any socket buffer, however long a busy machine delays a program.
 const UDP: [&str; 8] = ["-u", "-t", "2", "-b", "100k", "-l", "200", "--trip-times"];
 
-/// Mean, least, most and deviation in milliseconds, as a line has them before `ms`.
+/// Mean, minimum, maximum and deviation in milliseconds, as printed before `ms`.
 fn delays(row: &Row) -> [f64; 4] {
     let found = row.rest.split_whitespace().find(|word| word.matches('/').count() == 3);
     let mut parts = found.unwrap_or_else(|| panic!("no delays: {row:?}")).split('/');
@@ -20,15 +21,15 @@ fn delays(row: &Row) -> [f64; 4] {
     delays.map(|delay| delay.unwrap_or_else(|| panic!("no delays: {row:?}")))
 }
 
-/// One clock for both ends: nothing arrives before it was sent, and the mean lies between the others.
+/// With one clock for both ends, delays are not negative, and the mean lies between minimum and maximum.
 fn plausible(row: &Row) {
     let [mean, least, most, stdev] = delays(row);
     assert!(0.0 <= least && least <= mean && mean <= most && stdev >= 0.0, "{row:?}");
-    // Four decimals of a second are printed of the time, three of a millisecond here.
+    // Times are printed with four decimals of a second, delays here with three of a millisecond.
     assert!(most > 0.0 && most < row.to * 1e3, "{row:?}");
 }
 
-/// Number and length of the buffers that were timed.
+/// Number and length of the timed buffers.
 fn buffers(row: &Row) -> (u64, u64) {
     let word = row.rest.split_whitespace().find_map(|word| word.strip_prefix('('));
     let (count, length) = word.and_then(|word| word.trim_end_matches(')').split_once('/')).unwrap();
@@ -49,7 +50,7 @@ fn every_buffer_over_tcp_is_timed() {
         let (_, row) = same_bytes(&pair, "1", "1");
         assert!(pair.server.stdout.contains("(trip-times)"), "{pair:?}");
         plausible(&row);
-        // The header and whole buffers; the real server takes the header into the mean length.
+        // The header and whole buffers; the real server includes the header in the mean length.
         let (count, length) = buffers(&row);
         assert_eq!(row.bytes, 80 + count * 10_000, "{pair:?}");
         assert_eq!(length, 10_000, "{pair:?}");
@@ -109,7 +110,8 @@ fn datagrams_are_timed_and_both_ends_tell_the_same() {
         let (report, row) = same_bytes(&pair, "1", "1");
         plausible(&row);
         plausible(&report);
-        // What is told has microseconds. The deviation is told by a sum of squares that has no room for long ones.
+        // Reported delays have microseconds. The deviation comes from a sum of squares that overflows for long
+        // ones.
         for (near, far) in delays(&report).into_iter().zip(delays(&row)).take(3) {
             assert!((near - far).abs() <= 0.0021, "{pair:?}");
         }

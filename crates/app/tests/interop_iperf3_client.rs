@@ -38,7 +38,8 @@ fn an_unlimited_test_tells_what_the_server_counted() {
     assert!(received > 0 && received <= number(&near, "/end/sum_sent/bytes"), "{near}");
     assert_eq!(received, number(&far, "/end/sum_received/bytes"), "the server's own figure");
     assert_eq!(list(&near, "/intervals").len(), 2, "{near}");
-    // The server may still read what it had received when our last word came; never the other way round.
+    // The server may still read data that it had received when our end message arrived; the opposite never
+    // happens.
     let (near, far) = both_json(Ours, &["-t", "2", "-R"], Real);
     assert_eq!(number(&near, "/end/sum_sent/bytes"), number(&far, "/end/sum_sent/bytes"));
     let received = number(&near, "/end/sum_received/bytes");
@@ -63,7 +64,7 @@ fn goals_are_met_exactly_and_end_the_test() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn omitted_seconds_count_at_neither_end() {
-    // Bursts of 100 blocks at 0, 0.8, 1.6 and 2.4 s; the last two come after the first second.
+    // Bursts of 100 blocks at 0, 0.8, 1.6 and 2.4 s; the last two arrive after the first second.
     let (near, far) = both_json(Ours, &["-O", "1", "-t", "2", "-l", "1000", "-b", "1M/100"], Real);
     for document in [&near, &far] {
         let omitted: Vec<&Value> =

@@ -1,4 +1,4 @@
-//! iperf3 peers that do not behave: raw clients at our server, raw servers before our client.
+//! Misbehaving iperf3 peers: raw clients of our server, raw servers for our client.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 mod support;
@@ -23,10 +23,10 @@ const IPERF_DONE: u8 = 16;
 const ACCESS_DENIED: u8 = 0xff;
 const SERVER_ERROR: u8 = 0xfe;
 
-/// What every connection of a test begins with.
+/// The first bytes of every connection of a test.
 const COOKIE: &[u8; 37] = b"abcdefghijklmnopqrstuvwxyz234567abcd\0";
 
-/// A connection on which reads end in time.
+/// Sets a read timeout on a connection.
 fn patient(connection: TcpStream) -> TcpStream {
     connection.set_read_timeout(Some(TIMEOUT)).unwrap();
     connection
@@ -54,14 +54,14 @@ fn message(from: &mut TcpStream) -> Value {
     serde_json::from_slice(&text).unwrap()
 }
 
-/// Everything up to the end of the connection, however it ends.
+/// Everything up to the end of the connection, including a reset.
 fn rest(from: &mut TcpStream) -> Vec<u8> {
     let mut all = Vec::new();
     let _ = from.read_to_end(&mut all);
     all
 }
 
-/// A raw client that is asked for its parameters.
+/// A raw client up to the request for its parameters.
 fn greeted() -> TcpStream {
     let mut control = connect();
     control.write_all(COOKIE).unwrap();
@@ -69,7 +69,7 @@ fn greeted() -> TcpStream {
     control
 }
 
-/// A raw client whose test of one stream runs: control connection and stream.
+/// A raw client with a running test of one stream: control connection and stream.
 fn running() -> (TcpStream, TcpStream) {
     let mut control = greeted();
     control.write_all(&framed(br#"{"tcp":true,"parallel":1,"time":1,"len":4096}"#)).unwrap();
@@ -80,13 +80,13 @@ fn running() -> (TcpStream, TcpStream) {
     (control, stream)
 }
 
-/// Whether an answer is this error and nothing more: the state, its number, and an errno.
+/// Checks that an answer is only this error: the state, its number, and an errno.
 fn is_error(answer: &[u8], expected: u8) {
     assert_eq!(answer.get(..5), Some(&[SERVER_ERROR, 0, 0, 0, expected][..]), "{answer:?}");
     assert_eq!(answer.len(), 9, "{answer:?}");
 }
 
-/// Whether a real client is still served.
+/// Checks that a real client is still served.
 fn still_serves(netns: &Netns, server: &mut Process) {
     let done = Real.ask(netns, &["-t", "1", "-b", "1M"]);
     assert_eq!(done.code, Some(0), "{done:?}");
@@ -154,7 +154,7 @@ fn results_as_short_as_those_of_old_clients_are_taken() {
     netns.inside(|| {
         let (mut control, mut stream) = running();
         stream.write_all(&[7; 40_960]).unwrap();
-        // Otherwise the last word could overtake the payload.
+        // Otherwise the end message could overtake the payload.
         stream.shutdown(Shutdown::Write).unwrap();
         eventually("the server has read everything", || {
             let sockets = std::fs::read_to_string("/proc/thread-self/net/tcp6").unwrap();
@@ -178,7 +178,7 @@ fn results_as_short_as_those_of_old_clients_are_taken() {
     assert_eq!(done.json().get("error"), None, "{done:?}");
 }
 
-/// Bytes that wait in a socket, by proc_net_tcp(5): the second half of the fifth word.
+/// Unread bytes in a socket according to proc_net_tcp(5): the second half of the fifth word.
 fn unread(line: &str) -> u64 {
     let queues = line.split_whitespace().nth(4).unwrap_or_default();
     let waiting = queues.split_once(':').map_or("0", |(_, waiting)| waiting);
@@ -253,10 +253,10 @@ fn two_hundred_silent_clients_do_not_keep_others_out() {
     still_serves(&netns, &mut server);
 }
 
-/// What a raw server does with the control connection of our client.
+/// Actions of a raw server on our client's control connection.
 type Script = fn(TcpStream, &TcpListener);
 
-/// Our client, with `-J` if asked, before a server that follows a script.
+/// Runs our client, optionally with `-J`, against a server that follows a script.
 fn before(script: Script, args: &[&str]) -> Done {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
@@ -275,7 +275,8 @@ fn before(script: Script, args: &[&str]) -> Done {
     })
 }
 
-/// A server that runs the test of one stream and has these results; everything that the client says to them.
+/// A server that runs a test of one stream with these results; returns everything that the client sends after
+/// them.
 fn whole_test(mut control: TcpStream, listener: &TcpListener, results: &[u8]) -> Vec<u8> {
     control.write_all(&[PARAM_EXCHANGE]).unwrap();
     assert_eq!(message(&mut control)["parallel"], 1);
@@ -295,7 +296,7 @@ fn whole_test(mut control: TcpStream, listener: &TcpListener, results: &[u8]) ->
 
 #[test]
 fn states_may_come_together_and_negatives_wrapped() {
-    // As version 3.12 writes -1.
+    // -1 as written by version 3.12.
     let script: Script = |control, listener| {
         let results =
             br#"{"cpu_util_total":1,"cpu_util_user":1,"cpu_util_system":0,"sender_has_retransmits":18446744073709551615,
@@ -311,7 +312,7 @@ fn states_may_come_together_and_negatives_wrapped() {
     assert!(number(&document, "/end/sum_sent/retransmits") < 1000, "{document}");
 }
 
-/// What our client says to a server of this script, with exit code 1 and in its document as well.
+/// Checks our client's error with a server of this script: exit code 1, and the same text in its JSON document.
 fn gives_up(script: Script, text: &str) {
     let done = before(script, &[]);
     assert_eq!(done.code, Some(1), "{done:?}");

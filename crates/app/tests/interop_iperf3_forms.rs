@@ -1,5 +1,5 @@
-//! The form of iperf3's JSON: ours has every key that the real one has, of the same kind, and no other but those of later
-//! versions.
+//! The structure of iperf3's JSON: ours has every key of the real one with the same type, and no others except
+//! those of later versions.
 
 mod support;
 
@@ -10,7 +10,7 @@ use support::{Iperf3, both, shape};
 
 use Iperf3::{Ours, Real};
 
-/// Last words of the keys that came after 3.12, which is the real one here: iperf3's documentation of 3.13 to 3.21.
+/// Suffixes of the keys added after 3.12, the real version here: iperf3's documentation of 3.13 to 3.21.
 const LATER: [&str; 8] = ["timemillisecs", "bidir", "fq_rate", "fqrate", "interval", "gso", "gro", "reorder"];
 
 const TESTS: [&[&str]; 12] = [
@@ -28,7 +28,7 @@ const TESTS: [&[&str]; 12] = [
     &["-u", "-b", "1M", "-R", "-l", "1000", "--get-server-output"],
 ];
 
-/// Compares two forms.
+/// Compares two structures.
 fn same(ours: &Value, real: &Value, what: &str) {
     let (ours, real) = (shape(ours), shape(real));
     let missing: Vec<_> = real.difference(&ours).collect();
@@ -41,7 +41,7 @@ fn same(ours: &Value, real: &Value, what: &str) {
     assert!(unknown.is_empty(), "{what}: has {unknown:?} too many");
 }
 
-/// Runs every test at once, and compares the documents that `pick` finds.
+/// Runs all tests in parallel, and compares the documents selected by `pick`.
 fn each(
     tests: &[&'static [&'static str]],
     ours: (Iperf3, Iperf3),
@@ -75,7 +75,7 @@ fn our_server_writes_the_keys_of_the_real_one() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn the_real_client_writes_the_same_keys_with_our_server() {
-    // What our server's own document has more is told above.
+    // Additional keys of our server's own document are covered above.
     let tests: Vec<_> = TESTS.iter().copied().filter(|args| !args.contains(&"--get-server-output")).collect();
     each(&tests, (Real, Ours), |both| both.client.json());
 }

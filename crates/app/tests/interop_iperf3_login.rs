@@ -1,4 +1,5 @@
-//! Logging in at an iperf3 server: both ways, with the padding that version 3.12 has and with that of later ones.
+//! Authentication at an iperf3 server: in both pairings, with the padding of version 3.12 and with that of
+//! later ones.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 mod support;
@@ -9,13 +10,13 @@ use support::{Done, Folder, Iperf3, Netns, Process, TIMEOUT, eventually};
 
 use Iperf3::{Ours, Real};
 
-/// The padding before 3.17, which 3.12 always has.
+/// The padding before 3.17, which 3.12 always uses.
 const OLD: &str = "--use-pkcs1-padding";
 
 /// User `mario` with the password `rossi`: the SHA-256 of `{mario}rossi`, from iperf3's manual.
 const USERS: &str = "# name,digest\nmario,bf7a49a846d44b454a5d11e7acfaf13d138bbe0b7483aa3e050879700572709b\n";
 
-/// A pair of keys and a list of users.
+/// A key pair and a list of users.
 struct Office {
     folder: Folder,
 }
@@ -61,7 +62,7 @@ fn the_real_client_logs_in_at_our_server_with_the_old_padding_only() {
     let server = office.serve(Ours, &netns, &["-1", OLD]);
     refused(&office.login(Real, &netns, "wrong", &[]));
     eventually("our server tells it", || server.stderr().contains("test authorization failed").then_some(()));
-    // A refusal does not use up the one run.
+    // A refused login does not count as the single test.
     let done = office.login(Real, &netns, "rossi", &[]);
     assert_eq!(done.code, Some(0), "{done:?}");
     assert_eq!(server.finish(TIMEOUT).code, Some(0));
@@ -77,7 +78,7 @@ fn our_client_logs_in_at_the_real_server_with_the_old_padding_only() {
     let _server = office.serve(Real, &netns, &[]);
     let done = office.login(Ours, &netns, "rossi", &[OLD]);
     assert_eq!(done.code, Some(0), "{done:?}");
-    // Version 3.12 answers with one word where later ones have two.
+    // Version 3.12 answers with one word, later versions with two.
     refused(&office.login(Ours, &netns, "wrong", &[OLD]));
     refused(&office.login(Ours, &netns, "rossi", &[]));
 }

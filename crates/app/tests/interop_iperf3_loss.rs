@@ -1,4 +1,4 @@
-//! iperf3 over a path that drops and disorders datagrams, in all pairings: what the path did is what both ends tell.
+//! iperf3 over a path that drops and reorders datagrams, in all pairings: both ends report what the path did.
 
 mod support;
 
@@ -7,16 +7,16 @@ use support::{Iperf3, Lossy, Netns, PORT, Passed, Process, TIMEOUT, list, number
 
 use Iperf3::{Ours, Real};
 
-/// Five bursts of 30 datagrams, 0.7 s apart, on each of two flows: any socket buffer holds both, and nothing is under way
-/// when the test ends.
+/// Five bursts of 30 datagrams, 0.7 s apart, on each of two streams: both fit into any socket buffer, and
+/// nothing is in flight when the test ends.
 const ARGS: [&str; 12] =
     ["-c", "127.0.0.2", "-u", "-t", "3", "-l", "1000", "-b", "342857/30", "-P", "2", "-J"];
 const SENT: u64 = 2 * 5 * 30;
 
-/// The documents of client and server, and what the path did.
+/// The documents of client and server over a lossy path, and what the path did.
 fn spoiled(client: Iperf3, server: Iperf3, reverse: bool) -> (Value, Value, Vec<Passed>) {
     let netns = Netns::new();
-    // On the address that the path leads to, so that the path can have the same port.
+    // On the address behind the path, so that the path can use the same port.
     let serving = server.serve(&netns, &["-1", "-J", "-B", "127.0.0.1"]);
     let path = Lossy::open(&netns, PORT);
     let more: &[&str] = if reverse { &["-R"] } else { &[] };
@@ -31,7 +31,7 @@ fn out_of_order(document: &Value) -> u64 {
     list(document, "/end/streams").iter().map(|stream| number(stream, "/udp/out_of_order")).sum()
 }
 
-/// Losses, datagrams and bytes of a receiver's half, as a document has them.
+/// Lost datagrams, datagrams and bytes of the receiver in a document.
 fn received(document: &Value) -> [u64; 3] {
     ["lost_packets", "packets", "bytes"].map(|what| number(document, &format!("/end/sum_received/{what}")))
 }

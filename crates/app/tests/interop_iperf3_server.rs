@@ -107,7 +107,7 @@ fn a_busy_server_says_so_to_everybody_and_goes_on() {
     });
     let first = first.finish(TIMEOUT);
     assert_eq!(first.code, Some(0), "{first:?}");
-    // Bursts at 0, 0.8, … 4.0 s: the last one comes with the end or not at all.
+    // Bursts at 0, 0.8, … 4.0 s: the last one is at the end of the test and may be missing.
     let sent = number(&first.json(), "/end/sum_sent/bytes");
     assert!(sent >= 500_000, "{first:?}");
     assert_eq!(server.finish(TIMEOUT).code, Some(0));
@@ -176,7 +176,7 @@ fn limits_refuse_with_the_text_of_their_number() {
         let mut server = Ours.serve(&netns, server);
         let done = Real.ask(&netns, client);
         assert_eq!(done.code, Some(1), "{done:?}");
-        // The real client, of version 3.12, has no text for number 37 yet.
+        // The real client, version 3.12, has no text for error 37 yet.
         assert!(done.stderr.contains(text) || done.stderr.contains("int_errno=37"), "{done:?}");
         assert!(server.running(), "{}", server.stderr());
         eventually("the server tells it, too", || server.stderr().contains(text).then_some(()));

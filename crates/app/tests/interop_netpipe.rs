@@ -1,6 +1,6 @@
-//! NPtcp 3.7.2 and ours in every pair of roles: the same sizes, the same file, the same words when something is wrong.
+//! NPtcp 3.7.2 and ours in all pairs of roles: the same sizes, the same file format, the same error messages.
 //!
-//! Every transmitter runs in a folder of its own, because it leaves its result where it is.
+//! Every transmitter runs in its own folder, as it writes its result to the working directory.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be prepared fails")]
 
 mod support;
@@ -18,7 +18,7 @@ use Program::{Ours, Real};
 const HOST: &str = "127.0.0.1";
 const PORT: u16 = 5002;
 
-/// What came of a series: the transmitter's words, its file, and the receiver's end.
+/// Result of a series: the transmitter's output and file, and the receiver's output.
 struct Series {
     transmitter: Done,
     receiver: Done,
@@ -45,13 +45,13 @@ fn sizes(file: &str) -> Vec<u64> {
     file.lines().map(|row| row.split_whitespace().next().unwrap_or_default().parse().unwrap()).collect()
 }
 
-/// Lines of the transmitter with numbers made alike, but those of the point, the size and the repeats.
+/// Lines of the transmitter with normalized numbers, except for point, size and repeats.
 fn points(transmitter: &Done) -> Vec<String> {
     let point = |line: &str| line.split_once("-->").map(|(known, rest)| format!("{known}-->{}", form(rest)));
     transmitter.stderr.lines().map(|line| point(line).unwrap_or_else(|| line.to_owned())).collect()
 }
 
-/// Whether each row has the columns of the original, and its rate is that of its size and time.
+/// Checks that each row has the original's columns, and that its rate matches its size and time.
 fn rows_are_right(file: &str) {
     for row in file.lines() {
         let words: Vec<&str> = row.split_whitespace().collect();
@@ -70,7 +70,7 @@ fn rows_are_right(file: &str) {
     }
 }
 
-/// Series that end by their sizes, however fast the machine is.
+/// Series whose sizes do not depend on the speed of the machine.
 const KNOWN: [&[&str]; 7] = [
     &["-n", "5", "-u", "300"],
     &["-n", "5", "-l", "1000", "-u", "5000", "-p", "0"],
@@ -109,7 +109,7 @@ fn sizes_files_and_words_are_those_of_the_original() {
 #[test]
 #[ignore = "needs root and network namespaces, NPtcp"]
 fn a_connection_for_each_trial_meets_no_race() {
-    // Two originals reset each other's connections here, so the sizes are those of a series over one connection.
+    // Two originals reset each other's connections here, so the expected sizes are those over one connection.
     let expected = sizes(&series(Real, Real, &["-n", "5", "-u", "200"]).file);
     for option in ["-s", "-r"] {
         for (transmitter, receiver) in [(Ours, Real), (Real, Ours), (Ours, Ours)] {
@@ -135,7 +135,7 @@ fn repeats_are_reckoned_from_the_time_of_the_size_before() {
         let lines = ours.transmitter.stderr.lines().filter(|line| line.contains(" times -->"));
         let repeats: Vec<f64> = lines.map(|line| support::before(line, " times")).collect();
         assert_eq!(sizes(&ours.file), [64, 96, 128, 192], "{:?}", ours.transmitter);
-        // n = 0.1 s / (prev / (prev - step + 1) * time of prev), where the steps are 32, 64 and 64.
+        // n = 0.1 s / (prev / (prev - step + 1) * time of prev), with steps of 32, 64 and 64.
         for (at, step) in [(1, 32.0), (2, 64.0), (3, 64.0)] {
             let (size, time) = (rows[at - 1][0], rows[at - 1][2]);
             let [most, least] =
@@ -163,7 +163,7 @@ fn an_integrity_check_passes_and_has_rows_of_repeats() {
     }
 }
 
-/// Carries one connection from a port to another and changes the byte at a place of what comes back.
+/// Forwards one connection between ports, and changes the byte at offset `place` of the answers.
 fn falsify(from: u16, to: u16, place: usize) -> impl FnOnce() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, from)).unwrap();
     move || {
@@ -195,7 +195,8 @@ fn carry(mut from: &TcpStream, mut to: &TcpStream, place: usize) {
 #[test]
 #[ignore = "needs root and network namespaces, NPtcp"]
 fn one_wrong_byte_ends_an_integrity_check() {
-    // Four synchronizations and the calibration are before the first message; the fourth is hit in its second number.
+    // Four synchronizations and the calibration precede the first message; the fourth message is changed in its
+    // second number.
     let place = 4 * 6 + 100 * 64 + 3 * 64 + 5;
     for (transmitter, receiver) in [(Real, Ours), (Ours, Real), (Ours, Ours)] {
         let (netns, folder) = (Netns::new(), Folder::new());
@@ -216,7 +217,7 @@ fn one_wrong_byte_ends_an_integrity_check() {
     }
 }
 
-/// Both programs with the same arguments and nobody to talk to.
+/// Compares both programs with the same arguments and without a peer.
 fn alike(netns: &Netns, folder: &Path, args: &[&str]) {
     let [real, ours] = [Real, Ours].map(|whose| NETPIPE.start_in(whose, netns, folder, args).finish(TIMEOUT));
     assert_eq!((ours.code, &ours.stdout), (real.code, &real.stdout), "{args:?}\n{ours:?}\n{real:?}");
@@ -245,7 +246,7 @@ fn mistakes_are_told_in_the_words_of_the_original() {
         alike(&netns, folder.path(), &[&["-h", HOST], mistake].concat());
     }
     alike(&netns, folder.path(), &["-h", "no-such-host.invalid"]);
-    // The usage text is ours.
+    // The usage text is our own.
     let [real, ours] = [Real, Ours].map(|whose| NETPIPE.ask(whose, &netns, &["-Z"]));
     assert_eq!(ours.code, real.code, "{ours:?} {real:?}");
 }
@@ -271,7 +272,7 @@ fn ends_with_different_options_do_not_wait_for_ever() {
     }
 }
 
-/// A series without end, once its file has rows.
+/// An endless series whose file has its first rows.
 fn amid(transmitter: Program, netns: &Netns, folder: &Folder) -> Process {
     let process = NETPIPE.start_in(transmitter, netns, folder.path(), &["-h", HOST]);
     eventually("rows", || (file_of(folder).lines().count() >= 2).then_some(()));

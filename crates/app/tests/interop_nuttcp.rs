@@ -1,4 +1,4 @@
-//! nuttcp 6.1.2 and ours in every pair of roles: what one end sent is what both ends report.
+//! nuttcp 6.1.2 and ours in all pairs of roles: both ends report what one end sent.
 
 mod support;
 
@@ -9,7 +9,7 @@ use Program::{Ours, Real};
 const HOST: &str = "127.0.0.1";
 const CONTROL: u16 = 5000;
 
-/// A test whose end is known: bytes and datagrams are counted beforehand.
+/// A test with a known number of bytes and datagrams.
 struct Known {
     args: &'static [&'static str],
     megabytes: &'static str,
@@ -40,11 +40,11 @@ const KNOWN: [Known; 15] = [
     udp(&["-u", "-r", "-n100", "-l1000", "-R2m"], "0.0954", 100),
     udp(&["-u", "-N2", "-n100", "-l1000", "-Ri2m"], "0.0954", 100),
     udp(&["-u", "-n100", "-l1000", "-R2m", "-i0.25"], "0.0954", 100),
-    // 6.1.2 ends with an error after an interval without data, with its own server as well.
+    // 6.1.2 fails after an interval without data, also with its own server.
     udp(&["-u", "-r", "-n100", "-l1000", "-R1m", "-i2", "-T5"], "0.0954", 100),
 ];
 
-/// Runs a client that has to succeed.
+/// Runs a client that must succeed.
 fn ask(client: Program, on: &Netns, args: &[&str]) -> Done {
     let done = NUTTCP.ask(client, on, &[args, &[HOST]].concat());
     assert_eq!(done.code, Some(0), "{args:?} {done:?}");
@@ -52,14 +52,14 @@ fn ask(client: Program, on: &Netns, args: &[&str]) -> Done {
     done
 }
 
-/// A server for one client that listens.
+/// A server for one client, which is listening.
 fn serve_one(server: Program, on: &Netns) -> Process {
     let process = NUTTCP.start(server, on, &["-1"]);
     on.await_listener(CONTROL);
     process
 }
 
-/// A client and a server of one test, which both have to succeed; what the client printed.
+/// Runs a client and a server that must both succeed; returns the client's output.
 fn both(client: Program, server: Program, on: &Netns, args: &[&str]) -> String {
     let serving = serve_one(server, on);
     let done = ask(client, on, args);
@@ -68,7 +68,7 @@ fn both(client: Program, server: Program, on: &Netns, args: &[&str]) -> String {
     done.stdout
 }
 
-/// The line with the result of one end (`t` or `r`) in a verbose report.
+/// The result line of one end (`t` or `r`) in a verbose report.
 fn result_of(end: char, report: &str) -> &str {
     let start = format!("nuttcp-{end}: ");
     let found = report.lines().find(|line| line.starts_with(&start) && line.contains(" real seconds = "));
@@ -76,7 +76,8 @@ fn result_of(end: char, report: &str) -> &str {
     found.unwrap_or_default()
 }
 
-/// Whether a verbose report tells at both ends what is known, and each rate is that of its bytes and its time.
+/// Checks that a verbose report has the known values at both ends, and that each rate matches its bytes and
+/// time.
 fn tells(known: &Known, report: &str) {
     let args = known.args;
     for end in ['t', 'r'] {
@@ -122,11 +123,11 @@ fn our_two_ends_report_what_was_sent() {
 #[test]
 #[ignore = "needs root and network namespaces, nuttcp"]
 fn the_real_client_and_a_server_for_all_tools_report_what_was_sent() {
-    // On hosts of their own: the server holds the ports of other tools, which 6.1.2 wants for its data.
+    // On separate hosts: the server holds the ports of other tools, which 6.1.2 wants for its data.
     let net = Net::pair();
     let mut server = Server::start_in(&net, Side::A, &["--classic"]);
     for known in &KNOWN {
-        // With several streams 6.1.2 would ask for NetPIPE's port as well.
+        // With several streams, 6.1.2 would also use NetPIPE's port.
         let several = known.args.iter().any(|arg| arg.starts_with("-N"));
         let data: &[&str] = if several { &["-p5101"] } else { &[] };
         let args = [known.args, data, &["-v", Side::A.address()]].concat();
@@ -137,7 +138,7 @@ fn the_real_client_and_a_server_for_all_tools_report_what_was_sent() {
     assert!(server.running(), "{}", server.stderr());
 }
 
-/// The megabytes of both ends' results, from a test that ends by its time.
+/// Megabytes in both ends' results of a test limited by time.
 fn moved(client: Program, server: Program, on: &Netns, args: &[&str]) -> [String; 2] {
     let report = both(client, server, on, &[args, &["-v"]].concat());
     ['t', 'r'].map(|end| {
@@ -152,7 +153,7 @@ fn moved(client: Program, server: Program, on: &Netns, args: &[&str]) -> [String
 fn what_is_under_way_when_the_time_is_over_still_counts_at_both_ends() {
     let netns = Netns::new();
     for (client, server) in [(Ours, Real), (Real, Ours)] {
-        // A real receiver of several streams ends with the first of them that does.
+        // A real receiver of several streams ends with the first stream that ends.
         for args in
             [&["-T1", "-R8m", "-l8k"][..], &["-T1", "-r", "-R8m", "-l8k"], &["-T0.5"], &["-T0.5", "-r"]]
         {
@@ -162,13 +163,13 @@ fn what_is_under_way_when_the_time_is_over_still_counts_at_both_ends() {
     }
 }
 
-/// The interval lines of a report, and the line at the end of it.
+/// The interval lines of a report, and its last line.
 fn lines(report: &str) -> (Vec<&str>, &str) {
     let (intervals, last) = report.split_once("\n\n").unwrap_or(("", report));
     (intervals.lines().collect(), last.trim_end_matches('\n'))
 }
 
-/// Interval lines and the last line, as forms; the intervals must be part of the whole.
+/// Interval lines and last line with normalized numbers; the intervals must not exceed the total.
 fn forms(report: &str) -> (Vec<String>, String) {
     let (intervals, last) = lines(report);
     let sum: f64 = intervals.iter().map(|line| before(line, " MB /")).sum();
@@ -203,7 +204,7 @@ fn the_real_client_prints_with_our_server_the_lines_that_it_prints_with_its_own(
 fn our_client_prints_the_lines_of_the_real_one() {
     let netns = Netns::new();
     for args in INTERVALS {
-        // The congestion window is what newer versions add.
+        // Newer versions add the congestion window.
         let args = [args, &["-f-cwnd"]].concat();
         let ours = both(Ours, Real, &netns, &args);
         let theirs = both(Real, Real, &netns, &args[..args.len() - 1]);
@@ -211,7 +212,7 @@ fn our_client_prints_the_lines_of_the_real_one() {
     }
 }
 
-/// Keys of a line of `key=value`, in their order.
+/// Keys of a line of `key=value` pairs, in order.
 fn keys(line: &str) -> Vec<&str> {
     line.split_whitespace().map(|pair| pair.split_once('=').map_or(pair, |(key, _)| key)).collect()
 }
@@ -222,13 +223,13 @@ fn lines_for_programs_have_the_keys_of_the_real_ones() {
     let netns = Netns::new();
     let tests: [&[&str]; 4] = [
         &["-fparse", "-f-cwnd", "-n64", "-l8k"],
-        // The real client finds no round trip in its server's lines for programs.
+        // The real client does not find the round-trip time in its server's machine-readable lines.
         &["-fparse", "-f-cwnd", "-f-rtt", "-r", "-n64", "-l8k", "-Iwest"],
         &["-fparse", "-f-cwnd", "-u", "-n50", "-l1000", "-R2m"],
         &["-fparse", "-f-cwnd", "-i0.5", "-T1.8", "-R8m", "-l8k", "-frunningtotal"],
     ];
     for args in tests {
-        // 6.1.2 knows no congestion window and no word for it.
+        // 6.1.2 reports no congestion window and does not know that option.
         let old: Vec<&str> = args.iter().copied().filter(|arg| *arg != "-f-cwnd").collect();
         let theirs = both(Real, Real, &netns, &old);
         for (client, server) in [(Ours, Real), (Real, Ours)] {
@@ -253,12 +254,12 @@ fn delays_one_way_are_measured_in_both_directions() {
         let report = both(Ours, Ours, &netns, &[direction, "-u", "-o", "-i0.5", "-T1.8", "-R1m", "-l1000"]);
         let (intervals, last) = lines(&report);
         for line in intervals.iter().chain([&last]) {
-            // One host has one clock.
+            // Both ends use the same clock.
             assert!(before(line, " msAvgOWD") >= 0.0, "{report}");
         }
         assert!(intervals.len() >= 2, "{report}");
     }
-    // 6.1.2 does not know of it: a client says so and measures the rest.
+    // 6.1.2 does not support the option: a client reports that and measures the rest.
     let serving = serve_one(Real, &netns);
     let done = NUTTCP.ask(Ours, &netns, &["-r", "-u", "-o", "-n50", "-l1000", "-R1m", HOST]);
     assert_eq!(done.code, Some(0), "{done:?}");

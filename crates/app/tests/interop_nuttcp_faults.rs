@@ -1,4 +1,4 @@
-//! nuttcp when something is wrong: mistakes on the command line, servers that are not there or not willing, peers that die.
+//! nuttcp with faults: invalid command lines, missing or unwilling servers, peers that die.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 mod support;
@@ -13,7 +13,7 @@ use Program::{Ours, Real};
 const HOST: &str = "127.0.0.1";
 const CONTROL: u16 = 5000;
 
-/// Both programs with the same arguments and nobody to talk to: they say the same and end with the same code.
+/// Compares both programs with the same arguments and without a peer: same output and exit code.
 fn alike(netns: &Netns, args: &[&str]) {
     let [real, ours] = [Real, Ours].map(|whose| NUTTCP.ask(whose, netns, args));
     let bare = |done: &Done| done.stderr.replace("v6.1.2", "vX").replace("v8.2.2", "vX");
@@ -77,7 +77,7 @@ fn tests_for_third_parties_and_traceroutes_are_refused() {
     assert!(ours.stderr.contains("third party"), "{ours:?}");
 }
 
-/// A server that answers whoever comes next.
+/// Checks that the server serves the next client.
 fn still_serves(netns: &Netns, server: &mut Process) {
     let done = NUTTCP.ask(Real, netns, &["-n16", "-l8k", HOST]);
     assert_eq!(done.code, Some(0), "{done:?}");
@@ -85,7 +85,7 @@ fn still_serves(netns: &Netns, server: &mut Process) {
     assert!(server.running(), "{}", server.stderr());
 }
 
-/// A client in the middle of a test of ten seconds.
+/// A client in the middle of a ten-second test.
 fn amid(client: Program, netns: &Netns, more: &[&str]) -> Process {
     let process = NUTTCP.start(client, netns, &[more, &["-i0.2", "-T10", "-R8m", "-l8k", HOST]].concat());
     eventually("the test runs", || process.stdout().contains(" Mbps").then_some(()));
@@ -99,7 +99,7 @@ fn clients_that_are_killed_leave_a_server_that_serves() {
     let mut server = NUTTCP.start(Ours, &netns, &["-S"]);
     netns.await_listener(CONTROL);
     for more in [&[][..], &["-r"], &["-u", "-l1000"], &["-r", "-u", "-l1000"]] {
-        // What is read from a pipe comes late: ours prints each line at once.
+        // The real client buffers its output to a pipe; ours prints each line at once.
         let client = amid(Ours, &netns, more);
         signal(client.pid(), "KILL");
         drop(client);
@@ -113,7 +113,7 @@ fn a_client_whose_server_is_killed_ends_with_a_message() {
     for server in [Real, Ours] {
         for more in [&[][..], &["-r"]] {
             let netns = Netns::new();
-            // Otherwise the real one leaves the test to a child.
+            // Otherwise the real one runs the test in a child process.
             let serving = NUTTCP.start(server, &netns, &["-1", "--nofork"]);
             netns.await_listener(CONTROL);
             let client = amid(Ours, &netns, more);
@@ -130,7 +130,7 @@ trans = 1, braindead = 0, timeout = 3.000000, udp = 0, vers = 6.1.2, interval = 
 format = 2048, traceroute = 0, irate = 0, thirdparty = _NULL_ , multicast = 0 , datamss = 0 , tos = 0 , \
 nbuf_bytes = 0 , rate_pps = 0 , nodelay = 0\n";
 
-/// Everything that the server of this host answers to these words, in their order, until it closes.
+/// Everything that the server on this host answers to these messages, until it closes.
 fn answers(words: &[&str]) -> String {
     let mut control = TcpStream::connect((Ipv4Addr::LOCALHOST, CONTROL)).unwrap();
     control.set_read_timeout(Some(TIMEOUT)).unwrap();

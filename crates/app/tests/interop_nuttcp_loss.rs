@@ -1,4 +1,4 @@
-//! nuttcp over a path that drops datagrams, in all pairings: what the path dropped is what the ends report.
+//! nuttcp over a path that drops datagrams, in all pairings: the ends report what the path dropped.
 
 mod support;
 
@@ -10,7 +10,7 @@ use Program::{Ours, Real};
 const ARGS: [&str; 5] = ["-u", "-n200", "-l1000", "-R500k", NEAR];
 const SENT: u64 = 200;
 
-/// One test over the path: what the client said, and how many datagrams were sent and dropped.
+/// One test over the path: the client's output, and the number of sent and dropped datagrams.
 fn over(
     client: Program,
     server: Program,
@@ -21,7 +21,7 @@ fn over(
     let serving = NUTTCP.start(server, &netns, &["-1", &format!("-P{SERVER_PORT}")]);
     netns.await_listener(SERVER_PORT);
     let path = PacketFilter::open(&netns, !more.contains(&"-r"), keeps);
-    // 6.1.2 would ask for another port.
+    // 6.1.2 would use another port.
     let args = [more, &["-p5101"], &ARGS].concat();
     let done = NUTTCP.ask(client, &netns, &args);
     assert_eq!(done.code, Some(0), "{done:?}");
@@ -30,7 +30,7 @@ fn over(
     (done, served, path.close())
 }
 
-/// Each 25th datagram, the last one among them.
+/// Drops every 25th datagram, including the last one.
 fn each_25th(number: u64, is_data: bool) -> bool {
     !is_data || !number.is_multiple_of(25)
 }
@@ -39,7 +39,7 @@ fn told_exactly(client: Program, server: Program, more: &[&str]) {
     let (done, _, passed) = over(client, server, more, each_25th);
     assert_eq!(passed, (SENT, 8), "{done:?}");
     let last = done.stdout.lines().last().unwrap_or_default();
-    // The real client makes the percentage of megabytes with four decimals.
+    // The real client computes the percentage from megabytes with four decimals.
     let drops = if client == Ours { " 8 / 200 drop/pkt 4.00 %loss" } else { " 8 / 200 drop/pkt " };
     assert!(last.contains(drops), "{done:?}");
     // 192,000 bytes.
@@ -76,7 +76,7 @@ fn what_our_client_sends_to_our_server() {
     told_exactly(Ours, Ours, &[]);
 }
 
-/// Behind the rate: `     3 /    88 ~drop/pkt …`.
+/// The part after the rate: `     3 /    88 ~drop/pkt …`.
 fn between(line: &str) -> &str {
     line.split_once(" Mbps").map_or("", |(_, rest)| rest)
 }
@@ -93,14 +93,15 @@ fn losses_are_seen_while_they_happen() {
             for line in &intervals {
                 assert_eq!(form(line), "# MB / # sec = # Mbps # / # ~drop/pkt # ~%loss", "{done:?}");
             }
-            // In 2 s go 125 datagrams, five of them dropped; a busy machine may be behind, never ahead of all eight.
+            // 125 datagrams are sent in 2 s, five of them dropped; a busy machine may have fewer, and never
+            // more than all eight.
             let told: f64 = intervals[..2].iter().map(|line| before(between(line), " /")).sum();
             assert!((1.0..=8.0).contains(&told), "{told}: {client:?} {more:?} {done:?}");
         }
     }
 }
 
-/// All datagrams that end a test are lost.
+/// Drops all datagrams that end a test.
 fn without_ends(number: u64, is_data: bool) -> bool {
     is_data || number <= 2
 }

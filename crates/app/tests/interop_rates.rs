@@ -1,20 +1,20 @@
-//! The rates that both ends of a test report agree within 0.5 %, in every pair of roles of the tools that have two.
+//! The rates that both ends of a test report agree within 0.5 %, in all pairs of roles of tools with two roles.
 //!
-//! Each end divides what it counted by a time of its own, so the sender's rate and the receiver's differ by what is under way
-//! when the test ends and by how late each of them looks at its clock. The form of the tests keeps both small, which the pairs
-//! of two originals among them show: programs run before everybody else's, and a rate is offered in blocks of which one is less
-//! than 0.05 % of the test, or a narrow line and a small window keep as little under way. (nuttcp 6.1.2 waits for its rate in a
-//! loop without sleeping, for which the kernel pauses a program of such priority.)
+//! Each end divides its count by its own time, so the rates of sender and receiver differ by the data in flight
+//! at the end of the test and by the delays of their clock readings. The tests keep both small, as the pairs of
+//! two originals show: programs have high priority, and a rate is offered in blocks of less than 0.05 % of the
+//! test; or a slow link and a small window limit the data in flight. (nuttcp 6.1.2 paces in a busy loop, which
+//! makes the kernel throttle a program with real-time priority.)
 
 mod support;
 
 use serde_json::Value;
 use support::{Iperf2, Iperf3, NUTTCP, Netns, Program, TIMEOUT, before, both_json_on, pair_on};
 
-/// Of the sender's rate.
+/// Tolerance relative to the sender's rate.
 const TOLERANCE: f64 = 0.005;
 
-/// Whether two rates of one test are the same but for what is under way and the moments of two clocks.
+/// Checks that two rates of one test agree, except for data in flight and clock readings.
 fn agree(what: &str, sent: f64, received: f64) {
     let apart = received / sent - 1.0;
     assert!(
@@ -51,7 +51,7 @@ fn rates_of_iperf3_agree() {
             let sent = rate(sender, "sum_sent");
             assert!((sent / 200e6 - 1.0).abs() < 0.05, "{pair}: the rate that was asked for: {sent}");
             agree(&pair, sent, rate(receiver, "sum_received"));
-            // What the client says of both ends.
+            // The client's figures for both ends.
             agree(&format!("{pair}, at the client"), rate(&near, "sum_sent"), rate(&near, "sum_received"));
         }
     }
@@ -65,8 +65,8 @@ fn rates_of_iperf_2_agree() {
     for (client, server) in [(Real, Real), (Ours, Real), (Real, Ours), (Ours, Ours)] {
         for way in [None, Some("-R")] {
             let receives = if way.is_none() { server } else { client };
-            // The original closes some 15 ms late when it has received, and the sender's time ends with that: 0.75 % of
-            // two seconds, also between two originals.
+            // A receiving original closes about 15 ms late, which extends the sender's time: 0.75 % of two
+            // seconds, also between two originals.
             let seconds = if receives == Ours { "2" } else { "4" };
             let args: Vec<&str> = ["-t", seconds, "-b", "50m", "-l", "8000"].into_iter().chain(way).collect();
             let pair = pair_on(&netns, client, &args, (server, &[]), 1);

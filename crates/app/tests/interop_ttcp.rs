@@ -1,4 +1,5 @@
-//! ttcp has no package here, but others speak it: nuttcp without a server, iperf 2, and whoever opens a socket.
+//! ttcp is not packaged here, but other programs speak its protocol: nuttcp without a server, iperf 2, and
+//! plain sockets.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be prepared fails")]
 
 mod support;
@@ -15,14 +16,14 @@ use Program::{Ours, Real};
 const HOST: &str = "127.0.0.1";
 const PORT: u16 = 5001;
 
-/// A receiver that listens.
+/// A receiver that is listening.
 fn receive(on: &Netns, args: &[&str]) -> Process {
     let process = TTCP.start(Ours, on, &[&["-r"], args].concat());
     on.await_listener(PORT);
     process
 }
 
-/// A receiver of datagrams that waits for them.
+/// A receiver of datagrams with an open socket.
 fn receive_datagrams(on: &Netns, args: &[&str]) -> Process {
     let process = TTCP.start(Ours, on, &[&["-r", "-s", "-u"], args].concat());
     eventually("a socket", || {
@@ -36,7 +37,7 @@ fn receive_datagrams(on: &Netns, args: &[&str]) -> Process {
     process
 }
 
-/// Bytes and calls of a report of the SGI line.
+/// Bytes and calls in the SGI line of a report.
 fn counted(end: &str, report: &str) -> (u64, u64) {
     let count = |words: &str| {
         let line = report.lines().find(|line| line.starts_with(end) && line.contains(words));
@@ -46,7 +47,7 @@ fn counted(end: &str, report: &str) -> (u64, u64) {
     (count(" bytes in "), count(" I/O calls"))
 }
 
-/// What a receiver counted, which has to succeed.
+/// Counts of a receiver, which must succeed.
 fn received(process: Process) -> (u64, u64) {
     let done = process.finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
@@ -90,9 +91,9 @@ fn our_transmitter_sends_to_iperf_2() {
     netns.await_listener(PORT);
     let sender = succeeds(TTCP.ask(Ours, &netns, &["-t", "-s", "-l", "1000", "-n", "500", HOST]));
     assert_eq!(counted("ttcp-t: ", &sender.stdout), (500_000, 500));
-    // Date, four addresses and ports, number, interval, bytes, rate.
+    // Date, four fields of addresses and ports, id, interval, bytes, rate.
     let line = eventually("a line", || server.stdout().lines().next().map(str::to_owned));
-    // It takes the first four for a header of its own.
+    // It takes the first four bytes for its header.
     assert_eq!(line.split(',').nth(7), Some("499996"), "{line}");
 }
 
@@ -110,7 +111,7 @@ fn both_ends_count_what_was_sent() {
         assert_eq!(counted("ttcp-t: ", &sender.stdout), expected, "{args:?} {sender:?}");
         assert_eq!(received(receiver).0, expected.0, "{args:?}");
     }
-    // Two markers are calls beside the datagrams.
+    // Two markers count as calls in addition to the datagrams.
     let receiver = receive_datagrams(&netns, &[]);
     let sender = succeeds(TTCP.ask(Ours, &netns, &["-t", "-s", "-u", "-l", "1400", "-n", "50", HOST]));
     assert_eq!(counted("ttcp-t: ", &sender.stdout).0, 70_000, "{sender:?}");
@@ -128,7 +129,7 @@ fn the_line_of_resources_is_whole() {
             report.lines().find(|line| line.contains("real ") && line.contains('%')).unwrap_or_default();
         let (_, memory) = last.split_once("% ").unwrap_or_else(|| panic!("{report}"));
         assert_eq!(support::form(memory), "#i+#d #maxrss #+#pf #+#csw", "{report}");
-        // No program runs in no memory.
+        // The resident memory cannot be zero.
         assert!(before(last, "maxrss") > 0.0, "{report}");
     }
 }
@@ -148,12 +149,12 @@ fn what_goes_through_a_pipe_comes_out_as_it_was() {
     netns.await_listener(PORT);
     succeeds(through("-t 127.0.0.1", &format!("< {}", folder.file("in"))).finish(TIMEOUT));
     succeeds(receiver.finish(TIMEOUT));
-    // The tool prints its report on standard output too, behind the data and its first line before it.
+    // The tool also prints its report to standard output: its first line before the data, the rest after it.
     let out = std::fs::read(folder.file("out")).unwrap();
     assert!(out.windows(content.len()).any(|part| part == content), "{} bytes", out.len());
 }
 
-/// Datagrams from a hand of the test's own.
+/// Sends datagrams from a socket of the test.
 fn send_all(on: &Netns, datagrams: &[Vec<u8>]) {
     on.inside(|| {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -173,12 +174,12 @@ fn a_receiver_of_datagrams_goes_by_their_length_alone() {
     let receiver = receive_datagrams(&netns, &[]);
     send_all(&netns, &whole);
     assert_eq!(received(receiver), (10_000, 12));
-    // PCATTCP's marks have other bytes.
+    // PCATTCP's end marks have other bytes.
     let other = [vec![b"PCAU".to_vec()], ten, vec![b"PCAU".to_vec(); 5]].concat();
     let receiver = receive_datagrams(&netns, &[]);
     send_all(&netns, &other);
     assert_eq!(received(receiver), (10_000, 12));
-    // Without the first mark the next one begins, and a spare one ends.
+    // Without the first mark, the next one begins the data, and a spare one ends it.
     let receiver = receive_datagrams(&netns, &[]);
     send_all(&netns, &whole[1..]);
     let done = receiver.finish(TIMEOUT);
@@ -204,7 +205,7 @@ fn a_transmitter_of_datagrams_marks_both_ends() {
     succeeds(sender.finish(TIMEOUT));
     let mark = b" !\"#".to_vec();
     assert_eq!(datagrams[0], mark);
-    // Three bytes would look like a mark.
+    // Datagrams of three bytes would look like marks.
     assert!(datagrams[1..21].iter().all(|datagram| datagram == b" !\"#$"), "{datagrams:?}");
     assert!(datagrams[21..].iter().all(|datagram| *datagram == mark), "{datagrams:?}");
 }
@@ -231,7 +232,7 @@ fn a_peer_that_is_killed_ends_the_test() {
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.stderr.contains("ttcp-t: IO: "), "{done:?}");
     drop(receiver);
-    // The other way round the connection is closed, which is the end of a test.
+    // In the other direction the connection is closed, which ends a test.
     let receiver = receive(&netns, &["-s"]);
     let sent = netns.inside(|| {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, PORT)).unwrap();

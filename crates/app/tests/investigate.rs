@@ -1,4 +1,4 @@
-//! `linerate test --investigate`: what one run leaves open is answered by further ones, each kept as a run of its own.
+//! `linerate test --investigate`: further runs, each archived separately, answer what one run leaves open.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 mod support;
@@ -8,13 +8,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 use support::{Folder, Lab, Process, Server, TIMEOUT, caveats, flow, linerate};
 
-/// One network at a time: two on a small machine would be late for each other.
+/// One network at a time: two on a small machine would delay each other.
 fn alone() -> MutexGuard<'static, ()> {
     static MACHINE: Mutex<()> = Mutex::new(());
     MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An upload from `a`, investigated: the flow, and the archived runs by their names.
+/// An investigated upload from `a`: the flow, and the archived runs.
 struct Investigated {
     flow: Value,
     run: String,
@@ -45,7 +45,8 @@ impl Investigated {
         done.json()
     }
 
-    /// Every further run is in the archive and says whose question it answers; the first has the answer too.
+    /// Checks that every further run is in the archive and names its question, and that the first one has the
+    /// answer.
     fn is_kept(&self) {
         let inquiries = self.flow["inquiries"].as_array().unwrap();
         let runs: Vec<&str> = inquiries

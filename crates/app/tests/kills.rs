@@ -1,7 +1,8 @@
-//! SIGKILL to the coordinator of a plan, to the agents of its hosts, or to several of them, at moments drawn by lot.
+//! SIGKILL to the coordinator of a plan, to the agents of its hosts, or to several of them, at random moments.
 //!
-//! Afterwards every setting of the hosts is as it was, the archive is sound, and the plan goes on with `--resume` and
-//! measures every point once. `LINERATE_KILLS` says how often, `LINERATE_KILLS_SEED` from which seed on.
+//! Afterwards all settings of the hosts are restored, the archive is intact, and the plan continues with
+//! `--resume` and measures every point exactly once. `LINERATE_KILLS` is the number of rounds,
+//! `LINERATE_KILLS_SEED` the first seed.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 mod support;
@@ -15,7 +16,8 @@ use linerate_sock::clock;
 use serde_json::Value;
 use support::{AgentPair, Done, Process, Rng, TIMEOUT, elements, eventually, kill, pause, repetitions};
 
-/// Every point sets both hosts: an offload, buffers and a discipline hold in all of them, the MTU differs.
+/// Every point sets both hosts: an offload, buffers and a discipline are the same in all of them, the MTU
+/// differs.
 const PLAN: &str = "name = \"kills\"\npause = 0\nrepeats = 2\n\
     [test]\nduration = 0.2\nupload = true\nrate = \"20M\"\nno_latency = true\n\
     [host.a]\naddress = \"10.77.0.1\"\ntcp_rmem = \"8192 262144 8388608\"\ntso = false\n\
@@ -23,28 +25,28 @@ const PLAN: &str = "name = \"kills\"\npause = 0\nrepeats = 2\n\
     [axis.mtu]\nkey = \"host.*.mtu\"\nvalues = [1500, 2000, 3000]\n";
 const MTUS: [u64; 3] = [1500, 2000, 3000];
 const REPEATS: usize = 2;
-/// IPv4, TCP and timestamps.
+/// Headers of IPv4, and TCP with timestamps.
 const HEADERS: u64 = 20 + 20 + 12;
 
-/// What agents tell of a plan that is carried out.
+/// Events of agents while a plan runs.
 const NEWS: [&str; 6] = ["held", "settings_changed", "asked", "begun", "ended", "settings_restored"];
-/// From one piece of news to a kill: longer than the settings of a point, or their end, take.
+/// Longest time from an event to a kill: longer than applying or restoring the settings of a point takes.
 const AFTER: Duration = Duration::from_millis(80);
-/// In this time a program has started or not.
+/// Duration of a program's start.
 const START: Duration = Duration::from_millis(60);
-/// A plan is killed so often at most before it may come to its end.
+/// Most kills of a plan before it may finish.
 const MAX_KILLS: usize = 3;
 
-/// Who is killed, all at once.
+/// Processes to kill together.
 const VICTIMS: [&[&str]; 6] =
     [&["coordinator"], &["a"], &["b"], &["a", "b"], &["coordinator", "b"], &["coordinator", "a", "b"]];
 
-/// When.
+/// When to kill.
 #[derive(Clone, Copy)]
 enum Moment {
-    /// So long after the coordinator's start.
+    /// Time since the coordinator's start.
     In(Duration),
-    /// So long after an agent has told something of the plan for this time.
+    /// Time since an agent's event of this kind with this number.
     After { host: &'static str, news: &'static str, number: usize, then: Duration },
 }
 
@@ -57,7 +59,7 @@ impl fmt::Display for Moment {
     }
 }
 
-/// A plan that nobody disturbs: how long it takes, and how often each agent tells what.
+/// An undisturbed run of the plan: its duration, and the number of events of each agent.
 struct Undisturbed {
     took: Duration,
     told: BTreeMap<(&'static str, &'static str), usize>,
@@ -76,8 +78,8 @@ impl Undisturbed {
         Self { took: done.took, told: told.filter(|(_, count)| *count > 0).collect() }
     }
 
-    /// Half of the moments lie evenly over the plan and a little beyond it. The others lie where settings change, where
-    /// runs begin and end, and where programs start: that is short, and what a kill can spoil.
+    /// Half of the moments are spread evenly over the plan and a little beyond. The others are near changes of
+    /// settings, starts and ends of runs, and starts of programs: these moments are short and critical.
     fn moment(&self, rng: &mut Rng) -> Moment {
         match rng.below(10) {
             0 => Moment::In(rng.time(START)),
@@ -91,7 +93,7 @@ impl Undisturbed {
     }
 }
 
-/// Two hosts with agents, an archive, and what both were before.
+/// Two hosts with agents, an archive, and the original settings.
 struct TestBed {
     pair: AgentPair,
     before: Vec<String>,
@@ -128,12 +130,12 @@ impl TestBed {
         elements(&done.json()["runs"]).len()
     }
 
-    /// The plan begins, or goes on where there is one.
+    /// Starts the plan, or continues it if there is one.
     fn begin_or_go_on(&self) -> Process {
         self.carry_out(if self.plans() == 0 { &[] } else { &["--resume"] })
     }
 
-    /// Kills at a moment; what was going on then. Whoever was killed is there again afterwards, but for the coordinator.
+    /// Kills at a moment; returns the phase at that time. Restarts what was killed, except for the coordinator.
     fn kill_at(&mut self, moment: Moment, victims: &[&str], rng: &mut Rng) -> &'static str {
         let mut coordinator = self.begin_or_go_on();
         let lives = self.await_moment(moment, &mut coordinator);
@@ -145,7 +147,7 @@ impl TestBed {
         kill(&pids);
         for host in hosts {
             self.pair.agents.remove(host).unwrap().finish(TIMEOUT);
-            // The new one may be killed while it puts back what the old one left.
+            // The new one may be killed while it restores what the old one left.
             while rng.percent(30) {
                 let starting = Process::start(self.pair.serve(host));
                 pause(rng.time(START));
@@ -159,7 +161,7 @@ impl TestBed {
         phase
     }
 
-    /// Waits for the moment, at most until the coordinator has ended; whether it still lives.
+    /// Waits for the moment, at most until the coordinator ends; returns whether it still runs.
     fn await_moment(&self, moment: Moment, coordinator: &mut Process) -> bool {
         let mut due = match moment {
             Moment::In(time) => Some(clock::now() + time),
@@ -184,7 +186,7 @@ impl TestBed {
         false
     }
 
-    /// What is going on, as far as it can be seen from outside.
+    /// The current phase, as far as it is visible from outside.
     fn phase(&self, lives: bool) -> &'static str {
         let told = |news| self.pair.agents["b"].events(news).len();
         match (lives, self.pair.is_clean(), told("begun") > told("ended")) {
@@ -195,7 +197,7 @@ impl TestBed {
         }
     }
 
-    /// Every setting is as it was and no journal is left, soon; how soon.
+    /// Checks that all settings are restored and no journal is left within a limit; returns the time it took.
     fn is_as_before(&self) -> Duration {
         let began = clock::now();
         let differs = || {
@@ -208,7 +210,7 @@ impl TestBed {
         clock::now().since(began)
     }
 
-    /// The archive can be read, and its pages and references are in order.
+    /// Checks that the archive is readable and consistent.
     fn is_sound(&self) {
         let file = self.pair.folder.file("archive.sqlite");
         if std::path::Path::new(&file).exists() {
@@ -220,7 +222,8 @@ impl TestBed {
         assert!(self.plans() <= 1);
     }
 
-    /// Every point has been measured as often as asked, under its own settings, and nothing is counted twice.
+    /// Checks that every point was measured the required number of times under its own settings, and that
+    /// nothing is counted twice.
     fn is_whole(&self) {
         assert_eq!(self.plans(), 1);
         let document = self.done(&["show", "--json"]).json();
@@ -234,7 +237,8 @@ impl TestBed {
                 assert_eq!(all.len(), 1, "{quantity} at {point}");
                 all[0]
             };
-            // A rate is absent where a busy machine stood still for so short a time; what arrived is not.
+            // The rate may be absent if a busy machine stalled for a whole interval; the delivered bytes are
+            // not.
             assert_eq!(elements(&summary("delivered")["values"]).len(), REPEATS, "{point}");
             let segments = elements(&summary("segment")["values"]);
             let expected = (mtu - HEADERS) as f64;

@@ -1,7 +1,7 @@
-//! SIGKILL to the coordinator of a plan in an emulated network, to the switch, to agents, or to several of them, at
-//! moments drawn by lot: nothing of the network is left, and the plan goes on.
+//! SIGKILL to the coordinator of a plan in an emulated network, to the switch, to agents, or to several of
+//! them, at random moments: nothing of the network remains, and the plan continues.
 //!
-//! `LINERATE_KILLS` says how often, `LINERATE_KILLS_SEED` from which seed on.
+//! `LINERATE_KILLS` is the number of rounds, `LINERATE_KILLS_SEED` the first seed.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 mod support;
@@ -13,7 +13,7 @@ use linerate_sock::clock;
 use serde_json::Value;
 use support::{PlanDir, Process, Rng, TIMEOUT, elements, files_below, kill, pause, repetitions, world};
 
-/// Settings of hosts, and a key for which the network is made anew.
+/// Settings of hosts, and a key that requires a new network.
 const PLAN: &str = "name = \"lab-kills\"\npause = 0\n\
     [lab]\ntopology = \"pair\"\nset = { \"link.a.mtu\" = 9000, \"link.b.mtu\" = 9000 }\n\
     [test]\nduration = 0.2\nupload = true\nrate = \"20M\"\nno_latency = true\n\
@@ -21,10 +21,10 @@ const PLAN: &str = "name = \"lab-kills\"\npause = 0\n\
     [axis.mtu]\nkey = \"host.*.mtu\"\nvalues = [1500, 3000]\n";
 const POINTS: usize = 4;
 const MAX_KILLS: usize = 2;
-/// Programs that do not want to go get some seconds.
+/// Timeout for programs to end that ignore SIGTERM.
 const GONE: Duration = Duration::from_secs(20);
 
-/// Who is killed, all at once.
+/// Processes to kill together.
 const VICTIMS: [&[&str]; 6] = [
     &["coordinator"],
     &["coordinator"],
@@ -46,7 +46,7 @@ impl PlanDir {
         Process::start(self.run_command(&[&["--json"], resume].concat()))
     }
 
-    /// The processes that were started with this bench's folder, by their command lines.
+    /// The processes that use this test's folder, with their command lines.
     fn processes(&self) -> Vec<(u32, String)> {
         let mark = format!("LINERATE_RUN={}", self.folder.file("run"));
         let mut found = Vec::new();
@@ -67,7 +67,7 @@ impl PlanDir {
         entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
     }
 
-    /// What is left of labs of these names.
+    /// What remains of labs with these names.
     fn traces(&self, labs: &BTreeSet<String>) -> Vec<String> {
         let mut found: Vec<String> = self.processes().into_iter().map(|(_, line)| line).collect();
         let ours = |thing: &String| labs.iter().any(|lab| thing.contains(&format!("linerate-{lab}-")));
@@ -77,7 +77,7 @@ impl PlanDir {
         found
     }
 
-    /// Kills at a moment; nothing is left.
+    /// Kills at a moment, and checks that nothing remains.
     fn kill_after(&self, time: Duration, victims: &[&str]) {
         let mut coordinator = self.begin_or_go_on();
         let due = clock::now() + time;
@@ -102,7 +102,7 @@ impl PlanDir {
         labs.extend(self.labs());
         let ended = coordinator.finish(TIMEOUT);
         assert!(orphaned || matches!(ended.code, Some(0..=2)), "{ended:?}");
-        // With the switch goes the one who would have removed everything; the coordinator does it where it lives.
+        // A killed switch cannot remove its network; a living coordinator does it.
         if orphaned && victims.contains(&"switch") {
             let down = self.done(&["lab", "down", "--all"]);
             assert_eq!(down.code, Some(0), "{down:?}");
@@ -133,7 +133,7 @@ impl PlanDir {
                 assert_eq!(all.len(), 1, "{quantity} at {point}");
                 elements(&all[0]["values"]).iter().filter_map(Value::as_f64).collect::<Vec<_>>()
             };
-            // Less the headers of IPv4 and TCP with timestamps.
+            // MTU minus the headers of IPv4 and TCP with timestamps.
             assert_eq!((of("segment"), of("delivered").len()), (vec![mtu - 52.0], 1), "{point}");
         }
     }

@@ -1,5 +1,5 @@
-//! Every knob of a test, over TCP and over UDP: it acts, and that is seen; or it is refused by its name; or the result says that it had
-//! no effect. No knob is taken and forgotten.
+//! Every knob of a test, over TCP and UDP: it has a visible effect, or it is refused by name, or the result
+//! reports that it had no effect. No knob is silently ignored.
 #![expect(clippy::unwrap_used, reason = "a test that cannot look fails")]
 
 mod support;
@@ -9,19 +9,19 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use support::{Net, Process, Server, Side, TIMEOUT, flow, linerate};
 
-/// How a knob shows itself in the result.
+/// Checks a knob's effect in the result.
 type Seen = fn(&Value) -> bool;
 
-/// What becomes of a knob over one transport.
+/// Expected behaviour of a knob over one transport.
 enum Fate {
     Acts(Seen),
-    /// Refused before anything is measured, by its name.
+    /// Refused by name before anything is measured.
     Refused,
 }
 
 use Fate::{Acts, Refused};
 
-/// A knob with a value, what becomes of it over TCP, and over UDP.
+/// A knob with a value, and its expected behaviour over TCP and over UDP.
 struct Knob(&'static str, &'static [&'static str], Fate, Fate);
 
 fn spec(result: &Value) -> &Value {
@@ -53,7 +53,7 @@ fn total(result: &Value) -> f64 {
     number(&up(result)["receiver"]["total_bytes"])
 }
 
-/// What one traffic knob does.
+/// The traffic knobs.
 fn traffic() -> Vec<Knob> {
     vec![
         Knob(
@@ -91,7 +91,8 @@ fn traffic() -> Vec<Knob> {
             Acts(|r| up(r)["streams"] == 2),
         ),
         Knob("bitrate", &["8M", "--upload"], Acts(|r| offered(r) < 9e6), Acts(|r| offered(r) < 9e6)),
-        // Datagrams are paced by fq alone, which is not there: half a megabyte is more than the socket buffers hold.
+        // Datagrams are paced by fq only, which is not attached: half a megabyte is more than the socket
+        // buffers hold.
         Knob(
             "fq-rate",
             &["8M", "--upload"],
@@ -145,15 +146,15 @@ fn unprobed(result: &Value) -> bool {
     up(result).get("latency").is_none()
 }
 
-/// What one socket or host knob does.
+/// The socket and host knobs.
 fn sockets() -> Vec<Knob> {
     vec![
         // The kernel doubles what it grants.
         Knob("window", &["64K"], Acts(|r| granted(r) == 131_072.0), Acts(|r| granted(r) == 131_072.0)),
-        // More than the cable's 1500 bytes let through.
+        // More than the veth's MTU of 1500 bytes allows.
         Knob("set-mss", &["8960"], Acts(|r| says(r, "setting_ineffective", "8960")), Refused),
         Knob("congestion", &["reno"], Acts(|r| sender(r)["congestion"]["effective"] == "reno"), Refused),
-        // Of these two bits TCP makes its own use.
+        // TCP uses these two bits itself.
         Knob(
             "tos",
             &["3"],
@@ -222,7 +223,7 @@ fn local(result: &Value) -> &str {
     sender(result)["local"].as_str().unwrap_or_default()
 }
 
-/// The knobs that the help lists, below the headings that say what is measured and how.
+/// The knobs in the help, below the headings about measurement.
 fn offered_knobs() -> BTreeSet<String> {
     let mut command = linerate();
     command.args(["test", "--help"]);
@@ -233,7 +234,7 @@ fn offered_knobs() -> BTreeSet<String> {
             below = ["Traffic:", "Sockets:", "Hosts:"].contains(&line);
         }
         let named = line.trim_start().split([' ', ',', '[', '=']).find_map(|word| word.strip_prefix("--"));
-        // Deeper lines are the words about a knob.
+        // Lines with a deeper indentation describe a knob.
         if below && line.starts_with("  ") && line.find('-').is_some_and(|at| at <= 6) {
             knobs.extend(named.map(str::to_owned));
         }
@@ -247,7 +248,7 @@ fn every_knob_that_is_offered_is_tried_here() {
     assert_eq!(offered_knobs(), tried);
 }
 
-/// Runs one knob over one transport, and says what is wrong.
+/// Runs one knob over one transport, and returns what is wrong.
 fn wrong(net: &Net, port: &str, knob: &Knob, udp: bool, alone: bool) -> Option<String> {
     let Knob(name, values, tcp_fate, udp_fate) = knob;
     let mut args = vec![

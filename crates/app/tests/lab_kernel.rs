@@ -1,4 +1,4 @@
-//! A lab that the kernel carries: veth, bridges and tbf instead of a switch of our own.
+//! Labs on the kernel backend: veth, bridges and tbf instead of our own switch.
 #![expect(clippy::unwrap_used, reason = "a test that cannot look fails")]
 
 mod support;
@@ -32,7 +32,7 @@ fn a_lab_of_the_kernel_is_used_like_any_other_and_goes_without_a_trace() {
     }
     let congestion = lab.done("a", "cat", &["/proc/sys/net/ipv4/tcp_congestion_control"]);
     assert_eq!(congestion.stdout.trim(), "cubic");
-    // 1 Gb/s less what surrounds 1448 bytes on the wire.
+    // 1 Gb/s minus the overhead of 1448 bytes on the wire.
     let server = support::Server::from(lab.linerate("b", &["serve", "-p", "0", "--json"]));
     let port = server.port.to_string();
     let test = lab.linerate("a", &["test", "b", "-p", &port, "--upload", "-t", "2", "--json"]);
@@ -117,7 +117,7 @@ fn a_kill_in_the_middle_leaves_nothing_to_the_next_call() {
         let command = lab.lab(&["up", "pair", "--backend", "kernel", "--name", &lab.name]);
         let process = Process::start(command);
         support::pause(takes.mul_f64(f64::from(round) / 20.0));
-        // Its end as after SIGKILL: the process is killed on drop. A command of iproute2 that it started ends by itself.
+        // As after SIGKILL: drop kills the process. Commands of iproute2 that it has started end by themselves.
         drop(process);
         let children = format!("linerate-{}-", lab.name);
         eventually("its commands have ended", || (!is_named_by_a_process(&children)).then_some(()));

@@ -1,4 +1,4 @@
-//! Whatever is killed, and whenever: the next call leaves nothing.
+//! Whatever is killed at any time, the next call removes the remains.
 #![expect(clippy::unwrap_used, reason = "a test that cannot look fails")]
 
 mod support;
@@ -10,13 +10,14 @@ use std::time::Duration;
 
 use support::{Lab, Process, TIMEOUT, eventually, kill, pause, signal, switches};
 
-/// Both tests look at a setting of the whole system.
+/// Both tests check a setting of the whole system.
 fn alone() -> MutexGuard<'static, ()> {
     static SYSTEM: Mutex<()> = Mutex::new(());
     SYSTEM.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The congestion controls that every user may choose: a lab whose hosts use another one extends the list for a moment.
+/// The congestion controls that every user may choose: a lab whose hosts use another one extends the list
+/// temporarily.
 fn allowed() -> String {
     std::fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap()
 }
@@ -25,7 +26,7 @@ fn up(lab: &Lab) -> Command {
     lab.lab(&["up", "gigabit-switch-4", "--name", &lab.name])
 }
 
-/// Who is killed.
+/// What to kill.
 #[derive(Debug, Clone, Copy)]
 enum Victim {
     Command,
@@ -33,7 +34,7 @@ enum Victim {
     Both,
 }
 
-/// Kills at that moment of a command; the command's process is left to its own end if it is not the victim.
+/// Kills at that moment of a command; waits for the command if it is not the victim.
 fn kill_at(moment: Duration, victim: Victim, lab: &Lab, command: Command) {
     let process = Process::start(command);
     pause(moment);
@@ -56,13 +57,13 @@ fn a_hundred_kills_at_any_moment_leave_nothing() {
     let down_takes = sample.down().took;
     for round in 0..100_u32 {
         let lab = Lab::named(&support::unique());
-        // The golden ratio spreads the moments evenly, however many there are.
+        // Multiples of the golden ratio spread evenly for any number of rounds.
         let share = (f64::from(round) * 0.618_033_988_749_895).fract() * 1.3;
         let victim = [Victim::Command, Victim::Switch, Victim::Both][round as usize % 3];
         let context = format!("round {round}, {victim:?} at {share:.3}");
         if round % 2 == 0 {
             kill_at(up_takes.mul_f64(share), victim, &lab, up(&lab));
-            // A switch whose `up` was killed may live: it ends by itself, or the lab is up.
+            // A switch whose `up` was killed may survive: either it ends by itself, or the lab is up.
             eventually("the switch has ended or answers", || {
                 let settled = switches(&lab.name).is_empty() || answers(&lab);
                 settled.then_some(())
@@ -126,7 +127,7 @@ fn a_lab_whose_up_is_gone_when_it_stands_is_removed() {
     let text = Process::start(lab.lab(&["show", "pair"])).finish(TIMEOUT).stdout;
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    // The process that `up` starts, and nobody who waits for its news.
+    // The process that `up` starts, but without a reader of its messages.
     let mut command = lab.lab(&["switch", "--name", &lab.name]);
     let mut switch = command.stdin(Stdio::piped()).stdout(writer).stderr(Stdio::null()).spawn().unwrap();
     let told = serde_json::json!({ "file": "pair", "text": text, "set": [] });

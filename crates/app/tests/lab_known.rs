@@ -1,17 +1,18 @@
-//! Whether the interval that a result states holds the truth, which only an emulated line knows.
+//! Whether a result's uncertainty interval contains the true rate, which is known only for an emulated link.
 #![expect(clippy::unwrap_used, reason = "a test that cannot look fails")]
 
 mod support;
 
 use support::{Lab, Process, Server, TIMEOUT, flow};
 
-/// Goodput of TCP at a line rate, MTU 1500: 20 bytes IPv4, 20 TCP, 12 timestamps; 38 of Ethernet with preamble and gap.
+/// Goodput of TCP at a link rate, MTU 1500: 20 bytes IPv4, 20 TCP, 12 timestamps; 38 of Ethernet with preamble
+/// and gap.
 fn tcp_goodput(rate: f64) -> f64 {
     rate * 1448.0 / 1538.0
 }
 
-/// Relative error and half-width of uploads over a line of this rate before which a queue stands, whatever else this
-/// machine does: the sender's window is 200 ms of the line.
+/// Relative error and half-width of uploads over a link of this rate with a standing queue, which makes them
+/// independent of the machine's load: the sender's window is 200 ms at the link rate.
 fn uploads(rate: f64, count: usize) -> Vec<(f64, f64)> {
     let window = rate / 8.0 * 0.2;
     let set = [
@@ -34,22 +35,21 @@ fn uploads(rate: f64, count: usize) -> Vec<(f64, f64)> {
         let bitrate = flow["receiver"]["bitrate_bps"].as_f64().unwrap();
         let half_width = flow["uncertainty"]["expanded_bps"].as_f64().unwrap();
         let overhead = flow["uncertainty"]["overhead_bps"].as_f64().unwrap_or(0.0);
-        // The interval reaches further upwards by the overhead: the middle of it is higher than the rate.
+        // The overhead extends the interval upwards, so its middle is above the rate.
         let (middle, half_width) = (bitrate + overhead / 2.0, half_width + overhead / 2.0);
         (middle / tcp_goodput(rate) - 1.0, half_width / tcp_goodput(rate))
     };
     (0..count).map(upload).collect()
 }
 
-/// Of ten intervals of 95 %, three or more miss once in ninety times by chance alone, were they no wider than they
-/// have to be.
+/// Of ten intervals of 95 % that are no wider than necessary, three or more miss once in ninety runs by chance.
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn the_stated_interval_holds_the_rate_of_the_line() {
     let seen: Vec<(f64, f64)> = [50e6, 400e6].into_iter().flat_map(|rate| uploads(rate, 5)).collect();
     let inside = seen.iter().filter(|(error, half_width)| error.abs() <= *half_width).count();
     assert!(inside >= 8, "error and half-width of each run: {seen:?}");
-    // An interval that holds everything says nothing: lines that carry a fifth less or more are outside of most.
+    // An interval that contains everything is useless: rates a fifth lower or higher are outside of most.
     let narrow = seen.iter().filter(|(error, half_width)| error.abs() + half_width < 0.2).count();
     assert!(narrow >= 8, "error and half-width of each run: {seen:?}");
 }

@@ -1,4 +1,4 @@
-//! A lab from its first namespace to its last, in good weather and in bad: nothing may be left of it.
+//! The life of a lab, with and without faults: nothing of it remains.
 
 mod support;
 
@@ -108,7 +108,7 @@ fn packets_above_the_mtu_vanish_or_are_told_of() {
     let told = Lab::up("black-hole", &links.iter().map(String::as_str).collect::<Vec<_>>());
     let done = ping(&told);
     assert!(done.stdout.contains("rag needed") || done.stderr.contains("essage too long"), "{done:?}");
-    // TCP learns the size from the notice and gets through.
+    // TCP learns the MTU from the ICMP message and succeeds.
     let server = Server::from(told.linerate("b", &["serve", "-p", "0", "--json"]));
     let port = server.port.to_string();
     let test = told.linerate("a", &["test", "b", "-p", &port, "--upload", "-t", "1", "--json"]);
@@ -146,7 +146,7 @@ fn a_killed_switch_is_a_caveat_and_down_cleans_up_after_it() {
 fn programs_in_a_lab_end_with_it() {
     let lab = Lab::up("pair", &[]);
     let mut willing = Process::start(lab.exec("a", "sh", &["-c", "echo ready; exec sleep 600"]));
-    // A program that does not want to go.
+    // A program that ignores SIGTERM.
     let deaf = "trap '' TERM; echo ready; while :; do sleep 1; done";
     let mut stubborn = Process::start(lab.exec("b", "sh", &["-c", deaf]));
     for program in [&willing, &stubborn] {
@@ -162,14 +162,15 @@ fn programs_in_a_lab_end_with_it() {
 #[ignore = "needs root, network namespaces and script(1)"]
 fn a_program_in_a_lab_keeps_its_terminal() {
     let lab = Lab::up("pair", &[]);
-    // No shell: one that starts a command at the moment of the signal may miss it (dash, between vfork and exec).
+    // Not a shell: one that starts a command when the signal arrives may miss it (dash, between vfork and
+    // exec).
     let inside = r#"$| = 1; $SIG{INT} = sub { print "cau" . "ght\n"; exit 7 }; print "rea" . "dy\n" if -t STDIN && -t STDOUT; select undef, undef, undef, 0.1 while 1"#;
     let exec = lab.exec("a", "perl", &["-e", inside]);
     let words: Vec<String> = std::iter::once(exec.get_program())
         .chain(exec.get_args())
         .map(|word| format!("'{}'", word.to_str().unwrap().replace('\'', r"'\''")))
         .collect();
-    // script(1) gives it a terminal, and writes the command first; Ctrl-C is typed when the program is ready.
+    // script(1) provides a terminal, and writes the command first; Ctrl-C is typed when the program is ready.
     let typing = lab.folder.file("typescript");
     let keys = format!("until grep -qs ready {typing}; do sleep 0.05; done; printf '\\003'");
     let terminal = r#"sh -c "$0" | script --quiet --flush --return --command "$1" "$2""#;
@@ -214,7 +215,7 @@ fn a_lab_is_listed_and_not_made_twice() {
     assert_eq!(lab.done("a", "ping", &["-c", "1", "-W", "5", "b"]).code, Some(0), "it has not noticed");
     signal(lab.pid(), "KILL");
     eventually("it is listed as killed", || (listed(&lab)[0]["up"] == false).then_some(()));
-    // The next `up` of any name clears away what is left.
+    // The next `up` of any name removes the remains.
     lab.name = unique();
     let next = lab.try_up("pair", &[]);
     assert!(next.code == Some(0) && next.stderr.contains(&first), "{next:?}");

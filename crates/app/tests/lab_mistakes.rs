@@ -1,4 +1,5 @@
-//! A lab that cannot be, because its description is wrong or the machine forbids it: who is at fault, and what helps.
+//! Labs that cannot be created, because of a wrong description or missing permissions: which error, and what
+//! helps.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 mod support;
@@ -7,10 +8,10 @@ use std::process::Command;
 
 use support::{Done, Lab, Process, TIMEOUT, unique, world};
 
-/// Two hosts and a switch; what follows are links.
+/// Two hosts and two switches; links are appended.
 const NODES: &str = "[host.a]\n[host.b]\n[switch.s]\n[switch.t]\n";
 
-/// `up` of a file with these links, which begin on line 5.
+/// `up` of a file with these links, which start at line 5.
 fn up(links: &str) -> (String, Done) {
     let lab = Lab::named(&unique());
     let file = lab.folder.file("bad.toml");
@@ -27,7 +28,7 @@ fn a_mistake_in_a_topology_is_named_with_its_place_and_what_to_do() {
     };
     let (a, b, joint) = (link("a", ["a", "s"], ""), link("b", ["b", "t"], ""), link("st", ["s", "t"], ""));
     let with = |rest: &str| format!("{}{b}{joint}", link("a", ["a", "s"], rest));
-    // Links, the place after the file's name, and words of the message: what is wrong, and what helps.
+    // Links, position after the file name, and parts of the message: the error and the remedy.
     for (links, place, parts) in [
         (format!("{}{b}{joint}", link("a", ["a", "zz"], "")), "6:14", ["'zz'", "a, b, s, t"]),
         (
@@ -100,7 +101,7 @@ fn the_kernels_commands_are_printed_with_what_they_cannot_do() {
     assert!(std::fs::read_dir(lab.folder.path()).unwrap().next().is_none(), "nothing was done");
 }
 
-/// `up` of a pair in surroundings that a script makes before it runs it as its arguments, in a mount namespace of its own.
+/// `up` of a pair in a new mount namespace that a script prepares before it executes its arguments.
 fn up_where(script: &str, lab: &Lab) -> Done {
     let mut command = Command::new("unshare");
     let up = lab.lab(&["up", "pair", "--name", &lab.name]);
@@ -114,7 +115,7 @@ fn up_where(script: &str, lab: &Lab) -> Done {
 fn what_the_machine_forbids_is_told_with_the_remedy_and_nothing_is_left() {
     for (script, remedy) in [
         ("mount -t tmpfs none /dev/net", "modprobe tun"),
-        // Root of a container that was given too little.
+        // Root in a container with few capabilities.
         ("exec setpriv --bounding-set -sys_admin,-net_admin \"$@\"", "CAP_SYS_ADMIN"),
         ("exec setpriv --bounding-set -net_admin \"$@\"", "CAP_NET_ADMIN"),
     ] {

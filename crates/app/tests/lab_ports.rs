@@ -1,4 +1,5 @@
-//! A run in an emulated network, whose switch is played by the test: it answers, is silent, talks nonsense, leaves.
+//! A run in an emulated network whose switch is simulated by the test: it answers, is silent, sends nonsense,
+//! closes.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 mod support;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use support::{Folder, Net, Process, Server, Side, TIMEOUT, caveats, flow, linerate, pause, test, test_json};
 
-/// A control socket on which each question is given to `answer`, which has the connection to itself.
+/// A control socket that passes each question and its connection to `answer`.
 struct ControlSocket {
     folder: Folder,
     questions: Receiver<Value>,
@@ -36,14 +37,14 @@ impl ControlSocket {
         Self { folder, questions }
     }
 
-    /// A short download from `server` as a program in this network makes it.
+    /// A short download from `server`, as a program in this network makes it.
     fn download(&self, server: &Server, args: &[&str]) -> Value {
         let mut command = test("127.0.0.1", server.port, &["-t", "1", "--download", "--json"]);
         command.args(args).env("LINERATE_LAB", self.folder.file("socket"));
         test_json(command)
     }
 
-    /// A download that is measured although its switch says nothing; the reason given.
+    /// A download that is measured although its switch does not answer; returns the reported reason.
     fn download_without_ports(&self) -> String {
         let server = Server::start(&["--one-off"]);
         let document = self.download(&server, &[]);
@@ -57,7 +58,7 @@ impl ControlSocket {
     }
 }
 
-/// Four intervals of two ports in the time that is asked for, and nothing on a third one.
+/// Four intervals of two ports in the requested time, and none of a third one.
 fn answer(question: &Value) -> Value {
     assert_eq!(question["ask"], "witness");
     let (from, to) = (question["from_ns"].as_u64().unwrap(), question["to_ns"].as_u64().unwrap());
@@ -103,7 +104,8 @@ fn what_the_switch_saw_is_in_the_result_and_in_every_export() {
         (&json!([0]), &json!(4000), &json!(6))
     );
     assert_eq!((&ports[0]["bytes"], &ports[0]["queue_max_bytes"]), (&json!(4000 * 1518), &json!(3000)));
-    // What was asked, on the clock of the run: after the first event of it, and around what the receiver read.
+    // The requested time on the clock of the run: starts after the first event, and includes all of the
+    // receiver's reads.
     let question = switch.questions.try_recv().unwrap();
     let asked = question["to_ns"].as_u64().unwrap() - question["from_ns"].as_u64().unwrap();
     let samples = ports[0]["samples"].as_array().unwrap();
@@ -227,7 +229,7 @@ fn the_ceiling_of_an_emulated_line_is_what_its_rate_carries_and_both_ends_report
     let speed = net.exec(Side::A, "ethtool", &["-s", "tap0", "speed", "1000", "duplex", "full"]);
     assert_eq!(Process::start(speed).finish(TIMEOUT).code, Some(0));
     let server = Server::start_in(&net, Side::A, &["--one-off"]);
-    // Both ends have the address of the line; nothing goes over it, because nobody reads its other end.
+    // Both ends have the address of the link; nothing crosses it, as nothing reads its other end.
     let program = env!("CARGO_BIN_EXE_linerate");
     let port = server.port.to_string();
     let client = ["test", "10.78.0.1", "-p", &port, "-t", "1", "-b", "20M", "--download", "--json"];

@@ -1,4 +1,4 @@
-//! A lab of an ordinary user: in a user namespace, with a `/dev/net/tun` that is open to everybody.
+//! A lab of an ordinary user: in a user namespace, with a `/dev/net/tun` that is accessible to everybody.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 mod support;
@@ -9,10 +9,10 @@ use std::process::Command;
 use serde_json::Value;
 use support::{Done, Lab, Process, TIMEOUT, eventually, signal, switches, unique};
 
-/// Nobody.
+/// The user `nobody`.
 const USER: u32 = 65534;
 
-/// A user with a folder, a program, and a lab that is not up yet.
+/// A user with a folder, a program, and a lab that is not running yet.
 struct User {
     lab: Lab,
     program: String,
@@ -21,7 +21,7 @@ struct User {
 impl User {
     fn new() -> Self {
         let lab = Lab::named(&unique());
-        // Where the program was built may be closed to others.
+        // The build directory may be inaccessible to other users.
         let program = lab.folder.file("linerate");
         std::fs::copy(env!("CARGO_BIN_EXE_linerate"), &program).unwrap();
         std::fs::create_dir(lab.folder.file("run")).unwrap();
@@ -30,7 +30,7 @@ impl User {
         Self { lab, program }
     }
 
-    /// `linerate lab` of this user, who sees a `/dev/net/tun` of that mode.
+    /// `linerate lab` of this user, with a `/dev/net/tun` of that mode.
     fn lab_with(&self, mode: &str, args: &[&str]) -> Command {
         const ENTER: &str = r#"
             set -e
@@ -123,7 +123,7 @@ fn a_closed_device_is_told_with_the_remedy() {
 #[ignore = "needs root and network namespaces"]
 fn refused_user_namespaces_are_told_with_the_remedy() {
     let user = User::new();
-    // A user namespace in which there may be no further one: the setting is that of the namespace, not of the machine.
+    // A user namespace that permits no further one: the setting belongs to the namespace, not to the machine.
     let close = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"";
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-user", "65534", "--keep-caps", "sh", "-c", close, "sh", &user.program]);

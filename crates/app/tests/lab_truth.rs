@@ -1,4 +1,4 @@
-//! The lab's figures against arithmetic: rates to a thousandth, drops at the byte, losses to the packet.
+//! Compares the lab with calculations: rates to a thousandth, drops to the byte, losses to the packet.
 #![expect(clippy::unwrap_used, reason = "a test that cannot look fails")]
 
 mod support;
@@ -8,21 +8,22 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 use support::{Lab, Process, Server, TIMEOUT, eventually, flow};
 
-/// Two full networks at once would wait for each other.
+/// Two fully loaded networks would delay each other.
 fn alone() -> MutexGuard<'static, ()> {
     static MACHINE: Mutex<()> = Mutex::new(());
     MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Goodput of TCP at a line rate: MTU, VLAN tags, bits per second.
+/// Goodput of TCP at a link rate: MTU, VLAN tags, bits per second.
 ///
 /// 20 bytes IPv4, 20 TCP, 12 timestamps; 14 Ethernet, 4 check sequence, 20 preamble and gap, 4 per tag.
 fn tcp_goodput(rate: f64, mtu: f64, tags: f64) -> f64 {
     rate * (mtu - 52.0) / (mtu + 38.0 + 4.0 * tags)
 }
 
-/// Settings with which the queue in front of a line is never empty and never full, so that the line is busy whatever else
-/// this machine does meanwhile: a fast sender whose window is 200 ms of the line, and room for it. To go with [`STEADY`].
+/// Settings for a queue at a link that is never empty and never full, so that the link is busy independent of
+/// the machine's load: a fast sender with a window of 200 ms at the link rate, and enough buffer. To be used
+/// with [`STEADY`].
 fn standing_queue(sender: &str, receiver: &str, line: &str, rate: f64) -> Vec<String> {
     let window = rate / 8.0 * 0.2;
     vec![
@@ -33,11 +34,12 @@ fn standing_queue(sender: &str, receiver: &str, line: &str, rate: f64) -> Vec<St
     ]
 }
 
-/// Four seconds of a full line. Reno's slow start, unlike CUBIC's, ends only where the window or the room does.
+/// Four seconds of a full link. Unlike CUBIC's, Reno's slow start ends only at the limit of the window or the
+/// buffer.
 const STEADY: [&str; 6] = ["-t", "4", "-O", "1", "-C", "reno"];
 const STEADY_NS: f64 = 4e9;
 
-/// A thousandth; and as much as the switch itself says that what it hands over may be late, at both ends of the time.
+/// A thousandth, plus the switch's reported maximum lateness at both ends of the time.
 fn tolerance(lab: &Lab) -> f64 {
     1e-3 + 2.0 * count(&lab.status()["keeping_up"], "late_max_ns") as f64 / STEADY_NS
 }
@@ -46,7 +48,7 @@ fn up(topology: &str, set: &[String]) -> Lab {
     Lab::up(topology, &set.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// An upload from a host to another one, and the server that it goes to.
+/// Starts an upload from one host to another, and its server.
 fn start_upload(lab: &Lab, from: &str, to: &str, args: &[&str]) -> (Process, Server) {
     let server = Server::from(lab.linerate(to, &["serve", "-p", "0", "--json"]));
     let port = server.port.to_string();
@@ -92,14 +94,14 @@ fn tcp_gets_what_the_line_carries_to_a_thousandth() {
         let document = upload(&lab, "a", "b", &STEADY);
         let port = lab.port("s>b");
         assert_eq!(port["dropped"], 0, "nothing is lost where everything fits");
-        // By the clock of the receiver.
+        // By the receiver's clock.
         near(received(&document), tcp_goodput(rate, mtu, tags), tolerance(&lab));
-        // Without any clock: what the receiver has read, and what went over the line for it.
+        // Without a clock: what the receiver has read, relative to the bytes on the link.
         let read = flow(&document, "upload")["receiver"]["total_bytes"].as_f64().unwrap();
         near(read / count(&port, "wire_bytes") as f64, tcp_goodput(1.0, mtu, tags), 2e-3);
-        // By the clock of the line, while it never rested.
+        // By the link's clock, while it was busy.
         rate_is(&document, "s>b", rate, is_full);
-        // No tag is to be seen on the interface, so the ceiling is that of a line without.
+        // The interface does not show the tag, so the ceiling is that of an untagged link.
         let ceiling = flow(&document, "upload")["ceiling"]["bitrate_bps"].as_f64().unwrap();
         near(ceiling, tcp_goodput(rate, mtu, 0.0), 1e-6);
     }
@@ -111,7 +113,7 @@ fn the_real_iperf3_prints_941() {
     let _alone = alone();
     let lab = up("pair", &standing_queue("a", "b", "b", 1e9));
     let _server = Process::start(lab.exec("b", "iperf3", &["-s", "-1"]));
-    // In kilobits: 941.48 is nearly 942.
+    // In kilobits: 941.48 would be rounded to 941 or 942.
     let client = || lab.done("a", "iperf3", &["-c", "b", "-t", "4", "-O", "1", "-C", "reno", "-f", "k"]);
     let done = eventually("iperf3 -s listens", || Some(client()).filter(|done| done.code == Some(0)));
     let line = done.stdout.lines().find(|line| line.ends_with("receiver")).unwrap();
@@ -126,7 +128,7 @@ fn a_full_port_drops_at_the_configured_byte() {
     let _alone = alone();
     let buffer = 200_000;
     let lab = Lab::up("pair", &["link.b.rate=100M", &format!("link.b.buffer={buffer}")]);
-    // Datagrams of one size, so that each frame weighs the same.
+    // Datagrams of one size, so that all frames have the same size.
     let document = upload(&lab, "a", "b", &["-u", "-b", "200M", "-t", "2", "-l", "1400"]);
     let frame = 1400 + 8 + 20 + 14 + 4;
     let port = lab.port("s>b");
@@ -142,8 +144,8 @@ fn ports_seen<'a>(document: &'a Value, port: &str) -> &'a Value {
     document["ports"].as_array().unwrap().iter().find(|found| found["port"] == port).unwrap()
 }
 
-/// A port sent at this rate in the intervals for which `busy` says yes, as for those before and after them. A super-frame
-/// is counted when it ends, so one may be missing or too much at either end.
+/// Checks the rate of a port over intervals for which `busy` is true, as for those before and after them. A GSO
+/// frame is counted at its end, so one may be missing or too many at either end.
 fn rate_is(document: &Value, port: &str, bps: f64, busy: impl Fn(&Value) -> bool) {
     const SUPER_FRAME: f64 = 66_000.0 * 8.0;
     let samples = ports_seen(document, port)["samples"].as_array().unwrap();
@@ -171,7 +173,7 @@ fn is_dropping(readings: &Value) -> bool {
 fn what_the_wire_loses_is_what_the_receiver_misses() {
     let _alone = alone();
     let lab = Lab::up("pair", &[]);
-    // The hosts learn each other's address before anything is lost.
+    // The hosts resolve each other's address before anything is lost.
     assert_eq!(lab.done("a", "ping", &["-c", "1", "b"]).code, Some(0));
     assert_eq!(lab.set("link.b.from.s", &["loss=1%"]).code, Some(0));
     let before = lab.port("s>b");
@@ -201,7 +203,7 @@ fn lost_datagrams_are_those_that_the_switch_dropped() {
     let udp = &flow(&document, "upload")["udp"];
     let (packets, lost) = (count(udp, "packets"), count(udp, "lost"));
     let port = lab.port("s>b");
-    // What else was lost is of the connection over which the two ends talk.
+    // Other losses belong to the control connection.
     let others = count(&port, "packets") - packets;
     let dropped = count(&port, "dropped_wire");
     assert!(lost <= dropped && dropped <= lost + others, "{lost} of {packets}: {port}");
@@ -221,7 +223,7 @@ fn a_line_delays_no_less_than_it_says() {
     assert!(times.iter().all(|ms| *ms >= 21.0), "{times:?}");
 }
 
-/// On a long line that is busy the switch looks less often, and takes in at once what came meanwhile.
+/// On a busy long link the switch polls less often, and takes several packets at once.
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_switch_that_rests_on_a_long_line_loses_nothing_and_makes_nothing() {
@@ -231,8 +233,9 @@ fn a_switch_that_rests_on_a_long_line_loses_nothing_and_makes_nothing() {
     let port = lab.port("s1>s2");
     assert_eq!(port["dropped"], 0, "the card sends no faster than the line: {port}");
     let flow = flow(&document, "upload");
-    // Nothing was dropped, so what was retransmitted is the work of a host that had no processor in time. The receiver
-    // does not count it. It crossed the line, all of it or less: the kernel counts a retransmission that never left too.
+    // Nothing was dropped, so retransmissions come from a host that got no CPU in time. The receiver does not
+    // count them. At most all of them crossed the link: the kernel also counts retransmissions that were never
+    // sent.
     let retransmitted = count(&flow["sender"], "retransmits") as f64 * (9000.0 - 52.0);
     let read = flow["receiver"]["total_bytes"].as_f64().unwrap();
     let carried = count(&port, "wire_bytes") as f64 * tcp_goodput(1.0, 9000.0, 0.0);
@@ -258,15 +261,15 @@ fn a_trunk_gives_one_flow_one_member_and_many_flows_both() {
     let lab = up("trunk-2x1g", &standing_queue("a", "c", "trunk", 1e9));
     let one = received(&upload(&lab, "a", "c", &STEADY));
     assert!(one <= tcp_goodput(1e9, 1500.0, 0.0) * (1.0 + tolerance(&lab)), "{one}");
-    // The connection over which the two ends talk may be on the other member.
+    // The control connection may be on the other member link.
     assert!(of_members(&lab, "wire_bytes").iter().min() < Some(&1_000_000));
-    // That all of 32 flows hash to the same member happens once in two thousand million runs.
+    // That all of 32 flows hash to the same member link happens once in two billion runs.
     upload(&lab, "a", "c", &[&STEADY[..], &["-P", "32"]].concat());
     let carried = of_members(&lab, "wire_bytes");
     assert!(carried.iter().min() > Some(&100_000_000), "{carried:?}");
 }
 
-/// A counter of the trunk's members, which add up to the trunk's own.
+/// A counter of the LAG's member links, which add up to the LAG's own.
 fn of_members(lab: &Lab, counter: &str) -> Vec<u64> {
     let port = lab.port("s1>s2");
     let members: Vec<u64> =
@@ -280,15 +283,15 @@ fn of_members(lab: &Lab, counter: &str) -> Vec<u64> {
 #[ignore = "needs root and network namespaces"]
 fn a_policer_lets_pass_what_it_was_given_and_queues_nothing() {
     let _alone = alone();
-    // A bucket so deep that a sender who pauses a little loses nothing by it.
+    // A bucket so deep that a sender loses nothing through short pauses.
     let lab = Lab::up("policed", &["burst=10MB"]);
     let document = upload(&lab, "a", "b", &["-u", "-b", "500M", "-t", "4", "-l", "1400"]);
-    // It counts frames with their check sequence, the line 20 bytes more.
+    // The policer counts frames with their check sequence, the link 20 bytes more.
     rate_is(&document, "r>b", 100e6 * 1466.0 / 1446.0, is_dropping);
     let port = lab.port("r>b");
     assert!(count(&port, "dropped_policer") > 0, "{port}");
     assert_eq!(count(&port, "dropped"), count(&port, "dropped_policer"), "{port}");
-    // No sender gets more than the rate and what the bucket holds: 100 Mb/s and 10 MB in 3 seconds.
+    // No sender exceeds the rate plus the bucket: 100 Mb/s and 10 MB in 3 seconds.
     let tcp = received(&upload(&lab, "a", "b", &["-t", "3", "-O", "1"]));
     assert!(tcp <= (100e6 + 80e6 / 3.0) * 1448.0 / 1518.0 * 1.001, "{tcp}");
 }
@@ -298,7 +301,7 @@ fn a_policer_lets_pass_what_it_was_given_and_queues_nothing() {
 fn a_bloated_buffer_fills_to_its_brim_and_makes_everything_wait() {
     let _alone = alone();
     let lab = Lab::up("bufferbloat", &[]);
-    // Reno's slow start ends only where the buffer does.
+    // Reno's slow start ends only when the buffer is full.
     let document = upload(&lab, "a", "b", &["-t", "5", "-C", "reno"]);
     let port = lab.port("r>b");
     let frame = 1518;
@@ -316,7 +319,7 @@ fn disjoint_pairs_of_a_switch_do_not_meet() {
     let _alone = alone();
     let mut set = standing_queue("a", "b", "b", 1e9);
     set.extend(standing_queue("c", "d", "d", 1e9));
-    // The ports share the switch's memory: it is that of both queues, twice.
+    // The ports share the switch's memory: twice the size of both queues.
     set.retain(|change| !change.contains(".buffer="));
     set.push("buffer=400MB".to_owned());
     let lab = up("gigabit-switch-4", &set);
@@ -336,12 +339,12 @@ fn two_into_one_meet_at_the_port_that_they_share() {
     let lab = Lab::up("gigabit-switch-4", &[]);
     let pairs = ["a", "b"].map(|from| start_upload(&lab, from, "c", &["-t", "4", "-O", "1"]));
     let got: f64 = pairs.map(finish).iter().map(received).sum();
-    // Their seconds are not the same ones: what one of them gets while the other has not begun, or is over, counts too.
+    // Their measured seconds differ: what one gets before the other starts, or after it ends, counts too.
     let beside = 0.02;
     assert!(got <= tcp_goodput(1e9, 1500.0, 0.0) * (1.0 + tolerance(&lab) + beside), "{got}");
     let port = lab.port("s>c");
     assert!(count(&port, "dropped_queue") > 0, "{port}");
-    // With alpha = 1, one port may have as much as it leaves free: half of 512 KiB.
+    // With alpha = 1, one port may use as much as it leaves free: half of 512 KiB.
     let half = 256 * 1024;
     assert!((half - 2 * 1518..=half).contains(&count(&port, "peak_bytes")), "{port}");
     for other in ["s>a", "s>b", "s>d"] {

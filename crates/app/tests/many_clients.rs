@@ -1,4 +1,4 @@
-//! Two hundred clients at once, of several tools, at one server.
+//! Two hundred parallel clients of several tools at one server.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 mod support;
@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::Value;
 use support::{Done, Folder, Netns, Process, TIMEOUT, linerate, signal};
 
-/// Clients of each tool.
+/// Number of clients of each tool.
 const EACH: usize = 50;
 
 /// The command line of client `k` of a tool.
@@ -16,7 +16,7 @@ fn client(tool: &str, k: usize) -> Vec<String> {
     let line = match tool {
         "iperf3" | "iperf" => "-c 127.0.0.1 -t 1 -b 1M".to_owned(),
         "ttcp" => "-t -s -n 64 -p 5001 127.0.0.1".to_owned(),
-        // Its data port is the client's wish; two runs cannot have the same one.
+        // The client chooses the data port; two runs cannot use the same one.
         _ => format!("-p {} -T1 -R1M 127.0.0.1", 6000 + k),
     };
     std::iter::once(tool).chain(line.split(' ')).map(str::to_owned).collect()
@@ -24,9 +24,9 @@ fn client(tool: &str, k: usize) -> Vec<String> {
 
 const TOOLS: [&str; 4] = ["iperf3", "iperf", "ttcp", "nuttcp"];
 
-/// Starts all clients, then a native one; what became of them, by tool, and the runs that the server kept.
+/// Starts all clients, then a native one; returns their results by tool, and the runs that the server archived.
 fn start_all(policy: &str) -> (Vec<(&'static str, Done)>, Vec<Value>) {
-    // Two hundred clients, not four hundred: the other test of this program has its own.
+    // Two hundred clients, not four hundred: run only one test of this program at a time.
     static MACHINE: Mutex<()> = Mutex::new(());
     let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     let (netns, folder) = (Netns::new(), Folder::new());
@@ -76,7 +76,7 @@ fn two_hundred_clients_of_four_tools_are_measured_at_once() {
 #[ignore = "needs root and network namespaces"]
 fn one_of_two_hundred_clients_is_measured_at_a_time_and_the_others_are_told() {
     let (done, runs) = start_all("exclusive");
-    // iperf3 has a word for it, nuttcp an error line.
+    // iperf3 has a protocol message for it, nuttcp an error line.
     let told = |tool: &str, words: &str| {
         let of_tool = || done.iter().filter(|(name, _)| *name == tool);
         let refused = of_tool().filter(|(_, done)| done.stderr.contains(words)).count();

@@ -1,4 +1,4 @@
-//! `linerate run --world lab`: an emulated network is brought up for a plan, and nothing is left of it.
+//! `linerate run --world lab`: creates an emulated network for a plan, and removes all of it.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be prepared fails")]
 
 mod support;
@@ -13,21 +13,21 @@ use support::{
 };
 
 impl PlanDir {
-    /// What stands of labs that this bench has made.
+    /// The remains of labs that this test created.
     fn traces(&self, run: &str) -> Vec<String> {
         let name = format!("plan-{}", &run[..8]);
         world().into_iter().filter(|thing| thing.contains(&name)).collect()
     }
 }
 
-/// The agent of a host in the lab of a plan: the only program there.
+/// Process id of the agent of a host in a plan's lab, the only program there.
 fn agent_of(run: &str, host: &str) -> u32 {
     let space = format!("linerate-plan-{}-{host}", &run[..8]);
     let pids = Command::new("ip").args(["netns", "pids", &space]).output().unwrap();
     String::from_utf8(pids.stdout).unwrap().split_whitespace().next().unwrap().parse().unwrap()
 }
 
-/// The median of a quantity at a point, by its place.
+/// The median of a quantity at a point, by its index.
 fn median(document: &Value, point: usize, flow: &str, quantity: &str) -> f64 {
     let summaries = elements(&document["points"][point]["summaries"]);
     let is = |one: &&Value| one["flow"] == flow && one["quantity"] == quantity;
@@ -35,7 +35,7 @@ fn median(document: &Value, point: usize, flow: &str, quantity: &str) -> f64 {
     found.and_then(|one| one["median"].as_f64()).unwrap_or_else(|| panic!("no {quantity} in {summaries:?}"))
 }
 
-/// A key of a link that changes while it runs, and a parameter for which the network is made anew.
+/// A key of a link that can be changed while it runs, and a parameter that requires a new network.
 const KEYS: &str = "name = \"keys\"\npause = 0\n\
     assert = [\"rtt_idle >= 4ms\", { that = \"segment == 8948\", at = { mtu = 9000 } }]\n\
     [lab]\ntopology = \"gigabit-switch-4\"\n\
@@ -97,7 +97,8 @@ fn the_lab_of_a_killed_coordinator_goes_and_the_plan_goes_on() {
     assert_eq!(bench.traces(&run), [""; 0]);
 }
 
-/// Every plan left an empty file in the folder of labs, and one whose switch was killed its namespaces.
+/// Regression: every plan left an empty file in the folder of labs, and one with a killed switch its
+/// namespaces.
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_plan_whose_switch_is_killed_leaves_as_little_as_any_other() {
@@ -116,7 +117,7 @@ fn a_plan_whose_switch_is_killed_leaves_as_little_as_any_other() {
     let running = Process::start(bench.run_command(&[]));
     let lab = eventually("a host has settings", || {
         let files = files();
-        // A coordinator that is killed could not remove it.
+        // A killed coordinator could not remove it.
         assert!(!files.iter().any(|file| file.ends_with(".token")), "no file has the token of the agents");
         let journal = files.into_iter().find(|file| file.ends_with(".journal"))?;
         journal.split('/').find(|part| part.starts_with("plan-")).map(str::to_owned)
@@ -199,7 +200,7 @@ fn plans_that_come_along_run_in_the_lab() {
             command.args(["--set", setting]);
         }
         let done = Process::start(command).finish(3 * TIMEOUT);
-        // Whether the network is fast enough for the assertions is another question.
+        // Whether the network is fast enough for the assertions is not tested here.
         assert!(matches!(done.code, Some(0 | 3)), "{plan}: {done:?}");
         let document = done.json();
         assert_eq!(document["outcome"], "completed", "{plan}");
@@ -255,7 +256,7 @@ fn a_host_that_can_be_set_no_more_fails_its_own_flows_and_the_plan_goes_on() {
     assert_eq!(bench.traces(&run), [""; 0]);
 }
 
-/// A flow that is a series over message sizes, on loopback and then on the line, beside a test.
+/// A flow that is a sweep over message sizes, on loopback and then on the link, together with a test.
 const SERIES: &str = "method = \"block-size\"\npause = 0\nassert = [\"message_rate >= 1M\"]\n\
     [lab]\ntopology = \"pair\"\n\
     [flow.loop]\nfrom = \"a\"\nto = \"a\"\nseries = { sizes = \"1,1K,64K\", trials = 2, time = \"0.5s\" }\n\
@@ -279,7 +280,7 @@ fn a_flow_of_a_plan_is_a_series_on_loopback_and_on_the_line() {
     assert_eq!(judged.len(), 2, "both series are judged, in their only direction: {judged:?}");
 }
 
-/// A step of load at 100 Mb/s, which a busy machine carries too: 42 and 128 ms of queue.
+/// A step of load at 100 Mb/s, which a busy machine supports too: 42 and 128 ms of queue.
 const STEP: &str = "method = \"switch-buffer\"\npause = 0\n\
     [lab]\ntopology = \"gigabit-switch-4\"\nset = { \"switch.s.alpha\" = 64, \"link.c.rate\" = \"100M\" }\n\
     [flow.step]\nfrom = \"a\"\nto = \"c\"\nat = \"1s\"\ntest = { rate = \"80M\" }\n\
@@ -287,8 +288,8 @@ const STEP: &str = "method = \"switch-buffer\"\npause = 0\n\
     [test]\nudp = true\nupload = true\nlength = 1472\nduration = \"2s\"\ninterval = \"10ms\"\n\
     [axis.buffer]\nkey = \"lab.buffer\"\nvalues = [\"512KiB\", \"1600kB\"]\n";
 
-/// What is found is bytes on the line, which are 2 % more than those of the frames that the switch counts; a tenth is what
-/// the method promises.
+/// The result is in bytes on the wire, 2 % more than the frame bytes that the switch counts; the method
+/// promises an accuracy of 10 %.
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn buffers_of_known_size_are_found() {
@@ -303,7 +304,7 @@ fn buffers_of_known_size_are_found() {
         let found = median(&document, point, "step", "buffer");
         assert!((found / bytes - 1.0).abs() < 0.1, "{found} instead of {bytes}");
     }
-    // The table of estimates and that of the sizes that would suit.
+    // The table of estimates and that of suitable sizes.
     assert_eq!(elements(&document["tables"]).len(), 2, "{document}");
 }
 

@@ -1,4 +1,4 @@
-//! `linerate run` on real hosts: agents on this machine, each at a port of its own.
+//! `linerate run` on real hosts: agents on this machine, each on its own port.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 mod support;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 use support::{Done, Folder, Process, Server, TIMEOUT, elements, linerate, pause, signal};
 
-/// A folder with a token, an archive and a plan in it, and agents that have the token.
+/// A folder with a token, an archive and a plan, and agents with the token.
 struct TestBed {
     folder: Folder,
     agents: Vec<Server>,
@@ -19,7 +19,7 @@ struct TestBed {
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
 impl TestBed {
-    /// A plan with so many hosts in front of its own text.
+    /// A plan with definitions of `hosts` hosts before its own text.
     fn new(hosts: usize, plan: &str) -> Self {
         let folder = Folder::new();
         std::fs::write(folder.file("token"), "a secret that these tests share\n").unwrap();
@@ -54,7 +54,7 @@ impl TestBed {
         Process::start(self.command(args)).finish(TIMEOUT)
     }
 
-    /// The newest plan as the archive has it.
+    /// The newest plan in the archive.
     fn shown(&self) -> Value {
         let done = self.done(&["show", "--json"]);
         assert_eq!(done.code, Some(0), "{done:?}");
@@ -66,7 +66,7 @@ fn name(number: usize) -> String {
     NAMES.get(number).map_or_else(|| format!("h{number}"), |name| (*name).to_owned())
 }
 
-/// Point, repeat and outcome of every trial, in the order of time.
+/// Point, repeat and completeness of every trial, in chronological order.
 fn trials(document: &Value) -> Vec<(String, u64, bool)> {
     let trial = |trial: &Value| {
         let complete = elements(&trial["runs"]).iter().all(|run| run["outcome"] == "completed");
@@ -109,7 +109,7 @@ fn a_plan_ends_with_tables_and_stays_in_the_archive() {
     assert_eq!(trials(&document).len(), 4);
     let judged = elements(&document["assertions"]);
     assert!(judged.len() == 8 && judged.iter().all(|one| one["holds"] == true), "{judged:?}");
-    // All events of all runs are on one line of time, and the starts of a trial were together.
+    // All events of all runs share one time line, and the runs of a trial started together.
     for trial in elements(&document["trials"]) {
         let began = |run: &Value| run["began_ns"].as_u64().unwrap();
         let runs = elements(&trial["runs"]);
@@ -204,7 +204,7 @@ fn a_host_that_dies_marks_its_points_and_the_others_go_on() {
     assert_eq!(completed("cd"), 8, "the other pair goes on");
     assert!((1..8).contains(&completed("ab")), "{document}");
 
-    // The host is back: what is missing is measured, and only that.
+    // The host is back: only what is missing is measured.
     drop(dead);
     let mut command = linerate();
     command.args(["serve", "--json", "--agent-token-file", &token, "--port", &port]);
@@ -262,7 +262,7 @@ fn an_interrupted_plan_prints_what_it_has_and_goes_on_by_its_name_alone() {
     assert_eq!(done.code, Some(130), "{done:?}");
     assert!(done.stdout.contains("interrupted") && done.stdout.contains("--resume"), "{done:?}");
     let run = rig.shown()["run"].as_str().unwrap().to_owned();
-    // The plan and what was set stand in the archive.
+    // The plan and the overrides are in the archive.
     std::fs::remove_file(rig.folder.file("plan.toml")).unwrap();
     let token = rig.folder.file("token");
     let unknown = rig.done(&["run", "--resume", "nonesuch", "--agent-token-file", &token]);

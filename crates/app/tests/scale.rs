@@ -8,20 +8,20 @@ use std::sync::{Mutex, PoisonError};
 use linerate_sock::limits;
 use support::{Process, Server, flow, test};
 
-/// Our own memory for a stream, both the buffers and what is kept about it.
+/// Our own memory per stream, including buffers and state.
 const MOST_PER_STREAM: u64 = 64 << 10;
 
 /// Open files that the largest test needs at either end.
 const FILES: u64 = 10_500;
 
-/// Largest memory that a process ever had, bytes.
+/// Peak memory of a process, bytes.
 fn peak_bytes(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     linerate_sock::proc::host::parse_kib(&status, "VmHWM").unwrap()
 }
 
 fn many(streams: u64) {
-    /// Both at once would be neither a thousand nor ten thousand.
+    /// Only one at a time, to have exactly a thousand or ten thousand streams.
     static MACHINE: Mutex<()> = Mutex::new(());
     let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     limits::raise_open_files(FILES).unwrap_or_else(|error| panic!("{}", error.source));

@@ -1,5 +1,5 @@
-//! `linerate sweep` against `linerate serve`: every size measured in every mode, bad lists refused, limits obeyed,
-//! interrupted series kept, and NetPIPE's runs in the archive.
+//! `linerate sweep` against `linerate serve`: every size is measured in every mode, invalid lists are refused,
+//! limits are applied, interrupted sweeps are archived, as are NetPIPE's runs.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 mod support;
@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 use support::{Folder, Net, Netns, Process, Server, Side, TIMEOUT, caveats, linerate, signal};
 
-/// A short series.
+/// A short sweep.
 const SHORT: [&str; 4] = ["--sizes", "1,64,1K,64K,1M", "-t", "1"];
 
 fn sweep(port: u16, args: &[&str]) -> Command {
@@ -44,7 +44,8 @@ fn every_size_is_measured_in_every_mode_and_the_books_close() {
                 (number("message_bytes"), number("best_one_way_ns"), number("median_one_way_ns"));
             assert!(0 < best && best <= median, "{point}");
             assert_eq!(point.get("interval").is_some(), number("trials") >= 6, "{point}");
-            // The rate is that of the median, which is told to the nanosecond; of ways that differ the slower one's.
+            // The rate is that of the median, which is printed in nanoseconds; if the directions differ, that
+            // of the slower one.
             let messages = if name == "bidir" { 2.0 } else { 1.0 };
             let time = messages * bytes as f64 * 8.0 / point["bitrate_bps"].as_f64().unwrap() * 1e9;
             let slower = name == "ping-pong" && time > median as f64;
@@ -75,7 +76,7 @@ fn settings_are_asked_granted_and_told_for_both_ends() {
     // RFC 9293 §3.7.1: timestamps take 12 bytes of each segment.
     assert_eq!(settings["mss"]["effective_bytes"], 988, "{settings}");
     for point in result["flows"][0]["sizes"].as_array().unwrap() {
-        // On a busy machine a size may take its share of the time with one.
+        // On a busy machine, one trial may use up a size's share of the time.
         assert!((1..=2).contains(&point["trials"].as_u64().unwrap()), "{point}");
         assert!(point.get("interval").is_none(), "{point}");
     }
@@ -134,7 +135,7 @@ fn what_cannot_be_measured_is_refused_before_anybody_is_asked() {
         (&["--svg", "x.png"], ".svg"),
         (&["--report", "/no/such/folder/x.md"], "no folder"),
     ] {
-        // Nobody listens at port 1: whoever asked would end with 1.
+        // Port 1 has no listener: connecting would end with code 1.
         let done = Process::start(sweep(1, args)).finish(TIMEOUT);
         assert_eq!(done.code, Some(2), "{args:?}: {done:?}");
         assert!(done.stderr.contains(says), "{args:?}: {}", done.stderr);
@@ -220,7 +221,8 @@ fn over_a_cable_a_series_finds_the_path_in_both_ip_versions() {
     }
 }
 
-/// 200 Mb/s in one direction, by a bucket of the sender's own; the way back is as fast as the machine.
+/// 200 Mb/s in one direction through the sender's token bucket; the reverse direction is limited by the machine
+/// only.
 #[test]
 #[ignore = "needs root, ip for network namespaces, and tc"]
 fn no_series_is_faster_than_the_slower_way_of_its_path() {
@@ -234,14 +236,15 @@ fn no_series_is_faster_than_the_slower_way_of_its_path() {
         let args: Vec<&str> = sizes.into_iter().chain(mode).collect();
         let result = document(net.exec(Side::A, env!("CARGO_BIN_EXE_linerate"), &args));
         let flow = &result["flows"][0];
-        // What fits into the bucket goes at once: it helps the largest messages by a fiftieth, and 2 % are the rule's.
+        // A burst that fits into the bucket passes at once, which adds 2 % for the largest messages; the rule
+        // tolerates another 2 %.
         let peak = flow["curve"]["peak_bps"].as_f64().unwrap();
         assert!(peak <= directions * SHAPED * 1.04, "{mode:?}: {}", flow["curve"]);
         for point in flow["sizes"].as_array().unwrap() {
             let rate = point["bitrate_bps"].as_f64().unwrap();
             assert!(rate <= peak || point["buffered"] == true, "{mode:?}: {point} {}", flow["curve"]);
         }
-        // The bucket was read: it is the ceiling, where it holds every way that is used.
+        // The bucket is the ceiling if it limits all used directions.
         if directions < 2.0 {
             let ceiling = &flow["ceiling"];
             assert_eq!(ceiling["limit"], "qdisc", "{mode:?}: {flow}");
@@ -253,7 +256,7 @@ fn no_series_is_faster_than_the_slower_way_of_its_path() {
         } else {
             assert!(flow.get("ceiling").is_none(), "nobody knows the way back: {flow}");
         }
-        // With the line stated, nothing that is not marked exceeds it, and the line through the times does neither.
+        // With the link rate given, no unmarked value exceeds it, and neither does the fit through the times.
         let args: Vec<&str> = args.into_iter().chain(["--link", "200M"]).collect();
         let result = document(net.exec(Side::A, env!("CARGO_BIN_EXE_linerate"), &args));
         let flow = &result["flows"][0];

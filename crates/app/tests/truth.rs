@@ -1,4 +1,4 @@
-//! The figures are right: against the byte counters of the kernel's own queues and interfaces.
+//! Compares results with the byte counters of the kernel's queues and interfaces.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 mod support;
@@ -11,39 +11,40 @@ use linerate_sock::clock::{self, Mono};
 use serde_json::Value;
 use support::{Net, Process, Server, Side, TIMEOUT, caveats, flow, pause, test_json};
 
-/// Payload and frame of a full segment as a token bucket counts it: Ethernet header, no checksum, no preamble, no gap.
+/// Payload and frame of a full segment as a token bucket counts it: Ethernet header, no checksum, no preamble,
+/// no gap.
 const PAYLOAD_SHARE: f64 = 1448.0 / 1514.0;
 
-/// Two saturated paths at once would measure each other.
+/// Two saturated paths would affect each other.
 fn alone() -> MutexGuard<'static, ()> {
     static PATH: Mutex<()> = Mutex::new(());
     PATH.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the token bucket of a side has let through, bytes.
+/// Bytes that passed the token bucket of a side.
 fn shaped_bytes(net: &Net, side: Side) -> u64 {
     let output = net.exec(side, "tc", &["-s", "-j", "qdisc", "show", "dev", "veth0"]).output().unwrap();
     let queues: Value = serde_json::from_slice(&output.stdout).unwrap();
     queues[0]["bytes"].as_u64().unwrap()
 }
 
-/// A test beside which a token bucket was looked at.
+/// A test during which a token bucket was observed.
 struct Beside {
     document: Value,
-    /// Goodput that the bucket counted from second 1 to second 7.
+    /// Goodput according to the bucket from second 1 to second 7.
     counted: f64,
-    /// What the receiver counted in the same seconds.
+    /// Goodput according to the receiver in the same seconds.
     received: f64,
-    /// How far the two may differ: what both count while the machine keeps one of them from a CPU.
+    /// Tolerance: what either counts while the other gets no CPU.
     tolerance: f64,
 }
 
-/// Runs a test of 8 seconds and looks at a token bucket meanwhile.
+/// Runs a test of 8 seconds and reads a token bucket's counters meanwhile.
 fn beside_the_bucket(net: &Net, command: Command) -> Beside {
     let mut process = Process::start(command);
     let mut seen: Vec<(Mono, f64)> = Vec::new();
     while process.running() {
-        // The count belongs to a moment between the two readings of the clock.
+        // The counters belong to a moment between the two clock readings.
         let before = clock::now();
         let bytes = shaped_bytes(net, Side::A) as f64;
         let after = clock::now();
@@ -62,13 +63,13 @@ fn beside_the_bucket(net: &Net, command: Command) -> Beside {
     };
     let counted = (bucket_at(7) - bucket_at(1)) * 8.0 / 6.0 * PAYLOAD_SHARE;
     let received = received_between(flow(&document, "upload"), 1.0, 7.0);
-    // The longest time between two looks is the longest time that the machine kept a thread waiting.
+    // The longest time between two readings is the longest time that a thread had to wait for a CPU.
     let gaps = seen.windows(2).map(|pair| pair[1].0.since(pair[0].0).as_secs_f64());
     let tolerance = 0.001 + gaps.fold(0.0, f64::max) / 6.0;
     Beside { document, counted, received, tolerance }
 }
 
-/// The receiver's goodput between two moments after its first byte, from its intervals.
+/// The receiver's goodput between two moments relative to its first byte, from its intervals.
 fn received_between(flow: &Value, from_s: f64, to_s: f64) -> f64 {
     let samples = flow["samples"].as_array().unwrap();
     let bits = samples.iter().filter(|sample| sample["side"] == "receiver").map(|sample| {
@@ -90,7 +91,7 @@ fn near(found: f64, expected: f64, share: f64) {
     assert!(error.abs() <= share, "{found} is {:.3} % off {expected}", error * 100.0);
 }
 
-// On a busy machine the bucket lets less through than its rate, so only its own count is the measure.
+// On a busy machine the bucket passes less than its rate, so only its own count is a reference.
 
 #[test]
 #[ignore = "needs root and network namespaces"]
@@ -104,10 +105,10 @@ fn goodput_through_100_megabit_is_what_the_bucket_counted() {
     near(beside.received, beside.counted, beside.tolerance);
     let most = 1e8 * PAYLOAD_SHARE * (1.0 + beside.tolerance);
     assert!(beside.counted < most, "the bucket let {} through, more than its {most}", beside.counted);
-    // The figure of the whole test is that of its intervals, which were compared with the bucket.
+    // The total agrees with the sum of the intervals, which were compared with the bucket.
     let whole = received_between(flow(&beside.document, "upload"), 0.0, 8.0);
     near(receiver_bps(&beside.document), whole, 0.002);
-    // The bucket was read, so it is the ceiling, and nobody has to guess one.
+    // The bucket was read and is the ceiling, so that no ceiling is inferred.
     let upload = flow(&beside.document, "upload");
     assert_eq!(upload["ceiling"]["limit"], "qdisc", "{upload}");
     assert!(upload["ceiling"]["share"].as_f64().is_some_and(|share| share <= 1.0), "{upload}");
@@ -147,7 +148,7 @@ fn a_large_send_buffer_does_not_flatter_a_slow_path() {
     assert!(caveats(&document).contains(&"drain_cut".to_owned()), "{:?}", caveats(&document));
 }
 
-/// Bytes and packets that an interface has received.
+/// Bytes and packets that an interface received.
 fn received(net: &Net, side: Side) -> (u64, u64) {
     let output = net.exec(side, "ip", &["-s", "-j", "link", "show", "veth0"]).output().unwrap();
     let links: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -158,11 +159,11 @@ fn received(net: &Net, side: Side) -> (u64, u64) {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn bytes_reconcile_with_the_interface() {
-    /// Ethernet, IPv4 and TCP with timestamps.
+    /// Headers of Ethernet, IPv4, and TCP with timestamps.
     const HEADERS: u64 = 14 + 20 + 32;
     let _alone = alone();
     let net = Net::pair();
-    // One segment, one packet: otherwise a bundle has the headers of one.
+    // One packet per segment: otherwise a GSO packet would have the headers of one.
     for side in [Side::A, Side::B] {
         let offloads = ["-K", "veth0", "tso", "off", "gso", "off", "gro", "off"];
         assert!(net.exec(side, "ethtool", &offloads).output().unwrap().status.success());
@@ -182,7 +183,7 @@ fn bytes_reconcile_with_the_interface() {
     let payload = (after.0 - before.0) - HEADERS * (after.1 - before.1);
     let other =
         payload.checked_sub(total + repeated).unwrap_or_else(|| panic!("{payload} < {total} + {repeated}"));
-    // The dialogue of the run, and the handshake's longer headers.
+    // The control connection, and the longer headers of the handshake.
     assert!(other < 64 << 10, "{other} bytes on the cable that nobody accounts for");
 }
 
@@ -210,7 +211,7 @@ fn a_test_by_bytes_counts_every_byte_in_every_shape() {
     }
 }
 
-/// Whichever end receives: a test that reached its aim ends before its time, and one that did not says so.
+/// Whichever end receives: a test that reaches its target ends early, and one that does not reports it.
 #[test]
 fn until_stops_uploads_and_both_ways_or_says_that_it_was_not_reached() {
     let server = Server::start(&[]);
@@ -226,7 +227,7 @@ fn until_stops_uploads_and_both_ways_or_says_that_it_was_not_reached() {
         };
         flows.iter().map(end).collect::<Vec<_>>()
     };
-    // An even rate that any machine carries.
+    // A steady rate that any machine supports.
     let even = ["-b", "10M", "-l", "8K", "--until", "20%", "-t", "30"];
     for direction in ["--upload", "--download", "--bidir"] {
         for (seconds, missed) in ends(&[&even[..], &[direction]].concat()) {

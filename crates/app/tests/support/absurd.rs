@@ -1,4 +1,5 @@
-//! What a hostile end says: numbers, texts and words that cannot be, drawn from a seed; and which end it is in a session.
+//! Messages of a hostile end: invalid numbers, texts and message types, generated from a seed; and which end is
+//! hostile in a session.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::{Rng, hello};
 
-/// Sessions in `make test`.
+/// Number of sessions in `make test`.
 const SAMPLE: u64 = 120;
 
-/// Which end of a session is the hostile one. All sessions of `make hostile` are shared among them by their seeds.
+/// The hostile end of a session. The seeds assign all sessions of `make hostile` to roles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// A client, against our server.
@@ -24,7 +25,7 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    /// Of every twenty sessions two are a server's and one an agent's: each of these takes a program of its own.
+    /// Two of twenty sessions are a server's and one is an agent's, as each of these needs its own program.
     fn of(seed: u64) -> Self {
         match seed % 20 {
             3 | 13 => Self::Server,
@@ -33,7 +34,7 @@ impl Role {
         }
     }
 
-    /// Its sessions in this run.
+    /// The sessions of this role in this run.
     pub(crate) fn sessions(self) -> Sessions {
         let number = |name: &str| {
             let text = std::env::var(name).ok()?;
@@ -47,22 +48,22 @@ impl Role {
     }
 }
 
-/// Sessions of one role, handed out one by one.
+/// Sessions of one role, distributed to threads.
 pub(crate) struct Sessions {
     name: String,
     seeds: Vec<u64>,
     next: AtomicUsize,
-    /// Somebody asked for them: `make hostile`.
+    /// Whether the sessions were requested by `make hostile`.
     pub(crate) asked: bool,
 }
 
 impl Sessions {
-    /// The seed of a session that nobody has had.
+    /// The seed of the next session.
     pub(crate) fn next(&self) -> Option<u64> {
         self.seeds.get(self.next.fetch_add(1, Ordering::Relaxed)).copied()
     }
 
-    /// Runs them all, some at the same time; panics with the seeds of those that failed.
+    /// Runs all sessions, `at_once` in parallel; panics with the seeds of those that failed.
     pub(crate) fn run(&self, at_once: usize, session: impl Fn(u64) + Sync) {
         let failed = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
@@ -105,7 +106,7 @@ pub(crate) const NUMBERS: [u64; 14] = [
     u64::MAX,
 ];
 
-/// Every word that there is, and one that there is not.
+/// All message types, and one that does not exist.
 const WORDS: [&str; 20] = [
     "hello",
     "welcome",
@@ -129,7 +130,7 @@ const WORDS: [&str; 20] = [
     "no such word",
 ];
 
-/// A word with all that words can carry, some of it absurd.
+/// A message with all possible fields, some of them absurd.
 pub(crate) fn word(rng: &mut Rng) -> Value {
     let number = rng.of(&NUMBERS);
     let flow = rng.of(&[0, 0, 0, 1, 7, u64::from(u16::MAX)]);
@@ -153,7 +154,7 @@ pub(crate) fn word(rng: &mut Rng) -> Value {
     }
 }
 
-/// A specification of which one or two values were replaced.
+/// A specification with one or two replaced values.
 pub(crate) fn spec(rng: &mut Rng) -> Value {
     let mut spec =
         json!({"traffic": {"upload": rng.percent(50), "bidir": rng.percent(20), "no_latency": true}});
@@ -194,7 +195,7 @@ pub(crate) fn spec(rng: &mut Rng) -> Value {
     spec
 }
 
-/// Flows in any number, with any numbers.
+/// Any number of flows with arbitrary values.
 pub(crate) fn orders(rng: &mut Rng) -> Value {
     let mut flow = || {
         let direction = rng.of(&["upload", "download"]);
@@ -204,14 +205,14 @@ pub(crate) fn orders(rng: &mut Rng) -> Value {
     json!({"type": "prepare", "flows": flows[..rng.of(&[0, 1, 1, 1, 2, 3])]})
 }
 
-/// Texts that steer terminals, tables and file names, and one that is long.
+/// Texts that affect terminals, tables and file names, and a long one.
 fn text(rng: &mut Rng) -> String {
     let nasty =
         ["", "\u{1b}]0;x\u{7}\u{1b}[2J", "=1+1\r\n,\"", "\u{202e}\u{9b}31m\0", "../../etc/x", "NaN", "-1"];
     if rng.percent(5) { "w".repeat(rng.below(200_000)) } else { rng.of(&nasty).to_owned() }
 }
 
-/// What may stand where this stood: mostly of the same kind, so that it is read and its effect is seen.
+/// A replacement for a value: mostly of the same type, so that it is parsed and has an effect.
 fn absurd(value: &Value, rng: &mut Rng) -> Value {
     match (value, rng.below(20)) {
         (_, 0) if rng.percent(20) => Value::Null,
@@ -224,7 +225,7 @@ fn absurd(value: &Value, rng: &mut Rng) -> Value {
     }
 }
 
-/// Fields without whose honest value a word is not read, or is about nothing.
+/// Fields without whose correct value a message is not parsed, or refers to nothing.
 const KEYS: [&str; 14] = [
     "type",
     "flow",
@@ -242,7 +243,8 @@ const KEYS: [&str; 14] = [
     "sent_ns",
 ];
 
-/// Replaces some values of a message, `of_hundred` of a hundred, and rarely one without which it is not read.
+/// Replaces values of a message, each with a probability of `of_hundred` percent, rarely including required
+/// ones.
 pub(crate) fn twist(value: &mut Value, rng: &mut Rng, of_hundred: usize) {
     match value {
         Value::Object(fields) => {

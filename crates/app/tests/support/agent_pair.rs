@@ -8,7 +8,7 @@ use linerate_sock::netns;
 
 use super::{Folder, Net, Server, Side};
 
-/// Two hosts with agents, whose journals are in a folder of the test's own.
+/// Two hosts with agents, with journals in a folder of the test.
 pub(crate) struct AgentPair {
     pub(crate) net: Net,
     pub(crate) folder: Folder,
@@ -16,10 +16,10 @@ pub(crate) struct AgentPair {
 }
 
 impl AgentPair {
-    /// What its agents ask of coordinators.
+    /// The token of its agents.
     pub(crate) const SECRET: &str = "a secret that these tests share";
 
-    /// Makes both hosts and starts their agents.
+    /// Creates both hosts and starts their agents.
     pub(crate) fn new() -> Self {
         let (net, folder) = (Net::pair(), Folder::new());
         std::fs::write(folder.file("token"), Self::SECRET).unwrap();
@@ -33,7 +33,7 @@ impl AgentPair {
         if host == "a" { Side::A } else { Side::B }
     }
 
-    /// A command of the program at a host, with the test's folder.
+    /// A command of the program on a host, with the test's folder.
     pub(crate) fn command(&self, host: &str, args: &[&str]) -> Command {
         let mut command = self.net.exec(Self::side(host), env!("CARGO_BIN_EXE_linerate"), args);
         command.env("LINERATE_RUN", self.folder.path());
@@ -51,19 +51,19 @@ impl AgentPair {
         self.agents.insert(host, Server::from(command));
     }
 
-    /// What starts the agent of a host.
+    /// The command that starts the agent of a host.
     pub(crate) fn serve(&self, host: &str) -> Command {
         let token = self.folder.file("token");
         self.command(host, &["serve", "-p", "5201", "--json", "--agent-token-file", &token])
     }
 
-    /// Runs `work` at a host.
+    /// Runs `work` on a host.
     pub(crate) fn inside<T: Send>(&self, host: &str, work: impl FnOnce() -> T + Send) -> T {
         let file = std::fs::File::open(format!("/run/netns/{}", self.net.name(Self::side(host)))).unwrap();
         netns::with_netns_fd(&file, work).unwrap()
     }
 
-    /// Everything that can be set at both hosts.
+    /// All host settings of both hosts.
     pub(crate) fn state(&self) -> Vec<String> {
         let at = |host| {
             self.inside(host, || HostSetting::ALL.map(|setting| setting.read("veth0").unwrap()).to_vec())
@@ -71,7 +71,7 @@ impl AgentPair {
         [at("a"), at("b")].concat()
     }
 
-    /// No journal and no lock is left.
+    /// Whether no journal or lock is left.
     pub(crate) fn is_clean(&self) -> bool {
         let settings = self.folder.path().join("settings");
         std::fs::read_dir(settings).map_or(true, |files| files.count() == 0)

@@ -1,7 +1,7 @@
-//! iperf3 tests whose counts are known beforehand, however busy the machine is.
+//! iperf3 tests with counts that are known in advance, however busy the machine is.
 //!
-//! A rate limit in bursts, 0.8 s apart in a test of 2 s, makes three of them, at 0, 0.8 and 1.6 s: the network is idle when the
-//! test ends, so nothing is under way, and both ends must have counted the same to the byte.
+//! Bursts 0.8 s apart in a test of 2 s are three, at 0, 0.8 and 1.6 s. The network is idle when the test ends,
+//! so nothing is in flight, and both ends must have the same counts.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ const UDP: [&str; 7] = ["-u", "-t", "2", "-l", "1000", "-b", "250k/25"];
 const TCP_BYTES: u64 = 3 * 100 * 1000;
 const UDP_DATAGRAMS: u64 = 3 * 25;
 
-/// Which way data goes.
+/// Direction of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     Up,
@@ -31,8 +31,8 @@ impl Direction {
         }
     }
 
-    /// Names that the sums of each direction have: of intervals, of what was sent, of what was received; and whether the
-    /// client sends.
+    /// Names of the sums of each direction: of intervals, of sent and of received data; and whether the client
+    /// sends.
     fn sums(self) -> Vec<([&'static str; 3], bool)> {
         let first = ["sum", "sum_sent", "sum_received"];
         let second = ["sum_bidir_reverse", "sum_sent_bidir_reverse", "sum_received_bidir_reverse"];
@@ -44,7 +44,7 @@ impl Direction {
     }
 }
 
-/// A TCP test in one way with parallel streams.
+/// A TCP test in one direction with parallel streams.
 pub(crate) fn tcp(client: Iperf3, server: Iperf3, way: Direction, parallel: u64) {
     let streams = parallel.to_string();
     let args: Vec<&str> = TCP.iter().copied().chain(["-P", &streams]).chain(way.flag()).collect();
@@ -62,7 +62,7 @@ pub(crate) fn tcp(client: Iperf3, server: Iperf3, way: Direction, parallel: u64)
             total,
             "{by_server} of the server: {far}"
         );
-        // Loopback loses nothing; that of a peer is there, and neither -1 nor 2^32-1.
+        // Loopback loses nothing. The peer's count is present, and neither -1 nor 2^32-1.
         assert!(number(&near, &format!("/end/{}/retransmits", names[1])) < 1000, "{near}");
     }
     for stream in streams_of(&near, way, parallel) {
@@ -74,7 +74,7 @@ pub(crate) fn tcp(client: Iperf3, server: Iperf3, way: Direction, parallel: u64)
     consistent(&far);
 }
 
-/// A UDP test in one way with parallel streams and more arguments.
+/// A UDP test in one direction with parallel streams and additional arguments.
 pub(crate) fn udp(client: Iperf3, server: Iperf3, way: Direction, parallel: u64, more: &[&str]) {
     let streams = parallel.to_string();
     let args: Vec<&str> = UDP.iter().chain(more).copied().chain(["-P", &streams]).chain(way.flag()).collect();
@@ -103,7 +103,7 @@ pub(crate) fn udp(client: Iperf3, server: Iperf3, way: Direction, parallel: u64,
     consistent(&far);
 }
 
-/// A client's final figures of each stream: those on which it sends come first.
+/// A client's final figures of each stream, those of sending streams first.
 fn streams_of(near: &Value, way: Direction, parallel: u64) -> &[Value] {
     let streams = list(near, "/end/streams");
     let directions = way.sums().into_iter().map(|(_, client_sends)| client_sends);
@@ -117,21 +117,21 @@ fn streams_of(near: &Value, way: Direction, parallel: u64) -> &[Value] {
     streams
 }
 
-/// What the intervals of a document add up to.
+/// Sum over the intervals of a document.
 fn intervals(document: &Value, sum: &str, what: &str) -> u64 {
     let intervals = list(document, "/intervals");
     assert!(intervals.len() >= 2, "{document}");
     intervals.iter().map(|interval| number(interval, &format!("/{sum}/{what}"))).sum()
 }
 
-/// Whether each rate in a document is that of the bytes beside it.
+/// Checks that each rate in a document matches its bytes.
 fn consistent(document: &Value) {
     for interval in list(document, "/intervals") {
         let records = list(interval, "/streams").iter().chain([&interval["sum"]]);
         for record in records {
             let rate = record["bits_per_second"].as_f64().unwrap();
             let expected = record["bytes"].as_f64().unwrap() * 8.0 / record["seconds"].as_f64().unwrap();
-            // A length is printed as a 32-bit float.
+            // Durations are printed as 32-bit floats.
             assert!((rate - expected).abs() <= expected * 1e-5, "{rate}, {expected}: {record}");
         }
     }

@@ -1,4 +1,4 @@
-//! Whether the machine is idle but for the tests: some figures are a busy machine's own.
+//! Whether the machine is idle apart from the tests, on which some figures depend.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use linerate_sock::proc::cpu::ThreadTimes;
 
-/// Share of all processors that other programs may use.
+/// Share of all CPUs that other programs may use.
 const ALLOWED: f64 = 0.3;
-/// How long is looked.
+/// Duration of the observation.
 const WINDOW: Duration = Duration::from_millis(500);
 
-/// Processor time of a process, its parent, and whether it is one of ours by its program.
+/// Parent and CPU time of a process, and whether its program is one of ours.
 struct Seen {
     parent: u32,
     used: Duration,
@@ -25,17 +25,17 @@ fn processes() -> BTreeMap<u32, Seen> {
     folders.filter_map(|name| name.parse().ok()).filter_map(|pid: u32| Some((pid, seen(pid)?))).collect()
 }
 
-/// A process that ends in between is absent.
+/// Absent if the process has ended.
 fn seen(pid: u32) -> Option<Seen> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before it may contain spaces and brackets.
+    // The name before it may contain spaces and parentheses.
     let parent = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()?;
     let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
     let ours = program.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"linerate"));
     Some(Seen { parent, used: ThreadTimes::parse(&stat)?.cpu_time(), ours })
 }
 
-/// Share of all processors that programs use which no test started.
+/// Share of all CPUs used by programs that no test started.
 fn others() -> f64 {
     let before = processes();
     super::pause(WINDOW);
@@ -57,8 +57,8 @@ fn others() -> f64 {
     used.as_secs_f64() / WINDOW.as_secs_f64() / processors
 }
 
-/// Whether a test whose figures need an idle machine has one. Otherwise that is said, also where the output of tests is
-/// captured, and kept for `make test` to count.
+/// Whether the machine is idle, for a test that requires it. Otherwise prints that, even if the output of tests
+/// is captured, and records it for `make test` to count.
 pub(crate) fn is_idle(test: &str) -> bool {
     let others = others();
     if others <= ALLOWED {

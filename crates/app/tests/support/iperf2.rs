@@ -1,51 +1,51 @@
-//! iperf 2 twice, the real one and ours, on a host of a test's own.
+//! iperf 2, the real one and ours, on a host of the test.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::process::Command;
 
 use super::{Done, Netns, Process, TIMEOUT, eventually, signal};
 
-/// Whose iperf 2.
+/// The implementation of iperf 2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Iperf2 {
-    /// The program of that name.
+    /// The real program.
     Real,
     /// `linerate iperf`.
     Ours,
 }
 
 impl Iperf2 {
-    /// Its own port, which is free on every [`Netns`].
+    /// Its default port, which is free in every [`Netns`].
     pub(crate) const PORT: u16 = 5001;
 
     /// Its command line.
     pub(crate) fn command(self, on: &Netns, args: &[&str]) -> Command {
         match self {
-            // It keeps its lines to itself when nobody but a program reads them.
+            // It buffers its lines if stdout is not a terminal.
             Self::Real => on.exec("stdbuf", &[&["-oL", "iperf"], args].concat()),
             Self::Ours => on.exec(env!("CARGO_BIN_EXE_linerate"), &[&["iperf"], args].concat()),
         }
     }
 
-    /// A server that listens; `-s` is added.
+    /// Starts a server, with `-s`, and waits until it listens.
     pub(crate) fn serve(self, on: &Netns, args: &[&str]) -> Process {
         let server = Process::start(self.command(on, &[&["-s"], args].concat()));
         await_server(on, args.contains(&"-u"));
         server
     }
 
-    /// A client of 127.0.0.1 that runs; `-c` is added.
+    /// Starts a client of 127.0.0.1, with `-c`.
     pub(crate) fn start(self, on: &Netns, args: &[&str]) -> Process {
         Process::start(self.command(on, &[&["-c", "127.0.0.1"], args].concat()))
     }
 
-    /// The same, run to its end.
+    /// Runs a client to its end.
     pub(crate) fn ask(self, on: &Netns, args: &[&str]) -> Done {
         self.start(on, args).finish(TIMEOUT)
     }
 }
 
-/// Waits until somebody has the port.
+/// Waits until the port is in use.
 pub(crate) fn await_server(on: &Netns, udp: bool) {
     if !udp {
         return on.await_listener(Iperf2::PORT);
@@ -57,16 +57,16 @@ pub(crate) fn await_server(on: &Netns, udp: bool) {
 /// A line of a report, printed with `-f b`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Row {
-    /// Which connection: `1`, `*1` for the other way, `SUM`.
+    /// The connection: `1`, `*1` for the reverse direction, `SUM`.
     pub(crate) label: String,
     /// Seconds.
     pub(crate) from: f64,
     pub(crate) to: f64,
     pub(crate) bytes: u64,
     pub(crate) bits_per_second: f64,
-    /// Lost datagrams and all, where the line tells them.
+    /// Lost and total datagrams, if the line has them.
     pub(crate) lost: Option<(u64, u64)>,
-    /// What follows the rate.
+    /// The text after the rate.
     pub(crate) rest: String,
 }
 
@@ -92,7 +92,7 @@ impl Row {
         })
     }
 
-    /// Whether it tells of a whole test.
+    /// Whether the line is about a whole test.
     pub(crate) fn is_whole(&self) -> bool {
         self.from == 0.0 && (self.to - 1.0).abs() > 1e-9
     }
@@ -103,7 +103,7 @@ pub(crate) fn rows(text: &str) -> Vec<Row> {
     text.lines().filter_map(Row::parse).collect()
 }
 
-/// What both ends of one test said.
+/// Output of both ends of one test.
 #[derive(Debug)]
 pub(crate) struct Pair {
     pub(crate) client: Done,
@@ -121,13 +121,13 @@ impl Pair {
     }
 }
 
-/// One test between a client and a server, which prints `expected` lines of whole tests before it is interrupted. Both
-/// have to end with 0.
+/// Runs one test between a client and a server, and interrupts the server after `expected` lines of whole
+/// tests. Both must end with 0.
 pub(crate) fn pair(client: Iperf2, args: &[&str], server: (Iperf2, &[&str]), expected: usize) -> Pair {
     pair_on(&Netns::new(), client, args, server, expected)
 }
 
-/// The same on a host that is there already.
+/// The same on an existing host.
 pub(crate) fn pair_on(
     netns: &Netns,
     client: Iperf2,

@@ -1,4 +1,4 @@
-//! iperf3 twice, the real one and ours, on a host of a test's own.
+//! iperf3, the real one and ours, on a host of the test.
 
 use std::process::Command;
 
@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use super::{Done, Netns, Process, TIMEOUT};
 
-/// iperf3's own port, which is free on every [`Netns`].
+/// iperf3's default port, which is free in every [`Netns`].
 pub(crate) const PORT: u16 = 5201;
 
-/// Whose iperf3.
+/// The implementation of iperf3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Iperf3 {
-    /// The program of that name.
+    /// The real program.
     Real,
     /// `linerate iperf3`.
     Ours,
@@ -27,7 +27,7 @@ impl Iperf3 {
         }
     }
 
-    /// A server that listens; `-s` is added.
+    /// Starts a server, with `-s`, and waits until it listens.
     pub(crate) fn serve(self, on: &Netns, args: &[&str]) -> Process {
         self.serve_with(on, args, &[])
     }
@@ -41,30 +41,30 @@ impl Iperf3 {
         server
     }
 
-    /// A client of 127.0.0.1 that runs; `-c` is added.
+    /// Starts a client of 127.0.0.1, with `-c`.
     pub(crate) fn start(self, on: &Netns, args: &[&str]) -> Process {
         Process::start(self.command(on, &[&["-c", "127.0.0.1"], args].concat()))
     }
 
-    /// The same, run to its end.
+    /// Runs a client to its end.
     pub(crate) fn ask(self, on: &Netns, args: &[&str]) -> Done {
         self.start(on, args).finish(TIMEOUT)
     }
 }
 
-/// What both ends of one test said.
+/// Output of both ends of one test.
 #[derive(Debug)]
 pub(crate) struct Both {
     pub(crate) client: Done,
     pub(crate) server: Done,
 }
 
-/// One test between a client and a server of one run, which both have to succeed.
+/// Runs one test between a client and a one-off server, which must both succeed.
 pub(crate) fn both(client: Iperf3, client_args: &[&str], server: Iperf3, server_args: &[&str]) -> Both {
     both_on(&Netns::new(), client, client_args, server, server_args)
 }
 
-/// The same on a host that is there already.
+/// The same on an existing host.
 pub(crate) fn both_on(
     netns: &Netns,
     client: Iperf3,
@@ -80,12 +80,12 @@ pub(crate) fn both_on(
     Both { client, server }
 }
 
-/// The same with `-J` at both ends: their documents, the client's first.
+/// The same with `-J` at both ends; returns their documents, the client's first.
 pub(crate) fn both_json(client: Iperf3, args: &[&str], server: Iperf3) -> (Value, Value) {
     both_json_on(&Netns::new(), client, args, server)
 }
 
-/// The same on a host that is there already.
+/// The same on an existing host.
 pub(crate) fn both_json_on(netns: &Netns, client: Iperf3, args: &[&str], server: Iperf3) -> (Value, Value) {
     let both = both_on(netns, client, &[args, &["-J"]].concat(), server, &["-J"]);
     let documents = (both.client.json(), both.server.json());

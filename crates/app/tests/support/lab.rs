@@ -1,4 +1,4 @@
-//! An emulated network of a test's own.
+//! An emulated network of the test.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -10,17 +10,17 @@ use serde_json::Value;
 
 use super::{Done, Folder, Process, linerate, unique};
 
-/// How long a lab may take to come up or to go.
+/// Timeout for starting and stopping a lab.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A lab that is up, removed on drop. It has a state folder of its own, so that no other test sees it.
+/// A running lab, removed on drop. It has its own state folder, so that other tests do not see it.
 pub(crate) struct Lab {
     pub(crate) name: String,
     pub(crate) folder: Folder,
 }
 
 impl Lab {
-    /// Brings up a topology that comes along, or one from a file.
+    /// Brings up a bundled topology, or one from a file.
     pub(crate) fn up(topology: &str, set: &[&str]) -> Self {
         let lab = Self::named(&unique());
         let done = lab.try_up(topology, set);
@@ -28,7 +28,7 @@ impl Lab {
         lab
     }
 
-    /// Brings up a topology of the test's own.
+    /// Brings up a topology given as text.
     pub(crate) fn of(text: &str) -> Self {
         let lab = Self::named(&unique());
         let file = lab.folder.file("topology.toml");
@@ -38,7 +38,7 @@ impl Lab {
         lab
     }
 
-    /// A lab that is not up yet.
+    /// A lab that is not running yet.
     pub(crate) fn named(name: &str) -> Self {
         Self { name: name.to_owned(), folder: Folder::new() }
     }
@@ -51,7 +51,7 @@ impl Lab {
         Process::start(command).finish(TIMEOUT)
     }
 
-    /// `linerate lab` with arguments, in this lab's folder.
+    /// `linerate lab` with arguments, with this lab's folder.
     pub(crate) fn lab(&self, args: &[&str]) -> Command {
         let mut command = linerate();
         command.env("LINERATE_RUN", self.folder.path()).arg("lab").args(args);
@@ -70,7 +70,7 @@ impl Lab {
         Process::start(self.exec(host, program, args)).finish(super::TIMEOUT)
     }
 
-    /// linerate itself on a host.
+    /// linerate on a host.
     pub(crate) fn linerate(&self, host: &str, args: &[&str]) -> Command {
         self.exec(host, env!("CARGO_BIN_EXE_linerate"), args)
     }
@@ -81,7 +81,7 @@ impl Lab {
         done.json()
     }
 
-    /// The counters of a port, as `s>b`.
+    /// The counters of a port, such as `s>b`.
     pub(crate) fn port(&self, name: &str) -> Value {
         let status = self.status();
         let ports = status["ports"].as_array().cloned().unwrap_or_default();
@@ -100,9 +100,9 @@ impl Lab {
         Process::start(self.lab(&["down", &self.name])).finish(TIMEOUT)
     }
 
-    /// Everything that is left of it: nothing, when it was removed.
+    /// All remains of the lab; empty after it was removed.
     pub(crate) fn traces(&self) -> Vec<String> {
-        // With what stands around it: another lab's name may begin with this one's.
+        // With delimiters, as another lab's name may start with this one's.
         let ours = format!("linerate-{}-", self.name);
         let mut found: Vec<String> = world().into_iter().filter(|thing| thing.contains(&ours)).collect();
         found.extend(files_below(self.folder.path()).into_iter().filter(|file| file.contains(&self.name)));
@@ -110,7 +110,7 @@ impl Lab {
         found
     }
 
-    /// Process of its switch.
+    /// Process id of its switch.
     pub(crate) fn pid(&self) -> u32 {
         self.status()["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()).unwrap_or_default()
     }
@@ -135,7 +135,7 @@ pub(crate) fn world() -> BTreeSet<String> {
     found
 }
 
-/// Files and folders below a folder, which need not exist.
+/// Files and folders below a folder, which may not exist.
 pub(crate) fn files_below(folder: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut found = Vec::new();
@@ -148,7 +148,7 @@ pub(crate) fn files_below(folder: &Path) -> Vec<String> {
     found
 }
 
-/// Processes that are the switch of the lab of this name.
+/// Process ids of the switch of the lab with this name.
 pub(crate) fn switches(name: &str) -> Vec<u32> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {

@@ -1,4 +1,4 @@
-//! A path that loses and disorders datagrams and tells exactly which.
+//! A path that drops and reorders datagrams, and reports exactly which.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
@@ -10,16 +10,16 @@ use std::time::Duration;
 use super::relay::{Watch, join};
 use super::{Netns, pause};
 
-/// How long a reader waits before it looks whether it shall end.
+/// How often a reader checks whether it should end.
 const GLANCE: Duration = Duration::from_millis(20);
-/// Of the datagrams of a flow in one direction, each one with a number divisible by this is dropped.
+/// Datagrams with a number divisible by this are dropped, in each direction of each flow.
 const DROPPED: u64 = 25;
-/// Each one with a number divisible by this comes after its successor.
+/// Datagrams with a number divisible by this arrive after their successor.
 const SWAPPED: u64 = 40;
-/// Datagrams shorter than this are no payload, but iperf3's greeting of a flow.
+/// Shorter datagrams are not payload but iperf3's greeting of a flow.
 const PAYLOAD: usize = 16;
 
-/// The path, from 127.0.0.2 to the same port at 127.0.0.1. TCP goes through as it is.
+/// A path from 127.0.0.2 to the same port of 127.0.0.1. TCP passes unchanged.
 pub(crate) struct Lossy {
     stop: Arc<AtomicBool>,
     workers: Vec<JoinHandle<()>>,
@@ -28,21 +28,21 @@ pub(crate) struct Lossy {
 
 type PacketLog = Arc<Mutex<BTreeMap<(SocketAddr, bool), Passed>>>;
 
-/// What a receiver of one flow must find.
+/// What the receiver of one flow must report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Passed {
     /// Datagrams that the sender sent.
     pub(crate) sent: u64,
-    /// Datagrams that went through.
+    /// Datagrams that passed.
     pub(crate) arrived: u64,
-    /// Datagrams that went through after one with a higher number.
+    /// Datagrams that passed after one with a higher number.
     pub(crate) disordered: u64,
-    /// Highest number that went through.
+    /// Highest number that passed.
     pub(crate) highest: u64,
 }
 
 impl Passed {
-    /// Datagrams that a receiver must miss: what is lost behind the last one nobody can see.
+    /// Datagrams that a receiver must report as lost; losses after the last received one are invisible.
     pub(crate) fn lost(self) -> u64 {
         self.highest - self.arrived
     }
@@ -54,8 +54,8 @@ impl Lossy {
         Self::numbered(netns, port, 8)
     }
 
-    /// The same for datagrams that carry their number at another place, 4 bytes most significant first. Those with a
-    /// negative number say that a test is over; nothing happens to them.
+    /// The same for datagrams with their number at another offset, 4 bytes in network byte order. Negative
+    /// numbers mark the end of a test; these datagrams pass unchanged.
     pub(crate) fn numbered(netns: &Netns, port: u16, number_at: usize) -> Self {
         netns.inside(|| {
             let near = SocketAddr::from((Ipv4Addr::new(127, 0, 0, 2), port));
@@ -82,7 +82,7 @@ impl Lossy {
         })
     }
 
-    /// Closes it; what has passed, by flow in the order in which the flows came: to the server, or from it.
+    /// Closes it; returns what passed, by flow in order of appearance: towards the server, or from it.
     pub(crate) fn close(mut self, to_server: bool) -> Vec<Passed> {
         self.end();
         let books = self.books.lock().unwrap();
@@ -103,7 +103,7 @@ impl Drop for Lossy {
     }
 }
 
-/// Takes the datagrams of every client, and opens the way back for each.
+/// Receives the datagrams of all clients, and opens the return path for each.
 fn forward(
     near: &Arc<UdpSocket>,
     (port, number_at): (u16, usize),
@@ -144,7 +144,7 @@ fn forward(
     }
 }
 
-/// Drops and swaps, and keeps the books.
+/// Drops and swaps datagrams, and counts them.
 struct Spoiler {
     number_at: usize,
     passed: Passed,

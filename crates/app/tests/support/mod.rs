@@ -1,4 +1,4 @@
-//! What the tests of the whole program share: servers, clients, networks and folders of their own.
+//! Common parts of the tests of the whole program: servers, clients, networks and folders.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be prepared fails")]
 #![allow(dead_code, unused_imports, reason = "each test program uses its own part of this module")]
 
@@ -49,10 +49,10 @@ use std::time::Duration;
 use linerate_sock::clock;
 use serde_json::Value;
 
-/// How long anything may take before a test calls it hung.
+/// Timeout after which a test considers anything hung.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A name that no other test has, in this process or in another one of this machine.
+/// A unique name among all tests on this machine.
 pub(crate) fn unique() -> String {
     static MADE: AtomicU32 = AtomicU32::new(0);
     format!("lr{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed))
@@ -73,7 +73,7 @@ impl Folder {
         &self.0
     }
 
-    /// A path inside it, as text for a command line.
+    /// A path inside it, as text.
     pub(crate) fn file(&self, name: &str) -> String {
         self.0.join(name).to_str().unwrap().to_owned()
     }
@@ -92,7 +92,7 @@ pub(crate) fn test(host: &str, port: u16, args: &[&str]) -> Command {
     command
 }
 
-/// Runs a `linerate test … --json` that has to succeed; its document.
+/// Runs a `linerate test … --json` that must succeed; returns its document.
 pub(crate) fn test_json(command: Command) -> Value {
     let done = Process::start(command).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
@@ -105,24 +105,24 @@ pub(crate) fn flow<'a>(document: &'a Value, name: &str) -> &'a Value {
     flows.iter().find(|flow| flow["name"] == name).unwrap_or_else(|| panic!("no flow {name} in {document}"))
 }
 
-/// The elements of a list in a document; none where there is no list.
+/// The elements of a list in a document; empty if there is no list.
 pub(crate) fn elements(of: &Value) -> &[Value] {
     of.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// The kinds of every caveat in a result document, of the run and of its flows.
+/// The kinds of all caveats in a result document, of the run and its flows.
 pub(crate) fn caveats(document: &Value) -> Vec<String> {
     let flows = document["flows"].as_array().map_or(&[][..], Vec::as_slice);
     let all = std::iter::once(document).chain(flows).filter_map(|part| part["caveats"].as_array()).flatten();
     all.map(|caveat| caveat["kind"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Sleeps for a while, where there is no event to wait for.
+/// Sleeps where there is no event to wait for.
 pub(crate) fn pause(length: Duration) {
     clock::sleep_until(clock::now() + length);
 }
 
-/// Looks again and again until `look` finds something; fails when that takes too long.
+/// Repeats `look` until it returns something; fails after a timeout.
 pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = clock::now() + TIMEOUT;
     while !deadline.has_passed() {

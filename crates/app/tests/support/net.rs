@@ -1,4 +1,4 @@
-//! Two hosts joined by a cable: network namespaces and a veth pair.
+//! Two hosts connected by a veth pair between network namespaces.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::OwnedFd;
@@ -9,7 +9,7 @@ use linerate_sock::netns;
 use super::netns::listens;
 use super::{eventually, linerate, unique};
 
-/// An end of the cable.
+/// An end of the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     A,
@@ -28,8 +28,8 @@ impl Side {
     }
 }
 
-/// Two network namespaces, removed on drop. In both, the cable's end is called `veth0`; addresses may be the same in
-/// every test, because nobody sees a network but its own.
+/// Two network namespaces, removed on drop. In both, the interface is `veth0`. All tests can use the same
+/// addresses, because their networks are separate.
 pub(crate) struct Net {
     /// Name of the namespace of side A.
     pub(crate) a: String,
@@ -38,10 +38,10 @@ pub(crate) struct Net {
 }
 
 impl Net {
-    /// Makes both namespaces, the cable and the addresses.
+    /// Creates both namespaces, the link and the addresses.
     pub(crate) fn pair() -> Self {
         let name = unique();
-        // Made before the first command, so that its drop cleans up after a failure in the middle.
+        // Created before the first command, so that drop cleans up after a failure.
         let net = Self { a: format!("{name}-a"), b: format!("{name}-b") };
         ip(&["netns", "add", &net.a]);
         ip(&["netns", "add", &net.b]);
@@ -61,20 +61,21 @@ impl Net {
         if side == Side::A { &self.a } else { &self.b }
     }
 
-    /// Shapes what leaves a side with a token bucket; the words are tc's own, as `50mbit`, `32kb`, `50ms`.
+    /// Shapes the traffic from a side with a token bucket; arguments in tc's syntax, such as `50mbit`, `32kb`,
+    /// `50ms`.
     pub(crate) fn tbf(&self, side: Side, rate: &str, burst: &str, latency: &str) {
         let device = ["qdisc", "replace", "dev", "veth0", "root"];
         let bucket = ["tbf", "rate", rate, "burst", burst, "latency", latency];
         done(self.exec(side, "tc", &[&device[..], &bucket[..]].concat()));
     }
 
-    /// Takes what shapes a side away.
+    /// Removes the shaper of a side.
     pub(crate) fn unshaped(&self, side: Side) {
-        // There may be nothing to take away.
+        // Fails if there is none.
         let _ = self.exec(side, "tc", &["qdisc", "del", "dev", "veth0", "root"]).output();
     }
 
-    /// Waits until somebody at a side has a port: listens on it, or receives datagrams there.
+    /// Waits until a port on a side is in use: a TCP listener, or a UDP socket.
     pub(crate) fn await_port(&self, side: Side, port: u16, udp: bool) {
         let namespace: OwnedFd =
             std::fs::File::open(format!("/run/netns/{}", self.name(side))).unwrap().into();
@@ -85,17 +86,17 @@ impl Net {
         });
     }
 
-    /// Pulls the cable out of a side, or puts it back.
+    /// Sets the link of a side down or up.
     pub(crate) fn link(&self, side: Side, up: bool) {
         ip(&["-n", self.name(side), "link", "set", "veth0", if up { "up" } else { "down" }]);
     }
 
-    /// A command that runs at a side; for the program itself see [`Self::test`].
+    /// A command on a side; for the program itself see [`Self::test`].
     pub(crate) fn exec(&self, side: Side, program: &str, args: &[&str]) -> Command {
         exec(self.name(side), program, args, &[])
     }
 
-    /// `linerate test` from a side to the other one's port.
+    /// `linerate test` from a side to a port of the other side.
     pub(crate) fn test(&self, from: Side, port: u16, args: &[&str]) -> Command {
         let to = if from == Side::A { Side::B } else { Side::A };
         let port = port.to_string();
@@ -112,8 +113,8 @@ impl Drop for Net {
     }
 }
 
-/// A command in a network namespace, behind other words if any, with the environment that [`linerate`] has. What runs is the child itself, not a process
-/// below it: signals and kills reach the program.
+/// A command in a network namespace, optionally with a prefix, with the environment of [`linerate`]. The
+/// command is the child itself and not a grandchild, so that signals reach it.
 pub(super) fn exec(netns: &str, program: &str, args: &[&str], before: &[&str]) -> Command {
     let mut command = Command::new("ip");
     for (name, value) in linerate().get_envs() {

@@ -1,4 +1,4 @@
-//! A host of a test's own: a network namespace with nothing in it but loopback.
+//! A host of the test: a network namespace with only loopback.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::OwnedFd;
@@ -9,11 +9,11 @@ use linerate_sock::netns;
 use super::net::{exec, ip};
 use super::{eventually, unique};
 
-/// The namespace; removed on drop. Any port is free there, and its counters count nobody else's packets.
+/// The namespace; removed on drop. All ports are free, and its counters include no other packets.
 pub(crate) struct Netns {
     name: String,
     namespace: OwnedFd,
-    /// Stands before every program there.
+    /// Prefix of every command.
     prefix: &'static [&'static str],
 }
 
@@ -22,8 +22,8 @@ impl Netns {
         Self::with_prefix(&[])
     }
 
-    /// One whose programs run before everybody else's on this machine (SCHED_FIFO), so that their times are those of the
-    /// test however busy the machine is. None of them may wait in a loop without sleeping: the kernel would pause it.
+    /// A host whose programs have real-time priority (SCHED_FIFO), so that their timing does not depend on the
+    /// machine's load. They must not wait in a busy loop, as the kernel would throttle them.
     pub(crate) fn prompt() -> Self {
         Self::with_prefix(&["chrt", "-f", "10"])
     }
@@ -37,25 +37,25 @@ impl Netns {
         netns
     }
 
-    /// A program there. It is the child itself: signals reach it.
+    /// A program there. It is the child itself, so that signals reach it.
     pub(crate) fn exec(&self, program: &str, args: &[&str]) -> Command {
         exec(&self.name, program, args, self.prefix)
     }
 
-    /// Makes loopback a line of this rate (as `200mbit`) with the packets of an Ethernet, so that whoever sends has to
-    /// wait for it.
+    /// Limits loopback to this rate (such as `200mbit`) with the MTU of Ethernet, so that the link is the
+    /// bottleneck.
     pub(crate) fn narrow(&self, rate: &str) {
         ip(&["-n", &self.name, "link", "set", "lo", "mtu", "1500"]);
         let bucket = ["dev", "lo", "root", "tbf", "rate", rate, "burst", "20kb", "limit", "1mb"];
         ip(&[&["netns", "exec", &self.name, "tc", "qdisc", "add"][..], &bucket].concat());
     }
 
-    /// Runs `work` there. Sockets and threads that it makes stay there.
+    /// Runs `work` there. Sockets and threads that it creates stay there.
     pub(crate) fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         netns::with_netns_fd(&self.namespace, work).unwrap()
     }
 
-    /// Waits until somebody listens on a TCP port.
+    /// Waits until a TCP port has a listener.
     pub(crate) fn await_listener(&self, port: u16) {
         eventually("somebody listens", || self.inside(|| listens(port)).then_some(()));
     }
@@ -67,7 +67,7 @@ impl Drop for Netns {
     }
 }
 
-/// Whether a wildcard address or 127.0.0.1 has a listener on a port, as proc_net_tcp(5) tells it.
+/// Whether a wildcard address or 127.0.0.1 has a listener on a port, according to proc_net_tcp(5).
 pub(super) fn listens(port: u16) -> bool {
     const LISTEN: &str = "0A";
     let any = [format!("{:032X}", u128::from(Ipv6Addr::UNSPECIFIED)), "00000000".to_owned()];

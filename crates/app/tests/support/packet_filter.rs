@@ -1,4 +1,4 @@
-//! A path for nuttcp that drops chosen datagrams and knows which.
+//! A path for nuttcp that drops selected datagrams and counts them.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -9,22 +9,24 @@ use std::time::Duration;
 
 use super::{Netns, pause};
 
-/// Where the client finds the control connection, and where the server has to listen.
+/// Address of the control connection for the client, and port on which the server must listen.
 pub(crate) const NEAR: &str = "127.0.0.2";
 pub(crate) const CONTROL_PORT: u16 = 5000;
 pub(crate) const SERVER_PORT: u16 = 5050;
-/// The data port that the client asks for, and the one that the server hears of.
+/// The data port that the client requests, and the one that the server receives.
 const CLIENT_DATA: u16 = 5101;
 const SERVER_DATA: u16 = 5201;
-/// Datagrams of at most so many bytes open and end a test.
+/// Datagrams up to this length open and end a test.
 const MARK: usize = 4;
-/// How long a reader waits before it looks whether it shall end.
+/// How often a reader checks whether it should end.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// Which datagrams go through, by number from 1 and whether they are data: numbers of data and of marks are apart.
+/// Selects the datagrams that pass, by number from 1 and by whether they are data; data and marks are numbered
+/// separately.
 pub(crate) type Keeps = fn(u64, bool) -> bool;
 
-/// The path, for one test. It changes the data port on its way to the server, so that both ends can be on one host.
+/// The path, for one test. It changes the data port in requests to the server, so that both ends can be on one
+/// host.
 pub(crate) struct PacketFilter {
     stop: Arc<AtomicBool>,
     data: Arc<[AtomicU64; 2]>,
@@ -32,7 +34,7 @@ pub(crate) struct PacketFilter {
 }
 
 impl PacketFilter {
-    /// Opens it; `up` when the client transmits.
+    /// Opens the path; `up` if the client transmits.
     pub(crate) fn open(netns: &Netns, up: bool, keeps: Keeps) -> Self {
         netns.inside(|| {
             let stop = Arc::new(AtomicBool::new(false));
@@ -40,7 +42,7 @@ impl PacketFilter {
             let near = Ipv4Addr::new(127, 0, 0, 2);
             let listener = TcpListener::bind((near, CONTROL_PORT)).unwrap();
             listener.set_nonblocking(true).unwrap();
-            // What a client receives comes from the address that the server sees: this host's own.
+            // The client receives from the address that the server sees, which is this host's.
             let (from, to) = if up {
                 ((near, CLIENT_DATA), SERVER_DATA)
             } else {
@@ -64,7 +66,7 @@ impl PacketFilter {
         })
     }
 
-    /// Closes it: how many datagrams of data came, and how many of these were dropped.
+    /// Closes the path; returns the number of data datagrams that arrived, and of those dropped.
     pub(crate) fn close(mut self) -> (u64, u64) {
         self.end();
         (self.data[0].load(Ordering::Relaxed), self.data[1].load(Ordering::Relaxed))
@@ -103,7 +105,7 @@ fn forward(socket: &UdpSocket, to: SocketAddr, keeps: Keeps, stop: &AtomicBool, 
     }
 }
 
-/// Joins a control connection to the server's.
+/// Connects a control connection to the server.
 fn join(client: TcpStream) {
     let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, SERVER_PORT)) else { return };
     client.set_nonblocking(false).unwrap();
@@ -112,7 +114,7 @@ fn join(client: TcpStream) {
     std::thread::spawn(move || carry(server, client, false));
 }
 
-/// A request comes in one piece: it is one line in one write.
+/// A request arrives in one piece: it is a single line in a single write.
 fn carry(mut from: TcpStream, mut to: TcpStream, to_server: bool) {
     let mut piece = [0; 8192];
     while let Ok(count @ 1..) = from.read(&mut piece) {

@@ -1,4 +1,4 @@
-//! A client of the native protocol that says whatever a test wants, over real sockets.
+//! A client of the native protocol that sends whatever a test needs, over real sockets.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -8,7 +8,7 @@ use linerate_proto::native::{Connection, PREFACE_BYTES, Preface};
 use linerate_sock::clock;
 use serde_json::{Value, json};
 
-/// How long an answer may take before the peer calls it none.
+/// Timeout for an answer.
 const ANSWER: Duration = Duration::from_secs(20);
 
 /// A control connection.
@@ -16,22 +16,22 @@ pub(crate) struct Peer {
     stream: TcpStream,
     port: u16,
     held: Vec<u8>,
-    /// What its server gave it.
+    /// Assigned by its server.
     pub(crate) cookie: [u8; 16],
 }
 
-/// A message as bytes.
+/// Encodes a message.
 pub(crate) fn framed(body: &[u8]) -> Vec<u8> {
     [&u32::try_from(body.len()).unwrap().to_be_bytes()[..], body].concat()
 }
 
-/// A greeting with this specification.
+/// A hello with this specification.
 pub(crate) fn hello(spec: &Value) -> Value {
     let can = ["tcp", "udp", "mptcp", "probe_udp", "probe_tcp", "sweep"];
     json!({"type": "hello", "versions": [1, 1], "capabilities": can, "host": {"name": "peer"}, "spec": spec})
 }
 
-/// A word that asks for one flow.
+/// A message that requests one flow.
 pub(crate) fn prepare(flow: u16, direction: &str, length_bytes: u64) -> Value {
     json!({"type": "prepare", "flows": [{"flow": flow, "direction": direction, "length_bytes": length_bytes}]})
 }
@@ -46,7 +46,7 @@ impl Peer {
         Ok(Self { stream, port, held: Vec::new(), cookie: [0; 16] })
     }
 
-    /// Greets with this specification and is let in; absent when it is not.
+    /// Sends a hello with this specification; absent if the server does not welcome it.
     pub(crate) fn welcomed(port: u16, spec: &Value) -> Option<Self> {
         let mut peer = Self::connect(port).ok()?;
         peer.send(&hello(spec)).ok()?;
@@ -64,7 +64,7 @@ impl Peer {
         self.stream.write_all(bytes)
     }
 
-    /// The next message of this type, those before it passed over; absent when the connection ends first.
+    /// The next message of this type, skipping others; absent if the connection ends first.
     pub(crate) fn receive(&mut self, kind: &str) -> Option<Value> {
         let deadline = clock::now() + ANSWER;
         while !deadline.has_passed() {
@@ -78,7 +78,7 @@ impl Peer {
         None
     }
 
-    /// A whole message that has come.
+    /// The next complete message that has arrived.
     fn next(&mut self) -> Option<Value> {
         if self.held.starts_with(b"LINERATE") && self.held.len() >= PREFACE_BYTES {
             self.held.drain(..PREFACE_BYTES);
@@ -108,7 +108,7 @@ impl Peer {
         }
     }
 
-    /// A connection for data, or probes, of the run.
+    /// A connection for data or probes of the run.
     pub(crate) fn side(&self, connection: Connection, flow: u16, stream: u32) -> std::io::Result<TcpStream> {
         let mut side = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port))?;
         side.set_write_timeout(Some(Duration::from_secs(2)))?;

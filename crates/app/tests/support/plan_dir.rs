@@ -1,4 +1,4 @@
-//! A plan for an emulated network, in a folder of a test's own.
+//! A plan for an emulated network, in a folder of the test.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Done, Folder, Process, TIMEOUT, linerate};
 
-/// A plan in a folder that also has the archive and what labs keep; labs are removed on drop.
+/// A plan in a folder with the archive and the state of labs; labs are removed on drop.
 pub(crate) struct PlanDir {
     pub(crate) folder: Folder,
 }
@@ -30,7 +30,7 @@ impl PlanDir {
         Process::start(self.command(args)).finish(TIMEOUT)
     }
 
-    /// Carries the plan out in the lab.
+    /// Runs the plan in the lab.
     pub(crate) fn run_command(&self, args: &[&str]) -> Command {
         let mut command = self.command(&["run", &self.folder.file("plan.toml"), "--world", "lab"]);
         command.args(args);
@@ -41,7 +41,7 @@ impl PlanDir {
         Process::start(self.run_command(args)).finish(3 * TIMEOUT)
     }
 
-    /// The newest plan as the archive has it.
+    /// The newest plan in the archive.
     pub(crate) fn shown(&self) -> Value {
         self.done(&["show", "--json"]).json()
     }

@@ -1,4 +1,4 @@
-//! Programs that a test starts: never left behind, never waited for without a limit.
+//! Programs started by a test: killed on drop, and waited for with a timeout.
 
 use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -11,35 +11,35 @@ use serde_json::Value;
 
 use super::pause;
 
-/// The program under test, keeping nothing on this machine, and on a real host wherever the tests run.
+/// The program under test: stores nothing on this machine, and always assumes a real host.
 pub(crate) fn linerate() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
     command.env("LINERATE_ARCHIVE", ":memory:").env("NO_COLOR", "1").env_remove("RUST_LOG");
-    // What this machine may know of itself is no test's business.
+    // The machine's calibration must not affect tests.
     command.env_remove("LINERATE_LAB").env("LINERATE_CALIBRATION", "");
     command
 }
 
-/// Sends a signal, named as `INT` or `TERM`, to one process.
+/// Sends a signal, such as `INT` or `TERM`, to one process.
 pub(crate) fn signal(pid: u32, name: &str) {
     let sent = Command::new("sh").args(["-c", &format!("kill -{name} {pid}")]).status().unwrap();
     assert!(sent.success(), "SIG{name} to {pid}");
 }
 
-/// Memory that a process holds, in bytes (VmRSS); 0 when it has ended.
+/// Resident memory of a process, bytes (VmRSS); 0 after it has ended.
 pub(crate) fn resident_bytes(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     line.map_or(0, |line| line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024)
 }
 
-/// The names of its threads.
+/// The names of a process's threads.
 pub(crate) fn thread_names(pid: u32) -> Vec<String> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok()).collect()
 }
 
-/// Kills processes, all at once; they may have ended already.
+/// Kills several processes with one command; they may have ended already.
 pub(crate) fn kill(pids: &[u32]) {
     let pids = pids.iter().map(u32::to_string);
     let _ = Command::new("kill").arg("-9").args(pids).output().unwrap();
@@ -48,16 +48,16 @@ pub(crate) fn kill(pids: &[u32]) {
 /// A program that has ended.
 #[derive(Debug)]
 pub(crate) struct Done {
-    /// Its exit code; absent when a signal killed it.
+    /// Exit code; absent if a signal killed it.
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
-    /// From its start to its end.
+    /// Time from start to end.
     pub(crate) took: Duration,
 }
 
 impl Done {
-    /// Its stdout as the one JSON document that it must be.
+    /// Its stdout, parsed as a JSON document.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("no document ({error}): {self:?}"))
     }
@@ -85,12 +85,12 @@ impl Process {
         self.child.id()
     }
 
-    /// What it has printed so far.
+    /// Its output so far.
     pub(crate) fn stdout(&self) -> String {
         self.stdout.text()
     }
 
-    /// What it has said on stderr so far.
+    /// Its stderr so far.
     pub(crate) fn stderr(&self) -> String {
         self.stderr.text()
     }
@@ -99,7 +99,7 @@ impl Process {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// Waits for its end; a program that takes longer than `limit` is killed, and the test fails.
+    /// Waits for its end; a program that exceeds `limit` is killed, and the test fails.
     pub(crate) fn finish(mut self, limit: Duration) -> Done {
         let deadline = clock::now() + limit;
         let status: ExitStatus = loop {
@@ -124,7 +124,7 @@ impl Drop for Process {
     }
 }
 
-/// Reads what a program writes, so that it never waits for a reader.
+/// Collects the output of a program, so that the program never blocks.
 struct Tape {
     bytes: Arc<Mutex<Vec<u8>>>,
     reader: Option<JoinHandle<()>>,
@@ -147,7 +147,7 @@ impl Tape {
         String::from_utf8_lossy(&self.bytes.lock().unwrap()).into_owned()
     }
 
-    /// Everything, once the program has ended.
+    /// The complete output after the program has ended.
     fn all(&mut self) -> String {
         if let Some(reader) = self.reader.take() {
             reader.join().unwrap();

@@ -1,4 +1,4 @@
-//! A forwarder of TCP connections: blocks UDP by its nature, and sees what both ends say to each other.
+//! A forwarder of TCP connections, which thus blocks UDP and sees the messages of both ends.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -8,23 +8,23 @@ use std::time::Duration;
 
 use super::pause;
 
-/// Something to do once, when a message passes.
+/// A one-time action when a message passes.
 type Act = Box<dyn FnOnce() + Send>;
 
-/// A running forwarder on a port of its own, closed on drop.
+/// A running forwarder on its own port, closed on drop.
 pub(crate) struct Relay {
     pub(crate) port: u16,
     stop: Arc<AtomicBool>,
 }
 
-/// What a forwarder waits for.
+/// The message that triggers the action of a forwarder.
 pub(super) struct Watch {
     mark: Vec<u8>,
     act: Mutex<Option<Act>>,
 }
 
 impl Watch {
-    /// One that never acts.
+    /// A trigger that never matches.
     pub(super) fn nothing() -> Self {
         Self::on("no such message", || {})
     }
@@ -40,7 +40,7 @@ impl Relay {
         Self::watching(port, "no such message", || {})
     }
 
-    /// Forwards, and acts before the first control message of this type goes through.
+    /// Forwards, and calls `act` before the first control message of this type passes.
     pub(crate) fn watching(port: u16, message: &str, act: impl FnOnce() + Send + 'static) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         listener.set_nonblocking(true).unwrap();
@@ -66,7 +66,7 @@ impl Drop for Relay {
     }
 }
 
-/// Joins a connection to a new one; both end when either does.
+/// Forwards between a connection and a new one; both end when either does.
 pub(super) fn join(near: &TcpStream, port: u16, watch: &Arc<Watch>) {
     let Ok(far) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) else { return };
     near.set_nonblocking(false).unwrap();
@@ -79,7 +79,7 @@ pub(super) fn join(near: &TcpStream, port: u16, watch: &Arc<Watch>) {
 
 fn carry(mut from: TcpStream, mut to: TcpStream, watch: &Watch) {
     let mut piece = [0; 16 << 10];
-    // A mark may be cut in two by the pieces.
+    // The bytes of a message may be split between reads.
     let mut tail = Vec::new();
     loop {
         let count = match from.read(&mut piece) {

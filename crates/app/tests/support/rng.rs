@@ -1,8 +1,8 @@
-//! What is left to chance in a test, from a seed that it prints.
+//! Random numbers for tests, from a seed that they print.
 
 use std::time::Duration;
 
-/// Numbers by lot: the same seed gives the same ones on every machine.
+/// Pseudo-random numbers: the same sequence for the same seed on every machine.
 ///
 /// # Source
 /// `SplitMix64`: Steele, Lea and Flood, OOPSLA 2014
@@ -30,7 +30,7 @@ impl Rng {
         all[self.below(all.len())]
     }
 
-    /// True in so many of a hundred cases.
+    /// True with a probability of `of_hundred` percent.
     pub(crate) fn percent(&mut self, of_hundred: usize) -> bool {
         self.below(100) < of_hundred
     }
@@ -41,8 +41,8 @@ impl Rng {
     }
 }
 
-/// How often a test that draws lots is to do so, and the seed of the first time: `LINERATE_KILLS` and
-/// `LINERATE_KILLS_SEED`. Each time has the seed after the one before, so that it can be repeated by itself.
+/// Number of repetitions and first seed of a randomized test: `LINERATE_KILLS` and `LINERATE_KILLS_SEED`. The
+/// seed increases by one each time, so that a repetition can be run alone.
 pub(crate) fn repetitions(times: u64) -> std::ops::Range<u64> {
     let number = |name: &str| {
         let text = std::env::var(name).ok()?;

@@ -1,4 +1,4 @@
-//! A server of a test's own.
+//! A server of the test.
 
 use std::process::Command;
 use std::time::Duration;
@@ -21,14 +21,14 @@ impl Server {
         Self::from(command)
     }
 
-    /// Starts one at a side of a network.
+    /// Starts one on a side of a network.
     pub(crate) fn start_in(net: &Net, side: Side, args: &[&str]) -> Self {
         let mut all = vec!["serve", "-p", "0", "--json"];
         all.extend(args);
         Self::from(net.exec(side, env!("CARGO_BIN_EXE_linerate"), &all))
     }
 
-    /// Starts one by a whole command, which names the port 0 and `--json`.
+    /// Starts one with a complete command, which must include port 0 and `--json`.
     pub(crate) fn from(command: Command) -> Self {
         let mut process = Process::start(command);
         let listening = eventually("the server listens", || {
@@ -43,12 +43,12 @@ impl Server {
         self.process.pid()
     }
 
-    /// What it has told so far under this name.
+    /// Its events with this name so far.
     pub(crate) fn events(&self, name: &str) -> Vec<Value> {
         events(&self.process, name)
     }
 
-    /// Waits until it has told `count` events of this name; the last of them.
+    /// Waits until it has printed `count` events with this name; returns the last of them.
     pub(crate) fn await_events(&self, name: &str, count: usize) -> Value {
         eventually(name, || self.events(name).into_iter().nth(count - 1))
     }
@@ -65,7 +65,7 @@ impl Server {
         signal(self.pid(), name);
     }
 
-    /// Memory that it holds, in bytes (VmRSS).
+    /// Resident memory, bytes (VmRSS).
     pub(crate) fn resident_bytes(&self) -> u64 {
         resident_bytes(self.pid())
     }
@@ -76,7 +76,7 @@ impl Server {
     }
 }
 
-/// The whole lines of a process that are events of this name.
+/// The complete lines of a process that are events with this name.
 fn events(process: &Process, name: &str) -> Vec<Value> {
     let said = process.stdout();
     let whole = said.rsplit_once('\n').map_or("", |(whole, _)| whole);

@@ -1,10 +1,11 @@
-//! Which keys a JSON document has, and of what kind their values are.
+//! The keys of a JSON document, and the types of their values.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// Paths and kinds of everything in a document, as `intervals[].sum.bytes number`. The elements of a list are told as one.
+/// Paths and types of all values in a document, such as `intervals[].sum.bytes number`. The elements of a list
+/// are merged.
 pub(crate) fn shape(document: &Value) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     walk(document, "", &mut found);
@@ -15,7 +16,7 @@ fn walk(value: &Value, path: &str, found: &mut BTreeSet<String>) {
     let kind = match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",
-        // A float with an integral value is printed as an integer is.
+        // A float with an integral value is printed as an integer.
         Value::Number(_) => "number",
         Value::String(_) => "string",
         Value::Array(elements) => {

@@ -1,4 +1,5 @@
-//! A forwarder that makes one end of an honest dialogue hostile: what that end says is replaced, repeated, held back or cut.
+//! A forwarder that makes one end of an honest dialogue hostile: it replaces, repeats, withholds or cuts the
+//! messages of that end.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream, UdpSocket};
@@ -13,50 +14,50 @@ use serde_json::Value;
 use super::absurd::{twist, word};
 use super::{Rng, framed, pause};
 
-/// What becomes of the words of the hostile end, from one of them on.
+/// What happens to the messages of the hostile end, from a certain one on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Misdeed {
-    /// Some values are replaced, in every word.
+    /// Some values are replaced in every message.
     Twist(usize),
-    /// A word comes without end, as fast as it is read.
+    /// One message is repeated endlessly, as fast as it is read.
     Flood,
-    /// A word comes without end, a few hundred times in a second.
+    /// One message is repeated endlessly, a few hundred times per second.
     Trickle,
-    /// Only that this end lives is said any more.
+    /// Only heartbeats are sent.
     OnlyAlive,
-    /// Nothing more comes.
+    /// Nothing more is sent.
     Silence,
-    /// The connection ends.
+    /// The connection is closed.
     Close,
-    /// A message begins that never ends, or is longer than any.
+    /// A message starts that never ends, or exceeds the length limit.
     Half,
-    /// Other words come between the honest ones.
+    /// Other messages are inserted between the honest ones.
     Insert,
-    /// A word comes twice.
+    /// One message is sent twice.
     Twice,
-    /// A word never comes.
+    /// One message is omitted.
     Leave,
-    /// Bytes that are no message.
+    /// Bytes that are not a message.
     Noise,
 }
 
-/// What becomes of connections for data and probes.
+/// What happens to connections for data and probes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Honest,
     /// Nothing is read or written.
     Held,
     Closed,
-    /// Bytes without end, and whatever comes is read.
+    /// Sends bytes endlessly, and reads everything.
     Noise,
 }
 
-/// The first word that is no longer honest.
+/// The first message that is changed.
 #[derive(Debug, Clone, Copy)]
 enum From {
-    /// So many come before it.
+    /// Number of messages before it.
     Number(usize),
-    /// The first one of this type.
+    /// The first message of this type.
     Word(&'static str),
 }
 
@@ -72,18 +73,18 @@ impl From {
     }
 }
 
-/// Everything that is drawn for a session.
+/// The random choices of a session.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     seed: u64,
-    /// The end that connects is the hostile one.
+    /// Whether the connecting end is the hostile one.
     near: bool,
     from: From,
     misdeed: Misdeed,
     side: Side,
 }
 
-/// A running forwarder on a port of its own, closed on drop.
+/// A running forwarder on its own port, closed on drop.
 pub(crate) struct Tampering {
     pub(crate) port: u16,
     shared: Arc<Shared>,
@@ -97,7 +98,7 @@ struct Shared {
 }
 
 impl Tampering {
-    /// Forwards to a port of this host; the end behind it is the hostile one, or the one that connects.
+    /// Forwards to a port of this host; the hostile end is the server there, or the connecting one.
     pub(crate) fn to(target: u16, near: bool, seed: u64) -> Self {
         use Misdeed::{Close, Flood, Half, Insert, Leave, Noise, OnlyAlive, Silence, Trickle, Twice, Twist};
         let rng = &mut Rng::new(!seed);
@@ -106,14 +107,14 @@ impl Tampering {
             few, few, few, few, Flood, Trickle, OnlyAlive, Silence, Close, Half, Insert, Twice, Leave, Noise,
         ];
         let misdeed = rng.of(&all);
-        // Values are absurd from the first word on, mostly: what comes of them is seen at the end.
+        // Values are mostly replaced from one of the first messages on, as the effects appear only at the end.
         let from = rng.below(if matches!(misdeed, Twist(_)) { 3 } else { 14 });
         let misused = rng.percent(20);
         let side = if misused { rng.of(&[Side::Held, Side::Closed, Side::Noise]) } else { Side::Honest };
         Self::with(target, Plan { seed, near, from: From::Number(from), misdeed, side })
     }
 
-    /// From the first word of this type on, the end behind it says only that it lives.
+    /// From the first message of this type on, the server end sends heartbeats only.
     pub(crate) fn holding_back(target: u16, word: &'static str) -> Self {
         let (from, misdeed) = (From::Word(word), Misdeed::OnlyAlive);
         Self::with(target, Plan { seed: 0, near: false, from, misdeed, side: Side::Honest })
@@ -125,7 +126,7 @@ impl Tampering {
         let port = listener.local_addr().unwrap().port();
         let (over, struck) = (AtomicBool::new(false), AtomicBool::new(false));
         let shared = Arc::new(Shared { plan, target, over, struck });
-        // Some other program may have the port for datagrams: then there are none.
+        // If another program uses the UDP port, there are no datagrams.
         if let Ok(socket) = UdpSocket::bind((Ipv4Addr::LOCALHOST, port)) {
             let shared = Arc::clone(&shared);
             std::thread::spawn(move || echo(&socket, &shared));
@@ -145,12 +146,12 @@ impl Tampering {
         Self { port, shared }
     }
 
-    /// Whether anything was done that an honest end does not do.
+    /// Whether the dialogue was changed at all.
     pub(crate) fn has_tampered(&self) -> bool {
         self.shared.struck.load(Ordering::Relaxed)
     }
 
-    /// What was drawn, for the text of a failure.
+    /// The random choices, for a failure message.
     pub(crate) fn plan(&self) -> String {
         format!("{:?}", self.shared.plan)
     }
@@ -172,7 +173,7 @@ impl Shared {
     }
 }
 
-/// Sends datagrams back, with a byte of each replaced.
+/// Returns datagrams with one byte replaced.
 fn echo(socket: &UdpSocket, shared: &Shared) {
     let rng = &mut Rng::new(shared.plan.seed);
     socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
@@ -185,7 +186,7 @@ fn echo(socket: &UdpSocket, shared: &Shared) {
     }
 }
 
-/// One connection: told apart by its first bytes.
+/// One connection; its kind follows from its first bytes.
 fn serve(mut near: TcpStream, shared: &Arc<Shared>) {
     let Ok(far) = TcpStream::connect((Ipv4Addr::LOCALHOST, shared.target)) else { return };
     let _ = near.set_nonblocking(false);
@@ -216,7 +217,7 @@ fn serve(mut near: TcpStream, shared: &Arc<Shared>) {
     let own = |end: &TcpStream| end.try_clone().unwrap();
     let (there, back) = ((own(&near), own(&far)), (own(&far), own(&near)));
     let (hostile, honest) = if shared.plan.near { (there, back) } else { (back, there) };
-    // The far end's first bytes come back as ours went there.
+    // The far end's first bytes correspond to the ones that we have forwarded.
     let first = if shared.plan.near { 0 } else { start.len() };
     let carrier = Arc::clone(shared);
     std::thread::spawn(move || carry(honest.0, honest.1, &carrier));
@@ -227,7 +228,7 @@ fn serve(mut near: TcpStream, shared: &Arc<Shared>) {
     }
 }
 
-/// Data or probes, not as they should be.
+/// Misuses a connection for data or probes.
 fn misuse(mut near: TcpStream, shared: &Shared) {
     let noise = [0x5a; 16 << 10];
     let mut bytes = [0; 16 << 10];
@@ -245,13 +246,13 @@ fn misuse(mut near: TcpStream, shared: &Shared) {
     }
 }
 
-/// Whether it would have been possible later.
+/// Whether the call can be retried.
 fn is_late(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }
 
-/// Reads until the buffer is full; false when the connection or the session ends before.
+/// Reads until the buffer is full; false if the connection or the session ends first.
 fn fill(from: &mut TcpStream, buffer: &mut [u8], shared: &Shared) -> bool {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -264,7 +265,7 @@ fn fill(from: &mut TcpStream, buffer: &mut [u8], shared: &Shared) -> bool {
     true
 }
 
-/// Writes all; false when the connection or the session ends before.
+/// Writes everything; false if the connection or the session ends first.
 fn write(to: &mut TcpStream, mut bytes: &[u8], shared: &Shared) -> bool {
     while !bytes.is_empty() {
         match to.write(bytes) {
@@ -297,7 +298,7 @@ fn carry(mut from: TcpStream, mut to: TcpStream, shared: &Shared) {
     }
 }
 
-/// The words of the hostile end.
+/// Forwards the messages of the hostile end.
 fn tamper(mut from: TcpStream, mut to: TcpStream, first: usize, shared: &Shared) {
     let rng = &mut Rng::new(shared.plan.seed.rotate_left(17));
     let mut start = vec![0; first];
@@ -327,7 +328,7 @@ fn tamper(mut from: TcpStream, mut to: TcpStream, first: usize, shared: &Shared)
     close([&from, &to]);
 }
 
-/// One word of the hostile end; false when it was the last one.
+/// Changes one message of the hostile end; false if it was the last one.
 fn distort(body: &[u8], first: bool, to: &mut TcpStream, rng: &mut Rng, shared: &Shared) -> bool {
     shared.mark_tampered();
     let other = word(rng).to_string();
@@ -373,7 +374,7 @@ fn distort(body: &[u8], first: bool, to: &mut TcpStream, rng: &mut Rng, shared: 
     }
 }
 
-/// Says this until nobody listens or the session is over.
+/// Repeats this until the connection or the session ends.
 fn again_and_again(said: &[u8], every: Duration, to: &mut TcpStream, shared: &Shared) -> bool {
     while !shared.over() && write(to, said, shared) {
         pause(every);

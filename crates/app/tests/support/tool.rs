@@ -1,25 +1,25 @@
-//! A program of others and its stand-in, on a host of a test's own.
+//! A tool and its stand-in, on a host of the test.
 
 use std::path::Path;
 use std::process::Command;
 
 use super::{Done, Netns, Process, TIMEOUT};
 
-/// Whose program.
+/// The implementation of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Program {
-    /// The program of that name.
+    /// The real program.
     Real,
     /// Our stand-in for it.
     Ours,
 }
 
-/// A tool by its names.
+/// The names of a tool.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tool {
-    /// The program.
+    /// Program name.
     pub(crate) program: &'static str,
-    /// What stands behind `linerate`.
+    /// Name of the command in `linerate`.
     pub(crate) stand_in: &'static str,
 }
 
@@ -41,7 +41,7 @@ impl Tool {
         Process::start(self.command(whose, on, args))
     }
 
-    /// The same in a folder, for tools that leave files where they are.
+    /// The same in a folder, for tools that write to the working directory.
     pub(crate) fn start_in(self, whose: Program, on: &Netns, folder: &Path, args: &[&str]) -> Process {
         let mut command = self.command(whose, on, args);
         command.current_dir(folder);
@@ -54,7 +54,7 @@ impl Tool {
     }
 }
 
-/// A text with `#` in the place of every number and one blank in that of several: what stays is its form.
+/// A text with every number replaced by `#` and white space merged.
 pub(crate) fn form(text: &str) -> String {
     let mut form = String::new();
     for word in text.split_whitespace() {
