@@ -1,8 +1,8 @@
-//! Assertions: what must hold of the results of a plan.
+//! Assertions: conditions that the results of a plan must meet.
 //!
-//! An assertion compares two sides. A side is made of quantities ([`QUANTITIES`]), numbers with units, `+ - * /` and
-//! parentheses; `0.98 ceiling` is a product. `point(streams = 1).goodput` is the same quantity at the point that differs in
-//! these axes only, `run("name").goodput` that of the same point in another run.
+//! An assertion compares two sides. A side consists of quantities ([`QUANTITIES`]), numbers with units, `+ - *
+//! /` and parentheses; `0.98 ceiling` is a product. `point(streams = 1).goodput` is the same quantity at the
+//! point that differs only in these axes, `run("name").goodput` that of the same point in another run.
 
 mod flight;
 mod judge;
@@ -27,17 +27,17 @@ use syntax::{Form, Node, fault};
 /// One assertion of a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assertion {
-    /// What it is called.
+    /// Name in the report.
     pub name: String,
-    /// As it was written.
+    /// The text as written.
     pub text: String,
-    /// The points that it is about.
+    /// The points that it applies to.
     pub points: Part,
-    /// The flow that it is about; absent: every flow but those in the background.
+    /// The flow that it applies to; absent: every flow except those in the background.
     pub flow: Option<String>,
-    /// The direction that it is about; absent: each that is measured.
+    /// The direction that it applies to; absent: each that is measured.
     pub direction: Option<Direction>,
-    /// What is compared.
+    /// The comparison.
     pub claim: Claim,
 }
 
@@ -50,12 +50,12 @@ pub struct Claim {
     dimension: Dimension,
 }
 
-/// A side, with every name resolved.
+/// A side with all names resolved.
 #[derive(Debug, Clone, PartialEq)]
 enum Expression {
     Number(f64),
     Word(String),
-    /// A quantity by its number in [`QUANTITIES`].
+    /// Index in [`QUANTITIES`], and where it is looked up.
     Quantity(usize, Where),
     Pair(char, Box<Self>, Box<Self>),
 }
@@ -64,16 +64,16 @@ enum Expression {
 #[derive(Debug, Clone, PartialEq)]
 enum Where {
     Here,
-    /// At the point with these values of these axes, by number.
+    /// At the point with these values of these axes, by index.
     Point(BTreeMap<usize, usize>),
     Run(String),
 }
 
-/// Reads a claim. The axes are those that `point(…)` may name.
+/// Parses a claim. `point(…)` may name these axes.
 pub(crate) fn read(text: &str, axes: &[Axis]) -> Result<Claim, Fault> {
     let (left, comparison, right) = syntax::parse(text)?;
     let reader = Reader { axes };
-    // The side with a quantity says what the other one's numbers are.
+    // The side with a quantity determines the dimension of the numbers on the other side.
     let (left_is, right_is) = (reader.dimension(&left)?, reader.dimension(&right)?);
     let dimension = match (left_is, right_is) {
         (None, None) => {
@@ -112,7 +112,7 @@ fn quantity(name: &str) -> Option<usize> {
     QUANTITIES.iter().position(|quantity| quantity.name == name)
 }
 
-/// The first name of a side, with its place.
+/// The first name on a side, with its position.
 fn first_name(node: &Node) -> Option<(usize, &str)> {
     match &node.form {
         Form::Name(name) => Some((node.at, name)),
@@ -134,7 +134,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The words that a lone quantity may be; absent where it is a number.
+    /// The words that a lone quantity can have; `None` for a number.
     fn words(&self, node: &Node) -> Option<Vec<String>> {
         let name = match &node.form {
             Form::Name(name) | Form::AtPoint(_, _, name) | Form::InRun(_, _, name) => name,
@@ -144,7 +144,7 @@ impl Reader<'_> {
         (quantity.dimension == Dimension::Word).then(|| quantity.words())
     }
 
-    /// What a side is measured in; absent while only numbers and strange words are in it.
+    /// The dimension of a side; `None` if it has only numbers and unknown words.
     fn dimension(&self, node: &Node) -> Result<Option<Dimension>, Fault> {
         match &node.form {
             Form::Literal(_) => Ok(None),
@@ -175,7 +175,7 @@ impl Reader<'_> {
                 fault(at, text)
             }
             ('+' | '-', (one, other)) => Ok(one.or(other)),
-            // A bare number in a product or behind a stroke is a factor.
+            // A bare number in a product or after a slash is a factor.
             ('*', (Some(one), Some(other))) if one != Plain && other != Plain => {
                 fault(at, format!("{} times {} is nothing that is measured", one.name(), other.name()))
             }
@@ -191,7 +191,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Resolves names, and reads numbers as what the side is measured in.
+    /// Resolves names, and parses numbers in the dimension of the side.
     fn expression(&self, node: &Node, dimension: Dimension) -> Result<Expression, Fault> {
         match &node.form {
             Form::Literal(text) => number(text, dimension).map_err(|text| Fault { at: node.at, text }),
@@ -237,7 +237,7 @@ impl Reader<'_> {
     }
 }
 
-/// A number as what it stands for.
+/// Parses a number in a dimension.
 fn number(text: &str, dimension: Dimension) -> Result<Expression, String> {
     let number = match dimension {
         Dimension::Rate => text.parse::<Bitrate>().map(Bitrate::bps),

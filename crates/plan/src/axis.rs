@@ -13,40 +13,40 @@ use crate::sweep::MAX_POINTS;
 /// One axis of a sweep.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Everything that takes its values.
+    /// Everything that it sets.
     pub targets: Vec<Target>,
-    /// Its values, in the order of the file.
+    /// Values, in the order of the file.
     pub values: Vec<AxisValue>,
 }
 
 /// One value of an axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AxisValue {
-    /// What people see.
+    /// Text for users.
     pub label: String,
     /// The value.
     pub setting: SettingValue,
 }
 
-/// What an axis changes.
+/// What an axis sets.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
     /// A knob of `[test]`.
     Test(String),
     /// A knob of one flow.
     Flow {
-        /// The flow.
+        /// Name of the flow.
         flow: String,
-        /// The knob.
+        /// Name of the knob.
         knob: String,
     },
     /// A setting of one host.
     Host {
-        /// The host.
+        /// Name of the host.
         host: String,
-        /// The setting.
+        /// Name of the setting.
         key: String,
     },
     /// A parameter or key of the lab's topology.
@@ -61,7 +61,8 @@ pub(crate) struct Names {
     pub(crate) lab: bool,
 }
 
-/// A table `[axis.NAME]`, or the short form `axis.NAME = […]`, before it is known whether it is swept or searched.
+/// A table `[axis.NAME]`, or the short form `axis.NAME = […]`, before it is known whether the axis is swept or
+/// searched.
 #[derive(Debug)]
 pub(crate) struct AxisTable<'t> {
     pub(crate) name: String,
@@ -74,7 +75,7 @@ pub(crate) struct AxisTable<'t> {
 }
 
 impl<'t> AxisTable<'t> {
-    /// Reads what is swept. Absent if that is wrong.
+    /// Reads the head of an axis; `None` if it is wrong.
     pub(crate) fn read(entry: &'t Entry, names: &Names, mistakes: &mut Mistakes) -> Option<Self> {
         let name = entry.key.clone();
         // A hyphen would be a minus in an assertion.
@@ -133,12 +134,12 @@ impl<'t> AxisTable<'t> {
         Some(Self { name, at: entry.at.clone(), targets, kind, fields, values })
     }
 
-    /// True if it is searched, not swept.
+    /// Whether the axis is searched, not swept.
     pub(crate) fn is_search(&self) -> bool {
         self.fields.as_ref().is_some_and(|fields| fields.value("pass").is_some())
     }
 
-    /// Reads the values. Absent if something is wrong with them.
+    /// Reads the values; `None` if one of them is wrong.
     pub(crate) fn into_axis(self, mistakes: &mut Mistakes) -> Option<Axis> {
         let before = mistakes.len();
         let mut values = match (self.values, &self.fields) {
@@ -210,7 +211,7 @@ impl<'t> AxisTable<'t> {
         }
     }
 
-    /// Two values or two labels that are the same cannot be told apart.
+    /// Rejects equal values and equal labels, because they could not be distinguished.
     fn refuse_duplicates(&self, values: &[AxisValue], mistakes: &mut Mistakes) {
         let (mut labels, mut settings): (BTreeMap<&str, &str>, BTreeMap<String, &str>) = Default::default();
         for value in values {
@@ -226,7 +227,7 @@ impl<'t> AxisTable<'t> {
     }
 }
 
-/// Topologies take their values as texts, whatever they are.
+/// Topologies take all values as text.
 fn as_text(item: &Value, kind: &Kind) -> Value {
     let content = match (&item.content, kind) {
         (Content::Number(number), Kind::Text) => Content::Text(number.clone()),
@@ -236,10 +237,11 @@ fn as_text(item: &Value, kind: &Kind) -> Value {
     Value { at: item.at.clone(), content }
 }
 
-/// What a key means, and what it takes.
+/// The targets of a key, with the kind of their values.
 ///
 /// # Errors
-/// A text that goes behind the key.
+///
+/// A text to append to the key.
 fn targets(key: &str, names: &Names) -> Result<Vec<(Target, Kind)>, String> {
     let named = |name: &str, known: &[String], what: &str| {
         if known.iter().any(|one| one == name) {
@@ -282,10 +284,11 @@ fn targets(key: &str, names: &Names) -> Result<Vec<(Target, Kind)>, String> {
 }
 
 impl Axis {
-    /// The number of the value that somebody means: by its label, or by what it is.
+    /// Index of a value, found by its label or by the value itself.
     ///
     /// # Errors
-    /// A text that names the values there are.
+    ///
+    /// A text that lists the values.
     pub(crate) fn find(&self, meant: &Value) -> Result<usize, String> {
         let text = match &meant.content {
             Content::Flag(flag) => flag.to_string(),
@@ -307,7 +310,7 @@ impl Axis {
     }
 }
 
-/// Part of a plan's points: of some axes, the values that are meant.
+/// A part of a plan's points: the selected values of some axes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Part(pub(crate) BTreeMap<usize, Vec<usize>>);
 
@@ -337,7 +340,7 @@ impl Part {
         part
     }
 
-    /// True if a point with these values, one of each axis, belongs to it.
+    /// Whether a point with these values, one per axis, belongs to this part.
     #[must_use]
     pub fn holds(&self, choice: &[usize]) -> bool {
         self.0.iter().all(|(axis, values)| choice.get(*axis).is_some_and(|value| values.contains(value)))

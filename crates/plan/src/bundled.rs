@@ -1,8 +1,8 @@
-//! The plans that come with the program.
+//! The plans that are part of the program.
 
 use linerate_config::{Bundled, bundled as list};
 
-/// All of them.
+/// All bundled plans.
 #[must_use]
 pub fn bundled() -> &'static [Bundled] {
     BUNDLED

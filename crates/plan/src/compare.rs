@@ -1,6 +1,6 @@
-//! Configurations beside each other: runs, plans that were carried out, or the values of one axis of a plan.
+//! Compares configurations: runs, executed plans, or the values of one axis of a plan.
 //!
-//! The first one is what the others are compared with. All comparisons of a call are decided together.
+//! The first one is the base for all others. All comparisons of a call are decided together.
 
 mod candidate;
 mod facts;
@@ -14,7 +14,7 @@ use crate::assertion::{Dimension, QUANTITIES, Quantity};
 pub use candidate::{AxisError, Candidate, values_of_axis};
 pub use facts::Difference;
 
-/// What is compared unless something else is asked for, and which way is better.
+/// Quantities that are compared by default, and which direction is better.
 const DEFAULT_QUANTITIES: &[(&str, Better)] = &[
     ("goodput", Better::Higher),
     ("retransmits", Better::Lower),
@@ -26,10 +26,10 @@ const DEFAULT_QUANTITIES: &[(&str, Better)] = &[
     ("cpu_receiver", Better::Lower),
 ];
 
-/// Two clocks that differ by so much show a difference of rates where there is none, parts per million: 50 each.
+/// Two clocks with this difference show a difference of rates where there is none, parts per million: 50 each.
 const MAX_CLOCK_DIFFERENCE_PPM: f64 = 100.0;
 
-/// What one figure is about.
+/// The subject of a figure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
     /// The point of a plan by its axes and values; empty outside of plans.
@@ -40,38 +40,39 @@ pub struct Subject {
     pub direction: Direction,
 }
 
-/// One line: one candidate beside the base, at one place, in one quantity.
+/// One row: one candidate compared with the base, for one subject and one quantity.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// Where.
+    /// The subject.
     pub place: Subject,
     /// The quantity, by its name in assertions.
     pub quantity: &'static str,
-    /// What it is measured in.
+    /// Its dimension.
     pub dimension: Dimension,
-    /// Which way is better.
+    /// Which direction is better.
     pub better: Better,
-    /// Which candidate, by its number among those that are compared with the base.
+    /// Index of the candidate among those that are compared with the base.
     pub candidate: usize,
-    /// The figures.
+    /// The result.
     pub comparison: Comparison,
 }
 
-/// Configurations beside each other.
+/// Configurations compared with a base.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Table {
-    /// Place by place, in the order of the base.
+    /// By subject, in the order of the base.
     pub rows: Vec<Row>,
-    /// Figures of the base that a candidate has not, each with the candidate's number: nothing is said of them.
+    /// Figures of the base that a candidate lacks, each with the candidate's index.
     pub missing: Vec<(usize, Subject, &'static str)>,
-    /// What differs between the configurations beside the figures.
+    /// Other differences between the configurations.
     pub differences: Vec<Difference>,
 }
 
-/// Which quantities to compare.
+/// The quantities to compare.
 ///
 /// # Errors
-/// A name that no quantity has, or one of words, which have no size.
+///
+/// A name that is no quantity, or a quantity of words, which have no size.
 pub fn quantities(names: &[String]) -> Result<Vec<&'static Quantity>, String> {
     let known = |name: &str| QUANTITIES.iter().find(|quantity| quantity.name == name);
     if names.is_empty() {
@@ -89,7 +90,7 @@ pub fn quantities(names: &[String]) -> Result<Vec<&'static Quantity>, String> {
     names.iter().map(find).collect()
 }
 
-/// Which way is better.
+/// Which direction is better.
 fn better(quantity: &str) -> Better {
     DEFAULT_QUANTITIES
         .iter()
@@ -111,7 +112,7 @@ pub fn compare_with_base(
             let Some(of_base) = base.samples(place, quantity.name) else { continue };
             for (candidate, other) in others.iter().enumerate() {
                 let of_other = other.samples(place, quantity.name);
-                // Repeats that are missing somewhere have lost their partners.
+                // If repeats are missing, the others cannot be paired.
                 let in_turn = of_other.is_some_and(|samples| samples.len() == of_base.len());
                 let pairing = if in_turn { pairing } else { Pairing::None };
                 let resolution = resolution(quantity.dimension, of_base);
@@ -137,7 +138,7 @@ pub fn compare_with_base(
     table
 }
 
-/// The least difference that figures of a dimension can show.
+/// The smallest difference that figures of a dimension can show.
 fn resolution(dimension: Dimension, samples: &[f64]) -> f64 {
     let largest = samples.iter().fold(0.0_f64, |largest, sample| largest.max(sample.abs()));
     if dimension == Dimension::Rate { largest * MAX_CLOCK_DIFFERENCE_PPM * 1e-6 } else { 0.0 }

@@ -1,4 +1,4 @@
-//! What no run of a trial knows by itself, because it lies in those beside it.
+//! Results that follow from several runs of a trial together.
 
 use linerate_model::{Direction, FlowRecord, RunRecord, Transport};
 use linerate_theory::buffer::{self, Finding, Line, LoadStep, Look, Path, Reading};
@@ -9,35 +9,36 @@ use crate::assertion::{BUFFER, BUFFER_KIND, BUFFER_LOAD, FAIRNESS, Measured, QUA
 use crate::plan::Plan;
 use crate::trial_results::TrialFigures;
 
-/// What a flow tells of the queue that it went through.
+/// What a flow shows about the queue that it passed.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct QueueObservation {
-    /// What was seen of it; absent where nobody told round trips.
+    /// Observation of the queue; absent without RTTs.
     seen: Option<Seen>,
     line: Line,
-    /// The path with nobody else on it; absent where nobody told a round trip.
+    /// The path without other traffic; absent without RTTs.
     path: Option<Path>,
-    /// Share of the line that it took.
+    /// Share of the line that it used.
     share: f64,
     /// Share of the line that it offered.
     offered: f64,
 }
 
-/// By which of its methods a buffer shows.
+/// Observation by one of the methods for buffers.
 #[derive(Debug, Clone, PartialEq)]
 enum Seen {
-    /// A long flow that fills the queue until it drops.
+    /// A: a long flow that fills the queue until packets are dropped.
     Flow(Vec<Reading>),
-    /// A number of bytes at once, none of which was lost.
+    /// B: a burst of this number of bytes, none of which was lost.
     Burst(f64),
-    /// A steady load above the line's rate, the round trip of its probes without a queue, and what the hosts add to it.
+    /// C: a steady load above the line's rate, the RTT of its probes without a queue, s, and the delay that the
+    /// hosts add, s.
     Step(Vec<Look>, f64, f64),
 }
 
-/// What is known of the buffer that a flow went through.
+/// Result for the buffer that a flow passed.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Known {
-    /// The method: A, B or C, with what it rests on.
+    /// The method: A, B or C, with its name.
     pub(crate) method: &'static str,
     /// One of the words of [`BUFFER_KIND`].
     pub(crate) kind: &'static str,
@@ -45,12 +46,12 @@ pub(crate) struct Known {
     pub(crate) interval: Option<Interval>,
     /// Load of the line at the drop.
     pub(crate) load: Option<f64>,
-    /// Gain of delay over what the load should have made of it.
+    /// Gain of delay divided by the gain expected from the load.
     pub(crate) slope: Option<f64>,
 }
 
 impl QueueObservation {
-    /// That of a flow; absent where no line is known.
+    /// The observation of a flow; `None` if its line is unknown.
     pub(crate) fn of(run: &RunRecord, flow: &FlowRecord) -> Option<Self> {
         let share = buffer::line_share(flow)?;
         let line = buffer::line(run, flow)?;
@@ -70,22 +71,22 @@ impl QueueObservation {
         Some(Self { seen, line, path: buffer::path(run, flow, 0.0), share, offered })
     }
 
-    /// The line that it went through.
+    /// The line that it passed.
     pub(crate) const fn line(&self) -> &Line {
         &self.line
     }
 
-    /// The path, other traffic left out.
+    /// The path without other traffic.
     pub(crate) const fn path(&self) -> Option<&Path> {
         self.path.as_ref()
     }
 
-    /// Share of the line that it took.
+    /// Share of the line that it used.
     pub(crate) const fn share(&self) -> f64 {
         self.share
     }
 
-    /// What it says of the buffer beside these others.
+    /// Result for the buffer, given these other flows.
     pub(crate) fn known(&self, others: &[&Self]) -> Option<Known> {
         let drain = self.line.drain_bps;
         let taken: f64 = others.iter().map(|other| other.share).sum();
@@ -97,7 +98,7 @@ impl QueueObservation {
             }
             Seen::Burst(bytes) => {
                 let own = self.offered.min(1.0);
-                // As on the line, like what the other methods tell.
+                // Converted to bytes on the line, like the results of the other methods.
                 let bytes = bytes * drain / self.line.alone_bps;
                 let held = buffer::burst_buffer_bytes(bytes, own * drain, (own + offered) * drain, drain)?;
                 let finding = Finding::LowerBound { bytes: held, other_losses: 0 };
@@ -133,7 +134,7 @@ impl Known {
     }
 }
 
-/// Adds to every flow of a trial what follows from all of them.
+/// Adds to every flow of a trial the results that follow from all flows.
 pub(crate) fn add(plan: &Plan, trial: &mut TrialFigures) {
     for direction in [Direction::Upload, Direction::Download] {
         add_fairness(plan, trial, direction);
@@ -145,7 +146,7 @@ fn place(name: &str) -> Option<usize> {
     QUANTITIES.iter().position(|quantity| quantity.name == name)
 }
 
-/// Flows that the plan is about; a series has no rate that others could share.
+/// Indices of the foreground flows. Series are left out, because they have no rate that others could share.
 fn judged(plan: &Plan) -> Vec<usize> {
     let is = |at: &usize| !plan.flows[*at].background && plan.flows[*at].series.is_none();
     (0..plan.flows.len()).filter(is).collect()
@@ -170,7 +171,7 @@ fn add_fairness(plan: &Plan, trial: &mut TrialFigures, direction: Direction) {
     judged.into_iter().for_each(|at| set(trial, at, direction, FAIRNESS, &Measured::Number(index)));
 }
 
-/// The buffer that each flow went through. Flows in the background are there to fill the same queue.
+/// Adds the buffer that each flow passed. Background flows fill the same queue.
 fn add_buffer(plan: &Plan, trial: &mut TrialFigures, direction: Direction) {
     let passage = |at: usize| trial.get(at)?.as_ref()?.queue_observation(direction);
     let others: Vec<&QueueObservation> =

@@ -1,4 +1,4 @@
-//! What is wrong with a plan: every mistake with its place and the line that it stands in.
+//! Errors in a plan: every mistake with its position and the line.
 
 use std::fmt;
 
@@ -10,11 +10,11 @@ use serde::Serialize;
 pub struct Source {
     /// Its name in messages.
     pub name: String,
-    /// What is in it.
+    /// Its content.
     pub text: String,
 }
 
-/// A plan that cannot be carried out: everything that was found wrong with it.
+/// A plan that cannot be executed, with all mistakes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct PlanError {
     /// At least one mistake, in the order of the files.
@@ -24,22 +24,22 @@ pub struct PlanError {
 /// One mistake.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlanMistake {
-    /// The file; absent if it stands in a setting of the command line.
+    /// The file; absent for a setting of the command line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Counted from 1.
+    /// Line number, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
-    /// Counted from 1, in characters.
+    /// Column in characters, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<usize>,
     /// The line of the file, or the setting of the command line.
     pub quoted: String,
-    /// What is wrong, and what to do about it.
+    /// What is wrong, and how to correct it.
     pub text: String,
 }
 
-/// A longer line is cut: it is shown to be recognised, not to be read.
+/// Longer lines are cut in messages.
 const MAX_QUOTE_CHARS: usize = 160;
 
 impl PlanError {
@@ -66,7 +66,7 @@ impl PlanError {
 }
 
 impl fmt::Display for PlanError {
-    /// Three lines a mistake: `FILE:LINE:COLUMN: text`, the line, and a mark below the column.
+    /// Three lines per mistake: `FILE:LINE:COLUMN: text`, the line, and a mark below the column.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, mistake) in self.mistakes.iter().enumerate() {
             if index > 0 {

@@ -1,4 +1,4 @@
-//! The files of a plan: itself, what it includes, and what the command line sets.
+//! The files of a plan: the plan, its includes, and settings of the command line.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -8,27 +8,27 @@ use crate::error::Source;
 use crate::keys::{HEAD, TABLES};
 use crate::kind::texts;
 
-/// What a plan refers to outside itself.
+/// Access to what a plan refers to.
 pub trait Surroundings {
-    /// The text of a file that the plan `beside` includes, and the name that messages give it.
+    /// The text of a file that the plan `beside` includes, with its name for messages.
     ///
     /// # Errors
     /// Why it cannot be read.
     fn include(&self, name: &str, beside: &str) -> Result<Source, String>;
 
-    /// The hosts of a topology, with these keys set in it.
+    /// The hosts of a topology with these keys set.
     ///
     /// # Errors
     /// Why there is no such network.
     fn hosts(&self, topology: &str, set: &[(&str, &str)], beside: &str) -> Result<Vec<String>, String>;
 }
 
-/// Includes within includes deeper than this go in a circle.
+/// Deeper includes are circular.
 const MAX_DEPTH: usize = 8;
-/// More files than this are no plan.
+/// Largest number of files of a plan.
 const MAX_FILES: usize = 64;
 
-/// Reads a plan and what it includes. Absent if one of the files is no TOML or cannot be read.
+/// Reads a plan and its includes. The table is `None` if a file cannot be read or is not valid TOML.
 pub(crate) fn load(
     plan: Source,
     around: &dyn Surroundings,
@@ -67,7 +67,7 @@ fn add(
         return None;
     }
     let mut sound = true;
-    // What is included later holds over what is included earlier, and this file over both.
+    // Later includes override earlier ones, and this file overrides both.
     for included in names.iter().rev() {
         if sources.len() >= MAX_FILES {
             mistakes.add(&entry.value.at, format!("include: more than {MAX_FILES} files"));
@@ -87,7 +87,7 @@ fn add(
     sound.then_some(document)
 }
 
-/// Adds what the upper table does not say itself.
+/// Adds the entries of `lower` that `upper` does not have.
 fn underlay(upper: &mut Table, lower: Table) {
     let places: HashMap<String, usize> =
         upper.0.iter().enumerate().map(|(at, own)| (own.key.clone(), at)).collect();
@@ -105,9 +105,9 @@ fn underlay(upper: &mut Table, lower: Table) {
     }
 }
 
-/// Puts settings of the command line into a plan: `test.duration=5s`, `repeats=3`, `host.a.address=192.0.2.1`,
-/// `axis.window=64K,1M`, `lab.set.buffer=1MB`. One for a knob of `test` takes the place of an axis over that knob, and of
-/// what single flows say. Gives back the axes that have lost values by that.
+/// Applies settings of the command line to a plan: `test.duration=5s`, `repeats=3`, `host.a.address=192.0.2.1`,
+/// `axis.window=64K,1M`, `lab.set.buffer=1MB`. A setting of a knob of `test` replaces an axis over that knob,
+/// and the settings of single flows. Returns the axes that lost values.
 pub(crate) fn apply(document: &mut Table, settings: &[String], mistakes: &mut Mistakes) -> BTreeSet<String> {
     let mut changed = BTreeSet::new();
     for typed in settings {
@@ -129,7 +129,7 @@ pub(crate) fn apply(document: &mut Table, settings: &[String], mistakes: &mut Mi
     changed
 }
 
-/// Puts one setting in; gives back the axes that it takes the place of.
+/// Applies one setting. Returns the axes that it replaces.
 fn put(document: &mut Table, path: &[&str], value: Value) -> Result<Vec<String>, String> {
     let names = |document: &Table, kind: &str| -> Vec<String> {
         let table = document.table(kind);
@@ -156,7 +156,7 @@ fn put(document: &mut Table, path: &[&str], value: Value) -> Result<Vec<String>,
             }
             match rest {
                 [] if *kind == "axis" => {
-                    // The short form, or the list of the long one.
+                    // The short form, or the list of the long form.
                     match document.table_mut("axis").and_then(|axes| axes.table_mut(name)) {
                         Some(axis) => {
                             for range in ["from", "to", "step", "factor", "points", "labels"] {
@@ -179,7 +179,7 @@ fn put(document: &mut Table, path: &[&str], value: Value) -> Result<Vec<String>,
     Ok(Vec::new())
 }
 
-/// Takes away an axis that sweeps nothing but this knob of all flows.
+/// Removes an axis that sweeps only this knob of all flows.
 fn remove_axis(document: &mut Table, knob: &str) -> Vec<String> {
     let over = |entry: &Entry| {
         let key = match &entry.value.content {

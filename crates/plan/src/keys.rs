@@ -1,4 +1,4 @@
-//! Every key of a plan, declared once: messages, schema and reference follow from these tables.
+//! Every key of a plan, declared once: messages, schema and reference are generated from these tables.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use crate::method::METHODS;
 pub(crate) struct Key {
     /// Its name.
     pub(crate) name: &'static str,
-    /// What it takes.
+    /// Kind of its value.
     pub(crate) kind: Kind,
-    /// What holds without it, as written; in words where that cannot be written.
+    /// The default as written in a file, or a description of it.
     pub(crate) default: &'static str,
-    /// What it means.
+    /// Its meaning.
     pub(crate) help: &'static str,
 }
 
@@ -24,9 +24,9 @@ const fn key(name: &'static str, kind: Kind, default: &'static str, help: &'stat
     Key { name, kind, default, help }
 }
 
-/// A list of axes' names, or of lists of them.
+/// Schema of a list of axis names, or of lists of them.
 const LISTS: &str = r#"{"type":"array","items":{"type":"array","items":{"type":"string"},"minItems":2}}"#;
-/// A list of tables of axes and values.
+/// Schema of a list of tables of axes and values.
 const PARTS: &str = r##"{"type":"array","items":{"$ref":"#/$defs/part"}}"##;
 const PART: &str = r##"{"$ref":"#/$defs/part"}"##;
 const ASSERTIONS: &str =
@@ -101,7 +101,7 @@ pub(crate) const HEAD: &[Key] = &[
     ),
 ];
 
-/// Keys of `[host.NAME]` that say where it is.
+/// Keys of `[host.NAME]` for its address.
 pub(crate) const HOST: &[Key] = &[
     key("address", Kind::Text, "it is in the lab", "Name or address at which `linerate serve` runs on it."),
     key("port", Kind::Whole(1, 65_535), "5201", "Port of `linerate serve` there."),
@@ -113,7 +113,7 @@ pub(crate) const HOST: &[Key] = &[
     ),
 ];
 
-/// Keys of `[host.NAME]` that change the host, and so may be swept.
+/// Keys of `[host.NAME]` that change the host, and so can be swept.
 pub(crate) const SETTINGS: &[Key] = &[
     key("mtu", Kind::Whole(68, 65_535), "as found", "MTU of the interface, in bytes."),
     key("tso", Kind::Flag, "as found", "Segmentation by the card (TCP segmentation offload)."),
@@ -250,19 +250,19 @@ pub(crate) const ASSERT: &[Key] = &[
     ),
 ];
 
-/// The tables of a plan beside the keys outside any table.
+/// The tables of a plan.
 pub(crate) const TABLES: &[&str] = &["notes", "host", "lab", "flow", "test", "axis"];
 
-/// The values that a table gave.
+/// The values in a table.
 #[derive(Debug)]
 pub(crate) struct Fields<'t> {
     given: BTreeMap<&'static str, (&'t Value, Option<SettingValue>)>,
-    /// False if one of them was wrong.
+    /// False if one of them is wrong.
     pub(crate) sound: bool,
 }
 
 impl<'t> Fields<'t> {
-    /// Reads the keys of a table. What is wrong is noted, and is then not among the fields.
+    /// Reads the keys of a table. Wrong values are noted and left out.
     pub(crate) fn read(
         table: &'t Table,
         path: &str,
@@ -300,7 +300,7 @@ impl<'t> Fields<'t> {
         fields
     }
 
-    /// The value itself, with its place.
+    /// The value with its position.
     pub(crate) fn value(&self, key: &str) -> Option<&'t Value> {
         self.given.get(key).map(|(value, _)| *value)
     }
@@ -335,7 +335,7 @@ impl<'t> Fields<'t> {
     }
 }
 
-/// Where a mistake in an entry's value is shown: a table begins at its key.
+/// Position of a mistake in an entry's value: for a table, that of its key.
 pub(crate) fn place(entry: &linerate_config::Entry) -> &SourcePosition {
     if matches!(entry.value.content, Content::Table(_)) { &entry.at } else { &entry.value.at }
 }

@@ -1,4 +1,4 @@
-//! The kinds of values that keys and knobs take: how each is read, and what it is called.
+//! Kinds of values of keys and knobs: how each is read, and its name.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 /// A value as it was set.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SettingValue {
-    /// What holds when nothing is set: written `"default"`.
+    /// The default, written `"default"`.
     Default,
     /// True or false.
     Flag(bool),
@@ -24,12 +24,12 @@ pub enum SettingValue {
     Memory(Bytes),
     /// A share of the whole.
     Share(Ratio),
-    /// A word or a text.
+    /// Text.
     Text(String),
 }
 
 impl fmt::Display for SettingValue {
-    /// The value so that it can be read back.
+    /// The value in a form that can be read back.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.pad(DEFAULT),
@@ -50,7 +50,7 @@ impl Serialize for SettingValue {
     }
 }
 
-/// A rate with the largest unit that keeps it whole.
+/// A rate in the largest unit that keeps it a whole number.
 fn rate_text(rate: Bitrate) -> String {
     let units = [("Gb/s", 1e9), ("Mb/s", 1e6), ("kb/s", 1e3)];
     let whole = units.iter().find(|(_, size)| rate.bps() >= *size && rate.bps() % size == 0.0);
@@ -58,7 +58,7 @@ fn rate_text(rate: Bitrate) -> String {
 }
 
 impl SettingValue {
-    /// The value as the specification's JSON has it; absent for the default.
+    /// The value as in the specification's JSON; `None` for the default.
     pub(crate) fn json(&self) -> Option<serde_json::Value> {
         Some(match self {
             Self::Default => return None,
@@ -72,7 +72,7 @@ impl SettingValue {
         })
     }
 
-    /// The value as a number, in bit/s, bytes, nanoseconds or as it is; absent where it is none.
+    /// The value as a number, in bit/s, bytes, nanoseconds or without a unit; `None` if it is not a number.
     #[must_use]
     pub fn number(&self) -> Option<f64> {
         Some(match self {
@@ -85,7 +85,8 @@ impl SettingValue {
         })
     }
 
-    /// A value of the same kind with another number, rounded where the kind counts; absent where that cannot be.
+    /// A value of the same kind with another number, rounded if the kind is integral; `None` if it is out of
+    /// range.
     #[must_use]
     pub fn with_number(&self, number: f64) -> Option<Self> {
         let whole = || {
@@ -103,7 +104,7 @@ impl SettingValue {
     }
 }
 
-/// The word for what holds when nothing is set.
+/// The word for a knob's default.
 pub(crate) const DEFAULT: &str = "default";
 
 /// The kind of a key's value.
@@ -115,25 +116,25 @@ pub(crate) enum Kind {
     Name,
     /// One of the words.
     Choice(&'static [&'static str]),
-    /// One of the words, found at run time.
+    /// One of the words, which are determined at run time.
     Words(Vec<String>),
     /// True or false.
     Flag,
     /// A whole number between two bounds.
     Whole(u64, u64),
-    /// A span of time.
+    /// A duration.
     Time,
     /// A rate.
     Rate,
     /// An amount of memory.
     Memory,
-    /// A share of the whole.
+    /// A ratio.
     Share,
     /// Three sizes, as the kernel's `tcp_rmem` takes them.
     ThreeSizes,
     /// One text or several.
     Texts,
-    /// Something that is read on its own: its description for the reference, and its shape as JSON Schema.
+    /// A special value: its description for the reference, and its JSON Schema.
     Special(&'static str, &'static str),
 }
 
@@ -141,7 +142,8 @@ impl Kind {
     /// Reads a value.
     ///
     /// # Errors
-    /// A text that goes behind the key's name and says what is wrong and what would be right.
+    ///
+    /// A text to append to the key's name, with the mistake and the correct form.
     pub(crate) fn read(&self, value: &Value) -> Result<SettingValue, String> {
         let wrong = |what: &str| format!("{} is not {what}", value.content.describe());
         match self {
@@ -189,12 +191,12 @@ impl Kind {
         if value.text() == Some(DEFAULT) { Ok(SettingValue::Default) } else { self.read(value) }
     }
 
-    /// True if the values have an order that a range can follow.
+    /// Whether the values have an order, so that a range is possible.
     pub(crate) fn is_numeric(&self) -> bool {
         matches!(self, Self::Whole(..) | Self::Time | Self::Rate | Self::Memory | Self::Share)
     }
 
-    /// What the value is, for the reference.
+    /// Description of the value for the reference.
     pub(crate) fn describe(&self) -> String {
         let quoted = |words: &mut dyn Iterator<Item = &str>| {
             words.map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>().join(" or ")
@@ -218,7 +220,7 @@ impl Kind {
     }
 }
 
-/// A text of one line.
+/// Text of one line.
 fn text(value: &Value) -> Result<String, String> {
     match &value.content {
         Content::Text(text) | Content::Typed(text) if !text.contains(char::is_control) => Ok(text.clone()),
@@ -240,7 +242,7 @@ fn quantity<V: std::str::FromStr<Err = ParseError>>(value: &Value, what: &str) -
     text.parse().map_err(|error: ParseError| error.to_string())
 }
 
-/// One text or a list of them; on the command line they stand between commas.
+/// One text or a list of texts, separated by commas on the command line.
 pub(crate) fn texts(value: &Value) -> Result<Vec<String>, String> {
     match &value.content {
         Content::List(items) => items.iter().map(text).collect(),

@@ -1,4 +1,4 @@
-//! The knobs of a test, found in the schema of the specification: a new knob needs no line here.
+//! The knobs of a test, derived from the schema of the specification: a new knob needs no change here.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -13,26 +13,26 @@ use crate::kind::{Kind, SettingValue};
 /// One knob of a test.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Knob {
-    /// Its name in a plan: the serialised name without the unit, which the value has.
+    /// Name in a plan: the serialised name without the unit, which is part of the value.
     pub(crate) name: String,
-    /// The table of the specification that it is in.
+    /// The table of the specification that contains it.
     group: String,
     /// Its serialised name.
     key: String,
-    /// What it takes.
+    /// Kind of its value.
     pub(crate) kind: Kind,
-    /// What it means.
+    /// Its meaning.
     pub(crate) help: String,
 }
 
 impl Knob {
-    /// True if it says what is sent, and not how sockets and hosts are set.
+    /// Whether it describes the traffic, not sockets or hosts.
     pub(crate) fn is_traffic(&self) -> bool {
         self.group == "traffic"
     }
 }
 
-/// All knobs, in the order of the alphabet.
+/// All knobs, in alphabetical order.
 pub(crate) fn knobs() -> &'static [Knob] {
     static KNOBS: LazyLock<Vec<Knob>> = LazyLock::new(|| {
         let mut knobs = find(&Value::from(schemars::schema_for!(TestSpec)));
@@ -42,7 +42,7 @@ pub(crate) fn knobs() -> &'static [Knob] {
     &KNOBS
 }
 
-/// The knobs of a series over message sizes, in the order of the alphabet.
+/// The knobs of a series over message sizes, in alphabetical order.
 pub(crate) fn series_knobs() -> &'static [Knob] {
     static KNOBS: LazyLock<Vec<Knob>> = LazyLock::new(|| {
         let schema = Value::from(schemars::schema_for!(Sweep));
@@ -56,7 +56,8 @@ pub(crate) fn series_knobs() -> &'static [Knob] {
 /// The series with these knobs set.
 ///
 /// # Errors
-/// What is wrong with one of them.
+///
+/// The mistake in one of them.
 pub(crate) fn series<'s>(
     settings: impl IntoIterator<Item = (&'s Knob, &'s SettingValue)>,
 ) -> Result<Sweep, String> {
@@ -64,7 +65,7 @@ pub(crate) fn series<'s>(
     let Some(table) = json.as_object_mut() else { return Ok(Sweep::default()) };
     for (knob, setting) in settings {
         let value = match setting {
-            // Sizes are written as on the command line, and kept as a list.
+            // Sizes are written as on the command line and stored as a list.
             SettingValue::Text(text) if knob.kind == Kind::Text => {
                 serde_json::to_value(text.parse::<SizeList>()?).ok()
             }
@@ -78,15 +79,16 @@ pub(crate) fn series<'s>(
     Sweep::deserialize(&json).map_err(|error| error.to_string())
 }
 
-/// Whether there is a knob of that name.
+/// Whether there is a knob with this name.
 pub(crate) fn is_knob(name: &str) -> bool {
     knobs().iter().any(|knob| knob.name == name)
 }
 
-/// The knob of that name.
+/// The knob with this name.
 ///
 /// # Errors
-/// A text that goes behind the name: what was probably meant.
+///
+/// A text to append to the name, with the most similar names.
 pub(crate) fn knob(name: &str) -> Result<&'static Knob, String> {
     if let Some(found) = knobs().iter().find(|knob| knob.name == name) {
         return Ok(found);
@@ -97,7 +99,7 @@ pub(crate) fn knob(name: &str) -> Result<&'static Knob, String> {
     Err(hint(name, knobs().iter().map(|knob| knob.name.as_str())))
 }
 
-/// The words that an enumeration of the schema takes.
+/// The words of an enumeration in the schema.
 pub(crate) fn enum_values(definition: &Value) -> Vec<String> {
     let listed = definition["enum"].as_array().into_iter().flatten();
     let single = definition["oneOf"].as_array().into_iter().flatten();
@@ -143,7 +145,7 @@ fn resolve<'s>(schema: &'s Value, reference: &str) -> Option<&'s Value> {
     schema.pointer(reference.trim_start_matches('#'))
 }
 
-/// The kind of a property: by the quantity that it refers to, or by its type.
+/// The kind of a property, from the quantity that it refers to or from its type.
 fn kind(schema: &Value, property: &Value) -> Kind {
     let optional = property["anyOf"].as_array().and_then(|shapes| shapes.first());
     let property = optional.unwrap_or(property);
@@ -178,10 +180,11 @@ fn kind(schema: &Value, property: &Value) -> Kind {
     }
 }
 
-/// The specification with these knobs set, later ones over earlier ones.
+/// The specification with these knobs set; later ones override earlier ones.
 ///
 /// # Errors
-/// The name of a knob and what is wrong with its value.
+///
+/// The name of a knob and the mistake in its value.
 pub(crate) fn spec<'s>(
     settings: impl IntoIterator<Item = (&'s str, &'s SettingValue)>,
 ) -> Result<TestSpec, (String, String)> {
@@ -193,12 +196,12 @@ pub(crate) fn spec<'s>(
         let knob =
             knob(name).map_err(|hint| (name.to_owned(), format!("there is no knob '{name}'{hint}")))?;
         let Some(table) = json[&knob.group].as_object_mut() else { continue };
-        // What is not in the JSON has its default.
+        // What is missing in the JSON has its default.
         match setting.json() {
             Some(value) => table.insert(knob.key.clone(), value),
             None => table.remove(&knob.key),
         };
-        // At once, so that the message can name the knob.
+        // Parsed at once, so that the message can name the knob.
         if matches!(knob.kind, Kind::Text) {
             parse(&json).map_err(|text| (name.to_owned(), format!("{setting}: {text}")))?;
         }
@@ -237,7 +240,7 @@ mod tests {
         assert_eq!(kind("zerocopy"), Kind::Words(["splice", "sendfile", "msg"].map(str::to_owned).to_vec()));
     }
 
-    /// Every knob of the specification can be set: the value arrives, and the default takes it away again.
+    /// Every knob of the specification can be set, and `default` resets it.
     #[test]
     fn what_is_set_arrives_and_the_default_takes_it_away() {
         for knob in knobs() {
@@ -259,7 +262,7 @@ mod tests {
         }
     }
 
-    /// Every knob of a series can be set, and the default takes it away.
+    /// Every knob of a series can be set, and `default` resets it.
     #[test]
     fn knobs_of_a_series_arrive_as_those_of_a_test() {
         for knob in series_knobs() {

@@ -1,13 +1,14 @@
-//! Plans: what shall be measured between which hosts, in which combinations, how often and in which order.
+//! Plans: what to measure between which hosts, in which combinations, how often and in which order.
 //!
-//! [`read`] makes a checked [`Plan`] of a TOML file, or says everything that is wrong with it. A plan is a grid of points:
-//! [`Plan::point`] resolves one to what every flow, host and the lab are told, [`Plan::trials`] puts repeats in order,
-//! [`Plan::schedule`] says when the flows of a trial run and [`Plan::estimate`] how long all of it takes. [`judge`] holds
-//! assertions against results. [`PlanScheduler`] is a plan that is carried out: which trial comes next, what searches and points
-//! come to, and what is done already after an interruption. The knobs that can be swept are found in the schema of
-//! `linerate_model::TestSpec`, so a new one needs nothing here. [`bundled`] plans come with the program.
+//! [`read`] turns a TOML file into a checked [`Plan`], or returns all its mistakes. A plan is a grid of points.
+//! [`Plan::point`] resolves one to the settings of every flow, host and the lab, [`Plan::trials`] orders the
+//! repeats, [`Plan::schedule`] determines when the flows of a trial run, and [`Plan::estimate`] the total
+//! duration. [`judge`] checks assertions against results. [`PlanScheduler`] executes a plan: it determines the
+//! next trial, the results of searches and points, and what is already done after an interruption. The knobs
+//! that can be swept come from the schema of `linerate_model::TestSpec`, so a new knob needs no change here.
+//! [`bundled`] plans are part of the program.
 //!
-//! Nothing here runs anything: files, results and time are handed in.
+//! This crate runs nothing: files, results and time are passed in.
 
 mod assertion;
 mod axis;

@@ -1,4 +1,4 @@
-//! Methods that plans follow, and what their points amount to in the terms of each.
+//! Methods of plans, and the tables of each.
 
 mod block_size;
 mod buffer;
@@ -11,7 +11,7 @@ use linerate_model::{MethodTable, PlanRecord, RunRecord};
 
 use crate::plan::Plan;
 
-/// A method with terms of its own.
+/// A method with its own terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     /// TCP throughput testing: RFC 6349.
@@ -20,20 +20,20 @@ pub enum Method {
     Rfc2544,
     /// The buffer of a bottleneck, from its round-trip times and drops.
     SwitchBuffer,
-    /// Throughput against the window, beside what window and round trip allow.
+    /// Throughput against the window, with the rate that window and RTT allow.
     Window,
     /// Throughput and latency against the size of a block or a message.
     BlockSize,
 }
 
-/// The names of all methods, as plans write them.
+/// Names of all methods in plans.
 pub(crate) const METHODS: &[&str] = &["rfc6349", "rfc2544", "switch-buffer", "window", "block-size"];
 
 impl Method {
-    /// All of them, in the order of [`METHODS`].
+    /// All methods, in the order of [`METHODS`].
     const ALL: [Self; 5] = [Self::Rfc6349, Self::Rfc2544, Self::SwitchBuffer, Self::Window, Self::BlockSize];
 
-    /// Its name in a plan.
+    /// Name in a plan.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -45,15 +45,15 @@ impl Method {
         }
     }
 
-    /// The method of that name.
+    /// The method with this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|method| method.name() == name)
     }
 }
 
-/// What a plan amounts to in the terms of its method: nothing where it follows none.
+/// The tables of a plan's method; empty without a method.
 ///
-/// `record` has the summaries of all points already, `runs` finds a run of a trial by its name.
+/// `record` has the summaries of all points; `runs` finds a run of a trial by its name.
 #[must_use]
 pub fn tables(
     plan: &Plan,

@@ -2,21 +2,21 @@
 
 use crate::plan::{Order, Plan};
 
-/// The most trials that a plan may have.
+/// Largest number of trials in a plan.
 pub const MAX_TRIALS: usize = 200_000;
 
 /// One trial: one repeat of a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Trial {
-    /// Number of the point, from 0.
+    /// Index of the point, from 0.
     pub point: usize,
-    /// Which repeat of it, from 1, in the order of time.
+    /// Number of the repeat, from 1, in the order of time.
     pub repeat: u32,
 }
 
 impl Plan {
-    /// All trials in the order in which they shall be run: each repeat of each point once. With `until` those are among
-    /// them that are left out where fewer will do.
+    /// All trials in the order of execution: each repeat of each point once. With `until` this includes trials
+    /// that may turn out to be unnecessary.
     #[must_use]
     pub fn trials(&self) -> Vec<Trial> {
         order(self.order, self.grid.len(), self.largest_repeats(), self.seed)
@@ -28,7 +28,8 @@ fn order(order: Order, points: usize, repeats: u32, seed: u64) -> Vec<Trial> {
         Order::Sequential => {
             (0..points).flat_map(|point| (1..=repeats).map(move |repeat| Trial { point, repeat })).collect()
         }
-        // There and back: over two rounds each point has the same mean place, so a steady drift cancels out.
+        // Forward and backward: over two rounds each point has the same mean position, so a steady drift
+        // cancels out.
         Order::Interleaved => (1..=repeats)
             .flat_map(|repeat| {
                 (0..points).map(move |place| {
@@ -41,7 +42,7 @@ fn order(order: Order, points: usize, repeats: u32, seed: u64) -> Vec<Trial> {
             let mut lots: Vec<usize> =
                 (0..points).flat_map(|point| std::iter::repeat_n(point, repeats as usize)).collect();
             let mut random = SplitMix(seed);
-            // Fisher and Yates.
+            // Fisher-Yates shuffle.
             for last in (1..lots.len()).rev() {
                 lots.swap(last, random.below(last as u64 + 1) as usize);
             }
@@ -55,7 +56,8 @@ fn order(order: Order, points: usize, repeats: u32, seed: u64) -> Vec<Trial> {
     }
 }
 
-/// SplitMix64: the same numbers on every machine and in every version, which library generators do not promise.
+/// SplitMix64: the same numbers on every machine and in every version, which library generators do not
+/// guarantee.
 ///
 /// # Source
 /// Steele, Lea and Flood, OOPSLA 2014
@@ -69,9 +71,9 @@ impl SplitMix {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `limit`, all of them equally likely.
+    /// A uniformly distributed number below `limit`.
     fn below(&mut self, limit: u64) -> u64 {
-        // The part of the range that is no multiple of the limit would favour small numbers.
+        // Numbers above the largest multiple of the limit would favour small results.
         let fair = u64::MAX - u64::MAX % limit.max(1);
         loop {
             let number = self.next();

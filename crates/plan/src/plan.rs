@@ -1,4 +1,4 @@
-//! A plan as it was read.
+//! A plan after reading.
 
 use std::collections::BTreeMap;
 
@@ -13,20 +13,20 @@ use crate::method::Method;
 use crate::search::Search;
 use crate::sweep::Grid;
 
-/// A checked plan: names are unique and known, every point can be carried out.
+/// A checked plan: names are unique and known, and every point can be executed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// Its name.
     pub name: String,
-    /// What it is for, one line.
+    /// Purpose, one line.
     pub about: String,
-    /// The method that it follows, which says in its own terms what the points amount to.
+    /// The method, which presents the results in its own terms.
     pub method: Option<Method>,
-    /// What else the file says of itself, as the tester's name or the device.
+    /// Further notes of the file, such as the tester's name or the device.
     pub notes: BTreeMap<String, String>,
     /// The files that it was read from, the plan itself first.
     pub files: Vec<Source>,
-    /// Hosts, in the order of the file, those of the lab's topology behind them.
+    /// Hosts, in the order of the file, then those of the lab's topology.
     pub hosts: Vec<Host>,
     /// The emulated network, if it has one.
     pub lab: Option<Lab>,
@@ -34,31 +34,31 @@ pub struct Plan {
     pub flows: Vec<Flow>,
     /// Knobs of all flows.
     pub test: BTreeMap<String, SettingValue>,
-    /// What is swept, in the order of the file; the last one varies fastest.
+    /// Swept axes, in the order of the file; the last one varies fastest.
     pub axes: Vec<Axis>,
-    /// Which combinations of the axes are points.
+    /// The combinations of the axes that are points.
     pub grid: Grid,
-    /// What is searched at every point.
+    /// The axis that is searched at every point.
     pub search: Option<Search>,
-    /// How often each point is measured.
+    /// Number of repeats of each point.
     pub repeats: u32,
-    /// A point is repeated until the interval of its goodput is no wider than this share of it.
+    /// A point is repeated until the interval of its goodput is at most this share of it wide.
     pub until: Option<Ratio>,
-    /// At most so often.
+    /// Largest number of repeats with `until`.
     pub most_repeats: u32,
-    /// In which order.
+    /// Order of the trials.
     pub order: Order,
-    /// What [`Order::Shuffled`] draws from.
+    /// Seed for [`Order::Shuffled`].
     pub seed: u64,
-    /// Rest between two trials.
+    /// Pause between two trials.
     pub pause: Span,
-    /// Length of the path in kilometres, where it is known.
+    /// Length of the path in kilometres, if known.
     pub distance_km: Option<u64>,
-    /// The longest estimate that is accepted.
+    /// Longest accepted estimate.
     pub max_time: Option<Span>,
-    /// What must hold of the results.
+    /// Conditions for the results.
     pub assertions: Vec<Assertion>,
-    /// Assertions of the file about points that settings of the command line have taken away.
+    /// Assertions of the file about points that settings of the command line removed.
     pub left_out: Vec<String>,
 }
 
@@ -71,20 +71,20 @@ pub struct Host {
     pub address: Option<String>,
     /// The port there.
     pub port: u16,
-    /// The interface that settings are for; absent: that of the way to the other hosts.
+    /// The interface that settings apply to; absent: that of the route to the other hosts.
     pub interface: Option<String>,
-    /// Its settings, by name; those that are not named stay as they are found.
+    /// Settings by name; others keep their values.
     pub settings: BTreeMap<String, SettingValue>,
-    /// True if the lab's topology has it.
+    /// Whether the host is part of the lab's topology.
     pub in_lab: bool,
 }
 
 /// The emulated network of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lab {
-    /// A bundled topology, or a file.
+    /// Name of a bundled topology, or a file.
     pub topology: String,
-    /// What is set in it, as `--set` takes it.
+    /// Its settings, as for `--set`.
     pub set: BTreeMap<String, String>,
 }
 
@@ -97,32 +97,32 @@ pub struct Flow {
     pub from: String,
     /// The host that is its server.
     pub to: String,
-    /// When it begins, after the start of the trial or the end of `after`.
+    /// Start time after the start of the trial or the end of the flows in `after`.
     pub at: Span,
-    /// Flows whose end it waits for.
+    /// Flows that must end first.
     pub after: Vec<String>,
-    /// True if it runs until the others have ended.
+    /// Whether it runs until the others have ended.
     pub background: bool,
-    /// Knobs of this flow alone.
+    /// Knobs of this flow only.
     pub test: BTreeMap<String, SettingValue>,
-    /// The series over message sizes that it is; absent in a test.
+    /// The series over message sizes; absent in a test.
     pub series: Option<Sweep>,
 }
 
-/// In which order trials are run.
+/// Order of the trials.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Order {
-    /// Round by round through all points, every second round backwards.
+    /// Each repeat visits all points, every second repeat in reverse order.
     #[default]
     Interleaved,
     /// All trials of a point, then those of the next.
     Sequential,
-    /// By lot.
+    /// Random.
     Shuffled,
 }
 
 impl Order {
-    /// Its name in a plan.
+    /// Name in a plan.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -133,11 +133,11 @@ impl Order {
     }
 }
 
-/// Fewer trials have no interval of their median at 95 %.
+/// Fewer trials give no 95 % interval of their median.
 pub(crate) const MIN_TRIALS_FOR_INTERVAL: u32 = 6;
 
 impl Plan {
-    /// How often each point is measured at least.
+    /// Smallest number of repeats of each point.
     #[must_use]
     pub fn least_repeats(&self) -> u32 {
         let least =
@@ -145,19 +145,19 @@ impl Plan {
         least.min(self.largest_repeats())
     }
 
-    /// How often each point is measured at most.
+    /// Largest number of repeats of each point.
     #[must_use]
     pub fn largest_repeats(&self) -> u32 {
         if self.until.is_some() { self.most_repeats.max(self.repeats) } else { self.repeats }
     }
 
-    /// The flow of that name.
+    /// The flow with this name.
     #[must_use]
     pub fn flow(&self, name: &str) -> Option<&Flow> {
         self.flows.iter().find(|flow| flow.name == name)
     }
 
-    /// The axis of that name, and its number.
+    /// The axis with this name, and its index.
     #[must_use]
     pub fn axis(&self, name: &str) -> Option<(usize, &Axis)> {
         self.axes.iter().enumerate().find(|(_, axis)| axis.name == name)

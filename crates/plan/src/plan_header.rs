@@ -1,4 +1,4 @@
-//! How a plan says in its log what it is.
+//! The header of a plan's log.
 
 use linerate_model::{
     EVENT_SCHEMA, PlanAxis, PlanFile, PlanFlow, PlanHost, PlanPoint, PlanStart, PlanValue, World,
@@ -9,7 +9,7 @@ use crate::kind::SettingValue;
 use crate::plan::{Host, Plan};
 use crate::point::PointError;
 
-/// What only the one who carries a plan out knows.
+/// Facts for the header that the caller knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opening {
     /// Wall-clock time, RFC 3339.
@@ -18,15 +18,16 @@ pub struct Opening {
     pub world: World,
     /// Version of linerate.
     pub linerate: String,
-    /// What was set on the command line.
+    /// Settings of the command line.
     pub set: Vec<String>,
 }
 
 impl Plan {
-    /// The beginning of the plan's log.
+    /// The first event of the plan's log.
     ///
     /// # Errors
-    /// A point that no host could carry out.
+    ///
+    /// A point that cannot be executed.
     pub fn open(&self, opening: Opening) -> Result<PlanStart, PointError> {
         let point = |number| {
             let id = self.point(number)?.id.to_string();
@@ -74,7 +75,7 @@ impl Plan {
         })
     }
 
-    /// The hosts that a flow begins or ends at, in the order of the plan.
+    /// Hosts that are client or server of a flow, in the order of the plan.
     pub fn used_hosts(&self) -> impl Iterator<Item = &Host> {
         let used =
             |host: &&Host| self.flows.iter().any(|flow| flow.from == host.name || flow.to == host.name);

@@ -1,7 +1,8 @@
-//! A plan carried out, as a machine without clock and network: which trial comes next, and what becomes of it.
+//! Execution of a plan as a state machine without clock and network: the next trial, and the results.
 //!
-//! Whoever drives it asks [`PlanScheduler::next_task`], carries the trial out, and tells [`Conductor::done`]; that answers with the
-//! events for the plan's log. A machine that is made of such a log goes on where it ends.
+//! The caller calls [`PlanScheduler::next_task`], runs the trial, and passes the result to
+//! [`PlanScheduler::done`], which returns the events for the plan's log. A scheduler that is resumed from such
+//! a log continues where it ends.
 
 use std::collections::BTreeMap;
 
@@ -18,38 +19,38 @@ use crate::progress::{Progress, content_of, is_complete};
 use crate::search::{Bisection, NextValue};
 use crate::trial_results::{Summed, TrialFigures, TrialResults};
 
-/// A trial to carry out.
+/// A trial to run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {
-    /// The point, resolved.
+    /// The resolved point.
     pub point: Point,
-    /// Which repeat, from 1.
+    /// Number of the repeat, from 1.
     pub repeat: u32,
-    /// The step of a search.
+    /// The step of a search; absent outside of searches.
     pub step: Option<NextValue>,
 }
 
-/// How far a plan is.
+/// Progress of a plan.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PlanProgress {
-    /// Places in the order of trials that are behind, a search being one place.
+    /// Completed positions in the order of trials; a search is one position.
     pub done: usize,
-    /// All of them; with `until` not all are needed.
+    /// Number of all positions; with `until` not all are needed.
     pub of: usize,
-    /// What the estimate gives those that were carried out.
+    /// Estimated duration of the completed positions that were run.
     pub behind: Span,
-    /// What it gives the others, at most.
+    /// Largest estimated duration of the others.
     pub left: Span,
 }
 
-/// The machine.
+/// The state machine.
 #[derive(Debug)]
 pub struct PlanScheduler<'p> {
     plan: &'p Plan,
     order: Vec<Trial>,
-    /// How long a trial of each point takes, a search counting with all its trials.
+    /// Duration of a position for each point; for a search, of all its trials.
     times: Vec<Span>,
-    /// Place in the order.
+    /// Position in the order.
     at: usize,
     behind: Span,
     left: Span,
@@ -60,10 +61,11 @@ pub struct PlanScheduler<'p> {
 }
 
 impl<'p> PlanScheduler<'p> {
-    /// From the beginning.
+    /// Starts from the beginning.
     ///
     /// # Errors
-    /// A point that no host could carry out.
+    ///
+    /// A point that cannot be executed.
     pub fn new(plan: &'p Plan) -> Result<Self, PointError> {
         let steps = plan.search.as_ref().map_or(1, |search| u64::from(search.trials()));
         let time = |number| Ok(plan.trial_time(&plan.point(number)?).saturating_mul(steps));
@@ -84,7 +86,8 @@ impl<'p> PlanScheduler<'p> {
         })
     }
 
-    /// From where a log ends. `figures` says what the runs of a trial measured, in the order of the plan's flows.
+    /// Resumes from the end of a log. `figures` returns the measurements of a trial's runs, in the order of the
+    /// plan's flows.
     ///
     /// # Errors
     /// As [`PlanScheduler::new`].
@@ -123,7 +126,7 @@ impl<'p> PlanScheduler<'p> {
         Ok(scheduler)
     }
 
-    /// A trial that came to an end holds over one that did not, whichever was later.
+    /// Whether a completed trial is known that takes precedence over this incomplete one, whichever was later.
     fn is_better_known(&self, point: &Point, repeat: u32, trial: &TrialEnd) -> bool {
         !is_complete(trial) && self.progress.is_done(point, repeat)
     }
@@ -133,10 +136,11 @@ impl<'p> PlanScheduler<'p> {
         setting.map(|setting| self.plan.point_with(number, Some(&setting))).transpose()
     }
 
-    /// The next trial; absent when all is done.
+    /// The next trial; `None` if all are done.
     ///
     /// # Errors
-    /// A point that no host could carry out.
+    ///
+    /// A point that cannot be executed.
     pub fn next_task(&mut self) -> Result<Option<Task>, PointError> {
         while let Some(trial) = self.order.get(self.at).copied() {
             let task = match self.plan.search {
@@ -151,7 +155,7 @@ impl<'p> PlanScheduler<'p> {
         Ok(None)
     }
 
-    /// The trial that follows the next one whatever that brings; absent at the end, and where results decide.
+    /// The trial after the next one, if it does not depend on results; `None` at the end or if it does.
     #[must_use]
     pub fn following(&self) -> Option<Task> {
         if self.plan.search.is_some() || self.plan.until.is_some() {
@@ -186,7 +190,7 @@ impl<'p> PlanScheduler<'p> {
         Ok(Some(Task { point, repeat: trial.repeat, step: Some(step) }))
     }
 
-    /// The search at a point as far as it is known: the steps of the log, once more.
+    /// The search at a point so far, replayed from the steps of the log.
     fn bisection(&self, trial: Trial) -> Result<Option<Bisection<'p>>, PointError> {
         let Some(search) = &self.plan.search else { return Ok(None) };
         let id = self.plan.point(trial.point)?.id;
@@ -204,8 +208,8 @@ impl<'p> PlanScheduler<'p> {
         Ok(Some(bisection))
     }
 
-    /// Takes in how a trial ended: its runs and what they measured, in the order of the plan's flows. Gives back what the
-    /// plan's log shall say.
+    /// Processes the end of a trial: its runs and what they measured, in the order of the plan's flows. Returns
+    /// the events for the plan's log.
     pub fn done(&mut self, task: &Task, runs: Vec<TrialRun>, figures: TrialFigures) -> Vec<Body> {
         let mut end = TrialEnd {
             point: task.point.id.to_string().into(),
@@ -233,7 +237,7 @@ impl<'p> PlanScheduler<'p> {
         });
         let mut bodies = vec![Body::TrialEnded(end.clone())];
         if !complete {
-            // Without this step nobody knows the next one.
+            // Without the result of this step, the next one is unknown.
             self.advance(true);
             return bodies;
         }
@@ -257,7 +261,7 @@ impl<'p> PlanScheduler<'p> {
         bodies
     }
 
-    /// Whether what a search asks for holds of this trial alone.
+    /// Whether this trial alone meets the condition of the search.
     fn trial_passes(&self, task: &Task, figures: TrialFigures) -> bool {
         let Some(search) = &self.plan.search else { return false };
         let mut results = TrialResults::default();
@@ -267,7 +271,7 @@ impl<'p> PlanScheduler<'p> {
         !outcomes.is_empty() && outcomes.iter().all(assertion::Outcome::holds)
     }
 
-    /// The place in the order is behind.
+    /// Moves to the next position in the order.
     fn advance(&mut self, carried_out: bool) {
         let time = self.order.get(self.at).and_then(|trial| self.times.get(trial.point)).copied();
         let time = time.unwrap_or_default();
@@ -278,14 +282,14 @@ impl<'p> PlanScheduler<'p> {
         self.at += 1;
     }
 
-    /// How far it is.
+    /// The progress so far.
     #[must_use]
     pub fn progress(&self) -> PlanProgress {
         let done = self.at.min(self.order.len());
         PlanProgress { done, of: self.order.len(), behind: self.behind, left: self.left }
     }
 
-    /// True if something of the plan is still missing: trials that failed, or were never begun.
+    /// Whether a part of the plan is missing: trials that failed or were not started.
     #[must_use]
     pub fn is_missing_any(&self) -> bool {
         let mut order = self.order.iter();
@@ -304,10 +308,11 @@ impl<'p> PlanScheduler<'p> {
         })
     }
 
-    /// What every point amounts to, in the order of the plan.
+    /// Summaries of every point, in the order of the plan.
     ///
     /// # Errors
-    /// A point that no host could carry out.
+    ///
+    /// A point that cannot be executed.
     pub fn sum(&self) -> Result<Vec<PointSummary>, PointError> {
         let mut all = Vec::new();
         for number in 0..self.plan.grid.len() {
@@ -317,7 +322,7 @@ impl<'p> PlanScheduler<'p> {
     }
 }
 
-/// What becomes of the plan's assertions, for its log. `others` are the plans that they name, by those names.
+/// Results of the plan's assertions for its log. `others` are the plans that they refer to, by name.
 #[must_use]
 pub fn judgements(
     plan: &Plan,
@@ -339,7 +344,7 @@ pub fn judgements(
     judge(plan, &Summed::new(summaries, others)).into_iter().map(told).collect()
 }
 
-/// Whether a run of a trial may be counted.
+/// Whether a run of a trial is valid.
 #[must_use]
 pub fn counts(run: &TrialRun) -> bool {
     run.outcome == Outcome::Completed

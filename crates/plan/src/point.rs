@@ -1,4 +1,4 @@
-//! Points: one combination of values each, resolved to what every flow, host and the lab are told.
+//! Points: one combination of values, resolved to the settings of every flow, host and the lab.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,8 +14,8 @@ use crate::kind::SettingValue;
 use crate::knobs;
 use crate::plan::{Flow, Lab, Plan};
 
-/// The name of a point. It follows from the axes' names and values alone: reordering axes, values or points, and adding
-/// values, keep it.
+/// Identifier of a point. It depends only on the names and values of the axes: reordering axes, values or
+/// points, and adding values, do not change it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PointId(u64);
 
@@ -46,22 +46,23 @@ impl<'de> Deserialize<'de> for PointId {
     }
 }
 
-/// A point, resolved.
+/// A resolved point.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
-    /// Its name.
+    /// Identifier.
     pub id: PointId,
-    /// Its number in the plan, from 0.
+    /// Index in the plan, from 0.
     pub number: usize,
-    /// Axes and labels of their values.
+    /// Names of the axes and labels of their values.
     pub values: Vec<(String, String)>,
-    /// What each flow measures, in the order of the plan.
+    /// The test of each flow, in the order of the plan.
     pub tests: Vec<Test>,
-    /// Settings by host; hosts without any are absent.
+    /// Settings by host; hosts without settings are absent.
     pub hosts: BTreeMap<String, BTreeMap<String, SettingValue>>,
     /// The emulated network.
     pub lab: Option<Lab>,
-    /// A digest of all that is measured and set here: what was measured under another one is another measurement.
+    /// Digest of everything that is measured and set. Results with another digest belong to another
+    /// measurement.
     pub content: u64,
 }
 
@@ -74,37 +75,37 @@ pub struct Test {
     pub from: String,
     /// Its server.
     pub to: String,
-    /// True if it runs until the others have ended.
+    /// Whether it runs until the others have ended.
     pub background: bool,
-    /// What it is told.
+    /// Specification.
     pub spec: TestSpec,
 }
 
-/// A point that no host could carry out.
+/// A point that cannot be executed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("flow {flow}: {text}")]
 pub struct PointError {
     /// The flow.
     pub flow: String,
-    /// The knob that is at fault, where one alone is.
+    /// The knob that causes it, if it is a single one.
     pub knob: Option<String>,
-    /// What is wrong, and what to give instead.
+    /// What is wrong, and how to correct it.
     pub text: String,
 }
 
-/// Knobs and their values, later ones over earlier ones.
+/// Knobs and their values; later ones override earlier ones.
 type Layers<'p> = Vec<(&'p str, &'p SettingValue)>;
 
 impl Plan {
-    /// The point of that number.
+    /// The point with this index.
     ///
     /// # Errors
-    /// A flow whose knobs contradict each other there; also if there is no such point.
+    /// A flow whose knobs contradict each other, or an index out of range.
     pub fn point(&self, number: usize) -> Result<Point, PointError> {
         self.point_with(number, None)
     }
 
-    /// The point with a value of what is searched; without one, with the largest.
+    /// The point with a value of the searched axis; without a value, with the largest.
     ///
     /// # Errors
     /// As [`Plan::point`].
@@ -149,7 +150,7 @@ impl Plan {
         Ok(point)
     }
 
-    /// The name of the point with these values, one of each axis.
+    /// Identifier of the point with these values, one per axis.
     pub(crate) fn id(&self, choice: &[usize]) -> PointId {
         let mut parts: Vec<String> = self
             .axes
@@ -161,7 +162,7 @@ impl Plan {
         PointId(XxHash64::oneshot(0, parts.join("\n").as_bytes()))
     }
 
-    /// Axes and labels of these values, for a person.
+    /// Axes and labels of these values, as text.
     #[must_use]
     pub fn label(&self, choice: &[usize]) -> String {
         let parts: Vec<String> = self.values(choice).map(|(axis, label)| format!("{axis}={label}")).collect();
@@ -173,7 +174,7 @@ impl Plan {
         chosen.filter_map(|(axis, value)| Some((axis.name.as_str(), axis.values.get(*value)?.label.as_str())))
     }
 
-    /// Everything that the axes, and the search, set at these values.
+    /// Everything that the axes and the search set at these values.
     fn chosen<'p>(
         &'p self,
         choice: &'p [usize],
@@ -190,7 +191,7 @@ impl Plan {
         swept.chain(search)
     }
 
-    /// The knobs of a flow: those of the plan, of its axes, of the flow, of axes over that flow.
+    /// The knobs of a flow, in this order: those of the plan, of its axes, of the flow, of axes over that flow.
     fn layers<'p>(
         &'p self,
         choice: &'p [usize],
@@ -223,7 +224,7 @@ impl Plan {
                 hosts.entry(host.clone()).or_default().insert(key.clone(), setting.clone());
             }
         }
-        // What shall stay as it is found is no setting.
+        // The default means that the setting stays as it is.
         for settings in hosts.values_mut() {
             settings.retain(|_, setting| *setting != SettingValue::Default);
         }
@@ -244,11 +245,11 @@ impl Plan {
     }
 }
 
-/// The specification of a flow that is a series: of the test it keeps what sockets and hosts are told.
+/// The specification of a flow that is a series. It keeps the socket and host settings of the test.
 fn as_series(spec: TestSpec, flow: &Flow) -> Result<TestSpec, (Option<String>, String)> {
     let Some(sweep) = &flow.series else { return Ok(spec) };
     let mut series = TestSpec::of_sweep(sweep.clone(), spec.socket, spec.host);
-    // Its result is that of messages that leave the client.
+    // Its result is that of messages sent by the client.
     series.traffic.upload = true;
     match series.check() {
         Ok(()) => Ok(series),
@@ -256,12 +257,13 @@ fn as_series(spec: TestSpec, flow: &Flow) -> Result<TestSpec, (Option<String>, S
     }
 }
 
-/// Makes a specification of knobs, or says which of them is at fault.
+/// Builds a specification from knobs, or returns the wrong one.
 fn resolve(layers: &Layers<'_>) -> Result<TestSpec, (Option<String>, String)> {
     let spec = knobs::spec(layers.iter().copied()).map_err(|(knob, text)| (Some(knob), text))?;
     let check = |spec: &TestSpec| spec.check().and_then(|()| spec.agree());
     let Err(error) = check(&spec) else { return Ok(spec) };
-    // The knob that the message names; where it goes by another name here, the one without which all would be well.
+    // The knob that the message names. If it has another name here, the one without which the specification is
+    // valid.
     let named = error.knob.trim_start_matches('-').replace('-', "_");
     let set = || layers.iter().rev().map(|(knob, _)| *knob);
     let guilty = set().find(|knob| *knob == named).or_else(|| {
@@ -274,7 +276,7 @@ fn resolve(layers: &Layers<'_>) -> Result<TestSpec, (Option<String>, String)> {
 }
 
 impl Point {
-    /// Axes and labels, for a person.
+    /// Axes and labels, as text.
     #[must_use]
     pub fn label(&self) -> String {
         let parts: Vec<String> = self.values.iter().map(|(axis, label)| format!("{axis}={label}")).collect();

@@ -1,4 +1,4 @@
-//! Which trials of a plan are done, so that it can go on after an interruption.
+//! Completed trials of a plan, so that it can continue after an interruption.
 
 use std::collections::BTreeMap;
 
@@ -9,34 +9,34 @@ use crate::order::Trial;
 use crate::plan::Plan;
 use crate::point::{Point, PointId};
 
-/// Which trials of a plan are done.
+/// Completed trials of a plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// Name of the plan.
     pub plan: String,
-    /// Done trials by point, in the order in which they were done.
+    /// Completed trials by point, in the order of completion.
     pub done: BTreeMap<PointId, Vec<Done>>,
 }
 
-/// A trial that was run.
+/// A completed trial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Done {
-    /// Which repeat.
+    /// Number of the repeat.
     pub repeat: u32,
     /// [`Point::content`] at that time.
     pub content: u64,
-    /// The runs that it made, one a flow.
+    /// The names of its runs, one per flow.
     pub runs: Vec<String>,
 }
 
 impl Progress {
-    /// Nothing is done yet.
+    /// No trial is completed yet.
     #[must_use]
     pub fn new(plan: &Plan) -> Self {
         Self { plan: plan.name.clone(), done: BTreeMap::new() }
     }
 
-    /// What the log of a plan says: every trial whose runs were all completed. Steps of searches are not among them.
+    /// Reads the log of a plan: every trial whose runs were all completed, without steps of searches.
     #[must_use]
     pub fn of(record: &PlanRecord) -> Self {
         let plan = record.start.as_ref().map(|start| start.name.clone()).unwrap_or_default();
@@ -50,20 +50,20 @@ impl Progress {
         progress
     }
 
-    /// Notes a trial.
+    /// Adds a trial.
     pub fn note(&mut self, point: &Point, repeat: u32, runs: Vec<String>) {
         let done = Done { repeat, content: point.content, runs };
         self.done.entry(point.id).or_default().push(done);
     }
 
-    /// True if that repeat of the point was done, and nothing of what the point measures has changed since.
+    /// Whether this repeat of the point was completed and the content of the point has not changed since.
     #[must_use]
     pub fn is_done(&self, point: &Point, repeat: u32) -> bool {
         let done = self.done.get(&point.id);
         done.is_some_and(|all| all.iter().any(|done| done.repeat == repeat && done.content == point.content))
     }
 
-    /// What remains to be done, in the order of the plan.
+    /// The remaining trials, in the order of the plan.
     #[must_use]
     pub fn remaining(&self, plan: &Plan) -> Vec<Trial> {
         let points: Vec<Option<Point>> = (0..plan.grid.len()).map(|number| plan.point(number).ok()).collect();
@@ -75,12 +75,12 @@ impl Progress {
     }
 }
 
-/// True if every run of the trial was completed.
+/// Whether every run of the trial was completed.
 pub(crate) fn is_complete(trial: &TrialEnd) -> bool {
     !trial.runs.is_empty() && trial.runs.iter().all(|run| run.outcome == Outcome::Completed)
 }
 
-/// The digest of what a trial measured; absent if it is none.
+/// The digest of a trial's content; `None` if it is not valid.
 pub(crate) fn content_of(trial: &TrialEnd) -> Option<u64> {
     u64::from_str_radix(&trial.content, 16).ok()
 }

@@ -6,10 +6,10 @@ use crate::axis::{AxisTable, AxisValue};
 use crate::keys::Fields;
 use crate::kind::SettingValue;
 
-/// More values than this on one axis are more likely a slip of the pen.
+/// Largest number of values on one axis; more are probably a typing error.
 const MAX_VALUES: usize = 1000;
 
-/// Reads a range. What is wrong is noted.
+/// Reads a range. Mistakes are noted.
 pub(crate) fn read(draft: &AxisTable<'_>, fields: &Fields<'_>, mistakes: &mut Mistakes) -> Vec<AxisValue> {
     let name = &draft.name;
     let Some((from, to)) = bounds(draft, fields, mistakes) else { return Vec::new() };
@@ -34,7 +34,7 @@ pub(crate) fn read(draft: &AxisTable<'_>, fields: &Fields<'_>, mistakes: &mut Mi
     }
     let settings = numbers.into_iter().filter_map(|number| from.with_number(decimal(number)));
     let mut settings: Vec<SettingValue> = settings.collect();
-    // Where a kind counts, neighbours may round to the same.
+    // For integral kinds, neighbours may round to the same value.
     settings.dedup();
     settings.into_iter().map(|setting| AxisValue { label: setting.to_string(), setting }).collect()
 }
@@ -70,12 +70,12 @@ pub(crate) fn bounds(
     Some((from, to))
 }
 
-/// The number that was meant: binary fractions end in a digit too much.
+/// Removes the rounding error of binary fractions after 15 digits.
 fn decimal(number: f64) -> f64 {
     if number.fract() == 0.0 { number } else { format!("{number:.14e}").parse().unwrap_or(number) }
 }
 
-/// A little more than the end still is the end: steps add up in binary.
+/// The end with a tolerance for rounding errors of the steps.
 fn end(high: f64) -> f64 {
     high + high.abs() * 1e-9
 }
@@ -127,7 +127,7 @@ fn factor(
     Some(numbers.take(MAX_VALUES + 1).collect())
 }
 
-/// `count` numbers with equal ratios, or with equal steps where they begin at 0.
+/// `count` numbers with equal ratios, or with equal steps if they start at 0.
 fn ratios(low: f64, high: f64, count: u64) -> Vec<f64> {
     let last = count.saturating_sub(1).max(1) as f64;
     let number = |k: u64| {

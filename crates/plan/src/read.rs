@@ -1,4 +1,4 @@
-//! From the text of a plan to a checked plan.
+//! Turns the text of a plan into a checked plan.
 
 mod assertions;
 mod check;
@@ -20,15 +20,16 @@ use crate::method::Method;
 use crate::plan::{Host, Lab, Order, Plan};
 use crate::sweep::Grid;
 
-/// The most hosts, flows or axes of a plan.
+/// Largest number of hosts, flows or axes in a plan.
 const MAX_PER_KIND: usize = 256;
 
 /// Reads a plan.
 ///
-/// `settings` are those of the command line, as `test.duration=5s`; they hold over the file.
+/// `settings` are those of the command line, such as `test.duration=5s`; they override the file.
 ///
 /// # Errors
-/// Everything that is wrong with it, each mistake with file, line and column, or with the setting that made it.
+///
+/// All mistakes, each with file, line and column, or with the setting that caused it.
 pub fn read(plan: Source, settings: &[String], around: &dyn Surroundings) -> Result<Plan, PlanError> {
     let mut mistakes = Mistakes::default();
     let (document, sources) = include::load(plan, around, &mut mistakes);
@@ -46,7 +47,7 @@ struct Reader<'r> {
     document: &'r Table,
     pub(crate) sources: &'r [Source],
     around: &'r dyn Surroundings,
-    /// Axes that settings of the command line have changed: what the file says of their values may be void.
+    /// Axes that settings of the command line changed: references to their values in the file may be void.
     pub(crate) changed: BTreeSet<String>,
     pub(crate) mistakes: &'r mut Mistakes,
 }
@@ -111,7 +112,7 @@ impl<'r> Reader<'r> {
         name.to_owned()
     }
 
-    /// The table at a key, noting it if something else is there.
+    /// The table at a key. Notes a mistake if it is not a table.
     fn table(&mut self, key: &str) -> Option<(&'r Entry, &'r Table)> {
         let entry = self.document.get(key)?;
         if let Content::Table(table) = &entry.value.content {
@@ -276,7 +277,7 @@ impl<'r> Reader<'r> {
         let mut settings = BTreeMap::new();
         for entry in &table.0 {
             if self.mistakes.is_full() && !is_knob(&entry.key) {
-                // It is counted only: what was probably meant takes work to find.
+                // It is only counted, because finding similar names takes long.
                 self.mistakes.add(&entry.at, String::new());
                 continue;
             }
@@ -330,11 +331,11 @@ impl<'r> Reader<'r> {
     }
 }
 
-/// An address and the port typed behind it, as `192.0.2.1:5202`, `name:5202` or `[2001:db8::1]:5202`.
+/// Splits an address from a port after it, as in `192.0.2.1:5202`, `name:5202` or `[2001:db8::1]:5202`.
 fn with_port(text: &str) -> Option<(&str, u16)> {
     let (host, port) = text.trim().rsplit_once(':')?;
     let bare = host.strip_prefix('[').and_then(|inner| inner.strip_suffix(']'));
-    // An address of IPv6 has colons of its own.
+    // An IPv6 address contains colons.
     let alone = bare.or_else(|| (!host.contains(':')).then_some(host)).filter(|host| !host.is_empty())?;
     Some((alone, port.parse().ok()?))
 }

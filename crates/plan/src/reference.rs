@@ -25,7 +25,7 @@ What holds wins in this order: `--set` of the command line, an axis over a flow'
 knob of `test`, `[test]`, the default. `\"default\"` as the value of a knob takes it away.
 ";
 
-/// The bundled file that the page shows.
+/// The bundled file shown on the page.
 const EXAMPLE: &str = "bufferbloat";
 
 const AXES: &str = "
@@ -97,7 +97,7 @@ fn section(page: &mut String, title: &str, text: &str, tables: &[&[Key]]) {
     let _ =
         write!(page, "\n## {title}\n\n{text}\n\n| key | value | default | meaning |\n|---|---|---|---|\n");
     for key in tables.iter().flat_map(|keys| keys.iter()) {
-        // What is a value stands as one; words stand as words.
+        // Values are shown as code, descriptions as text.
         let written = serde_json::from_str::<serde_json::Value>(key.default).is_ok();
         let default = if written { format!("`{}`", key.default) } else { key.default.to_owned() };
         let _ = writeln!(page, "| `{}` | {} | {default} | {} |", key.name, key.kind.describe(), key.help);

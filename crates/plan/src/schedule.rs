@@ -9,45 +9,45 @@ use serde::Serialize;
 use crate::plan::{Flow, Plan};
 use crate::point::{Point, PointError};
 
-/// Set-up and drain of one phase, as a server reckons it too.
+/// Set-up and drain of one phase, as a server estimates it too.
 const PHASE_OVERHEAD: Span = Span::from_secs(2);
-/// Beginning and ending a trial: connections, settings of hosts or of the lab.
+/// Set-up and end of a trial: connections, settings of hosts or of the lab.
 const TRIAL_OVERHEAD: Span = Span::from_secs(1);
 
-/// When a flow runs within its trial.
+/// Start and end of a flow within its trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlowTiming {
     /// The flow.
     pub flow: String,
-    /// When it begins, after the beginning of the trial.
+    /// Start, relative to the start of the trial.
     pub start: Span,
-    /// When it ends; absent where that depends on the network.
+    /// End; absent if it depends on the network.
     pub end: Option<Span>,
 }
 
-/// How long a plan takes.
+/// Estimated duration of a plan.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Estimate {
-    /// Trials, those of searches among them.
+    /// Number of trials, including those of searches.
     pub trials: u64,
-    /// All of it, pauses and overheads among it.
+    /// Total duration, including pauses and overheads.
     #[serde(rename = "time_ns")]
     pub time: Span,
-    /// True if a flow ends when an amount is sent: then it takes longer than the estimate.
+    /// Whether a flow ends after an amount of data: then the plan may take longer than the estimate.
     pub at_least: bool,
-    /// True if a flow may end early, or a search: then it takes no longer than the estimate.
+    /// Whether a flow or a search may end early: then the plan may take less time.
     pub at_most: bool,
 }
 
-/// How long a test takes from its first connection to its result; absent where that depends on the network.
+/// Duration of a test from its first connection to its result; `None` if it depends on the network.
 #[must_use]
 pub fn length(spec: &TestSpec) -> Option<Span> {
     if let Some(sweep) = &spec.sweep {
-        // Whoever comes behind it waits until it is over for certain.
+        // A flow that follows a series waits for its longest duration.
         return Some(sweep.longest() + PHASE_OVERHEAD);
     }
     let traffic = &spec.traffic;
-    // The latency without load takes a fifth of the test, at most two seconds.
+    // Measuring the latency without load takes a fifth of the test, at most two seconds.
     let idle = match traffic.no_latency {
         true => Span::ZERO,
         false => Span::from_ns(traffic.measured().as_ns() / 5).min(Span::from_secs(2)),
@@ -68,12 +68,13 @@ pub fn length(spec: &TestSpec) -> Option<Span> {
 }
 
 impl Plan {
-    /// When each flow of a point runs, in the order of the plan.
+    /// Start and end of each flow of a point, in the order of the plan.
     #[must_use]
     pub fn schedule(&self, point: &Point) -> Vec<FlowTiming> {
         let lengths: Vec<Option<Span>> = point.tests.iter().map(|test| length(&test.spec)).collect();
         let mut slots: BTreeMap<&str, FlowTiming> = BTreeMap::new();
-        // Each round places the flows whose predecessors have a place; reading a plan has refused circles.
+        // Each round places the flows whose predecessors are placed. Circular references were rejected when the
+        // plan was read.
         for _ in 0..self.flows.len() {
             for (flow, length) in self.flows.iter().zip(&lengths) {
                 if slots.contains_key(flow.name.as_str()) {
@@ -95,17 +96,18 @@ impl Plan {
         self.flows.iter().filter_map(|flow| slots.get(flow.name.as_str()).cloned()).collect()
     }
 
-    /// How long a trial of a point takes as far as is known, with the pause behind it.
+    /// Known duration of a trial of a point, including the pause after it.
     #[must_use]
     pub fn trial_time(&self, point: &Point) -> Span {
         let known = self.schedule(point).iter().filter_map(|slot| slot.end).max();
         known.unwrap_or_default() + TRIAL_OVERHEAD + self.pause
     }
 
-    /// How long the plan takes.
+    /// Estimates the duration of the plan.
     ///
     /// # Errors
-    /// A point that no host could carry out.
+    ///
+    /// A point that cannot be executed.
     pub fn estimate(&self) -> Result<Estimate, PointError> {
         let mut estimate = Estimate::default();
         for number in 0..self.grid.len() {
@@ -122,7 +124,7 @@ impl Plan {
             let mut time = each.saturating_mul(steps);
             if let Some(search) = &self.search {
                 estimate.at_most = true;
-                // The trial that confirms is longer than the others, which are counted.
+                // The confirming trial is longer than the others, which are already counted.
                 let measured = point.tests.iter().map(|test| test.spec.traffic.measured()).max();
                 let confirm = search.confirm.unwrap_or_default();
                 time = time + confirm.saturating_sub(measured.unwrap_or_default());
@@ -131,17 +133,17 @@ impl Plan {
             let all = estimate.time.as_ns().saturating_add(time.saturating_mul(repeats).as_ns());
             estimate.time = Span::from_ns(all);
         }
-        // No pause behind the last trial.
+        // There is no pause after the last trial.
         estimate.time = estimate.time.saturating_sub(self.pause);
         Ok(estimate)
     }
 }
 
-/// The end of the last flow that this one waits for; absent while one of them has no place yet.
+/// The end of the last flow that this one waits for; `None` if one of them has not been placed.
 fn latest(flow: &Flow, slots: &BTreeMap<&str, FlowTiming>) -> Option<Span> {
     let mut latest = Span::ZERO;
     for name in &flow.after {
-        // An end that nobody knows is taken as the beginning: the estimate says that it is one.
+        // An unknown end counts as the start; the estimate is then marked `at_least`.
         let slot = slots.get(name.as_str())?;
         latest = latest.max(slot.end.unwrap_or(slot.start));
     }

@@ -1,4 +1,4 @@
-//! The JSON Schema of a plan, for editors that check TOML while it is written.
+//! The JSON Schema of a plan, for editors that check TOML during editing.
 
 use serde_json::{Map, Value, json};
 
@@ -6,11 +6,11 @@ use crate::keys::{ASSERT, AXIS, FLOW, HEAD, HOST, Key, LAB, SETTINGS};
 use crate::kind::{DEFAULT, Kind};
 use crate::knobs::{Knob, knobs, series_knobs};
 
-/// What is a name.
+/// Pattern of a name.
 const NAME: &str = "^[a-z0-9][a-z0-9-]{0,31}$";
-/// The name of an axis.
+/// Pattern of an axis name.
 const AXIS_NAME: &str = "^[a-z0-9][a-z0-9_]{0,31}$";
-/// A number as the quantities read it; a unit follows.
+/// A number in the format of the quantities; a unit follows.
 const NUMBER: &str = r"^ *\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *";
 
 /// The schema of a plan, JSON Schema draft 2020-12.
@@ -74,7 +74,7 @@ fn properties(tables: &[&[Key]]) -> Map<String, Value> {
     properties
 }
 
-/// The knobs: each takes its own kind of value, or the word for its default.
+/// The knobs: each takes a value of its kind or the word for its default.
 fn test(knobs: &[Knob]) -> Map<String, Value> {
     let mut properties = Map::new();
     for knob in knobs {
@@ -85,7 +85,7 @@ fn test(knobs: &[Knob]) -> Map<String, Value> {
     properties
 }
 
-/// What a value of that kind looks like.
+/// The schema of a kind's values.
 fn shape(kind: &Kind) -> Value {
     match kind {
         Kind::Text | Kind::ThreeSizes => json!({ "type": "string" }),
@@ -102,7 +102,7 @@ fn shape(kind: &Kind) -> Value {
         Kind::Memory => quantity("([bB]|[kKmMgGtT]|[KMGT]i|[kKMGT]i?B)?"),
         Kind::Time => quantity("(ns|us|µs|ms|s|sec|m|min|h)?"),
         Kind::Share => quantity("%?"),
-        // The tables hold right JSON, which a test sees.
+        // The tables contain valid JSON, as a test checks.
         Kind::Special(_, shape) => serde_json::from_str(shape).unwrap_or_default(),
     }
 }

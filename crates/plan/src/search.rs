@@ -1,4 +1,4 @@
-//! A search at every point, for the largest value for which an assertion holds.
+//! Searches at every point for the largest value that meets an assertion.
 
 use linerate_units::{Ratio, Span};
 
@@ -14,35 +14,35 @@ use crate::kind::SettingValue;
 pub struct Search {
     /// Its name.
     pub name: String,
-    /// Everything that takes its value.
+    /// Everything that it sets.
     pub targets: Vec<Target>,
-    /// The least value.
+    /// The smallest value.
     pub low: SettingValue,
     /// The largest value, which is tried first.
     pub high: SettingValue,
-    /// The search ends when what is left is no wider than this share of the largest value.
+    /// The search ends if the remaining range is at most this share of the largest value wide.
     pub resolution: Ratio,
-    /// Before the range is halved, values are tried that are each this share of the largest one lower, until two in a row
-    /// pass.
+    /// Before the range is halved, values are tried downwards in steps of this share of the largest one, until
+    /// two in a row pass.
     pub descend: Option<Ratio>,
-    /// Duration of a last trial at the value found.
+    /// Duration of a final trial at the value found.
     pub confirm: Option<Span>,
-    /// The assertion that must hold for a value to pass, as written.
+    /// The assertion that a value must meet, as written.
     pub text: String,
-    /// The same, read.
+    /// The same assertion, parsed.
     pub pass: Claim,
 }
 
-/// What to try next.
+/// The next value to try.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NextValue {
     /// The value.
     pub value: SettingValue,
-    /// True if it is the last trial, of the duration [`Search::confirm`].
+    /// Whether it is the final trial, of the duration [`Search::confirm`].
     pub confirm: bool,
 }
 
-/// A search that goes on: ask for [`Bisection::step`], carry it out, tell whether it [`Bisection::passed`].
+/// A search in progress: run the value of [`Bisection::step`], then report whether it [`Bisection::passed`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bisection<'s> {
     search: &'s Search,
@@ -51,12 +51,12 @@ pub struct Bisection<'s> {
     /// The largest value that passed.
     best: Option<f64>,
     step: Option<(f64, bool)>,
-    /// Steps downwards so far, and how many of the last ones passed in a row; absent when that is over.
+    /// Number of steps downwards, and how many of the last ones passed in a row; absent after the descent.
     descent: Option<(u32, u32)>,
 }
 
 impl Search {
-    /// Trials that a search takes at most if every confirmation passes, the confirmation among them.
+    /// Largest number of trials if every confirmation passes, including the confirmation.
     #[must_use]
     pub fn trials(&self) -> u32 {
         let (low, high) = self.bounds();
@@ -75,7 +75,7 @@ impl Search {
         trials + halvings + u32::from(self.confirm.is_some())
     }
 
-    /// Begins a search, at the largest value.
+    /// Starts a search at the largest value.
     #[must_use]
     pub fn begin(&self) -> Bisection<'_> {
         let (low, high) = self.bounds();
@@ -83,7 +83,7 @@ impl Search {
         Bisection { search: self, low, high, best: None, step: Some((high, false)), descent }
     }
 
-    /// How much lower the next value downwards is.
+    /// Size of a step downwards.
     fn descent_step(&self) -> Option<f64> {
         let step = self.bounds().1 * self.descend?.get();
         (step > 0.0).then_some(step)
@@ -93,33 +93,33 @@ impl Search {
         (self.low.number().unwrap_or(0.0), self.high.number().unwrap_or(0.0))
     }
 
-    /// What is left when the search ends.
+    /// Width of the range at which the search ends.
     fn width(&self) -> f64 {
         self.bounds().1 * self.resolution.get()
     }
 }
 
 impl Bisection<'_> {
-    /// What to try next; absent when the search has ended.
+    /// The next value to try; `None` after the end of the search.
     #[must_use]
     pub fn step(&self) -> Option<NextValue> {
         let (number, confirm) = self.step?;
         Some(NextValue { value: self.search.high.with_number(number)?, confirm })
     }
 
-    /// Takes in whether the step passed.
+    /// Reports whether the step passed.
     pub fn passed(&mut self, passed: bool) {
         let Some((number, confirm)) = self.step.take() else { return };
         match (passed, confirm) {
             (true, true) => {}
-            // One resolution less, and again.
+            // Repeat the confirmation one resolution lower.
             (false, true) => {
                 let lower = number - self.search.width().max(f64::MIN_POSITIVE);
                 self.best = (lower >= self.low_end()).then_some(lower);
                 self.step = self.best.map(|best| (best, true));
             }
             (true, false) => {
-                // On the way down the first one that passed is the largest.
+                // On the way down the first value that passes is the largest.
                 let low = self.best.map_or(number, |best| best.max(number));
                 (self.best, self.low) = (Some(low), low);
                 self.advance(true);
@@ -127,7 +127,7 @@ impl Bisection<'_> {
             (false, false) => {
                 self.high = number;
                 if self.best.is_some_and(|best| best >= number) {
-                    // What passed above it was luck.
+                    // A value above it passed by chance.
                     (self.best, self.low) = (None, self.low_end());
                 }
                 self.advance(false);
@@ -135,7 +135,7 @@ impl Bisection<'_> {
         }
     }
 
-    /// The next value downwards, or the next middle.
+    /// Chooses the next value downwards, or the next middle.
     fn advance(&mut self, passed: bool) {
         if let Some((steps, in_a_row)) = self.descent.take()
             && let Some(step) = self.search.descent_step()
@@ -152,7 +152,7 @@ impl Bisection<'_> {
         self.halve();
     }
 
-    /// The largest value that passed, confirmed if that was asked; absent while the search goes on, and if none passed.
+    /// The largest value that passed, confirmed if requested; `None` during the search, and if none passed.
     #[must_use]
     pub fn found(&self) -> Option<SettingValue> {
         if self.step.is_some() {
@@ -170,7 +170,7 @@ impl Bisection<'_> {
         let whole = self.search.high.with_number(middle).and_then(|setting| setting.number());
         let ended = self.high - self.low <= self.search.width();
         self.step = match whole {
-            // Whole values have no middle between neighbours.
+            // Neighbouring whole values have no middle.
             Some(whole) if !ended && whole > self.low && whole < self.high => Some((whole, false)),
             _ => self.best.filter(|_| self.search.confirm.is_some()).map(|best| (best, true)),
         };
@@ -201,7 +201,7 @@ mod tests {
         SettingValue::Rate(Bitrate::from_bps(bps).unwrap())
     }
 
-    /// Carries a search out on a device that loses nothing up to `limit`.
+    /// Runs a search on a device that loses nothing up to `limit`.
     fn carry_out(search: &Search, limit: f64) -> (Option<SettingValue>, u32) {
         let mut bisection = search.begin();
         let mut trials = 0;
@@ -213,7 +213,8 @@ mod tests {
         (bisection.found(), trials)
     }
 
-    /// RFC 2544 §26.1 at a device that carries 0.873 of the line: 0.87109375 after nine trials at a resolution of 0.005.
+    /// RFC 2544 §26.1 on a device that carries 0.873 of the line: 0.87109375 after nine trials at a resolution
+    /// of 0.005.
     #[test]
     fn the_worked_example_of_a_throughput_search() {
         let search = search(rate(0.0), rate(1e9), 0.005, false);
@@ -236,8 +237,8 @@ mod tests {
         assert_eq!((bisection.step(), bisection.found()), (None, Some(rate(0.99e9))));
     }
 
-    /// RFC 2544 §26.3: from the largest load in steps of a tenth, until two in a row lose nothing; then §26.1 between the
-    /// last that lost and the first that did not.
+    /// RFC 2544 §26.3: from the largest load in steps of a tenth, until two in a row lose nothing; then §26.1
+    /// between the last load with loss and the first without.
     #[test]
     fn a_descent_ends_after_two_that_pass_and_leaves_a_tenth_to_halve() {
         let search = Search { descend: Ratio::new(0.1), ..search(rate(0.0), rate(1e9), 0.05, true) };
@@ -247,7 +248,7 @@ mod tests {
             tried.push((step.value.number().unwrap() / 1e7, step.confirm));
             bisection.passed(step.value.number().unwrap() <= 0.873e9);
         }
-        // 80 is the first that passes, 70 the second; the middle of 80 and 90 leaves a twentieth.
+        // 80 is the first that passes, 70 the second; the middle of 80 and 90 leaves a range of 0.05.
         assert_eq!(
             tried,
             [(100.0, false), (90.0, false), (80.0, false), (70.0, false), (85.0, false), (85.0, true)]
@@ -269,7 +270,7 @@ mod tests {
     fn what_passed_above_a_loss_does_not_count() {
         let search = Search { descend: Ratio::new(0.25), ..search(rate(0.0), rate(1e9), 0.5, false) };
         let mut bisection = search.begin();
-        // 100 loses, 75 passes by luck, 50 loses, 25 passes.
+        // 100 loses, 75 passes by chance, 50 loses, 25 passes.
         [false, true, false, true].into_iter().for_each(|passed| bisection.passed(passed));
         assert_eq!((bisection.step(), bisection.found()), (None, Some(rate(0.25e9))));
     }

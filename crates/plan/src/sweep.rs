@@ -1,4 +1,4 @@
-//! Which combinations of the axes' values are points.
+//! The combinations of the axes' values that are points.
 
 use std::collections::BTreeSet;
 
@@ -7,23 +7,23 @@ use linerate_config::{Content, Entry, Mistakes, SourcePosition, Value, hint};
 use crate::axis::{Axis, Part};
 use crate::kind::texts;
 
-/// The most points that a plan may have, before any is left out.
+/// Largest number of points in a plan, before exclusions.
 pub const MAX_POINTS: usize = 20_000;
 
-/// The most tables of `exclude`: each is held against every point.
+/// Largest number of `exclude` tables: each is compared with every point.
 const MAX_EXCLUDED: usize = 1000;
 
-/// The combinations of a plan's axes: all of them, less those left out.
+/// The combinations of a plan's axes, less those excluded.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Grid {
-    /// Axes that advance together, and how many values they have. The last one varies fastest.
+    /// Groups of axes that advance together, and their number of values. The last one varies fastest.
     dimensions: Vec<(Vec<usize>, usize)>,
-    /// Numbers of the combinations that are points.
+    /// Indices of the combinations that are points.
     kept: Vec<usize>,
 }
 
 impl Grid {
-    /// Reads `zip` and `exclude`, and counts. Empty if that cannot be.
+    /// Reads `zip` and `exclude`, and counts. Empty on an error.
     pub(crate) fn read(
         axes: &[Axis],
         changed: &BTreeSet<String>,
@@ -35,7 +35,7 @@ impl Grid {
         let mut dimensions: Vec<(Vec<usize>, usize)> = Vec::new();
         for (number, axis) in axes.iter().enumerate() {
             match groups.iter().find(|group| group.contains(&number)) {
-                // The first of a group stands for all of them.
+                // The first axis of a group represents all of them.
                 Some(group) if group[0] == number => dimensions.push((group.clone(), axis.values.len())),
                 Some(_) => {}
                 None => dimensions.push((vec![number], axis.values.len())),
@@ -87,7 +87,7 @@ impl Grid {
                     .add(&value.at, format!("exclude: {what} is not a table such as {{ length = \"64K\" }}"));
                 continue;
             };
-            // What the command line has taken away needs no exclusion.
+            // An exclusion about values that the command line removed is ignored.
             let void = table.0.iter().any(|entry| changed.contains(&entry.key));
             let mut found = Mistakes::default();
             let part = Part::read(table, axes, &mut found);
@@ -113,25 +113,25 @@ impl Grid {
         }
     }
 
-    /// How many points there are.
+    /// Number of points.
     #[must_use]
     pub fn len(&self) -> usize {
         self.kept.len()
     }
 
-    /// True if there are none.
+    /// Whether there are no points.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }
 
-    /// The numbers of the values of a point, one of each axis; absent if there is no such point.
+    /// Indices of the values of a point, one per axis; `None` if there is no such point.
     #[must_use]
     pub fn choice(&self, point: usize) -> Option<Vec<usize>> {
         self.kept.get(point).map(|number| self.choice_of(*number))
     }
 
-    /// The point with these values; absent if it is left out, or never was.
+    /// Index of the point with these values; `None` if it is excluded or does not exist.
     #[must_use]
     pub fn find(&self, choice: &[usize]) -> Option<usize> {
         let mut number = 0_usize;
@@ -157,7 +157,7 @@ impl Grid {
     }
 }
 
-/// The groups of axes that advance together, by their numbers, each in ascending order.
+/// The groups of axes that advance together, as indices in ascending order.
 fn read_zip(
     axes: &[Axis],
     changed: &BTreeSet<String>,
@@ -165,7 +165,7 @@ fn read_zip(
     mistakes: &mut Mistakes,
 ) -> Vec<Vec<usize>> {
     let groups: Vec<&Value> = match &entry.value.content {
-        // One group may stand without the outer list.
+        // A single group may be written without the outer list.
         Content::List(items) if items.iter().all(|item| item.text().is_some()) => vec![&entry.value],
         Content::List(items) => items.iter().collect(),
         Content::Typed(_) => vec![&entry.value],

@@ -1,4 +1,4 @@
-//! Plans as texts, and what becomes of them.
+//! Tests with plans as text.
 
 mod buffers;
 mod bundled_plans;
@@ -13,7 +13,7 @@ mod wrong_assertions;
 
 use crate::{Plan, PlanError, Source, Surroundings, read};
 
-/// Files that can be included, and a topology `two` with the hosts `a` and `b`, and with a parameter `buffer`.
+/// Files that can be included, and a topology `two` with the hosts `a` and `b` and a parameter `buffer`.
 pub(crate) struct Around(pub(crate) &'static [(&'static str, &'static str)]);
 
 impl Surroundings for Around {
@@ -36,7 +36,7 @@ pub(crate) fn source(text: &str) -> Source {
     Source { name: "plan.toml".to_owned(), text: text.to_owned() }
 }
 
-/// Reads a plan of two hosts, which begins with this text.
+/// Reads a plan with this text and two hosts.
 pub(crate) fn try_plan(text: &str, settings: &[&str]) -> Result<Plan, PlanError> {
     let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
     read(source(&format!("{text}\n[host.a]\n[host.b]\n")), &settings, &Around(&[]))

@@ -1,4 +1,4 @@
-//! What the trials of a plan brought in, and what it amounts to at every point.
+//! Results of the trials of a plan, and their summaries per point.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,16 @@ use crate::cross_flow::{self, QueueObservation};
 use crate::plan::Plan;
 use crate::point::{Point, PointId};
 
-/// How sure the interval of a median is at least.
+/// Smallest coverage of a median's interval.
 const CONFIDENCE: f64 = 0.95;
 
-/// What one run measured: for each direction the quantities, in the order of [`QUANTITIES`], and what it tells of its queue.
+/// Measurements of one run: for each direction the quantities, in the order of [`QUANTITIES`], and the
+/// observation of its queue.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Figures(Vec<(Direction, Vec<Option<Measured>>, Option<QueueObservation>)>);
 
 impl Figures {
-    /// Those of a run.
+    /// The figures of a run.
     #[must_use]
     pub fn of(record: &RunRecord) -> Self {
         let of_flow =
@@ -57,7 +58,7 @@ impl Figures {
     }
 }
 
-/// A trial of a point: for each flow of the plan what its run measured; absent for one that was not completed.
+/// A trial of a point: for each flow of the plan the measurements of its run; `None` if it was not completed.
 pub type TrialFigures = Vec<Option<Figures>>;
 
 /// The figures of all trials.
@@ -65,13 +66,13 @@ pub type TrialFigures = Vec<Option<Figures>>;
 pub struct TrialResults(BTreeMap<PointId, BTreeMap<u32, TrialFigures>>);
 
 impl TrialResults {
-    /// Takes a trial in, in the place of an earlier one of the same repeat.
+    /// Adds a trial. It replaces an earlier one of the same repeat.
     pub fn take(&mut self, plan: &Plan, point: &Point, repeat: u32, mut trial: TrialFigures) {
         cross_flow::add(plan, &mut trial);
         self.0.entry(point.id).or_default().insert(repeat, trial);
     }
 
-    /// What the trials of a point amount to, quantity by quantity; those that were not measured are absent.
+    /// Summaries of the trials of a point by quantity; quantities that were not measured are absent.
     #[must_use]
     pub fn sum(&self, plan: &Plan, point: &Point) -> Vec<PointSummary> {
         let Some(trials) = self.0.get(&point.id) else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! The window in effect of a flow, and what it allows, as its record has them.
+//! The effective window of a flow and the rate that it allows, from its record.
 
 use linerate_model::metrics::{Metric, Side, tcp};
 use linerate_model::{FlowRecord, RunRecord};
@@ -6,11 +6,12 @@ use linerate_theory::bdp;
 use linerate_theory::stats::order::median;
 use linerate_units::Bytes;
 
-/// Bytes on their way and not acknowledged yet, of all streams, on average over the measured part.
+/// Bytes in flight (sent and not acknowledged) of all streams, averaged over the measured part.
 ///
-/// What a window of so many bytes comes to: of a buffer a part is overhead, a receiver announces what it expects to find
-/// room for, and a writer that filled its buffer sleeps until a third is free. The kernel counts packets, some of which
-/// are not full; together they fit the announced window. Source: Linux `tcpi_unacked`, RFC 9293 §3.8.6.
+/// This is the effective size of a configured window. Part of a buffer is overhead, a receiver announces the
+/// room that it expects to have, and a writer with a full buffer sleeps until a third is free. The kernel
+/// counts packets, some of which are not full; together they fit the announced window. Source: Linux
+/// `tcpi_unacked`, RFC 9293 §3.8.6.
 pub(super) fn in_flight_bytes(flow: &FlowRecord) -> Option<f64> {
     let samples = flow.measured_samples_of(Side::Sender);
     let of = |sample: &linerate_model::Sample| {
@@ -21,7 +22,8 @@ pub(super) fn in_flight_bytes(flow: &FlowRecord) -> Option<f64> {
     mean(&all).filter(|bytes| *bytes > 0.0)
 }
 
-/// The window that the receiver announced, of all streams, as the sender heard it: the median of the measured part.
+/// The window that the receiver announced, of all streams, as the sender received it: the median of the
+/// measured part.
 pub(super) fn announced_bytes(flow: &FlowRecord) -> Option<f64> {
     median(&measured(flow, tcp::SND_WND))
 }
@@ -35,8 +37,8 @@ fn mean(all: &[f64]) -> Option<f64> {
     (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
 }
 
-/// The round trip without a queue, ns: the median of the probes before the load; without probes, the least that the flow's
-/// kernel has seen.
+/// The RTT without a queue, ns: the median of the probes before the load; without probes, the smallest RTT that
+/// the flow's kernel saw.
 pub(super) fn base_rtt_ns(run: &RunRecord, flow: &FlowRecord) -> Option<f64> {
     let idle = run.idle.as_ref().filter(|idle| idle.rtt.count > 0).map(|idle| idle.rtt.p50_ns as f64);
     let seen = || {
@@ -46,7 +48,7 @@ pub(super) fn base_rtt_ns(run: &RunRecord, flow: &FlowRecord) -> Option<f64> {
     idle.or_else(seen).filter(|rtt| *rtt > 0.0)
 }
 
-/// The rate that the window in effect allows over the round trip without a queue, at most the ceiling, bit/s.
+/// The rate that the effective window allows at the RTT without a queue, at most the ceiling, bit/s.
 ///
 /// # Source
 /// RFC 6349 §3.3.1
@@ -56,7 +58,7 @@ pub(super) fn rate_bps(run: &RunRecord, flow: &FlowRecord) -> Option<f64> {
     bdp::windowed_goodput_bps(in_flight, rtt_s, ceiling)
 }
 
-/// The window that fills the path, of all streams together.
+/// The window that fills the path, of all streams together, bytes.
 ///
 /// # Source
 /// RFC 6349 §3.3.1
@@ -64,7 +66,7 @@ pub(super) fn needed_bytes(run: &RunRecord, flow: &FlowRecord) -> Option<f64> {
     bdp::bdp_bytes(link_bps(flow)?, base_rtt_ns(run, flow)? / 1e9)
 }
 
-/// What the line carries as payload; where no line is known, the limit that the flow is compared with.
+/// Payload rate of the line; if the line is unknown, the ceiling that the flow is compared with.
 fn link_bps(flow: &FlowRecord) -> Option<f64> {
     let link = flow.ladder.iter().find(|ceiling| ceiling.limit == "link");
     link.or(flow.ceiling.as_ref()).map(|ceiling| ceiling.bitrate_bps)

@@ -1,4 +1,4 @@
-//! Whether assertions hold.
+//! Checks whether assertions hold.
 
 use linerate_model::Direction;
 use serde::Serialize;
@@ -12,7 +12,7 @@ use crate::point::{Point, PointId};
 /// Where a quantity is looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scope<'a> {
-    /// Another run by its name; absent: the run that is judged.
+    /// Name of another run; absent: this run.
     pub run: Option<&'a str>,
     /// The point.
     pub point: PointId,
@@ -22,13 +22,13 @@ pub struct Scope<'a> {
     pub direction: Direction,
 }
 
-/// What a run measured: of several trials of a point, what stands for them all.
+/// Measurements of a run. For several trials of a point, their summary.
 pub trait Results {
-    /// The quantity there; absent if it was not measured.
+    /// The quantity in this scope; `None` if it was not measured.
     fn measured(&self, scope: Scope<'_>, quantity: &Quantity) -> Option<Measured>;
 }
 
-/// Whether an assertion holds at one point.
+/// Result of an assertion at one point.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Judgement {
     /// The assertion's name.
@@ -39,31 +39,31 @@ pub struct Judgement {
     pub flow: String,
     /// Its direction.
     pub direction: Direction,
-    /// What came out.
+    /// The result.
     pub outcome: Outcome,
 }
 
-/// What came out of an assertion.
+/// Result of an assertion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It holds.
+    /// The assertion holds.
     Holds,
-    /// It does not: both sides as found, for a person.
+    /// The assertion fails; the text shows both sides.
     Fails(String),
-    /// It cannot be told, because this was not measured. That is a failure as well.
+    /// The result is unknown because this was not measured. That counts as a failure too.
     NotMeasured(String),
 }
 
 impl Outcome {
-    /// True only if it holds.
+    /// Whether the assertion holds.
     #[must_use]
     pub fn holds(&self) -> bool {
         *self == Self::Holds
     }
 }
 
-/// Judges every assertion at every point, flow and direction that it is about.
+/// Checks every assertion at every point, flow and direction that it applies to.
 #[must_use]
 pub fn judge(plan: &Plan, results: &dyn Results) -> Vec<Judgement> {
     let mut judgements = Vec::new();
@@ -99,7 +99,7 @@ pub fn judge(plan: &Plan, results: &dyn Results) -> Vec<Judgement> {
     judgements
 }
 
-/// Judges a claim at one point, for every flow that is not in the background and every direction of it.
+/// Checks a claim at one point, for every flow that is not in the background and each of its directions.
 #[must_use]
 pub fn judge_at(plan: &Plan, claim: &Claim, point: &Point, results: &dyn Results) -> Vec<Outcome> {
     let Some(choice) = plan.grid.choice(point.number) else { return Vec::new() };
@@ -131,7 +131,7 @@ impl Judge<'_> {
         }
     }
 
-    /// The side's figure, or what is missing for it.
+    /// The value of a side, or the missing quantity as an error.
     fn side(&self, expression: &Expression) -> Result<Measured, String> {
         match expression {
             Expression::Number(number) => Ok(Measured::Number(*number)),
@@ -191,7 +191,7 @@ fn compare(left: &Measured, comparison: Comparison, right: &Measured) -> bool {
             Comparison::Other => left != right,
         },
         (Measured::Number(_), _) | (_, Measured::Number(_)) => false,
-        // Trials that disagree: equal is what all of them are, other what none of them is.
+        // Several words or values: equal means that all pairs are equal, not equal that no pair is.
         (left, right) => {
             let mut pairs =
                 left.words().iter().flat_map(|left| right.words().iter().map(move |right| left == right));
@@ -205,7 +205,7 @@ fn compare(left: &Measured, comparison: Comparison, right: &Measured) -> bool {
 }
 
 impl Claim {
-    /// The other runs that it names.
+    /// The other runs that the claim refers to.
     #[must_use]
     pub fn runs(&self) -> Vec<&str> {
         fn names<'e>(side: &'e Expression, found: &mut Vec<&'e str>) {
@@ -224,7 +224,7 @@ impl Claim {
         found
     }
 
-    /// Both sides as found.
+    /// Both sides as text.
     fn show(&self, left: &Measured, right: &Measured) -> String {
         let show = |side: &Measured| match side {
             Measured::Number(number) => self.dimension.show(*number),
@@ -234,7 +234,7 @@ impl Claim {
         format!("found {}, which is not {} {}", show(left), self.comparison.sign(), show(right))
     }
 
-    /// What the two sides are measured in.
+    /// The dimension of both sides.
     #[must_use]
     pub fn dimension(&self) -> Dimension {
         self.dimension

@@ -1,4 +1,4 @@
-//! What assertions may speak of, and where a record has it.
+//! The quantities of assertions, and how to get them from a record.
 
 use linerate_model::metrics::{host, tcp};
 use linerate_model::{Cause, Confidence, FlowRecord, RunRecord, Tally, metrics};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::flight;
 use crate::knobs::enum_values;
 
-/// What a quantity is measured in.
+/// Dimension of a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dimension {
     /// A count or a ratio.
@@ -25,7 +25,7 @@ pub enum Dimension {
 }
 
 impl Dimension {
-    /// The unit of its numbers in results; absent for words.
+    /// The unit of its numbers in results; `None` for words.
     #[must_use]
     pub const fn unit(self) -> Option<&'static str> {
         match self {
@@ -37,7 +37,7 @@ impl Dimension {
         }
     }
 
-    /// Its name in messages.
+    /// Name in messages.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Plain => "a plain number",
@@ -48,7 +48,7 @@ impl Dimension {
         }
     }
 
-    /// A number of it, for people.
+    /// A number of this dimension as text.
     #[must_use]
     pub fn show(self, number: f64) -> String {
         let sign = if number < 0.0 { "-" } else { "" };
@@ -63,26 +63,26 @@ impl Dimension {
     }
 }
 
-/// Six digits at most.
+/// At most four decimals.
 fn short(number: f64) -> String {
     let text = format!("{number:.4}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     text.to_owned()
 }
 
-/// What was found for a quantity.
+/// Value of a quantity.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Measured {
     /// In the unit of its dimension.
     Number(f64),
     /// A word.
     Word(String),
-    /// The words of trials that do not agree, each once.
+    /// The different words of several trials.
     Words(Vec<String>),
 }
 
 impl Measured {
-    /// The words that it is.
+    /// The words of the value; empty for a number.
     pub(crate) fn words(&self) -> &[String] {
         match self {
             Self::Number(_) => &[],
@@ -92,16 +92,16 @@ impl Measured {
     }
 }
 
-/// One quantity that assertions may name.
+/// A quantity that assertions may use.
 #[derive(Debug)]
 pub struct Quantity {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
-    /// What it is measured in.
+    /// Dimension.
     pub dimension: Dimension,
-    /// What it means.
+    /// Meaning.
     pub help: &'static str,
-    /// Where it stands in the record of a run; absent if it was not measured.
+    /// Gets the value from the record of a run; `None` if it was not measured.
     pub of: fn(&RunRecord, &FlowRecord) -> Option<Measured>,
 }
 
@@ -114,16 +114,16 @@ const fn quantity(
     Quantity { name, dimension, help, of }
 }
 
-/// What the runs of a trial have together, not one of them.
+/// Quantities of a whole trial, not of one run.
 pub(crate) const FAIRNESS: &str = "fairness";
 pub(crate) const BUFFER: &str = "buffer";
 pub(crate) const BUFFER_KIND: &str = "buffer_kind";
 pub(crate) const BUFFER_LOAD: &str = "buffer_load";
 
-/// What is known of a buffer.
+/// Kinds of results for a buffer.
 const BUFFER_KINDS: [&str; 4] = ["estimate", "lower_bound", "out_of_reach", "other_loss"];
 
-/// All of them.
+/// All quantities.
 pub const QUANTITIES: &[Quantity] = &[
     quantity("goodput", Dimension::Rate, "Bits per second that the receiver read.", |_, flow| {
         number(flow.bitrate()?.bps())
@@ -144,7 +144,7 @@ pub const QUANTITIES: &[Quantity] = &[
         FAIRNESS,
         Dimension::Plain,
         "Jain's index of the goodput of flows that are measured at once in one direction: 1 when all are equal.",
-        // A run knows nothing of those beside it.
+        // A single run does not have it: it follows from the whole trial.
         |_, _| None,
     ),
     quantity(
@@ -330,7 +330,7 @@ pub const QUANTITIES: &[Quantity] = &[
         "Buffer of the bottleneck, as bytes on the line: for TCP the rise of the round trip before a drop at the full line, \
          times the line's rate; for UDP that at the plateau of a step of load, or what a burst without a loss left waiting. \
          Background flows count as traffic through the same queue.",
-        // A run knows nothing of those beside it.
+        // A single run does not have it: it follows from the whole trial.
         |_, _| None,
     ),
     quantity(
@@ -383,22 +383,22 @@ pub const QUANTITIES: &[Quantity] = &[
     }),
 ];
 
-/// Payload of a full segment as the sending kernel used it.
+/// Payload of a full segment as the sending kernel used it, bytes.
 pub(super) fn segment_bytes(flow: &FlowRecord) -> Option<f64> {
-    // Sampled: what a socket answers when it is asked may be what was asked for.
+    // The sampled value is preferred: the value read from the socket may be the requested one.
     let sampled = flow.sender.as_ref().and_then(|tally| tally.readings.get(tcp::SND_MSS));
     let told = || flow.sender_settings.as_ref()?.mss.effective.map(f64::from);
     sampled.map(|bytes| bytes.get() as f64).or_else(told)
 }
 
-/// On average over the measured intervals.
+/// Mean over the measured intervals.
 fn softirq(flow: &FlowRecord, side: metrics::Side) -> Option<f64> {
     let samples = flow.measured_samples_of(side);
     let shares: Vec<f64> = samples.filter_map(|one| Some(one.readings.get(host::SOFTIRQ)?.get())).collect();
     (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
 }
 
-/// In each second of the measured intervals that have a count.
+/// Interrupts per second in the measured intervals that have a count.
 fn interrupts(flow: &FlowRecord, side: metrics::Side) -> Option<f64> {
     let samples = flow.measured_samples_of(side);
     let of = |one: &linerate_model::Sample| {
@@ -414,13 +414,13 @@ fn per_gb(tally: &Tally) -> Option<Measured> {
     (bytes > 0.0 && tally.cpu_seconds > 0.0).then_some(Measured::Number(tally.cpu_seconds / bytes * 1e9))
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "what the table's functions give back")]
+#[expect(clippy::unnecessary_wraps, reason = "the table's functions return an option")]
 fn number(number: f64) -> Option<Measured> {
     Some(Measured::Number(number))
 }
 
 impl Quantity {
-    /// The words that it may be.
+    /// The possible words.
     #[must_use]
     pub fn words(&self) -> Vec<String> {
         match self.name {

@@ -1,14 +1,14 @@
-//! The text of an assertion as a tree, in which every node knows where it stands.
+//! Parses the text of an assertion into a tree in which every node has its position.
 
-/// Deeper parentheses than this are more likely noise.
+/// Deepest nesting of parentheses.
 const MAX_DEPTH: usize = 32;
-/// A longer text than this is no assertion.
+/// Longest text of an assertion.
 const MAX_CHARS: usize = 1000;
 
-/// What is wrong with an assertion.
+/// A mistake in an assertion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
-    /// The byte of the text at which it shows.
+    /// Byte offset in the text.
     pub(crate) at: usize,
     /// What is wrong, and what would be right.
     pub(crate) text: String,
@@ -18,7 +18,7 @@ pub(crate) fn fault<T>(at: usize, text: impl Into<String>) -> Result<T, Fault> {
     Err(Fault { at, text: text.into() })
 }
 
-/// A piece of an assertion and the byte at which it begins.
+/// A part of an assertion, with the byte offset of its start.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
     pub(crate) at: usize,
@@ -66,7 +66,7 @@ impl Comparison {
         ("<", Self::Below),
     ];
 
-    /// As it is written.
+    /// The operator as written.
     #[must_use]
     pub fn sign(self) -> &'static str {
         Self::ALL.iter().find(|(_, one)| *one == self).map_or("", |(sign, _)| sign)
@@ -82,7 +82,7 @@ enum Token {
     Sign(char),
 }
 
-/// Reads a comparison: left side, comparison, right side.
+/// Parses a comparison: left side, operator, right side.
 pub(crate) fn parse(text: &str) -> Result<(Node, Comparison, Node), Fault> {
     if text.len() > MAX_CHARS {
         return fault(0, format!("an assertion of {} letters; use at most {MAX_CHARS}", text.len()));
@@ -140,7 +140,7 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>, Fault> {
     Ok(found)
 }
 
-/// Length of a number with the unit that is glued to it.
+/// Length of a number including its unit without a space.
 fn literal(text: &str) -> usize {
     let bytes = text.as_bytes();
     let digits = |mut at: usize| {
@@ -180,7 +180,7 @@ impl Parser {
         self.tokens.get(self.next).map(|(_, token)| token)
     }
 
-    /// Where the next token begins.
+    /// Offset of the next token.
     fn at(&self) -> usize {
         self.tokens.get(self.next).map_or(self.end, |(at, _)| *at)
     }
@@ -221,7 +221,7 @@ impl Parser {
             } else if matches!(left.form, Form::Literal(_))
                 && matches!(self.peek(), Some(Token::Name(_) | Token::Sign('(')))
             {
-                // As people write it: 0.98 ceiling.
+                // Implicit product, such as `0.98 ceiling`.
                 '*'
             } else {
                 return Ok(left);

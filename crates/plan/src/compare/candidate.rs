@@ -1,4 +1,4 @@
-//! A configuration that is compared, and where its figures come from.
+//! A configuration that is compared, and the source of its figures.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,29 +10,29 @@ use super::{Subject, facts};
 use crate::assertion::{Measured, QUANTITIES};
 use crate::plan::Order;
 
-/// The repeats of everything that was measured in one configuration.
+/// The repeats of everything that was measured with one configuration.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Candidate {
-    /// What it is called.
+    /// Name.
     pub name: String,
-    /// Places in the order in which they were found, each with its figures by quantity, one a repeat.
+    /// Subjects in the order in which they were found, each with its figures by quantity, one per repeat.
     figures: Vec<(Subject, BTreeMap<String, Vec<f64>>)>,
-    /// What is known of hosts and settings, each with every value that was seen.
+    /// Facts about hosts and settings, each with every value that was seen.
     pub(super) facts: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// Why the values of an axis cannot be compared.
+/// Reasons why the values of an axis cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum AxisError {
-    /// The run is no plan, or the beginning of its log is lost.
+    /// The run is not a plan, or the start of its log is missing.
     #[error("the run {0} is no plan that was carried out, so it has no axes")]
     NoPlan(String),
     /// The plan has no such axis.
     #[error("the plan has no axis '{name}'{hint}")]
     NoAxis {
-        /// As asked.
+        /// The name as entered.
         name: String,
-        /// What was probably meant.
+        /// A similar name as a suggestion.
         hint: String,
     },
     /// The axis has one value.
@@ -60,7 +60,7 @@ impl Candidate {
         candidate
     }
 
-    /// A plan that was carried out; `runs` are those of it whose hosts and settings are compared too.
+    /// An executed plan. `runs` are those of its runs whose hosts and settings are compared too.
     #[must_use]
     pub fn of_plan(name: String, plan: &PlanRecord, runs: &[RunRecord]) -> Self {
         let mut candidate = Self { name, ..Self::default() };
@@ -69,7 +69,8 @@ impl Candidate {
         candidate
     }
 
-    /// The summaries of all points, or of those with a value of an axis, which is then not in their names.
+    /// Adds the summaries of all points, or of those with one value of an axis, which is then left out of the
+    /// subject.
     fn take(&mut self, plan: &PlanRecord, only: Option<(&str, &str)>) {
         for summary in &plan.summaries {
             let labels = plan.labels(&summary.point);
@@ -95,29 +96,30 @@ impl Candidate {
         }
     }
 
-    /// Where it has figures.
+    /// Subjects that have figures.
     pub(super) fn places(&self) -> impl Iterator<Item = &Subject> {
         self.figures.iter().map(|(place, _)| place)
     }
 
-    /// The figures of a quantity at a place, one a repeat.
+    /// The figures of a quantity for a subject, one per repeat.
     pub(super) fn samples(&self, place: &Subject, quantity: &str) -> Option<&[f64]> {
         let (_, figures) = self.figures.iter().find(|(known, _)| known == place)?;
         figures.get(quantity).map(Vec::as_slice)
     }
 
-    /// True if nothing was measured in it.
+    /// Whether nothing was measured.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.figures.is_empty()
     }
 }
 
-/// The values of an axis as configurations, the first one as the base, and how their repeats belong together: in a plan that
-/// measured round by round the n-th repeats of all values stand side by side.
+/// The values of an axis as configurations, the first one as the base, and the pairing of their repeats: in a
+/// plan with interleaved order, the n-th repeats of all values are paired.
 ///
 /// # Errors
-/// When there is no such axis, or only one value of it.
+///
+/// If there is no such axis, or it has only one value.
 pub fn values_of_axis(plan: &PlanRecord, axis: &str) -> Result<(Vec<Candidate>, Pairing), AxisError> {
     let start = plan.start.as_ref().ok_or_else(|| AxisError::NoPlan(plan.run.to_string()))?;
     let Some(found) = start.axes.iter().find(|known| known.name == axis) else {

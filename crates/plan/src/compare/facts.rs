@@ -1,4 +1,4 @@
-//! What may explain a difference: hosts, links and settings.
+//! Facts that may explain a difference: hosts, links and settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,20 +7,20 @@ use serde_json::Value;
 
 use super::Candidate;
 
-/// Something that is not the same in two configurations.
+/// A fact that differs between two configurations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// The number of the candidate.
+    /// Index of the candidate.
     pub candidate: usize,
-    /// What differs.
+    /// Name of the fact.
     pub what: String,
-    /// As it was in the base, every value that was seen.
+    /// All values in the base.
     pub base: String,
-    /// As it was in the candidate.
+    /// All values in the candidate.
     pub other: String,
 }
 
-/// Notes the hosts, links and settings of a run.
+/// Adds the hosts, links and settings of a run.
 pub(super) fn note(facts: &mut BTreeMap<String, BTreeSet<String>>, run: &RunRecord) {
     let mut add = |what: String, value: String| {
         if !value.is_empty() {
@@ -53,10 +53,10 @@ pub(super) fn note(facts: &mut BTreeMap<String, BTreeSet<String>>, run: &RunReco
     }
 }
 
-/// Where a socket is: it tells runs apart, and explains nothing.
+/// Addresses of sockets: they differ between runs but explain nothing.
 const LOCATION_KEYS: [&str; 2] = ["local", "remote"];
 
-/// Settings by the names that results have for them, whatever they are; what is nested has a point in its name.
+/// Settings by their names in results, whatever they are. Nested names are joined with dots.
 fn every_setting(value: &Value, name: &str, add: &mut dyn FnMut(&str, String)) {
     match value {
         Value::Null => {}
@@ -80,7 +80,7 @@ fn bare(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// What differs between the base and each candidate; what is known of one side only says nothing.
+/// Facts that differ between the base and each candidate. A fact that is known for one side only is left out.
 pub(super) fn differences(base: &Candidate, others: &[Candidate]) -> Vec<Difference> {
     let mut differences = Vec::new();
     for (candidate, other) in others.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Candidates made of records, and tables of them.
+//! Candidates made from records, and tables of them.
 
 use std::collections::BTreeMap;
 
@@ -96,7 +96,7 @@ fn values_of_an_axis_are_compared_in_turn_where_they_were_measured_in_turn() {
         .iter()
         .map(|row| (row.place.point[0].1.as_str(), row.comparison.outcome, row.comparison.pairs))
         .collect();
-    // Two comparisons at p = 0.03 and 1: the clear one has to be clearer than 0.025.
+    // Two comparisons with p = 0.03 and 1: the clearer one would need p below 0.025.
     assert_eq!(found, [("1", Outcome::NotShown, Some(6)), ("5", Outcome::NotShown, Some(6))]);
     let (_, pairing) = values_of_axis(&plan("sequential", [SLOW; 4]), "window").unwrap();
     assert_eq!(pairing, Pairing::None);

@@ -9,13 +9,13 @@ use linerate_theory::stats::order::{median, median_interval};
 
 use super::points::{FlowAtPoint, Points, numbers, text_column};
 
-/// How sure the interval of a median is at least.
+/// Smallest coverage of a median's interval.
 const CONFIDENCE: f64 = 0.95;
 
-/// Rates of a size in every trial, and its times one way in ns.
+/// Rates of a size in every trial, and its one-way times in ns.
 type Measured = (Vec<f64>, Vec<f64>);
 
-/// What each series amounts to, then its curve.
+/// The results of each series, then its curve.
 pub(super) fn tables(record: &PlanRecord, runs: &dyn Fn(&str) -> Option<RunRecord>) -> Vec<MethodTable> {
     let Some(points) = Points::of(record) else { return Vec::new() };
     let ways = points.flows_with("message_rate");
@@ -55,7 +55,7 @@ fn figures(points: &Points<'_>, ways: &[FlowAtPoint<'_>]) -> Option<MethodTable>
     })
 }
 
-/// The flow, and from where to where.
+/// The name of the flow and its hosts.
 fn path_of(points: &Points<'_>, way: &FlowAtPoint<'_>) -> String {
     let flow = points.start.flows.iter().find(|flow| flow.name == way.flow);
     flow.map_or_else(
@@ -104,7 +104,7 @@ fn curve(
     })
 }
 
-/// Completed runs of a flow at a point; of a repeat that was measured again the last one.
+/// Completed runs of a flow at a point. If a repeat was measured again, the last run counts.
 fn runs_of<'r>(record: &'r PlanRecord, point: &PlanPoint, flow: &str) -> Vec<&'r str> {
     let of_point = record.trials.iter().filter(|trial| trial.point == point.id);
     let mut last: BTreeMap<u32, &'r str> = BTreeMap::new();

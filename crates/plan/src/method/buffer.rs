@@ -1,4 +1,4 @@
-//! The buffer of a bottleneck: what each point says of it, each second of a typical trial, and the sizes that would suit.
+//! The buffer of a bottleneck: the result of each point, each second of a typical trial, and recommended sizes.
 
 mod seconds;
 
@@ -44,16 +44,16 @@ pub(super) fn tables(
 struct View<'r> {
     record: &'r PlanRecord,
     point: &'r PlanPoint,
-    /// The point and, where there are several, the flow and the direction, for headings.
+    /// The point for headings, with flow and direction if there are several.
     label: String,
     flow: &'r Flow,
     direction: Direction,
     measured: FlowRecord,
     passage: Option<QueueObservation>,
     known: Option<Known>,
-    /// Goodput that other traffic leaves of the line; absent where its rate is not known beforehand.
+    /// Goodput that other traffic leaves of the line; absent if the rate of the other traffic is not fixed.
     expected_bps: Option<f64>,
-    /// Share of the line that other traffic takes.
+    /// Share of the line that other traffic uses.
     others: f64,
 }
 
@@ -114,7 +114,7 @@ impl<'r> View<'r> {
     }
 }
 
-/// The rate that a load of datagrams takes of the line; absent for one that gives way, or whose rate nobody set.
+/// The line rate that a UDP load uses; `None` for TCP, which backs off, and for a load without a set rate.
 fn wire_rate_bps(run: &RunRecord, direction: Direction) -> Option<f64> {
     let traffic = &run.start.as_ref()?.spec.traffic;
     let flow = run.flows.iter().find(|flow| flow.plan.direction == direction);
@@ -123,7 +123,7 @@ fn wire_rate_bps(run: &RunRecord, direction: Direction) -> Option<f64> {
     udp_wire_rate_bps(rate.bps() * f64::from(flow.plan.streams), length.get() as f64)
 }
 
-/// The trial of a point whose goodput is nearest to the median; of a search the last one that passed.
+/// The trial of a point whose goodput is nearest to the median; for a search, the last one that passed.
 fn typical<'r>(plan: &Plan, record: &'r PlanRecord, point: &PlanPoint) -> Option<&'r TrialEnd> {
     let of_point = |trial: &&TrialEnd| {
         trial.point == point.id && is_complete(trial) && trial.step.as_ref().is_none_or(|step| step.passed)
@@ -134,7 +134,7 @@ fn typical<'r>(plan: &Plan, record: &'r PlanRecord, point: &PlanPoint) -> Option
         .summaries
         .iter()
         .find(|one| one.point == point.id && one.flow == judged.name && one.quantity == "goodput");
-    // A repeat that was measured twice counts with the later trial, as it does in the summary.
+    // If a repeat was measured twice, the later trial counts, as in the summary.
     let latest = |repeat: u32| trials.iter().rev().find(|trial| trial.repeat == repeat).copied();
     let mut repeats: Vec<u32> = trials.iter().map(|trial| trial.repeat).collect();
     repeats.sort_unstable();
@@ -151,7 +151,7 @@ fn typical<'r>(plan: &Plan, record: &'r PlanRecord, point: &PlanPoint) -> Option
     latest(ranked.first()?.1)
 }
 
-/// The values of a point, as they are shown.
+/// The values of a point as text.
 fn point_label(record: &PlanRecord, point: &PlanPoint) -> String {
     let axes = record.start.as_ref().map(|start| start.axes.as_slice()).unwrap_or_default();
     let value = |(axis, value): (&linerate_model::PlanAxis, &usize)| {
@@ -165,7 +165,7 @@ pub(super) fn column(name: &str, unit: Option<&str>) -> MethodColumn {
     MethodColumn { name: name.into(), unit: unit.map(Into::into) }
 }
 
-/// What each point says of the buffer, and its rates.
+/// The buffer at each point, with rates.
 fn estimates(record: &PlanRecord, views: &[View<'_>]) -> Option<MethodTable> {
     if views.is_empty() {
         return None;
@@ -225,7 +225,7 @@ fn estimates(record: &PlanRecord, views: &[View<'_>]) -> Option<MethodTable> {
     })
 }
 
-/// The buffer over all trials; of a single one with the interval over its drops.
+/// The buffer over all trials; for a single trial, with the interval over its drops.
 fn buffer_cell(view: &View<'_>, searched: bool) -> MethodCell {
     let mut cell = view.cell("buffer");
     let words = view.summary("buffer_kind").map(|one| one.words.as_slice()).unwrap_or_default();
@@ -237,7 +237,7 @@ fn buffer_cell(view: &View<'_>, searched: bool) -> MethodCell {
     cell
 }
 
-/// What is known of the buffer, in words; those of trials that do not agree with their number.
+/// The kind of result for the buffer in words. If trials differ, each kind with its count.
 fn kinds(view: &View<'_>, searched: bool) -> String {
     let words = view.summary("buffer_kind").map(|one| one.words.as_slice()).unwrap_or_default();
     let mut counted: Vec<(&str, usize)> = Vec::new();
@@ -263,7 +263,7 @@ fn kinds(view: &View<'_>, searched: bool) -> String {
     }
 }
 
-/// A slope of the delay that is off by more than this says that the load was not what it should have been.
+/// If the slope of the delay deviates by more than this, the load was not as expected.
 const SLOPE_TOLERANCE: f64 = 0.25;
 
 fn notes(views: &[View<'_>], searched: bool) -> Vec<String> {
@@ -284,13 +284,13 @@ fn notes(views: &[View<'_>], searched: bool) -> Vec<String> {
     notes
 }
 
-/// The sizes with which the path would be fit.
+/// Recommended sizes for the path.
 fn sizes(views: &[View<'_>]) -> Option<MethodTable> {
     let path = |view: &View<'_>| {
         let path = view.passage.as_ref()?.path()?;
         Some((path.drain_bps, path.base_rtt_s, f64::from(view.measured.plan.streams)))
     };
-    // The path of the plan is one; buffers do not change its rate and its shortest round trip.
+    // The path is the same for the whole plan: buffers do not change its rate and its smallest RTT.
     let (drain, rtt, streams) = views.iter().find_map(path)?;
     let row = |fit: linerate_theory::buffer::Fit| MethodRow {
         point: None,

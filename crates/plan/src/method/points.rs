@@ -1,4 +1,4 @@
-//! What a plan amounts to, found by point, flow and quantity, and as cells of tables.
+//! Results of a plan by point, flow and quantity, as table cells.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,14 @@ pub(super) struct FlowAtPoint<'r> {
     pub(super) direction: Direction,
 }
 
-/// The summaries of a plan by their places.
+/// The summaries of a plan by point, flow, direction and quantity.
 pub(super) struct Points<'r> {
     pub(super) start: &'r PlanStart,
     by_place: BTreeMap<(&'r str, &'r str, &'static str, &'r str), &'r PointSummary>,
 }
 
 impl<'r> Points<'r> {
-    /// Those of a plan; absent for one that never began, or of which nothing was measured.
+    /// The summaries of a plan; `None` if it was not started, or nothing was measured.
     pub(super) fn of(record: &'r PlanRecord) -> Option<Self> {
         let place = |one: &'r PointSummary| {
             ((one.point.as_str(), one.flow.as_str(), one.direction.name(), one.quantity.as_str()), one)
@@ -31,7 +31,7 @@ impl<'r> Points<'r> {
         Some(Self { start, by_place })
     }
 
-    /// Every flow that is not in the background, in each direction in which it has the quantity, point by point.
+    /// Every flow that is not in the background, in each direction that has the quantity, point by point.
     pub(super) fn flows_with(&self, quantity: &str) -> Vec<FlowAtPoint<'r>> {
         let flows = || self.start.flows.iter().filter(|flow| !flow.background);
         let directions = [Direction::Upload, Direction::Download];
@@ -48,12 +48,12 @@ impl<'r> Points<'r> {
         self.by_place.get(&(way.point.id.as_str(), way.flow, way.direction.name(), quantity)).copied()
     }
 
-    /// Its median.
+    /// Median of the quantity.
     pub(super) fn number(&self, way: &FlowAtPoint<'_>, quantity: &str) -> Option<f64> {
         self.find(way, quantity)?.median
     }
 
-    /// Its median with the interval.
+    /// Median of the quantity with its interval.
     pub(super) fn cell(&self, way: &FlowAtPoint<'_>, quantity: &str) -> MethodCell {
         let Some(found) = self.find(way, quantity) else { return MethodCell::default() };
         let ends = found.interval.as_ref();
@@ -70,7 +70,7 @@ impl<'r> Points<'r> {
         self.start.axes.get(axis)?.values.get(*value).map(|value| value.label.as_str())
     }
 
-    /// Columns that say which row is which: the axes, the flow where there are several, the direction where both are.
+    /// Columns that identify a row: the axes, the flow if there are several, the direction if there are both.
     pub(super) fn naming(&self, ways: &[FlowAtPoint<'_>]) -> Naming {
         let differ =
             |of: fn(&FlowAtPoint<'_>) -> String| ways.windows(2).any(|pair| of(&pair[0]) != of(&pair[1]));
@@ -95,7 +95,7 @@ impl<'r> Points<'r> {
     }
 }
 
-/// Which columns say what a row is about.
+/// The columns that identify a row.
 pub(super) struct Naming {
     axes: usize,
     flow: bool,
@@ -112,7 +112,7 @@ pub(super) fn numbers(name: &str, unit: &str) -> MethodColumn {
     MethodColumn { name: name.into(), unit: Some(unit.into()) }
 }
 
-/// The median of what several rows have of the same; absent where none has it.
+/// The median over several rows; `None` if no row has a value.
 pub(super) fn typical(found: impl Iterator<Item = f64>) -> Option<f64> {
     linerate_theory::stats::order::median(&found.collect::<Vec<f64>>())
 }

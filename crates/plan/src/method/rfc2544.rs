@@ -26,23 +26,23 @@ struct Frames {
 }
 
 impl Frames {
-    /// Bytes of a frame, its check sequence among them, as the RFC counts.
+    /// Bytes of a frame including its FCS, as the RFC counts.
     fn bytes(self) -> f64 {
         self.payload + UDP_HEADER_BYTES + IPV4_BYTES + ETHERNET_HEADER_BYTES + FCS_BYTES
     }
 
-    /// Frames in a second at a rate of payload.
+    /// Frames per second at a payload rate.
     fn per_second(self, payload_bps: f64) -> f64 {
         payload_bps / (8.0 * self.payload)
     }
 
-    /// Bits on the line at a rate of frames.
+    /// Line rate of a frame rate, bit/s.
     fn line_bps(self, per_second: f64) -> f64 {
         per_second * 8.0 * (self.bytes() + PREAMBLE_AND_GAP_BYTES)
     }
 }
 
-/// Throughput by frame size, then what was lost at which load.
+/// Throughput by frame size, then the loss at each load.
 pub(super) fn tables(
     plan: &Plan,
     record: &PlanRecord,
@@ -67,7 +67,7 @@ pub(super) fn tables(
         .collect()
 }
 
-/// The frames of a point: those of its first test.
+/// The frames of a point: those of its first UDP test.
 fn frames_of(plan: &Plan, point: &PlanPoint) -> Option<Frames> {
     let mut all = (0..plan.grid.len()).filter_map(|number| plan.point(number).ok());
     let known = all.find(|known| known.id.to_string() == point.id)?;
@@ -75,13 +75,13 @@ fn frames_of(plan: &Plan, point: &PlanPoint) -> Option<Frames> {
     (payload.get() > 0).then_some(Frames { payload: payload.get() as f64 })
 }
 
-/// The way of a point on which its figures stand: that of its first flow that was measured.
+/// The flow of a point for its figures: the first one that was measured.
 fn flow_of<'r>(points: &Points<'r>, point: &'r PlanPoint) -> Option<FlowAtPoint<'r>> {
     let ways = points.flows_with("goodput");
     ways.into_iter().find(|way| way.point.id == point.id)
 }
 
-/// What searches found at a point, over its repeats.
+/// Results of the searches at a point, over its repeats.
 fn found(record: &PlanRecord, point: &PlanPoint, shown: impl Fn(f64) -> f64) -> MethodCell {
     let of_point = record.found.iter().filter(|found| found.point == point.id);
     let all: Vec<f64> = of_point.filter_map(|found| found.number).map(shown).collect();
@@ -160,7 +160,7 @@ fn throughput(
     })
 }
 
-/// What was sent and what arrived in the trials at the loads that searches found, in frames a second.
+/// Frames per second sent and received in the trials at the loads that searches found.
 #[derive(Debug, Default)]
 struct Passed {
     sent: Vec<f64>,
@@ -181,7 +181,7 @@ impl Passed {
                 let step = trial.step.as_ref().filter(|step| step.passed);
                 trial.point == point.id && step.is_some_and(|step| step.number == load)
             };
-            // The longer trial that confirms a load comes last, and says most about it.
+            // The longer trial that confirms a load comes last and is the most reliable.
             let Some(trial) = record.trials.iter().rfind(at) else { continue };
             for one in counted(trial, frames, runs) {
                 passed.sent.extend(one.per_second);
@@ -192,8 +192,9 @@ impl Passed {
     }
 }
 
-/// What arrived at the load that a search found, with the least and the most of several searches. Where the host sent less than was
-/// asked for, the device may carry more. `arrived` stands in where the trials themselves are not at hand.
+/// Received rate at the load that a search found, with minimum and maximum of several searches. If the host
+/// sent less than requested, the device may carry more. `arrived` is used if the trials themselves are not
+/// available.
 fn carried(asked: &MethodCell, passed: &Passed, arrived: Option<f64>) -> MethodCell {
     let Some(rate) = median(&passed.received).or(arrived) else { return MethodCell::default() };
     let sent = median(&passed.sent).unwrap_or(rate);
@@ -203,17 +204,17 @@ fn carried(asked: &MethodCell, passed: &Passed, arrived: Option<f64>) -> MethodC
     MethodCell { low: end(f64::min), high: end(f64::max), at_least, ..MethodCell::number(rate) }
 }
 
-/// A rate as percent of the most that the line takes: what two clocks differ by is not more than all, and what exceeds it by
-/// more is not of this line.
+/// A rate as percent of the line's maximum. A small excess within the clock tolerance counts as 100; a larger
+/// excess does not belong to this line and gives `None`.
 fn percent_of_maximum(rate: f64, most: f64) -> Option<f64> {
     let share = rate / most;
     (share <= 1.0 + CLOCK_TOLERANCE_PPM * 1e-6).then(|| share.min(1.0) * 100.0)
 }
 
-/// A host that sent this share of what was asked for has sent it: the ends of a trial blur the rest.
+/// A host that sent at least this share of the requested rate has sent it; edges of a trial cause the rest.
 const SENT: f64 = 0.98;
 
-/// Section 26.3: the loss at every load that was tried, the largest first.
+/// Section 26.3: the loss at every load that was tried, the highest first.
 fn loss(
     plan: &Plan,
     record: &PlanRecord,
@@ -223,7 +224,7 @@ fn loss(
     let mut rows = Vec::new();
     for point in &points.start.points {
         let Some(frames) = frames_of(plan, point) else { continue };
-        // Loads as whole bit/s, so that they have an order.
+        // Loads in whole bit/s, so that they can be sorted.
         let mut loads: BTreeMap<u64, Vec<Load>> = BTreeMap::new();
         for trial in record.trials.iter().filter(|trial| trial.point == point.id) {
             let Some(step) = &trial.step else { continue };
@@ -262,11 +263,11 @@ fn loss(
     })
 }
 
-/// What was offered in a trial.
+/// The load of a trial.
 struct Load {
     sent: f64,
     lost: f64,
-    /// Frames sent in a second, by the sender's own time.
+    /// Frames sent per second, by the sender's own time.
     per_second: Option<f64>,
     received_per_second: Option<f64>,
 }
@@ -280,7 +281,7 @@ fn counted(trial: &TrialEnd, frames: Frames, runs: &dyn Fn(&str) -> Option<RunRe
         let (lost, sent) = (udp.lost as f64, (udp.packets + udp.lost) as f64);
         let rate = |tally: &Tally| Some(tally.bitrate.bps()).filter(|bps| *bps > 0.0);
         let per_second = |tally: &Tally| rate(tally).map(|bps| frames.per_second(bps));
-        // Where only the receiver's word is known, what was lost came at the same pace.
+        // If only the receiver's counts are known, lost frames are assumed at the same rate.
         let of_receiver = || Some(per_second(&receiver)? * sent / udp.packets.max(1) as f64);
         let offered = flow.sender.as_ref().and_then(per_second).or_else(of_receiver);
         let received_per_second = per_second(&receiver);
@@ -289,7 +290,7 @@ fn counted(trial: &TrialEnd, frames: Frames, runs: &dyn Fn(&str) -> Option<RunRe
     flows.filter(|flow| flow.plan.direction == Direction::Upload).filter_map(load).collect()
 }
 
-/// Section 26.4: the longest burst that comes through whole.
+/// Section 26.4: the longest burst that arrives completely.
 fn bursts(plan: &Plan, record: &PlanRecord, points: &Points<'_>) -> Option<MethodTable> {
     let rows = points.start.points.iter().filter_map(|point| {
         let frames = frames_of(plan, point)?;
@@ -297,7 +298,7 @@ fn bursts(plan: &Plan, record: &PlanRecord, points: &Points<'_>) -> Option<Metho
         let most = way.and_then(|way| points.number(&way, "ceiling")).map(|bps| frames.per_second(bps));
         let burst = found(record, point, |frames| frames);
         let largest = plan.search.as_ref().and_then(|search| search.high.number());
-        // The whole range passed: the device may take more.
+        // The whole range passed: the device may handle more.
         let burst = MethodCell { at_least: burst.value.is_some() && burst.value == largest, ..burst };
         let time = burst
             .value

@@ -11,7 +11,7 @@ pub(super) fn tables(record: &PlanRecord) -> Vec<MethodTable> {
     [path(&points), tests(&points)].into_iter().flatten().collect()
 }
 
-/// What is found out before the tests: sections 3.1 to 3.3.
+/// Results before the tests: sections 3.1 to 3.3.
 fn path(points: &Points<'_>) -> Option<MethodTable> {
     let ways = points.flows_with("rtt_baseline");
     let of = |quantity: &'static str| typical(ways.iter().filter_map(|way| points.number(way, quantity)));
@@ -68,9 +68,10 @@ fn path(points: &Points<'_>) -> Option<MethodTable> {
     })
 }
 
-/// The bottleneck bandwidth, whether the path may carry more, and where it is from.
+/// The bottleneck bandwidth, whether the path may carry more, and its source.
 ///
-/// A host that sends no more, and loses nothing, has not reached the bottleneck: then TCP may have carried more.
+/// A UDP host that sends no more and loses nothing has not reached the bottleneck. Then TCP may have carried
+/// more.
 fn bottleneck_bandwidth(points: &Points<'_>, ceiling: Option<f64>) -> (Option<f64>, bool, &'static str) {
     let datagrams = points.flows_with("loss");
     let carried = typical(datagrams.iter().filter_map(|way| points.number(way, "goodput")));
@@ -91,12 +92,12 @@ fn bottleneck_bandwidth(points: &Points<'_>, ceiling: Option<f64>) -> (Option<f6
     }
 }
 
-/// A rate that is so much of the line's has reached it.
+/// A rate with at least this share of the line's has reached it.
 const REACHED_SHARE: f64 = 0.98;
 
 /// The throughput tests: sections 3.3 and 4.
 fn tests(points: &Points<'_>) -> Option<MethodTable> {
-    // A test without a transfer time ratio has no ideal, and one of datagrams no window.
+    // A test without a transfer time ratio has no ideal rate, and a UDP test has no window.
     let ways: Vec<FlowAtPoint<'_>> = points
         .flows_with("transfer_time_ratio")
         .into_iter()
@@ -144,7 +145,7 @@ fn tests(points: &Points<'_>) -> Option<MethodTable> {
     })
 }
 
-/// A ratio as the RFC prints it.
+/// A ratio as percent, as in the RFC.
 fn percent(cell: MethodCell) -> MethodCell {
     let times = |value: Option<f64>| value.map(|value| value * 100.0);
     MethodCell { value: times(cell.value), low: times(cell.low), high: times(cell.high), ..cell }

@@ -1,4 +1,4 @@
-//! Throughput against the window, beside what window and round trip allow.
+//! Throughput against the window, with the rate that window and RTT allow.
 
 use linerate_model::{ForeignText, MethodCell, MethodRow, MethodTable, PlanRecord};
 use linerate_theory::{conversion, sender_error};
@@ -7,7 +7,7 @@ use linerate_units::{Bitrate, Bytes, Span};
 use super::points::{Points, numbers, typical};
 use crate::plan::Plan;
 
-/// Window, round trip, computed and measured rate at every point.
+/// Window, RTT, computed and measured rate at every point.
 pub(super) fn tables(plan: &Plan, record: &PlanRecord) -> Vec<MethodTable> {
     let Some(points) = Points::of(record) else { return Vec::new() };
     let ways = points.flows_with("window_rate");
@@ -57,7 +57,7 @@ pub(super) fn tables(plan: &Plan, record: &PlanRecord) -> Vec<MethodTable> {
     }]
 }
 
-/// Which window the path needs.
+/// The window that the path needs.
 fn needed(points: &Points<'_>) -> Option<String> {
     let ways = points.flows_with("bdp");
     let of = |quantity: &'static str| typical(ways.iter().filter_map(|way| points.number(way, quantity)));
@@ -70,7 +70,7 @@ fn needed(points: &Points<'_>) -> Option<String> {
     ))
 }
 
-/// How the round trip compares with the way of light.
+/// Comparison of the RTT with the propagation delay of light.
 fn light(points: &Points<'_>, metres: f64) -> Option<String> {
     let ways = points.flows_with("rtt_baseline");
     let rtt_s = typical(ways.iter().filter_map(|way| points.number(way, "rtt_baseline")))? / 1e9;

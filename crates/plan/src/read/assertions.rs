@@ -1,4 +1,4 @@
-//! Reading assertions, and axes that are searched.
+//! Reads assertions, and axes that are searched.
 
 use std::collections::BTreeSet;
 
@@ -47,7 +47,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, entry: Option<&Entry>, plan: &mut Pl
     }
 }
 
-/// The text of an assertion that speaks of values of an axis which the command line has changed.
+/// The text of an assertion about values of an axis that the command line changed.
 fn about_a_changed_axis(changed: &BTreeSet<String>, value: &Value) -> Option<String> {
     let (text, at) = match &value.content {
         Content::Table(table) => (table.get("that")?.value.text()?, table.table("at")),
@@ -103,7 +103,7 @@ fn from_table(reader: &mut Reader<'_>, table: &Table, value: &Value, plan: &Plan
     Some(Assertion { name, text, points, flow, direction, claim })
 }
 
-/// Reads the text of an assertion; what is wrong with it is noted at the letter where it shows.
+/// Parses the text of an assertion. A mistake is reported at its column.
 fn claim(
     sources: &[Source],
     value: &Value,
@@ -128,7 +128,7 @@ fn claim(
     }
 }
 
-/// The place of a byte of a text that stands in a file; that of the text itself where it is written with escapes.
+/// Position of a byte of a text in a file; if the text contains escapes, the position of the whole text.
 fn within(sources: &[Source], value: &Value, text: &str, at: usize) -> SourcePosition {
     let SourcePosition::File { file, line, column } = value.at else { return value.at.clone() };
     let written = sources.get(file).and_then(|source| source.text.lines().nth(line.saturating_sub(1)));

@@ -1,4 +1,4 @@
-//! What only shows when a plan is put together: its size, its points, its lab.
+//! Checks that need the whole plan: its size, its points, its lab.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,11 @@ use crate::axis::Target;
 use crate::order::MAX_TRIALS;
 use crate::plan::Plan;
 
-/// The most tests, one a flow at a point, that a plan may describe.
+/// Largest number of tests (one per flow and point) in a plan.
 const MAX_TESTS: usize = 100_000;
 
 impl Reader<'_> {
-    /// Looks at every point.
+    /// Checks every point.
     pub(super) fn check(&mut self, plan: &Plan) {
         let points = plan.grid.len();
         let trials = points.saturating_mul(plan.largest_repeats() as usize);
@@ -37,7 +37,7 @@ impl Reader<'_> {
             if let Err(error) = plan.point(number) {
                 let place = self.place_of_knob(plan, &error.flow, error.knob.as_deref());
                 self.mistakes.add(&place, error.to_string());
-                // The others would say the same.
+                // Further points would give the same message.
                 break;
             }
         }
@@ -45,7 +45,7 @@ impl Reader<'_> {
         self.check_lab(plan);
     }
 
-    /// An axis over a knob that every flow sets itself would measure the same again and again.
+    /// An axis over a knob that every flow sets itself would have no effect.
     fn check_effect(&mut self, plan: &Plan) {
         let search = plan.search.iter().map(|search| (&search.name, &search.targets));
         for (name, targets) in plan.axes.iter().map(|axis| (&axis.name, &axis.targets)).chain(search) {
@@ -60,7 +60,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Where a knob of a flow is set: by an axis, by the flow, by the plan.
+    /// Position where a knob of a flow is set: by an axis, by the flow, or by the plan.
     fn place_of_knob(&self, plan: &Plan, flow: &str, knob: Option<&str>) -> SourcePosition {
         let knob = knob.unwrap_or_default();
         let search = plan.search.iter().map(|search| (&search.name, &search.targets));
@@ -78,12 +78,12 @@ impl Reader<'_> {
         found.next().map_or(SourcePosition::START, |entry| entry.at.clone())
     }
 
-    /// Every value that an axis gives the lab must make a network.
+    /// Every value that an axis sets in the lab must give a valid network.
     fn check_lab(&mut self, plan: &Plan) {
         let mut seen = BTreeSet::new();
         for number in 0..plan.grid.len() {
             let Some(lab) = plan.point(number).ok().and_then(|point| point.lab) else { return };
-            // What no axis changes was tried when the hosts were looked for.
+            // The unchanged lab was checked when the hosts were read.
             if plan.lab.as_ref() == Some(&lab) || !seen.insert(lab.set.clone()) || seen.len() > 1000 {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Reading flows, and whether each of them can begin and end.
+//! Reads flows, and checks whether each of them can start and end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -70,7 +70,7 @@ impl Reader<'_> {
         flows
     }
 
-    /// A plan with two hosts needs no flow: from the first to the second.
+    /// The default flow of a plan with two hosts: from the first to the second.
     fn only_flow(&mut self, hosts: &[Host]) -> Option<Flow> {
         if let [from, to] = hosts {
             return Some(Flow {
@@ -84,7 +84,7 @@ impl Reader<'_> {
                 series: None,
             });
         }
-        // A lab that could not be read has been named as the mistake already.
+        // If the lab could not be read, that mistake is already reported.
         if self.mistakes.is_empty() {
             let text = match hosts.len() {
                 0 => {
@@ -100,7 +100,7 @@ impl Reader<'_> {
         None
     }
 
-    /// Flows that wait for each other, or for what never ends by itself.
+    /// Rejects flows that wait for each other, or for a flow that never ends by itself.
     fn check_flows(&mut self, flows: &[Flow]) {
         let place = |name: &str, key: &str| {
             let table = self.document.table("flow").and_then(|flows| flows.get(name));
@@ -148,7 +148,7 @@ impl Reader<'_> {
     }
 }
 
-/// A flow that waits for itself, through others.
+/// A flow that waits for itself, directly or through others.
 fn in_a_circle(flows: &[Flow]) -> Option<&Flow> {
     let mut placed: BTreeSet<&str> = BTreeSet::new();
     loop {

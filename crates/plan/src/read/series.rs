@@ -1,4 +1,4 @@
-//! Reading flows that are series over message sizes.
+//! Reads flows that are series over message sizes.
 
 use linerate_config::{Content, hint};
 use linerate_model::{HostKnobs, SocketKnobs, Sweep, TestSpec};
@@ -9,7 +9,7 @@ use crate::kind::SettingValue;
 use crate::knobs::{Knob, knob, series, series_knobs};
 
 impl Reader<'_> {
-    /// The series of a flow; absent where it is a test, and where something is wrong with it.
+    /// The series of a flow; `None` for a test, and if the series is wrong.
     pub(super) fn series(&mut self, fields: &Fields<'_>, path: &str) -> Option<Sweep> {
         let value = fields.value("series")?;
         let Content::Table(table) = &value.content else {
@@ -31,7 +31,7 @@ impl Reader<'_> {
                 continue;
             };
             let read = knob.kind.read_or_default(&entry.value);
-            // One at a time, so that the place is known.
+            // Parsed one at a time, so that the position of a mistake is known.
             match read.and_then(|setting| series([(knob, &setting)]).map(|_| setting)) {
                 Ok(setting) => set.push((knob, setting)),
                 Err(text) => {
@@ -54,7 +54,7 @@ impl Reader<'_> {
         Some(found)
     }
 
-    /// What a series has no use for.
+    /// Rejects keys that have no effect on a series.
     fn refuse_for_a_series(&mut self, fields: &Fields<'_>, path: &str) {
         if fields.flag("background")
             && let Some(value) = fields.value("background")

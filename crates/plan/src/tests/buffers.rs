@@ -1,5 +1,5 @@
-//! The buffer of a bottleneck by each of its methods, from runs with figures that were reckoned by hand: a line of 10 Gb/s,
-//! of which payload gets 9.9 Gb/s, and a round trip of 50 ms.
+//! The buffer of a bottleneck by each of its methods, with figures calculated by hand: a line of 10 Gb/s, of
+//! which payload gets 9.9 Gb/s, and an RTT of 50 ms.
 
 use linerate_model::metrics::{Sample, loss, tcp};
 use linerate_model::{
@@ -34,7 +34,7 @@ fn latency(phase: ProbePhase, course: Vec<LatencyInterval>) -> LatencyReport {
     }
 }
 
-/// Probes in intervals of a tenth of a second from the start of the run on, with these round trips, us.
+/// Probes in intervals of 0.1 s from the start of the run, with these round trips, us.
 fn course(rtt_us: &[u64]) -> Vec<LatencyInterval> {
     let interval = |(at, rtt): (u64, &u64)| LatencyInterval {
         start_ns: Timestamp::from_ns(at * 100 * MS),
@@ -47,7 +47,7 @@ fn course(rtt_us: &[u64]) -> Vec<LatencyInterval> {
     (0..).zip(rtt_us).map(interval).collect()
 }
 
-/// One run: what was asked, what carried it, its samples, its probes and what was received, bit/s.
+/// One run: specification, transport, samples, probes and received rate, bit/s.
 struct Run {
     spec: TestSpec,
     transport: Transport,
@@ -138,13 +138,13 @@ impl Run {
     }
 }
 
-/// Two seconds of TCP at 7.92 Gb/s, half a second of them omitted; segments are lost in the third tenth of a second, when
-/// the probes' round trip is `full_us`.
+/// Two seconds of TCP at 7.92 Gb/s, half a second of them omitted. Segments are lost in the third tenth of a
+/// second, when the RTT of the probes is `full_us`.
 fn long_flow(full_us: u64, load: f64) -> Run {
     let sample = |at: u64| {
         let mut readings = Readings::default();
         readings.put(tcp::BYTES_ACKED, Bytes::new(if at == 3 { 0 } else { 99_000_000 }));
-        // 13,750 segments of 9000 bytes in a tenth of a second are 9.9 Gb/s.
+        // 13,750 segments of 9000 bytes in 0.1 s are 9.9 Gb/s.
         readings.put(tcp::DELIVERED, (13_750.0 * load) as u64);
         readings.put(tcp::SND_MSS, Bytes::new(9000));
         readings.put(tcp::CWND, Bytes::new(55_440_000));
@@ -162,7 +162,8 @@ fn long_flow(full_us: u64, load: f64) -> Run {
     run
 }
 
-/// The load beside it: 2 Gb/s of datagrams of 8192 bytes are offered, 1.98 Gb/s arrive, a fifth of what the line gives payload.
+/// The other load: 2 Gb/s of datagrams of 8192 bytes are offered, 1.98 Gb/s arrive, a fifth of the line's
+/// payload rate.
 fn noise() -> Run {
     let mut run = Run::udp(2e9, 1.98e9, 0);
     run.spec.traffic.rate = Some(rate(1e9));
@@ -173,7 +174,7 @@ fn noise() -> Run {
 const PLAN: &str = "method = \"switch-buffer\"\ntest.upload = true\npause = 0\n\
     [flow.large]\nfrom = \"a\"\nto = \"b\"\n[flow.noise]\nfrom = \"a\"\nto = \"b\"\nbackground = true\ntest = { udp = true }\n";
 
-/// A plan with its trials: what is summed up, and the tables.
+/// A plan with its trials: the summaries and the tables.
 fn carry_out(plan: &Plan, trials: &[[Run; 2]]) -> (PlanRecord, Vec<MethodTable>) {
     let opening =
         Opening { started_at: String::new(), world: World::Lab, linerate: String::new(), set: Vec::new() };
@@ -219,7 +220,7 @@ fn near(cell: &MethodCell, expected: f64) {
 
 #[test]
 fn a_drop_in_the_omitted_start_tells_the_buffer() {
-    // 12.8 ms at 10 Gb/s are 16 MB; 0.8 of payload beside 0.2 fill the line.
+    // 12.8 ms at 10 Gb/s are 16 MB; shares of 0.8 and 0.2 fill the line.
     let plan = plan(PLAN);
     let (record, tables) = carry_out(&plan, &[[long_flow(62_800, 0.8), noise()]]);
     let table = &tables[0];
@@ -230,7 +231,7 @@ fn a_drop_in_the_omitted_start_tells_the_buffer() {
     assert!(!cell(table, 0, "buffer").at_least);
     near(cell(table, 0, "load at the drop"), 1.0);
     near(cell(table, 0, "rate"), 7.92e9);
-    // 2 Gb/s in datagrams of 8192 bytes, each 8258 on the line, take 2.01611 Gb/s of 10; 9.9 Gb/s are shared.
+    // 2 Gb/s in datagrams of 8192 bytes, each 8258 on the line, take 2.01611 of 10 Gb/s; 9.9 Gb/s are shared.
     near(cell(table, 0, "rate expected"), 9.9e9 * (1.0 - 0.2 * 8258.0 / 8192.0));
     let summed = record.summaries.iter().find(|one| one.quantity == "buffer").and_then(|one| one.median);
     assert!(summed.is_some_and(|bytes| (bytes / 16e6 - 1.0).abs() < 1e-6), "{summed:?}");
@@ -244,7 +245,7 @@ fn the_estimate_of_several_trials_has_the_interval_of_its_median() {
     let (_, tables) = carry_out(&plan, &trials);
     let buffer = cell(&tables[0], 0, "buffer");
     near(buffer, 16e6);
-    // Of six values the interval goes from the least to the largest: 12.0 and 13.6 ms.
+    // With six values the interval is from the smallest to the largest: 12.0 and 13.6 ms.
     assert_eq!((buffer.low.map(f64::round), buffer.high.map(f64::round)), (Some(15e6), Some(17e6)));
 }
 
@@ -270,7 +271,7 @@ fn every_second_has_what_its_window_and_rate_imply() {
     let (_, tables) = carry_out(&plan(PLAN), &[[long_flow(62_800, 0.8), noise()]]);
     let table = tables.last().unwrap();
     assert_eq!(table.rows.len(), 2);
-    // One tenth of the first second has nothing acknowledged: 9 times 99 MB.
+    // 0.1 s of the first second has nothing acknowledged: 9 times 99 MB.
     near(cell(table, 0, "rate"), 7.128e9);
     near(cell(table, 1, "rate"), 7.92e9);
     near(cell(table, 0, "retransmits"), 700.0);
@@ -284,7 +285,7 @@ fn every_second_has_what_its_window_and_rate_imply() {
 #[test]
 fn the_sizes_that_would_suit_are_those_of_the_path() {
     let (_, tables) = carry_out(&plan(PLAN), &[[long_flow(62_800, 0.8), noise()]]);
-    // 10 Gb/s times 50 ms; over the root of two; 3/7 of it.
+    // 10 Gb/s times 50 ms; divided by the root of two; 3/7 of it.
     [62.5e6, 62.5e6 / 2f64.sqrt(), 62.5e6 * 3.0 / 7.0]
         .into_iter()
         .enumerate()
@@ -296,13 +297,14 @@ fn the_longest_burst_without_a_loss_leaves_the_buffer_waiting() {
     let text = PLAN.replace("test.upload = true", "test.upload = true\ntest.udp = true")
         + "[axis.bytes]\nkey = \"flow.large.bytes\"\nfrom = \"1M\"\nto = \"64M\"\nresolution = \"50%\"\npass = \"loss == 0\"\n";
     let plan = plan(&text);
-    // As fast as the line; with 0.2 beside it a sixth of all waits. 49.5 MB of payload are 50 MB on the line: 10 MB.
+    // As fast as the line; with another 0.2, a sixth of all waits. 49.5 MB of payload are 50 MB on the line: 10
+    // MB.
     let burst = |lost| {
         let mut run = Run::udp(12e9, 9.9e9, lost);
         run.spec.traffic.bytes = Some(Bytes::new(49_500_000));
         run.sender.total_bytes = Bytes::new(49_500_000);
         let mut noise = Run::udp(1.98e9, 1.98e9, 0);
-        // Nobody has to tell a round trip for that.
+        // No RTT is needed for that.
         (run.spec.traffic.no_latency, noise.spec.traffic.no_latency) = (true, true);
         [run, noise]
     };
@@ -316,7 +318,7 @@ fn the_longest_burst_without_a_loss_leaves_the_buffer_waiting() {
 #[test]
 fn a_step_of_load_shows_the_buffer_as_a_plateau() {
     let plan = plan(&PLAN.replace("test.upload = true", "test.upload = true\ntest.udp = true"));
-    // 1.1 of the line: the delay rises by 10 ms in a tenth of a second, up to 40 ms, which are 50 MB.
+    // 1.1 times the line: the delay rises by 10 ms per 0.1 s, up to 40 ms, which are 50 MB.
     let mut step = Run::udp(8.91e9, 7.92e9, 500);
     let sample = |at: u64| {
         let mut readings = Readings::default();

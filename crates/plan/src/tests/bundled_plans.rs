@@ -1,8 +1,8 @@
-//! The plans that come along.
+//! Tests of the bundled plans.
 
 use crate::{Source, Surroundings, bundled, read, schema};
 
-/// The topologies of the bundled plans have these hosts; what is set in them is tried where topologies are known.
+/// The topologies of the bundled plans have these hosts. Settings of topologies are tested elsewhere.
 struct Hosts;
 
 impl Surroundings for Hosts {
@@ -52,7 +52,7 @@ fn bundled_plans_have_the_points_that_they_describe() {
     assert_eq!(count("rfc2544-bursts"), Some((6, 5)));
 }
 
-/// Every key of a bundled plan stands in the schema, at its place.
+/// Every key of a bundled plan is in the schema, at its position.
 #[test]
 fn every_key_of_a_bundled_plan_is_in_the_schema() {
     let schema = schema();

@@ -1,4 +1,4 @@
-//! Plans carried out without a network: which trials come, how often, and what they amount to.
+//! Plans executed without a network: which trials run, how often, and their results.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::{
     judgements,
 };
 
-/// What a run measured that got this goodput up.
+/// Measurements of a run with this upload goodput.
 fn figures(bps: f64) -> Figures {
     let plan = FlowPlan {
         flow: 0,
@@ -41,8 +41,8 @@ fn figures(bps: f64) -> Figures {
     Figures::of(&RunRecord::fold(&log))
 }
 
-/// A network without packets: says for each trial and flow the goodput, or nothing for a run that fails. Keeps what its
-/// runs measured, as an archive does.
+/// A simulated network: gives the goodput of each trial and flow, or `None` for a run that fails. Keeps what
+/// its runs measured, as an archive does.
 struct Network<'f> {
     goodput: &'f dyn Fn(&Task, usize) -> Option<f64>,
     kept: BTreeMap<String, Figures>,
@@ -69,7 +69,7 @@ impl<'f> Network<'f> {
         self.record.apply(&event);
     }
 
-    /// Carries out at most so many trials; the labels of what was measured, with the repeat.
+    /// Runs at most this number of trials. Returns the labels of the points, with the repeat.
     fn carry_out(&mut self, scheduler: &mut PlanScheduler<'_>, most: usize) -> Vec<(String, u32)> {
         let mut seen = Vec::new();
         while seen.len() < most
@@ -135,7 +135,7 @@ fn what_follows_is_known_unless_results_decide_and_up_to_the_last_trial() {
     }
 }
 
-/// A search for a rate with this limit; goodput is the rate that was asked for.
+/// A search for a rate with this limit; the goodput is the requested rate.
 const SEARCH: &str = "repeats = 2\ntest = { udp = true, upload = true }\n[axis]\nlength = [100, 200]\n[axis.rate]\n\
                       from = 0\nto = \"1G\"\nresolution = 0.01\npass = \"goodput <= 690M\"\nconfirm = \"60s\"\n";
 
@@ -146,7 +146,7 @@ fn asked_rate(task: &Task, _: usize) -> Option<f64> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Wherever it is interrupted, and however often, nothing is measured twice and nothing is left out.
+    /// Wherever and however often it is interrupted, nothing is measured twice and nothing is left out.
     #[test]
     fn an_interrupted_plan_measures_every_trial_once(cuts in prop::collection::vec(0_usize..5, 0..6)) {
         let plan = plan(SMALL);
@@ -169,7 +169,7 @@ proptest! {
         prop_assert_eq!(scheduler.sum().unwrap(), whole);
     }
 
-    /// The same of a search, whose next trial depends on those before.
+    /// The same for a search, whose next trial depends on the earlier ones.
     #[test]
     fn an_interrupted_search_goes_on_where_it_was(
         cuts in prop::collection::vec(0_usize..9, 0..6), confirms in any::<bool>(),
@@ -199,7 +199,7 @@ proptest! {
             prop_assert!(number <= 6.9e8 && 6.9e8 - number <= 1e7, "{}", number);
         }
         prop_assert!(!whole.2);
-        // What a point measures is what it measured at the value that was found, not at the last one tried.
+        // The result of a point is that of the value found, not of the last one tried.
         let mut numbers: Vec<f64> = whole.1.iter().chain(&whole.1).filter_map(|found| found.number).collect();
         let mut goodput = whole.3;
         numbers.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! Assertions against results.
+//! Checks assertions against results.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{plan, try_plan};
 use crate::{Measured, Outcome, Plan, QUANTITIES, Quantity, Results, Scope, judge};
 
-/// Results by the label of the point and the name of the quantity; those of the run `old` begin with `old `.
+/// Results by the label of the point and the name of the quantity; those of the run `old` start with `old `.
 struct Table<'p> {
     plan: &'p Plan,
     rows: BTreeMap<(String, &'static str), Measured>,
@@ -129,7 +129,7 @@ fn flows_and_directions_are_judged_one_by_one() {
     assert!(try_plan(&text.replace("\"noise\", dir", "\"nose\", dir"), &[]).is_err());
 }
 
-/// The log of one upload of datagrams: a plan of it, then everything that was counted.
+/// The log of one UDP upload: its plan, then everything that was counted.
 fn log() -> Vec<Event> {
     let latency = |phase: &str, min: u64, p50: u64, mean: u64, p95: u64| {
         let rtt = json!({ "count": 9, "min_ns": min, "mean_ns": mean, "p50_ns": p50, "p95_ns": p95, "p99_ns": 950_000, "max_ns": 990_000 });
@@ -157,7 +157,7 @@ fn log() -> Vec<Event> {
     bodies.iter().enumerate().map(event).collect()
 }
 
-/// Every quantity is found where it was measured, and absent where it was not.
+/// Every quantity is found if it was measured, and absent otherwise.
 #[test]
 fn quantities_stand_in_the_record() {
     let events = log();
@@ -175,7 +175,7 @@ fn quantities_stand_in_the_record() {
     assert_eq!(find("rtt_idle"), number(200_000.0));
     assert_eq!(find("rtt"), number(400_000.0));
     assert_eq!(find("rtt_p95"), number(900_000.0));
-    // Mean 500 us beside the load, least 100 us before it.
+    // Mean 500 us under load, smallest 100 us before it.
     assert_eq!(find("buffer_delay"), number(4.0));
     assert_eq!(find("cpu_receiver"), number(0.5));
     assert_eq!(find("verdict"), Some(Measured::Word("link".to_owned())));

@@ -1,4 +1,4 @@
-//! Laws of expansion, whatever the plan.
+//! Properties of the expansion of any plan.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::{plan, try_plan};
 use crate::MAX_POINTS;
 
-/// A plan with axes of these lengths over knobs that have no say in each other.
+/// A plan with axes of these lengths over independent knobs.
 fn axes(lengths: &[usize]) -> String {
     let knobs = ["window", "streams", "interval", "source_port", "affinity"];
     let mut text = String::new();
@@ -59,7 +59,7 @@ proptest! {
             let choice = plan.grid.choice(number).unwrap();
             prop_assert_eq!(choice[0], choice[2]);
         }
-        // A combination that the zip does not have is no point.
+        // A combination that is not in the zip is no point.
         prop_assert_eq!(plan.grid.find(&[0, 0, length]), None);
     }
 
@@ -85,7 +85,7 @@ proptest! {
     }
 }
 
-/// The counts of a range: exact, end included, in equal steps or ratios.
+/// The values of a range: exact, end included, in equal steps or ratios.
 #[test]
 fn ranges_have_the_values_that_they_say() {
     let labels = |range: &str| -> Vec<String> {

@@ -1,4 +1,4 @@
-//! What holds when several places set the same.
+//! Precedence if several places set the same key.
 
 use linerate_units::{Bytes, Span};
 
@@ -108,7 +108,7 @@ fn what_the_file_says_of_values_that_the_command_line_took_away_is_left_out() {
         assert_eq!(less.left_out, ["rtt < 1s", "rtt < 2 point(window=2000).rtt"], "{set}");
         assert_eq!(less.assertions.len(), 1, "{set}");
     }
-    // Mistakes that have nothing to do with it remain mistakes.
+    // Unrelated mistakes remain mistakes.
     let wrong = text.replace("loss < 1", "los < 1").replace("interval = 3", "interval = 4");
     let error = try_plan(&wrong, &["axis.window=7,8"]).unwrap_err().to_string();
     assert!(error.contains("4 is no value of axis 'interval'"), "{error}");

@@ -1,4 +1,4 @@
-//! What plans amount to in the terms of their methods, from hand-made results.
+//! Tables of the methods, from hand-made results.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::plan;
 use crate::{Measured, Opening, Plan, QUANTITIES, tables};
 
-/// A plan's log, as far as tables look at it.
+/// A plan's log, as far as the tables use it.
 struct PlanLog<'p> {
     plan: &'p Plan,
     record: PlanRecord,
@@ -41,7 +41,7 @@ impl<'p> PlanLog<'p> {
         self.plan.point(number).unwrap().id.to_string()
     }
 
-    /// Medians of a flow's uploads at a point.
+    /// Adds medians of a flow's uploads at a point.
     fn sum(&mut self, point: usize, flow: &str, medians: &[(&str, f64)]) {
         for (quantity, median) in medians {
             assert!(QUANTITIES.iter().any(|known| known.name == *quantity), "{quantity}");
@@ -60,7 +60,7 @@ impl<'p> PlanLog<'p> {
         }
     }
 
-    /// A trial of one flow, and its run.
+    /// Adds a trial of one flow, and its run.
     fn trial(&mut self, point: usize, repeat: u32, step: Option<SearchStep>, flow: &str, bodies: &[Value]) {
         let run = format!("{point}-{}", self.record.trials.len());
         let event = |(seq, body): (usize, &Value)| -> Event {
@@ -92,7 +92,7 @@ impl<'p> PlanLog<'p> {
     }
 }
 
-/// The cell of a row below a head.
+/// The cell of a row in a column.
 fn cell<'t>(table: &'t MethodTable, row: usize, head: &str) -> &'t MethodCell {
     let at = table.columns.iter().position(|column| column.name == head).unwrap_or_else(|| panic!("{head}"));
     &table.rows[row].cells[at]
@@ -160,7 +160,7 @@ fn a_window_stands_beside_what_it_allows_and_what_the_path_needs() {
     );
 }
 
-/// The example of RFC 6349 section 4.2: of 102,000 packets 2,000 were sent again.
+/// The example of RFC 6349 section 4.2: of 102,000 packets 2,000 were retransmitted.
 #[test]
 fn the_path_comes_before_the_tests_and_metrics_are_in_percent() {
     let plan = plan(
@@ -194,7 +194,7 @@ fn the_path_comes_before_the_tests_and_metrics_are_in_percent() {
     close(value(tests, 0, "buffer delay"), 28.0);
 }
 
-/// A host whose UDP is slower than its TCP has not found the bottleneck.
+/// A host whose UDP is slower than its TCP has not reached the bottleneck.
 #[test]
 fn a_capacity_that_the_host_could_not_reach_is_a_lower_bound() {
     let plan = plan(
@@ -224,7 +224,7 @@ fn datagrams(received: u64, lost: u64) -> [Value; 2] {
     [flow("upload"), json!({ "kind": "flow_ended", "flow": 0, "side": "receiver", "tally": tally })]
 }
 
-/// Frames of 1518 bytes at 1 Gb/s: 81274 a second (RFC 6349 section 4.1.1), 957.088 Mb/s of UDP payload.
+/// Frames of 1518 bytes at 1 Gb/s: 81274 per second (RFC 6349 section 4.1.1), 957.088 Mb/s of UDP payload.
 #[test]
 fn frames_a_second_stand_beside_the_most_that_the_line_takes() {
     let plan = plan(
@@ -249,14 +249,14 @@ fn frames_a_second_stand_beside_the_most_that_the_line_takes() {
     close(value(throughput, 0, "of maximum"), 52.241_55);
     close(value(throughput, 0, "on the line"), 522.415_536e6);
     assert_eq!(value(throughput, 0, "round trip at throughput"), 250_000.0);
-    // The largest load first: 12550 of 162550 in two seconds.
+    // The highest load first: 12550 of 162550 in two seconds.
     close(value(loss, 0, "load asked for"), 84_918.478);
     close(value(loss, 0, "sent"), 81_275.0);
     close(value(loss, 0, "frame loss rate"), 7.720_701_3);
     assert_eq!(value(loss, 1, "frame loss rate"), 0.0);
 }
 
-/// 0.25e9 of 0.5e9 asked for: the host sent half, so the device carries at least that.
+/// The host sent half of the requested 0.5e9, so the device carries at least that.
 #[test]
 fn a_load_that_the_host_could_not_send_is_not_claimed_of_the_device() {
     let plan = plan(
@@ -278,7 +278,8 @@ fn a_load_that_the_host_could_not_send_is_not_claimed_of_the_device() {
     close(found.value.unwrap(), 21_229.619_6);
 }
 
-/// A gigabit asked for where the line takes 957 Mb/s of payload: what arrived stands there, not the smaller of two wishes.
+/// A gigabit requested on a line that carries 957 Mb/s of payload: the table shows what arrived, not the
+/// smaller of two requested rates.
 #[test]
 fn frames_that_were_not_received_are_not_the_throughput() {
     let plan = plan(
@@ -286,7 +287,7 @@ fn frames_that_were_not_received_are_not_the_throughput() {
          axis.rate = { from = 0, to = \"1G\", pass = \"loss == 0\" }\n",
     );
     let mut told = PlanLog::of(&plan);
-    // 79,000 frames a second.
+    // 79,000 frames per second.
     told.trial(0, 0, step(1e9, false, true), "a-b", &datagrams(158_000, 0));
     let point = told.point(0);
     told.note(Body::SearchEnded(SearchEnd {
@@ -365,7 +366,7 @@ fn a_series_is_its_figures_and_a_curve_of_medians() {
     assert_eq!(curve.rows.len(), 2);
 }
 
-/// One stream, 21 ms: of the samples the one outside does not count, and no more is in flight than was announced.
+/// One stream, 21 ms: the sample outside does not count, and no more is in flight than was announced.
 #[test]
 fn the_window_in_effect_is_what_was_in_flight_on_average() {
     let sample = |outside: bool, in_flight: u64, announced: u64| {
@@ -397,14 +398,14 @@ fn the_window_in_effect_is_what_was_in_flight_on_average() {
             other => panic!("{name}: {other:?}"),
         }
     };
-    // 66,000 and 65,072; of 66,000 and 80,000 the middle.
+    // 66,000 and 65,072; the median of 66,000 and 80,000.
     assert_eq!((find("in_flight"), find("rwnd"), find("rtt_baseline")), (65_536.0, 73_000.0, 21e6));
     // 65,536 over 21 ms.
     close(find("window_rate"), 24.966_095_24e6);
     close(find("bdp"), 2_471_391.418);
 }
 
-/// 300 in the first half second and 500 in the other; what lies outside does not count.
+/// 300 in the first half second and 500 in the other; samples outside do not count.
 #[test]
 fn interrupts_are_those_of_a_second() {
     let sample = |outside: bool, start: u64, count: u64| {

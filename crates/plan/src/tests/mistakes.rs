@@ -1,11 +1,11 @@
-//! Every mistake has its place, and says what to do.
+//! Every mistake has its position and a remedy.
 
 use expect_test::{Expect, expect};
 
 use super::{Around, source, try_plan};
 use crate::read;
 
-#[expect(clippy::needless_pass_by_value, reason = "so that the expected text stands where it is compared")]
+#[expect(clippy::needless_pass_by_value, reason = "keeps the expected text next to the call")]
 pub(super) fn wrong(text: &str, expected: Expect) {
     match try_plan(text, &[]) {
         Ok(_) => panic!("this should be wrong:\n{text}"),
@@ -438,7 +438,7 @@ fn a_descent_in_steps_that_are_none() {
     );
 }
 
-/// Counts the texts of a plan that is wrong in every line, and shows the last.
+/// Counts the mistakes of a plan that is wrong in every line, and returns the last one.
 fn last_of_many(text: &str) -> (usize, String) {
     let mistakes = try_plan(text, &[]).unwrap_err().mistakes;
     (mistakes.len(), mistakes.last().unwrap().text.clone())

@@ -1,4 +1,4 @@
-//! When flows run, how long it takes, and what remains after an interruption.
+//! When flows run, how long that takes, and what remains after an interruption.
 
 use linerate_units::Span;
 
@@ -13,7 +13,7 @@ fn slots(plan: &Plan) -> Vec<(String, u64, Option<u64>)> {
     slots.into_iter().map(|slot| (slot.flow, secs(slot.start), slot.end.map(secs))).collect()
 }
 
-/// One direction of 10 s without latency probes takes 12 s: set-up and drain are 2.
+/// One direction of 10 s without latency probes takes 12 s: set-up and drain take 2 s.
 #[test]
 fn flows_run_at_once_in_sequence_and_at_times() {
     let text = format!(
@@ -29,21 +29,22 @@ fn flows_run_at_once_in_sequence_and_at_times() {
 
 #[test]
 fn an_estimate_adds_up_what_is_known_and_says_what_is_not() {
-    // Download and upload, 10 s and 2 s each, 2 s of idle latency, 1 s around the trial, 1 s of pause between.
+    // Download and upload of 10 s and 2 s each, 2 s of idle latency, 1 s of trial overhead, 1 s of pause
+    // between.
     let both = plan("repeats = 3").estimate().unwrap();
     assert_eq!((both.trials, both.time), (3, Span::from_secs(3 * (24 + 2 + 1) + 2)));
     assert!(!both.at_least && !both.at_most);
     let amount = plan("test = { bytes = \"1G\", upload = true }").estimate().unwrap();
     assert!(amount.at_least, "nobody knows how fast it will be");
-    // 1 MB at 4 streams of 1 Mb/s: 2 s, and 2 of set-up; a probe of 2 s, 1 s around the trial.
+    // 1 MB with 4 streams of 1 Mb/s: 2 s, and 2 s of set-up; probes of 2 s, 1 s of trial overhead.
     let paced =
         plan("test = { bytes = \"1MB\", rate = \"1M\", streams = 4, upload = true }").estimate().unwrap();
     assert_eq!((paced.time, paced.at_least), (Span::from_secs(2 + 2 + 2 + 1), false));
     assert!(plan("test.until = \"1%\"").estimate().unwrap().at_most);
 }
 
-/// Nine trials of 5 s and one of 60 s that confirms, each with a probe of 1 s, 2 s of set-up, 1 s around it and 1 s of
-/// pause but for the last: see the worked example of the search.
+/// Nine trials of 5 s and one of 60 s that confirms, each with probes of 1 s, 2 s of set-up, 1 s of overhead
+/// and 1 s of pause except after the last: see the worked example of the search.
 #[test]
 fn a_search_is_estimated_with_all_its_trials() {
     let text = "test = { duration = 5, upload = true, udp = true }\n[axis.rate]\nfrom = 0\nto = \"1G\"\n\

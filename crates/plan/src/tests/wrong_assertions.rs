@@ -1,4 +1,4 @@
-//! Mistakes in assertions are shown at the letter where they begin.
+//! Mistakes in assertions are shown at the column where they start.
 
 use expect_test::expect;
 

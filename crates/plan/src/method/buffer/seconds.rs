@@ -1,4 +1,4 @@
-//! What the sender saw second by second: window and rate imply a round trip, and that a queue.
+//! The sender's series second by second: window and rate imply an RTT, and the RTT a queue.
 
 use linerate_model::metrics::{Sample, Side, tcp};
 use linerate_model::{FlowRecord, MethodCell, MethodRow, MethodTable, Transport};
@@ -9,7 +9,7 @@ use super::{View, column};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// The table of a flow; absent where nothing was sampled, and for datagrams, which have no window.
+/// The table of a flow; `None` without samples, and for UDP, which has no window.
 pub(super) fn table(view: &View<'_>) -> Option<MethodTable> {
     let passage = view.passage.as_ref()?;
     if view.measured.plan.transport == Transport::Udp {
@@ -77,7 +77,7 @@ impl Second {
     }
 }
 
-/// Joins a sender's intervals to seconds, by the second in which each of them ends.
+/// Merges a sender's intervals into seconds, by the second in which each of them ends.
 fn seconds(flow: &FlowRecord) -> Vec<Second> {
     let samples: Vec<&Sample> = flow.samples_of(Side::Sender).collect();
     let end = samples.iter().rposition(|sample| !sample.outside).map_or(0, |last| last + 1);
