@@ -1,8 +1,9 @@
-//! iperf3's command line, options and errors as iperf3 3.21 has them.
+//! iperf3's command line, with the options and errors of iperf3 3.21.
 //!
-//! Options are read as GNU getopt_long(3) reads them: unambiguous beginnings of long options, `--option=value`, short
-//! options in bundles, `--` at the end; what is no option is ignored. Where iperf3 reads a number with atoi(3), so
-//! does this; where one option of iperf3 sets another by mistake (`--nstreams`), it does not.
+//! Options are parsed like GNU getopt_long(3): unambiguous prefixes of long options, `--option=value`, bundles
+//! of short options, and `--` at the end. Other arguments are ignored. Numbers that iperf3 parses with atoi(3)
+//! are parsed in the same way. Options that set another option by mistake in iperf3 (`--nstreams`) do not do so
+//! here.
 
 mod both;
 mod client;
@@ -18,32 +19,32 @@ use super::errors::{Iperf3Error, Number};
 use super::report::VERSION;
 use super::settings::{EndCondition, Settings};
 
-/// Rate of a UDP stream unless another is given, bit/s: 1024² as iperf3 has it.
+/// Default rate of a UDP stream, bit/s: 1024², as in iperf3.
 pub const UDP_BITRATE: u64 = 1 << 20;
 
-/// What the command line asks for.
+/// The action that a command line requests.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
-    /// To run as a client.
+    /// Run as a client.
     Client(Box<Settings>),
-    /// To run as a server.
+    /// Run as a server.
     Server(Box<Settings>),
-    /// To print [`help`] and end with 0.
+    /// Print [`help`] and exit with 0.
     Help,
-    /// To print [`version`] and end with 0.
+    /// Print [`version`] and exit with 0.
     Version,
 }
 
-/// Why a command line is not accepted.
+/// Why a command line is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// For standard error, complete.
+    /// Complete text for standard error.
     pub text: String,
     /// Exit code.
     pub code: i32,
 }
 
-/// Reads the arguments after the program's name.
+/// Parses the arguments after the program's name.
 ///
 /// # Errors
 /// The text and the exit code of iperf3.
@@ -64,7 +65,7 @@ pub fn parse<S: AsRef<str>>(args: &[S]) -> Result<Command, Refusal> {
     complete(draft).map_err(parameter_error)
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "made to stand in map_err")]
+#[expect(clippy::needless_pass_by_value, reason = "the signature is that of map_err")]
 fn parameter_error(trouble: Iperf3Error) -> Refusal {
     Refusal { text: format!("iperf3: parameter error - {trouble}\n\n{}", usage()), code: 1 }
 }
@@ -73,7 +74,7 @@ fn usage() -> &'static str {
     "Usage: iperf3 [-s|-c host] [options]\nTry `iperf3 --help' for more information.\n"
 }
 
-/// Checks what concerns several options, in iperf3's order, and fills in defaults.
+/// Checks combinations of options in iperf3's order, and sets defaults.
 fn complete(draft: ParsedSettings) -> Result<Command, Iperf3Error> {
     let refuse = |number| Err(Iperf3Error::new(number));
     let ParsedSettings {
@@ -115,7 +116,7 @@ fn complete(draft: ParsedSettings) -> Result<Command, Iperf3Error> {
         return refuse(Number::UDP_FILE);
     }
     if settings.common.file.is_some() {
-        // A file that silently is not sent would be worse than none.
+        // Silently not sending the file would be worse than an error.
         return Err(Iperf3Error::because(Number::FILE, 0, "linerate moves no files; leave -F out"));
     }
     if !is_client && !server {
@@ -143,7 +144,7 @@ fn warn(settings: &mut Settings) {
     }
 }
 
-/// What `--help` prints.
+/// The output of `--help`.
 #[must_use]
 pub fn help() -> String {
     let mut text = String::from(
@@ -159,7 +160,7 @@ pub fn help() -> String {
     text + "\nSizes take K, M, G or T for powers of 1024, rates for powers of 1000.\n"
 }
 
-/// What `--version` prints; `system` is what uname(1) says.
+/// The output of `--version`; `system` is the output of uname(1).
 #[must_use]
 pub fn version(system: &str) -> String {
     format!(

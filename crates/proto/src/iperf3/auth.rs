@@ -1,7 +1,8 @@
 //! Logins: a name, a password and the time, encrypted with the server's public key.
 //!
-//! The key is RSA; the padding is OAEP with SHA-1 since iperf3 3.17, PKCS#1 v1.5 before. PKCS#1 v1.5 tells an attacker who
-//! can measure time whether a message was well-formed (CVE-2024-26306), so that a server takes it only when asked.
+//! The key is RSA. The padding is OAEP with SHA-1 since iperf3 3.17, and PKCS#1 v1.5 before. With PKCS#1 v1.5
+//! an attacker can detect by timing whether a message was well-formed (CVE-2024-26306), so a server accepts it
+//! only if configured to.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -12,15 +13,15 @@ use rsa::pkcs8::{DecodePrivateKey, DecodePublicKey};
 use rsa::sha2::{Digest, Sha256};
 use rsa::{Oaep, Pkcs1v15Encrypt, RsaPrivateKey, RsaPublicKey};
 
-/// Longest line of a users file that is looked at.
+/// Longest line of a users file that is considered.
 const MAX_LINE_BYTES: usize = 1023;
 
-/// A key cannot be used: the text that was given is no key in PEM, or one of another kind.
+/// The key cannot be used: the text is not a PEM key, or one of another kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("this is no RSA key in PEM, or one with a passphrase; give one made by \"openssl genrsa\"")]
 pub struct BadKey;
 
-/// Who logs in at a server.
+/// The credentials of a client.
 #[derive(Debug, Clone)]
 pub struct Login {
     name: String,
@@ -30,7 +31,7 @@ pub struct Login {
 }
 
 impl Login {
-    /// `key` is the server's public key in PEM; `pkcs1` chooses the padding of servers before 3.17.
+    /// `key` is the server's public key in PEM; `pkcs1` selects the padding of servers before 3.17.
     ///
     /// # Errors
     /// The key cannot be used.
@@ -41,7 +42,7 @@ impl Login {
         Ok(Self { name: name.to_owned(), password: password.to_owned(), key, pkcs1 })
     }
 
-    /// The token for a test that begins now; absent when name and password are too long for the key.
+    /// The token for a test that begins now; absent if name and password are too long for the key.
     pub(super) fn token(&self, unix_seconds: u64, random: impl RngCore) -> Option<String> {
         let plain = format!("user: {}\npwd:  {}\nts:   {unix_seconds}", self.name, self.password);
         let mut random = Random(random);
@@ -54,7 +55,7 @@ impl Login {
     }
 }
 
-/// What decides who may test.
+/// Decides which users may test.
 pub struct Authenticator {
     key: RsaPrivateKey,
     users: Box<dyn FnMut() -> String + Send>,
@@ -69,8 +70,9 @@ impl std::fmt::Debug for Authenticator {
 }
 
 impl Authenticator {
-    /// `key` is the private key in PEM; `users` reads the users file, anew for every test; `skew` is the most that the
-    /// clocks of both ends may differ; `pkcs1` takes also what clients before 3.17 send.
+    /// `key` is the private key in PEM. `users` reads the users file again for every test. `skew` is the
+    /// largest allowed difference between the clocks of both ends. `pkcs1` also accepts tokens of clients
+    /// before 3.17.
     ///
     /// # Errors
     /// The key cannot be used.
@@ -86,7 +88,7 @@ impl Authenticator {
         Ok(Self { key, users, skew, pkcs1 })
     }
 
-    /// Whether a token opens the gate; the name that it carries, when it does.
+    /// Returns the user name of a valid token.
     pub(super) fn admits(&mut self, token: &str, unix_seconds: u64, random: impl RngCore) -> Option<String> {
         let sealed = STANDARD.decode(token.trim()).ok()?;
         let plain = self.open(&sealed, random)?;
@@ -107,7 +109,7 @@ impl Authenticator {
     }
 }
 
-/// Name, password and time of a token.
+/// Splits a decrypted token into name, password and time.
 fn parse(plain: &str) -> Option<(&str, &str, u64)> {
     let mut words = plain.split_ascii_whitespace();
     let mut after = |label| (words.next()? == label).then(|| words.next()).flatten();
@@ -115,7 +117,7 @@ fn parse(plain: &str) -> Option<(&str, &str, u64)> {
     Some((name, password, sent.parse().ok()?))
 }
 
-/// Whether a users file has this name with this password. The digest is SHA-256 of `{NAME}PASSWORD`.
+/// Whether a users file has this name with this password. The digest is the SHA-256 of `{NAME}PASSWORD`.
 fn is_known(users: &str, name: &str, password: &str) -> bool {
     let digest = Sha256::digest(format!("{{{name}}}{password}"));
     let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -124,7 +126,7 @@ fn is_known(users: &str, name: &str, password: &str) -> bool {
     entries.any(|(user, known)| user == name && known == digest)
 }
 
-/// The generator that was handed in, as the RSA library wants it.
+/// Adapts a random generator to the interface of the RSA library.
 struct Random<R>(R);
 
 impl<R: RngCore> rsa::rand_core::RngCore for Random<R> {
@@ -146,7 +148,7 @@ impl<R: RngCore> rsa::rand_core::RngCore for Random<R> {
     }
 }
 
-/// The generator is one for keys: both roles are given a seed that nobody can guess.
+/// The generator is cryptographically secure: both roles get an unguessable seed.
 impl<R: RngCore> rsa::rand_core::CryptoRng for Random<R> {}
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The date as iperf3 prints it.
+//! Dates as iperf3 prints them.
 
 const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
 const MONTHS: [(&str, u64); 12] = [
@@ -27,7 +27,8 @@ pub(super) fn gmt(unix_ms: u64) -> String {
     format!("{weekday}, {day:02} {month} {year} {hour:02}:{minute:02}:{second:02} GMT")
 }
 
-/// Year, month and day of the month. Years are counted from March, so that a leap day is the last of its year.
+/// Year, month and day of the month. Years are counted from March, so that the leap day is the last day of its
+/// year.
 fn date(days: u64) -> (u64, &'static str, u64) {
     // Days from 1 March of the year 0 to the epoch.
     let days = days + 719_468;
@@ -51,7 +52,7 @@ fn date(days: u64) -> (u64, &'static str, u64) {
 mod tests {
     use super::*;
 
-    /// Times from reports of the real program, and some of date(1).
+    /// Times from reports of the real program, and some from date(1).
     #[test]
     fn dates_are_right() {
         for (seconds, text) in [

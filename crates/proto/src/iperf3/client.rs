@@ -22,38 +22,38 @@ use super::test_state::Course;
 use super::wire::Cookie;
 use crate::stand_in::{Input, Link, Opened, Output, RunId, StandIn, Stop};
 
-/// The control connection.
+/// The link of the control connection.
 const CONTROL: Link = Link(1);
-/// The first stream; the others follow.
+/// The link of the first stream; the others follow.
 const FIRST_STREAM: u32 = 2;
 /// The only run.
 const RUN: RunId = 0;
 
-/// Longest wait for a word of the server while the test is set up.
+/// Timeout for a message of the server during the setup.
 const SETUP_TIMEOUT: Span = Span::from_secs(30);
-/// Longest wait for the results: all that is queued on the path may have to arrive first.
+/// Timeout for the results: all data that are queued on the path may have to arrive first.
 const RESULTS_TIMEOUT: Span = Span::from_secs(60);
-/// Longest wait for the server to close, after the farewell.
+/// Timeout for the server to close the connection at the end.
 const CLOSE_TIMEOUT: Span = Span::from_secs(3);
-/// Longest wait for flows that were told to stop.
+/// Timeout for flows to stop.
 const STOP_TIMEOUT: Span = Span::from_secs(2);
-/// How long a broken stream waits for the server's word about it.
+/// How long to wait for the server's error message after a stream has broken.
 const ERROR_REPORT_TIMEOUT: Span = Span::from_ms(500);
-/// How often a goal is looked at that the engine cannot know.
+/// How often a goal is checked that the engine cannot check.
 const GOAL_TICK: Span = Span::from_ms(5);
 
-/// What a client is told beside its command line.
+/// The configuration of a client in addition to its command line.
 #[derive(Debug)]
 pub struct ClientConfig {
-    /// The command line.
+    /// The settings from the command line.
     pub settings: Settings,
-    /// This host.
+    /// The description of this host.
     pub host: Host,
     /// Milliseconds since the Unix epoch at [`Timestamp::START`].
     pub unix_ms: u64,
-    /// Randomness for the cookie and the login; nobody may guess it.
+    /// Random seed for the cookie and the login; must be unguessable.
     pub seed: [u8; 32],
-    /// Who logs in.
+    /// The credentials; absent for no login.
     pub login: Option<Login>,
 }
 
@@ -64,11 +64,11 @@ pub struct Client {
     random: StdRng,
     out: VecDeque<Output>,
     phase: Phase,
-    /// When this phase is given up.
+    /// When this phase times out.
     patience: Option<Timestamp>,
-    /// Bytes of the control connection that wait for their turn.
+    /// Unprocessed bytes of the control connection.
     held: Vec<u8>,
-    /// Whether the server has said a word.
+    /// Whether the server has sent anything.
     heard: bool,
     cookie: Cookie,
     report: Report,
@@ -76,70 +76,70 @@ pub struct Client {
     params: Option<Params>,
     streams: Vec<Opened>,
     course: Option<Course>,
-    /// When time ends the test.
+    /// When the duration of the test ends.
     end: Option<Timestamp>,
-    /// When a goal is looked at next.
+    /// When the goal is checked next.
     goal_tick: Option<Timestamp>,
-    /// A stream broke: what to say about it, unless the server says more.
+    /// The error of a broken stream, in case the server reports none.
     broken: Option<Iperf3Error>,
     /// When the last counts were read.
     ended_at: Timestamp,
-    /// What the server has counted.
+    /// The server's results.
     peer: Option<Results>,
-    /// The server has closed after the farewell.
+    /// Whether the server has closed the connection at the end.
     parted: bool,
-    /// Why counts were asked for.
+    /// Why counts were requested.
     looking: Looking,
     /// The signal that ended the test.
     signal: Option<i32>,
 }
 
-/// Where the dialogue stands.
+/// The phase of the dialogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// The control connection is being opened.
+    /// Opening the control connection.
     Connecting,
-    /// The cookie was sent; the server asks for the parameters, then for the streams.
+    /// The cookie was sent; waiting for the requests of the parameters and then of the streams.
     Agreeing,
-    /// Streams are being opened.
+    /// Opening the streams.
     Opening,
-    /// Streams are open; the server says when to start.
+    /// The streams are open; waiting for the start.
     Ready,
     /// The timers run.
     Running,
-    /// The flows were told to stop.
+    /// Waiting for the flows to stop.
     Stopping,
-    /// TEST_END was sent; the server asks for the results.
+    /// TEST_END was sent; waiting for the request of the results.
     Ended,
-    /// Our results were sent; the server's come.
+    /// Our results were sent; waiting for the server's.
     Exchanging,
-    /// Both know everything; the server says to show it.
+    /// The results were exchanged; waiting for the server's DISPLAY_RESULTS.
     Showing,
-    /// The farewell was sent.
+    /// IPERF_DONE was sent.
     Leaving,
-    /// The server has failed; the numbers that say why are on their way.
+    /// The server has failed; waiting for the numbers of its error.
     Failing,
-    /// Nothing more.
+    /// Over.
     Over,
 }
 
-/// Why counts were asked for.
+/// Why counts were requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Looking {
-    /// They were not.
+    /// They were not requested.
     No,
     /// The timers start.
     Begin,
     /// A timer is due.
     Timer,
-    /// The test ends: the last counts of what is received.
+    /// The test ends: the last counts of received data.
     Last,
-    /// The test is broken off: what there is.
+    /// The test is interrupted: the counts so far.
     BreakOff,
 }
 
 impl Client {
-    /// A client that has not begun.
+    /// Creates a client that has not started.
     #[must_use]
     pub fn new(config: ClientConfig) -> Self {
         let mut random = StdRng::from_seed(config.seed);
@@ -205,7 +205,7 @@ impl Client {
         self.config.settings.client.udp
     }
 
-    /// A signal: the server is told, and what was measured is shown.
+    /// Handles a signal: informs the server and prints what was measured.
     fn interrupt(&mut self, signal: i32) {
         self.signal = Some(signal);
         match self.phase {
@@ -225,7 +225,7 @@ impl Client {
         }
     }
 
-    /// What was waited for has not come.
+    /// A timeout has passed.
     fn timed_out(&mut self, now: Timestamp) {
         const ETIMEDOUT: i32 = 110;
         let late = |number| Iperf3Error::because(number, ETIMEDOUT, "Connection timed out");
@@ -284,7 +284,7 @@ impl StandIn for Client {
     }
 }
 
-/// How flows are ended that nobody needs any more.
+/// Aborts all running flows.
 fn abort(course: &Course, out: &mut VecDeque<Output>) {
     out.extend(course.running().iter().map(|flow| Output::Stop { flow: *flow, how: Stop::Abort }));
 }

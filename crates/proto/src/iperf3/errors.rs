@@ -1,22 +1,22 @@
-//! iperf3's errors: their numbers are on the wire and their texts are what scripts look for (iperf3 3.21).
+//! iperf3's errors, with the numbers on the wire and the texts that scripts search for (iperf3 3.21).
 
 use std::fmt;
 
-/// Number of an error, the same since iperf3 3.1.
+/// Number of an error, unchanged since iperf3 3.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Number(pub i32);
 
-/// Whether the words of the system follow a text.
+/// Whether the text is followed by that of the operating system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tail {
-    /// The text stands alone.
+    /// It is not.
     Alone,
-    /// A colon and the words of the system follow; the colon stays when there are none.
+    /// A colon and the text of the operating system follow; the colon remains if there is none.
     System,
 }
 use Tail::{Alone, System};
 
-/// Makes the constants and the table of texts, which then cannot differ.
+/// Defines the constants and their texts in one place.
 macro_rules! errors {
     ($($name:ident = $number:literal, $tail:ident, $text:literal;)*) => {
         impl Number {
@@ -99,25 +99,25 @@ errors! {
     STREAM_ID = 208, Alone, "stream has an invalid id";
 }
 
-/// What went wrong, in iperf3's words ([`fmt::Display`]).
+/// An error with iperf3's text ([`fmt::Display`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Iperf3Error {
-    /// Which error.
+    /// The kind of error.
     pub number: Number,
-    /// Error number of the system; 0 when there is none.
+    /// The errno of the operating system; 0 if there is none.
     pub errno: i32,
-    /// What the system says (strerror, gai_strerror), or the argument that is bad; empty when there is nothing to say.
+    /// The text of the operating system (strerror, gai_strerror), or the invalid argument; may be empty.
     pub detail: String,
 }
 
 impl Iperf3Error {
-    /// An error without a word of the system.
+    /// An error without a text of the operating system.
     #[must_use]
     pub fn new(number: Number) -> Self {
         Self { number, errno: 0, detail: String::new() }
     }
 
-    /// An error and what the system said.
+    /// An error with errno and text of the operating system.
     #[must_use]
     pub fn because(number: Number, errno: i32, detail: impl Into<String>) -> Self {
         Self { number, errno, detail: detail.into() }

@@ -1,4 +1,5 @@
-//! JSON as iperf3's parser (cJSON) takes it: keys in any case, the first of equal ones counts, numbers in any form.
+//! JSON as iperf3's parser (cJSON) accepts it: keys ignore case, the first of duplicate keys counts, numbers
+//! may have any form.
 
 use std::fmt;
 
@@ -18,27 +19,27 @@ pub(super) enum Node {
 }
 
 impl Node {
-    /// Reads a whole message.
+    /// Parses a complete message.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         serde_json::from_slice(bytes).ok()
     }
 
-    /// What stands under a key; absent also when this is no object.
+    /// The value of a key; also absent if this is not an object.
     pub(super) fn get(&self, key: &str) -> Option<&Self> {
         let Self::Object(entries) = self else { return None };
         entries.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, value)| value)
     }
 
-    /// Whether there is something under a key: iperf3 takes that for true, whatever it is.
+    /// Whether a key exists: iperf3 takes that as true, whatever its value.
     pub(super) fn has(&self, key: &str) -> bool {
         self.get(key).is_some()
     }
 
-    /// The integer under a key. Versions differ in how they write one: `1e+15`, or -1 as 2^64 - 1.
+    /// The integer of a key. Versions write integers differently: `1e+15`, or -1 as 2^64 - 1.
     pub(super) fn integer(&self, key: &str) -> Option<i64> {
         match *self.get(key)? {
             Self::Integer(value) => Some(value),
-            // 3.12 and 3.13 write negative numbers as unsigned ones, others round them to doubles on the way.
+            // 3.12 and 3.13 write negative numbers as unsigned; others additionally round them to doubles.
             Self::Float(value) if (TWO_POW_63..=2.0 * TWO_POW_63).contains(&value) => {
                 Some(((value - 2.0 * TWO_POW_63) as i64).min(-1))
             }
@@ -47,7 +48,7 @@ impl Node {
         }
     }
 
-    /// The number under a key.
+    /// The number of a key.
     pub(super) fn float(&self, key: &str) -> Option<f64> {
         match *self.get(key)? {
             Self::Integer(value) => Some(value as f64),
@@ -56,22 +57,22 @@ impl Node {
         }
     }
 
-    /// The text under a key, in one line.
+    /// The text of a key, on one line.
     pub(super) fn text(&self, key: &str) -> Option<String> {
         if let Self::Text(text) = self.get(key)? { Some(one_line(text)) } else { None }
     }
 
-    /// The text of several lines under a key.
+    /// The text of a key, with several lines.
     pub(super) fn page(&self, key: &str) -> Option<&str> {
         if let Self::Text(text) = self.get(key)? { Some(text) } else { None }
     }
 
-    /// The list under a key.
+    /// The list of a key.
     pub(super) fn list(&self, key: &str) -> Option<&[Self]> {
         if let Self::List(list) = self.get(key)? { Some(list) } else { None }
     }
 
-    /// The same for those who read JSON from elsewhere.
+    /// Converts to a `serde_json` value.
     pub(super) fn to_value(&self) -> serde_json::Value {
         use serde_json::Value;
         match self {

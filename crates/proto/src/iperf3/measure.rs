@@ -1,4 +1,4 @@
-//! The counts of a test: what was counted so far, over an interval, and after the omitted part.
+//! The counts of a test: totals, intervals, and the part after the omitted one.
 
 use linerate_units::{Span, Timestamp};
 
@@ -12,34 +12,33 @@ use crate::stand_in::{Cpu, FlowCounts, FlowId, StreamCounts};
 pub(super) struct Meter {
     udp: bool,
     streams: Vec<Track>,
-    /// Start of the test, or the end of its omitted part.
+    /// Start of the test, or end of its omitted part.
     start: Timestamp,
-    /// Start of the interval that runs.
+    /// Start of the current interval.
     interval_start: Timestamp,
     omitting: bool,
     cpu_at_start: Option<Cpu>,
     cpu: Cpu,
 }
 
-/// One stream.
 #[derive(Debug)]
 struct Track {
     id: i64,
     sends: bool,
-    /// Its flow, and its place there.
+    /// Its flow, and its index there.
     flow: FlowId,
     at: usize,
     now: StreamCounts,
-    /// What comes later does not count.
+    /// Whether later counts are ignored.
     frozen: bool,
-    /// At the start of the interval.
+    /// The counts at the start of the interval.
     before: StreamCounts,
-    /// At the end of the omitted part.
+    /// The counts at the end of the omitted part.
     omitted: StreamCounts,
 }
 
 impl Meter {
-    /// `flows` tells for each stream, in the order of opening, its flow and whether this end sends.
+    /// `flows` has the flow of each stream and whether this end sends, in the order of opening.
     pub(super) fn new(udp: bool, omits: bool, flows: impl IntoIterator<Item = (FlowId, bool)>) -> Self {
         let mut streams: Vec<Track> = Vec::new();
         for (flow, sends) in flows {
@@ -69,13 +68,13 @@ impl Meter {
         }
     }
 
-    /// The timers start.
+    /// Starts the timers.
     pub(super) fn begin(&mut self, now: Timestamp) {
         self.start = now;
         self.interval_start = now;
     }
 
-    /// Takes in what was counted.
+    /// Updates the counts of all streams.
     pub(super) fn take(&mut self, cpu: Cpu, flows: &[FlowCounts]) {
         self.cpu_at_start.get_or_insert(cpu);
         self.cpu = cpu;
@@ -84,7 +83,7 @@ impl Meter {
         }
     }
 
-    /// Takes in what one flow counted.
+    /// Updates the counts of one flow's streams.
     pub(super) fn take_flow(&mut self, counts: &FlowCounts) {
         for stream in self.streams.iter_mut().filter(|stream| stream.flow == counts.flow && !stream.frozen) {
             if let Some(now) = counts.streams.get(stream.at) {
@@ -93,7 +92,7 @@ impl Meter {
         }
     }
 
-    /// From now on the counts of receiving streams stay as they are.
+    /// From now on the counts of receiving streams do not change.
     pub(super) fn freeze(&mut self) {
         for stream in self.streams.iter_mut().filter(|stream| !stream.sends) {
             stream.frozen = true;
@@ -105,7 +104,7 @@ impl Meter {
         now.since(self.start)
     }
 
-    /// The interval that ends now; absent when it has no length.
+    /// The interval that ends now; absent if it has no length.
     pub(super) fn interval(&mut self, now: Timestamp) -> Option<Vec<StreamInterval>> {
         if now <= self.interval_start {
             return None;
@@ -125,7 +124,7 @@ impl Meter {
         Some(records)
     }
 
-    /// The omitted part ends: counting starts anew.
+    /// Ends the omitted part and restarts the counts.
     pub(super) fn end_omitted(&mut self, now: Timestamp) {
         self.omitting = false;
         self.begin(now);
@@ -136,18 +135,18 @@ impl Meter {
         self.cpu_at_start = Some(self.cpu);
     }
 
-    /// Bytes sent (or received) over all streams after the omitted part.
+    /// Bytes sent (or received) on all streams after the omitted part.
     pub(super) fn bytes(&self, sent: bool) -> u64 {
         let side = self.streams.iter().filter(|stream| stream.sends == sent);
         side.map(|stream| stream.now.bytes.saturating_sub(stream.omitted.bytes)).fold(0, u64::saturating_add)
     }
 
-    /// Bytes of both directions, also those of the omitted part.
+    /// Bytes of both directions, including the omitted part.
     pub(super) fn all_bytes(&self) -> u64 {
         self.streams.iter().map(|stream| stream.now.bytes).fold(0, u64::saturating_add)
     }
 
-    /// What this end has counted after the omitted part, by stream; and whether it sent.
+    /// The counts after the omitted part by stream, and whether this end sent.
     pub(super) fn halves(&self, now: Timestamp) -> Vec<(bool, Half)> {
         let duration = self.elapsed(now);
         let half = |stream: &Track| {
@@ -165,7 +164,7 @@ impl Meter {
         self.streams.iter().map(|stream| (stream.sends, half(stream))).collect()
     }
 
-    /// CPU of this process over the measurement.
+    /// CPU share of this process during the measurement.
     pub(super) fn cpu_share(&self) -> CpuShare {
         let start = self.cpu_at_start.unwrap_or_default();
         let elapsed = self.cpu.elapsed.saturating_sub(start.elapsed).as_secs_f64();
@@ -177,7 +176,7 @@ impl Meter {
         CpuShare { total: user + system, user, system }
     }
 
-    /// What the peer is told.
+    /// The results to send to the peer.
     pub(super) fn results(&self, now: Timestamp) -> Results {
         let end_time = self.elapsed(now).as_secs_f64();
         let streams = self.streams.iter().map(|stream| stream.result(self.udp, end_time));
@@ -197,7 +196,8 @@ impl Meter {
         self.streams.iter().map(|stream| (stream.id, stream.sends))
     }
 
-    /// What a peer of before 3.14 does not tell: datagrams of a stream in the omitted part, as this end knows them.
+    /// Datagrams of a stream in the omitted part by this end's count, because peers before 3.14 do not report
+    /// theirs.
     pub(super) fn omitted_packets(&self, id: i64) -> u64 {
         let stream = self.streams.iter().find(|stream| stream.id == id && self.udp);
         stream.map_or(0, |stream| stream.packets(&stream.omitted))
@@ -210,7 +210,7 @@ impl Meter {
 }
 
 impl Track {
-    /// What came since `then`, and how things are now.
+    /// The counts since `then`, and the present state.
     fn since(&self, then: &StreamCounts, udp: bool) -> StreamInterval {
         let now = &self.now;
         let tcp_sender = self.sends && !udp;
@@ -250,13 +250,13 @@ impl Track {
         }
     }
 
-    /// Datagrams that a sender sent; the highest number that a receiver saw.
+    /// Datagrams sent, or the highest number received.
     fn packets(&self, counts: &StreamCounts) -> u64 {
         if self.sends { counts.packets } else { counts.highest }
     }
 }
 
-/// iperf3 takes a datagram that comes again for one out of order.
+/// iperf3 counts a duplicate datagram as out of order.
 fn disordered(counts: &StreamCounts) -> u64 {
     counts.out_of_order.saturating_add(counts.duplicates)
 }
@@ -299,7 +299,7 @@ mod tests {
         let (sent, half) = meter.halves(at(13))[0];
         assert_eq!((sent, half.packets, half.lost, half.out_of_order), (false, 33, 3, 3));
         assert_eq!(half.duration, Span::from_secs(2));
-        // 0.1 s of CPU in 2 s.
+        // 0.1 s of CPU time in 2 s.
         assert!((meter.cpu_share().total - 5.0).abs() < 1e-9);
     }
 

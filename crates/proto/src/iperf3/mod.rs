@@ -1,10 +1,10 @@
 //! iperf3, versions 3.1 to 3.21, in both roles.
 //!
-//! One TCP connection carries the dialogue: single [`State`](state::State) bytes, and three JSON messages behind their
-//! length. The streams of data are further connections to the same port that begin with the cookie of the test, or
-//! datagrams to it. Only the client decides when a test ends.
+//! One TCP connection carries the dialogue: single [`State`](state::State) bytes, and three JSON messages with
+//! a length before each. The data streams are further connections to the same port that begin with the cookie
+//! of the test, or datagrams to it. Only the client decides when a test ends.
 //!
-//! Learned from captures of 3.1.7, 3.7, 3.12, 3.17.1 and 3.21; the facts stand beside the code that needs them.
+//! Based on captures of 3.1.7, 3.7, 3.12, 3.17.1 and 3.21; details are documented at the code that needs them.
 
 pub mod argv;
 pub mod auth;
@@ -29,7 +29,7 @@ pub mod wire;
 
 use crate::{Match, Protocol};
 
-/// iperf3 in the table.
+/// iperf3 in the table of protocols.
 pub static IPERF3: Protocol = Protocol {
     name: "iperf3",
     default_port: settings::PORT,
@@ -38,7 +38,7 @@ pub static IPERF3: Protocol = Protocol {
     refusal,
 };
 
-/// As a busy server says no; there is no room for a reason.
+/// The answer of a busy server, which has no room for a reason.
 fn refusal(_why: &str) -> Vec<u8> {
     vec![state::State::AccessDenied.byte()]
 }

@@ -1,32 +1,32 @@
-//! Numbers as iperf3 reads and prints them.
+//! Parsing and printing of numbers as in iperf3.
 
 /// Unit of rates (`-f`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Format {
-    /// Bytes, with factors of 1024, instead of bits with factors of 1000.
+    /// Bytes with factors of 1024 instead of bits with factors of 1000.
     pub bytes: bool,
-    /// How many factors: 1 for kilo, 4 for tera.
+    /// Number of factors: 1 for kilo, 4 for tera.
     pub power: u8,
 }
 
 impl Format {
-    /// The unit of one of the letters `kmgtKMGT`.
+    /// The unit for one of the letters `kmgtKMGT`.
     #[must_use]
     pub fn from_letter(letter: char) -> Option<Self> {
         Some(Self { bytes: letter.is_ascii_uppercase(), power: power_of(letter)? })
     }
 }
 
-/// A size: a decimal or hexadecimal number, perhaps with one of the letters `kmgt` for powers of 1024; what follows
-/// the letter does not count. The rest after the point is cut off.
+/// Parses a size: a decimal or hexadecimal number, optionally with one of the letters `kmgt` for powers of
+/// 1024. Text after the letter is ignored, and fractions of bytes are cut off.
 ///
-/// Absent for anything else, and for what is negative or not finite.
+/// Absent for any other text, and for negative or non-finite numbers.
 #[must_use]
 pub fn size(text: &str) -> Option<u64> {
     quantity(text, 1024.0)
 }
 
-/// A rate: as [`size`], but the letters are powers of 1000.
+/// Parses a rate: like [`size`], but the letters are powers of 1000.
 #[must_use]
 pub fn rate(text: &str) -> Option<u64> {
     quantity(text, 1000.0)
@@ -42,7 +42,7 @@ fn quantity(text: &str, factor: f64) -> Option<u64> {
     (value.is_finite() && value >= 0.0).then_some(value as u64)
 }
 
-/// The number at the start of a text, as strtod(3) reads it, and what follows it.
+/// Parses the number at the start of a text like strtod(3); also returns the rest.
 #[must_use]
 pub fn leading_float(text: &str) -> Option<(f64, &str)> {
     let text = text.trim_start();
@@ -60,7 +60,7 @@ pub fn leading_float(text: &str) -> Option<(f64, &str)> {
     Some((number.parse().ok()?, rest))
 }
 
-/// Length of the longest start of a text that is a decimal number.
+/// Length of the longest prefix that is a decimal number.
 fn decimal_length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let digits = |from: usize| bytes.iter().skip(from).take_while(|b| b.is_ascii_digit()).count();
@@ -79,7 +79,8 @@ fn decimal_length(text: &str) -> usize {
     end
 }
 
-/// The whole number at the start of a text, as atoi(3) reads it: 0 when there is none, cut to the range of the type.
+/// Parses the integer at the start of a text like atoi(3): 0 if there is none, limited to the range of the
+/// type.
 #[must_use]
 pub fn leading_int(text: &str) -> i64 {
     let text = text.trim_start();
@@ -93,14 +94,13 @@ fn power_of(letter: char) -> Option<u8> {
     "kmgt".chars().zip(1..).find_map(|(known, power)| (known == letter.to_ascii_lowercase()).then_some(power))
 }
 
-/// Bytes for people, in the unit that suits them, as wide as iperf3's columns: ` 489 KByte` (an `s` may follow).
+/// Formats bytes with an adaptive unit, in the width of iperf3's columns: ` 489 KByte` (an `s` may follow).
 #[must_use]
 pub fn transfer(bytes: u64) -> String {
     scaled(bytes as f64, true, None)
 }
 
-/// A rate for people, from bits per second, in the unit that suits it or in the one that was asked for:
-/// `4.00 Mbit` (`s/sec` may follow).
+/// Formats bits per second with an adaptive or the requested unit: `4.00 Mbit` (`s/sec` may follow).
 #[must_use]
 pub fn bitrate(bits_per_second: f64, format: Option<Format>) -> String {
     match format {
@@ -132,7 +132,7 @@ fn scaled(mut value: f64, bytes: bool, power: Option<u8>) -> String {
     }
 }
 
-/// A number with so many significant digits, as printf's `%g` writes it.
+/// Formats a number with `digits` significant digits, like printf's `%g`.
 #[must_use]
 pub fn general(value: f64, digits: usize) -> String {
     let digits = digits.max(1);
@@ -154,8 +154,8 @@ fn without_zeros(number: &str) -> &str {
     if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number }
 }
 
-/// A number as iperf3 writes it in JSON: no point where it is whole, else 15 significant digits, or 17 where 15 do
-/// not give the same value back.
+/// Formats a number like iperf3's JSON: integers without a point, others with 15 significant digits, or with 17
+/// if 15 do not reproduce the value.
 #[must_use]
 pub fn json_number(value: f64) -> String {
     if value.fract() == 0.0 && value.abs() < 1e18 {
@@ -205,7 +205,7 @@ mod tests {
         }
     }
 
-    /// Columns printed by iperf3 3.12 and 3.21.
+    /// Columns as printed by iperf3 3.12 and 3.21.
     #[test]
     fn columns_are_as_wide_as_iperf3_makes_them() {
         assert_eq!(transfer(0), "0.00 Byte");
@@ -243,7 +243,7 @@ mod tests {
         }
     }
 
-    /// Numbers as they stand in objects of the real program.
+    /// Numbers from JSON objects of the real program.
     #[test]
     fn json_numbers_are_those_of_the_real_program() {
         for text in

@@ -6,25 +6,26 @@ use super::errors::Number;
 use super::json::Node;
 use super::settings::{EndCondition, Settings};
 
-/// Block of a byte stream when the client does not say one.
+/// Default block length of a byte stream.
 const DEFAULT_BLOCK: i64 = 128 << 10;
 
-/// Tick of the pacing when the client does not say one, microseconds.
+/// Default interval of the pacing timer, microseconds.
 const PACING_TIMER: i64 = 1000;
 
 /// Largest UDP payload in an IPv4 packet.
 const MAX_DATAGRAM_BYTES: i64 = 65_507;
 
-/// Most datagrams that a kernel cuts out of one buffer (UDP_MAX_SEGMENTS).
+/// Most datagrams in one GSO buffer (UDP_MAX_SEGMENTS of the kernel).
 const MAX_SEGMENTS: i64 = 128;
 
-/// The parameters of a test. Numbers are as they came from the wire until [`Params::check`] has passed them.
+/// The parameters of a test. Numbers are unchecked values from the wire until [`Params::check`] has accepted
+/// them.
 ///
 /// # Source
 /// iperf3 3.12 and 3.21: the names and the order of the keys.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Params {
-    /// TCP; what carries the data is one of three keys.
+    /// TCP; exactly one of three keys selects the transport.
     #[serde(skip_serializing_if = "no")]
     pub tcp: bool,
     /// UDP.
@@ -33,29 +34,29 @@ pub struct Params {
     /// SCTP.
     #[serde(skip_serializing_if = "no")]
     pub sctp: bool,
-    /// Seconds that are left out at the start.
+    /// Omitted seconds at the start.
     pub omit: i64,
-    /// CPU that the server shall stay on.
+    /// CPU for the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_affinity: Option<i64>,
-    /// Seconds after the omitted ones; 0 for no limit.
+    /// Duration in seconds after the omitted part; 0 for no limit.
     pub time: i64,
     /// Bytes after which the client ends the test; 0 for no limit.
     pub num: i64,
     /// Blocks after which the client ends the test; 0 for no limit.
     pub blockcount: i64,
-    /// Largest segment, bytes.
+    /// Maximum segment size, bytes.
     #[serde(rename = "MSS", skip_serializing_if = "Option::is_none")]
     pub mss: Option<i64>,
-    /// Small segments leave at once.
+    /// Whether Nagle's algorithm is disabled.
     #[serde(skip_serializing_if = "no")]
     pub nodelay: bool,
-    /// Streams in each direction.
+    /// Number of streams in each direction.
     pub parallel: i64,
-    /// The server sends.
+    /// Whether the server sends.
     #[serde(skip_serializing_if = "no")]
     pub reverse: bool,
-    /// Both send.
+    /// Whether both ends send.
     #[serde(skip_serializing_if = "no")]
     pub bidirectional: bool,
     /// Multipath TCP.
@@ -64,7 +65,7 @@ pub struct Params {
     /// Both socket buffers, bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<i64>,
-    /// Bytes of a block or datagram.
+    /// Length of a block or datagram, bytes.
     pub len: i64,
     /// Rate of each stream, bit/s; 0 for no limit.
     #[serde(skip_serializing_if = "zero")]
@@ -72,83 +73,83 @@ pub struct Params {
     /// Rate to which the kernel paces each stream, bit/s; 0 for none.
     #[serde(skip_serializing_if = "zero")]
     pub fqrate: i64,
-    /// Tick of the pacing, microseconds; 0 for none.
+    /// Interval of the pacing timer, microseconds; 0 for none.
     #[serde(skip_serializing_if = "zero")]
     pub pacing_timer: i64,
-    /// Blocks that leave together.
+    /// Number of blocks per burst.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst: Option<i64>,
-    /// Bundles of datagrams; UDP only.
+    /// GSO and GRO; UDP only.
     #[serde(flatten)]
     pub bundles: Option<Bundles>,
     /// Type-of-service byte.
     #[serde(rename = "TOS", skip_serializing_if = "zero")]
     pub tos: i64,
-    /// Flow label of IPv6.
+    /// IPv6 flow label.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flowlabel: Option<i64>,
     /// Title.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Text for the JSON of both ends.
+    /// Text that is copied to the JSON of both ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extra_data: Option<String>,
-    /// Congestion control.
+    /// Congestion control algorithm.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
-    /// The client wants the server's report.
+    /// Whether the client requests the server's report.
     #[serde(skip_serializing_if = "no", serialize_with = "one")]
     pub get_server_output: bool,
-    /// Datagram numbers have 8 bytes.
+    /// Whether datagram numbers have 8 bytes.
     #[serde(skip_serializing_if = "no", serialize_with = "one")]
     pub udp_counters_64bit: bool,
-    /// Digits instead of random bytes.
+    /// Whether the payload is digits instead of random bytes.
     #[serde(skip_serializing_if = "no", serialize_with = "one")]
     pub repeating_payload: bool,
-    /// A sender gives its kernel a file.
+    /// Whether a sender uses sendfile.
     #[serde(skip_serializing_if = "no", serialize_with = "one")]
     pub zerocopy: bool,
-    /// Datagrams are not fragmented.
+    /// Whether datagrams must not be fragmented.
     #[serde(skip_serializing_if = "no", serialize_with = "one")]
     pub dont_fragment: bool,
-    /// Who logs in, encrypted.
+    /// The encrypted login.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub authtoken: Option<String>,
-    /// Receivers do not copy what arrives.
+    /// Whether receivers discard data without copying them.
     #[serde(skip_serializing_if = "no", serialize_with = "one")]
     pub skip_rx_copy: bool,
-    /// Free text: which program the client is.
+    /// Name and version of the client, as free text.
     pub client_version: String,
 }
 
-/// Bundles of datagrams at the sender and at the receiver (iperf3 3.21).
+/// GSO at the sender and GRO at the receiver (iperf3 3.21).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Bundles {
-    /// The sender shall give bundles to its kernel (1).
+    /// Whether the sender should use GSO (1).
     pub gso: i64,
-    /// Bytes of a datagram in a bundle; 0 without bundles.
+    /// Length of a datagram in a GSO buffer; 0 without GSO.
     pub gso_dg_size: i64,
-    /// Bytes of a bundle.
+    /// Length of a GSO buffer, bytes.
     pub gso_bf_size: i64,
-    /// The receiver shall take bundles from its kernel (1).
+    /// Whether the receiver should use GRO (1).
     pub gro: i64,
-    /// Bytes of a bundle.
+    /// Length of a GRO buffer, bytes.
     pub gro_bf_size: i64,
 }
 
-/// What a server allows.
+/// The limits of a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Limits {
     /// Rate over all streams, bit/s.
     pub bitrate: Option<u64>,
-    /// Seconds of a test, the omitted ones included.
+    /// Seconds of a test, including the omitted ones.
     pub seconds: Option<u64>,
-    /// It writes what it receives to a file.
+    /// Whether it writes received data to a file.
     pub file: bool,
 }
 
 impl Params {
-    /// What the client's settings ask for. `block` is the length in use.
+    /// The parameters for a client's settings. `block` is the actual block length.
     #[must_use]
     pub fn of(settings: &Settings, block: u64, token: Option<String>) -> Self {
         let client = &settings.client;
@@ -195,13 +196,14 @@ impl Params {
         }
     }
 
-    /// The message.
+    /// Encodes the message.
     #[must_use]
     pub fn write(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Reads a message; absent when it is no JSON object. A key with a value of the wrong kind counts as missing.
+    /// Decodes a message; absent if it is not a JSON object. A key with a value of the wrong type counts as
+    /// missing.
     #[must_use]
     pub fn read(json: &[u8]) -> Option<Self> {
         let node = Node::parse(json)?;
@@ -210,7 +212,7 @@ impl Params {
         }
         let number = |key, default| node.integer(key).unwrap_or(default);
         let text = |key| node.text(key);
-        // iperf3 looks for tcp, udp and sctp in this order, and the last one that is there counts.
+        // iperf3 looks for tcp, udp and sctp in this order, and the last one found counts.
         let sctp = node.has("sctp");
         let udp = node.has("udp") && !sctp;
         Some(Self {
@@ -251,10 +253,10 @@ impl Params {
         })
     }
 
-    /// Looks for values that cannot be, in the order of iperf3.
+    /// Checks the values in the order of iperf3.
     ///
     /// # Errors
-    /// The last trouble that is found, as iperf3 says only that one.
+    /// The last error found, because iperf3 reports only that one.
     pub fn check(&self, limits: &Limits) -> Result<(), Number> {
         let within = |value: Option<i64>, range: std::ops::RangeInclusive<i64>| {
             value.is_none_or(|value| range.contains(&value))
@@ -279,21 +281,21 @@ impl Params {
         checks.iter().rev().find(|(passes, _)| !passes).map_or(Ok(()), |(_, number)| Err(*number))
     }
 
-    /// Streams of both directions.
+    /// Number of streams in both directions.
     #[must_use]
     pub fn streams(&self) -> usize {
         let each = usize::try_from(self.parallel).unwrap_or(0);
         if self.bidirectional { each.saturating_mul(2) } else { each }
     }
 
-    /// Whether the server sends the stream that was opened as the `at`-th, from 0.
+    /// Whether the server sends on the stream that was opened as number `at`, from 0.
     #[must_use]
     pub fn server_sends(&self, at: usize) -> bool {
         let each = usize::try_from(self.parallel).unwrap_or(0);
         if self.bidirectional { at >= each } else { self.reverse }
     }
 
-    /// Bytes after which the client ends the test, in whole blocks; absent when time ends it.
+    /// Bytes after which the client ends the test, in whole blocks; absent if the duration ends it.
     #[must_use]
     pub fn goal(&self) -> Option<u64> {
         let len = natural(self.len).max(1);
@@ -349,12 +351,12 @@ impl Bundles {
     }
 }
 
-/// A number of ours on the wire.
+/// Converts a number of ours to the type on the wire.
 fn whole(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// A number from the wire that was checked to be none below 0.
+/// Converts a checked number from the wire, which is not negative.
 pub(super) fn natural(value: i64) -> u64 {
     u64::try_from(value).unwrap_or(0)
 }

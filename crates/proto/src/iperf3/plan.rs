@@ -1,4 +1,4 @@
-//! From the parameters of a test to what is measured: flows, sockets, the words of the archive and of the report.
+//! From the parameters of a test to its flows, sockets, archive entry and report.
 
 use linerate_model::{Direction, Side, SocketKnobs, TestSpec, ZeroCopy};
 use linerate_units::{Bitrate, Bytes, Span};
@@ -11,12 +11,12 @@ use crate::stand_in::{
     EndMark, FlowId, FlowTask, Link, LinkOptions, Pattern, Payload, Planned, RunId, Transport,
 };
 
-/// Streams that go the same way.
+/// Streams with the same direction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Group {
     /// Its flow.
     pub(super) flow: FlowId,
-    /// Seen from the client.
+    /// Direction as seen from the client.
     pub(super) direction: Direction,
     /// Whether this end sends.
     pub(super) sends: bool,
@@ -24,7 +24,7 @@ pub(super) struct Group {
     pub(super) links: Vec<Link>,
 }
 
-/// The flows of a test, for streams in the order in which they were opened.
+/// Groups the streams, which are in the order of opening, into flows.
 pub(super) fn groups(
     params: &Params,
     client: bool,
@@ -48,11 +48,11 @@ pub(super) fn groups(
     groups
 }
 
-/// What the engine is asked to move.
+/// The flow to request from the engine.
 pub(super) fn task(params: &Params, group: &Group, run: RunId, client: bool, cpu: Option<u32>) -> FlowTask {
     let seconds = |value| Span::from_secs(natural(value));
-    // Only the client ends a test: a server sends until it is told. A goal does not count what is sent in the omitted
-    // part, which the engine cannot know; the client then ends the test by its own count.
+    // Only the client ends a test; a server sends until it is stopped. Data of the omitted part do not count
+    // for a goal. The engine cannot know that, so the client ends such a test by its own count.
     let ends_alone = client && group.sends;
     FlowTask {
         flow: group.flow,
@@ -83,13 +83,13 @@ pub(super) fn task(params: &Params, group: &Group, run: RunId, client: bool, cpu
     }
 }
 
-/// How often iperf3 looks whether more is due. Waits of more than a second would outlast its tests.
+/// How often iperf3 checks whether a block is due. Intervals of more than a second would exceed its tests.
 fn pacing_tick(params: &Params) -> Option<Span> {
     let us = natural(params.pacing_timer).min(1_000_000);
     (us > 0).then(|| Span::from_ns(us * 1000))
 }
 
-/// How the sockets of streams are set up; port and address are the caller's.
+/// Options for the sockets of streams, without port and address.
 pub(super) fn stream_options(params: &Params) -> LinkOptions {
     let tcp = !params.udp;
     LinkOptions {
@@ -106,7 +106,7 @@ pub(super) fn stream_options(params: &Params) -> LinkOptions {
     }
 }
 
-/// The same with what the command line says about every socket.
+/// Adds the options that the command line sets for every socket.
 pub(super) fn located(options: LinkOptions, common: &Common) -> LinkOptions {
     LinkOptions {
         local: common.bind.as_deref().and_then(|address| address.parse().ok()),
@@ -118,7 +118,7 @@ pub(super) fn located(options: LinkOptions, common: &Common) -> LinkOptions {
     }
 }
 
-/// The control connection, or the listener for it.
+/// Options of the control connection or its listener.
 pub(super) fn control_options(common: &Common) -> LinkOptions {
     let keep_alive = common.control_keep_alive;
     let options = LinkOptions {
@@ -129,7 +129,7 @@ pub(super) fn control_options(common: &Common) -> LinkOptions {
     located(options, common)
 }
 
-/// What the archive is told.
+/// The planned run, for the archive.
 pub(super) fn planned(
     params: &Params,
     groups: Vec<(FlowId, Direction)>,
@@ -151,7 +151,7 @@ pub(super) fn planned(
     }
 }
 
-/// What is tested, for the report of a server.
+/// The test for the report of a server.
 pub(super) fn test(params: &Params) -> Test {
     let small = |value: i64| u32::try_from(value).unwrap_or(0);
     let bundles = params.bundles;
@@ -228,7 +228,7 @@ fn rate(bps: i64) -> Option<Bitrate> {
     Bitrate::from_bps(natural(bps) as f64).filter(|rate| rate.bps() > 0.0)
 }
 
-/// The client's version as it says it: `3.12`, or the name and version of another program.
+/// The client's version: `3.12`, or the name and version of another program.
 fn peer_name(version: &str) -> String {
     let short: String = linerate_model::foreign_text::one_line(version).chars().take(64).collect();
     if short.starts_with(|letter: char| letter.is_ascii_digit()) { format!("iperf {short}") } else { short }

@@ -1,4 +1,4 @@
-//! What iperf3 wrote, read again: JSON (`-J`, `--json-stream`) and the text of both ends, 3.1 to 3.21.
+//! Parser for output of iperf3: JSON (`-J`, `--json-stream`) and the text of both ends, 3.1 to 3.21.
 
 mod document;
 mod record;

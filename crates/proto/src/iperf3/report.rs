@@ -1,13 +1,13 @@
-//! What iperf3 prints: text for people, JSON (`-J`) or JSON line by line (`--json-stream`).
+//! The output of iperf3: text, JSON (`-J`) or JSON line by line (`--json-stream`).
 //!
-//! One [`Report`] tells of one test, in either role; each method takes what has happened and returns what is printed
-//! on standard output at that moment (nothing, for example, while a JSON object is not complete). The calls come in
-//! this order: `opening`, `listening` (server), `connected`, `stream` for each stream, `started`, `interval`…,
-//! `summary`, `server_output` (client), then one of the ends: `done`, `failed`, `interrupted`, `server_error`,
-//! `client_gone`. An end may come at any moment, also first.
+//! One [`Report`] covers one test, in either role. Each method takes what has happened and returns what is
+//! printed on standard output at that moment (nothing, for example, while a JSON object is incomplete). The
+//! order of the calls is: `opening`, `listening` (server), `connected`, `stream` for each stream, `started`,
+//! `interval`…, `summary`, `server_output` (client), then one of the ends: `done`, `failed`, `interrupted`,
+//! `server_error`, `client_gone`. An end may come at any time, even first.
 //!
-//! Text follows what iperf3 3.12 and 3.21 print, JSON the objects of 3.21. Where real ones repeat a key (`error`,
-//! `target_bitrate`, `sock_bufsize`), ours has it once, and nothing but the object is printed with `-J`.
+//! The text is that of iperf3 3.12 and 3.21, the JSON objects are those of 3.21. Keys that the originals repeat
+//! (`error`, `target_bitrate`, `sock_bufsize`) are written once, and `-J` prints nothing but the object.
 
 mod document;
 mod ending;
@@ -41,11 +41,11 @@ pub struct Report {
     test: Test,
     streams: Vec<(Stream, Extremes)>,
     document: Document,
-    /// What a client that wants it is sent.
+    /// The text for a client that requests the server's output.
     for_client: String,
-    /// The header of the intervals has been printed.
+    /// Whether the header of the intervals has been printed.
     under_header: bool,
-    /// The last line was a separator.
+    /// Whether the last line was a separator.
     separated: bool,
 }
 
@@ -57,7 +57,7 @@ struct Event<'a, T> {
 }
 
 impl Report {
-    /// A report in the role that the settings say.
+    /// Creates a report in the role of the settings.
     #[must_use]
     pub fn new(settings: &Settings, host: &Host) -> Self {
         Self {
@@ -71,7 +71,7 @@ impl Report {
         }
     }
 
-    /// Printed once, when the program starts (`-V`: version and system).
+    /// Text at the start of the program (`-V`: version and system).
     pub fn opening(&mut self) -> String {
         if !self.settings.common.verbose {
             return String::new();
@@ -80,14 +80,14 @@ impl Report {
         self.line(&text)
     }
 
-    /// Printed when a server listens; tests count from 1.
+    /// Text of a listening server; tests count from 1.
     pub fn listening(&mut self, test: u64) -> String {
         let rule = "-".repeat(59);
         let port = self.settings.common.port;
         self.line(&format!("{rule}\nServer listening on {port} (test #{test})\n{rule}\n"))
     }
 
-    /// The parameters are exchanged.
+    /// The parameters were exchanged.
     pub fn connected(&mut self, control: &Control, test: Test) -> String {
         self.document.start.agree(&self.settings, control, &test);
         self.document.title.clone_from(&test.title);
@@ -144,7 +144,7 @@ impl Report {
         ))
     }
 
-    /// The test runs.
+    /// The test was started.
     pub fn started(&mut self) -> String {
         self.document.start.begin(&self.settings, &self.test);
         if self.settings.common.json_stream {
@@ -154,8 +154,8 @@ impl Report {
         self.line_for_both(&text)
     }
 
-    /// An interval is over; one record for each stream, in the order in which they were opened. One that is shorter
-    /// than a tenth of the interval asked for and in which nothing moved is left out.
+    /// An interval has ended. `intervals` has one record per stream, in the order in which they were opened. An
+    /// interval that is shorter than a tenth of the requested one and without data is not printed.
     pub fn interval(&mut self, intervals: &[StreamInterval]) -> String {
         for ((_, extremes), interval) in self.streams.iter_mut().zip(intervals) {
             extremes.add(interval);
@@ -200,7 +200,7 @@ impl Report {
         self.line_for_both(&text)
     }
 
-    /// The test is over (also when it was broken off, with what is known).
+    /// The test has ended, or was interrupted; prints what is known.
     pub fn summary(&mut self, end: &End) -> String {
         let groups = self.groups();
         let directions: Vec<Direction> = groups
@@ -223,7 +223,7 @@ impl Report {
         self.line_for_both(&text)
     }
 
-    /// Client: what the server printed.
+    /// Client: the output of the server.
     pub fn server_output(&mut self, output: ServerOutput) -> String {
         let text = match &output {
             ServerOutput::Text(text) => format!("\nServer output:\n{text}\n"),
@@ -233,7 +233,7 @@ impl Report {
         self.line(&text)
     }
 
-    /// Server: what it has printed of this test, for a client that asked. Call it after `summary`.
+    /// Server: its output for this test, for a client that requests it. Call it after `summary`.
     #[must_use]
     pub fn for_client(&self) -> ServerOutput {
         if self.settings.common.json {
@@ -243,14 +243,14 @@ impl Report {
         }
     }
 
-    /// Everything went well.
+    /// The test was successful.
     pub fn done(&mut self) -> Words {
         let text = if self.settings.is_client() { "\niperf Done.\n" } else { "" };
         let out = self.line(text) + &self.close(None);
         Words { out, err: String::new() }
     }
 
-    /// It did not. A server that cannot listen says that it ends.
+    /// The test has failed. A server that cannot listen also prints that it exits.
     pub fn failed(&mut self, trouble: &Iperf3Error) -> Words {
         let line = format!("error - {trouble}");
         if trouble.number != Number::LISTEN {
@@ -260,7 +260,7 @@ impl Report {
         Words { out, err: err + "iperf3: exiting\n" }
     }
 
-    /// A signal ended the program; its number is the system's.
+    /// A signal ended the program; `signal` is its number.
     pub fn interrupted(&mut self, trouble: &Iperf3Error, signal: i32) -> Words {
         let name = match signal {
             1 => "Hangup",
@@ -272,7 +272,7 @@ impl Report {
         self.end_with(&line, line.clone())
     }
 
-    /// Client: the server said what went wrong.
+    /// Client: the server has reported an error.
     pub fn server_error(&mut self, trouble: &Iperf3Error) -> Words {
         let errno = if trouble.errno == 0 { String::new() } else { format!(", errno: {}", trouble.detail) };
         let told = Iperf3Error { detail: String::new(), ..trouble.clone() };
@@ -300,7 +300,7 @@ impl Report {
         }
     }
 
-    /// What remains to be printed of the JSON.
+    /// The rest of the JSON.
     fn close(&mut self, error: Option<String>) -> String {
         if !self.settings.common.json {
             return String::new();
@@ -326,7 +326,7 @@ impl Report {
         text + &json::pretty(&self.document)
     }
 
-    /// The directions in which they are reported, as whether this host sends: with both, the client's first.
+    /// The directions in the order of the report, as whether this host sends: with both, the client's first.
     fn groups(&self) -> Vec<bool> {
         let client = self.settings.is_client();
         if self.test.bidir { vec![client, !client] } else { vec![client != self.test.reverse] }
@@ -342,7 +342,7 @@ impl Report {
         }
     }
 
-    /// Text as it is printed: with the title, and not at all when JSON is wanted.
+    /// Text with the title; empty if JSON is printed.
     fn line(&self, text: &str) -> String {
         if self.settings.common.json {
             return String::new();
@@ -353,7 +353,7 @@ impl Report {
         }
     }
 
-    /// As `say`, and kept for a client that wants it.
+    /// Like `line`, but also kept for a client that requests the output.
     fn line_for_both(&mut self, text: &str) -> String {
         let said = self.line(text);
         if self.test.get_server_output && !self.settings.is_client() {

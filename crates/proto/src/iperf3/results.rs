@@ -1,4 +1,4 @@
-//! The results that the ends tell each other after a test, the client first.
+//! The results that the ends exchange after a test, the client's first.
 
 use linerate_units::Span;
 use serde::{Serialize, Serializer};
@@ -6,22 +6,22 @@ use serde::{Serialize, Serializer};
 use super::json::Node;
 use super::report::{CpuShare, Half, ServerOutput};
 
-/// What one end has counted.
+/// The results of one end.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Results {
-    /// CPU of its process.
+    /// CPU share of its process.
     pub cpu: CpuShare,
-    /// Whether it knows how many segments its streams sent again; absent when it only receives.
+    /// Whether the retransmitted segments of its streams are known; absent if it only receives.
     pub knows_retransmits: Option<bool>,
-    /// Congestion control of its streams, TCP only.
+    /// Congestion control algorithm of its streams; TCP only.
     pub congestion: Option<String>,
-    /// The server's report, when the client wants it.
+    /// The server's report, if the client requested it.
     pub output: Option<ServerOutput>,
     /// Streams by number.
     pub streams: Vec<StreamResult>,
 }
 
-/// What one end has counted of one stream.
+/// The results of one end for one stream.
 ///
 /// # Units
 /// seconds
@@ -31,32 +31,32 @@ pub struct StreamResult {
     pub id: i64,
     /// Bytes after the omitted part.
     pub bytes: i64,
-    /// Segments sent again after the omitted part; -1 where nobody knows.
+    /// Segments retransmitted after the omitted part; -1 if unknown.
     pub retransmits: i64,
     /// Jitter.
     pub jitter: f64,
-    /// Datagrams lost, also in the omitted part.
+    /// Lost datagrams, including the omitted part.
     pub errors: i64,
-    /// Datagrams sent, or the highest number seen; also in the omitted part.
+    /// Datagrams sent, or the highest number received; including the omitted part.
     pub packets: i64,
-    /// What of it was in the omitted part; absent before iperf3 3.14.
+    /// The part of these counts in the omitted part; absent before iperf3 3.14.
     pub omitted: Option<Omitted>,
     /// Always 0.
     pub start_time: f64,
-    /// Length of this end's measurement.
+    /// Duration of this end's measurement.
     pub end_time: f64,
 }
 
 /// Counts at the end of the omitted part.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Omitted {
-    /// Datagrams lost.
+    /// Lost datagrams.
     pub errors: i64,
-    /// Datagrams sent, or the highest number seen.
+    /// Datagrams sent, or the highest number received.
     pub packets: i64,
 }
 
-/// As the message has it.
+/// The layout of the message.
 #[derive(Serialize)]
 struct Message<'a> {
     #[serde(serialize_with = "finite")]
@@ -93,7 +93,7 @@ struct StreamMessage {
 }
 
 impl Results {
-    /// The message.
+    /// Encodes the message.
     #[must_use]
     pub fn write(&self) -> Vec<u8> {
         let (text, json) = match &self.output {
@@ -114,8 +114,8 @@ impl Results {
         serde_json::to_vec(&message).unwrap_or_default()
     }
 
-    /// Reads a message; absent when it is no JSON or lacks what it must have. `own` is the reader's own duration, which
-    /// stands in for one that the peer does not tell (iperf3 3.1).
+    /// Decodes a message; absent if it is not JSON or lacks a required field. `own` is this end's duration,
+    /// used if the peer does not send its own (iperf3 3.1).
     #[must_use]
     pub fn read(json: &[u8], own: Span) -> Option<Self> {
         let node = Node::parse(json)?;
@@ -140,7 +140,7 @@ impl Results {
         })
     }
 
-    /// What it says of the stream with a number.
+    /// The results of the stream with this number.
     #[must_use]
     pub fn stream(&self, id: i64) -> Option<&StreamResult> {
         self.streams.iter().find(|stream| stream.id == id)
@@ -158,7 +158,7 @@ impl StreamResult {
             id: node.integer("id")?,
             bytes: node.integer("bytes")?,
             retransmits: node.integer("retransmits")?,
-            // A value that is not a number is written as null.
+            // A value that is not finite is written as null.
             jitter: if node.get("jitter")? == &Node::Null { 0.0 } else { node.float("jitter")? },
             errors: node.integer("errors")?,
             packets: node.integer("packets")?,
@@ -168,8 +168,8 @@ impl StreamResult {
         })
     }
 
-    /// The same for a report; `sent` says whether that end sent the stream, `own` is what stands in for the datagrams
-    /// of the omitted part when it does not tell them.
+    /// Converts the results for a report. `sent` says whether that end sent the stream; `own` is used for the
+    /// omitted part if the peer does not report it.
     #[must_use]
     pub fn half(&self, sent: bool, knows_retransmits: Option<bool>, own: Omitted) -> Half {
         let count = |value: i64| u64::try_from(value).unwrap_or(0);
@@ -203,7 +203,7 @@ impl StreamResult {
     }
 }
 
-/// A number that is none would be written as null, on which peers fail. Whole ones are written without a point.
+/// A non-finite number would be written as null, which peers reject. Integers are written without a point.
 fn finite<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     if !value.is_finite() {
         serializer.serialize_i64(0)
@@ -220,7 +220,7 @@ mod tests {
 
     const OWN: Span = Span::from_secs(7);
 
-    /// Sent by iperf3 3.21+ as a client.
+    /// Sent by a client of iperf3 3.21+.
     const REAL: &str = r#"{"cpu_util_total":0.613,"cpu_util_user":0,"cpu_util_system":0.613,"sender_has_retransmits":1,"congestion_used":"bbr","streams":[{"id":1,"bytes":503808,"retransmits":0,"jitter":0,"errors":0,"omitted_errors":0,"packets":0,"omitted_packets":0,"start_time":0,"end_time":2.001337}]}"#;
 
     #[test]

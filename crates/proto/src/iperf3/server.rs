@@ -23,27 +23,27 @@ use admission::Door;
 use test::Test;
 use visitors::Visitor;
 
-/// Longest wait for a cookie, and between the pieces of a message (as iperf3 since 3.15).
+/// Timeout for a cookie, and between the parts of a message (as in iperf3 since 3.15).
 const READ_TIMEOUT: Span = Span::from_secs(10);
 
-/// What a server is told beside its command line.
+/// The configuration of a server in addition to its command line.
 #[derive(Debug)]
 pub struct ServerConfig {
-    /// The command line.
+    /// The settings from the command line.
     pub settings: Settings,
-    /// This host.
+    /// The description of this host.
     pub host: Host,
     /// Milliseconds since the Unix epoch at [`Timestamp::START`].
     pub unix_ms: u64,
-    /// Randomness for logins; nobody may guess it.
+    /// Random seed for logins; must be unguessable.
     pub seed: [u8; 32],
-    /// Who may test; absent for everybody.
+    /// Decides which users may test; absent for everybody.
     pub gate: Option<Authenticator>,
-    /// Several tests at once, told apart by their cookies.
+    /// Whether several tests may run at once, distinguished by their cookies.
     pub shared: bool,
 }
 
-/// The server of iperf3: tests, one after another or side by side.
+/// The server of iperf3: tests in sequence or in parallel.
 #[derive(Debug)]
 pub struct Server {
     server_state: ServerState,
@@ -55,13 +55,13 @@ pub struct Server {
     visitors: BTreeMap<Link, Visitor>,
     tests: BTreeMap<RunId, Test>,
     next_run: RunId,
-    /// Report of the next test.
+    /// The report of the next test.
     lobby: Option<Report>,
-    /// Number of the next test, as it is printed.
+    /// The printed number of the next test.
     number: u64,
-    /// Since when nothing happens; absent while there is a test.
+    /// Since when the server is idle; absent during a test.
     idle_since: Option<Timestamp>,
-    /// The program ends as soon as nobody is there any more.
+    /// Whether the program ends as soon as no client is left.
     leaving: bool,
     over: bool,
 }
@@ -78,7 +78,7 @@ struct ServerState {
 }
 
 impl Server {
-    /// A server that has not begun.
+    /// Creates a server that has not started.
     #[must_use]
     pub fn new(config: ServerConfig) -> Self {
         let ServerConfig { settings, host, unix_ms, seed, gate, shared } = config;
@@ -102,12 +102,12 @@ impl Server {
         }
     }
 
-    /// A server behind a port that other protocols share: it prints for nobody and knows no logins.
+    /// Creates the server for a port that is shared with other protocols; it has no output and no logins.
     #[must_use]
     pub fn embedded_server(config: &ServantConfig) -> Box<dyn StandIn> {
         let mut settings = Settings::default();
         settings.common.port = config.port;
-        // Others wait: the two minutes of the tool are for a server of one's own.
+        // Other clients may be waiting; the two minutes of the tool are for a dedicated server.
         settings.common.rcv_timeout = READ_TIMEOUT;
         let seed = StdRng::seed_from_u64(config.seed).random();
         let shared = config.shared;
@@ -126,7 +126,7 @@ impl Server {
 
     fn listen(&mut self) {
         let options = plan::control_options(&self.server_state.settings.common);
-        // A listener that knows MPTCP serves plain TCP clients as plain TCP.
+        // An MPTCP listener serves plain TCP clients with plain TCP.
         let options = crate::stand_in::LinkOptions { transport: Transport::Mptcp, ..options };
         self.listener = self.server_state.link();
         let port = self.server_state.settings.common.port;
@@ -159,7 +159,7 @@ impl Server {
         }
     }
 
-    /// Prints that the server waits.
+    /// Prints that the server is listening.
     fn announce(&mut self) {
         let mut report = self.report();
         let text = report.listening(self.number);
@@ -167,7 +167,7 @@ impl Server {
         self.lobby = Some(report);
     }
 
-    /// The report that waits for a test, or another one.
+    /// The report that was prepared for the next test, or a new one.
     fn report(&mut self) -> Report {
         self.lobby.take().unwrap_or_else(|| Report::new(&self.server_state.settings, &self.server_state.host))
     }
@@ -183,7 +183,7 @@ impl Server {
         }
     }
 
-    /// Asks for counts once for all tests that want them.
+    /// Requests counts, once for all tests that need them.
     fn request_counts(&mut self) {
         let asking = self.tests.values_mut().map(Test::starts_looking).filter(|starts| *starts).count();
         if asking > 0 {
@@ -191,7 +191,7 @@ impl Server {
         }
     }
 
-    /// When the server has waited long enough for a client.
+    /// When the idle timeout passes.
     fn idle_end(&self) -> Option<Timestamp> {
         let patience = self.server_state.settings.server.idle_timeout?;
         Some(self.idle_since? + patience)

@@ -1,4 +1,4 @@
-//! Everything that iperf3's command line can set, in both roles, with the defaults of iperf3 3.21.
+//! All settings of iperf3's command line in both roles, with the defaults of iperf3 3.21.
 
 use std::path::PathBuf;
 
@@ -6,19 +6,19 @@ use linerate_units::Span;
 
 use super::numbers::Format;
 
-/// Port of iperf3 unless another is given.
+/// Default port of iperf3.
 pub const PORT: u16 = 5201;
 
-/// What the command line asked for. [`Settings::default`] is a server without options; a client has a `host`.
+/// The settings of a command line. [`Settings::default`] is a server without options; a client has a `host`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Settings {
     /// `-c`: the server to connect to; absent for a server (`-s`).
     pub host: Option<String>,
-    /// What both roles know.
+    /// Options of both roles.
     pub common: Common,
-    /// What only a server knows.
+    /// Options of a server.
     pub server: ServerSettings,
-    /// What only a client knows.
+    /// Options of a client.
     pub client: ClientSettings,
 }
 
@@ -27,37 +27,37 @@ pub struct Settings {
 pub struct Common {
     /// `-p`: control port, and port of every stream.
     pub port: u16,
-    /// `-f`: unit of rates for people; absent for one that suits the value.
+    /// `-f`: unit of printed rates; absent for an adaptive one.
     pub format: Option<Format>,
     /// `-i`: time between periodic reports; zero for none.
     pub interval: Span,
-    /// `-I`: file that shall hold the process number.
+    /// `-I`: file for the process id.
     pub pidfile: Option<PathBuf>,
-    /// `-F`: file that a client sends or a server writes.
+    /// `-F`: file that a client sends or a server writes to.
     pub file: Option<PathBuf>,
     /// `-A n`: CPU of this process.
     pub affinity: Option<u32>,
     /// `-B`: local address.
     pub bind: Option<String>,
-    /// `--bind-dev`, or what stood after `%` in a host: interface.
+    /// `--bind-dev`, or the part of a host after `%`: interface.
     pub bind_dev: Option<String>,
     /// `-V`: more detail.
     pub verbose: bool,
     /// `-J`: JSON instead of text.
     pub json: bool,
-    /// `--json-stream`: one JSON object a line, as things happen; `json` is set too.
+    /// `--json-stream`: one JSON object per line, printed as things happen; `json` is set too.
     pub json_stream: bool,
-    /// `--json-stream-full-output`: the whole object after the lines.
+    /// `--json-stream-full-output`: the complete object after the lines.
     pub json_stream_full_output: bool,
-    /// `--logfile`: file to which everything is appended that would be printed.
+    /// `--logfile`: file to which all output is appended.
     pub logfile: Option<PathBuf>,
     /// `--forceflush`: flush after each report.
     pub forceflush: bool,
-    /// `--timestamps`: strftime(3) format that stands before each line.
+    /// `--timestamps`: strftime(3) format of a prefix for each line.
     pub timestamps: Option<String>,
-    /// `--rcv-timeout`: a receiver gives up after so long without data.
+    /// `--rcv-timeout`: how long a receiver waits for data.
     pub rcv_timeout: Span,
-    /// `--snd-timeout`: unacknowledged bytes break a connection after so long; absent leaves it to the system.
+    /// `--snd-timeout`: timeout for unacknowledged data; absent for the kernel's.
     pub snd_timeout: Option<Span>,
     /// `--cntl-ka`: keep-alive on the control connection.
     pub control_keep_alive: Option<KeepAlive>,
@@ -65,9 +65,9 @@ pub struct Common {
     pub family: Option<Family>,
     /// `-d`: level from 1 to 4.
     pub debug: Option<u8>,
-    /// `--use-pkcs1-padding`: passwords are encrypted as iperf3 before 3.17 does.
+    /// `--use-pkcs1-padding`: encrypt passwords like iperf3 before 3.17.
     pub pkcs1_padding: bool,
-    /// Lines for standard error before anything else.
+    /// Warnings, printed on standard error before anything else.
     pub warnings: Vec<String>,
 }
 
@@ -78,19 +78,20 @@ pub struct ServerSettings {
     pub daemon: bool,
     /// `-1`: end after one client.
     pub one_off: bool,
-    /// `--idle-timeout`: an idle server listens anew (or, with `one_off`, ends) after so long.
+    /// `--idle-timeout`: time after which an idle server listens again or, with `one_off`, exits.
     pub idle_timeout: Option<Span>,
     /// `--server-bitrate-limit R`: highest rate over all streams, bit/s.
     pub bitrate_limit: Option<u64>,
-    /// `--server-bitrate-limit R/S`: time over which the rate is averaged; zero to check only the request.
+    /// `--server-bitrate-limit R/S`: time over which the rate is averaged; zero to check only the requested
+    /// rate.
     pub bitrate_limit_interval: Span,
-    /// `--server-max-duration`: longest test, warm-up included.
+    /// `--server-max-duration`: longest test, including the omitted part.
     pub max_duration: Option<Span>,
-    /// `--rsa-private-key-path`: PEM file of the key that opens passwords.
+    /// `--rsa-private-key-path`: PEM file of the key that decrypts logins.
     pub rsa_private_key: Option<PathBuf>,
     /// `--authorized-users-path`: file of users and digests.
     pub authorized_users: Option<PathBuf>,
-    /// `--time-skew-threshold`: most that the clocks of both ends may differ.
+    /// `--time-skew-threshold`: largest allowed difference between the clocks of both ends.
     pub time_skew_threshold: Span,
 }
 
@@ -101,77 +102,77 @@ pub struct ClientSettings {
     pub udp: bool,
     /// `-m`: Multipath TCP.
     pub mptcp: bool,
-    /// `--connect-timeout`: for the control connection; absent leaves it to the system.
+    /// `--connect-timeout`: for the control connection; absent for the kernel's.
     pub connect_timeout: Option<Span>,
-    /// `-b R`: rate of each stream, bit/s; 0 for no limit. The default of the protocol is filled in.
+    /// `-b R`: rate of each stream, bit/s; 0 for no limit. The protocol's default is already set.
     pub bitrate: u64,
-    /// `-b R/N`: blocks that leave together.
+    /// `-b R/N`: number of blocks per burst.
     pub burst: Option<u32>,
-    /// `--pacing-timer`: tick of the pacing, microseconds.
+    /// `--pacing-timer`: interval of the pacing timer, microseconds.
     pub pacing_timer_us: u64,
     /// `--fq-rate`: rate to which the kernel paces each stream, bit/s; 0 for none.
     pub fq_rate: u64,
     /// When the test ends.
     pub end: EndCondition,
-    /// `-l`: bytes of a block or datagram. Absent: 128 KiB (TCP); what fits one segment of the control
-    /// connection (UDP).
+    /// `-l`: length of a block or datagram, bytes. Absent: 128 KiB (TCP), or what fits into one segment of the
+    /// control connection (UDP).
     pub length: Option<u64>,
     /// `--cport`: local port of the first stream.
     pub cport: Option<u16>,
     /// `-P`: streams in each direction.
     pub parallel: u32,
-    /// `-R`: the server sends.
+    /// `-R`: whether the server sends.
     pub reverse: bool,
-    /// `--bidir`: both send.
+    /// `--bidir`: whether both ends send.
     pub bidir: bool,
     /// `-w`: both socket buffers, bytes.
     pub window: Option<u64>,
-    /// `-C`: congestion control by its kernel name.
+    /// `-C`: congestion control algorithm, by its kernel name.
     pub congestion: Option<String>,
-    /// `-M`: largest segment, bytes.
+    /// `-M`: maximum segment size, bytes.
     pub mss: Option<u32>,
-    /// `-N`: send small segments at once.
+    /// `-N`: disable Nagle's algorithm.
     pub no_delay: bool,
     /// `-S` or `--dscp`: type-of-service byte.
     pub tos: u8,
-    /// `-L`: flow label of IPv6.
+    /// `-L`: IPv6 flow label.
     pub flow_label: Option<u32>,
-    /// `-Z`: give the kernel a file instead of a buffer.
+    /// `-Z`: send from a file without copying (sendfile).
     pub zerocopy: bool,
-    /// `--skip-rx-copy`: receivers do not copy what arrives.
+    /// `--skip-rx-copy`: receivers discard data without copying them.
     pub skip_rx_copy: bool,
-    /// `-O`: seconds left out of the result at the start.
+    /// `-O`: omitted seconds at the start.
     pub omit: u32,
-    /// `-T`: stands before each line.
+    /// `-T`: prefix of each line.
     pub title: Option<String>,
-    /// `--extra-data`: goes into the JSON of both ends.
+    /// `--extra-data`: text that is copied to the JSON of both ends.
     pub extra_data: Option<String>,
     /// `--get-server-output`: print the server's own report too.
     pub get_server_output: bool,
     /// `--udp-counters-64bit`: datagram numbers of 8 bytes.
     pub udp_counters_64bit: bool,
-    /// `--gsro`: datagrams are handed to and taken from the kernel in bundles.
+    /// `--gsro`: use GSO and GRO for datagrams.
     pub gsro: bool,
     /// `--repeating-payload`: digits instead of random bytes.
     pub repeating_payload: bool,
     /// `--dont-fragment`: forbid fragmentation of IPv4 datagrams.
     pub dont_fragment: bool,
-    /// `--username`: who logs in.
+    /// `--username`: user name of the login.
     pub username: Option<String>,
     /// `--rsa-public-key-path`: PEM file of the server's key.
     pub rsa_public_key: Option<PathBuf>,
-    /// `-A n,m`: CPU of the server, m.
+    /// `-A n,m`: CPU of the server (m).
     pub server_affinity: Option<u32>,
 }
 
 /// When a test ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndCondition {
-    /// `-t`: after so many seconds beyond the omitted ones; 0 for never.
+    /// `-t`: after this number of seconds, not counting the omitted ones; 0 for never.
     Time(u32),
-    /// `-n`: after so many bytes over all streams of one direction.
+    /// `-n`: after this number of bytes on all streams of one direction.
     Bytes(u64),
-    /// `-k`: after so many blocks or datagrams over all streams of one direction.
+    /// `-k`: after this number of blocks or datagrams on all streams of one direction.
     Blocks(u64),
 }
 
@@ -184,14 +185,14 @@ pub enum Family {
     V6,
 }
 
-/// Keep-alive of the control connection; what is absent the system decides.
+/// Keep-alive of the control connection; absent values are the kernel's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KeepAlive {
     /// Idle time before the first probe.
     pub idle: Option<Span>,
     /// Time between probes.
     pub interval: Option<Span>,
-    /// Probes before the connection counts as dead.
+    /// Number of lost probes after which the connection counts as dead.
     pub count: Option<u32>,
 }
 

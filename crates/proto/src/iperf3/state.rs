@@ -1,34 +1,34 @@
-//! State bytes: what drives the dialogue on the control connection.
+//! State bytes, which control the dialogue on the control connection.
 
 /// A state of the dialogue, one signed byte on the wire.
 ///
 /// # Source
-/// iperf3 3.1 to 3.21; the numbers have never changed. 3 and 5 to 8 are reserved and used by nobody.
+/// iperf3 3.1 to 3.21; the numbers have never changed. 3 and 5 to 8 are reserved and unused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// Server: the timers start.
+    /// Server: start the timers.
     TestStart,
-    /// Server: data may flow.
+    /// Server: data may be sent.
     TestRunning,
     /// Client: the test is over.
     TestEnd,
-    /// Server: send the parameters.
+    /// Server: requests the parameters.
     ParamExchange,
-    /// Server: open the streams.
+    /// Server: requests the streams.
     CreateStreams,
-    /// Server: it was told to end.
+    /// Server: was interrupted.
     ServerTerminate,
-    /// Client: it was told to end.
+    /// Client: was interrupted.
     ClientTerminate,
-    /// Server: send the results.
+    /// Server: requests the results.
     ExchangeResults,
     /// Server: the results are exchanged.
     DisplayResults,
-    /// Client: farewell.
+    /// Client: the dialogue is over.
     IperfDone,
     /// Server: busy with another test.
     AccessDenied,
-    /// Server: it failed; two numbers follow.
+    /// Server: has failed; two numbers follow.
     ServerError,
 }
 
@@ -52,7 +52,7 @@ impl State {
         }
     }
 
-    /// The state that a byte means; absent for one that nobody sends.
+    /// The state for a byte; absent for an unused one.
     #[must_use]
     pub const fn of(byte: u8) -> Option<Self> {
         Some(match byte {

@@ -1,4 +1,4 @@
-//! The course of a test, the same in both roles: flows, counts, intervals, the omitted part.
+//! The state of a test, the same in both roles: flows, counts, intervals, the omitted part.
 
 use linerate_model::{StreamTally, Tally, UdpTally};
 use linerate_units::{Bitrate, Bytes, Span, Timestamp};
@@ -15,20 +15,20 @@ use crate::stand_in::{Cpu, FlowCounts, FlowId, Opened};
 pub(super) struct Course {
     pub(super) meter: Meter,
     pub(super) groups: Vec<Group>,
-    /// Flows that the engine has.
+    /// The running flows.
     running: Vec<FlowId>,
-    /// Congestion control of the first stream.
+    /// Congestion control algorithm of the first stream.
     congestion: Option<String>,
     interval: Span,
     omit: Span,
     next_interval: Option<Timestamp>,
     omit_end: Option<Timestamp>,
-    /// When the last byte came in, as far as known.
+    /// When the last byte arrived, as far as known.
     heard: Timestamp,
 }
 
 impl Course {
-    /// `opened` are the streams in the order of opening; `interval` is the time between reports, zero for none.
+    /// `opened` has the streams in the order of opening; `interval` is the time between reports, zero for none.
     pub(super) fn new(params: &Params, groups: Vec<Group>, opened: &[Opened], interval: Span) -> Self {
         let flows: Vec<_> =
             groups.iter().flat_map(|group| group.links.iter().map(|_| (group.flow, group.sends))).collect();
@@ -46,7 +46,7 @@ impl Course {
         }
     }
 
-    /// The timers start.
+    /// Starts the timers.
     pub(super) fn begin(&mut self, now: Timestamp) {
         self.meter.begin(now);
         self.heard = now;
@@ -54,24 +54,24 @@ impl Course {
         self.next_interval = (self.interval > Span::ZERO).then(|| now + self.interval);
     }
 
-    /// A flow was handed to the engine.
+    /// Notes a started flow.
     pub(super) fn started(&mut self, flow: FlowId) {
         self.running.push(flow);
     }
 
-    /// A flow has ended; false when it was not under way.
+    /// Notes an ended flow; false if it was not running.
     pub(super) fn ended(&mut self, flow: FlowId) -> bool {
         let known = self.running.contains(&flow);
         self.running.retain(|running| *running != flow);
         known
     }
 
-    /// Flows under way.
+    /// The running flows.
     pub(super) fn running(&self) -> &[FlowId] {
         &self.running
     }
 
-    /// Whether a sender is under way.
+    /// Whether a sender is running.
     pub(super) fn sends(&self) -> bool {
         self.groups.iter().any(|group| group.sends && self.running.contains(&group.flow))
     }
@@ -86,8 +86,8 @@ impl Course {
         [self.next_interval, self.omit_end].into_iter().flatten().min()
     }
 
-    /// Takes in counts and returns what is printed: an interval that is over, the end of the omitted part. `ending`
-    /// keeps the running interval for [`Course::close`].
+    /// Takes the counts, and returns the text of a finished interval or of the end of the omitted part. With
+    /// `ending` the current interval is left to [`Course::close`].
     pub(super) fn count(
         &mut self,
         now: Timestamp,
@@ -116,24 +116,24 @@ impl Course {
         text
     }
 
-    /// The last interval; no more will come.
+    /// Ends the last interval.
     pub(super) fn close(&mut self, now: Timestamp, report: &mut Report) -> String {
         (self.next_interval, self.omit_end) = (None, None);
         self.interval(now, report)
     }
 
-    /// When a receiver gives up that hears nothing for so long.
+    /// When a receiver without data gives up.
     pub(super) fn silent_at(&self, patience: Span) -> Option<Timestamp> {
         let receives = self.groups.iter().any(|group| !group.sends && self.running.contains(&group.flow));
         (receives && patience > Span::ZERO).then(|| self.heard + patience)
     }
 
-    /// What this end tells the peer.
+    /// The results for the peer.
     pub(super) fn results(&self, now: Timestamp) -> Results {
         Results { congestion: self.congestion.clone(), ..self.meter.results(now) }
     }
 
-    /// Both ends' account, for the report.
+    /// The results of both ends, for the report.
     pub(super) fn end(&self, now: Timestamp, peer: Option<&Results>) -> End {
         let duration = self.meter.elapsed(now);
         let remote = |id: i64, sent: bool| -> Option<Half> {
@@ -157,7 +157,7 @@ impl Course {
         }
     }
 
-    /// Whether the peer tells of exactly the streams that there are.
+    /// Whether the peer reports only existing streams.
     pub(super) fn knows(&self, peer: &Results) -> bool {
         peer.streams.iter().all(|stream| self.meter.ids().any(|(id, _)| id == stream.id))
     }
@@ -176,7 +176,7 @@ impl Course {
         self.groups.iter().map(tally).collect()
     }
 
-    /// The peer's omitted part, as far as this end can say for it.
+    /// The peer's omitted part, as far as this end knows it.
     fn omitted(&self, id: i64) -> Omitted {
         let packets = i64::try_from(self.meter.omitted_packets(id)).unwrap_or(i64::MAX);
         Omitted { errors: 0, packets }

@@ -1,4 +1,4 @@
-//! Both roles in virtual time: against each other, against recorded exchanges, against peers that misbehave.
+//! Both roles in virtual time: against each other, against recorded exchanges, and against misbehaving peers.
 
 mod pairs;
 mod raw;

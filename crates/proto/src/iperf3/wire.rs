@@ -1,36 +1,37 @@
-//! What is on the wire beside the state bytes: cookies, framed JSON, hellos of datagram streams, server errors.
+//! Messages on the wire besides the state bytes: cookies, framed JSON, the first datagrams of streams, server
+//! errors.
 
 use rand::Rng;
 
 use linerate_model::flow::{SeqField, StampLayout, TimeField, TimeForm};
 
-/// Bytes of a cookie, its NUL included.
+/// Length of a cookie including its NUL, bytes.
 pub const COOKIE_BYTES: usize = 37;
 
-/// Longest parameters that are taken (as iperf3 since 3.18).
+/// Longest accepted parameters, bytes (as in iperf3 since 3.18).
 pub const PARAMS_LIMIT: usize = 8192;
 
-/// Longest results that are taken: a server's whole report may be in them.
+/// Longest accepted results, bytes: they may contain a server's complete report.
 pub const RESULTS_LIMIT: usize = 16 << 20;
 
-/// First datagram of a stream, from the client.
+/// The first datagram of a stream, sent by the client.
 pub const HELLO: [u8; 4] = *b"9876";
 
-/// The answer to it, from the server.
+/// The server's answer to it.
 pub const HELLO_REPLY: [u8; 4] = *b"6789";
 
-/// Answers of iperf3 3.12 and later, and of 3.1 to 3.11, each from hosts of either byte order.
+/// Answers of iperf3 3.12 and later, and of 3.1 to 3.11, from hosts of either byte order.
 const REPLIES: [[u8; 4]; 4] = [HELLO_REPLY, HELLO, [0xb1, 0x68, 0xde, 0x3a], [0x3a, 0xde, 0x68, 0xb1]];
 
 /// Alphabet of cookies (iperf3 3.2 and later).
 const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// What tells the connections of one test from those of others.
+/// Identifies the connections of one test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cookie([u8; COOKIE_BYTES]);
 
 impl Cookie {
-    /// A new one.
+    /// Generates a random cookie.
     pub fn generate(random: &mut impl Rng) -> Self {
         let mut bytes = [0; COOKIE_BYTES];
         for byte in &mut bytes[..COOKIE_BYTES - 1] {
@@ -39,26 +40,26 @@ impl Cookie {
         Self(bytes)
     }
 
-    /// The cookie that begins `bytes`, and what follows it; absent until it is complete. Any bytes are a cookie.
+    /// Splits a cookie from the start of `bytes`; absent until it is complete. Any bytes are accepted.
     #[must_use]
     pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (cookie, rest) = bytes.split_first_chunk()?;
         Some((Self(*cookie), rest))
     }
 
-    /// As on the wire.
+    /// The bytes on the wire.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         self.0.to_vec()
     }
 
-    /// Whether both are the same up to the first NUL, as strncmp(3) sees it.
+    /// Whether both are equal up to the first NUL, as with strncmp(3).
     #[must_use]
     pub fn matches(&self, other: &Self) -> bool {
         self.significant() == other.significant()
     }
 
-    /// As it is shown.
+    /// The printable text.
     #[must_use]
     pub fn text(&self) -> String {
         linerate_model::foreign_text::one_line(&String::from_utf8_lossy(self.significant()))
@@ -69,7 +70,7 @@ impl Cookie {
     }
 }
 
-/// A message: 4 bytes of length, big-endian, and the JSON.
+/// Encodes a message: 4 bytes of length, big-endian, and the JSON.
 #[must_use]
 pub fn frame(json: &[u8]) -> Vec<u8> {
     let length = u32::try_from(json.len()).unwrap_or(u32::MAX);
@@ -78,14 +79,14 @@ pub fn frame(json: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A message cannot be taken: it is empty, or longer than the limit.
+/// A message is empty or exceeds the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BadLength(pub u32);
 
-/// Takes the first message out of `held`; absent until it is complete.
+/// Removes the first message from `held`; absent until it is complete.
 ///
 /// # Errors
-/// Its length is 0 or above `limit`; nothing that follows can be understood.
+/// Its length is 0 or above `limit`, so nothing that follows can be decoded.
 pub fn take_message(held: &mut Vec<u8>, limit: usize) -> Result<Option<Vec<u8>>, BadLength> {
     let Some(head) = held.first_chunk::<4>() else { return Ok(None) };
     let announced = u32::from_be_bytes(*head);
@@ -99,13 +100,13 @@ pub fn take_message(held: &mut Vec<u8>, limit: usize) -> Result<Option<Vec<u8>>,
     Ok(Some(body))
 }
 
-/// Whether a datagram answers a hello.
+/// Whether a datagram is the answer to the first one.
 #[must_use]
 pub fn is_hello_reply(datagram: &[u8]) -> bool {
     REPLIES.iter().any(|reply| datagram == reply)
 }
 
-/// What follows the state byte of a server's error: the error's number and the system's.
+/// Encodes a server's error: the state byte, the error number and the errno.
 #[must_use]
 pub fn server_error(number: i32, errno: i32) -> Vec<u8> {
     let mut bytes = vec![super::state::State::ServerError.byte()];
@@ -114,8 +115,8 @@ pub fn server_error(number: i32, errno: i32) -> Vec<u8> {
     bytes
 }
 
-/// The numbers behind the state byte of a server's error, 0 for what is missing: servers up to 3.18 send one of them
-/// or none.
+/// Decodes the numbers after the state byte of a server's error; missing ones are 0. Servers up to 3.18 send
+/// one of them or none.
 #[must_use]
 pub fn read_server_error(bytes: &[u8]) -> (i32, i32) {
     let word = |at: usize| {
@@ -124,7 +125,7 @@ pub fn read_server_error(bytes: &[u8]) -> (i32, i32) {
     (word(0), word(4))
 }
 
-/// Where datagrams carry time and number.
+/// Layout of time and sequence number in datagrams.
 #[must_use]
 pub const fn stamp(wide: bool) -> StampLayout {
     StampLayout {
@@ -136,7 +137,7 @@ pub const fn stamp(wide: bool) -> StampLayout {
     }
 }
 
-/// The number of the stream that was opened as the `at`-th, from 0. Number 2 has never been given.
+/// The number of the stream that was opened as number `at`, from 0. The number 2 is never used.
 #[must_use]
 pub const fn stream_id(at: usize) -> i64 {
     if at == 0 { 1 } else { at as i64 + 2 }

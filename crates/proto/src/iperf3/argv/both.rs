@@ -8,7 +8,7 @@ use crate::iperf3::errors::{Iperf3Error, Number};
 use crate::iperf3::numbers::{Format, leading_int};
 use crate::iperf3::settings::Family;
 
-/// Never called: the parser ends at these options.
+/// Never called: the parser stops at these options.
 fn nothing(_: &mut ParsedSettings, _: &str) -> Result<(), Iperf3Error> {
     Ok(())
 }

@@ -79,7 +79,7 @@ pub(super) const OPTIONS: &[Opt] = &[
     })
     .short('l')
     .value("SIZE"),
-    // A server takes it too, and has no use for it.
+    // A server accepts it too, but does not use it.
     Opt::both("cport", "local port of the first stream", |d, v| {
         d.settings.client.cport = Some(port(v)?);
         Ok(())

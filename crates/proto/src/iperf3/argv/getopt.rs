@@ -1,12 +1,12 @@
-//! Arguments as GNU getopt_long(3) takes them apart, with its messages (glibc).
+//! Splits arguments like GNU getopt_long(3), with the messages of glibc.
 
 use super::table::{Opt, Takes};
 
-/// An iterator over the options on a command line, each with its value (empty where there is none).
+/// An iterator over the options of a command line with their values (empty if there is none).
 #[derive(Debug)]
 pub(super) struct Given<'a, S, O> {
     args: std::slice::Iter<'a, S>,
-    /// What follows in a bundle of short options.
+    /// The rest of a bundle of short options.
     bundle: &'a str,
     options: O,
 }
@@ -28,7 +28,7 @@ impl<'a, S: AsRef<str>, O: Iterator<Item = &'static Opt> + Clone> Given<'a, S, O
             None => (argument, None),
         };
         let option = self.named(name, argument)?;
-        // The name as it is in the table: the whole of what was begun.
+        // The full name from the table, of which the user may have given a prefix.
         let name = option.names().find(|known| known.starts_with(name)).unwrap_or(option.long);
         match (option.takes, value) {
             (Takes::Nothing, Some(_)) => Err(format!("option '--{name}' doesn't allow an argument")),
@@ -88,7 +88,7 @@ impl<'a, S: AsRef<str>, O: Iterator<Item = &'static Opt> + Clone> Iterator for G
             if let Some(long) = argument.strip_prefix("--") {
                 return Some(self.long(long));
             }
-            // What begins otherwise, or is only a dash, is no option: iperf3 has no use for it.
+            // Other arguments and a single dash are not options; iperf3 ignores them.
             self.bundle = argument.strip_prefix('-').unwrap_or_default();
         }
     }

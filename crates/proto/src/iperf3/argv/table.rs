@@ -1,4 +1,4 @@
-//! The table of options, and what is gathered from them.
+//! The table of options, and the settings that they fill.
 
 use super::{both, client, server};
 use crate::iperf3::errors::Iperf3Error;
@@ -12,14 +12,14 @@ pub(super) struct Opt {
     pub(super) short: Option<char>,
     pub(super) takes: Takes,
     side: Side,
-    /// What its value is called in the help.
+    /// Name of its value in the help text.
     value: &'static str,
-    /// What it does, for the help.
+    /// Its description in the help text.
     help: &'static str,
     pub(super) set: Set,
 }
 
-/// Takes the value in; it is empty where there is none.
+/// Stores the value, which is empty if there is none.
 pub(super) type Set = fn(&mut ParsedSettings, &str) -> Result<(), Iperf3Error>;
 
 /// Whether an option has a value.
@@ -38,17 +38,17 @@ enum Side {
     Server,
 }
 
-/// Settings while the command line is being read.
+/// The settings while the command line is being parsed.
 #[derive(Debug, Default)]
 pub(super) struct ParsedSettings {
     pub(super) settings: Settings,
-    /// `-s` was given.
+    /// Whether `-s` was given.
     pub(super) server: bool,
-    /// An option was given that only a client has.
+    /// Whether an option for clients only was given.
     pub(super) client_only: bool,
-    /// An option was given that only a server has.
+    /// Whether an option for servers only was given.
     pub(super) server_only: bool,
-    /// `--rcv-timeout` was given.
+    /// Whether `--rcv-timeout` was given.
     pub(super) rcv_timeout: bool,
     pub(super) time: Option<u32>,
     pub(super) bytes: Option<u64>,
@@ -57,7 +57,7 @@ pub(super) struct ParsedSettings {
 }
 
 impl ParsedSettings {
-    /// Remembers for which role an option is.
+    /// Notes the role of an option.
     pub(super) fn note(&mut self, option: &Opt) {
         self.client_only |= option.side == Side::Client;
         self.server_only |= option.side == Side::Server;
@@ -102,7 +102,7 @@ impl Opt {
         Self { takes: Takes::Perhaps, value, ..self }
     }
 
-    /// Whether it has this long name or an alias that begins like this.
+    /// Whether its long name or an alias begins with `start`.
     pub(super) fn begins_with(&self, start: &str) -> bool {
         self.names().any(|name| name.starts_with(start))
     }
@@ -112,7 +112,7 @@ impl Opt {
         std::iter::once(self.long).chain(self.aliases.iter().copied())
     }
 
-    /// Its line of the help.
+    /// Its line in the help text.
     pub(super) fn help(&self) -> String {
         let short = self.short.map_or_else(|| "    ".to_owned(), |short| format!("-{short}, "));
         let value = match self.takes {

@@ -23,7 +23,7 @@ fn server(line: &str) -> Settings {
     }
 }
 
-/// What is said beside the usage.
+/// The error text without the usage.
 fn refusal(line: &str) -> String {
     let refusal = parse(&words(line)).unwrap_err();
     assert_eq!(refusal.code, 1);
@@ -73,7 +73,7 @@ fn options_are_taken_apart_as_getopt_long_does() {
     assert_eq!(client("--debug=2").common.debug, Some(2));
 }
 
-/// As glibc words them.
+/// With the texts of glibc.
 #[test]
 fn what_getopt_long_refuses() {
     for (line, text) in [
@@ -151,7 +151,7 @@ fn hosts_and_interfaces() {
     assert_eq!((s.host.as_deref(), s.common.bind_dev.as_deref()), (Some("example.net"), Some("eth3")));
 }
 
-/// Texts of 3.21.
+/// With the texts of 3.21.
 #[test]
 fn bad_values_have_iperf3s_texts() {
     for (line, text) in [
@@ -250,7 +250,7 @@ proptest::proptest! {
     }
 }
 
-/// Options, their beginnings, values, and anything.
+/// Options, their prefixes, values, and arbitrary text.
 fn word() -> impl proptest::strategy::Strategy<Value = String> {
     use proptest::prelude::*;
     let names: Vec<_> = table::options().map(|option| format!("--{}", option.long)).collect();

@@ -1,4 +1,4 @@
-//! Values of options, read as iperf3 reads them, with the error that each has.
+//! Parsers for option values as in iperf3, with their errors.
 
 use linerate_units::Span;
 
@@ -6,24 +6,24 @@ use crate::iperf3::errors::{Iperf3Error, Number};
 use crate::iperf3::numbers::{leading_float, leading_int, rate, size};
 use crate::iperf3::settings::KeepAlive;
 
-/// A whole number within bounds.
+/// An integer within bounds.
 pub(super) fn within(text: &str, least: u32, most: u32, otherwise: Number) -> Result<u32, Iperf3Error> {
     let value = u32::try_from(leading_int(text)).ok();
     value.filter(|value| (least..=most).contains(value)).ok_or(Iperf3Error::new(otherwise))
 }
 
-/// A port.
+/// A port number.
 pub(super) fn port(text: &str) -> Result<u16, Iperf3Error> {
     let value = u16::try_from(leading_int(text)).ok();
     value.filter(|port| *port > 0).ok_or(Iperf3Error::new(Number::BAD_PORT))
 }
 
-/// A size with a letter for powers of 1024.
+/// A size, with a letter for powers of 1024.
 pub(super) fn sized(text: &str) -> Result<u64, Iperf3Error> {
     size(text).ok_or(Iperf3Error::because(Number::BAD_UNIT, 0, text))
 }
 
-/// A rate with a letter for powers of 1000, bit/s.
+/// A rate in bit/s, with a letter for powers of 1000.
 pub(super) fn rated(text: &str) -> Result<u64, Iperf3Error> {
     rate(text).ok_or(Iperf3Error::because(Number::BAD_UNIT, 0, text))
 }
@@ -33,7 +33,7 @@ pub(super) fn milliseconds(text: &str, least: u32, otherwise: Number) -> Result<
     Ok(Span::from_ms(within(text, least, 86_400_000, otherwise)?.into()))
 }
 
-/// Seconds as a fraction, zero or within bounds.
+/// Seconds with a fraction: zero or within bounds.
 pub(super) fn seconds(text: &str, otherwise: Number) -> Result<Span, Iperf3Error> {
     let value = leading_float(text).map_or(0.0, |(value, _)| value);
     if value == 0.0 {
@@ -51,7 +51,7 @@ pub(super) fn split_rate(text: &str) -> Result<(u64, Option<&str>), Iperf3Error>
     }
 }
 
-/// `HOST` or `HOST%DEVICE`; after an IPv6 address that is local to a link, what follows is its scope.
+/// `HOST` or `HOST%DEVICE`; after a link-local IPv6 address the part after `%` is its scope.
 pub(super) fn host_and_device(text: &str) -> (String, Option<String>) {
     match text.split_once('%') {
         Some((host, device)) if !host.contains(':') => (host.to_owned(), Some(device.to_owned())),
@@ -71,7 +71,7 @@ pub(super) fn affinity(text: &str) -> Result<(u32, Option<u32>), Iperf3Error> {
     }
 }
 
-/// `IDLE/INTERVAL/COUNT`, each of which may be missing.
+/// `IDLE/INTERVAL/COUNT`; each part may be missing.
 pub(super) fn keep_alive(text: &str) -> Result<KeepAlive, Iperf3Error> {
     let mut parts =
         text.split('/').map(|part| u32::try_from(leading_int(part)).ok().filter(|value| *value > 0));
@@ -102,8 +102,8 @@ pub(super) fn tos(text: &str) -> Result<u8, Iperf3Error> {
     c_number(text).and_then(|value| u8::try_from(value).ok()).ok_or(Iperf3Error::new(Number::BAD_TOS))
 }
 
-/// The type-of-service byte of a code point, by number or by name (RFC 2474, RFC 2597, RFC 3246, RFC 5865; RFC 1349
-/// for the three old names).
+/// The type-of-service byte of a DSCP, by number or name (RFC 2474, RFC 2597, RFC 3246, RFC 5865; RFC 1349 for
+/// the three old names).
 pub(super) fn dscp(text: &str) -> Result<u8, Iperf3Error> {
     let name = text.to_ascii_lowercase();
     let number = c_number(&name).filter(|value| *value < 64).and_then(|value| u8::try_from(value << 2).ok());
@@ -125,7 +125,7 @@ fn named_tos(name: &str) -> Option<u8> {
     }
 }
 
-/// A flow label.
+/// An IPv6 flow label.
 pub(super) fn flow_label(text: &str) -> Result<u32, Iperf3Error> {
     c_number(text).filter(|label| (1..=0xf_ffff).contains(label)).ok_or(Iperf3Error::new(Number::FLOW_LABEL))
 }

@@ -1,4 +1,4 @@
-//! Results, and every way to an end.
+//! The exchange of results, and all ways to the end.
 
 use linerate_units::Timestamp;
 
@@ -11,7 +11,7 @@ use crate::iperf3::wire::frame;
 use crate::stand_in::{Link, Output};
 
 impl Client {
-    /// The server asks for the results.
+    /// The server requests the results.
     pub(super) fn send_results(&mut self, now: Timestamp) {
         let Some(course) = &self.course else { return };
         let results = course.results(self.ended_at);
@@ -19,7 +19,7 @@ impl Client {
         self.enter(Phase::Exchanging, Some(now + RESULTS_TIMEOUT));
     }
 
-    /// The server's results.
+    /// Takes the server's results.
     pub(super) fn take_results(&mut self, now: Timestamp, message: &[u8]) {
         let Some(course) = &self.course else { return };
         let Some(results) = Results::read(message, course.meter.elapsed(self.ended_at)) else {
@@ -35,7 +35,7 @@ impl Client {
         self.enter(Phase::Showing, Some(now + RESULTS_TIMEOUT));
     }
 
-    /// Everything is known: it is printed, and the server is bidden farewell.
+    /// The results were exchanged: prints them and ends the dialogue.
     pub(super) fn show(&mut self, now: Timestamp) {
         self.close_streams();
         let Some(course) = &self.course else { return };
@@ -52,7 +52,7 @@ impl Client {
         self.enter(Phase::Leaving, Some(now + CLOSE_TIMEOUT));
     }
 
-    /// It went wrong.
+    /// The test has failed.
     pub(super) fn fail(&mut self, trouble: &Iperf3Error) {
         if self.phase == Phase::Over {
             return;
@@ -67,7 +67,7 @@ impl Client {
         self.exit(1);
     }
 
-    /// The server ends the test before its time: what there is is shown, as far as there is something.
+    /// The server ends the test early: prints what was measured, if there is anything.
     pub(super) fn stop_early(&mut self, trouble: &Iperf3Error) {
         if self.phase == Phase::Running {
             self.broken = Some(trouble.clone());
@@ -77,7 +77,7 @@ impl Client {
         }
     }
 
-    /// What was counted until the test was broken off.
+    /// Prints the counts up to the interruption.
     pub(super) fn show_broken_off(&mut self, now: Timestamp) {
         if let Some(course) = &mut self.course {
             let interval = course.close(now, &mut self.report);
@@ -93,7 +93,7 @@ impl Client {
         }
     }
 
-    /// A signal ended it.
+    /// Ends a test after a signal.
     pub(super) fn show_interrupted(&mut self) {
         let trouble = Iperf3Error::new(Number::CLIENT_TERM);
         if self.control.is_some() {
@@ -105,7 +105,7 @@ impl Client {
         self.exit(0);
     }
 
-    /// Ends the flows of a test that did not come to its end.
+    /// Ends the flows of an unfinished test.
     fn abandon(&mut self, trouble: &Iperf3Error) {
         if let Some(course) = &self.course {
             abort(course, &mut self.out);
@@ -117,7 +117,7 @@ impl Client {
         }
     }
 
-    /// After the farewell: the program ends when the server has closed and no flow is under way.
+    /// Exits when the server has closed the connection and no flow is running.
     pub(super) fn exit_when_done(&mut self) {
         if self.parted && self.course.as_ref().is_none_or(|course| course.running().is_empty()) {
             self.exit(0);

@@ -1,4 +1,4 @@
-//! From the connection to the streams.
+//! From the connection to the open streams.
 
 use linerate_units::Timestamp;
 
@@ -11,13 +11,13 @@ use crate::iperf3::test_state::Course;
 use crate::iperf3::wire::{HELLO, frame, is_hello_reply};
 use crate::stand_in::{Link, Opened, Output, Reason};
 
-/// Block of a TCP stream when none is given.
+/// Default block length over TCP, bytes.
 const TCP_BLOCK: u64 = 128 << 10;
-/// Datagram when neither the user nor the control connection says one: what fits 1500 bytes over most paths.
+/// Default datagram length, bytes, if the control connection does not tell one: fits 1500 bytes on most paths.
 const UDP_BLOCK: u64 = 1460;
-/// Largest datagram.
+/// Largest datagram payload, bytes.
 const MAX_DATAGRAM_BYTES: u32 = 65_507;
-/// Error number of an unknown name of congestion control.
+/// The errno of an unknown congestion control algorithm.
 const ENOENT: i32 = 2;
 
 impl Client {
@@ -49,7 +49,7 @@ impl Client {
         self.fail(&Iperf3Error::because(number, reason.errno, reason.text.clone()));
     }
 
-    /// The server asks for the parameters.
+    /// The server requests the parameters.
     pub(super) fn agree(&mut self, now: Timestamp) {
         let block = self.block();
         let unix_ms = self.unix_ms(now);
@@ -77,7 +77,8 @@ impl Client {
         self.enter(Phase::Agreeing, Some(now + SETUP_TIMEOUT));
     }
 
-    /// The server takes the parameters: the streams are opened one after the other, since their order numbers them.
+    /// The server has accepted the parameters. The streams are opened one after another, because their order
+    /// determines their numbers.
     pub(super) fn open_streams(&mut self, now: Timestamp) {
         let Some(params) = &self.params else { return };
         let links: Vec<Link> = (FIRST_STREAM..).map(Link).take(params.streams()).collect();
@@ -125,19 +126,20 @@ impl Client {
         }
     }
 
-    /// A datagram that no flow has: the answer to a hello, or data that overtook it.
+    /// Handles a datagram on a socket without a flow: the answer to the first datagram, or early data.
     pub(super) fn datagram(&mut self, now: Timestamp, link: Link, bytes: &[u8]) {
         let Some(at) = self.streams.len().checked_sub(1) else { return };
         if self.phase == Phase::Opening && self.is_udp() && link == link_of(at) && is_hello_reply(bytes) {
             if self.params.as_ref().is_some_and(|params| params.server_sends(at)) {
-                // Its data may be here before the answer on a later stream.
+                // Its data may arrive before the answer on a later stream.
                 self.out.push_back(Output::Hold { link });
             }
             self.open_next(now);
         }
     }
 
-    /// Every stream is open. Receivers read from now on: data may come before the server's word that the test runs.
+    /// All streams are open. Receivers read from now on, because data may arrive before the server's
+    /// TEST_RUNNING.
     fn streams_open(&mut self, now: Timestamp) {
         let Some(params) = self.params.clone() else { return };
         let links: Vec<Link> = (0..self.streams.len()).map(link_of).collect();
@@ -164,7 +166,7 @@ impl Client {
         self.listen(now);
     }
 
-    /// Bytes of a block or datagram.
+    /// Length of a block or datagram, bytes.
     fn block(&self) -> u64 {
         let client = &self.config.settings.client;
         let fits = self.control.as_ref().and_then(|control| control.mss);

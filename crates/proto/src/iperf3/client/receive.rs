@@ -1,4 +1,4 @@
-//! What the server says.
+//! Handles the messages of the server.
 
 use linerate_units::Timestamp;
 
@@ -9,7 +9,7 @@ use crate::iperf3::wire::{RESULTS_LIMIT, read_server_error, take_message};
 use crate::stand_in::{Link, Reason};
 
 impl Client {
-    /// Acts on what the server has said, as far as it is complete and its time has come.
+    /// Handles what the server has sent, if it is complete and expected.
     pub(super) fn listen(&mut self, now: Timestamp) {
         while !matches!(self.phase, Phase::Over | Phase::Leaving) {
             if self.phase == Phase::Failing {
@@ -54,7 +54,7 @@ impl Client {
         }
     }
 
-    /// The server said what went wrong on its side.
+    /// The server has reported an error.
     pub(super) fn server_failed(&mut self) {
         let (number, errno) = read_server_error(&self.held);
         let trouble = Iperf3Error::because(Number(number), errno, String::new());
@@ -71,7 +71,8 @@ impl Client {
                 self.parted = true;
                 self.exit_when_done();
             }
-            // A busy server that closes with our cookie unread resets the connection, and its word may be lost.
+            // A busy server that closes with our cookie unread resets the connection, and its message may be
+            // lost.
             _ => match reason {
                 Some(reason) if !self.heard => {
                     self.fail(&Iperf3Error::because(Number::RECV_MESSAGE, reason.errno, reason.text));
@@ -88,6 +89,7 @@ impl Client {
             let (errno, text) = reason.map_or((0, String::new()), |reason| (reason.errno, reason.text));
             self.fail(&Iperf3Error::because(Number::STREAM_READ, errno, text));
         }
-        // A stream that is closed before or after the test says nothing that the server will not say itself.
+        // A stream that is closed before or after the test is ignored, because the server will report the
+        // reason.
     }
 }

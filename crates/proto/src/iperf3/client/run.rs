@@ -1,4 +1,4 @@
-//! While the timers run.
+//! The test while its timers run.
 
 use linerate_units::{Span, Timestamp};
 
@@ -10,7 +10,7 @@ use crate::iperf3::state::State;
 use crate::stand_in::{Cpu, FlowCounts, FlowId, Output, Reason, Stop};
 
 impl Client {
-    /// The server says that the timers start.
+    /// The server has sent TEST_START.
     pub(super) fn start(&mut self, now: Timestamp) {
         let Some(params) = &self.params else { return };
         let length = natural(params.time).saturating_add(natural(params.omit));
@@ -26,12 +26,12 @@ impl Client {
         self.request_counts(Looking::Begin);
     }
 
-    /// The server says that data may flow.
+    /// The server has sent TEST_RUNNING.
     pub(super) fn start_senders(&mut self) {
         self.start_flows(true);
     }
 
-    /// Hands the flows over that send, or those that receive.
+    /// Starts the flows that send, or those that receive.
     pub(super) fn start_flows(&mut self, senders: bool) {
         let (Some(params), Some(course)) = (&self.params, &mut self.course) else { return };
         let affinity = self.config.settings.common.affinity;
@@ -46,7 +46,7 @@ impl Client {
         }
     }
 
-    /// When something is due.
+    /// When the next timer is due.
     pub(super) fn timer(&self) -> Option<Timestamp> {
         let course = self.course.as_ref()?;
         let silent = course.silent_at(self.config.settings.common.rcv_timeout);
@@ -67,7 +67,7 @@ impl Client {
         }
     }
 
-    /// Whether the test is over.
+    /// Checks whether the test is over.
     fn judge(&mut self, now: Timestamp) {
         let Some(course) = &self.course else { return };
         if self.is_due(now) || self.has_reached_goal() {
@@ -82,12 +82,12 @@ impl Client {
         }
     }
 
-    /// Whether its time is over.
+    /// Whether its duration is over.
     fn is_due(&self, now: Timestamp) -> bool {
         self.end.is_some_and(|end| end <= now)
     }
 
-    /// Whichever direction reaches the goal first.
+    /// Whether either direction has reached the goal.
     fn has_reached_goal(&self) -> bool {
         let (Some(params), Some(course)) = (&self.params, &self.course) else { return false };
         params
@@ -95,7 +95,7 @@ impl Client {
             .is_some_and(|goal| course.meter.bytes(true) >= goal || course.meter.bytes(false) >= goal)
     }
 
-    /// The test ends.
+    /// Ends the test.
     pub(super) fn stop(&mut self, now: Timestamp) {
         if self.phase == Phase::Running {
             self.enter(Phase::Stopping, Some(now + STOP_TIMEOUT));
@@ -103,7 +103,7 @@ impl Client {
         }
     }
 
-    /// What is received from now on is not the test's; senders finish the block that they have begun.
+    /// What is received from now on does not count. Senders finish their current block.
     fn freeze(&mut self, now: Timestamp) {
         self.ended_at = now;
         let Some(course) = &mut self.course else { return };
@@ -124,14 +124,14 @@ impl Client {
         let sends = course.group(counts.flow).is_some_and(|group| group.sends);
         let last = sends && !course.sends();
         match self.phase {
-            // The last counts of receivers may still be awaited.
+            // The last counts of receivers may not have arrived yet.
             Phase::Stopping if last && self.looking == Looking::No => {
                 self.ended_at = now;
                 self.finish(now);
             }
             Phase::Running if self.is_due(now) || sends && self.has_written_all() => self.stop(now),
             Phase::Running | Phase::Ready => {
-                // The server may be about to say why.
+                // The server may report the reason.
                 let number = if sends { Number::STREAM_WRITE } else { Number::STREAM_READ };
                 let reason = counts.trouble.clone().unwrap_or(Reason { errno: 0, text: String::new() });
                 self.broken.get_or_insert(Iperf3Error::because(number, reason.errno, reason.text));
@@ -154,11 +154,11 @@ impl Client {
         self.fail(&Iperf3Error::because(Number::INIT_STREAM, reason.errno, reason.text.clone()));
     }
 
-    /// The senders have ended; receivers were told to.
+    /// The senders have ended, and the receivers were stopped.
     pub(super) fn finish(&mut self, now: Timestamp) {
         let Some(course) = &mut self.course else { return };
         let text = course.close(self.ended_at, &mut self.report);
-        // What the server still sends is read until it closes, or it could block.
+        // Further data from the server are read until it closes, because it could block otherwise.
         let receivers = course.groups.iter().filter(|group| !group.sends);
         let links = receivers.flat_map(|group| group.links.clone());
         self.out.extend(links.map(|link| Output::Discard { link }));

@@ -18,7 +18,7 @@ pub(crate) fn is_document(root: &Node) -> bool {
         || root.get("start").is_some_and(|start| start.get("version").is_some())
 }
 
-/// Who sends what, as the beginning of the object tells.
+/// The roles of the ends, from the start of the object.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Roles {
     end: Option<End>,
@@ -28,7 +28,7 @@ pub(super) struct Roles {
 }
 
 impl Roles {
-    /// Whether the local end sends: as the record says, or else as the test was asked for.
+    /// Whether the local end sends: by the record, or else by the requested direction.
     fn local_sends(self, record: &Node) -> Option<bool> {
         let said = record.get("sender").and_then(Node::flag);
         said.or_else(|| self.end.map(|end| (end == End::Client) != self.reverse))
@@ -40,7 +40,7 @@ impl Roles {
     }
 }
 
-/// Reads one object into the book, as a test of its own.
+/// Parses one object as a separate test.
 pub(crate) fn read(root: &Node, parsed: &mut ParsedTest) {
     let mut test = ForeignTest::default();
     let mut roles = Roles::default();
@@ -60,7 +60,7 @@ pub(crate) fn read(root: &Node, parsed: &mut ParsedTest) {
     }
 }
 
-/// The server's own object inside the client's; it holds none itself.
+/// Parses the server's object inside the client's; it cannot contain a further one.
 fn read_inner(root: &Node, parsed: &mut ParsedTest) {
     if root.get("server_output_json").is_none() {
         read(root, parsed);
@@ -149,12 +149,12 @@ pub(super) fn interval_claims(
     claims
 }
 
-/// What the sender knows of datagrams.
+/// The quantities that a datagram sender knows.
 const SENT: &[Quantity] =
     &[Quantity::Seconds, Quantity::Bytes, Quantity::Bitrate, Quantity::Packets, Quantity::Retransmits];
-/// Sent bytes and rate beside times of the receiver: they do not go together.
+/// Bytes and rate of the sender next to times of the receiver, which do not match.
 const SENT_WITHOUT_TIME: &[Quantity] = &[Quantity::Bytes, Quantity::Bitrate];
-/// What the receiver knows, where bytes and rate are the sender's.
+/// The quantities that a receiver knows, in records with bytes and rate of the sender.
 const FATE: &[Quantity] =
     &[Quantity::Jitter, Quantity::Lost, Quantity::Packets, Quantity::LossRatio, Quantity::OutOfOrder];
 
@@ -168,12 +168,12 @@ pub(super) fn end_claims(end: &Node, roles: Roles, parsed: &mut ParsedTest) -> V
             RecordContext { path, scope: Scope::Total, direction, side: Some(side), only },
             parsed,
         );
-        // Before a server hears what was sent it divides what was lost by nothing, and writes 0.
+        // Before a server knows what was sent, it prints a loss ratio of 0.
         let lost = found.figure(Quantity::Lost).is_some_and(|lost| lost.value > 0.0);
         found
             .figures
             .retain(|figure| !(lost && figure.quantity == Quantity::LossRatio && figure.value == 0.0));
-        // A server reports before it hears of the other half, and writes 0 for it.
+        // A server prints its report before it knows the other half, and writes 0 for it.
         let remote = roles.local_sends(node).is_some_and(|sends| sends != (side == Side::Sender));
         let bytes = found.figure(Quantity::Bytes).map(|bytes| bytes.value);
         if !(roles.end == Some(End::Server) && remote && bytes == Some(0.0)) {
@@ -196,7 +196,7 @@ pub(super) fn end_claims(end: &Node, roles: Roles, parsed: &mut ParsedTest) -> V
         let (sent, received) = (format!("sum_sent{reverse}"), format!("sum_received{reverse}"));
         let only = if roles.udp { Some(SENT) } else { None };
         for (key, side, only) in [(&sent, Side::Sender, only), (&received, Side::Receiver, None)] {
-            // In the sums of datagrams the flag says which half it is, not who wrote it.
+            // In the sums of datagrams the flag tells the half and not the writer.
             let Some(sum) = end.get(key) else { continue };
             if roles.udp {
                 let mut found = udp_sum(sum, key, side, only, roles, !reverse.is_empty(), parsed);
@@ -271,7 +271,7 @@ fn udp_sum(
     claim(sum, RecordContext { path: &path, scope: Scope::Total, direction, side: Some(side), only }, parsed)
 }
 
-/// Shares of CPU time; a server prints those of the client before it has heard of them, as 0.
+/// Shares of CPU time. A server prints 0 for the client, because it does not know the client's yet.
 fn cpu(end: &Node, roles: Roles, parsed: &mut ParsedTest) -> Option<Claim> {
     let shares = end.get("cpu_utilization_percent")?;
     let mut found =

@@ -1,4 +1,4 @@
-//! One record of the JSON: a stream or a sum, over an interval or the whole test.
+//! One record of the JSON: a stream or a sum, for an interval or the whole test.
 
 use linerate_model::Direction;
 use linerate_model::import::{Claim, Figure, Quantity, Scope};
@@ -9,18 +9,18 @@ use crate::reading::json::{Node, Value};
 use crate::reading::number::number;
 use crate::reading::parsed_test::{ParsedTest, figure};
 
-/// What a record is about, as its place in the document says.
+/// The meaning of a record, by its position in the document.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RecordContext<'a> {
     pub(super) path: &'a str,
     pub(super) scope: Scope,
     pub(super) direction: Option<Direction>,
     pub(super) side: Option<Side>,
-    /// The figures that count there; a record repeats zeros for what the other end knows.
+    /// The quantities that are valid in this record; others are zeros because only the other end knows them.
     pub(super) only: Option<&'a [Quantity]>,
 }
 
-/// The keys, what they are, and how many of our unit one of theirs is.
+/// The keys, their quantities, and the factor to our units.
 const KEYS: &[(&str, Quantity, f64)] = &[
     ("seconds", Quantity::Seconds, 1.0),
     ("bytes", Quantity::Bytes, 1.0),
@@ -38,11 +38,11 @@ const KEYS: &[(&str, Quantity, f64)] = &[
     ("out_of_order", Quantity::OutOfOrder, 1.0),
 ];
 
-/// Figures that a sender whose system has no such counter writes as 0 or -1.
+/// Quantities that are written as 0 or -1 by a sender whose operating system does not have them.
 const UNKNOWN_AS_ZERO: &[Quantity] =
     &[Quantity::RoundTrip, Quantity::RoundTripVariation, Quantity::CongestionWindow, Quantity::Mtu];
 
-/// The claim of a record; without figures when nothing in it could be read.
+/// The claim of a record; without figures if none could be parsed.
 pub(super) fn claim(node: &Node, place: RecordContext<'_>, parsed: &mut ParsedTest) -> Claim {
     let mut claim = Claim {
         line: node.line,
@@ -68,11 +68,11 @@ pub(super) fn claim(node: &Node, place: RecordContext<'_>, parsed: &mut ParsedTe
     claim
 }
 
-/// Share by which a quotient of printed doubles may miss the rate beside it.
+/// Relative tolerance between a quotient of printed doubles and the printed rate.
 const DOUBLES: f64 = 1e-6;
 
-/// Puts right the time of a stream's receiver: up to 3.12 its `seconds` are the sender's, and only `end` is its own.
-/// Which of the two the rate was made of, the rate tells.
+/// Corrects the duration of a stream's receiver: up to 3.12 its `seconds` are the sender's, and only `end` is
+/// its own. The rate shows which of the two it was computed from.
 fn own_seconds(claim: &mut Claim) {
     let value = |quantity| claim.figure(quantity).map(|figure: &Figure| figure.value);
     let (Some(start), Some(end)) = (claim.start, claim.end) else { return };
@@ -93,7 +93,7 @@ fn span(node: &Node, key: &str) -> Option<Span> {
     Span::from_secs_f64(printed.value)
 }
 
-/// One figure; what is there and is no number is noted.
+/// Parses one figure; adds a remark if its value is not a number.
 pub(super) fn read(
     node: &Node,
     key: &str,

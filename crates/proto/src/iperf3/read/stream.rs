@@ -6,7 +6,7 @@ use super::document::{Roles, begin, end_claims, interval_claims};
 use crate::reading::json::Node;
 use crate::reading::parsed_test::ParsedTest;
 
-/// A test while its lines come in.
+/// A test whose lines are being read.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
     open: Option<(ForeignTest, Roles)>,
@@ -14,7 +14,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Takes one object; `line` is the one in which it stands.
+    /// Parses one object, which is in line `line`.
     pub(crate) fn take(&mut self, event: &Node, parsed: &mut ParsedTest) {
         let (Some(name), Some(data)) = (event.get("event").and_then(Node::text), event.get("data")) else {
             return;
@@ -42,7 +42,7 @@ impl Stream {
         }
     }
 
-    /// The test is over, with or without its end.
+    /// Ends the test, even without its end event.
     pub(crate) fn close(&mut self, parsed: &mut ParsedTest) {
         self.intervals = 0;
         if let Some((test, _)) = self.open.take() {

@@ -1,4 +1,4 @@
-//! The text that iperf3 prints for people, of a client and of a server, one test after the other.
+//! The text output of iperf3, of a client and of a server, one test after another.
 
 use linerate_model::Direction;
 use linerate_model::import::{Claim, End, Figure, Quantity, Reading, Scope};
@@ -11,18 +11,18 @@ use crate::reading::line::Line;
 use crate::reading::number::number;
 use crate::reading::parsed_test::{ParsedTest, figure, of_line};
 
-/// Reads text line by line.
+/// Parses text line by line.
 #[derive(Debug)]
 pub(crate) struct Text {
     parsed: ParsedTest,
     reverse: bool,
     bidir: bool,
     udp: bool,
-    /// The intervals of the local end are those of a sender: there is a column for it.
+    /// Whether the local end's intervals are those of a sender, by the columns.
     sends: Option<bool>,
-    /// The last line was a separator.
+    /// Whether the last line was a separator.
     separated: bool,
-    /// Below the header of the summary.
+    /// Whether the header of the summary was seen.
     summary: bool,
 }
 
@@ -41,7 +41,7 @@ impl Default for Text {
 }
 
 impl Text {
-    /// Takes a line; false when it is none of this program. `mine`: the lines before it were.
+    /// Parses a line; false if this program did not write it. `mine` states that it wrote the previous line.
     pub(crate) fn take(&mut self, line: Line<'_>, mine: bool) -> bool {
         let separator = line.text.trim_end().ends_with("- - - - - - - - - -");
         let separated = std::mem::replace(&mut self.separated, separator);
@@ -57,21 +57,21 @@ impl Text {
         mine && self.detail(line)
     }
 
-    /// Everything that was read since the last time.
+    /// Returns everything that was parsed since the last call.
     pub(crate) fn finish(&mut self) -> Option<Reading> {
         let reading = self.parsed.finish();
         *self = Self::default();
         reading
     }
 
-    /// The test is over; what follows is another one.
+    /// Ends the test; what follows is another one.
     pub(crate) fn close(&mut self) {
         self.parsed.close();
         (self.reverse, self.bidir, self.udp, self.sends, self.summary) = (false, false, false, None, false);
     }
 
     fn begin(&mut self, end: End, rest: &str) {
-        // With -V the time stands before.
+        // With -V the time is printed before.
         let unbegun = self.parsed.current().filter(|test| test.claims.is_empty() && test.error.is_none());
         let started_at = unbegun.and_then(|test| test.started_at.clone());
         self.close();
@@ -104,7 +104,7 @@ impl Text {
         true
     }
 
-    /// The head of a table: what the columns are, and whether the summary begins.
+    /// Parses a table header: the columns, and whether the summary begins.
     fn header(&mut self, line: Line<'_>, separated: bool) -> bool {
         let Some(head) = line.after("[ ID]") else { return false };
         let role = head.starts_with("[Role]");
@@ -180,7 +180,7 @@ impl Text {
         self.parsed.claim(claim);
     }
 
-    /// Which way the data of a line went, and whether the local end sent them.
+    /// The direction of a line's data, and whether the local end sent them.
     fn direction(&self, bracket: &Bracket<'_>, tag: Option<Side>) -> (Option<Direction>, Option<bool>) {
         let end = self.parsed.current().and_then(|test| test.written_by);
         if let Some(role) = bracket.role {
@@ -190,7 +190,7 @@ impl Text {
         }
         let sends = match end {
             Some(End::Client) => Some(!self.reverse),
-            // A server tells its own half only.
+            // A server only prints its own half.
             Some(End::Server) => tag.map(|tag| tag == Side::Sender).or(self.sends),
             None => self.sends.filter(|_| tag.is_none()),
         };
@@ -229,13 +229,13 @@ impl Text {
         self.parsed.claim(claim);
     }
 
-    /// What stands behind the rate.
+    /// Parses the columns after the rate.
     fn tail(&mut self, line: Line<'_>, rest: &str, tag: Option<Side>) -> Vec<Figure> {
         if rest.contains(" ms ") {
             self.udp = true;
             self.parsed.test().spec.traffic.udp = true;
             let mut found = datagrams(line, rest, &mut self.parsed);
-            // The line of the sender has 0 for what only the receiver knows.
+            // The sender's line has 0 for what only the receiver knows.
             if tag == Some(Side::Sender) {
                 found.retain(|figure| figure.quantity == Quantity::Packets);
             }

@@ -1,4 +1,4 @@
-//! The JSON object of a test: its parts, with the keys and their order of iperf3 3.21.
+//! The JSON object of a test, with the keys of iperf3 3.21 in their order.
 
 use serde::Serialize;
 
@@ -7,10 +7,10 @@ use super::records::Record;
 use crate::iperf3::calendar::gmt;
 use crate::iperf3::settings::Settings;
 
-/// Name and version in reports: the version of iperf3 whose behaviour is imitated stands first, as readers expect it.
+/// Name and version in reports. The imitated version of iperf3 comes first, as parsers expect it.
 pub const VERSION: &str = concat!("iperf 3.21 (linerate ", env!("CARGO_PKG_VERSION"), ")");
 
-/// The whole object.
+/// The complete object.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Document {
     pub(super) start: Start,
@@ -59,7 +59,7 @@ struct Connected {
     remote_port: u16,
 }
 
-/// What is known once the control connection has agreed.
+/// What is known after the parameter exchange.
 #[derive(Debug, Serialize)]
 struct Agreed {
     timestamp: Time,
@@ -186,7 +186,7 @@ pub(super) struct IntervalObject {
     pub(super) sum_bidir_reverse: Option<Record>,
 }
 
-/// The `end` object; empty while nothing is known.
+/// The `end` object; empty until the results are known.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(super) struct EndObject {
     #[serde(skip_serializing_if = "Vec::is_empty")]

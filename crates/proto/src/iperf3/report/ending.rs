@@ -1,41 +1,41 @@
-//! What is reckoned at the end of a test.
+//! Computes the results at the end of a test.
 
 use super::document::{Cpu, EndObject, EndStream};
 use super::facts::{End, Stream, StreamEnd};
 use super::records::{Extremes, Record, half, percent, sum};
 
-/// One direction, reckoned up.
+/// The results of one direction.
 #[derive(Debug)]
 pub(super) struct Direction {
-    /// This host sends.
+    /// Whether this host sends.
     pub(super) sends: bool,
-    /// One for each stream.
+    /// One entry per stream.
     pub(super) streams: Vec<Ended>,
-    /// Over all streams, as the sender counted.
+    /// The sum over all streams by the sender's counts.
     pub(super) sent: Record,
-    /// Over all streams, as the receiver counted.
+    /// The sum over all streams by the receiver's counts.
     pub(super) received: Record,
-    /// Over all streams of UDP: what was sent, and what of it was lost.
+    /// The sum over all UDP streams: datagrams sent and lost.
     total: Option<Record>,
-    /// Congestion control of the sender.
+    /// Congestion control algorithm of the sender.
     pub(super) sender_congestion: Option<String>,
-    /// Congestion control of the receiver.
+    /// Congestion control algorithm of the receiver.
     pub(super) receiver_congestion: Option<String>,
 }
 
-/// One stream, reckoned up.
+/// The results of one stream.
 #[derive(Debug)]
 pub(super) struct Ended {
-    /// What the sender counted; a UDP sender's jitter and loss are zeros.
+    /// The sender's counts; jitter and loss of a UDP sender are zeros.
     pub(super) sent: Record,
-    /// What the receiver counted.
+    /// The receiver's counts.
     pub(super) received: Record,
-    /// Datagrams that came after a later one.
+    /// Datagrams that arrived after a later one.
     pub(super) out_of_order: u64,
     object: EndStream,
 }
 
-/// The streams of one direction; absent when there is none.
+/// The results of one direction; absent without streams.
 pub(super) fn direction(
     sends: bool,
     streams: &[(Stream, Extremes)],
@@ -96,14 +96,14 @@ fn stream_end(stream: &Stream, extremes: &Extremes, counts: &StreamEnd, end: &En
         EndStream::Udp { udp: Box::new(udp) }
     } else {
         let sender = Record { extremes: sent.retransmits.map(|_| extremes.get()), ..sent };
-        // As iperf3 has it: the end is the receiver's, the length this host's.
+        // As in iperf3: the end time is the receiver's, the duration this host's.
         let receiver = Record { seconds: end.duration.as_secs_f64(), retransmits: None, ..received };
         EndStream::Tcp { sender: Box::new(sender), receiver: Box::new(receiver) }
     };
     Ended { sent, received: Record { retransmits: None, ..received }, out_of_order, object }
 }
 
-/// The `end` object from one direction, or two.
+/// The `end` object for one or two directions.
 pub(super) fn object(directions: &[Direction], end: &End) -> EndObject {
     let mut object = EndObject {
         streams: directions.iter().flat_map(|d| &d.streams).map(|stream| stream.object.clone()).collect(),
@@ -120,7 +120,7 @@ pub(super) fn object(directions: &[Direction], end: &End) -> EndObject {
         object.sum_sent_bidir_reverse = Some(sent);
         object.sum_received_bidir_reverse = Some(received);
     }
-    // With both directions, this host's is called the sender's.
+    // With both directions, this host's algorithm is printed as the sender's.
     if let Some(direction) = directions.iter().find(|d| d.sends).or(directions.first()) {
         object.sender_tcp_congestion.clone_from(&direction.sender_congestion);
         object.receiver_tcp_congestion.clone_from(&direction.receiver_congestion);
@@ -128,8 +128,8 @@ pub(super) fn object(directions: &[Direction], end: &End) -> EndObject {
     object
 }
 
-/// Total (UDP), sent and received of a direction, with the small oddities of iperf3's object for UDP: the total has
-/// the receiver's time and the sender's rate, and the flags say which end counted.
+/// Total (UDP), sent and received sums of a direction, with the peculiarities of iperf3's UDP object: the total
+/// has the receiver's time and the sender's rate, and the flags tell which end counted.
 fn sums(direction: &Direction) -> (Option<Record>, Record, Record) {
     let (sent, received) = (direction.sent, direction.received);
     let Some(total) = direction.total else { return (None, sent, received) };

@@ -1,4 +1,4 @@
-//! What a report is told: plain facts, in the order in which a test goes.
+//! The input of a report: plain data, in the order of the events of a test.
 
 use std::net::SocketAddr;
 
@@ -6,48 +6,48 @@ use linerate_units::Span;
 
 use crate::iperf3::settings::{EndCondition, Settings};
 
-/// What this host is called and does, for the head of a report.
+/// The description of this host for the header of a report.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Host {
-    /// System name, node name, release, version and machine, as uname(1) says them.
+    /// System name, node name, release, version and machine, as in uname(1).
     pub system: String,
 }
 
-/// What is known about the control connection.
+/// The properties of the control connection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Control {
-    /// The server as the user called it (client), or the client's address (server).
+    /// Host of the server as the user typed it (client), or address of the client (server).
     pub host: String,
     /// Port of the peer.
     pub port: u16,
     /// Cookie of the test, 36 characters.
     pub cookie: String,
-    /// Segment size of the control connection, bytes; 0 when the system does not say, and at a server.
+    /// Segment size of the control connection, bytes; 0 at a server, and if the kernel does not report it.
     pub mss: u32,
     /// Milliseconds since the Unix epoch.
     pub unix_ms: u64,
 }
 
-/// What is tested, as both ends know it.
+/// The parameters of the test, as both ends know them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Test {
     /// UDP instead of TCP.
     pub udp: bool,
-    /// Streams in each direction.
+    /// Number of streams in each direction.
     pub streams: u32,
-    /// Bytes of a block or datagram.
+    /// Length of a block or datagram, bytes.
     pub block_bytes: u64,
-    /// Seconds left out at the start.
+    /// Omitted seconds at the start.
     pub omit: u32,
-    /// Seconds of the test; 0 when it ends otherwise.
+    /// Duration in seconds; 0 for another end condition.
     pub seconds: u32,
-    /// Bytes after which it ends; 0 when it ends otherwise.
+    /// Bytes after which it ends; 0 for another end condition.
     pub bytes: u64,
-    /// Blocks after which it ends; 0 when it ends otherwise.
+    /// Blocks after which it ends; 0 for another end condition.
     pub blocks: u64,
-    /// The server sends.
+    /// Whether the server sends.
     pub reverse: bool,
-    /// Both send.
+    /// Whether both ends send.
     pub bidir: bool,
     /// Type-of-service byte.
     pub tos: u8,
@@ -55,24 +55,24 @@ pub struct Test {
     pub bitrate: u64,
     /// Rate to which the kernel paces each stream, bit/s; 0 for none.
     pub fq_rate: u64,
-    /// Segment size that was asked for.
+    /// Requested segment size, bytes.
     pub mss: Option<u32>,
-    /// Socket buffers that were asked for, bytes.
+    /// Requested socket buffers, bytes.
     pub window: Option<u64>,
-    /// Datagrams leave in bundles.
+    /// Whether datagrams are sent with GSO.
     pub gso: bool,
-    /// Datagrams arrive in bundles.
+    /// Whether datagrams are received with GRO.
     pub gro: bool,
     /// Title.
     pub title: Option<String>,
-    /// Text of the user for the JSON object.
+    /// Text of the user that is copied to the JSON object.
     pub extra_data: Option<String>,
-    /// The client wants the server's report.
+    /// Whether the client requests the server's report.
     pub get_server_output: bool,
 }
 
 impl Test {
-    /// What a client asks for; the size of a block is known only when the control connection is open.
+    /// The test as a client requests it. The length of a block may depend on the control connection.
     #[must_use]
     pub fn asked(settings: &Settings, block_bytes: u64) -> Self {
         let client = &settings.client;
@@ -105,16 +105,16 @@ impl Test {
     }
 }
 
-/// A stream that was opened; they are told in the order of their numbers.
+/// An open stream; streams are reported in the order of their numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stream {
-    /// The number shown: the descriptor of its socket.
+    /// The printed number: the file descriptor of its socket.
     pub socket: i32,
-    /// This end.
+    /// Local address.
     pub local: SocketAddr,
-    /// The other end.
+    /// Remote address.
     pub remote: SocketAddr,
-    /// This end sends.
+    /// Whether this end sends.
     pub sends: bool,
     /// Send buffer as read back, bytes.
     pub snd_buf: u64,
@@ -122,20 +122,20 @@ pub struct Stream {
     pub rcv_buf: u64,
 }
 
-/// What one stream did in one interval.
+/// The counts of one stream in one interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct StreamInterval {
-    /// Start, since the test or since the end of the omitted part.
+    /// Start, relative to the test or to the end of the omitted part.
     pub start: Span,
-    /// End, likewise.
+    /// End, relative to the same.
     pub end: Span,
-    /// It belongs to the part that is left out.
+    /// Whether it belongs to the omitted part.
     pub omitted: bool,
-    /// Bytes sent or received in it.
+    /// Bytes sent or received.
     pub bytes: u64,
-    /// Segments sent again in it; absent at a receiver and where nobody knows.
+    /// Retransmitted segments; absent at a receiver and if unknown.
     pub retransmits: Option<u64>,
-    /// Congestion window at its end, bytes; this and the following only at a sender of TCP.
+    /// Congestion window at the end, bytes; this and the following only at a TCP sender.
     pub snd_cwnd: Option<u64>,
     /// The peer's window, bytes.
     pub snd_wnd: Option<u64>,
@@ -145,48 +145,48 @@ pub struct StreamInterval {
     pub rttvar: Option<Span>,
     /// Path MTU, bytes.
     pub pmtu: Option<u32>,
-    /// Reordering that the kernel has met.
+    /// Reordering that the kernel has detected.
     pub reorder: Option<u32>,
-    /// Datagrams sent in it, or by how much the highest number grew.
+    /// Datagrams sent, or increase of the highest received number.
     pub packets: u64,
-    /// Datagrams lost in it; negative when more came late that were counted as lost before.
+    /// Lost datagrams; negative if more datagrams arrived late that had been counted as lost.
     pub lost: i64,
-    /// Jitter at its end.
+    /// Jitter at the end.
     pub jitter: Span,
 }
 
-/// What one end of a stream has counted over the whole test, without the omitted part.
+/// The counts of one end of a stream over the whole test without the omitted part.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Half {
     /// Bytes sent or received.
     pub bytes: u64,
-    /// Length of this end's measurement.
+    /// Duration of this end's measurement.
     pub duration: Span,
-    /// Segments sent again; absent at a receiver and where nobody knows.
+    /// Retransmitted segments; absent at a receiver and if unknown.
     pub retransmits: Option<u64>,
-    /// Datagrams sent, or highest number seen less those of the omitted part.
+    /// Datagrams sent, or highest received number minus those of the omitted part.
     pub packets: u64,
-    /// Datagrams lost.
+    /// Lost datagrams.
     pub lost: i64,
-    /// Datagrams that came after a later one; known only to a receiver that is this host.
+    /// Datagrams that arrived after a later one; known only if this host is the receiver.
     pub out_of_order: u64,
     /// Jitter.
     pub jitter: Span,
 }
 
-/// Both ends of a stream; absent is what was not exchanged.
+/// The counts of both ends of a stream; absent if they were not exchanged.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct StreamEnd {
-    /// What the sender counted.
+    /// The sender's counts.
     pub sent: Option<Half>,
-    /// What the receiver counted.
+    /// The receiver's counts.
     pub received: Option<Half>,
 }
 
 /// Share of one CPU that a process used, percent.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct CpuShare {
-    /// In all.
+    /// Total.
     pub total: f64,
     /// In user mode.
     pub user: f64,
@@ -194,37 +194,37 @@ pub struct CpuShare {
     pub system: f64,
 }
 
-/// How a test ended.
+/// The results at the end of a test.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct End {
-    /// Length of this host's measurement, without the omitted part.
+    /// Duration of this host's measurement without the omitted part.
     pub duration: Span,
-    /// One for each stream, in the order in which they were opened.
+    /// One entry per stream, in the order in which they were opened.
     pub streams: Vec<StreamEnd>,
-    /// CPU of this process.
+    /// CPU share of this process.
     pub local_cpu: CpuShare,
-    /// CPU of the peer; absent before the exchange.
+    /// CPU share of the peer; absent before the exchange.
     pub remote_cpu: Option<CpuShare>,
-    /// Congestion control of this end; TCP only.
+    /// Congestion control algorithm of this end; TCP only.
     pub local_congestion: Option<String>,
-    /// Congestion control of the peer; TCP only.
+    /// Congestion control algorithm of the peer; TCP only.
     pub remote_congestion: Option<String>,
 }
 
-/// A server's report, as it goes to the client (`--get-server-output`).
+/// A server's report that is sent to the client (`--get-server-output`).
 #[derive(Debug, Clone, PartialEq)]
 pub enum ServerOutput {
-    /// What it printed.
+    /// Its text output.
     Text(String),
     /// Its JSON object.
     Json(serde_json::Value),
 }
 
-/// What is printed at an end.
+/// Output at the end of a test.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Words {
-    /// On standard output.
+    /// Text for standard output.
     pub out: String,
-    /// On standard error.
+    /// Text for standard error.
     pub err: String,
 }

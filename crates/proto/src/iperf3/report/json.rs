@@ -1,4 +1,5 @@
-//! JSON as iperf3 writes it: its layout (tabs, objects of an array on one line with their brackets) and its numbers.
+//! JSON in the layout of iperf3 (tabs; the objects of an array share lines with their brackets) and with its
+//! numbers.
 
 use std::io::{self, Write};
 
@@ -7,12 +8,12 @@ use serde_json::ser::{Formatter, Serializer};
 
 use crate::iperf3::numbers::json_number;
 
-/// A whole object over many lines, as `-J` prints it, with a newline at its end.
+/// Formats an object over many lines with a final newline, like `-J`.
 pub(super) fn pretty(object: &impl Serialize) -> String {
     written(object, Tabs::default()) + "\n"
 }
 
-/// A whole object on one line, as `--json-stream` prints it, without a newline.
+/// Formats an object on one line without a newline, like `--json-stream`.
 pub(super) fn compact(object: &impl Serialize) -> String {
     written(object, OneLine)
 }
@@ -36,7 +37,7 @@ impl Formatter for OneLine {
 #[derive(Default)]
 struct Tabs {
     depth: usize,
-    /// Something stands in the object that is being written.
+    /// Whether the object being written already has a member.
     filled: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Records of streams and sums: what JSON prints field by field and text prints as a line.
+//! Records of streams and sums: JSON prints them field by field, text as a line.
 
 use linerate_units::Span;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::document::IntervalObject;
 use super::facts::{Half, Stream, StreamInterval};
 
-/// One record. Which of the optional fields are there is what tells TCP from UDP and senders from receivers.
+/// One record. Its optional fields differ between TCP and UDP and between sender and receiver.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub(super) struct Record {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,19 +37,19 @@ pub(super) struct Record {
     pub(super) sender: bool,
 }
 
-/// State of a sending TCP connection at the end of an interval.
+/// The state of a TCP sender at the end of an interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub(super) struct TcpNow {
     pub(super) snd_cwnd: u64,
     snd_wnd: u64,
-    /// Microseconds, as all times here.
+    /// Microseconds, like all times here.
     rtt: u64,
     rttvar: u64,
     pmtu: u32,
     reorder: u32,
 }
 
-/// What a sending TCP connection has been through; zeros where this host does not send.
+/// Extreme values of a TCP sender; zeros if this host does not send.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub(super) struct TcpExtremes {
     reorder: u32,
@@ -60,7 +60,7 @@ pub(super) struct TcpExtremes {
     mean_rtt: u64,
 }
 
-/// Gathers the extremes of a stream over all its intervals, those that are left out of the result included.
+/// Collects the extreme values of a stream over all its intervals, including omitted ones.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Extremes {
     so_far: TcpExtremes,
@@ -88,7 +88,7 @@ impl Extremes {
     }
 }
 
-/// Everything of one interval; absent when it has no stream.
+/// The records of one interval; absent without streams.
 pub(super) fn interval(
     streams: &[Stream],
     intervals: &[StreamInterval],
@@ -133,7 +133,7 @@ fn of_interval(stream: &Stream, interval: &StreamInterval, udp: bool) -> Record 
     }
 }
 
-/// The sum of some records of one direction, over the time of another; absent when there is none. Jitter is the mean.
+/// The sum of records of one direction, with the time of `time`; absent without records. Jitter is the mean.
 pub(super) fn sum(records: &[Record], time: &Record) -> Option<Record> {
     let first = records.first()?;
     let bytes = records.iter().map(|record| record.bytes).fold(0, u64::saturating_add);
@@ -163,7 +163,7 @@ fn total<T>(records: &[Record], field: impl Fn(&Record) -> Option<T>, add: impl 
     records.iter().filter_map(field).reduce(add)
 }
 
-/// What one end counted over the whole test. Of what it does not know, nothing is claimed but zeros.
+/// The counts of one end over the whole test; unknown ones are zeros.
 pub(super) fn half(half: Option<Half>, otherwise: Span, udp: bool, sends: bool) -> Record {
     let counted = half.unwrap_or(Half { duration: otherwise, ..Half::default() });
     Record {

@@ -1,4 +1,4 @@
-//! The report beside objects of the real program; its text is in `text`.
+//! Compares the report with objects of the real program; its text is compared in `text`.
 
 mod text;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::*;
 use crate::iperf3::settings::Settings;
 
-/// Keys that 3.21 has and 3.12 has not.
+/// Keys that 3.21 has in addition to those of 3.12.
 const NEWER: &[&str] = &["timemillisecs", "fq_rate", "reorder", "interval", "gso", "gro", "bidir", "fqrate"];
 
 fn number(value: &Value, key: &str) -> u64 {
@@ -88,8 +88,8 @@ fn interval_of(record: &Value) -> StreamInterval {
     }
 }
 
-/// iperf3 looks at the kernel's figures of receiving sockets too when both ends send; ours are told only of senders.
-/// So that the object can be compared, the interval is given what iperf3 saw.
+/// When both ends send, iperf3 also reads the kernel's figures of receiving sockets, while our reports only
+/// have those of senders. The interval gets the values of iperf3 so that the objects can be compared.
 fn with_extremes_of_receivers(mut interval: StreamInterval, sender: &Value) -> StreamInterval {
     if interval.snd_cwnd.is_none() && number(sender, "max_snd_cwnd") > 0 {
         interval.snd_cwnd = sender["max_snd_cwnd"].as_u64();
@@ -99,8 +99,8 @@ fn with_extremes_of_receivers(mut interval: StreamInterval, sender: &Value) -> S
     interval
 }
 
-/// The counts of a stream. What one end of a UDP stream received is known only as a sum: the first stream of a
-/// direction is given all of it.
+/// The counts of a stream. The received data of UDP streams at one end are known only as a sum, so the first
+/// stream of a direction gets all of it.
 fn end_of(stream: &Value, received_sum: Option<&Value>, server: bool) -> StreamEnd {
     let Some(udp) = stream.get("udp") else {
         let half = |record: &Value| Half {
@@ -171,7 +171,7 @@ fn ends_of(object: &Value, server: bool) -> End {
     }
 }
 
-/// Tells a report what the object of the real program says, and returns all that it prints.
+/// Feeds a report with the content of a real object; returns its output.
 fn replay(sample: &str, stream_json: bool) -> String {
     let object: Value = serde_json::from_str(sample).unwrap();
     let start = &object["start"];
@@ -206,8 +206,8 @@ fn replay(sample: &str, stream_json: bool) -> String {
     said + &report.done().out
 }
 
-/// Compares line by line: layout, keys and their order are the same, numbers nearly (iperf3 reckons lengths in
-/// single precision).
+/// Compares line by line: layout, keys and their order must be equal, numbers approximately (iperf3 computes
+/// durations in single precision).
 fn assert_same<'a>(
     ours: impl Iterator<Item = &'a str>,
     theirs: impl Iterator<Item = &'a str>,
@@ -254,7 +254,7 @@ fn objects_of_clients_are_those_of_3_21() {
     }
 }
 
-/// The start differs: 3.12 writes some keys twice and in another order.
+/// The start differs: 3.12 repeats some keys and uses another order.
 #[test]
 fn objects_of_3_12_are_the_same_but_for_newer_keys() {
     for sample in [
@@ -268,7 +268,7 @@ fn objects_of_3_12_are_the_same_but_for_newer_keys() {
         let ours = replay(sample, false);
         let known = |line: &&str| {
             let key = line.trim().split('"').nth(1).unwrap_or_default();
-            // The mean has in it an interval that was too short to be printed.
+            // The mean includes an interval that was too short to be printed.
             !NEWER.contains(&key) && !["title", "extra_data", "mean_rtt"].contains(&key)
         };
         let body = |text: &'static str| text.lines().skip_while(|line| !line.contains("intervals"));
@@ -308,7 +308,7 @@ fn a_server_names_whom_it_accepted_before_the_cookie() {
     );
 }
 
-/// Every line of the stream is a part of the object, so the pieces can be put into one and told again.
+/// Every line of the stream is a part of the object, so the object can be assembled from them and replayed.
 #[test]
 fn lines_of_a_stream_are_those_of_3_21() {
     let sample = fixture!("json-stream-3.21.ndjson");

@@ -1,4 +1,4 @@
-//! Lines for people, column by column as iperf3 3.21 prints them.
+//! Text output, column by column as iperf3 3.21 prints it.
 
 use std::fmt::Write as _;
 
@@ -7,25 +7,25 @@ use super::facts::{CpuShare, End, Test};
 use super::records::Record;
 use crate::iperf3::numbers::{Format, bitrate, general, transfer};
 
-/// Between parts of a report.
+/// Separates the parts of a report.
 pub(super) const SEPARATOR: &str = "- - - - - - - - - - - - - - - - - - - - - - - - -\n";
 
-/// What lines depend on beside their figures.
+/// What the lines depend on besides their figures.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Style {
     /// Unit of rates.
     pub(super) format: Option<Format>,
-    /// More detail.
+    /// Whether to print more detail.
     pub(super) verbose: bool,
-    /// This host is the client.
+    /// Whether this host is the client.
     pub(super) client: bool,
-    /// Both ends send.
+    /// Whether both ends send.
     pub(super) bidir: bool,
-    /// UDP.
+    /// Whether the transport is UDP.
     pub(super) udp: bool,
 }
 
-/// Which line it is.
+/// The kind of line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Line {
     Interval,
@@ -33,7 +33,7 @@ enum Line {
 }
 
 impl Style {
-    /// What stands above the intervals.
+    /// The header above the intervals.
     pub(super) fn interval_header(self, sends: bool) -> String {
         self.header(match (self.udp, self.bidir, sends) {
             (false, true, _) | (false, false, true) => "         Retr  Cwnd",
@@ -43,7 +43,7 @@ impl Style {
         })
     }
 
-    /// What stands above the summary; a server that only receives knows of no retransmits.
+    /// The header above the summary; a server that only receives knows no retransmits.
     pub(super) fn summary_header(self, sends: bool) -> String {
         self.header(match self.udp {
             true => "         Jitter    Lost/Total Datagrams",
@@ -57,7 +57,7 @@ impl Style {
         format!("[ ID]{role} Interval           Transfer     Bitrate{tail}\n")
     }
 
-    /// An interval of a stream or of the sum.
+    /// The line of an interval, for a stream or the sum.
     pub(super) fn interval(self, record: &Record) -> String {
         let tag = if record.omitted == Some(true) { "(omitted)" } else { "" };
         self.line(record, record.sender, Line::Interval, tag)
@@ -98,7 +98,7 @@ impl Style {
         }
     }
 
-    /// The summary of one direction.
+    /// The lines of the summary of one direction.
     pub(super) fn summary(self, direction: &Direction, end: &End) -> String {
         let mut text = String::new();
         for stream in &direction.streams {
@@ -122,7 +122,7 @@ impl Style {
         text
     }
 
-    /// A client tells both halves, a server its own.
+    /// A client prints both halves, a server its own.
     fn both_ends(
         self,
         sent: &Record,
@@ -166,7 +166,7 @@ impl Style {
     }
 }
 
-/// The line of `-V` that says what begins.
+/// The line of `-V` before the test starts.
 pub(super) fn starting(test: &Test) -> String {
     let protocol = if test.udp { "UDP" } else { "TCP" };
     let goal = if test.bytes > 0 {
@@ -182,7 +182,7 @@ pub(super) fn starting(test: &Test) -> String {
     )
 }
 
-/// Puts a title or a time stamp before each line.
+/// Prepends a title or timestamp to each line.
 #[must_use]
 pub fn prefixed(text: &str, prefix: &str) -> String {
     text.split_inclusive('\n').map(|line| format!("{prefix}{line}")).collect()

@@ -1,4 +1,4 @@
-//! Admission, and the socket at which datagram streams arrive.
+//! Admission of tests, and the socket on which datagram streams arrive.
 
 use std::net::SocketAddr;
 
@@ -12,7 +12,7 @@ use crate::iperf3::server::test::{Phase, Test};
 use crate::iperf3::wire::HELLO_REPLY;
 use crate::stand_in::{Link, LinkOptions, Opened, Output, Reason, RunId, Transport};
 
-/// The socket at which datagram streams arrive: open while a test awaits some.
+/// The socket on which datagram streams arrive: open while a test waits for some.
 #[derive(Debug)]
 pub(super) struct Door {
     link: Link,
@@ -20,7 +20,7 @@ pub(super) struct Door {
 }
 
 impl Server {
-    /// The parameters are there: may this test be made?
+    /// The parameters are complete: decides whether the test is permitted.
     pub(super) fn consider(&mut self, now: Timestamp, run: RunId, params: Params) {
         let seconds = self.unix_seconds(now);
         let server = &self.server_state.settings.server;
@@ -64,8 +64,8 @@ impl Server {
         }
     }
 
-    /// Lets the tests in that wait for the door. Datagrams carry no cookie, so that two tests of one host open their
-    /// streams one after the other.
+    /// Admits tests that wait for the datagram socket. Datagrams carry no cookie, so tests of the same host
+    /// open their streams one after another.
     pub(super) fn open_door(&mut self, now: Timestamp) {
         if !self.tests.values().any(|test| test.phase == Phase::AtDoor) {
             return;
@@ -94,7 +94,7 @@ impl Server {
         }
     }
 
-    /// Closes the door when nobody is expected.
+    /// Closes the datagram socket when no streams are expected.
     pub(super) fn close_door(&mut self) {
         let awaited = |test: &Test| test.phase == Phase::AtDoor || test.is_udp() && test.awaits_streams();
         if let Some(door) = self.door.take_if(|_| !self.tests.values().any(awaited)) {
@@ -124,15 +124,16 @@ impl Server {
         self.open_door(now);
     }
 
-    /// Any first datagram of a peer opens a stream, whatever it says.
+    /// The first datagram of a peer opens a stream, whatever its content.
     pub(super) fn datagram(&mut self, link: Link, from: SocketAddr) {
         if self.door.as_ref().is_none_or(|door| door.link != link) {
             return;
         }
         let expects = |test: &&mut Test| test.is_udp() && test.awaits_streams();
         let many = self.tests.values_mut().filter(expects).count() > 1;
-        // A host with several addresses may not send from that of its control connection. But nobody is sent data who
-        // has not shown to be there: the address of a datagram is easily forged.
+        // A host with several addresses may send from another one than that of its control connection. But no
+        // data are sent to an address that has not proved to receive: the source address of a datagram is
+        // easily forged.
         let its = |test: &&mut Test| test.peer.ip() == from.ip() || !many && !test.sends();
         let Some(test) = self.tests.values_mut().filter(expects).find(its) else { return };
         if let Some(options) = test.adopt(from) {
@@ -140,7 +141,7 @@ impl Server {
         }
     }
 
-    /// A datagram stream has its socket.
+    /// The socket of a datagram stream is open.
     pub(super) fn adopted(&mut self, now: Timestamp, link: Link, opened: Opened) {
         let Some(peer) = opened.remote else { return };
         let found = self.tests.iter_mut().find(|(_, test)| test.adopting == Some(peer));

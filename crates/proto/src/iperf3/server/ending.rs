@@ -1,4 +1,4 @@
-//! Every way in which a test, or the server, ends.
+//! The ways in which a test or the server ends.
 
 use linerate_units::Timestamp;
 
@@ -11,14 +11,14 @@ use crate::iperf3::wire::server_error;
 use crate::stand_in::{Output, RunId, Stop};
 
 impl Test {
-    /// The client has said farewell.
+    /// The client has sent its last state.
     pub(super) fn done(&mut self, server_state: &mut ServerState) {
         let words = self.report.done();
         server_state.speak(words);
         self.over(None, false, server_state);
     }
 
-    /// It went wrong: both the client and the terminal are told.
+    /// The test has failed: reports the error to the client and prints it.
     pub(super) fn fail(&mut self, trouble: &Iperf3Error, server_state: &mut ServerState) {
         if matches!(self.phase, Phase::Over(_)) {
             return;
@@ -27,12 +27,12 @@ impl Test {
         server_state.out.push_back(Output::Send { link: self.control, bytes });
         let words = self.report.failed(trouble);
         server_state.speak(words);
-        // A peer that does not speak this protocol is not the one client of a server that takes one.
+        // A peer that does not use this protocol does not count as the one client of a server with `--one-off`.
         let counts = trouble.number != Number::MESSAGE;
         self.over_counting(Some(&trouble.to_string()), true, counts, server_state);
     }
 
-    /// The test is not admitted; nothing is printed, as others are not disturbed.
+    /// Refuses the test. Nothing is printed, because the running test is not affected.
     pub(super) fn reject(&mut self, server_state: &mut ServerState) {
         self.send_state(State::AccessDenied, server_state);
         self.enter(Phase::Over(Ending { counts: false, last_word: true }), None);
@@ -54,14 +54,14 @@ impl Test {
         }
     }
 
-    /// The client is gone without a word.
+    /// The client has disconnected without a message.
     pub(super) fn vanished(&mut self, server_state: &mut ServerState) {
         let words = self.report.client_gone(false);
         server_state.speak(words);
         self.over(Some("the client has unexpectedly closed the connection"), false, server_state);
     }
 
-    /// The client has said that it was told to end.
+    /// The client has reported that it was interrupted.
     pub(super) fn terminated(&mut self, server_state: &mut ServerState) {
         let bytes = server_error(Number::CLIENT_TERM.0, 0);
         server_state.out.push_back(Output::Send { link: self.control, bytes });
@@ -70,7 +70,7 @@ impl Test {
         self.over(Some("the client has terminated"), true, server_state);
     }
 
-    /// What was counted until the test was broken off.
+    /// Prints the counts up to the interruption.
     pub(super) fn show_broken_off(&mut self, now: Timestamp, by: Break, server_state: &mut ServerState) {
         if let Some(course) = &mut self.course {
             let interval = course.close(now, &mut self.report);
@@ -119,7 +119,7 @@ impl Test {
 }
 
 impl Server {
-    /// A signal: every client is told, and what was measured is printed.
+    /// Handles a signal: informs every client and prints what was measured.
     pub(super) fn interrupt(&mut self, signal: i32) {
         if self.leaving {
             return self.exit(0);
@@ -138,7 +138,7 @@ impl Server {
         }
     }
 
-    /// Ends the program once nobody is there any more who has a word to read.
+    /// Ends the program when no client has to read a last message any more.
     pub(super) fn leave(&mut self) {
         let parting = self.visitors.values().any(|visitor| matches!(visitor, Visitor::Parting { .. }));
         if self.leaving && !self.over && !parting && !self.tests.values().any(Test::is_admitted) {
@@ -146,7 +146,7 @@ impl Server {
         }
     }
 
-    /// Takes leave of tests that are over, and waits for the next.
+    /// Removes finished tests, and waits for the next client.
     pub(super) fn sweep(&mut self, now: Timestamp) {
         let over = |test: &Test| if let Phase::Over(ending) = test.phase { Some(ending) } else { None };
         let done: Vec<(RunId, Ending)> =

@@ -1,4 +1,4 @@
-//! One test of a server, while its timers run and until both ends know the results.
+//! One test of a server, from the start of its timers to the exchange of the results.
 
 use linerate_units::{Span, Timestamp};
 
@@ -15,19 +15,20 @@ use crate::iperf3::test_state::Course;
 use crate::iperf3::wire::{RESULTS_LIMIT, frame, take_message};
 use crate::stand_in::{Cpu, FlowCounts, FlowId, Opened, Output, Reason, Stop};
 
-/// How much longer than asked a client may take to end its test (as iperf3 since 3.7).
+/// How much longer than requested a client may take to end its test (as in iperf3 since 3.7).
 const END_GRACE: Span = Span::from_secs(40);
-/// Longest wait for flows that were told to stop.
+/// Timeout for flows to stop.
 const STOP_TIMEOUT: Span = Span::from_secs(2);
-/// Longest wait for the rest of a goal, how long it may pause, and how often it is looked at.
+/// The drain after a goal: longest duration, longest pause, and poll interval.
 const DRAIN: (Span, Span, Span) = (Span::from_secs(1), Span::from_ms(50), Span::from_ms(5));
 
 impl Test {
-    /// Acts on what the client has said.
+    /// Handles what the client has sent.
     pub(super) fn listen(&mut self, now: Timestamp, server_state: &mut ServerState) {
         loop {
             match self.phase {
-                // The parameters are the server's to judge; before the streams are open there is nothing to say.
+                // The parameters are handled by the server, and the client sends nothing more before the
+                // streams are open.
                 Phase::Negotiating | Phase::Asking | Phase::AtDoor | Phase::Over(_) => return,
                 Phase::Draining | Phase::Stopping => return,
                 Phase::Exchanging => match take_message(&mut self.held, RESULTS_LIMIT) {
@@ -62,14 +63,14 @@ impl Test {
         self.looking = (why, false);
     }
 
-    /// Whether counts are wanted that were not asked for yet; from now on they are.
+    /// Whether counts are needed and were not requested yet; marks them as requested.
     pub(super) fn starts_looking(&mut self) -> bool {
         let starts = self.looking.0 != Looking::No && !self.looking.1;
         self.looking.1 = true;
         starts
     }
 
-    /// Every stream is there: timers and data start.
+    /// All streams are open: starts the timers and the flows.
     pub(super) fn start(&mut self, now: Timestamp, server_state: &mut ServerState) {
         let Some(params) = &self.params else { return };
         let opened: Vec<Opened> = self.streams.iter().map(|(_, opened)| opened.clone()).collect();
@@ -89,7 +90,7 @@ impl Test {
         let mut course =
             Course::new(params, self.linked_groups(), &opened, server_state.settings.common.interval);
         course.begin(now);
-        // Receivers read before the client is told that it may send.
+        // Receivers must read before the client may send.
         let (senders, receivers): (Vec<_>, Vec<_>) = course.groups.clone().into_iter().partition(|g| g.sends);
         for group in receivers {
             course.started(group.flow);
@@ -145,7 +146,7 @@ impl Test {
         }
     }
 
-    /// What was waited for has not come.
+    /// A timeout has passed.
     fn timed_out(&mut self, now: Timestamp, server_state: &mut ServerState) {
         const ETIMEDOUT: i32 = 110;
         let late = |number| Iperf3Error::because(number, ETIMEDOUT, "Connection timed out");
@@ -182,7 +183,7 @@ impl Test {
         }
     }
 
-    /// Whether the test goes on.
+    /// Checks whether the test may continue.
     fn judge(&mut self, now: Timestamp, server_state: &mut ServerState) {
         let Some(course) = self.course.as_ref().filter(|_| self.phase == Phase::Running) else { return };
         let due = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
@@ -203,8 +204,8 @@ impl Test {
         }
     }
 
-    /// The client has ended the test. With a goal it has sent a known number of bytes, and the last of them may still
-    /// be on their way.
+    /// The client has ended the test. With a goal it has sent a known number of bytes, and the last of them may
+    /// still be in transit.
     fn test_end(&mut self, now: Timestamp) {
         let receives = self.course.as_ref().is_some_and(|course| course.groups.iter().any(|g| !g.sends));
         let goal = self.params.as_ref().is_some_and(|params| params.goal().is_some());
@@ -232,8 +233,9 @@ impl Test {
         }
     }
 
-    /// The last counts are there: what is received from now on is not the test's. Of what was sent, the last datagram may
-    /// have left and not be counted yet: the client must never have more than that.
+    /// The last counts have been read; what is received from now on does not belong to the test. The last
+    /// datagram may have been sent but not counted yet. The client must never have received more than we
+    /// report.
     fn stop(&mut self, now: Timestamp, server_state: &mut ServerState) {
         self.draining = None;
         self.ended_at = now;
@@ -247,7 +249,7 @@ impl Test {
         }
     }
 
-    /// A flow has ended. One that ends alone is left to the client, which also sees it and decides.
+    /// Handles the end of a flow. If it ends by itself, the client also sees that and decides.
     pub(super) fn flow_ended(&mut self, now: Timestamp, counts: &FlowCounts, server_state: &mut ServerState) {
         let Some(course) = &mut self.course else { return };
         if !course.ended(counts.flow) {
@@ -266,7 +268,7 @@ impl Test {
         }
     }
 
-    /// The flows have ended: the server prints what it knows, then asks for the client's results.
+    /// The flows have ended: prints the own results, then requests the client's.
     fn finish(&mut self, now: Timestamp, server_state: &mut ServerState) {
         let Some(course) = &mut self.course else { return };
         let interval = course.close(self.ended_at, &mut self.report);
@@ -279,7 +281,7 @@ impl Test {
         self.listen(now, server_state);
     }
 
-    /// The client's results: ours follow.
+    /// Takes the client's results and sends ours.
     fn take_results(&mut self, now: Timestamp, message: &[u8], server_state: &mut ServerState) {
         let (Some(course), Some(params)) = (&self.course, &self.params) else { return };
         let Some(peer) = Results::read(message, course.meter.elapsed(self.ended_at)) else {
@@ -293,7 +295,7 @@ impl Test {
         }
         let mut own = course.results(self.ended_at);
         for (stream, (id, sends)) in own.streams.iter_mut().zip(course.meter.ids()) {
-            // Jitter is the receiver's: iperf3 says it back to the client that measured it.
+            // The receiver measures the jitter; iperf3 repeats it to the client.
             if let Some(theirs) = peer.stream(id).filter(|_| sends) {
                 stream.jitter = theirs.jitter;
             }

@@ -14,9 +14,9 @@ use crate::iperf3::test_state::Course;
 use crate::iperf3::wire::{BadLength, Cookie, PARAMS_LIMIT, take_message};
 use crate::stand_in::{Link, LinkOptions, Opened, Output, RunId};
 
-/// Longest time for a whole message (as iperf3 since 3.15).
+/// Timeout for a complete message (as in iperf3 since 3.15).
 pub(super) const MESSAGE_TIMEOUT: Span = Span::from_secs(30);
-/// Longest unread input of a control connection outside a message: states are single bytes.
+/// Most unread bytes of a control connection outside a message: states are single bytes.
 const MAX_UNREAD_BYTES: usize = 4096;
 
 /// One test.
@@ -28,81 +28,81 @@ pub(super) struct Test {
     pub(super) cookie: Cookie,
     pub(super) report: Report,
     pub(super) phase: Phase,
-    /// When this phase is given up.
+    /// When this phase times out.
     pub(super) patience: Option<Timestamp>,
-    /// When the whole message must be there.
+    /// When the message must be complete.
     pub(super) message_end: Timestamp,
-    /// Bytes of the control connection that wait for their turn.
+    /// Unprocessed bytes of the control connection.
     pub(super) held: Vec<u8>,
     pub(super) params: Option<Params>,
     pub(super) streams: Vec<(Link, Opened)>,
-    /// The peer whose socket is being made.
+    /// The peer whose socket is being opened.
     pub(super) adopting: Option<SocketAddr>,
-    /// Its flows; links are the places of the streams until they are open.
+    /// The groups of streams. Until these are open, a group's links are the indices of its streams.
     pub(super) groups: Vec<Group>,
     pub(super) course: Option<Course>,
-    /// Why counts are wanted, and whether they were asked for.
+    /// Why counts are needed, and whether they were requested.
     pub(super) looking: (Looking, bool),
-    /// When the client has to have ended the test.
+    /// When the client must have ended the test.
     pub(super) safety_end: Option<Timestamp>,
-    /// End of the time over which the bit rate is averaged, and the bytes at its start.
+    /// End of the period over which the bit rate is averaged, and the bytes at its start.
     pub(super) rate_check: Option<(Timestamp, u64)>,
-    /// While what was sent before the end still arrives.
+    /// Present while data that were sent before the end still arrive.
     pub(super) draining: Option<Drain>,
     pub(super) ended_at: Timestamp,
 }
 
-/// Where the dialogue stands.
+/// The phase of the dialogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// The parameters come.
+    /// Waiting for the parameters.
     Negotiating,
-    /// Whoever drives this server is asked.
+    /// Waiting for the driver's permission.
     Asking,
-    /// The socket for datagram streams is not open yet, or another test of this host uses it.
+    /// Waiting for the socket for datagram streams, or for another test of this host that uses it.
     AtDoor,
-    /// The streams come.
+    /// Waiting for the streams.
     Creating,
     /// The timers run.
     Running,
-    /// The client has ended the test: the last counts are read, once what it sent before has arrived.
+    /// The client has ended the test. The last counts are read after the data that it sent before have arrived.
     Draining,
-    /// The flows were told to stop.
+    /// Waiting for the flows to stop.
     Stopping,
-    /// The client's results come.
+    /// Waiting for the client's results.
     Exchanging,
-    /// Both know everything; the client says farewell.
+    /// The results were exchanged; waiting for the client's last state.
     Showing,
-    /// Nothing more.
+    /// Over.
     Over(Ending),
 }
 
-/// What was sent before the end still arrives.
+/// The state of the drain.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Drain {
-    /// Bytes so far.
+    /// Bytes received so far.
     pub(super) bytes: u64,
-    /// When the last of them were seen.
+    /// When their number last grew.
     pub(super) grew_at: Timestamp,
     /// When counts are read next.
     pub(super) next: Timestamp,
-    /// When it is over at the latest.
+    /// When the drain ends at the latest.
     pub(super) until: Timestamp,
 }
 
-/// How a test is over.
+/// How a test ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ending {
-    /// It counts as the one test of a server that makes one.
+    /// Whether it counts as the one test of a server with `--one-off`.
     pub(super) counts: bool,
-    /// The client may still have to read a last word.
+    /// Whether the client may still have to read a last message.
     pub(super) last_word: bool,
 }
 
-/// Why counts are wanted.
+/// Why counts are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Looking {
-    /// They are not.
+    /// They are not needed.
     No,
     /// The timers start.
     Begin,
@@ -110,16 +110,16 @@ pub(super) enum Looking {
     Timer,
     /// The client has ended the test.
     Last,
-    /// The test is broken off.
+    /// The test is interrupted.
     BreakOff(Break),
 }
 
-/// Who breaks a test off.
+/// What interrupts a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Break {
-    /// The client, and it says so.
+    /// The client, with a message.
     Client,
-    /// The client, without a word.
+    /// The client, without a message.
     Vanished,
     /// A signal.
     Signal(i32),
@@ -186,7 +186,7 @@ impl Test {
         self.patience = patience;
     }
 
-    /// Bytes of the control connection.
+    /// Handles bytes of the control connection.
     pub(super) fn receive(&mut self, now: Timestamp, bytes: &[u8], server_state: &mut ServerState) {
         self.held.extend_from_slice(bytes);
         if matches!(self.phase, Phase::Negotiating | Phase::Exchanging) {
@@ -199,7 +199,7 @@ impl Test {
         }
     }
 
-    /// The parameters, once they are complete.
+    /// Takes the parameters, once they are complete.
     pub(super) fn take_params(&mut self, server_state: &mut ServerState) -> Option<Params> {
         let params = match take_message(&mut self.held, PARAMS_LIMIT) {
             Ok(None) => return None,
@@ -212,7 +212,7 @@ impl Test {
         params
     }
 
-    /// The parameters are good: asks whoever drives this server.
+    /// The parameters are valid: requests permission from the driver.
     pub(super) fn ask(&mut self, params: Params, server_state: &mut ServerState) {
         let places: Vec<Link> = (0..).map(Link).take(params.streams()).collect();
         let groups = plan::groups(&params, false, &places, || server_state.flow());
@@ -225,7 +225,7 @@ impl Test {
         self.enter(Phase::Asking, None);
     }
 
-    /// The test may be made.
+    /// The driver has permitted the test.
     pub(super) fn accept(&mut self, now: Timestamp, unix_ms: u64, server_state: &mut ServerState) {
         let Some(params) = &self.params else { return };
         let control = Control {
@@ -244,13 +244,13 @@ impl Test {
         }
     }
 
-    /// The streams may come.
+    /// Requests the streams from the client.
     pub(super) fn create_streams(&mut self, now: Timestamp, server_state: &mut ServerState) {
         self.send_state(State::CreateStreams, server_state);
         self.enter(Phase::Creating, Some(now + server_state.settings.common.rcv_timeout));
     }
 
-    /// How the socket of a datagram stream is set up; absent when this peer has one.
+    /// Options for the socket of a datagram stream; absent if this peer already has one.
     pub(super) fn adopt(&mut self, from: SocketAddr) -> Option<LinkOptions> {
         let known = self.streams.iter().any(|(_, opened)| opened.remote == Some(from));
         if known || self.adopting.is_some() {
@@ -260,14 +260,14 @@ impl Test {
         self.params.as_ref().map(plan::stream_options)
     }
 
-    /// How the connection of a stream is set, where the parameters say something about it.
+    /// Options for the connection of a stream; absent if the parameters have none.
     pub(super) fn tuning(&self) -> Option<LinkOptions> {
         let options = plan::stream_options(self.params.as_ref()?);
         let plain = LinkOptions { transport: options.transport, ..LinkOptions::default() };
         (options != plain).then_some(options)
     }
 
-    /// A stream has come.
+    /// Adds an open stream.
     pub(super) fn add_stream(
         &mut self,
         now: Timestamp,
@@ -282,7 +282,7 @@ impl Test {
         }
     }
 
-    /// The groups of the flows, now that their links are known.
+    /// The groups of the flows with their actual links.
     pub(super) fn linked_groups(&self) -> Vec<Group> {
         let mut groups = self.groups.clone();
         for group in &mut groups {

@@ -1,4 +1,4 @@
-//! Connections, from their arrival to their parting.
+//! Connections from accept to close.
 
 use linerate_units::{Span, Timestamp};
 
@@ -9,26 +9,26 @@ use crate::iperf3::state::State;
 use crate::iperf3::wire::{Cookie, server_error};
 use crate::stand_in::{Link, Opened, Output, RunId};
 
-/// How long a connection that was turned away may stay half open.
+/// How long a refused connection may stay half-closed.
 const HALF_CLOSE_TIMEOUT: Span = Span::from_secs(2);
-/// Connections at once that have not shown a cookie; the next are reset.
+/// Most connections without a complete cookie; further ones are reset.
 const MAX_PENDING: usize = 512;
 
-/// A connection that was accepted.
+/// An accepted connection.
 #[derive(Debug)]
 pub(super) enum Visitor {
-    /// Its cookie has not come yet.
+    /// Its cookie is incomplete.
     Arriving { bytes: Vec<u8>, until: Timestamp, opened: Opened },
     /// The control connection of a test.
     Control(RunId),
     /// A stream of a test.
     Stream(RunId),
-    /// It was turned away, or its test is over; what it still sends is ignored.
+    /// It was refused, or its test is over; further input is ignored.
     Parting { until: Timestamp },
 }
 
 impl Server {
-    /// Whether another test keeps the server from taking one.
+    /// Whether another test keeps the server from accepting one.
     pub(super) fn is_busy(&self) -> bool {
         !self.shared && self.tests.values().any(Test::is_admitted)
     }
@@ -48,14 +48,14 @@ impl Server {
         }
     }
 
-    /// Says that the server is busy. The connection stays open for a moment: closing with bytes unread would reset it,
-    /// and the word could be lost.
+    /// Reports that the server is busy. The connection stays open for a moment: closing it with unread bytes
+    /// would reset it, and the message could be lost.
     fn reject(&mut self, now: Timestamp, link: Link) {
         self.server_state.out.push_back(Output::Send { link, bytes: vec![State::AccessDenied.byte()] });
         self.part(now, link);
     }
 
-    /// Lets a connection go when its peer has read the last word, or in a moment.
+    /// Half-closes a connection. It is closed when the peer closes too, or after a moment.
     pub(super) fn part(&mut self, now: Timestamp, link: Link) {
         self.server_state.out.push_back(Output::FinishWriting { link });
         self.visitors.insert(link, Visitor::Parting { until: now + HALF_CLOSE_TIMEOUT });
@@ -77,7 +77,7 @@ impl Server {
         }
     }
 
-    /// A cookie is there: it tells whether this is a stream of a test or a new client.
+    /// Assigns a connection with a complete cookie to the streams of a test or to a new client.
     fn welcome(&mut self, now: Timestamp, link: Link, opened: Opened, cookie: Cookie, rest: &[u8]) {
         let busy = self.is_busy();
         let known = self.tests.iter_mut().find(|(_, test)| test.cookie.matches(&cookie));
@@ -134,7 +134,7 @@ impl Server {
         }
     }
 
-    /// Gives up those that have taken too long.
+    /// Closes connections that have timed out.
     pub(super) fn part_from_late(&mut self, now: Timestamp) {
         let late = |visitor: &Visitor| match visitor {
             Visitor::Arriving { until, .. } | Visitor::Parting { until } => *until <= now,
@@ -155,7 +155,7 @@ impl Server {
         }
     }
 
-    /// A connection that shows no cookie is worth a word only when nobody else is served.
+    /// A connection without a cookie is only reported if nobody else is being served.
     fn report_bad_cookie(&mut self, errno: i32, text: &str) {
         if self.tests.is_empty() {
             let words = self.report().failed(&Iperf3Error::because(Number::RECV_COOKIE, errno, text));

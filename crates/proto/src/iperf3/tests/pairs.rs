@@ -8,7 +8,7 @@ use super::world::{DELAY, SERVER, World, client, server};
 use crate::iperf3::settings::{EndCondition, Settings};
 use crate::stand_in::{Pattern, Transport};
 
-/// A client's settings, one second, 4,096-byte blocks at 1,024,000 bit/s: 31.25 blocks a second and stream.
+/// Settings of a client: one second, 4,096-byte blocks at 1,024,000 bit/s: 31.25 blocks per second and stream.
 fn settings(change: impl FnOnce(&mut Settings)) -> Settings {
     let mut settings = Settings::client("server");
     settings.common.json = true;
@@ -25,7 +25,7 @@ fn one_off() -> Settings {
     settings
 }
 
-/// A whole test; the world after it, and the client's JSON.
+/// Runs a complete test; returns the final world and the client's JSON.
 fn run(settings: Settings) -> (World, Value) {
     let mut world = World::new(server(one_off()), vec![client(settings)]);
     world.pass(Span::from_secs(20));
@@ -41,7 +41,7 @@ fn check_end(world: &World) -> Value {
     serde_json::from_str(&client.printed).unwrap()
 }
 
-/// Bytes of the sums at the end: sent, received.
+/// Bytes of the sums at the end: sent and received.
 fn sums(json: &Value, suffix: &str) -> (u64, u64) {
     let bytes = |sum: &str| json["end"][format!("{sum}{suffix}")]["bytes"].as_u64().unwrap();
     (bytes("sum_sent"), bytes("sum_received"))
@@ -50,7 +50,7 @@ fn sums(json: &Value, suffix: &str) -> (u64, u64) {
 #[test]
 fn an_upload_of_a_second() {
     let (world, json) = run(settings(|_| {}));
-    // The first block at once, then 31 in the second.
+    // The first block immediately, then 31 in the second.
     assert_eq!(sums(&json, ""), (32 * 4096, 32 * 4096));
     assert_eq!(json["intervals"].as_array().unwrap().len(), 1);
     assert_eq!(json["end"]["sum_sent"]["retransmits"], 3);
@@ -118,8 +118,8 @@ fn both_directions_at_once() {
     assert!(received >= 62 * 4096 && sent >= received, "{sent} {received}");
     assert_eq!(json["end"]["streams"].as_array().unwrap().len(), 4);
     for sum in ["sum_received", "sum_sent_bidir_reverse"] {
-        // The server measures a round trip longer, and the millisecond in which the client's sender stops; that its
-        // receivers take 30 ms to stop is nobody's business.
+        // The server measures one round trip longer, plus the millisecond in which the client's sender stops.
+        // The 30 ms in which its receivers stop do not count.
         let seconds = json["end"][sum]["seconds"].as_f64().unwrap();
         assert!((seconds - 1.021).abs() < 1e-6, "{sum}: {seconds}");
     }
@@ -139,7 +139,7 @@ fn datagrams_are_said_hello_to_and_losses_are_counted() {
     world.loses = Some(8);
     world.pass(Span::from_secs(20));
     let json = check_end(&world);
-    // 32 datagrams of each stream, of which 4 are lost.
+    // 32 datagrams per stream, of which 4 are lost.
     assert_eq!(sums(&json, ""), (64 * 4096, 56 * 4096));
     assert_eq!(json["end"]["sum"]["lost_packets"], 8);
     assert_eq!(json["end"]["sum"]["packets"], 64);
@@ -164,7 +164,7 @@ fn a_datagram_fits_a_segment_of_the_control_connection() {
 
 #[test]
 fn a_goal_ends_the_test_exactly_and_in_whole_blocks() {
-    // 10,000 bytes are three blocks of 4,096.
+    // 10,000 bytes need three blocks of 4,096.
     let (world, json) = run(settings(|s| s.client.end = EndCondition::Bytes(10_000)));
     assert_eq!(sums(&json, ""), (3 * 4096, 3 * 4096));
     assert_eq!(world.ends[SERVER].plans[0].expected, None);
@@ -191,7 +191,7 @@ fn an_omitted_part_counts_for_nothing() {
     assert_eq!(omitted, [true, true, false, false, false]);
     assert_eq!(json["intervals"][2]["sum"]["start"], 0);
     let (sent, received) = sums(&json, "");
-    // 31.25 blocks a second, in 3 seconds.
+    // 31.25 blocks per second for 3 seconds.
     assert!((93 * 4096..=95 * 4096).contains(&sent) && received <= sent + 4096, "{sent} {received}");
 }
 
@@ -296,7 +296,7 @@ fn intervals_end_where_they_should() {
         json["intervals"].as_array().unwrap().iter().map(|i| i["sum"]["end"].as_f64().unwrap()).collect();
     assert_eq!(ends.len(), 5);
     for (end, expected) in ends.iter().zip([0.4, 0.8, 1.2, 1.6, 2.0]) {
-        // The last one waits for the sender to finish its block, here 1 ms.
+        // The last one waits until the sender has finished its block, here 1 ms.
         assert!((end - expected).abs() < 0.0011, "{end} for {expected}");
     }
 }
@@ -318,7 +318,7 @@ fn datagrams_of_a_stream_wait_until_the_others_are_open() {
         }));
         world.ends[1].held_back.iter().map(|link| link.0).collect::<Vec<_>>()
     };
-    // The control connection is 1; of both directions, the client's own streams come first.
+    // The control connection is link 1. With both directions, the client's own streams come first.
     assert_eq!(held(|s| s.client.reverse = true), [2, 3]);
     assert_eq!(held(|s| s.client.bidir = true), [4, 5]);
     assert_eq!(held(|_| {}), [] as [u32; 0]);

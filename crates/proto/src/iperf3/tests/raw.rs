@@ -1,4 +1,4 @@
-//! Peers that no iperf3 is, and peers of other versions.
+//! Peers that are not iperf3, and peers of other versions.
 
 use linerate_units::Span;
 
@@ -7,7 +7,7 @@ use crate::iperf3::settings::{EndCondition, Settings};
 
 const COOKIE: [u8; 37] = *b"abcdefghijklmnopqrstuvwxyz2345672345\0";
 
-/// What a server answers to a client that sends its cookie and then this; it must stay up.
+/// The server's answer to a client that sends its cookie and then these bytes; the server must keep running.
 fn answer(settings: Settings, after_cookie: &[u8]) -> Vec<u8> {
     let mut world = World::new(server(settings), vec![]);
     let end = world.raw_peer();
@@ -51,7 +51,7 @@ fn bad_parameters_are_refused_by_number() {
         ("{\"TOS\":256}", 21),
         ("{\"flowlabel\":0}", 127),
         ("{\"server_affinity\":1025}", 132),
-        // Of several troubles the one that is checked last is told.
+        // Of several errors the one that is checked last is reported.
         ("{\"omit\":601,\"TOS\":256}", 21),
     ] {
         assert_eq!(answer(one_off(), &message(json)), refusal(number), "{json:.60}");
@@ -103,13 +103,14 @@ fn silence_is_bounded_and_the_server_stays_up() {
     assert_eq!(&world.received(half, 1)[..6], [9, 0xfe, 0, 0, 0, 114]);
     world.pass(Span::from_secs(3));
     assert_eq!(world.ends[SERVER].exit, None);
-    // Neither was the one client that this server is for.
+    // None of them was the one client of this server.
     let mut settings = Settings::client("server");
     settings.client.end = EndCondition::Time(1);
     assert_eq!(world.ends[SERVER].over.len(), 0);
 }
 
-/// A stranger with a test under way: the world and the stranger's end; link 1 is control, link 2 the stream.
+/// A scripted peer with a running test: returns the world and the peer's end. Link 1 is the control connection,
+/// link 2 the stream.
 fn running(json: &str, one_off: bool) -> (World, usize) {
     let mut settings = Settings::default();
     settings.server.one_off = one_off;
@@ -227,7 +228,7 @@ fn a_client_may_vanish_in_every_state() {
         }
         world.close(end, 1);
         world.pass(Span::from_secs(3));
-        // The next one is served.
+        // The next client is served.
         let next = world.raw_peer();
         world.connect(next, 1);
         world.send_as(next, 1, &COOKIE);
@@ -268,7 +269,7 @@ fn an_idle_server_ends_or_listens_anew() {
 }
 
 mod clients {
-    //! Our client against servers that are none of ours.
+    //! Our client against scripted servers.
 
     use std::net::SocketAddr;
 
@@ -278,7 +279,7 @@ mod clients {
     use crate::iperf3::settings::{EndCondition, Settings};
     use crate::stand_in::{Cpu, FlowCounts, Input, Link, Opened, Output, Reason, StandIn, StreamCounts};
 
-    /// A client and what it has done.
+    /// A client and its actions.
     struct Played {
         client: Box<dyn StandIn>,
         now: Timestamp,

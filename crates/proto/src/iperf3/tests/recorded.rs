@@ -1,4 +1,4 @@
-//! Control connections of iperf3 3.12, recorded between its own two ends.
+//! Recorded control connections between two ends of iperf3 3.12.
 
 use linerate_units::Span;
 
@@ -17,7 +17,7 @@ const RECORDS: [&str; 4] = [
     include_str!("../../../../../fixtures/transcripts/iperf3/control-tcp-blocks-3.12.txt"),
 ];
 
-/// What one end said: the arguments of the client, and the bytes of both in the order in which they were sent.
+/// A recording: the arguments of the client, and the bytes of both ends in the order of sending.
 struct Record {
     args: Vec<String>,
     said: Vec<(bool, Vec<u8>)>,
@@ -38,7 +38,7 @@ fn of(record: &Record, client: bool) -> Vec<u8> {
     record.said.iter().filter(|(who, _)| *who == client).flat_map(|(_, bytes)| bytes.clone()).collect()
 }
 
-/// The client's words: cookie, parameters, TEST_END, results, IPERF_DONE.
+/// The client's messages: cookie, parameters, TEST_END, results, IPERF_DONE.
 fn client_words(record: &Record) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
     let mut bytes = of(record, true);
     let cookie = bytes.drain(..COOKIE_BYTES).collect();
@@ -69,7 +69,7 @@ fn the_parameters_are_those_of_the_real_client() {
         let record = read(text);
         let (_, real, _) = client_words(&record);
         let params = Params::of(&settings(&record), settings(&record).client.length.unwrap(), None);
-        // 3.21 has bundles of datagrams, which 3.12 does not know.
+        // 3.21 has GSO and GRO, which 3.12 does not know.
         let ours: Vec<String> = keys(&params.write())
             .into_iter()
             .filter(|key| !key.starts_with('g') || key.starts_with("get"))
@@ -116,7 +116,7 @@ fn the_server_says_what_the_real_one_says() {
     }
 }
 
-/// States are the same; results have the same keys (3.14 and later also tell of the omitted part).
+/// The states are equal and the results have the same keys (3.14 and later also report the omitted part).
 fn compare_servers(ours: &[u8], real: &[u8]) {
     let parts = |bytes: &[u8]| {
         let (states, rest) = bytes.split_at(5);

@@ -1,4 +1,4 @@
-//! Stand-ins, a path with a delay between them, and an engine that moves payload by arithmetic.
+//! Stand-ins, a path with a delay between them, and an engine that computes the moved payload.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,14 +15,14 @@ use crate::stand_in::{
     StreamCounts,
 };
 
-/// One way.
+/// One-way delay.
 pub(super) const DELAY: Span = Span::from_ms(10);
-/// What a sender without a rate of its own writes, bit/s.
+/// Rate of a sender without a requested one, bit/s.
 const RATE: f64 = 8e6;
-/// The server among the ends.
+/// Index of the server's end.
 pub(super) const SERVER: usize = 0;
 
-/// One stand-in, or a peer that the test plays itself.
+/// One stand-in, or a peer whose actions the test scripts.
 #[derive(Default)]
 pub(super) struct End {
     stand_in: Option<Box<dyn StandIn>>,
@@ -31,14 +31,14 @@ pub(super) struct End {
     pub(super) printed: String,
     pub(super) complained: String,
     pub(super) exit: Option<i32>,
-    /// Bytes that came for a peer played by the test, by link, and links that were closed.
+    /// Bytes received by a scripted peer, by link, and its closed links.
     pub(super) heard: BTreeMap<Link, Vec<u8>>,
     pub(super) closed: Vec<Link>,
     pub(super) plans: Vec<Planned>,
     pub(super) tasks: Vec<FlowTask>,
     pub(super) tuned: Vec<LinkOptions>,
     pub(super) held_back: Vec<Link>,
-    /// Ends of runs, with their trouble.
+    /// The errors of the ended runs.
     pub(super) over: Vec<Option<String>>,
     pub(super) peer_bytes: Vec<u64>,
 }
@@ -73,7 +73,7 @@ pub(super) struct World {
     events: BTreeMap<(Timestamp, u64), Event>,
     number: u64,
     accepted: u32,
-    /// Of so many datagrams one is lost.
+    /// One datagram in this number is lost.
     pub(super) loses: Option<u64>,
     /// Whether runs are refused.
     pub(super) refuses: bool,
@@ -89,7 +89,7 @@ pub(super) fn server(settings: Settings) -> ServerConfig {
 }
 
 impl World {
-    /// A server, and clients that begin at once.
+    /// A server, and clients that start immediately.
     pub(super) fn new(server: ServerConfig, clients: Vec<Box<dyn StandIn>>) -> Self {
         let stand_ins: Vec<Box<dyn StandIn>> =
             [Box::new(Server::new(server)) as Box<dyn StandIn>].into_iter().chain(clients).collect();
@@ -110,34 +110,34 @@ impl World {
         world
     }
 
-    /// A peer that the test plays itself, connected to the server; the number of its end.
+    /// Adds a scripted peer; returns the index of its end.
     pub(super) fn raw_peer(&mut self) -> usize {
         self.ends.push(End::default());
         self.ends.len() - 1
     }
 
-    /// Connects a stranger's link.
+    /// Connects a scripted peer to the server.
     pub(super) fn connect(&mut self, end: usize, link: u32) {
         self.open(end, Link(link), false);
     }
 
-    /// A stranger opens a datagram stream.
+    /// Opens a datagram stream of a scripted peer.
     pub(super) fn hello(&mut self, end: usize, link: u32) {
         self.open(end, Link(link), true);
         self.send(end, Link(link), b"9876".to_vec());
     }
 
-    /// Bytes of a stranger.
+    /// Sends bytes of a scripted peer.
     pub(super) fn send_as(&mut self, end: usize, link: u32, bytes: &[u8]) {
         self.send(end, Link(link), bytes.to_vec());
     }
 
-    /// A stranger closes.
+    /// Closes a connection of a scripted peer.
     pub(super) fn close(&mut self, end: usize, link: u32) {
         self.shut(end, Link(link));
     }
 
-    /// What a stranger has heard.
+    /// The bytes that a scripted peer has received.
     pub(super) fn received(&self, end: usize, link: u32) -> &[u8] {
         self.ends[end].heard.get(&Link(link)).map_or(&[], Vec::as_slice)
     }
@@ -146,7 +146,7 @@ impl World {
         self.feed(end, Input::Signal(signal));
     }
 
-    /// Lets so much time pass.
+    /// Advances the time.
     pub(super) fn pass(&mut self, span: Span) {
         let until = self.now + span;
         while let Some(next) = self.next().filter(|next| *next <= until) {
@@ -309,7 +309,7 @@ impl World {
         }
     }
 
-    /// What one stream has counted, from what its sender has sent by now (or by one delay ago).
+    /// The counts of one stream, from what its sender has sent by now (or one delay ago).
     fn stream(&self, end: usize, own: &Flow, at: usize) -> StreamCounts {
         let until = own.until.unwrap_or(self.now);
         if own.task.side == Side::Sender {
@@ -330,7 +330,7 @@ impl World {
         flow.task.transport == crate::stand_in::Transport::Udp
     }
 
-    /// The flow at the other end of a stream, and the stream's place there.
+    /// The sender's flow of a stream, and the index of the stream there.
     fn sender(&self, end: usize, own: &Flow, at: usize) -> Option<(&Flow, usize)> {
         let (peer, link) = self.other(end, *own.task.links.get(at)?)?;
         let flows = self.ends[peer].flows.values();
@@ -413,7 +413,7 @@ impl World {
     }
 }
 
-/// Every client has an address of its own, and a port for each link.
+/// Every client has its own address, and a port per link.
 fn address((end, link): (usize, Link)) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, 10 + end as u8], 40_000 + link.0 as u16))
 }
@@ -422,21 +422,22 @@ fn block_seconds(task: &FlowTask) -> f64 {
     task.length.get() as f64 * 8.0 / task.offered.map_or(RATE, linerate_units::Bitrate::bps)
 }
 
-/// Blocks that one stream of a sender has written by `until`: the first at once, the others at their rate.
+/// Number of blocks that one stream of a sender has written by `until`: the first immediately, the others at
+/// their rate.
 fn blocks(flow: &Flow, at: usize, until: Timestamp) -> u64 {
     if until < flow.since {
         return 0;
     }
     let written = (until.since(flow.since).as_secs_f64() / block_seconds(&flow.task) + 1e-9) as u64 + 1;
     flow.task.bytes.map_or(written, |goal| {
-        // The goal is spread over the streams in turn.
+        // The goal is distributed over the streams in turn.
         let all = goal.get().div_ceil(flow.task.length.get());
         let streams = flow.task.links.len() as u64;
         written.min((all + streams - 1 - at as u64) / streams)
     })
 }
 
-/// Bytes of a message behind its length.
+/// A message with its length.
 pub(super) fn message(json: &str) -> Vec<u8> {
     crate::iperf3::wire::frame(json.as_bytes())
 }

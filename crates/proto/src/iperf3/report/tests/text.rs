@@ -1,4 +1,4 @@
-//! The report's lines beside those of the real program.
+//! Compares the lines of the report with those of the real program.
 
 use std::net::SocketAddr;
 
@@ -15,7 +15,7 @@ fn stream(socket: i32, ports: (u16, u16), sends: bool) -> Stream {
     Stream { socket, local: at(ports.0), remote: at(ports.1), sends, snd_buf: 16_384, rcv_buf: 131_072 }
 }
 
-/// From and to, in milliseconds.
+/// An interval from `from` to `to`, in milliseconds.
 fn between(from: u64, to: u64) -> StreamInterval {
     StreamInterval { start: Span::from_ms(from), end: Span::from_ms(to), ..StreamInterval::default() }
 }
@@ -37,8 +37,8 @@ fn blocks(blocks: u64, ms: u64, retransmits: Option<u64>) -> Option<Half> {
     Some(Half { bytes: blocks << 17, duration: Span::from_ms(ms), retransmits, ..Half::default() })
 }
 
-/// As iperf3 3.12 printed it (`-c 127.0.0.1 -t 2 -b 20M -P 2 -V -T tit`), but for the prefix of `Control connection`,
-/// the versions, and the column before `sender`, which 3.21 has moved by one.
+/// As iperf3 3.12 printed it (`-c 127.0.0.1 -t 2 -b 20M -P 2 -V -T tit`), except for the prefix of `Control
+/// connection`, the versions, and the column before `sender`, which 3.21 has moved by one.
 #[test]
 fn text_of_a_client_with_two_streams() {
     let mut settings = client();
@@ -112,7 +112,7 @@ tit:  iperf Done.
     assert_eq!(said, expected.replace("VERSION", env!("CARGO_PKG_VERSION")));
 }
 
-/// As iperf3 3.12 printed it (`-s -V`, asked for `--bidir -P 2 -b 20M -t 1`).
+/// As iperf3 3.12 printed it (`-s -V`, with a client's `--bidir -P 2 -b 20M -t 1`).
 #[test]
 fn text_of_a_server_when_both_send() {
     let mut settings = Settings::default();
@@ -189,8 +189,8 @@ fn udp(from: u64, to: u64, packets: u64, lost: i64, jitter_us: u64) -> StreamInt
     StreamInterval { bytes: arrived * 1000, packets, lost, jitter, ..between(from, to) }
 }
 
-/// As iperf3 3.12 printed it (`-u -b 2M -l 1000 -t 2 -R -P 2` through a relay that drops each 25th datagram and
-/// turns some around).
+/// As iperf3 3.12 printed it (`-u -b 2M -l 1000 -t 2 -R -P 2` through a relay that drops every 25th datagram
+/// and reorders some).
 #[test]
 fn text_of_a_client_that_receives_datagrams() {
     let mut settings = client();
