@@ -1,9 +1,11 @@
-//! `cargo xtask bench`: linerate beside the installed peers, interleaved, and its lab beside theory, on this machine, in
-//! this hour.
+//! `cargo xtask bench`: compares linerate with the installed peers, interleaved, and its lab with theory, on
+//! this machine.
 //!
-//! A comparison is a number of pairs, ours and theirs in turn, so that a drift of the machine meets both; who is first
-//! changes from pair to pair. Every figure is a median with its extremes; a ratio is the median over the pairs, not the
-//! ratio of medians. With enough pairs it has an interval, and only a difference outside of it is one. Whether a bar is
+//! A comparison consists of pairs of transfers, ours and theirs in turn, so that a drift of the machine affects
+//! both; the order alternates from pair to pair. Every figure is a median with its extremes; a ratio is the
+//! median over the pairs, not the ratio of medians. With enough pairs it has an interval, and only a ratio
+//! whose interval excludes 1 is a difference. Whether a bar is reached is printed and does not change the exit
+//! code, since noise may decide it.
 //! reached is printed and does not change the exit code, since noise may decide it.
 
 mod alone;
@@ -31,24 +33,24 @@ use crate::tree;
 use figure::Figure;
 use machine::Machine;
 
-/// What all measurements share.
+/// Common state of all measurements.
 struct TestBed {
-    /// The program that is measured.
+    /// The program under test.
     linerate: PathBuf,
-    /// Where logs, archives and results go.
+    /// Folder for logs, archives and results.
     folder: PathBuf,
     keeper: Processes,
-    /// Whether a short look is enough.
+    /// Whether a quick run is requested.
     quick: bool,
-    /// How often ours and theirs are compared.
+    /// Number of pairs of a comparison.
     pairs: usize,
-    /// How long each transfer lasts.
+    /// Duration of each transfer.
     transfer: Duration,
-    /// How long a server is watched at rest.
+    /// How long an idle server is observed.
     rest: Duration,
 }
 
-/// How the task was asked for.
+/// The command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Options {
     quick: bool,
@@ -69,18 +71,18 @@ impl Options {
         Ok(wish)
     }
 
-    /// A name stands for itself and for everything that begins with it.
+    /// A name selects itself and everything that starts with it.
     fn wants(&self, name: &str) -> bool {
         self.only.as_deref().is_none_or(|only| name.starts_with(only))
     }
 
-    /// Only then is the result worth keeping beside the code.
+    /// Only a complete result is worth committing.
     fn is_whole(&self) -> bool {
         !self.quick && self.only.is_none()
     }
 }
 
-/// Runs every wanted measurement, prints the table, writes the JSON.
+/// Runs all selected measurements, prints the table, writes the JSON.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let wish = Options::parse(arguments)?;
     if !names().any(|name| wish.wants(name)) {
@@ -127,7 +129,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     }
 }
 
-/// Of all figures, in the order in which they are measured.
+/// Names of all figures, in the order in which they are measured.
 fn names() -> impl Iterator<Item = &'static str> {
     let duels = duel::PAIRED_RUNS.iter().map(|duel| duel.name);
     let alone = alone::SINGLE_RUNS.iter().map(|alone| alone.name);
@@ -138,10 +140,10 @@ fn names() -> impl Iterator<Item = &'static str> {
         .chain(page::NAMES)
 }
 
-/// What became of one measurement.
+/// Result of one measurement.
 enum Outcome {
     Measured(Vec<Figure>),
-    /// Why this host cannot do it.
+    /// Why this host cannot measure it.
     Skipped(&'static str),
 }
 
@@ -164,7 +166,7 @@ impl TestBed {
         self.folder.join("programs.log")
     }
 
-    /// Lets this time pass, unless somebody interrupts.
+    /// Waits for this time, unless interrupted.
     fn wait(&self, time: Duration) -> Result<(), String> {
         self.keeper.wait(time)
     }
@@ -180,7 +182,7 @@ impl AsRef<Processes> for TestBed {
     }
 }
 
-/// Writes the result under its date, and a whole one also where it can be committed.
+/// Writes the result under its date, and a complete one also where it can be committed.
 fn write(root: &Path, bed: &TestBed, wish: &Options, document: &serde_json::Value) -> Result<(), String> {
     let text = format!("{document:#}\n");
     let date = document["started_at"].as_str().unwrap_or_default().replace(':', "");

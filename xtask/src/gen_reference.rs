@@ -1,4 +1,4 @@
-//! `cargo xtask gen`: the reference pages, printed by the program itself, so that they cannot disagree with it.
+//! `cargo xtask gen`: the reference pages, printed by the program itself, so that they always match it.
 
 use std::fs;
 use std::path::Path;

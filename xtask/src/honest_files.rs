@@ -1,10 +1,11 @@
-//! `cargo xtask honest-files`: files of every real program over every link, of which `linerate check` may call none impossible.
+//! `cargo xtask honest-files`: files of every real program over every link, none of which `linerate check` may
+//! call impossible.
 
 use std::process::Command;
 
 use crate::tree;
 
-/// Runs the test that makes them, in its long form.
+/// Runs the test that creates them, in its long form.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     if let Some(unknown) = arguments.first() {
         return Err(format!("takes no argument, got {unknown:?}"));

@@ -1,7 +1,7 @@
-//! Whether figures are what they say: shares of ceilings, and the intervals in which rates lie.
+//! Whether figures are correct: shares of ceilings, and uncertainty intervals of rates.
 //!
-//! A host, a router with a token bucket of the kernel, and another host, in namespaces of their own. The truth is what
-//! the bucket counted in the same seconds; the emulator has no part in it.
+//! Uses a host, a router with a kernel token bucket, and another host, each in its own namespace. The reference
+//! is the bucket's count in the same seconds; the emulator is not involved.
 
 mod path;
 mod run;
@@ -18,18 +18,18 @@ use crate::process::{Process, Processes};
 use path::Bottleneck;
 use run::{Measured, TestBed};
 
-/// Rates of the bucket, bit/s: those that are asked for first, and values between them.
+/// Rates of the bucket, bit/s: the primary ones, and values between them.
 const RATES: [f64; 9] = [2e6, 3.7e6, 10e6, 33e6, 100e6, 170e6, 640e6, 1e9, 2e9];
-/// Busy loops beside a run.
+/// Number of busy loops during a run.
 const LOADS: [usize; 3] = [0, 4, 16];
-/// Runs at each load, over all rates in turn.
+/// Runs at each load, distributed over all rates.
 const RUNS: usize = 100;
-/// How long each run measures, s.
+/// Measured time of each run, s.
 const LENGTH_S: u64 = 10;
-/// Share of the runs whose interval must hold the truth.
+/// Share of the runs whose interval must contain the true rate.
 const MIN_COVERAGE: f64 = 0.93;
 
-/// What the caller wants.
+/// The command line.
 struct Options {
     runs: usize,
     length_s: u64,
@@ -82,7 +82,7 @@ fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, String> {
     value.parse().map_err(|_| format!("{name} wants a number, not {value:?}"))
 }
 
-/// Measures, prints a line for each run and a table, and fails where a bar is missed.
+/// Measures, prints a line for each run and a table, and fails if a bar is missed.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let wish = Options::read(arguments)?;
     if linerate_sock::netns::create().is_err() {
@@ -115,7 +115,7 @@ fn measure(bed: &TestBed, wish: &Options) -> Result<Vec<Measured>, String> {
         let beside = loops.collect::<Result<Vec<_>, _>>()?;
         for (number, &rate) in wish.rates.iter().enumerate() {
             let bottleneck = Bottleneck::make(number, rate)?;
-            // Each rate gets its part of the runs, the first ones one more where they do not divide.
+            // Distribute the runs over the rates; the first ones get one more if they do not divide evenly.
             for repeat in (number..wish.runs).step_by(wish.rates.len()) {
                 let one = bed.run(&bottleneck, load, repeat, wish.length_s)?;
                 println!("{}", one.line());
@@ -128,7 +128,7 @@ fn measure(bed: &TestBed, wish: &Options) -> Result<Vec<Measured>, String> {
     Ok(all)
 }
 
-/// Prints what came of each load, and fails where a bar is missed.
+/// Prints the results for each load, and fails if a bar is missed.
 fn judge(all: &[Measured]) -> Result<(), String> {
     let mut missed = Vec::new();
     let mut loads: Vec<usize> = all.iter().map(|one| one.load).collect();

@@ -17,7 +17,7 @@ mod words;
 
 use std::process::ExitCode;
 
-/// One task: what to type, what it does, and the function that does it.
+/// A task: its name, its arguments, its help text and its function.
 struct Task {
     name: &'static str,
     arguments: &'static str,

@@ -1,4 +1,4 @@
-//! The packages of the workspace and what they depend on, as cargo itself reads them.
+//! The packages of the workspace and their dependencies, as cargo reads them.
 
 use std::process::Command;
 
@@ -7,11 +7,11 @@ use serde_json::Value;
 /// One line of a `[dependencies]` table, of any kind (normal, development, build).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Edge {
-    /// The room that depends: `engine` for the package `linerate-engine`, `app` for `linerate`.
+    /// The dependent crate: `engine` for the package `linerate-engine`, `app` for `linerate`.
     pub(crate) from: String,
-    /// The room it depends on, or the name of an outside package.
+    /// The crate it depends on, or the name of an external package.
     pub(crate) to: String,
-    /// True when `to` is a package of this workspace.
+    /// Whether `to` is a package of this workspace.
     pub(crate) inside: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Network namespaces that a task makes, enters and removes, also those that a killed task left.
+//! Network namespaces that a task creates, enters and removes, including those of killed tasks.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,18 +8,18 @@ use std::time::Duration;
 use linerate_sock::netns::{self, NetnsId};
 use linerate_sock::process::end_in_netns;
 
-/// Time for programs that a killed task left to end by themselves.
+/// Time for the programs of a killed task to end by themselves.
 const STOP_GRACE: Duration = Duration::from_millis(500);
 
-/// Some namespaces with one beginning of their names; they are removed when this is dropped.
+/// Namespaces with a common prefix, removed on drop.
 pub(crate) struct Namespaces {
     names: Vec<String>,
 }
 
 impl Namespaces {
-    /// Makes `task-PID-worker-host` for each host, and switches its loopback interface on.
+    /// Creates `task-PID-worker-host` for each host, and brings its loopback interface up.
     pub(crate) fn make(task: &str, worker: usize, hosts: &[&str]) -> Result<Self, String> {
-        // The guard exists before the first namespace: a failure half-way removes what is there.
+        // The guard exists before the first namespace, so that a failure removes what has been created.
         let own = std::process::id();
         let names = hosts.iter().map(|host| format!("{task}-{own}-{worker}-{host}")).collect();
         let namespaces = Self { names };
@@ -38,14 +38,14 @@ impl Namespaces {
 
 impl Drop for Namespaces {
     fn drop(&mut self) {
-        // Interfaces go with their namespaces. One that was never made is no trouble.
+        // Interfaces disappear with their namespaces. Fails for namespaces that were not created.
         for name in &self.names {
             let _ = ip(&["netns", "delete", name]);
         }
     }
 }
 
-/// Removes the namespaces of this task whose maker is gone, and ends the programs in them.
+/// Removes the namespaces of this task whose creator is gone, and ends the programs in them.
 pub(crate) fn remove_left_over(task: &str) -> Result<(), String> {
     let list = output("ip", &["netns", "list"])?;
     let left = list.lines().filter_map(|line| line.split_whitespace().next());
@@ -61,12 +61,12 @@ pub(crate) fn remove_left_over(task: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a name is one of this task, of a process that is gone.
+/// Whether a name belongs to this task and to a process that is gone.
 pub(crate) fn is_left_over(name: &str, task: &str) -> bool {
     maker(name, task).is_some_and(|pid| !is_alive(pid))
 }
 
-/// The process that made a namespace of this task.
+/// The process that created a namespace of this task.
 fn maker(name: &str, task: &str) -> Option<u32> {
     name.strip_prefix(task)?.strip_prefix('-')?.split('-').next()?.parse().ok()
 }
@@ -75,17 +75,17 @@ fn is_alive(pid: u32) -> bool {
     Path::new("/proc").join(pid.to_string()).exists()
 }
 
-/// `ip netns exec` becomes the command it starts, so the process number stays that of the program.
+/// `ip netns exec` is replaced by its command through exec, so the process id is that of the program.
 pub(crate) fn enter(namespace: &str) -> Vec<String> {
     ["ip", "netns", "exec", namespace].map(str::to_owned).to_vec()
 }
 
-/// `ip` with arguments, to its end.
+/// Runs `ip` with arguments.
 pub(crate) fn ip(arguments: &[&str]) -> Result<(), String> {
     output("ip", arguments).map(drop)
 }
 
-/// What a program printed that ended well.
+/// The output of a program, which must succeed.
 pub(crate) fn output(program: &str, arguments: &[&str]) -> Result<String, String> {
     let call = || format!("`{program} {}`", arguments.join(" "));
     let output =
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     #[ignore = "needs root"]
     fn what_a_killed_task_left_is_removed_with_its_programs() {
-        // A process that has ended was the maker.
+        // The creator is a process that has ended.
         let mut gone = Command::new("true").spawn().unwrap();
         let maker = gone.id();
         gone.wait().unwrap();

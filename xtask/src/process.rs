@@ -1,4 +1,4 @@
-//! A program that a task starts: started by us, watched by its number, killed by us, bounded in time.
+//! Programs started by a task: observed and killed by process id, with timeouts.
 
 use std::fs::{self, File};
 use std::io::{BufRead, Read};
@@ -13,19 +13,19 @@ use linerate_sock::proc::cpu::ThreadTimes;
 use linerate_sock::proc::host::parse_kib;
 use linerate_sock::{Mono, clock};
 
-/// Between two looks at a running program.
+/// Interval between two checks of a running program.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What all programs of a task share.
+/// Common state of all programs of a task.
 pub(crate) struct Processes {
-    /// Where the programs complain.
+    /// Log of the programs' stderr.
     log: File,
     /// Set by Ctrl-C and SIGTERM: everything ends, and namespaces and labs are removed.
     stop: Arc<AtomicBool>,
 }
 
 impl Processes {
-    /// Opens the log anew, and from now on catches the signals that end a task.
+    /// Truncates the log, and catches the signals that end a task.
     pub(crate) fn new(log: &Path) -> Result<Self, String> {
         let log = File::create(log).map_err(|e| format!("cannot write {}: {e}", log.display()))?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -36,12 +36,12 @@ impl Processes {
         Ok(Self { log, stop })
     }
 
-    /// Whether somebody wants the task to end.
+    /// Whether the task has to end.
     pub(crate) fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Lets this time pass, unless somebody interrupts.
+    /// Waits for this time, unless interrupted.
     pub(crate) fn wait(&self, time: Duration) -> Result<(), String> {
         let end = clock::now() + time;
         while !end.has_passed() {
@@ -60,7 +60,7 @@ impl AsRef<Self> for Processes {
     }
 }
 
-/// A running program; it is killed when this is dropped.
+/// A running program, killed on drop.
 pub(crate) struct Process {
     child: Child,
     output: ChildStdout,
@@ -72,14 +72,14 @@ pub(crate) struct Process {
 /// Memory of a process at one moment, bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Memory {
-    /// In RAM now (`VmRSS`).
+    /// Resident memory (`VmRSS`).
     pub(crate) resident: u64,
-    /// In RAM at most so far (`VmHWM`).
+    /// Peak resident memory so far (`VmHWM`).
     pub(crate) high_water: u64,
 }
 
 impl Memory {
-    /// Of the process with this number, now; absent when there is none.
+    /// Memory of a process now; absent if it does not exist.
     pub(crate) fn of(process: u32) -> Option<Self> {
         let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
         Some(Self { resident: parse_kib(&status, "VmRSS")?, high_water: parse_kib(&status, "VmHWM")? })
@@ -87,7 +87,7 @@ impl Memory {
 }
 
 impl Process {
-    /// Starts `command`, a program and its arguments; what it complains about goes to the log.
+    /// Starts `command`, a program and its arguments; its stderr goes to the log.
     pub(crate) fn start(keeper: &impl AsRef<Processes>, command: &[String]) -> Result<Self, String> {
         let (program, arguments) = command.split_first().ok_or("there is no command to start")?;
         let keeper = keeper.as_ref();
@@ -104,7 +104,7 @@ impl Process {
         Ok(Self { child, output, held: Vec::new(), name, stop: Arc::clone(&keeper.stop) })
     }
 
-    /// The first line for which `take` finds something in it.
+    /// Returns the first value that `take` finds in a line.
     pub(crate) fn find_line<T>(
         &mut self,
         patience: Duration,
@@ -122,7 +122,7 @@ impl Process {
         }
     }
 
-    /// All that the program printed, once it has ended well; `look` is called while it runs.
+    /// The complete output after the program has succeeded; `look` is called while it runs.
     pub(crate) fn finish(
         mut self,
         patience: Duration,
@@ -139,7 +139,7 @@ impl Process {
         Err(format!("`{}` ended with {status}", self.name))
     }
 
-    /// Reads what there is, or waits a little for it; false at the end of the output.
+    /// Reads available output, or waits briefly for it; false at the end of the output.
     fn read_on(&mut self, deadline: Mono) -> Result<bool, String> {
         if self.stop.load(Ordering::Relaxed) {
             return Err("interrupted".to_owned());
@@ -158,12 +158,12 @@ impl Process {
         Ok(count > 0)
     }
 
-    /// Memory of the program now; absent when it has ended.
+    /// Memory of the program now; absent after it has ended.
     pub(crate) fn memory(&self) -> Option<Memory> {
         Memory::of(self.child.id())
     }
 
-    /// Names of its threads, and the time that each has spent on a processor; empty when it has ended.
+    /// Names of its threads, with their CPU times; empty after it has ended.
     pub(crate) fn threads(&self) -> Vec<(String, Duration)> {
         let folder = format!("/proc/{}/task", self.child.id());
         let tasks = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -177,12 +177,12 @@ impl Process {
         tasks.filter_map(read).collect()
     }
 
-    /// Its number.
+    /// Process id.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// CPU time of all threads of the program so far; absent when it has ended.
+    /// CPU time of all threads of the program so far; absent after it has ended.
     pub(crate) fn cpu_time(&self) -> Option<Duration> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
         Some(ThreadTimes::parse(&stat)?.cpu_time())
@@ -191,7 +191,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Both fail when it has ended already, which is as good.
+        // Both fail if it has already ended, which is fine.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

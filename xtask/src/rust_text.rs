@@ -1,7 +1,7 @@
-//! Rust source separated into code, literals and comments, without parsing it.
+//! Splits Rust source into code, literals and comments, without parsing it.
 //!
-//! The checks look for words, and need to know only whether a word is code, text in quotes, or a remark.
-//! Every view keeps the line structure of the file, so a line number found in one holds in all.
+//! The checks search for words, and only need to know whether a word is code, literal or comment. Every view
+//! keeps the line structure of the file, so line numbers are the same in all views.
 
 use std::ops::RangeInclusive;
 
@@ -12,11 +12,11 @@ enum Kind {
     Comment,
 }
 
-/// The views of one Rust file. What a view leaves out is replaced by spaces.
+/// The views of one Rust file. Parts that a view omits are replaced by spaces.
 pub(crate) struct RustText {
-    /// Code alone: no comments, no contents of string and character literals.
+    /// Code without comments and without contents of string and character literals.
     pub(crate) code: String,
-    /// Code and literals: no comments.
+    /// Code and literals, without comments.
     pub(crate) code_and_literals: String,
     /// Lines (from 1) of items that are compiled only for tests.
     test_lines: Vec<RangeInclusive<usize>>,
@@ -30,7 +30,7 @@ impl RustText {
         Self { code_and_literals: keep(text, &kinds, &[Kind::Code, Kind::Literal]), code, test_lines }
     }
 
-    /// The modules that are compiled only for tests and live in files of their own: `#[cfg(test)] mod name;`.
+    /// Test-only modules in files of their own: `#[cfg(test)] mod name;`.
     pub(crate) fn test_modules(&self) -> Vec<&str> {
         let lines: Vec<&str> = self.code.lines().collect();
         let declares = |range: &RangeInclusive<usize>| lines.get(range.end() - 1)?.trim().strip_suffix(';');
@@ -38,13 +38,13 @@ impl RustText {
         declarations.filter_map(|text| Some(text.rsplit_once("mod ")?.1)).collect()
     }
 
-    /// True when the line (from 1) is part of an item compiled only for tests.
+    /// Whether the line (from 1) is part of a test-only item.
     pub(crate) fn is_test_line(&self, line: usize) -> bool {
         self.test_lines.iter().any(|range| range.contains(&line))
     }
 }
 
-/// Numbers lines from 1, as editors do.
+/// Numbers lines from 1.
 pub(crate) fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines().enumerate().map(|(index, line)| (index + 1, line))
 }
@@ -108,7 +108,7 @@ fn block_comment_length(rest: &[u8]) -> usize {
     at
 }
 
-/// Length of `r"…"`, `r#"…"#` and so on when one starts at `at`.
+/// Length of `r"…"`, `r#"…"#` and so on, if one starts at `at`.
 fn raw_string_length(source: &[u8], at: usize) -> Option<usize> {
     let before = at.checked_sub(1).map(|i| source[i]);
     let follows_a_name = before.is_some_and(|byte| byte != b'b' && byte != b'c' && is_name_byte(byte));
@@ -135,7 +135,7 @@ fn quoted_length(rest: &[u8], quote: u8) -> usize {
     at + 1
 }
 
-/// Tells `'x'` and `'\n'` from the lifetime `'x`.
+/// Distinguishes `'x'` and `'\n'` from the lifetime `'x`.
 fn is_character_literal(rest: &[u8]) -> bool {
     if rest[0] != b'\'' || rest.len() < 3 {
         return false;
@@ -180,7 +180,7 @@ fn item_length(rest: &[u8]) -> usize {
     rest.len()
 }
 
-/// The line (from 1) that holds the byte at `offset`.
+/// The line (from 1) that contains the byte at `offset`.
 pub(crate) fn line_of(text: &str, offset: usize) -> usize {
     let end = offset.min(text.len());
     text.as_bytes()[..end].iter().filter(|&&byte| byte == b'\n').count() + 1

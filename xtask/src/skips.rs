@@ -1,4 +1,4 @@
-//! `cargo xtask skips`: the tests that `cargo test` leaves out, counted, so that none is forgotten.
+//! `cargo xtask skips`: lists and counts the tests that `cargo test` ignores.
 
 use crate::rust_text::{line_of, numbered};
 use crate::tree::{self, Tree};
@@ -8,7 +8,7 @@ pub(crate) struct Ignored {
     pub(crate) path: String,
     pub(crate) line: usize,
     pub(crate) name: String,
-    /// What it says it needs; empty when it says nothing.
+    /// The requirement that it states; empty if none.
     pub(crate) reason: String,
 }
 

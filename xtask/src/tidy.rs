@@ -1,6 +1,6 @@
-//! `cargo xtask tidy`: the house rules that neither the compiler nor clippy can keep.
+//! `cargo xtask tidy`: house rules that neither the compiler nor clippy checks.
 //!
-//! One check is one file below this folder: a pure function from the text of the workspace to problems.
+//! Each check is one file in this folder: a pure function from the text of the workspace to problems.
 
 mod edges;
 mod file_names;
@@ -21,7 +21,7 @@ mod vocabulary;
 use crate::tree::Tree;
 use crate::{metadata, tree};
 
-/// One breach of a rule: where it is, what is wrong, and what to do instead.
+/// One violation of a rule: where it is, what is wrong, and what to do instead.
 #[derive(Debug)]
 pub(crate) struct Problem {
     path: String,
@@ -36,7 +36,7 @@ impl Problem {
         Self { path: path.to_owned(), line, what: what.into(), remedy, fatal: true }
     }
 
-    /// The same problem as a warning, which is printed but does not fail the task.
+    /// The same problem as a warning, which does not make the task fail.
     fn warning(self) -> Self {
         Self { fatal: false, ..self }
     }
@@ -47,7 +47,7 @@ impl Problem {
     }
 }
 
-/// The checks that need nothing but the text of the workspace.
+/// The checks that only need the text of the workspace.
 const CHECKS: &[fn(&Tree) -> Vec<Problem>] = &[
     file_names::check,
     foreign_text::check,
@@ -65,7 +65,7 @@ const CHECKS: &[fn(&Tree) -> Vec<Problem>] = &[
     vocabulary::check,
 ];
 
-/// Runs every check and prints what they find.
+/// Runs all checks and prints the problems.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     if let Some(unknown) = arguments.first() {
         return Err(format!("takes no argument, got {unknown:?}"));
@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     }
 }
 
-/// Runs one check over literal samples and gives `path:line` of each problem found.
+/// Runs one check over literal samples and returns `path:line` of each problem.
 #[cfg(test)]
 fn found(check: fn(&Tree) -> Vec<Problem>, samples: &[(&str, &str)]) -> Vec<String> {
     let problems = check(&Tree::of(samples));

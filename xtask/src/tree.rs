@@ -1,11 +1,11 @@
-//! The text files of the workspace, read once and shared by all checks.
+//! The text files of the workspace, read once for all checks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::rust_text::RustText;
 
-/// What holds no text of ours: build products, version control, downloads, fuzzer output.
+/// Folders without text of ours: build products, version control, downloads, fuzzer output.
 const SKIPPED: &[&str] =
     &[".git", ".bench", "target", "node_modules", "dist", "demo-report", "corpus", "artifacts"];
 
@@ -13,9 +13,10 @@ const SKIPPED: &[&str] =
 pub(crate) struct SourceFile {
     pub(crate) path: String,
     pub(crate) text: String,
-    /// The separated views of a Rust file; absent for every other file.
+    /// The views of a Rust file; absent for other files.
     pub(crate) rust: Option<RustText>,
-    /// True for files that hold only tests: `tests.rs`, anything in a `tests` folder, modules under `#[cfg(test)]`.
+    /// Whether the file contains only tests: `tests.rs`, anything in a `tests` folder, modules under
+    /// `#[cfg(test)]`.
     pub(crate) is_test: bool,
 }
 
@@ -26,7 +27,7 @@ impl SourceFile {
         Self { path: path.to_owned(), text: text.to_owned(), rust, is_test }
     }
 
-    /// The room of a file under `crates/`, for instance `sock`.
+    /// The crate of a file under `crates/`, for instance `sock`.
     pub(crate) fn crate_name(&self) -> Option<&str> {
         self.path.strip_prefix("crates/")?.split('/').next()
     }
@@ -38,7 +39,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Reads every text file below `root`. Files that are not UTF-8 are data, not text, and are left out.
+    /// Reads every text file below `root`. Files that are not UTF-8 are skipped as data.
     pub(crate) fn read(root: &Path) -> Result<Self, String> {
         let mut paths = Vec::new();
         collect(root, &mut paths)?;
@@ -74,7 +75,7 @@ impl Tree {
         Self { files }
     }
 
-    /// A tree made of literal samples.
+    /// A tree of literal samples.
     #[cfg(test)]
     pub(crate) fn of(samples: &[(&str, &str)]) -> Self {
         Self::with_tests_marked(samples.iter().map(|(path, text)| SourceFile::new(path, text)).collect())
@@ -89,15 +90,15 @@ impl Tree {
     }
 }
 
-/// The folder that holds the modules declared in a Rust file: its own for `lib.rs`, `main.rs` and `mod.rs`, otherwise the
-/// one of its name.
+/// The folder of the modules declared in a Rust file: its own for `lib.rs`, `main.rs` and `mod.rs`, otherwise
+/// the one with its name.
 fn module_folder(path: &str) -> Option<&str> {
     let stem = path.strip_suffix(".rs")?;
     let (folder, name) = stem.rsplit_once('/')?;
     Some(if matches!(name, "lib" | "main" | "mod") { folder } else { stem })
 }
 
-/// The workspace root: the parent of this package's folder, which cargo names when it runs us.
+/// The workspace root: the parent of this package's folder, which cargo provides.
 pub(crate) fn root() -> Result<PathBuf, String> {
     let package = std::env::var_os("CARGO_MANIFEST_DIR")
         .ok_or("not started by cargo: type `cargo xtask`, in the workspace")?;

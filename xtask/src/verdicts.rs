@@ -1,9 +1,10 @@
-//! `cargo xtask verdicts`: causes that are planted on purpose, and what the verdicts call them.
+//! `cargo xtask verdicts`: plants causes on purpose, and checks the verdicts.
 //!
-//! There are two worlds: our emulated networks (`cases/`), and the kernel's own means (`kernel/`), which share no code with
-//! them. In the first each case is a network with a cause and the same network without it (`cases/`). Trials run one after another, or some
-//! at a time (`--jobs`) where they leave a small machine mostly idle. A trial whose measurement says of itself that it was
-//! disturbed (V26) is repeated, at most twice, and each trial carries the machine's load average.
+//! There are two worlds: our emulated networks (`cases/`), and the kernel's own means (`kernel/`), which share
+//! no code with them. In the first, each case is a network with a cause and the same network without it. Trials
+//! run one after another, or several in parallel (`--jobs`) where they leave a small machine mostly idle. A
+//! trial whose measurement reports that it was disturbed (V26) is repeated at most twice, and each trial
+//! records the machine's load average.
 
 mod answer;
 mod case;
@@ -23,12 +24,12 @@ use case::Case;
 use matrix::{Bars, Matrix, Row, Trial};
 use trial::TestBed;
 
-/// Seeds for each case in which chance decides something.
+/// Seeds for each case that depends on chance.
 const SEEDS: u32 = 20;
-/// How often a disturbed measurement is repeated.
+/// Most repetitions of a disturbed measurement.
 const REPEATS: u32 = 2;
 
-/// What the emulated world must reach.
+/// Required results in the emulated world.
 const LAB_BARS: Bars =
     Bars { right_overall: 0.95, right_each: 0.80, wrong_overall: 0.02, controls_are_innocent: true };
 
@@ -41,13 +42,13 @@ enum World {
     Kernel,
 }
 
-/// How the task was asked for.
+/// The command line.
 #[derive(Debug, PartialEq, Eq)]
 struct Options {
     world: World,
-    /// The situations that nobody looks at while rules are tuned, instead of the others.
+    /// Use the held-out situations, which are not used for tuning, instead of the others.
     held_out: bool,
-    /// Where result documents are kept.
+    /// Folder for result documents, if they are kept.
     keep: Option<PathBuf>,
     only: Vec<String>,
     seeds: u32,
@@ -114,19 +115,19 @@ impl Options {
     }
 }
 
-/// The number that an option takes.
+/// Parses the number of an option.
 fn number(option: &str, value: &str) -> Result<u32, String> {
     let number = value.parse().ok().filter(|number| *number > 0);
     number.ok_or(format!("{option} takes a number from 1, got {value:?}"))
 }
 
-/// A trial of a case that is to be run: its row, which half, and its seed.
+/// A trial to run: its row, its case, whether the cause is planted, and its seed.
 type Job<'c> = (usize, &'c Case, bool, u32);
 
-/// Rows, and how many trials each is to have.
+/// Rows, with the number of trials that each should have.
 type Rows = Mutex<Vec<(Row, usize)>>;
 
-/// Plants every wanted cause, prints the matrix, and fails below the bars.
+/// Plants every selected cause, prints the matrix, and fails below the bars.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let wish = Options::parse(arguments)?;
     let linerate = program(wish.program.as_deref())?;
@@ -192,8 +193,8 @@ impl TestBed {
     }
 }
 
-/// Runs the jobs, so many at a time, and prints each row that is complete. This thread works too: where the host refuses
-/// others, it takes longer.
+/// Runs the jobs, `at_once` in parallel, and prints each row when it is complete. This thread works too, so it
+/// only takes longer if the host refuses others.
 fn work<J: Sync>(
     jobs: &[J],
     at_once: usize,
@@ -232,7 +233,7 @@ fn add(rows: &Rows, number: usize, trial: Trial) {
     }
 }
 
-/// The matrix of rows that are complete.
+/// The matrix of the complete rows.
 fn gathered(rows: Rows, keeper: &Processes, bars: Bars) -> Result<Matrix, String> {
     if keeper.stopped() {
         return Err("interrupted".to_owned());
@@ -241,7 +242,7 @@ fn gathered(rows: Rows, keeper: &Processes, bars: Bars) -> Result<Matrix, String
     Ok(Matrix { rows: rows.into_iter().map(|(row, _)| row).collect(), bars })
 }
 
-/// The program that judges.
+/// The program under test.
 fn program(wanted: Option<&Path>) -> Result<PathBuf, String> {
     let root = crate::tree::root()?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
@@ -252,7 +253,7 @@ fn program(wanted: Option<&Path>) -> Result<PathBuf, String> {
     Err(format!("{} is missing; type cargo build --release, or name one with --program", linerate.display()))
 }
 
-/// A folder for logs and archives that goes with the task. Sockets are in it, and their paths may not be long.
+/// A folder for logs and archives, removed with the task. It contains sockets, whose paths have a length limit.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -269,7 +270,7 @@ impl Drop for Folder {
     }
 }
 
-/// Load average of the machine over a minute; 0 where nobody tells.
+/// One-minute load average; 0 if unknown.
 fn load() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or(0.0)
@@ -310,7 +311,7 @@ mod tests {
         assert!(parse_options(&["--world", "moon"]).is_err() && parse_options(&["--held-out"]).is_err());
     }
 
-    /// The quick form: causes that a busy machine does not disturb, one seed.
+    /// A quick run: causes that a busy machine does not disturb, with one seed.
     #[test]
     #[ignore = "needs root and network namespaces"]
     fn planted_causes_are_named_and_their_controls_are_not_blamed() {
@@ -319,7 +320,7 @@ mod tests {
             .unwrap();
     }
 
-    /// The quick form of the other world: causes that both ends' counters show whatever else the machine does.
+    /// A quick run of the other world: causes that both ends' counters show independent of the machine's load.
     #[test]
     #[ignore = "needs root and network namespaces"]
     fn causes_planted_with_the_kernels_own_means_are_named_and_controls_are_not_accused() {
@@ -330,7 +331,7 @@ mod tests {
         run(&words.map(str::to_owned)).unwrap();
     }
 
-    /// `make test` has built the program that the other tests with root use.
+    /// `make test` has built the program for the other tests with root.
     fn built_program() -> String {
         let built = std::env::current_exe().unwrap();
         built.parent().unwrap().parent().unwrap().join("linerate").display().to_string()

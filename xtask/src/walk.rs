@@ -1,7 +1,7 @@
-//! `cargo xtask walk NAME`: how many rooms a knob or metric passes on its way through the house.
+//! `cargo xtask walk NAME`: how many files a knob or metric occurs in.
 //!
-//! A name that must be written in many files costs a change in each of them, and is forgotten in one. The walk counts
-//! the files; the budgets keep it short.
+//! Changing a name that occurs in many files needs a change in each of them, and one is easily forgotten. The
+//! walk counts the files; budgets limit their number.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::rust_text::numbered;
 use crate::tree::{self, SourceFile, Tree};
 use crate::words::{has_word, spellings};
 
-/// Names that stand for their kind, and the number of files they may be written in outside protocol folders.
+/// Representative names, and the number of files outside protocol folders that may contain them.
 const BUDGETS: &[(&str, usize)] = &[
     ("fq_rate", KNOB),
     ("read_rate", KNOB),
@@ -24,27 +24,28 @@ const BUDGETS: &[(&str, usize)] = &[
     ("tcp.cwnd", SHOWN_METRIC),
 ];
 
-/// Declaration, the order for the flow of a stand-in, setup of a flow at both ends, the place where it takes effect, the place that refuses it or says that it had
-/// no effect, and two to spare.
+/// The declaration, the order for the flow of a stand-in, the setup of a flow at both ends, the place where it
+/// takes effect, the place that refuses it or reports that it had no effect, and two in reserve.
 const KNOB: usize = 8;
-/// The same, and also: read back from the kernel, kept as granted, shown in two formats, judged by rules.
+/// In addition: read back from the kernel, stored as granted, shown in two formats, judged by rules.
 const READ_BACK_KNOB: usize = 12;
-/// The same, and: asked of the links of stand-ins, and told to them once a link is open; a quantity that results of others
-/// print, an argument of `check` with its figure, a quantity that assertions of plans may name, and the place that says that
-/// it had no effect.
+/// In addition: requested for the links of stand-ins, and applied to them when a link is open; a quantity
+/// printed in the results of others, an argument of `check` with its figure, a quantity that assertions of
+/// plans may use, and the place that reports that it had no effect.
 const LINK_KNOB: usize = READ_BACK_KNOB + 7;
-/// As a knob that is read back, and: an argument and an answer of `envelope`, an argument of `check`, a judgement of `doctor`,
-/// a statistic of that name, the name of a bundled plan, and two methods of plans with their tables.
+/// As a knob that is read back, and in addition: an argument and a result of `envelope`, an argument of
+/// `check`, a check of `doctor`, a statistic with that name, the name of a bundled plan, and two methods of
+/// plans with their tables.
 const CALCULATED_KNOB: usize = 22;
 /// Catalogue entry, probe, and one rule that uses it.
 const METRIC: usize = 3;
-/// The same, a column of the table that a person watches, one of a method's table of seconds, and a line of a chart.
+/// In addition: a column of the terminal's table, one of a method's table of seconds, and a line of a chart.
 const SHOWN_METRIC: usize = 6;
 
-/// The hits of one name, by room, then by file.
+/// The hits of one name, by crate, then by file.
 type Walk = BTreeMap<String, BTreeMap<String, Vec<usize>>>;
 
-/// Lists one name, or checks all budgets.
+/// Lists the hits of one name, or checks all budgets.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let tree = Tree::read(&tree::root()?)?;
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -104,7 +105,8 @@ fn within(name: &str, files: usize, budget: usize) -> Result<(), String> {
     ))
 }
 
-/// Finds the name, in all its spellings, in the code and quoted text of every room. Comments and tests do not count.
+/// Finds the name, in all its spellings, in the code and literals of every crate. Comments and tests do not
+/// count.
 fn walk_of(tree: &Tree, name: &str) -> Walk {
     let spellings = spellings(name);
     let mut walk = Walk::new();
@@ -124,13 +126,13 @@ fn walk_of(tree: &Tree, name: &str) -> Walk {
     walk
 }
 
-/// The room a source file belongs to; each protocol folder counts as one of its own.
+/// The crate of a source file; each protocol folder counts as a crate.
 fn crate_of(file: &SourceFile) -> Option<String> {
     if file.path.starts_with("ui/src/") {
         return Some("ui".to_owned());
     }
     let room = file.rust.as_ref().and(file.crate_name())?;
-    // The variables of a formula are physics: a name there is no knob on its way. Rules do look at knobs.
+    // The variables of formulas are physical quantities, not knobs. Rules do refer to knobs.
     if room == "theory" && !file.path.contains("/rules/") {
         return None;
     }

@@ -2,7 +2,7 @@
 
 use crate::rust_text::is_name_byte;
 
-/// True when `line` holds `word` with no letter, digit or underscore directly before or after it.
+/// Whether `line` contains `word` without a letter, digit or underscore directly before or after it.
 pub(crate) fn has_word(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(start, _)| stands_alone(line, start, start + word.len()))
 }
@@ -14,8 +14,8 @@ fn stands_alone(line: &str, start: usize, end: usize) -> bool {
     !before.copied().is_some_and(is_name_byte) && !after.copied().is_some_and(is_name_byte)
 }
 
-/// One name as Rust, the command line and JSON spell it: `tcp.srtt` gives `tcp_srtt`, `TCP_SRTT`, `TcpSrtt`,
-/// `tcp-srtt`, `tcp.srtt` and `tcp::SRTT`; a single word gives three spellings.
+/// The spellings of a name in Rust, on the command line and in JSON: `tcp.srtt` gives `tcp_srtt`, `TCP_SRTT`,
+/// `TcpSrtt`, `tcp-srtt`, `tcp.srtt` and `tcp::SRTT`; a single word has three spellings.
 pub(crate) fn spellings(name: &str) -> Vec<String> {
     let lower = name.to_ascii_lowercase();
     let parts: Vec<&str> = lower.split(['.', '-', '_']).filter(|part| !part.is_empty()).collect();

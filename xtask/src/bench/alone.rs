@@ -1,4 +1,4 @@
-//! Figures of linerate alone: how soon it answers, what it needs at rest, what a stream costs.
+//! Figures of linerate alone: response time, idle resources, costs of a stream.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub(super) struct Alone {
     measure: fn(&TestBed) -> Result<Readings, String>,
 }
 
-/// In the order in which they are run.
+/// In order of execution.
 pub(super) const SINGLE_RUNS: &[Alone] = &[
     Alone { name: "help-time", unit: "ms", bar: Bar::Below(20.0), measure: help_time },
     Alone { name: "short-test-time", unit: "s", bar: Bar::Below(1.5), measure: short_test_time },
@@ -49,7 +49,7 @@ pub(super) const SINGLE_RUNS: &[Alone] = &[
 ];
 
 impl Alone {
-    /// Takes the readings.
+    /// Measures the figure.
     pub(super) fn run(&self, bed: &TestBed) -> Result<Outcome, String> {
         report::progress(self.name);
         let readings = (self.measure)(bed)?;
@@ -61,7 +61,7 @@ pub(super) fn loopback() -> Result<BenchNetwork, String> {
     BenchNetwork::make(Where::Loopback)?.ok_or_else(|| "there is no loopback".to_owned())
 }
 
-/// `linerate --help`, from start to end.
+/// Run time of `linerate --help`.
 fn help_time(bed: &TestBed) -> Result<Readings, String> {
     let command = [bed.linerate.display().to_string(), "--help".to_owned()];
     let times = if bed.pairs > 1 { 20 } else { 5 };
@@ -69,7 +69,7 @@ fn help_time(bed: &TestBed) -> Result<Readings, String> {
     Ok(Readings { all: seconds.iter().map(|s| s * 1e3).collect(), note: Some(format!("{times} starts")) })
 }
 
-/// `linerate test -t 1 --upload`, from start to end.
+/// Run time of `linerate test -t 1 --upload`.
 fn short_test_time(bed: &TestBed) -> Result<Readings, String> {
     let place = loopback()?;
     let mut all = Vec::new();
@@ -81,7 +81,7 @@ fn short_test_time(bed: &TestBed) -> Result<Readings, String> {
     Ok(Readings { all, note: Some("test -t 1 --upload".to_owned()) })
 }
 
-/// A server that nobody calls: its memory at the end of the rest.
+/// Memory of an idle server after the idle time.
 fn rest_memory(bed: &TestBed) -> Result<Readings, String> {
     let server = Tool::Linerate.serve(bed, &loopback()?)?;
     bed.wait(bed.rest)?;
@@ -89,7 +89,7 @@ fn rest_memory(bed: &TestBed) -> Result<Readings, String> {
     Ok(Readings { all: vec![memory.resident as f64 / 1048576.0], note: None })
 }
 
-/// A server that nobody calls: its CPU time during the rest.
+/// CPU time of an idle server during the idle time.
 fn rest_cpu(bed: &TestBed) -> Result<Readings, String> {
     let server = Tool::Linerate.serve(bed, &loopback()?)?;
     let spent = || server.process.cpu_time().ok_or("the server has ended");
@@ -100,9 +100,11 @@ fn rest_cpu(bed: &TestBed) -> Result<Readings, String> {
     Ok(Readings { all: vec![ms], note: Some(note) })
 }
 
-/// What a stream adds to the memory of server and client together. Buffers of its sockets are the kernel's, not in it.
+/// Memory that each stream adds to server and client together, without socket buffers, which belong to the
+/// kernel.
 ///
-/// At rest is the server before the client came, and the client as it was first seen, before its streams were open.
+/// The baseline is the server before the client connects, and the client's first reading, before its streams
+/// are open.
 fn stream_memory(bed: &TestBed, streams: u32) -> Result<Readings, String> {
     let place = loopback()?;
     let server = Tool::Linerate.serve(bed, &place)?;
@@ -124,7 +126,7 @@ fn stream_memory(bed: &TestBed, streams: u32) -> Result<Readings, String> {
     Ok(Readings { all: vec![of_server + of_client], note: Some(note) })
 }
 
-/// Whether so many streams were really measured.
+/// Checks that this number of streams was really measured.
 pub(super) fn carried(output: &[u8], streams: u32) -> Result<(), String> {
     let document: serde_json::Value =
         serde_json::from_slice(output).map_err(|e| format!("linerate printed no JSON: {e}"))?;
@@ -135,7 +137,7 @@ pub(super) fn carried(output: &[u8], streams: u32) -> Result<(), String> {
     }
 }
 
-/// How far the memory of a process grew above its rest.
+/// Growth of a process's memory above its baseline.
 #[derive(Debug, Default)]
 struct Growth {
     rest: Option<Memory>,
@@ -147,7 +149,7 @@ impl Growth {
         Self { rest, peak: rest.unwrap_or_default() }
     }
 
-    /// Takes a reading; the first one is the rest when none is known.
+    /// Records a reading; the first one is the baseline if none is known.
     fn see(&mut self, memory: Option<Memory>) {
         let Some(now) = memory else { return };
         self.rest.get_or_insert(now);

@@ -1,29 +1,29 @@
-//! Where a measurement takes place: over loopback, between two network namespaces, or in a lab.
+//! Location of a measurement: over loopback, between two network namespaces, or in a lab.
 
 use crate::netns::{Namespaces, enter, ip};
 
-/// Where server and client run.
+/// Location of server and client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Where {
     /// Both in this namespace.
     Loopback,
-    /// In two namespaces joined by a veth pair.
+    /// In two namespaces connected by a veth pair.
     Veth,
 }
 
-/// A place that is ready; whatever was made for it goes with it.
+/// A network that is ready; everything created for it is removed with it.
 pub(super) struct BenchNetwork {
-    /// Under which the client reaches the server.
+    /// Address of the server for the client.
     pub(super) address: String,
-    /// What to write before the server's command.
+    /// Prefix of the server's command.
     pub(super) for_server: Vec<String>,
-    /// What to write before the client's command.
+    /// Prefix of the client's command.
     pub(super) for_client: Vec<String>,
     _namespaces: Option<Namespaces>,
 }
 
 impl BenchNetwork {
-    /// Makes the place ready; absent when this host forbids it.
+    /// Creates the network; absent if this host forbids it.
     pub(super) fn make(place: Where) -> Result<Option<Self>, String> {
         match place {
             Where::Loopback => Ok(Some(Self::at("127.0.0.1", Vec::new(), Vec::new()))),
@@ -37,7 +37,7 @@ impl BenchNetwork {
         }
     }
 
-    /// A place that somebody else made.
+    /// A network created elsewhere.
     pub(super) fn at(address: &str, for_server: Vec<String>, for_client: Vec<String>) -> Self {
         Self { address: address.to_owned(), for_server, for_client, _namespaces: None }
     }
@@ -46,13 +46,13 @@ impl BenchNetwork {
 const SERVER_ADDRESS: &str = "10.83.0.1";
 const CLIENT_ADDRESS: &str = "10.83.0.2";
 
-/// Whether this program may make namespaces.
+/// Whether this program may create namespaces.
 pub(super) fn is_root() -> bool {
     // The owner of our own entry is our effective user.
     std::fs::metadata("/proc/self").is_ok_and(|entry| std::os::unix::fs::MetadataExt::uid(&entry) == 0)
 }
 
-/// Two namespaces joined by a veth pair: the server's and the client's.
+/// Two namespaces connected by a veth pair: the server's and the client's.
 fn joined() -> Result<Namespaces, String> {
     let both = Namespaces::make("bench", 0, &["s", "c"])?;
     let (server, client) = (both.name(0), both.name(1));

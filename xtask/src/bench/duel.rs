@@ -1,4 +1,4 @@
-//! Comparisons: ours and theirs in turn, over the same path, with options of the same meaning.
+//! Comparisons: ours and theirs in turn, over the same path, with equivalent options.
 
 use std::time::Duration;
 
@@ -19,17 +19,17 @@ pub(super) struct Duel {
     rounds: Rounds,
 }
 
-/// How many pairs of which length.
+/// Number and length of the pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rounds {
-    /// As all figures.
+    /// As for all figures.
     Few,
-    /// Enough to decide where single transfers of the same program differ by a factor of two: many short ones.
+    /// Many short ones, to decide even if single transfers of the same program differ by a factor of two.
     Many,
 }
 
 impl Rounds {
-    /// Pairs, and how long each transfer lasts.
+    /// Number of pairs, and duration of each transfer.
     fn of(self, bed: &TestBed) -> (usize, Duration) {
         match self {
             Self::Many if !bed.quick => (15, Duration::from_secs(2)),
@@ -38,31 +38,31 @@ impl Rounds {
     }
 }
 
-/// What is started for one half of a pair.
+/// Client and server of one half of a pair.
 #[derive(Clone, Copy)]
 struct Side {
     client: Tool,
     server: Tool,
-    /// Of the client.
+    /// Options of the client.
     options: Options,
 }
 
 type Options = &'static [&'static str];
 
-/// What of a transfer is compared.
+/// The compared quantity of a transfer.
 #[derive(Clone, Copy)]
 enum Quantity {
-    /// The receiver's bit rate: more is better.
+    /// The receiver's bit rate: higher is better.
     Rate,
-    /// How far the receiver's bit rate is from the one asked for, bits per second: less is better.
+    /// Deviation of the receiver's bit rate from the requested one, bits per second: lower is better.
     ErrorOf(f64),
-    /// How far the sender's bit rate is from the one asked for, bits per second: less is better.
+    /// Deviation of the sender's bit rate from the requested one, bits per second: lower is better.
     SentErrorOf(f64),
 }
 
 const PACED: f64 = 100e6;
 
-/// In the order in which they are run.
+/// In order of execution.
 pub(super) const PAIRED_RUNS: &[Duel] = &[
     native("tcp-loopback", Where::Loopback, &[], &[]),
     native("tcp-veth", Where::Veth, &[], &[]),
@@ -98,10 +98,11 @@ pub(super) const PAIRED_RUNS: &[Duel] = &[
 
 const UDP_OURS: Options = &["-u", "-b", "0", "-l", "1448"];
 const UDP_PEER: Options = &["-u", "-b", "0", "-l", "1448", "-w", "4M"];
-/// The datagrams of an Ethernet: over loopback iperf3's own choice would be 32 KiB, of which a rate takes few.
+/// Datagrams that fit into Ethernet: over loopback, iperf3's default would be 32 KiB, of which a rate allows
+/// few.
 const PACED_100M: Options = &["-u", "-b", "100M", "-l", "1448"];
 
-/// Our own protocol beside iperf3's.
+/// Our native protocol compared with iperf3.
 const fn native(name: &'static str, place: Where, ours: Options, peer: Options) -> Duel {
     Duel {
         name,
@@ -114,19 +115,19 @@ const fn native(name: &'static str, place: Where, ours: Options, peer: Options) 
     }
 }
 
-/// Ours in the place of iperf3's client; the server is iperf3 both times.
+/// Our stand-in as iperf3's client; the server is iperf3 in both halves.
 const fn as_client(name: &'static str, options: Options) -> Duel {
     let ours = Side { client: Tool::LinerateIperf3, server: Tool::Iperf3, options };
     Duel { ours, rounds: Rounds::Many, ..native(name, Where::Loopback, options, options) }
 }
 
-/// Ours in the place of iperf3's server; the client is iperf3 both times.
+/// Our stand-in as iperf3's server; the client is iperf3 in both halves.
 const fn as_server(name: &'static str, options: Options) -> Duel {
     let ours = Side { client: Tool::Iperf3, server: Tool::LinerateIperf3, options };
     Duel { ours, rounds: Rounds::Many, ..native(name, Where::Loopback, options, options) }
 }
 
-/// Ours in the place of iperf3's client, sending datagrams at a rate, bits per second.
+/// Our stand-in as iperf3's client, sending datagrams at a rate, bits per second.
 const fn paced(name: &'static str, rate: f64, options: Options) -> Duel {
     let bar = Bar::Below(0.5);
     Duel { quantity: Quantity::SentErrorOf(rate), bar, rounds: Rounds::Few, ..as_client(name, options) }
@@ -142,7 +143,7 @@ impl Duel {
         let (pairs, length) = self.rounds.of(bed);
         for pair in 1..=pairs {
             report::progress(&format!("{}: pair {pair} of {pairs}", self.name));
-            // Whoever comes second finds the machine as the first one left it.
+            // Alternate the order, as the first transfer affects the state of the machine.
             let peer_first = pair % 2 == 0;
             if peer_first {
                 peer.push(self.peer.transfer(bed, &place, length)?);
@@ -178,7 +179,7 @@ impl Duel {
     }
 }
 
-/// Sent in each transfer, where the client says so.
+/// Datagrams sent in each transfer, if reported by the client.
 fn datagrams(all: &[Transfer]) -> Option<Spread> {
     Spread::of(all.iter().filter_map(|one| Some(one.report.sent?.datagrams)).collect())
 }
@@ -193,7 +194,7 @@ impl Side {
         transfer(bed, place, self.client, self.server, self.options, length)
     }
 
-    /// The client with its options, and the server where it is another tool.
+    /// The client with its options, and the server if it is another tool.
     fn describe(&self) -> String {
         let mut words = vec![self.client.name()];
         words.extend(self.options);
@@ -205,7 +206,7 @@ impl Side {
 }
 
 impl Quantity {
-    /// Absent where the client does not report it.
+    /// Absent if the client does not report it.
     fn of(self, transfer: &Transfer) -> Option<f64> {
         let error = |rate: f64, asked: f64| (rate / asked - 1.0).abs() * 100.0;
         match self {
@@ -257,7 +258,7 @@ mod tests {
             let other = if at_server { ours.client } else { ours.server };
             assert_eq!((stands_in, other), (Tool::LinerateIperf3, Tool::Iperf3), "{}", duel.name);
             assert_eq!(ours.options, peer.options);
-            // Rates of single transfers are no figures.
+            // Rates of single transfers are not meaningful.
             let many = matches!(duel.quantity, Quantity::Rate);
             assert_eq!(duel.rounds == Rounds::Many, many, "{}", duel.name);
         }

@@ -5,52 +5,53 @@ use serde_json::{Value, json};
 use super::pairs::Contest;
 use super::spread::Spread;
 
-/// What was measured, ours and, in a comparison, the peer's.
+/// A measured quantity, ours and, in a comparison, the peer's.
 pub(super) struct Figure {
     pub(super) name: &'static str,
-    /// Of `ours` and `peer`.
+    /// Unit of `ours` and `peer`.
     pub(super) unit: &'static str,
     pub(super) ours: Spread,
     pub(super) peer: Option<Spread>,
-    /// What the peer is called in the document.
+    /// Name of the peer in the document.
     pub(super) peer_name: &'static str,
     /// CPU seconds of the whole machine per 10^9 bytes, ours and the peer's.
     pub(super) cpu_seconds_per_gb: Option<(Spread, Spread)>,
     pub(super) bar: Bar,
-    /// What else belongs to the figure.
+    /// Additional information.
     pub(super) note: Option<String>,
 }
 
-/// What the project has promised.
+/// The project's target for a figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Bar {
-    /// The ratio over the pairs is at least 1: shown by its interval, or by the median where the pairs are too few for one.
+    /// The ratio over the pairs is at least 1: shown by its interval, or by the median if there are too few
+    /// pairs for one.
     AtLeastPeer,
     /// The median is below this, in the figure's unit.
     Below(f64),
-    /// The median is this or more, in the figure's unit.
+    /// The median is at least this, in the figure's unit.
     AtLeast(f64),
     /// The median is in this range, in the figure's unit.
     Within { low: f64, high: f64 },
-    /// Nothing was promised; more is better, so the pairs' ratios are shown.
+    /// No target; higher is better, so the pairs' ratios are shown.
     BesidePeer,
-    /// Nothing was promised.
+    /// No target.
     Nothing,
 }
 
-/// The readings of a figure without a peer, and what else belongs to it.
+/// The readings of a figure without a peer, and additional information.
 pub(super) struct Readings {
     pub(super) all: Vec<f64>,
     pub(super) note: Option<String>,
 }
 
 impl Readings {
-    /// A figure that was read once.
+    /// A figure with a single reading.
     pub(super) fn once(value: f64, note: String) -> Self {
         Self { all: vec![value], note: Some(note) }
     }
 
-    /// The row they make.
+    /// Builds the row.
     pub(super) fn figure(self, name: &'static str, unit: &'static str, bar: Bar) -> Result<Figure, String> {
         let ours = Spread::of(self.all).ok_or("nothing was read")?;
         let peer_name = "iperf3";
@@ -59,29 +60,29 @@ impl Readings {
 }
 
 impl Bar {
-    /// Decimals that show on which side of the bar a value is; absent where three digits do.
+    /// Decimals needed to show on which side of the bar a value is; absent if three digits are enough.
     pub(super) fn decimals(self) -> Option<usize> {
         let Self::Within { low, high } = self else { return None };
-        // A tenth of the way from the middle to either end, and a hair for what binary fractions lack.
+        // A tenth of the distance from the middle to either end, with a margin for binary rounding.
         let step = (high - low) / 20.0 * (1.0 + 1e-9);
         (0..9).find(|decimals| 0.1_f64.powi(*decimals) <= step).and_then(|decimals| decimals.try_into().ok())
     }
 }
 
 impl Figure {
-    /// Ours over the peer's, pair by pair; only where more is better.
+    /// Ours divided by the peer's, pair by pair; only if higher is better.
     pub(super) fn ratio(&self) -> Option<Spread> {
         let more_is_better = matches!(self.bar, Bar::AtLeastPeer | Bar::BesidePeer);
         let peer = self.peer.as_ref().filter(|_| more_is_better)?;
         self.ours.ratio_to(peer)
     }
 
-    /// The ratio with its interval; absent where the pairs are too few for one.
+    /// The ratio with its interval; absent if there are too few pairs.
     pub(super) fn contest(&self) -> Option<Contest> {
         Contest::of(&self.ratio()?)
     }
 
-    /// Whether the promise was kept this time; absent when there is none, or neither is shown.
+    /// Whether the target was reached; absent without a target or if undecided.
     pub(super) fn reached(&self) -> Option<bool> {
         match self.bar {
             Bar::AtLeastPeer => match self.contest() {
@@ -95,7 +96,7 @@ impl Figure {
         }
     }
 
-    /// The promise in words.
+    /// The target as text.
     pub(super) fn promise(&self) -> Option<String> {
         match self.bar {
             Bar::AtLeastPeer => Some(">= 1.0x".to_owned()),

@@ -1,4 +1,4 @@
-//! Figures of the lab: what its networks carry, delay and lose beside what theory says, and what they cost.
+//! Figures of the lab: throughput, delay and loss of its networks compared with theory, and their costs.
 
 mod ab;
 mod carried;
@@ -18,10 +18,10 @@ use super::bench_network::is_root;
 use super::figure::{Bar, Readings};
 use super::{Outcome, TestBed, report};
 
-/// One measurement, which may give several figures.
+/// One measurement of one or more figures.
 pub(super) struct Trial {
     figures: &'static [Row],
-    /// As many readings as there are figures, in their order.
+    /// Returns the readings of the figures, in order.
     measure: fn(&TestBed) -> Result<Vec<Readings>, String>,
 }
 
@@ -38,7 +38,7 @@ const OF_THEORY: &str = "of theory";
 const WITHIN_FACTOR_1_5: Bar = Bar::Within { low: 1.0 / 1.5, high: 1.5 };
 const WITHIN_3_PERCENT: Bar = Bar::Within { low: 0.97, high: 1.03 };
 
-/// In the order in which they are run.
+/// In order of execution.
 pub(super) const TRIALS: &[Trial] = &[
     Trial {
         figures: &[row("lab-goodput-1500", SHARE, WITHIN_0_1_PERCENT)],
@@ -57,7 +57,7 @@ pub(super) const TRIALS: &[Trial] = &[
         measure: |b| carried::goodput(b, 1e9, 1500, 1),
     },
     Trial {
-        // What rounds to 941.
+        // The range that rounds to 941.
         figures: &[row("lab-iperf3-1500", "Mb/s", Bar::Within { low: 940.5, high: 941.5 })],
         measure: carried::iperf3,
     },
@@ -65,7 +65,7 @@ pub(super) const TRIALS: &[Trial] = &[
         figures: &[
             row("lab-10g-50ms", "Gb/s", Bar::AtLeast(9.8)),
             row("lab-10g-50ms-cpu", "of a core", Bar::Below(0.5)),
-            // Half a core, of which a second carries 1.25 GB.
+            // Half a core, at 1.25 GB per second.
             row("lab-10g-50ms-cost", "CPU s/GB", Bar::Below(0.4)),
             row("lab-memory", "MiB", Bar::Below(50.0)),
         ],
@@ -130,17 +130,17 @@ const fn row(name: &'static str, unit: &'static str, bar: Bar) -> Row {
 }
 
 impl Trial {
-    /// Of all its figures.
+    /// Names of all its figures.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.figures.iter().map(|figure| figure.name)
     }
 
-    /// Of the first figure, which stands for all where there is only one line to say.
+    /// Name of the first figure, for messages about all of them.
     pub(super) fn name(&self) -> &'static str {
         self.figures.first().map_or("lab", |figure| figure.name)
     }
 
-    /// Brings up a network, takes the readings, and removes it.
+    /// Brings up a network, measures, and removes it.
     pub(super) fn run(&self, bed: &TestBed) -> Result<Outcome, String> {
         if !is_root() {
             return Ok(Outcome::Skipped("a lab in namespaces with names needs root"));
@@ -153,12 +153,12 @@ impl Trial {
     }
 }
 
-/// How long something is measured: `quick` where a short look is enough.
+/// Duration of a measurement: `quick` for a quick run.
 fn length(bed: &TestBed, full: u64, quick: u64) -> Duration {
     Duration::from_secs(if bed.quick { quick } else { full })
 }
 
-/// What the switch said about how well it kept up, for a note.
+/// The switch's report on its lateness, for a note.
 fn kept_up(keeping_up: &serde_json::Value) -> String {
     let ns = |key: &str| keeping_up[key].as_f64().unwrap_or(f64::NAN) / 1e3;
     format!("late by {:.0} us (p99), {:.0} us (worst)", ns("late_p99_ns"), ns("late_max_ns"))

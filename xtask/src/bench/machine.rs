@@ -1,4 +1,4 @@
-//! What the figures were taken on, and whether it was quiet.
+//! The machine that was measured, and whether it was idle.
 
 use std::fs;
 
@@ -6,10 +6,10 @@ use linerate_sock::clock;
 use linerate_sock::proc::host;
 use serde_json::{Value, json};
 
-/// Above this load average somebody else is working on the machine.
+/// Above this load average, other programs use the machine.
 const MAX_QUIET_LOAD: f64 = 0.5;
 
-/// The host and the moment.
+/// The host and the time.
 pub(super) struct Machine {
     cpu: Option<String>,
     cores: Option<usize>,
@@ -47,7 +47,7 @@ impl Machine {
         )
     }
 
-    /// What to say when the machine is not quiet.
+    /// A warning if the machine is not idle.
     pub(super) fn warning(&self) -> Option<String> {
         let load = self.load.filter(|load| *load > MAX_QUIET_LOAD)?;
         Some(format!(
@@ -60,7 +60,7 @@ impl Machine {
     }
 }
 
-/// The average over the last minute in `/proc/loadavg`.
+/// The one-minute average in `/proc/loadavg`.
 fn parse_load(text: &str) -> Option<f64> {
     text.split_ascii_whitespace().next()?.parse().ok()
 }

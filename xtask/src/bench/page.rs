@@ -1,4 +1,4 @@
-//! The report of a long run: how long it takes to make, and to open.
+//! The report of a long run: the time to create it, and to open it.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -11,10 +11,10 @@ use super::figure::{Bar, Figure, Readings};
 use super::{Outcome, TestBed, report};
 use crate::process::Process;
 
-/// Samples of the run, half of them of each end.
+/// Number of samples of the run, half of them from each end.
 const SAMPLES: u64 = 1_000_000;
 
-/// What a busy machine may take for a million samples.
+/// Timeout for a million samples on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Names of the figures, in the order in which they are measured.
@@ -53,14 +53,14 @@ fn measure(bed: &TestBed, log: &Path, archive: &Path, page: &Path) -> Result<Out
     Ok(Outcome::Measured(figures))
 }
 
-/// From the start to the end of a program.
+/// Run time of a program.
 fn seconds(bed: &TestBed, command: &[String]) -> Result<f64, String> {
     let start = clock::now();
     Process::start(bed, command)?.finish(TIMEOUT, |_| ())?;
     Ok(clock::now().since(start).as_secs_f64())
 }
 
-/// Until the page is there and its first chart is drawn; absent where nothing can open it.
+/// Time until the page is loaded and its first chart drawn; absent if no browser is available.
 fn open(bed: &TestBed, page: &Path, times: usize) -> Result<Option<Figure>, String> {
     let script = crate::tree::root()?.join("ui/e2e/open.mjs");
     if !script.with_file_name("../node_modules").is_dir() || !chromium() {
@@ -88,7 +88,7 @@ fn chromium() -> bool {
     named.into_iter().chain(known).any(|path| path.is_file())
 }
 
-/// A log with the events of a run and no more in them than the fold needs.
+/// A log with the events of a run, containing only what the fold needs.
 fn write_log(path: &Path) -> std::io::Result<()> {
     let mut out = BufWriter::new(File::create(path)?);
     let mut seq = 0_u64;
@@ -106,7 +106,7 @@ fn write_log(path: &Path) -> std::io::Result<()> {
     ))?;
     for tick in 0..SAMPLES / 2 {
         let (start, end) = (tick * 10_000_000, (tick + 1) * 10_000_000);
-        // Figures that change in every interval, as measured ones do, so that packing them is no lighter work.
+        // Values that differ in every interval, like measured ones, so that they are as hard to compress.
         let noise =
             tick.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407) >> 44;
         let (bytes, rtt) = (1_000_000 + noise, 20_000_000 + noise * 7);
@@ -123,7 +123,7 @@ fn write_log(path: &Path) -> std::io::Result<()> {
              \"flow.bitrate\":{rate},\"host.busy\":{busy}}}}}}}"
         ))?;
     }
-    // Without a count of an end a log is no result, and is not imported.
+    // A log without the counts of an end is not a result, and is not imported.
     say(format_args!(
         "{{\"kind\":\"flow_ended\",\"flow\":0,\"side\":\"receiver\",\"tally\":{{\"bytes\":750000000000,\
          \"elapsed_ns\":5000000000000,\"bitrate_bps\":1200000000,\"readings\":{{}},\"complete\":true}}}}"

@@ -1,29 +1,30 @@
-//! What pairs of transfers say: the ratio of ours to theirs, how well it is known, and whether a difference is shown.
+//! Evaluation of pairs of transfers: the ratio of ours to theirs, its uncertainty, and whether a difference is
+//! shown.
 
 use linerate_theory::stats::paired;
 use serde_json::{Value, json};
 
 use super::spread::Spread;
 
-/// With which probability the interval covers the ratio.
+/// Required probability that the interval covers the ratio.
 const CONFIDENCE: f64 = 0.95;
 
 /// The ratio of ours to theirs over all pairs.
 ///
-/// Ratios are taken as differences of logarithms, so that half as fast weighs as much as twice as fast.
+/// Computed with differences of logarithms, so that half as fast weighs as much as twice as fast.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Contest {
     /// Hodges-Lehmann estimate.
     pub(super) ratio: f64,
     low: f64,
     high: f64,
-    /// Probability with which the interval covers the ratio.
+    /// Actual probability that the interval covers the ratio.
     coverage: f64,
     pairs: usize,
 }
 
 impl Contest {
-    /// Absent where the pairs are too few for an interval, or a ratio is none.
+    /// Absent if there are too few pairs for an interval, or if a ratio is invalid.
     pub(super) fn of(ratios: &Spread) -> Option<Self> {
         let logarithms: Vec<f64> = ratios.readings().iter().map(|ratio| ratio.ln()).collect();
         let centre = paired::centre(&logarithms)?;
@@ -32,7 +33,7 @@ impl Contest {
         Some(Self { ratio: centre.exp(), low, high, coverage: interval.coverage, pairs: logarithms.len() })
     }
 
-    /// Whether ours is at least as fast, or slower; absent where neither is shown.
+    /// Whether ours is at least as fast, or slower; absent if undecided.
     pub(super) fn at_least_as_fast(&self) -> Option<bool> {
         if self.low >= 1.0 {
             return Some(true);
@@ -40,7 +41,7 @@ impl Contest {
         (self.high < 1.0).then_some(false)
     }
 
-    /// For the table.
+    /// Text for the table.
     pub(super) fn describe(&self) -> String {
         let said = match self.at_least_as_fast() {
             Some(true) => "ours is faster",
@@ -72,7 +73,7 @@ mod tests {
         Contest::of(&Spread::of(ratios.to_vec()).unwrap())
     }
 
-    /// Exchanging the sides turns the ratio and its interval over.
+    /// Swapping the sides inverts the ratio and its interval.
     #[test]
     fn half_as_fast_weighs_as_much_as_twice_as_fast() {
         let ratios = [2.0, 0.5, 1.25, 0.8, 4.0, 0.25];
@@ -85,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_difference_is_shown_when_the_interval_leaves_one_out() {
-        // Of six pairs on one side the interval reaches from the smallest to the largest: 1 - 2/64 = 96.9 %.
+        // For six pairs on one side, the interval is from the smallest to the largest: 1 - 2/64 = 96.9 %.
         let faster = contest(&[1.01, 1.02, 1.03, 1.04, 1.05, 1.3]).unwrap();
         assert_eq!(faster.at_least_as_fast(), Some(true));
         let (from, to) = (faster.low, faster.high);

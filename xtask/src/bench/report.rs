@@ -1,4 +1,4 @@
-//! The result as a table for people and as JSON.
+//! The result as a table and as JSON.
 
 use std::io::IsTerminal;
 
@@ -9,7 +9,7 @@ use super::figure::Figure;
 use super::machine::Machine;
 use super::spread::Spread;
 
-/// What is going on, for somebody who sits there and waits.
+/// Prints progress on a terminal.
 pub(super) fn progress(what: &str) {
     if std::io::stderr().is_terminal() {
         eprintln!("{what}");
@@ -33,7 +33,7 @@ pub(super) fn heading(machine: &Machine, bed: &TestBed) {
     println!("{}", cells(columns.map(str::to_owned)));
 }
 
-/// Printed as soon as a figure is there: the whole takes many minutes.
+/// Printed as soon as a figure is complete, as the whole benchmark takes many minutes.
 pub(super) fn row(figure: &Figure) {
     let absent = || "-".to_owned();
     let decimals = figure.bar.decimals();
@@ -84,7 +84,7 @@ fn cells(columns: [String; 6]) -> String {
     format!("{name:<22} {ours:<30} {peer:<30} {ratio:<24} {cpu:<15} {bar}").trim_end().to_owned()
 }
 
-/// A single reading has no extremes.
+/// Omits the extremes of a single reading.
 fn with_extremes(spread: &Spread, decimals: Option<usize>) -> String {
     let shown = |value: f64| decimals.map_or_else(|| short(value), |decimals| format!("{value:.decimals$}"));
     let median = shown(spread.median());
@@ -94,7 +94,7 @@ fn with_extremes(spread: &Spread, decimals: Option<usize>) -> String {
     format!("{median} ({} to {})", shown(spread.min()), shown(spread.max()))
 }
 
-/// Three digits that count.
+/// Formats three significant digits.
 fn short(value: f64) -> String {
     match value.abs() {
         size if size >= 99.95 || size == 0.0 => format!("{value:.0}"),

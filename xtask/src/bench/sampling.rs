@@ -1,4 +1,4 @@
-//! What watching a flow costs: the threads that do not move payload.
+//! Cost of sampling a flow: the threads that do not move payload.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use super::figure::Readings;
 use super::tools::{Tool, client_timeout};
 use crate::process::Process;
 
-/// Everything but the pumps of both ends, in percent of the machine: a rate that the processors limit is lower by that
-/// much at most. What pairs with and without it say is `watching`'s.
+/// CPU time of everything except the pumps of both ends, in percent of the machine: an upper bound for the
+/// reduction of a CPU-limited rate. Pairs with and without sampling are measured in `watching`.
 pub(super) fn cpu_outside_pumps(bed: &TestBed) -> Result<Readings, String> {
     let cores = std::thread::available_parallelism().map_err(|e| format!("cannot count the cores: {e}"))?;
     let cores = cores.get() as f64;
@@ -24,7 +24,7 @@ pub(super) fn cpu_outside_pumps(bed: &TestBed) -> Result<Readings, String> {
     Ok(Readings { all, note: Some(note.to_owned()) })
 }
 
-/// The samplers with 128 streams and a tick of 10 ms, in percent of a core: that of the busier end.
+/// CPU time of the samplers with 128 streams and a tick of 10 ms, in percent of a core; of the busier end.
 pub(super) fn samplers(bed: &TestBed) -> Result<Readings, String> {
     let mut all = Vec::new();
     for _ in 0..bed.pairs {
@@ -34,7 +34,7 @@ pub(super) fn samplers(bed: &TestBed) -> Result<Readings, String> {
     Ok(Readings { all, note: Some("128 streams over loopback, -i 0.01; the busier end".to_owned()) })
 }
 
-/// Percent of a core that the wanted threads of the server and of the client used in the middle of an upload.
+/// Percent of a core that the selected threads of server and client used in the middle of an upload.
 fn watch(
     bed: &TestBed,
     streams: u32,
@@ -57,7 +57,7 @@ fn watch(
     Ok((share(at_server)?, share(at_client)?))
 }
 
-/// CPU time of some threads between the first and the last look at which pumps were at work.
+/// CPU time of some threads between the first and the last reading with running pumps.
 #[derive(Debug, Default)]
 struct Share {
     first: Option<(Mono, Duration)>,

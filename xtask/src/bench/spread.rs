@@ -2,18 +2,18 @@
 
 use serde_json::{Value, json};
 
-/// Readings in the order in which they were taken; at least one, none of them NaN.
+/// Readings in chronological order; at least one, none of them NaN.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Spread(Vec<f64>);
 
 impl Spread {
-    /// Absent when there is no reading, or one that is not a number.
+    /// Absent if there is no reading, or one that is not finite.
     pub(super) fn of(readings: Vec<f64>) -> Option<Self> {
         let sound = !readings.is_empty() && readings.iter().all(|reading| reading.is_finite());
         sound.then_some(Self(readings))
     }
 
-    /// In the order in which they were taken.
+    /// The readings in chronological order.
     pub(super) fn readings(&self) -> &[f64] {
         &self.0
     }
@@ -39,7 +39,7 @@ impl Spread {
         self.0.iter().copied().fold(f64::NEG_INFINITY, f64::max)
     }
 
-    /// Reading by reading divided by those of `other`: pairs, so that what slowed both cancels out.
+    /// Ratios pair by pair, so that disturbances of both cancel out.
     pub(super) fn ratio_to(&self, other: &Self) -> Option<Self> {
         Self::of(self.0.iter().zip(&other.0).map(|(ours, theirs)| ours / theirs).collect())
     }
@@ -49,17 +49,17 @@ impl Spread {
     }
 }
 
-/// By how much pairs differ.
+/// Difference of pairs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct PairedDifference {
-    /// The median of the means of all two differences, each with itself among them.
+    /// Median of the means of all pairs of differences, including each with itself.
     pub(super) middle: f64,
-    /// 95 % interval; absent below six pairs, which have none.
+    /// 95 % interval; absent for fewer than six pairs.
     pub(super) interval: Option<(f64, f64)>,
 }
 
-/// The shift of paired differences after Hodges and Lehmann, with the interval of Wilcoxon's signed ranks (normal
-/// approximation): one pair that something disturbed moves it little.
+/// The shift of paired differences after Hodges and Lehmann, with the interval of Wilcoxon's signed-rank test
+/// (normal approximation). It is robust against single disturbed pairs.
 pub(super) fn shift(differences: &[f64]) -> Option<PairedDifference> {
     const QUANTILE: f64 = 1.96;
     let count = differences.len();
@@ -72,7 +72,7 @@ pub(super) fn shift(differences: &[f64]) -> Option<PairedDifference> {
     let middle = Spread::of(means.clone())?.median();
     let n = count as f64;
     let cut = n * (n + 1.0) / 4.0 - QUANTILE * (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt();
-    // The interval is from that mean in order to the one as far from the end, counted from 1.
+    // The interval is from the mean with that rank (from 1) to the one with the same rank from the end.
     let cut = (cut.floor() - 1.0).max(0.0) as usize;
     let interval = (count >= 6).then(|| (means[cut], means[means.len() - 1 - cut]));
     Some(PairedDifference { middle, interval })
@@ -91,7 +91,8 @@ mod tests {
 
     #[test]
     fn ratios_are_taken_pair_by_pair() {
-        // Both halve in the second pair: the ratio of each pair is 2, of the medians it would be 2 only by chance.
+        // Both halve in the second pair: the ratio of each pair is 2; the ratio of the medians would be 2 only
+        // by chance.
         let ours = Spread::of(vec![8.0, 4.0, 6.0]).unwrap();
         let theirs = Spread::of(vec![4.0, 2.0, 1.0]).unwrap();
         assert_eq!(ours.ratio_to(&theirs), Spread::of(vec![2.0, 2.0, 6.0]));
@@ -108,12 +109,12 @@ mod tests {
 
     #[test]
     fn one_disturbed_pair_moves_the_shift_little_and_few_have_no_interval() {
-        // Means of 1, 2, 9 by twos: 1, 1.5, 2, 5, 5.5, 9.
+        // Pairwise means of 1, 2, 9: 1, 1.5, 2, 5, 5.5, 9.
         assert_eq!(shift(&[1.0, 2.0, 9.0]), Some(PairedDifference { middle: 3.5, interval: None }));
         let found = shift(&[1.0, 2.0, 3.0, 4.0, 5.0, 600.0]).unwrap();
         let (low, high) = found.interval.unwrap();
         assert!(found.middle < 5.0 && low < found.middle && found.middle < high, "{found:?}");
-        // For six pairs the interval is from the least to the most.
+        // For six pairs, the interval is from the smallest to the largest.
         assert_eq!((low, high), (1.0, 600.0));
         assert_eq!(shift(&[]), None);
         assert_eq!(shift(&[f64::NAN]), None);

@@ -1,4 +1,4 @@
-//! The programs that are compared: how a server and a client of each are started, and where their result stands.
+//! The compared programs: how to start a server and a client of each, and how to parse their results.
 
 use std::fs;
 use std::net::TcpListener;
@@ -12,7 +12,7 @@ use super::TestBed;
 use super::bench_network::BenchNetwork;
 use crate::process::Process;
 
-/// Time for a server to be ready, and for a client beyond its transfer.
+/// Timeout for a server to be ready, and for a client in addition to its transfer.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A program that measures.
@@ -20,13 +20,13 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
 pub(super) enum Tool {
     /// Ours.
     Linerate,
-    /// The peer that everybody has.
+    /// The most common peer.
     Iperf3,
-    /// Ours in its place: `linerate iperf3`.
+    /// Our stand-in: `linerate iperf3`.
     LinerateIperf3,
-    /// A peer with another wire.
+    /// A peer with another protocol.
     Nuttcp,
-    /// Ours in its place: `linerate nuttcp`.
+    /// Our stand-in: `linerate nuttcp`.
     LinerateNuttcp,
 }
 
@@ -34,39 +34,39 @@ pub(super) enum Tool {
 pub(super) struct Server {
     pub(super) process: Process,
     port: u16,
-    /// For the data of a tool that has them on a port of their own.
+    /// Data port of tools that use a separate one.
     data_port: u16,
 }
 
 /// What the client reported of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Report {
-    /// Payload that the receiver got, over its time.
+    /// Payload received, divided by the receiver's time.
     pub(super) bits_per_second: f64,
-    /// Payload that the receiver got.
+    /// Payload received.
     pub(super) bytes: f64,
-    /// What the sender did; absent where nobody asks for it.
+    /// The sender's figures; absent if not needed.
     pub(super) sent: Option<Sent>,
 }
 
-/// What the sender of datagrams says of its whole run.
+/// A datagram sender's figures for its whole run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Sent {
-    /// Payload that it sent, over its time.
+    /// Payload sent, divided by the sender's time.
     pub(super) bits_per_second: f64,
     pub(super) datagrams: f64,
 }
 
-/// What one transfer gave.
+/// Result of one transfer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Transfer {
     pub(super) report: Report,
-    /// CPU time of the whole machine for each 10^9 bytes that the receiver got, from start to end of the client.
+    /// CPU time of the whole machine per 10^9 received bytes, from start to end of the client.
     pub(super) cpu_seconds_per_gb: f64,
 }
 
 impl Tool {
-    /// How it is called from a shell.
+    /// Its name in a shell.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Linerate => "linerate",
@@ -77,10 +77,11 @@ impl Tool {
         }
     }
 
-    /// What to write before its options.
+    /// The command before its options.
     fn program(self, bed: &TestBed) -> Vec<String> {
         let linerate = bed.linerate.display().to_string();
-        // A stand-in would keep its runs in the user's archive. `env` becomes the command it starts.
+        // A stand-in would archive its runs in the user's archive. `env` is replaced by the command through
+        // exec.
         let stand_in = |tool: &str| {
             vec!["env".into(), "LINERATE_ARCHIVE=:memory:".into(), linerate.clone(), tool.into()]
         };
@@ -113,14 +114,14 @@ impl Tool {
         }
         let mut process = Process::start(bed, &command)?;
         match self {
-            // It says nothing when it is ready.
+            // It prints nothing when it is ready.
             Self::Nuttcp | Self::LinerateNuttcp => await_listener(bed, port)?,
             _ => process.find_line(TIMEOUT, |line| line.starts_with("Server listening").then_some(()))?,
         }
         Ok(Server { process, port, data_port })
     }
 
-    /// Starts our server for one run, by a command that something may be put in front of, and waits until it is ready. It
+    /// Starts our server for one run, with a command that `wrap` may modify, and waits until it is ready. It
     /// ends by itself.
     pub(super) fn serve_once(
         bed: &TestBed,
@@ -133,7 +134,7 @@ impl Tool {
         Ok(Server { process, port, data_port: port })
     }
 
-    /// The client's command for a transfer of this length, an upload unless `options` say otherwise.
+    /// The client's command for a transfer of this duration; an upload unless `options` say otherwise.
     pub(super) fn client(
         self,
         bed: &TestBed,
@@ -160,7 +161,7 @@ impl Tool {
         [place.for_client.clone(), self.program(bed), words].concat()
     }
 
-    /// What a client printed.
+    /// Parses a client's output.
     pub(super) fn report(self, output: &[u8]) -> Result<Report, String> {
         if matches!(self, Self::Nuttcp | Self::LinerateNuttcp) {
             return nuttcp_report(output);
@@ -183,7 +184,7 @@ impl Tool {
     }
 }
 
-/// One transfer with a server of its own.
+/// One transfer with its own server.
 pub(super) fn transfer(
     bed: &TestBed,
     place: &BenchNetwork,
@@ -202,7 +203,7 @@ pub(super) fn transfer(
     Ok(Transfer { report, cpu_seconds_per_gb: busy / (report.bytes / 1e9) })
 }
 
-/// The receiver's line of `nuttcp -fparse`, whose megabytes are of 2^20 bytes and whose rates are decimal.
+/// Parses the receiver's line of `nuttcp -fparse`, with megabytes of 2^20 bytes and decimal rates.
 fn nuttcp_report(output: &[u8]) -> Result<Report, String> {
     let text = String::from_utf8_lossy(output);
     let number = |key: &str| {
@@ -229,7 +230,7 @@ fn free_port() -> Result<u16, String> {
     listener.map(|address| address.port()).map_err(|e| format!("no port is free: {e}"))
 }
 
-/// Waits until somebody listens on this port of this namespace, without calling there.
+/// Waits until this port of this namespace has a listener, without connecting to it.
 fn await_listener(bed: &TestBed, port: u16) -> Result<(), String> {
     let deadline = clock::now() + TIMEOUT;
     let tables =
@@ -243,7 +244,7 @@ fn await_listener(bed: &TestBed, port: u16) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a table of sockets has a listener on this port: state 0A of proc(5).
+/// Whether a socket table has a listener on this port: state 0A of proc(5).
 fn is_listening(table: &str, port: u16) -> bool {
     let local = format!(":{port:04X}");
     table.lines().any(|line| {
@@ -252,20 +253,20 @@ fn is_listening(table: &str, port: u16) -> bool {
     })
 }
 
-/// CPU time of the whole machine since it was started, in programs, kernel and interrupts.
+/// CPU time of the whole machine since boot, in user mode, kernel and interrupts.
 fn busy_seconds() -> Result<f64, String> {
     let stat = cpu::stat().ok_or("/proc/stat is not readable")?;
     Ok(stat.all.busy() as f64 / cpu::ticks_per_second() as f64)
 }
 
-/// Seconds that `command` takes from start to end.
+/// Run time of `command`.
 pub(super) fn wall_seconds(bed: &TestBed, command: &[String]) -> Result<f64, String> {
     let start = clock::now();
     Process::start(bed, command)?.finish(TIMEOUT, |_| ())?;
     Ok(clock::now().since(start).as_secs_f64())
 }
 
-/// Time for a client with so many streams: opening and closing them takes a while.
+/// Timeout for a client with this number of streams, which take time to open and close.
 pub(super) fn client_timeout(bed: &TestBed, streams: u32) -> Duration {
     bed.transfer + TIMEOUT + Duration::from_millis(10) * streams
 }

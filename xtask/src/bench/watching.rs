@@ -1,8 +1,9 @@
-//! What watching a flow costs: pairs over loopback with and without samples, latency and verdict, in turn.
+//! Cost of observing a flow: pairs over loopback with and without samples, latency and verdict, in turn.
 //!
-//! Left to the scheduler, runs of one program differ by a third over loopback, because it decides anew each time whether
-//! sender and receiver share a core. So both are put on one, with a window that its cache holds: then runs differ by a few
-//! per cent. Watching is left where it likes; in the last figure it has no other core to go to.
+//! With the default scheduling, runs of one program over loopback differ by a third, because the scheduler
+//! decides each time whether sender and receiver share a core. Both are therefore pinned to one, with a window
+//! that fits into its cache: then runs differ by a few per cent. The observing threads are not pinned, except
+//! for the last figure, where everything shares that core.
 
 use std::time::Duration;
 
@@ -17,21 +18,21 @@ use crate::process::Process;
 /// Names of the figures, in the order in which they are measured.
 pub(super) const NAMES: [&str; 2] = ["diagnosis-cost", "diagnosis-cost-one-core"];
 
-/// Pairs of a whole look: so many bring the interval below a per cent.
+/// Number of pairs in a full run, which narrows the interval to less than a per cent.
 const PAIRS: usize = 24;
-/// Both halves of a pair should meet the same minute.
+/// Timeout that keeps both halves of a pair close together in time.
 const MAX_PAIR_TIME: Duration = Duration::from_secs(2);
-/// The load of either half. Congestion control is named because systems differ in theirs.
+/// Options of both halves. Congestion control is given explicitly because defaults differ.
 const LOAD: [&str; 4] = ["-C", "cubic", "-w", "128K"];
-/// Where sender and receiver run.
+/// The CPU for sender and receiver.
 const CORE: &str = "0";
 
-/// What shares the core.
+/// The threads that share the core.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Sharing {
-    /// The two threads that carry the data.
+    /// The two data threads.
     Data,
-    /// Both programs whole.
+    /// All threads of both programs.
     All,
 }
 
@@ -50,13 +51,13 @@ pub(super) fn run(bed: &TestBed) -> Result<Outcome, String> {
     measured.collect::<Result<_, _>>().map(Outcome::Measured)
 }
 
-/// What each pair lost, in per cent of the rate without.
+/// Loss of each pair, in per cent of the rate without observation.
 fn lost(bed: &TestBed, place: &BenchNetwork, name: &str, sharing: Sharing) -> Result<Vec<f64>, String> {
     let pairs = if bed.quick { 1 } else { PAIRS };
     let pair = |number| {
         report::progress(&format!("{name}: pair {number} of {pairs}"));
         let half = |watched| bits_per_second(bed, place, sharing, watched);
-        // Each order as often as the other, so that whatever grows meets both.
+        // Alternate the order, so that a trend affects both.
         let (with, without) = if number % 2 == 0 {
             (half(true)?, half(false)?)
         } else {
@@ -82,7 +83,7 @@ fn figure(name: &'static str, what: &str, all: Vec<f64>) -> Result<Figure, Strin
     Readings { all, note: Some(note) }.figure(name, "% of the rate", Bar::Below(1.0))
 }
 
-/// What one transfer gave.
+/// Rate of one transfer.
 fn bits_per_second(
     bed: &TestBed,
     place: &BenchNetwork,

@@ -1,32 +1,32 @@
-//! A host, a router whose way out is a token bucket, and another host.
+//! A host, a router with a token bucket on its egress interface, and another host.
 
 use crate::netns::{Namespaces, ip, output};
 
-/// How the namespaces of this task begin.
+/// Prefix of the namespaces of this task.
 pub(super) const TASK: &str = "intervals";
 
-/// Where the server is.
+/// Address of the server.
 pub(super) const SERVER_ADDRESS: &str = "10.91.2.2";
 
-/// The interface of the router that leads to the server, with the bucket on it.
+/// The router's interface towards the server, with the bucket on it.
 pub(super) const OUT_INTERFACE: &str = "out";
 
-/// Time of the rate that the bucket holds, s, and the least number of bytes: some frames.
+/// Size of the bucket as a time at its rate, s, and its minimum in bytes: a few frames.
 const BURST_S: f64 = 0.002;
 const MIN_BURST_BYTES: f64 = 5000.0;
-/// Time of the rate that the queue before it holds, s, and the least of it.
+/// Size of the queue before it as a time at its rate, s, and its minimum.
 const QUEUE_S: f64 = 0.05;
 const MIN_QUEUE_BYTES: f64 = 30_000.0;
 
-/// The path with its bottleneck; everything goes when this is dropped.
+/// The path with its bottleneck; removed on drop.
 pub(super) struct Bottleneck {
     namespaces: Namespaces,
-    /// Rate of the bucket, bit/s, which counts frames from their Ethernet header on.
+    /// Rate of the bucket, bit/s; it counts frames from their Ethernet header on.
     pub(super) rate_bps: f64,
 }
 
 impl Bottleneck {
-    /// Makes the path; `number` tells several apart.
+    /// Creates the path; `number` distinguishes several.
     pub(super) fn make(number: usize, rate_bps: f64) -> Result<Self, String> {
         let namespaces = Namespaces::make(TASK, number, &["a", "r", "b"])?;
         let made = Self { namespaces, rate_bps };

@@ -1,4 +1,4 @@
-//! One measurement over the path, beside what its bottleneck counted.
+//! One measurement over the path, and the counts of its bottleneck.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,48 +12,48 @@ use crate::bench::listening_port;
 use crate::netns::enter;
 use crate::process::{Process, Processes};
 
-/// Time for a program to start, and for a client beyond its test.
+/// Timeout for a program to start, and for a client in addition to its test.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How wide an interval may be where batch means say less, as a share of the rate.
+/// Width of an interval that is always acceptable, as a share of the rate.
 const NARROW_SHARE: f64 = 0.002;
-/// How much wider than batch means of the bottleneck's own counter.
+/// Acceptable ratio of the interval's width to that of batch means of the bottleneck's counter.
 const MAX_WIDTH_RATIO: f64 = 2.0;
 
-/// What all runs share.
+/// Common state of all runs.
 pub(super) struct TestBed {
     pub(super) linerate: PathBuf,
     pub(super) folder: PathBuf,
     pub(super) keeper: Processes,
-    /// Where the results and what the bottleneck counted are kept, if they are.
+    /// Folder for the results and the bottleneck's counts, if they are kept.
     pub(super) keep: Option<PathBuf>,
 }
 
-/// What a run said, and what it was.
+/// Result of a run, and the true rate.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Measured {
-    /// Busy loops beside it.
+    /// Number of busy loops during the run.
     pub(super) load: usize,
     /// Rate of the bucket, bit/s.
     pub(super) rate_bps: f64,
-    /// What the bucket carried of payload, bit/s.
+    /// Payload rate according to the bucket, bit/s.
     pub(super) truth_bps: f64,
     /// Half-width of the batch-means interval of the bucket's counter.
     pub(super) counted_half_bps: Option<f64>,
-    /// What was printed.
+    /// The printed rate.
     pub(super) measured_bps: f64,
-    /// How far the printed interval reaches to either side of the rate; absent where none is stated.
+    /// Half-width of the printed interval; absent if none is stated.
     pub(super) half_width_bps: Option<f64>,
-    /// How much further it reaches up, for what else of the run was on the path.
+    /// Additional extent of the interval upwards, for other traffic of the run on the path.
     pub(super) above_bps: f64,
-    /// The printed share of the ceiling.
+    /// Printed share of the ceiling.
     pub(super) share: Option<f64>,
-    /// What the interval is mainly wide for.
+    /// The main contribution to the interval's width.
     pub(super) main: String,
 }
 
 impl TestBed {
-    /// Measures an upload for so many seconds.
+    /// Measures an upload of this number of seconds.
     pub(super) fn run(
         &self,
         path: &Bottleneck,
@@ -113,35 +113,35 @@ impl TestBed {
 }
 
 impl Measured {
-    /// The measured rate less the truth, as a share of it.
+    /// Relative error of the measured rate.
     pub(super) fn error(&self) -> f64 {
         self.measured_bps / self.truth_bps - 1.0
     }
 
-    /// Whether the interval holds the truth.
+    /// Whether the interval contains the true rate.
     pub(super) fn holds(&self) -> bool {
         let missing = self.truth_bps - self.measured_bps;
         self.half_width_bps.is_some_and(|half| (-half..=half + self.above_bps).contains(&missing))
     }
 
-    /// The half-width that the interval may have.
+    /// The acceptable half-width of the interval.
     pub(super) fn allowed_bps(&self) -> f64 {
         (MAX_WIDTH_RATIO * self.counted_half_bps.unwrap_or(0.0)).max(NARROW_SHARE / 2.0 * self.measured_bps)
     }
 
-    /// Half of the width of the printed interval.
+    /// Half the width of the printed interval.
     fn half_printed_bps(&self) -> Option<f64> {
         self.half_width_bps.map(|half| half + self.above_bps / 2.0)
     }
 
     /// Whether the interval is narrow enough.
     pub(super) fn is_narrow(&self) -> bool {
-        // Where the bottleneck's own counts say nothing of their mean, nothing can be compared.
+        // Nothing can be compared if the bottleneck's own counts give no interval.
         self.counted_half_bps.is_none()
             || self.half_printed_bps().is_some_and(|half| half <= self.allowed_bps())
     }
 
-    /// A line for a person.
+    /// A line for the output.
     pub(super) fn line(&self) -> String {
         let mega = |bps: f64| format!("{:.4}", bps / 1e6);
         let percent = |bps: f64| format!("{:.3} %", bps / self.truth_bps * 100.0);

@@ -1,4 +1,4 @@
-//! What the bottleneck itself counted, read often, and what that makes of a rate.
+//! The bottleneck's own counts, read frequently, and the rate that follows from them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,28 +11,29 @@ use linerate_theory::stats::series;
 
 use super::path::OUT_INTERFACE;
 
-/// Between two looks at the counter.
+/// Interval between two readings of the counter.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
-/// Payload of a full frame, and the frame as the bucket counts it: IPv4, TCP with timestamps, Ethernet header.
+/// Payload of a full frame divided by the frame as the bucket counts it: IPv4, TCP with timestamps, Ethernet
+/// header.
 const PAYLOAD_SHARE: f64 = 1448.0 / 1514.0;
-/// A load puts this share of the rate through the bucket, and what is before and after it does not.
+/// Under load, at least this share of the rate passes the bucket; before and after it, less does.
 const LOADED_SHARE: f64 = 0.5;
-/// Time over which that is looked at, s.
+/// Window for that check, s.
 const WINDOW_S: f64 = 0.1;
-/// Intervals of the same length for batch means.
+/// Number of intervals of equal length for batch means.
 const INTERVALS: usize = 50;
 
-/// A look: time in seconds, and the bytes so far.
+/// A reading: time in seconds, and bytes so far.
 pub(super) type Look = (f64, f64);
 
-/// Reads the counter of the bucket until it is told to end.
+/// Reads the bucket's counter until it is stopped.
 pub(super) struct Watch {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Vec<Look>>,
 }
 
 impl Watch {
-    /// Begins in the namespace of the router.
+    /// Starts in the namespace of the router.
     pub(super) fn start(router: &str) -> Result<Self, String> {
         let text = crate::netns::output(
             "ip",
@@ -61,25 +62,25 @@ impl Watch {
         Ok(Self { stop, thread })
     }
 
-    /// Ends the looking.
+    /// Stops the readings and returns them.
     pub(super) fn finish(self) -> Result<Vec<Look>, String> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().map_err(|_| "the watch panicked".to_owned())
     }
 }
 
-/// What a bottleneck carried in the seconds of a measurement, as payload.
+/// Payload carried by a bottleneck in the seconds of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Truth {
     /// Mean rate, bit/s.
     pub(super) rate_bps: f64,
-    /// Half the width of its 95 % interval by batch means; absent where batches correlate.
+    /// Half the width of its 95 % interval by batch means; absent if batches correlate.
     pub(super) half_bps: Option<f64>,
 }
 
-/// From the looks, the rate of the bucket, and how long was measured.
+/// Computes the rate from the readings, the rate of the bucket, and the measured time.
 pub(super) fn truth(looks: &[Look], rate_bps: f64, seconds: f64) -> Option<Truth> {
-    // Only looks at which the counter had moved say when something passed.
+    // Only readings after a change of the counter show when something passed.
     let mut steps: Vec<Look> = Vec::new();
     for look in looks {
         if steps.last().is_none_or(|last| look.1 > last.1) {
@@ -90,9 +91,9 @@ pub(super) fn truth(looks: &[Look], rate_bps: f64, seconds: f64) -> Option<Truth
         let ahead = at_time(&steps, at + WINDOW_S) - bytes;
         ahead * 8.0 >= LOADED_SHARE * rate_bps * WINDOW_S
     })?;
-    // Within that window, the load begins where the counter begins to rise by it. What rose first has gone by when the
-    // receiver's time begins: a bucket that was full lets it through at once, and a rate is that of what comes after the
-    // first read.
+    // Within that window, the load starts where the counter starts to rise at that rate. The first rise has
+    // passed when the receiver's time starts: a full bucket passes a burst at once, and the rate counts only
+    // what comes after the first read.
     let rises = |two: &[Look]| (two[1].1 - two[0].1) * 8.0 >= LOADED_SHARE * rate_bps * (two[1].0 - two[0].0);
     let begin = coarse + steps[coarse..].windows(2).position(rises)? + 1;
     let (from, _) = *steps.get(begin)?;
@@ -112,7 +113,7 @@ pub(super) fn truth(looks: &[Look], rate_bps: f64, seconds: f64) -> Option<Truth
     (length > 0.0).then(|| Truth { rate_bps: rate(last.1 - first.1, length), half_bps })
 }
 
-/// The counter at a time, between two steps in proportion.
+/// The counter at a time, interpolated between two steps.
 fn at_time(steps: &[Look], at: f64) -> f64 {
     let behind = steps.partition_point(|(time, _)| *time < at);
     match (behind.checked_sub(1).and_then(|before| steps.get(before)), steps.get(behind)) {
@@ -126,8 +127,8 @@ fn at_time(steps: &[Look], at: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Frames of 1514 bytes at 2 Mb/s for five seconds, after a second of probes of 106 bytes; looked at every 2 ms.
-    /// `burst` bytes more leave at once with the first frame.
+    /// Frames of 1514 bytes at 2 Mb/s for five seconds, after a second of probes of 106 bytes, read every 2 ms.
+    /// `burst` additional bytes leave with the first frame.
     fn looks(frame_bits: f64, burst: f64) -> Vec<Look> {
         let counter = |at: f64| {
             let probes = (at.min(1.0) * 100.0).floor() * 106.0;
@@ -141,10 +142,10 @@ mod tests {
     #[test]
     fn whole_frames_do_not_blur_the_rate() {
         let expected = 2e6 * 1448.0 / 1514.0;
-        // A bucket of 5000 bytes is three frames more.
+        // A bucket of 5000 bytes passes three more frames.
         for burst in [0.0, 3.0 * 1514.0] {
             let found = truth(&looks(1514.0 * 8.0, burst), 2e6, 5.0).unwrap();
-            // The time of a step is known to a look, 2 ms of 5 s.
+            // The time of a step is known to one interval: 2 ms of 5 s.
             assert!((found.rate_bps / expected - 1.0).abs() < 5e-4, "{found:?}");
             assert!(found.half_bps.is_some_and(|half| half < 0.01 * expected), "{found:?}");
         }

@@ -1,4 +1,4 @@
-//! Which room may depend on which, and which outside package may be used where.
+//! Permitted dependencies between crates, and on external packages.
 
 use super::Problem;
 use crate::metadata::Edge;
@@ -6,7 +6,7 @@ use crate::rust_text::numbered;
 use crate::tree::Tree;
 use crate::words::has_word;
 
-/// Every room with the rooms it may name. `app` may name all; nobody may name `app`.
+/// All crates with the crates they may depend on. `app` may depend on all; nothing may depend on `app`.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("model", &["units"]),
@@ -18,11 +18,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("control", &["units", "model", "proto", "sock", "engine", "theory"]),
     ("archive", &["units", "model"]),
     ("emu", &["units", "config"]),
-    // An emulated network on this machine: it gives emu a clock and the frames of real hosts.
+    // An emulated network on this machine: provides emu with a clock and the frames of real hosts.
     ("lab", &["emu", "sock", "units", "config"]),
-    // What topologies and plans are read with.
+    // Parser of topologies and plans.
     ("config", &[]),
-    // It sums up what the trials of a point measured, and says when enough of them were made.
+    // Summarizes the trials of a point, and decides when there are enough.
     ("plan", &["units", "model", "config", "theory"]),
     (
         "app",
@@ -31,24 +31,25 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "lab", "plan",
         ],
     ),
-    // The bench reads clocks, counters and pipes, and says what its pairs show as `linerate compare` would.
+    // The benchmark reads clocks, counters and pipes, and evaluates its pairs like `linerate compare`.
     ("xtask", &["sock", "theory"]),
 ];
 
-/// Outside packages that are the business of a few rooms only.
+/// External packages that only some crates may use.
 const CONFINED: &[(&str, &[&str])] = &[
     ("libc", &["sock"]),
     ("socket2", &["sock"]),
     ("rusqlite", &["archive"]),
-    // What people write is read in one room, so that every mistake has its place. Tests of emu hold a schema against files.
+    // User-written files are read in one crate, so that every error has a position. Tests of emu check a schema
+    // against files.
     ("toml", &["config", "emu"]),
-    // `model` behind a feature: the fields of a specification are also the flags.
+    // In `model` behind a feature: the fields of a specification are also command-line flags.
     ("clap", &["model", "app"]),
     ("clap_complete", &["app"]),
     ("clap_mangen", &["app"]),
     ("signal-hook", &["app", "xtask"]),
     ("tracing-subscriber", &["app"]),
-    // No async runtime: everything waits with poll(2) in plain threads, see docs/design.
+    // No async runtime: all waiting is poll(2) in plain threads, see docs/design.
     ("tokio", &[]),
     ("smol", &[]),
     ("async-std", &[]),
@@ -57,7 +58,7 @@ const CONFINED: &[(&str, &[&str])] = &[
 const REMEDY_INSIDE: &str = "move the code to the room that may depend on it; a new wall or door is a decision in docs/design and a row in ALLOWED (xtask/src/tidy/edges.rs)";
 const REMEDY_OUTSIDE: &str = "use the room that wraps this package; a new place for it is a decision in docs/design and a row in CONFINED (xtask/src/tidy/edges.rs)";
 
-/// Compares the edges of the workspace with both tables.
+/// Compares the dependencies of the workspace with both tables.
 pub(super) fn check(edges: &[Edge], tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
     for edge in edges {
@@ -84,7 +85,7 @@ fn lookup(table: &'static [(&str, &[&str])], name: &str) -> Option<&'static [&'s
     table.iter().find(|(entry, _)| *entry == name).map(|(_, rooms)| *rooms)
 }
 
-/// The manifest line that names the dependency.
+/// The manifest line of the dependency.
 fn place(tree: &Tree, edge: &Edge) -> (String, usize) {
     let path = match edge.from.as_str() {
         "xtask" => "xtask/Cargo.toml".to_owned(),

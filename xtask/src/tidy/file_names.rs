@@ -1,4 +1,4 @@
-//! File names that fit everything say nothing.
+//! Generic file names are not allowed.
 
 use super::Problem;
 use crate::tree::Tree;

@@ -1,13 +1,13 @@
-//! What is decoded comes from a peer or a file: its text is a `ForeignText`, which is safe to print, and no `String`.
+//! Decoded text from a peer or a file must be a `ForeignText`, which is safe to print, instead of a `String`.
 
 use super::Problem;
 use crate::rust_text::numbered;
 use crate::tree::Tree;
 use crate::words::has_word;
 
-/// Where peers and files are decoded into types that others print.
+/// Crates that decode input of peers and files into types that others print.
 const DECODING_CRATES: [&str; 2] = ["model", "proto"];
-/// The types themselves.
+/// The file that defines the type.
 const DEFINING_FILE: &str = "crates/model/src/foreign_text.rs";
 
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
@@ -21,7 +21,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
         }
         let (mut derived, mut within) = (false, false);
         for (line, text) in numbered(&rust.code) {
-            // An item ends at its brace in the first column, or in its first line.
+            // An item ends at its brace in the first column, or on its first line.
             if within {
                 within = !text.starts_with(['}', ')']);
             } else if text.starts_with("#[") {

@@ -1,4 +1,4 @@
-//! Every wire protocol is registered and fuzzed.
+//! Every wire protocol must be registered and fuzzed.
 
 use std::collections::BTreeSet;
 
@@ -34,14 +34,14 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     problems
 }
 
-/// Folders of protocols. One with a file of its name beside it is the rest of that module and no protocol.
+/// Folders of protocols. A folder next to a file of the same name is a part of that module and not a protocol.
 fn protocol_folders(tree: &Tree) -> BTreeSet<String> {
     let inside = tree.files.iter().filter_map(|file| file.path.strip_prefix(PROTOCOLS));
     let folders = inside.filter_map(|rest| Some(rest.split_once('/')?.0.to_owned()));
     folders.filter(|folder| tree.file(&format!("{PROTOCOLS}{folder}.rs")).is_none()).collect()
 }
 
-/// A target is named after its protocol, alone or with what it decodes: `native.rs`, `native_datagram.rs`.
+/// A target is named after its protocol, alone or with the decoded type: `native.rs`, `native_datagram.rs`.
 fn has_target(tree: &Tree, protocol: &str) -> bool {
     tree.files.iter().filter_map(|file| file.path.strip_prefix(TARGETS)).any(|name| {
         let rest = name.strip_prefix(protocol);

@@ -1,4 +1,4 @@
-//! A test that is not run says what it needs.
+//! An ignored test must state what it needs.
 
 use super::Problem;
 use crate::skips::ignored_tests;

@@ -1,4 +1,4 @@
-//! `lib.rs` holds the documentation of a room and the list of what it offers, nothing else.
+//! `lib.rs` may only contain the documentation of a crate and its exports.
 
 use super::Problem;
 use crate::rust_text::numbered;
@@ -7,7 +7,7 @@ use crate::words::has_word;
 
 const DEFINITIONS: &[&str] = &["fn", "struct", "enum", "trait", "impl", "union", "macro_rules"];
 
-/// Plain data may stand beside the list where the file is itself a table: here the protocols and the form of a row.
+/// A table file may also contain plain data types: here the protocols and the type of a row.
 const TABLES: &[(&str, &[&str])] = &[("crates/proto/src/lib.rs", &["struct", "enum"])];
 
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
@@ -27,7 +27,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
         let table = TABLES.iter().find(|(path, _)| *path == file.path).map_or(&[][..], |(_, words)| words);
         for (line, text) in numbered(&rust.code) {
             let defined = DEFINITIONS.iter().find(|word| has_word(text, word) && !table.contains(word));
-            // `fn(…)` is a type and may stand in a table.
+            // `fn(…)` is a type, which is allowed in a table.
             let defines = defined.is_some_and(|word| *word != "fn" || text.contains("fn "));
             if defines && !rust.is_test_line(line) {
                 let remedy = "move it to a module named after it and list it here with `pub use`";

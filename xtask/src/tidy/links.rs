@@ -1,4 +1,4 @@
-//! Links between the documents lead somewhere.
+//! Links between documents must have valid targets.
 
 use super::Problem;
 use crate::rust_text::numbered;
@@ -25,14 +25,14 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     problems
 }
 
-/// The targets of `[text](target)` that are files of ours, without the place inside the page.
+/// The targets of `[text](target)` that are files of ours, without anchors.
 fn targets(line: &str) -> impl Iterator<Item = &str> {
     let all = line.split("](").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0));
     let without_place = all.map(|target| target.split('#').next().unwrap_or_default());
     without_place.filter(|target| !target.is_empty() && !target.contains(':'))
 }
 
-/// The path from the workspace root of a link in the document at `from`.
+/// The path of a link in the document `from`, relative to the workspace root.
 fn resolve(from: &str, target: &str) -> String {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();

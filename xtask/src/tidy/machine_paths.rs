@@ -1,10 +1,10 @@
-//! No file names a folder of the machine it was written on.
+//! Files must not contain paths of the machine they were written on.
 
 use super::Problem;
 use crate::rust_text::numbered;
 use crate::tree::Tree;
 
-/// Written in two parts, so that this file passes its own check.
+/// Split, so that this file passes its own check.
 const ROOTS: &[&str] =
     &[concat!("/ro", "ot/"), concat!("/wo", "rk/"), concat!("/ho", "me/"), concat!("/Us", "ers/")];
 
@@ -23,7 +23,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     problems
 }
 
-/// An absolute path: the slash is not the middle of a longer path, address or name.
+/// An absolute path: the slash is not inside a longer path, address or name.
 fn names_a_folder(text: &str, root: &str) -> bool {
     text.match_indices(root).any(|(start, _)| {
         let before = text[..start].chars().next_back();

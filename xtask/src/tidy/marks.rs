@@ -1,16 +1,16 @@
-//! Unfinished work is finished, or is a sentence in LIMITS.md; it is not a mark in the code.
+//! Unfinished work must not be marked in the code; limitations belong in LIMITS.md.
 
 use super::Problem;
 use crate::rust_text::numbered;
 use crate::tree::Tree;
 use crate::words::has_word;
 
-/// Marks as whole words in any text; written in two parts, so that this file passes its own check.
+/// Marks as whole words in any text; split, so that this file passes its own check.
 const WORDS: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("X", "XX")];
 /// Macros in Rust code.
 const MACROS: &[&str] = &[concat!("todo", "!"), concat!("unimplemented", "!"), concat!("dbg", "!")];
 
-/// Inputs that we did not write.
+/// Inputs that we have not written.
 const FOREIGN: &[&str] = &["fixtures/", "Cargo.lock", "package-lock.json"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {

@@ -1,27 +1,27 @@
-//! Documents that repeat what the code says are pinned to it: when the code changes, somebody reads the document.
+//! Documents that repeat parts of the code are pinned to it: when the code changes, they must be reviewed.
 
 use super::Problem;
 use crate::rust_text::numbered;
 use crate::tree::{SourceFile, Tree};
 use crate::words::has_word;
 
-/// A document and the code that it explains. The document holds `<!-- pinned: NAME HASH -->`.
+/// A document and the code that it explains. The document contains `<!-- pinned: NAME HASH -->`.
 struct Pin {
     document: &'static str,
     name: &'static str,
-    /// How the paths of the files begin.
+    /// Prefixes of the files' paths.
     files: &'static [&'static str],
     part: Part,
 }
 
-/// What of a file the document repeats. Comments, spacing and tests never count.
+/// The part of a file that the document repeats, always without comments, spacing and tests.
 #[derive(Clone, Copy)]
 enum Part {
-    /// Numbers: every constant.
+    /// Constants only.
     Constants,
-    /// The way things go: all code, but not what is in quotes.
+    /// All code, without the contents of literals.
     Code,
-    /// What others read: code and what is in quotes.
+    /// Code and literals.
     CodeAndLiterals,
 }
 
@@ -107,7 +107,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     problems
 }
 
-/// What a document repeats, by file.
+/// The repeated parts, by file.
 fn repeated(tree: &Tree, files: &[&str], part: Part) -> String {
     let mut all = String::new();
     let ours = |file: &SourceFile| !file.is_test && files.iter().any(|start| file.path.starts_with(start));
@@ -115,7 +115,7 @@ fn repeated(tree: &Tree, files: &[&str], part: Part) -> String {
         let view = if matches!(part, Part::CodeAndLiterals) { &rust.code_and_literals } else { &rust.code };
         let mut inside = false;
         for (_, text) in numbered(view).filter(|(line, _)| !rust.is_test_line(*line)) {
-            // A function may be `const` too; what it computes is not a number to be read.
+            // A function may be `const` too, but is not a constant.
             inside |= has_word(text, "const") && !has_word(text, "fn");
             let words: Vec<&str> = text.split_whitespace().collect();
             if !words.is_empty() && (inside || !matches!(part, Part::Constants)) {
@@ -127,7 +127,7 @@ fn repeated(tree: &Tree, files: &[&str], part: Part) -> String {
     all
 }
 
-/// FNV-1a: short, and the same everywhere.
+/// FNV-1a: short, and platform-independent.
 fn fingerprint(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn the_fingerprint_is_fnv_1a() {
-        // Test values of the algorithm's authors.
+        // Test vectors of the algorithm's authors.
         assert_eq!(fingerprint(""), 0xcbf2_9ce4_8422_2325);
         assert_eq!(fingerprint("a"), 0xaf63_dc4c_8601_ec8c);
         assert_eq!(fingerprint("foobar"), 0x8594_4171_f739_67e8);

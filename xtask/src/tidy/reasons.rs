@@ -1,4 +1,4 @@
-//! Every dependency has a reason beside it, and there are not too many.
+//! Every dependency needs a comment with its reason, and their number is limited.
 
 use super::Problem;
 use crate::rust_text::numbered;
@@ -6,7 +6,7 @@ use crate::tree::Tree;
 
 const MANIFEST: &str = "Cargo.toml";
 const SECTION: &str = "[workspace.dependencies]";
-/// One comment may speak for a few packages that belong together.
+/// One comment may cover several related packages.
 const MAX_GROUP: usize = 4;
 const MAX_DEPENDENCIES: usize = 60;
 

@@ -1,4 +1,4 @@
-//! Files short enough to read in one sitting.
+//! Limits the length of files.
 
 use super::Problem;
 use crate::rust_text::numbered;
@@ -8,7 +8,7 @@ const WARN_ABOVE: usize = 500;
 const FAIL_ABOVE: usize = 800;
 const LANGUAGES: &[&str] = &[".rs", ".ts", ".tsx", ".sh"];
 
-/// Flat tables: long, but read one row at a time. Each with the reason why it is not split.
+/// Flat tables, which may be long. Each with the reason why it is not split.
 const EXCEPTIONS: &[(&str, &str)] = &[];
 
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
@@ -32,7 +32,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     problems
 }
 
-/// Lines that are not empty and not part of a test module within the file; comments are to be read too.
+/// Lines that are neither empty nor part of a test module; comments count.
 fn source_lines(file: &SourceFile) -> usize {
     let is_test = |line| file.rust.as_ref().is_some_and(|rust| rust.is_test_line(line));
     numbered(&file.text).filter(|(line, text)| !text.trim().is_empty() && !is_test(*line)).count()

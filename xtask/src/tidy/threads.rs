@@ -1,11 +1,12 @@
-//! A host may refuse a thread: the short forms of the standard library panic then, so that one place starts them all.
+//! Hosts may refuse threads, and the short forms of the standard library then panic: only one module may start
+//! threads.
 
 use super::Problem;
 use crate::rust_text::numbered;
 use crate::tree::Tree;
 
 const ALLOWED_FILE: &str = "crates/sock/src/thread.rs";
-/// Long runs of tasks are lost by a panic too.
+/// A panic would also lose the results of long tasks.
 const TASKS: &str = "xtask/src/";
 
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {

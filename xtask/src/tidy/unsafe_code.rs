@@ -1,4 +1,4 @@
-//! `unsafe` lives in the room `sock` only, where every block can be read in an afternoon.
+//! `unsafe` is only allowed in the crate `sock`, to keep it reviewable.
 
 use super::Problem;
 use crate::rust_text::numbered;

@@ -1,15 +1,15 @@
-//! The words of GLOSSARY.md: one thing, one name.
+//! The terms of GLOSSARY.md: one name per thing.
 
 use super::Problem;
 use crate::rust_text::numbered;
 use crate::tree::{SourceFile, Tree};
 use crate::words::has_word;
 
-/// A word that is not ours, where it is right all the same, and what we write instead.
+/// A banned word, its permitted uses, and what to write instead.
 struct Banned {
     /// Whole words, compared in lower case.
     words: &'static [&'static str],
-    /// A line that holds one of these, in lower case, uses the word in its proper sense.
+    /// A line that contains one of these, in lower case, uses the word in its proper sense.
     allowed_beside: &'static [&'static str],
     instead: &'static str,
 }
@@ -22,7 +22,7 @@ const TABLE: &[Banned] = &[
     },
     Banned {
         words: &["master", "slave"],
-        // The word of `ip link` for the bridge of a port.
+        // The keyword of `ip link` for a port's bridge.
         allowed_beside: &["master br0"],
         instead: "write `client` and `server` for who connects, `sender` and `receiver` for where data goes",
     },
@@ -53,7 +53,7 @@ const TABLE: &[Banned] = &[
     },
 ];
 
-/// Places that must name foreign or banned words: the glossary, this table, the languages of other tools.
+/// Files that must contain foreign or banned words: the glossary, this table, the protocols of other tools.
 fn is_exempt(file: &SourceFile) -> bool {
     let foreign = file.path.strip_prefix("crates/proto/src/").and_then(|rest| rest.split_once('/'));
     let is_prose_or_code =

@@ -1,32 +1,32 @@
-//! What a client said of the cause.
+//! A client's answer about the cause.
 
 use serde_json::Value;
 
-/// A verdict with what stands beside it.
+/// A verdict and the other findings.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Answer {
-    /// The name that is counted: a rule, or a cause.
+    /// The name that is evaluated: a rule, or a cause.
     pub(super) named: String,
-    /// All rules that were found, the verdict first.
+    /// All rules found, the verdict first.
     pub(super) found: Vec<String>,
     /// Their causes.
     pub(super) causes: Vec<String>,
-    /// The verdict in words.
+    /// The verdict as text.
     pub(super) text: String,
-    /// How sure each finding is.
+    /// Confidence of each finding.
     pub(super) confidences: Vec<String>,
-    /// Words and remedy of each finding.
+    /// Text and remedy of each finding.
     pub(super) words: Vec<String>,
-    /// Whether the measurement says of itself that it was disturbed.
+    /// Whether the measurement reports that it was disturbed.
     pub(super) disturbed: bool,
-    /// Payload that arrived, bit/s.
+    /// Payload received, bit/s.
     pub(super) bitrate_bps: Option<f64>,
-    /// What weakens the result.
+    /// Caveats of the result.
     pub(super) caveats: Vec<String>,
 }
 
 impl Answer {
-    /// From a result document; nothing is counted yet.
+    /// Parses a result document; `named` is still empty.
     pub(super) fn of(document: &Value) -> Result<Self, String> {
         let flow = &document["flows"][0];
         flow["verdict"]["rule"].as_str().ok_or("the result has no verdict")?;

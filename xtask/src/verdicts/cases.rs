@@ -1,6 +1,7 @@
-//! The table of causes: every row of the decision table that has a rule, each with a control.
+//! The table of causes: every rule of the decision table, each with a control.
 //!
-//! Not in it: V00 and V02 have no fault to plant beyond a stated rate and a full link; V99 is the absence of the others.
+//! Not included: V00 and V02, which need no fault beyond a stated rate and a full link, and V99, the absence of
+//! the others.
 
 mod evidence;
 mod hosts;
@@ -14,7 +15,7 @@ pub(super) fn all() -> impl Iterator<Item = &'static Case> {
     [evidence::CASES, hosts::CASES, path::CASES, queues::CASES].into_iter().flatten()
 }
 
-/// Buffers that hold what a long path holds, so that they are not the limit.
+/// Buffers large enough for a long path, so that they are not the limit.
 const LARGE_SEND: &str = "host.a.sysctl.ipv4.tcp_wmem=4096 16384 33554432";
 /// The same at the other end.
 const LARGE_RECEIVE: &str = "host.b.sysctl.ipv4.tcp_rmem=4096 131072 67108864";

@@ -1,7 +1,9 @@
-//! `--world kernel`: causes planted with the kernel's own means, on a path that shares no code with the emulator.
+//! `--world kernel`: causes planted with the kernel's own means, on a path that shares no code with the
+//! emulator.
 //!
-//! Four namespaces (client, two routers, server), joined by veth pairs, and between the routers by a delay forwarder of the
-//! tests' own where a round trip is wanted. What is planted is a row of `grid/`; ten rows in `held_out` are run apart.
+//! Four namespaces (client, two routers, server) are connected by veth pairs, and if a round-trip time is
+//! required, the routers by the tests' own delay forwarder. Each situation is an entry of `grid/`; the ten in
+//! `held_out` are run separately.
 
 mod forwarder;
 mod grid;
@@ -21,11 +23,11 @@ use crate::netns;
 use situation::Situation;
 use trial::TestBed;
 
-/// What both worlds must reach.
+/// Required results.
 const REQUIRED: Bars =
     Bars { right_overall: 0.85, right_each: 0.0, wrong_overall: 0.04, controls_are_innocent: true };
 
-/// How often a disturbed measurement is repeated.
+/// Most repetitions of a disturbed measurement.
 const REPEATS: u32 = 2;
 
 /// Names of the situations, for messages.
@@ -46,7 +48,7 @@ impl Row {
     }
 }
 
-/// Plants every wanted situation.
+/// Plants every selected situation.
 pub(super) fn matrix(wish: &Options, linerate: PathBuf, folder: &Path) -> Result<Matrix, String> {
     netns::remove_left_over(network::TASK)?;
     network::remove_left_groups();

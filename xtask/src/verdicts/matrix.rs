@@ -1,4 +1,4 @@
-//! Who was planted against who was named.
+//! The matrix of planted causes and answers.
 
 use std::collections::BTreeMap;
 
@@ -7,66 +7,66 @@ use serde_json::{Value, json};
 use super::answer::Answer;
 use super::case::Case;
 
-/// What a matrix must reach, as shares of its trials.
+/// Required shares of the trials of a matrix.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Bars {
-    /// At least this share of all trials must name a right cause.
+    /// At least this share of all trials must name a correct cause.
     pub(super) right_overall: f64,
-    /// And this share of each row.
+    /// At least this share of each row must name a correct cause.
     pub(super) right_each: f64,
-    /// At most this share of all trials may name a wrong one; unknown is not wrong.
+    /// At most this share of all trials may name a wrong cause; unknown is not wrong.
     pub(super) wrong_overall: f64,
-    /// Whether a wrong name in any control is one too many.
+    /// Whether no control may name a wrong cause.
     pub(super) controls_are_innocent: bool,
 }
 
-/// What says that no rule explains the figure: the row of the decision table, and the cause.
+/// The answers without an explaining rule: the rule of the decision table, and the cause.
 const UNKNOWN: [&str; 2] = ["V99", "unknown"];
 
-/// What becomes of an answer of a measurement that was not disturbed.
+/// Evaluates the answer of an undisturbed measurement.
 pub(super) type Judge = Box<dyn Fn(&Answer) -> Fate + Send>;
 
 /// One half of a case, or a situation, over its seeds.
 pub(super) struct Row {
-    /// Before each line: a row of the decision table, or a situation's name.
+    /// Prefix of each line: a rule of the decision table, or a situation's name.
     pub(super) label: &'static str,
-    /// What is planted, in a few words.
+    /// Short description of the planted cause.
     pub(super) name: &'static str,
-    /// Whether the cause was planted; otherwise it is the control.
+    /// Whether the cause was planted; otherwise this is the control.
     pub(super) planted: bool,
-    /// What is right here.
+    /// Correct answers.
     pub(super) right: &'static [&'static str],
-    /// Decides an answer.
+    /// Evaluates an answer.
     pub(super) judge: Judge,
     pub(super) trials: Vec<Trial>,
 }
 
-/// One run, or why there was none.
+/// One run, or why it failed.
 pub(super) struct Trial {
     pub(super) seed: u32,
     pub(super) answer: Result<Answer, String>,
-    /// Load average of the machine before it, over a minute.
+    /// One-minute load average of the machine before it.
     pub(super) load: f64,
-    /// How often it was repeated because the measurement said of itself that it was disturbed.
+    /// Number of repetitions because the measurement reported that it was disturbed.
     pub(super) repeats: u32,
     pub(super) seconds: f64,
 }
 
-/// What became of a trial.
+/// Evaluation of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// A right cause was named.
+    /// A correct cause was named.
     Right,
     /// No cause was named.
     Unknown,
-    /// A wrong one was.
+    /// A wrong cause was named.
     Wrong,
-    /// The measurement was disturbed, or there was none.
+    /// The measurement was disturbed, or failed.
     Lost,
 }
 
 impl Row {
-    /// One half of a case: right is one of its rules.
+    /// One half of a case; its rules are correct.
     pub(super) fn new(case: &Case, planted: bool) -> Self {
         let plant = if planted { &case.planted } else { &case.control };
         Self::of(case.rule, case.name, planted, plant.right)
@@ -81,7 +81,7 @@ impl Row {
         let Ok(answer) = &trial.answer else { return Fate::Lost };
         match (self.judge)(answer) {
             Fate::Right => Fate::Right,
-            // What a run calls a disturbed measurement itself is no name for a cause.
+            // An answer from a measurement that reports a disturbance does not count as a name.
             _ if answer.disturbed => Fate::Lost,
             fate => fate,
         }
@@ -117,7 +117,7 @@ impl Row {
             self.right.join(" or "),
         )
     }
-    /// A line for each trial that was not right.
+    /// A line for each trial that was not correct.
     pub(super) fn doubts(&self) -> impl Iterator<Item = String> {
         let doubtful = self.trials.iter().filter(|trial| self.fate(trial) != Fate::Right);
         doubtful.map(|trial| {
@@ -132,7 +132,7 @@ impl Row {
     }
 }
 
-/// Whether one of these was named.
+/// Whether the name is correct, unknown or wrong.
 pub(super) fn named_among(named: &str, right: &[&str]) -> Fate {
     match named {
         named if right.contains(&named) => Fate::Right,
@@ -157,7 +157,7 @@ impl Matrix {
         count as f64 / self.all().max(1) as f64
     }
 
-    /// What stays below a bar.
+    /// The missed bars.
     pub(super) fn misses(&self) -> Vec<String> {
         let mut misses = Vec::new();
         let (right, wrong) = (self.share(Fate::Right), self.share(Fate::Wrong));
@@ -186,7 +186,7 @@ impl Matrix {
         misses
     }
 
-    /// The table of planted against named causes, and the shares.
+    /// The table of planted and named causes, and the shares.
     pub(super) fn text(&self) -> String {
         let mut columns: Vec<&str> = self.rows.iter().flat_map(|row| row.names().into_keys()).collect();
         columns.sort_unstable();
@@ -217,7 +217,7 @@ impl Matrix {
         text
     }
 
-    /// Everything, for programs.
+    /// The whole matrix as JSON.
     pub(super) fn document(&self) -> Value {
         let trial = |trial: &Trial| {
             let said = match &trial.answer {

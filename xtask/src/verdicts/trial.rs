@@ -1,4 +1,4 @@
-//! One run of one half of a case: a network, a server, a client, and what was planted.
+//! One run of one half of a case: a network, a server, a client, and the planted cause.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,31 +9,31 @@ use crate::bench::listening_port;
 use crate::process::{Process, Processes};
 use linerate_sock::clock;
 
-/// Time for a program to start, and for a client beyond its test.
+/// Timeout for a program to start, and for a client in addition to its test.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The server's port: trunks hash it.
+/// Fixed port of the server, as LAGs hash it.
 const PORT: &str = "5990";
 
-/// What all trials share.
+/// Common state of all trials.
 pub(super) struct TestBed {
-    /// The program that judges.
+    /// The program under test.
     pub(super) linerate: PathBuf,
-    /// Of labs and archives.
+    /// Folder for labs and archives.
     pub(super) folder: PathBuf,
     pub(super) keeper: Processes,
 }
 
-/// A network that is up; it is removed when this is dropped.
+/// A running network, removed on drop.
 struct Lab<'a> {
     stage: &'a TestBed,
     name: String,
-    /// Of its state and archive: those who work at the same time do not share one.
+    /// Folder for its state and archive, separate for each parallel trial.
     folder: PathBuf,
 }
 
 impl TestBed {
-    /// Plants, measures, and takes everything away.
+    /// Plants the cause, measures, and removes everything.
     pub(super) fn run(&self, worker: usize, case: &Case, plant: &Plant, seed: u32) -> Result<Answer, String> {
         let lab = Lab::up(self, worker, case, plant, seed)?;
         let by = plant.deeds.iter().find_map(|deed| match deed {
@@ -67,7 +67,7 @@ impl<'a> Lab<'a> {
     fn up(stage: &'a TestBed, worker: usize, case: &Case, plant: &Plant, seed: u32) -> Result<Self, String> {
         let folder = stage.folder.join(worker.to_string());
         std::fs::create_dir_all(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
-        // The guard exists before the lab: a failure half-way removes what is there.
+        // The guard exists before the lab, so that a failure removes what has been created.
         let lab = Self { stage, name: format!("verdicts-{}-{worker}", std::process::id()), folder };
         let seed = format!("seed={seed}");
         let mut words = vec!["up", case.topology, "--name", &lab.name, "--json"];
@@ -81,7 +81,7 @@ impl<'a> Lab<'a> {
     /// `linerate lab` with arguments, on this lab's state.
     fn lab(&self, words: &[&str]) -> Vec<String> {
         let own = |key: &str, file: &str| format!("{key}={}", self.folder.join(file).display());
-        // `env` becomes the command it starts.
+        // `env` is replaced by the command through exec.
         let head = ["env".to_owned(), own("LINERATE_RUN", "run"), own("LINERATE_ARCHIVE", "archive.sqlite")];
         let program = [self.stage.linerate.display().to_string(), "lab".to_owned()];
         head.into_iter().chain(program).chain(words.iter().map(|word| (*word).to_owned())).collect()
@@ -91,7 +91,7 @@ impl<'a> Lab<'a> {
         self.lab(&[&["exec", "--lab", self.name.as_str(), host, "--"], words].concat())
     }
 
-    /// linerate itself on a host.
+    /// linerate on a host.
     fn on(&self, host: &str, words: &[&str]) -> Vec<String> {
         let program = self.stage.linerate.display().to_string();
         self.exec(host, &[&[program.as_str()], words].concat())
@@ -101,7 +101,7 @@ impl<'a> Lab<'a> {
         Process::start(&self.stage.keeper, command)?.finish(CLIENT_TIMEOUT, |_| ()).map(drop)
     }
 
-    /// What is done before the client starts; programs that run beside it.
+    /// Executes an action before the client starts; returns the programs that run during the test.
     fn begin(&self, deed: &Deed) -> Result<Vec<Process>, String> {
         let keeper = &self.stage.keeper;
         match *deed {
@@ -135,7 +135,7 @@ impl<'a> Lab<'a> {
 
 impl Drop for Lab<'_> {
     fn drop(&mut self) {
-        // Not as a process of the task, which an interrupt would end. A lab that is down already is no trouble.
+        // Not as a process of the task, which an interrupt would end. Fails if the lab is already down.
         let words = self.lab(&["down", "--all"]);
         let quiet = std::process::Stdio::null;
         let _ =
@@ -143,10 +143,10 @@ impl Drop for Lab<'_> {
     }
 }
 
-/// Deeds that wait for their time.
+/// Actions with a time.
 struct Timed {
     start: linerate_sock::Mono,
-    /// When, and what; the last one is the next.
+    /// Times and actions; the last one is the next.
     left: Vec<(Duration, Act)>,
     trouble: Option<String>,
 }
@@ -173,7 +173,7 @@ impl Timed {
         Self { start: clock::now(), left, trouble: None }
     }
 
-    /// Does what is due.
+    /// Executes the actions that are due.
     fn act(&mut self, lab: &Lab<'_>, client: u32) {
         while self.left.last().is_some_and(|(after, _)| (self.start + *after).has_passed()) {
             let Some((_, act)) = self.left.pop() else { return };
@@ -186,8 +186,8 @@ impl Timed {
     }
 }
 
-/// The name that counts: what a restless machine did to the measurement is named first, rightly, and is passed over
-/// unless it was planted.
+/// The name to evaluate: findings about disturbances by a busy machine come first, correctly, and are skipped
+/// unless they were planted.
 fn named(found: &[String], case: &Case) -> String {
     let planted = found.iter().find(|rule| *rule == case.rule);
     if let Some(rule) = planted.filter(|_| case.look == Look::Beside || case.rule == "V26") {

@@ -1,4 +1,4 @@
-//! A planted change of the rate, and none: what `linerate compare` says of them.
+//! An artificial change of the rate, and none: the results of `linerate compare`.
 
 use std::path::{Path, PathBuf};
 
@@ -11,10 +11,10 @@ use super::length;
 use super::network::{Network, Upload};
 use crate::process::Process;
 
-/// Rate of the port in each configuration: as it is, one per cent more, and as it is once more.
+/// Rate of the port in each configuration: the base, one per cent more, and the base again.
 const RATES: [(&str, &str); 3] = [("base", "100M"), ("more", "101M"), ("same", "100M")];
 
-/// A folder for results that goes when this is dropped.
+/// A folder for results, removed on drop.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -23,7 +23,8 @@ impl Drop for Folder {
     }
 }
 
-/// Fifteen repeats of each configuration in turn; 1 where the change is found, and 1 where one is found that is not there.
+/// Fifteen repeats of each configuration in turn; 1 if the change is found, and 1 if a change is found where
+/// there is none.
 pub(super) fn planted(bed: &TestBed) -> Result<Vec<Readings>, String> {
     let network = Network::up(bed, "pair", &["link.b.rate=100M"])?;
     let folder = Folder(std::env::temp_dir().join(format!("linerate-bench-ab-{}", std::process::id())));
@@ -44,7 +45,7 @@ pub(super) fn planted(bed: &TestBed) -> Result<Vec<Readings>, String> {
     Ok(vec![found.reading("higher", repeats), none.reading("not_shown", repeats).turned()])
 }
 
-/// What was said of the goodput.
+/// Result for the goodput.
 struct Said {
     outcome: String,
     relative: f64,
@@ -52,7 +53,7 @@ struct Said {
 }
 
 impl Said {
-    /// 1 if that was said.
+    /// 1 if the outcome is as given.
     fn reading(&self, outcome: &str, repeats: u32) -> Readings {
         let note = format!(
             "{repeats} repeats in turn: {}, {:+.3} %, p = {:.4}",
@@ -66,7 +67,7 @@ impl Said {
 }
 
 impl Readings {
-    /// 0 for 1 and 1 for 0.
+    /// Swaps 0 and 1.
     fn turned(mut self) -> Self {
         self.all.iter_mut().for_each(|reading| *reading = 1.0 - *reading);
         self

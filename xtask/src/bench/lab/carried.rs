@@ -1,4 +1,4 @@
-//! What the ports carry: TCP beside the line rate, and a port without delay as fast as it goes.
+//! Capacity of ports: TCP compared with the link rate, and a port without delay at full speed.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::result::Run;
 use super::{expected, kept_up, length};
 use crate::process::Process;
 
-/// What is left out at the beginning of a stream.
+/// Omitted time at the start of a stream.
 const SLOW_START: Duration = Duration::from_secs(1);
 
 /// Both links of `pair` with this rate, MTU and number of VLAN tags.
@@ -34,7 +34,7 @@ fn one_stream(bed: &TestBed, network: &Network, look: impl FnMut()) -> Result<Ru
     network.upload(&upload, look)
 }
 
-/// TCP's share of the exact ceiling.
+/// TCP goodput as a share of the exact ceiling.
 pub(super) fn goodput(bed: &TestBed, rate_bps: f64, mtu: u32, tags: u32) -> Result<Vec<Readings>, String> {
     let network = pair(bed, rate_bps, mtu, tags)?;
     let ceiling = expected::tcp_goodput(rate_bps, f64::from(mtu), f64::from(tags));
@@ -61,7 +61,7 @@ pub(super) fn iperf3(bed: &TestBed) -> Result<Vec<Readings>, String> {
     Ok(vec![Readings { all, note: Some("iperf3's own receiver, which prints 941".to_owned()) }])
 }
 
-/// One stream through ports of 40 Gb/s, which is more than a core can do.
+/// One stream through ports of 40 Gb/s, more than a core can process.
 pub(super) fn without_delay(bed: &TestBed) -> Result<Vec<Readings>, String> {
     let network = pair(bed, 40e9, 9000, 0)?;
     let (mut all, mut meter) = (Vec::new(), Meter::new("s>b"));

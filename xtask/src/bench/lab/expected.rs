@@ -1,26 +1,28 @@
-//! What theory expects, computed here once more: the product's own formulas are no witness for the product's own lab.
+//! Theoretical values, computed independently: the product's own formulas cannot verify its own lab.
 
-/// Payload of TCP at a line rate, bits per second: IPv4 and TCP with timestamps take 52 bytes of the packet; Ethernet
-/// adds 14 of header, 4 of check sequence, 20 of preamble and gap, and 4 for each tag (IEEE 802.3, RFC 7323).
+/// Payload of TCP at a link rate, bits per second: IPv4 and TCP with timestamps take 52 bytes of the packet;
+/// Ethernet adds 14 of header, 4 of check sequence, 20 of preamble and gap, and 4 for each tag (IEEE 802.3, RFC
+/// 7323).
 pub(super) fn tcp_goodput(rate_bps: f64, mtu: f64, tags: f64) -> f64 {
     rate_bps * (mtu - 52.0) / (mtu + 38.0 + 4.0 * tags)
 }
 
-/// What a line leaves to TCP beside UDP of a payload rate and datagram length, bits per second of payload.
+/// Payload that a link leaves to TCP next to UDP with this payload rate and datagram length, bits per second.
 ///
-/// A datagram has 8 bytes of UDP, 20 of IPv4 and 38 of Ethernet around it.
+/// A datagram has 8 bytes of UDP, 20 of IPv4 and 38 of Ethernet in addition.
 pub(super) fn tcp_beside_udp(rate_bps: f64, mtu: f64, udp_bps: f64, datagram: f64) -> f64 {
     tcp_goodput(rate_bps - udp_bps * (datagram + 66.0) / datagram, mtu, 0.0)
 }
 
-/// Goodput of Reno at a loss ratio (Mathis, Semke, Mahdavi, Ott 1997), with an acknowledgement for each segment.
+/// Goodput of Reno at a loss ratio (Mathis, Semke, Mahdavi, Ott 1997), with one acknowledgement per segment.
 ///
-/// Linux counts the segments that an acknowledgement covers, so delayed acknowledgements do not slow its growth.
+/// Linux counts the segments that an acknowledgement covers, so delayed acknowledgements do not slow its
+/// growth.
 pub(super) fn reno(mss: f64, rtt_s: f64, loss: f64) -> f64 {
     rate(mss, rtt_s, (1.5 / loss).sqrt())
 }
 
-/// Goodput of CUBIC at a loss ratio (RFC 9438 §5.1), where the larger of its own window and Reno's counts (§4.3).
+/// Goodput of CUBIC at a loss ratio (RFC 9438 §5.1); the larger of its own window and Reno's counts (§4.3).
 pub(super) fn cubic(mss: f64, rtt_s: f64, loss: f64) -> f64 {
     const C: f64 = 0.4;
     const BETA: f64 = 0.7;
@@ -32,13 +34,13 @@ fn rate(mss: f64, rtt_s: f64, segments: f64) -> f64 {
     8.0 * mss * segments / rtt_s
 }
 
-/// Goodput of a window of bytes, bits per second.
+/// Goodput with a window in bytes, bits per second.
 pub(super) fn windowed(window: f64, rtt_s: f64) -> f64 {
     8.0 * window / rtt_s
 }
 
-/// Congestion window, bytes, at which a queue of `buffer` bytes before a line is full for the first time: what fills the
-/// path at the flow's rate, and its share of the queue.
+/// Congestion window, bytes, at which a queue of `buffer` bytes before a link is full for the first time: the
+/// bytes that fill the path at the flow's rate, and its share of the queue.
 pub(super) fn first_drop_window(goodput_bps: f64, rtt_s: f64, buffer: f64, rate_bps: f64) -> f64 {
     goodput_bps * (rtt_s + 8.0 * buffer / rate_bps) / 8.0
 }
@@ -60,7 +62,7 @@ mod tests {
 
     #[test]
     fn one_packet_in_ten_thousand_lost_leaves_a_fourteenth_of_gigabit() {
-        // 122.47 segments of 1448 bytes in 21 ms; the term of CUBIC's own would be 58.13.
+        // 122.47 segments of 1448 bytes in 21 ms; CUBIC's own term would be 58.13.
         close(reno(1448.0, 0.021, 1e-4), 67.559e6);
         close(cubic(1448.0, 0.021, 1e-4), 67.559e6);
     }

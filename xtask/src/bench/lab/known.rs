@@ -1,4 +1,4 @@
-//! Whether the interval that a result states for its rate holds the rate of the line that limited it.
+//! Whether a result's uncertainty interval contains the rate of the limiting link.
 
 use super::super::TestBed;
 use super::super::figure::Readings;
@@ -6,14 +6,14 @@ use super::network::{Network, Upload};
 use super::result::Run;
 use super::{expected, length};
 
-/// Rates of the line; each gets its share of the runs.
+/// Link rates; each gets an equal share of the runs.
 const RATES: [f64; 4] = [20e6, 100e6, 300e6, 1e9];
-/// Runs at each rate that state how well they know it, and where a short look is enough.
+/// Runs at each rate that state an uncertainty; the second number is for a quick run.
 const RUNS_PER_RATE: (usize, usize) = (25, 2);
-/// Runs that state nothing before this is given up, for each that is wanted.
+/// Runs without a stated uncertainty before giving up, per required run.
 const MAX_SILENT_RUNS: usize = 2;
 
-/// The share of runs whose interval holds what the line carries.
+/// Share of runs whose interval contains the link's goodput.
 pub(super) fn coverage(bed: &TestBed) -> Result<Vec<Readings>, String> {
     let each = if bed.quick { RUNS_PER_RATE.1 } else { RUNS_PER_RATE.0 };
     let mut seen = Vec::new();
@@ -22,7 +22,7 @@ pub(super) fn coverage(bed: &TestBed) -> Result<Vec<Readings>, String> {
         let truth = expected::tcp_goodput(rate, 1500.0, 0.0);
         let (mut stated, mut silent) = (0, 0);
         while stated < each && silent < each * MAX_SILENT_RUNS {
-            // Reno's slow start, unlike CUBIC's, ends only where the window or the room does.
+            // Reno's slow start, unlike CUBIC's, ends only at the limit of the window or the buffer.
             let options = ["-C", "reno"];
             let upload = Upload { from: "a", to: "b", length: length(bed, 2, 2), options: &options };
             let one = Stated::of(&network.upload(&upload, || ())?, truth)?;
@@ -51,8 +51,8 @@ fn note(seen: &[Stated], mut widths: Vec<f64>, inside: usize) -> String {
     )
 }
 
-/// The link of the receiver is the limit, and a queue stands before it whatever else the machine does: the sender's
-/// window is 200 ms of the line, for which there is room.
+/// The receiver's link is the limit, with a standing queue independent of the machine's load: the sender's
+/// window is 200 ms at the link rate, and the buffer is large enough.
 fn limited(bed: &TestBed, rate: f64) -> Result<Network<'_>, String> {
     let window = rate / 8.0 * 0.2;
     let changes = [
@@ -65,12 +65,12 @@ fn limited(bed: &TestBed, rate: f64) -> Result<Network<'_>, String> {
     Network::up(bed, "pair", &changes.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// What a run says of its rate, as shares of the truth.
+/// The rate that a run reports, relative to the truth.
 struct Stated {
     error: f64,
-    /// Absent where the run states none.
+    /// Absent if the run states none.
     half_width: Option<f64>,
-    /// How much further up the interval reaches.
+    /// Additional extent of the interval upwards.
     overhead: f64,
 }
 
@@ -99,7 +99,7 @@ mod tests {
         let holds = |known, truth| Stated::of(&run(known), truth).unwrap().holds();
         assert!(holds(r#","uncertainty":{"expanded_bps":1.1}"#, 100.0));
         assert!(!holds(r#","uncertainty":{"expanded_bps":0.9}"#, 100.0));
-        // The interval reaches further upwards, so that a rate may be further below the truth.
+        // The interval extends further upwards, so a rate may be further below the truth.
         assert!(holds(r#","uncertainty":{"expanded_bps":0.9,"overhead_bps":0.2}"#, 100.0));
         assert!(!holds(r#","uncertainty":{"expanded_bps":0.9,"overhead_bps":0.2}"#, 98.0));
         assert!(!holds("", 99.0));

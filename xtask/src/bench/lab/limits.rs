@@ -1,4 +1,4 @@
-//! Small packets: how many a second get through a port without loss at the switch.
+//! Small packets: the rate that passes a port without loss at the switch.
 
 use serde_json::Value;
 
@@ -12,38 +12,38 @@ use crate::process::Process;
 /// Payload of a packet, bytes.
 const PAYLOAD: u32 = 64;
 
-/// The first rate that is offered, packets a second.
+/// The first offered rate, packets per second.
 const FIRST_RATE_PPS: f64 = 10_000.0;
 
-/// No sender here offers more.
+/// Upper limit of any sender here.
 const LAST_RATE_PPS: f64 = 6_400_000.0;
 
-/// A sender that gives less than this share of what it was asked for is at its own end.
+/// A sender that reaches less than this share of the requested rate is at its limit.
 const MIN_SENT_SHARE: f64 = 0.95;
 
-/// One rate, offered.
+/// One offered rate.
 struct OfferedRate {
     asked_pps: f64,
-    /// What the sender gave.
+    /// Rate that the sender reached.
     sent_pps: f64,
-    /// Packets that the switch or the kernel before it lost.
+    /// Packets lost by the switch or by the kernel before it.
     lost: u64,
-    /// Whether the run warned that the lab is at its limit; absent where the program knows no caveats.
+    /// Whether the run has a caveat about the lab's limit; absent for programs without caveats.
     warned: Option<bool>,
 }
 
 /// How the search ended.
 #[derive(Debug, PartialEq)]
 enum End {
-    /// The switch lost packets at this rate, packets a second, and at the next one.
+    /// The switch lost packets at this rate, packets per second, and at the next one.
     Lost(f64),
-    /// The sender gave no more.
+    /// The sender reached its limit.
     Sender,
-    /// Nothing more was asked for.
+    /// The last requested rate was reached.
     Asked,
 }
 
-/// linerate, which hands packets over in batches where the kernel takes them, so that many share a frame.
+/// linerate, which sends GSO batches if the kernel supports them, so that many packets share a frame.
 pub(super) fn small_packets(bed: &TestBed) -> Result<Vec<Readings>, String> {
     let network = fast_pair(bed)?;
     let readings = search(bed, &network, |bitrate| {
@@ -57,7 +57,7 @@ pub(super) fn small_packets(bed: &TestBed) -> Result<Vec<Readings>, String> {
     Ok(vec![readings])
 }
 
-/// iperf3, which hands them over one by one: each is a frame and a call of its own on both sides of a TAP.
+/// iperf3, which sends packets one by one: each is a frame and a system call on both sides of a TAP.
 pub(super) fn small_frames(bed: &TestBed) -> Result<Vec<Readings>, String> {
     let network = fast_pair(bed)?;
     let place = network.between("a", "b");
@@ -72,7 +72,7 @@ pub(super) fn small_frames(bed: &TestBed) -> Result<Vec<Readings>, String> {
     Ok(vec![readings])
 }
 
-/// Lines that take 9.6 million such packets a second, so that they are not the limit.
+/// Links that carry 9.6 million such packets per second, so that they are not the limit.
 fn fast_pair(bed: &TestBed) -> Result<Network<'_>, String> {
     Network::up(bed, "pair", &["link.a.rate=10G", "link.b.rate=10G"])
 }
@@ -85,7 +85,7 @@ fn packet_bits() -> f64 {
     f64::from(PAYLOAD) * 8.0
 }
 
-/// Offers more and more, until packets are lost in the lab or the sender gives no more.
+/// Offers increasing rates until the lab loses packets or the sender reaches its limit.
 fn search(
     bed: &TestBed,
     network: &Network,
@@ -106,13 +106,13 @@ fn search(
         .ok_or_else(|| format!("packets were lost in the lab already at {FIRST_RATE_PPS:.0}/s and above"))
 }
 
-/// Packets that a port or the kernel in front of the switch dropped so far.
+/// Packets dropped so far by ports or by the kernel before the switch.
 fn lost(status: &Value) -> Result<u64, String> {
     let dropped: u64 = ports(status).map(|port| count(port, "dropped")).sum::<Result<_, _>>()?;
     Ok(dropped + count(&status["keeping_up"], "overrun")?)
 }
 
-/// Whether the last step was the last one worth trying. One with loss may be an accident of the machine, two are none.
+/// Whether to end the search. A single step with loss may be an accident, two are not.
 fn verdict(steps: &[OfferedRate]) -> End {
     match steps {
         [.., first, second] if first.lost > 0 && second.lost > 0 => End::Lost(first.asked_pps),
@@ -121,7 +121,7 @@ fn verdict(steps: &[OfferedRate]) -> End {
     }
 }
 
-/// The best step without loss; absent when there is none.
+/// The highest rate without loss; absent if there is none.
 fn readings(steps: &[OfferedRate]) -> Option<Readings> {
     let best = steps.iter().filter(|step| step.lost == 0).map(|step| step.sent_pps).reduce(f64::max)?;
     let end = match verdict(steps) {
@@ -142,7 +142,7 @@ fn readings(steps: &[OfferedRate]) -> Option<Readings> {
     Some(Readings { all: vec![best], note: Some(format!("{PAYLOAD}-byte UDP payload; {end}{caveat}")) })
 }
 
-/// Packets a second that iperf3 says it sent.
+/// Packets per second that iperf3 reports as sent.
 fn sent_by_iperf3(output: &[u8]) -> Result<f64, String> {
     let document: Value =
         serde_json::from_slice(output).map_err(|e| format!("iperf3 printed no JSON: {e}"))?;

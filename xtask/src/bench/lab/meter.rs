@@ -1,4 +1,4 @@
-//! What a switch costs while it carries a stream: read once a second from outside, beside what a port has counted.
+//! Costs of a switch while it carries a stream: read once a second from outside, with the counters of a port.
 
 use std::fs;
 use std::time::Duration;
@@ -11,21 +11,21 @@ use super::super::figure::Readings;
 use super::super::spread::Spread;
 use super::network::{Network, count, port};
 
-/// Between two readings.
+/// Interval between two readings.
 const READING_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Readings of a switch in the measured parts of its runs.
 pub(super) struct Meter {
-    /// The port whose bytes count, as `s>b`.
+    /// The port whose bytes count, such as `s>b`.
     port: &'static str,
     next: Mono,
     end: Mono,
     before: Option<Reading>,
-    /// Share of a core, as the switch itself tells.
+    /// Share of a core, as reported by the switch.
     pub(super) cores: Vec<f64>,
     /// CPU seconds of its thread per 10^9 bytes on the wire.
     costs: Vec<f64>,
-    /// How often its thread slept, per second.
+    /// Sleeps of its thread per second.
     sleeps: Vec<f64>,
 }
 
@@ -39,7 +39,7 @@ struct Reading {
 }
 
 impl Meter {
-    /// Has read nothing yet; `port` is the one whose bytes count.
+    /// A meter without readings, for this port.
     pub(super) const fn new(port: &'static str) -> Self {
         Self {
             port,
@@ -52,15 +52,15 @@ impl Meter {
         }
     }
 
-    /// A run begins; what is read begins `omit` later and is `length` long.
+    /// Starts a run; the readings start after `omit` and last for `length`.
     pub(super) fn begin(&mut self, omit: Duration, length: Duration) {
-        // The program and its first packets take a moment.
+        // The program needs a moment to send its first packets.
         self.next = clock::now() + omit + Duration::from_millis(500);
         self.end = self.next + length;
         self.before = None;
     }
 
-    /// Reads if it is time. A reading that fails is missing in the number of readings.
+    /// Reads if it is due. A failed reading reduces the number of readings.
     pub(super) fn read_if_due(&mut self, network: &Network) {
         if !self.next.has_passed() || self.end.has_passed() {
             return;
@@ -87,7 +87,7 @@ impl Meter {
         }
     }
 
-    /// What a gigabyte cost.
+    /// CPU cost of a gigabyte.
     pub(super) fn cost(self) -> Readings {
         let sleeps = Spread::of(self.sleeps).map_or(f64::NAN, |sleeps| sleeps.median());
         let note = format!(
@@ -98,7 +98,7 @@ impl Meter {
     }
 }
 
-/// CPU time of the first thread of a process, and how often it gave up its core to wait.
+/// CPU time of the first thread of a process, and its number of voluntary context switches.
 fn thread(process: u32) -> Option<(Duration, u64)> {
     let file = |name: &str| fs::read_to_string(format!("/proc/{process}/task/{process}/{name}")).ok();
     let status = file("status")?;

@@ -1,4 +1,4 @@
-//! A lab of the bench's own: up, at work, down, and gone whatever happens.
+//! A lab of the benchmark: brought up, used, and removed in any case.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -13,15 +13,15 @@ use super::super::tools::{TIMEOUT, Tool};
 use super::result::Run;
 use crate::process::Process;
 
-/// An emulated network that is up; it is removed when this is dropped.
+/// A running emulated network, removed on drop.
 pub(super) struct Network<'a> {
     bed: &'a TestBed,
     name: String,
-    /// State of the lab, apart from that of any other on this machine.
+    /// State of the lab, separate from those of others on this machine.
     folder: PathBuf,
-    /// Number of the switch's process.
+    /// Process id of the switch.
     pub(super) switch: u32,
-    /// How long it took to come up.
+    /// Time to bring it up.
     pub(super) up_time: Duration,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Upload<'a> {
     pub(super) from: &'a str,
     pub(super) to: &'a str,
     pub(super) length: Duration,
-    /// Of `linerate test`.
+    /// Options of `linerate test`.
     pub(super) options: &'a [&'a str],
 }
 
@@ -38,9 +38,9 @@ impl<'a> Network<'a> {
     /// Brings up a topology with `--set` for each of `changes`.
     pub(super) fn up(bed: &'a TestBed, topology: &str, changes: &[&str]) -> Result<Self, String> {
         let own = std::process::id();
-        // Sockets are in that folder, and their paths may not be long.
+        // The folder contains sockets, whose paths have a length limit.
         let folder = std::env::temp_dir().join(format!("linerate-bench-{own}"));
-        // The guard exists before the lab: a failure half-way removes what is there.
+        // The guard exists before the lab, so that a failure removes what has been created.
         let mut network =
             Self { bed, name: format!("bench-{own}"), folder, switch: 0, up_time: Duration::ZERO };
         let mut words = vec!["up", topology, "--name", &network.name, "--json"];
@@ -55,7 +55,7 @@ impl<'a> Network<'a> {
 
     /// `linerate lab` with arguments, on this lab's state.
     fn lab(&self, words: &[&str]) -> Vec<String> {
-        // `env` becomes the command it starts.
+        // `env` is replaced by the command through exec.
         let state = format!("LINERATE_RUN={}", self.folder.display());
         let head = ["env".to_owned(), state, self.bed.linerate.display().to_string(), "lab".to_owned()];
         head.into_iter().chain(words.iter().map(|word| (*word).to_owned())).collect()
@@ -63,7 +63,7 @@ impl<'a> Network<'a> {
 
     /// From one host to another: the client runs on the first, the server on the second.
     pub(super) fn between(&self, from: &str, to: &str) -> BenchNetwork {
-        // It becomes the command too, so the process number stays that of the program.
+        // `lab exec` is replaced by the command too, so the process id is that of the program.
         let on = |host: &str| self.lab(&["exec", "--lab", &self.name, host, "--"]);
         BenchNetwork::at(to, on(to), on(from))
     }
@@ -72,7 +72,7 @@ impl<'a> Network<'a> {
     pub(super) fn upload(&self, upload: &Upload, mut look: impl FnMut()) -> Result<Run, String> {
         let place = self.between(upload.from, upload.to);
         let server = Tool::Linerate.serve(self.bed, &place)?;
-        // Latency beside the load would be packets of its own; a name may stand for two addresses.
+        // Latency probes would add packets; a name may have two addresses.
         let options = [&["--no-latency", "-4"], upload.options].concat();
         let command = Tool::Linerate.client(self.bed, &place, &server, upload.length, &options);
         let client = Process::start(self.bed, &command)?;
@@ -80,7 +80,7 @@ impl<'a> Network<'a> {
         Run::read(&output)
     }
 
-    /// `linerate lab set`, while it is up.
+    /// `linerate lab set` on the running lab.
     pub(super) fn set(&self, part: &str, change: &str) -> Result<(), String> {
         let command = self.lab(&["set", "--lab", &self.name, part, change]);
         Process::start(self.bed, &command)?.finish(TIMEOUT, |_| ()).map(drop)
@@ -92,7 +92,7 @@ impl<'a> Network<'a> {
         json(&Process::start(self.bed, &command)?.finish(TIMEOUT, |_| ())?)
     }
 
-    /// Removes it, and says how long that took.
+    /// Removes the lab; returns the duration.
     pub(super) fn down(self) -> Result<Duration, String> {
         let start = clock::now();
         Process::start(self.bed, &self.lab(&["down", &self.name]))?.finish(TIMEOUT, |_| ())?;
@@ -102,7 +102,7 @@ impl<'a> Network<'a> {
 
 impl Drop for Network<'_> {
     fn drop(&mut self) {
-        // Not as a process of the bench, which an interrupt would end. A lab that is down already is no trouble.
+        // Not as a process of the benchmark, which an interrupt would end. Fails if the lab is already down.
         let words = self.lab(&["down", "--all"]);
         let _ =
             Command::new(&words[0]).args(&words[1..]).stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -110,7 +110,7 @@ impl Drop for Network<'_> {
     }
 }
 
-/// The counters of a port, as `s>b`.
+/// The counters of a port, such as `s>b`.
 pub(super) fn port<'s>(status: &'s Value, name: &str) -> Result<&'s Value, String> {
     ports(status).find(|port| port["name"] == name).ok_or_else(|| format!("the lab has no port {name}"))
 }
@@ -120,7 +120,7 @@ pub(super) fn ports(status: &Value) -> impl Iterator<Item = &Value> {
     status["ports"].as_array().into_iter().flatten()
 }
 
-/// A count; one that is missing is an error, not 0.
+/// A count; a missing one is an error, not 0.
 pub(super) fn count(of: &Value, key: &str) -> Result<u64, String> {
     of[key].as_u64().ok_or_else(|| format!("the lab's status has no {key}"))
 }

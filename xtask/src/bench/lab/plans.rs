@@ -1,4 +1,4 @@
-//! What a plan costs beside its measuring time, and how exactly its flows start.
+//! Overhead of a plan in addition to its measuring time, and how precisely its flows start.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use super::super::figure::Readings;
 use super::super::tools::TIMEOUT;
 use crate::process::Process;
 
-/// How long each trial of the plan with many points measures, seconds.
+/// Duration of each trial of the plan with many points, seconds.
 const TRIAL_S: f64 = 0.01;
 
-/// A folder with plans and archives that goes when this is dropped.
+/// A folder with plans and archives, removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -35,7 +35,7 @@ impl Drop for Folder {
     }
 }
 
-/// Carries a plan out in the lab; its result, and how long the whole command took.
+/// Runs a plan in the lab; returns its result, and the duration of the whole command.
 fn carried_out(bed: &TestBed, words: &[&str], longest: Duration) -> Result<(Value, Duration), String> {
     let linerate = bed.linerate.display().to_string();
     let words = ["run", "--world", "lab", "--quiet", "--json"].iter().chain(words);
@@ -49,19 +49,19 @@ fn carried_out(bed: &TestBed, words: &[&str], longest: Duration) -> Result<(Valu
     Ok((document, whole))
 }
 
-/// The runs of all trials, in the order of time.
+/// The runs of all trials, in chronological order.
 fn runs(document: &Value) -> impl Iterator<Item = &Value> {
     let trials = document["trials"].as_array().into_iter().flatten();
     trials.flat_map(|trial| trial["runs"].as_array().into_iter().flatten())
 }
 
-/// From one beginning of a measurement to the next, in units of what each measures. That the network comes up before the
-/// first and goes behind the last is not in it. The window keeps short what waits in the sender's buffer when the time is
-/// over, which is received, and measured, after it.
+/// Time from one start of a measurement to the next, in units of the measured time. Excludes creating and
+/// removing the network. The small window limits the data in the sender's buffer at the end, which is received
+/// and measured after the time.
 pub(super) fn overhead(bed: &TestBed) -> Result<Vec<Readings>, String> {
     let points: u32 = if bed.quick { 100 } else { 1000 };
     let folder = Folder::make()?;
-    // Each point is another one by a length that makes no difference.
+    // The points differ by a length that makes no difference.
     let lengths: Vec<String> = (0..points).map(|point| (65_536 + 64 * point).to_string()).collect();
     let plan = format!(
         "name = \"short\"\npause = 0\n[lab]\ntopology = \"pair\"\n[test]\nduration = {TRIAL_S}\nupload = true\n\
@@ -77,7 +77,7 @@ pub(super) fn overhead(bed: &TestBed) -> Result<Vec<Readings>, String> {
     Ok(vec![Readings::once(period(&document, points)? / TRIAL_S, note)])
 }
 
-/// Mean time from one beginning to the next, seconds.
+/// Mean time between two starts, seconds.
 fn period(document: &Value, points: u32) -> Result<f64, String> {
     let began: Option<Vec<f64>> = runs(document).map(|run| run["began_ns"].as_f64()).collect();
     let began = began.ok_or("a trial did not begin")?;
@@ -89,12 +89,12 @@ fn period(document: &Value, points: u32) -> Result<f64, String> {
     }
 }
 
-/// How late the flows of two pairs began that were to start together.
+/// Start error of the flows of two pairs that should start together.
 pub(super) fn start_error(bed: &TestBed) -> Result<Vec<Readings>, String> {
     let folder = Folder::make()?;
     let archive = folder.file("archive.sqlite");
     let repeats = if bed.quick { 10 } else { 40 };
-    // Two pairs at once, and nothing asserted: how fast they are is another figure.
+    // Two pairs at once, and no assertions: their rates are another figure.
     let plan = format!(
         "name = \"starts\"\nrepeats = {repeats}\npause = 0.2\n[lab]\ntopology = \"gigabit-switch-4\"\n\
          [flow.ab]\nfrom = \"a\"\nto = \"b\"\n[flow.cd]\nfrom = \"c\"\nto = \"d\"\n\

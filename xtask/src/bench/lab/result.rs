@@ -1,27 +1,27 @@
-//! What a run in a lab says about itself: the goodput, the caveats, and the series of its sender and of the ports.
+//! The result of a run in a lab: goodput, caveats, and the series of its sender and of the ports.
 
 use serde_json::Value;
 
 /// The result document of one upload.
 pub(super) struct Run {
     document: Value,
-    /// What the receiver got, bits per second.
+    /// Goodput at the receiver, bits per second.
     pub(super) goodput_bps: f64,
 }
 
 /// The readings of one interval.
 pub(super) struct Interval<'a> {
-    /// Beginning, seconds.
+    /// Start, seconds.
     pub(super) start_s: f64,
     /// End, seconds.
     pub(super) end_s: f64,
-    /// True before the measured part and after it.
+    /// Whether it is outside the measured part.
     pub(super) outside: bool,
     readings: &'a Value,
 }
 
 impl Interval<'_> {
-    /// A metric by its name; absent when it was not read.
+    /// A metric by its name; absent if it was not read.
     pub(super) fn read(&self, metric: &str) -> Option<f64> {
         self.readings[metric].as_f64()
     }
@@ -36,7 +36,7 @@ impl Run {
         Ok(Self { document, goodput_bps })
     }
 
-    /// A value of the flow, by its path as `/sender/seconds`.
+    /// A value of the flow, by its path such as `/sender/seconds`.
     pub(super) fn number(&self, path: &str) -> Result<f64, String> {
         self.document["flows"][0]
             .pointer(path)
@@ -49,7 +49,7 @@ impl Run {
         self.document.to_string()
     }
 
-    /// Whether the run warned about itself in this way.
+    /// Whether the run has this caveat.
     pub(super) fn has_caveat(&self, kind: &str) -> bool {
         [&self.document["flows"][0]["caveats"], &self.document["caveats"]]
             .into_iter()
@@ -99,7 +99,7 @@ pub(super) mod tests {
         Interval { start_s: 0.0, end_s: 0.0, outside, readings }
     }
 
-    /// A run of three seconds of which the first is not measured.
+    /// A run of three seconds, of which the first is omitted.
     pub(in super::super) fn run() -> Run {
         let sample = |side: &str, end: u64, outside: bool, cwnd: u64| {
             let start = (end - 1) * 1_000_000_000;

@@ -1,4 +1,4 @@
-//! What a switch needs and how well it keeps its time: core, memory, lateness, coming and going.
+//! Resources and timing of a switch: CPU, memory, lateness, times to start and stop.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use super::network::{Network, Upload, count, ports};
 use super::{kept_up, length};
 use crate::process::Memory;
 
-/// 10 Gb/s for 25 ms: what the trunk of `science-dmz` holds in the direction of the data, bytes.
+/// 10 Gb/s for 25 ms: bytes on the trunk link of `science-dmz` in the direction of the data.
 const IN_FLIGHT: u64 = 31_250_000;
 
-/// One stream over 10 Gb/s and 50 ms: its goodput, the core of the switch, what a gigabyte costs it, its memory.
+/// One stream over 10 Gb/s and 50 ms: its goodput, CPU use and cost per gigabyte of the switch, and its memory.
 pub(super) fn long_fat_line(bed: &TestBed) -> Result<Vec<Readings>, String> {
     let network = Network::up(bed, "science-dmz", &[])?;
     let omit = Duration::from_secs(5);
@@ -48,7 +48,8 @@ pub(super) fn long_fat_line(bed: &TestBed) -> Result<Vec<Readings>, String> {
     ])
 }
 
-/// The memory of a switch beside the packets it held: what waited at most in each port's buffer, and what was on the line.
+/// Memory of a switch without the packets that it held: the peak of each port's buffer, and the bytes on the
+/// link.
 fn own_memory(memory: Memory, status: &Value) -> Result<Readings, String> {
     let waited: u64 = ports(status).map(|port| count(port, "peak_bytes")).sum::<Result<_, _>>()?;
     let mib = |bytes: u64| bytes as f64 / 1_048_576.0;
@@ -63,10 +64,10 @@ fn own_memory(memory: Memory, status: &Value) -> Result<Readings, String> {
     Ok(Readings::once(own, note))
 }
 
-/// How late the switch hands over small packets, when there is nothing else to do.
+/// Lateness of small packets in an otherwise idle switch.
 pub(super) fn lateness(bed: &TestBed) -> Result<Vec<Readings>, String> {
     let network = Network::up(bed, "pair", &["link.b.delay=10ms"])?;
-    // 100 packets of 64 bytes a second.
+    // 100 packets of 64 bytes per second.
     let options = ["-u", "-l", "64", "-b", "51200"];
     network.upload(&Upload { from: "a", to: "b", length: length(bed, 20, 4), options: &options }, || ())?;
     let status = network.status()?;
@@ -76,7 +77,7 @@ pub(super) fn lateness(bed: &TestBed) -> Result<Vec<Readings>, String> {
     Ok(vec![Readings::once(p99, note)])
 }
 
-/// How long four hosts take to come and to go.
+/// Times to bring up and remove four hosts.
 pub(super) fn up_and_down(bed: &TestBed) -> Result<Vec<Readings>, String> {
     let (mut up, mut down) = (Vec::new(), Vec::new());
     for _ in 0..bed.pairs {

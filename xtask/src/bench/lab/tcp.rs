@@ -1,4 +1,4 @@
-//! TCP in the lab beside theory: random loss, small windows, the first drop of a full buffer.
+//! TCP in the lab compared with theory: random loss, small windows, the first drop of a full buffer.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use super::result::{Interval, Run};
 use super::{expected, kept_up, length};
 use crate::process::Process;
 
-/// Round trip of `long-haul`, seconds.
+/// Round-trip time of `long-haul`, seconds.
 const LONG_HAUL_S: f64 = 0.021;
-/// Rate of its lines.
+/// Rate of its links.
 const LINE_BPS: f64 = 1e9;
 const MSS: f64 = 1448.0;
 const LOSS: f64 = 1e-4;
@@ -20,7 +20,7 @@ const LOSS: f64 = 1e-4;
 /// One stream that loses one packet in ten thousand, and none of its acknowledgements.
 pub(super) fn loss(bed: &TestBed, congestion: &'static str) -> Result<Vec<Readings>, String> {
     let network = Network::up(bed, "long-haul", &[&format!("link.b.from.r.loss={LOSS}")])?;
-    // Behind slow start, which knows nothing of the loss ratio.
+    // After slow start, which does not depend on the loss ratio.
     let options = ["-C", congestion, "-O", "3"];
     let upload = Upload { from: "a", to: "b", length: length(bed, 30, 8), options: &options };
     let run = network.upload(&upload, || ())?;
@@ -40,14 +40,15 @@ pub(super) fn loss(bed: &TestBed, congestion: &'static str) -> Result<Vec<Readin
 
 /// One stream whose window is smaller than the path.
 ///
-/// The kernel doubles `-w` for both buffers. It announces what payload it expects to find room in the receiver's, and
-/// lets a writer that filled the sender's sleep until a third is free, so what is in flight is neither W nor constant.
-/// The formula is one of a steady flow: without pacing the window would leave in bursts, which wait for themselves.
+/// The kernel doubles `-w` for both buffers. It announces the payload for which it expects space in the
+/// receiver's buffer, and a writer that has filled the sender's buffer sleeps until a third of it is free, so
+/// the data in flight is neither W nor constant. The formula assumes a steady flow: without pacing the window
+/// would be sent in bursts, which queue behind themselves.
 pub(super) fn window(bed: &TestBed, asked: u32) -> Result<Vec<Readings>, String> {
     let network = Network::up(bed, "long-haul", &[])?;
-    // Far more than the window allows, so the window stays the limit, and no more than the line, where bursts would wait.
-    // At twice, the second of two segments that one acknowledgement answers came so late at small windows that the
-    // round trip grew by 2 %.
+    // At most the link rate, at which bursts would queue, and far above the window's rate, so that the window
+    // is the limit. With twice the window's rate and small windows, the second of two segments acknowledged
+    // together came so late that the round-trip time grew by 2 %.
     let pace = format!("{:.0}", (8.0 * expected::windowed(f64::from(asked), LONG_HAUL_S)).min(LINE_BPS));
     let asked = asked.to_string();
     let options = ["-C", "cubic", "-O", "1", "-i", "0.02", "-w", &asked, "--fq-rate", &pace];
@@ -68,10 +69,10 @@ pub(super) fn window(bed: &TestBed, asked: u32) -> Result<Vec<Readings>, String>
     Ok(vec![Readings::once(run.goodput_bps / theory, note)])
 }
 
-/// Bytes sent and not acknowledged, on average over the measured part.
+/// Bytes sent and not acknowledged, averaged over the measured part.
 fn in_flight(sender: &[Interval]) -> Result<f64, String> {
     let of = |interval: &Interval| {
-        // The kernel counts packets, some of them not full; together they fit the window.
+        // The kernel counts packets, some of which are not full; the sum is limited by the window.
         Some(interval.read("tcp.unacked")?.min(interval.read("tcp.snd_wnd")?))
     };
     let all: Vec<f64> = sender.iter().filter(|interval| !interval.outside).filter_map(of).collect();
@@ -79,21 +80,22 @@ fn in_flight(sender: &[Interval]) -> Result<f64, String> {
     if mean > 0.0 { Ok(mean) } else { Err("the sender did not read what is in flight".to_owned()) }
 }
 
-/// Rate of the trunk of `science-dmz`, and the largest packet there.
+/// Rate of the trunk link of `science-dmz`, and its MTU.
 const LAG_BPS: f64 = 10e9;
 const LAG_MTU: f64 = 9000.0;
 
-/// What UDP offers beside TCP: 2 Gb/s in datagrams that need no fragments.
+/// UDP traffic next to TCP: 2 Gb/s in datagrams that are not fragmented.
 const CROSS_TRAFFIC_BPS: f64 = 2e9;
 const CROSS_TRAFFIC_BYTES: f64 = 8192.0;
 
-/// What TCP offers at most: a little more than is left to it. So the queue before the trunk grows slowly also in slow
-/// start, and none grows in the sender's own interface, where the formula knows of none.
+/// Pace of TCP: a little more than UDP leaves. The queue before the trunk link therefore grows slowly, also in
+/// slow start, and none builds up in the sender's own interface, which the formula does not consider.
 const TCP_PACE_BPS: f64 = 8.2e9;
 
-/// One stream beside UDP, until the queue before the trunk is full: what the sender has in flight at that moment.
+/// One stream next to UDP until the queue before the trunk link is full: the sender's data in flight at that
+/// moment.
 pub(super) fn first_drop(bed: &TestBed) -> Result<Vec<Readings>, String> {
-    // CUBIC takes the cube root of the window to get there: a short look needs a short path.
+    // CUBIC needs a time proportional to the cube root of the window: a quick run needs a short path.
     let (delay_ms, buffer) = if bed.quick { (5.0, 4e6) } else { (25.0, 16e6) };
     let changes = [format!("link.trunk.delay={delay_ms}ms"), format!("link.trunk.from.s1.buffer={buffer}")];
     let network = Network::up(bed, "science-dmz", &changes.each_ref().map(String::as_str))?;
@@ -127,11 +129,11 @@ pub(super) fn first_drop(bed: &TestBed) -> Result<Vec<Readings>, String> {
     Ok(vec![Readings::once(full.in_flight / theory, note)])
 }
 
-/// A buffer that was full for the first time.
+/// The first time at which a buffer was full.
 struct Full {
-    /// What the sender had in flight then, bytes.
+    /// Data in flight at the sender, bytes.
     in_flight: f64,
-    /// Since the sender's first byte.
+    /// Time since the sender's first byte.
     after_s: f64,
 }
 
@@ -139,8 +141,8 @@ fn at_first_drop(run: &Run, port: &str, rtt_s: f64) -> Result<Full, String> {
     let drops = |interval: &&Interval| interval.read("port.dropped").is_some_and(|dropped| dropped > 0.0);
     let intervals = run.port(port);
     let dropped = intervals.iter().find(drops).ok_or_else(|| format!("nothing was dropped at {port}"))?;
-    // Ports count from the start of the run, the sender from its first byte, of whose arrival the server's word came
-    // back a round trip after it was sent.
+    // Port times are relative to the start of the run, the sender's to its first byte. The client learned of
+    // the first byte's arrival one round trip after it was sent.
     let first_byte_s = run.number("/receiver/first_read_ns")? / 1e9 - rtt_s;
     let after_s = f64::midpoint(dropped.start_s, dropped.end_s) - first_byte_s;
     let sender = run.sender();
@@ -158,12 +160,13 @@ mod tests {
 
     #[test]
     fn the_last_sample_before_the_drop_counts() {
-        // The first byte left at 0.1 s, the drop fell between 2.0 and 2.1 s of the run: 1.95 s after that byte, when
-        // the sample at 1 s was the last one.
+        // The first byte left at 0.1 s, the drop was between 2.0 and 2.1 s of the run, 1.95 s after that byte,
+        // when the sample at 1 s was the latest.
         let full = at_first_drop(&run(), "s>b", 0.05).unwrap();
         assert_eq!(full.in_flight, 10.0);
         assert!((full.after_s - 1.95).abs() < 1e-9);
-        // A first byte at 0 s: now the sample at 2 s is the last one, when less was in flight than the window allows.
+        // With the first byte at 0 s, the sample at 2 s is the latest, when less was in flight than the window
+        // allows.
         assert_eq!(at_first_drop(&run(), "s>b", 0.15).unwrap().in_flight, 15.0);
         assert!(at_first_drop(&run(), "b>s", 0.1).is_err());
     }

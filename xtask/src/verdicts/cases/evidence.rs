@@ -1,4 +1,4 @@
-//! Doubts about the measurement itself.
+//! Disturbances of the measurement itself.
 
 use std::time::Duration;
 

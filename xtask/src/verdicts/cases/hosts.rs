@@ -1,11 +1,11 @@
-//! Causes at the two ends: windows, buffers, applications, processors, pace.
+//! Causes at the two ends: windows, buffers, applications, CPUs, pacing.
 
 use super::super::case::{Case, Deed, PAIR, PLAIN};
 
 /// A path of 100 Mb/s and 20 ms: 250 kB.
 const LONG_PATH: &[&str] = &["link.b.rate=100M", "link.b.delay=10ms"];
 
-/// At the least priority, also where the kernel shares processors between sessions first (autogroup).
+/// Lowest priority, including between sessions (autogroup).
 const LOWEST_PRIORITY: &[&str] =
     &["sh", "-c", "echo 19 2>/dev/null > /proc/self/autogroup; exec nice -n 19 \"$@\"", "sh"];
 
@@ -53,11 +53,11 @@ pub(super) const CASES: &[Case] = &[
     Case {
         rule: "V08",
         name: "a receiver that shares its processor with a loop of higher priority",
-        // A small buffer, so that the path does not go on without the reader, and a rate for which the sliver of a processor
-        // that is left on a machine at rest is not enough.
+        // A small buffer, so that the sender cannot continue without the reader, and a rate for which the
+        // remaining share of the CPU is not enough even on an idle machine.
         set: &["link.a.rate=2G", "link.b.rate=2G", "host.b.sysctl.ipv4.tcp_rmem=4096 131072 2097152"],
         args: &["-t", "4", "-C", "cubic", "--server-affinity", "1"],
-        // The loop is another program's, which V27 says.
+        // The loop is another program, which V27 reports.
         planted: PLAIN
             .actions(&[Deed::Spin { cpu: 1, loops: 1 }, Deed::Serve(LOWEST_PRIORITY)])
             .right(&["V08", "V27"]),
@@ -82,7 +82,8 @@ pub(super) const CASES: &[Case] = &[
         rule: "V07",
         name: "a system call for each 16 bytes",
         set: &["link.a.rate=none", "link.b.rate=none"],
-        // Nagle's algorithm stays on: with a packet for each call the emulator's switch, and not the sender, is the limit.
+        // Nagle's algorithm stays on: with one packet per call, the emulator's switch would be the limit
+        // instead of the sender.
         planted: PLAIN.args(&["-l", "16"]).right(&["V07"]),
         control: PLAIN.set(&["link.b.rate=100M"]).right(&["V02"]),
         alone: true,
@@ -106,7 +107,7 @@ pub(super) const CASES: &[Case] = &[
             "link.b.delay=100ms",
         ],
         args: &["-C", "reno"],
-        // Ten segments double eleven times to 1.2 Gb/s.
+        // Ten segments double eleven times to reach 1.2 Gb/s.
         planted: PLAIN.set(&["link.b.rate=10G", "link.b.buffer=64MiB"]).args(&["-t", "2.3"]).right(&["V10"]),
         control: PLAIN.set(&["link.b.rate=20M"]).args(&["-t", "4", "-O", "5"]).right(&["V02"]),
         alone: true,
@@ -115,7 +116,7 @@ pub(super) const CASES: &[Case] = &[
     Case {
         rule: "V25",
         name: "a sender whose interface holds two frames",
-        // Fast enough that the drops hold the flows back, and not the link.
+        // Fast enough that the drops limit the flows, and not the link.
         set: &["link.a.card=false", "link.b.rate=400M", "link.b.delay=10ms"],
         args: &["-t", "4", "-C", "reno", "-P", "4"],
         planted: PLAIN

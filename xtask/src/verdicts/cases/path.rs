@@ -1,4 +1,4 @@
-//! Causes on the path that are no queue: links, holes, losses, order.
+//! Causes on the path other than queues: links, black holes, losses, reordering.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub(super) const CASES: &[Case] = &[
         topology: "black-hole",
         set: &["link.tunnel.rate=200M"],
         planted: PLAIN.right(&["V15"]),
-        // 200 Mb/s are no standard rate, and no interface says so.
+        // 200 Mb/s is not a standard rate, and no interface reports it.
         control: PLAIN.set(&["link.tunnel.too_big=icmp"]).right(&["V14", "V02"]),
         ..PAIR
     },
@@ -61,10 +61,10 @@ pub(super) const CASES: &[Case] = &[
         topology: "trunk-2x1g",
         to: "c",
         set: &["link.trunk.rate=100M", "link.a.rate=1G"],
-        // Source ports of which one connection gets a line of its own and two share the other.
+        // Source ports with which one connection has a member link of its own and two share the other.
         args: &["-t", "4", "-O", "1", "-C", "cubic", "-P", "3", "--cport", "41000"],
         planted: PLAIN.right(&["V17"]),
-        // One line of that rate: what three connections leave of it is even enough.
+        // A single link of that rate, which three connections share evenly enough.
         control: PLAIN.set(&["link.trunk.members=1"]).right(&["V02"]),
         ..PAIR
     },
@@ -89,7 +89,7 @@ pub(super) const CASES: &[Case] = &[
             "link.a.rate=200M",
             "link.b.rate=200M",
             "link.b.delay=10ms",
-            // The window in which the sender tolerates reordering stays a quarter of the round trip.
+            // Keeps RACK's reordering window at a quarter of the round-trip time.
             "host.a.sysctl.ipv4.tcp_recovery=3",
         ],
         args: &["-t", "4", "-C", "reno"],
@@ -123,7 +123,7 @@ pub(super) const CASES: &[Case] = &[
         name: "one packet in thirty lost",
         set: LONG_PATH,
         args: &["-t", "5", "-C", "cubic"],
-        // So much loss takes timeouts with it.
+        // This much loss causes timeouts too.
         planted: PLAIN.set(&["link.b.from.s.loss=0.03"]).right(&["V20", "V23"]),
         control: PLAIN.right(&["V02"]),
         random: true,
@@ -143,7 +143,7 @@ pub(super) const CASES: &[Case] = &[
     Case {
         rule: "V11",
         name: "a window that grows again after early losses",
-        // Reno adds a segment each round trip: ten a second.
+        // Reno adds one segment per round trip: ten per second.
         set: &[LARGE_SEND, LARGE_RECEIVE, "link.b.delay=50ms", "link.b.buffer=16MiB"],
         args: &["-t", "3", "-O", "3", "-C", "reno"],
         planted: PLAIN

@@ -1,4 +1,4 @@
-//! Queues, and what stands in for them: policers, shapers, marks, neighbours.
+//! Queues and the like: policers, shapers, marks, cross traffic.
 
 use super::super::case::{Case, Deed, Look, PAIR, PLAIN};
 use super::{LARGE_RECEIVE, LARGE_SEND};
@@ -9,7 +9,7 @@ pub(super) const CASES: &[Case] = &[
         name: "a policer of 100 Mb/s",
         topology: "policed",
         set: &["link.b.rate=400M"],
-        // One run of TCP that saws below a policer cannot tell it from a short queue; datagrams can.
+        // A single TCP run that saws below a policer cannot distinguish it from a short queue; datagrams can.
         args: &["-t", "3", "-C", "cubic", "--investigate"],
         planted: PLAIN.right(&["V13"]),
         control: PLAIN.set(&["link.b.police_rate=none"]).right(&["V02"]),
@@ -21,7 +21,7 @@ pub(super) const CASES: &[Case] = &[
         name: "a policer of 50 Mb/s with a deep bucket",
         topology: "policed",
         set: &["link.b.rate=400M"],
-        // One run of TCP that saws below a policer cannot tell it from a short queue; datagrams can.
+        // A single TCP run that saws below a policer cannot distinguish it from a short queue; datagrams can.
         args: &["-t", "3", "-C", "cubic", "--investigate"],
         planted: PLAIN.set(&["rate=50M", "burst=2MB"]).right(&["V13"]),
         control: PLAIN.set(&["link.b.police_rate=none"]).right(&["V02"]),
@@ -67,7 +67,7 @@ pub(super) const CASES: &[Case] = &[
         planted: PLAIN
             .set(&["link.b.ecn=true", "host.a.sysctl.ipv4.tcp_ecn=1", "host.b.sysctl.ipv4.tcp_ecn=1"])
             .right(&["V24"]),
-        // CoDel that drops: what it leaves is below the link and its queue is short.
+        // CoDel with drops: the rate is below the link rate and the queue is short.
         control: PLAIN.right(&["V20", "V18", "V02"]),
         random: true,
         ..PAIR

@@ -1,6 +1,6 @@
-//! The tests' own delay: a thread that carries frames between two TAP devices, each at its own absolute time.
+//! The tests' own delay: a thread that forwards frames between two TAP devices, each at its own absolute time.
 //!
-//! It shares nothing with the emulator: one heap of frames, no rate, no queue limit but the memory's.
+//! It shares no code with the emulator: one heap of frames, no rate, no queue limit except memory.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,23 +18,23 @@ use linerate_sock::{Mono, SockError};
 
 use super::situation::Forwarding;
 
-/// A frame of the largest super-packet with its headers.
+/// The largest GSO frame with its headers.
 const FRAME_BYTES: usize = HEADER_BYTES + 18 + (64 << 10);
 /// Frames read from one side before the other has its turn.
 const FRAMES_PER_TURN: usize = 64;
-/// Bytes on the way at most: beyond them the situation is wrong, not the network.
+/// Most bytes in transit; more indicate an error in the situation.
 const MAX_HELD_BYTES: usize = 512 << 20;
-/// Between two looks at whether it shall end.
+/// How often it checks whether it should end.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A running forwarder; it ends when this is dropped.
+/// A running forwarder, stopped on drop.
 pub(super) struct Forwarder {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Forwarder {
-    /// Makes `right` in the western and `left` in the eastern namespace, and carries frames between them.
+    /// Creates `right` in the western and `left` in the eastern namespace, and forwards frames between them.
     pub(super) fn start(west: &str, east: &str, what: Forwarding, seed: u64) -> Result<Self, String> {
         let open = |namespace: &str, device: &str| {
             let tap = with_netns(namespace, || Tap::create(device)).map_err(|e| e.to_string())?;
@@ -63,7 +63,7 @@ impl Drop for Forwarder {
 }
 
 struct Carry {
-    /// The west's and the east's.
+    /// West, east.
     taps: [Tap; 2],
     held: Held,
     stop: Arc<AtomicBool>,
@@ -71,7 +71,7 @@ struct Carry {
 
 impl Carry {
     fn run(mut self) -> Result<(), SockError> {
-        // Both only make it more exact.
+        // Both only improve precision.
         let _urgent = Urgent::claim().ok();
         let _ = clock::set_timer_slack_ns(1);
         let poller = Poller::new()?;
@@ -90,7 +90,7 @@ impl Carry {
                 }
             }
             while let Some((to, frame)) = self.held.pop(clock::now()) {
-                // An interface that is going down takes no frame, which is what a cable would do.
+                // An interface that is going down accepts no frame, like an unplugged cable.
                 let _ = self.taps[to].write(&frame);
             }
         }
@@ -98,7 +98,7 @@ impl Carry {
     }
 }
 
-/// A frame on its way: earliest first, and in the order of their coming where they are due at once.
+/// A frame in transit: ordered by due time, then by arrival.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct OnTheWay {
     due: Mono,
@@ -107,14 +107,14 @@ struct OnTheWay {
     frame: Vec<u8>,
 }
 
-/// What is on its way, without a socket or a clock.
+/// The frames in transit, without sockets or clocks.
 struct Held {
     what: Forwarding,
     heap: BinaryHeap<Reverse<OnTheWay>>,
     bytes: usize,
-    /// Of frames that were taken.
+    /// Number of the next frame.
     number: u64,
-    /// Frames that came toward the server.
+    /// Number of frames towards the server.
     forward: u64,
     /// Due time of the last frame of each direction, so that jitter keeps the order.
     last: [Mono; 2],
@@ -123,7 +123,7 @@ struct Held {
 
 impl Held {
     fn new(what: Forwarding, seed: u64) -> Self {
-        // An xorshift of an odd number never ends at 0.
+        // Odd, as xorshift must not start at 0.
         let random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
         Self { what, heap: BinaryHeap::new(), bytes: 0, number: 0, forward: 0, last: [Mono(0); 2], random }
     }
@@ -171,7 +171,7 @@ impl Held {
         self.heap.peek().map(|Reverse(first)| first.due)
     }
 
-    /// A frame that is due, and to which side it goes.
+    /// A frame that is due, and its destination side.
     fn pop(&mut self, now: Mono) -> Option<(usize, Vec<u8>)> {
         self.next().filter(|due| *due <= now)?;
         let Reverse(first) = self.heap.pop()?;
@@ -188,7 +188,7 @@ mod tests {
         Mono(1_000_000 + us * 1000)
     }
 
-    /// Sends frames 0, 1, … toward the server, one each 100 us, and tells when each came out.
+    /// Sends frames 0, 1, … towards the server, one per 100 µs, and returns when each left.
     fn arrivals(what: Forwarding, frames: u8) -> Vec<(u8, u64)> {
         let mut held = Held::new(what, 7);
         for frame in 0..frames {

@@ -1,4 +1,4 @@
-//! The tables of situations. Rates are 2 to 2,000 Mb/s, round trips 0.1 to 100 ms, tests mostly 3 s.
+//! The tables of situations. Rates are 2 to 2,000 Mb/s, round-trip times 0.1 to 100 ms, tests mostly 3 s.
 
 mod hosts;
 mod losses;
@@ -7,20 +7,20 @@ mod shapers;
 use super::situation::Host::East;
 use super::situation::{Means, PLAIN, Situation};
 
-/// Everything that is tuned with.
+/// All situations that may be used for tuning.
 pub(super) fn all() -> impl Iterator<Item = &'static Situation> {
     [shapers::SITUATIONS, losses::SITUATIONS, hosts::SITUATIONS, losses::CONTROLS, hosts::CONTROLS]
         .into_iter()
         .flatten()
 }
 
-/// Nothing but a bucket of 20 Mb/s.
+/// Only a bucket of 20 Mb/s.
 const SHAPED_20M: Means = Means::Qdisc(East, "right", "root tbf rate 20mbit burst 16kb latency 50ms");
 
-/// A shaper. Two ends cannot tell it from a slower link, which nobody may confirm therefore.
+/// A shaper. Both ends cannot distinguish it from a slower link, which therefore must not be confirmed.
 pub(super) const SHAPER: Situation = Situation { right: &["shaper"], unconfirmed: &["link"], ..PLAIN };
 
-/// A shaper that is all that there is: everything else would be an accusation.
+/// Only a shaper: every other cause would be wrong.
 const CONTROL: Situation = Situation {
     right: &["shaper", "unknown"],
     unconfirmed: &["link"],
@@ -36,7 +36,7 @@ mod tests {
     use super::super::held_out;
     use super::*;
 
-    /// The causes of results, as documents name them.
+    /// The causes as named in documents.
     const CAUSES: &[&str] = &[
         "link",
         "shaper",

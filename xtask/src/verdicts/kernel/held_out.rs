@@ -1,5 +1,5 @@
-//! Ten situations that nobody looks at while rules are tuned: drawn from the middle of the grid before the first rule was
-//! changed, at values that no other situation has.
+//! Ten situations that are not used while tuning rules: selected from the middle of the grid before the first
+//! rule was changed, with values that no other situation has.
 
 use super::grid::SHAPER;
 use super::situation::Host::{A, B, East, West};

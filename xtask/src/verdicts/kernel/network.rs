@@ -1,4 +1,4 @@
-//! The path of a situation: four namespaces, three links, and what is planted in them.
+//! The path of a situation: four namespaces, three links, and the planted cause.
 
 use std::path::PathBuf;
 
@@ -8,17 +8,17 @@ use super::forwarder::Forwarder;
 use super::situation::{Host, Means, Situation};
 use crate::netns::{Namespaces, enter, ip, output};
 
-/// Beginning of the names of namespaces and groups.
+/// Prefix of the names of namespaces and groups.
 pub(super) const TASK: &str = "verdicts";
 
-/// Where the server is reached.
+/// Address of the server.
 pub(super) const SERVER_ADDRESS: &str = "10.91.3.2";
-/// Where the client is.
+/// Address of the client.
 pub(super) const CLIENT_ADDRESS: &str = "10.91.1.1";
 
-/// The kernel's folder of groups that share processors.
+/// The kernel's folder of CPU groups (cgroup v1).
 const GROUPS: &str = "/sys/fs/cgroup/cpu";
-/// Length of a quota's period, us.
+/// Period of a quota, µs.
 const QUOTA_PERIOD_US: u32 = 20_000;
 
 /// Host, device, address with prefix.
@@ -39,16 +39,16 @@ const ROUTES: [(Host, &str, &str, &str); 4] = [
     (Host::B, "default", "10.91.3.1", "eth0"),
 ];
 
-/// A path that is up; everything is removed when this is dropped.
+/// A path that is up, removed on drop.
 pub(super) struct Network {
-    // Before the namespaces, so that its devices go first.
+    // Before the namespaces, so that its devices are removed first.
     _forwarder: Option<Forwarder>,
     namespaces: Namespaces,
     groups: Vec<Group>,
 }
 
 impl Network {
-    /// Makes the path and plants the situation in it.
+    /// Creates the path and plants the situation in it.
     pub(super) fn make(worker: usize, situation: &Situation, seed: u32) -> Result<Self, String> {
         let names = Host::ALL.map(Host::name);
         let namespaces = Namespaces::make(TASK, worker, &names)?;
@@ -75,11 +75,11 @@ impl Network {
         self.namespaces.name(host as usize)
     }
 
-    /// What to write before a command that runs on a host. It dies with us, also when we are killed.
+    /// Prefix of a command that runs on a host. The command dies with us, also if we are killed.
     pub(super) fn on(&self, host: Host) -> Vec<String> {
         let group = self.groups.iter().find(|group| group.host == host);
         let inside = ["setpriv", "--pdeathsig", "KILL", "--"].map(str::to_owned);
-        // `ip netns exec` hides the folder of groups.
+        // Join first, as `ip netns exec` hides the folder of groups.
         let join = group.map_or_else(Vec::new, Group::join);
         [join, enter(self.name(host)), inside.to_vec()].concat()
     }
@@ -93,7 +93,7 @@ impl Network {
         for (host, device, address) in ADDRESSES {
             let name = self.name(host);
             ip(&["-n", name, "address", "add", address, "dev", device])?;
-            // A TAP drops what its reader did not take in time; a cable does not.
+            // A TAP drops frames that its reader does not take in time; a cable does not.
             ip(&["-n", name, "link", "set", device, "txqueuelen", "10000", "up"])?;
         }
         for (host, to, gateway, device) in ROUTES {
@@ -102,13 +102,13 @@ impl Network {
         for host in [Host::West, Host::East] {
             self.sysctl(host, "net.ipv4.ip_forward=1")?;
         }
-        // Metrics of one trial are no starting point for the next.
+        // TCP metrics of one trial must not affect the next.
         Host::ALL.iter().try_for_each(|host| self.sysctl(*host, "net.ipv4.tcp_no_metrics_save=1"))
     }
 
     fn plant(&mut self, worker: usize, means: &Means) -> Result<(), String> {
         match *means {
-            // A TAP of its own, or processes that the trial starts.
+            // These need a separate TAP, or processes that the trial starts.
             Means::Forwarder(_)
             | Means::Loops(..)
             | Means::Neighbour(_)
@@ -148,7 +148,7 @@ impl Network {
         self.inside(host, "sysctl", &["-qw", setting]).map(drop)
     }
 
-    /// Arrivals leave through an interface that has a discipline before the host sees them.
+    /// Redirects arriving packets through an interface with a discipline, before the host receives them.
     fn ingress(&self, host: Host, device: &str, words: &str) -> Result<(), String> {
         ip(&["-n", self.name(host), "link", "add", "ifb0", "type", "ifb"])?;
         ip(&["-n", self.name(host), "link", "set", "ifb0", "up"])?;
@@ -159,7 +159,7 @@ impl Network {
         self.tc(host, "qdisc", "ifb0", words)
     }
 
-    /// A rule for what is forwarded to (`daddr`) or from (`saddr`) the server.
+    /// A rule for packets forwarded to (`daddr`) or from (`saddr`) the server.
     fn filter(&self, which: &str, rule: &str) -> Result<(), String> {
         self.nft("add table ip planted")?;
         self.nft("add chain ip planted path { type filter hook forward priority 0; policy accept; }")?;
@@ -170,7 +170,7 @@ impl Network {
         self.inside(Host::East, "nft", &[words]).map(drop)
     }
 
-    /// Nothing passes the eastern router, or everything again.
+    /// Blocks all packets in the eastern router, or unblocks them.
     pub(super) fn block(&self, blocked: bool) -> Result<(), String> {
         if !blocked {
             return self.nft("delete table ip blackout");
@@ -196,7 +196,7 @@ impl Network {
         Ok(())
     }
 
-    /// What the disciplines and filters counted, for a person.
+    /// Counters of the disciplines and filters, as text.
     pub(super) fn counts(&self) -> String {
         let mut text = String::new();
         for host in Host::ALL {
@@ -207,9 +207,9 @@ impl Network {
         text
     }
 
-    /// Whether the kernel answers at the server's side.
+    /// Whether the server's kernel answers.
     pub(super) fn is_reachable(&self) -> bool {
-        // Resolves the neighbours on the way too, so that the first packet of a test finds them.
+        // Also resolves the neighbours on the path for the first packet of a test.
         let asked = with_netns(self.name(Host::A), || {
             std::net::UdpSocket::bind(("0.0.0.0", 0))
                 .and_then(|socket| socket.send_to(&[0], (SERVER_ADDRESS, 9)))
@@ -219,7 +219,7 @@ impl Network {
     }
 }
 
-/// A group of processes with a quota; it is removed when this is dropped.
+/// A group of processes with a quota, removed on drop.
 struct Group {
     host: Host,
     folder: PathBuf,
@@ -238,7 +238,7 @@ impl Group {
         Ok(group)
     }
 
-    /// What to write before a command that shall be in it.
+    /// Prefix of a command that should join it.
     fn join(&self) -> Vec<String> {
         let script = format!("echo $$ > {}/cgroup.procs && exec \"$@\"", self.folder.display());
         ["sh", "-c", &script, "sh"].map(str::to_owned).to_vec()
@@ -251,12 +251,12 @@ impl Drop for Group {
     }
 }
 
-/// Removes the groups of this task whose maker is gone.
+/// Removes the groups of this task whose creator is gone.
 pub(super) fn remove_left_groups() {
     let entries = std::fs::read_dir(GROUPS).into_iter().flatten().flatten();
     for entry in entries {
         if crate::netns::is_left_over(&entry.file_name().to_string_lossy(), TASK) {
-            // One that still has a process is removed by the next call.
+            // The next call removes a group that still has a process.
             let _ = std::fs::remove_dir(entry.path());
         }
     }

@@ -1,53 +1,54 @@
-//! What a situation of the kernel's world consists of. A new one is an entry of a table in `grid/`.
+//! Structure of a situation of the kernel world. A new one is an entry of a table in `grid/`.
 
 use std::time::Duration;
 
 /// A cause planted with the kernel's own means, or none (a control).
 #[derive(Clone, Copy)]
 pub(super) struct Situation {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub(super) name: &'static str,
-    /// What is done to the path and the hosts.
+    /// Modifications of the path and the hosts.
     pub(super) means: &'static [Means],
     /// Options of `linerate test`.
     pub(super) args: &'static [&'static str],
-    /// Causes that are right.
+    /// Correct causes.
     pub(super) right: &'static [&'static str],
-    /// Causes that two ends cannot tell from the right ones: right as long as they are not confirmed.
+    /// Causes that two ends cannot distinguish from the correct ones: correct unless confirmed.
     pub(super) unconfirmed: &'static [&'static str],
-    /// Causes that are right wherever the result has them, not only as the verdict.
+    /// Causes that are correct anywhere in the result, not only as the verdict.
     pub(super) beside: &'static [&'static str],
-    /// A right verdict has one of these in its words; none are needed where this is empty.
+    /// A correct verdict contains one of these texts; empty for no requirement.
     pub(super) says: &'static [&'static str],
-    /// A right verdict has none of these in its words or its remedy: what would be an accusation, or send somebody to the
-    /// wrong setting.
+    /// A correct verdict contains none of these in its text or its remedy: they would be wrong accusations or
+    /// lead to the wrong setting.
     pub(super) never_says: &'static [&'static str],
-    /// Whether nothing is wrong here: then a wrong name is an accusation.
+    /// Whether nothing is wrong here: then a wrong name is a false accusation.
     pub(super) control: bool,
-    /// Whether chance decides something: then there are several seeds.
+    /// Whether it depends on chance and needs several seeds.
     pub(super) random: bool,
-    /// Whether it keeps a small machine busy, so that nothing else may be measured beside it.
+    /// Whether it keeps a small machine busy, so that nothing else can be measured in parallel.
     pub(super) alone: bool,
 }
 
-/// A host of the path: client a, two routers, server b. The routers are joined by a cable, or by the delay forwarder.
+/// A host of the path: client a, two routers, server b. The routers are connected by a veth pair, or by the
+/// delay forwarder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Host {
     /// The client.
     A,
-    /// The router beside the client; `left` faces it.
+    /// The router next to the client, which is at `left`.
     West,
-    /// The router beside the server; `right` faces it.
+    /// The router next to the server, which is at `right`.
     East,
     /// The server.
     B,
 }
 
 impl Host {
-    /// All of them in the order of the path.
+    /// All hosts in the order of the path.
     pub(super) const ALL: [Self; 4] = [Self::A, Self::West, Self::East, Self::B];
 
-    /// The end of its namespace's name.
+    /// Suffix of its namespace's name.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::A => "a",
@@ -61,17 +62,17 @@ impl Host {
 /// A means of the kernel, or of the tests.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Means {
-    /// What the delay forwarder does between the routers; without it they share a cable.
+    /// What the delay forwarder does between the routers; without it they are connected by a veth pair.
     Forwarder(Forwarding),
-    /// `tc qdisc replace dev DEVICE …` on a host; the words begin with where it goes (`root tbf …`).
+    /// `tc qdisc replace dev DEVICE …` on a host; the words start with the attachment point (`root tbf …`).
     Qdisc(Host, &'static str, &'static str),
     /// `tc class replace dev DEVICE …`.
     Class(Host, &'static str, &'static str),
-    /// What comes in at `right` of the eastern router (`toward b` on b's `eth0`) goes through this discipline of an `ifb`.
+    /// Packets that arrive at a device pass this discipline of an `ifb`.
     Ingress(Host, &'static str, &'static str),
-    /// A rule of nft in the eastern router's forward chain, from the client to the server.
+    /// A rule of nft in the eastern router's forward chain, from client to server.
     Filter(&'static str),
-    /// The same from the server to the client.
+    /// The same from server to client.
     FilterBack(&'static str),
     /// `sysctl -w`.
     Sysctl(Host, &'static str),
@@ -79,45 +80,46 @@ pub(super) enum Means {
     Route(Host, &'static str),
     /// MTU of an interface.
     Mtu(Host, &'static str, u32),
-    /// Every interface sends and forwards single packets: no segmentation offload, so that filters see what is on a wire.
+    /// Every interface sends and forwards single packets: no segmentation offload, so that filters see packets
+    /// as on a wire.
     SinglePackets,
-    /// Client (a) or server (b) may use this share of one processor, percent, in periods of 20 ms.
+    /// Client (a) or server (b) may use this share of one CPU, percent, in periods of 20 ms.
     Quota(Host, u32),
-    /// So many loops beside the test, with this `nice`.
+    /// Number of busy loops during the test, and their `nice` value.
     Loops(usize, i32),
-    /// A real iperf3 from the western router to the server, 1.5 s before the test and during it.
+    /// A real iperf3 from the western router to the server, from 1.5 s before the test until its end.
     Neighbour(&'static [&'static str]),
     /// A real iperf3 from the server's side back to the client.
     NeighbourBack(&'static [&'static str]),
-    /// All packets are dropped for so long, at a time after the client's start.
+    /// Drops all packets: time after the client's start, and duration.
     Blackout(Duration, Duration),
-    /// The client is stopped so long after its start, and goes on later.
+    /// Stops the client: time after its start, and duration.
     Pause(Duration, Duration),
 }
 
-/// What the forwarder does to frames, both ways unless said otherwise.
+/// What the forwarder does to frames, in both directions unless stated otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Forwarding {
-    /// Delay for one direction, us.
+    /// Delay of one direction, µs.
     pub(crate) delay_us: u32,
-    /// Up to this much is added at random, us; frames keep their order unless `overtaking`.
+    /// Random additional delay up to this, µs; frames keep their order unless `overtaking`.
     pub(crate) jitter_us: u32,
     /// Whether frames with less jitter overtake.
     pub(crate) overtaking: bool,
-    /// Every so many frames toward the server, one is held back; 0 for none.
+    /// Delays one of this number of frames towards the server; 0 for none.
     pub(crate) late_every: u32,
-    /// By this much, us.
+    /// Additional delay, µs.
     pub(crate) late_us: u32,
-    /// Every so many frames toward the server, one is sent twice; 0 for none.
+    /// Duplicates one of this number of frames towards the server; 0 for none.
     pub(crate) twice_every: u32,
 }
 
-/// A round trip, ms, and nothing else.
+/// Only a round-trip time, ms.
 pub(super) const fn rtt_ms(ms: u32) -> Means {
     Means::Forwarder(delay_ms(ms))
 }
 
-/// The same, to be added to.
+/// The same, to be modified.
 pub(super) const fn delay_ms(rtt_ms: u32) -> Forwarding {
     Forwarding {
         delay_us: 500 * rtt_ms,

@@ -1,4 +1,4 @@
-//! One run of a situation, and what counts of its answer.
+//! One run of a situation, and the evaluation of its answer.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,25 +12,25 @@ use super::situation::{Host, Means, Situation};
 use crate::bench::listening_port;
 use crate::process::{Process, Processes};
 
-/// Time for a program to start, and for a client beyond its test.
+/// Timeout for a program to start, and for a client in addition to its test.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Time for a neighbour's flow to reach its rate.
+/// Time for the cross traffic to reach its rate.
 const NEIGHBOUR_LEAD: Duration = Duration::from_millis(1500);
 
-/// What all trials share.
+/// Common state of all trials.
 pub(super) struct TestBed {
-    /// The program that judges.
+    /// The program under test.
     pub(super) linerate: PathBuf,
-    /// Of archives.
+    /// Folder for archives.
     pub(super) folder: PathBuf,
-    /// Where result documents and counters are kept, if anywhere.
+    /// Folder for result documents and counters, if they are kept.
     pub(super) keep: Option<PathBuf>,
     pub(super) keeper: Processes,
 }
 
 impl TestBed {
-    /// Plants, measures, and takes everything away.
+    /// Plants the cause, measures, and removes everything.
     pub(super) fn run(&self, worker: usize, situation: &Situation, seed: u32) -> Result<Answer, String> {
         let network = Network::make(worker, situation, seed)?;
         if !network.is_reachable() {
@@ -41,7 +41,7 @@ impl TestBed {
         let port = server.find_line(CLIENT_TIMEOUT, listening_port)?.to_string();
         let beside = self.background_programs(&network, situation)?;
         let head = ["test", SERVER_ADDRESS, "-p", &port, "--upload", "--json"];
-        // What is kept is to be looked at closely; samples are taken as often without it.
+        // More interval rows in kept documents; the sampling interval is the same without them.
         let closely: &[&str] = if self.keep.is_some() { &["-i", "0.1"] } else { &[] };
         let words = self.linerate(worker, &[&head[..], closely, situation.args].concat());
         let client = self.start(&network, Host::A, &words)?;
@@ -70,7 +70,7 @@ impl TestBed {
         head.into_iter().chain([program]).chain(words.iter().map(|word| (*word).to_owned())).collect()
     }
 
-    /// Programs that run during all of the test.
+    /// Programs that run during the whole test.
     fn background_programs(&self, network: &Network, situation: &Situation) -> Result<Vec<Process>, String> {
         let mut beside = Vec::new();
         for means in situation.means {
@@ -94,7 +94,7 @@ impl TestBed {
         Ok(beside)
     }
 
-    /// A server on the first host and a client on the second, once it sends.
+    /// Starts a server on the first host and a client on the second, and waits until it sends.
     fn iperf3(
         &self,
         network: &Network,
@@ -120,10 +120,10 @@ impl TestBed {
     }
 }
 
-/// Things that wait for their time.
+/// Actions with a time.
 struct Timed {
     start: Mono,
-    /// When, and what; the last one is the next.
+    /// Times and actions; the last one is the next.
     left: Vec<(Duration, Act)>,
     trouble: Option<String>,
 }
@@ -152,7 +152,7 @@ impl Timed {
         Self { start: clock::now(), left, trouble: None }
     }
 
-    /// Does what is due.
+    /// Executes the actions that are due.
     fn act(&mut self, network: &Network, client: u32) {
         while self.left.last().is_some_and(|(after, _)| (self.start + *after).has_passed()) {
             let Some((_, act)) = self.left.pop() else { return };
@@ -165,8 +165,9 @@ impl Timed {
     }
 }
 
-/// The finding that counts: what a busy machine did to the measurement stands first, rightly, and is passed over
-/// unless it was planted; findings that only add to a verdict count where the situation says so.
+/// The index of the finding to evaluate: findings about disturbances by a busy machine come first, correctly,
+/// and are skipped unless they were planted; findings that only add to a verdict count if the situation says
+/// so.
 fn counted(answer: &Answer, situation: &Situation) -> usize {
     let causes = answer.causes.iter().enumerate();
     if let Some((at, _)) = causes.clone().find(|(_, cause)| situation.beside.contains(&cause.as_str())) {
@@ -179,7 +180,7 @@ fn counted(answer: &Answer, situation: &Situation) -> usize {
     causes.clone().find(|(at, cause)| !of_the_machine(*at, cause)).map_or(0, |(at, _)| at)
 }
 
-/// What becomes of an answer.
+/// Evaluates an answer.
 pub(super) fn judge(answer: &Answer, situation: &Situation) -> Fate {
     let at = counted(answer, situation);
     let (named, words) = (answer.causes[at].as_str(), answer.words[at].to_lowercase());
@@ -191,7 +192,7 @@ pub(super) fn judge(answer: &Answer, situation: &Situation) -> Fate {
     match (right, named) {
         _ if has(situation.never_says) => Fate::Wrong,
         (true, _) if situation.says.is_empty() || has(situation.says) => Fate::Right,
-        // The cause is right, and what makes it useful is missing.
+        // The cause is right, but the useful part of the text is missing.
         (true, _) | (false, "unknown") => Fate::Unknown,
         (false, _) => Fate::Wrong,
     }

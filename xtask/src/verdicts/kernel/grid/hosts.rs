@@ -1,4 +1,4 @@
-//! Windows, applications, processors, and tests that cannot tell.
+//! Windows, applications, CPUs, and tests that cannot decide.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
         means: &[rtt_ms(10), Sysctl(B, "net.ipv4.tcp_window_scaling=0")],
         ..RECEIVER_WINDOW
     },
-    // The route's clamp, not the buffer: larger buffers would change nothing.
+    // The limit is the route's window, not the buffer: larger buffers would change nothing.
     Situation {
         name: "route-window-at-receiver",
         means: &[rtt_ms(10), Route(B, "window 20000")],
@@ -59,7 +59,7 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
         right: &["receiver_window", "sender_window"],
         ..PLAIN
     },
-    // No counter of the kernel tells a locked congestion window from one that does not grow.
+    // No kernel counter distinguishes a locked congestion window from one that does not grow.
     Situation {
         name: "route-cwnd-lock",
         means: &[rtt_ms(10), Route(A, "cwnd lock 10")],

@@ -1,4 +1,4 @@
-//! Policers, losses, order, sizes, and the way back.
+//! Policers, losses, reordering, packet sizes, and the return path.
 
 use std::time::Duration;
 
@@ -44,8 +44,8 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
         args: &["-t", "5", "-C", "cubic"],
         ..POLICER
     },
-    // nft's bucket for bytes holds a second of the rate beside its burst: 25 MB, which TCP has emptied after a second. After
-    // the losses of that it needs some more to reach the rate again, and is policed from then on.
+    // nft's byte bucket holds a second of the rate in addition to its burst: 25 MB, which TCP uses up in the
+    // first second. After the losses it needs more time to reach the rate again, and is policed from then on.
     Situation {
         name: "policer-200m",
         means: &[
@@ -182,7 +182,7 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
         beside: &["mtu"],
         ..PLAIN
     },
-    // Acknowledgements pass at a rate for which the way out is much too fast.
+    // The rate limit of acknowledgements is too low for the forward direction.
     Situation {
         name: "return-path-500k",
         means: &[
@@ -199,9 +199,9 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
             rtt_ms(10),
             SinglePackets,
             Qdisc(East, "right", "root tbf rate 200mbit burst 64kb latency 40ms"),
-            // Acknowledgements are cumulative: few are enough while the queue lasts. Five a second come 200 ms apart, which
-            // the 40 ms of queue cannot bridge, so that the line idles for most of the time. What carries data, opens or
-            // closes a connection passes.
+            // Acknowledgements are cumulative: a few are enough while the queue lasts. Five per second arrive
+            // 200 ms apart, which the 40 ms of queue cannot bridge, so the link idles most of the time. Packets
+            // with data, and those that open or close a connection, pass.
             FilterBack(
                 "tcp flags & (syn | fin | rst | psh) == 0 meta length < 100 limit rate over 5/second burst 5 packets counter drop",
             ),
@@ -218,7 +218,7 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
             NeighbourBack(&["-C", "cubic"]),
         ],
         args: &["-t", "8", "-C", "cubic"],
-        // The queue was there before the test, so that no end has seen the path without it.
+        // The queue existed before the test, so neither end has seen the path without it.
         right: &["return_path", "unknown"],
         ..PLAIN
     },

@@ -1,4 +1,4 @@
-//! Shapers: token buckets and classes on the path, at the server's door, and in the sender itself.
+//! Shapers: token buckets and classes on the path, at the server's ingress, and in the sender itself.
 
 use super::super::situation::Host::{A, B, East};
 use super::super::situation::Means::{Class, Forwarder, Ingress, Neighbour, Qdisc, SinglePackets, Sysctl};
@@ -68,7 +68,7 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
         alone: true,
         ..SHAPER
     },
-    // A standard rate: only framing tells a shaper from a wire.
+    // A standard rate: only framing distinguishes a shaper from a link.
     Situation {
         name: "shaper-10m-standard",
         means: &[rtt_ms(10), tbf!("rate 10mbit burst 10kb latency 50ms")],
@@ -105,7 +105,8 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
         args: &["-t", "5", "-C", "cubic"],
         ..SHAPER
     },
-    // The window is smaller than the queue could be, and larger than the path: it bounds the queue and not the rate.
+    // The window is smaller than the possible queue, and larger than the path: it limits the queue and not the
+    // rate.
     Situation {
         name: "shaper-20m-window-bounds-queue",
         means: &[
@@ -158,14 +159,14 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
         unconfirmed: &["link", "congestion"],
         ..PLAIN
     },
-    // 20 Mb/s are less than the 30 that are offered: the shaper, and not the application.
+    // 20 Mb/s are less than the offered 30: the limit is the shaper, and not the application.
     Situation {
         name: "offered-30m-into-20m",
         means: &[rtt_ms(10), tbf!("rate 20mbit burst 16kb latency 50ms")],
         args: &["-t", "3", "-C", "cubic", "-b", "30M"],
         ..SHAPER
     },
-    // What a share is beside steady traffic, nobody can tell from a shaper; the honest word is one of both.
+    // A share next to steady traffic cannot be distinguished from a shaper; either name is correct.
     Situation {
         name: "share-beside-steady-udp",
         means: &[
