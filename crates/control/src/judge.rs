@@ -2,6 +2,11 @@
 //!
 //! This module gathers the evidence; formulas and rules are in `linerate_theory`.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::arithmetic_side_effects, reason = "counts come from the peer and may be absurd")
+)]
+
 mod caveats;
 mod course;
 mod curve;
@@ -98,7 +103,7 @@ fn steady_intervals(flow: &FlowRecord) -> (usize, Vec<f64>) {
     let whole = flow.measured_samples_of(Side::Receiver).map(|s| s.span().as_ns()).max().unwrap_or(0);
     let last = flow.measured_samples_of(Side::Receiver).last().map_or(0, |s| s.span().as_ns());
     // An interval more than a tenth shorter than the longest is the rest of the measured part.
-    if last * 10 < whole * 9 {
+    if (last as f64) < 0.9 * whole as f64 {
         all.pop();
     }
     let ramp = ramp::find(&all).unwrap_or(0);
@@ -171,8 +176,9 @@ fn missed(record: &RunRecord, flow: &FlowRecord) -> Option<Caveat> {
     let elapsed = flow.receiver.as_ref()?.elapsed;
     let measured = traffic.measured();
     // A test that is limited by bytes or blocks, or was interrupted, ends at another time.
-    let limit =
-        traffic.bytes.is_none() && traffic.blocks.is_none() && elapsed.as_ns() / 9 * 10 >= measured.as_ns();
+    let limit = traffic.bytes.is_none()
+        && traffic.blocks.is_none()
+        && elapsed.as_secs_f64() >= 0.9 * measured.as_secs_f64();
     let ended = match limit {
         true => {
             format!("the test stopped at its time limit of {measured}, before --until {target} was reached")

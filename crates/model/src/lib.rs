@@ -6,6 +6,11 @@
 //!
 //! This room does no I/O, starts no threads and formats nothing for people.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::arithmetic_side_effects, reason = "counts come from peers and files and may be absurd")
+)]
+
 mod accounting_step;
 mod calibration;
 mod caveat;

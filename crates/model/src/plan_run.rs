@@ -362,12 +362,12 @@ impl PlanRecord {
         if self.events == 0 {
             self.run.clone_from(&event.run);
         }
-        self.events = self.events.max(event.seq + 1);
+        self.events = self.events.max(event.seq.saturating_add(1));
         self.last = self.last.max(event.at);
         match &event.body {
             Body::PlanStarted(start) => self.start = Some((**start).clone()),
             Body::PlanResumed => {
-                self.resumed += 1;
+                self.resumed = self.resumed.saturating_add(1);
                 // What was summed up is not the last word any more.
                 (self.summaries, self.judgements, self.tables) = (Vec::new(), Vec::new(), Vec::new());
                 (self.outcome, self.reason) = (None, None);

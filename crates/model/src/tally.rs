@@ -125,7 +125,7 @@ impl ByteAccounting {
             written_bytes: Bytes::new(written),
             delivered_bytes: Bytes::new(delivered),
             never_sent_bytes: Bytes::new(never_sent),
-            unaccounted_bytes: Bytes::new(missing - never_sent),
+            unaccounted_bytes: Bytes::new(missing.saturating_sub(never_sent)),
         }
     }
 }

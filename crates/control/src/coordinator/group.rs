@@ -31,6 +31,7 @@ const DEPENDENT_PREPARE_LEAD: Span = Span::from_secs(5);
 /// How a run of a group ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlowEnd {
+    /// Whether it completed, and if not, what ended it.
     pub outcome: Outcome,
     /// Why it did not complete; absent if it did.
     pub reason: Option<String>,

@@ -21,7 +21,7 @@ impl Course {
         if !behind || elapsed == Span::ZERO {
             return;
         }
-        self.told += 1;
+        self.told = self.told.saturating_add(1);
         if !self.told.is_multiple_of(self.every.max(1)) {
             return;
         }
@@ -32,7 +32,7 @@ impl Course {
                 odd = !odd;
                 odd
             });
-            self.every = self.every.max(1) * 2;
+            self.every = self.every.max(1).saturating_mul(2);
         }
     }
 
@@ -40,7 +40,7 @@ impl Course {
     pub(crate) fn rates(&self) -> Vec<f64> {
         let rate = |two: &[(Bytes, Span)]| {
             let (from, to) = (two.first()?, two.last()?);
-            let bits = (to.0.get() - from.0.get()) as f64 * 8.0;
+            let bits = to.0.get().saturating_sub(from.0.get()) as f64 * 8.0;
             Some(bits / (to.1.as_secs_f64() - from.1.as_secs_f64()))
         };
         self.points.windows(2).filter_map(rate).collect()

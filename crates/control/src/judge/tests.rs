@@ -1,9 +1,10 @@
 use linerate_model::metrics::flow::{BITRATE, BYTES};
 use linerate_model::{
     Direction, Event, FlowPlan, HostInfo, InterfaceCounts, KernelCounts, QdiscCounts, Readings, RunStart,
-    Sample, Tally, TestSpec, Transport, World,
+    Sample, Tally, TestSpec, Transport, UdpTally, World,
 };
 use linerate_units::{Bytes, Timestamp};
+use proptest::prelude::*;
 
 use super::*;
 
@@ -179,4 +180,70 @@ fn a_window_that_held_only_the_start_holds_nothing_of_the_steady_part() {
     };
     assert!(share(0..5) < 0.01, "{}", share(0..5));
     assert!(share(0..31) > 0.99 && share(5..31) > 0.99);
+}
+
+/// A count of a peer: an ordinary one, or one that no counter can have.
+fn count() -> impl Strategy<Value = u64> {
+    prop_oneof![0..3_000_u64, any::<u64>(), Just(u64::MAX)]
+}
+
+/// A sample of either side with any value in every metric of the catalogue.
+fn absurd_sample() -> impl Strategy<Value = Sample> {
+    let names: Vec<&str> =
+        linerate_model::metrics::CATALOGUE.iter().copied().flatten().map(|entry| entry.name).collect();
+    let values = proptest::collection::vec(proptest::option::of(count()), names.len());
+    (any::<bool>(), count(), count(), values).prop_map(move |(sent, start, end, values)| {
+        let known = names.iter().zip(values).filter_map(|(name, value)| Some((*name, value?)));
+        let readings = serde_json::from_value(known.collect::<serde_json::Value>()).unwrap();
+        let side = if sent { Side::Sender } else { Side::Receiver };
+        let (start_ns, end_ns) = (Timestamp::from_ns(start), Timestamp::from_ns(end));
+        Sample { side, start_ns, end_ns, outside: false, readings }
+    })
+}
+
+fn absurd_tally() -> impl Strategy<Value = Tally> {
+    proptest::collection::vec(count(), 12).prop_map(|counts| {
+        let udp =
+            UdpTally { packets: counts[7], lost: counts[8], duplicates: counts[9], ..UdpTally::default() };
+        let bytes = |number: usize| Bytes::new(counts[number]);
+        let elapsed = Span::from_ns(counts[6]);
+        Tally {
+            bytes: bytes(0),
+            first_read_bytes: bytes(1),
+            omitted_bytes: bytes(2),
+            tail_bytes: bytes(3),
+            total_bytes: bytes(4),
+            queued_bytes: Some(bytes(5)),
+            elapsed,
+            bitrate: Bitrate::of(bytes(0), elapsed).unwrap_or_default(),
+            retransmits: Some(counts[10]),
+            udp: Some(udp),
+            ..Tally::default()
+        }
+    })
+}
+
+proptest! {
+    /// A peer may report anything. It gets a verdict, and the program survives.
+    #[test]
+    fn absurd_counts_of_a_peer_are_judged(
+        datagrams: bool,
+        samples in proptest::collection::vec(absurd_sample(), 0..40),
+        tallies in (absurd_tally(), absurd_tally()),
+    ) {
+        let honest = received(&TestSpec::default(), &rates(20, &[]), TICK_MS);
+        let mut plan = honest.flow(0).unwrap().plan.clone();
+        plan.transport = if datagrams { Transport::Udp } else { Transport::Tcp };
+        let mut log = Log::new("r".into(), Vec::new());
+        log.note(Body::RunStarted(honest.start.clone().unwrap()));
+        log.note(Body::FlowPlanned(plan));
+        for sample in honest.flow(0).unwrap().samples.iter().cloned().chain(samples) {
+            log.note(Body::Sample { flow: 0, sample });
+        }
+        for (side, tally) in [(Side::Sender, tallies.0), (Side::Receiver, tallies.1)] {
+            log.note(Body::FlowEnded { flow: 0, side, tally });
+        }
+        judge(0, &mut log);
+        prop_assert!(log.record().flow(0).unwrap().verdict.is_some());
+    }
 }

@@ -91,7 +91,7 @@ fn until_last_read(mut rates: Vec<f64>, mut lengths: Vec<f64>, time_s: f64) -> (
 fn delivered(flow: &FlowRecord) -> Vec<f64> {
     let rate = |sample: &Sample| {
         let (segments, segment) = (sample.readings.get(DELIVERED)?, sample.readings.get(SND_MSS)?);
-        Some(Bitrate::of(Bytes::new(segments * segment.get()), sample.span())?.bps())
+        Some(Bitrate::of(Bytes::new(segments.saturating_mul(segment.get())), sample.span())?.bps())
     };
     let mut rates: Vec<f64> = flow.measured_samples_of(Side::Sender).filter_map(rate).collect();
     rates.pop();
