@@ -1,4 +1,5 @@
-//! Rows for queries, derived from a folded run. Generic in metrics: the catalogue says how they add up.
+//! Derives rows for queries from a folded run. It is generic in metrics: the catalogue defines how each is
+//! aggregated.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +20,7 @@ pub(crate) struct SummaryRow {
     pub(crate) value: f64,
 }
 
-/// The flows as a list shows them.
+/// The flows for lists of runs.
 pub(crate) fn flow_heads(record: &RunRecord) -> Vec<FlowHead> {
     let heads = record.flows.iter().map(|flow| FlowHead {
         flow: flow.plan.flow,
@@ -32,17 +33,17 @@ pub(crate) fn flow_heads(record: &RunRecord) -> Vec<FlowHead> {
     heads.collect()
 }
 
-/// The name that a unit variant has in results.
+/// The name of a unit variant in results.
 pub(crate) fn serialised_name<T: serde::Serialize>(value: &T) -> String {
     let json = serde_json::to_value(value).unwrap_or_default();
     json.as_str().unwrap_or_default().to_owned()
 }
 
-/// Statistics of every metric over the samples inside the window, and the readings of the whole window.
+/// Statistics of every metric over the samples in the measured window, and the readings of the whole window.
 ///
-/// Counters: `sum`, `min` and `max` per interval. Gauges and means: `min`, `max`, `last` and `mean` over time. Largest
-/// values: `min` and `max`. All: `window`, the tally's own reading, where there is one. What a port counted stands with
-/// the first of the flows that ran meanwhile.
+/// Counters: `sum`, `min` and `max` per interval. Gauges and means: `min`, `max`, `last` and `mean` over time.
+/// Largest values: `min` and `max`. All: `window`, the tally's own reading, if there is one. The counts of a
+/// port are stored with the first of the flows that ran at that time.
 pub(crate) fn summary(record: &RunRecord) -> Vec<SummaryRow> {
     let mut rows = Vec::new();
     for flow in &record.flows {
@@ -66,7 +67,7 @@ pub(crate) fn summary(record: &RunRecord) -> Vec<SummaryRow> {
     rows
 }
 
-/// Metric, statistic and value as rows; what is not finite is left out.
+/// Rows of metric, statistic and value; values that are not finite are left out.
 fn of_side<'a>(
     flow: u16,
     side: &str,
@@ -106,7 +107,7 @@ fn statistics(metric: &str, series: &[(f64, f64)]) -> Vec<(&'static str, f64)> {
         Some(Kind::Gauge | Kind::Mean) | None => {
             let time: f64 = series.iter().map(|(seconds, _)| seconds).sum();
             let weighted: f64 = series.iter().map(|(seconds, value)| seconds * value).sum();
-            // Not finite, and so left out, when no time passed.
+            // Not finite, and therefore left out, if no time passed.
             statistics.push(("mean", weighted / time));
             statistics.extend(values().next_back().map(|last| ("last", last)));
         }

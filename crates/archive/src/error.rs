@@ -1,4 +1,4 @@
-//! What can go wrong with an archive: which file, and what to do.
+//! Errors of the archive: which file, and the remedy.
 
 use std::path::{Path, PathBuf};
 
@@ -9,32 +9,32 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
-    /// There is no home directory to put an archive in.
+    /// There is no home directory for the archive.
     #[error(
         "no home directory is known, so there is no place for the archive; name a file with --archive or set HOME"
     )]
     NoHome,
-    /// The home directory is not named from the root.
+    /// The path of the home directory is relative.
     #[error(
         "HOME is '{}', which is no absolute path, so the place of the archive would depend on the current folder; set HOME to your home directory or name a file with --archive",
         home.display()
     )]
     RelativeHome {
-        /// As the environment has it.
+        /// Value from the environment.
         home: PathBuf,
     },
-    /// A kind of archive that this build cannot use.
+    /// This build does not support this kind of archive.
     #[error("an archive at {url} is not in this build yet; give the path of an SQLite file")]
     Unsupported {
         /// The location as typed, without a password.
         url: String,
     },
-    /// The folder of the archive cannot be made.
+    /// The directory of the archive cannot be created.
     #[error("cannot make the folder {} of the archive; make it yourself or name another file with --archive", path.display())]
     Folder {
         /// The folder.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// The file cannot be opened.
@@ -42,10 +42,10 @@ pub enum ArchiveError {
     Open {
         /// The archive.
         path: PathBuf,
-        /// What SQLite says.
+        /// Error of SQLite.
         source: rusqlite::Error,
     },
-    /// The file was written by a later version.
+    /// A later version wrote the file.
     #[error("the archive {} has format {found} and this version knows formats up to {known}; use a newer linerate or name another file with --archive", path.display())]
     Newer {
         /// The archive.
@@ -66,42 +66,42 @@ pub enum ArchiveError {
     Corrupt {
         /// The archive.
         path: PathBuf,
-        /// What SQLite says.
+        /// Error of SQLite.
         source: rusqlite::Error,
     },
-    /// There is no room left.
+    /// The disk is full.
     #[error("no room is left for the archive {}; free some, or name a file on another disk with --archive", path.display())]
     Full {
         /// The archive.
         path: PathBuf,
-        /// What SQLite says.
+        /// Error of SQLite.
         source: rusqlite::Error,
     },
-    /// It may not be written.
+    /// The archive is read-only.
     #[error("the archive {} may not be written; check its permissions and its folder's, or name another file with --archive", path.display())]
     ReadOnly {
         /// The archive.
         path: PathBuf,
-        /// What SQLite says.
+        /// Error of SQLite.
         source: rusqlite::Error,
     },
-    /// Another process keeps it locked.
+    /// Another process holds a lock.
     #[error("the archive {} is locked by another process; wait for it to end, or name another file with --archive", path.display())]
     Locked {
         /// The archive.
         path: PathBuf,
-        /// What SQLite says.
+        /// Error of SQLite.
         source: rusqlite::Error,
     },
-    /// Anything else that SQLite refuses.
+    /// Any other error of SQLite.
     #[error("the archive {} failed; check its disk, or name another file with --archive", path.display())]
     Sqlite {
         /// The archive.
         path: PathBuf,
-        /// What SQLite says.
+        /// Error of SQLite.
         source: rusqlite::Error,
     },
-    /// An event has no serialised form.
+    /// An event cannot be serialised.
     #[error(
         "event {seq} of run {run} cannot be written down; this is a defect of linerate, please report it"
     )]
@@ -110,22 +110,22 @@ pub enum ArchiveError {
         run: String,
         /// The event.
         seq: u64,
-        /// What is wrong with it.
+        /// The reason.
         source: serde_json::Error,
     },
-    /// The archive could not be written for so long that events had to be let go.
+    /// The archive could not be written for so long a time that events were dropped.
     #[error("{events} events could not be archived in time and are lost; the log of this run has a gap")]
     Dropped {
-        /// How many.
+        /// Number of lost events.
         events: u64,
     },
-    /// No run has this name.
+    /// No run has this prefix.
     #[error("no run in the archive begins with '{prefix}'; `linerate history` lists them")]
     NotFound {
         /// The name as typed.
         prefix: String,
     },
-    /// Several runs have names that begin so.
+    /// Several runs have this prefix.
     #[error("'{prefix}' is the beginning of several runs ({}); give more letters", examples.join(", "))]
     Ambiguous {
         /// The name as typed.
@@ -136,7 +136,7 @@ pub enum ArchiveError {
 }
 
 impl ArchiveError {
-    /// The error of an archive at `path` that `source` stands for.
+    /// Classifies an SQLite error of the archive at `path`.
     pub(crate) fn of(path: &Path, source: rusqlite::Error) -> Self {
         let path = path.to_owned();
         match source.sqlite_error_code() {
@@ -149,7 +149,7 @@ impl ArchiveError {
         }
     }
 
-    /// Whether trying again may help without anybody's doing.
+    /// Whether a retry may succeed without user action.
     #[must_use]
     pub const fn is_passing(&self) -> bool {
         matches!(self, Self::Locked { .. })

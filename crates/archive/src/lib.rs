@@ -1,10 +1,11 @@
 //! The archive of runs: event logs in one SQLite file.
 //!
-//! The log is written while it happens, in short transactions, so that a killed run can be read up to its last half
-//! second. Tables for queries derive from the log and can be rebuilt. No metric and no knob is known here by name.
+//! The log is written during the run, in short transactions, so that the log of a killed run is complete except
+//! for its last half second. Tables for queries are derived from the log and can be rebuilt. This crate knows
+//! no metric and no knob by name.
 //!
-//! An archive that fails never takes a measurement with it: every error says which file is at fault and what to do,
-//! and the caller goes on without it.
+//! A failure of the archive never ends a measurement: every error names the file and the remedy, and the caller
+//! continues without the archive.
 
 mod derive;
 mod error;

@@ -1,4 +1,4 @@
-//! Where an archive is.
+//! Location of the archive.
 
 use std::path::{Path, PathBuf};
 
@@ -10,8 +10,8 @@ use crate::{ArchiveError, SqliteArchive};
 /// `~/.local/share`).
 ///
 /// # Errors
-/// When the user has no home directory, or one that is not named from the root: runs would then be kept wherever the
-/// program happens to be started.
+/// If the user has no home directory, or its path is relative: the location of the archive would then depend on the
+/// current directory.
 pub fn default_path() -> Result<PathBuf, ArchiveError> {
     let strategy = etcetera::choose_base_strategy().map_err(|_| ArchiveError::NoHome)?;
     let folder = strategy.data_dir();
@@ -21,13 +21,13 @@ pub fn default_path() -> Result<PathBuf, ArchiveError> {
     Ok(folder.join("linerate").join("archive.sqlite"))
 }
 
-/// Opens the archive at `location`: the path of an SQLite file, which is made when it is missing.
+/// Opens the archive at `location`: the path of an SQLite file, which is created if it is missing.
 ///
 /// # Errors
-/// When `location` is the URL of a server, and as for [`SqliteArchive::open`].
+/// If `location` is the URL of a server, and as for [`SqliteArchive::open`].
 pub fn open(location: &str) -> Result<SqliteArchive, ArchiveError> {
     if let Some((scheme, rest)) = location.split_once("://") {
-        // What stands before the last @ of the authority is a name and perhaps a password.
+        // The part before the last @ of the authority is a name and perhaps a password.
         let shown = rest.rsplit_once('@').map_or(rest, |(_, server)| server);
         return Err(ArchiveError::Unsupported { url: format!("{scheme}://{shown}") });
     }

@@ -1,4 +1,4 @@
-//! The format of the file, and the way from an older one to the newest.
+//! The format of the file, and the migration from older formats.
 
 use std::path::Path;
 
@@ -6,16 +6,16 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::ArchiveError;
 
-/// Steps from one format of the file to the next; the number of steps taken is `PRAGMA user_version`.
+/// Migrations from each format to the next. The number of applied migrations is `PRAGMA user_version`.
 const MIGRATIONS: [&str; 3] = [
     include_str!("../schema/0001_runs.sql"),
     include_str!("../schema/0002_plans.sql"),
     include_str!("../schema/0003_strangers.sql"),
 ];
-/// Marks the file as ours (`PRAGMA application_id`): the letters `lnrt`.
+/// Identifies the file as linerate's (`PRAGMA application_id`): the letters `lnrt`.
 const APPLICATION: i32 = 0x6c6e_7274;
 
-/// Brings the file to the newest format.
+/// Migrates the file to the newest format.
 pub(crate) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), ArchiveError> {
     let fail = |source| ArchiveError::of(path, source);
     let known = MIGRATIONS.len() as u32;
@@ -23,7 +23,7 @@ pub(crate) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), Ar
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
-    // Once more with the lock: another process may have taken the steps in between.
+    // Checked again with the lock: another process may have migrated the file in the meantime.
     let found = format_of(&transaction, path)?;
     for step in MIGRATIONS.iter().skip(found as usize) {
         transaction.execute_batch(step).map_err(fail)?;
@@ -33,7 +33,7 @@ pub(crate) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), Ar
     transaction.commit().map_err(fail)
 }
 
-/// The number of steps that the file has behind it.
+/// The number of migrations applied to the file.
 fn format_of(connection: &Connection, path: &Path) -> Result<u32, ArchiveError> {
     let fail = |source| ArchiveError::of(path, source);
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map_err(fail);
@@ -52,12 +52,12 @@ fn format_of(connection: &Connection, path: &Path) -> Result<u32, ArchiveError> 
     Ok(found)
 }
 
-/// Write-ahead mode survives a kill without a sync for every commit; where a file system cannot have it, the rollback
-/// journal does the same more slowly.
+/// Sets write-ahead mode, which survives a kill without a sync per commit. If the file system does not support
+/// it, the rollback journal does the same more slowly.
 pub(crate) fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
     if mode != "wal" {
-        // Refused while another process opens the same new file; that one then sets it.
+        // Fails while another process opens the same new file; that process then sets it.
         let _ = connection.pragma_update(None, "journal_mode", "wal");
     }
     connection.pragma_update(None, "synchronous", "normal")

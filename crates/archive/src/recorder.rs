@@ -1,4 +1,4 @@
-//! The sink between a running measurement and its archive.
+//! The event sink that writes a running measurement to its archive.
 
 use std::collections::BTreeSet;
 
@@ -9,28 +9,29 @@ use crate::{ArchiveError, Store};
 
 /// Appends events as they happen, in short transactions.
 ///
-/// Events that nobody wants to lose (the start, the end of a flow, a verdict, the end) are committed at once; the
-/// others wait up to half a second of run time, so that a commit is rare beside a measurement. Of a run that is part of
-/// a plan all wait so long, at most until the plan's log says that its trial is over: a short trial is one commit.
+/// Important events (the start, the end of a flow, a verdict, the end) are committed at once. Others wait up to
+/// half a second of run time, so that commits are rare during a measurement. In a run that is part of a plan,
+/// all events wait that long, but at most until the plan's log reports the end of the trial. So a short trial
+/// is one commit.
 #[derive(Debug)]
 pub struct Recorder<S: Store> {
     store: S,
     waiting: Vec<Event>,
-    /// Runs under way that are parts of plans.
+    /// Active runs that are parts of plans.
     parts: BTreeSet<ForeignText>,
-    /// When the waiting events are committed, on the clock of the events.
+    /// Time at which the waiting events are committed, on the clock of the events.
     due: Timestamp,
     failing: bool,
     dropped: u64,
 }
 
-/// Longest time that an event waits, as seen by the next event.
+/// Longest time that an event waits, measured by the times of events.
 const MAX_EVENT_DELAY: Span = Span::from_ms(500);
-/// Time between two tries while the archive fails: each may have to wait for a lock.
+/// Time between two tries while the archive fails. Each try may have to wait for a lock.
 const RETRY_INTERVAL: Span = Span::from_secs(5);
-/// Most events of one transaction, while the archive does not fail.
+/// Largest number of events per transaction, while the archive works.
 const BATCH: usize = 256;
-/// Most events that are kept in memory while it does.
+/// Largest number of events kept in memory while it fails.
 const MAX_WAITING_EVENTS: usize = 65_536;
 
 impl<S: Store> Recorder<S> {
@@ -47,12 +48,12 @@ impl<S: Store> Recorder<S> {
         }
     }
 
-    /// Takes an event in; commits when it is time.
+    /// Adds an event, and commits if it is due.
     ///
     /// # Errors
-    /// When events could not be committed. They wait and are tried again with a later event; the caller may go on, or
-    /// drop the recorder and note that the run is not archived. A lock that another process holds is an error only
-    /// when an event had to be committed at once.
+    /// If events could not be committed. They are kept and tried again with a later event. The caller may
+    /// continue, or drop the recorder and note that the run is not archived. If another process holds a lock,
+    /// this is an error only if an event had to be committed at once.
     pub fn on(&mut self, event: &Event) -> Result<(), ArchiveError> {
         if self.waiting.is_empty() {
             self.due = event.at + MAX_EVENT_DELAY;
@@ -76,10 +77,10 @@ impl<S: Store> Recorder<S> {
         }
     }
 
-    /// Commits what waits.
+    /// Commits the waiting events.
     ///
     /// # Errors
-    /// When it cannot be committed; it then still waits. When events had to be let go before, once.
+    /// If they cannot be committed; they are then still kept. Also, once, if events were dropped before.
     pub fn flush(&mut self) -> Result<(), ArchiveError> {
         self.failing = true;
         if !self.waiting.is_empty() {
@@ -99,7 +100,7 @@ impl<S: Store> Recorder<S> {
                 self.parts.insert(event.run.clone());
                 false
             }
-            // Its plan has the last word on it.
+            // The end of its trial follows in the log of its plan, and is committed then.
             Body::RunEnded { .. } if self.parts.remove(&event.run) => false,
             Body::RunStarted(_) | Body::FlowEnded { .. } | Body::Verdict { .. } | Body::RunEnded { .. } => {
                 !self.parts.contains(&event.run)
@@ -109,12 +110,12 @@ impl<S: Store> Recorder<S> {
         }
     }
 
-    /// The archive that is written into.
+    /// The archive.
     pub const fn store(&self) -> &S {
         &self.store
     }
 
-    /// The same, to change what it keeps.
+    /// The archive, for changes.
     pub const fn store_mut(&mut self) -> &mut S {
         &mut self.store
     }
@@ -122,7 +123,7 @@ impl<S: Store> Recorder<S> {
 
 impl<S: Store> Drop for Recorder<S> {
     fn drop(&mut self) {
-        // Whoever wants to know calls flush before; what can still be saved is saved here.
+        // Callers that need the result call `flush` before. This saves what can still be saved.
         let _ = self.flush();
     }
 }
@@ -135,7 +136,7 @@ mod tests {
     use linerate_units::Bytes;
     use std::path::PathBuf;
 
-    /// Notes the size of each transaction; refuses while told to.
+    /// Records the size of each transaction; fails while `refuses` is set.
     #[derive(Debug, Default)]
     struct Notes {
         batches: Vec<usize>,
@@ -232,12 +233,12 @@ mod tests {
         assert_eq!(recorder.store().batches, [0; 0]);
         recorder.on(&trial).unwrap();
         assert_eq!(recorder.store().batches, [4]);
-        // The next trial has a time of its own.
+        // The next trial has its own delay.
         recorder.on(&at(Body::Grouped(grouped), 0)).unwrap();
         recorder.on(&at(started(), 0)).unwrap();
         recorder.on(&progress(500)).unwrap();
         assert_eq!(recorder.store().batches, [4, 3]);
-        // A run of nobody's plan is safe when it has ended.
+        // A run outside of plans is committed at its end.
         recorder.on(&ended(600)).unwrap();
         recorder.on(&trial).unwrap();
         recorder.on(&Event { run: "alone".into(), ..ended(1) }).unwrap();

@@ -14,18 +14,19 @@ use crate::derive::{self, serialised_name};
 use crate::migrate::{migrate, prepare};
 use crate::store::{Filter, FlowHead, RunHead, Store, StrangerLimits};
 
-/// How long a statement waits for another process. Its transactions last milliseconds, and while this one waits,
-/// events queue up.
+/// How long a statement waits for another process's lock. Transactions take milliseconds, and events queue up
+/// during the wait.
 const BUSY_TIMEOUT: Duration = Duration::from_millis(500);
-/// Whose turn it is to write. The waiting above is a poll without order: of hundreds of runs that end in one program at
-/// one moment, some would never get theirs.
+/// Serialises writers within this process. SQLite's own waiting is polling without order: if hundreds of runs
+/// end in one program at once, some would never get the lock.
 static WRITE_LOCK: Mutex<()> = Mutex::new(());
-/// What an event takes in the file beside its text, about.
+/// Approximate bytes of an event in the file in addition to its text.
 const ROW_BYTES: usize = 24;
-/// Fewest letters of a short name.
+/// Smallest number of letters of a short name.
 const MIN_NAME_CHARS: usize = 4;
 
-/// An archive in one SQLite file, in write-ahead mode: readers and one writer at a time, from any number of processes.
+/// An archive in one SQLite file in write-ahead mode: any number of readers and one writer at a time, from any
+/// number of processes.
 #[derive(Debug)]
 pub struct SqliteArchive {
     path: PathBuf,
@@ -37,10 +38,10 @@ fn turn() -> MutexGuard<'static, ()> {
 }
 
 impl SqliteArchive {
-    /// Opens the archive at `path`; makes it and its folder when they are missing.
+    /// Opens the archive at `path`. Creates it and its directory if they are missing.
     ///
     /// # Errors
-    /// When the file cannot be opened, is damaged, another program's, or of a newer format.
+    /// If the file cannot be opened, is damaged, belongs to another program, or has a newer format.
     pub fn open(path: &Path) -> Result<Self, ArchiveError> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder)
@@ -62,10 +63,10 @@ impl SqliteArchive {
         &self.path
     }
 
-    /// The shortest beginning of the name `run` that no other run shares, at least four letters.
+    /// The shortest prefix of the name `run` that no other run shares, at least four letters.
     ///
     /// # Errors
-    /// When the archive cannot be read.
+    /// If the archive cannot be read.
     pub fn short_name(&self, run: &str) -> Result<String, ArchiveError> {
         let neighbours = self.with(|connection| {
             let below = "SELECT max(id) FROM run WHERE id < ?1";
@@ -81,10 +82,10 @@ impl SqliteArchive {
         Ok(run.chars().take(letters).collect())
     }
 
-    /// Whether there is a run of this whole name.
+    /// Whether there is a run with this full name.
     ///
     /// # Errors
-    /// When the archive cannot be read.
+    /// If the archive cannot be read.
     pub fn contains(&self, run: &str) -> Result<bool, ArchiveError> {
         self.with(|connection| {
             let mut statement = connection.prepare_cached("SELECT 1 FROM run WHERE id = ?1")?;
@@ -92,11 +93,12 @@ impl SqliteArchive {
         })
     }
 
-    /// Makes room for the run of a stranger, and notes that `run` is one: whoever runs a server did not ask for it. The
-    /// oldest runs of strangers that exceed `limits` go; runs of one's own never do, nor those that are under way.
+    /// Makes room for `run`, which an unknown client of a server started, and marks it as such. Removes the
+    /// oldest runs of unknown clients that exceed `limits`. The user's own runs and active runs are never
+    /// removed.
     ///
     /// # Errors
-    /// When the archive cannot be written.
+    /// If the archive cannot be written.
     pub fn admit_unknown_client(&mut self, run: &str, limits: &StrangerLimits) -> Result<(), ArchiveError> {
         self.write(|transaction| {
             transaction.execute(
@@ -125,7 +127,8 @@ impl SqliteArchive {
         work(&self.connection).map_err(|source| ArchiveError::of(&self.path, source))
     }
 
-    /// Does `work` in one transaction that has the write lock from its start, so that it cannot fail half-way for one.
+    /// Executes `work` in one transaction that takes the write lock at its start, so that it cannot fail for
+    /// lack of the lock later.
     fn write<T>(
         &mut self,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
@@ -145,7 +148,7 @@ impl SqliteArchive {
         self.number_of(&self.find(run)?)
     }
 
-    /// That of a run with its whole name.
+    /// The number of a run with this full name.
     fn number_of(&self, id: &str) -> Result<i64, ArchiveError> {
         self.with(|connection| {
             let mut statement = connection.prepare_cached("SELECT number FROM run WHERE id = ?1")?;
@@ -178,7 +181,7 @@ impl SqliteArchive {
         self.write(|transaction| {
             transaction.execute("DELETE FROM flow WHERE run = ?1", [number])?;
             transaction.execute("DELETE FROM summary WHERE run = ?1", [number])?;
-            // A log may plan a flow twice; the record keeps both, the list the first.
+            // A log may contain a flow twice. The record keeps both, the list only the first.
             let mut insert = transaction
                 .prepare_cached("INSERT OR IGNORE INTO flow VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?;
             for head in flows {
@@ -212,7 +215,8 @@ impl Store for SqliteArchive {
         self.write(|transaction| {
             encoded.iter().try_for_each(|(event, body)| insert(transaction, event, body))
         })?;
-        // The log is safe by now. What derives from it can wait for whoever reads, so its failure is none of the run's.
+        // The log is committed now. Derived rows can be rebuilt later, so a failure here is not a failure of
+        // the run.
         for ended in events.iter().filter(|event| matches!(event.body, Body::RunEnded { .. })) {
             let _ = self.number_of(&ended.run).and_then(|number| self.derive(number));
         }
@@ -298,7 +302,7 @@ fn insert(transaction: &Transaction<'_>, event: &Event, body: &str) -> rusqlite:
     transaction
         .prepare_cached("INSERT OR IGNORE INTO run (id) VALUES (?1)")?
         .execute([event.run.as_str()])?;
-    // SQLite counts with a sign; the bits are the same.
+    // SQLite integers are signed; the bits are the same.
     let added = transaction
         .prepare_cached("INSERT OR IGNORE INTO event SELECT number, ?2, ?3, ?4, ?5 FROM run WHERE id = ?1")?
         .execute(params![event.run.as_str(), event.seq as i64, event.at.as_ns() as i64, event.host, body])?;
@@ -361,8 +365,8 @@ fn read_event(row: &Row<'_>) -> rusqlite::Result<Event> {
     Ok(Event { run: row.get::<_, String>(0)?.into(), host: row.get(3)?, seq, at, body })
 }
 
-/// A sample as it stands in a log, which long ones are made of: reading one without asking first what it is takes less
-/// than half the time. Absent where it is something else, or wrong.
+/// Parses a sample, the most frequent event of a long log, without trying the other event types first. That
+/// takes less than half the time. `None` for other events and for errors.
 fn sample(text: &str) -> Option<Body> {
     #[derive(Deserialize)]
     struct Told<'t> {
@@ -452,7 +456,7 @@ mod tests {
         assert_eq!(archive.events("r").unwrap(), [event]);
     }
 
-    /// Whatever is not a sample in every respect is left to the reader of everything.
+    /// Everything that is not exactly a sample is left to the general parser.
     #[test]
     fn a_sample_is_read_as_every_other_body() {
         let readings = r#""readings":{"flow.bytes":18446744073709551615,"host.busy":0.1,"new.thing":-2}"#;

@@ -1,4 +1,4 @@
-//! The archive as a whole: what is written comes back, and what fails says so.
+//! The archive as a whole: what is written is read back, and failures are reported.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
 mod folder;
@@ -71,7 +71,7 @@ fn sample(run: &str, seq: u64, from_ms: u64, to_ms: u64, bytes: u64, busy: f64) 
     event(run, seq, to_ms, Body::Sample { flow: 0, sample })
 }
 
-/// What the port `a>s` of an emulated network counted beside the flow.
+/// Counts of the port `a>s` of an emulated network during the flow.
 fn port(run: &str, seq: u64, from_ms: u64, to_ms: u64, dropped: u64, queue_max: u64) -> Event {
     let mut readings = Readings::default();
     readings.put(port::DROPPED, dropped);
@@ -154,7 +154,7 @@ fn derived_tables_are_rebuilt_from_the_log_by_the_kind_of_each_metric() {
     let wipe = "DELETE FROM flow; DELETE FROM summary; UPDATE run SET derived_at = 0;";
     Connection::open(&path).unwrap().execute_batch(wipe).unwrap();
     let mut archive = SqliteArchive::open(&path).unwrap();
-    // Before the rebuild the list is made from the log itself.
+    // Before the rebuild, the list is derived from the log itself.
     assert_eq!(archive.runs(&Filter::default()).unwrap()[0].flows.len(), 1);
     assert_eq!(number(&path, "SELECT count(*) FROM flow"), 0.0);
     archive.rebuild("r").unwrap();
@@ -207,14 +207,14 @@ fn a_killed_run_can_be_read_up_to_its_last_commit() {
     for tenth in 1..=11 {
         recorder.on(&progress("r", 1 + tenth, tenth * 100, tenth * 1000)).unwrap();
     }
-    // A process that dies here leaves its files behind as they are now, and nobody to close them.
+    // A process that dies here leaves its files as they are now, without closing them.
     let copy = folder.file("copy.sqlite");
     std::fs::copy(&path, &copy).unwrap();
     std::fs::copy(path.with_extension("sqlite-wal"), copy.with_extension("sqlite-wal")).unwrap();
     let archive = SqliteArchive::open(&copy).unwrap();
     let record = RunRecord::fold(&archive.events("latest").unwrap());
-    // The flow was planned at 1 ms, so the first event half a second later, that of 600 ms, brought a commit; the next
-    // is due half a second after the 700 ms of the first event behind it.
+    // The flow was planned at 1 ms, so the first event half a second later, that at 600 ms, caused a commit.
+    // The next commit is due half a second after the event at 700 ms, the first one after it.
     assert_eq!(record.flows[0].progress, Some((Bytes::new(6_000), Span::from_ms(600))));
     assert_eq!(record.outcome, None);
     let runs = archive.runs(&Filter::default()).unwrap();
@@ -320,7 +320,7 @@ fn a_locked_archive_does_not_lose_the_run() {
     let error = recorder.on(&started("r", "server")).unwrap_err();
     assert!(matches!(error, ArchiveError::Locked { .. }), "{error}");
     assert!(error.to_string().contains("archive.sqlite"));
-    // Not urgent, so it waits without complaint.
+    // Not urgent, so it waits without an error.
     recorder.on(&progress("r", 1, 900, 1)).unwrap();
     blocker.execute_batch("ROLLBACK").unwrap();
     recorder.flush().unwrap();
@@ -332,7 +332,7 @@ fn a_failed_append_leaves_nothing_behind() {
     let folder = Folder::new();
     let path = folder.file("archive.sqlite");
     let mut archive = SqliteArchive::open(&path).unwrap();
-    // A rule of the file stands for any refusal in the middle of a batch.
+    // A trigger simulates a failure in the middle of a batch.
     let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON event WHEN NEW.seq = 4
                   BEGIN SELECT RAISE(ABORT, 'refused'); END;";
     Connection::open(&path).unwrap().execute_batch(refuse).unwrap();
@@ -374,7 +374,7 @@ fn a_damaged_page_is_named_as_damage() {
     record_all(&path, &whole_run("r", "server"));
     Connection::open(&path).unwrap().execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
     let mut bytes = std::fs::read(&path).unwrap();
-    // Page 1 holds the schema; everything behind it is noise from here on.
+    // Page 1 holds the schema; everything after it is overwritten.
     for byte in bytes.iter_mut().skip(4096) {
         *byte = 0xa5;
     }

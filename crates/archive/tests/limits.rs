@@ -1,4 +1,4 @@
-//! Limits of the runs that others asked a server for.
+//! Limits for runs that clients of a server started.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
@@ -26,7 +26,7 @@ fn limits(runs: u32, bytes: u64, oldest: &str) -> StrangerLimits {
     StrangerLimits { runs, bytes, oldest: oldest.into(), under_way: "2026-11-21T09:00:00Z".into() }
 }
 
-/// A whole run with a log of some length; `of_stranger` where the server was asked for it.
+/// A whole run with a log of some length; `of_stranger` if a client of the server started it.
 fn keep(archive: &mut SqliteArchive, run: &str, of_stranger: Option<&StrangerLimits>, padding: usize) {
     if let Some(limits) = of_stranger {
         archive.admit_unknown_client(run, limits).unwrap();
@@ -65,11 +65,11 @@ fn strangers_are_held_to_bytes_and_days_too_and_a_run_under_way_is_left_alone() 
         keep(&mut archive, run, Some(&bytes), 9_000);
     }
     keep(&mut archive, "e", Some(&bytes), 0);
-    // The two newest fit, each of some 10,000 bytes; the third does not.
+    // The two newest fit, each with some 10,000 bytes; the third does not.
     assert_eq!(names(&archive), ["e", "d", "c"]);
     archive.admit_unknown_client("f", &bytes).unwrap();
     archive.append(&numbered("f", vec![Body::RunStarted(start())])).unwrap();
-    // Every one of them began earlier than this.
+    // All of them started earlier than this.
     archive.admit_unknown_client("g", &limits(1000, 25_000, "2026-12-01T00:00:00Z")).unwrap();
     assert_eq!(names(&archive), ["g", "f"], "f has no end yet");
     let late = StrangerLimits {

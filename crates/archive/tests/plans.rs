@@ -58,7 +58,7 @@ fn a_plan_is_listed_and_its_parts_only_when_asked_for() {
     let ended = |seq, outcome| event("aaaa", seq, seq, Body::RunEnded { outcome, reason: None });
     archive.append(&[started("cccc", "server")]).unwrap();
     archive.append(&[event("aaaa", 0, 0, Body::PlanStarted(Box::new(plan)))]).unwrap();
-    // Killed behind its first event: it is a part all the same.
+    // Killed after its first event: it is a part of the plan nevertheless.
     archive.append(&[event("bbbb", 0, 0, Body::Grouped(grouped))]).unwrap();
     archive.append(&[ended(1, Outcome::Interrupted)]).unwrap();
     let ids = |archive: &SqliteArchive, filter: &Filter| -> Vec<String> {

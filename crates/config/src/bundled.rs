@@ -1,18 +1,18 @@
-//! Files that come with the program.
+//! Files that are part of the program.
 
-/// A file that comes with the program.
+/// A file that is part of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bundled {
     /// Its name.
     pub name: &'static str,
-    /// What it is for, one line.
+    /// Purpose, one line.
     pub about: &'static str,
-    /// The file.
+    /// Its content.
     pub text: &'static str,
 }
 
-/// A list of [`Bundled`]: the folder of the files, as seen from the file in which the list stands, then the name of each
-/// without `.toml` and what it is for.
+/// A list of [`Bundled`]: the directory relative to the source file with the list, then the name of each file
+/// without `.toml`, and its purpose.
 #[macro_export]
 macro_rules! bundled {
     ($folder:literal; $($name:literal: $about:literal,)+) => {

@@ -1,7 +1,7 @@
 //! Files that people write: TOML as a tree in which every key and value knows its position.
 //!
-//! [`parse`] makes a [`Table`] of a text. A reader collects every error in [`Mistakes`], each with its
-//! [`SourcePosition`], and goes on. [`hint`] names the known word that was probably meant. Topologies and plans are
+//! [`parse`] turns a text into a [`Table`]. A reader collects every error in [`Mistakes`], each with its
+//! [`SourcePosition`], and continues. [`hint`] suggests the most similar known name. Topologies and plans are
 //! read this way.
 //!
 //! ```

@@ -1,15 +1,15 @@
-//! What is wrong with a file, and where.
+//! Mistakes in a file, with their positions.
 
-/// Where a mistake stands.
+/// Position of a mistake.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SourcePosition {
     /// In a file.
     File {
-        /// Which file of those that were read together, counted from 0.
+        /// Index among the files that were read together, from 0.
         file: usize,
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
-        /// Counted from 1, in characters.
+        /// Column in characters, from 1.
         column: usize,
     },
     /// In a setting of the command line, as typed.
@@ -17,16 +17,16 @@ pub enum SourcePosition {
 }
 
 impl SourcePosition {
-    /// The beginning of the first file: where a mistake stands that has no better place.
+    /// The start of the first file, for mistakes without a better position.
     pub const START: Self = Self::File { file: 0, line: 1, column: 1 };
 }
 
 /// One mistake.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mistake {
-    /// Where.
+    /// Position.
     pub place: SourcePosition,
-    /// What is wrong, and what to do about it.
+    /// What is wrong, and how to correct it.
     pub text: String,
 }
 
@@ -40,15 +40,15 @@ pub struct Mistakes {
 }
 
 impl Mistakes {
-    /// More mistakes than this nobody reads at once: the others are only counted.
+    /// Further mistakes are only counted: nobody reads that many at once.
     pub const MAX_KEPT: usize = 50;
 
-    /// Notes a mistake.
+    /// Adds a mistake.
     pub fn add(&mut self, place: &SourcePosition, text: impl Into<String>) {
         self.add_with(place, || text.into());
     }
 
-    /// Notes a mistake whose text takes work to find, as a name that was probably meant does.
+    /// Adds a mistake whose text is expensive to create, such as the search for a similar name.
     pub fn add_with(&mut self, place: &SourcePosition, text: impl FnOnce() -> String) {
         self.count += 1;
         if !self.is_full() {
@@ -56,33 +56,33 @@ impl Mistakes {
         }
     }
 
-    /// Adds those found elsewhere.
+    /// Adds the mistakes of `others`.
     pub fn append(&mut self, others: Self) {
         self.count += others.count;
         let room = Self::MAX_KEPT.saturating_sub(self.kept.len());
         self.kept.extend(others.kept.into_iter().take(room));
     }
 
-    /// True as long as nothing is wrong.
+    /// Whether there are no mistakes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// How many there are.
+    /// Number of mistakes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether further ones are only counted.
+    /// Whether further mistakes are only counted.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.kept.len() >= Self::MAX_KEPT
     }
 
-    /// Those that are kept, each once, in the order of the files, those of the command line last. One more says how
-    /// many there are besides, at the place of the last.
+    /// The kept mistakes, without duplicates, in the order of the files, those of the command line last. If
+    /// others were only counted, a last entry gives their number.
     #[must_use]
     pub fn in_order(self) -> Vec<Mistake> {
         let left_out = self.count - self.kept.len();
@@ -97,7 +97,7 @@ impl Mistakes {
     }
 }
 
-/// `29,980`.
+/// Formats a number with separators, such as `29,980`.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -110,22 +110,22 @@ fn grouped(number: usize) -> String {
     text
 }
 
-/// Finds line and column of a byte in a text.
+/// Finds line and column of a byte offset in a text.
 #[derive(Debug)]
 pub struct Lines<'t> {
     text: &'t str,
     file: usize,
-    /// Where each line starts.
+    /// Byte offset of the start of each line.
     starts: Vec<usize>,
-    /// Characters before every [`STRIDE`]th byte, so that no column is counted from the start of a long line.
+    /// Characters before every [`STRIDE`]th byte, so that columns of long lines are found quickly.
     counts: Vec<usize>,
 }
 
-/// Bytes between two counts.
+/// Bytes between two entries of `counts`.
 const STRIDE: usize = 256;
 
 impl<'t> Lines<'t> {
-    /// The lines of the text of file number `file`.
+    /// The lines of the text of the file with index `file`.
     #[must_use]
     pub fn new(text: &'t str, file: usize) -> Self {
         let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
@@ -138,7 +138,7 @@ impl<'t> Lines<'t> {
         Self { text, file, starts, counts }
     }
 
-    /// The place of byte `offset`.
+    /// The position of the byte `offset`.
     #[must_use]
     pub fn place(&self, offset: usize) -> SourcePosition {
         let line = self.starts.partition_point(|start| *start <= offset).max(1);
@@ -147,7 +147,7 @@ impl<'t> Lines<'t> {
         SourcePosition::File { file: self.file, line, column }
     }
 
-    /// Characters that begin before byte `offset`; counts [`STRIDE`] bytes at most.
+    /// Number of characters that start before the byte `offset`. Counts at most [`STRIDE`] bytes.
     fn characters_before(&self, offset: usize) -> usize {
         let offset = offset.min(self.text.len());
         let block = offset / STRIDE;
@@ -161,7 +161,7 @@ impl<'t> Lines<'t> {
     }
 }
 
-/// Characters that begin in some bytes of UTF-8.
+/// Number of characters that start in some bytes of UTF-8.
 fn characters(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
 }

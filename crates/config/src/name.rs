@@ -1,12 +1,12 @@
-//! Names that people give.
+//! Names that users choose.
 
-/// The most letters of a name.
+/// Largest number of letters of a name.
 const MAX_NAME_CHARS: usize = 32;
 
-/// Says what is wrong with a name, if anything: names become parts of those of files, namespaces and devices.
+/// Checks a name. Names become parts of the names of files, namespaces and devices.
 ///
 /// # Errors
-/// A sentence that begins with the name.
+/// A sentence that starts with the name.
 pub fn check_name(name: &str) -> Result<(), String> {
     let small = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     if name.is_empty() || !name.chars().all(|c| small(c) || c == '-') || !name.starts_with(small) {

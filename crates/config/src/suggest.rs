@@ -1,18 +1,18 @@
-//! The known name that somebody probably meant.
+//! Suggests the known name that is most similar to a mistyped one.
 
-/// Nobody mistypes a name as long as this; comparing one takes time that grows with its length.
+/// Longer names get no suggestion; the time to compare grows with their length.
 const MAX_TYPED_CHARS: usize = 64;
 
-/// `; did you mean 'delay'?`, or `; known are …` when nothing is near; empty when nothing is known.
+/// `; did you mean 'delay'?`, or `; known are …` if no name is similar; empty without known names.
 #[must_use]
 pub fn hint<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();
     let letters = typed.chars().count();
-    // One slip in three letters still looks like the word; of a word of one letter nothing would be left.
+    // One mistake per three letters is allowed, but fewer mistakes than letters.
     let allowed = (letters / 3).max(1).min(letters.saturating_sub(1));
     let near = known
         .iter()
-        // Each letter that one has more is a slip.
+        // Each additional letter is a mistake.
         .filter(|name| letters <= MAX_TYPED_CHARS && name.chars().count().abs_diff(letters) <= allowed)
         .map(|name| (strsim::damerau_levenshtein(typed, name), *name))
         .filter(|(distance, _)| *distance <= allowed)

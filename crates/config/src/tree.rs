@@ -1,4 +1,4 @@
-//! The TOML of a file as a tree in which every key and value knows its place.
+//! The TOML of a file as a tree in which every key and value has its position.
 
 use toml::de::{DeTable, DeValue};
 
@@ -11,29 +11,29 @@ pub struct Table(pub Vec<Entry>);
 /// A key and its value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// The key, one part of it where it was written with dots.
+    /// The key; for a dotted key, one part of it.
     pub key: String,
-    /// Place of the key.
+    /// Position of the key.
     pub at: SourcePosition,
-    /// What stands at it.
+    /// Its value.
     pub value: Value,
 }
 
-/// A value and its place.
+/// A value and its position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Value {
-    /// Place of the value.
+    /// Position of the value.
     pub at: SourcePosition,
     /// The value.
     pub content: Content,
 }
 
-/// What a value is.
+/// Content of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {
     /// A string.
     Text(String),
-    /// A number, as written: passing it through binary floating point would round.
+    /// A number as written, because conversion to binary floating point would round it.
     Number(String),
     /// True or false.
     Flag(bool),
@@ -41,14 +41,14 @@ pub enum Content {
     List(Vec<Value>),
     /// A table.
     Table(Table),
-    /// A date or time, which no key takes.
+    /// A date or time, which no key accepts.
     Date,
-    /// Typed on the command line, where nothing is quoted.
+    /// A value from the command line, which has no quotes.
     Typed(String),
 }
 
 impl Content {
-    /// What it is, for a message.
+    /// Description for messages.
     #[must_use]
     pub fn describe(&self) -> String {
         match self {
@@ -63,7 +63,7 @@ impl Content {
 }
 
 impl Value {
-    /// The text of a string, a number or something typed.
+    /// The text of a string, a number or a command-line value.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         match &self.content {
@@ -74,7 +74,7 @@ impl Value {
 }
 
 impl Table {
-    /// The entry of that key.
+    /// The entry with this key.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Entry> {
         self.0.iter().find(|entry| entry.key == key)
@@ -93,7 +93,7 @@ impl Table {
         }
     }
 
-    /// [`Table::table`], to be changed.
+    /// Like [`Table::table`], but mutable.
     pub fn table_mut(&mut self, key: &str) -> Option<&mut Self> {
         match &mut self.get_mut(key)?.value.content {
             Content::Table(table) => Some(table),
@@ -101,7 +101,7 @@ impl Table {
         }
     }
 
-    /// The entry that a key with dots leads to.
+    /// The entry at a dotted key.
     #[must_use]
     pub fn find(&self, path: &str) -> Option<&Entry> {
         match path.split_once('.') {
@@ -110,7 +110,7 @@ impl Table {
         }
     }
 
-    /// Takes away what a key with dots leads to.
+    /// Removes the entry at a dotted key.
     pub fn remove(&mut self, path: &str) {
         match path.split_once('.') {
             None => self.0.retain(|entry| entry.key != path),
@@ -122,7 +122,7 @@ impl Table {
         }
     }
 
-    /// Puts a value at the end of a path of keys, in place of what is there; makes the tables on the way.
+    /// Sets the value at a path of keys. Replaces an existing value, and creates missing tables on the path.
     pub fn set(&mut self, path: &[&str], value: Value) {
         let Some((first, rest)) = path.split_first() else { return };
         let at = value.at.clone();
@@ -141,12 +141,12 @@ impl Table {
     }
 }
 
-/// The largest file that is read.
+/// Largest file that is read, bytes.
 pub const MAX_FILE_BYTES: usize = 1 << 20;
 
-/// Parses TOML; absent if it is none, and then every fault of it is among the mistakes.
+/// Parses TOML. If it is not valid, returns `None` and adds every error to the mistakes.
 ///
-/// `file` is the number of the file that places name.
+/// `file` is the index of the file for positions.
 pub fn parse(text: &str, file: usize, mistakes: &mut Mistakes) -> Option<Table> {
     if text.len() > MAX_FILE_BYTES {
         let text = format!(
@@ -208,7 +208,7 @@ fn content(from: DeValue<'_>, lines: &Lines<'_>) -> Content {
     }
 }
 
-/// A whole number in the decimal system; as written where it exceeds what can be converted.
+/// A whole number in decimal; unchanged if it exceeds the range.
 fn decimal(digits: &str, radix: u32) -> String {
     match u128::from_str_radix(digits, radix) {
         Ok(number) if radix != 10 => number.to_string(),

@@ -240,7 +240,6 @@ fn as_text(item: &Value, kind: &Kind) -> Value {
 /// The targets of a key, with the kind of their values.
 ///
 /// # Errors
-///
 /// A text to append to the key.
 fn targets(key: &str, names: &Names) -> Result<Vec<(Target, Kind)>, String> {
     let named = |name: &str, known: &[String], what: &str| {
@@ -287,7 +286,6 @@ impl Axis {
     /// Index of a value, found by its label or by the value itself.
     ///
     /// # Errors
-    ///
     /// A text that lists the values.
     pub(crate) fn find(&self, meant: &Value) -> Result<usize, String> {
         let text = match &meant.content {

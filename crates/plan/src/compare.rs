@@ -71,7 +71,6 @@ pub struct Table {
 /// The quantities to compare.
 ///
 /// # Errors
-///
 /// A name that is no quantity, or a quantity of words, which have no size.
 pub fn quantities(names: &[String]) -> Result<Vec<&'static Quantity>, String> {
     let known = |name: &str| QUANTITIES.iter().find(|quantity| quantity.name == name);

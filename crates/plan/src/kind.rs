@@ -142,7 +142,6 @@ impl Kind {
     /// Reads a value.
     ///
     /// # Errors
-    ///
     /// A text to append to the key's name, with the mistake and the correct form.
     pub(crate) fn read(&self, value: &Value) -> Result<SettingValue, String> {
         let wrong = |what: &str| format!("{} is not {what}", value.content.describe());

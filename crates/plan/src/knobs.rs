@@ -56,7 +56,6 @@ pub(crate) fn series_knobs() -> &'static [Knob] {
 /// The series with these knobs set.
 ///
 /// # Errors
-///
 /// The mistake in one of them.
 pub(crate) fn series<'s>(
     settings: impl IntoIterator<Item = (&'s Knob, &'s SettingValue)>,
@@ -87,7 +86,6 @@ pub(crate) fn is_knob(name: &str) -> bool {
 /// The knob with this name.
 ///
 /// # Errors
-///
 /// A text to append to the name, with the most similar names.
 pub(crate) fn knob(name: &str) -> Result<&'static Knob, String> {
     if let Some(found) = knobs().iter().find(|knob| knob.name == name) {
@@ -183,7 +181,6 @@ fn kind(schema: &Value, property: &Value) -> Kind {
 /// The specification with these knobs set; later ones override earlier ones.
 ///
 /// # Errors
-///
 /// The name of a knob and the mistake in its value.
 pub(crate) fn spec<'s>(
     settings: impl IntoIterator<Item = (&'s str, &'s SettingValue)>,

@@ -26,7 +26,6 @@ impl Plan {
     /// The first event of the plan's log.
     ///
     /// # Errors
-    ///
     /// A point that cannot be executed.
     pub fn open(&self, opening: Opening) -> Result<PlanStart, PointError> {
         let point = |number| {

@@ -64,7 +64,6 @@ impl<'p> PlanScheduler<'p> {
     /// Starts from the beginning.
     ///
     /// # Errors
-    ///
     /// A point that cannot be executed.
     pub fn new(plan: &'p Plan) -> Result<Self, PointError> {
         let steps = plan.search.as_ref().map_or(1, |search| u64::from(search.trials()));
@@ -139,7 +138,6 @@ impl<'p> PlanScheduler<'p> {
     /// The next trial; `None` if all are done.
     ///
     /// # Errors
-    ///
     /// A point that cannot be executed.
     pub fn next_task(&mut self) -> Result<Option<Task>, PointError> {
         while let Some(trial) = self.order.get(self.at).copied() {
@@ -311,7 +309,6 @@ impl<'p> PlanScheduler<'p> {
     /// Summaries of every point, in the order of the plan.
     ///
     /// # Errors
-    ///
     /// A point that cannot be executed.
     pub fn sum(&self) -> Result<Vec<PointSummary>, PointError> {
         let mut all = Vec::new();

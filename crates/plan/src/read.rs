@@ -28,7 +28,6 @@ const MAX_PER_KIND: usize = 256;
 /// `settings` are those of the command line, such as `test.duration=5s`; they override the file.
 ///
 /// # Errors
-///
 /// All mistakes, each with file, line and column, or with the setting that caused it.
 pub fn read(plan: Source, settings: &[String], around: &dyn Surroundings) -> Result<Plan, PlanError> {
     let mut mistakes = Mistakes::default();

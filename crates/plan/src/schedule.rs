@@ -106,7 +106,6 @@ impl Plan {
     /// Estimates the duration of the plan.
     ///
     /// # Errors
-    ///
     /// A point that cannot be executed.
     pub fn estimate(&self) -> Result<Estimate, PointError> {
         let mut estimate = Estimate::default();

@@ -90,8 +90,8 @@ impl TrialResults {
         summaries
     }
 
-    /// True if the interval of the goodput of every flow that is not in the background is no wider than `share` of its
-    /// median.
+    /// Whether the interval of the goodput of every flow that is not in the background is at most `share` of its median
+    /// wide.
     pub(crate) fn is_narrow(&self, plan: &Plan, point: &Point, share: f64) -> bool {
         let summaries = self.sum(plan, point);
         let mut flows = point.tests.iter().filter(|test| !test.background);
@@ -145,10 +145,10 @@ fn summary<'m>(
     })
 }
 
-/// Where something was summed up: point, flow, direction, quantity.
+/// Key of a summary: point, flow, direction, quantity.
 type SummaryKey<'r> = (PointId, &'r str, &'static str, &'r str);
 
-/// What was summed up, for assertions: the median of the trials, or their words.
+/// Summaries for assertions: the median of the trials, or their words.
 #[derive(Debug, Default)]
 pub struct Summed<'r> {
     here: BTreeMap<SummaryKey<'r>, &'r PointSummary>,
@@ -156,7 +156,7 @@ pub struct Summed<'r> {
 }
 
 impl<'r> Summed<'r> {
-    /// What was summed up, and other plans by the names that assertions give them.
+    /// Summaries of this plan, and of other plans by their names in assertions.
     #[must_use]
     pub fn new(here: &'r [PointSummary], others: &'r BTreeMap<String, PlanRecord>) -> Self {
         let others = others.iter().map(|(name, record)| (name.as_str(), index(&record.summaries)));

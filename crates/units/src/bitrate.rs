@@ -22,16 +22,16 @@ const KNOWN: &str = "k M G T with or without b/s, bit/s or bps (decimal), MB/s (
 const DECIMAL: [(&str, f64); 4] = [("Tb/s", 1e12), ("Gb/s", 1e9), ("Mb/s", 1e6), ("kb/s", 1e3)];
 
 impl Bitrate {
-    /// No bits at all.
+    /// Zero.
     pub const ZERO: Self = Self(0.0);
 
-    /// A rate of `bps` bits per second; absent when that is negative or not finite.
+    /// A rate of `bps` bits per second; `None` if that is negative or not finite.
     #[must_use]
     pub fn from_bps(bps: f64) -> Option<Self> {
         (bps.is_finite() && bps >= 0.0).then_some(Self(bps))
     }
 
-    /// The rate at which `bytes` pass in `span`; absent when `span` is zero.
+    /// The rate of `bytes` in `span`; `None` if `span` is zero.
     #[must_use]
     pub fn of(bytes: Bytes, span: Span) -> Option<Self> {
         Self::from_bps(bytes.get() as f64 * 8.0 / span.as_secs_f64())
@@ -43,7 +43,7 @@ impl Bitrate {
         self.0
     }
 
-    /// Time in which `bytes` pass at this rate; absent at rate zero or when it exceeds the range of [`Span`].
+    /// Time that `bytes` take at this rate; `None` at rate zero or beyond the range of [`Span`].
     #[must_use]
     pub fn time_for(self, bytes: Bytes) -> Option<Span> {
         if self.0 == 0.0 {
@@ -52,7 +52,7 @@ impl Bitrate {
         Span::from_secs_f64(bytes.get() as f64 * 8.0 / self.0)
     }
 
-    /// The rate with the interval in which it lies; absent when the half-width is 0, which nothing is.
+    /// The rate with its interval; `None` if the half-width is 0, which means unknown.
     #[must_use]
     pub fn within(self, half_width: Self) -> Option<RateInterval> {
         (half_width.0 > 0.0).then_some(RateInterval { rate: self, half_width, above: Self(0.0) })
@@ -65,11 +65,11 @@ impl Bitrate {
     }
 }
 
-/// A rate and the interval around it, as `941.5 Mb/s (941.1 to 941.9)`.
+/// A rate and its interval, such as `941.5 Mb/s (941.1 to 941.9)`.
 ///
-/// The rate has four digits, or as many as its ends have: it is what was measured, however little is known of it. The
-/// ends end at the second digit of the half-width, or where the rate itself ends if that shows it, and are rounded
-/// outwards, so that the interval is never narrower than it is.
+/// The rate has four digits, or as many as its ends, however uncertain it is. The ends are printed to the
+/// second digit of the half-width, or to the last digit of the rate if that is precise enough. They are rounded
+/// outwards, so the interval is never too narrow.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateInterval {
     rate: Bitrate,
@@ -84,7 +84,7 @@ impl RateInterval {
         Self { above, ..self }
     }
 
-    /// Lower end; 0 where the half-width is larger than the rate.
+    /// Lower end; 0 if the half-width is larger than the rate.
     #[must_use]
     pub fn low(&self) -> Bitrate {
         Bitrate((self.rate.0 - self.half_width.0).max(0.0))
@@ -96,7 +96,7 @@ impl RateInterval {
         Bitrate((self.rate.0 + self.half_width.0 + self.above.0).min(f64::MAX))
     }
 
-    /// Both ends, as `941.1 to 941.9 Mb/s`.
+    /// Both ends, such as `941.1 to 941.9 Mb/s`.
     #[must_use]
     pub fn ends(&self) -> String {
         let (name, _) = self.unit();
@@ -104,12 +104,12 @@ impl RateInterval {
         format!("{low} to {high} {name}")
     }
 
-    /// The unit in which the rate itself is printed.
+    /// The unit in which the rate is printed.
     fn unit(&self) -> (&'static str, f64) {
         DECIMAL.into_iter().find(|(_, size)| self.rate.0 / size >= 0.99995).unwrap_or(("b/s", 1.0))
     }
 
-    /// Places behind the point of a rate with four digits.
+    /// Decimal places of a rate with four digits.
     fn places(&self) -> i32 {
         let (name, size) = self.unit();
         match self.rate.0 / size {
@@ -121,17 +121,17 @@ impl RateInterval {
         }
     }
 
-    /// Both ends as numbers, and the places behind their point.
+    /// Both ends as numbers, and their decimal places.
     fn digits(&self) -> (String, String, usize) {
         let (_, size) = self.unit();
         let half = self.half_width.0 / size;
-        // The second digit of the half-width, unless the fourth of the rate shows it well enough. Finer than a bit per
-        // second is nothing that anybody measures.
+        // The second digit of the half-width, unless the fourth digit of the rate is precise enough. Nothing is
+        // measured more precisely than 1e-9 of the unit.
         let second = (half.log10().floor() - 1.0).clamp(-9.0, 12.0);
         let fourth = f64::from(-self.places());
         let last = if half >= 2.0 * 10_f64.powf(fourth) { second.max(fourth) } else { second };
         let (step, places) = (10_f64.powf(last), (-last).max(0.0) as usize);
-        // An end that is a whole number of steps but for its binary rounding stays that.
+        // An end that is a whole number of steps except for its binary rounding is kept.
         let low = (self.low().0 / size / step + 1e-6).floor() * step;
         let high = (self.high().0 / size / step - 1e-6).ceil() * step;
         (format!("{low:.places$}"), format!("{high:.places$}"), places)
@@ -148,7 +148,7 @@ impl fmt::Display for RateInterval {
 
 impl fmt::Display for Bitrate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Four digits, and the unit that rounding lands in: 999.96 Mb/s is 1.000 Gb/s.
+        // Four digits, in the unit after rounding: 999.96 Mb/s is 1.000 Gb/s.
         for (name, size) in DECIMAL {
             let value = self.0 / size;
             if value >= 0.99995 {

@@ -24,14 +24,14 @@ impl Bytes {
         Self(bytes)
     }
 
-    /// The count.
+    /// The number of bytes.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// Reads a figure that somebody printed, as `6.57GiB`: the whole number of bytes nearest to it. A fraction of bytes without a
-    /// larger unit stays an error, as in [`FromStr`], which keeps what is typed exactly.
+    /// Parses a printed figure, such as `6.57GiB`, as the nearest whole number of bytes. A fraction of bytes
+    /// without a larger unit is an error, as in [`FromStr`], which requires an exact value.
     ///
     /// # Errors
     /// The text is no count of bytes.
@@ -86,7 +86,7 @@ impl FromStr for Bytes {
     }
 }
 
-/// Bytes in one of a unit.
+/// Bytes per unit.
 fn factor(unit: &str) -> Result<u64, ParseErrorKind> {
     Ok(match unit {
         "" | "B" | "b" => 1,

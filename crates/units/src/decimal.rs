@@ -1,4 +1,4 @@
-//! A decimal number as typed, without passing through binary floating point.
+//! A decimal number as typed, without conversion to binary floating point.
 
 use crate::parse::ParseErrorKind;
 
@@ -9,7 +9,7 @@ pub(crate) struct Decimal {
     scale: u32,
 }
 
-/// More digits than any quantity needs; keeps products inside `u128`.
+/// Limit that keeps products inside `u128`; no quantity needs more digits.
 const MAX_DIGITS: usize = 24;
 
 impl Decimal {
@@ -67,7 +67,7 @@ impl Decimal {
         Ok(Self { mantissa, scale })
     }
 
-    /// The number times `factor`, when that is a whole number of `of` that fits.
+    /// The number times `factor`, if that is a whole number of `of` in range.
     pub(crate) fn times_whole(self, factor: u64, of: &'static str) -> Result<u64, ParseErrorKind> {
         let product = self.mantissa.checked_mul(u128::from(factor)).ok_or(ParseErrorKind::TooLarge)?;
         let divisor = 10_u128.pow(self.scale);
@@ -77,7 +77,7 @@ impl Decimal {
         u64::try_from(product / divisor).map_err(|_| ParseErrorKind::TooLarge)
     }
 
-    /// The whole number nearest to this number times `factor`, halves upwards.
+    /// The whole number nearest to this number times `factor`; halves are rounded up.
     pub(crate) fn times_nearest(self, factor: u64) -> Result<u64, ParseErrorKind> {
         let product = self.mantissa.checked_mul(u128::from(factor)).ok_or(ParseErrorKind::TooLarge)?;
         let divisor = 10_u128.pow(self.scale);
@@ -93,8 +93,8 @@ impl Decimal {
     }
 }
 
-/// Length of the number at the start: digits, one point, and an exponent only when digits follow it
-/// (so that `1E` is one exabyte-like unit and `1e3` a thousand).
+/// Length of the number at the start: digits, one point, and an exponent only if digits follow the `e`. So `1E`
+/// is a number with a unit, and `1e3` a thousand.
 fn number_length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut at = 0;

@@ -1,11 +1,11 @@
 //! Exact quantities: bit rates, byte counts, times and ratios.
 //!
 //! Rates are decimal (1 Mb/s is 10^6 bit/s), memory is binary (1 MiB is 2^20 B), and both are always labelled.
-//! A bare `K`, `M`, `G` or `T` after a byte count is binary and after a rate decimal, as on the command line of
-//! iperf3; `kB`, `MB`, … are decimal and `KiB`, `MiB`, … binary whatever stands before them.
+//! A bare `K`, `M`, `G` or `T` is binary after a byte count and decimal after a rate, as on the command line of
+//! iperf3. `kB`, `MB`, … are always decimal, and `KiB`, `MiB`, … always binary.
 //!
-//! Every type prints in two ways: `Display` is short and for people, `exact` can be parsed back to the same value.
-//! This room reads no clock, knows no protocol, and rounds only in `Display`.
+//! Every type prints in two ways: `Display` is short and for people, `exact` can be parsed back to the same
+//! value. This crate reads no clock, knows no protocol, and rounds only in `Display`.
 
 mod bitrate;
 mod bytes;

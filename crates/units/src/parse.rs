@@ -1,19 +1,19 @@
-//! What can be wrong with a quantity that somebody typed.
+//! Errors in quantities that users type.
 
 use std::fmt;
 
-/// A text that is not the quantity it should be: names the text and the remedy.
+/// A text that is not a valid quantity, with the text and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseError {
     /// The text as typed.
     pub text: String,
     /// What is wrong with it.
     pub trouble: ParseErrorKind,
-    /// How a right one looks.
+    /// Example of a valid text.
     pub example: &'static str,
 }
 
-/// What is wrong with the text of a quantity.
+/// What is wrong with the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParseErrorKind {
@@ -23,18 +23,18 @@ pub enum ParseErrorKind {
     NotANumber,
     /// The number is below zero.
     Negative,
-    /// What follows the number is no unit of this quantity.
+    /// The text after the number is not a unit of this quantity.
     UnknownUnit {
         /// The unit as typed.
         unit: String,
-        /// The units that are understood.
+        /// The known units.
         known: &'static str,
     },
-    /// The value is larger than can be counted.
+    /// The value is out of range.
     TooLarge,
-    /// The number has more decimal places than can be kept.
+    /// The number has too many decimal places.
     TooFine,
-    /// The value is not a whole number of the smallest unit, so keeping it would round.
+    /// The value is not a whole number of the smallest unit, so it would have to be rounded.
     NotWhole {
         /// The smallest unit: bytes or nanoseconds.
         of: &'static str,

@@ -13,13 +13,13 @@ pub struct Ratio(f64);
 const EXAMPLE: &str = "1% or 0.01";
 
 impl Ratio {
-    /// A ratio of `value`; absent when that is negative or not finite.
+    /// A ratio of `value`; `None` if that is negative or not finite.
     #[must_use]
     pub fn new(value: f64) -> Option<Self> {
         (value.is_finite() && value >= 0.0).then_some(Self(value))
     }
 
-    /// The ratio, 1 being the whole.
+    /// The ratio; 1 is the whole.
     #[must_use]
     pub const fn get(self) -> f64 {
         self.0

@@ -1,4 +1,4 @@
-//! Quantities as plain numbers in JSON: the field's name carries the unit (`_bps`, `_bytes`, `_ns`).
+//! Serialises quantities as plain numbers in JSON. The field's name carries the unit (`_bps`, `_bytes`, `_ns`).
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

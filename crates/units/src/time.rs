@@ -15,7 +15,7 @@ use crate::parse::{ParseError, ParseErrorKind};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Span(u64);
 
-/// An instant: nanoseconds since the run began, on the clock of the host that says so.
+/// An instant: nanoseconds since the start of the run, on the clock of the host that reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(u64);
 
@@ -31,7 +31,7 @@ const UNITS: [(&str, u64); 6] = [
 ];
 
 impl Span {
-    /// No time at all.
+    /// Zero.
     pub const ZERO: Self = Self(0);
 
     /// A span of `ns` nanoseconds.
@@ -52,7 +52,7 @@ impl Span {
         Self(secs.saturating_mul(1_000_000_000))
     }
 
-    /// The span nearest to `secs` seconds; absent when that is negative, not finite or beyond 584 years.
+    /// The span nearest to `secs` seconds; `None` if that is negative, not finite or beyond 584 years.
     #[must_use]
     pub fn from_secs_f64(secs: f64) -> Option<Self> {
         let ns = (secs * 1e9).round();
@@ -71,19 +71,19 @@ impl Span {
         self.0 as f64 / 1e9
     }
 
-    /// The same span for the standard library.
+    /// The same span as a [`Duration`].
     #[must_use]
     pub const fn as_duration(self) -> Duration {
         Duration::from_nanos(self.0)
     }
 
-    /// This span without `other`, at least zero.
+    /// This span minus `other`, at least zero.
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// This span `times` times, at most the largest span.
+    /// This span times `times`, at most the largest span.
     #[must_use]
     pub const fn saturating_mul(self, times: u64) -> Self {
         Self(self.0.saturating_mul(times))
@@ -167,7 +167,7 @@ impl Timestamp {
         self.0
     }
 
-    /// Time from `earlier` to this instant, zero when `earlier` is later.
+    /// Time from `earlier` to this instant; zero if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0))

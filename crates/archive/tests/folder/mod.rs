@@ -1,13 +1,13 @@
-//! A folder of a test's own that goes away with it.
+//! A temporary directory for a test, which is removed afterwards.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// An empty folder, removed on drop.
+/// An empty directory, removed on drop.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    /// Makes one that no other test of this process, and no other process, has.
+    /// Creates one that is unique among all tests and processes.
     pub(crate) fn new() -> Self {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);

@@ -118,7 +118,6 @@ impl Candidate {
 /// plan with interleaved order, the n-th repeats of all values are paired.
 ///
 /// # Errors
-///
 /// If there is no such axis, or it has only one value.
 pub fn values_of_axis(plan: &PlanRecord, axis: &str) -> Result<(Vec<Candidate>, Pairing), AxisError> {
     let start = plan.start.as_ref().ok_or_else(|| AxisError::NoPlan(plan.run.to_string()))?;
