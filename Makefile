@@ -1,15 +1,15 @@
-# The verbs of the project. Each works on a clean clone and needs no terminal.
+# The commands of the project. Each works on a clean clone and needs no terminal.
 
 .PHONY: help build demo test kills hostile bench fmt fuzz doc ui
 
-# Properties are tried on the same cases every time, so that a change is judged by what it changes; make fuzz looks for
-# new ones.
+# Properties use the same cases every time, so that a result only depends on the change; make fuzz searches for
+# new cases.
 export PROPTEST_RNG_SEED ?= 9097
 
-# Tests send signals. A script in the background and nohup(1) hand down that some of them are ignored.
+# Tests send signals. Background scripts and nohup(1) let their children ignore some of them.
 SIGNALS = env --default-signal=HUP,INT,QUIT
 
-# Where tests note that they were skipped.
+# File in which tests record that they were skipped.
 SKIPPED = $${CARGO_TARGET_DIR:-target}/tmp/skipped.txt
 
 HEADING = @printf '\n== %s\n'
@@ -29,7 +29,7 @@ help:
 build:
 	cargo build --release
 
-# The program embeds what this makes, so it comes before every build that shall write reports with charts.
+# The program embeds this output, so it must precede every build that should write reports with charts.
 ui:
 	@scripts/ui.sh
 
@@ -61,7 +61,7 @@ test:
 	$(HEADING) 'tests that were skipped because the machine was busy'
 	@if [ -s $(SKIPPED) ]; then cat $(SKIPPED); else echo none; fi
 
-# A few of these are in `make test`; a number that stands in a failure's text repeats that one: TIMES=1 SEED=number.
+# `make test` runs a few of these. TIMES=1 SEED=number repeats one, with the number from the failure message.
 TIMES ?= 100
 SEED ?= 1
 
@@ -69,7 +69,7 @@ kills:
 	@LINERATE_KILLS=$(TIMES) LINERATE_KILLS_SEED=$(SEED) \
 	cargo test -p linerate --test kills --test kills_lab -- --ignored --nocapture
 
-# A sample of these is in `make test`; SESSIONS=1 SEED=number repeats one.
+# `make test` runs a sample of these; SESSIONS=1 SEED=number repeats one.
 SESSIONS ?= 10000
 
 hostile:

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The main job on one machine: a server and a client over loopback, both directions, the verdict, the archive, a report.
+# The main functions on one machine: a server and a client over loopback, both directions, the verdict, the
+# archive, a report.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -39,7 +40,7 @@ heading 'server'
 "$linerate" serve --bind 127.0.0.1 --port 0 2>"$out/server.log" &
 server_pid=$!
 
-# The server says where it listens; it is given ten seconds.
+# The server prints its address within ten seconds.
 address=
 for _ in $(seq 100); do
     address=$(sed -n 's/^listening on \([^ ]*\).*/\1/p' "$out/server.log" | head -n 1)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Looks for new cases: every property at random, then arbitrary bytes for every decoder for a while: fuzz.sh [SECONDS PER
-# TARGET]. Seeded noise comes first and runs on any toolchain; the search with coverage as guide needs cargo-fuzz and nightly.
+# Searches for new cases: every property with random input, then every decoder with arbitrary bytes for a while:
+# fuzz.sh [SECONDS PER TARGET]. Seeded noise comes first and runs on any toolchain; the coverage-guided search
+# needs cargo-fuzz and nightly.
 set -euo pipefail
 cd "$(dirname "$0")/../fuzz"
 seconds=${1:-20}
@@ -20,7 +21,7 @@ if [ "${#missing[@]}" -ne 0 ]; then
     exit 1
 fi
 
-# The search begins with well-formed examples.
+# The search starts from well-formed examples.
 cargo run --quiet --bin seeds -- corpus
 for file in fuzz_targets/*.rs; do
     target=$(basename "$file" .rs)

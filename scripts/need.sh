@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes sure that commands exist: need.sh COMMAND:PACKAGE…
-# As root on a system with apt-get it installs the packages of those that are missing; else it names them and fails.
+# Ensures that commands exist: need.sh COMMAND:PACKAGE… If run as root on a system with apt-get, it installs the
+# packages of missing ones; otherwise it lists them and fails.
 set -euo pipefail
 
 missing=()

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the tests need beside Rust: a linker and C compiler, the real peers, and tools to look at the result.
+# Installs what the tests need besides Rust: a linker and C compiler, the real peers, and tools to inspect the
+# result.
 set -euo pipefail
 
 "$(dirname "$0")/need.sh" \

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The front end: ui.sh checks, tests and builds it; `ui.sh build` only builds. Packages come as the lock file says.
+# The front end: ui.sh checks, tests and builds it; `ui.sh build` only builds it. Package versions are those of
+# the lock file.
 set -euo pipefail
 cd "$(dirname "$0")/../ui"
 
@@ -10,7 +11,7 @@ if ! node -e 'const [a, b] = process.versions.node.split(".").map(Number); proce
     echo "Node.js $(node --version) is too old: install 20.19 or newer and try again" >&2
     exit 1
 fi
-# Nothing is fetched again while the lock file is the one that was installed.
+# Do not fetch packages again if the lock file is the installed one.
 if ! cmp -s package-lock.json node_modules/.installed; then
     npm ci --no-fund --no-audit --loglevel=error
     cp package-lock.json node_modules/.installed
@@ -20,7 +21,7 @@ if [ "${1:-}" != build ]; then
     npm test --silent
 fi
 npm run --silent build -- --logLevel warn --outDir node_modules/.built
-# Files that stay the same keep their time, so that the program is not built again for nothing.
+# Keep the modification time of unchanged files, so that the program is not rebuilt unnecessarily.
 for file in report.js report.css; do
     cmp -s "node_modules/.built/$file" "dist/$file" || cp "node_modules/.built/$file" "dist/$file"
 done
