@@ -1,13 +1,13 @@
-//! Our reading of iperf3's command line beside the real program's.
+//! Compares our parser for iperf3's command line with the real program.
 
 use std::process::{Command, Stdio};
 
 use linerate_proto::iperf3::argv::parse;
 
-/// Nobody listens here, so that the real program ends at once when it accepts its options.
+/// Nothing listens here, so the real program exits immediately if it accepts its options.
 const NOBODY: &[&str] = &["-c", "127.0.0.1", "-p", "24999"];
 
-/// What the real program writes to standard error before its usage.
+/// The first line that the real program writes to standard error, before its usage.
 #[expect(clippy::panic, reason = "a test's own helper")]
 fn complaint_of_iperf3(args: &[&str]) -> String {
     let output = Command::new("iperf3").args(args).env("LC_ALL", "C").stdin(Stdio::null()).output();

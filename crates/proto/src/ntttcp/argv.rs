@@ -7,18 +7,18 @@ use linerate_units::Bitrate;
 
 use super::options::{Options, Role};
 
-/// Connections of one sender at most.
+/// Most connections of one sender.
 const MAX_STREAMS: u32 = 16_000;
 
-/// Data ports at most.
+/// Most data ports.
 const MAX_PORTS: u16 = 512;
 
 /// A command line that ends the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Usage {
-    /// For standard output.
+    /// Text for standard output.
     pub output: String,
-    /// For standard error.
+    /// Text for standard error.
     pub error: String,
     /// Exit code.
     pub code: i32,
@@ -55,10 +55,10 @@ const USAGE: &str = "Usage: ntttcp -r[ADDRESS] | -s[ADDRESS] [OPTIONS]
       --windows              first of all: the dialogue and the options of NTttcp for Windows
 ";
 
-/// Reads the arguments behind the program's name.
+/// Parses the arguments after the program's name.
 ///
 /// # Errors
-/// What is printed and the exit code, when the program would not begin.
+/// The output and the exit code if the program does not start.
 pub fn parse(arguments: &[OsString]) -> Result<Options, Usage> {
     if let Some((first, rest)) = arguments.split_first()
         && first == "--windows"
@@ -107,7 +107,7 @@ pub fn parse(arguments: &[OsString]) -> Result<Options, Usage> {
     checked(options)
 }
 
-/// The address behind `-r` and `-s`, glued or apart.
+/// The address of `-r` and `-s`, in the same argument or the next.
 fn address(parser: &mut Parser, options: &mut Options) {
     let glued = parser.optional_value();
     let value = glued.or_else(|| {
@@ -120,7 +120,7 @@ fn address(parser: &mut Parser, options: &mut Options) {
     }
 }
 
-/// Options without value; whether this is one.
+/// Handles options without a value; false if it is not one.
 fn flag(name: &str, options: &mut Options) -> bool {
     match name {
         "N" | "no-synch" => options.sync = false,
@@ -183,7 +183,7 @@ fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, Usage> {
     value.parse().map_err(|_| wrong(&format!("'{value}' is no value for -{name}")))
 }
 
-/// A number with an optional K, M or G of this base.
+/// Parses a number with an optional K, M or G of this base.
 fn scaled(name: &str, value: &str, base: f64) -> Result<f64, Usage> {
     let digits = value.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let unit = value.get(digits.len()..).unwrap_or_default().to_ascii_uppercase();

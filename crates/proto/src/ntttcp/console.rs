@@ -1,4 +1,4 @@
-//! Lines with the time of day and their kind, on the terminal and in a file.
+//! Console lines with the time of day and their level, on the terminal and in a file.
 
 use std::collections::VecDeque;
 
@@ -11,10 +11,10 @@ const DAY: u64 = 86_400;
 /// The program's console.
 #[derive(Debug)]
 pub(super) struct Console {
-    /// Local time of day when the driver began.
+    /// Local time of day at the driver's start.
     began: Span,
     log: Option<String>,
-    /// What was said, in order.
+    /// The pending output, in order.
     pub(super) outputs: VecDeque<Output>,
     begun: bool,
 }
@@ -36,7 +36,7 @@ impl Console {
         self.line(now, "DBG ", text);
     }
 
-    /// A line without time, which no file gets.
+    /// Prints a line without time; it is not written to the file.
     pub(super) fn plain(&mut self, text: &str) {
         self.outputs.push_back(Output::Print(format!("{text}\n")));
     }
@@ -56,7 +56,7 @@ impl Console {
         self.outputs.push_back(Output::Print(text));
     }
 
-    /// The file of the console cannot be written: the lines go on without it.
+    /// The log file cannot be written: further lines are only printed.
     pub(super) fn disable_log(&mut self, name: &str) {
         if self.log.as_deref() == Some(name) {
             self.log = None;

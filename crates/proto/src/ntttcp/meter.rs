@@ -1,4 +1,4 @@
-//! What is counted when: warm-up, measured part, cool-down, by one end's own timer.
+//! The phases of a test by one end's timer: warm-up, measured part, cool-down.
 
 use std::collections::BTreeMap;
 
@@ -6,21 +6,21 @@ use linerate_units::{Span, Timestamp};
 
 use crate::stand_in::{Cpu, FlowCounts, FlowId, HostCounts};
 
-/// Between two lines of progress.
+/// Interval between two progress lines.
 const PROGRESS: Span = Span::from_ms(500);
 
-/// How long each part takes.
+/// The durations of the phases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Schedule {
     pub(super) warmup: Span,
-    /// Absent for a test without end.
+    /// Absent for a test without a time limit.
     pub(super) measured: Option<Span>,
     pub(super) cooldown: Span,
 }
 
 impl Schedule {
-    /// The parts of a test for which `agreed` seconds were found: what one end did not ask for is cool-down, and a
-    /// receiver of several senders may cut its test short.
+    /// The phases of a test with `agreed` seconds: what this end did not request is cool-down, and a receiver
+    /// of several senders may shorten its test.
     pub(super) fn new(warmup: u32, wished: u32, agreed: u32) -> Self {
         let secs = |seconds: u32| Span::from_secs(u64::from(seconds));
         if agreed == 0 {
@@ -38,15 +38,15 @@ impl Schedule {
 pub(super) enum Turn {
     /// The measured part, after a warm-up.
     Measured,
-    /// The measured part is over; whether a cool-down follows.
+    /// The measured part is over; `cooldown` states whether a cool-down follows.
     Done { cooldown: bool },
     /// The whole test is over.
     Finished,
-    /// Nothing but a line of progress.
+    /// Only a progress line is due.
     Progress,
 }
 
-/// Why the host is looked at.
+/// The purpose of a reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Look {
     Before,
@@ -54,7 +54,7 @@ enum Look {
     Progress,
 }
 
-/// The host and the flows at one instant.
+/// The counts of the host and the flows at one instant.
 #[derive(Debug, Clone, Default)]
 struct Reading {
     at: Timestamp,
@@ -63,11 +63,11 @@ struct Reading {
     rtt: Vec<Span>,
 }
 
-/// What a test came to.
+/// The result of a test.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Outcome {
     pub(super) seconds: f64,
-    /// Bytes by thread.
+    /// Bytes per thread.
     pub(super) threads: Vec<u64>,
     pub(super) connections: usize,
     /// CPU time of this process.
@@ -78,15 +78,15 @@ pub(super) struct Outcome {
     pub(super) rtt: Option<Span>,
 }
 
-/// One test by its clock.
+/// The timer and counts of one test.
 #[derive(Debug)]
 pub(super) struct Meter {
     schedule: Schedule,
     began: Timestamp,
-    /// How many of the three ends have passed.
+    /// Number of phases that have ended.
     passed: usize,
     progress_at: Timestamp,
-    /// What the next counts of the flows are for and when they were asked, and the next ones of the host.
+    /// The purposes and times of the requested flow counts, and the purposes of the requested host counters.
     looks: Vec<(Look, Timestamp)>,
     hosts: Vec<Look>,
     host_before: HostCounts,
@@ -97,7 +97,7 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    /// A test that begins now, of which the first part is the warm-up unless it is empty.
+    /// A test that begins now, with the warm-up unless it is empty.
     pub(super) fn new(now: Timestamp, schedule: Schedule) -> Self {
         let mut meter = Self {
             schedule,
@@ -129,7 +129,7 @@ impl Meter {
         }
     }
 
-    /// When the whole test is over.
+    /// When the whole test ends.
     pub(super) fn end(&self) -> Option<Timestamp> {
         self.end_of(2)
     }
@@ -145,7 +145,7 @@ impl Meter {
         Some(self.end_of(self.passed).map_or(self.progress_at, |end| end.min(self.progress_at)))
     }
 
-    /// What has begun by now, one at a time; flows and host must be looked at for all but the last of a test.
+    /// The next event that is due. Flows and host must be read for all but the last event of a test.
     pub(super) fn turn(&mut self, now: Timestamp) -> Option<Turn> {
         if self.is_over() {
             return None;
@@ -172,7 +172,7 @@ impl Meter {
         Some(Turn::Progress)
     }
 
-    /// The test is broken off: what was measured so far is the result.
+    /// The test was stopped: what was measured so far is the result.
     pub(super) fn stop_early(&mut self, now: Timestamp) {
         if self.passed == 0 {
             self.before.at = now;
@@ -183,7 +183,7 @@ impl Meter {
         self.passed = 3;
     }
 
-    /// Flows and host are looked at.
+    /// Requests a reading of flows and host.
     fn edge(&mut self, look: Look, now: Timestamp) {
         self.looks.push((look, now));
         self.hosts.push(look);
@@ -199,7 +199,7 @@ impl Meter {
         }
     }
 
-    /// Takes in what the flows have counted; the bit rate since the line before when it is for a line.
+    /// Takes the counts of the flows. Returns the bit rate since the last line if they were requested for one.
     pub(super) fn counts(&mut self, cpu: Cpu, flows: &[FlowCounts]) -> Option<f64> {
         if self.looks.is_empty() {
             return None;
@@ -224,7 +224,7 @@ impl Meter {
         None
     }
 
-    /// What the test came to; `thread_of` names the thread of each stream, of which there are `threads`.
+    /// The result of the test; `thread_of` has the thread of each stream, `threads` is their number.
     pub(super) fn outcome(&self, threads: usize, thread_of: &BTreeMap<(FlowId, usize), usize>) -> Outcome {
         let after = self.after.clone().unwrap_or_default();
         let mut bytes = vec![0_u64; threads];
@@ -258,7 +258,7 @@ impl Outcome {
         self.threads.iter().fold(0_u64, |sum, bytes| sum.saturating_add(*bytes))
     }
 
-    /// Bytes a second, 0 for a test that has lasted no time.
+    /// Bytes per second; 0 for a test without duration.
     pub(super) fn rate(&self, bytes: u64) -> f64 {
         if self.seconds > 0.0 { bytes as f64 / self.seconds } else { 0.0 }
     }

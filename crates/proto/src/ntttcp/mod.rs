@@ -1,12 +1,13 @@
 //! NTttcp for Linux 1.4.3, and the dialogue of NTttcp for Windows 5.40 between our own ends.
 //!
-//! The sender opens a sync connection to the port below the data ports, both ends agree on a time, and all data
-//! connections are up before the start; then each end counts by its own timer. Data has no framing at all. Facts on
-//! the Linux tool are from captures and from its sources (MIT); on the Windows tool from its sources (MIT) alone.
+//! The sender opens a sync connection to the port below the data ports. Both ends agree on a duration, and all
+//! data connections are open before the start. Each end then counts by its own timer. The data have no framing.
+//! The facts on the Linux tool come from captures and from its sources (MIT), those on the Windows tool from
+//! its sources (MIT) alone.
 //!
-//! Where the original decodes a number by its value, this receiver goes by the place in the dialogue, and this sender
-//! avoids the times that an original would take for another request. A test whose other end has gone ends at once,
-//! with what was measured.
+//! The original decodes a number by its value. This receiver decodes it by its position in the dialogue, and
+//! this sender avoids durations that an original would mistake for another request. A test whose other end has
+//! disconnected ends immediately, with what was measured.
 
 mod argv;
 mod console;
@@ -35,10 +36,10 @@ use linerate_units::Span;
 use crate::stand_in::StandIn;
 use crate::{Match, Protocol, ServantConfig};
 
-/// Port of the sync connection when none is given; the data ports are the 16 above it.
+/// Default port of the sync connection; the data ports are the 16 above it.
 pub const SYNC_PORT: u16 = 5000;
 
-/// NTttcp, as the table of protocols sees it.
+/// NTttcp in the table of protocols.
 pub static NTTTCP: Protocol = Protocol {
     name: "ntttcp",
     default_port: SYNC_PORT,
@@ -47,7 +48,7 @@ pub static NTTTCP: Protocol = Protocol {
     refusal: crate::no_refusal,
 };
 
-/// The end that these options describe, in the dialogue that they name.
+/// Creates the end that these options describe, with its dialogue.
 #[must_use]
 pub fn stand_in(options: Options, time_of_day: Span) -> Box<dyn StandIn> {
     match (options.windows.is_some(), options.role) {
@@ -58,7 +59,7 @@ pub fn stand_in(options: Options, time_of_day: Span) -> Box<dyn StandIn> {
     }
 }
 
-/// The request that begins a sync connection, or the data of a test without one.
+/// Detects the request that begins a sync connection, or the data of a test without one.
 fn sniff(bytes: &[u8]) -> Match {
     let begins = [[0, 0, 0, b'X'], [b'A'; 4]];
     let known = bytes.get(..4).unwrap_or(bytes);
@@ -71,7 +72,7 @@ fn sniff(bytes: &[u8]) -> Match {
     }
 }
 
-/// A receiver for any number of senders, one after the other; they say how long a test takes.
+/// A receiver for any number of senders, one after another; they determine the duration of a test.
 fn embedded_server(config: &ServantConfig) -> Box<dyn StandIn> {
     let base = config.port.saturating_add(1).max(2);
     let ports = Options::default().ports.min((u16::MAX - base).saturating_add(1));

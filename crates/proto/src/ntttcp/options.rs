@@ -1,4 +1,4 @@
-//! What the command line of the Linux tool says.
+//! The options of the command line of the Linux tool.
 
 use std::net::IpAddr;
 
@@ -10,91 +10,91 @@ use crate::stand_in::{LinkOptions, Transport};
 /// Largest payload of a datagram over IPv4.
 const MAX_DATAGRAM: u64 = 65_507;
 
-/// Which end.
+/// The role of an end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Role {
-    /// It listens.
+    /// Listens and receives.
     #[default]
     Receiver,
-    /// It connects and sends.
+    /// Connects and sends.
     Sender,
 }
 
 /// The options of one end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// Which end.
+    /// The role of the end.
     pub role: Role,
-    /// The receiver's address; at the receiver the one to listen on.
+    /// The receiver's address; at the receiver, the one to listen on.
     pub address: Option<String>,
-    /// Data ports (`-P`).
+    /// Number of data ports (`-P`).
     pub ports: u16,
-    /// Threads of the sender at each port (`-n`).
+    /// Threads of the sender per port (`-n`).
     pub threads: u16,
-    /// Connections of each thread (`-l`).
+    /// Connections per thread (`-l`).
     pub connections: u16,
-    /// First data port (`-p`); the sync port is the one below.
+    /// First data port (`-p`); the sync port is the one below it.
     pub base: u16,
     /// Whether there is a sync connection (not with `-N`).
     pub sync: bool,
-    /// The receiver waits for several senders (`-M`).
+    /// Whether the receiver waits for several senders (`-M`).
     pub many: bool,
-    /// The sender is the last of several (`-L`).
+    /// Whether the sender is the last of several (`-L`).
     pub last: bool,
-    /// The receiver begins anew after each test (`-H`).
+    /// Whether the receiver continues after each test (`-H`).
     pub again: bool,
-    /// Datagrams (`-u`).
+    /// Whether the transport is UDP (`-u`).
     pub udp: bool,
-    /// Bytes of a write or read (`-b`).
+    /// Length of a write or read, bytes (`-b`).
     pub length: Option<u64>,
     /// Rate of all connections together (`-B`).
     pub rate: Option<Bitrate>,
     /// Rate to which the kernel paces each connection (`--fq-rate-limit`).
     pub fq_rate: Option<Bitrate>,
-    /// Measured time in seconds, 0 for no end (`-t`).
+    /// Measured time in seconds, 0 for no limit (`-t`).
     pub seconds: u32,
-    /// Seconds of data before it that are left out (`-W`).
+    /// Omitted seconds before it (`-W`).
     pub omit: u32,
-    /// Seconds after it (`-C`).
+    /// Seconds of cool-down after it (`-C`).
     pub cooldown: u32,
     /// Source port of the first connection (`-f`).
     pub source_port: Option<u16>,
     /// Source address (`-a`).
     pub source: Option<IpAddr>,
-    /// IPv6 (`-6`).
+    /// Whether to use IPv6 (`-6`).
     pub ipv6: bool,
-    /// Small segments leave at once (`--no-delay`).
+    /// Whether to disable Nagle's algorithm (`--no-delay`).
     pub no_delay: bool,
     /// CPU of the first field of `-m`.
     pub affinity: Option<u32>,
-    /// More lines (`-V`).
+    /// Whether to print more lines (`-V`).
     pub verbose: bool,
-    /// No line while it runs (`-Q`).
+    /// Whether to print no line during the test (`-Q`).
     pub quiet: bool,
     /// File for the result as XML (`-x`).
     pub xml: Option<String>,
     /// File for the result as JSON (`-j`).
     pub json: Option<String>,
-    /// File for the lines of the console (`-O`).
+    /// File for the console lines (`-O`).
     pub log: Option<String>,
     /// Show retransmissions by kind (`--show-tcp-retrans`).
     pub by_kind: bool,
     /// Show packets of this interface (`--show-nic-packets`).
     pub interface: Option<String>,
-    /// Show interrupts of this name (`--show-dev-interrupts`).
+    /// Show interrupts of lines with this name (`--show-dev-interrupts`).
     pub interrupts: Option<String>,
-    /// The dialogue of the Windows tool, and what only it has; absent for the Linux tool.
+    /// The options of the Windows tool, and its dialogue; absent for the Linux tool.
     pub windows: Option<Windows>,
 }
 
-/// What only the Windows tool has.
+/// Options of the Windows tool only.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Windows {
-    /// Whether every thread waits for its peer before data flows (not with `-ns`).
+    /// Whether every thread waits for its peer before sending data (not with `-ns`).
     pub tokens: bool,
-    /// Whether the receiver tells each thread its port (`-sp`).
+    /// Whether the receiver sends each thread its port (`-sp`).
     pub told_ports: bool,
-    /// Buffers that each thread sends instead of for a time (`-n`).
+    /// Number of buffers that each thread sends instead of sending for a time (`-n`).
     pub buffers: Option<u64>,
 }
 
@@ -137,7 +137,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Bytes that are written or read at once.
+    /// Length of a write or read, bytes.
     #[must_use]
     pub fn block(&self) -> u64 {
         let usual = match (&self.windows, self.role) {
@@ -149,18 +149,18 @@ impl Options {
         if self.udp { block.min(MAX_DATAGRAM) } else { block }
     }
 
-    /// Connections of a sender, all threads together.
+    /// Number of connections of a sender, over all threads.
     #[must_use]
     pub fn streams(&self) -> u32 {
         self.sender_threads() * u32::from(self.connections)
     }
 
-    /// Threads of a sender.
+    /// Number of threads of a sender.
     pub(super) fn sender_threads(&self) -> u32 {
         u32::from(self.ports) * u32::from(self.threads)
     }
 
-    /// Buffers of each thread, when they are counted instead of the time.
+    /// Number of buffers per thread, if these end the test instead of the time.
     pub(super) fn buffers(&self) -> Option<u64> {
         self.windows.as_ref()?.buffers
     }
@@ -184,7 +184,7 @@ impl Options {
         }
     }
 
-    /// In our own words.
+    /// The specification of the test.
     pub(super) fn spec(&self, measured: Option<Span>, streams: u32) -> TestSpec {
         let mut spec = TestSpec::default();
         spec.traffic.upload = true;
@@ -203,7 +203,7 @@ impl Options {
         SocketKnobs { no_delay: self.no_delay, ..SocketKnobs::default() }
     }
 
-    /// The share of one connection in a rate for all.
+    /// The share of one connection in a rate for all connections.
     pub(super) fn each(&self, rate: Option<Bitrate>) -> Option<Bitrate> {
         Bitrate::from_bps(rate?.bps() / f64::from(self.streams().max(1)))
     }

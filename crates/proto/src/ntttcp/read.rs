@@ -1,4 +1,4 @@
-//! What NTttcp wrote, read again: the text of the Linux program, the tables of the Windows one, XML and JSON.
+//! Parser for output of NTttcp: the text of the Linux program, the tables of the Windows program, XML and JSON.
 //!
 //! KB and MB are decimal on Linux and binary on Windows.
 
@@ -14,7 +14,7 @@ use linerate_model::Direction;
 use linerate_model::import::{Claim, End, ForeignTest};
 use linerate_model::metrics::Side;
 
-/// What the role of the writer says of a test: the sender connects.
+/// Sets what the role of the writer implies for a test: the sender connects.
 fn describe(test: &mut ForeignTest, side: Side) {
     test.written_by = Some(if side == Side::Sender { End::Client } else { End::Server });
     test.spec.traffic.upload = true;
@@ -24,7 +24,7 @@ fn describe(test: &mut ForeignTest, side: Side) {
     }
 }
 
-/// Notes a claim that has figures.
+/// Adds a claim if it has figures.
 fn put(test: &mut ForeignTest, claim: Claim) {
     if !claim.figures.is_empty() {
         test.claims.push(claim);

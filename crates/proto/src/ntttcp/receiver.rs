@@ -17,23 +17,23 @@ use crate::stand_in::{FlowId, Input, Link, LinkOptions, Opened, Output, Reason, 
 
 const SYNC: Link = Link(0);
 
-/// Connections that wait for a test at most; more are turned away.
+/// Most connections that wait for a test; further ones are refused.
 const MAX_WAITING_CONNECTIONS: usize = 20_000;
 
-/// Without a sync connection the test begins so long after the first connection: the others follow at once.
+/// Without a sync connection: delay between the first connection and the start, in which the others arrive.
 const CONNECTION_GATHER_TIME: Span = Span::from_ms(50);
 
-/// How long a sender may still ask after the test.
+/// How long a sender may query after the test.
 const LINGER_TIME: Span = Span::from_secs(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Idle,
-    /// The driver has been asked whether the test may begin.
+    /// Waiting for the driver's permission.
     Asked,
     Running,
     Ending,
-    /// The result is said; senders may still ask.
+    /// The result is printed; senders may still query.
     Lingering,
     Over,
 }
@@ -45,9 +45,9 @@ pub struct Receiver {
     console: Console,
     state: State,
     clients: Clients,
-    /// Connections that no flow has, and their ports, counted from 0.
+    /// Connections without a flow, and their port indices from 0.
     waiting: Vec<(Link, usize)>,
-    /// Connections that flows had.
+    /// Connections that flows have used.
     used: Vec<Link>,
     listening: u32,
     deadline: Option<Timestamp>,
@@ -60,8 +60,8 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// A receiver; if it `serves`, the senders say how long a test takes, and it goes on after each. `time_of_day` is
-    /// the local time at which the driver began.
+    /// Creates a receiver. If it `serves`, the senders determine the duration of a test, and it continues after
+    /// each. `time_of_day` is the local time at the driver's start.
     #[must_use]
     pub fn new(options: Options, serves: bool, time_of_day: Span) -> Self {
         Self {
@@ -236,7 +236,7 @@ impl Receiver {
         self.left(now, link);
     }
 
-    /// A sync connection is gone.
+    /// A sync connection was closed.
     fn left(&mut self, now: Timestamp, link: Link) {
         if !self.clients.remove(link) {
             return;
@@ -297,7 +297,7 @@ impl Receiver {
 
     fn ended(&mut self, now: Timestamp, flow: FlowId) {
         let Some(run) = self.run.as_mut().filter(|run| run.has_flow(flow)) else {
-            // It took longer to end than its test waited for.
+            // It ended after its test had stopped waiting.
             self.console.outputs.push_back(Output::Forget { flow });
             return;
         };
@@ -316,7 +316,7 @@ impl Receiver {
             self.next_flow = run.next_flow();
             self.console.outputs.push_back(Output::RunOver { run: run.run, trouble });
         }
-        // A sender whose timer runs a little longer shall not meet a reset.
+        // A sender whose timer runs a little longer must not get a reset.
         self.console.outputs.extend(self.used.iter().map(|link| Output::Discard { link: *link }));
         self.state = State::Lingering;
         self.deadline = Some(now + LINGER_TIME);
@@ -325,7 +325,7 @@ impl Receiver {
         }
     }
 
-    /// After a test.
+    /// Handles the end of a test.
     fn next(&mut self) {
         self.console.outputs.extend(self.used.drain(..).map(|link| Output::Close { link }));
         for link in self.clients.drain() {

@@ -1,4 +1,4 @@
-//! The result in the tool's own words: on the console, as XML and as JSON.
+//! The result in the tool's formats: on the console, as XML and as JSON.
 
 mod json;
 mod tables;
@@ -16,13 +16,13 @@ pub(super) use tables::tables;
 pub(super) use text::{rate, settings, threads, totals};
 pub(super) use xml::xml;
 
-/// Figures that more than one form shows.
+/// Figures that several formats use.
 #[derive(Debug, Clone)]
 pub(super) struct Figures<'a> {
     pub(super) options: &'a Options,
     pub(super) outcome: &'a Outcome,
     pub(super) bytes: u64,
-    /// Bytes a second.
+    /// Bytes per second.
     pub(super) rate: f64,
 }
 
@@ -46,17 +46,17 @@ impl<'a> Figures<'a> {
         self.options.role == Role::Sender
     }
 
-    /// Name of the root of the documents.
+    /// Name of the root element of the documents.
     fn root(&self) -> &'static str {
         if self.sends() { "ntttcps" } else { "ntttcpr" }
     }
 
-    /// The version that the documents carry.
+    /// The version in the documents.
     fn version(&self) -> &'static str {
         if self.options.windows.is_some() { "5.40" } else { "5.33-linux" }
     }
 
-    /// Bytes of a KB: binary on Windows, decimal in the documents of the Linux tool.
+    /// Bytes per KB: binary on Windows, decimal in the documents of the Linux tool.
     fn kilo(&self) -> f64 {
         if self.options.windows.is_some() { 1024.0 } else { 1000.0 }
     }
@@ -70,7 +70,7 @@ impl<'a> Figures<'a> {
         Some(Shares { user: share(0), system: share(2), idle: share(3), iowait: share(4), softirq: share(6) })
     }
 
-    /// Cycles of all cores in the measured time, idle ones not counted, over the bytes.
+    /// Non-idle cycles of all cores in the measured time, divided by the bytes.
     fn cycles_per_byte(&self) -> Option<f64> {
         let (mhz, cores) = (self.outcome.after.mhz?, f64::from(self.outcome.after.cores?));
         let busy = 1.0 - self.shares()?.idle;
@@ -78,7 +78,7 @@ impl<'a> Figures<'a> {
         Some(if self.bytes == 0 { 0.0 } else { cycles / self.bytes as f64 })
     }
 
-    /// CPU time of this process over the measured time, in percent.
+    /// CPU time of this process as a share of the measured time, in percent.
     fn process_percent(&self) -> f64 {
         percent_of(self.outcome.process, self.outcome.seconds)
     }
@@ -87,12 +87,12 @@ impl<'a> Figures<'a> {
         Some(of(&self.outcome.after)?.saturating_sub(of(&self.outcome.before)?))
     }
 
-    /// Segments sent again by this host; only over TCP.
+    /// Retransmitted segments of this host; TCP only.
     fn retransmits(&self) -> Option<u64> {
         self.delta(|host| host.retransmits).filter(|_| !self.options.udp)
     }
 
-    /// Segments sent again a second: all, lost, SYN, fast, forward, slow-start, failed.
+    /// Retransmitted segments per second: all, lost, SYN, fast, forward, slow-start, failed.
     fn retransmits_a_second(&self) -> [f64; 7] {
         let of = |kind: usize| self.delta(|host| host.retransmits_by_kind?.get(kind).copied());
         let all = [self.delta(|host| host.retransmits), of(0), of(1), of(2), of(3), of(4), of(5)];
@@ -120,7 +120,7 @@ fn percent_of(span: Span, seconds: f64) -> f64 {
     if seconds > 0.0 { span.as_secs_f64() / seconds * 100.0 } else { 0.0 }
 }
 
-/// The names and values of the parameters, as both documents hold them; most never change.
+/// The names and values of the parameters in both documents; most are constant.
 fn parameters(options: &Options) -> Vec<(&'static str, &'static str, String)> {
     let truth = |value: bool| if value { "True" } else { "False" }.to_owned();
     let never = || truth(false);
@@ -165,7 +165,7 @@ fn parameters(options: &Options) -> Vec<(&'static str, &'static str, String)> {
     ]
 }
 
-/// Names of the retransmissions a second in both documents.
+/// Names of the retransmission rates in both documents.
 const RETRANSMITS: [&str; 7] = [
     "retrans_segments_per_sec",
     "lost_retrans_per_sec",

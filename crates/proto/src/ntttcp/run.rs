@@ -1,4 +1,4 @@
-//! What both ends do alike in a test: the clock, the lines, the result.
+//! What both ends have in common in a test: the timer, the console lines, the result.
 
 use std::collections::BTreeMap;
 
@@ -14,44 +14,44 @@ use crate::stand_in::{
 };
 use linerate_model::flow::StampLayout;
 
-/// How long flows may take to end.
+/// Timeout for the end of flows.
 const FLOW_END_TIMEOUT: Span = Span::from_secs(5);
 
-/// Between the end of the last flow and the result: the answers to the last looks come first.
+/// Time between the end of the last flow and the result, for the answers to the last requests.
 const SETTLE_TIME: Span = Span::from_ms(1);
 
-/// The peer may end so much earlier: its timer is its own.
+/// How much earlier the peer may end, because it has its own timer.
 const EARLY_END_TOLERANCE: Span = Span::from_ms(500);
 
-/// One end's part in a test that moves data.
+/// One end's part of a running test.
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) run: RunId,
     pub(super) meter: Meter,
     schedule: Schedule,
-    /// Threads by their streams, and how many there are.
+    /// The thread of each stream, and the number of threads.
     thread_of: BTreeMap<(FlowId, usize), usize>,
     threads: usize,
-    /// Flows that move data.
+    /// The running flows.
     flows: Vec<FlowId>,
     next_flow: FlowId,
-    /// Flows that have ended.
+    /// The flows that have ended.
     over: Vec<FlowId>,
-    /// The test was broken off.
+    /// Whether the test was stopped early.
     broken: bool,
-    /// When it is settled, once its flows were told to end.
+    /// When the result is printed at the latest, after the flows were stopped.
     settles: Option<Timestamp>,
-    /// How its flows are told to end.
+    /// How the flows are stopped.
     stops: Stop,
 }
 
-/// What a turn of the clock brings beside its lines.
+/// The result of a tick besides its lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
     Nothing,
-    /// The test is over: its flows were told to end.
+    /// The test is over and its flows were stopped.
     Ending,
-    /// They have ended: the result can be said.
+    /// The flows have ended, and the result can be printed.
     Settled,
 }
 
@@ -84,7 +84,7 @@ impl Run {
         run
     }
 
-    /// Hands links to the engine; each with the number of its thread.
+    /// Passes links to the engine, each with the index of its thread.
     pub(super) fn start(&mut self, links: &[(Link, usize)], options: &Options, console: &mut Console) {
         if links.is_empty() {
             return;
@@ -124,7 +124,7 @@ impl Run {
         })));
     }
 
-    /// Says what the clock brings.
+    /// Handles the timer and prints the lines that are due.
     pub(super) fn tick(&mut self, now: Timestamp, options: &Options, console: &mut Console) -> Due {
         if let Some(settles) = self.settles {
             return if now >= settles { Due::Settled } else { Due::Nothing };
@@ -153,23 +153,23 @@ impl Run {
         Due::Nothing
     }
 
-    /// When the clock brings something.
+    /// When the timer is due next.
     pub(super) fn deadline(&self) -> Option<Timestamp> {
         self.settles.or_else(|| self.meter.deadline())
     }
 
-    /// Whether the peer may leave: the test is over, or nearly.
+    /// Whether the peer may disconnect, because the test is over or almost over.
     pub(super) fn may_be_left(&self, now: Timestamp) -> bool {
         self.meter.end().is_some_and(|end| now + EARLY_END_TOLERANCE >= end)
     }
 
-    /// Ends the test before its time.
+    /// Ends the test early.
     pub(super) fn stop_early(&mut self, now: Timestamp, options: &Options, console: &mut Console) {
         self.broken |= !self.meter.is_over();
         self.complete(now, self.stops, options, console);
     }
 
-    /// Ends a test that has no time.
+    /// Ends a test that has no duration.
     pub(super) fn complete(&mut self, now: Timestamp, how: Stop, options: &Options, console: &mut Console) {
         if !self.meter.is_over() {
             self.meter.stop_early(now);
@@ -187,12 +187,12 @@ impl Run {
         self.settles = Some(now + if self.flows.is_empty() { SETTLE_TIME } else { FLOW_END_TIMEOUT });
     }
 
-    /// How its flows are told to end when its time is over; at once if nothing is said.
+    /// Sets how the flows are stopped when the time is over; the default is immediately.
     pub(super) fn stops_by(&mut self, how: Stop) {
         self.stops = how;
     }
 
-    /// Numbers its flows from here on: those of a run before may still be in use.
+    /// Sets the number of the next flow, because those of the previous run may still be in use.
     pub(super) fn number_from(&mut self, flow: FlowId) {
         self.next_flow = flow;
     }
@@ -202,7 +202,7 @@ impl Run {
         self.next_flow
     }
 
-    /// Wishes that let go of the flows that have ended.
+    /// Outputs that forget the flows that have ended.
     pub(super) fn release_flows(&self) -> impl Iterator<Item = Output> + '_ {
         self.over.iter().map(|flow| Output::Forget { flow: *flow })
     }
@@ -211,7 +211,7 @@ impl Run {
         self.broken
     }
 
-    /// Takes in what was counted.
+    /// Takes counts of flows or of the host.
     pub(super) fn take_counts(
         &mut self,
         now: Timestamp,
@@ -234,7 +234,7 @@ impl Run {
         }
     }
 
-    /// The flows that are still with the engine.
+    /// The running flows.
     pub(super) fn running(&self) -> &[FlowId] {
         &self.flows
     }
@@ -253,7 +253,7 @@ impl Run {
         }
     }
 
-    /// Prints the result and writes it into the files that were asked for.
+    /// Prints the result and writes it to the requested files.
     pub(super) fn report(&self, now: Timestamp, options: &Options, console: &mut Console) {
         let outcome = self.meter.outcome(self.threads, &self.thread_of);
         let figures = Figures::new(options, &outcome);
@@ -285,7 +285,7 @@ fn write_files(figures: &Figures<'_>, options: &Options, console: &mut Console) 
     console.outputs.extend(write(&options.json, report::json(figures)));
 }
 
-/// Asks for the counts, and for the host's at the ends of the measured part.
+/// Requests the counts, and at the ends of the measured part also those of the host.
 fn request_counts(options: &Options, console: &mut Console, host: bool) {
     console.outputs.push_back(Output::Look);
     if host {
@@ -314,7 +314,7 @@ pub(super) fn planned(
     }
 }
 
-/// The lines of one end before anything happens.
+/// The lines of an end at its start.
 pub(super) fn banner(console: &mut Console, options: &Options) {
     console.plain(if options.windows.is_some() {
         "NTTTCP for Windows 5.40"

@@ -11,15 +11,15 @@ use crate::stand_in::{Input, Link, LinkOptions, Opened, Output, Reason, RunId, S
 
 const SYNC: Link = Link(0);
 
-/// Data connections have the numbers from here on.
+/// Link number of the first data connection.
 const FIRST_CONNECTION: u32 = 1;
 
 const RUN: RunId = 0;
 
-/// How long the receiver may take for an answer.
+/// Timeout for an answer of the receiver.
 const RECEIVER_TIMEOUT: Span = Span::from_secs(30);
 
-/// The exit code of the tool's general failure, -1000.
+/// The exit code for the tool's general error, -1000.
 pub(super) const EXIT_FAILED: i32 = 24;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,8 +51,8 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// A sender to the address in the options, of which the driver knows; `time_of_day` is the local time at which the
-    /// driver began.
+    /// A sender to the address in the options, which the driver knows. `time_of_day` is the local time at the
+    /// driver's start.
     #[must_use]
     pub fn new(options: Options, time_of_day: Span) -> Self {
         Self {
@@ -164,7 +164,7 @@ impl Sender {
         self.deadline = Some(now + RECEIVER_TIMEOUT);
     }
 
-    /// A number of the receiver.
+    /// Handles a number from the receiver.
     fn answer(&mut self, now: Timestamp, number: i32) {
         match self.state {
             State::Asked if number == RUNNING => {
@@ -233,7 +233,7 @@ impl Sender {
         }
     }
 
-    /// The test ends before its time.
+    /// Ends the test early.
     fn stop_early(&mut self, now: Timestamp) {
         if let (State::Running, Some(run)) = (self.state, &mut self.run) {
             run.stop_early(now, &self.options, &mut self.console);
@@ -241,7 +241,7 @@ impl Sender {
         }
     }
 
-    /// A flow is over; too early when the receiver has gone.
+    /// A flow has ended; too early if the receiver has disconnected.
     fn ended(&mut self, now: Timestamp, flow: u16) {
         let Some(run) = self.run.as_mut().filter(|run| run.has_flow(flow)) else {
             return;
@@ -317,7 +317,7 @@ impl Sender {
     }
 }
 
-/// Seconds of the whole test, 0 for one without end; none that a receiver could take for something else.
+/// Seconds of the whole test, 0 for no limit; avoids values that a receiver could mistake for another request.
 fn proposal(options: &Options) -> u32 {
     if options.seconds == 0 {
         return 0;

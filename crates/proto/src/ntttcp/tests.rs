@@ -1,4 +1,4 @@
-//! Against what the real program printed and sent, and several ends in virtual time.
+//! Comparison with output and messages of the real program, and several ends in virtual time.
 
 mod documents;
 mod windows;
@@ -24,7 +24,7 @@ pub(super) fn refused(line: &str) -> Usage {
     parse(&arguments).unwrap_err()
 }
 
-/// A receiver, and senders that begin a tenth of a second after each other.
+/// A receiver, and senders that start 0.1 s after each other.
 fn world(receiver: &str, senders: &[&str]) -> World {
     let mut world = World::new();
     // 19:07:32, as in the captures.
@@ -41,7 +41,7 @@ fn minute() -> Span {
     Span::from_secs(60)
 }
 
-/// The numbers that an end said on its sync connection.
+/// The numbers that an end sent on its sync connection.
 fn numbers(seen: &Seen) -> Vec<i32> {
     seen.said
         .iter()
@@ -90,7 +90,7 @@ fn bytes_of_the_measured_time_are_counted_at_both_ends() {
     assert!(seen[0].printed.contains("INFO: \t1\t 2.00\t 96.00Mbps\n"), "{}", seen[0].printed);
     assert!(seen[1].printed.contains("INFO: \t3\t 2.00\t 48.00Mbps\n"), "{}", seen[1].printed);
     assert!(seen[1].printed.contains("INFO: tcpi rtt\t\t:150 us\n"));
-    // The process used a tenth of a core, half of all CPU time was idle.
+    // The process used a tenth of a core, and half of all CPU time was idle.
     assert!(seen[1].printed.contains("INFO: cpu busy (all)\t:10.00%\n"));
     assert!(seen[1].printed.contains("INFO: \t idle\t\t:50.00%\n"));
     // 2000 MHz * 2 cores * 2 s * 50 % / 48 MB
@@ -99,7 +99,7 @@ fn bytes_of_the_measured_time_are_counted_at_both_ends() {
     assert_eq!(numbers(&seen[0]), captured("-W 1 -t 2 -C 1", TO_SENDER));
 }
 
-/// Lines of a role in the sample without what differs from run to run.
+/// The lines of a role in the sample without parts that differ from run to run.
 fn shape(text: &str) -> Vec<String> {
     let known = |line: &&str| {
         !line.contains("DBG :")
@@ -136,7 +136,7 @@ fn the_longer_time_holds_and_the_rest_is_cooldown() {
     assert!(seen[1].printed.contains("Test cycle time negotiated is: 3 seconds"));
     assert!(seen[1].printed.contains("Test cooldown is in progress..."));
     assert!(seen[1].printed.contains("test duration\t:1.00 seconds"));
-    // The receiver begins a tenth of a millisecond before the first bytes are there.
+    // The receiver starts 0.1 ms before the first bytes arrive.
     assert!(seen[0].printed.contains("total bytes\t:2999900\n"));
     assert!(seen[1].printed.contains("total bytes\t:1000000\n"));
     let lasted = seen[1].exit_at.since(Timestamp::START);
@@ -148,13 +148,13 @@ fn times_that_a_receiver_could_mistake_are_avoided_and_understood() {
     let seen = world("-r -P 1 -t 1", &["-s 127.0.0.1 -P 1 -n 1 -t 82"]).run(Span::from_secs(200));
     assert_eq!(numbers(&seen[1])[1], 83);
     assert!(seen[1].printed.contains("test duration\t:82.00 seconds"), "{}", seen[1].printed);
-    // A sender that does not avoid it.
+    // A sender that does not avoid this value.
     let mut receiver = Receiver::new(options("-r -P 1 -t 1"), false, Span::ZERO);
     let said = ask(&mut receiver, &[b'X'.into(), 82]);
     assert_eq!(said, [11, 82], "82 is a time here and starts nothing");
 }
 
-/// What a receiver answers to these numbers on one sync connection.
+/// The receiver's answers to these numbers on one sync connection.
 fn ask(receiver: &mut Receiver, said: &[i32]) -> Vec<i32> {
     use crate::stand_in::{Input, Link, Output, StandIn};
     let now = Timestamp::START;
@@ -191,7 +191,7 @@ fn who_asks_after_the_test_hears_that_it_is_over() {
     let mut now = Timestamp::START;
     let mut said = Vec::new();
     while let Some(deadline) = receiver.deadline() {
-        // From the end of the test to that of the second in which senders may still ask.
+        // From the end of the test until the end of the second in which senders may still query.
         if deadline >= Timestamp::START + Span::from_ms(1_500) {
             for number in [b'E', b'X'] {
                 let bytes = i32::from(number).to_be_bytes();
@@ -234,7 +234,7 @@ fn several_senders_wait_for_the_last() {
         assert!(sender.printed.contains("Test cycle time negotiated is: 2 seconds"));
         assert!(sender.printed.contains("total bytes\t:2000000\n"), "{}", sender.printed);
     }
-    // X, the time, W and later R: as the first sender was answered in the capture.
+    // X, the time, W and later R: the first sender was answered like this in the capture.
     let sample = captured("first sender, then last sender", TO_SENDER);
     assert_eq!(numbers(&seen[0])[..3], sample[..3]);
 }
@@ -246,7 +246,7 @@ fn without_sync_both_begin_with_the_connections() {
     assert!(!seen[0].ports.contains(&5000) && !seen[1].ports.contains(&5000));
     assert!(seen[1].printed.contains("INFO: Starting sender activity (no sync) ...\n"));
     assert!(seen[1].printed.contains("total bytes\t:4000000\n"));
-    // The receiver begins 50 ms later, and ends with its peer, before its own time is over.
+    // The receiver starts 50 ms later and ends with its peer before its own time is over.
     assert!(seen[0].printed.contains("Test cycle finished."), "{}", seen[0].printed);
 }
 
@@ -265,7 +265,7 @@ fn sync_on_one_side_only_is_told() {
     assert!(said.contains("ERR : data came before any sender asked for a test: give -N to both"), "{said}");
 }
 
-/// What a receiver prints when data comes on a data connection without a start.
+/// The output of a receiver when data arrive on a data connection before the start.
 fn data_unasked(receiver: &mut Receiver) -> String {
     use crate::stand_in::{Input, Link, Output, StandIn};
     ask(receiver, &[]);
@@ -309,7 +309,7 @@ fn a_peer_that_vanishes_ends_the_test() {
         let other = &seen[1 - who];
         assert_eq!(other.exit, Some(24), "{}", other.printed);
         assert!(other.printed.contains("has closed the connection before the end of the test"));
-        // 0.9 s at 2 MB/s, less what the dialogue took.
+        // 0.9 s at 2 MB/s, minus the time of the dialogue.
         assert!(other.printed.contains("total bytes\t:179"), "{}", other.printed);
         assert!(other.exit_at.since(second) < Span::from_secs(3));
     }
@@ -349,7 +349,7 @@ fn a_server_takes_one_sender_after_the_other() {
     }
     let seen = world.run(minute());
     assert_eq!((seen[0].exit, seen[1].exit, seen[2].exit), (None, Some(0), Some(0)), "{}", seen[2].printed);
-    // The defaults of a sender: 16 ports, 64 connections; the sender's time is the receiver's.
+    // The defaults of a sender: 16 ports, 64 connections. The receiver uses the sender's duration.
     assert_eq!(seen[0].ports, (5000..=5016).collect::<Vec<_>>());
     assert_eq!(seen[0].printed.matches("total bytes\t:191993600\n").count(), 2, "{}", seen[0].printed);
 }

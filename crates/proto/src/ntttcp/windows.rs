@@ -1,7 +1,7 @@
-//! The dialogue of NTttcp for Windows 5.40, between our own ends: one thread, one connection, one port.
+//! The dialogue of NTttcp for Windows 5.40 between our own ends: one thread, one connection, one port.
 //!
 //! # Source
-//! its sources (MIT), not captures: no Windows host was at hand
+//! its sources (MIT), not captures, because no Windows host was available
 
 mod argv;
 mod dialer;
@@ -17,10 +17,10 @@ use crate::ntttcp::meter::Schedule;
 use crate::ntttcp::options::Options;
 use crate::stand_in::Link;
 
-/// What each thread says to its peer before data flows, and hears from it.
+/// The byte that each thread and its peer exchange before the data.
 const TOKEN: u8 = b'X';
 
-/// From the data port of a thread to the port of its token.
+/// Offset from the data port of a thread to the port of its token.
 const TOKEN_PORTS: u16 = 1000;
 
 /// The port of each thread, in order.
@@ -30,7 +30,7 @@ fn ports(options: &Options) -> Vec<u16> {
     (0..options.ports).map(|thread| first.saturating_add(thread)).collect()
 }
 
-/// The links of each thread's data, token and question for its port; link 0 is none of them.
+/// The link of a thread for data, token or port request; link 0 is none of them.
 fn link(options: &Options, kind: u32, thread: usize) -> Link {
     Link(1 + kind * u32::from(options.ports) + u32::try_from(thread).unwrap_or(0))
 }
@@ -39,7 +39,7 @@ const DATA: u32 = 0;
 const TOKENS: u32 = 1;
 const QUESTIONS: u32 = 2;
 
-/// Which kind of link this is, and its thread.
+/// The kind of a link, and its thread.
 fn kind(options: &Options, link: Link) -> Option<(u32, usize)> {
     let at = link.0.checked_sub(1)?;
     let threads = u32::from(options.ports.max(1));

@@ -1,41 +1,42 @@
-//! The sync connection of the Linux tool: in both directions 32-bit numbers, big-endian, one answer to each request.
+//! The sync connection of the Linux tool: 32-bit numbers in both directions, big-endian, with one answer per
+//! request.
 
-/// What a sender says first: how is it there?
+/// The first request of a sender: queries the state of the receiver.
 pub(super) const QUERY: i32 = b'X' as i32;
-/// A sender is ready; the receiver lets it begin.
+/// A sender is ready; the receiver answers with the same number to start it.
 pub(super) const READY: i32 = b'R' as i32;
-/// A sender is ready and no other will come.
+/// A sender is ready and is the last one.
 pub(super) const LAST: i32 = b'L' as i32;
-/// The receiver lets a sender wait for others.
+/// The receiver makes a sender wait for others.
 pub(super) const WAIT: i32 = b'W' as i32;
-/// A sender ends the test; a receiver refuses it.
+/// A sender ends the test, or a receiver refuses it.
 pub(super) const END: i32 = b'E' as i32;
 
-/// A receiver that waits for a test.
+/// State of a receiver that waits for a test.
 pub(super) const IDLE: i32 = 11;
-/// A receiver in a test.
+/// State of a receiver during a test.
 pub(super) const RUNNING: i32 = 12;
-/// A receiver after its test.
+/// State of a receiver after its test.
 pub(super) const FINISHED: i32 = 13;
 
-/// Whether a proposed time would be taken for another request by a receiver that decodes by value.
+/// Whether a receiver that decodes by value would mistake a proposed duration for another request.
 pub(super) fn is_mistaken(seconds: i32) -> bool {
     [QUERY, READY, LAST, END].contains(&seconds)
 }
 
-/// The bytes of a number.
+/// Encodes a number.
 pub(super) fn encode(number: i32) -> Vec<u8> {
     number.to_be_bytes().to_vec()
 }
 
-/// Cuts a stream of bytes into numbers; it holds fewer bytes than one number.
+/// Splits a byte stream into numbers; buffers fewer bytes than one number has.
 #[derive(Debug, Clone, Default)]
 pub struct Numbers {
     held: Vec<u8>,
 }
 
 impl Numbers {
-    /// The numbers that these bytes complete.
+    /// Adds bytes; returns the numbers that they complete.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<i32> {
         self.held.extend_from_slice(bytes);
         let whole = self.held.len() / 4 * 4;

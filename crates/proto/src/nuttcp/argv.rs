@@ -1,4 +1,4 @@
-//! nuttcp's own command line: a value follows its option with a blank or without (`-T3`).
+//! nuttcp's command line: a value follows its option with or without a blank (`-T3`).
 
 use linerate_units::Span;
 
@@ -6,17 +6,17 @@ use super::options::{ClientOptions, Rate, ServerOptions, Verbosity};
 use super::wire::{Format, Version};
 use super::{CONTROL_PORT, DATA_PORT, MAX_STREAMS};
 
-/// What a command line asks for.
+/// The action that a command line requests.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Invocation {
-    /// Nothing but a text on standard output (help, version, a mistake), and the exit code.
+    /// Only print a text on standard output (help, version, an error), and exit with this code.
     Print {
         /// The text.
         text: String,
         /// The exit code.
         code: i32,
     },
-    /// A mistake: a text on standard error; the exit code is 1.
+    /// An error: a text for standard error; the exit code is 1.
     Mistake(String),
     /// A client.
     Client(Box<ClientOptions>),
@@ -48,7 +48,7 @@ Options (values follow without a blank):
   -h -V            this text; the version
 ";
 
-/// Reads a command line, without the program's name. The first list has warnings for standard error.
+/// Parses the arguments after the program's name. The first list has warnings for standard error.
 #[must_use]
 pub fn invocation(arguments: &[String]) -> (Vec<String>, Invocation) {
     let mut read = Reading::default();
@@ -56,8 +56,8 @@ pub fn invocation(arguments: &[String]) -> (Vec<String>, Invocation) {
     (read.warnings, result.unwrap_or_else(|end| end))
 }
 
-/// Whether an option that has no value behind it takes the next argument for one, as nuttcp 6.1.2 does. After `-i`,
-/// which may stand alone, a host may follow.
+/// Whether an option without an attached value takes the next argument as its value, like nuttcp 6.1.2. `-i`
+/// has an optional value, so a host may follow it.
 fn takes(option: &str, next: &str) -> bool {
     match option {
         "i" => next.parse::<f64>().is_ok(),
@@ -122,7 +122,7 @@ impl Reading {
         self.finish()
     }
 
-    /// Options that this program has no other behaviour for are taken and change nothing.
+    /// Handles long options, of which several are accepted without effect.
     fn long(&mut self, name: &str) -> Result<(), Invocation> {
         let known = [
             "no3rdparty",
@@ -168,7 +168,7 @@ impl Reading {
                 let very = client.verbosity != Verbosity::Brief;
                 client.verbosity = if very { Verbosity::VeryVerbose } else { Verbosity::Verbose };
             }
-            // Full blocks, debugging of the kernel, a place in memory, priority: nothing changes here.
+            // Full blocks, kernel debugging, buffer alignment, priority: no effect here.
             'B' | 'd' | 'A' => {}
             'x' if value.starts_with('P') => {}
             'x' => {
@@ -194,7 +194,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Options with a quantity.
+    /// Handles options with a quantity.
     fn quantity(&mut self, letter: char, value: &str) -> Result<(), Invocation> {
         let client = &mut self.client;
         let limit = [('l', "buflen"), ('T', "timeout")].into_iter().find(|(option, _)| *option == letter);
@@ -265,7 +265,7 @@ impl Reading {
         Ok(())
     }
 
-    /// What can only be judged when everything is known.
+    /// Checks what depends on several options.
     fn finish(&mut self) -> Result<Invocation, Invocation> {
         let mistake = |text: String| Err(Invocation::Mistake(text + "\n"));
         let Some(control_port) = u16::try_from(self.control_port).ok().filter(|port| *port > 0) else {
@@ -355,13 +355,13 @@ impl Reading {
     }
 }
 
-/// The number at the start of a text, as atoi(3) reads it: 0 when there is none.
+/// Parses the integer at the start of a text like atoi(3): 0 if there is none.
 fn whole(text: &str) -> u64 {
     let digits = text.find(|c: char| !c.is_ascii_digit()).map_or(text, |end| &text[..end]);
     digits.parse().unwrap_or(if digits.is_empty() { 0 } else { u64::MAX })
 }
 
-/// A number with k, m or g, binary; `unit` is what a bare number counts.
+/// Parses a number with a binary k, m or g; `unit` is the unit of a bare number.
 fn binary(text: &str, unit: u64) -> u64 {
     let scale = match text.chars().last() {
         Some('k' | 'K') => 1 << 10,
@@ -372,7 +372,7 @@ fn binary(text: &str, unit: u64) -> u64 {
     whole(text).saturating_mul(scale)
 }
 
-/// A rate: kbit/s, decimal m and g, or packets.
+/// Parses a rate: kbit/s, decimal m and g, or packets.
 fn rate_of(text: &str) -> Rate {
     let number = leading_number(text);
     let scaled = |scale: f64| Rate::Kbps((number * scale).round() as u64);
@@ -385,7 +385,7 @@ fn rate_of(text: &str) -> Rate {
     if matches!(rate, Rate::Kbps(0) | Rate::Pps(0)) { Rate::Unlimited } else { rate }
 }
 
-/// Seconds, or minutes and hours by their letter.
+/// Parses a time in seconds, or in minutes or hours with a letter.
 fn seconds(text: &str) -> Option<Span> {
     let scale = match text.chars().last() {
         Some('m' | 'M') => 60.0,

@@ -1,4 +1,4 @@
-//! The client: asks, takes part in the test, and makes its lines from the server's report and its own counts.
+//! The client: requests a test, takes part in it, and prints lines from the server's report and its own counts.
 
 mod ending;
 mod opening;
@@ -16,29 +16,29 @@ use super::wire::{Format, Lines, Request, Version};
 use super::{plan, summary};
 use crate::stand_in::{FlowId, Input, Link, Output, Reason, RunId, StandIn};
 
-/// The control connection.
+/// The link of the control connection.
 const CONTROL: Link = Link(0);
 
-/// Number of the first link for data.
+/// Number of the first data link.
 const DATA: u32 = 1;
 
 const RUN: RunId = 0;
 const FLOW: FlowId = 0;
 
-/// How long the server may be silent when it shall answer, or tell its results.
+/// Timeout for an answer or the results of the server.
 const SERVER_TIMEOUT: Span = Span::from_secs(60);
 
-/// Tries with `-a`, and the time between them.
+/// Number of attempts with `-a`, and the time between them.
 const MAX_TRIES: u32 = 10;
 const RETRY_DELAY: Span = Span::from_ms(500);
 
-/// From OK to the first connection: a server before 6.2.8 says OK before it listens.
+/// Delay between OK and the first connection: a server before 6.2.8 sends OK before it listens.
 const CONNECT_DELAY: Span = Span::from_ms(30);
 
 /// Most lines of a server's report that are kept.
 const MAX_LINES: usize = 1_000;
 
-/// Error number of a refused connection (Linux).
+/// The errno of a refused connection (Linux).
 const ECONNREFUSED: i32 = 111;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,9 +47,9 @@ enum Phase {
     Greeting,
     Preparing,
     Asking,
-    /// Lines of an error block come.
+    /// Receiving the lines of an error block.
     Refused,
-    /// The test runs, or the server's report comes.
+    /// The test is running, or the server's report is being received.
     Testing,
     Done,
 }
@@ -70,11 +70,11 @@ pub struct NuttcpClient {
     /// Lines of the server that are printed at the end, or of its error block.
     told: Vec<String>,
     results: Results,
-    /// Interval lines of the server that wait for our own kernel's counts.
+    /// Interval lines of the server that wait for the counts of our own kernel.
     waiting: VecDeque<String>,
-    /// Interval lines were printed.
+    /// Whether interval lines were printed.
     intervals: bool,
-    /// The server sends no more interval lines.
+    /// Whether the server sends no more interval lines.
     done: bool,
     control_open: bool,
     classic: bool,
@@ -82,7 +82,7 @@ pub struct NuttcpClient {
 }
 
 impl NuttcpClient {
-    /// A client that does what the command line says.
+    /// Creates a client for a command line.
     #[must_use]
     pub fn new(options: ClientOptions) -> Self {
         Self {
@@ -111,12 +111,12 @@ impl NuttcpClient {
         self.options.format.has(Format::PARSE)
     }
 
-    /// What the lines of one role begin with.
+    /// The prefix of the lines of one role.
     fn prefix(&self, transmit: bool) -> String {
         prefix(transmit, self.options.identifier.as_deref())
     }
 
-    /// Our own prefix with the version, as errors have it.
+    /// Our own prefix with the version, for errors.
     fn error_prefix(&self) -> String {
         format!("{}v{}: ", self.prefix(self.options.transmit), Version::REPORTED)
     }
@@ -125,13 +125,13 @@ impl NuttcpClient {
         self.out.push_back(Output::Complain(format!("{text}\n")));
     }
 
-    /// Prints; beside data on standard output it goes to standard error.
+    /// Prints a text; it goes to standard error if standard output is used for data.
     fn print(&mut self, text: String) {
         let beside = self.options.stdio && !self.options.transmit;
         self.out.push_back(if beside { Output::Complain(text) } else { Output::Print(text) });
     }
 
-    /// A line that is no report begins with the identifier alone.
+    /// Prints a line that is not part of a report; its prefix is only the identifier.
     fn print_line(&mut self, line: &str) {
         let before = self.options.identifier.as_ref().map_or_else(String::new, |name| format!("{name}: "));
         self.print(format!("{before}{line}\n"));
@@ -200,7 +200,7 @@ impl NuttcpClient {
         self.fail(&format!("{words}\n{before}error from server"));
     }
 
-    /// A line while the test runs, or after it.
+    /// Handles a line during the test or after it.
     fn report_line(&mut self, line: &str) {
         let live = self.request.interval > Span::ZERO && self.options.transmit && !self.done;
         if live && line == "DONE" {
@@ -218,7 +218,7 @@ impl NuttcpClient {
         }
     }
 
-    /// The server's line under our identifier.
+    /// The server's line with our identifier.
     fn rewritten(&self, line: &str) -> String {
         for transmit in [true, false] {
             if let Some(rest) = line.strip_prefix(&prefix(transmit, None)) {
@@ -228,7 +228,7 @@ impl NuttcpClient {
         line.to_owned()
     }
 
-    /// An interval line of a receiving server: a transmitter adds what its own kernel counted.
+    /// Handles an interval line of a receiving server; a transmitter adds the counts of its own kernel.
     fn interval_of_server(&mut self, line: &str) {
         self.intervals = true;
         match &mut self.transfer {
@@ -336,7 +336,7 @@ impl NuttcpClient {
     }
 
     fn signal(&mut self, now: Timestamp, number: i32) {
-        // The first interruption of a transmitter ends the test, and the results still come.
+        // The first interrupt of a transmitter ends the test; the results are still printed.
         let interrupt = number == 2;
         match &mut self.transfer {
             Some(transfer) if interrupt && self.options.transmit && transfer.is_running() => {

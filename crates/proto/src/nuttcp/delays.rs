@@ -1,18 +1,18 @@
-//! What datagrams took one way, as nuttcp tells it.
+//! One-way delays of datagrams, as nuttcp reports them.
 
 use crate::stand_in::TransitCounts;
 
-/// Delays of datagrams one way, by the wall clocks of both ends: the error is the difference between the clocks, and
-/// may make them negative.
+/// One-way delays of datagrams by the wall clocks of both ends. Their error is the offset between the clocks,
+/// which may make them negative.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct OneWay {
-    /// Datagrams that told their time.
+    /// Number of timestamped datagrams.
     pub(super) datagrams: u64,
     /// Sum of the delays, microseconds.
     pub(super) sum_us: i64,
-    /// The smallest.
+    /// The smallest, microseconds.
     pub(super) min_us: i64,
-    /// The largest.
+    /// The largest, microseconds.
     pub(super) max_us: i64,
 }
 
@@ -28,7 +28,7 @@ impl OneWay {
         }
     }
 
-    /// Those of both together.
+    /// Combines the delays of two streams.
     pub(super) fn with(self, other: Self) -> Self {
         Self {
             datagrams: self.datagrams.saturating_add(other.datagrams),
@@ -38,7 +38,7 @@ impl OneWay {
         }
     }
 
-    /// The mean, milliseconds; absent without datagrams.
+    /// The mean, in milliseconds; absent without datagrams.
     pub(super) fn mean_ms(&self) -> Option<f64> {
         (self.datagrams > 0).then(|| self.sum_us as f64 / self.datagrams as f64 / 1e3)
     }

@@ -1,34 +1,34 @@
-//! What a transmitter writes into its blocks about retransmissions, as its receiver reads it.
+//! The retransmission marks that a transmitter writes into its blocks.
 
 use crate::stand_in::Noted;
 
-/// Where a block has its mark, and a datagram its count of bytes.
+/// Offset of a block's mark, and of a datagram's byte count.
 pub(super) const MARK_AT: usize = 24;
 
-/// Bytes that a block or datagram needs for them.
+/// Shortest block or datagram that has room for them, bytes.
 pub(super) const MARKED_LENGTH: u64 = 32;
 
-/// The second word of the first block when the first one counts those of this connection: `RTRN`.
+/// The second word of the first block if the first word counts retransmissions of this connection: `RTRN`.
 pub(super) const OF_CONNECTION: u32 = 0x5254_524E;
 
 /// The same for those of the whole host: `HRTR`.
 const OF_HOST: u32 = 0x4852_5452;
 
-/// From this version on the second word of further blocks is the congestion window.
+/// First version in which the second word of further blocks is the congestion window.
 const WITH_CWND: super::Version = super::Version::new(80_000);
 
-/// What the transmitter's kernel counts.
+/// The counts of the transmitter's kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Marked {
-    /// Segments sent again since the start.
+    /// Segments retransmitted since the start.
     pub(super) retrans: u64,
-    /// They are those of the whole host.
+    /// Whether they are those of the whole host.
     pub(super) of_host: bool,
-    /// Congestion window, KB; absent where the transmitter does not tell it.
+    /// Congestion window, KB; absent if the transmitter does not report it.
     pub(super) cwnd: Option<u64>,
 }
 
-/// What a transmitter's kernel counted in an interval, and since the start.
+/// The counts of a transmitter's kernel in an interval and since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct KernelCounts {
     pub(super) interval: Marked,
@@ -36,13 +36,13 @@ pub(super) struct KernelCounts {
 }
 
 impl Marked {
-    /// The same with what came after `shown`, which then is what has been shown.
+    /// Splits off what was added since `shown`, and updates `shown`.
     pub(super) fn take_new(self, shown: &mut u64) -> KernelCounts {
         let before = std::mem::replace(shown, self.retrans);
         KernelCounts { interval: Self { retrans: self.retrans.saturating_sub(before), ..self }, total: self }
     }
 
-    /// Reads the marks of a stream; absent when its blocks have none. The first one shows the byte order.
+    /// Reads the marks of a stream; absent if its blocks have none. The first mark shows the byte order.
     pub(super) fn read(noted: &Noted, peer: super::Version) -> Option<Self> {
         let word = |note: &[u8; 8], at: usize, swapped: bool| {
             let bytes = [note[at], note[at + 1], note[at + 2], note[at + 3]];

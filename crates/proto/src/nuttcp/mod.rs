@@ -1,20 +1,21 @@
-//! nuttcp, versions 6 to 8: a control connection in text, data connections beside it.
+//! nuttcp, versions 6 to 8: a text control connection, and separate data connections.
 //!
-//! The client greets (`HELO nuttcp v8.2.2`), sends one line that says everything ([`Request`]), and the server answers
-//! `OK` or a block between two lines `KO`. Over TCP the transmitter connects and its FIN ends the test; over UDP short
-//! datagrams open (`BOD`) and end (`EOD`) it. The server then writes its whole report as text to the control
-//! connection, and the client makes its own lines from it. Facts come from captures of 6.1.2 and 8.2.2.
+//! The client sends a greeting (`HELO nuttcp v8.2.2`) and one line with all parameters ([`Request`]). The
+//! server answers `OK`, or an error between two lines `KO`. Over TCP the transmitter connects, and its FIN ends
+//! the test. Over UDP short datagrams begin (`BOD`) and end (`EOD`) it. The server then writes its report as
+//! text to the control connection, and the client computes its own lines from it. The facts come from captures
+//! of 6.1.2 and 8.2.2.
 //!
-//! Both stand-ins announce 8.2.2: servers and clients of 6.1.2 accept it, and a request never says more than the
-//! server's version allows.
+//! Both stand-ins announce 8.2.2: servers and clients of 6.1.2 accept it, and a request contains only what the
+//! server's version knows.
 //!
-//! What this stand-in does otherwise than nuttcp:
-//! - With several streams each has a thread of its own; blocks do not go round the streams in turn, and a datagram's
-//!   running count of bytes is that of its stream, so that losses by interval are told for one stream only.
-//! - Instantaneous rates (`-Ri`) are paced like average ones. Jitter is not measured here; a real receiver measures it
-//!   from our datagrams.
-//! - Marks of retransmissions are written by a transmitting server, as nuttcp does from 6.2.8 on; a transmitting client
-//!   writes zeros, which say "not known", and adds the counts to the interval lines itself.
+//! Differences between this stand-in and nuttcp:
+//! - Each of several streams has its own thread, so blocks are not distributed over the streams in turn. A
+//!   datagram's byte count is that of its stream, so losses per interval are reported for a single stream only.
+//! - Instantaneous rates (`-Ri`) are paced like average ones. Jitter is not measured here; a real receiver
+//!   measures it from our datagrams.
+//! - A transmitting server writes retransmission marks, as nuttcp does since 6.2.8. A transmitting client
+//!   writes zeros, which mean "unknown", and adds its counts to the interval lines itself.
 //! - `-s` works for one stream over TCP. Third-party requests, traceroutes and multicast are refused.
 
 mod argv;
@@ -43,7 +44,7 @@ pub use wire::{Format, LINE_LIMIT, Lines, Request, Version};
 
 use crate::{Match, Protocol};
 
-/// nuttcp in the table.
+/// nuttcp in the table of protocols.
 pub static NUTTCP: Protocol = Protocol {
     name: "nuttcp",
     default_port: CONTROL_PORT,
@@ -55,13 +56,13 @@ pub static NUTTCP: Protocol = Protocol {
 /// Port of the control connection.
 pub const CONTROL_PORT: u16 = 5000;
 
-/// Port of the first data stream (6.2.8 and later; before it was 5001).
+/// Port of the first data stream (5001 before 6.2.8).
 pub const DATA_PORT: u16 = 5101;
 
 /// Most streams of a test.
 pub const MAX_STREAMS: u16 = 128;
 
-/// How a client begins.
+/// The first bytes of a client.
 const GREETING: &[u8] = b"HELO nuttcp";
 
 fn refusal(why: &str) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! What the command line asks for.
+//! The options of a command line.
 
 use std::net::IpAddr;
 
@@ -7,98 +7,98 @@ use linerate_units::Span;
 use super::wire::{Format, Request, Version};
 use super::{CONTROL_PORT, DATA_PORT};
 
-/// How much a client prints.
+/// The amount of output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verbosity {
-    /// One line.
+    /// The summary line.
     #[default]
     Brief,
     /// The reports of both ends.
     Verbose,
-    /// Also what the test cost in CPU time.
+    /// Also the CPU time of the test.
     VeryVerbose,
 }
 
-/// A limit of the rate, of all streams together.
+/// A limit for the rate of all streams together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rate {
     /// None.
     Unlimited,
     /// Payload, kbit/s.
     Kbps(u64),
-    /// Datagrams or blocks a second.
+    /// Datagrams or blocks per second.
     Pps(u64),
 }
 
-/// A client as the command line asks for it.
+/// The options of a client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClientOptions {
-    /// The host as it was given.
+    /// The host as the user typed it.
     pub host: String,
-    /// Where data connections go, when not to the host of the control connection (`control/data`).
+    /// Destination of data connections if it differs from the control connection's (`control/data`).
     pub data_host: Option<IpAddr>,
     /// Port of the control connection.
     pub control_port: u16,
     /// Port of the first data stream.
     pub data_port: u16,
-    /// The client transmits.
+    /// Whether the client transmits.
     pub transmit: bool,
-    /// Over UDP.
+    /// Whether the transport is UDP.
     pub udp: bool,
-    /// Bytes of a block or payload of a datagram; absent for the default.
+    /// Length of a block, or payload of a datagram, bytes; absent for the default.
     pub length: Option<u64>,
-    /// Blocks to send.
+    /// Number of blocks to send.
     pub blocks: Option<u64>,
     /// Bytes to send, in whole blocks.
     pub bytes: Option<u64>,
-    /// How long is sent; absent for the default.
+    /// Duration of the sending; absent for the default.
     pub time: Option<Span>,
     /// Number of streams.
     pub streams: u16,
-    /// Limit of the rate; absent for the default.
+    /// Rate limit; absent for the default.
     pub rate: Option<Rate>,
-    /// No catching up.
+    /// Whether the sender must not catch up after a delay.
     pub instantaneous: bool,
-    /// Blocks that may leave together.
+    /// Number of blocks per burst.
     pub burst: u64,
-    /// Interval of lines; 0 for none.
+    /// Interval of printed lines; 0 for none.
     pub interval: Span,
     /// Socket buffer of this end, bytes.
     pub window: Option<u64>,
     /// Socket buffer of the server, bytes.
     pub server_window: Option<u64>,
-    /// Set both buffers.
+    /// Whether to set both buffers of each end.
     pub both_windows: bool,
-    /// Segment size.
+    /// Maximum segment size, bytes.
     pub mss: Option<u32>,
     /// Type-of-service byte.
     pub tos: u8,
-    /// TCP_NODELAY.
+    /// Whether to set TCP_NODELAY.
     pub no_delay: bool,
-    /// Open data connections the other way round.
+    /// Whether to open data connections in the other direction.
     pub flip: bool,
-    /// Try a refused control connection again.
+    /// Whether to retry a refused control connection.
     pub again: bool,
-    /// Standard input is sent, or what comes is written to standard output.
+    /// Whether to send standard input, or to write received data to standard output.
     pub stdio: bool,
-    /// What the lines begin with.
+    /// Prefix of the lines.
     pub identifier: Option<String>,
-    /// What is printed.
+    /// The contents of the output.
     pub format: Format,
-    /// How much is printed.
+    /// The amount of output.
     pub verbosity: Verbosity,
     /// Only IPv4.
     pub ipv4: bool,
     /// Only IPv6.
     pub ipv6: bool,
-    /// Jitter, as it is asked of the receiver.
+    /// Which values of the jitter are requested from the receiver.
     pub jitter: u64,
-    /// One-way delay, as it is asked of the receiver.
+    /// Which values of the one-way delay are requested from the receiver.
     pub one_way_delay: u64,
 }
 
 impl ClientOptions {
-    /// A client of this host with nothing else said.
+    /// The default options of a client for this host.
     #[must_use]
     pub fn to(host: &str) -> Self {
         Self {
@@ -136,8 +136,8 @@ impl ClientOptions {
         }
     }
 
-    /// Bytes of a block: as given, 64 KiB over TCP, and over UDP what the path carries in one packet: 8 KiB halved
-    /// until it fits into a segment of the control connection.
+    /// Length of a block, bytes: as given, or 64 KiB over TCP. The default over UDP fits into one packet of the
+    /// path: 8 KiB halved until it fits into a segment of the control connection.
     #[must_use]
     pub fn length_for(&self, control_mss: Option<u32>) -> u64 {
         if let Some(length) = self.length {
@@ -154,7 +154,7 @@ impl ClientOptions {
         length
     }
 
-    /// The request that says all this.
+    /// The request for these options.
     #[must_use]
     pub fn request(&self, control_mss: Option<u32>) -> Request {
         let buflen = self.length_for(control_mss);
@@ -199,20 +199,20 @@ impl ClientOptions {
     }
 }
 
-/// A server as the command line asks for it.
+/// The options of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerOptions {
     /// Port of the control connection.
     pub control_port: u16,
-    /// End after one client.
+    /// Whether to end after one client.
     pub one_shot: bool,
-    /// Write what comes to standard output, or send standard input.
+    /// Whether to write received data to standard output, or to send standard input.
     pub stdio: bool,
     /// Only IPv4.
     pub ipv4: bool,
     /// Only IPv6.
     pub ipv6: bool,
-    /// Shortest, default and longest time without data after which a test is given up.
+    /// Shortest, default and longest idle timeout of a test.
     pub idle: [Span; 3],
 }
 

@@ -1,4 +1,5 @@
-//! What both ends agreed on, seen from one of them, and what it means for links, the engine and the archive.
+//! The parameters that both ends agreed on, from the view of one end, and the links, flow and archive entry for
+//! them.
 
 use std::net::SocketAddr;
 
@@ -15,28 +16,29 @@ use crate::stand_in::{
 };
 use linerate_model::flow::{SeqField, StampLayout, TimeField, TimeForm};
 
-/// Where a datagram says when it was sent.
+/// Offset of the send time in a datagram.
 const TIME_AT: usize = 8;
 
-/// The urgent byte with which a receiver says that it has given up.
+/// The urgent byte with which a receiver reports that it has given up.
 pub(super) const ABORT_BYTE: u8 = b'A';
 
-/// Longest block that is taken, bytes.
+/// Longest accepted block, bytes.
 const MAX_BLOCK: u64 = 64 << 20;
 
 /// Longest datagram, bytes of payload.
 const MAX_DATAGRAM: u64 = 65_507;
 
-/// Longest time of a test.
+/// Longest duration of a test.
 const MAX_TIME: Span = Span::from_secs(86_400);
 
-/// From this version on a second datagram opens a test over UDP, and a receiver that gives up says so.
+/// First version with a second datagram at the start of a UDP test, and with a message of a receiver that gives
+/// up.
 const SECOND_BEGIN: Version = Version::new(50_401);
 
-/// From this version on datagrams may tell when they were sent.
+/// First version whose datagrams may be timestamped.
 const SEND_TIMES_SINCE: Version = Version::new(70_001);
 
-/// A test as one end makes it.
+/// A test from the view of one end.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Terms {
     pub(super) client: bool,
@@ -60,18 +62,18 @@ pub(super) struct Terms {
     pub(super) one_way_delay: bool,
     pub(super) peer: Version,
     pub(super) stdio: bool,
-    /// Where data connections go; their port is that of the stream.
+    /// Destination of data connections; their port depends on the stream.
     pub(super) to: Option<SocketAddr>,
     pub(super) ipv4: bool,
     pub(super) ipv6: bool,
-    /// Shortest, default and longest time without data.
+    /// Shortest, default and longest idle timeout.
     pub(super) idle: [Span; 3],
-    /// No server answers: the other end is a plain ttcp.
+    /// Whether there is no server, and the other end is a plain ttcp.
     pub(super) classic: bool,
 }
 
 impl Terms {
-    /// Checks a request as a server does. The error is the text of its answer, after the version.
+    /// Checks a request like a server does. The error is the text of its answer after the version.
     pub(super) fn of_request(request: &Request, control_port: u16) -> Result<Self, String> {
         let streams = u16::try_from(request.nstream).ok().filter(|count| (1..=MAX_STREAMS).contains(count));
         let Some(streams) = streams else {
@@ -98,7 +100,7 @@ impl Terms {
         Ok(Self { client: false, transmit: !request.trans, ..terms })
     }
 
-    /// A client's own request; the command line has been checked.
+    /// The parameters of a client's own request, which the command line has already checked.
     pub(super) fn of(request: &Request, streams: u16, port: u16) -> Self {
         let some = |value: u64| Some(value).filter(|value| *value > 0);
         Self {
@@ -114,7 +116,7 @@ impl Terms {
             rate_kbps: request.rate_kbps,
             instantaneous: request.irate,
             burst: request.maxburst.clamp(1, 1000),
-            // A wish for a line every microsecond would keep a server busy with nothing else.
+            // An interval of a microsecond would overload the server.
             interval: if request.interval == Span::ZERO {
                 Span::ZERO
             } else {
@@ -145,17 +147,17 @@ impl Terms {
         if self.udp { Transport::Udp } else { Transport::Tcp }
     }
 
-    /// How many datagrams open a test over UDP.
+    /// Number of datagrams at the start of a UDP test.
     pub(super) fn begins(&self) -> u8 {
         if self.peer >= SECOND_BEGIN { 2 } else { 1 }
     }
 
-    /// Whether the peer knows what the urgent byte of a receiver means.
+    /// Whether the peer understands the urgent byte of a receiver.
     pub(super) fn urgent(&self) -> bool {
         self.peer >= SECOND_BEGIN
     }
 
-    /// How long a receiver waits for data.
+    /// Idle timeout of a receiver.
     pub(super) fn data_timeout(&self) -> Span {
         let [shortest, default, longest] = self.idle;
         let wish = match self.time {
@@ -166,7 +168,7 @@ impl Terms {
         wish.clamp(shortest, longest)
     }
 
-    /// Bytes to send over all streams.
+    /// Bytes to send on all streams.
     pub(super) fn bytes(&self) -> Option<Bytes> {
         self.blocks.map(|blocks| Bytes::new(blocks.saturating_mul(self.length)))
     }
@@ -179,8 +181,8 @@ impl Terms {
         self.total_rate().and_then(|rate| Bitrate::from_bps(rate.bps() / f64::from(self.streams)))
     }
 
-    /// The time in which a sender wrote, with the turn of the last block: a paced block holds the line until the next
-    /// may leave.
+    /// The time in which a sender wrote, including the interval of the last block: a paced block occupies the
+    /// line until the next one may be sent.
     pub(super) fn with_last_turn(&self, bytes: u64, span: Span) -> Span {
         let Some(rate) = self.total_rate().filter(|_| self.transmit) else { return span };
         let turn = rate.time_for(Bytes::new(self.length.saturating_mul(u64::from(self.streams))));
@@ -208,7 +210,7 @@ impl Terms {
         }
     }
 
-    /// Where stream `number` goes, when the address is known.
+    /// Destination of stream `number`, if the address is known.
     pub(super) fn address(&self, number: u16) -> Option<SocketAddr> {
         let mut to = self.to?;
         if to.ip().to_canonical().is_ipv4() {
@@ -235,12 +237,12 @@ impl Terms {
         }
     }
 
-    /// Whether lost datagrams can be seen while they are missing.
+    /// Whether losses are visible during the test.
     pub(super) fn sees_losses(&self) -> bool {
         matches!(self.stamp().seq, SeqField::Bytes { .. })
     }
 
-    /// The pattern from its start with zeros for the marks, where a receiver looks for them.
+    /// The pattern from its start, with zeros where a receiver looks for retransmission marks.
     fn payload(&self) -> Payload {
         let marked = !self.udp && self.interval > Span::ZERO && self.length >= MARKED_LENGTH;
         let head = if marked {
@@ -252,7 +254,8 @@ impl Terms {
         Payload { head, pattern: Pattern::Printable, first_length: None }
     }
 
-    /// Where blocks tell of retransmissions: those of a transmitting server. A transmitting client knows its own.
+    /// The position of retransmission marks in the blocks of a transmitting server. A transmitting client knows
+    /// its own counts.
     fn note(&self) -> Option<BlockNote> {
         let told = !self.udp && self.streams == 1 && self.interval > Span::ZERO;
         let fits = self.length >= MARKED_LENGTH && !self.stdio;
@@ -299,7 +302,7 @@ impl Terms {
         }
     }
 
-    /// What the archive is told.
+    /// The planned run, for the archive.
     pub(super) fn planned(&self, run: RunId, flow: FlowId, link: Link, peer: Option<Version>) -> Planned {
         let mut spec = TestSpec::default();
         let traffic = &mut spec.traffic;
@@ -334,7 +337,7 @@ impl Terms {
         }
     }
 
-    /// What the report tells before the test.
+    /// The values of the report before the test.
     pub(super) fn setup(&self, opened: Option<&Opened>, peer: Option<SocketAddr>) -> Setup {
         Setup {
             transmit: self.transmit,

@@ -1,4 +1,4 @@
-//! What nuttcp wrote, read again: the one line, intervals, `-fparse` and the blocks of `-v`, 6.1.2 to 8.2.2.
+//! Parser for output of nuttcp: the summary line, intervals, `-fparse` and the blocks of `-v`, 6.1.2 to 8.2.2.
 
 use linerate_model::Direction;
 use linerate_model::import::{Claim, End, Figure, Quantity, Reading, Scope};
@@ -11,13 +11,13 @@ use crate::reading::parsed_test::{ParsedTest, figure, of_line};
 
 const MEGA: f64 = 1_048_576.0;
 
-/// Reads text line by line.
+/// Parses text line by line.
 #[derive(Debug)]
 pub(crate) struct Text {
     parsed: ParsedTest,
-    /// Roles of the ends that have reported in blocks, the client's first.
+    /// Roles of the ends with reports in blocks, the client's first.
     blocks: Vec<Side>,
-    /// It went on without a server, as a plain ttcp transmitter.
+    /// Whether the test ran without a server, as a plain ttcp transmitter.
     classic: bool,
 }
 
@@ -39,7 +39,7 @@ fn named(text: &str) -> Option<(Side, &str)> {
 }
 
 impl Text {
-    /// Takes a line; false when it is none of this program. `mine`: the lines before it were.
+    /// Parses a line; false if this program did not write it. `mine` states that it wrote the previous line.
     pub(crate) fn take(&mut self, line: Line<'_>, mine: bool) -> bool {
         if let Some((side, text)) = named(line.text) {
             self.block(line, side, text);
@@ -64,7 +64,7 @@ impl Text {
         mine && line.text.contains("errno=")
     }
 
-    /// Everything that was read since the last time.
+    /// Returns everything that was parsed since the last call.
     pub(crate) fn finish(&mut self) -> Option<Reading> {
         self.close();
         let reading = self.parsed.finish();
@@ -72,7 +72,7 @@ impl Text {
         reading
     }
 
-    /// The test is over; what follows is another one.
+    /// Ends the test; what follows is another one.
     pub(crate) fn close(&mut self) {
         if self.parsed.current().is_some() {
             let upload = self.blocks.first().map(|side| *side == Side::Sender);
@@ -90,7 +90,7 @@ impl Text {
         self.classic = false;
     }
 
-    /// A line of `-v`, or an error.
+    /// Parses a line of `-v`, or an error.
     fn block(&mut self, line: Line<'_>, side: Side, text: &str) {
         if text.ends_with(": socket") && self.blocks.contains(&side) {
             self.close();
@@ -164,14 +164,14 @@ impl Text {
         }
     }
 
-    /// `68.8905 MB / 3.06 sec = 188.9408 Mbps 0 %TX 8 %RX …`; an interval has no shares of CPU time.
+    /// `68.8905 MB / 3.06 sec = 188.9408 Mbps 0 %TX 8 %RX …`; an interval has no CPU shares.
     fn brief(&mut self, line: Line<'_>) {
-        // What a running total and the transmitter add are figures of their own.
+        // The running total and the additions of the transmitter are separate figures.
         let cut = line.text.find(" Tot:").or_else(|| line.text.find(" Trans:")).unwrap_or(line.text.len());
         let (text, more) = line.text.split_at(cut);
         let total = text.contains("%TX") || text.contains("%RX");
         let mut claim = Claim { scope: scope(total), ..of_line(line) };
-        // Both directions print what the receiver counted; a plain ttcp transmitter knows no receiver.
+        // In both directions the receiver's counts are printed; a plain ttcp transmitter does not know them.
         claim.side = Some(if self.classic { Side::Sender } else { Side::Receiver });
         let parsed = &mut self.parsed;
         let mut found = vec![
@@ -247,7 +247,7 @@ const fn cpu_of(side: Side) -> Quantity {
     }
 }
 
-/// The words of `-fparse`.
+/// Parses the words of `-fparse`.
 fn parsed_words(line: Line<'_>, text: &str, parsed: &mut ParsedTest) -> Vec<Figure> {
     let names = [
         ("megabytes=", Quantity::Bytes, MEGA),

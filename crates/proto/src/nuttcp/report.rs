@@ -1,6 +1,7 @@
-//! The report of one end, line by line, as nuttcp 6.1.2 and 8.2.2 write it; a client reads the server's by its words.
+//! The report of one end, line by line, as nuttcp 6.1.2 and 8.2.2 write it. A client parses the server's report
+//! by its words.
 //!
-//! MB is 1048576 bytes, KB 1024, Mbps 10^6 bit/s; milliseconds a call count 1024 to the second, as in ttcp.
+//! MB is 1048576 bytes, KB 1024, Mbps 10^6 bit/s. For milliseconds per call, a second has 1024 ms, as in ttcp.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -26,7 +27,7 @@ pub(super) struct Setup {
     pub(super) tos: u8,
     pub(super) interval: Span,
     pub(super) no_delay: bool,
-    /// This end opened the data connections.
+    /// Whether this end opened the data connections.
     pub(super) connected: bool,
     pub(super) peer: Option<SocketAddr>,
     pub(super) mss: Option<u32>,
@@ -35,7 +36,7 @@ pub(super) struct Setup {
     pub(super) rcv_buf: u64,
 }
 
-/// What one end counted.
+/// The counts of one end.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Counted {
     pub(super) bytes: u64,
@@ -46,13 +47,13 @@ pub(super) struct Counted {
     pub(super) cwnd: Option<u64>,
     pub(super) user: Span,
     pub(super) system: Span,
-    /// What else it cost; absent where nobody counts it.
+    /// Other resources used; absent if they are not counted.
     pub(super) usage: Option<Usage>,
-    /// What datagrams took, where they tell it.
+    /// Delays of the datagrams, if they are timestamped.
     pub(super) one_way: Option<OneWay>,
 }
 
-/// Seconds of a span, never 0, so that rates are numbers.
+/// The seconds of a span.
 pub(super) fn seconds(span: Span) -> f64 {
     span.as_secs_f64()
 }
@@ -61,7 +62,7 @@ pub(super) fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1_048_576.0
 }
 
-/// A quotient; 0 where there was no time.
+/// A quotient; 0 for an empty span.
 pub(super) fn per(amount: f64, span: Span) -> f64 {
     if span == Span::ZERO { 0.0 } else { amount / span.as_secs_f64() }
 }
@@ -71,13 +72,13 @@ pub(super) fn mbps(bytes: u64, span: Span) -> f64 {
 }
 
 impl Counted {
-    /// CPU time as a share of the real time, whole percents.
+    /// CPU time as a share of the real time, in whole percent.
     pub(super) fn cpu_percent(&self) -> u64 {
         per(100.0 * (self.user.as_secs_f64() + self.system.as_secs_f64()), self.span) as u64
     }
 }
 
-/// Role and prefix of a report's lines: `nuttcp-r: `.
+/// The prefix of a report's lines, with the role: `nuttcp-r: `.
 pub(super) fn prefix(transmit: bool, identifier: Option<&str>) -> String {
     let role = if transmit { 't' } else { 'r' };
     identifier.map_or_else(|| format!("nuttcp-{role}: "), |name| format!("nuttcp-{role}-{name}: "))
@@ -191,7 +192,7 @@ fn connection(setup: &Setup, host: &str, family: &str, parse: bool) -> String {
     format!("{verb} {preposition} {host} with {known}af={family}")
 }
 
-/// The lines after the test, without a line about lost datagrams, which only a client can write.
+/// The lines after the test, without a line about lost datagrams, because only a client can compute that.
 pub(super) fn count_lines(
     counted: &Counted,
     transmit: bool,
@@ -240,7 +241,7 @@ pub(super) fn count_lines(
     lines.iter().map(|line| format!("{before}{line}\n")).collect()
 }
 
-/// What a receiver tells of the delays one way.
+/// A receiver's line about one-way delays.
 fn delay_line(delays: &OneWay, parse: bool) -> String {
     let mean = delays.mean_ms().unwrap_or_default();
     let [least, most] = [delays.min_us, delays.max_us].map(|us| us as f64 / 1e3);
@@ -251,7 +252,7 @@ fn delay_line(delays: &OneWay, parse: bool) -> String {
     }
 }
 
-/// The line of getrusage(2); it ends behind the percentage where nobody counts the rest.
+/// The line of getrusage(2); it ends after the percentage if the rest was not counted.
 fn usage_line(counted: &Counted, parse: bool) -> String {
     let tenths = |span: Span| (span.as_secs_f64() * 10.0).floor() / 10.0;
     let (user, system) = (tenths(counted.user), tenths(counted.system));
@@ -271,7 +272,7 @@ fn usage_line(counted: &Counted, parse: bool) -> String {
     }
 }
 
-/// The four words of a line of resources with their keys, as programs read them.
+/// The four values of a resource line with their keys, for `-fparse`.
 fn keyed(line: &str) -> String {
     let mut words = line.split(' ');
     let mut next = || words.next().unwrap_or_default();

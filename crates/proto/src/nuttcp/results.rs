@@ -1,6 +1,6 @@
-//! What a client learns from the server's report: words with numbers beside them, in any order of lines.
+//! The figures of a server's report: words next to numbers, in any order of lines.
 
-/// Figures of the server's report; absent where it does not tell.
+/// The figures of a server's report; absent if it does not contain them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Results {
     /// Data, MB of 1048576 bytes.
@@ -11,9 +11,9 @@ pub struct Results {
     pub mbps: Option<f64>,
     /// CPU time as a share of the real time, percent.
     pub cpu_percent: Option<u64>,
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub retrans: Option<u64>,
-    /// They are those of the whole host.
+    /// Whether they are those of the whole host.
     pub host_retrans: bool,
     /// Congestion window, KB.
     pub cwnd: Option<u64>,
@@ -26,7 +26,7 @@ pub struct Results {
 }
 
 impl Results {
-    /// Takes one line of the report.
+    /// Parses one line of the report.
     pub fn line(&mut self, line: &str) {
         if let (Some(seconds), true) = (before(line, " real seconds"), line.contains(" MB in ")) {
             self.megabytes = before(line, " MB in ");
@@ -52,19 +52,19 @@ impl Results {
         self.cwnd = cwnd.map(|cwnd| cwnd as u64).or(self.cwnd);
         self.rtt_ms = after(line, "RTT=").or_else(|| after(line, "rtt_ms=")).or(self.rtt_ms);
         self.max_jitter_ms = after(line, "max-jitter = ").or(self.max_jitter_ms);
-        // Clocks that differ make delays negative.
+        // A clock offset may make delays negative.
         let delay = signed_after(line, "avg-OWD = ").or_else(|| signed_after(line, "msavgOWD="));
         self.avg_owd_ms = delay.or(self.avg_owd_ms);
     }
 
-    /// The data in bytes; the text has them to about 100 bytes.
+    /// The data in bytes; the text has a resolution of about 100 bytes.
     #[must_use]
     pub fn bytes(&self) -> Option<u64> {
         self.megabytes.map(|megabytes| (megabytes * 1_048_576.0).round() as u64)
     }
 }
 
-/// A number out of a text: finite and not negative.
+/// Parses a number that is finite and not negative.
 fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0)
 }
@@ -73,7 +73,7 @@ fn percent(value: f64) -> u64 {
     value as u64
 }
 
-/// The number that follows a word.
+/// The number after a word.
 fn after(line: &str, word: &str) -> Option<f64> {
     let (_, rest) = line.split_once(word)?;
     let rest = rest.trim_start();
@@ -81,12 +81,12 @@ fn after(line: &str, word: &str) -> Option<f64> {
     number(&rest[..end])
 }
 
-/// The number that follows a word, or its negative.
+/// The number after a word, with an optional minus sign.
 fn signed_after(line: &str, word: &str) -> Option<f64> {
     after(line, word).or_else(|| after(line, &format!("{word}-")).map(|number| -number))
 }
 
-/// The number that stands before a word.
+/// The number before a word.
 fn before(line: &str, word: &str) -> Option<f64> {
     let (rest, _) = line.split_once(word)?;
     number(rest.rsplit([' ', '=']).next()?)

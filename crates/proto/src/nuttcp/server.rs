@@ -11,17 +11,17 @@ use super::wire::Version;
 use crate::ServantConfig;
 use crate::stand_in::{Input, Link, LinkOptions, Output, RunId, StandIn};
 
-/// The control port.
+/// The listener on the control port.
 const LISTENER: Link = Link(0);
 
-/// Most clients at once; each has a block of link numbers for its streams.
+/// Most concurrent clients; each has a block of link numbers for its streams.
 const MAX_SESSIONS: u16 = 400;
 
 /// A nuttcp server.
 #[derive(Debug)]
 pub struct NuttcpServer {
     options: ServerOptions,
-    /// By the place whose link and flow numbers they have.
+    /// Keyed by the index that determines their link and flow numbers.
     sessions: BTreeMap<u16, Session>,
     next_run: RunId,
     out: VecDeque<Output>,
@@ -29,13 +29,13 @@ pub struct NuttcpServer {
 }
 
 impl NuttcpServer {
-    /// A server that does what the command line says.
+    /// Creates a server for a command line.
     #[must_use]
     pub fn new(options: ServerOptions) -> Self {
         Self { options, sessions: BTreeMap::new(), next_run: 0, out: VecDeque::new(), over: false }
     }
 
-    /// A server behind a port that others share.
+    /// Creates the server for a port that is shared with other protocols.
     #[must_use]
     pub fn embedded_server(config: &ServantConfig) -> Box<dyn StandIn> {
         Box::new(Self::new(ServerOptions { control_port: config.port, ..ServerOptions::default() }))
@@ -66,7 +66,7 @@ impl NuttcpServer {
         self.sessions.insert(place, Session::new(now, link, peer, base, place, run));
     }
 
-    /// Collects what the sessions want, and forgets those that are over.
+    /// Collects the outputs of the sessions and removes finished ones.
     fn collect(&mut self) {
         let mut ended = None;
         for session in self.sessions.values_mut() {
@@ -112,7 +112,7 @@ impl StandIn for NuttcpServer {
                 self.collect();
                 self.exit(128 + number);
             }
-            // These concern all; a look of one answers the looks of the others too.
+            // These concern all sessions; the counts requested by one also serve the others.
             Input::Tick | Input::Counts { .. } => {
                 for session in self.sessions.values_mut() {
                     session.input(now, &self.options, &input);

@@ -1,4 +1,4 @@
-//! One client at a server, from its greeting to the report.
+//! One client of a server, from its greeting to the report.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -14,28 +14,28 @@ use super::transfer::{Failure, Transfer, TransferEvent};
 use super::wire::{Format, LINE_LIMIT, Lines, Request, Version};
 use crate::stand_in::{FlowId, Input, Link, Output, Reason, RunId};
 
-/// How long a client may take for its greeting and for its request.
+/// Timeout for the greeting and for the request of a client.
 const REQUEST_TIMEOUT: Span = Span::from_secs(10);
 
-/// From OK to the first connection that the server opens: the client comes from OK to listening.
+/// Delay between OK and the first connection that the server opens: the client needs it to start listening.
 const CONNECT_DELAY: Span = Span::from_ms(70);
 
-/// How long the driver may take to decide.
+/// Timeout for the driver's decision.
 const DECISION_TIMEOUT: Span = Span::from_secs(60);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Greeting,
     Request,
-    /// The driver decides.
+    /// Waiting for the driver's decision.
     Deciding,
-    /// Listeners are opened.
+    /// Opening listeners.
     Preparing,
     Testing,
     Over,
 }
 
-/// One client at a server.
+/// One client of a server.
 #[derive(Debug)]
 pub(super) struct Session {
     control: Link,
@@ -50,17 +50,17 @@ pub(super) struct Session {
     flow: FlowId,
     pub(super) run: RunId,
     asked: bool,
-    /// Text that waits for the end of the test.
+    /// Text that is sent after the test.
     text: String,
-    /// The client leaves; nothing can be told to it.
+    /// Whether the client is leaving and cannot receive anything any more.
     deaf: bool,
-    /// A test came to its end.
+    /// Whether a test was completed.
     pub(super) complete: bool,
     out: VecDeque<Output>,
 }
 
 impl Session {
-    /// A session whose own links have the numbers from `base` up.
+    /// A session whose own links have numbers from `base` on.
     pub(super) fn new(
         now: Timestamp,
         control: Link,
@@ -101,7 +101,7 @@ impl Session {
         [self.due, self.transfer.as_ref().and_then(Transfer::deadline)].into_iter().flatten().min()
     }
 
-    /// Takes in what may concern this session.
+    /// Handles an input that may concern this session; true if it does.
     pub(super) fn input(&mut self, now: Timestamp, options: &ServerOptions, input: &Input<'_>) -> bool {
         let mine = match input {
             Input::Bytes { link, bytes } if *link == self.control => {
@@ -143,7 +143,7 @@ impl Session {
         self.end(Some(words.to_owned()));
     }
 
-    /// An error of the system, as the tool words it.
+    /// Reports an error of the operating system with the text of the tool.
     fn system_error(&mut self, call: &str, reason: &Reason) {
         let role = prefix(!self.request.trans, None);
         let words =
@@ -173,7 +173,7 @@ impl Session {
 
     fn bytes(&mut self, now: Timestamp, options: &ServerOptions, bytes: &[u8]) {
         if matches!(self.phase, Phase::Testing | Phase::Over) {
-            // Whatever a client says now, it means that it wants no more.
+            // Any further input of a client means that it wants to end the test.
             self.client_leaves(now);
             return;
         }
@@ -185,7 +185,7 @@ impl Session {
                 _ => return,
             }
         }
-        // A client that sends without asking has nothing more to say before the answer.
+        // A client must wait for the answer to its request.
         if matches!(self.phase, Phase::Deciding | Phase::Preparing)
             && self.lines.rest().len() > LINE_LIMIT / 2
         {
@@ -232,7 +232,7 @@ impl Session {
         self.phase = Phase::Deciding;
         self.due = Some(now + DECISION_TIMEOUT);
         if stdio {
-            // No flow is measured: there is nothing to archive.
+            // No flow is measured, so nothing is archived.
             self.admitted();
         } else {
             self.asked = true;
@@ -280,7 +280,7 @@ impl Session {
         self.request.format
     }
 
-    /// Whether the client prints our interval lines as they come.
+    /// Whether the client prints our interval lines immediately.
     fn live(&self) -> bool {
         self.request.trans && self.request.interval > Span::ZERO
     }
@@ -323,7 +323,7 @@ impl Session {
         text += &count_lines(&counted, transmit, &self.role(), parse, true).concat();
         self.send_line(&text);
         self.complete = true;
-        // A client that has read enough closes while we still send: no trouble of the test.
+        // A client that has read enough closes while we still send, which is not an error of the test.
         self.end(trouble.filter(|_| !transmit));
     }
 
@@ -347,7 +347,7 @@ impl Session {
         }
     }
 
-    /// The client has closed its side. One that transmitted datagrams still reads the report.
+    /// The client has closed its side. A datagram transmitter still reads the report.
     fn closed(&mut self, now: Timestamp) {
         if self.phase == Phase::Testing {
             self.deaf = !(self.request.udp && self.request.trans);

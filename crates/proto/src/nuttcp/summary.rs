@@ -1,4 +1,4 @@
-//! Interval lines and the one line at the end.
+//! Interval lines and the summary line.
 
 use std::fmt::Write as _;
 
@@ -10,21 +10,21 @@ use super::marks::{KernelCounts, Marked};
 use super::report::{mbps, megabytes};
 use super::wire::Format;
 
-/// What a receiver counted in an interval, or since the start.
+/// The counts of a receiver in an interval or since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Amount {
     pub(super) bytes: u64,
     pub(super) span: Span,
-    /// Datagrams that were sent, by the sender's own count.
+    /// Datagrams sent, by the sender's count.
     pub(super) sent: u64,
-    /// Of these, datagrams that did not come.
+    /// Lost datagrams.
     pub(super) lost: u64,
-    /// What datagrams took, where they tell it.
+    /// Delays of the datagrams, if they are timestamped.
     pub(super) delays: Option<OneWay>,
 }
 
 impl Amount {
-    /// What came after `earlier`.
+    /// The difference to `earlier`.
     pub(super) fn since(self, earlier: Self) -> Self {
         Self {
             bytes: self.bytes.saturating_sub(earlier.bytes),
@@ -43,13 +43,13 @@ impl Amount {
     }
 }
 
-/// Losses: a part of a whole, in percent; below 0.1 % with more decimals.
+/// The loss ratio in percent; with more decimals below 0.1 %.
 fn percent(lost: u64, sent: u64) -> String {
     let share = if sent == 0 { 0.0 } else { 100.0 * lost as f64 / sent as f64 };
     if share > 0.0 && share < 0.1 { format!("{share:.5}") } else { format!("{share:.2}") }
 }
 
-/// An interval line without its line feed. `lossy` has the length of a datagram when losses are known.
+/// An interval line without its line feed. `lossy` is the length of a datagram if losses are known.
 pub(super) fn interval_line(interval: Amount, total: Amount, lossy: Option<u64>, format: Format) -> String {
     if format.has(Format::PARSE) {
         return interval_parse(interval, total, lossy, format);
@@ -110,13 +110,14 @@ fn interval_parse(interval: Amount, total: Amount, lossy: Option<u64>, format: F
     line
 }
 
-/// Losses as `key=value`.
+/// The losses as `key=value`.
 pub(super) fn loss_parse(lost: u64, sent: u64) -> String {
     let share = if sent == 0 { 0.0 } else { 100.0 * lost as f64 / sent as f64 };
     format!("drop={lost} pkt={sent} data_loss={share:.5}")
 }
 
-/// An interval line with what the transmitter's kernel counted in the interval and since the start, where it is known.
+/// An interval line with the counts of the transmitter's kernel in the interval and since the start, if they
+/// are known.
 pub(super) fn with_marks(line: &str, told: Option<KernelCounts>, format: Format) -> String {
     let Some(told) = told.filter(|_| !format.has(Format::NO_RETRANS)) else { return line.to_owned() };
     let sums = [" Tot: ", " total_megabytes="].into_iter().find_map(|word| line.find(word));
@@ -142,7 +143,7 @@ fn retrans_text(marked: Marked, format: Format) -> String {
     format!(" {retrans:5} {host}retrans{cwnd}")
 }
 
-/// Everything in the line at the end; what is not known is left out of it.
+/// The values of the summary line; unknown ones are omitted.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Brief {
     pub(super) megabytes: f64,
@@ -154,15 +155,15 @@ pub(super) struct Brief {
     pub(super) host_retrans: bool,
     pub(super) cwnd: Option<u64>,
     pub(super) rtt_ms: Option<f64>,
-    /// Datagrams: lost, sent.
+    /// Datagrams: lost and sent.
     pub(super) drops: Option<(u64, u64)>,
-    /// Data that the transmitter of datagrams sent, MB.
+    /// Data sent by a datagram transmitter, MB.
     pub(super) sent_megabytes: Option<f64>,
     pub(super) max_jitter_ms: Option<f64>,
     pub(super) avg_owd_ms: Option<f64>,
 }
 
-/// Losses beside a report: `0 / 77 drop/pkt 0.00% data loss`.
+/// The losses for a report: `0 / 77 drop/pkt 0.00% data loss`.
 pub(super) fn loss_line(lost: u64, sent: u64, parse: bool) -> String {
     if parse {
         return loss_parse(lost, sent);
@@ -171,7 +172,7 @@ pub(super) fn loss_line(lost: u64, sent: u64, parse: bool) -> String {
 }
 
 impl Brief {
-    /// The line without its line feed.
+    /// The summary line without its line feed.
     pub(super) fn line(&self, format: Format) -> String {
         let retrans = self.retrans.filter(|_| !format.has(Format::NO_RETRANS));
         let cwnd = self.cwnd.filter(|_| retrans.is_some() && !format.has(Format::NO_CWND));

@@ -1,6 +1,7 @@
-//! The data phase at one end: links, datagrams that open and end it, the flow, its counts.
+//! The data phase of one end: links, datagrams that begin and end it, the flow and its counts.
 //!
-//! Both roles use it: they say when the peer is ready ([`Transfer::go`]) and read its [`TransferEvent`].
+//! Both roles use it: they state when the peer is ready ([`Transfer::connect_or_wait`]) and handle each
+//! [`TransferEvent`].
 
 mod input;
 
@@ -15,101 +16,102 @@ use super::report::Counted;
 use super::summary::Amount;
 use crate::stand_in::{Cpu, FlowCounts, FlowId, Link, Opened, Output, Reason, RunId, Stop};
 
-/// How long a refused data connection is tried again: a peer before 6.2.8 says OK before it listens.
+/// How long a refused data connection is retried: a peer before 6.2.8 sends OK before it listens.
 const RETRY_TIMEOUT: Span = Span::from_secs(1);
 
-/// Time between two tries.
+/// Time between two attempts.
 const RETRY_DELAY: Span = Span::from_ms(50);
 
-/// How long a data connection of the peer is waited for.
+/// Timeout for the peer's data connection.
 const ACCEPT_TIMEOUT: Span = Span::from_secs(5);
 
-/// Between the two datagrams that open a test.
+/// Interval between the two datagrams that begin a test.
 const START_DATAGRAM_GAP: Span = Span::from_ms(250);
 
-/// Between the datagrams that end it.
+/// Interval between the datagrams that end it.
 const END_DATAGRAM_GAP: Span = Span::from_ms(500);
 
-/// Datagrams that end a test.
+/// Number of datagrams that end a test.
 const END_DATAGRAMS: u8 = 5;
 
-/// How often a receiver looks whether data still come.
+/// How often a receiver checks whether data still arrive.
 const POLL_INTERVAL: Span = Span::from_ms(250);
 
-/// How long a flow may take to end after it was told to: what is unacknowledged still goes.
+/// Timeout for a flow to end after it was stopped: unacknowledged data are still sent.
 const FLOW_END_TIMEOUT: Span = Span::from_secs(60);
 
-/// How long a receiver goes on when the control connection has ended.
+/// How long a receiver continues after the control connection has ended.
 const RECEIVER_GRACE: Span = Span::from_secs(1);
 
-/// What the owner of a transfer learns.
+/// What the owner of a transfer has to know.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum TransferEvent {
-    /// Everything that has to listen does.
+    /// All listeners are open.
     Ready,
     /// The data connections are open.
     Begun,
-    /// An interval of a receiver is over.
+    /// An interval of a receiver has ended.
     Interval {
-        /// What came in it.
+        /// The counts of the interval.
         interval: Amount,
-        /// What came since the start.
+        /// The counts since the start.
         total: Amount,
-        /// What its transmitter told of retransmissions; absent where it tells nothing.
+        /// The retransmissions that the transmitter marked; absent if it writes no marks.
         told: Option<KernelCounts>,
     },
-    /// The answer to [`Transfer::look`]: what the kernel counted since the last one; absent where it does not say.
+    /// The answer to [`Transfer::request_counts`]: what the kernel has counted since the last one; absent if
+    /// unknown.
     Looked(Option<KernelCounts>),
-    /// No data came for too long.
+    /// The idle timeout has passed.
     Idle,
     /// The counts are final.
     Over,
-    /// Nothing was measured.
+    /// Nothing could be measured.
     Failed(Failure),
 }
 
-/// Why nothing was measured.
+/// Why nothing could be measured.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Failure {
-    /// A port is not to be had.
+    /// A port is not available.
     Listen(Reason),
     /// A data connection cannot be opened.
     Connect(Reason),
-    /// The peer has opened none.
+    /// The peer has opened no data connection.
     Nobody,
-    /// The engine cannot begin.
+    /// The engine could not start.
     Start(Reason),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TransferState {
-    /// Not yet begun.
+    /// Not started.
     Idle,
-    /// The system is asked for listeners.
+    /// Opening the listeners.
     Listening,
-    /// Waiting for `go`.
+    /// Waiting for [`Transfer::connect_or_wait`].
     Ready,
     /// Waiting until the peer listens, or for connections to open.
     Connecting,
     /// Waiting for connections of the peer.
     Accepting,
-    /// Opening a test over UDP; the number of the next datagram.
+    /// Beginning a UDP test; the number of the next mark.
     Beginning(u8),
     /// Waiting for the first datagram.
     Awaiting,
-    /// Data flow.
+    /// Data are being transferred.
     Running,
-    /// The flow was told to end.
+    /// The flow was stopped.
     Stopping,
-    /// Ending a test over UDP; the number of the next datagram.
+    /// Ending a UDP test; the number of the next mark.
     Ending(u8),
-    /// Waiting for the last look.
+    /// Waiting for the last counts.
     Counting,
     /// Over.
     Over,
 }
 
-/// Why the engine was asked for counts.
+/// The purpose of requested counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Look {
     Begin,
@@ -119,20 +121,20 @@ enum Look {
     End,
 }
 
-/// A port for datagrams that this end shares with others: the peer gets a socket of its own on it.
+/// The state of a datagram port that is shared with others: the peer gets its own socket on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shared {
-    /// The port is its own.
+    /// The port is not shared.
     Not,
-    /// Nothing has come yet.
+    /// Nothing has arrived yet.
     Waiting,
-    /// The socket was asked for; whether the test begins with it.
+    /// The socket was requested; whether the test begins with it.
     Asked(bool),
-    /// It is there.
+    /// The socket is open.
     Had,
 }
 
-/// The data phase at one end.
+/// The data phase of one end.
 #[derive(Debug)]
 pub(super) struct Transfer {
     pub(super) terms: Terms,
@@ -142,11 +144,11 @@ pub(super) struct Transfer {
     base: u32,
     links: Vec<Option<Link>>,
     stage: TransferState,
-    /// The first stream, for the report.
+    /// The properties of the first stream, for the report.
     pub(super) opened: Option<Opened>,
     due: Option<Timestamp>,
     give_up_connecting: Timestamp,
-    /// Streams to connect at the next try.
+    /// Streams to connect at the next attempt.
     missing: Vec<u16>,
     next_look: Option<Timestamp>,
     next_interval: Option<Timestamp>,
@@ -155,22 +157,22 @@ pub(super) struct Transfer {
     began: Timestamp,
     cpu: Cpu,
     shown_retrans: u64,
-    /// What arrived before the flow did: bytes and datagrams.
+    /// What arrived before the flow: bytes and datagrams.
     early: (u64, u64),
-    /// Marks of the peer before the flow.
+    /// Number of marks that arrived before the flow.
     marks: u64,
     shared: Shared,
-    /// The peer has left: nothing is said to it any more.
+    /// Whether the peer has left; nothing more is sent to it.
     cut: bool,
     has_flow: bool,
     pub(super) counted: Counted,
-    /// What went wrong with the flow.
+    /// The error of the flow.
     pub(super) trouble: Option<Reason>,
     events: VecDeque<TransferEvent>,
 }
 
 impl Transfer {
-    /// A transfer whose own links have the numbers from `base` up.
+    /// A transfer whose own links have numbers from `base` on.
     pub(super) fn new(terms: Terms, base: u32, flow: FlowId, run: RunId) -> Self {
         let links = vec![None; usize::from(terms.streams)];
         Self {
@@ -210,7 +212,7 @@ impl Transfer {
         self.stage == TransferState::Over
     }
 
-    /// Whether data flow, or did.
+    /// Whether the transfer of data has begun.
     pub(super) fn has_begun(&self) -> bool {
         matches!(
             self.stage,
@@ -222,12 +224,12 @@ impl Transfer {
         )
     }
 
-    /// Whether data flow now.
+    /// Whether data are being transferred.
     pub(super) fn is_running(&self) -> bool {
         self.stage == TransferState::Running
     }
 
-    /// Opens the listeners, where this end has any.
+    /// Opens the listeners, if this end has any.
     pub(super) fn prepare(&mut self, out: &mut VecDeque<Output>) {
         if self.terms.connects() {
             self.stage = TransferState::Ready;
@@ -244,7 +246,7 @@ impl Transfer {
         }
     }
 
-    /// The peer is ready: connects after `delay`, or waits.
+    /// The peer is ready: connects after `delay`, or waits for connections.
     pub(super) fn connect_or_wait(&mut self, now: Timestamp, delay: Span) {
         if self.stage != TransferState::Ready {
             return;
@@ -263,19 +265,19 @@ impl Transfer {
         }
     }
 
-    /// Asks for what the kernel counts now.
+    /// Requests the kernel's present counts.
     pub(super) fn request_counts(&mut self, out: &mut VecDeque<Output>) {
         self.ask(Look::Owner, out);
     }
 
-    /// The peer has left the control connection. A sender stops; for a receiver the end is on its way.
+    /// The peer has closed the control connection. A sender stops; a receiver waits for the end of the data.
     pub(super) fn peer_gone(&mut self, now: Timestamp, out: &mut VecDeque<Output>) {
         self.cut = true;
         match self.stage {
             TransferState::Running if self.terms.transmit => self.stop(now, out),
             TransferState::Running => self.due = Some(now + RECEIVER_GRACE),
             TransferState::Stopping | TransferState::Counting | TransferState::Over => {}
-            // A receiver that has reported needs no more of the datagrams that end the test.
+            // A receiver that has reported does not need further end marks.
             TransferState::Ending(_) => self.finish(out),
             _ => {
                 self.abort(out);
@@ -284,7 +286,7 @@ impl Transfer {
         }
     }
 
-    /// Ends the test early, regularly.
+    /// Ends the test early, in the normal way.
     pub(super) fn stop(&mut self, now: Timestamp, out: &mut VecDeque<Output>) {
         if self.stage != TransferState::Running {
             return;
@@ -300,7 +302,7 @@ impl Transfer {
         self.due = Some(now + FLOW_END_TIMEOUT);
     }
 
-    /// Gives everything up.
+    /// Aborts everything.
     pub(super) fn abort(&mut self, out: &mut VecDeque<Output>) {
         if self.stage == TransferState::Over {
             return;
@@ -319,7 +321,7 @@ impl Transfer {
         Link(self.base + u32::from(number))
     }
 
-    /// Which stream has this link.
+    /// The stream with this link.
     fn stream_of(&self, link: Link) -> Option<usize> {
         let own = link.0.checked_sub(self.base).map(|at| at as usize).filter(|at| *at < self.links.len());
         own.or_else(|| self.links.iter().position(|held| *held == Some(link)))
@@ -330,7 +332,7 @@ impl Transfer {
         out.push_back(Output::Look);
     }
 
-    /// All links are open: the test begins.
+    /// All links are open: begins the test.
     fn begin(&mut self, now: Timestamp, out: &mut VecDeque<Output>) {
         self.events.push_back(TransferEvent::Begun);
         self.began = now;
@@ -342,7 +344,7 @@ impl Transfer {
         self.run(now, out);
     }
 
-    /// The flow begins.
+    /// Starts the flow.
     fn run(&mut self, now: Timestamp, out: &mut VecDeque<Output>) {
         self.began = now;
         self.stage = TransferState::Running;
@@ -367,14 +369,14 @@ impl Transfer {
         out.push_back(Output::Start(Box::new(self.terms.task(self.flow, self.run, links))));
     }
 
-    /// The flow has ended; what it cost is asked for.
+    /// The flow has ended; requests the CPU time.
     fn count(&mut self, out: &mut VecDeque<Output>) {
         self.stage = TransferState::Counting;
         (self.due, self.next_look, self.next_interval) = (None, None, None);
         self.ask(Look::End, out);
     }
 
-    /// Takes the counts of the flow as they are.
+    /// Takes the present counts of the flow.
     fn take(&mut self, now: Timestamp, counts: &FlowCounts) {
         let sum = |of: fn(&crate::stand_in::StreamCounts) -> u64| {
             counts.streams.iter().fold(0_u64, |sum, stream| sum.saturating_add(of(stream)))
@@ -398,7 +400,7 @@ impl Transfer {
         self.trouble.clone_from(&counts.trouble);
     }
 
-    /// The bytes, and by the datagrams' own count what was lost, since the start.
+    /// The bytes since the start, and the losses by the datagrams' own counts.
     fn amount(&self, counts: &FlowCounts) -> Amount {
         let mut amount = Amount {
             bytes: self.early.0,

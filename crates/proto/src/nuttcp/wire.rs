@@ -5,13 +5,13 @@ use std::fmt;
 use linerate_model::foreign_text::one_line;
 use linerate_units::Span;
 
-/// Longest line that is taken, bytes without the line feed. A request of 8.2.2 has 490.
+/// Longest accepted line, bytes without the line feed. A request of 8.2.2 has 490.
 pub const LINE_LIMIT: usize = 4096;
 
-/// What `rate` says when there is no limit.
+/// The value of `rate` for no limit.
 const NO_RATE: u64 = 4_294_967_295;
 
-/// What `nbuf` says when there is no limit.
+/// The value of `nbuf` for no limit.
 const NO_COUNT: u64 = 2_147_483_647;
 
 /// Version of nuttcp: `major * 10000 + minor * 100 + delta`.
@@ -19,16 +19,16 @@ const NO_COUNT: u64 = 2_147_483_647;
 pub struct Version(u32);
 
 impl Version {
-    /// What these stand-ins say they are.
+    /// The version that these stand-ins announce.
     pub const REPORTED: Self = Self(80_202);
 
-    /// A version by its number, for example 60102.
+    /// Creates a version from its number, for example 60102.
     #[must_use]
     pub const fn new(number: u32) -> Self {
         Self(number)
     }
 
-    /// Reads `6.1.2`; parts that are missing are 0.
+    /// Parses `6.1.2`; missing parts are 0.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = [0_u32; 3];
@@ -39,13 +39,13 @@ impl Version {
         given.next().is_none().then_some(Self(parts[0] * 10_000 + parts[1] * 100 + parts[2]))
     }
 
-    /// Reads a greeting, `HELO nuttcp v6.1.2`.
+    /// Parses a greeting, `HELO nuttcp v6.1.2`.
     #[must_use]
     pub fn parse_greeting(line: &str) -> Option<Self> {
         Self::parse(line.strip_prefix("HELO nuttcp v")?)
     }
 
-    /// The greeting as it is sent.
+    /// Encodes the greeting.
     #[must_use]
     pub fn greeting(self) -> Vec<u8> {
         format!("HELO nuttcp v{self}\n").into_bytes()
@@ -58,30 +58,30 @@ impl fmt::Display for Version {
     }
 }
 
-/// What the client wants printed: a mask of bits that both sides obey.
+/// The output that the client requests: a bit mask that both ends use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Format(pub u32);
 
 impl Format {
-    /// What the transmitter sent, in lines of a receiver of datagrams.
+    /// Show the transmitter's counts in the lines of a datagram receiver.
     pub const XMIT_STATS: u32 = 0x1;
-    /// Sums since the start in interval lines.
+    /// Show running totals in interval lines.
     pub const RUNNING_TOTAL: u32 = 0x4;
-    /// No counts of lost datagrams.
+    /// Hide the number of lost datagrams.
     pub const NO_DROPS: u32 = 0x8;
-    /// No share of lost datagrams.
+    /// Hide the share of lost datagrams.
     pub const NO_PERCENT_LOSS: u32 = 0x10;
-    /// Lines of `key=value`.
+    /// Print lines of `key=value`.
     pub const PARSE: u32 = 0x40;
-    /// No retransmissions.
+    /// Hide retransmissions.
     pub const NO_RETRANS: u32 = 0x100;
-    /// More about retransmissions.
+    /// Show more about retransmissions.
     pub const DEBUG_RETRANS: u32 = 0x200;
-    /// No words about test versions.
+    /// Hide notes about beta versions.
     pub const NO_BETA: u32 = 0x400;
-    /// The round-trip time of the handshake (the default).
+    /// Show the round-trip time of the handshake (the default).
     pub const WANT_RTT: u32 = 0x800;
-    /// No congestion window.
+    /// Hide the congestion window.
     pub const NO_CWND: u32 = 0x2000;
 
     /// Whether a bit is set.
@@ -97,60 +97,60 @@ impl Default for Format {
     }
 }
 
-/// What a client asks for, in one line.
+/// The request of a client, in one line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// Bytes of a block, or payload of a datagram.
+    /// Length of a block, or payload of a datagram, bytes.
     pub buflen: u64,
-    /// Blocks to send; absent without limit.
+    /// Number of blocks to send; absent for no limit.
     pub nbuf: Option<u64>,
-    /// Socket buffer of the server, bytes; 0 leaves it to the system.
+    /// Socket buffer of the server, bytes; 0 for the kernel's default.
     pub win: u64,
     /// Number of streams.
     pub nstream: u64,
-    /// Rate of all streams together, kbit/s; absent without limit.
+    /// Rate of all streams together, kbit/s; absent for no limit.
     pub rate_kbps: Option<u64>,
     /// Port of the first data stream.
     pub port: u64,
-    /// The client transmits.
+    /// Whether the client transmits.
     pub trans: bool,
-    /// Both buffers are set, not only the one that carries data.
+    /// Whether both socket buffers are set instead of only the one used for data.
     pub braindead: bool,
-    /// How long is sent; 0 without limit.
+    /// Duration of the sending; 0 for no limit.
     pub timeout: Span,
-    /// Over UDP.
+    /// Whether the transport is UDP.
     pub udp: bool,
     /// Version of the client.
     pub vers: Version,
     /// Interval of the receiver's lines; 0 for none.
     pub interval: Span,
-    /// The data connection is opened the other way round.
+    /// Whether the data connection is opened in the other direction.
     pub flip: bool,
-    /// What is printed.
+    /// The requested output.
     pub format: Format,
-    /// The server shall trace the route instead.
+    /// Whether the server should trace the route instead.
     pub traceroute: bool,
-    /// No datagram may leave earlier than its turn.
+    /// Whether the rate is instantaneous: no datagram may be sent early to catch up.
     pub irate: bool,
-    /// The server shall run a test with a third host.
+    /// Whether the server should run a test with a third host.
     pub third_party: bool,
-    /// Time to live of multicast; 0 for unicast.
+    /// Time to live for multicast; 0 for unicast.
     pub multicast: u64,
-    /// Segment size of the data connections; 0 leaves it to the system.
+    /// Segment size of the data connections; 0 for the kernel's default.
     pub datamss: u64,
     /// Type-of-service byte.
     pub tos: u8,
-    /// The count was given in bytes.
+    /// Whether the number of blocks was given in bytes.
     pub nbuf_bytes: bool,
-    /// The rate was given in packets.
+    /// Whether the rate was given in packets.
     pub rate_pps: bool,
     /// TCP_NODELAY at the transmitter.
     pub nodelay: bool,
-    /// Datagrams that may leave together.
+    /// Number of datagrams per burst.
     pub maxburst: u64,
-    /// What of the jitter is told.
+    /// Which values of the jitter are reported.
     pub do_jitter: u64,
-    /// What of the one-way delay is told.
+    /// Which values of the one-way delay are reported.
     pub do_owd: u64,
 }
 
@@ -192,8 +192,8 @@ const BASE: [&str; 11] =
     ["buflen", "nbuf", "win", "nstream", "rate", "port", "trans", "braindead", "timeout", "udp", "vers"];
 
 impl Request {
-    /// The line as it is sent to a server of this version, with its line feed. A server older than an item reads the
-    /// line without it; the blanks before some commas are what those servers look for.
+    /// Encodes the line for a server of this version, with its line feed. For an older server, items that it
+    /// does not know are omitted. Those servers expect the blanks before some commas.
     #[must_use]
     pub fn encode(&self, server: Version) -> Vec<u8> {
         let seconds = self.timeout.as_secs_f64();
@@ -249,7 +249,7 @@ impl Request {
         line.into_bytes()
     }
 
-    /// Reads a request; absent when one of the first items is missing or an item that is understood is no number.
+    /// Decodes a request; absent if one of the first items is missing, or if a known item is not a number.
     #[must_use]
     pub fn decode(line: &str) -> Option<Self> {
         let mut items = Vec::new();
@@ -267,7 +267,7 @@ impl Request {
         Some(request)
     }
 
-    /// Takes one item; items of later versions are none of ours.
+    /// Sets one item; unknown items of later versions are ignored.
     fn set(&mut self, name: &str, value: &str) -> Option<()> {
         let number = || value.parse::<u64>().ok();
         let flag = || value.parse::<i64>().ok().map(|number| number != 0);
@@ -305,21 +305,22 @@ impl Request {
     }
 }
 
-/// Cuts a byte stream into lines.
+/// Splits a byte stream into lines.
 #[derive(Debug, Default)]
 pub struct Lines {
     held: Vec<u8>,
-    /// Where a line feed is looked for next, so that long lines in small pieces cost no more.
+    /// Where to search for the next line feed, so that a long line in small pieces is scanned only once.
     seen: usize,
 }
 
 impl Lines {
-    /// Takes bytes in.
+    /// Adds received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.held.extend_from_slice(bytes);
     }
 
-    /// The next line without its end, unless more bytes are needed. A line that is too long comes in pieces.
+    /// The next line without its end; absent while bytes are missing. A line that is too long is returned in
+    /// pieces.
     pub fn pull(&mut self) -> Option<String> {
         let end = self.held.iter().skip(self.seen).position(|byte| *byte == b'\n').map(|at| at + self.seen);
         let (length, used) = match end {
@@ -336,7 +337,7 @@ impl Lines {
         Some(line)
     }
 
-    /// What came after the last line feed.
+    /// What has arrived after the last line feed.
     #[must_use]
     pub fn rest(&self) -> String {
         one_line(&String::from_utf8_lossy(&self.held))

@@ -233,9 +233,9 @@ impl Test {
         }
     }
 
-    /// The last counts have been read; what is received from now on does not belong to the test. The last
-    /// datagram may have been sent but not counted yet. The client must never have received more than we
-    /// report.
+    /// The last counts have been read: what is received from now on does not belong to the test. The counts of
+    /// senders may still grow until their flows have ended, because the client must never have received more
+    /// than we report.
     fn stop(&mut self, now: Timestamp, server_state: &mut ServerState) {
         self.draining = None;
         self.ended_at = now;

@@ -1,4 +1,4 @@
-//! The JSON object of `-j`, in which every number is a text.
+//! The JSON object of `-j`, in which every number is a string.
 
 use linerate_model::import::{Claim, ForeignTest, Quantity};
 use linerate_model::metrics::Side;
@@ -14,7 +14,7 @@ pub(crate) fn is_document(root: &Node) -> bool {
     root.get("ntttcps").is_some() || root.get("ntttcpr").is_some()
 }
 
-/// Reads one object into the book.
+/// Parses one object.
 pub(crate) fn read(root: &Node, parsed: &mut ParsedTest) {
     for (key, side) in [("ntttcps", Side::Sender), ("ntttcpr", Side::Receiver)] {
         if let Some(inner) = root.get(key) {
@@ -69,12 +69,12 @@ fn one(root: &Node, side: Side, parsed: &mut ParsedTest) -> ForeignTest {
     test
 }
 
-/// Bytes in a KB of the program of that version.
+/// Bytes per KB of the program of this version.
 pub(super) fn kilo(version: &str) -> f64 {
     if version.ends_with("-linux") { 1000.0 } else { 1024.0 }
 }
 
-/// Bits per second in one of a unit, with so many bytes in a KB.
+/// Bits per second in one unit; `kilo` is the number of bytes per KB.
 pub(super) fn rate(metric: &str, kilo: f64) -> Option<f64> {
     Some(match metric {
         "Bps" => 8.0,
@@ -89,12 +89,12 @@ fn metric(node: &Node) -> Option<&str> {
     node.get("metric").and_then(Node::text)
 }
 
-/// Time and every form of the rate.
+/// Parses the time and the rate.
 fn rates(node: &Node, kilo: f64, claim: &mut Claim, parsed: &mut ParsedTest) {
     if let Some(time) = node.get("realTime") {
         value(time, Quantity::Seconds, 1.0, claim, parsed);
     }
-    // The rate comes in several units; the last that is known is the finest.
+    // The rate is given in several units; the last known one is the most precise.
     let forms = node.get("throughputs").map_or(&[][..], Node::items);
     for form in forms.iter().rev() {
         if let Some(factor) = metric(form).and_then(|metric| rate(metric, kilo)) {
@@ -106,7 +106,7 @@ fn rates(node: &Node, kilo: f64, claim: &mut Claim, parsed: &mut ParsedTest) {
 
 fn value(node: &Node, quantity: Quantity, factor: f64, claim: &mut Claim, parsed: &mut ParsedTest) {
     let Some(text) = node.get("value").and_then(Node::written) else { return };
-    // One of them ends in a unit that it does not have.
+    // One of them ends with a wrong unit.
     let amount = text.split_whitespace().next().unwrap_or_default();
     match number(amount, true) {
         Ok(printed) => {

@@ -1,4 +1,4 @@
-//! What the programs print while they run; documents of XML are handed on line by line.
+//! The console output of the programs; XML documents are parsed line by line by `Xml`.
 
 use linerate_model::import::{Claim, Quantity, Reading, Scope};
 use linerate_model::metrics::Side;
@@ -8,16 +8,16 @@ use super::{describe, windows};
 use crate::reading::line::Line;
 use crate::reading::parsed_test::{ParsedTest, figure, of_line};
 
-/// Reads text line by line.
+/// Parses text line by line.
 #[derive(Debug)]
 pub(crate) struct Text {
     parsed: ParsedTest,
     xml: Option<Box<Xml>>,
     sends: Option<bool>,
-    /// The totals of a test, which have a line for each figure.
+    /// The totals of a test, which have one line per figure.
     totals: Option<Claim>,
     complete: bool,
-    /// Table of the Windows program whose head has come.
+    /// The table of the Windows program whose header was read.
     table: Option<usize>,
     threads: bool,
 }
@@ -36,7 +36,7 @@ impl Default for Text {
     }
 }
 
-/// What stands behind the time and the level of a line.
+/// The level and text of a console line, after its time.
 fn message(text: &str) -> Option<(&str, &str)> {
     ["INFO: ", "ERR : ", "DBG : "].into_iter().find_map(|level| {
         let (before, rest) = text.split_once(level)?;
@@ -46,7 +46,7 @@ fn message(text: &str) -> Option<(&str, &str)> {
 }
 
 impl Text {
-    /// Takes a line; false when it is none of this program. `mine`: the lines before it were.
+    /// Parses a line; false if this program did not write it. `mine` states that it wrote the previous line.
     pub(crate) fn take(&mut self, line: Line<'_>, mine: bool) -> bool {
         if let Some(begun) = Xml::begins(line, &mut self.parsed) {
             self.end_xml(false);
@@ -79,7 +79,7 @@ impl Text {
         self.windows(line, mine) || (mine && (line.text.contains(" role") || line.text.contains("protocol:")))
     }
 
-    /// Everything that was read since the last time.
+    /// Returns everything that was parsed since the last call.
     pub(crate) fn finish(&mut self) -> Option<Reading> {
         self.end_xml(false);
         self.close();
@@ -94,10 +94,10 @@ impl Text {
         }
     }
 
-    /// The test is over; what follows is another one.
+    /// Ends the test; what follows is another one.
     pub(crate) fn close(&mut self) {
         if let Some(totals) = self.totals.take() {
-            // The console does not name the protocol, but of TCP it tells what was sent again.
+            // The console does not name the transport, but only TCP tests have retransmissions.
             if totals.figure(Quantity::Retransmits).is_none() {
                 self.parsed.test().spec.traffic.udp = true;
             }
@@ -186,7 +186,7 @@ impl Text {
         }
     }
 
-    /// `0 2.00 190.16Mbps` of the table of threads.
+    /// `0 2.00 190.16Mbps`, a row of the table of threads.
     fn thread(&mut self, line: Line<'_>, text: &str) {
         let words: Vec<&str> = text.split_whitespace().collect();
         let [index, time, rate] = words.as_slice() else { return };

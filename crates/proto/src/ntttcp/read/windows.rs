@@ -1,17 +1,17 @@
-//! The tables of the Windows program: a head, a rule, and a row of numbers.
+//! The tables of the Windows program: a header, a rule, and a row of numbers.
 
 use linerate_model::import::{Claim, Quantity};
 
 use crate::reading::line::Line;
 use crate::reading::parsed_test::{ParsedTest, figure, of_line};
 
-/// A column: what it holds, and how many of our unit one of its unit is.
+/// A column: its quantity, and the factor to our unit.
 type Column = Option<(Quantity, f64)>;
 
 /// KB and MB are binary here.
 const KILO: f64 = 1024.0;
 
-/// The tables, by the beginning of their heads.
+/// The tables, identified by the beginning of their headers.
 const TABLES: &[(&str, &[Column])] = &[
     (
         "Bytes(MEG)    realtime(s)",
@@ -30,17 +30,17 @@ const TABLES: &[(&str, &[Column])] = &[
     ),
 ];
 
-/// Which table a head begins.
+/// The table whose header this is.
 pub(super) fn head(line: Line<'_>) -> Option<usize> {
     TABLES.iter().position(|(head, _)| line.text.contains(head))
 }
 
-/// The head of the table of threads.
+/// Whether this is the header of the table of threads.
 pub(super) fn threads(line: Line<'_>) -> bool {
     line.text.contains("Thread  Time(s) Throughput(KB/s)")
 }
 
-/// A row below a head.
+/// Parses a row below a header.
 pub(super) fn row(line: Line<'_>, table: usize, parsed: &mut ParsedTest) -> Option<Claim> {
     let (_, columns) = TABLES.get(table)?;
     let words: Vec<&str> = line.text.split_whitespace().collect();
@@ -58,7 +58,7 @@ pub(super) fn row(line: Line<'_>, table: usize, parsed: &mut ParsedTest) -> Opti
     Some(claim)
 }
 
-/// A row of the table of threads: number, time, KB/s, bytes of a completion.
+/// Parses a row of the table of threads: number, time, KB/s, bytes per completion.
 pub(super) fn thread(line: Line<'_>, parsed: &mut ParsedTest) -> Option<Claim> {
     let words: Vec<&str> = line.text.split_whitespace().collect();
     let [index, time, rate, _] = words.as_slice() else { return None };

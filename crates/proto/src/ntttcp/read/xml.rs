@@ -1,4 +1,4 @@
-//! The XML of `-x`: elements without depth but for the threads, each on a line of its own.
+//! The XML of `-x`: a flat list of elements except for the threads, one element per line.
 
 use linerate_model::import::{Claim, ForeignTest, Quantity};
 use linerate_model::metrics::Side;
@@ -9,13 +9,13 @@ use super::{describe, put};
 use crate::reading::line::Line;
 use crate::reading::parsed_test::{ParsedTest, figure};
 
-/// A document while its lines come in.
+/// A document whose lines are being read.
 #[derive(Debug)]
 pub(super) struct Xml {
     side: Side,
     kilo: f64,
     test: ForeignTest,
-    /// What is being filled: a thread, or the totals.
+    /// The claim being filled: that of a thread, or the totals.
     claim: Claim,
     totals: Claim,
     first_line: u32,
@@ -27,7 +27,7 @@ fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
 }
 
 impl Xml {
-    /// A document that begins in this line.
+    /// The document that begins in this line, if any.
     pub(super) fn begins(line: Line<'_>, parsed: &mut ParsedTest) -> Option<Self> {
         let (side, rest) = match (line.after("<ntttcps "), line.after("<ntttcpr ")) {
             (Some(rest), _) => (Side::Sender, rest),
@@ -46,7 +46,7 @@ impl Xml {
         })
     }
 
-    /// Takes the elements of a line; whether it was the last one.
+    /// Parses the elements of a line; true for the last line.
     pub(super) fn take(&mut self, line: Line<'_>, parsed: &mut ParsedTest) -> bool {
         let mut rest = line.text;
         while let Some((_, from)) = rest.split_once('<') {
@@ -102,12 +102,12 @@ impl Xml {
             claim.line = line.number;
         }
         let printed = if quantity == Quantity::Retransmits { printed.exact() } else { printed.times(factor) };
-        // The rate comes in several units, the finest last.
+        // The rate is given in several units, the most precise last.
         claim.figures.retain(|known| known.quantity != quantity);
         claim.figures.push(figure(quantity, printed, format!("{text} {metric}").trim_end()));
     }
 
-    /// The test, whether whole or not.
+    /// Ends the test, complete or not.
     pub(super) fn finish(mut self, whole: bool, parsed: &mut ParsedTest) {
         if !whole {
             let why = "the document that begins here breaks off before its end";

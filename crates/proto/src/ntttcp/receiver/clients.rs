@@ -1,4 +1,5 @@
-//! Senders on sync connections. What a number means is where it stands in the dialogue, not its value.
+//! Senders on sync connections. The meaning of a number depends on its position in the dialogue, not on its
+//! value.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +8,10 @@ use linerate_units::{Span, Timestamp};
 use crate::ntttcp::wire::{END, LAST, Numbers, QUERY, READY};
 use crate::stand_in::Link;
 
-/// Senders at once at most.
+/// Most concurrent senders.
 const MAX_SENDERS: usize = 64;
 
-/// How long a sender may take for its next number before it is ready.
+/// Timeout for a sender's next number before it is ready.
 const SENDER_TIMEOUT: Span = Span::from_secs(60);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,18 +22,18 @@ enum ClientState {
     Ready,
 }
 
-/// What a sender has said.
+/// The meaning of a number from a sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Said {
-    /// It asks how it is here.
+    /// It queries the state of the receiver.
     Query,
-    /// It proposes a time in seconds.
+    /// It proposes a duration in seconds.
     Time(u32),
-    /// It is ready; whether no other will come.
+    /// It is ready; `last` if no other sender follows.
     Ready { last: bool },
     /// It ends the test.
     End,
-    /// It does not speak this protocol.
+    /// It is not part of this protocol.
     Nonsense,
 }
 
@@ -50,7 +51,7 @@ pub(super) struct Clients {
 }
 
 impl Clients {
-    /// Whether there was room for it.
+    /// Adds a sender; false if there is no room.
     pub(super) fn add(&mut self, now: Timestamp, link: Link) -> bool {
         let room = self.all.len() < MAX_SENDERS;
         if room {
@@ -88,7 +89,7 @@ impl Clients {
         self.all.is_empty()
     }
 
-    /// Those that wait for the start, or have got it.
+    /// The senders that wait for the start or have got it.
     pub(super) fn ready(&self) -> Vec<Link> {
         self.all
             .iter()
@@ -97,20 +98,20 @@ impl Clients {
             .collect()
     }
 
-    /// Whether another than this has agreed on a time.
+    /// Whether another sender has agreed on a duration.
     pub(super) fn is_one_agreed(&self, but: Link) -> bool {
         let agreed = |client: &Client| matches!(client.step, ClientState::Agreed | ClientState::Ready);
         self.all.iter().any(|(link, client)| *link != but && agreed(client))
     }
 
-    /// From now on only the end of the test is waited for.
+    /// From now on senders only wait for the end of the test.
     pub(super) fn start_time(&mut self, now: Timestamp) {
         for client in self.all.values_mut() {
             client.since = now;
         }
     }
 
-    /// Those that have said nothing for too long and are not ready.
+    /// The senders whose timeout has passed before they were ready.
     pub(super) fn overdue(&self, now: Timestamp) -> Vec<Link> {
         let late = |client: &Client| client.until().is_some_and(|until| now >= until);
         self.all.iter().filter(|(_, client)| late(client)).map(|(link, _)| *link).collect()
@@ -132,7 +133,7 @@ impl Client {
                 self.step = ClientState::Queried;
                 Said::Query
             }
-            // A sender that was interrupted opens a new connection only to say so.
+            // An interrupted sender opens a new connection only to end the test.
             (ClientState::Fresh | ClientState::Agreed | ClientState::Ready, END) => Said::End,
             (ClientState::Queried, seconds) => {
                 self.step = ClientState::Agreed;

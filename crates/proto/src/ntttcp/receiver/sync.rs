@@ -1,4 +1,4 @@
-//! What senders say over their sync connections, and what they are answered.
+//! Requests of senders on their sync connections, and the answers.
 
 use linerate_units::Timestamp;
 
@@ -17,7 +17,7 @@ impl Receiver {
         }
     }
 
-    /// Data without a start: the sender does not use a sync connection.
+    /// Handles data before the start: the sender does not use a sync connection.
     pub(super) fn unasked(&mut self, now: Timestamp, link: Link) {
         let before = self.waiting.len();
         self.waiting.retain(|(other, _)| *other != link);
@@ -59,7 +59,7 @@ impl Receiver {
         self.console.outputs.push_back(Output::Send { link, bytes: wire::encode(number) });
     }
 
-    /// Seconds of the whole test, from those that a sender proposes.
+    /// The seconds of the whole test, from those that a sender proposes.
     pub(super) fn agree(&self, proposed: u32) -> u32 {
         let own = self.options.seconds;
         if self.options.many {

@@ -2,10 +2,10 @@
 
 use super::{Figures, RETRANSMITS, parameters};
 
-/// Four blanks for each level.
+/// Indentation per level: four blanks.
 const INDENT: &str = "    ";
 
-/// The document that `-j` writes; a figure that this system does not tell is 0, as in the original.
+/// The document of `-j`. A figure that this system does not provide is 0, as in the original.
 pub(in crate::ntttcp) fn json(figures: &Figures<'_>) -> String {
     let outcome = figures.outcome;
     let parameters =
@@ -86,7 +86,7 @@ fn thread(figures: &Figures<'_>, index: usize, bytes: u64) -> Node {
     let rate = figures.outcome.rate(bytes);
     let throughputs = vec![
         metric("KB/s", format!("{:.3}", rate / figures.kilo())),
-        // The original writes a unit into this one value.
+        // The original appends a unit to this value.
         metric("MB/s", format!("{:.3} bps", rate / figures.kilo().powi(2))),
         metric("mbps", format!("{:.3}", rate * 8.0 / 1e6)),
     ];

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::Figures;
 
-/// What the Windows tool prints at the end; a figure that this system does not tell is 0, as in the original.
+/// The final output of the Windows tool. A figure that this system does not provide is 0, as in the original.
 pub(in crate::ntttcp) fn tables(figures: &Figures<'_>) -> String {
     let outcome = figures.outcome;
     let block = figures.options.block() as f64;

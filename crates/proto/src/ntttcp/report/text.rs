@@ -1,9 +1,9 @@
-//! The lines of the console, without time and kind.
+//! The console lines, without time and level.
 
 use super::Figures;
 use crate::ntttcp::options::{Options, Role};
 
-/// A bit rate with two digits, in decimal units, as the tool chooses them.
+/// A bit rate with two decimals in an adaptive decimal unit, as the tool prints it.
 pub(in crate::ntttcp) fn rate(bps: f64) -> String {
     let units = ["bps", "Kbps", "Mbps", "Gbps"];
     let mut value = bps;
@@ -15,7 +15,7 @@ pub(in crate::ntttcp) fn rate(bps: f64) -> String {
     format!("{value:.2}{}", units.get(unit).unwrap_or(&"bps"))
 }
 
-/// What `-V` shows first.
+/// The settings that `-V` prints first.
 pub(in crate::ntttcp) fn settings(options: &Options) -> String {
     let receives = options.role == Role::Receiver;
     let yes = |value: bool| if value { "yes" } else { "no" }.to_owned();
@@ -76,7 +76,7 @@ pub(in crate::ntttcp) fn threads(figures: &Figures<'_>) -> Vec<String> {
     lines
 }
 
-/// The block of totals; what this system does not tell is left out.
+/// The block of totals; figures that this system does not provide are omitted.
 pub(in crate::ntttcp) fn totals(figures: &Figures<'_>) -> Vec<String> {
     let (options, outcome) = (figures.options, figures.outcome);
     let mut lines = vec![

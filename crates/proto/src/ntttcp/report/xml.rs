@@ -1,11 +1,10 @@
-//! The result as XML. Rates in bytes are decimal (1 MB/s is 10^6 bytes a second), but
-//! binary in the Windows form.
+//! The result as XML. Byte rates are decimal (1 MB/s is 10^6 bytes per second), but binary in the Windows form.
 
 use std::fmt::Write as _;
 
 use super::{Figures, RETRANSMITS, parameters};
 
-/// The document that `-x` writes; a figure that this system does not tell is 0, as in the original.
+/// The document of `-x`. A figure that this system does not provide is 0, as in the original.
 pub(in crate::ntttcp) fn xml(figures: &Figures<'_>) -> String {
     let root = figures.root();
     let mut document = Document(String::new());

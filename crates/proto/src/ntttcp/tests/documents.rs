@@ -1,4 +1,4 @@
-//! XML and JSON of the real program, made again from its own figures.
+//! XML and JSON of the real program, reproduced from its own figures.
 
 use linerate_units::Span;
 
@@ -15,7 +15,7 @@ const CONSOLE: &str = include_str!("../../../../../fixtures/transcripts/ntttcp/f
 
 const FLAGS: &str = "-t 2 -V -Q --show-tcp-retrans --show-nic-packets lo --show-dev-interrupts LOC";
 
-/// The host as both ends saw it: they ran on the same one.
+/// The host counters of both ends, which ran on the same host.
 fn outcome(seconds: f64, threads: Vec<u64>, packets: u64, interrupts: u64, busy: f64) -> Outcome {
     let before = HostCounts {
         cpu: Some([0; 8]),
@@ -48,7 +48,7 @@ fn outcome(seconds: f64, threads: Vec<u64>, packets: u64, interrupts: u64, busy:
 }
 
 fn sender() -> Outcome {
-    // 49807360 bytes in all, 12972.820 KB/s of them by the first thread.
+    // 49807360 bytes in total, 12972.820 KB/s of them by the first thread.
     outcome(49_807_360.0 / 24_897_331.463, vec![25_952_256, 23_855_104], 14_568, 17_666, 1.8163)
 }
 
@@ -56,7 +56,7 @@ fn receiver() -> Outcome {
     outcome(47_562_456.0 / 23_770_448.764, vec![47_562_456], 14_573, 17_672, 4.9446)
 }
 
-/// The lines that differ, ours first.
+/// The lines that differ: ours and theirs.
 fn differing(ours: &str, theirs: &str) -> Vec<(String, String)> {
     assert_eq!(ours.lines().count(), theirs.lines().count(), "{ours}");
     let pairs = ours.lines().zip(theirs.lines()).filter(|(ours, theirs)| ours != theirs);

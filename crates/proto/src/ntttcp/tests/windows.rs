@@ -1,4 +1,4 @@
-//! The dialogue of the Windows tool between our own ends: there is no capture of it.
+//! The dialogue of the Windows tool between our own ends; there is no capture of it.
 
 use std::ffi::OsString;
 
@@ -22,7 +22,7 @@ impl StandIn for Boxed {
     }
 }
 
-/// Both ends with the same options; the receiver begins so many milliseconds after the sender.
+/// Both ends with the same options. The receiver starts `late` milliseconds after the sender.
 fn pair(line: &str, late: u64) -> World {
     let mut world = World::new();
     for (role, begins) in [("-r", late), ("-s", 0)] {

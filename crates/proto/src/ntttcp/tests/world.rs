@@ -1,4 +1,4 @@
-//! Stand-ins, an engine that moves data at a fixed rate, and the network between them, in virtual time.
+//! Stand-ins, an engine with a fixed rate, and the network between them, in virtual time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use crate::stand_in::{
     StreamCounts, Transport,
 };
 
-/// What one end has done that a user or its peer sees.
+/// What a user or the peer sees of one end.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) printed: String,
@@ -21,9 +21,10 @@ pub(crate) struct Seen {
     pub(crate) exit_at: Timestamp,
     pub(crate) tasks: Vec<FlowTask>,
     pub(crate) stops: Vec<Stop>,
-    /// Ports that were listened on or connected to, in order.
+    /// Ports of listeners and connections, in order.
     pub(crate) ports: Vec<u16>,
-    /// What was sent over connections that no flow had: the peer's port, or its own where it listens; and the bytes.
+    /// What was sent on connections without a flow: the peer's port, or the local one at a listener, and the
+    /// bytes.
     pub(crate) said: Vec<(u16, Vec<u8>)>,
 }
 
@@ -65,7 +66,7 @@ struct Connection {
     /// The links before they were closed.
     were: [Link; 2],
     port: u16,
-    /// From when to when the sender wrote.
+    /// Start and end of the sender's writing.
     written: Option<(Timestamp, Option<Timestamp>)>,
 }
 
@@ -74,11 +75,11 @@ pub(crate) struct World {
     ends: Vec<End>,
     connections: Vec<Connection>,
     delay: Span,
-    /// Bytes a second of every stream of a sender.
+    /// Bytes per second of every stream of a sender.
     pub(crate) rate: u64,
     /// An end that vanishes, and when.
     pub(crate) dies: Option<(usize, Timestamp)>,
-    /// A signal for an end, and when.
+    /// The end that gets a signal, and when.
     pub(crate) signal: Option<(usize, Timestamp)>,
 }
 
@@ -95,7 +96,7 @@ impl World {
         }
     }
 
-    /// Adds an end that begins at this time.
+    /// Adds an end that starts at this time.
     pub(crate) fn add(&mut self, stand_in: impl StandIn + 'static, begins: Timestamp) {
         self.ends.push(End {
             stand_in: Box::new(stand_in),
@@ -109,7 +110,7 @@ impl World {
         });
     }
 
-    /// Runs for so long at most, or until nothing happens any more.
+    /// Runs until nothing happens any more, at most for `longest`.
     pub(crate) fn run(mut self, longest: Span) -> Vec<Seen> {
         for _ in 0..200_000 {
             let Some((at, time)) = self.next().filter(|(_, time)| *time <= Timestamp::START + longest) else {
@@ -303,7 +304,7 @@ impl World {
         }
     }
 
-    /// The other end's number and link, and the port.
+    /// The index and link of the other end, and the port.
     fn peer(&self, at: usize, link: Link) -> Option<(usize, Link, u16)> {
         self.connections.iter().rev().find_map(|connection| {
             let side =
@@ -334,7 +335,7 @@ impl World {
         }
     }
 
-    /// An end's link is closed by its peer.
+    /// A link of an end was closed by its peer.
     fn gone(&mut self, at: usize, link: Link) {
         if let Some(id) = self.flow_of(at, link) {
             if self.ends[at].flows[&id].task.transport == Transport::Tcp {
@@ -373,7 +374,7 @@ impl World {
         (u128::from(to.since(from).as_ns()) * u128::from(self.rate) / 1_000_000_000) as u64
     }
 
-    /// A receiver has counted what its peer has written since it reads.
+    /// The counts of a flow; a receiver has counted what its peer has written since it started to read.
     fn counts(&self, at: usize, flow: &Flow) -> FlowCounts {
         let until = flow.stopped.unwrap_or(self.now);
         let received = |link: Link| {

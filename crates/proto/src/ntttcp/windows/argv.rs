@@ -1,22 +1,22 @@
-//! The command line of NTttcp for Windows 5.40: options of one or two letters behind a dash.
+//! The command line of NTttcp for Windows 5.40: options of one or two letters after a dash.
 
 use std::ffi::OsString;
 
 use crate::ntttcp::argv::{Usage, wrong};
 use crate::ntttcp::options::{Options, Role, Windows};
 
-/// Buffers of each thread when neither number nor time is given.
+/// Default number of buffers per thread if no time is given.
 const BUFFERS: u64 = 20_480;
 
-/// Tokens need ports of their own, 1000 above.
+/// Most threads with tokens, whose ports are 1000 above the data ports.
 const MAX_WITH_TOKENS: u16 = 999;
 
 const MAX_THREADS: u16 = 16_000;
 
-/// Reads the arguments behind the program's name and `--windows`.
+/// Parses the arguments after the program's name and `--windows`.
 ///
 /// # Errors
-/// What is printed and the exit code, when the program would not begin.
+/// The output and the exit code if the program does not start.
 pub(in crate::ntttcp) fn parse(arguments: &[OsString]) -> Result<Options, Usage> {
     let mut options = Options { ports: 0, threads: 1, seconds: 0, ..Options::default() };
     let mut windows = Windows { tokens: true, ..Windows::default() };
@@ -57,7 +57,7 @@ pub(in crate::ntttcp) fn parse(arguments: &[OsString]) -> Result<Options, Usage>
     checked(options, windows)
 }
 
-/// `threads,cpu,address`; every tuple must name the same address here.
+/// Parses `threads,cpu,address`; all tuples must have the same address here.
 fn mapping(value: &str, options: &mut Options) -> Result<(), Usage> {
     let fields: Vec<&str> = value.split(',').collect();
     let [threads, cpu, address] = fields.as_slice() else {

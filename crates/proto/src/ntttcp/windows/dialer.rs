@@ -1,4 +1,4 @@
-//! Connecting as the Windows tool does: a few at a time, again and again for ten seconds.
+//! Connects like the Windows tool: a few at a time, with retries for ten seconds.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,14 +6,14 @@ use linerate_units::{Span, Timestamp};
 
 use crate::stand_in::Link;
 
-/// Connections that are being made at once.
+/// Most concurrent connects.
 const MAX_CONCURRENT_CONNECTS: usize = 10;
 
-/// Tries for each, and the time between them.
+/// Number of attempts per connection, and the time between them.
 const MAX_ATTEMPTS: u32 = 100;
 const RETRY_DELAY: Span = Span::from_ms(100);
 
-/// Connections to be made.
+/// The connections to open.
 #[derive(Debug, Default)]
 pub(super) struct Dialer {
     waiting: VecDeque<(Link, u16)>,
@@ -27,7 +27,7 @@ impl Dialer {
         self.waiting.push_back((link, port));
     }
 
-    /// Those to be made now.
+    /// The connections to open now.
     pub(super) fn next(&mut self, now: Timestamp) -> Vec<(Link, u16)> {
         if self.again_at.is_some_and(|at| now < at) {
             return Vec::new();
@@ -43,7 +43,7 @@ impl Dialer {
         self.under_way.remove(&link);
     }
 
-    /// Whether it will be tried again.
+    /// Whether the connection will be retried.
     pub(super) fn not_opened(&mut self, now: Timestamp, link: Link) -> bool {
         let Some(port) = self.under_way.remove(&link) else {
             return true;

@@ -11,7 +11,7 @@ use crate::stand_in::{
     FlowCounts, Input, Link, LinkOptions, Output, Reason, RunId, StandIn, Stop, Transport,
 };
 
-/// The listener at which threads ask for their port.
+/// The listener on which threads request their port.
 const PORT_LISTENER: Link = Link(0);
 
 const RUN: RunId = 0;
@@ -19,7 +19,7 @@ const RUN: RunId = 0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Gathering,
-    /// The driver has been asked whether the test may begin.
+    /// Waiting for the driver's permission.
     Asked,
     Running,
     Ending,
@@ -33,10 +33,10 @@ pub struct WindowsReceiver {
     state: State,
     /// The connection of each thread.
     data: Vec<Option<Link>>,
-    /// Connections on which a token is expected, and threads that have got theirs.
+    /// Connections that wait for a token, and the number of threads that have theirs.
     expected: Vec<Link>,
     tokens: usize,
-    /// Threads that were told their port.
+    /// Number of threads that were sent their port.
     told: u16,
     listening: usize,
     run: Option<Run>,
@@ -44,7 +44,7 @@ pub struct WindowsReceiver {
 }
 
 impl WindowsReceiver {
-    /// A receiver; `time_of_day` is the local time at which the driver began.
+    /// Creates a receiver; `time_of_day` is the local time at the driver's start.
     #[must_use]
     pub fn new(options: Options, time_of_day: Span) -> Self {
         Self {
@@ -121,7 +121,7 @@ impl WindowsReceiver {
                     return;
                 };
                 *place = Some(link);
-                // A sender may be through with its tokens before this end is.
+                // A sender may finish its tokens before this end does.
                 self.console.outputs.push_back(Output::Hold { link });
                 self.console.outputs.push_back(Output::Close { link: listener });
                 self.begin_if_complete();
@@ -157,7 +157,7 @@ impl WindowsReceiver {
         }
     }
 
-    /// What a flow reads, and the threads.
+    /// The links of a flow, with their threads.
     fn links(&self) -> Vec<(Link, usize)> {
         let data = self.data.iter().enumerate();
         if self.options.udp {
@@ -185,7 +185,7 @@ impl WindowsReceiver {
         self.end();
     }
 
-    /// The sender's connections have ended: a reset, or after all buffers, is regular.
+    /// The sender's connections have ended: a reset, or an end after all buffers, is normal.
     fn ended(&mut self, now: Timestamp, counts: &FlowCounts) {
         let Some(run) = self.run.as_mut().filter(|run| run.has_flow(counts.flow)) else {
             return;

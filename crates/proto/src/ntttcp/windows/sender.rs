@@ -12,12 +12,12 @@ use crate::stand_in::{Input, Link, LinkOptions, Output, Reason, RunId, StandIn, 
 
 const RUN: RunId = 0;
 
-/// How long the receiver may take for a token or a port.
+/// Timeout for a token or port of the receiver.
 const RECEIVER_TIMEOUT: Span = Span::from_secs(30);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Connections of this kind are being made and answered.
+    /// Opening connections of this kind and waiting for their answers.
     Dialing(u32),
     Running,
     Ending,
@@ -31,9 +31,9 @@ pub struct WindowsSender {
     state: State,
     dialer: Dialer,
     ports: Vec<u16>,
-    /// Threads that are through the present step.
+    /// Number of threads that have completed the current step.
     through: usize,
-    /// What each thread has heard of its port.
+    /// The bytes of its port that each thread has received.
     heard: Vec<Vec<u8>>,
     deadline: Option<Timestamp>,
     run: Option<Run>,
@@ -42,8 +42,8 @@ pub struct WindowsSender {
 }
 
 impl WindowsSender {
-    /// A sender to the address in the options, of which the driver knows; `time_of_day` is the local time at which the
-    /// driver began.
+    /// A sender to the address in the options, which the driver knows. `time_of_day` is the local time at the
+    /// driver's start.
     #[must_use]
     pub fn new(options: Options, time_of_day: Span) -> Self {
         Self {
@@ -114,7 +114,7 @@ impl WindowsSender {
         self.fail(now, &text);
     }
 
-    /// A token, or the port of a thread.
+    /// Handles a token, or the port of a thread.
     fn bytes(&mut self, now: Timestamp, from: Link, bytes: &[u8]) {
         let State::Dialing(step) = self.state else {
             return;
@@ -173,7 +173,7 @@ impl WindowsSender {
         self.planned = true;
         let mut run = Run::new(now, RUN, schedule, threads, &self.options, &mut self.console);
         if !self.options.udp {
-            // A receiver takes a reset for an end, and an orderly one before its own for an error.
+            // A receiver accepts a reset as the end, but treats an early orderly close as an error.
             run.stops_by(Stop::Abort);
         }
         run.start(&links, &self.options, &mut self.console);

@@ -1,4 +1,4 @@
-//! The end of a client's test: what is printed, and what the archive learns of the server's counts.
+//! The end of a client's test: its output, and the server's counts for the archive.
 
 use linerate_model::Tally;
 use linerate_units::{Bitrate, Bytes, Span, Timestamp};
@@ -24,7 +24,7 @@ impl NuttcpClient {
         self.finish_if_complete();
     }
 
-    /// Prints the results when both our counts and the server's report are there.
+    /// Prints the results when both our counts and the server's report are complete.
     pub(super) fn finish_if_complete(&mut self) {
         let Some(transfer) = self.transfer.as_ref().filter(|transfer| transfer.is_over()) else { return };
         if self.control_open {
@@ -42,12 +42,13 @@ impl NuttcpClient {
         } else {
             self.print_reports(&own, drops);
         }
-        // A peer that closes while we still send, after its own end, breaks connections: no trouble of the test.
+        // A peer that closes after its own end while we still send breaks connections, which is not an error of
+        // the test.
         let trouble = trouble.filter(|_| !self.options.transmit);
         self.exit(0, trouble);
     }
 
-    /// Datagrams: lost and sent, from both ends' data.
+    /// Datagrams: lost and sent, from the byte counts of both ends.
     fn drops(&self, own: &Counted) -> Option<(u64, u64)> {
         let theirs = self.results.bytes().filter(|_| self.options.udp)?;
         let (sent, received) = if self.options.transmit { (own.bytes, theirs) } else { (theirs, own.bytes) };
@@ -114,7 +115,7 @@ impl NuttcpClient {
         self.print_line(&line.line(self.options.format));
     }
 
-    /// Our report, an empty line, the server's.
+    /// Prints our report, an empty line, and the server's report.
     fn print_reports(&mut self, own: &Counted, drops: Option<(u64, u64)>) {
         let transmit = self.options.transmit;
         let cpu = self.options.verbosity == Verbosity::VeryVerbose;
@@ -143,7 +144,7 @@ impl NuttcpClient {
         self.print(text);
     }
 
-    /// No server told anything: the transmitter's own figures.
+    /// Without a server's report: prints the transmitter's own figures.
     fn classic_end(&mut self) {
         let Some(transfer) = &self.transfer else { return };
         let own = transfer.counted.clone();

@@ -1,4 +1,4 @@
-//! The beginning of a client's test: the control connection, what the server can do, what has to listen.
+//! The start of a client's test: the control connection, the server's version, and the listeners.
 
 use std::net::SocketAddr;
 
@@ -36,7 +36,7 @@ impl NuttcpClient {
         self.out.push_back(Output::Send { link: CONTROL, bytes: Version::REPORTED.greeting() });
     }
 
-    /// No server: some tests work with a plain ttcp.
+    /// There is no server; some tests work with a plain ttcp.
     pub(super) fn not_connected(&mut self, now: Timestamp, reason: &Reason) {
         self.tries += 1;
         if self.options.again && self.tries < MAX_TRIES {
@@ -71,7 +71,7 @@ impl NuttcpClient {
         self.prepare(now);
     }
 
-    /// Opens what has to listen before the server hears of it.
+    /// Opens the listeners before the request is sent.
     pub(super) fn prepare(&mut self, now: Timestamp) {
         let options = &self.options;
         let data = options.data_host.map(|host| SocketAddr::new(host, 0)).or(self.server_address);
@@ -93,9 +93,9 @@ impl NuttcpClient {
         self.handle_events(now);
     }
 
-    /// Everything listens that has to.
+    /// All listeners are open.
     pub(super) fn ready(&mut self, now: Timestamp) {
-        // What standard input or output carries is no flow: there is nothing to archive.
+        // A transfer of standard input or output is not a flow, so nothing is archived.
         if let Some(transfer) = self.transfer.as_ref().filter(|transfer| !transfer.terms.stdio) {
             let link = if self.classic { Link(DATA) } else { CONTROL };
             let peer = Some(self.server).filter(|_| !self.classic);
@@ -115,7 +115,7 @@ impl NuttcpClient {
         self.out.push_back(Output::Send { link: CONTROL, bytes: self.request.encode(self.server) });
     }
 
-    /// Options that a server of an old version does not know have no effect.
+    /// Warns about options that a server of an old version does not know.
     pub(super) fn say_what_is_missing(&mut self) {
         let options = &self.options;
         let needs = [

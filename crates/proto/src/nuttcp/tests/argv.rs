@@ -40,7 +40,7 @@ fn suffixes_are_those_of_the_tool() {
     assert_eq!(request("-R20m h").rate_kbps, Some(20_000));
     assert_eq!(request("-R2.5g h").rate_kbps, Some(2_500_000));
     assert_eq!(request("-R64 h").rate_kbps, Some(64));
-    // 500 datagrams of 1000 bytes a second.
+    // 500 datagrams of 1000 bytes per second.
     assert_eq!(request("-u -l1000 -R500p h").rate_kbps, Some(4000));
     assert_eq!(
         (request("-T2m h").timeout, request("-T1h h").timeout),
@@ -54,7 +54,8 @@ fn suffixes_are_those_of_the_tool() {
     assert_eq!((burst.rate, burst.instantaneous, burst.burst), (Some(Rate::Kbps(10_000)), true, 5));
 }
 
-/// Seen of 6.1.2: 1 Mbit/s, and 8192 bytes halved until a segment of the control connection holds them.
+/// As observed with 6.1.2: 1 Mbit/s, and 8192 bytes halved until they fit into a segment of the control
+/// connection.
 #[test]
 fn datagrams_have_defaults_of_their_own() {
     let request = |line: &str, mss| client(line).request(mss);
@@ -68,7 +69,7 @@ fn datagrams_have_defaults_of_their_own() {
     assert_eq!(request("-u -R0 h", Some(1448)).rate_kbps, None);
 }
 
-/// What 6.1.2 says to the same command lines.
+/// The messages of 6.1.2 for the same command lines.
 #[test]
 fn mistakes_are_answered_as_the_tool_does() {
     assert_eq!(mistake("-N0 h"), "invalid nstream = 0\n");
@@ -136,7 +137,7 @@ fn verbosity_adds_up() {
 #[test]
 fn a_value_may_stand_behind_a_blank() {
     assert_eq!(client("-T 1 -P 5010 -R 10m -N 2 -I abc host"), client("-T1 -P5010 -R10m -N2 -Iabc host"));
-    // After a bare -i follows the host, unless a number does.
+    // A host follows a bare -i, unless the next argument is a number.
     assert_eq!(client("-i host"), client("-i1 host"));
     assert_eq!(client("-i 2 host"), client("-i2 host"));
 }

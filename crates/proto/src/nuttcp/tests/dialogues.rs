@@ -40,7 +40,7 @@ fn run(line: &str) -> World {
     world
 }
 
-/// Blocks of 64 KiB that 200 Mbit/s carry in 3 s: 1144.
+/// At 200 Mbit/s, 3 s carry 1144 blocks of 64 KiB.
 const THREE_SECONDS: u64 = 1144 * 65_536;
 
 #[test]
@@ -71,7 +71,7 @@ fn intervals_come_over_the_control_connection() {
     assert!(lines[1].ends_with("     0 retrans    247 KB-cwnd"), "{}", lines[1]);
     assert_eq!(lines[lines.len() - 2], "");
     assert!(server.said.contains("\nDONE\nnuttcp-r: "));
-    // Zeros where a receiver looks for marks of retransmission.
+    // Zeros where a receiver looks for retransmission marks.
     let head = &client.tasks[0].payload.head;
     assert_eq!((&head[..3], &head[23..32]), (&b" !\""[..], &[b'7', 0, 0, 0, 0, 0, 0, 0, 0][..]));
 }
@@ -121,7 +121,7 @@ fn datagrams_are_opened_and_ended_by_marks() {
     let marks: Vec<(u64, &str)> =
         client.datagrams.iter().map(|(at, bytes)| (*at, std::str::from_utf8(bytes).unwrap())).collect();
     let first = marks[0].0;
-    // The server has its end at the second mark, and reports: nobody waits for the others.
+    // The server ends at the second mark and reports; the further marks are not needed.
     let expected = [(0, "BOD0"), (250, "BOD1"), (3250, "EOD0"), (3750, "EOD1")];
     assert_eq!(marks.iter().map(|(at, mark)| (at - first, *mark)).collect::<Vec<_>>(), expected);
     assert_eq!(server.tasks[0].stamp.seq, SeqField::Bytes { at: 24 });
@@ -159,7 +159,7 @@ fn a_server_sends_datagrams_when_the_client_receives() {
     );
 }
 
-/// The client half-closes the control connection after the marks; without them and without that, silence ends it.
+/// The client half-closes the control connection after the marks. Without both, the idle timeout ends the test.
 #[test]
 fn a_receiver_without_end_marks_ends_all_the_same() {
     let mut forward = world("-u -R1m -T2 h");
@@ -179,7 +179,7 @@ fn a_test_begins_with_the_first_data_when_the_marks_are_lost() {
     let mut world = world("-u -R10m -T2 h");
     world.lose = Some(b"BOD");
     world.run(100);
-    // The engine of this world delivers data to flows only, so that the receiver has seen nothing but the end.
+    // The engine of this world delivers data only to flows, so the receiver has seen nothing but the end.
     assert_eq!(world.ends[1].exit, Some(0));
     assert!(world.ends[1].said.contains("nuttcp-r: 0.0000 MB in "), "{}", world.ends[1].said);
 }

@@ -12,14 +12,14 @@ const UDP: &str = include_str!("../../../../../fixtures/transcripts/nuttcp/v612-
 const JITTER: &str = include_str!("../../../../../fixtures/transcripts/nuttcp/v822-udp-jitter-owd.txt");
 const TCP: &str = include_str!("../../../../../fixtures/transcripts/nuttcp/v822-tx-interval.txt");
 
-/// What the server of a transcript says, from its report on.
+/// The lines of a transcript's server from its report on.
 fn report(transcript: &str) -> Vec<&str> {
     transcript.lines().filter_map(|line| line.strip_prefix("S ")).skip(2).collect()
 }
 
 #[test]
 fn the_lines_after_a_test_are_those_of_a_real_receiver() {
-    // 3663 datagrams of 1024 bytes; the time lies where all four printed figures agree.
+    // 3663 datagrams of 1024 bytes; the time is chosen so that all four printed figures match.
     let counted = Counted {
         bytes: 3663 * 1024,
         span: Span::from_ns(3_000_923_000),
@@ -252,7 +252,7 @@ fn a_report_is_read_by_its_words() {
     assert_eq!(parsable, expected);
 }
 
-/// The buffers a driver tells of are printed as they are, half of them as available.
+/// The reported buffers are printed unchanged, and half of them as available.
 #[test]
 fn an_opened_link_has_what_the_report_needs() {
     let opened = Opened {
@@ -279,7 +279,7 @@ fn delays_are_told_as_the_real_program_tells_them() {
     let real = "nuttcp-r: min-OWD = 0.0040 ms, avg-OWD = 0.0491 ms, max-OWD = 3.3910 ms\n";
     assert_eq!(lines[1], real);
     assert!(count_lines(&counted, true, "", false, true).iter().all(|line| !line.contains("OWD")));
-    // 610 datagrams in the first second, of which 75.7 us each, and as many in the second.
+    // 610 datagrams in the first second with a mean of 75.7 us, and as many in the second.
     let first = Amount {
         delays: Some(OneWay { datagrams: 610, sum_us: 46_177, ..delays }),
         ..amount(624_640, 1_000_000_000, 610, 0)

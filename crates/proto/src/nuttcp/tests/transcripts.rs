@@ -1,4 +1,4 @@
-//! Our client before real servers, word for word, and our server before real clients' requests.
+//! Our client against transcripts of real servers, and our server against requests of real clients.
 
 use linerate_units::{Span, Timestamp};
 
@@ -19,7 +19,7 @@ fn client(line: &str) -> ClientOptions {
     }
 }
 
-/// What a scripted server saw of our client.
+/// What a scripted server received from our client, and the client's output.
 #[derive(Default)]
 struct Seen {
     said: String,
@@ -72,7 +72,7 @@ impl Script {
         FlowCounts { streams: vec![stream], last_at: Some(self.now), ..FlowCounts::default() }
     }
 
-    /// Time passes: every deadline until then.
+    /// Advances the time with all its deadlines.
     fn pass(&mut self, span: Span) {
         let end = self.now + span;
         while let Some(next) = self.client.deadline().filter(|next| *next <= end) {
@@ -143,7 +143,7 @@ fn requests(transcript: &str) -> String {
 fn our_client_says_what_the_real_one_says_and_prints_what_it_prints() {
     let seen = play("-i1 -T3 127.0.0.1", INTERVALS, 1);
     assert_eq!(seen.said, requests(INTERVALS));
-    // The windows of the single intervals are those of our own kernel; here it always says 247 KB.
+    // The congestion windows of the intervals come from our own kernel, which always reports 247 KB here.
     let real = [
         "   22.5000 MB /   1.00 sec =  188.7399 Mbps     0 retrans    247 KB-cwnd",
         "   22.5625 MB /   1.00 sec =  189.2674 Mbps     0 retrans    247 KB-cwnd",
@@ -198,7 +198,7 @@ fn a_verbose_client_prints_both_reports() {
     assert!(named.lines().filter(|line| !line.is_empty()).all(|line| line.contains("-west: ")), "{named}");
 }
 
-/// What a server of ours says to these bytes of a client.
+/// The answer of our server to these bytes of a client.
 fn answer(bytes: &[u8]) -> String {
     let mut server = NuttcpServer::new(ServerOptions::default());
     let link = Link(1 << 16);
@@ -222,7 +222,7 @@ fn answer(bytes: &[u8]) -> String {
     said
 }
 
-/// The probes that 8.2.2 answered so.
+/// The requests are probes that were sent to 8.2.2.
 #[test]
 fn a_bad_request_gets_the_answer_of_the_real_server() {
     let request = requests(DEFAULT);

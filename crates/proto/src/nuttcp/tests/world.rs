@@ -11,7 +11,7 @@ use crate::stand_in::{
     StreamCounts, Transport,
 };
 
-/// Rate of a stream that is not paced, bit/s.
+/// Rate of a stream without pacing, bit/s.
 const LINE_RATE: f64 = 200e6;
 
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(super) enum Completion {
     Admitted(u32),
 }
 
-/// Where a link leads: the other end's link.
+/// The destination of a link, and the other end's link.
 #[derive(Debug, Clone, PartialEq)]
 enum Held {
     Listener(u16, Transport),
@@ -67,15 +67,15 @@ pub(super) struct End {
     pub(super) troubles: Vec<Option<String>>,
 }
 
-/// End 0 is the client's, end 1 the server's.
+/// End 0 is the client, end 1 the server.
 pub(super) struct World {
     pub(super) now: Timestamp,
     pub(super) ends: [End; 2],
-    /// Each so-many-th datagram is lost; 0 for none.
+    /// One datagram in this number is lost; 0 for none.
     pub(super) lose_every: u64,
-    /// Datagrams that begin with this are lost.
+    /// Datagrams that begin with these bytes are lost.
     pub(super) lose: Option<&'static [u8]>,
-    /// No data connection arrives before.
+    /// No data connection arrives before this time.
     pub(super) no_data_before: Timestamp,
 }
 
@@ -102,7 +102,7 @@ impl World {
         Self { now: Timestamp::START, ends, lose_every: 0, lose: None, no_data_before: Timestamp::START }
     }
 
-    /// Runs until nothing more happens, at most until this second.
+    /// Runs until nothing happens any more, at most until this second.
     pub(super) fn run(&mut self, until_s: u64) {
         for side in [1, 0] {
             self.give(side, Input::Begin);
@@ -111,7 +111,7 @@ impl World {
         self.run_on(until_s);
     }
 
-    /// The same for a world that was stopped.
+    /// Continues a world that was stopped.
     pub(super) fn run_on(&mut self, until_s: u64) {
         let end = Timestamp::START + Span::from_secs(until_s);
         while let Some(next) = self.next_time().filter(|next| *next <= end) {
@@ -131,7 +131,7 @@ impl World {
         }
     }
 
-    /// A signal at both ends of time: what has happened until now stays.
+    /// Delivers a signal to one end at the present time.
     pub(super) fn signal(&mut self, side: usize, number: i32) {
         self.give(side, Input::Signal(number));
         self.settle();
@@ -222,7 +222,7 @@ impl World {
             Output::Plan(planned) => end.asked.push(*planned),
             Output::Start(task) => self.start(side, *task),
             Output::Stop { flow, how } => self.stop(side, flow, how),
-            // What a sender has counted stays, as its receiver's counts are made from it.
+            // The counts of a sender are kept, because those of its receiver are computed from them.
             Output::Forget { .. } => {}
             Output::Look => end.events.push_back(Completion::Counts),
             Output::PeerCounted { tally, .. } => end.peer_counted.push(*tally),
@@ -310,7 +310,7 @@ impl World {
         end.tasks.push(task.clone());
         end.flows.insert(flow, Running { task, since: self.now, ended: None, marks: BTreeMap::new() });
         let settings = SideSettings::default();
-        // The driver tells it between two inputs; here it is enough that it takes it.
+        // The real driver delivers this as a separate input; here it is sufficient to deliver it now.
         if let Some(stand_in) = &mut self.ends[side].stand_in {
             stand_in.input(self.now, Input::Started { flow, settings: &settings });
         }
@@ -334,7 +334,7 @@ impl World {
         }
     }
 
-    /// Tells of senders that have written all.
+    /// Reports senders that have written everything.
     fn engine(&mut self, side: usize) {
         let now = self.now;
         let end = &mut self.ends[side];
@@ -397,7 +397,7 @@ fn rate(task: &FlowTask) -> f64 {
     task.offered.map_or(LINE_RATE, Bitrate::bps)
 }
 
-/// Blocks of each stream that were sent by then.
+/// Number of blocks that each stream has sent by this time.
 fn blocks_at(flow: &Running, at: Timestamp) -> u64 {
     let at = written_at(flow).map_or(at, |end| at.min(end));
     let sent = at.since(flow.since).as_secs_f64() * rate(&flow.task) / 8.0 / flow.task.length.get() as f64;

@@ -1,4 +1,4 @@
-//! What happens to the links and the flow of a transfer.
+//! Handles inputs for the links and the flow of a transfer.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -12,17 +12,17 @@ use super::{
 use crate::nuttcp::marks::Marked;
 use crate::stand_in::{Cpu, FlowCounts, Input, Link, Opened, Output, Reason, Stop};
 
-/// Error number of a refused connection (Linux).
+/// The errno of a refused connection (Linux).
 const ECONNREFUSED: i32 = 111;
 
-/// Error number of a port that somebody else has (Linux).
+/// The errno of a port that is in use (Linux).
 const EADDRINUSE: i32 = 98;
 
-/// Bytes of a datagram that opens or ends a test; nothing longer is one.
+/// Longest datagram that begins or ends a test, bytes.
 const MARK_LENGTH: usize = 4;
 
 impl Transfer {
-    /// Takes in what concerns this transfer; false for what does not.
+    /// Handles an input of this transfer; false if it is not one.
     pub(in super::super) fn input(
         &mut self,
         now: Timestamp,
@@ -69,14 +69,14 @@ impl Transfer {
         true
     }
 
-    /// What is due.
+    /// Handles passed deadlines.
     pub(in super::super) fn tick(&mut self, now: Timestamp, out: &mut VecDeque<Output>) {
         if self.next_look.is_some_and(|at| now >= at) {
             self.next_look = Some(now + POLL_INTERVAL);
             self.ask(Look::Idle, out);
         }
         if self.next_interval.is_some_and(|at| now >= at) {
-            // On absolute ticks; those that were slept through are left out.
+            // On absolute ticks; missed ones are skipped.
             let every = self.terms.interval.as_ns().max(1);
             let next = (now.since(self.began).as_ns() / every).saturating_add(1).saturating_mul(every);
             self.next_interval = Some(self.began + Span::from_ns(next));
@@ -115,14 +115,14 @@ impl Transfer {
                 }
             }
             TransferState::Running => self.stop(now, out),
-            // What was told to end and did not.
+            // A flow that did not end after it was stopped.
             TransferState::Stopping => out.push_back(Output::Stop { flow: self.flow, how: Stop::Abort }),
             _ => {}
         }
     }
 
-    /// Datagrams that open a test go to the first stream; those that end it to all, as a receiver that reads the
-    /// streams in turn may wait at any.
+    /// Sends a mark. Those that begin a test go to the first stream. Those that end it go to all streams,
+    /// because a receiver that reads the streams in turn may wait for any of them.
     fn mark(&self, word: &[u8; 3], number: u8, all: bool, out: &mut VecDeque<Output>) {
         let streams = if all { self.links.len() } else { 1 };
         for link in self.links.iter().take(streams).flatten() {
@@ -132,7 +132,7 @@ impl Transfer {
         }
     }
 
-    /// Opens the connections that are missing.
+    /// Opens the missing connections.
     fn connect(&mut self, out: &mut VecDeque<Output>) {
         for number in std::mem::take(&mut self.missing) {
             out.push_back(Output::Connect {
@@ -161,7 +161,7 @@ impl Transfer {
             self.shared = Shared::Waiting;
         }
         if listens && !self.terms.udp {
-            // Listeners are not what carries data; the connections take their places.
+            // Listeners do not carry data; the connections take their places.
             self.marks += 1;
             if self.marks == u64::from(self.terms.streams) {
                 self.marks = 0;
@@ -233,7 +233,7 @@ impl Transfer {
         }
     }
 
-    /// On a shared port the peer gets a socket of its own.
+    /// On a shared port the peer gets its own socket.
     fn ask_for_own(&mut self, listener: Link, peer: SocketAddr, out: &mut VecDeque<Output>) {
         if self.shared == Shared::Waiting {
             self.shared = Shared::Asked(false);
@@ -241,7 +241,7 @@ impl Transfer {
         }
     }
 
-    /// The test begins, with what the peer gets.
+    /// The test begins, possibly after the peer's own socket is open.
     fn begin_or_wait(&mut self, now: Timestamp, out: &mut VecDeque<Output>) {
         match &mut self.shared {
             Shared::Asked(begins) => *begins = true,
@@ -249,7 +249,8 @@ impl Transfer {
         }
     }
 
-    /// A datagram before the flow: one that opens a test, or the first data when those were lost.
+    /// Handles a datagram before the flow: a mark that begins the test, or the first data if those marks were
+    /// lost.
     fn datagram(&mut self, now: Timestamp, bytes: &[u8], out: &mut VecDeque<Output>) {
         if !matches!(self.stage, TransferState::Ready | TransferState::Awaiting) {
             return;
@@ -279,7 +280,7 @@ impl Transfer {
         }
         self.take(now, counts);
         (self.next_look, self.next_interval) = (None, None);
-        // What the test cost ends with the data, not with the datagrams that end it.
+        // The CPU time of the test ends with the data and does not include the end marks.
         self.count(out);
         if self.terms.udp && self.terms.transmit && !self.cut {
             self.stage = TransferState::Ending(0);
@@ -308,7 +309,7 @@ impl Transfer {
                 let known = |of: fn(&crate::stand_in::StreamCounts) -> Option<u64>| {
                     mine.and_then(|counts| counts.streams.iter().filter_map(of).reduce(u64::saturating_add))
                 };
-                // The last line of a server may come when our flow has been forgotten.
+                // The last line of a server may arrive when our flow has already been forgotten.
                 let retrans = known(|stream| stream.retransmits).or(self.counted.retrans);
                 let cwnd = known(|stream| stream.snd_cwnd).map(|bytes| bytes / 1024).or(self.counted.cwnd);
                 let told = retrans.map(|retrans| {
@@ -323,8 +324,7 @@ impl Transfer {
     fn interval(&mut self, counts: &FlowCounts) {
         let total = self.amount(counts);
         let interval = total.since(self.shown);
-        // After the end of a test over UDP nothing comes, and nobody wants to hear that: a silence is told when it is
-        // over.
+        // After the end of a UDP test nothing arrives, so an empty interval is reported only if data follow.
         if self.terms.udp && interval.bytes == 0 {
             return;
         }
@@ -338,7 +338,7 @@ impl Transfer {
 
     fn is_idle(&mut self, now: Timestamp, counts: &FlowCounts, out: &mut VecDeque<Output>) {
         let last = counts.last_at.unwrap_or(self.began).max(self.began);
-        // The marks of several streams come on any of them.
+        // With several streams the marks may arrive on any of them.
         let marked = self.terms.udp && counts.streams.iter().any(|stream| stream.ended);
         if marked {
             self.stop(now, out);
@@ -348,7 +348,7 @@ impl Transfer {
         }
     }
 
-    /// What the test cost in CPU time.
+    /// Computes the CPU time of the test.
     fn cost(&mut self, cpu: Cpu, out: &mut VecDeque<Output>) {
         self.counted.user = cpu.user.saturating_sub(self.cpu.user);
         self.counted.system = cpu.system.saturating_sub(self.cpu.system);
@@ -366,7 +366,7 @@ impl Transfer {
         self.events.push_back(TransferEvent::Over);
     }
 
-    /// A data connection that no flow has was closed by the peer.
+    /// The peer has closed a data connection without a flow.
     fn closed(&mut self, now: Timestamp, reason: Option<&Reason>, out: &mut VecDeque<Output>) {
         if self.stage == TransferState::Running && !self.has_flow {
             self.trouble = reason.cloned();
@@ -396,7 +396,7 @@ impl Transfer {
         true
     }
 
-    /// The end of data that no flow carries.
+    /// The end of data that are transferred without a flow.
     pub(super) fn piped_end(&mut self, now: Timestamp, out: &mut VecDeque<Output>) {
         self.counted.bytes = self.early.0;
         self.counted.span = now.since(self.began);
