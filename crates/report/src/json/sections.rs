@@ -2,8 +2,8 @@
 
 use linerate_model::{
     BookStep, ByteAccounting, Caveat, Ceiling, CeilingShare, Digest, Direction, Effective, Finding, FollowUp,
-    ForeignText, GroupPlace, GroupStart, HostInfo, Outcome, PortSample, ProbeTransport, Sample, SideSettings,
-    SizeCurve, SizePoint, Steady, TestSpec, Transport, Uncertainty, World,
+    ForeignText, GroupPlace, GroupStart, HostInfo, Limit, Outcome, PortSample, ProbeTransport, Sample,
+    SideSettings, SizeCurve, SizePoint, Steady, TestSpec, Transport, Uncertainty, World,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use serde::Serialize;
@@ -401,7 +401,7 @@ section! {
     /// The limit to compare the result with.
     CeilingSection {
         /// Which limit.
-        limit: ForeignText,
+        limit: Limit,
         /// The goodput it allows.
         bitrate_bps: f64,
         /// The result as a share of it, at most 1; absent when there is no result, and where it is above.
