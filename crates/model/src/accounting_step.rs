@@ -1,11 +1,11 @@
-//! One step on the way of the bytes down to the wire and up again: what was counted there, and what explains it.
+//! One step of the byte accounting down to the wire and up again: the count at one point, and what explains it.
 
 use linerate_units::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::foreign_text::ForeignText;
 
-/// Where on the way something was counted.
+/// Where on the way the bytes were counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -14,19 +14,19 @@ use crate::foreign_text::ForeignText;
 pub enum AccountingPoint {
     /// The sending kernel's connections: payload sent for the first time.
     SenderSocket,
-    /// The queue above the sender's interface.
+    /// The queueing discipline of the sender's interface.
     SenderQdisc,
-    /// The sender's interface, outwards.
+    /// The sender's interface, outgoing.
     SenderInterface,
     /// A port of the emulated network.
     Port,
-    /// The receiver's interface, inwards.
+    /// The receiver's interface, incoming.
     ReceiverInterface,
     /// The receiving kernel's connections: payload received in order.
     ReceiverSocket,
-    /// The receiver's interface, outwards: acknowledgements.
+    /// The receiver's interface, outgoing: acknowledgements.
     ReturnSent,
-    /// The sender's interface, inwards: acknowledgements.
+    /// The sender's interface, incoming: acknowledgements.
     ReturnReceived,
 }
 
@@ -46,33 +46,33 @@ impl AccountingPoint {
         }
     }
 
-    /// Whether others' bytes pass there too.
+    /// Whether cross traffic is counted there too.
     #[must_use]
     pub const fn is_shared(self) -> bool {
         !matches!(self, Self::SenderSocket | Self::ReceiverSocket)
     }
 }
 
-/// What was counted at one place, beside what the counts above it and the headers explain.
+/// The count at one point, compared with what the counts above it and the headers explain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BookStep {
-    /// Where.
+    /// The point.
     pub place: AccountingPoint,
-    /// The host; of a port of the emulated network the host that it leads from or to.
+    /// The host; for a port of the emulated network the host that it connects.
     pub host: ForeignText,
-    /// What was read there: `socket`, an interface, a queueing discipline, a port.
+    /// The counter: `socket`, an interface, a queueing discipline, a port.
     pub counter: ForeignText,
-    /// What it counted.
+    /// The bytes counted.
     pub counted_bytes: Bytes,
-    /// The least that the flows of the phase explain.
+    /// The minimum that the flows of the phase explain.
     pub least_bytes: Bytes,
-    /// The most that they explain, with what others sent before the load.
+    /// The maximum that they explain, including cross traffic as measured before the load.
     pub most_bytes: Bytes,
-    /// What is outside of that range: positive where more was counted, negative where less was.
+    /// The difference from that range: positive if more was counted, negative if less.
     pub residual_bytes: i64,
-    /// Whether that is more than 0.1 % of the flow.
+    /// Whether the difference is more than 0.1 % of the flow.
     pub open: bool,
-    /// What the expectation is made of, for a person.
+    /// The terms of the expected value, for the user.
     pub because: ForeignText,
 }

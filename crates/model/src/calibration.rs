@@ -1,4 +1,4 @@
-//! What a host can do at most, measured on itself: the limits of the rig.
+//! The limits of a host, measured on the host itself.
 
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 use serde::{Deserialize, Serialize};
@@ -8,13 +8,13 @@ use crate::host::HostInfo;
 use crate::settings::SideSettings;
 use crate::spec::Transport;
 
-/// Version of the calibration format; a reader takes every version up to its own.
+/// Version of the calibration format; a reader accepts every version up to its own.
 pub const CALIBRATION_SCHEMA: &str = "linerate.calibration/1";
 
-/// The limits of one host, as it measured them on itself, and on what they were measured.
+/// The limits of one host, measured on the host itself, and the configuration they apply to.
 ///
-/// They hold for the kernel, the processor and the number of cores that they were measured with. What could not be
-/// measured is absent.
+/// They apply to the kernel, the processor and the number of cores they were measured with. Limits that could
+/// not be measured are absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -31,28 +31,28 @@ pub struct Calibration {
     pub cpu: ForeignText,
     /// Processors online.
     pub cores: u32,
-    /// What this host carries to itself, by mode; both ends at work on its processors.
+    /// Loopback throughput by mode, with both ends using the host's processors.
     pub loopback: Vec<LoopbackRate>,
-    /// Rates at which one core copies memory, by the size of the block.
+    /// Rates at which one core copies memory, by block size.
     pub memory_copy: Vec<CopyRate>,
-    /// Time of a system call that does nothing.
+    /// Time of an empty system call.
     #[serde(rename = "syscall_ns", skip_serializing_if = "Option::is_none")]
     pub syscall: Option<Span>,
-    /// Time of a look at the clock that time is measured with.
+    /// Time to read the clock used for measuring.
     #[serde(rename = "clock_read_ns", skip_serializing_if = "Option::is_none")]
     pub clock_read: Option<Span>,
-    /// Step of that clock.
+    /// Resolution of that clock.
     #[serde(rename = "clock_resolution_ns", skip_serializing_if = "Option::is_none")]
     pub clock_resolution: Option<Span>,
-    /// How late a thread wakes that waited for a moment.
+    /// Wake-up latency of a thread with a timed wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wake_up: Option<WakeUp>,
-    /// How far a paced flow is from the rate that it was asked to offer.
+    /// Deviation of a paced flow from its requested rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pacing: Option<PacingError>,
 }
 
-/// What a host carries to itself in one mode.
+/// Loopback throughput of a host in one mode.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoopbackRate {
@@ -60,10 +60,10 @@ pub struct LoopbackRate {
     pub transport: Transport,
     /// Number of streams.
     pub streams: u32,
-    /// Way of sending without copying that was asked for; absent for the usual way.
+    /// Requested zero-copy method of sending; absent for the usual copying.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<ForeignText>,
-    /// Bytes handed to the kernel at once, or payload of one datagram.
+    /// Bytes per write, or payload of one datagram.
     pub length_bytes: Bytes,
     /// Goodput at the receiver.
     pub bitrate_bps: Bitrate,
@@ -79,13 +79,13 @@ pub struct CopyRate {
     pub bitrate_bps: Bitrate,
 }
 
-/// How late a thread wakes that waited for a moment on an idle host.
+/// Wake-up latency of a thread with a timed wait on an idle host.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WakeUp {
-    /// Waits that were measured.
+    /// Number of timed waits.
     pub count: u32,
-    /// Median lateness.
+    /// Median.
     pub p50_ns: Span,
     /// 99th percentile.
     pub p99_ns: Span,
@@ -93,20 +93,20 @@ pub struct WakeUp {
     pub max_ns: Span,
 }
 
-/// How far a paced flow is from the rate that it was asked to offer.
+/// Deviation of a paced flow from its requested rate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PacingError {
-    /// The rate asked for.
+    /// The requested rate.
     pub asked_bps: Bitrate,
-    /// The rate offered, by the sender's count.
+    /// The offered rate, by the sender's count.
     pub offered_bps: Bitrate,
-    /// The difference as a share of what was asked.
+    /// The difference as a share of the requested rate.
     pub error: Ratio,
 }
 
 impl Calibration {
-    /// Names of what is different on that host now; none while the calibration holds.
+    /// Names of the properties of that host that have changed; none while the calibration applies.
     #[must_use]
     pub fn outdated_by(&self, now: &HostInfo) -> Vec<&'static str> {
         let changes = [
@@ -117,11 +117,12 @@ impl Calibration {
         changes.into_iter().filter(|(changed, _)| *changed).map(|(_, name)| name).collect()
     }
 
-    /// What the host carries to itself in the mode that is nearest to a flow with these settings: the same transport
-    /// and way of sending, one stream for one, several for several. Of datagrams it is their number that is limited,
-    /// so that the rate follows their length.
+    /// Loopback throughput in the mode closest to a flow with these settings: the same transport and sending
+    /// method, and one stream for one, several for several. For datagrams the limit is their number, so the
+    /// rate depends on their length.
     ///
-    /// Absent where no such mode was measured, or blocks are shorter than in the calibration: those have a lower limit.
+    /// Absent if no such mode was measured, or if the blocks are shorter than in the calibration, because
+    /// shorter blocks have a lower limit.
     #[must_use]
     pub fn loopback_limit(
         &self,
@@ -139,7 +140,7 @@ impl Calibration {
         if transport == Transport::Udp {
             return Bitrate::from_bps(mode.bitrate_bps.bps() * length as f64 / calibrated.max(1) as f64);
         }
-        // A length of 0 was left to the program, as it was in the calibration.
+        // With a length of 0 the program chose it, as in the calibration.
         (length == 0 || length >= calibrated).then_some(mode.bitrate_bps)
     }
 }

@@ -1,4 +1,4 @@
-//! What weakens a result, as part of the result.
+//! Weaknesses of a result, stored as part of the result.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,79 +10,80 @@ use crate::foreign_text::ForeignText;
 pub struct Caveat {
     /// Which weakness.
     pub kind: CaveatKind,
-    /// What happened and what to do, for a person, with the numbers in it.
+    /// What happened and what to do, for the user, with the relevant numbers.
     pub text: ForeignText,
 }
 
-/// The weaknesses that a result can have.
+/// The possible weaknesses of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CaveatKind {
-    /// The kernel gave a smaller send buffer than asked.
+    /// The kernel granted a smaller send buffer than requested.
     SndBufClamped,
-    /// The kernel gave a smaller receive buffer than asked.
+    /// The kernel granted a smaller receive buffer than requested.
     RcvBufClamped,
-    /// A core was full, so the figure may be the host's.
+    /// A core was fully used, so the host may be what limited the result.
     CpuSaturated,
-    /// The sender offered less than was asked.
+    /// The sender offered less than requested.
     SenderLimited,
     /// A wall clock jumped during the run.
     ClockStepped,
-    /// The clock offset between the hosts is not known well enough for one-way figures.
+    /// The clock offset between the hosts is too uncertain for one-way figures.
     OffsetUncertain,
-    /// The pace asked for was not kept.
+    /// The requested pace was not kept.
     PacingMissed,
     /// Events were lost before they were written.
     EventsDropped,
     /// Another test ran on the same host at the same time.
     Neighbour,
-    /// Latency was probed over TCP because UDP did not come through.
+    /// Latency was probed over TCP because UDP did not get through.
     UdpBlocked,
     /// A setting had no effect.
     SettingIneffective,
-    /// The interval sampler was late: the host was paused.
+    /// The interval sampler ran late because the host was paused.
     TimerLate,
     /// The test ended early; the figures cover what was measured.
     Partial,
-    /// The drain ended before every byte had arrived.
+    /// The drain timed out before every byte had arrived.
     DrainCut,
     /// Datagrams were dropped by the receiving host, not by the network.
     ReceiverDrops,
-    /// The receiver discarded the bytes in the kernel: not a full data transfer.
+    /// The receiver discarded the bytes in the kernel, so this was not a full data transfer.
     RxCopySkipped,
-    /// The test ran over a TCP where MPTCP was asked.
+    /// The test ran over TCP although MPTCP was requested.
     MptcpFallback,
     /// The archive could not be written.
     NotArchived,
     /// The link rate was inferred, not read from an interface.
     LinkInferred,
-    /// The emulated network fell behind: packets left later than their time by more than its bound.
+    /// The emulated network was late: packets left after their due time by more than its bound.
     LabLate,
-    /// The packet rate came near what the emulated network can carry on this machine: the figure may be its own.
+    /// The packet rate was close to the limit of the emulated network on this machine, which may have limited
+    /// the result.
     LabPacketLimit,
-    /// The emulated network did not answer, so what its ports counted is missing: it died, or was never there.
+    /// The emulated network did not answer, so its port counts are missing: it exited or never ran.
     LabGone,
-    /// The other end is a program of others: its counters were not read, only what it says of itself.
+    /// The other end is a foreign program: its counters were not read, only its own report.
     ForeignPeer,
-    /// The rate is near what a host of the run can do at most, so that it may be the host's and not the path's.
+    /// The rate is close to the limit of a host of the run, so the host may be the limit, not the path.
     RigLimited,
-    /// What a host was measured to do at most was exceeded, so that it is no ceiling: it was left out.
+    /// The flow exceeded a measured limit of a host, which is therefore not a ceiling and was ignored.
     CeilingDisproved,
-    /// The mean is not known as well as `--until` asked.
+    /// The mean is less well known than `--until` requires.
     UntilMissed,
-    /// Counts on the way to the wire differ by more than 0.1 % of the flow: others used an interface of the run, or a
-    /// count is wrong.
+    /// Counts on the way to the wire differ by more than 0.1 % of the flow: there was cross traffic on an
+    /// interface of the run, or a count is wrong.
     BooksOpen,
-    /// A host has changed since its limits were measured, so that they say nothing.
+    /// A host has changed since its limits were measured, so they no longer apply.
     CalibrationStale,
-    /// Other programs used much of a host's processors.
+    /// Other programs used much of a host's CPU time.
     HostBusy,
-    /// The run was made to answer a question about another one, which the text names: it is short, and paced, sized or
-    /// spread for that question.
+    /// The run was a follow-up of another run to answer the question named in the text. It is short, and paced,
+    /// sized or spread for that question.
     FollowUp,
-    /// Nothing was measured here: the figures are those that another program wrote into a file. Counts that it did not
-    /// tell are 0 in the log.
+    /// Nothing was measured here: the figures come from a file written by another program. Counts that the file
+    /// lacks are 0 in the log.
     Imported,
 }

@@ -4,117 +4,76 @@ use linerate_units::{Bitrate, Ratio};
 use serde::{Deserialize, Serialize};
 
 use crate::foreign_text::ForeignText;
-use crate::names::names;
 
-/// What a rate may exceed a physical ceiling by before it is impossible: the error of two free-running clocks.
+/// Share by which a rate may exceed a physical ceiling before it is impossible: the error of two free-running
+/// clocks.
 const CLOCK_TOLERANCE: f64 = 200e-6;
 
-names! {
-    /// What alone would hold a rate at its ceiling.
-    pub enum Limit {
-        /// The slowest link of the path, as its interface or somebody tells its rate.
-        Link = "link",
-        /// The rate that the sender's own queueing discipline is set to.
-        Qdisc = "qdisc",
-        /// A link or shaper on the path whose rate follows from the measured one only.
-        LinkInferred = "link_inferred",
-        /// The receive window over the round trip.
-        ReceiverWindow = "receiver_window",
-        /// The send buffer over the round trip.
-        SendBuffer = "send_buffer",
-        /// What congestion control makes of the loss.
-        Loss = "loss",
-        /// One core of the sending host.
-        CpuSender = "cpu_sender",
-        /// One core of the receiving host.
-        CpuReceiver = "cpu_receiver",
-        /// The cores of both hosts of a described path.
-        Cpu = "cpu",
-        /// The pacing rate that was asked for.
-        Pacing = "pacing",
-        /// What the sending application offers or the receiving one reads.
-        Application = "application",
-        /// How fast a host copies memory, where both ends are on it.
-        HostMemory = "host_memory",
-        /// What a hash leaves of a LAG in the mean.
-        Trunk = "trunk",
-        /// The slot that a network card is in.
-        Bus = "bus",
-        /// The slower disk.
-        Disk = "disk",
-    }
-}
-
-impl Limit {
-    /// The name in a sentence: with spaces.
-    #[must_use]
-    pub fn words(&self) -> String {
-        self.name().replace('_', " ")
-    }
-}
-
-/// One rung of the ceiling ladder: the rate that one limit alone would allow.
+/// One entry of the ceiling ladder: the rate that one limit alone would allow.
 ///
 /// # Units
 /// bits per second of application payload (goodput).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ceiling {
-    /// Which limit.
-    pub limit: Limit,
+    /// The limit: `link`, `qdisc` (the configured rate of the sender's own queueing discipline),
+    /// `link_inferred` (derived from the rate itself), `receiver_window`, `send_buffer`, `loss`, `cpu_sender`,
+    /// `cpu_receiver`, `pacing`, `application`, `host_memory`.
+    pub limit: ForeignText,
     /// The rate it allows, application payload per second.
     pub bitrate_bps: f64,
-    /// Where the figure comes from, for a person.
+    /// The origin of the figure, for the user.
     pub because: ForeignText,
-    /// What a rate may have beyond it for the time of this test: a bucket that was full when it began, and what was on its
-    /// way then. Absent where there is none.
+    /// Rate allowed in addition over the duration of this test, from a token bucket that was full at the start
+    /// and data already on the way. Absent if there is none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub slack_bps: f64,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires a reference")]
 fn is_zero(value: &f64) -> bool {
     *value == 0.0
 }
 
 impl Ceiling {
-    /// Whether nothing gets past it: a link, a rate that somebody vouches for, or a queueing discipline that was read. A
-    /// rate above such a ceiling is wrong; a rate above any other one refutes the ceiling.
+    /// Whether the limit cannot be exceeded: a link, a rate specified by the user, or a queueing discipline
+    /// that was read. A rate above such a ceiling is wrong; a rate above any other ceiling disproves the
+    /// ceiling.
     #[must_use]
     pub fn is_wall(&self) -> bool {
-        matches!(self.limit, Limit::Link | Limit::Qdisc)
+        matches!(self.limit.as_str(), "link" | "qdisc")
     }
 
-    /// Whether it was measured on a host before or beside the run: copies of memory, processors.
+    /// Whether it was measured on a host before or during the run: memory copies, processors.
     #[must_use]
     pub fn is_of_a_host(&self) -> bool {
-        matches!(self.limit, Limit::HostMemory | Limit::CpuSender | Limit::CpuReceiver)
+        matches!(self.limit.as_str(), "host_memory" | "cpu_sender" | "cpu_receiver")
     }
 
-    /// Whether `rate` is above it by more than two clocks may differ, and than its slack explains.
+    /// Whether `rate` exceeds it by more than its slack and the possible difference of two clocks.
     #[must_use]
     pub fn is_exceeded_by(&self, rate: Bitrate) -> bool {
         rate.bps() > (self.bitrate_bps + self.slack_bps.max(0.0)) * (1.0 + CLOCK_TOLERANCE)
     }
 }
 
-/// A rate as a share of its ceiling: never above the whole.
+/// A rate as a share of its ceiling, at most 1.
 ///
-/// A rate above its ceiling has no share: either the rate is impossible, or the ceiling is none.
+/// A rate above its ceiling has no share: either the rate is impossible, or the ceiling is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct CeilingShare(Ratio);
 
 impl CeilingShare {
-    /// `rate` over `ceiling`, the whole where it is above by no more than two clocks may differ; absent where it is
-    /// above by more, and where the ceiling is no rate.
+    /// `rate` divided by `ceiling`. 1 if the rate is above by no more than two clocks can differ; absent if it
+    /// is above by more, or if the ceiling is not a positive rate.
     #[must_use]
     pub fn of(rate: Bitrate, ceiling: &Ceiling) -> Option<Self> {
         Self::within(rate, ceiling).filter(|_| !ceiling.is_exceeded_by(rate))
     }
 
-    /// The same where something else explains what is above the ceiling: the whole then.
+    /// The same if something else explains an excess over the ceiling; the share is 1 in that case.
     #[must_use]
     pub(crate) fn within(rate: Bitrate, ceiling: &Ceiling) -> Option<Self> {
         let ratio = rate.bps() / Bitrate::from_bps(ceiling.bitrate_bps)?.bps();
@@ -138,12 +97,12 @@ impl std::fmt::Display for CeilingShare {
 mod tests {
     use super::*;
 
-    fn ceiling(limit: Limit, bitrate_bps: f64) -> Ceiling {
-        Ceiling { limit, bitrate_bps, because: "".into(), slack_bps: 0.0 }
+    fn ceiling(limit: &str, bitrate_bps: f64) -> Ceiling {
+        Ceiling { limit: limit.into(), bitrate_bps, because: "".into(), slack_bps: 0.0 }
     }
 
     fn share(bps: f64, ceiling_bps: f64) -> Option<f64> {
-        CeilingShare::of(Bitrate::from_bps(bps).unwrap(), &ceiling(Limit::Link, ceiling_bps))
+        CeilingShare::of(Bitrate::from_bps(bps).unwrap(), &ceiling("link", ceiling_bps))
             .map(CeilingShare::get)
     }
 
@@ -160,8 +119,7 @@ mod tests {
 
     #[test]
     fn the_whole_reads_100_percent() {
-        let whole =
-            CeilingShare::of(Bitrate::from_bps(1_000_100.0).unwrap(), &ceiling(Limit::Link, 1e6)).unwrap();
+        let whole = CeilingShare::of(Bitrate::from_bps(1_000_100.0).unwrap(), &ceiling("link", 1e6)).unwrap();
         assert_eq!(whole.to_string(), "100.0 %");
         assert_eq!(serde_json::to_string(&whole).unwrap(), "1.0");
     }
@@ -169,20 +127,20 @@ mod tests {
     #[test]
     fn a_bucket_that_was_full_is_no_contradiction() {
         // 50 Mb/s and a bucket of 1 MB over 10 s: 0.8 Mb/s beyond it.
-        let bucket = Ceiling { slack_bps: 0.8e6, ..ceiling(Limit::Qdisc, 50e6) };
+        let bucket = Ceiling { slack_bps: 0.8e6, ..ceiling("qdisc", 50e6) };
         let share = |bps: f64| CeilingShare::of(Bitrate::from_bps(bps).unwrap(), &bucket);
         assert_eq!(share(50.7e6).map(|share| share.to_string()), Some("100.0 %".to_owned()));
         assert_eq!(share(50.9e6), None);
         assert_eq!(share(25e6).map(CeilingShare::get), Some(0.5), "the slack is no part of the ceiling");
         let text = serde_json::to_string(&bucket).unwrap();
         assert_eq!(serde_json::from_str::<Ceiling>(&text).unwrap(), bucket);
-        assert!(!serde_json::to_string(&ceiling(Limit::Link, 1.0)).unwrap().contains("slack"));
+        assert!(!serde_json::to_string(&ceiling("link", 1.0)).unwrap().contains("slack"));
     }
 
     #[test]
     fn only_what_is_known_of_the_path_is_a_wall_and_only_hosts_are_measured() {
-        assert!(ceiling(Limit::Link, 1.0).is_wall() && ceiling(Limit::Qdisc, 1.0).is_wall());
-        assert!(!ceiling(Limit::LinkInferred, 1.0).is_wall());
-        assert!(ceiling(Limit::HostMemory, 1.0).is_of_a_host() && !ceiling(Limit::Loss, 1.0).is_of_a_host());
+        assert!(ceiling("link", 1.0).is_wall() && ceiling("qdisc", 1.0).is_wall());
+        assert!(!ceiling("link_inferred", 1.0).is_wall());
+        assert!(ceiling("host_memory", 1.0).is_of_a_host() && !ceiling("loss", 1.0).is_of_a_host());
     }
 }

@@ -1,4 +1,4 @@
-//! The event log: the ground state of a run. Everything else derives from it and can be rebuilt.
+//! The event log: the primary data of a run. All other data derive from it and can be rebuilt.
 
 use linerate_units::{Bytes, Span, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ use crate::spec::{Direction, TestSpec, Transport};
 use crate::tally::{ByteAccounting, LatencyReport, Steady, Tally};
 use crate::uncertainty::Uncertainty;
 
-/// Version of the event format; a reader takes every version up to its own.
+/// Version of the event format; a reader accepts every version up to its own.
 pub const EVENT_SCHEMA: &str = "linerate.event/1";
 
 /// One thing that happened in a run.
@@ -29,14 +29,14 @@ pub const EVENT_SCHEMA: &str = "linerate.event/1";
 pub struct Event {
     /// The run.
     pub run: ForeignText,
-    /// The host that says so: 0 is the client, 1 the server.
+    /// The host that reports it: 0 is the client, 1 the server.
     pub host: u16,
     /// Number of the event in its run, from 0 without gaps.
     pub seq: u64,
-    /// When, on the client's clock.
+    /// The time, on the client's clock.
     #[serde(rename = "at_ns")]
     pub at: Timestamp,
-    /// What.
+    /// The event itself.
     pub body: Body,
 }
 
@@ -48,14 +48,14 @@ pub struct Event {
 pub enum Body {
     /// The run began.
     RunStarted(RunStart),
-    /// A host is known; `host` of the event says which.
+    /// A host is known; `host` of the event is its number.
     Host {
         /// The host.
         info: HostInfo,
     },
     /// The server is busy: the client waits in its queue.
     Queued {
-        /// Place in the queue, 1 is next.
+        /// Place in the queue; 1 is next.
         place: u32,
         /// Longest expected wait.
         #[serde(rename = "wait_ns")]
@@ -69,7 +69,7 @@ pub enum Body {
         flow: u16,
         /// Which end.
         side: Side,
-        /// As the kernel set them.
+        /// The settings as the kernel applied them.
         settings: SideSettings,
     },
     /// The receiver's count while the flow runs.
@@ -84,7 +84,7 @@ pub enum Body {
         /// The sender's smoothed round-trip time.
         #[serde(rename = "srtt_ns", default, skip_serializing_if = "Option::is_none")]
         srtt: Option<Span>,
-        /// Segments that the sender sent again so far.
+        /// Segments that the sender has retransmitted so far.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retransmits: Option<u64>,
     },
@@ -97,33 +97,33 @@ pub enum Body {
     },
     /// One interval of one port of an emulated network.
     Port {
-        /// The flows that ran meanwhile.
+        /// The flows that ran at that time.
         flows: Vec<u16>,
-        /// The port: the node that it belongs to and the node that it sends to, as `a>s`.
+        /// The port: its own node and the node it sends to, as `a>s`.
         port: ForeignText,
         /// What was counted.
         sample: PortSample,
     },
-    /// One size of a series over message sizes is measured.
+    /// One size of a sweep over message sizes is measured.
     Size {
         /// The flow.
         flow: u16,
         /// What was measured.
         point: SizePoint,
     },
-    /// The series over message sizes is over.
+    /// The sweep over message sizes is over.
     Curve {
         /// The flow.
         flow: u16,
-        /// What its points amount to.
+        /// The summary of its points.
         curve: SizeCurve,
     },
     /// Latency probes of one phase are evaluated.
     Latency {
-        /// The flow beside which they ran; absent when idle.
+        /// The flow during which they ran; absent for idle latency.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         flow: Option<u16>,
-        /// What they saw.
+        /// Their results.
         report: LatencyReport,
     },
     /// One side has closed its sockets.
@@ -139,10 +139,10 @@ pub enum Body {
     BooksClosed {
         /// The flow.
         flow: u16,
-        /// What became of the bytes.
+        /// Where the bytes went.
         books: ByteAccounting,
     },
-    /// Counts on the way to the wire and back are compared; a later one takes the place of an earlier one.
+    /// Counts on the way to the wire and back are compared; a later event replaces an earlier one.
     Reconciled {
         /// The flow.
         flow: u16,
@@ -153,34 +153,34 @@ pub enum Body {
     Steady {
         /// The flow.
         flow: u16,
-        /// What it is.
+        /// The steady part.
         steady: Steady,
     },
     /// How well the rate is known.
     Uncertainty {
         /// The flow.
         flow: u16,
-        /// What it is made of.
+        /// The uncertainty and its contributions.
         uncertainty: Uncertainty,
     },
-    /// What the limits would allow, smallest first.
+    /// The ladder of ceilings, smallest first.
     Ceilings {
         /// The flow.
         flow: u16,
-        /// Every limit that is known.
+        /// Every known limit.
         ladder: Vec<Ceiling>,
-        /// The one to compare the result with.
+        /// The limit to compare the result with.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ceiling: Option<Ceiling>,
     },
-    /// Further runs answered a question about a flow.
+    /// A follow-up answered a question about a flow.
     Inquired {
         /// The flow.
         flow: u16,
         /// The question and the answer.
         inquiry: FollowUp,
     },
-    /// What held the flow back. A later one takes the place of an earlier one.
+    /// What limited the flow. A later event replaces an earlier one.
     Verdict {
         /// The flow.
         flow: u16,
@@ -193,26 +193,26 @@ pub enum Body {
     Grouped(GroupPlace),
     /// A run of a group began to measure.
     Started(GroupStart),
-    /// A plan began; the log is the plan's own, and each of its trials makes runs with logs of theirs.
+    /// A plan began. The log is the plan's own; the runs of its trials have their own logs.
     PlanStarted(Box<PlanStart>),
-    /// A plan that was interrupted goes on.
+    /// An interrupted plan was resumed.
     PlanResumed,
     /// A trial of a plan is over.
     TrialEnded(TrialEnd),
     /// A search of a plan is over at a point.
     SearchEnded(SearchEnd),
-    /// What the trials of a point amount to.
+    /// The summary of a point's trials.
     PointSummed(PointSummary),
-    /// What a plan amounts to in the terms of its method.
+    /// A table of the plan's results in the terms of its method.
     MethodTable(MethodTable),
     /// An assertion of a plan was judged.
     Judged(PlanJudgement),
-    /// A result is weakened.
+    /// A caveat for a result.
     Caveat {
         /// The flow; absent when it concerns the whole run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         flow: Option<u16>,
-        /// How.
+        /// The caveat.
         caveat: Caveat,
     },
     /// The run ended.
@@ -226,7 +226,7 @@ pub enum Body {
 }
 
 impl Body {
-    /// What stands in a log for event `seq`, of a kind that this version does not know or cannot read.
+    /// The body for event `seq` if its kind is unknown to this version or cannot be read.
     #[must_use]
     pub fn unreadable(seq: u64, why: &dyn std::fmt::Display) -> Self {
         let text = format!("event {seq} of the log cannot be read by this version and is left out: {why}");
@@ -246,40 +246,40 @@ pub struct RunStart {
     pub world: World,
     /// Version of linerate.
     pub linerate: ForeignText,
-    /// The server as typed.
+    /// The server, as entered.
     pub target: ForeignText,
-    /// What shall be measured.
+    /// What to measure.
     pub spec: TestSpec,
 }
 
-/// The place of a run among those that a coordinator starts together.
+/// The place of a run among those a coordinator starts together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GroupPlace {
     /// Name of the group, the same in all of its runs.
     pub group: ForeignText,
-    /// Asked time from the start of the group to the start of this run.
+    /// Requested delay from the start of the group to the start of this run.
     #[serde(rename = "start_after_ns")]
     pub start_after: Span,
-    /// Whether it is there to load the network, and ends when the others have ended.
+    /// Whether it only loads the network, and ends when the others have ended.
     pub background: bool,
-    /// Its place in a plan that is carried out.
+    /// Its place in the execution of a plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanPlace>,
 }
 
-/// When a run of a group began to measure: its first phase, at the host that is its client.
+/// When a run of a group began to measure: its first phase, at its client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GroupStart {
-    /// When it should, since the start of the run.
+    /// Planned time, from the start of the run.
     #[serde(rename = "planned_ns")]
     pub planned: Timestamp,
-    /// How much later the client's data threads ran and the server was told to start, by the client's clock.
+    /// Delay until the client's data threads ran and the server was told to start, by the client's clock.
     #[serde(rename = "late_ns")]
     pub late: Span,
-    /// Largest error of the client's clock against the coordinator's; two runs of a group began together within the
-    /// differences of their lateness and the sum of these.
+    /// Largest error of the client's clock relative to the coordinator's. The difference between the start
+    /// times of two runs of a group is at most the difference of their delays plus the sum of these errors.
     #[serde(rename = "clock_error_ns", default, skip_serializing_if = "Option::is_none")]
     pub clock_error: Option<Span>,
 }
@@ -291,7 +291,7 @@ pub struct GroupStart {
 pub enum World {
     /// Real hosts.
     Hosts,
-    /// Emulated networks on one machine.
+    /// An emulated network on one machine.
     Lab,
     /// Virtual time.
     Twin,
@@ -315,7 +315,7 @@ impl World {
 pub struct FlowPlan {
     /// Number of the flow in its run.
     pub flow: u16,
-    /// Name, for people: the direction.
+    /// Name for display: the direction.
     pub name: ForeignText,
     /// The sending host.
     pub from: ForeignText,
@@ -323,7 +323,7 @@ pub struct FlowPlan {
     pub to: ForeignText,
     /// What carries the data.
     pub transport: Transport,
-    /// Which way, seen from the client.
+    /// Direction as seen from the client.
     pub direction: Direction,
     /// Number of streams.
     pub streams: u32,
@@ -334,9 +334,9 @@ pub struct FlowPlan {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// Everything asked was measured.
+    /// Everything requested was measured.
     Completed,
-    /// Somebody stopped it; the figures cover what was measured.
+    /// The user stopped it; the figures cover what was measured.
     Interrupted,
     /// It could not be finished; the figures cover what was measured.
     Failed,

@@ -1,4 +1,4 @@
-//! Findings: what the rules conclude from the evidence, with the evidence beside the conclusion.
+//! Findings: the conclusions of the rules, together with their evidence.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::foreign_text::ForeignText;
 
-/// What held the flow back. These names are part of the public result format.
+/// What limited the flow. These names are part of the public result format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -23,7 +23,7 @@ pub enum Cause {
     Congestion,
     /// Bursts overrun a small queue.
     ShallowBuffer,
-    /// Loss that does not depend on the load.
+    /// Loss that is independent of the load.
     RandomLoss,
     /// Packets overtake each other.
     Reordering,
@@ -47,17 +47,17 @@ pub enum Cause {
     SlowStart,
     /// The test is too short for a steady figure.
     TooShort,
-    /// Packets above some size vanish.
+    /// Packets above some size are lost.
     Mtu,
     /// Duplex mismatch or bad cable.
     Duplex,
-    /// Flows share one member of a bundle.
+    /// Flows share one member link of a LAG.
     Trunk,
     /// Queues mark congestion.
     Ecn,
-    /// Acknowledgements are held back or lost on the way back.
+    /// Acknowledgements are delayed or lost on the return path.
     ReturnPath,
-    /// Other programs have a host's processors.
+    /// Other programs use a host's processors.
     HostBusy,
     /// The figure exceeds what the link can carry.
     Impossible,
@@ -108,16 +108,16 @@ impl fmt::Display for Cause {
     }
 }
 
-/// How much the evidence supports the cause.
+/// How strongly the evidence supports the cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
-    /// The measured rate is within 10 % of the ceiling that the cause predicts, and the counters agree.
+    /// The measured rate is within 10 % of the ceiling predicted by the cause, and the counters agree.
     Confirmed,
-    /// Only one of the two holds.
+    /// Only one of the two is true.
     Probable,
-    /// Neither holds: every ceiling is listed instead.
+    /// Neither is true: every ceiling is listed instead.
     Unexplained,
 }
 
@@ -125,18 +125,20 @@ pub enum Confidence {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
-    /// What held the flow back.
+    /// What limited the flow.
     pub cause: Cause,
-    /// The row of the decision table, as `V02`.
+    /// The row of the decision table, such as `V02`.
     pub rule: ForeignText,
-    /// How well the evidence supports it.
+    /// How strongly the evidence supports it.
     pub confidence: Confidence,
-    /// For what share of the measured time the cause held, 0 to 1; absent when the evidence has no time axis.
+    /// The share of the measured time in which the cause was active, 0 to 1; absent if the evidence has no time
+    /// axis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_of_time: Option<f64>,
-    /// One or two sentences for a person, with the numbers in them.
+    /// One or two sentences for the user, with the relevant numbers.
     pub text: ForeignText,
-    /// The numbers that the rule looked at; each name carries its unit (`_bps`, `_bytes`, `_ns`) or is a plain ratio.
+    /// The numbers the rule evaluated; each name carries its unit (`_bps`, `_bytes`, `_ns`) or is a plain
+    /// ratio.
     pub evidence: BTreeMap<ForeignText, f64>,
     /// What to change; absent when there is nothing to change.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! Questions that further runs answered.
+//! Follow-ups: questions answered by further runs.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::foreign_text::ForeignText;
 
-/// One question about a flow, and what further runs answered.
+/// One question about a flow, and the answer from further runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "Inquiry"))]
 pub struct FollowUp {
-    /// Which question: `policing`, `pacing`, `ports`, `sizes` or `reads`.
+    /// The question: `policing`, `pacing`, `ports`, `sizes` or `reads`.
     pub question: ForeignText,
-    /// Why it was asked, for a person.
+    /// Why it was asked, for the user.
     pub because: ForeignText,
-    /// The runs that were made for it, in their order.
+    /// The runs made for it, in order.
     pub runs: Vec<ForeignText>,
-    /// What they answer, for a person, with the numbers in it.
+    /// The answer, for the user, with the relevant numbers.
     pub answer: ForeignText,
     /// The numbers; each name carries its unit (`_bps`, `_bytes`, `_ns`) or is a plain ratio.
     pub evidence: BTreeMap<ForeignText, f64>,

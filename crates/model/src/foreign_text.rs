@@ -1,9 +1,8 @@
-//! Text that somebody else wrote: a peer, another program, a file.
+//! Text from outside: from a peer, another program or a file.
 //!
-//! A terminal obeys control characters, and direction marks reorder what is printed beside them. A name, a reason or a
-//! line of another program may hold either, so that it could clear the owner's screen, retitle the window or forge a
-//! second line of a log. [`ForeignText`] cannot hold them: they are replaced when it is made, and there is no other
-//! way to make one.
+//! A terminal interprets control characters, and direction marks reorder the text around them. A name, a reason
+//! or a line of another program can contain either and so clear the user's screen, change the window title or
+//! forge a second line of a log. [`ForeignText`] cannot contain them: its constructors replace them.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -11,15 +10,16 @@ use std::ops::Deref;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Text of somebody else, safe to print: one line, without a character that a terminal obeys, of bounded length.
+/// Foreign text that is safe to print: one line, without control characters, of limited length.
 ///
-/// Line ends and tabs are spaces in it, every other forbidden character ([`is_forbidden`]) is a question mark.
+/// Line ends and tabs become spaces, every other forbidden character ([`is_forbidden`]) becomes a question
+/// mark.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct ForeignText(String);
 
 impl ForeignText {
-    /// Longest text in characters; what follows is cut and shown as an ellipsis.
+    /// Maximum length in characters; the rest is cut and replaced by an ellipsis.
     pub const MAX_CHARS: usize = 2000;
 
     /// Makes `text` safe to print.
@@ -37,7 +37,7 @@ impl ForeignText {
         Self(safe)
     }
 
-    /// The text as it may be printed; the original is not kept.
+    /// The text, safe to print; the original is not kept.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -69,7 +69,7 @@ impl From<&str> for ForeignText {
 
 impl From<String> for ForeignText {
     fn from(text: String) -> Self {
-        // Most texts are clean and short: they stay where they are.
+        // Most texts are clean and short and need no copy.
         let clean = text.len() <= Self::MAX_CHARS && text.chars().all(|c| in_one_line(c) == c);
         if clean { Self(text) } else { Self::new(&text) }
     }
@@ -95,14 +95,14 @@ impl AsRef<str> for ForeignText {
     }
 }
 
-/// Maps by foreign names are asked for our own.
+/// Maps with foreign names as keys are searched by `str`.
 impl Borrow<str> for ForeignText {
     fn borrow(&self) -> &str {
         &self.0
     }
 }
 
-/// As that of a string: names of imported runs are made of it.
+/// As for a string, because names of imported runs are made from it.
 impl fmt::Debug for ForeignText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.0, f)
@@ -151,7 +151,7 @@ impl PartialEq<ForeignText> for &str {
     }
 }
 
-/// A string like any other to those who read the format.
+/// In the schema it is an ordinary string.
 #[cfg(feature = "schema")]
 impl schemars::JsonSchema for ForeignText {
     fn inline_schema() -> bool {
@@ -167,10 +167,10 @@ impl schemars::JsonSchema for ForeignText {
     }
 }
 
-/// Foreign text of several lines and any length, as a file that a log contains: without forbidden characters but line
-/// ends and tabs.
+/// Foreign text of several lines and any length, such as a file stored in a log: without forbidden characters
+/// except line ends and tabs.
 ///
-/// It has no `Display`: callers choose between [`Self::as_str`], where lines may stay, and [`Self::one_line`].
+/// It has no `Display`: callers choose between [`Self::as_str`], which keeps the lines, and [`Self::one_line`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct ForeignLines(String);
@@ -191,7 +191,7 @@ impl ForeignLines {
 
 impl From<&str> for ForeignLines {
     fn from(text: &str) -> Self {
-        // A byte order mark at the start means nothing to a reader of text.
+        // A byte order mark at the start has no meaning in the text.
         Self(lines(text.strip_prefix('\u{feff}').unwrap_or(text)))
     }
 }
@@ -223,9 +223,9 @@ impl schemars::JsonSchema for ForeignLines {
     }
 }
 
-/// Whether a terminal, a log or a document may do something else with `c` than show it: control characters (C0, DEL,
-/// C1), line and paragraph separators, direction marks and overrides (UAX 9), invisible tag characters, and those that
-/// no document may hold (XML 1.0, section 2.2).
+/// Whether a terminal, a log or a document may do something other than display `c`: control characters (C0,
+/// DEL, C1), line and paragraph separators, direction marks and overrides (UAX 9), invisible tag characters,
+/// and characters that are not allowed in documents (XML 1.0, section 2.2).
 #[must_use]
 pub fn is_forbidden(c: char) -> bool {
     c.is_control()
@@ -244,15 +244,16 @@ pub fn is_forbidden(c: char) -> bool {
         )
 }
 
-/// `text` in one line, without forbidden characters and as long as it is.
+/// `text` in one line, without forbidden characters and with its full length.
 #[must_use]
 pub fn one_line(text: &str) -> String {
     text.chars().map(in_one_line).collect()
 }
 
-/// `text` without forbidden characters but line ends and tabs: what another program printed.
+/// `text` without forbidden characters except line ends and tabs: the output of another program.
 ///
-/// A carriage return before a line end is kept, any other becomes a line end: it would overwrite the line.
+/// A carriage return before a line end is kept. Any other becomes a line end, because it would overwrite the
+/// line.
 #[must_use]
 pub fn lines(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());

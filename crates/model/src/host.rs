@@ -1,4 +1,4 @@
-//! The hosts of a run, as far as their state explains a result.
+//! The hosts of a run, with the state that can explain a result.
 
 use std::collections::BTreeMap;
 
@@ -29,13 +29,13 @@ pub struct HostInfo {
     /// The interface that carries the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkInfo>,
-    /// Rate at which this host copies memory of the size of a block; the ceiling where no link has a rate.
+    /// Rate at which this host copies memory in blocks of the test's length; the ceiling if no link has a rate.
     #[serde(rename = "memory_copy_bps", skip_serializing_if = "Option::is_none")]
     pub memory_copy: Option<Bitrate>,
-    /// Kernel settings that explain results, by their sysctl names.
+    /// Kernel settings that can explain results, by their sysctl names.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub sysctls: BTreeMap<ForeignText, ForeignText>,
-    /// What this host measured of itself with `linerate doctor --calibrate`; absent when it never did.
+    /// The host's own calibration by `linerate doctor --calibrate`; absent if it was never made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Box<Calibration>>,
 }
@@ -54,12 +54,12 @@ impl HostInfo {
 pub struct LinkInfo {
     /// Interface name.
     pub name: ForeignText,
-    /// What it is.
+    /// Its kind.
     pub kind: LinkKind,
-    /// Line rate; absent where the device has none (loopback, veth) or does not tell.
+    /// Line rate; absent if the device has none (loopback, veth) or does not report it.
     #[serde(rename = "speed_bps", default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<Bitrate>,
-    /// Full duplex; absent where the device does not tell.
+    /// Full duplex; absent if the device does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full_duplex: Option<bool>,
     /// Largest IP packet.
@@ -68,7 +68,7 @@ pub struct LinkInfo {
     /// Driver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<ForeignText>,
-    /// Offloads that are on, by their ethtool names.
+    /// Offloads that are enabled, by their ethtool names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub offloads: Vec<ForeignText>,
 }
@@ -79,7 +79,7 @@ pub struct LinkInfo {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum LinkKind {
-    /// The host talks to itself.
+    /// The host's connection to itself.
     Loopback,
     /// A virtual pair between namespaces.
     Veth,
@@ -87,8 +87,8 @@ pub enum LinkKind {
     Tun,
     /// A software switch.
     Bridge,
-    /// Another virtual device.
+    /// Any other virtual device.
     Virtual,
-    /// A device with a line.
+    /// A device with a physical line.
     Physical,
 }

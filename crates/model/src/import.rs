@@ -1,7 +1,8 @@
-//! What the result of another program says, figure by figure, as that program says it.
+//! The result of another program, figure by figure, as reported by that program.
 //!
-//! A reader (in `proto`, beside the protocol of its program) turns a file or a text into a [`Reading`] and judges
-//! nothing. `linerate check` compares its figures with what can be, `linerate import` makes an event log of it.
+//! A reader (in `proto`, next to the protocol of its program) turns a file or a text into a [`Reading`] without
+//! judging it. `linerate check` compares its figures with what is possible; `linerate import` makes an event
+//! log from it.
 
 use linerate_units::Span;
 
@@ -14,50 +15,50 @@ use crate::spec::{Direction, TestSpec};
 pub struct Reading {
     /// The program, by the name of its protocol folder: `iperf3`.
     pub tool: ForeignText,
-    /// Its version, as far as it says: `3.12`.
+    /// Its version, as far as reported: `3.12`.
     pub version: Option<ForeignText>,
     /// Its tests, in the order of the file.
     pub tests: Vec<ForeignTest>,
-    /// What could not be read; the rest was.
+    /// The parts that could not be read.
     pub unread: Vec<Unread>,
 }
 
-/// A piece of a file that could not be read.
+/// A part of a file that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread {
     /// Line, from 1.
     pub line: u32,
     /// Column, from 1, where it is known.
     pub column: Option<u32>,
-    /// What is wrong with it and what was expected, for a person.
+    /// What is wrong with it and what was expected, for the user.
     pub why: ForeignText,
 }
 
 /// One test of another program.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ForeignTest {
-    /// Wall-clock time of its start, RFC 3339; absent where the file does not tell.
+    /// Wall-clock time of its start, RFC 3339; absent if the file does not contain it.
     pub started_at: Option<ForeignText>,
-    /// The other end, as the file names it.
+    /// The other end, by its name in the file.
     pub target: Option<ForeignText>,
-    /// Which end wrote the file.
+    /// The end that wrote the file.
     pub written_by: Option<End>,
-    /// What was asked, as far as the file tells and our words can say it.
+    /// The requested settings, as far as the file reports them and a [`TestSpec`] can express them.
     pub spec: TestSpec,
-    /// What the kernel granted or the connection used, as far as the file tells.
+    /// What the kernel granted or the connection used, as far as the file reports it.
     pub effective: Vec<Figure>,
-    /// What the file claims.
+    /// The results in the file.
     pub claims: Vec<Claim>,
-    /// The error with which the test ended, in the words of the file.
+    /// The error that ended the test, in the words of the file.
     pub error: Option<ForeignText>,
 }
 
-/// Who opened the control connection.
+/// An end of the control connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// Who opened it.
+    /// The end that opened it.
     Client,
-    /// Who waited for it.
+    /// The end that accepted it.
     Server,
 }
 
@@ -70,17 +71,17 @@ pub struct Claim {
     pub quote: ForeignText,
     /// What it covers.
     pub scope: Scope,
-    /// The stream, by the number that the file gives it; absent for the sum of all.
+    /// The stream, by its number in the file; absent for the sum of all.
     pub stream: Option<u32>,
-    /// Which way the data went, seen from the client; absent where the file does not tell.
+    /// Direction of the data as seen from the client; absent if the file does not report it.
     pub direction: Option<Direction>,
-    /// Whose count it is; absent where the file does not tell.
+    /// The side that counted; absent if the file does not report it.
     pub side: Option<Side>,
-    /// Begin of the interval, from the start of the test.
+    /// Start of the interval, from the start of the test.
     pub start: Option<Span>,
     /// End of the interval.
     pub end: Option<Span>,
-    /// Whether the program left it out of its summary (`-O`).
+    /// Whether the program excluded it from its summary (`-O`).
     pub omitted: bool,
     /// The figures.
     pub figures: Vec<Figure>,
@@ -103,9 +104,10 @@ pub enum Scope {
 pub struct Figure {
     /// What it is.
     pub quantity: Quantity,
-    /// Its value in the unit of the quantity, with the unit that the program means: a `MB/sec` that is 2^20 counts as 2^20.
+    /// Its value in the unit of the quantity, converted by the program's meaning of its own unit: a `MB/sec` of
+    /// 2^20 bytes counts as 2^20.
     pub value: f64,
-    /// What one more in its last printed digit would add, in the same unit; 0 where it is printed exactly.
+    /// Value of one unit in the last printed digit, in the same unit; 0 if it is printed exactly.
     pub step: f64,
     /// As printed: `93.02 MB/sec`.
     pub printed: ForeignText,
@@ -123,17 +125,17 @@ pub enum Quantity {
     Bitrate,
     /// Datagrams or packets.
     Packets,
-    /// Packets each second, 1/s.
+    /// Packets per second, 1/s.
     PacketRate,
     /// Datagrams that did not arrive.
     Lost,
-    /// Lost over sent datagrams, as a ratio.
+    /// Lost datagrams divided by sent datagrams, as a ratio.
     LossRatio,
-    /// Datagrams that came after a later one.
+    /// Datagrams that arrived after a later one.
     OutOfOrder,
     /// Interarrival jitter (RFC 3550 §6.4.1), s.
     Jitter,
-    /// Segments sent again.
+    /// Segments retransmitted.
     Retransmits,
     /// Congestion window, bytes.
     CongestionWindow,
@@ -143,25 +145,26 @@ pub enum Quantity {
     RoundTripVariation,
     /// One-way delay or time of one message in one direction, s.
     OneWay,
-    /// Calls of the system that read or wrote.
+    /// System calls that read or wrote.
     Calls,
-    /// Calls each second, 1/s.
+    /// Calls per second, 1/s.
     CallRate,
     /// Time of one call, s.
     CallTime,
     /// Bytes of one message or block.
     MessageSize,
-    /// Busy share of the CPUs of the end that wrote the file, as a ratio; above 1 where several cores are added.
+    /// Busy share of the CPUs of the end that wrote the file, as a ratio; above 1 if several cores are added
+    /// up.
     CpuLocal,
-    /// The same of the other end.
+    /// The same for the other end.
     CpuRemote,
-    /// The busy share of the CPUs of the end that sends, where the program tells it by that.
+    /// Busy share of the CPUs of the sending end, if the program reports it by direction.
     CpuSender,
-    /// The same of the end that receives.
+    /// The same for the receiving end.
     CpuReceiver,
-    /// Processor cycles for each byte.
+    /// Processor cycles per byte.
     CyclesPerByte,
-    /// Packets for each interrupt.
+    /// Packets per interrupt.
     PacketsPerInterrupt,
     /// Maximum segment size, bytes.
     Mss,

@@ -1,4 +1,5 @@
-//! What the kernel of one host counted below the program while a flow was open: the lower lines of its books.
+//! What the kernel of one host counted below the program while a flow was open: the lower levels of the byte
+//! accounting.
 
 use linerate_units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
@@ -10,25 +11,26 @@ use crate::foreign_text::ForeignText;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct KernelCounts {
-    /// The flow's connections; absent for datagrams, whose sockets count nothing, and where the kernel does not say.
+    /// The flow's connections; absent for datagrams, whose sockets count nothing, and if the kernel does not
+    /// report them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub socket: Option<SocketCounts>,
-    /// The connection of the dialogue in the same time.
+    /// The control connection in the same time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dialogue: Option<SocketCounts>,
-    /// The interface that carries the run; absent for a flow with a program of others.
+    /// The interface that carries the run; absent for a flow with a foreign program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interface: Option<InterfaceCounts>,
 }
 
-/// What TCP counted on some connections: payload without headers, segments as the line has them.
+/// TCP's counts on some connections: payload without headers, and segments as on the wire.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SocketCounts {
-    /// Payload sent, what was sent again included (tcpi_bytes_sent).
+    /// Payload sent, including retransmissions (tcpi_bytes_sent).
     pub sent_bytes: Bytes,
-    /// Payload sent again (tcpi_bytes_retrans).
+    /// Payload retransmitted (tcpi_bytes_retrans).
     pub resent_bytes: Bytes,
     /// Payload acknowledged by the other end (tcpi_bytes_acked).
     pub acked_bytes: Bytes,
@@ -45,13 +47,13 @@ pub struct SocketCounts {
 }
 
 impl SocketCounts {
-    /// What was counted since `earlier`.
+    /// The counts since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         self.combined(earlier, u64::saturating_sub)
     }
 
-    /// These and those of other connections.
+    /// The sum of these counts and those of other connections.
     #[must_use]
     pub fn and(&self, others: &Self) -> Self {
         self.combined(others, u64::saturating_add)
@@ -71,20 +73,20 @@ impl SocketCounts {
         }
     }
 
-    /// Segments without payload sent: acknowledgements and window updates.
+    /// Segments sent without payload: acknowledgements and window updates.
     #[must_use]
     pub const fn bare_segments_out(&self) -> u64 {
         self.segments_out.saturating_sub(self.data_segments_out)
     }
 
-    /// Segments without payload received.
+    /// Segments received without payload.
     #[must_use]
     pub const fn bare_segments_in(&self) -> u64 {
         self.segments_in.saturating_sub(self.data_segments_in)
     }
 }
 
-/// What an interface and the queue above it counted.
+/// The counts of an interface and the queue above it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -94,14 +96,14 @@ pub struct InterfaceCounts {
     /// Time between the two readings.
     #[serde(rename = "over_ns")]
     pub over: Span,
-    /// What it sent.
+    /// Traffic sent.
     pub sent: PassedCounts,
-    /// What it received.
+    /// Traffic received.
     pub received: PassedCounts,
-    /// The queueing discipline at its root; absent where there is none that counts.
+    /// The queueing discipline at its root; absent if there is none with counters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub qdisc: Option<QdiscCounts>,
-    /// The same interface before the load; absent where there was no time to look.
+    /// The same interface before the load; absent if there was no time to read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle: Option<IdleCounts>,
 }
@@ -111,42 +113,44 @@ pub struct InterfaceCounts {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct PassedCounts {
-    /// Bytes with the link-layer header, as the driver counts them: of a bundle of segments the headers once.
+    /// Bytes with the link-layer header, as the driver counts them: the headers of a GSO super-packet count
+    /// once.
     pub bytes: Bytes,
-    /// Packets; a bundle of segments is one where software carries it.
+    /// Packets; a GSO super-packet is one if software carries it.
     pub packets: u64,
-    /// Packets thrown away.
+    /// Packets dropped.
     pub dropped: u64,
 }
 
-/// What the queueing discipline at the root of an interface counted.
+/// The counts of the queueing discipline at the root of an interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct QdiscCounts {
-    /// Which one.
+    /// Its kind.
     pub kind: ForeignText,
-    /// Bytes that left it, every segment of a bundle with its headers (linux/net/core/dev.c, qdisc_pkt_len_init).
+    /// Bytes that left it, counting headers for every segment of a GSO super-packet (linux/net/core/dev.c,
+    /// qdisc_pkt_len_init).
     pub bytes: Bytes,
-    /// Packets that left it, every segment of a bundle.
+    /// Packets that left it, counting every segment of a GSO super-packet.
     pub packets: u64,
-    /// Packets that it threw away.
+    /// Packets that it dropped.
     pub dropped: u64,
-    /// The rate that it is set to, for `tbf` and `htb`; absent for those that have none.
+    /// Its configured rate, for `tbf` and `htb`; absent for kinds without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_bps: Option<u64>,
-    /// Bytes that may leave it beyond that rate, however long it is watched: what its bucket holds, and what did not pass
-    /// the class of `htb` whose rate this is. Absent in logs of versions that did not read it.
+    /// Bytes that may leave it beyond that rate over any period: the content of its token bucket, and bytes
+    /// that did not pass the class of `htb` with this rate. Absent in logs of versions that did not read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst_bytes: Option<Bytes>,
 }
 
-/// What passed an interface before the load: the run's own probes, and what others sent.
+/// Traffic at an interface before the load: the run's own probes, and cross traffic.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct IdleCounts {
-    /// How long it was watched.
+    /// Duration of the observation.
     #[serde(rename = "over_ns")]
     pub over: Span,
     /// Bytes sent.

@@ -1,10 +1,10 @@
-//! The nouns of a measurement.
+//! The data types of a measurement.
 //!
-//! Two things cross the house: a [`TestSpec`] goes down, [`Event`]s come up. Both are plain immutable data and the
-//! only two versioned formats. A knob is one documented field of the specification, a metric one entry of the
-//! [`CATALOGUE`]; names, help texts, JSON keys and schemas derive from them.
+//! Two types connect the layers: a [`TestSpec`] is passed down, [`Event`]s are passed up. Both are plain
+//! immutable data and the only two versioned formats. A setting is one documented field of the specification, a
+//! metric one entry of the [`CATALOGUE`]; names, help texts, JSON keys and schemas derive from them.
 //!
-//! This room does no I/O, starts no threads and formats nothing for people.
+//! This crate does no I/O, starts no threads and formats nothing for display.
 
 #![cfg_attr(
     not(test),
@@ -25,7 +25,6 @@ pub mod import;
 mod kernel_counts;
 mod method;
 pub mod metrics;
-mod names;
 mod plan_run;
 mod port;
 mod record;
@@ -38,7 +37,7 @@ mod uncertainty;
 pub use accounting_step::{AccountingPoint, BookStep};
 pub use calibration::{CALIBRATION_SCHEMA, Calibration, CopyRate, LoopbackRate, PacingError, WakeUp};
 pub use caveat::{Caveat, CaveatKind};
-pub use ceiling::{Ceiling, CeilingShare, Limit};
+pub use ceiling::{Ceiling, CeilingShare};
 pub use event::{Body, EVENT_SCHEMA, Event, FlowPlan, GroupPlace, GroupStart, Outcome, RunStart, World};
 pub use finding::{Cause, Confidence, Finding};
 pub use follow_up::FollowUp;
@@ -47,7 +46,6 @@ pub use host::{HostInfo, LinkInfo, LinkKind};
 pub use kernel_counts::{IdleCounts, InterfaceCounts, KernelCounts, PassedCounts, QdiscCounts, SocketCounts};
 pub use method::{MethodCell, MethodColumn, MethodRow, MethodTable};
 pub use metrics::{CATALOGUE, Readings, Sample, Side, Value};
-pub use names::UnknownName;
 pub use plan_run::{
     PlanAxis, PlanFile, PlanFlow, PlanHost, PlanJudgement, PlanPlace, PlanPoint, PlanRecord, PlanStart,
     PlanValue, PointSummary, SearchEnd, SearchStep, SummaryInterval, TrialEnd, TrialRun,
@@ -57,8 +55,8 @@ pub use record::{FlowRecord, RunRecord};
 pub use settings::{Effective, SideSettings};
 pub use size::{SizeCurve, SizeFit, SizePoint, TimeInterval};
 pub use spec::{
-    CheckedSpec, Direction, HostKnobs, MessageMode, SizeList, SocketKnobs, SpecError, StopAfter, Sweep,
-    TestSpec, Traffic, Transport, TrialSequence, Variation, ZeroCopy,
+    CheckedSpec, Direction, HostKnobs, Limit, MessageMode, SizeList, SocketKnobs, SpecError, Sweep, TestSpec,
+    Traffic, Transport, TrialSequence, Variation, ZeroCopy,
 };
 pub use tally::{
     ByteAccounting, Digest, LatencyInterval, LatencyReport, ProbePhase, ProbeTransport, Steady, StreamTally,

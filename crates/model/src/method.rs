@@ -1,10 +1,10 @@
-//! What a plan amounts to in the terms of its method: tables as the RFC or the study has them.
+//! Results of a plan in the terms of its method: tables as in the RFC or the study.
 
 use serde::{Deserialize, Serialize};
 
 use crate::foreign_text::ForeignText;
 
-/// A table in a method's own terms. It is made of the plan's summaries and runs behind the last trial.
+/// A table in a method's own terms, made from the plan's summaries and runs after the last trial.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MethodTable {
@@ -12,11 +12,11 @@ pub struct MethodTable {
     pub title: ForeignText,
     /// How it was made, and the section or paper that it follows.
     pub about: ForeignText,
-    /// What its columns are.
+    /// The columns.
     pub columns: Vec<MethodColumn>,
     /// Its rows, each with a cell for every column.
     pub rows: Vec<MethodRow>,
-    /// What a reader has to know to understand it: conditions that did not hold, what was left out and why.
+    /// Notes for the reader: conditions that did not hold, what was omitted and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<ForeignText>,
 }
@@ -25,9 +25,9 @@ pub struct MethodTable {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MethodColumn {
-    /// The method's name of it.
+    /// The method's name for it.
     pub name: ForeignText,
-    /// What its numbers are measured in: `bit/s`, `bytes`, `ns`, `frames/s`, `bit m/s`, `%` or `1`; absent for words.
+    /// Unit of its numbers: `bit/s`, `bytes`, `ns`, `frames/s`, `bit m/s`, `%` or `1`; absent for text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<ForeignText>,
 }
@@ -36,18 +36,18 @@ pub struct MethodColumn {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MethodRow {
-    /// The point that it is about, if it is about one.
+    /// The point it refers to, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub point: Option<ForeignText>,
-    /// What stands in the columns.
+    /// The contents of the columns.
     pub cells: Vec<MethodCell>,
 }
 
-/// What stands in one place of a table. With neither text nor value it was not measured.
+/// A table cell. It was not measured if it has neither text nor value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MethodCell {
-    /// Words.
+    /// Text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<ForeignText>,
     /// A number in the unit of the column.
@@ -65,13 +65,13 @@ pub struct MethodCell {
 }
 
 impl MethodCell {
-    /// Words.
+    /// A cell with text.
     #[must_use]
     pub fn text(text: impl Into<ForeignText>) -> Self {
         Self { text: Some(text.into()), ..Self::default() }
     }
 
-    /// A number in the unit of its column, or nothing where it was not measured.
+    /// A cell with a number in the unit of its column, empty if it was not measured.
     #[must_use]
     pub fn number(value: impl Into<Option<f64>>) -> Self {
         Self { value: value.into(), ..Self::default() }

@@ -1,7 +1,7 @@
-//! A plan carried out: what its own log says, beside the logs of the runs that it is made of.
+//! The execution of a plan: what its own log contains, in addition to the logs of its runs.
 //!
-//! The log of a plan names its points once, then every trial with the runs that it made, one a flow; behind the last
-//! trial what they amount to. The runs are in the archive like any others.
+//! The log of a plan lists its points once, then every trial with the runs it made, one per flow. After the
+//! last trial come the summaries. The runs are stored in the archive like any others.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::foreign_text::{ForeignLines, ForeignText};
 use crate::method::MethodTable;
 use crate::spec::Direction;
 
-/// The beginning of a plan.
+/// The start of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanStart {
@@ -28,14 +28,14 @@ pub struct PlanStart {
     pub linerate: ForeignText,
     /// Name of the plan.
     pub name: ForeignText,
-    /// What it is for, one line.
+    /// Its purpose, one line.
     pub about: ForeignLines,
-    /// What else its file says of itself, as the tester's name or the device.
+    /// Other notes in its file, such as the tester's name or the device.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub notes: BTreeMap<ForeignText, ForeignText>,
-    /// The files that it was read from, the plan itself first.
+    /// The files it was read from, the plan itself first.
     pub files: Vec<PlanFile>,
-    /// What was set from outside, as typed.
+    /// What was set on the command line, as entered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub set: Vec<ForeignLines>,
     /// Its hosts.
@@ -43,25 +43,25 @@ pub struct PlanStart {
     /// The topology of the emulated network; absent on real hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<ForeignText>,
-    /// Its flows; each trial has a run for each.
+    /// Its flows; each trial has one run per flow.
     pub flows: Vec<PlanFlow>,
-    /// What is swept; the last axis varies fastest.
+    /// The swept axes; the last axis varies fastest.
     pub axes: Vec<PlanAxis>,
-    /// The method that it follows, by its name in plans; absent when it follows none.
+    /// The method it follows, by its name in plans; absent if it follows none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<ForeignText>,
-    /// What is searched at every point, as the claim that must hold; absent when nothing is.
+    /// The search made at every point, as the condition that must hold; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<ForeignText>,
     /// The points, in the order of the plan.
     pub points: Vec<PlanPoint>,
-    /// How often each point is measured.
+    /// Number of measurements of each point.
     pub repeats: u32,
-    /// In which order, by its name in plans.
+    /// The order, by its name in plans.
     pub order: ForeignText,
-    /// What a shuffled order draws from.
+    /// The seed of a shuffled order.
     pub seed: u64,
-    /// How long it should take.
+    /// Estimated duration.
     #[serde(rename = "estimate_ns")]
     pub estimate: Span,
 }
@@ -72,7 +72,7 @@ pub struct PlanStart {
 pub struct PlanFile {
     /// Its name as it was opened.
     pub name: ForeignText,
-    /// All of it.
+    /// Its whole text.
     pub text: ForeignLines,
 }
 
@@ -82,7 +82,7 @@ pub struct PlanFile {
 pub struct PlanHost {
     /// Its name.
     pub name: ForeignText,
-    /// Where it was reached; absent for one that the emulated network has.
+    /// Its address; absent for a host of the emulated network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<ForeignText>,
 }
@@ -97,7 +97,7 @@ pub struct PlanFlow {
     pub from: ForeignText,
     /// The host that is its server.
     pub to: ForeignText,
-    /// Whether it is there to load the network, and ends when the others have ended.
+    /// Whether it only loads the network, and ends when the others have ended.
     pub background: bool,
 }
 
@@ -107,7 +107,7 @@ pub struct PlanFlow {
 pub struct PlanAxis {
     /// Its name.
     pub name: ForeignText,
-    /// What its numbers are measured in: `bit/s`, `bytes`, `ns` or `1`; absent where the values are no numbers.
+    /// Unit of its numbers: `bit/s`, `bytes`, `ns` or `1`; absent if the values are not numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<ForeignText>,
     /// Its values, in the order of the plan.
@@ -118,9 +118,9 @@ pub struct PlanAxis {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanValue {
-    /// How it is shown.
+    /// How it is displayed.
     pub label: ForeignText,
-    /// In the unit of the axis; absent for what is no number, as `default`.
+    /// In the unit of the axis; absent for a value that is not a number, such as `default`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<f64>,
 }
@@ -131,7 +131,7 @@ pub struct PlanValue {
 pub struct PlanPoint {
     /// Its name: sixteen hexadecimal digits.
     pub id: ForeignText,
-    /// For each axis the number of its value.
+    /// For each axis the index of its value.
     pub values: Vec<usize>,
 }
 
@@ -141,14 +141,15 @@ pub struct PlanPoint {
 pub struct TrialEnd {
     /// The point.
     pub point: ForeignText,
-    /// Which repeat, from 0.
+    /// The repeat, from 0.
     pub repeat: u32,
-    /// A digest of all that was measured and set, sixteen hexadecimal digits: under another one it is another measurement.
+    /// A digest of everything measured and set, sixteen hexadecimal digits. A different digest means a
+    /// different measurement.
     pub content: ForeignText,
     /// The step of a search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<SearchStep>,
-    /// Its runs, one a flow, in the order of the flows.
+    /// Its runs, one per flow, in the order of the flows.
     pub runs: Vec<TrialRun>,
 }
 
@@ -156,13 +157,13 @@ pub struct TrialEnd {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SearchStep {
-    /// The value that was tried, as it is shown.
+    /// The tested value, as displayed.
     pub label: ForeignText,
-    /// The same as a number: bit/s, bytes, nanoseconds, or as it is.
+    /// The same as a number: bit/s, bytes, nanoseconds, or without a unit.
     pub number: f64,
-    /// Whether it was the longer trial that confirms a value.
+    /// Whether this was the longer trial that confirms a value.
     pub confirms: bool,
-    /// Whether what must hold held.
+    /// Whether the condition held.
     pub passed: bool,
 }
 
@@ -176,22 +177,23 @@ pub struct TrialRun {
     pub run: ForeignText,
     /// How it ended.
     pub outcome: Outcome,
-    /// Why, unless it was completed.
+    /// The reason, unless it was completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<ForeignText>,
-    /// Where its own time begins, on the plan's clock: with it the events of all runs are on one line of time. Absent when
+    /// Start of its own time on the plan's clock, which puts the events of all runs on one time axis. Absent if
     /// it never began.
     #[serde(rename = "began_ns", default, skip_serializing_if = "Option::is_none")]
     pub began: Option<Timestamp>,
-    /// How much later than planned it began to measure; absent when it did not, or nobody told.
+    /// Delay of the start of the measurement against the planned time; absent if it did not start, or the delay
+    /// is unknown.
     #[serde(rename = "late_ns", default, skip_serializing_if = "Option::is_none")]
     pub late: Option<Span>,
-    /// Largest error of its clock against the coordinator's.
+    /// Largest error of its clock relative to the coordinator's.
     #[serde(rename = "clock_error_ns", default, skip_serializing_if = "Option::is_none")]
     pub clock_error: Option<Span>,
 }
 
-/// What the trials of a point amount to, in one quantity of one flow.
+/// Summary of the trials of a point, in one quantity of one flow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PointSummary {
@@ -199,14 +201,14 @@ pub struct PointSummary {
     pub point: ForeignText,
     /// The flow of the plan.
     pub flow: ForeignText,
-    /// Which way, seen from the flow's client.
+    /// Direction as seen from the flow's client.
     pub direction: Direction,
     /// The quantity, by its name in assertions.
     pub quantity: ForeignText,
-    /// What its numbers are measured in: `bit/s`, `bytes`, `ns` or `1`; absent for words.
+    /// Unit of its numbers: `bit/s`, `bytes`, `ns` or `1`; absent for text values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<ForeignText>,
-    /// The figure of each trial that has one, in the order of the repeats.
+    /// The values of the trials that have one, in the order of the repeats.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<f64>,
     /// Their median.
@@ -215,12 +217,12 @@ pub struct PointSummary {
     /// The distribution-free interval of the median; absent below six trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<SummaryInterval>,
-    /// The word of each trial, where the quantity is one, as the verdict's cause.
+    /// The text value of each trial, for a quantity such as the verdict's cause.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<ForeignText>,
 }
 
-/// An interval with the probability that it covers what it is about.
+/// An interval and its coverage probability.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SummaryInterval {
@@ -233,18 +235,18 @@ pub struct SummaryInterval {
 }
 
 impl PointSummary {
-    /// The name of the quantity that is a rate over its ceiling.
+    /// The name of the quantity that is a rate divided by its ceiling.
     pub const CEILING_SHARE: &str = "share";
 
-    /// The same without shares of a ceiling above the whole, which older versions told: either the rate or the ceiling
-    /// was wrong, and nobody knows which.
+    /// The same without shares of a ceiling above 1, which older versions wrote: either the rate or the ceiling
+    /// was wrong, and it is unknown which.
     #[must_use]
     fn without_excess(mut self) -> Self {
         if self.quantity == Self::CEILING_SHARE {
             let known = self.values.len();
             self.values.retain(|share| *share <= 1.0);
             let sound = |value: f64| value <= 1.0;
-            // What was made of them is not that of those that are left.
+            // The old median and interval do not apply to the remaining values.
             let whole = self.values.len() == known;
             self.median = self.median.filter(|median| whole && sound(*median));
             self.interval =
@@ -253,28 +255,28 @@ impl PointSummary {
         self
     }
 
-    /// The smallest figure of a trial.
+    /// The smallest value of a trial.
     #[must_use]
     pub fn smallest(&self) -> Option<f64> {
         self.values.iter().copied().min_by(f64::total_cmp)
     }
 
-    /// The largest figure of a trial.
+    /// The largest value of a trial.
     #[must_use]
     pub fn largest(&self) -> Option<f64> {
         self.values.iter().copied().max_by(f64::total_cmp)
     }
 }
 
-/// What a search came to at a point.
+/// The result of a search at a point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SearchEnd {
     /// The point.
     pub point: ForeignText,
-    /// Which repeat, from 0.
+    /// The repeat, from 0.
     pub repeat: u32,
-    /// The largest value that passed, as it is shown; absent when none did.
+    /// The largest value that passed, as displayed; absent if none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<ForeignText>,
     /// The same as a number.
@@ -292,16 +294,16 @@ pub struct PlanJudgement {
     pub point: ForeignText,
     /// The flow of the plan.
     pub flow: ForeignText,
-    /// Which way, seen from the flow's client.
+    /// Direction as seen from the flow's client.
     pub direction: Direction,
-    /// Whether it holds; what was not measured does not.
+    /// Whether it holds. If something was not measured, it does not hold.
     pub holds: bool,
-    /// Both sides as found, or what was not measured; absent where it holds.
+    /// Both sides as found, or what was not measured; absent if it holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<ForeignText>,
 }
 
-/// The place of a run in a plan that is carried out.
+/// The place of a run in the execution of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanPlace {
@@ -309,40 +311,40 @@ pub struct PlanPlace {
     pub run: ForeignText,
     /// The point.
     pub point: ForeignText,
-    /// Which repeat, from 0.
+    /// The repeat, from 0.
     pub repeat: u32,
     /// The flow of the plan.
     pub flow: ForeignText,
 }
 
-/// A plan folded from its own log. Folding a log again gives the same record.
+/// A plan folded from its own log. Folding the log again gives the same record.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PlanRecord {
     /// The plan's run.
     pub run: ForeignText,
-    /// How it began; absent in a log whose beginning is lost, and in that of a run that is no plan.
+    /// Its start; absent if the start of the log is lost, and in the log of a run that is not a plan.
     pub start: Option<PlanStart>,
-    /// Trials, in the order in which they were run.
+    /// The trials, in the order in which they were run.
     pub trials: Vec<TrialEnd>,
-    /// What searches came to.
+    /// The results of searches.
     pub found: Vec<SearchEnd>,
-    /// What the points come to.
+    /// The summaries of the points.
     pub summaries: Vec<PointSummary>,
-    /// What they come to in the terms of the plan's method.
+    /// The summaries in the terms of the plan's method.
     pub tables: Vec<MethodTable>,
-    /// What became of the assertions.
+    /// The results of the assertions.
     pub judgements: Vec<PlanJudgement>,
-    /// What weakens all of it.
+    /// The caveats for the whole plan.
     pub caveats: Vec<Caveat>,
-    /// How often it was taken up again.
+    /// How often it was resumed.
     pub resumed: u32,
     /// Number of events in its log.
     pub events: u64,
     /// Time of the last event.
     pub last: Timestamp,
-    /// How it ended; absent while it runs and when it was killed.
+    /// How it ended; absent while it runs and if it was killed.
     pub outcome: Option<Outcome>,
-    /// Why, unless it was completed.
+    /// The reason, unless it was completed.
     pub reason: Option<ForeignText>,
 }
 
@@ -357,7 +359,7 @@ impl PlanRecord {
         record
     }
 
-    /// Takes one more event in. Those that a plan's log does not have change nothing.
+    /// Applies one more event. Events that do not occur in a plan's log change nothing.
     pub fn apply(&mut self, event: &Event) {
         if self.events == 0 {
             self.run.clone_from(&event.run);
@@ -368,7 +370,7 @@ impl PlanRecord {
             Body::PlanStarted(start) => self.start = Some((**start).clone()),
             Body::PlanResumed => {
                 self.resumed = self.resumed.saturating_add(1);
-                // What was summed up is not the last word any more.
+                // The earlier summaries are no longer final.
                 (self.summaries, self.judgements, self.tables) = (Vec::new(), Vec::new(), Vec::new());
                 (self.outcome, self.reason) = (None, None);
             }
@@ -385,7 +387,7 @@ impl PlanRecord {
         }
     }
 
-    /// The values of a point as they are shown, axis by axis.
+    /// The values of a point as displayed, axis by axis.
     #[must_use]
     pub fn labels(&self, point: &str) -> Vec<(&str, &str)> {
         let Some(start) = &self.start else { return Vec::new() };
@@ -397,7 +399,8 @@ impl PlanRecord {
         start.axes.iter().zip(&point.values).filter_map(label).collect()
     }
 
-    /// What the trials of a point amount to in a quantity of a flow; of a flow that is measured both ways, the first.
+    /// The summary of a point in a quantity of a flow; for a flow measured in both directions, the first
+    /// summary.
     #[must_use]
     pub fn summary(&self, point: &str, flow: &str, quantity: &str) -> Option<&PointSummary> {
         let is =

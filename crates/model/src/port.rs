@@ -1,4 +1,4 @@
-//! What the ports of an emulated network counted.
+//! The counts of an emulated network's ports.
 
 use linerate_units::{Span, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::foreign_text::ForeignText;
 use crate::metrics::Readings;
 
-/// What one port counted in one interval.
+/// The counts of one port in one interval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PortSample {
@@ -14,10 +14,10 @@ pub struct PortSample {
     pub start_ns: Timestamp,
     /// End of the interval.
     pub end_ns: Timestamp,
-    /// Whether the interval is not wholly inside the measured part of the load.
+    /// Whether the interval is not completely inside the measured part of the load.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub outside: bool,
-    /// What was counted.
+    /// The counts.
     pub readings: Readings,
 }
 
@@ -29,12 +29,12 @@ impl PortSample {
     }
 }
 
-/// What one port counted beside the flows of one phase, folded from events.
+/// The counts of one port during the flows of one phase, folded from events.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PortRecord {
-    /// The port: the node that it belongs to and the node that it sends to, as `a>s`.
+    /// The port: its own node and the node it sends to, as `a>s`.
     pub port: ForeignText,
-    /// Numbers of the flows that ran meanwhile; more than one when they ran at the same time.
+    /// Numbers of the flows that ran at that time; more than one if they ran simultaneously.
     pub flows: Vec<u16>,
     /// Its intervals, in order.
     pub samples: Vec<PortSample>,

@@ -1,4 +1,4 @@
-//! A run folded from its events: what reports and rules read.
+//! A run folded from its events: the input of reports and rules.
 
 use linerate_units::{Bitrate, Bytes, Span, Timestamp};
 
@@ -17,30 +17,30 @@ use crate::size::{SizeCurve, SizePoint};
 use crate::tally::{ByteAccounting, LatencyReport, ProbePhase, Steady, Tally};
 use crate::uncertainty::Uncertainty;
 
-/// A run folded from its events. Folding a log again gives the same record.
+/// A run folded from its events. Folding the log again gives the same record.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunRecord {
     /// The run.
     pub run: ForeignText,
-    /// How it began; absent in a log whose beginning is lost.
+    /// Its start; absent if the start of the log is lost.
     pub start: Option<RunStart>,
-    /// Its place among runs that are started together.
+    /// Its place among runs started together.
     pub group: Option<GroupPlace>,
-    /// When it began to measure, as one of them.
+    /// When it began to measure, if it was started together with others.
     pub group_start: Option<GroupStart>,
     /// The hosts, client first.
     pub hosts: Vec<HostInfo>,
     /// The flows, by number.
     pub flows: Vec<FlowRecord>,
-    /// What the ports of the emulated network counted, by phase; empty on real hosts.
+    /// The counts of the emulated network's ports, by phase; empty on real hosts.
     pub ports: Vec<PortRecord>,
     /// Latency before the load.
     pub idle: Option<LatencyReport>,
-    /// What weakens the whole run.
+    /// The caveats for the whole run.
     pub caveats: Vec<Caveat>,
-    /// How it ended; absent when it was killed.
+    /// How it ended; absent if it was killed.
     pub outcome: Option<Outcome>,
-    /// Why, unless it was completed.
+    /// The reason, unless it was completed.
     pub reason: Option<ForeignText>,
 }
 
@@ -55,40 +55,40 @@ pub struct FlowRecord {
     pub receiver_settings: Option<SideSettings>,
     /// Last count of the receiver while the flow ran: bytes and time since its first read.
     pub progress: Option<(Bytes, Span)>,
-    /// When the receiver read first, from the start of the run; a server's word of it is late by a one-way delay.
-    /// Absent when the flow was over before its first progress was told.
+    /// Time of the receiver's first read, from the start of the run. If the server reports it, it is late by a
+    /// one-way delay. Absent if the flow ended before its first progress report.
     pub first_read: Option<Timestamp>,
     /// Intervals of both sides.
     pub samples: Vec<Sample>,
-    /// The sizes of a series over message sizes, smallest first; empty in a plain test.
+    /// The sizes of a sweep over message sizes, smallest first; empty in a plain test.
     pub sizes: Vec<SizePoint>,
-    /// What they amount to.
+    /// Their summary.
     pub curve: Option<SizeCurve>,
     /// What the sender counted.
     pub sender: Option<Tally>,
     /// What the receiver counted: the result.
     pub receiver: Option<Tally>,
-    /// What became of the bytes.
+    /// Where the bytes went.
     pub books: Option<ByteAccounting>,
-    /// The same books down to the wire; empty where nothing below the programs was read.
+    /// The byte accounting down to the wire; empty if only the programs' counts were read.
     pub steps: Vec<BookStep>,
-    /// Latency beside this flow.
+    /// Latency during this flow.
     pub loaded: Option<LatencyReport>,
     /// The steady part.
     pub steady: Option<Steady>,
-    /// How well the rate is known; absent when it cannot be stated.
+    /// How well the rate is known; absent if it cannot be stated.
     pub uncertainty: Option<Uncertainty>,
     /// Every known limit, smallest first.
     pub ladder: Vec<Ceiling>,
     /// The limit to compare the result with.
     pub ceiling: Option<Ceiling>,
-    /// What held the flow back.
+    /// What limited the flow.
     pub verdict: Option<Finding>,
     /// Other rules whose conditions hold.
     pub also: Vec<Finding>,
-    /// Questions that further runs answered, in their order.
+    /// Follow-ups: questions answered by further runs, in order.
     pub inquiries: Vec<FollowUp>,
-    /// What weakens this flow's result.
+    /// The caveats for this flow's result.
     pub caveats: Vec<Caveat>,
 }
 
@@ -121,13 +121,14 @@ impl FlowRecord {
 
     fn note_progress(&mut self, at: Timestamp, bytes: Bytes, elapsed: Span) {
         self.progress = Some((bytes, elapsed));
-        // Told some time after the last read: the earliest is the nearest. Before the first byte no time has begun.
+        // The report arrives some time after the last read, so the earliest estimate is the best. Before the
+        // first byte there is no start.
         let first = at.as_ns().checked_sub(elapsed.as_ns()).filter(|_| bytes > Bytes::default());
         let earlier = first.map(Timestamp::from_ns).into_iter().chain(self.first_read);
         self.first_read = earlier.min();
     }
 
-    /// A size that is told again takes the place of what was told before.
+    /// A repeated size replaces the earlier point.
     fn note_size(&mut self, point: &SizePoint) {
         match self.sizes.binary_search_by_key(&point.message_bytes, |known| known.message_bytes) {
             Ok(at) => self.sizes[at] = point.clone(),
@@ -135,7 +136,7 @@ impl FlowRecord {
         }
     }
 
-    /// The curve tells of which sizes the rate is that of a buffer.
+    /// The curve determines which rates are those of a buffer.
     fn note_curve(&mut self, curve: SizeCurve) {
         for point in &mut self.sizes {
             point.buffered = curve.is_buffered(point);
@@ -162,15 +163,16 @@ impl FlowRecord {
         }
     }
 
-    /// Application bytes inside the measured part and the time in which they arrived: the receiver's tally, or its last
-    /// progress when the flow did not live to see one.
+    /// Application bytes in the measured part and the time in which they arrived: from the receiver's tally, or
+    /// from its last progress report if the flow ended without a tally.
     #[must_use]
     pub fn received(&self) -> Option<(Bytes, Span)> {
         self.receiver.as_ref().map(|tally| (tally.bytes, tally.elapsed)).or(self.progress)
     }
 
-    /// Goodput at the receiver, from the same source as [`FlowRecord::received`]; absent when no time passed between
-    /// the first and the last read. Of a series over message sizes it is the highest rate of a size that no buffer took.
+    /// Goodput at the receiver, from the same source as [`FlowRecord::received`]; absent if no time passed
+    /// between the first and the last read. For a sweep over message sizes: the highest rate of a size that was
+    /// not buffered.
     #[must_use]
     pub fn bitrate(&self) -> Option<Bitrate> {
         if !self.sizes.is_empty() {
@@ -187,7 +189,8 @@ impl FlowRecord {
         (tally.elapsed > Span::ZERO || tally.bitrate > Bitrate::ZERO).then_some(tally.bitrate)
     }
 
-    /// Whether more arrived than can arrive: the verdict says so, or there is none and the rate is above a link.
+    /// Whether more data arrived than possible: according to the verdict or, without one, because the rate is
+    /// above a link's.
     #[must_use]
     pub fn is_impossible(&self) -> bool {
         let above = || {
@@ -196,14 +199,14 @@ impl FlowRecord {
         };
         match self.verdict.as_ref().map(|verdict| verdict.cause) {
             Some(Cause::Impossible) => true,
-            // The rules know what may have waited in buffers, and what a stated rate counts.
+            // The rules account for data in buffers and for what a specified rate includes.
             Some(cause) if cause != Cause::Invalid => false,
             _ => above(),
         }
     }
 
-    /// The bit rate as a share of the ceiling; absent where either is, and where the rate is above: then one of the two
-    /// is wrong.
+    /// The bit rate as a share of the ceiling; absent if either is missing, or if the rate is above the
+    /// ceiling, because then one of the two is wrong.
     #[must_use]
     pub fn ceiling_share(&self) -> Option<CeilingShare> {
         let (ceiling, rate) = (self.ceiling.as_ref()?, self.bitrate()?);
@@ -213,7 +216,7 @@ impl FlowRecord {
         CeilingShare::of(rate, ceiling)
     }
 
-    /// What one side's sockets were set to.
+    /// The socket settings of one side.
     #[must_use]
     pub fn settings(&self, side: Side) -> Option<&SideSettings> {
         match side {
@@ -243,7 +246,7 @@ impl RunRecord {
         self.flows.iter_mut().find(|f| f.plan.flow == flow)
     }
 
-    /// The host that sends a flow, and the one that receives it.
+    /// The sending host of a flow, and the receiving host.
     #[must_use]
     pub fn ends(&self, flow: &FlowRecord) -> (Option<&HostInfo>, Option<&HostInfo>) {
         let (client, server) = (self.hosts.first(), self.hosts.get(1));
@@ -253,7 +256,7 @@ impl RunRecord {
         }
     }
 
-    /// Takes one event in. Events about flows that were never planned are passed over.
+    /// Applies one event. Events about flows that were never planned are ignored.
     pub fn apply(&mut self, event: &Event) {
         match &event.body {
             Body::RunStarted(start) => {
@@ -283,7 +286,7 @@ impl RunRecord {
     }
 
     fn apply_to_port(&mut self, flows: &[u16], port: &str, sample: &PortSample) {
-        // From the back: the intervals of a port follow each other in a log.
+        // Search from the end: the intervals of a port are consecutive in a log.
         let mut known = self.ports.iter_mut().rev();
         match known.find(|record| record.port == port && record.flows == flows) {
             Some(record) => record.samples.push(sample.clone()),

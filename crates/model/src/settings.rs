@@ -1,4 +1,4 @@
-//! Asked, granted, effective: what a side's sockets were set to.
+//! Socket settings of a side: requested, granted and effective.
 
 use std::collections::BTreeMap;
 
@@ -9,23 +9,23 @@ use crate::foreign_text::ForeignText;
 use crate::import::{Figure, Quantity};
 use crate::spec::SocketKnobs;
 
-/// A setting as asked and as it took effect.
+/// A setting as requested and as it took effect.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Effective<T> {
-    /// As asked; absent when left to the kernel.
+    /// As requested; absent if left to the kernel.
     pub asked: Option<T>,
-    /// As it took effect; absent when it cannot be read.
+    /// As it took effect; absent if it cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effective: Option<T>,
 }
 
-/// What the first stream's socket on one side was set to, read back from the kernel.
+/// The settings of the first stream's socket on one side, read back from the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SideSettings {
-    /// Socket buffers as asked.
+    /// Socket buffers as requested.
     #[serde(rename = "window_bytes")]
     pub window: Option<Bytes>,
     /// Send buffer as granted at the start (SO_SNDBUF as read back).
@@ -42,20 +42,20 @@ pub struct SideSettings {
     pub tos: Effective<u8>,
     /// Kernel pacing rate (SO_MAX_PACING_RATE).
     pub pacing_bps: Effective<Bitrate>,
-    /// Way of sending without copying.
+    /// Zero-copy method of sending.
     pub zerocopy: Effective<ForeignText>,
-    /// Bytes handed to the kernel at once, or payload of one datagram.
+    /// Bytes per write, or payload of one datagram.
     #[serde(rename = "length_bytes")]
     pub length: Bytes,
     /// TCP options in effect: `timestamps`, `sack`, `wscale`, `ecn`.
     pub tcp_options: Vec<ForeignText>,
-    /// Path MTU as the kernel knows it.
+    /// Path MTU known to the kernel.
     #[serde(rename = "pmtu_bytes", skip_serializing_if = "Option::is_none")]
     pub pmtu: Option<u32>,
     /// Datagrams per send call (UDP segmentation offload); 1 means one packet, one call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub datagrams_per_call: Option<u32>,
-    /// Whether the kernel may merge datagrams on the way up (UDP_GRO).
+    /// Whether the kernel may merge datagrams on receive (UDP_GRO).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receive_merging: Option<bool>,
     /// Local address and port of the first stream.
@@ -65,22 +65,22 @@ pub struct SideSettings {
     /// Whether MPTCP is in effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mptcp: Option<bool>,
-    /// CPU that the data threads are kept on.
+    /// CPU the data threads are pinned to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub affinity: Option<u32>,
-    /// Settings of a peer that this version does not know.
+    /// Settings of a peer that are unknown to this version.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub other: BTreeMap<ForeignText, ForeignText>,
 }
 
 impl SideSettings {
-    /// Way of sending without copying that was asked for; absent for the usual way.
+    /// Requested zero-copy method of sending; absent for the usual copying.
     #[must_use]
     pub fn method(&self) -> Option<&str> {
         self.zerocopy.asked.as_deref()
     }
 
-    /// What the result of another program says of the sockets of one end.
+    /// What a foreign program's result reports about the sockets of one end.
     #[must_use]
     pub fn told(asked: &SocketKnobs, length: Bytes, effective: &[Figure]) -> Self {
         let find = |quantity| effective.iter().find(|figure| figure.quantity == quantity);

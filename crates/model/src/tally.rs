@@ -1,4 +1,4 @@
-//! What one side counted over a whole flow, and what the probes saw.
+//! What one side counted over a whole flow, and the results of the probes.
 
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -9,54 +9,55 @@ use crate::metrics::Readings;
 
 /// What one side counted over a whole flow.
 ///
-/// At the receiver the window begins with the first read (or where the omitted part ends) and lasts as long as asked;
-/// what is read later is the tail. The bytes of the first read mark the time origin and are not in the rate:
-/// `bitrate = (bytes - first_read) * 8 / elapsed`. At the sender the window is the time in which it wrote.
+/// At the receiver the measured part begins with the first read (or at the end of the omitted part) and has the
+/// requested length; data read later is the tail. The bytes of the first read mark the time origin and are not
+/// included in the rate: `bitrate = (bytes - first_read) * 8 / elapsed`. At the sender the measured part is the
+/// time in which it wrote.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Tally {
-    /// Application bytes inside the window.
+    /// Application bytes in the measured part.
     pub bytes: Bytes,
-    /// Bytes of the first read of the flow, the time origin; 0 when a part was omitted.
+    /// Bytes of the first read of the flow, the time origin; 0 if a part was omitted.
     pub first_read_bytes: Bytes,
     /// Bytes of the omitted part.
     pub omitted_bytes: Bytes,
-    /// Bytes after the window.
+    /// Bytes after the measured part.
     pub tail_bytes: Bytes,
-    /// Every application byte of the flow: omitted, in the window, and after it.
+    /// All application bytes of the flow: omitted, measured and tail.
     pub total_bytes: Bytes,
-    /// From the first to the last read (or write) inside the window.
+    /// From the first to the last read (or write) in the measured part.
     #[serde(rename = "elapsed_ns")]
     pub elapsed: Span,
-    /// Goodput inside the window.
+    /// Goodput in the measured part.
     #[serde(rename = "bitrate_bps")]
     pub bitrate: Bitrate,
     /// Bytes still in the send queue, unacknowledged or never sent, when the flow was closed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queued_bytes: Option<Bytes>,
-    /// Segments sent again (TCP sender).
+    /// Segments retransmitted (TCP sender).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<u64>,
     /// Datagram counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub udp: Option<UdpTally>,
-    /// CPU time of this process during the window.
+    /// CPU time of this process during the measured part.
     pub cpu_seconds: f64,
-    /// Share of this host's CPU time that was busy, all cores together.
+    /// Busy share of this host's CPU time, all cores together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_busy: Option<Ratio>,
-    /// Readings over the whole window (counters as differences, gauges at the end).
+    /// Readings over the whole measured part (counters as differences, gauges at the end).
     pub readings: Readings,
-    /// What this host's kernel counted below the program; absent where it was not read.
+    /// What this host's kernel counted below the program; absent if it was not read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<Box<KernelCounts>>,
-    /// Streams, when there are not more than 128.
+    /// The streams, if there are at most 128.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub streams: Vec<StreamTally>,
-    /// Whether every stream came to its regular end; otherwise the counts are partial.
+    /// Whether every stream ended regularly; otherwise the counts are partial.
     pub complete: bool,
-    /// Why it did not, when it did not.
+    /// The reason if it is incomplete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trouble: Option<ForeignText>,
 }
@@ -66,9 +67,9 @@ pub struct Tally {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct StreamTally {
-    /// Every application byte of the stream.
+    /// All application bytes of the stream.
     pub bytes: Bytes,
-    /// Segments sent again (TCP sender).
+    /// Segments retransmitted (TCP sender).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<u64>,
 }
@@ -82,11 +83,11 @@ pub struct UdpTally {
     pub packets: u64,
     /// Datagrams that the sender sent and the receiver never read.
     pub lost: u64,
-    /// Datagrams that came after a later one.
+    /// Datagrams that arrived after a later one.
     pub out_of_order: u64,
-    /// Datagrams that came more than once.
+    /// Datagrams that arrived more than once.
     pub duplicates: u64,
-    /// Of the lost ones, those that the receiving kernel dropped at the socket (SO_RXQ_OVFL).
+    /// Number of the lost datagrams dropped by the receiving kernel at the socket (SO_RXQ_OVFL).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub socket_drops: Option<u64>,
     /// Interarrival jitter (RFC 3550 §6.4.1).
@@ -97,29 +98,29 @@ pub struct UdpTally {
     pub send_errors: Option<u64>,
 }
 
-/// Application bytes written, and what became of them.
+/// Application bytes written, and where they went.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "Books"))]
 pub struct ByteAccounting {
-    /// Bytes that the sending application gave to its kernel.
+    /// Bytes that the sending application passed to its kernel.
     pub written_bytes: Bytes,
     /// Bytes that the receiving application read.
     pub delivered_bytes: Bytes,
     /// Bytes that were still in the sender's queue when the flow was closed.
     pub never_sent_bytes: Bytes,
-    /// Bytes that no count explains: written, neither delivered nor queued at the end.
+    /// Bytes that no count explains: written, but neither delivered nor queued at the end.
     pub unaccounted_bytes: Bytes,
 }
 
 impl ByteAccounting {
-    /// Closes the books of a TCP flow.
+    /// The byte accounting of a TCP flow.
     #[must_use]
     pub fn close(sender: &Tally, receiver: &Tally) -> Self {
         let written = sender.total_bytes.get();
         let delivered = receiver.total_bytes.get();
         let missing = written.saturating_sub(delivered);
-        // The queue also holds bytes that had arrived but whose acknowledgement had not come back.
+        // The queue also contains bytes that had arrived but were not yet acknowledged.
         let never_sent = missing.min(sender.queued_bytes.unwrap_or_default().get());
         Self {
             written_bytes: Bytes::new(written),
@@ -137,7 +138,7 @@ impl ByteAccounting {
 pub enum ProbePhase {
     /// Before the load.
     Idle,
-    /// Beside the load.
+    /// During the load.
     Loaded,
 }
 
@@ -146,9 +147,9 @@ pub enum ProbePhase {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ProbeTransport {
-    /// Own UDP flow.
+    /// A separate UDP flow.
     Udp,
-    /// Own TCP connection, because UDP did not come through.
+    /// A separate TCP connection, because UDP did not get through.
     Tcp,
 }
 
@@ -172,7 +173,7 @@ pub struct Digest {
     pub max_ns: u64,
 }
 
-/// What the latency probes of one phase saw.
+/// The result of the latency probes of one phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LatencyReport {
@@ -182,9 +183,9 @@ pub struct LatencyReport {
     pub over: ProbeTransport,
     /// Probes sent.
     pub sent: u64,
-    /// Probes whose answer never came.
+    /// Probes that were never answered.
     pub lost: u64,
-    /// Round-trip time, without the time in the reflecting program: (T4-T1)-(T3-T2).
+    /// Round-trip time, without the processing time of the reflecting program: (T4-T1)-(T3-T2).
     pub rtt: Digest,
     /// One-way delay from the client to the server; its error is `offset_error_ns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -192,24 +193,24 @@ pub struct LatencyReport {
     /// One-way delay from the server to the client; its error is `offset_error_ns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub download: Option<Digest>,
-    /// Server clock minus client clock, estimated from the probes with the smallest round trip.
+    /// Server clock minus client clock, estimated from the probes with the smallest round-trip time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset_ns: Option<i64>,
     /// Largest error of that estimate: half the smallest round-trip time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset_error_ns: Option<u64>,
-    /// Whether the kernels stamped the arrivals; otherwise the programs did.
+    /// Whether the kernels timestamped the arrivals; otherwise the programs did.
     pub kernel_timestamps: bool,
-    /// The round trips beside the load, interval by interval; those without an answer are absent, and so are all of them
-    /// before the load.
+    /// The round-trip times under load, interval by interval. Intervals without an answer are absent, and
+    /// before the load all are absent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub course: Vec<LatencyInterval>,
 }
 
-/// The probes that were sent in one interval and came back.
+/// The probes that were sent in one interval and answered.
 ///
-/// Their round trips begin where the sending host's driver took the probe, as far as its kernel tells: the queue of the
-/// host itself is not in them.
+/// Their round-trip times start when the sending host's driver took the probe, if its kernel reports this: the
+/// host's own queue is not included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LatencyInterval {
@@ -219,11 +220,12 @@ pub struct LatencyInterval {
     pub end_ns: Timestamp,
     /// Number of probes.
     pub count: u64,
-    /// Smallest round trip.
+    /// Smallest round-trip time.
     pub min_ns: u64,
-    /// Third largest round trip, the smallest of fewer: a late wake-up or two are not in it.
+    /// Third largest round-trip time, or the smallest if there are fewer: this excludes one or two late
+    /// wake-ups.
     pub high_ns: u64,
-    /// Largest round trip.
+    /// Largest round-trip time.
     pub max_ns: u64,
 }
 
@@ -231,12 +233,13 @@ pub struct LatencyInterval {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Steady {
-    /// Ramp-up time found at the start of the window.
+    /// Duration of the ramp-up at the start of the measured part.
     pub ramp_ns: Span,
-    /// Goodput after it.
+    /// Goodput after the ramp-up.
     #[serde(rename = "bitrate_bps")]
     pub bitrate: Bitrate,
-    /// Relative half-width of the 95 % interval of that mean, by batch means; absent when there are too few batches.
+    /// Relative half-width of the 95 % interval of that mean, by batch means; absent if there are too few
+    /// batches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub half_width: Option<Ratio>,
 }
@@ -254,7 +257,7 @@ mod tests {
         assert_eq!((books.never_sent_bytes.get(), books.unaccounted_bytes.get()), (300, 0));
         // 50 bytes of the queue had arrived unacknowledged.
         assert_eq!(ByteAccounting::close(&sender, &receiver(750)).never_sent_bytes.get(), 250);
-        // 100 bytes are acknowledged and were never read.
+        // 100 bytes are acknowledged but were never read.
         assert_eq!(ByteAccounting::close(&sender, &receiver(600)).unaccounted_bytes.get(), 100);
     }
 }

@@ -5,22 +5,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::foreign_text::ForeignText;
 
-/// The uncertainty of the rate of a flow, with what it is made of.
+/// The uncertainty of a flow's rate and its contributions.
 ///
 /// # Source
-/// JCGM 100:2008 (GUM): standard uncertainties are combined as a root of squares, and expanded with a coverage factor.
+/// JCGM 100:2008 (GUM): standard uncertainties are combined as the root of the sum of squares and multiplied by
+/// a coverage factor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Uncertainty {
-    /// How far the interval that holds the rate which the path sustains reaches to either side of the receiver's rate.
+    /// Half-width around the receiver's rate of the interval that contains the rate the path sustains.
     pub expanded_bps: Bitrate,
-    /// How much further the interval reaches upwards: the rate at which latency probes and the control connection used the
-    /// path, headers included. Without them the flow might have had it. Counted, so not a part of the uncertainty.
+    /// Upward extension of the interval: the rate at which latency probes and the control connection used the
+    /// path, headers included. Without them the flow might have reached this much more. It is counted, so it is
+    /// not part of the uncertainty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overhead_bps: Option<Bitrate>,
-    /// Probability for which the interval is made.
+    /// Coverage probability of the interval.
     pub coverage: Ratio,
-    /// By what the combined standard uncertainty was multiplied for it.
+    /// The factor between the combined standard uncertainty and the expanded uncertainty.
     pub coverage_factor: f64,
     /// The largest contribution.
     pub main: UncertaintySource,
@@ -29,7 +31,7 @@ pub struct Uncertainty {
 }
 
 impl Uncertainty {
-    /// The receiver's rate with the interval in which the rate lies that the path sustains.
+    /// The receiver's rate with the interval that contains the rate the path sustains.
     #[must_use]
     pub fn around(&self, rate: Bitrate) -> Option<RateInterval> {
         let within = rate.within(self.expanded_bps)?;
@@ -41,33 +43,34 @@ impl Uncertainty {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Contribution {
-    /// What is not known exactly.
+    /// The source of uncertainty.
     pub source: UncertaintySource,
-    /// What that makes of the rate, as a standard deviation.
+    /// Its effect on the rate, as a standard deviation.
     pub standard_bps: Bitrate,
-    /// The numbers behind it, for a person.
+    /// The relevant numbers, for the user.
     pub because: ForeignText,
 }
 
-/// What makes a rate uncertain. These names are part of the public result format.
+/// Sources of uncertainty of a rate. These names are part of the public result format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum UncertaintySource {
-    /// The rate changed while it was measured: another stretch of the same length would have another mean.
+    /// The rate changed during the measurement: another period of the same length would have another mean.
     Variation,
-    /// The start was slower than the rest and is in the mean.
+    /// The start was slower than the rest and is included in the mean.
     RampUp,
-    /// What had arrived and was not read yet when the time began and ended.
+    /// Data that had arrived but was not yet read when the measuring time began and ended.
     Edges,
-    /// How late the receiving thread wakes.
+    /// Wake-up latency of the receiving thread.
     WakeUp,
-    /// The frequency of the receiver's clock, its step, and the time of a look at it.
+    /// The frequency error and resolution of the receiver's clock, and the time to read it.
     Clock,
     /// Bytes that no count explains.
     Unaccounted,
-    /// What else of the run went the same way, in files of earlier versions; see [`Uncertainty::overhead_bps`].
+    /// The run's other traffic in the same direction, in files of earlier versions; see
+    /// [`Uncertainty::overhead_bps`].
     Beside,
 }
 

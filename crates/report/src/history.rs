@@ -7,28 +7,28 @@ use crate::layout::{Ink, View};
 use crate::quantity::or_absent;
 use crate::table::{Cell, Column, Table};
 
-/// One flow of one archived run, as in the list.
+/// One flow of one archived run, as far as the list shows it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunRow {
-    /// Name of the run, or its shortest unique prefix.
+    /// Name of the run, or its start as far as it is unique.
     pub run: ForeignText,
     /// Wall-clock time of its start.
     pub started_at: ForeignText,
     /// The server as typed.
     pub target: ForeignText,
-    /// Name of the flow; empty if the run has none.
+    /// Name of the flow; empty when the run has none.
     pub flow: ForeignText,
-    /// Goodput at the receiver; absent if not measured.
+    /// Goodput at the receiver; absent when none was measured.
     pub bitrate: Option<Bitrate>,
-    /// Cause of the verdict; absent without a verdict.
+    /// Cause of the verdict; absent when there is none.
     pub cause: Option<ForeignText>,
-    /// How the run ended; absent while it runs and if it was killed.
+    /// How the run ended; absent while it runs and when it was killed.
     pub outcome: Option<ForeignText>,
 }
 
-/// The list as a table, rows in the given order; a sentence if it is empty.
+/// The list as a table, rows in the order given; one sentence when it is empty.
 ///
-/// Impossible results are marked, as in other formats.
+/// An impossible figure is said to be impossible, as everywhere.
 #[must_use]
 pub fn history_table(rows: &[RunRow], view: &View) -> String {
     if rows.is_empty() {

@@ -1,7 +1,7 @@
-//! A report as one page that contains everything, loads nothing, and can be opened from a disk.
+//! A report as one page: everything is inside, nothing is loaded, and it opens from a disk.
 //!
-//! The page contains verdicts, tables and the matrices of plans as HTML. The script of the front end draws
-//! charts from data in the page. The packed event logs are included too, so a report can be imported again.
+//! Verdicts, tables and the matrices of plans are in the page as they are read; charts are drawn by the script of the
+//! front end from data in the page. The event logs are inside too, packed, so that a report can be imported again.
 
 #[cfg(test)]
 mod browser;
@@ -36,46 +36,45 @@ use summaries::Summaries;
 
 use crate::text_flow::plural;
 
-/// Version of the data for the script; page and script are always from one build.
+/// Version of the data that the script reads; page and script are always of one build.
 const DATA: &str = "linerate.charts/1";
 
-/// Content security policy: the page may only run and show what it contains.
+/// What a page may do: nothing but run what is in it, and show it.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
 /// The built front end: one script and one style sheet.
 #[derive(Debug, Clone, Copy)]
 pub struct Assets<'a> {
-    /// A classic script, not a module.
+    /// The script, as a classic one.
     pub script: &'a str,
     /// The style sheet.
     pub style: &'a str,
 }
 
-/// A run in a report.
+/// A run of a report.
 #[derive(Debug, Clone, Copy)]
 pub struct Run<'a> {
-    /// Its folded log.
+    /// What its log folds to.
     pub record: &'a RunRecord,
-    /// Its log, the raw data of the page; left out if empty.
+    /// Its log, which becomes the raw data of the page; empty: left out.
     pub events: &'a [Event],
 }
 
-/// A plan in a report.
+/// A plan of a report.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan<'a> {
-    /// Its folded log.
+    /// What its log folds to.
     pub record: &'a PlanRecord,
     /// Its own log.
     pub events: &'a [Event],
-    /// Names of its runs that are not in the page.
+    /// Names of its runs that are not in the page, to be said.
     pub left_out: &'a [ForeignText],
 }
 
-/// Writes a report: the plan first if there is one, then a comparison of the runs if there are several, then
-/// each run.
+/// Writes a report: the plan first if there is one, then runs side by side if there are several, then each run.
 ///
 /// # Errors
-/// If writing to `out` fails.
+/// When `out` takes no more.
 pub fn write(
     plan: Option<&Plan<'_>>,
     runs: &[Run<'_>],
@@ -99,7 +98,7 @@ pub fn write(
     let charts = serde_json::to_string(&charts(figures.0))?;
     write!(out, "<script type=\"application/json\" id=\"charts\">{}</script>", inline::json(&charts))?;
     write!(out, "<script>{}</script>", inline::script(assets.script))?;
-    // Last, so that everything else is available before a long log has been read.
+    // Last, so that everything else is there before a long log has been read.
     let logs = plan.map(|plan| plan.events).into_iter().chain(runs.iter().map(|run| run.events));
     for (number, events) in logs.enumerate().filter(|(_, events)| !events.is_empty()) {
         write!(out, "<script type=\"application/gzip\" id=\"log-{number}\">")?;
@@ -184,7 +183,7 @@ fn run_heading(record: &RunRecord, alone: bool) -> Markup {
     }
 }
 
-/// Runs of the plan that are not in the page, and how to get them.
+/// Runs of the plan that the page does not have, and how to get them.
 fn left_out(runs: &[ForeignText]) -> Markup {
     html! {
         @if !runs.is_empty() {
@@ -197,7 +196,7 @@ fn left_out(runs: &[ForeignText]) -> Markup {
     }
 }
 
-/// A button to save the raw data of a run or plan.
+/// The raw data of a run or plan, to be saved.
 fn raw(log: usize, events: &[Event], run: &str) -> Markup {
     html! {
         @if !events.is_empty() {
@@ -211,7 +210,7 @@ fn raw(log: usize, events: &[Event], run: &str) -> Markup {
     }
 }
 
-/// A file name for the saved log that is valid on all file systems.
+/// A name for the saved log that no file system minds.
 fn file_name(run: &str) -> String {
     let plain: String = run.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(64).collect();
     format!("linerate-{plain}.jsonl")

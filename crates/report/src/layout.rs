@@ -1,17 +1,17 @@
-//! Text layout: width, colour, wrapping, and names that cannot control a terminal.
+//! Words on a page: width, colour, wrapping, and names that cannot steer a terminal.
 
 use anstyle::{AnsiColor, Style};
 
-/// How to lay out a text.
+/// How a text shall look.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View {
     /// Columns of the page.
     pub width: usize,
     /// Whether escape sequences for colour may be written.
     pub colour: bool,
-    /// Name of the run in the archive; absent if it is not archived.
+    /// Name under which the archive keeps the run; absent when it is not kept.
     pub kept: Option<String>,
-    /// Whether all ceilings are shown below each verdict.
+    /// Whether the whole ladder of ceilings is shown below each verdict.
     pub explain: bool,
 }
 
@@ -21,24 +21,24 @@ impl Default for View {
     }
 }
 
-/// Narrower pages are laid out with this width.
+/// The narrowest page that is laid out for; a narrower one is written as if it were this wide.
 const MIN_WIDTH: usize = 40;
 
-/// The meaning of a piece of text, which determines its style.
+/// What a piece of text is, from which follows how it is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Ink {
     /// Running text.
     #[default]
     Plain,
-    /// The requested result.
+    /// The figure that was asked for.
     Result,
     /// Labels and column heads.
     Faint,
-    /// Everything is in order.
+    /// Nothing is wrong.
     Good,
-    /// Important for the interpretation of a result.
+    /// To be read before the figure is believed.
     Warning,
-    /// An impossible result.
+    /// A figure that cannot be.
     Struck,
 }
 
@@ -56,12 +56,12 @@ impl Ink {
 }
 
 impl View {
-    /// Usable columns.
+    /// The columns that may be filled.
     pub(crate) fn columns(&self) -> usize {
         self.width.max(MIN_WIDTH)
     }
 
-    /// `text` in the colour of its meaning, if colour is enabled.
+    /// `text` in the colour of its meaning, when colour is wanted.
     pub(crate) fn ink(&self, ink: Ink, text: &str) -> String {
         if !self.colour || ink == Ink::Plain || text.is_empty() {
             return text.to_owned();
@@ -76,11 +76,11 @@ pub(crate) fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Units that are not separated from their number at the end of a line.
+/// Units that are not torn from their number at the end of a line.
 const UNITS: [&str; 15] =
     ["%", "s", "ms", "us", "ns", "b/s", "kb/s", "Mb/s", "Gb/s", "Tb/s", "B", "KiB", "MiB", "GiB", "TiB"];
 
-/// The words of `text`; a number and its unit are one word.
+/// The words of `text`; a number and its unit are one.
 fn split_words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -96,7 +96,7 @@ fn split_words(text: &str) -> Vec<String> {
     words
 }
 
-/// `text` broken between words into lines of at most `columns`. A longer word gets its own line and is cut.
+/// `text` broken between words into lines of at most `columns`; a longer word stands alone and is cut.
 pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let mut lines = Vec::new();
@@ -121,7 +121,7 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// Pieces joined by three spaces into lines of at most `columns`. A piece is broken only if it exceeds a line.
+/// Pieces joined by three spaces into lines of at most `columns`; a piece is only broken when it fills a line.
 pub(crate) fn flow_pieces(pieces: &[String], columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for piece in pieces.iter().filter(|piece| !piece.is_empty()) {

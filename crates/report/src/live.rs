@@ -1,4 +1,4 @@
-//! The status line on a terminal while a test runs.
+//! The one line that moves on a terminal while a test runs.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,12 +7,12 @@ use linerate_units::{Bitrate, Bytes, Span};
 
 use crate::layout::{Ink, View, width};
 
-/// Content of the line, folded from events.
+/// What the line shows, folded from events.
 #[derive(Debug, Clone, Default)]
 pub struct Live {
     stage: LiveState,
     total: Option<Span>,
-    /// Whether this is a series over message sizes.
+    /// A series over message sizes.
     series: bool,
     flows: BTreeMap<u16, Moving>,
 }
@@ -28,7 +28,7 @@ enum LiveState {
     Over,
 }
 
-/// One flow during the run.
+/// One flow while it runs.
 #[derive(Debug, Clone, Default)]
 struct Moving {
     name: String,
@@ -40,22 +40,22 @@ struct Moving {
     retransmits: Option<u64>,
 }
 
-/// The displayed rate is a mean over at least this time, because shorter means fluctuate too much.
+/// The rate shown is that of at least this time: shorter ones jump too much to be read.
 const SMOOTHING_TIME: Span = Span::from_ms(900);
-/// Number of rates kept for the sparkline.
+/// Rates kept for the sparkline.
 const SPARKLINE_RATES: usize = 40;
-/// Narrowest useful sparkline.
+/// Narrowest sparkline worth its columns.
 const MIN_SPARKLINE_WIDTH: usize = 5;
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 impl Live {
-    /// A line for a test that has not started.
+    /// A line for a test that has not begun.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Processes an event.
+    /// Takes an event in.
     pub fn on(&mut self, event: &Event) {
         match &event.body {
             Body::RunStarted(start) => {
@@ -103,10 +103,9 @@ impl Live {
         }
     }
 
-    /// The line, at most as wide as the page and without a line end; empty after the run.
+    /// The line, at most as wide as the page and without a line end; empty when the run is over.
     ///
-    /// Colour and block characters are for terminals: without colour the line is plain ASCII, except for names
-    /// in it.
+    /// Colour and blocks are for terminals: without colour the line is plain ASCII as far as the names in it are.
     #[must_use]
     pub fn line(&self, view: &View) -> String {
         let running: Vec<&Moving> = self.flows.values().filter(|flow| flow.running).collect();
@@ -154,7 +153,7 @@ impl Live {
 impl Moving {
     fn count(&mut self, elapsed: Span, bytes: Bytes) {
         if let Some(&(at, before)) = self.counts.back() {
-            // A late or duplicate count contains nothing new.
+            // A count that comes late or twice says nothing new.
             if elapsed <= at {
                 return;
             }
@@ -177,7 +176,7 @@ impl Moving {
         Bitrate::of(bytes, to.saturating_sub(*from))
     }
 
-    /// The last `columns` rates as blocks, relative to the highest of them.
+    /// The last `columns` rates as blocks, the highest of them being the full one.
     fn sparkline(&self, columns: usize) -> String {
         let shown: Vec<f64> = self.rates.iter().rev().take(columns).rev().copied().collect();
         let highest = shown.iter().copied().fold(0.0, f64::max);
@@ -200,7 +199,7 @@ impl Piece {
     }
 }
 
-/// Joins pieces with two spaces, as many as fit on the page. The first one is cut if it is too wide.
+/// Pieces two spaces apart, as many from the front as the page holds; the first one is cut when it alone is too wide.
 fn fit(pieces: Vec<Piece>, view: &View) -> String {
     let mut line = String::new();
     let mut used = 0;
@@ -289,7 +288,7 @@ mod tests {
         expect!["download  0.9/10 s  45.00 Mb/s  retr 8  rtt 4 ms"].assert_eq(&live.line(&view(80, false)));
         let coloured = live.line(&view(80, true));
         assert!(coloured.contains("▂▃▄▅▅▆▇█"), "{coloured}");
-        // If there is no room, the pieces at the end are dropped first.
+        // Where there is no room, the end goes first.
         expect!["download  0.9/10 s  45.00 Mb/s"].assert_eq(&live.line(&view(34, false)));
         expect!["downl"].assert_eq(&live.line(&view(5, false)));
     }

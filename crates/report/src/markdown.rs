@@ -1,4 +1,4 @@
-//! A report for a ticket.
+//! A report to paste into a ticket.
 
 use linerate_model::{HostInfo, RunRecord};
 use linerate_units::Span;
@@ -73,7 +73,7 @@ fn host(host: &HostInfo) -> String {
     format!("- host {}: {}", escaped(&host.name), facts.join("; "))
 }
 
-/// A table with its head. Escapes the cells.
+/// A table with its head; the cells are escaped here.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let mut out = String::new();
     for (number, row) in rows.iter().enumerate() {
@@ -86,7 +86,7 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
     out
 }
 
-/// Escapes `text` so that Markdown shows it unchanged.
+/// `text` so that it reads in Markdown as it is, whoever wrote it.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {

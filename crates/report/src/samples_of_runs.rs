@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use linerate_model::metrics::{flow, host, port, tcp};
 use linerate_model::{
     Body, ByteAccounting, Cause, Caveat, CaveatKind, Ceiling, Confidence, Contribution, Digest, Direction,
-    Effective, Event, Finding, FlowPlan, HostInfo, LatencyReport, Limit, LinkInfo, LinkKind, Outcome,
-    PortSample, ProbePhase, ProbeTransport, Readings, RunStart, Sample, Side, SideSettings, SizeCurve,
-    SizeFit, SizePoint, Steady, Sweep, Tally, TestSpec, TimeInterval, Transport, UdpTally, Uncertainty,
+    Effective, Event, Finding, FlowPlan, HostInfo, LatencyReport, LinkInfo, LinkKind, Outcome, PortSample,
+    ProbePhase, ProbeTransport, Readings, RunStart, Sample, Side, SideSettings, SizeCurve, SizeFit,
+    SizePoint, Steady, Sweep, Tally, TestSpec, TimeInterval, Transport, UdpTally, Uncertainty,
     UncertaintySource, World,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
@@ -118,7 +118,7 @@ pub(crate) fn settings(flow: u16, side: Side) -> (u16, Body) {
     (0, Body::FlowOpened { flow, side, settings })
 }
 
-/// One interval with `bytes` received or sent.
+/// One interval in which `bytes` passed.
 pub(crate) fn sample(number: u16, side: Side, from_ms: u64, to_ms: u64, bytes: u64) -> (u16, Body) {
     let mut readings = Readings::default();
     readings.put(flow::BYTES, Bytes::new(bytes));
@@ -166,18 +166,18 @@ pub(crate) fn ended(flow: u16, side: Side, tally: Tally) -> (u16, Body) {
 }
 
 pub(crate) fn ceilings(flow: u16) -> (u16, Body) {
-    let rung = |limit: Limit, bitrate_bps, because: &str| Ceiling {
-        limit,
+    let rung = |limit: &str, bitrate_bps, because: &str| Ceiling {
+        limit: limit.into(),
         bitrate_bps,
         because: because.into(),
         slack_bps: 0.0,
     };
-    let link = rung(Limit::Link, GIGABIT, "1000BASE-T, MTU 1500, IPv4, TCP timestamps");
-    let ladder = vec![link.clone(), rung(Limit::ReceiverWindow, 8e9, "6 MiB / 6 ms")];
+    let link = rung("link", GIGABIT, "1000BASE-T, MTU 1500, IPv4, TCP timestamps");
+    let ladder = vec![link.clone(), rung("receiver_window", 8e9, "6 MiB / 6 ms")];
     (0, Body::Ceilings { flow, ladder, ceiling: Some(link) })
 }
 
-/// The uncertainty of a gigabit over ten seconds, mainly from the variation of its intervals.
+/// What a gigabit of ten seconds is known to, for the most part because its intervals differ.
 pub(crate) fn uncertainty() -> Uncertainty {
     let part = |source, bps: f64, because: &str| Contribution {
         source,
@@ -263,7 +263,7 @@ pub(crate) fn tcp_run() -> Vec<Event> {
     log(bodies)
 }
 
-/// 10 000 datagrams, 25 of them lost and 15 duplicated.
+/// 10 000 datagrams, 25 of them lost and 15 doubled.
 pub(crate) fn udp_run() -> Vec<Event> {
     let mut spec = TestSpec::default();
     spec.traffic.udp = true;
@@ -355,7 +355,7 @@ pub(crate) fn impossible_run() -> Vec<Event> {
     log(bodies)
 }
 
-/// One size whose messages take 20 us plus 1 ns per byte.
+/// One size whose messages take 20 us and 1 ns for each byte.
 pub(crate) fn size(bytes: u64, trials: u32) -> (u16, Body) {
     let median = Span::from_ns(20_000 + bytes);
     let interval = TimeInterval {
@@ -376,7 +376,7 @@ pub(crate) fn size(bytes: u64, trials: u32) -> (u16, Body) {
     (0, Body::Size { flow: 0, point })
 }
 
-/// A series over message sizes; the test ended before the largest size was finished.
+/// A series over message sizes; for the largest there was no time.
 pub(crate) fn sweep_run() -> Vec<Event> {
     let sweep = Sweep::default();
     let mut bodies = opening(TestSpec::of_sweep(

@@ -1,7 +1,7 @@
-//! No format prints more than 100 % of a ceiling, for series and plans, whatever a log contains.
+//! Nobody prints more than the whole of a ceiling: series and plans, in every format and whatever a log says.
 
 use linerate_model::{
-    Body, Ceiling, Direction, Event, Limit, PlanRecord, PointSummary, RunRecord, Side, SizeCurve, SizePoint,
+    Body, Ceiling, Direction, Event, PlanRecord, PointSummary, RunRecord, Side, SizeCurve, SizePoint,
     SummaryInterval, Tally, TestSpec, Transport,
 };
 use linerate_units::{Bitrate, Bytes, Span, Timestamp};
@@ -11,7 +11,7 @@ use crate::samples_of_plans::two_axes;
 use crate::samples_of_runs as runs;
 use crate::{View, csv, document, html, markdown, plan, text};
 
-/// Checks that no number before a percent sign is above 100.
+/// No number before a per cent sign is above 100.
 fn check_text(text: &str) -> Result<(), TestCaseError> {
     for (at, _) in text.match_indices(" %") {
         let number = text[..at].rsplit(|c: char| !(c.is_ascii_digit() || c == '.')).next().unwrap_or("");
@@ -23,12 +23,12 @@ fn check_text(text: &str) -> Result<(), TestCaseError> {
 fn page(plan: Option<&html::Plan<'_>>, runs: &[html::Run<'_>]) -> String {
     let mut page = Vec::new();
     html::write(plan, runs, &html::Assets { script: "", style: "" }, &mut page).unwrap();
-    // The text of the page only: data of its charts and the log follow after it.
+    // The text of the page: what follows is data of its charts, and the log as it was.
     let page = String::from_utf8_lossy(&page).into_owned();
     page.split("<script").next().unwrap_or_default().to_owned()
 }
 
-/// A series whose only unbuffered size has this `rate`, under a ceiling.
+/// A series whose only size that no buffer took went at `rate`, under a ceiling.
 fn series(rate: f64, buffered: f64, ceiling: Ceiling) -> Vec<Event> {
     let mut bodies = runs::opening(TestSpec::default());
     bodies.push(runs::planned(0, Direction::Upload, Transport::Tcp));
@@ -61,7 +61,7 @@ fn series(rate: f64, buffered: f64, ceiling: Ceiling) -> Vec<Event> {
     runs::log(bodies)
 }
 
-/// A plan whose log contains these shares of its first point, as older versions wrote them.
+/// A plan whose log tells these shares of its first point, as older versions did.
 fn plan_with(shares: &[f64]) -> (Vec<Event>, PlanRecord) {
     let (mut log, record) = two_axes();
     let point = record.start.unwrap().points[0].id.clone();
@@ -91,10 +91,10 @@ proptest! {
         buffered in 1.0_f64..100.0,
         factor in prop_oneof![Just(1.0), 0.9998_f64..1.0003, 0.001_f64..50.0],
         slack in prop_oneof![Just(0.0), 0.0_f64..0.5],
-        limit in prop_oneof![Just(Limit::Link), Just(Limit::Qdisc), Just(Limit::LinkInferred)],
+        limit in prop_oneof!["link", "qdisc", "link_inferred"],
     ) {
         let bitrate_bps = rate / factor;
-        let ceiling = Ceiling { limit, bitrate_bps, because: "told".into(), slack_bps: slack * bitrate_bps };
+        let ceiling = Ceiling { limit: limit.into(), bitrate_bps, because: "told".into(), slack_bps: slack * bitrate_bps };
         let log = series(rate, buffered * rate, ceiling);
         let record = RunRecord::fold(&log);
         prop_assert_eq!(record.flows[0].bitrate(), Bitrate::from_bps(rate), "a buffer's rate is none of the path");
@@ -106,7 +106,7 @@ proptest! {
             prop_assert!(!shown.contains(" % of it"), "{}", shown);
         }
         for text in [shown, markdown::report(&record), page(None, &[html::Run { record: &record, events: &log }])] {
-            // The head of a column and the name of an interval are not shares.
+            // The head of a column and the name of an interval are no shares.
             check_text(&text)?;
         }
         let json = serde_json::to_value(document(&record)).unwrap();

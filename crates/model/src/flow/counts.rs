@@ -1,56 +1,57 @@
-//! What the streams of a flow have counted.
+//! The counts of a flow's streams.
 
 use linerate_units::{Span, Timestamp};
 
 use super::{FlowId, Reason};
 use crate::Tally;
 
-/// What a flow has counted so far, or in the end.
+/// The counts of a flow, so far or at its end.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FlowCounts {
     /// The flow.
     pub flow: FlowId,
     /// When the counts were read.
     pub at: Timestamp,
-    /// When the first byte was read or the first write began; absent before it.
+    /// When the first byte was read or the first write began; absent until then.
     pub first_at: Option<Timestamp>,
     /// When the last byte was read or written.
     pub last_at: Option<Timestamp>,
-    /// One for each stream.
+    /// One entry for each stream.
     pub streams: Vec<StreamCounts>,
-    /// Of each stream the datagram that ended it (see [`EndMark`]); filled once the flow has ended.
+    /// For each stream the datagram that ended it (see [`EndMark`]); filled when the flow has ended.
     pub marks: Vec<Option<Vec<u8>>>,
-    /// What first went wrong (peer gone, write failed), in the words of the system. A stream over TCP has ended by it;
-    /// datagrams that the peer's host refused (ECONNREFUSED) end none.
+    /// The first error (peer gone, write failed), in the system's words. Over TCP it ended a stream. Datagrams
+    /// refused by the peer's host (ECONNREFUSED) end no stream.
     pub trouble: Option<Reason>,
-    /// The engine's own account, once the flow has ended.
+    /// The engine's own tally, once the flow has ended.
     pub tally: Option<Box<Tally>>,
 }
 
-/// What one stream has counted.
+/// The counts of one stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct StreamCounts {
-    /// Application bytes read or written; datagrams without their headers, doubled ones included.
+    /// Application bytes read or written; datagrams without headers, duplicates included.
     pub bytes: u64,
-    /// System calls that moved them.
+    /// Number of system calls that moved these bytes.
     pub calls: u64,
-    /// Datagrams sent, or received (doubled ones included).
+    /// Datagrams sent, or received (duplicates included).
     pub packets: u64,
-    /// Highest number seen, counted from 1; the number of datagrams that have been sent at least.
+    /// Highest sequence number seen, counted from 1: at least this many datagrams were sent.
     pub highest: u64,
-    /// Datagrams missing below the highest.
+    /// Datagrams missing below the highest number.
     pub lost: u64,
-    /// Datagrams that came after a later one.
+    /// Datagrams that arrived after a later one.
     pub out_of_order: u64,
-    /// Datagrams that came again.
+    /// Datagrams that arrived more than once.
     pub duplicates: u64,
     /// Interarrival jitter (RFC 3550 §6.4.1).
     pub jitter: Span,
-    /// Segments sent again since the flow began; absent at a receiver and where a kernel does not say.
+    /// Segments retransmitted since the flow began; absent at a receiver and if the kernel does not report
+    /// them.
     pub retransmits: Option<u64>,
     /// Congestion window, bytes.
     pub snd_cwnd: Option<u64>,
-    /// The peer's window, bytes.
+    /// The peer's receive window, bytes.
     pub snd_wnd: Option<u64>,
     /// Smoothed round-trip time.
     pub rtt: Option<Span>,
@@ -58,26 +59,27 @@ pub struct StreamCounts {
     pub rttvar: Option<Span>,
     /// Path MTU, bytes.
     pub pmtu: Option<u32>,
-    /// Reordering that the kernel has met, segments.
+    /// The kernel's measure of reordering, segments.
     pub reorder: Option<u32>,
-    /// How long its datagrams or blocks were under way; absent where that is not asked for or none has come.
+    /// Transit times of the datagrams or blocks; absent if they are not counted or none has arrived.
     pub transit: Option<TransitCounts>,
-    /// The stream has ended.
+    /// Whether the stream has ended.
     pub ended: bool,
-    /// What its sender told of the connection (see [`BlockNote`]); absent before the first block, and elsewhere.
+    /// The sender's notes about the connection (see [`BlockNote`]); absent before the first block, and if there
+    /// are none.
     pub noted: Option<Noted>,
 }
 
-/// How long datagrams or blocks were under way: their arrival by the receiver's wall clock less the sender's time. The
-/// offset between both clocks is in it, so that it may be negative.
+/// Transit times of datagrams or blocks: arrival time by the receiver's wall clock minus the send time. They
+/// include the offset between the two clocks and can therefore be negative.
 ///
-/// Times are told as deviations from that of the first, which keeps sums of squares exact whatever the offset.
+/// Times are stored as deviations from the first, so sums of squares stay exact whatever the offset is.
 ///
 /// # Units
 /// nanoseconds; the sum of squares, square nanoseconds
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct TransitCounts {
-    /// How many.
+    /// Number of datagrams or blocks.
     pub count: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -89,15 +91,15 @@ pub struct TransitCounts {
     pub squares_ns2: f64,
     /// The shortest and the longest time.
     pub range_ns: (i64, i64),
-    /// The same since the counts were read before; of an earlier time where none has come since.
+    /// The same since the previous reading; older values if none has arrived since then.
     pub fresh_range_ns: (i64, i64),
 }
 
-/// The notes of a stream as they were read.
+/// The notes of a stream, as read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Noted {
-    /// In its first block.
+    /// From its first block.
     pub first: [u8; 8],
-    /// In its last whole one.
+    /// From its last complete block.
     pub last: [u8; 8],
 }

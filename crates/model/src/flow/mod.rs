@@ -1,5 +1,5 @@
-//! A flow as the data plane has it: what one side of it is asked to move, how its datagrams and blocks are filled, and what
-//! its streams count. Protocols ask for it and engines carry it out; neither needs to know the other.
+//! A flow as the data plane sees it: what one side moves, how its datagrams and blocks are filled, and what its
+//! streams count. Protocols request flows and engines execute them, without knowing each other.
 
 mod counts;
 mod exchange;
@@ -16,18 +16,18 @@ pub use task::{BlockNote, Blocks, EndMark, FlowId, FlowTask, Pattern, Payload, S
 pub struct Link(pub u32);
 
 impl Link {
-    /// Links that were accepted have numbers from here up; a stand-in chooses its own below.
+    /// First number of accepted links; a stand-in chooses smaller numbers for its own.
     pub const FIRST_ACCEPTED: Self = Self(1 << 16);
 }
 
-/// What the system said when it could not.
+/// A system error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason {
-    /// Error number of the system; 0 when it is none of its.
+    /// Error number of the system; 0 if there is none.
     pub errno: i32,
-    /// In words, as strerror(3) says it where there is a number.
+    /// The error as text, as strerror(3) returns it for an error number.
     pub text: String,
 }
 
-/// Number of a run within its stand-in, chosen by it, not in use.
+/// Number of a run within its stand-in. The stand-in chooses it; it must not be in use.
 pub type RunId = u32;

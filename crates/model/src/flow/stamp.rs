@@ -1,20 +1,22 @@
-//! Where a datagram carries its sequence number and time: data, so that one pump serves every protocol.
+//! Where a datagram carries its sequence number and time. The layout is data, so one engine serves every
+//! protocol.
 
-/// Places of the fields in a datagram's payload.
+/// Positions of the fields in a datagram's payload.
 ///
 /// # Units
 /// byte offsets from the start of the payload
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StampLayout {
-    /// 8 bytes that tell this test's datagrams from strays; absent where the protocol has none.
+    /// 8 bytes that distinguish this test's datagrams from stray ones; absent if the protocol has no such
+    /// field.
     pub tag_at: Option<usize>,
     /// Sequence number.
     pub seq: SeqField,
-    /// Send time; absent where the protocol has none, and then there is no jitter.
+    /// Send time; absent if the protocol has none, in which case there is no jitter.
     pub time: Option<TimeField>,
-    /// Stream number, 4 bytes, big-endian; absent where the protocol has none.
+    /// Stream number, 4 bytes, big-endian; absent if the protocol has none.
     pub stream_at: Option<usize>,
-    /// Bytes that the stamp needs; a datagram may not be smaller.
+    /// Size of the stamp, and so the smallest possible datagram.
     pub length: usize,
 }
 
@@ -29,54 +31,55 @@ impl StampLayout {
 pub enum SeqField {
     /// 8 bytes, big-endian.
     Wide {
-        /// Where.
+        /// Its offset.
         at: usize,
         /// Number of the first datagram.
         first: u64,
     },
     /// 4 bytes, big-endian; it wraps.
     Narrow {
-        /// Where.
+        /// Its offset.
         at: usize,
         /// Number of the first datagram.
         first: u64,
     },
-    /// A signed number of 8 bytes in two halves, each big-endian; a negative one ends the stream (iperf 2.0.10 and later).
+    /// A signed number of 8 bytes in two halves, each big-endian; a negative one ends the stream (iperf 2.0.10
+    /// and later).
     Halves {
-        /// Where the low half is.
+        /// Offset of the low half.
         low_at: usize,
-        /// Where the high half is.
+        /// Offset of the high half.
         high_at: usize,
         /// Number of the first datagram.
         first: u64,
     },
     /// A signed number of 4 bytes, big-endian; a negative one ends the stream (iperf 2.0.9 and earlier).
     Signed {
-        /// Where.
+        /// Its offset.
         at: usize,
         /// Number of the first datagram.
         first: u64,
     },
-    /// Bytes sent so far, this datagram included, 8 bytes in the sender's own order: written little-endian, read in
-    /// either order (nuttcp).
+    /// Bytes sent so far, this datagram included, 8 bytes in the sender's byte order: written little-endian,
+    /// read in either order (nuttcp).
     Bytes {
-        /// Where.
+        /// Its offset.
         at: usize,
     },
-    /// Not numbered: losses cannot be seen.
+    /// Not numbered: losses cannot be detected.
     Absent,
 }
 
-/// How a datagram says when it was sent.
+/// The send time in a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeField {
-    /// Where.
+    /// Its offset.
     pub at: usize,
-    /// How.
+    /// Its format.
     pub form: TimeForm,
 }
 
-/// A form of time.
+/// A time format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeForm {
     /// Nanoseconds of the monotonic clock, 8 bytes, big-endian.

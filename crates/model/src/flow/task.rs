@@ -1,125 +1,128 @@
-//! What one side of a flow is asked to move.
+//! What one side of a flow has to move.
 
 use linerate_units::{Bitrate, Bytes, Span};
 
 use super::{Link, RunId, StampLayout};
 use crate::{Direction, Side, SocketKnobs, Transport};
 
-/// Number of a flow, chosen by the stand-in, not in use.
+/// Number of a flow. The stand-in chooses it; it must not be in use.
 pub type FlowId = u16;
 
-/// What the engine is asked to move.
+/// What the engine has to move.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowTask {
     /// Its number.
     pub flow: FlowId,
-    /// The run that it belongs to.
+    /// The run it belongs to.
     pub run: RunId,
     /// Whether this end writes or reads.
     pub side: Side,
-    /// Which way, seen from the client.
+    /// Direction as seen from the client.
     pub direction: Direction,
     /// What carries it.
     pub transport: Transport,
     /// One open link for each stream, in the order of the streams.
     ///
-    /// A link may be in two flows, one of each side: both ways over one connection.
+    /// A link can be in two flows, one of each side: both directions over one connection.
     pub links: Vec<Link>,
-    /// Bytes handed to the kernel at once, or payload of one datagram.
+    /// Bytes per write, or payload of one datagram.
     pub length: Bytes,
-    /// What each stream says.
+    /// What each stream sends.
     pub payload: Payload,
-    /// Where datagrams carry number and time.
+    /// The positions of number and time in a datagram.
     pub stamp: StampLayout,
-    /// The sender stops after this many bytes over all streams, in whole blocks of `length`; absent until it is told.
+    /// The sender stops after this many bytes over all streams, in whole blocks of `length`; absent until it is
+    /// set.
     pub bytes: Option<Bytes>,
-    /// The sender stops after the omitted part and this time, and the receiver's measured part has this length after
-    /// the omitted one; absent until it is told. What has stopped keeps its links until it is told how to end.
+    /// The sender stops after the omitted part plus this time. The receiver's measured part has this length and
+    /// starts after the omitted part. Absent until it is set. A stopped flow keeps its links until it receives
+    /// a stop order.
     pub time: Option<Span>,
-    /// Left out of the archived result at the start.
+    /// Part at the start that is left out of the archived result.
     pub omit: Span,
-    /// Rate that each stream offers; absent to saturate.
+    /// Rate each stream offers; absent to saturate.
     pub offered: Option<Bitrate>,
-    /// Blocks that leave together when a rate is offered; absent for one.
+    /// Blocks sent together when a rate is offered; absent for one.
     pub burst: Option<u32>,
-    /// What is due within so long leaves together at its start when a rate is offered; absent for each block at its own
-    /// time.
+    /// With an offered rate: everything due within this interval is sent together at its start. Absent if each
+    /// block is sent at its own time.
     pub pacing_tick: Option<Span>,
     /// Rate to which the kernel paces each stream.
     pub fq_rate: Option<Bitrate>,
-    /// How the sender gives bytes to the kernel, and whether the receiver copies them.
+    /// How the sender passes bytes to the kernel, and whether the receiver copies them.
     pub socket: SocketKnobs,
-    /// CPU on which the data threads are kept.
+    /// CPU the data threads are pinned to.
     pub affinity: Option<u32>,
     /// What ends a receiver's stream, apart from a stop order and the end of the connection.
     pub end_mark: EndMark,
-    /// Where the blocks of a single stream over TCP tell of their connection; absent where they do not.
+    /// Where the blocks of a single TCP stream carry notes about their connection; absent if they carry none.
     pub note: Option<BlockNote>,
-    /// Whether it is counted how long the data were under way.
+    /// Whether transit times are counted.
     pub transit: Transit,
-    /// Whether a sender over TCP may hand over several blocks in one call where they are taken at once. A tool that tells
-    /// its calls makes one for each block.
+    /// Whether a TCP sender may pass several blocks to the kernel in one call if they are accepted at once. A
+    /// tool that reports its number of calls makes one call per block.
     pub together: bool,
 }
 
-/// Where each block of a stream tells what its sender's kernel counts of the connection (nuttcp).
+/// Where each block of a stream carries the kernel's counts for the sender's connection (nuttcp).
 ///
-/// Two words of 4 bytes in the sender's own byte order, written little-endian: segments sent again since the flow began,
-/// and the congestion window in KiB. In the first block the second word says what the first one counts.
+/// Two words of 4 bytes in the sender's byte order, written little-endian: segments retransmitted since the
+/// flow began, and the congestion window in KiB. In the first block the second word specifies what the first
+/// one counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockNote {
-    /// Bytes of a block before it.
+    /// Bytes of a block before the note.
     pub at: usize,
     /// The second word of the first block.
     pub kind: u32,
 }
 
-/// Whether a receiver counts how long datagrams or blocks were under way.
+/// Whether a receiver counts transit times of datagrams or blocks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Transit {
-    /// It does not, and blocks over TCP carry no stamp.
+    /// It does not, and TCP blocks carry no stamp.
     #[default]
     Uncounted,
-    /// Datagrams: since the wall-clock time in their stamp.
+    /// For datagrams: from the wall-clock time in their stamp.
     Datagrams,
-    /// Blocks over TCP: a sender writes the stamp of the task into each of them, and a receiver reads it. A flow with
-    /// more streams than the engine has threads for does neither.
+    /// For TCP blocks: a sender writes the task's stamp into each block, and a receiver reads it. A flow with
+    /// more streams than the engine has threads does neither.
     Blocks(Blocks),
 }
 
-/// What a receiver must know of stamped blocks over TCP.
+/// What a receiver needs to know about stamped TCP blocks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Blocks {
-    /// Where a block says its own length, stamp included: 4 bytes, big-endian.
+    /// Offset of the block's own length, stamp included: 4 bytes, big-endian.
     pub length_at: usize,
-    /// Bytes in front of the first block.
+    /// Bytes before the first block.
     pub skipped: u64,
-    /// Of each stream what came before the flow began.
+    /// For each stream the data that arrived before the flow began.
     pub early: Vec<Vec<u8>>,
 }
 
-/// What a stream says.
+/// What a stream sends.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Payload {
-    /// Bytes at the start of every block or datagram, as far as it is long enough; a stamp is written over them.
+    /// Bytes at the start of every block or datagram, cut if it is too short; a stamp overwrites them.
     pub head: Vec<u8>,
-    /// What follows.
+    /// The pattern of the remaining bytes.
     pub pattern: Pattern,
-    /// The first block or datagram is at least so long, when `head` would not fit.
+    /// Minimum length of the first block or datagram, for a `head` that would not fit otherwise.
     pub first_length: Option<Bytes>,
 }
 
-/// What a block is filled with.
+/// The pattern that fills a block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Pattern {
-    /// Bytes that cannot be compressed.
+    /// Incompressible bytes.
     #[default]
     Random,
-    /// The ASCII digits 0 to 9, again and again (iperf).
+    /// The ASCII digits 0 to 9, repeated (iperf).
     Digits,
-    /// The printable ASCII characters 0x20 to 0x7e, again and again (ttcp).
+    /// The printable ASCII characters 0x20 to 0x7e, repeated (ttcp).
     Printable,
-    /// One byte, again and again.
+    /// One byte, repeated.
     Byte(u8),
 }
 
@@ -131,9 +134,9 @@ pub enum EndMark {
     None,
     /// A negative sequence number.
     Negative,
-    /// The n-th datagram of at most so many bytes; these never count as data.
+    /// The n-th datagram of at most this size; such datagrams never count as data.
     Short {
-        /// Most bytes of a mark.
+        /// Maximum size of an end mark.
         bytes: usize,
         /// Which of them ends the stream, from 1.
         nth: u32,
@@ -145,8 +148,9 @@ pub enum EndMark {
 pub enum Stop {
     /// The sender finishes the block it is writing and stops; the receiver stops reading. The links stay open.
     AtOnce,
-    /// The sender stops and closes its side of the connections; the receiver reads until the peer has closed its.
+    /// The sender stops and closes its side of the connections; the receiver reads until the peer has closed
+    /// its side.
     Regularly,
-    /// Connections are reset.
+    /// The connections are reset.
     Abort,
 }

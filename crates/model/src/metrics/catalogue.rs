@@ -8,12 +8,12 @@ use serde::Serialize;
 use super::CATALOGUE;
 use super::readings::Value;
 
-/// One metric as a row: what a table, a chart or a schema needs to know.
+/// One metric as a row: the properties that tables, charts and schemas need.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Entry {
-    /// The name in results, as `tcp.srtt`.
+    /// The name in results, such as `tcp.srtt`.
     pub name: &'static str,
-    /// Definition, discussion, issues: the documentation of the constant.
+    /// Definition, discussion and issues: the documentation of the constant.
     pub doc: &'static str,
     /// Unit of the serialised number.
     pub unit: &'static str,
@@ -25,17 +25,17 @@ pub struct Entry {
     pub source: &'static str,
 }
 
-/// How values of a metric add up over time.
+/// How values of a metric aggregate over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// An amount per interval: intervals add.
+    /// An amount per interval: values of intervals are added.
     Counter,
-    /// A state at the end of the interval: intervals do not add.
+    /// A state at the end of the interval: values of intervals are not added.
     Gauge,
-    /// A mean over the interval: of several intervals the mean over their time.
+    /// A mean over the interval: several intervals have the time-weighted mean.
     Mean,
-    /// The largest value in the interval: of several intervals the largest.
+    /// The largest value in the interval: several intervals have the maximum.
     Peak,
 }
 
@@ -47,7 +47,7 @@ pub enum Better {
     Higher,
     /// Lower is better.
     Lower,
-    /// Neither: the value explains, it does not judge.
+    /// Neither: the value explains a result but does not rate it.
     Neither,
 }
 
@@ -79,7 +79,7 @@ pub trait Quantity: Copy {
     const UNIT: &'static str;
     /// The value as a number.
     fn to_value(self) -> Value;
-    /// The number as a value; absent when it is outside the type.
+    /// The number as a value; absent if it is outside the range of the type.
     fn from_value(value: Value) -> Option<Self>;
 }
 

@@ -1,4 +1,4 @@
-//! What the host spends and drops.
+//! Resources used and packets dropped by the host.
 
 use linerate_units::{Ratio, Span};
 
@@ -15,39 +15,40 @@ metrics! {
     BUSY: Ratio = "host.busy", Gauge, Lower, "proc(5) /proc/stat";
     /// Busy share of the busiest core.
     CORE_BUSY: Ratio = "host.core_busy", Gauge, Lower, "proc(5) /proc/stat";
-    /// Share of time that the core most busy with it spent in software interrupts.
+    /// Share of time spent in software interrupts, on the core with the largest such share.
     SOFTIRQ: Ratio = "host.softirq", Gauge, Lower, "proc(5) /proc/stat";
-    /// Interrupts that the host served, all cores and all devices together.
+    /// Interrupts handled by the host, all cores and all devices together.
     INTERRUPTS: u64 = "host.interrupts", Counter, Lower, "proc(5) /proc/stat intr";
-    /// Share of time that the hypervisor gave to others.
+    /// Share of time that the hypervisor gave to other guests.
     STEAL: Ratio = "host.steal", Gauge, Lower, "proc(5) /proc/stat";
     /// Packets that the kernel dropped because a core's backlog was full.
     SOFTNET_DROPPED: u64 = "host.softnet_dropped", Counter, Lower, "/proc/net/softnet_stat column 2";
-    /// Times a core had to stop receiving because its budget was used up.
+    /// Times a core stopped receiving because its budget was used up.
     SOFTNET_SQUEEZED: u64 = "host.softnet_squeezed", Counter, Lower, "/proc/net/softnet_stat column 3";
-    /// Packets dropped at the interface on the route, both directions.
+    /// Packets dropped at the route's interface, both directions.
     INTERFACE_DROPS: u64 = "host.interface_drops", Counter, Lower, "/proc/net/dev";
-    /// Damaged packets at the interface on the route.
+    /// Damaged packets at the route's interface.
     INTERFACE_ERRORS: u64 = "host.interface_errors", Counter, Lower, "/proc/net/dev";
-    /// Collisions at the interface on the route: its line is half duplex.
+    /// Collisions at the route's interface, whose line is therefore half duplex.
     COLLISIONS: u64 = "host.collisions", Counter, Lower, "/proc/net/dev";
-    /// Retransmissions that this host's own queues caused: the first copy had not left yet.
+    /// Retransmissions caused by this host's own queues: the first copy had not left yet.
     LOCAL_RETRANSMITS: u64 = "host.local_retransmits", Counter, Lower, "TcpExt TCPSpuriousRtxHostQueues";
-    /// Times that a receive window was closed entirely.
+    /// Times that a receive window was closed completely.
     ZERO_WINDOWS: u64 = "host.zero_windows", Counter, Lower, "TcpExt TCPToZeroWindowAdv";
-    /// Times that the receive queue had to be pruned or collapsed for lack of buffer.
+    /// Times that the receive queue was pruned or collapsed for lack of buffer space.
     RCV_PRUNED: u64 = "host.rcv_pruned", Counter, Lower, "TcpExt PruneCalled + TCPRcvCollapsed";
-    /// Connections that left slow start because acknowledgements came later or in longer trains, whole host.
+    /// Connections that left slow start because acknowledgements arrived later or in longer trains, whole host.
     HYSTART_EXITS: u64 = "host.hystart_exits", Counter, Neither, "RFC 9406; TcpExt TCPHystartTrainDetect + TCPHystartDelayDetect";
-    /// Sum of the congestion windows, in segments, at which those connections left slow start.
+    /// Sum of the congestion windows, in segments, at which these connections left slow start.
     HYSTART_SEGMENTS: u64 = "host.hystart_segments", Counter, Higher, "TcpExt TCPHystartTrainCwnd + TCPHystartDelayCwnd";
     /// Probes for a larger path MTU that arrived or were lost, whole host.
-    /// Discussion: Linux sends none before it has met a black hole, unless tcp_mtu_probing is 2.
+    /// Discussion: Linux sends none before it has detected a black hole, unless tcp_mtu_probing is 2.
     MTU_PROBES: u64 = "host.mtu_probes", Counter, Neither, "RFC 4821; TcpExt TCPMTUPSuccess + TCPMTUPFail";
-    /// Reductions of a congestion window that were taken back because the retransmission had not been needed, whole host.
+    /// Reductions of a congestion window that were undone because the retransmission was unnecessary, whole
+    /// host.
     WINDOW_UNDONE: u64 = "host.window_undone", Counter, Lower, "RFC 4015; TcpExt TCPFullUndo + TCPPartialUndo + TCPDSACKUndo + TCPLossUndo";
-    /// Datagrams dropped for lack of socket buffer, whole host.
+    /// Datagrams dropped for lack of socket buffer space, whole host.
     UDP_RCVBUF_ERRORS: u64 = "host.udp_rcvbuf_errors", Counter, Lower, "/proc/net/snmp Udp RcvbufErrors";
-    /// How much later than its tick the sampler woke.
+    /// Delay between the sampler's tick and its wake-up.
     TICK_LATENESS: Span = "host.tick_lateness", Gauge, Lower, "own definition";
 }

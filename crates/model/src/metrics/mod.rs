@@ -1,8 +1,8 @@
 //! The metric catalogue: one entry per measured quantity, in the form of RFC 1242 §2.
 //!
-//! An entry is a typed constant and a row of [`CATALOGUE`]; everything downstream is generic in (metric, value), so a
-//! new metric needs an entry here and a probe in the engine, nothing else. Names are for ever: a changed meaning is a
-//! new name.
+//! An entry is a typed constant and a row of [`CATALOGUE`]. All other code is generic over (metric, value), so
+//! a new metric only needs an entry here and a probe in the engine. Names never change: a changed meaning gets
+//! a new name.
 
 mod catalogue;
 pub mod flow;
@@ -18,6 +18,6 @@ pub use readings::{Readings, Sample, Side, Value};
 
 use catalogue::metrics;
 
-/// Every metric, in the order in which tables show them.
+/// Every metric, in display order.
 pub static CATALOGUE: &[&[Entry]] =
     &[flow::ENTRIES, tcp::ENTRIES, queue::ENTRIES, loss::ENTRIES, host::ENTRIES, port::ENTRIES];

@@ -1,4 +1,4 @@
-//! What waits in the sockets.
+//! Data waiting in the sockets.
 
 use linerate_units::{Bytes, Ratio};
 

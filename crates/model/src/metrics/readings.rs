@@ -1,4 +1,4 @@
-//! Values of metrics: one number per metric, whatever its type.
+//! Values of metrics: one number per metric of any type.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -31,7 +31,7 @@ impl Value {
         }
     }
 
-    /// As a count; absent when it is a fraction.
+    /// As a count; absent if it has a fraction.
     #[must_use]
     pub fn count(self) -> Option<u64> {
         match self {
@@ -42,29 +42,30 @@ impl Value {
     }
 }
 
-/// What was read at one moment or over one interval, by metric name. What was not measured is absent.
+/// The values read at one moment or over one interval, by metric name. Values that were not measured are
+/// absent.
 ///
-/// Copies share their values: a record has every sample of its log once more, and a log may have a million.
+/// Copies share their values: a record contains every sample of its log again, and a log can have a million.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Readings(Arc<Vec<(Name, Value)>>);
 
-/// Of the catalogue, or what a newer version calls something.
+/// A name from the catalogue, or one from a newer version.
 type Name = Cow<'static, str>;
 
 impl Readings {
-    /// Notes a value.
+    /// Stores a value.
     pub fn put<Q: Quantity>(&mut self, metric: Metric<Q>, value: Q) {
         insert(Arc::make_mut(&mut self.0), Cow::Borrowed(metric.name()), value.to_value());
     }
 
-    /// Notes a value that may not have been measured.
+    /// Stores a value that may not have been measured.
     pub fn put_some<Q: Quantity>(&mut self, metric: Metric<Q>, value: Option<Q>) {
         if let Some(value) = value {
             self.put(metric, value);
         }
     }
 
-    /// The value of a metric; absent when it was not measured.
+    /// The value of a metric; absent if it was not measured.
     #[must_use]
     pub fn get<Q: Quantity>(&self, metric: Metric<Q>) -> Option<Q> {
         self.named(metric.name()).and_then(Q::from_value)
@@ -88,9 +89,9 @@ impl Readings {
     }
 }
 
-/// Puts a value where its name belongs; a later one takes the place of an earlier one.
+/// Inserts a value at its place in name order, or replaces the existing value.
 fn insert(values: &mut Vec<(Name, Value)>, name: Name, value: Value) {
-    // Whoever writes goes through the names in their order.
+    // Writers usually insert the names in order.
     if values.last().is_none_or(|(last, _)| *last < name) {
         return values.push((name, value));
     }
@@ -100,7 +101,7 @@ fn insert(values: &mut Vec<(Name, Value)>, name: Name, value: Value) {
     }
 }
 
-/// The name as the catalogue has it, so that a long log does not hold it once for each value.
+/// The name from the catalogue, so a long log does not store it once for each value.
 fn known(name: &str) -> Option<&'static str> {
     static NAMES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         let mut names: Vec<&'static str> =
@@ -111,7 +112,7 @@ fn known(name: &str) -> Option<&'static str> {
     NAMES.binary_search(&name).ok().map(|at| NAMES[at])
 }
 
-/// Which end of a flow.
+/// An end of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -135,7 +136,7 @@ impl Side {
 
 /// What one side of a flow counted in one interval.
 ///
-/// Intervals are read on absolute ticks counted from the side's first byte.
+/// Intervals end at absolute ticks counted from the side's first byte.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sample {
@@ -145,7 +146,7 @@ pub struct Sample {
     pub start_ns: Timestamp,
     /// End of the interval.
     pub end_ns: Timestamp,
-    /// Whether the interval is outside the measured window: omitted at its start, or tail.
+    /// Whether the interval is outside the measured part: omitted at the start, or tail.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub outside: bool,
     /// What was read.
@@ -203,7 +204,7 @@ impl<'de> Deserialize<'de> for Readings {
     }
 }
 
-/// A name as it is read.
+/// A name, as read.
 struct Key(Name);
 
 impl<'de> Deserialize<'de> for Key {

@@ -1,4 +1,4 @@
-//! Logs of plans, folded and stored.
+//! Plan logs, folded and stored.
 
 use super::*;
 

@@ -4,13 +4,13 @@ use std::ops::Deref;
 
 use super::{SpecError, TestSpec};
 
-/// A specification that has passed [`TestSpec::check`]. What sizes memory, threads, sockets and times takes this type, so
-/// that no specification reaches it as it came from a file or from another host.
+/// A specification that has passed [`TestSpec::check`]. Code that sizes memory, threads, sockets and times
+/// takes this type, so it never gets an unchecked specification from a file or another host.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CheckedSpec(TestSpec);
 
 impl TestSpec {
-    /// The same, once it was looked at.
+    /// The checked specification.
     ///
     /// # Errors
     /// As [`TestSpec::check`].

@@ -1,7 +1,7 @@
-//! What shall be measured: one documented field per knob.
+//! What to measure: one documented field per setting.
 //!
-//! The doc comment of a field is its help text on the command line and in the reference; its serialised name carries
-//! the unit.
+//! The doc comment of a field is its help text on the command line and in the reference; its serialized name
+//! contains the unit.
 
 mod checked;
 mod host;
@@ -17,7 +17,7 @@ pub use checked::CheckedSpec;
 pub use host::HostKnobs;
 pub use socket::{SocketKnobs, ZeroCopy};
 pub use sweep::{MessageMode, SizeList, Sweep, TrialSequence};
-pub use traffic::{Direction, StopAfter, Traffic, Transport, Variation};
+pub use traffic::{Direction, Limit, Traffic, Transport, Variation};
 
 /// One test: what to send, over which sockets, by which hosts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -25,25 +25,25 @@ pub use traffic::{Direction, StopAfter, Traffic, Transport, Variation};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct TestSpec {
-    /// What is sent, how much and how fast.
+    /// What to send, how much and how fast.
     #[cfg_attr(feature = "clap", command(flatten))]
     pub traffic: Traffic,
-    /// How the sockets are set up.
+    /// Settings of the sockets.
     #[cfg_attr(feature = "clap", command(flatten))]
     pub socket: SocketKnobs,
-    /// What the hosts are told.
+    /// Settings of the hosts.
     #[cfg_attr(feature = "clap", command(flatten))]
     pub host: HostKnobs,
-    /// A series over message sizes instead of flows for a time; absent in a plain test.
+    /// A sweep over message sizes instead of timed flows; absent in a plain test.
     #[cfg_attr(feature = "clap", arg(skip))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sweep: Option<Sweep>,
 }
 
-/// A specification that contradicts itself or asks for what cannot be: names the knob and the remedy.
+/// A specification that contradicts itself or requests something impossible. Names the setting and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpecError {
-    /// The knob, as typed on the command line.
+    /// The setting, as on the command line.
     pub knob: &'static str,
     /// What is wrong with its value.
     pub trouble: String,
@@ -60,7 +60,7 @@ impl fmt::Display for SpecError {
 impl std::error::Error for SpecError {}
 
 impl TestSpec {
-    /// A series over message sizes. Small messages leave at once, and no probes run beside them.
+    /// A sweep over message sizes. Small messages are sent at once, and no probes run at the same time.
     #[must_use]
     pub fn of_sweep(sweep: Sweep, socket: SocketKnobs, host: HostKnobs) -> Self {
         let traffic = Traffic { no_latency: true, ..Traffic::default() };
@@ -74,20 +74,21 @@ impl TestSpec {
         Self { traffic, socket, host: self.host.clone(), sweep: None }
     }
 
-    /// Looks for values that no host could carry out.
+    /// Checks for values that no host can use.
     ///
     /// # Errors
-    /// The first knob that is out of range or contradicts another.
+    /// The first setting that is out of range or contradicts another.
     pub fn check(&self) -> Result<(), SpecError> {
         self.traffic.check()?;
         self.socket.check(&self.traffic)?;
         self.sweep.as_ref().map_or(Ok(()), |sweep| sweep.check(&self.traffic, &self.socket))
     }
 
-    /// Looks for knobs that exclude each other. A command line refuses them by itself; other sources have to ask.
+    /// Checks for settings that exclude each other. The command line rejects them itself; other sources have to
+    /// call this.
     ///
     /// # Errors
-    /// The first pair that does not go together.
+    /// The first pair of settings that exclude each other.
     pub fn agree(&self) -> Result<(), SpecError> {
         let (traffic, socket) = (&self.traffic, &self.socket);
         let time = (traffic.duration.is_some(), "--time");

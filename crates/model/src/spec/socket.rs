@@ -1,4 +1,4 @@
-//! How the sockets are set up.
+//! Settings of the sockets.
 
 use std::net::IpAddr;
 
@@ -9,17 +9,17 @@ use super::{SpecError, Traffic};
 
 use crate::foreign_text::ForeignText;
 
-/// How the sockets are set up.
+/// Settings of the sockets.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SocketKnobs {
-    /// Fix the socket buffers at both ends to this size; switches the kernel's own tuning off
+    /// Fix the socket buffers at both ends to this size, which disables the kernel's own tuning
     #[cfg_attr(feature = "clap", arg(short = 'w', long, value_name = "BYTES", help_heading = "Sockets"))]
     #[serde(rename = "window_bytes", skip_serializing_if = "Option::is_none")]
     pub window: Option<Bytes>,
-    /// Ask for this maximum segment size in bytes (TCP); what took effect is reported
+    /// Request this maximum segment size in bytes (TCP); the effective value is reported
     #[cfg_attr(
         feature = "clap",
         arg(short = 'M', long = "set-mss", value_name = "BYTES", help_heading = "Sockets")
@@ -90,25 +90,25 @@ pub enum ZeroCopy {
     Splice,
     /// sendfile from an anonymous file.
     Sendfile,
-    /// send with MSG_ZEROCOPY; the kernel says whether it copied after all.
+    /// send with MSG_ZEROCOPY; the kernel reports whether it copied after all.
     Msg,
 }
 
 impl SocketKnobs {
-    /// The same with data sent from a pipe, without being copied.
+    /// The same, with data sent from a pipe without copying.
     #[must_use]
     pub fn spliced(self) -> Self {
         Self { zerocopy: Some(ZeroCopy::Splice), ..self }
     }
 
-    /// The type-of-service byte in effect: as given, or from the DSCP.
+    /// The type-of-service byte in effect: set directly, or through the DSCP.
     #[must_use]
     pub fn tos_byte(&self) -> Option<u8> {
         self.tos.or_else(|| self.dscp.map(|class| class << 2))
     }
 
-    /// The same sockets for another test on the same path: ports are free to choose, and for datagrams what belongs to
-    /// TCP is left out, and buffers are the kernel's.
+    /// The same settings for another test on the same path: ports are chosen freely. For datagrams, TCP options
+    /// are omitted and the kernel chooses the buffers.
     #[must_use]
     pub fn varied(&self, udp: bool) -> Self {
         let base = Self { source_port: None, ..self.clone() };

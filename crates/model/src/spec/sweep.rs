@@ -1,23 +1,23 @@
-//! A series over message sizes: which sizes, which way, how often.
+//! A sweep over message sizes: which sizes, in which direction, and how often.
 
 use linerate_units::{Bytes, Ratio, Span};
 use serde::{Deserialize, Serialize};
 
 use super::{SocketKnobs, SpecError, Traffic};
 
-/// A series over message sizes: which sizes, which way, how often.
+/// A sweep over message sizes: which sizes, in which direction, and how often.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Sweep {
-    /// Send one way only, from here to the server, whose clock counts [default: to and fro]
+    /// Send in one direction only, from here to the server, whose clock measures [default: ping-pong]
     #[cfg_attr(feature = "clap", arg(long, conflicts_with = "bidir", help_heading = "Messages"))]
     pub stream: bool,
-    /// Both ends send a message at the same time, then both go on
+    /// Both ends send a message at the same time and wait for the other's before the next
     #[cfg_attr(feature = "clap", arg(long, help_heading = "Messages"))]
     pub bidir: bool,
-    /// Exactly these sizes, for example 1,64,1K..16M; a range doubles from size to size
+    /// Exactly these sizes, for example 1,64,1K..16M; a range contains successive doublings
     #[cfg_attr(
         feature = "clap",
         arg(long, value_name = "LIST", conflicts_with_all = ["from", "to", "points_per_octave", "perturb"], help_heading = "Messages")
@@ -38,14 +38,14 @@ pub struct Sweep {
     )]
     #[serde(rename = "to_bytes")]
     pub to: Bytes,
-    /// So many sizes from each size to its double, evenly spread [default: NetPIPE's own sizes, about two]
+    /// Number of sizes per doubling, evenly spaced [default: NetPIPE's own sizes, about two]
     #[cfg_attr(
         feature = "clap",
         arg(long, value_name = "POINTS", value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Messages")
     )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub points_per_octave: Option<u32>,
-    /// Also measure at this distance below and above each size; 0 does not
+    /// Also measure at this distance below and above each size; 0 to disable
     #[cfg_attr(
         feature = "clap",
         arg(
@@ -64,14 +64,14 @@ pub struct Sweep {
         arg(long, value_name = "TRIALS", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Messages")
     )]
     pub trials: u32,
-    /// Time for all sizes together; what large messages take longer than their share may double it [default: 30s]
+    /// Time for all sizes together; slow large messages may double it [default: 30s]
     #[cfg_attr(
         feature = "clap",
         arg(short = 't', long = "time", value_name = "SECONDS", help_heading = "Messages")
     )]
     #[serde(rename = "time_ns", skip_serializing_if = "Option::is_none")]
     pub time: Option<Span>,
-    /// Which trial comes when
+    /// Order of the trials
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t, help_heading = "Messages"))]
     pub order: TrialSequence,
     /// No more trials of a size whose median is known this well (95 % interval), for example 2%
@@ -98,7 +98,7 @@ impl Default for Sweep {
     }
 }
 
-/// Which trial comes when.
+/// The order of the trials.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -107,18 +107,18 @@ pub enum TrialSequence {
     /// All trials of a size, then those of the next larger one
     #[default]
     Ascending,
-    /// One trial of every size, then the next one of every size: what changes with time blurs all sizes alike
+    /// One trial of every size, then the next one of every size: changes over time affect all sizes alike
     Interleaved,
 }
 
-/// Which way messages go.
+/// Direction of the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageMode {
     /// To the server and back.
     PingPong,
     /// To the server only.
     Stream,
-    /// Both ways at the same time.
+    /// In both directions at the same time.
     Both,
 }
 
@@ -134,13 +134,13 @@ impl MessageMode {
     }
 }
 
-/// Sizes as typed, resolved.
+/// Sizes as entered, with ranges expanded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct SizeList(pub Vec<Bytes>);
 
-/// Largest message, and most sizes of a series.
+/// Largest message, and most sizes of a sweep.
 const MAX_MESSAGE: Bytes = Bytes::new(Sweep::MAX_BYTES);
 const MAX_SIZES: usize = 2_000;
 
@@ -148,7 +148,7 @@ impl Sweep {
     /// Bytes of the largest message.
     pub const MAX_BYTES: u64 = 64 << 20;
 
-    /// Which way messages go.
+    /// Direction of the messages.
     #[must_use]
     pub const fn mode(&self) -> MessageMode {
         if self.stream {
@@ -166,13 +166,13 @@ impl Sweep {
         self.time.unwrap_or(Span::from_secs(30))
     }
 
-    /// The longest that the series may take.
+    /// The longest possible duration of the sweep.
     #[must_use]
     pub fn longest(&self) -> Span {
         self.measured().saturating_mul(2)
     }
 
-    /// The longest message of the series.
+    /// The longest message of the sweep.
     #[must_use]
     pub fn longest_message(&self) -> Bytes {
         let listed = self.sizes.as_ref().and_then(|SizeList(sizes)| sizes.iter().copied().max());

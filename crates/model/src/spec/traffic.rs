@@ -1,11 +1,11 @@
-//! What is sent, how much and how fast.
+//! What to send, how much and how fast.
 
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 use serde::{Deserialize, Serialize};
 
 use super::SpecError;
 
-/// What is sent, how much and how fast.
+/// What to send, how much and how fast.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -14,7 +14,7 @@ pub struct Traffic {
     /// Measure with UDP instead of TCP
     #[cfg_attr(feature = "clap", arg(short = 'u', long, conflicts_with = "mptcp", help_heading = "Traffic"))]
     pub udp: bool,
-    /// Measure with MPTCP; plain TCP is used, and said, where a kernel has none
+    /// Measure with MPTCP; if a kernel lacks it, plain TCP is used and reported
     #[cfg_attr(feature = "clap", arg(short = 'm', long, help_heading = "Traffic"))]
     pub mptcp: bool,
     /// Measure only from here to the server
@@ -62,22 +62,22 @@ pub struct Traffic {
         arg(short = 'P', long = "parallel", value_name = "STREAMS", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Traffic")
     )]
     pub streams: u32,
-    /// Offer at most this bit rate in each stream (k, M, G are decimal); 0 saturates [default: saturate, for UDP 1M]
+    /// Offer at most this bit rate in each stream (k, M, G are decimal); 0 saturates [default: 0, for UDP 1M]
     #[cfg_attr(
         feature = "clap",
         arg(short = 'b', long = "bitrate", value_name = "RATE", help_heading = "Traffic")
     )]
     #[serde(rename = "rate_bps", skip_serializing_if = "Option::is_none")]
     pub rate: Option<Bitrate>,
-    /// Let the kernel pace each stream to this bit rate (SO_MAX_PACING_RATE), whatever the program offers
+    /// Let the kernel pace each stream to this bit rate (SO_MAX_PACING_RATE), independent of -b
     #[cfg_attr(feature = "clap", arg(long, value_name = "RATE", help_heading = "Traffic"))]
     #[serde(rename = "fq_rate_bps", skip_serializing_if = "Option::is_none")]
     pub fq_rate: Option<Bitrate>,
-    /// Bytes handed to the kernel at once; for UDP the payload of one datagram [default: chosen by stream count, for UDP by the path]
+    /// Bytes per write; for UDP the payload of one datagram [default: by stream count, for UDP by the path]
     #[cfg_attr(feature = "clap", arg(short = 'l', long, value_name = "BYTES", help_heading = "Traffic"))]
     #[serde(rename = "length_bytes", skip_serializing_if = "Option::is_none")]
     pub length: Option<Bytes>,
-    /// Leave the first seconds out of the result; they stay in the log
+    /// Exclude this time at the start from the result; the log still contains it
     #[cfg_attr(feature = "clap", arg(short = 'O', long, value_name = "SECONDS", help_heading = "Traffic"))]
     #[serde(rename = "omit_ns", skip_serializing_if = "Option::is_none")]
     pub omit: Option<Span>,
@@ -88,15 +88,15 @@ pub struct Traffic {
     )]
     #[serde(rename = "interval_ns")]
     pub interval: Span,
-    /// Let the receiver read at most this bit rate in each stream: a slow reader, made on purpose
+    /// Let the receiver read at most this bit rate in each stream, to simulate a slow reader
     #[cfg_attr(feature = "clap", arg(long, value_name = "RATE", help_heading = "Traffic"))]
     #[serde(rename = "read_rate_bps", skip_serializing_if = "Option::is_none")]
     pub read_rate: Option<Bitrate>,
-    /// Stop a direction as soon as the mean is known this well (95 % interval), for example 1%; -t is then the most it may take [default with --until: 60s]
+    /// Stop a direction once its mean is known this well (95 % interval), for example 1%, or after -t [60s]
     #[cfg_attr(feature = "clap", arg(long, value_name = "SHARE", conflicts_with_all = ["bytes", "blocks"], help_heading = "Traffic"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Ratio>,
-    /// Do not measure latency, neither idle nor beside the load
+    /// Do not measure latency, neither idle nor under load
     #[cfg_attr(feature = "clap", arg(long, help_heading = "Traffic"))]
     pub no_latency: bool,
 }
@@ -135,7 +135,7 @@ pub enum Transport {
     Tcp,
     /// UDP datagrams.
     Udp,
-    /// Multipath TCP; plain TCP where a kernel has none.
+    /// Multipath TCP; plain TCP if a kernel lacks it.
     Mptcp,
 }
 
@@ -151,7 +151,7 @@ impl Transport {
     }
 }
 
-/// Which way the data go, seen from the client.
+/// Direction of the data as seen from the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -177,48 +177,49 @@ impl Direction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum StopAfter {
+pub enum Limit {
     /// After this time.
     TimeNs(Span),
     /// After this many bytes, over all streams.
     Bytes(Bytes),
 }
 
-/// How the traffic of one run differs from that of another on the same path.
+/// How the traffic of one run differs from the traffic of another on the same path.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Variation {
     /// Datagrams instead of TCP.
     pub udp: bool,
     /// The only direction.
     pub direction: Direction,
-    /// How many streams.
+    /// Number of streams.
     pub streams: u32,
-    /// For how long.
+    /// Duration.
     pub duration: Span,
-    /// Rate that each stream offers; absent leaves the default.
+    /// Rate each stream offers; absent for the default.
     pub each: Option<Bitrate>,
     /// Pace of each TCP connection.
     pub pace: Option<Bitrate>,
-    /// Payload of a datagram, absent lets the path choose; over TCP the length of a block, absent keeps that of the first.
+    /// Payload of a datagram; absent if the path determines it. Over TCP the length of a block; absent to keep
+    /// that of the first run.
     pub length: Option<Bytes>,
     /// Whether latency is measured.
     pub latency: bool,
 }
 
-/// The longest test: a day.
+/// The longest test: one day.
 const MAX_DURATION: Span = Span::from_secs(86_400);
 
 /// Longest block over TCP.
 const MAX_BLOCK: u64 = 64 << 20;
 
-/// Longest block over TCP where the test leaves the length to the hosts.
+/// Longest block over TCP if the test leaves the length to the hosts.
 const MAX_DEFAULT_BLOCK: u64 = 1 << 20;
 
-/// Shortest and longest payload of a datagram: a header of ours, and what UDP over IPv4 carries.
+/// Shortest and longest payload of a datagram: our header, and the maximum for UDP over IPv4.
 const DATAGRAM_BYTES: std::ops::RangeInclusive<u64> = 32..=65_507;
 
 impl Traffic {
-    /// The transport asked for.
+    /// The requested transport.
     #[must_use]
     pub const fn transport(&self) -> Transport {
         if self.udp {
@@ -230,7 +231,7 @@ impl Traffic {
         }
     }
 
-    /// The directions, one phase after another; both at once stand in one phase.
+    /// The directions, phase after phase; simultaneous directions share one phase.
     #[must_use]
     pub fn phases(&self) -> Vec<Vec<Direction>> {
         if self.bidir {
@@ -244,26 +245,26 @@ impl Traffic {
         }
     }
 
-    /// When the sender stops, given the block length in use.
+    /// When the sender stops, for the given block length.
     #[must_use]
-    pub fn stop_after(&self, length: Bytes) -> StopAfter {
+    pub fn limit(&self, length: Bytes) -> Limit {
         if let Some(bytes) = self.bytes {
-            StopAfter::Bytes(bytes)
+            Limit::Bytes(bytes)
         } else if let Some(blocks) = self.blocks {
-            StopAfter::Bytes(Bytes::new(blocks.saturating_mul(length.get())))
+            Limit::Bytes(Bytes::new(blocks.saturating_mul(length.get())))
         } else {
-            StopAfter::TimeNs(self.measured() + self.omit.unwrap_or_default())
+            Limit::TimeNs(self.measured() + self.omit.unwrap_or_default())
         }
     }
 
-    /// The asked measuring time, without the omitted part.
+    /// The requested measuring time, without the omitted part.
     #[must_use]
     pub fn measured(&self) -> Span {
         let default = Span::from_secs(if self.until.is_some() { 60 } else { 10 });
         self.duration.unwrap_or(default)
     }
 
-    /// The rate each stream offers; absent when it saturates.
+    /// The rate each stream offers; absent if it saturates.
     #[must_use]
     pub fn offered(&self) -> Option<Bitrate> {
         match self.rate {
@@ -273,7 +274,7 @@ impl Traffic {
         }
     }
 
-    /// The same traffic but for what the variation says: once in one direction, for a time, from the first byte on.
+    /// The same traffic with the changes of the variation: in one direction, for a time, with nothing omitted.
     #[must_use]
     pub fn varied(&self, by: &Variation) -> Self {
         Self {
@@ -292,18 +293,18 @@ impl Traffic {
         }
     }
 
-    /// Most bytes of one block or datagram of this traffic.
+    /// Longest block or datagram of this traffic.
     #[must_use]
     pub fn longest_block(&self) -> Bytes {
         let chosen = if self.udp { *DATAGRAM_BYTES.end() } else { MAX_DEFAULT_BLOCK };
         self.length.unwrap_or(Bytes::new(chosen))
     }
 
-    /// Looks whether a flow of this traffic can have blocks or datagrams of `length`: those that were asked for, or where
-    /// none were, such as hosts choose.
+    /// Checks whether a flow of this traffic can have blocks or datagrams of `length`: the requested length, or
+    /// one that hosts choose if none was requested.
     ///
     /// # Errors
-    /// It cannot.
+    /// The flow cannot have this length.
     pub fn check_length(&self, length: Bytes) -> Result<(), SpecError> {
         let chosen = if self.udp { DATAGRAM_BYTES } else { 1..=MAX_DEFAULT_BLOCK };
         let fits = self.length.map_or(chosen.contains(&length.get()), |asked| asked == length);

@@ -1,4 +1,4 @@
-//! Origin of a run: hosts with everything that explains a result, versions, and the specification.
+//! Where a run comes from: hosts with everything that explains a result, versions, and what was asked.
 
 use linerate_model::{HostInfo, RunRecord};
 use maud::{Markup, html};

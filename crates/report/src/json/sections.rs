@@ -2,8 +2,8 @@
 
 use linerate_model::{
     BookStep, ByteAccounting, Caveat, Ceiling, CeilingShare, Digest, Direction, Effective, Finding, FollowUp,
-    ForeignText, GroupPlace, GroupStart, HostInfo, Limit, Outcome, PortSample, ProbeTransport, Sample,
-    SideSettings, SizeCurve, SizePoint, Steady, TestSpec, Transport, Uncertainty, World,
+    ForeignText, GroupPlace, GroupStart, HostInfo, Outcome, PortSample, ProbeTransport, Sample, SideSettings,
+    SizeCurve, SizePoint, Steady, TestSpec, Transport, Uncertainty, World,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use serde::Serialize;
@@ -32,7 +32,7 @@ section! {
         /// The ports of an emulated network, one entry for each phase and port; absent on real hosts.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         ports: Vec<PortSection>,
-        /// Caveats of the whole run.
+        /// What weakens the whole run.
         caveats: Vec<Caveat>,
     }
 }
@@ -40,9 +40,9 @@ section! {
 section! {
     /// The run.
     RunSection {
-        /// Name of the run.
+        /// Its name.
         id: ForeignText,
-        /// Wall-clock time of its start, RFC 3339; absent if the start of the log is missing.
+        /// Wall-clock time of its start, RFC 3339; absent in a log whose beginning is lost.
         #[serde(skip_serializing_if = "Option::is_none")]
         started_at: Option<ForeignText>,
         /// Where it ran.
@@ -51,22 +51,22 @@ section! {
         /// Version of linerate.
         #[serde(skip_serializing_if = "Option::is_none")]
         linerate: Option<ForeignText>,
-        /// How the run ended; absent if it was killed.
+        /// How it ended; absent when it was killed.
         #[serde(skip_serializing_if = "Option::is_none")]
         outcome: Option<Outcome>,
-        /// Reason, unless it was completed.
+        /// Why, unless it was completed.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<ForeignText>,
         /// The server as typed.
         #[serde(skip_serializing_if = "Option::is_none")]
         target: Option<ForeignText>,
-        /// The specification.
+        /// What was asked.
         #[serde(skip_serializing_if = "Option::is_none")]
         spec: Option<TestSpec>,
         /// Its place among runs that were started together.
         #[serde(skip_serializing_if = "Option::is_none")]
         group: Option<GroupPlace>,
-        /// Time at which it started to measure as one of them.
+        /// When it began to measure, as one of them.
         #[serde(skip_serializing_if = "Option::is_none")]
         group_start: Option<GroupStart>,
     }
@@ -77,92 +77,91 @@ section! {
     FlowSection {
         /// Its number in the run.
         flow: u16,
-        /// Its name for users.
+        /// Its name, for people.
         name: ForeignText,
         /// The sending host.
         from: ForeignText,
         /// The receiving host.
         to: ForeignText,
-        /// Transport protocol.
+        /// What carried the data.
         transport: Transport,
-        /// Direction, seen from the client.
+        /// Which way, seen from the client.
         direction: Direction,
         /// Number of streams.
         streams: u32,
         /// The result.
         #[serde(skip_serializing_if = "Option::is_none")]
         receiver: Option<ReceiverSection>,
-        /// The sender's counts, for diagnosis.
+        /// What the sender counted: a diagnostic.
         #[serde(skip_serializing_if = "Option::is_none")]
         sender: Option<SenderSection>,
         /// The sizes of a series over message sizes, smallest first; absent in a plain test.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         sizes: Vec<SizePoint>,
-        /// Summary of the series.
+        /// What they amount to.
         #[serde(skip_serializing_if = "Option::is_none")]
         curve: Option<SizeCurve>,
-        /// Counts of datagrams, for UDP.
+        /// Datagrams, for UDP.
         #[serde(skip_serializing_if = "Option::is_none")]
         udp: Option<UdpSection>,
-        /// Settings as requested, granted and effective.
+        /// Settings as asked, granted and effective.
         #[serde(skip_serializing_if = "Option::is_none")]
         settings: Option<SettingsSection>,
-        /// Latency measured by the probes.
+        /// What the probes saw.
         #[serde(skip_serializing_if = "Option::is_none")]
         latency: Option<LatencySection>,
-        /// CPU time of the hosts.
+        /// What the hosts spent.
         #[serde(skip_serializing_if = "Option::is_none")]
         cpu: Option<CpuSection>,
-        /// The ceiling that the result is compared with.
+        /// The limit to compare the result with.
         #[serde(skip_serializing_if = "Option::is_none")]
         ceiling: Option<CeilingSection>,
-        /// Every known ceiling, lowest first.
+        /// Every known limit, smallest first.
         ladder: Vec<Ceiling>,
-        /// The limit of the flow.
+        /// What held the flow back.
         #[serde(skip_serializing_if = "Option::is_none")]
         verdict: Option<Finding>,
-        /// Findings of other rules whose conditions hold.
+        /// Other rules whose conditions hold.
         also: Vec<Finding>,
-        /// Questions that follow-up runs answered. The verdict takes the answers into account.
+        /// Questions that further runs answered; the verdict is the one after them.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         inquiries: Vec<FollowUp>,
-        /// Byte accounting.
+        /// What became of the bytes.
         #[serde(skip_serializing_if = "Option::is_none")]
         books: Option<BooksSection>,
         /// The steady part.
         #[serde(skip_serializing_if = "Option::is_none")]
         steady: Option<Steady>,
-        /// Uncertainty of the receiver's rate with its contributions; absent if it cannot be estimated.
+        /// How well the receiver's rate is known, and why not better; absent where it cannot be stated.
         #[serde(skip_serializing_if = "Option::is_none")]
         uncertainty: Option<Uncertainty>,
-        /// Caveats of the result.
+        /// What weakens the result.
         caveats: Vec<Caveat>,
-        /// Intervals of both sides, merged to the requested interval.
+        /// Intervals of both sides, merged to the interval asked for.
         samples: Vec<Sample>,
     }
 }
 
 section! {
-    /// Byte accounting between the programs, and along the path between them.
+    /// What became of the bytes: between the programs, and on the way between them.
     BooksSection {
-        /// Between the programs; absent for UDP.
+        /// Between the programs; absent for datagrams.
         #[serde(flatten)]
         programs: Option<ByteAccounting>,
-        /// Counts on the path to the wire and back, with the range that explains them; absent if no counter was
-        /// read there.
+        /// What was counted on the way to the wire and back, and what explains it; absent where nothing was read there.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         steps: Vec<BookStep>,
     }
 }
 
 section! {
-    /// Counts of one port of an emulated network during one phase.
+    /// What one port of an emulated network did while the flows of one phase ran.
     ///
-    /// Counts cover the whole phase; `rate_bps` and `busy` cover its measured part.
+    /// Counts are of the whole phase; `rate_bps` and `busy` are of its measured part.
     PortSection {
         /// Its name: the node that it belongs to and the node that it sends to.
         port: ForeignText,
-        /// Numbers of the flows that ran in the phase.
+        /// Numbers of the flows that ran meanwhile.
         flows: Vec<u16>,
         /// Length of the measured part.
         seconds: f64,
@@ -175,42 +174,41 @@ section! {
         /// Packets sent.
         #[serde(skip_serializing_if = "Option::is_none")]
         packets: Option<u64>,
-        /// Bytes of the frames sent, without preamble and gap.
+        /// Frames sent, without preamble and gap.
         #[serde(skip_serializing_if = "Option::is_none")]
         bytes: Option<Bytes>,
-        /// Packets dropped.
+        /// Packets thrown away.
         #[serde(skip_serializing_if = "Option::is_none")]
         dropped: Option<u64>,
-        /// Packets with a congestion mark (ECN CE).
+        /// Packets marked as having met congestion.
         #[serde(skip_serializing_if = "Option::is_none")]
         marked: Option<u64>,
-        /// Largest number of bytes queued at any moment.
+        /// Most that waited at any moment.
         #[serde(skip_serializing_if = "Option::is_none")]
         queue_max_bytes: Option<Bytes>,
-        /// Its intervals, merged to the requested interval; time counts from the start of the run.
+        /// Its intervals, merged to the interval asked for; time counts from the start of the run.
         samples: Vec<PortSample>,
     }
 }
 
 section! {
-    /// The receiver's counts: `bitrate_bps = (bytes - first_read_bytes) * 8 / seconds`.
+    /// What arrived: `bitrate_bps = (bytes - first_read_bytes) * 8 / seconds`.
     ReceiverSection {
         /// Application bytes inside the measured window.
         bytes: Bytes,
-        /// Time from the first to the last read inside the window.
+        /// From the first to the last read inside the window.
         seconds: f64,
-        /// Goodput; absent if no time passed between the first and the last read.
+        /// Goodput; absent when no time passed between the first and the last read.
         #[serde(skip_serializing_if = "Option::is_none")]
         bitrate_bps: Option<Bitrate>,
-        /// True if the rate exceeds the link's by more than clock errors explain, or contradicts the sender's
-        /// count.
+        /// True when the figure exceeds what the link carries by more than clocks can err, or contradicts the sender's.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         impossible: bool,
-        /// Bytes of the first read, which defines the time origin and is not in the rate.
+        /// Bytes of the first read, which mark the time origin and are not in the rate.
         #[serde(skip_serializing_if = "Option::is_none")]
         first_read_bytes: Option<Bytes>,
-        /// Time of that read since the start of the run; if a server reports it, late by a one-way delay. The
-        /// samples of the receiver count from it.
+        /// Time of that read, from the start of the run; a server's word of it is late by a one-way delay. The samples
+        /// of the receiver count from it.
         #[serde(skip_serializing_if = "Option::is_none")]
         first_read_ns: Option<Timestamp>,
         /// Bytes of the omitted part.
@@ -219,26 +217,26 @@ section! {
         /// Bytes after the window.
         #[serde(skip_serializing_if = "Option::is_none")]
         tail_bytes: Option<Bytes>,
-        /// All bytes of the flow.
+        /// Every byte of the flow.
         #[serde(skip_serializing_if = "Option::is_none")]
         total_bytes: Option<Bytes>,
     }
 }
 
 section! {
-    /// The sender's counts of bytes written to the socket.
+    /// What the sender gave to its kernel.
     SenderSection {
         /// Application bytes inside the window.
         bytes: Bytes,
-        /// Time during which it wrote.
+        /// Time in which it wrote.
         seconds: f64,
-        /// Rate at which it wrote; absent if no time passed.
+        /// Rate at which it wrote; absent when no time passed.
         #[serde(skip_serializing_if = "Option::is_none")]
         bitrate_bps: Option<Bitrate>,
-        /// Retransmitted segments.
+        /// Segments sent again.
         #[serde(skip_serializing_if = "Option::is_none")]
         retransmits: Option<u64>,
-        /// Bytes still in its send queue at the end.
+        /// Bytes still in its queue at the end.
         #[serde(skip_serializing_if = "Option::is_none")]
         queued_bytes: Option<Bytes>,
         /// Datagrams sent.
@@ -250,14 +248,14 @@ section! {
 section! {
     /// Datagrams, as the receiver counted them.
     UdpSection {
-        /// Datagrams that were read at least once or lost.
+        /// Datagrams whose fate is known: read at least once, or lost.
         packets: u64,
         /// Datagrams that were sent and never read.
         lost: u64,
-        /// Datagrams that arrived after a later one.
+        /// Datagrams that came after a later one.
         #[serde(skip_serializing_if = "Option::is_none")]
         out_of_order: Option<u64>,
-        /// Datagrams that arrived more than once.
+        /// Datagrams that came more than once.
         #[serde(skip_serializing_if = "Option::is_none")]
         duplicates: Option<u64>,
         /// `lost / packets` (RFC 7680).
@@ -266,18 +264,17 @@ section! {
         /// Interarrival jitter (RFC 3550 §6.4.1).
         #[serde(skip_serializing_if = "Option::is_none")]
         jitter_ns: Option<Span>,
-        /// Lost datagrams that the receiving kernel dropped at the socket.
+        /// Of the lost ones, those that the receiving kernel dropped at the socket.
         #[serde(skip_serializing_if = "Option::is_none")]
         socket_drops: Option<u64>,
-        /// Datagrams that the sending kernel rejected.
+        /// Datagrams that the sending kernel refused.
         #[serde(skip_serializing_if = "Option::is_none")]
         send_errors: Option<u64>,
     }
 }
 
 section! {
-    /// Settings. A requested value is `null` if it was left to the kernel; a value that cannot be read back is
-    /// absent.
+    /// Settings: asked is `null` where it was left to the kernel; what cannot be read back is absent.
     SettingsSection {
         /// Socket buffers.
         window: WindowSetting,
@@ -289,17 +286,17 @@ section! {
         tos: Effective<u8>,
         /// Kernel pacing of the sender.
         pacing: PacingSetting,
-        /// Zero-copy mode of the sender.
+        /// Way of sending without copying.
         zerocopy: Effective<ForeignText>,
-        /// Bytes per write, or payload of one datagram.
+        /// Bytes handed to the kernel at once, or payload of one datagram.
         length_bytes: Bytes,
-        /// Whether small segments were sent immediately (TCP_NODELAY); absent if the specification is missing.
+        /// Whether small segments were sent at once (TCP_NODELAY); absent when the specification is lost.
         #[serde(skip_serializing_if = "Option::is_none")]
         no_delay: Option<bool>,
-        /// All values read back at the sender.
+        /// Everything the sending side read back.
         #[serde(skip_serializing_if = "Option::is_none")]
         sender: Option<SideSettings>,
-        /// All values read back at the receiver.
+        /// Everything the receiving side read back.
         #[serde(skip_serializing_if = "Option::is_none")]
         receiver: Option<SideSettings>,
     }
@@ -308,7 +305,7 @@ section! {
 section! {
     /// Socket buffers.
     WindowSetting {
-        /// Requested bytes at both ends.
+        /// Bytes asked for at both ends.
         asked: Option<Bytes>,
         /// Send buffer of the sender as granted.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -322,7 +319,7 @@ section! {
 section! {
     /// Segment size.
     MssSetting {
-        /// Requested bytes.
+        /// Bytes asked for.
         asked: Option<u32>,
         /// Payload of a full segment of the sender.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -333,37 +330,37 @@ section! {
 section! {
     /// Kernel pacing (SO_MAX_PACING_RATE).
     PacingSetting {
-        /// Requested rate.
+        /// Rate asked for.
         asked_bps: Option<Bitrate>,
-        /// Effective rate.
+        /// Rate in effect.
         #[serde(skip_serializing_if = "Option::is_none")]
         effective_bps: Option<Bitrate>,
     }
 }
 
 section! {
-    /// Latency measured by the probes.
+    /// What the probes saw.
     LatencySection {
         /// Before the load.
         #[serde(skip_serializing_if = "Option::is_none")]
         idle: Option<ProbeSection>,
-        /// Under the load of this flow.
+        /// Beside this flow.
         #[serde(skip_serializing_if = "Option::is_none")]
         loaded: Option<ProbeSection>,
     }
 }
 
 section! {
-    /// Round-trip times of one phase; the quantiles are absent without replies.
+    /// Round-trip times of one phase; the quantiles are absent when no answer came.
     ProbeSection {
         /// Quantiles of the round-trip time.
         #[serde(flatten, skip_serializing_if = "Option::is_none")]
         rtt: Option<Digest>,
         /// Probes sent.
         sent: u64,
-        /// Probes without a reply.
+        /// Probes whose answer never came.
         lost: u64,
-        /// Transport of the probes.
+        /// What carried the probes.
         over: ProbeTransport,
         /// One-way delay from the client to the server.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -374,16 +371,16 @@ section! {
         /// Server clock minus client clock, estimated.
         #[serde(skip_serializing_if = "Option::is_none")]
         offset_ns: Option<i64>,
-        /// Largest error of that estimate, and therefore of the one-way delays.
+        /// Largest error of that estimate, and so of the one-way delays.
         #[serde(skip_serializing_if = "Option::is_none")]
         offset_error_ns: Option<u64>,
-        /// Whether the kernels timestamped the arrivals.
+        /// Whether the kernels stamped the arrivals.
         kernel_timestamps: bool,
     }
 }
 
 section! {
-    /// CPU time of the hosts.
+    /// What the hosts spent.
     CpuSection {
         /// CPU time of the sending process inside the window.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -401,16 +398,16 @@ section! {
 }
 
 section! {
-    /// The ceiling that the result is compared with.
+    /// The limit to compare the result with.
     CeilingSection {
-        /// Name of the limit.
-        limit: Limit,
-        /// Goodput that it allows, bit/s.
+        /// Which limit.
+        limit: ForeignText,
+        /// The goodput it allows.
         bitrate_bps: f64,
-        /// The result as a share of it, at most 1; absent without a result, and above the ceiling.
+        /// The result as a share of it, at most 1; absent when there is no result, and where it is above.
         #[serde(skip_serializing_if = "Option::is_none")]
         share: Option<CeilingShare>,
-        /// Explanation of the ceiling.
+        /// Where the figure comes from, for a person.
         because: ForeignText,
     }
 }

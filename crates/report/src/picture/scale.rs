@@ -1,4 +1,4 @@
-//! The scale of an axis: positions of values and ticks.
+//! The scale of an axis: where a value lies, and where its ticks are.
 
 use std::ops::Range;
 
@@ -7,12 +7,12 @@ use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
 use crate::html::Axis;
 use crate::quantity::in_unit;
 
-/// Largest number of ticks on an axis.
+/// Most ticks of an axis.
 const MAX_TICKS: usize = 9;
-/// Approximate number of ticks on a linear scale.
+/// About so many ticks on a scale that is not logarithmic.
 const TARGET_TICKS: f64 = 6.0;
 
-/// Range of values, linear or logarithmic.
+/// From the least to the largest value, linear or logarithmic.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Scale {
     log: bool,
@@ -23,8 +23,7 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// The scale of an axis around these values. A linear scale starts at `from` if that is lower than all
-    /// values.
+    /// The scale of an axis around these values; one that is not logarithmic begins at `from` if that is below all.
     pub(super) fn of(axis: &Axis, values: impl Iterator<Item = f64>, from: Option<f64>) -> Self {
         let fits = |value: &f64| value.is_finite() && (!axis.log || *value > 0.0);
         let (low, high) = values
@@ -49,7 +48,7 @@ impl Scale {
         Self { log: true, low: base.powf(first), high: base.powf(last), ticks, unit: axis.unit.clone() }
     }
 
-    /// `whole`: extend to the next tick, so that the largest value does not touch the edge.
+    /// `whole`: up to the next tick, so that the largest value does not touch the edge.
     fn linear(axis: &Axis, low: f64, high: f64, whole: bool) -> Self {
         let span = if high > low { high - low } else { high.abs().max(1.0) };
         let step = even_step(span / TARGET_TICKS, axis.unit == "bytes");
@@ -63,7 +62,7 @@ impl Scale {
         Self { log: false, low, high, ticks, unit: axis.unit.clone() }
     }
 
-    /// A round value as the text of a tick, without trailing zeros.
+    /// A value as the text of a tick, which is round: without the zeros behind its point.
     pub(super) fn tick(&self, value: f64) -> String {
         let text = in_unit(Some(&self.unit), value);
         let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));
@@ -74,13 +73,13 @@ impl Scale {
         format!("{short} {unit}").trim_end().to_owned()
     }
 
-    /// Whether a value can be shown on the scale.
+    /// Whether the scale has a place for a value.
     pub(super) fn holds(&self, value: f64) -> bool {
         value.is_finite() && (!self.log || value > 0.0)
     }
 }
 
-/// The smallest step of at least `least`: 1, 2 or 5 times a power of ten, or for bytes a power of two.
+/// One, two or five times a power of ten, or of bytes a power of two: the smallest that is not below.
 fn even_step(least: f64, bytes: bool) -> f64 {
     if bytes {
         return 2_f64.powf(least.log2().ceil());

@@ -7,10 +7,10 @@ use linerate_model::{
 };
 use serde::Serialize;
 
-/// Version of the format. A change of meaning needs a new version.
+/// Version of the format; a changed meaning is a new version.
 pub const PLAN_RESULT_SCHEMA: &str = "linerate.plan-result/1";
 
-/// An executed plan. What was not measured is absent.
+/// A plan as it was carried out. What was not measured is absent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanDocument {
@@ -18,42 +18,42 @@ pub struct PlanDocument {
     pub schema: &'static str,
     /// Name of the plan's run in the archive.
     pub run: String,
-    /// How it ended; absent while it runs and if it was killed.
+    /// How it ended; absent while it runs and when it was killed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
-    /// Reason, unless it was completed.
+    /// Why, unless it was completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Number of times that it was resumed.
+    /// How often it was taken up again.
     pub resumed: u32,
     /// The plan: hosts, flows, axes and points.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanStart>,
-    /// The points, in the order of the plan, with the summaries of their trials.
+    /// The points, in the order of the plan, with what their trials amount to.
     pub points: Vec<PointSection>,
-    /// The tables of the plan's method.
+    /// What they amount to in the terms of the plan's method.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<MethodTable>,
-    /// Results of every assertion at every point, flow and direction that it applies to.
+    /// Every assertion at every point, flow and direction that it is about.
     pub assertions: Vec<PlanJudgement>,
     /// Every trial, in the order of time, with its runs in the archive.
     pub trials: Vec<TrialEnd>,
-    /// Caveats of the whole plan.
+    /// What weakens all of it.
     pub caveats: Vec<Caveat>,
 }
 
-/// A point and the summaries of its trials.
+/// A point and what its trials amount to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PointSection {
-    /// Identifier of the point.
+    /// Its name.
     pub id: String,
     /// Its value on every axis.
     pub values: Vec<AxisSection>,
-    /// Results of searches by repeat.
+    /// What searches found, repeat by repeat.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub found: Vec<SearchEnd>,
-    /// Summaries by flow, direction and quantity.
+    /// Flow, direction and quantity by quantity.
     pub summaries: Vec<PointSummary>,
 }
 
@@ -61,11 +61,11 @@ pub struct PointSection {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AxisSection {
-    /// Name of the axis.
+    /// The axis.
     pub axis: String,
-    /// Displayed value.
+    /// As it is shown.
     pub label: String,
-    /// Value in the unit of the axis; absent if it is not a number.
+    /// In the unit of the axis; absent for what is no number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! Plots are reproducible, and empty without data.
+//! Pictures are the same for the same run, and nothing is drawn of nothing.
 
 use expect_test::expect;
 use linerate_model::RunRecord;

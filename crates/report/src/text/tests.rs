@@ -1,9 +1,9 @@
-//! Tests of whole pages of text.
+//! What people see, whole pages of it.
 
 use super::*;
 use crate::samples_of_runs as runs;
 use expect_test::{Expect, expect};
-use linerate_model::{Event, Limit};
+use linerate_model::Event;
 
 fn check(log: &[Event], width: usize, expected: &Expect) {
     let view = View { width, colour: false, kept: Some("7f3a".into()), explain: false };
@@ -268,17 +268,17 @@ fn a_series_shows_what_it_comes_to_and_a_row_for_each_size() {
 #[test]
 fn the_ladder_shows_what_binds_what_is_next_and_where_the_rate_lies() {
     let mut record = RunRecord::fold(&runs::tcp_run());
-    let rung = |limit: Limit, bitrate_bps: f64, because: &str| linerate_model::Ceiling {
-        limit,
+    let rung = |limit: &str, bitrate_bps: f64, because: &str| linerate_model::Ceiling {
+        limit: limit.into(),
         bitrate_bps,
         because: because.into(),
         slack_bps: 0.0,
     };
-    // The upload's 600 Mb/s are between the first and the second ceiling.
+    // The upload's 600 Mb/s lie between the first and the second.
     record.flows[1].ladder = vec![
-        rung(Limit::SendBuffer, 598e6, "128 KiB, RTT 1.75 ms"),
-        rung(Limit::Link, 941.5e6, "1000BASE-T"),
-        rung(Limit::CpuSender, 1.6e9, "sending thread took 38 % of a core"),
+        rung("send_buffer", 598e6, "128 KiB, RTT 1.75 ms"),
+        rung("link", 941.5e6, "1000BASE-T"),
+        rung("cpu_sender", 1.6e9, "sending thread took 38 % of a core"),
     ];
     record.flows[0].ladder.clear();
     let view = View { width: 110, colour: false, kept: None, explain: true };
@@ -328,7 +328,7 @@ fn the_overhead_of_the_run_raises_the_upper_end_and_is_named() {
     let raised = page(overhead(2e6));
     assert!(raised.contains("941.4 Mb/s (941.0 to 943.8)"), "{raised}");
     assert!(raised.contains("in 10 batches; probes and control used 2.000 Mb/s of the path"), "{raised}");
-    // 5 % of the half-width is not reported.
+    // A twentieth of the half-width is no news.
     assert!(!page(overhead(1.9e4)).contains("probes and control"));
 }
 
@@ -350,7 +350,7 @@ fn a_question_that_further_runs_answered_stands_with_its_runs_below_the_verdict(
     assert!(!text(&RunRecord::fold(&runs::tcp_run()), &view).contains("inquiry"));
 }
 
-/// A step that counted 1 MiB more than was explained, and a step that is fully explained.
+/// A place that counted 1 MiB more than was explained, and one where all is.
 fn steps() -> Vec<linerate_model::BookStep> {
     use linerate_model::{AccountingPoint, BookStep};
     let step = |place, counter: &str, counted: u64, residual_bytes| BookStep {
