@@ -7,14 +7,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use linerate_proto::iperf3::client::{Client, ClientConfig};
-use linerate_proto::iperf3::params::{Limits, Params};
-use linerate_proto::iperf3::report::Host as HostFacts;
-use linerate_proto::iperf3::results::Results;
-use linerate_proto::iperf3::server::{Server, ServerConfig};
-use linerate_proto::iperf3::settings::{EndCondition, Settings};
-use linerate_proto::iperf3::wire::{self, Cookie, take_message};
-use linerate_proto::stand_in::{
+use linerate_compat::iperf3::client::{Client, ClientConfig};
+use linerate_compat::iperf3::params::{Limits, Params};
+use linerate_compat::iperf3::report::Host as HostFacts;
+use linerate_compat::iperf3::results::Results;
+use linerate_compat::iperf3::server::{Server, ServerConfig};
+use linerate_compat::iperf3::settings::{EndCondition, Settings};
+use linerate_compat::iperf3::wire::{self, Cookie, take_message};
+use linerate_compat::stand_in::{
     Cpu, FlowCounts, FlowId, FlowTask, Input, Link, Opened, Output, Reason, RunId, StandIn, StreamCounts,
 };
 use linerate_units::{Span, Timestamp};

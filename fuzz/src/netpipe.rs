@@ -1,6 +1,6 @@
 //! NetPIPE: the stand-ins of both roles, and its small messages.
 
-use linerate_proto::netpipe::{
+use linerate_compat::netpipe::{
     Command, Mode, Options, Receiver, Transmitter, check_integrity, decode_time, encode_time, integrity,
 };
 

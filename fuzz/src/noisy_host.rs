@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use linerate_model::SideSettings;
-use linerate_proto::stand_in::{
+use linerate_compat::stand_in::{
     Cpu, Exchange, Exchanged, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, Opened, Output, Reason,
     RunId, StandIn, StreamCounts,
 };

@@ -1,6 +1,6 @@
 //! NTttcp: the stand-ins of both dialogues and roles, the cutting of numbers, the command line.
 
-use linerate_proto::ntttcp::{Numbers, Options, Receiver, Role, Windows, parse, stand_in};
+use linerate_compat::ntttcp::{Numbers, Options, Receiver, Role, Windows, parse, stand_in};
 use linerate_units::Span;
 
 use crate::noisy_host::{Boxed, play};

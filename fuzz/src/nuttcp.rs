@@ -6,10 +6,10 @@
 use std::net::SocketAddr;
 
 use linerate_model::SideSettings;
-use linerate_proto::nuttcp::{
+use linerate_compat::nuttcp::{
     Invocation, Lines, NuttcpClient, NuttcpServer, Request, Results, ServerOptions, Version, invocation,
 };
-use linerate_proto::stand_in::{
+use linerate_compat::stand_in::{
     Cpu, FlowCounts, FlowId, Input, Link, Opened, Output, Reason, RunId, StandIn, StreamCounts,
 };
 use linerate_units::{Span, Timestamp};

@@ -1,7 +1,7 @@
 //! Result files of other programs.
 
 use linerate_model::import::{Reading, Scope};
-use linerate_proto::reading::{Imported, bodies, name, read, text};
+use linerate_compat::reading::{Imported, bodies, name, read, text};
 
 /// Reads any file; whatever comes out points into it and can be told as a log.
 pub fn foreign_results(bytes: &[u8]) {

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use linerate_model::SideSettings;
-use linerate_proto::stand_in::{
+use linerate_compat::stand_in::{
     Cpu, FlowCounts, FlowId, FlowTask, Input, Link, Opened, Output, Reason, StandIn, StreamCounts, Transport,
 };
-use linerate_proto::{iperf2, ttcp};
+use linerate_compat::{iperf2, ttcp};
 use linerate_units::{Span, Timestamp};
 
 /// Outputs after one input; more is an endless loop.

@@ -136,14 +136,14 @@ fn crate_of(file: &SourceFile) -> Option<String> {
     if room == "theory" && !file.path.contains("/rules/") {
         return None;
     }
-    let protocol = file.path.strip_prefix("crates/proto/src/").and_then(|rest| rest.split_once('/'));
-    Some(protocol.map_or_else(|| room.to_owned(), |(folder, _)| format!("{PROTOCOL}{folder}")))
+    let inside =
+        ["crates/proto/src/", "crates/compat/src/"].iter().find_map(|start| file.path.strip_prefix(start));
+    let protocol = inside.and_then(|rest| rest.split_once('/'));
+    Some(protocol.map_or_else(|| room.to_owned(), |(folder, _)| format!("{room}/{folder}")))
 }
 
-const PROTOCOL: &str = "proto/";
-
 fn files_outside_protocols(walk: &Walk) -> usize {
-    walk.iter().filter(|(room, _)| !room.starts_with(PROTOCOL)).map(|(_, files)| files.len()).sum()
+    walk.iter().filter(|(room, _)| !room.contains('/')).map(|(_, files)| files.len()).sum()
 }
 
 #[cfg(test)]
@@ -157,7 +157,7 @@ mod tests {
                 "crates/sock/src/options.rs",
                 "// window\nfn set(\n  window: u64) { for w in x.windows(2) {} }\n",
             ),
-            ("crates/proto/src/iperf3/params.rs", "key(\"window\")\n"),
+            ("crates/compat/src/iperf3/params.rs", "key(\"window\")\n"),
             ("crates/theory/src/rules/a.rs", "fn a() {}\n#[cfg(test)]\nmod tests { fn window() {} }\n"),
             ("crates/sock/tests/window.rs", "fn window() {}\n"),
             ("crates/theory/src/bdp.rs", "fn rate(window: Bytes) {}\n"),
@@ -169,7 +169,7 @@ mod tests {
     fn finds_code_and_quotes_but_not_comments_or_tests() {
         let walk = walk_of(&sample(), "window");
         let rooms: Vec<&str> = walk.keys().map(String::as_str).collect();
-        assert_eq!(rooms, ["model", "proto/iperf3", "sock"]);
+        assert_eq!(rooms, ["compat/iperf3", "model", "sock"]);
         assert_eq!(walk["sock"]["crates/sock/src/options.rs"], [3]);
         assert_eq!(walk["model"]["crates/model/src/spec/socket.rs"], [2]);
     }

@@ -20,8 +20,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use linerate_compat::Tool;
 use linerate_model::{Calibration, ForeignText, HostInfo};
-use linerate_proto::Protocol;
 use linerate_proto::agent::{SettingInForce, Token};
 use linerate_sock::open::{bind_udp, listen_tcp};
 use linerate_sock::poll::EventFd;
@@ -82,9 +82,9 @@ pub struct ServerConfig {
     pub calibration: Option<Box<Calibration>>,
     /// The secret that coordinators must know to direct this agent; absent if it does not accept any.
     pub agent_token: Option<Token>,
-    /// Foreign protocols that embedded servers serve on the same ports.
-    pub foreign: Vec<&'static Protocol>,
-    /// Further ports, on which only foreign protocols are served.
+    /// Foreign tools that embedded servers serve on the same ports.
+    pub foreign: Vec<&'static Tool>,
+    /// Further ports, on which only foreign tools are served.
     pub classic: Vec<ClassicPort>,
     /// Where the event logs of runs with foreign tools are stored; absent to store none.
     pub keeper: Option<Arc<dyn LogStore>>,
@@ -98,13 +98,11 @@ pub struct ServerConfig {
 }
 
 impl ServerConfig {
-    /// The foreign protocols with the same default port as ours, which their clients therefore find without
-    /// options.
+    /// The foreign tools with the same default port as ours, which their clients therefore find without options.
     #[must_use]
-    pub fn others_at_home() -> Vec<&'static Protocol> {
-        let at_home =
-            |protocol: &&Protocol| protocol.default_port == linerate_proto::native::NATIVE.default_port;
-        with_embedded_server(linerate_proto::ALL).into_iter().filter(at_home).collect()
+    pub fn others_at_home() -> Vec<&'static Tool> {
+        let at_home = |tool: &&Tool| tool.default_port == linerate_proto::native::NATIVE.default_port;
+        linerate_compat::ALL.iter().copied().filter(at_home).collect()
     }
 }
 
@@ -113,8 +111,8 @@ impl ServerConfig {
 pub struct ClassicPort {
     /// The port; 0 lets the kernel choose.
     pub port: u16,
-    /// The protocols served there. If there are several, their first bytes distinguish them.
-    pub protocols: Vec<&'static Protocol>,
+    /// The tools served there. If there are several, their first bytes distinguish them.
+    pub tools: Vec<&'static Tool>,
 }
 
 /// What happens on a server, for its owner's log.
@@ -275,7 +273,7 @@ impl Server {
         let mut doors = Vec::new();
         for address in &addresses {
             let mut door = bind_pair(*address)?;
-            door.protocols = with_embedded_server(&config.foreign);
+            door.tools.clone_from(&config.foreign);
             // If the kernel chose the ports, every address has a different one, and embedded servers know the
             // first.
             door.port = doors.first().map_or(door.port, |first: &front::Door| first.port);
@@ -285,8 +283,7 @@ impl Server {
             config.classic.iter().flat_map(|classic| addresses.iter().map(move |a| (classic, a)))
         {
             let door = bind_pair(SocketAddr::new(address.ip(), classic.port))?;
-            let protocols = with_embedded_server(&classic.protocols);
-            doors.push(front::Door { native: false, protocols, ..door });
+            doors.push(front::Door { native: false, tools: classic.tools.clone(), ..door });
         }
         Ok(Self { doors, config })
     }
@@ -364,18 +361,13 @@ fn bind_pair(address: SocketAddr) -> Result<front::Door, ControlError> {
                     socket: Arc::new(udp.socket),
                     port: tcp.local.port(),
                     native: true,
-                    protocols: Vec::new(),
+                    tools: Vec::new(),
                 });
             }
             Err(error) if tries == 0 => return Err(error.into()),
             Err(_) => {}
         }
     }
-}
-
-/// The protocols that have an embedded server.
-fn with_embedded_server(protocols: &[&'static Protocol]) -> Vec<&'static Protocol> {
-    protocols.iter().copied().filter(|protocol| protocol.embedded_server.is_some()).collect()
 }
 
 pub(crate) fn no_ipv6(error: &linerate_sock::SockError) -> bool {

@@ -19,8 +19,8 @@ pub(crate) mod tests;
 
 use std::io::{Read, Write};
 
+use linerate_compat::stand_in::StandIn;
 use linerate_model::World;
-use linerate_proto::stand_in::StandIn;
 
 use crate::error::ControlError;
 use crate::port_observer::PortObserver;

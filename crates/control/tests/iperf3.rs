@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
+use linerate_compat::stand_in::Planned;
 use linerate_control::{LogStore, Server, ServerConfig, ServerHandle, Sink, StoredRun};
 use linerate_model::{CaveatKind, Event, Outcome, RunRecord, Side};
-use linerate_proto::stand_in::Planned;
 
 /// Forwards the events of all runs, one run after another.
 #[derive(Debug, Clone)]

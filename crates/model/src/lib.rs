@@ -30,6 +30,7 @@ mod port;
 mod record;
 mod settings;
 mod size;
+pub mod sniff;
 mod spec;
 mod tally;
 mod uncertainty;

@@ -11,11 +11,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("model", &["units"]),
     ("proto", &["units", "model"]),
+    ("compat", &["units", "model"]),
     ("theory", &["units", "model"]),
     ("report", &["units", "model"]),
     ("sock", &[]),
     ("engine", &["units", "model", "sock"]),
-    ("control", &["units", "model", "proto", "sock", "engine", "theory"]),
+    ("control", &["units", "model", "proto", "compat", "sock", "engine", "theory"]),
     ("archive", &["units", "model"]),
     ("emu", &["units", "config"]),
     // An emulated network on this machine: provides emu with a clock and the frames of real hosts.
@@ -27,8 +28,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "app",
         &[
-            "units", "model", "proto", "theory", "report", "sock", "engine", "control", "archive", "emu",
-            "lab", "plan",
+            "units", "model", "proto", "compat", "theory", "report", "sock", "engine", "control", "archive",
+            "emu", "lab", "plan",
         ],
     ),
     // The benchmark reads clocks, counters and pipes, and evaluates its pairs like `linerate compare`.
@@ -136,6 +137,13 @@ mod tests {
     fn stages_and_topologies_do_not_reach_the_system() {
         assert_eq!(problems(&[("emu", "sock", true), ("emu", "lab", true)]).len(), 2);
         assert!(problems(&[("lab", "sock", true), ("lab", "emu", true)]).is_empty());
+    }
+
+    #[test]
+    fn our_protocols_and_foreign_tools_do_not_know_each_other() {
+        assert_eq!(problems(&[("proto", "compat", true), ("compat", "proto", true)]).len(), 2);
+        assert_eq!(problems(&[("engine", "compat", true), ("compat", "sock", true)]).len(), 2);
+        assert!(problems(&[("control", "proto", true), ("control", "compat", true)]).is_empty());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::tree::Tree;
 use crate::words::has_word;
 
 /// Crates that decode input of peers and files into types that others print.
-const DECODING_CRATES: [&str; 2] = ["model", "proto"];
+const DECODING_CRATES: [&str; 3] = ["model", "proto", "compat"];
 /// The file that defines the type.
 const DEFINING_FILE: &str = "crates/model/src/foreign_text.rs";
 
@@ -59,6 +59,7 @@ mod tests {
                     #[derive(Deserialize)]\nstruct H(String);\nfn i() -> String {}\n";
         let path = "crates/model/src/a.rs";
         assert_eq!(found(check, &[(path, text)]), ["crates/model/src/a.rs:4", "crates/model/src/a.rs:13"]);
+        assert_eq!(found(check, &[("crates/compat/src/iperf3/a.rs", text)]).len(), 2);
         assert!(found(check, &[(DEFINING_FILE, text), ("crates/app/src/a.rs", text)]).is_empty());
     }
 }

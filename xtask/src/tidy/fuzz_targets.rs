@@ -1,4 +1,4 @@
-//! Every wire protocol must be registered and fuzzed.
+//! Every protocol is fuzzed, and every foreign tool is in the table.
 
 use std::collections::BTreeSet;
 
@@ -7,26 +7,24 @@ use crate::rust_text::line_of;
 use crate::tree::Tree;
 use crate::words::has_word;
 
-const PROTOCOLS: &str = "crates/proto/src/";
-const TABLE_FILE: &str = "crates/proto/src/lib.rs";
+/// Our own protocols, and foreign tools.
+const FOLDERS: [&str; 2] = ["crates/proto/src/", TOOLS];
+const TOOLS: &str = "crates/compat/src/";
+const TABLE_FILE: &str = "crates/compat/src/lib.rs";
 const TARGETS: &str = "fuzz/fuzz_targets/";
 
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let (table_line, table) = all_table(tree);
     let mut problems = Vec::new();
-    for protocol in protocol_folders(tree) {
-        if !has_word(&table, &protocol) {
-            let what = format!("protocol {protocol:?} is not in the table ALL");
-            problems.push(Problem::new(
-                TABLE_FILE,
-                table_line,
-                what,
-                "add one line to ALL; sniffing and help follow from it",
-            ));
+    for (start, protocol) in protocol_folders(tree) {
+        if start == TOOLS && !has_word(&table, &protocol) {
+            let what = format!("tool {protocol:?} is not in the table ALL");
+            let remedy = "add one line to ALL; sniffing and help follow from it";
+            problems.push(Problem::new(TABLE_FILE, table_line, what, remedy));
         }
         if !has_target(tree, &protocol) {
             let what = format!("protocol {protocol:?} has no fuzz target");
-            let place = format!("{PROTOCOLS}{protocol}/mod.rs");
+            let place = format!("{start}{protocol}/mod.rs");
             let remedy = "add fuzz/fuzz_targets/<protocol>.rs that feeds its decoder with arbitrary bytes";
             problems.push(Problem::new(&place, 1, what, remedy));
         }
@@ -34,11 +32,15 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     problems
 }
 
-/// Folders of protocols. A folder next to a file of the same name is a part of that module and not a protocol.
-fn protocol_folders(tree: &Tree) -> BTreeSet<String> {
-    let inside = tree.files.iter().filter_map(|file| file.path.strip_prefix(PROTOCOLS));
-    let folders = inside.filter_map(|rest| Some(rest.split_once('/')?.0.to_owned()));
-    folders.filter(|folder| tree.file(&format!("{PROTOCOLS}{folder}.rs")).is_none()).collect()
+/// Folders of protocols and where they are. A folder next to a file of the same name is a part of that module and not a
+/// protocol.
+fn protocol_folders(tree: &Tree) -> BTreeSet<(&'static str, String)> {
+    let folder = |path: &str| {
+        let (start, rest) = FOLDERS.iter().find_map(|start| Some((*start, path.strip_prefix(start)?)))?;
+        Some((start, rest.split_once('/')?.0.to_owned()))
+    };
+    let folders = tree.files.iter().filter_map(|file| folder(&file.path));
+    folders.filter(|(start, folder)| tree.file(&format!("{start}{folder}.rs")).is_none()).collect()
 }
 
 /// A target is named after its protocol, alone or with the decoded type: `native.rs`, `native_datagram.rs`.
@@ -66,34 +68,39 @@ mod tests {
 
     const TABLE: (&str, &str) = (
         TABLE_FILE,
-        "pub mod native;\npub static ALL: &[&Protocol] = &[\n  &native::NATIVE,\n];\nfn after() { netpipe(); }\n",
+        "pub mod ttcp;\npub static ALL: &[&Tool] = &[\n  &ttcp::TTCP,\n];\nfn after() { netpipe(); }\n",
     );
 
     #[test]
-    fn a_registered_and_fuzzed_protocol_passes() {
-        let samples =
-            [TABLE, ("crates/proto/src/native/mod.rs", ""), ("fuzz/fuzz_targets/native_datagram.rs", "")];
+    fn a_registered_and_fuzzed_tool_passes_and_our_own_protocols_need_no_row() {
+        let samples = [
+            TABLE,
+            ("crates/compat/src/ttcp/mod.rs", ""),
+            ("fuzz/fuzz_targets/ttcp_argv.rs", ""),
+            ("crates/proto/src/native/mod.rs", ""),
+            ("fuzz/fuzz_targets/native_datagram.rs", ""),
+        ];
         assert!(found(check, &samples).is_empty());
     }
 
     #[test]
     fn a_folder_outside_the_table_or_without_a_target_is_found() {
-        let samples = [TABLE, ("crates/proto/src/netpipe/wire.rs", "")];
+        let samples =
+            [TABLE, ("crates/compat/src/netpipe/wire.rs", ""), ("crates/proto/src/native/mod.rs", "")];
         assert_eq!(
             found(check, &samples),
-            ["crates/proto/src/lib.rs:2", "crates/proto/src/netpipe/mod.rs:1"]
+            [
+                "crates/compat/src/lib.rs:2",
+                "crates/compat/src/netpipe/mod.rs:1",
+                "crates/proto/src/native/mod.rs:1"
+            ]
         );
     }
 
     #[test]
     fn the_rest_of_a_module_is_no_protocol() {
-        let samples = [
-            TABLE,
-            ("crates/proto/src/native/mod.rs", ""),
-            ("fuzz/fuzz_targets/native.rs", ""),
-            ("crates/proto/src/stand_in.rs", ""),
-            ("crates/proto/src/stand_in/flow.rs", ""),
-        ];
+        let samples =
+            [TABLE, ("crates/compat/src/stand_in.rs", ""), ("crates/compat/src/stand_in/flow.rs", "")];
         assert!(found(check, &samples).is_empty());
     }
 

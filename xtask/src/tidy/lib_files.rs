@@ -7,8 +7,8 @@ use crate::words::has_word;
 
 const DEFINITIONS: &[&str] = &["fn", "struct", "enum", "trait", "impl", "union", "macro_rules"];
 
-/// A table file may also contain plain data types: here the protocols and the type of a row.
-const TABLES: &[(&str, &[&str])] = &[("crates/proto/src/lib.rs", &["struct", "enum"])];
+/// A table file may also contain plain data types: here the foreign tools and the type of a row.
+const TABLES: &[(&str, &[&str])] = &[("crates/compat/src/lib.rs", &["struct", "enum"])];
 
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn a_table_may_say_what_its_rows_are_but_do_nothing() {
         let text = "//! Table.\npub struct Row {}\npub enum Kind {}\nfn act() {}\n";
-        assert_eq!(found(check, &[("crates/proto/src/lib.rs", text)]), ["crates/proto/src/lib.rs:4"]);
+        assert_eq!(found(check, &[("crates/compat/src/lib.rs", text)]), ["crates/compat/src/lib.rs:4"]);
     }
 
     #[test]

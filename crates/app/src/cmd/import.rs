@@ -5,10 +5,10 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use linerate_archive::{ArchiveError, SqliteArchive, Store};
+use linerate_compat::reading::{Imported, bodies, name, prose, read, run_name, text};
 use linerate_model::foreign_text::one_line;
 use linerate_model::import::{Reading, Unread};
 use linerate_model::{Body, Event, ForeignText, RunRecord};
-use linerate_proto::reading::{Imported, bodies, name, prose, read, run_name, text};
 use serde_json::json;
 
 use super::archived::{archive, failed};

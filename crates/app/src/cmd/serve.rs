@@ -4,11 +4,11 @@ use std::io::Write;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
+use linerate_compat::{Tool, iperf2, netpipe, ntttcp, nuttcp, ttcp};
 use linerate_control::{
     ClassicPort, Policy, Restored, Server, ServerConfig, ServerEvent, ServerHandle, restore_leftovers,
 };
 use linerate_proto::agent::SettingInForce;
-use linerate_proto::{Protocol, iperf2, netpipe, ntttcp, nuttcp, ttcp};
 
 use super::guardian::OwnGuardians;
 use super::stand_in::ArchiveKeeper;
@@ -105,18 +105,15 @@ fn config(args: &ServeArgs) -> ServerConfig {
     }
 }
 
-/// The ports of older tools, and the protocols that are distinguished there.
-const CLASSIC: &[(u16, &[&Protocol])] = &[
+/// The ports of older tools, and the tools that are distinguished there.
+const CLASSIC: &[(u16, &[&Tool])] = &[
     (5000, &[&nuttcp::NUTTCP, &ntttcp::NTTTCP]),
     (5001, &[&iperf2::IPERF2, &ttcp::TTCP]),
     (5002, &[&netpipe::NETPIPE]),
 ];
 
 fn classic_ports() -> Vec<ClassicPort> {
-    CLASSIC
-        .iter()
-        .map(|(port, protocols)| ClassicPort { port: *port, protocols: protocols.to_vec() })
-        .collect()
+    CLASSIC.iter().map(|(port, tools)| ClassicPort { port: *port, tools: tools.to_vec() }).collect()
 }
 
 /// Prints an event of a server on port `own`.

@@ -18,9 +18,9 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
+use linerate_compat::stand_in::StandIn;
 use linerate_control::{Interrupts, Invocation, LogStore, PortObserver, drive};
 use linerate_model::World;
-use linerate_proto::stand_in::StandIn;
 
 use crate::args::ToolArgs;
 use crate::exit::Exit;

@@ -8,7 +8,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use linerate_proto::Match;
+use linerate_model::sniff::Match;
 use linerate_proto::native::{DATAGRAM_BYTES, Datagram, DatagramKind};
 use linerate_sock::batch::RecvBatch;
 use linerate_sock::open::udp_connected_on_same_port;
@@ -76,7 +76,7 @@ impl Reflector {
     /// Passes a datagram to the embedded server that recognizes it or may recognize it: no further bytes will
     /// follow.
     fn forward(&self, from: SocketAddr, bytes: &[u8]) {
-        let maybe = || self.inboxes.iter().find(|inbox| (inbox.protocol.sniff)(bytes) == Match::More);
+        let maybe = || self.inboxes.iter().find(|inbox| (inbox.tool.sniff)(bytes) == Match::More);
         let claimed = self.all.iter().find(|inbox| inbox.claims(self.port, from.ip()));
         let its = claimed.or_else(|| match detect(&self.inboxes, bytes, true) {
             Detected::Its(inbox) => Some(inbox),

@@ -1,4 +1,4 @@
-//! The embedded server of a foreign protocol: a server stand-in that gets what arrives for it on the server's
+//! The embedded server of a foreign tool: a server stand-in that gets what arrives for it on the server's
 //! ports.
 
 use std::collections::BTreeMap;
@@ -8,8 +8,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_proto::ServantConfig;
-use linerate_proto::stand_in::{Planned, RunId, StandIn, Transport};
+use linerate_compat::ServantConfig;
+use linerate_compat::stand_in::{Planned, RunId, StandIn, Transport};
 use linerate_sock::poll::{Interest, poll_few};
 use linerate_sock::{Mono, clock};
 use linerate_units::{Bytes, Span};
@@ -50,9 +50,9 @@ pub(super) struct Posts {
     pub(super) others: Vec<ServerPort>,
 }
 
-/// Runs embedded servers of one protocol, one after another, until the server stops.
+/// Runs embedded servers of one tool, one after another, until the server stops.
 pub(super) fn serve(inbox: &Inbox, posts: &Posts, shared: &Shared) {
-    let (Some(make), Some(first)) = (inbox.protocol.embedded_server, posts.own.first()) else { return };
+    let Some(first) = posts.own.first() else { return };
     while !shared.stopping() {
         let config = ServantConfig {
             port: first.port,
@@ -61,12 +61,12 @@ pub(super) fn serve(inbox: &Inbox, posts: &Posts, shared: &Shared) {
             wall: Span::from_ns(clock::wall_ns()),
         };
         let mut ports = ServantDesk { inbox, posts, shared, clients: BTreeMap::new() };
-        // If a stand-in panics, the other protocols and the next clients are still served.
-        let life = catch_unwind(AssertUnwindSafe(|| live(make(&config), &mut ports)));
+        // If a stand-in panics, the other tools and the next clients are still served.
+        let life = catch_unwind(AssertUnwindSafe(|| live((inbox.tool.embedded_server)(&config), &mut ports)));
         ports.release_all();
         if !shared.stopping() {
             let ended = life.map(|result| result.map(|code| format!("exit code {code}")));
-            tracing::warn!(protocol = inbox.protocol.name, ?ended, "a servant ended and is replaced");
+            tracing::warn!(tool = inbox.tool.name, ?ended, "a servant ended and is replaced");
             let _ = poll_few(&[(shared.switch.waker.as_fd(), Interest::READ)], clock::now() + RESTART_DELAY);
         }
     }

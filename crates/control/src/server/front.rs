@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use linerate_proto::Protocol;
+use linerate_compat::Tool;
 use linerate_proto::agent::AGENT;
 use linerate_proto::native::{Connection, NATIVE, Preface};
 use linerate_sock::poll::{Events, Interest, Poller};
@@ -57,8 +57,8 @@ pub(super) struct Door {
     pub(super) port: u16,
     /// Whether our own protocol is served here.
     pub(super) native: bool,
-    /// The foreign protocols, in the order in which they examine the first bytes.
-    pub(super) protocols: Vec<&'static Protocol>,
+    /// The foreign tools, in the order in which they examine the first bytes.
+    pub(super) tools: Vec<&'static Tool>,
 }
 
 /// Serves the ports until the server stops, then waits for the runs to end.
@@ -67,7 +67,7 @@ pub(super) fn serve(doors: Vec<Door>, shared: &Arc<Shared>) -> Result<(), Contro
     let inboxes = start_embedded_servers(&doors, shared, &mut threads)?;
     let mut gates = Vec::new();
     for door in doors {
-        let own = |inbox: &&Arc<Inbox>| door.protocols.iter().any(|protocol| same(protocol, inbox.protocol));
+        let own = |inbox: &&Arc<Inbox>| door.tools.iter().any(|tool| same(tool, inbox.tool));
         let here: Vec<_> = inboxes.iter().filter(own).cloned().collect();
         let reflector = Reflector {
             socket: door.socket,
@@ -103,20 +103,20 @@ pub(super) fn serve(doors: Vec<Door>, shared: &Arc<Shared>) -> Result<(), Contro
     result
 }
 
-/// Starts an embedded server for each foreign protocol.
+/// Starts an embedded server for each foreign tool.
 fn start_embedded_servers(
     doors: &[Door],
     shared: &Arc<Shared>,
     threads: &mut Vec<JoinHandle<()>>,
 ) -> Result<Vec<Arc<Inbox>>, ControlError> {
     let mut inboxes: Vec<Arc<Inbox>> = Vec::new();
-    for protocol in doors.iter().flat_map(|door| &door.protocols) {
-        if inboxes.iter().any(|inbox| same(inbox.protocol, protocol)) {
+    for tool in doors.iter().flat_map(|door| &door.tools) {
+        if inboxes.iter().any(|inbox| same(inbox.tool, tool)) {
             continue;
         }
-        let inbox = Arc::new(Inbox::new(protocol)?);
+        let inbox = Arc::new(Inbox::new(tool)?);
         let (own, others): (Vec<&Door>, Vec<&Door>) =
-            doors.iter().partition(|door| door.protocols.iter().any(|other| same(other, protocol)));
+            doors.iter().partition(|door| door.tools.iter().any(|other| same(other, tool)));
         let post = |door: &Door| ServerPort {
             port: door.port,
             address: door.address,
@@ -131,7 +131,7 @@ fn start_embedded_servers(
     Ok(inboxes)
 }
 
-fn same(one: &Protocol, other: &Protocol) -> bool {
+fn same(one: &Tool, other: &Tool) -> bool {
     one.name == other.name
 }
 
@@ -335,7 +335,7 @@ impl Front {
     ) {
         if let Err((mut connection, why)) = inbox.connect(port, connection, peer, said) {
             self.report_too_many(peer, &why);
-            send_refusal(&mut connection, inbox.protocol, &why);
+            send_refusal(&mut connection, inbox.tool.refusal, &why);
         }
     }
 
@@ -398,9 +398,9 @@ impl Front {
         };
         let PendingConnection { connection, peer, said, .. } = pending;
         let shared = Arc::clone(&self.shared);
-        let (name, protocol) = match who {
-            Greets::Client => ("run", &NATIVE),
-            Greets::Coordinator => ("agent", &AGENT),
+        let (name, refusal) = match who {
+            Greets::Client => ("run", NATIVE.refusal),
+            Greets::Coordinator => ("agent", AGENT.refusal),
         };
         let work = move |(connection, _place)| match who {
             Greets::Client => session::serve(connection, peer, &said, &shared),
@@ -411,7 +411,7 @@ impl Front {
             Err((error, back)) => {
                 let why = format!("this server could not start a thread: {}", error.source);
                 if let Some((mut connection, _)) = back {
-                    send_refusal(&mut connection, protocol, &why);
+                    send_refusal(&mut connection, refusal, &why);
                 }
                 self.report_too_many(peer, &why);
             }

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use linerate_proto::{Match, Protocol};
+use linerate_compat::Tool;
+use linerate_model::sniff::Match;
 use linerate_sock::poll::EventFd;
 use linerate_sock::{Mono, clock};
 
@@ -26,10 +27,10 @@ const SIGTERM: i32 = 15;
 /// How long an embedded server may take to end when the server stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Where connections and datagrams wait for the embedded server of one protocol.
+/// Where connections and datagrams wait for the embedded server of one tool.
 #[derive(Debug)]
 pub(super) struct Inbox {
-    pub(super) protocol: &'static Protocol,
+    pub(super) tool: &'static Tool,
     /// Wakes the embedded server when something has arrived.
     pub(super) waker: EventFd,
     pub(super) interrupts: Interrupts,
@@ -40,7 +41,7 @@ pub(super) struct Inbox {
     places: Arc<Shares>,
 }
 
-/// What an embedded server may receive on ports of other protocols: some tools use each other's ports for their
+/// What an embedded server may receive on ports of others: some tools use each other's ports for their
 /// data.
 #[derive(Debug, Default)]
 struct Claims {
@@ -50,9 +51,9 @@ struct Claims {
 }
 
 impl Inbox {
-    pub(super) fn new(protocol: &'static Protocol) -> Result<Self, ControlError> {
+    pub(super) fn new(tool: &'static Tool) -> Result<Self, ControlError> {
         Ok(Self {
-            protocol,
+            tool,
             waker: EventFd::new()?,
             interrupts: Interrupts::new()?,
             arrived: Mutex::new(VecDeque::new()),
@@ -71,7 +72,7 @@ impl Inbox {
         peer: SocketAddr,
         said: Vec<u8>,
     ) -> Result<(), (TcpStream, String)> {
-        let name = self.protocol.name;
+        let name = self.tool.name;
         let permit = match self.places.take(peer.ip()) {
             Ok(permit) => permit,
             Err(Exhausted { group, taken }) => {
@@ -159,7 +160,7 @@ pub(super) fn detect<'a>(inboxes: &'a [Arc<Inbox>], said: &[u8], alone: bool) ->
     }
     let mut more = false;
     for inbox in inboxes {
-        match (inbox.protocol.sniff)(said) {
+        match (inbox.tool.sniff)(said) {
             Match::Yes => return Detected::Its(inbox),
             Match::More => more = true,
             Match::No => {}

@@ -4,9 +4,10 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
+use linerate_model::sniff::Match;
+use linerate_proto::PeerError;
 use linerate_proto::agent::AGENT;
 use linerate_proto::native::{Connection, Framer, NATIVE, PREFACE_BYTES, Preface};
-use linerate_proto::{Match, PeerError, Protocol};
 use linerate_sock::Mono;
 
 use super::inbox::{Detected, Inbox, detect};
@@ -150,16 +151,16 @@ impl PendingConnection {
             if self.greets.is_none() {
                 self.send(&Preface::CONTROL.encode());
             }
-            send_refusal(&mut self.connection, protocol, why);
+            send_refusal(&mut self.connection, protocol.refusal, why);
         }
     }
 }
 
 /// Sends the refusal of a protocol, then reads what has arrived: closing a socket with unread bytes resets the
 /// connection, and the refusal could be lost.
-pub(super) fn send_refusal(connection: &mut TcpStream, protocol: &Protocol, why: &str) {
+pub(super) fn send_refusal(connection: &mut TcpStream, refusal: fn(&str) -> Vec<u8>, why: &str) {
     let _ = connection.set_nonblocking(true);
-    let _ = connection.write(&(protocol.refusal)(why));
+    let _ = connection.write(&refusal(why));
     let _ = connection.shutdown(std::net::Shutdown::Write);
     let _ = connection.read(&mut [0; 16 << 10]);
 }

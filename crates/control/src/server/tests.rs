@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use linerate_compat::stand_in::{Input, Link, LinkOptions, Output, Planned, StandIn, Transport};
+use linerate_compat::{ServantConfig, Tool};
+use linerate_model::sniff::Match;
 use linerate_model::{CaveatKind, Outcome, RunRecord, TestSpec, World};
-use linerate_proto::stand_in::{Input, Link, LinkOptions, Output, Planned, StandIn, Transport};
-use linerate_proto::{Match, Protocol, ServantConfig};
 use linerate_units::Span;
 
 use super::{ClassicPort, Policy, Server, ServerConfig, ServerEvent, ServerHandle};
@@ -26,30 +27,25 @@ const UDP: Link = Link(1);
 
 /// Interprets the text after `echo:`: `run` begins a run that ends with its connection, `die` ends the embedded
 /// server, and everything else is echoed.
-static ECHO: Protocol = Protocol {
+static ECHO: Tool = Tool {
     name: "echo",
     default_port: 7,
     sniff: sniff_echo,
-    embedded_server: Some(echo),
-    refusal: linerate_proto::no_refusal,
+    embedded_server: echo,
+    refusal: linerate_compat::no_refusal,
 };
 
 /// A protocol whose server sends first.
-static GREETER: Protocol = Protocol {
+static GREETER: Tool = Tool {
     name: "greeter",
     default_port: 8,
     sniff: |_| Match::No,
-    embedded_server: Some(greeter),
-    refusal: linerate_proto::no_refusal,
+    embedded_server: greeter,
+    refusal: linerate_compat::no_refusal,
 };
 
 fn sniff_echo(start: &[u8]) -> Match {
-    let known = start.len().min(5);
-    match start[..known] == b"echo:"[..known] {
-        false => Match::No,
-        true if known < 5 => Match::More,
-        true => Match::Yes,
-    }
+    Match::magic(start, b"echo:")
 }
 
 fn echo(config: &ServantConfig) -> Box<dyn StandIn> {
@@ -351,8 +347,8 @@ fn datagrams_that_are_not_ours_go_to_the_servant() {
 #[test]
 fn at_a_classic_port_the_only_candidate_may_speak_first_and_several_are_told_apart() {
     let classic = vec![
-        ClassicPort { port: 0, protocols: vec![&GREETER] },
-        ClassicPort { port: 0, protocols: vec![&GREETER, &ECHO] },
+        ClassicPort { port: 0, tools: vec![&GREETER] },
+        ClassicPort { port: 0, tools: vec![&GREETER, &ECHO] },
     ];
     let server = Serving::start(ServerConfig { classic, ..ServerConfig::default() });
     let [_, alone, together] = server.addresses[..] else { panic!("three ports: {:?}", server.addresses) };

@@ -6,7 +6,7 @@ mod time_limits;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use linerate_proto::stand_in::{FlowId, FlowTask, Link, RunId, StandIn, Transport};
+use linerate_compat::stand_in::{FlowId, FlowTask, Link, RunId, StandIn, Transport};
 use linerate_sock::poll::{Events, Interest};
 use linerate_sock::{Mono, clock};
 use linerate_units::{Span, Timestamp};

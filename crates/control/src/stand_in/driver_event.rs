@@ -3,10 +3,10 @@
 use std::io;
 use std::net::SocketAddr;
 
-use linerate_model::SideSettings;
-use linerate_proto::stand_in::{
+use linerate_compat::stand_in::{
     Cpu, Exchanged, FlowCounts, FlowId, HostCounts, Input, Link, Opened, Reason, RunId, StandIn,
 };
+use linerate_model::SideSettings;
 use linerate_sock::SockError;
 use linerate_units::Timestamp;
 

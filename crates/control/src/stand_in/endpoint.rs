@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd};
 
-use linerate_proto::stand_in::{LinkOptions, Opened, Reason, Transport};
+use linerate_compat::stand_in::{LinkOptions, Opened, Reason, Transport};
 use linerate_sock::open::{IpVersion, resolve};
 use linerate_sock::{KeepAlive, SocketOptions, sockopt};
 use linerate_units::Span;

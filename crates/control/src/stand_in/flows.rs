@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use linerate_compat::stand_in::{FlowCounts, FlowId, FlowTask, Link, Reason, RunId, Stop};
 use linerate_engine::{EngineError, FlowHandle, FlowReport, FlowSetup, Progress, Sockets, start};
 use linerate_model::{Sample, Side, SideSettings};
-use linerate_proto::stand_in::{FlowCounts, FlowId, FlowTask, Link, Reason, RunId, Stop};
 use linerate_sock::Mono;
 use linerate_sock::poll::{Interest, Poller};
 

@@ -1,6 +1,6 @@
 //! The counters of this host, for tools that print them.
 
-use linerate_proto::stand_in::HostCounts;
+use linerate_compat::stand_in::HostCounts;
 use linerate_sock::affinity;
 use linerate_sock::proc::{cpu, host, interrupts, net};
 

@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_proto::stand_in::{Link, Transport};
+use linerate_compat::stand_in::{Link, Transport};
 use linerate_sock::poll::{Interest, Poller};
 use linerate_sock::{Mono, SocketOptions, clock};
 

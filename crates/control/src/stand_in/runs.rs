@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use linerate_compat::stand_in::{FlowId, Planned, RunId};
 use linerate_model::{
     Body, ByteAccounting, Calibration, Caveat, CaveatKind, EVENT_SCHEMA, HostInfo, Outcome, RunStart, Side,
     SideSettings, SizePoint, Tally, World,
 };
 use linerate_proto::Ended;
-use linerate_proto::stand_in::{FlowId, Planned, RunId};
 use linerate_sock::{Mono, clock};
 
 use super::flows::{Interim, Over};

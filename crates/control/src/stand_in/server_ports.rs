@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::BorrowedFd;
 
-use linerate_proto::stand_in::{Planned, RunId, Transport};
+use linerate_compat::stand_in::{Planned, RunId, Transport};
 use linerate_sock::Mono;
 use linerate_units::Bytes;
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
+use linerate_compat::stand_in::{Exchange, Exchanged, Link, Reason};
 use linerate_engine::{clamped_buffers, exchange, exchange_both, stream_settings};
 use linerate_model::{MessageMode, Side, SideSettings, Tally, TestSpec};
-use linerate_proto::stand_in::{Exchange, Exchanged, Link, Reason};
 use linerate_proto::{Ended, Trial, TrialCount};
 use linerate_sock::poll::EventFd;
 use linerate_sock::{affinity, clock, tcp_info};

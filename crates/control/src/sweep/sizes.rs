@@ -1,7 +1,7 @@
 //! The sizes of a sweep.
 
+use linerate_compat::netpipe::Sizes;
 use linerate_model::Sweep;
-use linerate_proto::netpipe::Sizes;
 
 /// The sizes in ascending order, without duplicates and none above the largest message.
 pub(super) fn sizes(sweep: &Sweep) -> Vec<u64> {

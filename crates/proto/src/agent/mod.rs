@@ -25,8 +25,9 @@ pub use dialogue::{About, Dialogue, Exchange, Input, Interface, Job, JobEnd, Job
 pub use proof::{Nonce, Token, TokenError};
 pub use settings::{MAX_SETTINGS, SettingInForce, SettingsAnswer, SettingsOrder, SettingsRequest};
 
+use crate::Protocol;
 use crate::native::Framer;
-use crate::{Match, Protocol};
+use linerate_model::sniff::Match;
 
 /// Version of the dialogue.
 pub const VERSION: u8 = 1;
@@ -34,9 +35,8 @@ pub const VERSION: u8 = 1;
 /// First bytes of a connection, in both directions.
 pub const MAGIC: [u8; 8] = *b"LR-AGENT";
 
-/// The dialogue in the table of protocols.
-pub static AGENT: Protocol =
-    Protocol { name: "agent", default_port: 5201, sniff, embedded_server: None, refusal };
+/// What a port needs to know of it.
+pub static AGENT: Protocol = Protocol { default_port: 5201, sniff, refusal };
 
 /// The refusal of an agent before any other message.
 fn refusal(why: &str) -> Vec<u8> {
@@ -45,12 +45,5 @@ fn refusal(why: &str) -> Vec<u8> {
 }
 
 fn sniff(start: &[u8]) -> Match {
-    let known = start.len().min(MAGIC.len());
-    if start[..known] != MAGIC[..known] {
-        Match::No
-    } else if start.len() < MAGIC.len() {
-        Match::More
-    } else {
-        Match::Yes
-    }
+    Match::magic(start, &MAGIC)
 }

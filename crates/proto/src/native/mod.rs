@@ -23,8 +23,9 @@ pub use frame::{FRAME_LIMIT, Framer, HELLO_LIMIT};
 pub use preface::{Connection, PREFACE_BYTES, Preface, looks_like};
 pub use server::ServerSession;
 
-use crate::{Match, Protocol};
+use crate::Protocol;
 use linerate_model::flow::{SeqField, StampLayout, TimeField, TimeForm};
+use linerate_model::sniff::Match;
 
 /// Version of the protocol.
 pub const VERSION: u8 = 1;
@@ -32,9 +33,8 @@ pub const VERSION: u8 = 1;
 /// First bytes of every connection, and of every datagram except data.
 pub const MAGIC: [u8; 8] = *b"LINERATE";
 
-/// The native protocol in the table.
-pub static NATIVE: Protocol =
-    Protocol { name: "native", default_port: 5201, sniff, embedded_server: None, refusal };
+/// What a port needs to know of it.
+pub static NATIVE: Protocol = Protocol { default_port: 5201, sniff, refusal };
 
 /// Layout of our data datagrams.
 pub const STAMP: StampLayout = StampLayout {
@@ -61,12 +61,5 @@ fn refusal(why: &str) -> Vec<u8> {
 }
 
 fn sniff(start: &[u8]) -> Match {
-    let known = start.len().min(MAGIC.len());
-    if start[..known] != MAGIC[..known] {
-        Match::No
-    } else if start.len() < MAGIC.len() {
-        Match::More
-    } else {
-        Match::Yes
-    }
+    Match::magic(start, &MAGIC)
 }

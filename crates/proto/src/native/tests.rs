@@ -10,8 +10,8 @@ use linerate_units::{Bytes, Span, Timestamp};
 use proptest::prelude::*;
 
 use super::*;
+use crate::PeerError;
 use crate::session::{Admission, Ended, FlowOrder, Input, Output, QueuePosition, Session};
-use crate::{ALL, PeerError};
 
 const COOKIE: [u8; 16] = *b"0123456789abcdef";
 const DRAIN: Span = Span::from_secs(1);
@@ -416,7 +416,7 @@ fn a_stranger_cannot_make_us_hold_much() {
 
 #[test]
 fn the_table_tells_ours_from_others() {
-    let native = ALL[0];
+    let native = &NATIVE;
     assert_eq!((native.sniff)(b"LINE"), Match::More);
     assert_eq!((native.sniff)(&Preface::CONTROL.encode()), Match::Yes);
     assert_eq!((native.sniff)(b"GET / HTTP/1.1"), Match::No);

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use linerate_proto::iperf2::{Client, Server, parse};
-use linerate_proto::stand_in::StandIn;
+use linerate_compat::iperf2::{Client, Server, parse};
+use linerate_compat::stand_in::StandIn;
 use linerate_sock::clock::wall_ns;
 use linerate_units::Span;
 

@@ -5,14 +5,14 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use linerate_proto::iperf3::argv::{self, Command};
-use linerate_proto::iperf3::auth::{Authenticator, Login};
-use linerate_proto::iperf3::client::{Client, ClientConfig};
-use linerate_proto::iperf3::errors::{Iperf3Error, Number};
-use linerate_proto::iperf3::report::Host;
-use linerate_proto::iperf3::server::{Server, ServerConfig};
-use linerate_proto::iperf3::settings::{Common, Settings};
-use linerate_proto::stand_in::StandIn;
+use linerate_compat::iperf3::argv::{self, Command};
+use linerate_compat::iperf3::auth::{Authenticator, Login};
+use linerate_compat::iperf3::client::{Client, ClientConfig};
+use linerate_compat::iperf3::errors::{Iperf3Error, Number};
+use linerate_compat::iperf3::report::Host;
+use linerate_compat::iperf3::server::{Server, ServerConfig};
+use linerate_compat::iperf3::settings::{Common, Settings};
+use linerate_compat::stand_in::StandIn;
 use linerate_sock::proc::host::kernel;
 
 use super::printer::{Stamped, log_file};

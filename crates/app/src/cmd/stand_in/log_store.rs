@@ -1,8 +1,8 @@
 //! Stores runs of stand-ins in the archive.
 
+use linerate_compat::stand_in::Planned;
 use linerate_control::{LogStore, Sink, StoredRun};
 use linerate_model::Calibration;
-use linerate_proto::stand_in::Planned;
 
 use crate::archive_sink::ArchiveSink;
 use crate::args::ArchiveLimits;

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::io::Write;
 
-use linerate_proto::netpipe::{Command, Receiver, Transmitter};
-use linerate_proto::stand_in::StandIn;
+use linerate_compat::netpipe::{Command, Receiver, Transmitter};
+use linerate_compat::stand_in::StandIn;
 
 use super::{Prepared, Refusal};
 

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use linerate_proto::ntttcp::{Role, parse, stand_in};
+use linerate_compat::ntttcp::{Role, parse, stand_in};
 use linerate_units::Span;
 
 use super::{Prepared, Refusal};

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use linerate_proto::nuttcp::{Invocation, NuttcpClient, NuttcpServer, invocation};
+use linerate_compat::nuttcp::{Invocation, NuttcpClient, NuttcpServer, invocation};
 
 use super::{Prepared, Refusal, argument_texts};
 

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use linerate_proto::ttcp::{Ttcp, parse};
+use linerate_compat::ttcp::{Ttcp, parse};
 
 use super::{Prepared, Refusal, argument_texts};
 

@@ -2,10 +2,10 @@
 
 use std::net::SocketAddr;
 
-use linerate_engine::{FlowSetup, Sockets, memory_needed};
-use linerate_proto::stand_in::{
+use linerate_compat::stand_in::{
     Cpu, Exchange, FlowTask, Link, LinkOptions, Output, Planned, Reason, RunId, Transport, Usage,
 };
+use linerate_engine::{FlowSetup, Sockets, memory_needed};
 use linerate_sock::{Mono, clock};
 
 use super::super::driver_event::{DriverEvent, own_reason, reason_of};

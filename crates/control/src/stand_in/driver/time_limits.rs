@@ -4,7 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use linerate_proto::stand_in::{Link, Planned, RunId};
+use linerate_compat::stand_in::{Link, Planned, RunId};
 use linerate_sock::{Mono, clock};
 
 use super::super::driver_event::{DriverEvent, own_reason};

@@ -2,7 +2,7 @@
 
 use std::net::{Shutdown, SocketAddr};
 
-use linerate_proto::stand_in::Link;
+use linerate_compat::stand_in::Link;
 use linerate_sock::poll::{Interest, wait_for};
 use linerate_sock::{Mono, clock, sockopt, stream};
 

@@ -2,8 +2,8 @@
 
 use std::net::TcpStream;
 
+use linerate_compat::stand_in::{Link, Reason};
 use linerate_engine::Sockets;
-use linerate_proto::stand_in::{Link, Reason};
 use linerate_sock::stream;
 
 use super::super::driver_event::own_reason;

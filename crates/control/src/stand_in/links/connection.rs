@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::net::{Shutdown, SocketAddr, TcpStream};
 
-use linerate_proto::stand_in::Reason;
+use linerate_compat::stand_in::Reason;
 use linerate_sock::poll::Interest;
 use linerate_sock::{Mono, Moved, SockError, stream};
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use linerate_proto::stand_in::{Link, LinkOptions, Opened, Reason, Transport};
+use linerate_compat::stand_in::{Link, LinkOptions, Opened, Reason, Transport};
 use linerate_sock::open::{
     Bound, Connecting, begin_connect, bind_udp, connect_udp, listen_tcp, udp_connected_on_same_port,
 };

@@ -1,6 +1,6 @@
 //! Changes socket options of open connections.
 
-use linerate_proto::stand_in::{Link, LinkOptions};
+use linerate_compat::stand_in::{Link, LinkOptions};
 use linerate_sock::{SockError, SocketOptions, sockopt};
 
 use super::super::driver_event::DriverEvent;

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::thread;
 
-use linerate_model::flow::{SeqField, StampLayout};
-use linerate_model::{Body, CaveatKind, Direction, Outcome, RunRecord, Side, Tally, TestSpec};
-use linerate_proto::stand_in::{
+use linerate_compat::stand_in::{
     EndMark, Exchange, FlowCounts, FlowTask, Input, Link, LinkOptions, Output, Payload, Planned, Stop,
     Transport,
 };
+use linerate_model::flow::{SeqField, StampLayout};
+use linerate_model::{Body, CaveatKind, Direction, Outcome, RunRecord, Side, Tally, TestSpec};
 use linerate_units::{Bytes, Span};
 
 use super::script::{Desires, Memory, loopback, options, port, run_with, script};
@@ -86,7 +86,7 @@ fn hear_report(bytes: &[u8], desires: &mut Desires) {
 }
 
 /// The server: the first byte of each connection identifies its purpose.
-fn server(say: std::sync::mpsc::Sender<u16>) -> Box<dyn linerate_proto::stand_in::StandIn> {
+fn server(say: std::sync::mpsc::Sender<u16>) -> Box<dyn linerate_compat::stand_in::StandIn> {
     let (mut control, mut open, mut ports) = (None, BTreeMap::new(), Vec::new());
     let mut counted = BTreeMap::new();
     script(move |input, desires| match input {
@@ -149,7 +149,7 @@ fn ask_when_complete(control: Option<Link>, open: &BTreeMap<u16, Link>, desires:
     }
 }
 
-fn client(port: u16) -> Box<dyn linerate_proto::stand_in::StandIn> {
+fn client(port: u16) -> Box<dyn linerate_compat::stand_in::StandIn> {
     let (mut counted, mut heard) = (BTreeMap::new(), Vec::new());
     let (mut open, mut greeted, mut go) = (0, false, false);
     let link = |flow: u16| Link(u32::from(flow) + 1);

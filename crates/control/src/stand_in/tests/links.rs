@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::thread;
 use std::time::Duration;
 
-use linerate_proto::stand_in::{Input, Link, LinkOptions, Output, Reason, Transport};
+use linerate_compat::stand_in::{Input, Link, LinkOptions, Output, Reason, Transport};
 use linerate_sock::SocketOptions;
 use linerate_sock::open::listen_tcp;
 use linerate_units::Span;

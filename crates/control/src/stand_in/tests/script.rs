@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use linerate_compat::stand_in::{Input, LinkOptions, Output, Planned, StandIn, Transport};
 use linerate_model::{Event, World};
-use linerate_proto::stand_in::{Input, LinkOptions, Output, Planned, StandIn, Transport};
 use linerate_units::Timestamp;
 
 use crate::Sink;

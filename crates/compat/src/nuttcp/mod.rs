@@ -42,14 +42,15 @@ pub use results::Results;
 pub use server::NuttcpServer;
 pub use wire::{Format, LINE_LIMIT, Lines, Request, Version};
 
-use crate::{Match, Protocol};
+use crate::Tool;
+use linerate_model::sniff::Match;
 
-/// nuttcp in the table of protocols.
-pub static NUTTCP: Protocol = Protocol {
+/// nuttcp in the table of tools.
+pub static NUTTCP: Tool = Tool {
     name: "nuttcp",
     default_port: CONTROL_PORT,
     sniff,
-    embedded_server: Some(NuttcpServer::embedded_server),
+    embedded_server: NuttcpServer::embedded_server,
     refusal,
 };
 

@@ -1,7 +1,7 @@
 use linerate_units::Span;
 
-use crate::Match;
 use crate::nuttcp::{Format, Lines, Request, Version};
+use linerate_model::sniff::Match;
 
 /// The request of a transcript.
 fn request_of(transcript: &str) -> &str {

@@ -34,17 +34,18 @@ pub use wire::Numbers;
 use linerate_units::Span;
 
 use crate::stand_in::StandIn;
-use crate::{Match, Protocol, ServantConfig};
+use crate::{ServantConfig, Tool};
+use linerate_model::sniff::Match;
 
 /// Default port of the sync connection; the data ports are the 16 above it.
 pub const SYNC_PORT: u16 = 5000;
 
-/// NTttcp in the table of protocols.
-pub static NTTTCP: Protocol = Protocol {
+/// NTttcp in the table of tools.
+pub static NTTTCP: Tool = Tool {
     name: "ntttcp",
     default_port: SYNC_PORT,
     sniff,
-    embedded_server: Some(embedded_server),
+    embedded_server: embedded_server,
     refusal: crate::no_refusal,
 };
 

@@ -27,14 +27,15 @@ mod test_state;
 mod tests;
 pub mod wire;
 
-use crate::{Match, Protocol};
+use crate::Tool;
+use linerate_model::sniff::Match;
 
-/// iperf3 in the table of protocols.
-pub static IPERF3: Protocol = Protocol {
+/// iperf3 in the table of tools.
+pub static IPERF3: Tool = Tool {
     name: "iperf3",
     default_port: settings::PORT,
     sniff,
-    embedded_server: Some(server::Server::embedded_server),
+    embedded_server: server::Server::embedded_server,
     refusal,
 };
 

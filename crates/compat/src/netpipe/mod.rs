@@ -28,17 +28,18 @@ pub use transmitter::Transmitter;
 pub use wire::{check_integrity, decode_time, encode_time, integrity};
 
 use crate::stand_in::StandIn;
-use crate::{Match, Protocol, ServantConfig};
+use crate::{ServantConfig, Tool};
+use linerate_model::sniff::Match;
 
 /// Default port.
 pub const PORT: u16 = 5002;
 
-/// NetPIPE over TCP in the table of protocols.
-pub static NETPIPE: Protocol = Protocol {
+/// NetPIPE over TCP in the table of tools.
+pub static NETPIPE: Tool = Tool {
     name: "netpipe",
     default_port: PORT,
     sniff,
-    embedded_server: Some(embedded_server),
+    embedded_server: embedded_server,
     refusal: crate::no_refusal,
 };
 

@@ -119,8 +119,8 @@ fn length_of(flags: u32) -> Result<Option<usize>, HeaderError> {
 }
 
 /// Detects the protocol by the first bytes of a connection.
-pub(super) fn sniff(start: &[u8]) -> crate::Match {
-    use crate::Match;
+pub(super) fn sniff(start: &[u8]) -> linerate_model::sniff::Match {
+    use linerate_model::sniff::Match;
     let Some(flags) = read_u32(start, 0) else {
         // Without flags the first byte is zero; otherwise one of its high bits is set.
         return if start.first().is_none_or(|first| *first == 0 || *first >= 0x40) {

@@ -38,14 +38,15 @@ pub use server::Server;
 pub use settings::{Amount, Format, Mode, Rate, Settings};
 pub use wire::{Ack, Extension, HeaderError, TestHeader};
 
-use crate::{Match, Protocol};
+use crate::Tool;
+use linerate_model::sniff::Match;
 
-/// iperf 2 in the table of protocols.
-pub static IPERF2: Protocol = Protocol {
+/// iperf 2 in the table of tools.
+pub static IPERF2: Tool = Tool {
     name: "iperf2",
     default_port: 5001,
     sniff,
-    embedded_server: Some(Server::embedded_server),
+    embedded_server: Server::embedded_server,
     refusal: crate::no_refusal,
 };
 

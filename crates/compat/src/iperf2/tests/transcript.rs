@@ -5,7 +5,8 @@ use std::fs;
 use crate::iperf2::datagram::{Generation, ServerReport, number_of, opening_header};
 use crate::iperf2::wire::{Ack, TestHeader, is_bounce_back};
 use crate::iperf2::{IPERF2, sniff};
-use crate::{Match, ttcp};
+use crate::ttcp;
+use linerate_model::sniff::Match;
 
 /// The messages of one exchange: whether the client sent it, its full length, and the recorded bytes.
 fn exchange(title: &str) -> Vec<(bool, usize, Vec<u8>)> {

@@ -24,14 +24,15 @@ pub use argv::{Refusal, parse};
 pub use settings::{Line, RateUnit, Settings};
 pub use tool::Ttcp;
 
-use crate::{Match, Protocol};
+use crate::Tool;
+use linerate_model::sniff::Match;
 
 /// ttcp in the table.
-pub static TTCP: Protocol = Protocol {
+pub static TTCP: Tool = Tool {
     name: "ttcp",
     default_port: 5001,
     sniff,
-    embedded_server: Some(Ttcp::embedded_server),
+    embedded_server: Ttcp::embedded_server,
     refusal: crate::no_refusal,
 };
 

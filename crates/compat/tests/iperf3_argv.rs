@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use linerate_proto::iperf3::argv::parse;
+use linerate_compat::iperf3::argv::parse;
 
 /// Nothing listens here, so the real program exits immediately if it accepts its options.
 const NOBODY: &[&str] = &["-c", "127.0.0.1", "-p", "24999"];

@@ -1,0 +1,56 @@
+//! Foreign tools: what iperf2, iperf3, netpipe, ntttcp, nuttcp and ttcp do on the wire and on the terminal, without I/O.
+//!
+//! Each tool is one folder with its command line, its wire format, its dialogue, what it prints, and a reader of what the
+//! real program prints (`read`); its row is in [`ALL`]. The contract of a dialogue is [`stand_in`]. [`reading`] detects
+//! which tool wrote a text. Decoders accept any bytes without panic and are fuzzed. Sockets, sleeping and threads are
+//! in other crates.
+
+mod c_format;
+pub mod iperf2;
+pub mod iperf3;
+pub mod netpipe;
+pub mod ntttcp;
+pub mod nuttcp;
+pub mod reading;
+mod refusal;
+pub mod stand_in;
+pub mod ttcp;
+#[cfg(test)]
+mod virtual_hosts;
+
+pub use refusal::no_refusal;
+
+use linerate_model::sniff::Match;
+use stand_in::StandIn;
+
+/// A foreign tool as plain data: what a port needs in order to serve it.
+#[derive(Debug)]
+pub struct Tool {
+    /// Name, as in results.
+    pub name: &'static str,
+    /// Port when none is given.
+    pub default_port: u16,
+    /// Whether a connection that begins with these bytes comes from this tool.
+    pub sniff: fn(&[u8]) -> Match,
+    /// Creates its embedded server for `linerate serve`.
+    pub embedded_server: fn(&ServantConfig) -> Box<dyn StandIn>,
+    /// The message to a client that is refused, with the reason; empty if the tool has no such message.
+    pub refusal: fn(&str) -> Vec<u8>,
+}
+
+/// The configuration of an embedded server, on a port that it shares with others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServantConfig {
+    /// The port on which clients reach it.
+    pub port: u16,
+    /// Whether several clients may be measured at once, otherwise one at a time.
+    pub shared: bool,
+    /// Random seed for values that must not be guessable.
+    pub seed: u64,
+    /// Wall-clock time at the stand-in's start, from the Unix epoch.
+    pub wall: linerate_units::Span,
+}
+
+/// Every foreign tool that this program can stand in for.
+pub static ALL: &[&Tool] =
+    &[&iperf3::IPERF3, &iperf2::IPERF2, &ttcp::TTCP, &netpipe::NETPIPE, &ntttcp::NTTTCP, &nuttcp::NUTTCP];
