@@ -166,7 +166,7 @@ pub enum Input<'a> {
     Text(Option<&'a [u8]>),
 }
 
-/// What a stand-in wants done.
+/// A request of a stand-in to its driver.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Output {

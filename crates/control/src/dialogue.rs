@@ -85,7 +85,7 @@ struct Start {
     ended: Option<Mono>,
 }
 
-/// What the owner of a dialogue has to know or to do.
+/// An event of a dialogue, for its owner.
 #[derive(Debug)]
 pub(crate) enum DialogueEvent {
     /// A session output that the owner has to handle.

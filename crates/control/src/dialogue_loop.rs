@@ -113,7 +113,7 @@ impl<D: Dialogue> Talk<D> {
         }
     }
 
-    /// Handles what has arrived and returns what the owner has to know or to do. Never waits.
+    /// Handles what has arrived and returns the outputs for the owner. Never waits.
     pub(crate) fn poll(&mut self) -> Result<Vec<Output>, ControlError> {
         self.execute();
         self.read()?;

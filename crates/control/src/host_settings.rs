@@ -3,7 +3,7 @@
 //!
 //! Every change is recorded in an undo journal before it is made (`journal`). One process at a time may change
 //! settings of a network namespace (`held_journal`). A setting that has neither its original value nor the one
-//! that was set here was changed by somebody else and is left alone.
+//! that was set here was changed by another process and is left alone.
 
 mod asked;
 mod held_journal;
@@ -302,7 +302,7 @@ enum Undoing {
     Done,
     /// It still has its original value, because it was journaled but never changed.
     Unchanged,
-    /// It was changed by somebody else or is gone; the text says why nothing was restored.
+    /// It was changed by another process or no longer exists; the text says why nothing was restored.
     NotOurs(String),
 }
 

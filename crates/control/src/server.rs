@@ -115,7 +115,7 @@ pub struct ClassicPort {
     pub tools: Vec<&'static Tool>,
 }
 
-/// What happens on a server, for its owner's log.
+/// An event of a server, for its log.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ServerEvent {
@@ -135,7 +135,7 @@ pub enum ServerEvent {
         /// Position in the queue; 1 is next.
         place: u32,
     },
-    /// A coordinator holds the server: nobody else is measured until it releases it.
+    /// A coordinator holds the server: there are no other tests until it releases it.
     Held {
         /// Address of the coordinator.
         client: SocketAddr,

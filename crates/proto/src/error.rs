@@ -1,4 +1,4 @@
-//! Errors of dialogues. Each says who is at fault: the peer misbehaved, is another program or version, or gave
+//! Errors of dialogues. Each names the end at fault: the peer misbehaved, is another program or version, or gave
 //! up.
 
 use linerate_model::ForeignText;

@@ -78,7 +78,7 @@ pub enum Input<'a> {
     Stop,
 }
 
-/// What a session wants done.
+/// A request of a session to its driver.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Output {

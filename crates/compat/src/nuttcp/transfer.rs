@@ -43,7 +43,7 @@ const FLOW_END_TIMEOUT: Span = Span::from_secs(60);
 /// How long a receiver continues after the control connection has ended.
 const RECEIVER_GRACE: Span = Span::from_secs(1);
 
-/// What the owner of a transfer has to know.
+/// An event of a transfer, for its owner.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum TransferEvent {
     /// All listeners are open.

@@ -208,8 +208,8 @@ fn the_arithmetic_is_that_of_the_real_lines() {
             ..Usage::default()
         }),
     };
-    // sgi-tcp-verbose-mbit: 4096000 bytes take 0.17220 s at 181.47 Mbit/s, and 0.01119 s at 2793.17 Mbit per CPU
-    // second.
+    // sgi-tcp-verbose-mbit: 4096000 bytes take 0.17220 s at 181.47 Mbit/s, and 0.01119 s at 2793.17 Mbit per
+    // CPU second.
     let mut settings = settings("-r -s -v -f m");
     let text = result(&settings, &outcome(4_096_000, 2311, 172_203_000), None);
     let real = "ttcp-r: 4096000 bytes in 0.17 real seconds = 181.47 Mbit/sec +++\n\

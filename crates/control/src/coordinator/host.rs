@@ -38,7 +38,7 @@ pub(super) struct Host {
     pub(super) in_force: bool,
     /// Number of the last job.
     last_job: u32,
-    /// Outputs that arrived while nobody was reading.
+    /// Outputs that arrived while no call was reading them.
     early: Vec<Output>,
 }
 

@@ -11,7 +11,7 @@ use linerate_sock::proc;
 
 use super::journal::{JournalError, failed};
 
-/// Not accessible to other users: whoever can write here controls what the next start changes.
+/// Not accessible to other users: the files here determine what the next start changes.
 const PRIVATE_MODE: u32 = 0o700;
 
 /// A random number that the kernel generates at every boot.
@@ -43,7 +43,7 @@ impl JournalDir {
         }
     }
 
-    /// True if somebody has changed settings here, or was about to, and has not cleaned up.
+    /// Whether a process changed settings here, or was about to, and has not cleaned up.
     pub(super) fn is_used(&self) -> bool {
         self.journal.exists() || self.lock.exists()
     }

@@ -39,7 +39,7 @@ pub(super) enum Entry {
         /// The state after the change.
         ours: String,
     },
-    /// The setting was restored, or was left alone because somebody else changed it.
+    /// The setting was restored, or was left alone because another process changed it.
     Undone {
         /// Name of the setting.
         setting: String,

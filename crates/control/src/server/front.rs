@@ -41,7 +41,7 @@ const PENDING_BYTES_EACH: usize = 8 << 10;
 /// Pause before accepting again when this process is out of file descriptors.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 
-/// Shortest interval between two notices of the same kind to the owner.
+/// Shortest interval between two notices of the same kind in the server's log.
 const NOTICE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Token of the server's waker. Those of listeners count up from 0, and those of connections follow.
@@ -143,7 +143,7 @@ struct ListeningPort {
     inboxes: Vec<Arc<Inbox>>,
 }
 
-/// A notice that the owner gets at most once per [`NOTICE_INTERVAL`], however often its cause occurs.
+/// A notice that is logged at most once per [`NOTICE_INTERVAL`], however often its cause occurs.
 #[derive(Debug)]
 struct RateLimitedNotice {
     not_before: Mono,

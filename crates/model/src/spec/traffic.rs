@@ -92,7 +92,7 @@ pub struct Traffic {
     #[cfg_attr(feature = "clap", arg(long, value_name = "RATE", help_heading = "Traffic"))]
     #[serde(rename = "read_rate_bps", skip_serializing_if = "Option::is_none")]
     pub read_rate: Option<Bitrate>,
-    /// Stop a direction once its mean is known this well (95 % interval), for example 1%, or after -t [60s]
+    /// Stop once the mean is known this well (95 % interval), for example 1%, or after -t [default of -t: 60s]
     #[cfg_attr(feature = "clap", arg(long, value_name = "SHARE", conflicts_with_all = ["bytes", "blocks"], help_heading = "Traffic"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Ratio>,

@@ -139,7 +139,7 @@ impl AgentEnd {
         }
         self.nonces.coordinator =
             from_hex(nonce).ok_or_else(|| misbehaved("its number is unreadable".to_owned()))?;
-        // The owner of the server sees it.
+        // It is shown in the server's log.
         self.name = name.chars().take(MAX_NAME).collect();
         self.link
             .send(now, &Message::Challenge { version: VERSION, nonce: to_hex(&self.nonces.agent).into() })?;

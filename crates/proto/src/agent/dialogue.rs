@@ -97,7 +97,7 @@ pub enum Input<'a> {
     Finish,
 }
 
-/// What an end wants done.
+/// A request of an end to its driver.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Output {
