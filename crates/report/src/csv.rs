@@ -1,6 +1,6 @@
 //! Tables for other programs: one row per sample, or one row per flow.
 //!
-//! Heads carry the unit; what was not measured is an empty cell.
+//! Column heads contain the unit. A value that was not measured is an empty cell.
 
 use std::io::Write;
 
@@ -26,16 +26,17 @@ impl From<std::io::Error> for CsvError {
     }
 }
 
-/// Writes one row per sample, merged to the interval that was asked for; a column for every metric of the catalogue.
+/// Writes one row per sample, merged to the requested interval, with a column for every metric of the
+/// catalogue.
 ///
-/// Rows of a flow name its side and count time from that side's first byte. Rows of a port of an emulated network name
-/// the port and count time from the start of the run.
+/// Rows of a flow name its side and count time from that side's first byte. Rows of a port of an emulated
+/// network name the port and count time from the start of the run.
 ///
 /// # Units
 /// Seconds for the interval, and for each metric the unit in its head.
 ///
 /// # Errors
-/// When `out` takes no more.
+/// If writing to `out` fails.
 pub fn samples(record: &RunRecord, out: impl Write) -> Result<(), CsvError> {
     let mut table = csv::Writer::from_writer(out);
     let heads = ["run", "flow", "side", "port", "start_s", "end_s", "outside"].map(str::to_owned);
@@ -53,13 +54,13 @@ pub fn samples(record: &RunRecord, out: impl Write) -> Result<(), CsvError> {
     Ok(table.flush()?)
 }
 
-/// Words that others may have written, as a cell: no spreadsheet takes them for a formula.
+/// Foreign text as a cell that no spreadsheet takes for a formula.
 pub(crate) fn text_cell(text: &str) -> String {
     let formula = text.trim_start().starts_with(['=', '+', '-', '@']) && text.parse::<f64>().is_err();
     if formula { format!("'{text}") } else { text.to_owned() }
 }
 
-/// Heads of the table of [`sizes`], in the order of its cells.
+/// Column heads of [`sizes`].
 const SIZES: [&str; 12] = [
     "run",
     "flow",
@@ -78,10 +79,10 @@ const SIZES: [&str; 12] = [
 /// Writes one row per size of a series over message sizes.
 ///
 /// # Units
-/// As the heads say: bytes, nanoseconds, bit/s; the coverage of the interval from low to high is 1 for certain.
+/// As in the heads: bytes, nanoseconds, bit/s; the coverage of the interval from low to high is 0 to 1.
 ///
 /// # Errors
-/// When `out` takes no more.
+/// If writing to `out` fails.
 pub fn sizes(record: &RunRecord, out: impl Write) -> Result<(), CsvError> {
     fn cell<T: ToString>(value: Option<T>) -> String {
         value.map(|value| value.to_string()).unwrap_or_default()
@@ -154,7 +155,7 @@ fn values(readings: &Readings) -> impl Iterator<Item = String> {
     })
 }
 
-/// Heads of the table of [`summary`], in the order of its cells.
+/// Column heads of [`summary`].
 const SUMMARY: [&str; 23] = [
     "run",
     "started_at",
@@ -184,10 +185,10 @@ const SUMMARY: [&str; 23] = [
 /// Writes one row per flow.
 ///
 /// # Units
-/// As the heads say: bit/s, bytes, seconds, nanoseconds; shares and ratios are 1 for the whole.
+/// As in the heads: bit/s, bytes, seconds, nanoseconds; shares and ratios are 1 for the whole.
 ///
 /// # Errors
-/// When `out` takes no more.
+/// If writing to `out` fails.
 pub fn summary(record: &RunRecord, out: impl Write) -> Result<(), CsvError> {
     let mut table = csv::Writer::from_writer(out);
     table.write_record(SUMMARY)?;
@@ -240,7 +241,7 @@ mod tests {
     use crate::samples_of_runs as runs;
     use linerate_model::Event;
 
-    /// The table as head and rows of cells, by column.
+    /// Reads the table as rows of cells by column name.
     fn read(text: &[u8]) -> Vec<std::collections::BTreeMap<String, String>> {
         let mut reader = csv::Reader::from_reader(text);
         reader.deserialize().map(Result::unwrap).collect()
@@ -274,7 +275,7 @@ mod tests {
     #[test]
     fn a_row_for_each_interval_of_a_port() {
         let rows = samples_of(&runs::lab_run());
-        // One interval before the measured part, then one a second.
+        // One interval before the measured part, then one per second.
         let row = rows.iter().filter(|row| row["port"] == "s>b").nth(1).unwrap();
         assert_eq!((row["flow"].as_str(), row["side"].as_str()), ("upload", ""));
         assert_eq!((row["start_s"].as_str(), row["end_s"].as_str()), ("2.000000000", "3.000000000"));
@@ -324,7 +325,7 @@ mod tests {
         assert_eq!(rows.len(), record.flows[0].sizes.len());
         let row = &rows[0];
         assert_eq!((row["flow"].as_str(), row["message_bytes"].as_str()), ("ping-pong", "1"));
-        // 20 us and 1 ns for each byte.
+        // 20 us and 1 ns per byte.
         assert_eq!((row["median_one_way_ns"].as_str(), row["best_one_way_ns"].as_str()), ("20001", "19001"));
         assert_eq!((row["low_ns"].as_str(), row["high_ns"].as_str()), ("19001", "22001"));
         assert_eq!(rows.last().unwrap()["low_ns"], "");

@@ -1,4 +1,4 @@
-//! Every format takes every log: arbitrary events, in any order, with any number in them.
+//! Every format accepts every log: arbitrary events, in any order, with any numbers.
 
 use linerate_model::metrics::Metric;
 use linerate_model::{
@@ -23,7 +23,7 @@ fn flow() -> impl Strategy<Value = u16> {
     0_u16..3
 }
 
-/// Small, ordinary and extreme counts alike.
+/// Small, ordinary and extreme counts.
 fn count() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), Just(u64::MAX), any::<u64>(), 0_u64..10_000_000_000]
 }
@@ -228,7 +228,7 @@ fn log() -> impl Strategy<Value = Vec<Event>> {
     })
 }
 
-/// No line is wider than the page or holds a character that a terminal obeys.
+/// Checks that no line is wider than the page or contains a control character.
 fn check_page(page: &str, width: usize) -> Result<(), TestCaseError> {
     for line in page.lines() {
         prop_assert!(line.chars().count() <= width, "wider than {}: {:?}", width, line);
@@ -287,7 +287,7 @@ proptest! {
         check_page(&table, width)?;
     }
 
-    /// However a rate, its ceiling and the verdict lie to each other.
+    /// For any relation of a rate, its ceiling and the verdict.
     #[test]
     fn nobody_prints_more_than_the_whole_of_a_ceiling(
         rate in 1e3_f64..1e11,
@@ -319,7 +319,7 @@ proptest! {
         let log = runs::log(bodies);
         let record = RunRecord::fold(&log);
         let flow = &record.flows[0];
-        // A share is what the rate is of the ceiling, but where the rate is above.
+        // The share is the rate divided by the ceiling, except above the ceiling.
         let share = flow.ceiling_share().map(linerate_model::CeilingShare::get);
         if factor <= 1.0 {
             prop_assert!(share.is_some_and(|share| (share - factor).abs() < 1e-9));

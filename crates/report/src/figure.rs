@@ -1,4 +1,4 @@
-//! The result of a flow: the receiver's count, or what was last known of it.
+//! The result of a flow: the receiver's count, or its last progress.
 
 use linerate_model::{Caveat, CaveatKind, CeilingShare, FlowRecord};
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
@@ -8,18 +8,18 @@ use linerate_units::{Bitrate, Bytes, Ratio, Span};
 pub(crate) struct Figure {
     /// Application bytes inside the window.
     pub(crate) bytes: Bytes,
-    /// Time in which they arrived.
+    /// Time between the first and the last read.
     pub(crate) elapsed: Span,
-    /// Goodput; absent when no time passed between the first and the last read.
+    /// Goodput; absent if no time passed between the first and the last read.
     pub(crate) bitrate: Option<Bitrate>,
-    /// The bit rate as a share of the ceiling; absent where it is above.
+    /// The goodput as a share of the ceiling; absent above the ceiling.
     pub(crate) share: Option<CeilingShare>,
-    /// Whether more arrived than can arrive.
+    /// Whether the result exceeds what is possible.
     pub(crate) impossible: bool,
 }
 
 impl Figure {
-    /// The receiver's tally, or its last progress when the flow did not live to see one.
+    /// The receiver's tally, or its last progress if the flow ended before the tally.
     pub(crate) fn of(flow: &FlowRecord) -> Option<Self> {
         let ((bytes, elapsed), bitrate) = (flow.received()?, flow.bitrate());
         let (share, impossible) = (flow.ceiling_share(), flow.is_impossible());
@@ -27,17 +27,18 @@ impl Figure {
     }
 }
 
-/// Whether a flow comes from the file of another program: what that did not tell is 0 in its tallies.
+/// Whether a flow comes from the file of another program. Values that the file does not have are 0 in its
+/// tallies.
 pub(crate) fn imported(flow: &FlowRecord) -> bool {
     flow.caveats.iter().any(|caveat| caveat.kind == CaveatKind::Imported)
 }
 
-/// The caveats of a flow, with `partial` among them whenever the receiver's count is not a finished one.
+/// The caveats of a flow, including `partial` if the receiver's count is not final.
 pub(crate) fn caveats(flow: &FlowRecord) -> Vec<Caveat> {
     let mut caveats = flow.caveats.clone();
     let said = caveats.iter().any(|caveat| caveat.kind == CaveatKind::Partial);
     let finished = flow.receiver.as_ref().is_some_and(|tally| tally.complete);
-    // The sizes of a series are told when they are finished.
+    // The sizes of a series are reported only after they are finished.
     if !said && !finished && flow.sizes.is_empty() {
         caveats.push(Caveat { kind: CaveatKind::Partial, text: partial_text(flow).into() });
     }
@@ -56,9 +57,9 @@ fn partial_text(flow: &FlowRecord) -> String {
     }
 }
 
-/// Datagrams whose fate the receiver knows, and the share of them that it never read (RFC 7680).
+/// Datagrams that the receiver read or knows as lost, and the loss ratio (RFC 7680).
 ///
-/// Both counts are the receiver's, so that they cover the same part of the flow.
+/// Both counts are the receiver's, so they cover the same part of the flow.
 pub(crate) fn datagrams(flow: &FlowRecord) -> Option<(u64, Option<Ratio>)> {
     let udp = flow.receiver.as_ref()?.udp.as_ref()?;
     let packets = udp.packets.saturating_sub(udp.duplicates).saturating_add(udp.lost);

@@ -7,28 +7,28 @@ use crate::layout::{Ink, View};
 use crate::quantity::or_absent;
 use crate::table::{Cell, Column, Table};
 
-/// One flow of one archived run, as far as the list shows it.
+/// One flow of one archived run, as in the list.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunRow {
-    /// Name of the run, or its start as far as it is unique.
+    /// Name of the run, or its shortest unique prefix.
     pub run: ForeignText,
     /// Wall-clock time of its start.
     pub started_at: ForeignText,
     /// The server as typed.
     pub target: ForeignText,
-    /// Name of the flow; empty when the run has none.
+    /// Name of the flow; empty if the run has none.
     pub flow: ForeignText,
-    /// Goodput at the receiver; absent when none was measured.
+    /// Goodput at the receiver; absent if not measured.
     pub bitrate: Option<Bitrate>,
-    /// Cause of the verdict; absent when there is none.
+    /// Cause of the verdict; absent without a verdict.
     pub cause: Option<ForeignText>,
-    /// How the run ended; absent while it runs and when it was killed.
+    /// How the run ended; absent while it runs and if it was killed.
     pub outcome: Option<ForeignText>,
 }
 
-/// The list as a table, rows in the order given; one sentence when it is empty.
+/// The list as a table, rows in the given order; a sentence if it is empty.
 ///
-/// An impossible figure is said to be impossible, as everywhere.
+/// Impossible results are marked, as in other formats.
 #[must_use]
 pub fn history_table(rows: &[RunRow], view: &View) -> String {
     if rows.is_empty() {

@@ -1,7 +1,8 @@
-//! Every word of a log may be that of a hostile peer or file: no format hands it on as it is.
+//! Tests that no format passes on a hostile text from a peer or file unchanged.
 //!
-//! The words are found in the log itself: a hostile text replaces each string and each key of a sample log where the event
-//! can still be read, so that a field that is added tomorrow is tried too. No format cleans text: decoding does.
+//! The texts are found in the log itself: a hostile text replaces each string and each key of a sample log if
+//! the event can still be parsed. So fields that are added later are tested too. No format cleans text:
+//! decoding does.
 
 use linerate_model::foreign_text::is_forbidden;
 use linerate_model::{Event, PlanRecord, RunRecord};
@@ -13,10 +14,11 @@ use crate::{
     samples_of_runs as runs, text,
 };
 
-/// Clears a screen, ends the line, forges one, retitles the window, reorders what follows, and is a formula.
+/// Clears the screen, ends the line, forges a line, changes the window title, reorders text, and starts as a
+/// formula.
 const HOSTILE: &str = "=cmd()\u{1b}[2J\r\nforged: line\t\u{9b}31m\u{7f}\u{1b}]0;title\u{7}\u{202e}txt\u{2066}\u{200f}\u{61c}\u{2028}\u{e0041}\u{0}";
 
-/// The event with each of its strings replaced that may be any, and a hostile key added to each map of free keys; `tried`
+/// The event with every free string replaced, and a hostile key added to each map with free keys. `tried`
 /// counts them.
 fn hostile(event: &Event, tried: &mut usize) -> Event {
     let mut whole = serde_json::to_value(event).unwrap();
@@ -25,7 +27,7 @@ fn hostile(event: &Event, tried: &mut usize) -> Event {
         let map = whole.pointer_mut(&path).and_then(Value::as_object_mut).unwrap();
         let Some(value) = map.values().next().cloned() else { continue };
         map.insert(format!("{HOSTILE}key"), value);
-        // A key that nobody asks for is passed over, where keys are those of a type.
+        // Structs ignore an unknown key, so the key is kept only in maps.
         let read = serde_json::from_value::<Event>(whole.clone());
         let taken = read.ok().and_then(|event| serde_json::to_value(event).ok()).is_some_and(|read| {
             read.pointer(&path)
@@ -37,7 +39,7 @@ fn hostile(event: &Event, tried: &mut usize) -> Event {
     for path in paths(&whole, String::new()) {
         let kept = whole.pointer_mut(&path).map(|found| std::mem::replace(found, HOSTILE.into())).unwrap();
         let good = serde_json::from_value::<Event>(whole.clone()).is_ok();
-        // Numbers of rows hang together by these names, which the hostile log has too.
+        // These names connect rows of the log, so a hostile log must keep them consistent.
         if good {
             *tried += 1;
         } else {
@@ -47,7 +49,7 @@ fn hostile(event: &Event, tried: &mut usize) -> Event {
     serde_json::from_value(whole).unwrap()
 }
 
-/// Where the strings of a document are (RFC 6901).
+/// JSON pointers of the strings in a document (RFC 6901).
 fn paths(document: &Value, at: String) -> Vec<String> {
     let below = |key: &str, value: &Value| {
         paths(value, format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")))
@@ -62,7 +64,7 @@ fn paths(document: &Value, at: String) -> Vec<String> {
     }
 }
 
-/// Where the objects of a document are.
+/// JSON pointers of the objects in a document.
 fn maps(document: &Value, at: String) -> Vec<String> {
     let Value::Object(members) = document else { return Vec::new() };
     let below = members.iter().filter(|(key, _)| !key.contains(['~', '/']));
@@ -77,7 +79,7 @@ fn all_hostile(log: &[Event]) -> Vec<Event> {
     log
 }
 
-/// What was found where; all of it is shown at once.
+/// Findings, all shown at once.
 #[derive(Default)]
 struct Found(Vec<String>);
 
@@ -89,7 +91,7 @@ impl Found {
         }
     }
 
-    /// Of documents whose lines mean nothing.
+    /// Checks documents whose line structure does not matter.
     fn check_letters(&mut self, what: &str, output: &[u8]) {
         let output = std::str::from_utf8(output).unwrap().replace("\r\n", "\n");
         for (at, c) in output.char_indices().filter(|(_, c)| is_forbidden(*c) && *c != '\n') {
@@ -114,7 +116,7 @@ impl Found {
     }
 }
 
-/// A page without the logs that it has inside, which are packed.
+/// A page without its packed logs.
 fn without_data(page: &str) -> String {
     let mut rest = page;
     let mut shown = String::new();

@@ -1,7 +1,7 @@
-//! A report as one page: everything is inside, nothing is loaded, and it opens from a disk.
+//! A report as one page that contains everything, loads nothing, and can be opened from a disk.
 //!
-//! Verdicts, tables and the matrices of plans are in the page as they are read; charts are drawn by the script of the
-//! front end from data in the page. The event logs are inside too, packed, so that a report can be imported again.
+//! The page contains verdicts, tables and the matrices of plans as HTML. The script of the front end draws
+//! charts from data in the page. The packed event logs are included too, so a report can be imported again.
 
 #[cfg(test)]
 mod browser;
@@ -36,45 +36,46 @@ use summaries::Summaries;
 
 use crate::text_flow::plural;
 
-/// Version of the data that the script reads; page and script are always of one build.
+/// Version of the data for the script; page and script are always from one build.
 const DATA: &str = "linerate.charts/1";
 
-/// What a page may do: nothing but run what is in it, and show it.
+/// Content security policy: the page may only run and show what it contains.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
 /// The built front end: one script and one style sheet.
 #[derive(Debug, Clone, Copy)]
 pub struct Assets<'a> {
-    /// The script, as a classic one.
+    /// A classic script, not a module.
     pub script: &'a str,
     /// The style sheet.
     pub style: &'a str,
 }
 
-/// A run of a report.
+/// A run in a report.
 #[derive(Debug, Clone, Copy)]
 pub struct Run<'a> {
-    /// What its log folds to.
+    /// Its folded log.
     pub record: &'a RunRecord,
-    /// Its log, which becomes the raw data of the page; empty: left out.
+    /// Its log, the raw data of the page; left out if empty.
     pub events: &'a [Event],
 }
 
-/// A plan of a report.
+/// A plan in a report.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan<'a> {
-    /// What its log folds to.
+    /// Its folded log.
     pub record: &'a PlanRecord,
     /// Its own log.
     pub events: &'a [Event],
-    /// Names of its runs that are not in the page, to be said.
+    /// Names of its runs that are not in the page.
     pub left_out: &'a [ForeignText],
 }
 
-/// Writes a report: the plan first if there is one, then runs side by side if there are several, then each run.
+/// Writes a report: the plan first if there is one, then a comparison of the runs if there are several, then
+/// each run.
 ///
 /// # Errors
-/// When `out` takes no more.
+/// If writing to `out` fails.
 pub fn write(
     plan: Option<&Plan<'_>>,
     runs: &[Run<'_>],
@@ -98,7 +99,7 @@ pub fn write(
     let charts = serde_json::to_string(&charts(figures.0))?;
     write!(out, "<script type=\"application/json\" id=\"charts\">{}</script>", inline::json(&charts))?;
     write!(out, "<script>{}</script>", inline::script(assets.script))?;
-    // Last, so that everything else is there before a long log has been read.
+    // Last, so that everything else is available before a long log has been read.
     let logs = plan.map(|plan| plan.events).into_iter().chain(runs.iter().map(|run| run.events));
     for (number, events) in logs.enumerate().filter(|(_, events)| !events.is_empty()) {
         write!(out, "<script type=\"application/gzip\" id=\"log-{number}\">")?;
@@ -183,7 +184,7 @@ fn run_heading(record: &RunRecord, alone: bool) -> Markup {
     }
 }
 
-/// Runs of the plan that the page does not have, and how to get them.
+/// Runs of the plan that are not in the page, and how to get them.
 fn left_out(runs: &[ForeignText]) -> Markup {
     html! {
         @if !runs.is_empty() {
@@ -196,7 +197,7 @@ fn left_out(runs: &[ForeignText]) -> Markup {
     }
 }
 
-/// The raw data of a run or plan, to be saved.
+/// A button to save the raw data of a run or plan.
 fn raw(log: usize, events: &[Event], run: &str) -> Markup {
     html! {
         @if !events.is_empty() {
@@ -210,7 +211,7 @@ fn raw(log: usize, events: &[Event], run: &str) -> Markup {
     }
 }
 
-/// A name for the saved log that no file system minds.
+/// A file name for the saved log that is valid on all file systems.
 fn file_name(run: &str) -> String {
     let plain: String = run.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(64).collect();
     format!("linerate-{plain}.jsonl")

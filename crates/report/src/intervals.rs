@@ -1,4 +1,4 @@
-//! Samples merged to the interval that is shown.
+//! Merges samples to the interval that is shown.
 
 use std::collections::BTreeSet;
 
@@ -6,12 +6,12 @@ use linerate_model::metrics::{self, Kind, Quantity, flow, loss};
 use linerate_model::{PortSample, Readings, RunRecord, Sample, Side, Value};
 use linerate_units::{Bitrate, Ratio, Span, Timestamp};
 
-/// What was read over an interval, of a flow or of a port.
+/// Readings of a flow or a port over an interval.
 trait Interval: Clone {
     fn bounds(&self) -> (Timestamp, Timestamp);
     fn outside(&self) -> bool;
     fn readings(&self) -> &Readings;
-    /// The same interval, longer and with other readings.
+    /// The same interval with another end and other readings.
     fn with(&self, end_ns: Timestamp, readings: Readings) -> Self;
 
     fn span(&self) -> Span {
@@ -45,29 +45,30 @@ macro_rules! interval {
 interval!(Sample);
 interval!(PortSample);
 
-/// The interval asked for, one second where that is not known.
+/// The requested interval; one second if unknown.
 #[must_use]
 pub fn asked(record: &RunRecord) -> Span {
     record.start.as_ref().map_or(Span::from_secs(1), |start| start.spec.traffic.interval)
 }
 
-/// Adjacent samples of each side merged to `interval`, the sender's first.
+/// Merges adjacent samples of each side to `interval`, the sender's first.
 ///
-/// Counters add. Of the gauges, bit rate and loss ratio are the quotients of the sums, other shares are means over
-/// time, the largest stays the largest, and everything else is the state at the end. Samples inside and outside the measured window stay apart.
+/// Counters are added. Of the gauges, bit rate and loss ratio are quotients of sums, other shares are means
+/// over time, maxima remain maxima, and everything else is the state at the end. Samples inside and outside the
+/// measured window are not merged with each other.
 #[must_use]
 pub fn merged(samples: &[Sample], interval: Span) -> Vec<Sample> {
     let of = |side: Side| samples.iter().filter(move |sample| sample.side == side);
     [Side::Sender, Side::Receiver].into_iter().flat_map(|side| adjacent(of(side), interval)).collect()
 }
 
-/// Adjacent samples of one port merged to `interval`, as those of a flow are.
+/// Merges adjacent samples of one port to `interval`, like those of a flow.
 #[must_use]
 pub fn merged_port(samples: &[PortSample], interval: Span) -> Vec<PortSample> {
     adjacent(samples.iter(), interval)
 }
 
-/// All samples of one port as one; absent when there are none.
+/// Merges all samples of one port; `None` if there are none.
 #[must_use]
 pub(crate) fn whole_port<'a>(samples: impl Iterator<Item = &'a PortSample>) -> Option<PortSample> {
     merge(&samples.collect::<Vec<_>>())
@@ -93,7 +94,7 @@ fn belongs(last: &impl Interval, next: &impl Interval, interval: Span) -> bool {
         && bucket(last, interval) == bucket(next, interval)
 }
 
-/// Number of the interval that holds the middle of a sample: ticks that are a little late do not change it.
+/// Index of the interval that contains the middle of a sample, so that slightly late ticks do not matter.
 fn bucket(sample: &impl Interval, interval: Span) -> u64 {
     let middle = sample.bounds().0 + Span::from_ns(sample.span().as_ns() / 2);
     middle.as_ns() / interval.as_ns().max(1)
@@ -123,7 +124,7 @@ fn merged_value(name: &str, group: &[&impl Interval]) -> Option<Value> {
         Some(entry) if entry.kind == Kind::Counter => values.map(|(_, value)| value).reduce(add),
         Some(entry) if entry.kind == Kind::Peak => values.map(|(_, value)| value).reduce(larger),
         Some(entry) if entry.kind == Kind::Mean || entry.unit == Ratio::UNIT => mean_over_time(values),
-        // Also for metrics of a newer peer: the last state is at least something that was read.
+        // Also used for metrics of a newer peer: the last state is at least a valid reading.
         _ => values.next_back().map(|(_, value)| value),
     }
 }
@@ -151,7 +152,7 @@ fn loss_ratio(readings: &Readings) -> Option<Ratio> {
     Ratio::new(lost as f64 / (lost.saturating_add(received)) as f64)
 }
 
-/// Readings by name, through their serialised form: typed metrics do not exist for names found in a log.
+/// Readings by name, through their serialised form, because names from a log have no typed metrics.
 fn readings(values: impl Iterator<Item = (String, Value)>) -> Readings {
     let finite = values.filter(|(_, value)| value.real().is_finite());
     let map = finite.filter_map(|(name, value)| Some((name, serde_json::to_value(value).ok()?)));
@@ -215,7 +216,7 @@ mod tests {
         let merged = merged_port(&fine, Span::from_secs(1));
         assert_eq!(merged.len(), 1);
         let readings = &merged[0].readings;
-        // 1538 bytes on the wire a packet: 8127.4 of them in 100 ms at 1 Gb/s, 4876.5 in 300 ms at 0.2 Gb/s.
+        // 1538 bytes on the wire per packet: 8127.4 of them in 100 ms at 1 Gb/s, 4876.5 in 300 ms at 0.2 Gb/s.
         assert_eq!(readings.get(port::PACKETS), Some(8127 + 4876));
         assert_eq!(readings.get(port::QUEUE_MAX), Some(Bytes::new(500_000)));
         assert_eq!(readings.get(port::QUEUE), Some(Bytes::new(50_000)));

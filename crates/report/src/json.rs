@@ -1,6 +1,6 @@
 //! The result document: one JSON object per run, format `linerate.result/1`.
 //!
-//! What was not measured is left out. Names carry their units; counts are integers.
+//! Values that were not measured are absent. Names carry their units; counts are integers.
 
 mod sections;
 #[cfg(test)]
@@ -19,7 +19,7 @@ use crate::figure::{Figure, caveats, datagrams, imported};
 use crate::intervals;
 use crate::ports::PortTotals;
 
-/// Version of the result format; a changed meaning is a new version.
+/// Version of the result format. A change of meaning needs a new version.
 pub const RESULT_SCHEMA: &str = "linerate.result/1";
 
 /// The result document of a run.
@@ -75,7 +75,7 @@ fn flow_section(record: &RunRecord, flow: &FlowRecord) -> FlowSection {
         transport: plan.transport,
         direction: plan.direction,
         streams: plan.streams,
-        // Counts of a whole series have no rate; its books have the bytes.
+        // The counts of a whole series have no rate; its byte accounting has the bytes.
         receiver: figure.filter(|_| flow.sizes.is_empty()).map(|figure| receiver_section(figure, flow)),
         sender: flow.sender.as_ref().filter(|_| flow.sizes.is_empty()).map(sender_section),
         sizes: flow.sizes.clone(),
@@ -109,7 +109,7 @@ fn accounting_section(flow: &FlowRecord) -> Option<BooksSection> {
 
 fn receiver_section(figure: Figure, flow: &FlowRecord) -> ReceiverSection {
     let tally = flow.receiver.as_ref();
-    // Other programs do not tell where their bytes lie beside the window.
+    // For other programs it is unknown which bytes are inside the window.
     let placed = tally.filter(|_| !imported(flow));
     ReceiverSection {
         bytes: figure.bytes,
@@ -152,7 +152,8 @@ fn udp_section(flow: &FlowRecord) -> Option<UdpSection> {
 
 fn settings_section(record: &RunRecord, flow: &FlowRecord) -> Option<SettingsSection> {
     let (sender, receiver) = (flow.sender_settings.as_ref(), flow.receiver_settings.as_ref());
-    // What belongs to both ends or to the sender is the sender's word; the receiver stands in when that is lost.
+    // Settings of both ends or of the sender are taken from the sender, or from the receiver if the sender's
+    // are missing.
     let told = sender.or(receiver)?;
     Some(SettingsSection {
         window: WindowSetting {
@@ -207,7 +208,7 @@ fn cpu_section(flow: &FlowRecord) -> Option<CpuSection> {
 #[cfg(feature = "schema")]
 #[must_use]
 pub fn result_schema() -> serde_json::Value {
-    // What is described is what is written: absent fields are optional.
+    // The schema describes the written document: absent fields are optional.
     schemars::generate::SchemaSettings::draft2020_12()
         .for_serialize()
         .into_generator()

@@ -1,17 +1,17 @@
-//! Words on a page: width, colour, wrapping, and names that cannot steer a terminal.
+//! Text layout: width, colour, wrapping, and names that cannot control a terminal.
 
 use anstyle::{AnsiColor, Style};
 
-/// How a text shall look.
+/// How to lay out a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View {
     /// Columns of the page.
     pub width: usize,
     /// Whether escape sequences for colour may be written.
     pub colour: bool,
-    /// Name under which the archive keeps the run; absent when it is not kept.
+    /// Name of the run in the archive; absent if it is not archived.
     pub kept: Option<String>,
-    /// Whether the whole ladder of ceilings is shown below each verdict.
+    /// Whether all ceilings are shown below each verdict.
     pub explain: bool,
 }
 
@@ -21,24 +21,24 @@ impl Default for View {
     }
 }
 
-/// The narrowest page that is laid out for; a narrower one is written as if it were this wide.
+/// Narrower pages are laid out with this width.
 const MIN_WIDTH: usize = 40;
 
-/// What a piece of text is, from which follows how it is shown.
+/// The meaning of a piece of text, which determines its style.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Ink {
     /// Running text.
     #[default]
     Plain,
-    /// The figure that was asked for.
+    /// The requested result.
     Result,
     /// Labels and column heads.
     Faint,
-    /// Nothing is wrong.
+    /// Everything is in order.
     Good,
-    /// To be read before the figure is believed.
+    /// Important for the interpretation of a result.
     Warning,
-    /// A figure that cannot be.
+    /// An impossible result.
     Struck,
 }
 
@@ -56,12 +56,12 @@ impl Ink {
 }
 
 impl View {
-    /// The columns that may be filled.
+    /// Usable columns.
     pub(crate) fn columns(&self) -> usize {
         self.width.max(MIN_WIDTH)
     }
 
-    /// `text` in the colour of its meaning, when colour is wanted.
+    /// `text` in the colour of its meaning, if colour is enabled.
     pub(crate) fn ink(&self, ink: Ink, text: &str) -> String {
         if !self.colour || ink == Ink::Plain || text.is_empty() {
             return text.to_owned();
@@ -76,11 +76,11 @@ pub(crate) fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Units that are not torn from their number at the end of a line.
+/// Units that are not separated from their number at the end of a line.
 const UNITS: [&str; 15] =
     ["%", "s", "ms", "us", "ns", "b/s", "kb/s", "Mb/s", "Gb/s", "Tb/s", "B", "KiB", "MiB", "GiB", "TiB"];
 
-/// The words of `text`; a number and its unit are one.
+/// The words of `text`; a number and its unit are one word.
 fn split_words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -96,7 +96,7 @@ fn split_words(text: &str) -> Vec<String> {
     words
 }
 
-/// `text` broken between words into lines of at most `columns`; a longer word stands alone and is cut.
+/// `text` broken between words into lines of at most `columns`. A longer word gets its own line and is cut.
 pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let mut lines = Vec::new();
@@ -121,7 +121,7 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// Pieces joined by three spaces into lines of at most `columns`; a piece is only broken when it fills a line.
+/// Pieces joined by three spaces into lines of at most `columns`. A piece is broken only if it exceeds a line.
 pub(crate) fn flow_pieces(pieces: &[String], columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for piece in pieces.iter().filter(|piece| !piece.is_empty()) {

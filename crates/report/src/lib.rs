@@ -1,8 +1,8 @@
-//! A run, or a plan that was carried out, as text, JSON, CSV, Markdown or a page with charts: one format, one file.
+//! A run, or an executed plan, as text, JSON, CSV, Markdown or a page with charts. Each format is one file.
 //!
-//! Every function here is pure: a folded run or its events in, a document out. Nothing is computed but changes of
-//! scale, the merging of adjacent intervals to the interval that is shown, and quotients of sums. Whatever comes from
-//! another host is shown without its control characters, so that no name can steer a terminal.
+//! All functions are pure: they turn a folded run or its events into a document. They compute only changes of
+//! scale, merged intervals and quotients of sums. Text from another host is shown without its control
+//! characters, so that no name can control a terminal.
 
 pub mod csv;
 mod figure;

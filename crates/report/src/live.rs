@@ -1,4 +1,4 @@
-//! The one line that moves on a terminal while a test runs.
+//! The status line on a terminal while a test runs.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,12 +7,12 @@ use linerate_units::{Bitrate, Bytes, Span};
 
 use crate::layout::{Ink, View, width};
 
-/// What the line shows, folded from events.
+/// Content of the line, folded from events.
 #[derive(Debug, Clone, Default)]
 pub struct Live {
     stage: LiveState,
     total: Option<Span>,
-    /// A series over message sizes.
+    /// Whether this is a series over message sizes.
     series: bool,
     flows: BTreeMap<u16, Moving>,
 }
@@ -28,7 +28,7 @@ enum LiveState {
     Over,
 }
 
-/// One flow while it runs.
+/// One flow during the run.
 #[derive(Debug, Clone, Default)]
 struct Moving {
     name: String,
@@ -40,22 +40,22 @@ struct Moving {
     retransmits: Option<u64>,
 }
 
-/// The rate shown is that of at least this time: shorter ones jump too much to be read.
+/// The displayed rate is a mean over at least this time, because shorter means fluctuate too much.
 const SMOOTHING_TIME: Span = Span::from_ms(900);
-/// Rates kept for the sparkline.
+/// Number of rates kept for the sparkline.
 const SPARKLINE_RATES: usize = 40;
-/// Narrowest sparkline worth its columns.
+/// Narrowest useful sparkline.
 const MIN_SPARKLINE_WIDTH: usize = 5;
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 impl Live {
-    /// A line for a test that has not begun.
+    /// A line for a test that has not started.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes an event in.
+    /// Processes an event.
     pub fn on(&mut self, event: &Event) {
         match &event.body {
             Body::RunStarted(start) => {
@@ -103,9 +103,10 @@ impl Live {
         }
     }
 
-    /// The line, at most as wide as the page and without a line end; empty when the run is over.
+    /// The line, at most as wide as the page and without a line end; empty after the run.
     ///
-    /// Colour and blocks are for terminals: without colour the line is plain ASCII as far as the names in it are.
+    /// Colour and block characters are for terminals: without colour the line is plain ASCII, except for names
+    /// in it.
     #[must_use]
     pub fn line(&self, view: &View) -> String {
         let running: Vec<&Moving> = self.flows.values().filter(|flow| flow.running).collect();
@@ -153,7 +154,7 @@ impl Live {
 impl Moving {
     fn count(&mut self, elapsed: Span, bytes: Bytes) {
         if let Some(&(at, before)) = self.counts.back() {
-            // A count that comes late or twice says nothing new.
+            // A late or duplicate count contains nothing new.
             if elapsed <= at {
                 return;
             }
@@ -176,7 +177,7 @@ impl Moving {
         Bitrate::of(bytes, to.saturating_sub(*from))
     }
 
-    /// The last `columns` rates as blocks, the highest of them being the full one.
+    /// The last `columns` rates as blocks, relative to the highest of them.
     fn sparkline(&self, columns: usize) -> String {
         let shown: Vec<f64> = self.rates.iter().rev().take(columns).rev().copied().collect();
         let highest = shown.iter().copied().fold(0.0, f64::max);
@@ -199,7 +200,7 @@ impl Piece {
     }
 }
 
-/// Pieces two spaces apart, as many from the front as the page holds; the first one is cut when it alone is too wide.
+/// Joins pieces with two spaces, as many as fit on the page. The first one is cut if it is too wide.
 fn fit(pieces: Vec<Piece>, view: &View) -> String {
     let mut line = String::new();
     let mut used = 0;
@@ -288,7 +289,7 @@ mod tests {
         expect!["download  0.9/10 s  45.00 Mb/s  retr 8  rtt 4 ms"].assert_eq(&live.line(&view(80, false)));
         let coloured = live.line(&view(80, true));
         assert!(coloured.contains("▂▃▄▅▅▆▇█"), "{coloured}");
-        // Where there is no room, the end goes first.
+        // If there is no room, the pieces at the end are dropped first.
         expect!["download  0.9/10 s  45.00 Mb/s"].assert_eq(&live.line(&view(34, false)));
         expect!["downl"].assert_eq(&live.line(&view(5, false)));
     }

@@ -1,4 +1,4 @@
-//! A report to paste into a ticket.
+//! A report for a ticket.
 
 use linerate_model::{HostInfo, RunRecord};
 use linerate_units::Span;
@@ -73,7 +73,7 @@ fn host(host: &HostInfo) -> String {
     format!("- host {}: {}", escaped(&host.name), facts.join("; "))
 }
 
-/// A table with its head; the cells are escaped here.
+/// A table with its head. Escapes the cells.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let mut out = String::new();
     for (number, row) in rows.iter().enumerate() {
@@ -86,7 +86,7 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
     out
 }
 
-/// `text` so that it reads in Markdown as it is, whoever wrote it.
+/// Escapes `text` so that Markdown shows it unchanged.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {

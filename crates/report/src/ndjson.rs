@@ -1,4 +1,4 @@
-//! The event log, one JSON object per line: the raw form of a run, format `linerate.event/1`.
+//! The event log with one JSON object per line: the raw form of a run, format `linerate.event/1`.
 
 use std::io::Write;
 
@@ -12,15 +12,15 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum NdjsonError {
-    /// The output took no more.
+    /// Writing failed.
     #[error("cannot write the event log; check that its reader still runs and its disk has room")]
     Write(#[source] std::io::Error),
-    /// A line is no event.
+    /// A line is not an event.
     #[error("line {line} of the event log is no event; give a file written by --json-stream or export")]
     Line {
-        /// Number of the line, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The reason.
         source: serde_json::Error,
     },
 }
@@ -28,20 +28,21 @@ pub enum NdjsonError {
 /// Writes one event and its line end.
 ///
 /// # Errors
-/// When `out` takes no more.
+/// If writing to `out` fails.
 pub fn write(event: &Event, out: &mut impl Write) -> Result<(), NdjsonError> {
     let mut line = serde_json::to_vec(event).map_err(|error| NdjsonError::Write(error.into()))?;
     line.push(b'\n');
-    // One call for the whole line: a reader never sees half an event of a writer that was killed between two calls.
+    // A single call for the whole line: a reader never sees half an event from a writer that was killed between
+    // two calls.
     out.write_all(&line).map_err(NdjsonError::Write)
 }
 
-/// Reads a log. A last line without its end is what a killed writer leaves behind, and is passed over.
+/// Reads a log. A last line without its end comes from a killed writer and is skipped.
 ///
-/// An event that only a newer version can read stands in the log as a caveat that says so.
+/// An event that only a newer version can read is replaced by a caveat.
 ///
 /// # Errors
-/// The first complete line that is no event.
+/// The first complete line that is not an event.
 pub fn read(text: &str) -> Result<Vec<Event>, NdjsonError> {
     let mut events = Vec::new();
     for (number, line) in text.split_inclusive('\n').enumerate() {
@@ -57,7 +58,7 @@ pub fn read(text: &str) -> Result<Vec<Event>, NdjsonError> {
     Ok(events)
 }
 
-/// An event whose body is left as it is.
+/// An event with an unparsed body.
 #[derive(Deserialize)]
 struct Envelope {
     run: String,

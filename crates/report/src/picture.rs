@@ -1,4 +1,4 @@
-//! Charts as SVG pictures, for papers and tickets: the same figures that a page draws, of the same data.
+//! Charts as SVG pictures for papers and tickets: the same figures as in a page, from the same data.
 
 mod matrix;
 mod panel;
@@ -14,18 +14,18 @@ use plotters::style::IntoFont;
 use crate::html::{self, Chart, Matrix};
 use crate::text::heading;
 
-/// Width of a picture, in pixels.
+/// Width of a picture, pixels.
 const WIDTH: u32 = 960;
-/// Height of the line above everything, and of the title of a figure.
+/// Height of the heading, and of a figure's title, pixels.
 const HEAD: u32 = 34;
 const TITLE: u32 = 30;
-/// Height of letters: heading, title, axes, ticks.
+/// Font sizes in pixels: heading, title, axes, ticks.
 const FONT_SIZES: [u32; 4] = [17, 15, 13, 12];
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 
-/// What can be drawn of a run or of a plan, in the order of its page.
+/// The figures of a run or of a plan, in the order of its page.
 #[derive(Debug)]
 pub struct Pictures {
     heading: String,
@@ -46,7 +46,7 @@ impl Figure {
         }
     }
 
-    /// Height with its title, in pixels.
+    /// Height including its title, pixels.
     fn height(&self) -> u32 {
         TITLE
             + match self {
@@ -70,7 +70,7 @@ impl Figure {
 }
 
 impl Pictures {
-    /// Those of a run: curves over message size, rates and windows over time, latency as a distribution.
+    /// The figures of a run: curves over message size, rates and windows over time, latency as a distribution.
     #[must_use]
     pub fn of_run(record: &RunRecord) -> Self {
         let pieces = heading(record);
@@ -81,7 +81,7 @@ impl Pictures {
         }
     }
 
-    /// Those of a plan: curves over a swept value, and matrices.
+    /// The figures of a plan: curves over a swept value, and matrices.
     #[must_use]
     pub fn of_plan(record: &PlanRecord) -> Self {
         let (charts, matrices) = html::figures_of_plan(record);
@@ -93,12 +93,12 @@ impl Pictures {
         Self { heading: name, figures: charts.chain(matrices.into_iter().map(Figure::Matrix)).collect() }
     }
 
-    /// The titles, in order; empty where there is nothing to draw.
+    /// The titles, in order; empty if there is nothing to draw.
     pub fn titles(&self) -> impl ExactSizeIterator<Item = &str> {
         self.figures.iter().map(Figure::title)
     }
 
-    /// One figure, or all of them below each other; absent where there is none.
+    /// One figure, or all of them in one picture; `None` if there is no such figure.
     #[must_use]
     pub fn svg(&self, only: Option<usize>) -> Option<String> {
         let figures = match only {

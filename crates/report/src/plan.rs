@@ -1,6 +1,6 @@
-//! A plan that was carried out: one table with a row for each point, what became of the assertions, and what is missing.
+//! An executed plan: one table with a row for each point, the results of the assertions, and what is missing.
 //!
-//! What a plan amounts to stands in its log; here it is only shown.
+//! The plan's log contains all results; this module only presents them.
 
 mod cells;
 mod csv;
@@ -22,7 +22,7 @@ pub use document::plan_result_schema;
 
 use linerate_model::{Outcome, PlanRecord};
 
-/// Trials whose runs were not all completed and that were not made good later, with the reason, in the order of time.
+/// Trials with incomplete runs that were not repeated successfully, with the reason, in the order of time.
 fn missing(record: &PlanRecord) -> Vec<(String, u32, Vec<String>)> {
     let mut found: Vec<(String, u32, Vec<String>)> = Vec::new();
     for trial in &record.trials {
@@ -38,7 +38,7 @@ fn missing(record: &PlanRecord) -> Vec<(String, u32, Vec<String>)> {
     found
 }
 
-/// Axes and labels of a point, for a person.
+/// Axes and labels of a point, as text.
 fn label(record: &PlanRecord, point: &str) -> String {
     let labels = record.labels(point);
     let parts: Vec<String> = labels.iter().map(|(axis, label)| format!("{axis}={label}")).collect();

@@ -11,7 +11,7 @@ pub use terminal::terminal;
 
 /// One curve with its axes: sizes as powers of two, values as powers of ten.
 struct Curve {
-    /// What is drawn, with its unit.
+    /// Quantity and unit.
     title: String,
     /// Logarithms of size (base 2) and value (base 10).
     points: Vec<(f64, f64)>,
@@ -23,7 +23,7 @@ struct Curve {
     tick: fn(i32) -> String,
 }
 
-/// Rate and time over size; absent without at least two sizes that have a rate.
+/// Rate and time over size; `None` with fewer than two sizes that have a rate.
 fn curves(record: &RunRecord, flow: &FlowRecord) -> Option<[Curve; 2]> {
     let rates: Vec<(f64, f64)> = flow
         .sizes
@@ -58,7 +58,7 @@ fn log2(bytes: Bytes) -> f64 {
     (bytes.get() as f64).log2()
 }
 
-/// Of nanoseconds.
+/// Logarithm of nanoseconds.
 fn log10(span: Span) -> f64 {
     (span.as_ns() as f64).log10()
 }
@@ -68,11 +68,11 @@ fn around(values: impl Iterator<Item = f64>) -> Option<(i32, i32)> {
     let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
         (f64::min(low, value), f64::max(high, value))
     });
-    // A cast from a float stays within the bounds of the integer.
+    // A cast from a float saturates at the bounds of the integer.
     (low <= high).then(|| (low.floor() as i32, (high.ceil() as i32).max(low.floor() as i32 + 1)))
 }
 
-/// A power of two as a size.
+/// A power of two as text of a size.
 fn size_tick(power: i32) -> String {
     let bytes = u32::try_from(power).ok().and_then(|power| 1_u64.checked_shl(power));
     bytes.map_or_else(String::new, |bytes| Bytes::new(bytes).to_string())
@@ -82,7 +82,7 @@ fn rate_tick(power: i32) -> String {
     Bitrate::from_bps(10_f64.powi(power)).map_or_else(String::new, crate::quantity::nominal)
 }
 
-/// A power of ten of nanoseconds.
+/// A power of ten of nanoseconds as text of a time.
 fn time_tick(power: i32) -> String {
     Span::from_secs_f64(10_f64.powi(power - 9)).map_or_else(String::new, |span| span.to_string())
 }

@@ -1,4 +1,4 @@
-//! What the ports of an emulated network carried, as every format shows it.
+//! Traffic of the ports of an emulated network, for all formats.
 
 use linerate_model::metrics::port;
 use linerate_model::{PortRecord, PortSample, Readings, RunRecord};
@@ -8,27 +8,27 @@ use crate::intervals;
 use crate::quantity::{ABSENT, or_absent};
 use crate::table::{Cell, Column, Table};
 
-/// The totals of a port beside the flows of one phase.
+/// The totals of a port during one phase.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PortTotals {
-    /// Names of the flows that ran meanwhile.
+    /// Names of the flows that ran in the phase.
     pub(crate) during: String,
-    /// Sums and the largest over all intervals: what was dropped before and after the measured part was dropped too.
+    /// Sums and maxima over all intervals, including those outside the measured part.
     pub(crate) all: Readings,
     /// Length of the measured part.
     pub(crate) measured: Span,
-    /// Mean rate of that part.
+    /// Mean rate of the measured part.
     pub(crate) rate: Option<Bitrate>,
-    /// Busy share of that part.
+    /// Busy share of the measured part.
     pub(crate) busy: Option<Ratio>,
 }
 
 impl PortTotals {
-    /// Absent for a port without intervals.
+    /// The totals; `None` for a port without intervals.
     pub(crate) fn of(record: &RunRecord, ports: &PortRecord) -> Option<Self> {
         let all = intervals::whole_port(ports.samples.iter())?.readings;
         let inside: Vec<&PortSample> = ports.samples.iter().filter(|sample| !sample.outside).collect();
-        // A flow that is over within an interval has all of it outside: then what there is has to serve.
+        // If a flow ends within an interval, that interval is outside. Then all intervals are used.
         let measured = if inside.is_empty() { ports.samples.iter().collect() } else { inside };
         let span = measured.iter().fold(Span::ZERO, |sum, sample| sum + sample.span());
         let whole = intervals::whole_port(measured.into_iter())?.readings;
@@ -54,7 +54,7 @@ pub(crate) fn during(record: &RunRecord, flows: &[u16]) -> String {
     names.collect::<Vec<_>>().join("+")
 }
 
-/// The ports that carried something, one row for each phase and port; absent when there are none.
+/// The ports that carried traffic, one row per phase and port; `None` if there are none.
 pub(crate) fn table(record: &RunRecord) -> Option<Table> {
     let rows: Vec<(&PortRecord, PortTotals)> = record
         .ports

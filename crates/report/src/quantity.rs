@@ -1,23 +1,23 @@
-//! Numbers for people, where the unit stands in a name or a column is wanted to line up.
+//! Formats numbers for people, if the unit is in a name or a column must be aligned.
 
 use linerate_model::FlowRecord;
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
-/// What stands where nothing was measured.
+/// Sign for a missing value.
 pub(crate) const ABSENT: &str = "-";
 
-/// A value, or the sign for a missing one.
+/// A value, or [`ABSENT`].
 pub(crate) fn or_absent<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(|| ABSENT.to_owned(), |value| value.to_string())
 }
 
-/// The rate of a flow as it was received, with the interval in which it lies where that is stated.
+/// The rate of a flow, with its interval if known.
 pub(crate) fn known_to(flow: &FlowRecord, rate: Bitrate) -> String {
     let within = flow.uncertainty.as_ref().and_then(|known| known.around(rate));
     within.map_or_else(|| rate.to_string(), |within| within.to_string())
 }
 
-/// A nominal rate without digits that say nothing: `1 Gb/s`, `2.5 Gb/s`.
+/// A nominal rate without trailing zeros: `1 Gb/s`, `2.5 Gb/s`.
 pub(crate) fn nominal(rate: Bitrate) -> String {
     let text = rate.to_string();
     let Some((number, unit)) = text.split_once(' ') else { return text };
@@ -27,12 +27,12 @@ pub(crate) fn nominal(rate: Bitrate) -> String {
     format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// A whole number of percent, which is as well as a host's load is known.
+/// A whole percentage; a host's load is not known more precisely.
 pub(crate) fn percent(ratio: Ratio) -> String {
     format!("{:.0} %", ratio.get() * 100.0)
 }
 
-/// A named number of the evidence: the end of its name says the unit.
+/// A named number of the evidence. The end of its name gives the unit.
 pub(crate) fn named(name: &str, value: f64) -> String {
     let (label, text) = if let Some(label) = name.strip_suffix("_bps") {
         (label, Bitrate::from_bps(value).map(|v| v.to_string()))
@@ -47,7 +47,7 @@ pub(crate) fn named(name: &str, value: f64) -> String {
     format!("{} {}", label.replace(['_', '.'], " "), text.unwrap_or_else(|| number(value)))
 }
 
-/// A number in a unit of the metric catalogue; one without a unit, or in one that is not known here, as it is.
+/// A number in a unit of the metric catalogue; without a known unit, the plain number.
 pub(crate) fn in_unit(unit: Option<&str>, value: f64) -> String {
     let whole = (0.0..1.8e19).contains(&value).then_some(value as u64);
     let text = match unit {
@@ -60,7 +60,7 @@ pub(crate) fn in_unit(unit: Option<&str>, value: f64) -> String {
     text.unwrap_or_else(|| number(value))
 }
 
-/// Four digits that count.
+/// A number with four significant digits.
 fn number(value: f64) -> String {
     if !value.is_finite() {
         return ABSENT.to_owned();
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(in_unit(Some("bytes"), -1.5), "-1.5");
     }
 
-    /// The script of the page is held to the same file.
+    /// The script of the page is tested with the same file.
     #[test]
     fn quantities_are_printed_as_the_vectors_say() {
         let text = include_str!("../../../fixtures/units.json");

@@ -1,4 +1,4 @@
-//! A row for each interval while a test runs, for logs and for `-i`.
+//! One row per interval while a test runs, for logs and for `-i`.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use linerate_units::{Bitrate, Bytes, Span};
 
 use crate::quantity::or_absent;
 
-/// Turns events into rows, one for each flow and interval.
+/// Turns events into rows, one per flow and interval.
 ///
-/// Transfer and bit rate are the receiver's, over the time between two of its counts; the sender's retransmissions,
-/// congestion window and round-trip time stand beside them as far as they are known by then.
+/// Transfer and bit rate are the receiver's, between two of its counts. The sender's retransmissions,
+/// congestion window and RTT are added as far as they are known at that time.
 #[derive(Debug, Clone)]
 pub struct IntervalRows {
     interval: Span,
@@ -28,7 +28,7 @@ struct FlowState {
     cwnd: Option<Bytes>,
 }
 
-/// What had been counted at one moment.
+/// Counts at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Count {
     bytes: Bytes,
@@ -43,13 +43,13 @@ impl Default for IntervalRows {
 }
 
 impl IntervalRows {
-    /// Rows every `interval`, until the specification in the log says otherwise.
+    /// Rows every `interval`, unless the specification in the log has another interval.
     #[must_use]
     pub const fn new(interval: Span) -> Self {
         Self { interval, flows: BTreeMap::new(), headed: false }
     }
 
-    /// Takes an event in; answers the lines that it completes, without line ends.
+    /// Processes an event and returns the completed lines, without line ends.
     pub fn on(&mut self, event: &Event) -> Vec<String> {
         match &event.body {
             Body::RunStarted(start) => self.interval = start.spec.traffic.interval,
@@ -78,7 +78,7 @@ impl IntervalRows {
         Vec::new()
     }
 
-    /// The row from what was printed last up to now; none when no time has passed.
+    /// The row from the last printed count until now; empty if no time has passed.
     fn row(&mut self, flow: u16) -> Vec<String> {
         let Some(state) = self.flows.get_mut(&flow) else { return Vec::new() };
         let (from, to) = (state.printed, state.last);
@@ -105,7 +105,7 @@ impl IntervalRows {
     }
 }
 
-/// Number of rows due after `elapsed`; a count that comes up to a twentieth of an interval early completes a row.
+/// Number of rows due after `elapsed`. A count that arrives up to 5 % of an interval early completes a row.
 fn due(elapsed: Span, interval: Span) -> u64 {
     let interval = interval.as_ns().max(1);
     elapsed.as_ns().saturating_add(interval / 20) / interval
@@ -134,7 +134,7 @@ mod tests {
         let mut bodies = runs::opening(TestSpec::default());
         bodies.push(runs::planned(0, Direction::Download, Transport::Tcp));
         bodies.push(runs::sample(0, Side::Sender, 0, 500, 1));
-        // 12.5 kB/ms are 100 Mb/s. One count comes 10 ms early, one 200 ms late, one twice.
+        // 12.5 kB/ms are 100 Mb/s. One count is 10 ms early, one 200 ms late, and one occurs twice.
         for (ms, retr) in [(500, 0), (990, 2), (1500, 2), (2200, 5), (2200, 5), (2500, 6)] {
             bodies.push(runs::progress(0, ms, ms * 12_500, retr));
         }

@@ -1,4 +1,4 @@
-//! Plans that were carried out, written by hand.
+//! Executed plans, written by hand.
 
 use std::collections::BTreeMap;
 
@@ -86,7 +86,8 @@ fn summary(point: usize, flow: &str, quantity: &str, unit: &str, median: f64) ->
     })
 }
 
-/// Window against delay: goodput is the window in a round trip, up to the line; at one point too little.
+/// Window against delay: the goodput is the window per round trip, up to the line rate; it is too low at one
+/// point.
 pub(crate) fn two_axes() -> (Vec<Event>, PlanRecord) {
     let windows = [
         ("64 KiB", Some(65_536.0)),
@@ -151,7 +152,7 @@ pub(crate) fn two_axes() -> (Vec<Event>, PlanRecord) {
     log(bodies)
 }
 
-/// Three hosts, each to each; the flows that the last one sends get half.
+/// Flows between all pairs of three hosts; the flows of the last sender get half.
 pub(crate) fn all_pairs() -> (Vec<Event>, PlanRecord) {
     let hosts = ["a", "b", "c"];
     let pairs =
@@ -165,7 +166,7 @@ pub(crate) fn all_pairs() -> (Vec<Event>, PlanRecord) {
     log(bodies)
 }
 
-/// The runs of the first plan that are in its page.
+/// The runs of the first plan that its page contains.
 pub(crate) fn runs() -> Vec<Vec<Event>> {
     vec![runs::tcp_run()]
 }

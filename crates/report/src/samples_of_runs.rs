@@ -118,7 +118,7 @@ pub(crate) fn settings(flow: u16, side: Side) -> (u16, Body) {
     (0, Body::FlowOpened { flow, side, settings })
 }
 
-/// One interval in which `bytes` passed.
+/// One interval with `bytes` received or sent.
 pub(crate) fn sample(number: u16, side: Side, from_ms: u64, to_ms: u64, bytes: u64) -> (u16, Body) {
     let mut readings = Readings::default();
     readings.put(flow::BYTES, Bytes::new(bytes));
@@ -177,7 +177,7 @@ pub(crate) fn ceilings(flow: u16) -> (u16, Body) {
     (0, Body::Ceilings { flow, ladder, ceiling: Some(link) })
 }
 
-/// What a gigabit of ten seconds is known to, for the most part because its intervals differ.
+/// The uncertainty of a gigabit over ten seconds, mainly from the variation of its intervals.
 pub(crate) fn uncertainty() -> Uncertainty {
     let part = |source, bps: f64, because: &str| Contribution {
         source,
@@ -263,7 +263,7 @@ pub(crate) fn tcp_run() -> Vec<Event> {
     log(bodies)
 }
 
-/// 10 000 datagrams, 25 of them lost and 15 doubled.
+/// 10 000 datagrams, 25 of them lost and 15 duplicated.
 pub(crate) fn udp_run() -> Vec<Event> {
     let mut spec = TestSpec::default();
     spec.traffic.udp = true;
@@ -355,7 +355,7 @@ pub(crate) fn impossible_run() -> Vec<Event> {
     log(bodies)
 }
 
-/// One size whose messages take 20 us and 1 ns for each byte.
+/// One size whose messages take 20 us plus 1 ns per byte.
 pub(crate) fn size(bytes: u64, trials: u32) -> (u16, Body) {
     let median = Span::from_ns(20_000 + bytes);
     let interval = TimeInterval {
@@ -376,7 +376,7 @@ pub(crate) fn size(bytes: u64, trials: u32) -> (u16, Body) {
     (0, Body::Size { flow: 0, point })
 }
 
-/// A series over message sizes; for the largest there was no time.
+/// A series over message sizes; the test ended before the largest size was finished.
 pub(crate) fn sweep_run() -> Vec<Event> {
     let sweep = Sweep::default();
     let mut bodies = opening(TestSpec::of_sweep(

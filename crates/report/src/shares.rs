@@ -1,4 +1,4 @@
-//! Nobody prints more than the whole of a ceiling: series and plans, in every format and whatever a log says.
+//! No format prints more than 100 % of a ceiling, for series and plans, whatever a log contains.
 
 use linerate_model::{
     Body, Ceiling, Direction, Event, PlanRecord, PointSummary, RunRecord, Side, SizeCurve, SizePoint,
@@ -11,7 +11,7 @@ use crate::samples_of_plans::two_axes;
 use crate::samples_of_runs as runs;
 use crate::{View, csv, document, html, markdown, plan, text};
 
-/// No number before a per cent sign is above 100.
+/// Checks that no number before a percent sign is above 100.
 fn check_text(text: &str) -> Result<(), TestCaseError> {
     for (at, _) in text.match_indices(" %") {
         let number = text[..at].rsplit(|c: char| !(c.is_ascii_digit() || c == '.')).next().unwrap_or("");
@@ -23,12 +23,12 @@ fn check_text(text: &str) -> Result<(), TestCaseError> {
 fn page(plan: Option<&html::Plan<'_>>, runs: &[html::Run<'_>]) -> String {
     let mut page = Vec::new();
     html::write(plan, runs, &html::Assets { script: "", style: "" }, &mut page).unwrap();
-    // The text of the page: what follows is data of its charts, and the log as it was.
+    // The text of the page only: data of its charts and the log follow after it.
     let page = String::from_utf8_lossy(&page).into_owned();
     page.split("<script").next().unwrap_or_default().to_owned()
 }
 
-/// A series whose only size that no buffer took went at `rate`, under a ceiling.
+/// A series whose only unbuffered size has this `rate`, under a ceiling.
 fn series(rate: f64, buffered: f64, ceiling: Ceiling) -> Vec<Event> {
     let mut bodies = runs::opening(TestSpec::default());
     bodies.push(runs::planned(0, Direction::Upload, Transport::Tcp));
@@ -61,7 +61,7 @@ fn series(rate: f64, buffered: f64, ceiling: Ceiling) -> Vec<Event> {
     runs::log(bodies)
 }
 
-/// A plan whose log tells these shares of its first point, as older versions did.
+/// A plan whose log contains these shares of its first point, as older versions wrote them.
 fn plan_with(shares: &[f64]) -> (Vec<Event>, PlanRecord) {
     let (mut log, record) = two_axes();
     let point = record.start.unwrap().points[0].id.clone();
@@ -106,7 +106,7 @@ proptest! {
             prop_assert!(!shown.contains(" % of it"), "{}", shown);
         }
         for text in [shown, markdown::report(&record), page(None, &[html::Run { record: &record, events: &log }])] {
-            // The head of a column and the name of an interval are no shares.
+            // The head of a column and the name of an interval are not shares.
             check_text(&text)?;
         }
         let json = serde_json::to_value(document(&record)).unwrap();

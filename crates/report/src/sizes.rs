@@ -1,4 +1,4 @@
-//! A series over message sizes, in words and as a table.
+//! A series over message sizes, as text and as a table.
 
 use linerate_model::{
     CeilingShare, FlowRecord, MessageMode, RunRecord, SizeCurve, SizePoint, Sweep, TimeInterval,
@@ -16,13 +16,13 @@ pub(crate) fn series(record: &RunRecord) -> impl Iterator<Item = &FlowRecord> {
     record.flows.iter().filter(|flow| !flow.sizes.is_empty())
 }
 
-/// Whether the run was asked for a series, or has one.
+/// Whether a series was requested, or the run has one.
 pub(crate) fn is_series(record: &RunRecord) -> bool {
     let asked = record.start.as_ref().is_some_and(|start| start.spec.sweep.is_some());
     asked || series(record).next().is_some()
 }
 
-/// What a time of a point is, in words.
+/// The meaning of a point's time, as text.
 pub(crate) fn time_words(record: &RunRecord) -> &'static str {
     let sweep = record.start.as_ref().and_then(|start| start.spec.sweep.as_ref());
     match sweep.map(Sweep::mode) {
@@ -33,7 +33,7 @@ pub(crate) fn time_words(record: &RunRecord) -> &'static str {
     }
 }
 
-/// The series for a person: what it comes to, then a row for each size.
+/// The series for a person: its summary, then a row per size.
 pub(crate) fn lines(record: &RunRecord, view: &View) -> Vec<String> {
     let mut lines = Vec::new();
     for flow in &record.flows {
@@ -57,14 +57,14 @@ fn ink_of(label: &str) -> Ink {
     if matches!(label, "latency" | "highest") { Ink::Result } else { Ink::Plain }
 }
 
-/// Which sizes were measured, and how their times are meant.
+/// The measured sizes, and the meaning of their times.
 fn extent(record: &RunRecord, flow: &FlowRecord) -> String {
     let ends = flow.sizes.first().zip(flow.sizes.last());
     let ends = ends.map(|(first, last)| format!(" from {} to {}", first.message_bytes, last.message_bytes));
     format!("{} sizes{}; times are {}", flow.sizes.len(), ends.unwrap_or_default(), time_words(record))
 }
 
-/// What a series comes to, as label and text.
+/// Summary of a series, as label and text.
 pub(crate) fn facts(flow: &FlowRecord) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if let Some(curve) = &flow.curve {
@@ -101,7 +101,7 @@ fn curve_facts(curve: &SizeCurve) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// What the link carries, and how much of it the series reached.
+/// The ceiling of the link, and the share that the series reached.
 fn ceiling_fact(flow: &FlowRecord, curve: &SizeCurve) -> Option<(&'static str, String)> {
     let ceiling = flow.ceiling.as_ref()?;
     let rate = Bitrate::from_bps(ceiling.bitrate_bps)?;
@@ -112,7 +112,7 @@ fn ceiling_fact(flow: &FlowRecord, curve: &SizeCurve) -> Option<(&'static str, S
     Some(("ceiling", format!("{rate}: {}{share}", ceiling.because)))
 }
 
-/// Which sizes went faster than the path.
+/// Sizes that were faster than the path, because buffers took them.
 fn buffered_fact(flow: &FlowRecord) -> Option<(&'static str, String)> {
     let buffered = || flow.sizes.iter().filter(|point| point.buffered);
     let (first, last) = (buffered().next()?, buffered().next_back()?);
@@ -127,7 +127,7 @@ fn buffered_fact(flow: &FlowRecord) -> Option<(&'static str, String)> {
     Some(("buffered", text))
 }
 
-/// A row for each size. Columns for which no size has a value are left out.
+/// One row per size. Columns without any value are left out.
 pub(crate) fn table(flow: &FlowRecord) -> Table {
     let points = &flow.sizes;
     let column = |head, cell: &dyn Fn(&SizePoint) -> Option<String>| {

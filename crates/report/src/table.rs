@@ -1,4 +1,4 @@
-//! A table that lines up, whatever the colours in it.
+//! An aligned table, with or without colours.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ impl Cell {
     }
 }
 
-/// One column: words stand left, numbers right.
+/// One column: text is left-aligned, numbers are right-aligned.
 #[derive(Debug, Clone)]
 pub(crate) struct Column {
     head: Cow<'static, str>,
@@ -38,7 +38,7 @@ impl Column {
         Self { head: Cow::Borrowed(head), cells, right: true }
     }
 
-    /// A column whose head is not known before.
+    /// A column with a dynamic head.
     pub(crate) const fn named(head: String, cells: Vec<Cell>, right: bool) -> Self {
         Self { head: Cow::Owned(head), cells, right }
     }
@@ -48,7 +48,7 @@ impl Column {
         texts.chain([width(&self.head)]).max().unwrap_or_default()
     }
 
-    /// A cell of this column with the space that belongs to it.
+    /// A cell of this column, padded.
     fn padded(&self, cell: &Cell, wide: usize, view: &View) -> String {
         let space = " ".repeat(wide.saturating_sub(width(&cell.text)));
         let text = view.ink(cell.ink, &cell.text);
@@ -68,24 +68,24 @@ impl Table {
         Self(columns)
     }
 
-    /// True if the columns fit side by side.
+    /// Whether the columns fit side by side.
     pub(crate) fn fits(&self, view: &View) -> bool {
         let widths: usize = self.0.iter().map(Column::width).sum();
         widths + COLUMN_GAP * self.0.len().saturating_sub(1) <= view.columns()
     }
 
-    /// How many columns it has.
+    /// Number of columns.
     pub(crate) fn columns(&self) -> usize {
         self.0.len()
     }
 
-    /// The table without the columns that have this head.
+    /// The table without the columns with this head.
     pub(crate) fn without(mut self, head: &str) -> Self {
         self.0.retain(|column| column.head != head);
         self
     }
 
-    /// The lines of the table; one column below the other where they do not fit side by side.
+    /// The lines of the table; columns are stacked if they do not fit side by side.
     pub(crate) fn lines(&self, view: &View) -> Vec<String> {
         let widths: Vec<usize> = self.0.iter().map(Column::width).collect();
         if widths.iter().sum::<usize>() + COLUMN_GAP * widths.len().saturating_sub(1) > view.columns() {
@@ -103,18 +103,18 @@ impl Table {
         lines.collect()
     }
 
-    /// Heads, with whether their column holds numbers, for a page.
+    /// Heads, and whether their columns hold numbers, for a page.
     pub(crate) fn heads(&self) -> Vec<(&str, bool)> {
         self.0.iter().map(|column| (column.head.as_ref(), column.right)).collect()
     }
 
-    /// Rows below the heads, with the meaning of each cell, for a page.
+    /// Rows without the heads, with the meaning of each cell, for a page.
     pub(crate) fn marked(&self) -> Vec<Vec<(Ink, String)>> {
         let marked = |row: Vec<Cell>| row.into_iter().map(|cell| (cell.ink, cell.text)).collect();
         self.rows().into_iter().skip(1).map(marked).collect()
     }
 
-    /// Heads and cells as bare texts, for another form of table.
+    /// Heads and cells as plain text, for another form of table.
     pub(crate) fn texts(&self) -> Vec<Vec<String>> {
         let bare = |row: Vec<Cell>| row.into_iter().map(|cell| cell.text).collect();
         self.rows().into_iter().map(bare).collect()

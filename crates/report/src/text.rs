@@ -1,4 +1,4 @@
-//! What a person sees at the end of a test, and of an archived run.
+//! Text output at the end of a test, and for an archived run.
 
 #[cfg(test)]
 mod tests;
@@ -17,10 +17,11 @@ use crate::sizes;
 use crate::table::{Cell, Column, Table};
 use crate::text_flow;
 
-/// Columns of the labels at the left: `download` and what stands below it.
+/// Columns of the labels on the left, such as `download`.
 pub(crate) const LABEL_WIDTH: usize = 12;
 
-/// The whole run for a person: hosts, idle latency, a row for each flow, verdicts, caveats, and where it is kept.
+/// The whole run for a person: hosts, idle latency, a row per flow, verdicts, caveats, and its name in the
+/// archive.
 #[must_use]
 pub fn text(record: &RunRecord, view: &View) -> String {
     let mut lines = flow_pieces(&heading(record), view.columns());
@@ -39,7 +40,7 @@ pub fn text(record: &RunRecord, view: &View) -> String {
     }
     let caveats = caveat_lines(record, view);
     let verdicts = verdict_lines(record, view);
-    // What weakens the figures is read before a verdict that is only a guess.
+    // Caveats come before a verdict that is only probable.
     lines.extend(if is_guess(record) { [caveats, verdicts] } else { [verdicts, caveats] }.concat());
     let ending = ending(record, view);
     if !ending.is_empty() {
@@ -57,13 +58,13 @@ fn verdict_lines(record: &RunRecord, view: &View) -> Vec<String> {
     [String::new(), view.ink(Ink::Faint, "Verdict")].into_iter().chain(verdicts).collect()
 }
 
-/// Whether a verdict is not confirmed.
+/// Whether any verdict is not confirmed.
 fn is_guess(record: &RunRecord) -> bool {
     let mut verdicts = record.flows.iter().filter_map(|flow| flow.verdict.as_ref());
     verdicts.any(|verdict| verdict.confidence != Confidence::Confirmed)
 }
 
-/// The pieces of the first line: who measured with whom, over what.
+/// The pieces of the first line: hosts, link and protocol.
 pub(crate) fn heading(record: &RunRecord) -> Vec<String> {
     let start = record.start.as_ref();
     let mut pieces = vec![start.map_or("linerate".to_owned(), |s| format!("linerate {}", s.linerate))];
@@ -111,7 +112,7 @@ fn idle_pieces(idle: &LatencyReport) -> Vec<String> {
     pieces
 }
 
-/// The results, one row for each flow; a column that no flow has a value for is left out.
+/// The results, one row per flow. Columns without any value are left out.
 pub(crate) fn results(record: &RunRecord) -> Table {
     let flows = &record.flows;
     let column = |head, cell: &dyn Fn(&FlowRecord) -> Option<Cell>| {
@@ -193,7 +194,7 @@ fn caveat_lines(record: &RunRecord, view: &View) -> Vec<String> {
     lines
 }
 
-/// A name at the left and its text beside it, on as many lines as it takes.
+/// A label with its text, on as many lines as needed.
 pub(crate) fn labelled(name: &str, text: &str, ink: Ink, view: &View) -> Vec<String> {
     let wrapped = wrap(text, view.columns() - LABEL_WIDTH - 2);
     let lines = wrapped.iter().enumerate().map(|(number, line)| {

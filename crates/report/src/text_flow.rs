@@ -1,4 +1,4 @@
-//! What is said about one flow below its figures: the verdict with its evidence, the ceiling, the settings.
+//! Details of one flow below its results: the verdict with its evidence, the ceiling, the settings.
 
 use linerate_model::{
     BookStep, Confidence, Contribution, Finding, FlowRecord, FollowUp, SideSettings, Transport, Uncertainty,
@@ -10,10 +10,10 @@ use crate::layout::{Ink, View, wrap};
 use crate::quantity::{ABSENT, named, or_absent, percent};
 use crate::text::{LABEL_WIDTH, labelled};
 
-/// Columns of the second label: `settings`.
+/// Columns of the second label, such as `settings`.
 const INNER_LABEL_WIDTH: usize = 10;
 
-/// The verdict on a flow with everything that supports it.
+/// The verdict on a flow with its evidence.
 pub(crate) fn verdict(flow: &FlowRecord, view: &View) -> Vec<String> {
     let said = match &flow.verdict {
         Some(verdict) => verdict.text.as_str(),
@@ -68,14 +68,14 @@ pub(crate) fn details(flow: &FlowRecord) -> Vec<(&'static str, String)> {
     details
 }
 
-/// A question that further runs answered, with the runs.
+/// A question that follow-up runs answered, with the runs.
 fn inquired(inquiry: &FollowUp) -> String {
     let runs: Vec<String> = inquiry.runs.iter().map(|run| run.chars().take(8).collect()).collect();
     let kept = if runs.is_empty() { String::new() } else { format!(" (runs {})", runs.join(", ")) };
     format!("{} {}{kept}", inquiry.because, inquiry.answer)
 }
 
-/// The count of a sender whose receiver is not in the file.
+/// The count of a sender if the file has no receiver.
 fn sent(flow: &FlowRecord) -> Option<String> {
     let sender = flow.sender.as_ref().filter(|_| imported(flow) && flow.receiver.is_none())?;
     let (bytes, seconds) = (sender.bytes, sender.elapsed.as_secs_f64());
@@ -109,12 +109,12 @@ fn evidence(finding: &Finding) -> Option<String> {
     (!numbers.is_empty()).then(|| numbers.join(", "))
 }
 
-/// A limit with where it comes from.
+/// A ceiling with its explanation.
 fn ceiling_text(bps: f64, because: &str) -> String {
     format!("{}: {because}", or_absent(Bitrate::from_bps(bps)))
 }
 
-/// Every ceiling from the lowest up, as rate and words, with the measured rate where it lies between them.
+/// Every ceiling, lowest first, as rate and text, with the measured rate between them.
 pub(crate) fn ceilings(flow: &FlowRecord) -> Vec<(String, String)> {
     let mut rungs: Vec<(f64, String)> = Vec::new();
     for (number, ceiling) in flow.ladder.iter().enumerate() {
@@ -138,7 +138,7 @@ pub(crate) fn ceilings(flow: &FlowRecord) -> Vec<(String, String)> {
     rungs.into_iter().map(|(bps, words)| (or_absent(Bitrate::from_bps(bps)), words)).collect()
 }
 
-/// The ladder below a verdict: rates in a column, words beside them.
+/// The ceilings below a verdict: rates in a column, text next to them.
 fn ceiling_lines(flow: &FlowRecord, view: &View) -> Vec<String> {
     let rungs = ceilings(flow);
     let widest = rungs.iter().map(|(rate, _)| rate.len()).max().unwrap_or_default();
@@ -166,7 +166,7 @@ fn steady(flow: &FlowRecord) -> Option<String> {
     Some(format!("{rate} after a ramp-up of {}", steady.ramp_ns))
 }
 
-/// How well the rate is known, and what its main contribution is.
+/// The uncertainty of the rate, and its main contribution.
 fn uncertainty(flow: &FlowRecord) -> Option<String> {
     let known = flow.uncertainty.as_ref()?;
     let main = known.contributions.iter().find(|part| part.source == known.main)?;
@@ -176,7 +176,7 @@ fn uncertainty(flow: &FlowRecord) -> Option<String> {
     Some(format!("{ends} ({share} interval), mainly {why}: {}{overhead}", main.because))
 }
 
-/// What the upper end of the interval allows for, where that would show.
+/// Explains the extension of the upper end of the interval, if it is visible.
 fn overhead(known: &Uncertainty) -> Option<String> {
     let overhead = known.overhead_bps.filter(|overhead| overhead.bps() > 0.1 * known.expanded_bps.bps())?;
     Some(format!("probes and control used {overhead} of the path"))
@@ -194,7 +194,7 @@ fn part_name(part: &Contribution) -> String {
     part.source.name().replace('_', " ")
 }
 
-/// Asked, granted, effective, in one sentence.
+/// Requested, granted and effective settings, in one sentence.
 fn settings(flow: &FlowRecord) -> Option<String> {
     let (sender, receiver) = (flow.sender_settings.as_ref(), flow.receiver_settings.as_ref());
     let told = sender.or(receiver)?;
@@ -236,7 +236,7 @@ fn window(told: &SideSettings, sender: Option<&SideSettings>, receiver: Option<&
     )
 }
 
-/// `name value`, with what was asked when that is something else.
+/// `name value`, with the requested value if it differs.
 fn effective<T: PartialEq + ToString>(name: &str, asked: Option<T>, effective: Option<T>) -> Option<String> {
     match (asked, effective) {
         (Some(asked), Some(got)) if asked == got => Some(format!("{name} {}", got.to_string())),
@@ -250,7 +250,7 @@ pub(crate) fn plural(count: u64, noun: &str) -> String {
     if count == 1 { format!("{count} {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// What became of the bytes, where written and delivered differ.
+/// Byte accounting, if written and delivered bytes differ.
 fn accounting(flow: &FlowRecord) -> Option<String> {
     let books = flow.books.filter(|books| books.written_bytes != books.delivered_bytes)?;
     Some(format!(
@@ -259,7 +259,8 @@ fn accounting(flow: &FlowRecord) -> Option<String> {
     ))
 }
 
-/// The books down to the wire: a row for each place, from the sender's connections to the receiver's and back.
+/// Byte accounting down to the wire: a row per accounting point, from the sender's connections to the
+/// receiver's and back.
 pub(crate) fn steps(flow: &FlowRecord) -> Vec<[String; 3]> {
     let row = |step: &BookStep| {
         let off = step.residual_bytes;
@@ -275,7 +276,7 @@ pub(crate) fn steps(flow: &FlowRecord) -> Vec<[String; 3]> {
     flow.steps.iter().map(row).collect()
 }
 
-/// Those rows: counts and residuals in columns, words beside them.
+/// Those rows as lines: counts and residuals in columns, text next to them.
 fn step_lines(flow: &FlowRecord, view: &View) -> Vec<String> {
     let rows = steps(flow);
     let widest = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or_default();

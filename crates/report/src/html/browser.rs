@@ -1,4 +1,4 @@
-//! Pages in a real browser: `ui/e2e/check.mjs` opens them and looks.
+//! Tests of pages in a real browser with `ui/e2e/check.mjs`.
 
 use std::path::Path;
 use std::process::Command;

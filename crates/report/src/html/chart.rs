@@ -1,29 +1,29 @@
-//! A chart as data: what the page's script draws, without knowing any metric.
+//! A chart as data for the page's script, which knows no metric.
 
 use linerate_model::metrics::Entry;
 use serde::Serialize;
 
-/// What kind of figure it is, from which follow its axes and how wide it is.
+/// Kind of a figure, which determines its axes and width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
-    /// Panels over one time axis.
+    /// Panels with a common time axis.
     Time,
-    /// Shares of probes over their round-trip time.
+    /// Shares of probes over their RTT.
     Cdf,
     /// A quantity over a swept value.
     Sweep,
 }
 
-/// A figure: panels below each other that share an axis.
+/// A figure: panels below each other with a common axis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Chart {
     pub(crate) kind: Kind,
-    /// Words for those who cannot see it.
+    /// Description for screen readers.
     pub(crate) title: String,
     pub(crate) x: Axis,
     pub(crate) panels: Vec<Panel>,
-    /// Parts of the axis about which something is to be said, drawn behind every panel.
+    /// Ranges of the axis with a remark, drawn in every panel.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) bands: Vec<Band>,
 }
@@ -42,22 +42,22 @@ pub(crate) struct Axis {
 pub(crate) struct Panel {
     pub(crate) y: Axis,
     pub(crate) lines: Vec<Line>,
-    /// Limits and other single values, drawn across.
+    /// Limits and other single values, drawn as horizontal lines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) levels: Vec<Level>,
 }
 
-/// How the values of a line are joined.
+/// How the points of a line are joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Style {
     /// Straight from point to point.
     Line,
-    /// Each value holds for the time since the one before.
+    /// Each value holds for the time since its predecessor.
     Steps,
-    /// Amounts, from zero up.
+    /// Bars from zero.
     Bars,
-    /// Points with intervals, joined.
+    /// Joined points with intervals.
     Points,
     /// A computed curve, dashed.
     Computed,
@@ -67,26 +67,26 @@ pub(crate) enum Style {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Line {
     pub(crate) label: String,
-    /// Name of its metric in the catalogue; absent for what is no metric.
+    /// Name of its metric in the catalogue; absent if it is not a metric.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) metric: Option<&'static str>,
     pub(crate) style: Style,
     /// Ascending.
     pub(crate) x: Vec<Rounded>,
-    /// Absent where nothing was measured.
+    /// Absent if not measured.
     pub(crate) y: Vec<Option<Rounded>>,
-    /// Ends of the intervals; empty where there are none.
+    /// Ends of the intervals; empty without intervals.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) low: Vec<Option<Rounded>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) high: Vec<Option<Rounded>>,
-    /// Number of values that were thinned out to the smallest and largest of each part; absent when all are there.
+    /// Number of values before thinning to the smallest and largest of each part; absent if all are included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) thinned_from: Option<usize>,
 }
 
 impl Line {
-    /// A line without intervals; values that are not finite count as absent.
+    /// A line without intervals. Values that are not finite count as absent.
     pub(crate) fn of(
         label: impl Into<String>,
         style: Style,
@@ -107,24 +107,24 @@ impl Line {
     }
 }
 
-/// A value across a panel.
+/// A horizontal line in a panel.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Level {
     pub(crate) label: String,
     pub(crate) value: Rounded,
 }
 
-/// A part of the shared axis.
+/// A range of the common axis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Band {
-    /// Absent: from the beginning.
+    /// Absent: from the start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) from: Option<Rounded>,
     /// Absent: to the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) to: Option<Rounded>,
     pub(crate) text: String,
-    /// Whether it weakens the result.
+    /// Whether it is a caveat.
     pub(crate) caveat: bool,
 }
 
@@ -142,7 +142,7 @@ impl Serialize for Rounded {
     }
 }
 
-/// What the script gets: every chart of the page, in order, and the catalogue's word on the metrics in them.
+/// Data for the script: every chart of the page, in order, and the catalogue entries of their metrics.
 #[derive(Debug, Serialize)]
 pub(crate) struct Charts<'a> {
     pub(crate) schema: &'static str,

@@ -1,4 +1,4 @@
-//! Several runs side by side: their figures in one table, their rates in one diagram for each direction.
+//! Several runs side by side: their results in one table, their rates in one diagram per direction.
 
 use linerate_model::{FlowRecord, RunRecord};
 use maud::{Markup, html};
@@ -9,10 +9,10 @@ use super::series;
 use crate::figure::{Figure, caveats};
 use crate::quantity::or_absent;
 
-/// Most runs in one diagram.
+/// Largest number of runs in one diagram.
 const MAX_LINES: usize = 6;
 
-/// The runs with their numbers on the page, in the order in which they were asked for.
+/// The runs with their results, in the requested order.
 pub(super) fn section(runs: &[&RunRecord], figures: &mut Figures) -> Markup {
     html! {
         section #together {
@@ -23,7 +23,7 @@ pub(super) fn section(runs: &[&RunRecord], figures: &mut Figures) -> Markup {
     }
 }
 
-/// How a run is called on the page: by the beginning of its name.
+/// Name of a run on the page: the start of its full name.
 pub(super) fn name(record: &RunRecord) -> String {
     record.run.chars().take(8).collect::<String>()
 }

@@ -8,22 +8,22 @@ use maud::{Markup, html};
 use super::summaries::{FlowWay, Summaries};
 use crate::quantity::{ABSENT, in_unit};
 
-/// What matrices show.
+/// Quantity of the matrices.
 const QUANTITY: &str = "goodput";
 
-/// A matrix of bit rates with heads; a cell that was not measured is absent.
+/// A matrix of bit rates with heads. Cells that were not measured are absent.
 #[derive(Debug)]
 pub(crate) struct Matrix {
     pub(crate) title: String,
-    /// What the rows and the columns are.
+    /// Meaning of the rows and the columns.
     pub(crate) corner: String,
     pub(crate) rows: Vec<String>,
     pub(crate) columns: Vec<String>,
     pub(crate) cells: BTreeMap<(usize, usize), f64>,
 }
 
-/// Every matrix that the plan has: for each flow and direction over two axes, for each combination of the others; and
-/// where the plan has flows between many hosts, from sender to receiver.
+/// All matrices of a plan: over two axes, for each flow, direction and combination of the other axes; and from
+/// sender to receiver, if the plan has flows between several hosts.
 pub(super) fn matrices(plan: &Summaries<'_>) -> Vec<Matrix> {
     over_axes(plan).into_iter().chain(between_hosts(plan)).collect()
 }
@@ -73,7 +73,7 @@ fn median(plan: &Summaries<'_>, point: &str, flow: FlowWay<'_>) -> Option<f64> {
     plan.find(point, flow, QUANTITY)?.median
 }
 
-/// The two axes with most values, in the order of the plan; absent when fewer than two have several.
+/// The two axes with the most values, in the order of the plan; `None` if fewer than two have several values.
 fn two_axes(start: &PlanStart) -> Option<(usize, usize)> {
     let mut several: Vec<(usize, usize)> =
         start.axes.iter().enumerate().map(|(number, axis)| (axis.values.len(), number)).collect();
@@ -122,7 +122,7 @@ fn title(record: &PlanRecord, point: &str, flow: FlowWay<'_>, shown: &[usize]) -
     format!("{QUANTITY}, {}, {}{}", flow.0, flow.1.name(), others.concat())
 }
 
-/// From sender to receiver, for each point; only where that is more than a row or a column.
+/// Matrices from sender to receiver, one per point, if they have more than one row and column.
 fn between_hosts(plan: &Summaries<'_>) -> Vec<Matrix> {
     let Some(start) = &plan.record.start else { return Vec::new() };
     let names: Vec<String> = start.hosts.iter().map(|host| host.name.to_string()).collect();

@@ -1,4 +1,4 @@
-//! Foreign text inside a page: nothing of it can end the element that it stands in.
+//! Foreign text inside a page: it cannot end the element that contains it.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use linerate_model::Event;
 
 use crate::ndjson;
 
-/// JSON for a `script` element: outside of strings it has none of these characters, and inside they may be escaped.
+/// JSON for a `script` element. These characters occur only inside strings, where they may be escaped.
 pub(super) fn json(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 64);
     for c in text.chars() {
@@ -26,18 +26,18 @@ pub(super) fn json(text: &str) -> String {
     out
 }
 
-/// A script as it may stand in a `script` element. The end of the element can only be part of a string, where the
-/// backslash changes nothing; what opens a comment may be code as well, where the space changes nothing.
+/// A script for a `script` element. The end tag can only be part of a string, where the backslash has no
+/// effect. The start of a comment may also be code, where the space has no effect.
 pub(super) fn script(text: &str) -> String {
     text.replace("</script", "<\\/script").replace("<!--", "< !--")
 }
 
-/// A style sheet as it may stand in a `style` element.
+/// A style sheet for a `style` element.
 pub(super) fn style(text: &str) -> String {
     text.replace("</", "<\\/")
 }
 
-/// Writes an event log in letters: JSON lines, packed as gzip does, as base64.
+/// Writes an event log as JSON lines, compressed with gzip and encoded as base64.
 pub(super) fn log(events: &[Event], out: &mut dyn Write) -> io::Result<()> {
     let letters = EncoderWriter::new(out, &STANDARD);
     let mut packed = io::BufWriter::with_capacity(1 << 16, GzEncoder::new(letters, Compression::fast()));

@@ -1,4 +1,4 @@
-//! Pieces that the sections of the page share.
+//! Parts that several sections of the page use.
 
 use linerate_model::Caveat;
 use maud::{Markup, html};
@@ -7,15 +7,15 @@ use super::chart::Chart;
 use crate::layout::Ink;
 use crate::table::Table;
 
-/// A table with more columns is printed on paper laid sideways.
+/// A table with more columns is printed in landscape format.
 const MAX_PORTRAIT_COLUMNS: usize = 9;
 
-/// The charts of a page in the order in which they stand in it; a figure knows its chart by its number.
+/// The charts of a page in order. A figure refers to its chart by number.
 #[derive(Debug, Default)]
 pub(super) struct Figures(pub(super) Vec<Chart>);
 
 impl Figures {
-    /// A figure into which the script draws; without the script it says what would be there.
+    /// A figure into which the script draws. Without the script it shows a description.
     pub(super) fn place(&mut self, chart: Option<Chart>) -> Markup {
         let Some(chart) = chart else { return html! {} };
         let number = self.0.len();
@@ -30,7 +30,7 @@ impl Figures {
     }
 }
 
-/// A table of the terminal as one of the page.
+/// A terminal table as HTML.
 pub(super) fn table(table: &Table, caption: &str) -> Markup {
     let (heads, rows) = (table.heads(), table.marked());
     html! {
@@ -46,7 +46,7 @@ pub(super) fn table(table: &Table, caption: &str) -> Markup {
     }
 }
 
-/// Heads and rows of words as a table; the first column names the rows, the others are numbers.
+/// Heads and rows as an HTML table. The first column names the rows, the others are numbers.
 pub(super) fn plain_table(rows: &[Vec<String>], caption: &str) -> Markup {
     let Some((heads, body)) = rows.split_first() else { return html! {} };
     html! {
@@ -74,7 +74,7 @@ fn inked(ink: Ink, text: &str) -> Markup {
     }
 }
 
-/// Label and text, one pair below the other.
+/// Labels and texts as a list.
 pub(super) fn pairs(pairs: &[(String, String)]) -> Markup {
     html! {
         @if !pairs.is_empty() {
@@ -83,7 +83,7 @@ pub(super) fn pairs(pairs: &[(String, String)]) -> Markup {
     }
 }
 
-/// What weakens a result.
+/// A list of caveats.
 pub(super) fn caveat_list(caveats: &[Caveat]) -> Markup {
     html! {
         @if !caveats.is_empty() {

@@ -1,4 +1,4 @@
-//! The section of a plan that was carried out: judgements, results, curves, matrices, trials, and the plan itself.
+//! The section of an executed plan: judgements, results, curves, matrices, trials, and the plan itself.
 
 use linerate_model::{
     ForeignLines, MethodCell, MethodRow, MethodTable, PlanJudgement, PlanRecord, PlanStart, PointSummary,
@@ -14,10 +14,10 @@ use super::sweep::{self, MAX_LINES};
 use crate::quantity::{ABSENT, in_unit};
 use crate::text_flow::plural;
 
-/// Where the section of a run is on the page; absent when it is not there.
+/// Link to the section of a run on the page; `None` if the page does not have it.
 pub(super) type SectionLink<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Everything about a plan but its raw log.
+/// Everything about a plan except its raw log.
 pub(super) fn section(record: &PlanRecord, place: SectionLink<'_>, figures: &mut Figures) -> Markup {
     let plan = Summaries::of(record);
     html! {
@@ -36,7 +36,7 @@ pub(super) fn section(record: &PlanRecord, place: SectionLink<'_>, figures: &mut
     }
 }
 
-/// Whether there are more combinations than lines that can be told apart.
+/// Whether there are more combinations than distinguishable lines.
 fn most_lines(record: &PlanRecord) -> bool {
     let Some(start) = &record.start else { return false };
     let Some((number, _)) = sweep::axis(start) else { return false };
@@ -86,7 +86,7 @@ fn judgements(record: &PlanRecord) -> Markup {
     }
 }
 
-/// A row for each point, flow and direction, a column for each quantity that was summed up.
+/// One row per point, flow and direction, one column per quantity.
 fn results(plan: &Summaries<'_>) -> Markup {
     let Some(start) = &plan.record.start else { return html! {} };
     if plan.quantities.is_empty() {
@@ -127,12 +127,12 @@ fn cell(summary: Option<&PointSummary>) -> String {
     unbroken(&in_unit(unit, median)) + &interval.unwrap_or_default()
 }
 
-/// A number that stays with its unit at the end of a line.
+/// A number that is not separated from its unit at the end of a line.
 fn unbroken(text: &str) -> String {
     text.replace(' ', "\u{a0}")
 }
 
-/// A table in the terms of the plan's method.
+/// A table of the plan's method.
 fn method_table(method: &MethodTable) -> Markup {
     html! {
         h3 { (method.title.to_string()) }
@@ -144,7 +144,7 @@ fn method_table(method: &MethodTable) -> Markup {
     }
 }
 
-/// A table that has only numbers, over sizes that ascend, as a curve.
+/// A purely numeric table over ascending sizes, as a curve.
 fn curve(method: &MethodTable) -> Option<Chart> {
     let size = |row: &MethodRow| row.cells.first()?.value.filter(|size| *size > 0.0);
     let sizes: Option<Vec<f64>> = method.rows.iter().map(size).collect();
@@ -173,10 +173,10 @@ fn curve(method: &MethodTable) -> Option<Chart> {
     (!panels.is_empty()).then_some(Chart { kind: Kind::Sweep, title, x, panels, bands: Vec::new() })
 }
 
-/// Fewer points are no curve.
+/// Fewest points of a curve.
 const MIN_CURVE_POINTS: usize = 3;
 
-/// What searches came to.
+/// The results of searches.
 fn found(record: &PlanRecord) -> Markup {
     let rows = record.found.iter().map(|end| {
         let found = end.found.as_deref().map_or("none passed".to_owned(), str::to_owned);
@@ -223,7 +223,7 @@ fn trial_row(record: &PlanRecord, trial: &TrialEnd, place: SectionLink<'_>) -> M
     } }
 }
 
-/// The plan itself: its texts, what was set from outside, hosts, order and seed.
+/// The plan itself: its files, settings of the command line, hosts, order and seed.
 fn provenance(record: &PlanRecord, start: &PlanStart) -> Markup {
     let mut facts = vec![
         ("run".to_owned(), record.run.to_string()),

@@ -1,4 +1,4 @@
-//! Where a run comes from: hosts with everything that explains a result, versions, and what was asked.
+//! Origin of a run: hosts with everything that explains a result, versions, and the specification.
 
 use linerate_model::{HostInfo, RunRecord};
 use maud::{Markup, html};

@@ -1,11 +1,11 @@
-//! Latency as a distribution: shares of probes over their round-trip time, without load and beside it.
+//! Latency as a distribution: shares of probes over their RTT, without load and under load.
 
 use linerate_model::{Digest, LatencyReport, RunRecord};
 use linerate_units::Span;
 
 use super::chart::{Axis, Chart, Kind, Line, Panel, Rounded, Style};
 
-/// Every report of a run that has answers: without load first, then beside each flow.
+/// Every latency report of a run with replies: first without load, then under the load of each flow.
 pub(super) fn reports(record: &RunRecord) -> Vec<(String, &LatencyReport)> {
     let idle = record.idle.iter().map(|report| ("idle".to_owned(), report));
     let loaded = record
@@ -15,7 +15,7 @@ pub(super) fn reports(record: &RunRecord) -> Vec<(String, &LatencyReport)> {
     idle.chain(loaded).filter(|(_, report)| report.rtt.count > 0).collect()
 }
 
-/// The quantiles that a digest keeps, as share and nanoseconds.
+/// The quantiles of a digest, as share and nanoseconds.
 pub(super) fn kept(digest: &Digest) -> [(f64, u64); 5] {
     [
         (0.0, digest.min_ns),
@@ -26,7 +26,7 @@ pub(super) fn kept(digest: &Digest) -> [(f64, u64); 5] {
     ]
 }
 
-/// The distributions of a run in one diagram; absent without any.
+/// The distributions of a run in one diagram; `None` if there are none.
 pub(super) fn chart(record: &RunRecord) -> Option<Chart> {
     let lines: Vec<Line> = reports(record).into_iter().map(|(label, report)| line(label, report)).collect();
     let x = Axis { label: "round-trip time of probes".to_owned(), unit: "ns".to_owned(), log: true };
@@ -46,7 +46,7 @@ pub(super) fn chart(record: &RunRecord) -> Option<Chart> {
 }
 
 fn line(label: String, report: &LatencyReport) -> Line {
-    // The axis is logarithmic: what is below a nanosecond stands at one.
+    // The axis is logarithmic: values below a nanosecond are drawn at one.
     let points = kept(&report.rtt).map(|(share, ns)| (ns.max(1) as f64, Some(share)));
     let mut line = Line::of(label, Style::Points, []);
     line.x = points.iter().map(|(x, _)| Rounded(*x)).collect();
@@ -54,7 +54,7 @@ fn line(label: String, report: &LatencyReport) -> Line {
     line
 }
 
-/// Heads and cells of the same as a table.
+/// The distributions as heads and rows of a table.
 pub(super) fn table(record: &RunRecord) -> Option<Vec<Vec<String>>> {
     let rows = reports(record);
     let heads = ["round-trip time", "smallest", "p50", "p95", "p99", "largest", "probes", "lost"];

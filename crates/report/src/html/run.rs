@@ -1,4 +1,4 @@
-//! The section of one run: verdict, results, charts, everything that supports them, where it was measured, raw data.
+//! The section of one run: verdict, results, charts, supporting details, origin, raw data.
 
 use linerate_model::metrics::find;
 use linerate_model::{Confidence, FlowRecord, RunRecord, Side};
@@ -13,12 +13,12 @@ use crate::text::{heading, results};
 use crate::text_flow::{cause, ceilings, details, steps};
 use crate::{intervals, ports, sizes};
 
-/// Most rows of the table of intervals.
+/// Largest number of rows in the table of intervals.
 const MAX_ROWS: u64 = 60;
 /// Runs with more samples have no table of intervals.
 const MAX_SAMPLES: usize = 50_000;
 
-/// Everything about one run but its raw data.
+/// Everything about one run except its raw data.
 pub(super) fn section(record: &RunRecord, figures: &mut Figures) -> Markup {
     let series = sizes::is_series(record);
     html! {
@@ -44,12 +44,12 @@ pub(super) fn section(record: &RunRecord, figures: &mut Figures) -> Markup {
     }
 }
 
-/// Who measured with whom, over what, when.
+/// Hosts, link, protocol and time.
 pub(super) fn title(record: &RunRecord) -> Vec<String> {
     heading(record).into_iter().skip(1).filter(|piece| !piece.is_empty()).collect()
 }
 
-/// The verdict on a flow with its figure, as the first thing to be read.
+/// The verdict on a flow with its result, at the top of the section.
 fn verdict(flow: &FlowRecord) -> Markup {
     let figure = Figure::of(flow).filter(|_| flow.sizes.is_empty());
     let impossible = figure.is_some_and(|figure| figure.impossible);
@@ -88,7 +88,7 @@ fn owned(pairs: Vec<(&'static str, String)>) -> Vec<(String, String)> {
     pairs.into_iter().map(|(label, text)| (label.to_owned(), text.to_string())).collect()
 }
 
-/// Processor time, and how much of it a gigabyte took; absent where nobody counted it.
+/// CPU time, and CPU time per gigabyte; absent if not measured.
 fn processors(record: &RunRecord) -> Markup {
     let measured: Vec<&FlowRecord> =
         record.flows.iter().filter(|flow| flow.sizes.is_empty() && !imported(flow)).collect();
@@ -116,7 +116,7 @@ fn per_gigabyte(seconds: f64, bytes: Bytes) -> String {
     format!("{:.3} s", seconds / (bytes.get() as f64 / 1e9))
 }
 
-/// Evidence, ladder, settings and books of each flow.
+/// Evidence, ceilings, settings and byte accounting of each flow.
 fn evidence(record: &RunRecord, series: bool) -> Markup {
     html! {
         @for flow in record.flows.iter().filter(|_| !series) {
@@ -146,7 +146,7 @@ fn evidence(record: &RunRecord, series: bool) -> Markup {
     }
 }
 
-/// The receiver's and the sender's intervals in at most 60 rows for each side.
+/// The intervals of receiver and sender in at most 60 rows per side.
 fn interval_tables(record: &RunRecord) -> Markup {
     html! {
         @for flow in record.flows.iter().filter(|flow| !flow.samples.is_empty()) {
@@ -162,10 +162,10 @@ fn interval_tables(record: &RunRecord) -> Markup {
     }
 }
 
-/// A row for each interval of each side, a column for every metric that the charts show.
+/// One row per interval and side, one column per metric that the charts show.
 fn interval_rows(record: &RunRecord, flow: &FlowRecord) -> Vec<Vec<String>> {
     let end = flow.samples.iter().map(|sample| sample.end_ns.as_ns()).max().unwrap_or_default();
-    // Whole multiples of what was asked for, so that no interval is cut.
+    // Whole multiples of the requested interval, so that no interval is cut.
     let asked = intervals::asked(record).as_ns().max(1);
     let times = end.div_ceil(MAX_ROWS).div_ceil(asked).max(1);
     let merged = intervals::merged(&flow.samples, Span::from_ns(asked.saturating_mul(times)));

@@ -1,4 +1,4 @@
-//! A flow over time: rate, retransmissions, windows, round-trip time, queues and processors on one time axis.
+//! A flow over time: rate, retransmissions, windows, RTT, queues and processors on one time axis.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +10,12 @@ use super::chart::{Axis, Band, Chart, Kind, Level, Line, Panel, Rounded, Style};
 use super::thin::thin;
 use crate::figure::caveats;
 
-/// What is shorter than this part of the longest interval is a sliver.
+/// Intervals shorter than this fraction of the longest one are slivers.
 const SLIVER_DIVISOR: u64 = 10;
-/// Most ports of an emulated network in one panel: those with the largest queues.
+/// Largest number of ports of an emulated network in one panel: those with the largest queues.
 const MAX_PORTS: usize = 4;
 
-/// One line of a panel, as it is looked for in the samples.
+/// One line of a panel, by side and metric.
 struct Wanted {
     side: Side,
     metric: &'static str,
@@ -30,7 +30,7 @@ where
     Wanted { side, metric: metric.name(), label, style }
 }
 
-/// The panels from top to bottom: quantity, unit, and what is drawn as far as it was measured.
+/// The panels from top to bottom: quantity, unit, and lines, which are drawn if measured.
 fn layout() -> [(&'static str, &'static str, Vec<Wanted>); 6] {
     use Side::{Receiver, Sender};
     use Style::{Bars, Steps};
@@ -71,7 +71,7 @@ fn layout() -> [(&'static str, &'static str, Vec<Wanted>); 6] {
     ]
 }
 
-/// Every metric that charts show, the payload of an interval first.
+/// All metrics of the charts, the bytes of an interval first.
 pub(super) fn metrics() -> Vec<&'static str> {
     let mut names = vec![flow::BYTES.name()];
     for wanted in layout().iter().flat_map(|(_, _, lines)| lines) {
@@ -82,7 +82,7 @@ pub(super) fn metrics() -> Vec<&'static str> {
     names
 }
 
-/// The chart of a flow; absent without samples.
+/// The chart of a flow; `None` without samples.
 pub(super) fn chart(record: &RunRecord, flow: &FlowRecord) -> Option<Chart> {
     let known = known(flow);
     let panels = layout().into_iter().filter_map(|(label, unit, lines)| {
@@ -102,12 +102,12 @@ pub(super) fn chart(record: &RunRecord, flow: &FlowRecord) -> Option<Chart> {
     (!panels.is_empty()).then(|| Chart { kind: Kind::Time, title, x, panels, bands: bands(flow) })
 }
 
-/// Every metric that a sample of the flow has: so a long log is not searched once more for each that it has not.
+/// All metrics in the samples of a flow, so that a long log is not searched for metrics that it does not have.
 fn known(flow: &FlowRecord) -> BTreeSet<&str> {
     let mut known = BTreeSet::new();
     let mut last: Vec<&str> = Vec::new();
     for sample in &flow.samples {
-        // One interval after the other has the same names.
+        // Consecutive intervals usually have the same names.
         if !sample.readings.iter().map(|(name, _)| name).eq(last.iter().copied()) {
             last = sample.readings.iter().map(|(name, _)| name).collect();
             known.extend(&last);
@@ -116,7 +116,7 @@ fn known(flow: &FlowRecord) -> BTreeSet<&str> {
     known
 }
 
-/// A line of the received rate alone, for several runs in one panel.
+/// A line of the received rate only, for several runs in one panel.
 pub(super) fn received(flow: &FlowRecord, label: String) -> Option<Line> {
     let wanted = wanted(Side::Receiver, &flow::BITRATE, "received", Style::Steps);
     Some(Line { label, ..line(flow, &wanted)? })
@@ -124,7 +124,7 @@ pub(super) fn received(flow: &FlowRecord, label: String) -> Option<Line> {
 
 fn line(flow: &FlowRecord, wanted: &Wanted) -> Option<Line> {
     let longest = flow.samples_of(wanted.side).map(Sample::span).max().unwrap_or_default();
-    // A rate over a sliver of time, as behind the end of a test, would be a spike that says nothing.
+    // A rate over a very short interval, as after the end of a test, would be a meaningless spike.
     let whole = |sample: &&Sample| {
         wanted.style != Style::Steps || sample.span().as_ns() >= longest.as_ns() / SLIVER_DIVISOR
     };
@@ -132,7 +132,7 @@ fn line(flow: &FlowRecord, wanted: &Wanted) -> Option<Line> {
     samples().find(|sample| sample.readings.named(wanted.metric).is_some())?;
     let points = samples().map(|sample| (sample.end_ns, value(&sample.readings, wanted.metric)));
     let mut points: Vec<(f64, Option<f64>)> = points.map(|(end, value)| (seconds(end), value)).collect();
-    // A step holds for the time before its point, so the first one needs its beginning.
+    // A step holds for the time before its point, so the first one needs its start.
     if let (Style::Steps, Some(first)) = (wanted.style, samples().next()) {
         points.insert(0, (seconds(first.start_ns), value(&first.readings, wanted.metric)));
     }
@@ -150,8 +150,8 @@ fn seconds(at: Timestamp) -> f64 {
     at.as_ns() as f64 / 1e9
 }
 
-/// The largest queue in each interval at the ports that this flow passed, those with the largest first. A port's time
-/// counts from the start of the run, so it is set back by the receiver's first read.
+/// The largest queue per interval at the ports that this flow passed, the port with the largest queue first.
+/// Times of a port count from the start of the run, so the time of the receiver's first read is subtracted.
 fn port_lines(record: &RunRecord, flow: &FlowRecord) -> Vec<Line> {
     let first = flow.first_read.map_or(0.0, seconds);
     let passed = record.ports.iter().filter(|ports| ports.flows.contains(&flow.plan.flow));
@@ -175,7 +175,7 @@ fn port_lines(record: &RunRecord, flow: &FlowRecord) -> Vec<Line> {
     lines.collect()
 }
 
-/// The ceiling and the steady mean across the rate.
+/// The ceiling and the steady mean as horizontal lines.
 fn levels(flow: &FlowRecord) -> Vec<Level> {
     let ceiling = flow.ceiling.as_ref().filter(|ceiling| ceiling.bitrate_bps.is_finite());
     let ceiling = ceiling.map(|ceiling| Level {
@@ -185,7 +185,7 @@ fn levels(flow: &FlowRecord) -> Vec<Level> {
     ceiling.into_iter().collect()
 }
 
-/// What is to be said about parts of the time: what is not in the result, the ramp, and every caveat over the whole.
+/// Remarks on ranges of the time: parts outside of the result, the ramp, and caveats on the whole time.
 fn bands(flow: &FlowRecord) -> Vec<Band> {
     let mut bands = outside(flow);
     if let Some(steady) = flow.steady.filter(|steady| steady.ramp_ns.as_ns() > 0) {
@@ -203,7 +203,7 @@ fn bands(flow: &FlowRecord) -> Vec<Band> {
     bands
 }
 
-/// The omitted beginning and the tail, as the receiver's samples mark them.
+/// The omitted start and the tail, as marked by the receiver's samples.
 fn outside(flow: &FlowRecord) -> Vec<Band> {
     let samples: Vec<_> = flow.samples_of(Side::Receiver).collect();
     let Some(first) = samples.iter().find(|sample| !sample.outside) else { return Vec::new() };

@@ -1,13 +1,13 @@
-//! A series over message sizes as two diagrams: rate and time over size, with the computed line.
+//! A series over message sizes as two diagrams: rate and time over size, with the fitted line.
 
 use linerate_model::{FlowRecord, RunRecord, SizeFit, SizePoint};
 
 use super::chart::{Axis, Chart, Kind, Line, Panel, Rounded, Style};
 use crate::sizes::time_words;
 
-/// The curves of a series; absent without at least two sizes.
+/// The curves of a series; `None` with fewer than two sizes.
 pub(super) fn chart(record: &RunRecord, flow: &FlowRecord) -> Option<Chart> {
-    // Both axes are logarithmic, which have no place for 0.
+    // Both axes are logarithmic and cannot show 0.
     let points: Vec<&SizePoint> = flow
         .sizes
         .iter()
@@ -56,7 +56,7 @@ fn timed(points: &[&SizePoint]) -> Line {
     line
 }
 
-/// The line through the times that the run's log has: start-up, and size over the asymptotic rate (Hockney).
+/// The fitted line from the run's log: start-up time, and size over the asymptotic rate (Hockney).
 fn one_way_ns(fit: &SizeFit, bytes: f64) -> f64 {
     fit.startup.as_ns() as f64 + bytes * 8e9 / fit.asymptotic.bps()
 }

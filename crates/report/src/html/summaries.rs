@@ -1,19 +1,19 @@
-//! What the points of a plan amount to, found by point, flow, direction and quantity.
+//! Results of the points of a plan by point, flow, direction and quantity.
 
 use std::collections::BTreeMap;
 
 use linerate_model::{Direction, PlanRecord, PointSummary};
 
-/// A flow of a plan, and which way.
+/// Name of a flow of a plan, and its direction.
 pub(super) type FlowWay<'a> = (&'a str, Direction);
 
-/// The summaries of a plan; where a log has one twice, the first counts.
+/// The summaries of a plan. If a log has one twice, the first counts.
 pub(super) struct Summaries<'a> {
     pub(super) record: &'a PlanRecord,
     by_place: BTreeMap<(&'a str, &'a str, &'static str, &'a str), &'a PointSummary>,
-    /// Each flow and direction that has summaries, in the order of the log.
+    /// Flows and directions with summaries, in the order of the log.
     pub(super) flows: Vec<FlowWay<'a>>,
-    /// Each quantity, in the order of the log.
+    /// Quantities, in the order of the log.
     pub(super) quantities: Vec<&'a str>,
 }
 

@@ -1,4 +1,5 @@
-//! A plan's points as curves: quantities against one numeric axis, a line for each combination of the other axes.
+//! A plan's points as curves: quantities against one numeric axis, a line for each combination of the other
+//! axes.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,7 @@ use linerate_model::{PlanAxis, PlanStart, PointSummary};
 use super::chart::{Axis, Chart, Kind, Line, Panel, Rounded, Style};
 use super::summaries::{FlowWay, Summaries};
 
-/// What is drawn, as far as it was measured: the quantity, those that are computed for it, and its words.
+/// The panels, drawn if measured: the quantity, computed quantities for it, and a description.
 const PANELS: [(&str, &[&str], &str); 7] = [
     ("goodput", &["ceiling", "window_rate"], "goodput"),
     ("rtt_p95", &[], "round-trip time beside the load, 95th percentile"),
@@ -18,17 +19,17 @@ const PANELS: [(&str, &[&str], &str); 7] = [
     ("cpu_receiver", &[], "busy share of the receiving host"),
 ];
 
-/// Most lines in a panel that can be told apart.
+/// Largest number of distinguishable lines in a panel.
 pub(super) const MAX_LINES: usize = 6;
 
-/// Values that far apart are drawn on a logarithmic axis.
+/// Axes with at least this ratio of largest to smallest value are logarithmic.
 const LOG_AXIS_RATIO: f64 = 16.0;
 
-/// The axis that curves are drawn against: of those with at least two numbers the one with most of them.
+/// The axis of the curves: the one with the most numeric values, at least two.
 pub(super) fn axis(start: &PlanStart) -> Option<(usize, &PlanAxis)> {
     let numbers = |axis: &PlanAxis| axis.values.iter().filter(|value| value.number.is_some()).count();
     let numeric = start.axes.iter().enumerate().filter(|(_, axis)| numbers(axis) >= 2);
-    // The first of several with as many.
+    // The first one, if several axes have the same number.
     numeric.rev().max_by_key(|(_, axis)| numbers(axis))
 }
 
@@ -68,7 +69,7 @@ fn unit(plan: &Summaries<'_>, flow: FlowWay<'_>, quantity: &str) -> Option<Strin
     of.find_map(|summary| summary.unit.clone()).map(Into::into)
 }
 
-/// The computed curves; where all lines have the same, it stands once.
+/// The computed curves; a single one if it is the same for all lines.
 fn lines_computed(plan: &Summaries<'_>, axis: usize, flow: FlowWay<'_>, quantity: &str) -> Vec<Line> {
     let mut lines = lines(plan, axis, flow, quantity, Style::Computed);
     for line in &mut lines {
@@ -83,7 +84,7 @@ fn lines_computed(plan: &Summaries<'_>, axis: usize, flow: FlowWay<'_>, quantity
     lines
 }
 
-/// A line for each combination of the other axes, as many as can be told apart.
+/// A line for each combination of the other axes, up to [`MAX_LINES`].
 fn lines(plan: &Summaries<'_>, axis: usize, flow: FlowWay<'_>, quantity: &str, style: Style) -> Vec<Line> {
     let Some(start) = &plan.record.start else { return Vec::new() };
     let mut groups: BTreeMap<Vec<usize>, Vec<(f64, &PointSummary)>> = BTreeMap::new();
@@ -116,7 +117,7 @@ fn ends(summary: &PointSummary) -> Option<(f64, f64)> {
     summary.interval.map(|interval| (interval.low, interval.high))
 }
 
-/// The values of the other axes in words; absent when there are no others.
+/// The values of the other axes as text; `None` if there are no others.
 fn label(start: &PlanStart, axis: usize, others: &[usize]) -> Option<String> {
     let axes = start.axes.iter().enumerate().filter(|(number, _)| *number != axis);
     let words: Vec<String> = axes

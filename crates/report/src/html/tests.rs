@@ -1,4 +1,4 @@
-//! The page as its readers meet it: what stands where, what is inside, and what foreign text cannot do.
+//! The page as users see it: its structure, its data, and resistance to foreign text.
 
 use linerate_model::{Caveat, CaveatKind};
 use proptest::prelude::*;
@@ -105,7 +105,7 @@ fn the_chart_has_every_panel_that_was_measured_with_unit_ceiling_and_caveat() {
         ]
     );
     let rate = &upload["panels"][0];
-    // 58 837 500 bytes in half a second, three times; a step has its beginning too.
+    // 58 837 500 bytes in half a second, three times; a step needs its start too.
     assert_eq!(
         rate["lines"][0]["y"],
         serde_json::json!([941_400_000, 941_400_000, 941_400_000, 941_400_000])
@@ -193,7 +193,7 @@ fn a_plan_says_first_what_does_not_hold_and_links_to_its_runs() {
     ];
     let places: Vec<usize> = order.iter().map(|text| position(&page, text)).collect();
     assert!(places.is_sorted(), "{places:?}");
-    // The failing point was judged by what was found there.
+    // The failing point was judged by its goodput.
     assert!(page.contains("goodput 10.00 Mb/s, not above 100.0 Mb/s"));
 }
 
@@ -261,7 +261,7 @@ fn a_plan_has_a_line_for_each_value_of_the_other_axis_with_intervals_and_what_wa
     assert_eq!(lines[1]["x"], serde_json::json!([65_536, 1_048_576, 16_777_216]));
     assert_eq!(lines[1]["y"], serde_json::json!([10_000_000, 160_000_000, 900_000_000]));
     assert_eq!((&lines[1]["low"][0], &lines[1]["high"][0]), (&9_000_000.into(), &11_000_000.into()));
-    // The value that is no number has no place on the axis, and a row in the table.
+    // A value that is not a number is not on the axis, but has a row in the table.
     assert_eq!(lines[0]["x"].as_array().unwrap().len(), 3);
 }
 
@@ -272,7 +272,7 @@ fn a_matrix_shows_each_pair_of_hosts_and_the_share_of_its_largest() {
     let page = page(Some(&plan), &[], &ASSETS);
     let matrix = between(&page, "goodput from host to host", "</figure>");
     assert!(matrix.contains("--share:100.0%\">1.000 Gb/s") && matrix.contains("--share:50.0%\">500.0 Mb/s"));
-    // Nobody sends to himself.
+    // No host sends to itself.
     assert_eq!(matrix.matches("<td class=\"number\">-</td>").count(), 3);
 }
 
@@ -292,7 +292,7 @@ fn what_others_wrote_stays_text() {
     log.push(Event { body: linerate_model::Body::Caveat { flow: Some(0), caveat }, ..log[0].clone() });
     let page = of(log);
     assert!(!page.contains("alert(1)</script>") && !page.contains("<script>alert"), "{page}");
-    // The scripts that we wrote: data, program, log.
+    // Our own scripts: data, program, log.
     assert_eq!(page.matches("<script").count(), 3);
     assert_eq!(page.matches("</script>").count(), 3);
     assert!(data(&page)["charts"][0]["title"].as_str().unwrap().contains("</script>"));

@@ -1,12 +1,12 @@
-//! Long lines with fewer points, so that no peak is lost.
+//! Thins long lines without losing peaks.
 
 use super::chart::{Line, Rounded};
 
-/// Parts of the axis that a drawing can tell apart: as many as a wide screen has columns for a chart.
+/// Number of parts of the axis: the horizontal resolution of a chart on a wide screen.
 const AXIS_PARTS: usize = 1000;
 
-/// `line` with the smallest and the largest value of each of 1000 parts of its axis, in their order; a line of up to
-/// twice as many points is left as it is.
+/// Keeps the smallest and the largest value of each of 1000 parts of the axis, in their order. Lines with at
+/// most twice that number of points are left unchanged.
 pub(super) fn thin(line: Line) -> Line {
     let (Some(first), Some(last)) = (line.x.first(), line.x.last()) else { return line };
     let (from, wide) = (first.0, last.0 - first.0);
@@ -30,7 +30,7 @@ pub(super) fn thin(line: Line) -> Line {
     }
 }
 
-/// The places of the smallest and the largest value between two places, in their order, and of a gap beside them.
+/// Indices of the smallest and the largest value in a range, in their order, and of a gap.
 fn extremes(y: &[Option<Rounded>], from: usize, to: usize) -> Vec<usize> {
     let known = || (from..to).filter_map(|at| Some((at, y[at]?.0)));
     let low = known().min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at);

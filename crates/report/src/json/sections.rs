@@ -32,7 +32,7 @@ section! {
         /// The ports of an emulated network, one entry for each phase and port; absent on real hosts.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         ports: Vec<PortSection>,
-        /// What weakens the whole run.
+        /// Caveats of the whole run.
         caveats: Vec<Caveat>,
     }
 }
@@ -40,9 +40,9 @@ section! {
 section! {
     /// The run.
     RunSection {
-        /// Its name.
+        /// Name of the run.
         id: ForeignText,
-        /// Wall-clock time of its start, RFC 3339; absent in a log whose beginning is lost.
+        /// Wall-clock time of its start, RFC 3339; absent if the start of the log is missing.
         #[serde(skip_serializing_if = "Option::is_none")]
         started_at: Option<ForeignText>,
         /// Where it ran.
@@ -51,22 +51,22 @@ section! {
         /// Version of linerate.
         #[serde(skip_serializing_if = "Option::is_none")]
         linerate: Option<ForeignText>,
-        /// How it ended; absent when it was killed.
+        /// How the run ended; absent if it was killed.
         #[serde(skip_serializing_if = "Option::is_none")]
         outcome: Option<Outcome>,
-        /// Why, unless it was completed.
+        /// Reason, unless it was completed.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<ForeignText>,
         /// The server as typed.
         #[serde(skip_serializing_if = "Option::is_none")]
         target: Option<ForeignText>,
-        /// What was asked.
+        /// The specification.
         #[serde(skip_serializing_if = "Option::is_none")]
         spec: Option<TestSpec>,
         /// Its place among runs that were started together.
         #[serde(skip_serializing_if = "Option::is_none")]
         group: Option<GroupPlace>,
-        /// When it began to measure, as one of them.
+        /// Time at which it started to measure as one of them.
         #[serde(skip_serializing_if = "Option::is_none")]
         group_start: Option<GroupStart>,
     }
@@ -77,91 +77,92 @@ section! {
     FlowSection {
         /// Its number in the run.
         flow: u16,
-        /// Its name, for people.
+        /// Its name for users.
         name: ForeignText,
         /// The sending host.
         from: ForeignText,
         /// The receiving host.
         to: ForeignText,
-        /// What carried the data.
+        /// Transport protocol.
         transport: Transport,
-        /// Which way, seen from the client.
+        /// Direction, seen from the client.
         direction: Direction,
         /// Number of streams.
         streams: u32,
         /// The result.
         #[serde(skip_serializing_if = "Option::is_none")]
         receiver: Option<ReceiverSection>,
-        /// What the sender counted: a diagnostic.
+        /// The sender's counts, for diagnosis.
         #[serde(skip_serializing_if = "Option::is_none")]
         sender: Option<SenderSection>,
         /// The sizes of a series over message sizes, smallest first; absent in a plain test.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         sizes: Vec<SizePoint>,
-        /// What they amount to.
+        /// Summary of the series.
         #[serde(skip_serializing_if = "Option::is_none")]
         curve: Option<SizeCurve>,
-        /// Datagrams, for UDP.
+        /// Counts of datagrams, for UDP.
         #[serde(skip_serializing_if = "Option::is_none")]
         udp: Option<UdpSection>,
-        /// Settings as asked, granted and effective.
+        /// Settings as requested, granted and effective.
         #[serde(skip_serializing_if = "Option::is_none")]
         settings: Option<SettingsSection>,
-        /// What the probes saw.
+        /// Latency measured by the probes.
         #[serde(skip_serializing_if = "Option::is_none")]
         latency: Option<LatencySection>,
-        /// What the hosts spent.
+        /// CPU time of the hosts.
         #[serde(skip_serializing_if = "Option::is_none")]
         cpu: Option<CpuSection>,
-        /// The limit to compare the result with.
+        /// The ceiling that the result is compared with.
         #[serde(skip_serializing_if = "Option::is_none")]
         ceiling: Option<CeilingSection>,
-        /// Every known limit, smallest first.
+        /// Every known ceiling, lowest first.
         ladder: Vec<Ceiling>,
-        /// What held the flow back.
+        /// The limit of the flow.
         #[serde(skip_serializing_if = "Option::is_none")]
         verdict: Option<Finding>,
-        /// Other rules whose conditions hold.
+        /// Findings of other rules whose conditions hold.
         also: Vec<Finding>,
-        /// Questions that further runs answered; the verdict is the one after them.
+        /// Questions that follow-up runs answered. The verdict takes the answers into account.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         inquiries: Vec<FollowUp>,
-        /// What became of the bytes.
+        /// Byte accounting.
         #[serde(skip_serializing_if = "Option::is_none")]
         books: Option<BooksSection>,
         /// The steady part.
         #[serde(skip_serializing_if = "Option::is_none")]
         steady: Option<Steady>,
-        /// How well the receiver's rate is known, and why not better; absent where it cannot be stated.
+        /// Uncertainty of the receiver's rate with its contributions; absent if it cannot be estimated.
         #[serde(skip_serializing_if = "Option::is_none")]
         uncertainty: Option<Uncertainty>,
-        /// What weakens the result.
+        /// Caveats of the result.
         caveats: Vec<Caveat>,
-        /// Intervals of both sides, merged to the interval asked for.
+        /// Intervals of both sides, merged to the requested interval.
         samples: Vec<Sample>,
     }
 }
 
 section! {
-    /// What became of the bytes: between the programs, and on the way between them.
+    /// Byte accounting between the programs, and along the path between them.
     BooksSection {
-        /// Between the programs; absent for datagrams.
+        /// Between the programs; absent for UDP.
         #[serde(flatten)]
         programs: Option<ByteAccounting>,
-        /// What was counted on the way to the wire and back, and what explains it; absent where nothing was read there.
+        /// Counts on the path to the wire and back, with the range that explains them; absent if no counter was
+        /// read there.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         steps: Vec<BookStep>,
     }
 }
 
 section! {
-    /// What one port of an emulated network did while the flows of one phase ran.
+    /// Counts of one port of an emulated network during one phase.
     ///
-    /// Counts are of the whole phase; `rate_bps` and `busy` are of its measured part.
+    /// Counts cover the whole phase; `rate_bps` and `busy` cover its measured part.
     PortSection {
         /// Its name: the node that it belongs to and the node that it sends to.
         port: ForeignText,
-        /// Numbers of the flows that ran meanwhile.
+        /// Numbers of the flows that ran in the phase.
         flows: Vec<u16>,
         /// Length of the measured part.
         seconds: f64,
@@ -174,41 +175,42 @@ section! {
         /// Packets sent.
         #[serde(skip_serializing_if = "Option::is_none")]
         packets: Option<u64>,
-        /// Frames sent, without preamble and gap.
+        /// Bytes of the frames sent, without preamble and gap.
         #[serde(skip_serializing_if = "Option::is_none")]
         bytes: Option<Bytes>,
-        /// Packets thrown away.
+        /// Packets dropped.
         #[serde(skip_serializing_if = "Option::is_none")]
         dropped: Option<u64>,
-        /// Packets marked as having met congestion.
+        /// Packets with a congestion mark (ECN CE).
         #[serde(skip_serializing_if = "Option::is_none")]
         marked: Option<u64>,
-        /// Most that waited at any moment.
+        /// Largest number of bytes queued at any moment.
         #[serde(skip_serializing_if = "Option::is_none")]
         queue_max_bytes: Option<Bytes>,
-        /// Its intervals, merged to the interval asked for; time counts from the start of the run.
+        /// Its intervals, merged to the requested interval; time counts from the start of the run.
         samples: Vec<PortSample>,
     }
 }
 
 section! {
-    /// What arrived: `bitrate_bps = (bytes - first_read_bytes) * 8 / seconds`.
+    /// The receiver's counts: `bitrate_bps = (bytes - first_read_bytes) * 8 / seconds`.
     ReceiverSection {
         /// Application bytes inside the measured window.
         bytes: Bytes,
-        /// From the first to the last read inside the window.
+        /// Time from the first to the last read inside the window.
         seconds: f64,
-        /// Goodput; absent when no time passed between the first and the last read.
+        /// Goodput; absent if no time passed between the first and the last read.
         #[serde(skip_serializing_if = "Option::is_none")]
         bitrate_bps: Option<Bitrate>,
-        /// True when the figure exceeds what the link carries by more than clocks can err, or contradicts the sender's.
+        /// True if the rate exceeds the link's by more than clock errors explain, or contradicts the sender's
+        /// count.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         impossible: bool,
-        /// Bytes of the first read, which mark the time origin and are not in the rate.
+        /// Bytes of the first read, which defines the time origin and is not in the rate.
         #[serde(skip_serializing_if = "Option::is_none")]
         first_read_bytes: Option<Bytes>,
-        /// Time of that read, from the start of the run; a server's word of it is late by a one-way delay. The samples
-        /// of the receiver count from it.
+        /// Time of that read since the start of the run; if a server reports it, late by a one-way delay. The
+        /// samples of the receiver count from it.
         #[serde(skip_serializing_if = "Option::is_none")]
         first_read_ns: Option<Timestamp>,
         /// Bytes of the omitted part.
@@ -217,26 +219,26 @@ section! {
         /// Bytes after the window.
         #[serde(skip_serializing_if = "Option::is_none")]
         tail_bytes: Option<Bytes>,
-        /// Every byte of the flow.
+        /// All bytes of the flow.
         #[serde(skip_serializing_if = "Option::is_none")]
         total_bytes: Option<Bytes>,
     }
 }
 
 section! {
-    /// What the sender gave to its kernel.
+    /// The sender's counts of bytes written to the socket.
     SenderSection {
         /// Application bytes inside the window.
         bytes: Bytes,
-        /// Time in which it wrote.
+        /// Time during which it wrote.
         seconds: f64,
-        /// Rate at which it wrote; absent when no time passed.
+        /// Rate at which it wrote; absent if no time passed.
         #[serde(skip_serializing_if = "Option::is_none")]
         bitrate_bps: Option<Bitrate>,
-        /// Segments sent again.
+        /// Retransmitted segments.
         #[serde(skip_serializing_if = "Option::is_none")]
         retransmits: Option<u64>,
-        /// Bytes still in its queue at the end.
+        /// Bytes still in its send queue at the end.
         #[serde(skip_serializing_if = "Option::is_none")]
         queued_bytes: Option<Bytes>,
         /// Datagrams sent.
@@ -248,14 +250,14 @@ section! {
 section! {
     /// Datagrams, as the receiver counted them.
     UdpSection {
-        /// Datagrams whose fate is known: read at least once, or lost.
+        /// Datagrams that were read at least once or lost.
         packets: u64,
         /// Datagrams that were sent and never read.
         lost: u64,
-        /// Datagrams that came after a later one.
+        /// Datagrams that arrived after a later one.
         #[serde(skip_serializing_if = "Option::is_none")]
         out_of_order: Option<u64>,
-        /// Datagrams that came more than once.
+        /// Datagrams that arrived more than once.
         #[serde(skip_serializing_if = "Option::is_none")]
         duplicates: Option<u64>,
         /// `lost / packets` (RFC 7680).
@@ -264,17 +266,18 @@ section! {
         /// Interarrival jitter (RFC 3550 §6.4.1).
         #[serde(skip_serializing_if = "Option::is_none")]
         jitter_ns: Option<Span>,
-        /// Of the lost ones, those that the receiving kernel dropped at the socket.
+        /// Lost datagrams that the receiving kernel dropped at the socket.
         #[serde(skip_serializing_if = "Option::is_none")]
         socket_drops: Option<u64>,
-        /// Datagrams that the sending kernel refused.
+        /// Datagrams that the sending kernel rejected.
         #[serde(skip_serializing_if = "Option::is_none")]
         send_errors: Option<u64>,
     }
 }
 
 section! {
-    /// Settings: asked is `null` where it was left to the kernel; what cannot be read back is absent.
+    /// Settings. A requested value is `null` if it was left to the kernel; a value that cannot be read back is
+    /// absent.
     SettingsSection {
         /// Socket buffers.
         window: WindowSetting,
@@ -286,17 +289,17 @@ section! {
         tos: Effective<u8>,
         /// Kernel pacing of the sender.
         pacing: PacingSetting,
-        /// Way of sending without copying.
+        /// Zero-copy mode of the sender.
         zerocopy: Effective<ForeignText>,
-        /// Bytes handed to the kernel at once, or payload of one datagram.
+        /// Bytes per write, or payload of one datagram.
         length_bytes: Bytes,
-        /// Whether small segments were sent at once (TCP_NODELAY); absent when the specification is lost.
+        /// Whether small segments were sent immediately (TCP_NODELAY); absent if the specification is missing.
         #[serde(skip_serializing_if = "Option::is_none")]
         no_delay: Option<bool>,
-        /// Everything the sending side read back.
+        /// All values read back at the sender.
         #[serde(skip_serializing_if = "Option::is_none")]
         sender: Option<SideSettings>,
-        /// Everything the receiving side read back.
+        /// All values read back at the receiver.
         #[serde(skip_serializing_if = "Option::is_none")]
         receiver: Option<SideSettings>,
     }
@@ -305,7 +308,7 @@ section! {
 section! {
     /// Socket buffers.
     WindowSetting {
-        /// Bytes asked for at both ends.
+        /// Requested bytes at both ends.
         asked: Option<Bytes>,
         /// Send buffer of the sender as granted.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -319,7 +322,7 @@ section! {
 section! {
     /// Segment size.
     MssSetting {
-        /// Bytes asked for.
+        /// Requested bytes.
         asked: Option<u32>,
         /// Payload of a full segment of the sender.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -330,37 +333,37 @@ section! {
 section! {
     /// Kernel pacing (SO_MAX_PACING_RATE).
     PacingSetting {
-        /// Rate asked for.
+        /// Requested rate.
         asked_bps: Option<Bitrate>,
-        /// Rate in effect.
+        /// Effective rate.
         #[serde(skip_serializing_if = "Option::is_none")]
         effective_bps: Option<Bitrate>,
     }
 }
 
 section! {
-    /// What the probes saw.
+    /// Latency measured by the probes.
     LatencySection {
         /// Before the load.
         #[serde(skip_serializing_if = "Option::is_none")]
         idle: Option<ProbeSection>,
-        /// Beside this flow.
+        /// Under the load of this flow.
         #[serde(skip_serializing_if = "Option::is_none")]
         loaded: Option<ProbeSection>,
     }
 }
 
 section! {
-    /// Round-trip times of one phase; the quantiles are absent when no answer came.
+    /// Round-trip times of one phase; the quantiles are absent without replies.
     ProbeSection {
         /// Quantiles of the round-trip time.
         #[serde(flatten, skip_serializing_if = "Option::is_none")]
         rtt: Option<Digest>,
         /// Probes sent.
         sent: u64,
-        /// Probes whose answer never came.
+        /// Probes without a reply.
         lost: u64,
-        /// What carried the probes.
+        /// Transport of the probes.
         over: ProbeTransport,
         /// One-way delay from the client to the server.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -371,16 +374,16 @@ section! {
         /// Server clock minus client clock, estimated.
         #[serde(skip_serializing_if = "Option::is_none")]
         offset_ns: Option<i64>,
-        /// Largest error of that estimate, and so of the one-way delays.
+        /// Largest error of that estimate, and therefore of the one-way delays.
         #[serde(skip_serializing_if = "Option::is_none")]
         offset_error_ns: Option<u64>,
-        /// Whether the kernels stamped the arrivals.
+        /// Whether the kernels timestamped the arrivals.
         kernel_timestamps: bool,
     }
 }
 
 section! {
-    /// What the hosts spent.
+    /// CPU time of the hosts.
     CpuSection {
         /// CPU time of the sending process inside the window.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -398,16 +401,16 @@ section! {
 }
 
 section! {
-    /// The limit to compare the result with.
+    /// The ceiling that the result is compared with.
     CeilingSection {
-        /// Which limit.
+        /// Name of the limit.
         limit: ForeignText,
-        /// The goodput it allows.
+        /// Goodput that it allows, bit/s.
         bitrate_bps: f64,
-        /// The result as a share of it, at most 1; absent when there is no result, and where it is above.
+        /// The result as a share of it, at most 1; absent without a result, and above the ceiling.
         #[serde(skip_serializing_if = "Option::is_none")]
         share: Option<CeilingShare>,
-        /// Where the figure comes from, for a person.
+        /// Explanation of the ceiling.
         because: ForeignText,
     }
 }

@@ -1,4 +1,4 @@
-//! The document against the public contract.
+//! Tests of the document against the public contract.
 
 use super::*;
 use crate::samples_of_runs as runs;
@@ -9,7 +9,7 @@ fn json_of(log: &[Event]) -> Value {
     serde_json::to_value(document(&RunRecord::fold(log))).unwrap()
 }
 
-/// Every path of the contract that a finished TCP run has.
+/// JSON pointers of the contract that a finished TCP run has.
 const TCP_PATHS: &str = "/schema /run/id /run/started_at /run/world /run/linerate /run/outcome /run/target \
     /run/spec/traffic /hosts/0/name /hosts/0/kernel /hosts/0/cpu /caveats \
     /flows/0/name /flows/0/from /flows/0/to /flows/0/transport /flows/0/direction /flows/0/streams \
@@ -56,7 +56,7 @@ fn a_finished_run_has_every_field_of_the_contract() {
     for absent in ["/flows/0/udp", "/flows/0/receiver/impossible", "/flows/0/verdict/remedy", "/run/reason"] {
         assert!(json.pointer(absent).is_none(), "{absent} is there");
     }
-    // Three samples of half a second at an interval of one.
+    // Three samples of half a second at an interval of one second.
     assert_eq!(flow["samples"].as_array().unwrap().len(), 2);
 }
 
@@ -70,14 +70,14 @@ fn a_run_in_the_lab_tells_what_its_ports_counted() {
     assert_eq!(names, ["s>b", "s>a", "s>c"], "those that carried nothing too");
     let mut busy = ports[0].clone();
     let samples = busy.as_object_mut().unwrap().remove("samples").unwrap();
-    // 20 intervals of 8127 packets; before them one of 162, which is no part of rate and busy.
+    // 20 intervals of 8127 packets; before them one of 162, which is not part of rate and busy share.
     let expected = json!({
         "port": "s>b", "flows": [0], "seconds": 2.0, "rate_bps": 1e9, "busy": 1.0, "packets": 20 * 8127 + 162,
         "bytes": (20 * 8127 + 162) * 1518, "dropped": 20 * 8, "marked": 0, "queue_max_bytes": 500_000
     });
     assert_eq!(busy, expected);
     let bounds = |at: usize| (samples[at]["start_ns"].as_u64(), samples[at]["end_ns"].as_u64());
-    // One outside, then one for each second.
+    // One outside, then one per second.
     assert_eq!(samples.as_array().unwrap().len(), 3);
     assert_eq!(
         (samples[0]["outside"].as_bool(), bounds(1)),
@@ -90,7 +90,7 @@ fn a_run_in_the_lab_tells_what_its_ports_counted() {
 fn datagrams_are_counted_from_what_the_receiver_knows() {
     let json = json_of(&runs::udp_run());
     let expected = json!({
-        // 9990 read, 15 of them twice over, and 25 never.
+        // 9990 read, 15 of them twice, and 25 never.
         "packets": 10_000, "lost": 25, "out_of_order": 3, "duplicates": 15,
         "loss_ratio": 0.0025, "jitter_ns": 54_688, "send_errors": 0
     });
@@ -105,7 +105,7 @@ fn a_killed_run_gives_the_last_count_and_says_so() {
     let receiver = json!({ "bytes": 250_000_000, "seconds": 2.5, "bitrate_bps": 8e8 });
     assert_eq!(json["flows"][0]["receiver"], receiver);
     assert_eq!(json["flows"][0]["caveats"][0]["kind"], "partial");
-    // The upload never began: nothing is 0, everything is absent.
+    // The upload did not start: all its values are absent, not 0.
     assert!(json.pointer("/flows/1/receiver").is_none());
     assert_eq!(json["flows"][1]["caveats"][0]["kind"], "partial");
     assert!(json.pointer("/run/outcome").is_none());
@@ -137,7 +137,7 @@ fn more_than_the_ceiling_is_marked_beyond_the_error_of_clocks() {
     };
     assert!(!marked(runs::GIGABIT * (1.0 + 199e-6), "link"));
     assert!(marked(runs::GIGABIT * (1.0 + 201e-6), "link"));
-    // An estimate is refuted by a figure above it, not the figure by the estimate.
+    // A rate above an estimated ceiling disproves the estimate, not the rate.
     assert!(!marked(runs::GIGABIT * 2.0, "host_memory"));
 }
 
@@ -149,8 +149,8 @@ fn an_empty_log_is_a_document_all_the_same() {
     assert_eq!(json_of(&[]), expected);
 }
 
-/// The document against its schema, as far as the schema speaks of names: every required name is there, and every
-/// name that is there is known.
+/// Checks the names of the document against its schema: every required name is present, and every name that is
+/// present is known.
 #[cfg(feature = "schema")]
 #[test]
 fn the_schema_describes_the_document() {
@@ -167,7 +167,7 @@ fn the_schema_describes_the_document() {
     }
     let required = |path: &str| schema.pointer(path).unwrap().as_array().unwrap().contains(&json!("bytes"));
     assert!(required("/$defs/ReceiverSection/required"));
-    // The check itself finds what is missing.
+    // The check itself detects a missing name.
     let mut broken = json_of(&runs::tcp_run());
     broken["flows"][0]["receiver"].as_object_mut().unwrap().remove("bytes");
     assert!(std::panic::catch_unwind(|| check_names(&schema, &schema, &broken, "")).is_err());
@@ -190,7 +190,7 @@ fn check_names(root: &Value, schema: &Value, value: &Value, path: &str) {
     }
     for (name, value) in fields {
         let field = known.get(name);
-        // A flattened part stands beside the properties of its host.
+        // A flattened part is next to the properties of its parent.
         let flattened = schema.get("anyOf").is_some() || schema.get("$ref").is_some();
         assert!(field.is_some() || flattened, "{path}/{name} is not in the schema");
         if let Some(field) = field {
@@ -199,7 +199,7 @@ fn check_names(root: &Value, schema: &Value, value: &Value, path: &str) {
     }
 }
 
-/// Follows references, and picks the alternative that is not `null` for a value that is not.
+/// Follows references, and for a value other than `null` chooses the alternative that is not `null`.
 #[cfg(feature = "schema")]
 fn resolve<'a>(root: &'a Value, schema: &'a Value, value: &Value) -> &'a Value {
     if schema.get("properties").is_some() {

@@ -1,4 +1,4 @@
-//! A matrix as a picture: the stronger the colour, the higher the value.
+//! A matrix as a picture: higher values have stronger colours.
 
 use plotters::prelude::{BLACK, Color, RGBColor, Rectangle, Text, WHITE};
 use plotters::style::IntoFont;
@@ -8,15 +8,15 @@ use super::{Area, Drawn, FONT_SIZES, WIDTH};
 use crate::html::Matrix;
 use crate::quantity::{ABSENT, in_unit};
 
-/// Height of a row, and width of the heads of rows, in pixels.
+/// Height of a row, and width of the row heads, pixels.
 const ROW: i32 = 30;
 const HEADS: i32 = 200;
-/// Widest column.
+/// Widest column, pixels.
 const MAX_COLUMN_WIDTH: i32 = 150;
 const MARGIN: i32 = 12;
 const FULL_COLOUR: RGBColor = RGBColor(0, 114, 178);
 
-/// Height of a matrix without its title, in pixels.
+/// Height of a matrix without its title, pixels.
 pub(super) fn height(matrix: &Matrix) -> u32 {
     ROW.unsigned_abs() * (matrix.rows.len() as u32 + 1) + 2 * MARGIN.unsigned_abs()
 }

@@ -1,4 +1,4 @@
-//! A chart as a picture: its panels below each other, over one axis.
+//! A chart as a picture: its panels below each other, with one axis.
 
 use plotters::chart::{ChartBuilder, ChartContext};
 use plotters::prelude::{
@@ -12,13 +12,13 @@ use super::{Area, Drawn, FONT_SIZES, WIDTH};
 use crate::html::{Chart, Kind, Line, Panel, Style};
 use crate::layout::wrap;
 
-/// Height of a panel, and what its lower axis adds to the last one.
+/// Height of a panel, and additional height of the last one for its axis, pixels.
 const PANEL: u32 = 210;
 const AXIS: u32 = 34;
-/// Width of the lettering at the left of a panel.
+/// Width of the labels on the left of a panel, pixels.
 const VALUES: u32 = 96;
 
-/// Colours that people with any sight tell apart (Okabe and Ito, 2008), black last.
+/// Colours that people with any colour vision can distinguish (Okabe and Ito, 2008), black last.
 const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -28,11 +28,11 @@ const COLOURS: [RGBColor; 7] = [
     RGBColor(86, 180, 233),
     RGBColor(0, 0, 0),
 ];
-/// Width of the names beside a panel; letters in a row of them, and its height.
+/// Width of the legend next to a panel in pixels, its characters per row, and its row height in pixels.
 const NAMES: u32 = 220;
 const ROW: usize = 34;
 const LINE: i32 = 15;
-/// Width of a letter, about.
+/// Approximate width of a character, pixels.
 const CHAR_WIDTH: f64 = 6.0;
 
 const LEVEL: RGBColor = RGBColor(90, 90, 90);
@@ -40,7 +40,7 @@ const CAVEAT: RGBColor = RGBColor(213, 94, 0);
 
 type Context<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Scale, Scale>>;
 
-/// Height of a chart without its title, in pixels.
+/// Height of a chart without its title, pixels.
 pub(super) fn height(chart: &Chart) -> u32 {
     PANEL * chart.panels.len() as u32 + AXIS
 }
@@ -102,7 +102,7 @@ fn draw_panel(
     draw_names(area, panel)
 }
 
-/// The names of the lines, beside the panel, where they hide nothing.
+/// The legend, next to the panel, where it hides nothing.
 fn draw_names(area: &Area<'_>, panel: &Panel) -> Drawn {
     let left = (WIDTH - NAMES) as i32;
     let letters = ("sans-serif", FONT_SIZES[3]).into_font().color(&BLACK);
@@ -118,12 +118,12 @@ fn draw_names(area: &Area<'_>, panel: &Panel) -> Drawn {
     Ok(())
 }
 
-/// A label of an axis with the unit that its ticks do not tell.
+/// The label of an axis, with its unit if the ticks do not show it.
 fn described(label: &str, unit: &str) -> String {
     if unit == "s" { format!("{label} (s)") } else { label.to_owned() }
 }
 
-/// What is said of parts of the axis; in words in the first panel only.
+/// Remarks on ranges of the axis, with text in the first panel only.
 fn draw_bands(context: &mut Context<'_, '_>, chart: &Chart, x: &Scale, y: &Scale, first: bool) -> Drawn {
     for (number, band) in chart.bands.iter().enumerate() {
         let (from, to) = (band.from.map_or(x.low, |end| end.0), band.to.map_or(x.high, |end| end.0));
@@ -133,7 +133,7 @@ fn draw_bands(context: &mut Context<'_, '_>, chart: &Chart, x: &Scale, y: &Scale
         if let Some(text) = wrap(&band.text, room.max(1.0) as usize).into_iter().next().filter(|_| first) {
             let text = if text == band.text { text } else { format!("{text} …") };
             let letters = ("sans-serif", FONT_SIZES[3]).into_font().color(&colour);
-            // At the foot of the panel, where curves of rates seldom are.
+            // At the bottom of the panel, where rate curves rarely are.
             let above = -LINE * (number as i32 + 1);
             let at = EmptyElement::at((from, y.low)) + Text::new(text, (3, above), letters);
             context.draw_series([at])?;
@@ -171,7 +171,7 @@ fn draw_line(context: &mut Context<'_, '_>, line: &Line, colour: RGBColor, x: &S
     Ok(())
 }
 
-/// The points of a line, broken where nothing was measured.
+/// The points of a line, split where nothing was measured.
 fn parts(line: &Line, x: &Scale, y: &Scale) -> Vec<Vec<(f64, f64)>> {
     let mut parts = vec![Vec::new()];
     for (at, value) in line.x.iter().zip(&line.y) {
@@ -184,14 +184,14 @@ fn parts(line: &Line, x: &Scale, y: &Scale) -> Vec<Vec<(f64, f64)>> {
     parts
 }
 
-/// Each value holds for the time since the one before.
+/// Corners of steps: each value holds for the time since its predecessor.
 fn steps(part: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let first = part.first().copied();
     let corners = part.windows(2).flat_map(|pair| [(pair[0].0, pair[1].1), pair[1]]);
     first.into_iter().chain(corners).collect()
 }
 
-/// From the value before to this one, and from zero up.
+/// Bars from the previous position to this one, and from zero to the value.
 fn bars<'p>(parts: &'p [Vec<(f64, f64)>], y: &'p Scale) -> impl Iterator<Item = [(f64, f64); 2]> + 'p {
     parts.iter().flat_map(move |part| {
         let before =

@@ -1,4 +1,4 @@
-//! The scale of an axis: where a value lies, and where its ticks are.
+//! The scale of an axis: positions of values and ticks.
 
 use std::ops::Range;
 
@@ -7,12 +7,12 @@ use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
 use crate::html::Axis;
 use crate::quantity::in_unit;
 
-/// Most ticks of an axis.
+/// Largest number of ticks on an axis.
 const MAX_TICKS: usize = 9;
-/// About so many ticks on a scale that is not logarithmic.
+/// Approximate number of ticks on a linear scale.
 const TARGET_TICKS: f64 = 6.0;
 
-/// From the least to the largest value, linear or logarithmic.
+/// Range of values, linear or logarithmic.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Scale {
     log: bool,
@@ -23,7 +23,8 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// The scale of an axis around these values; one that is not logarithmic begins at `from` if that is below all.
+    /// The scale of an axis around these values. A linear scale starts at `from` if that is lower than all
+    /// values.
     pub(super) fn of(axis: &Axis, values: impl Iterator<Item = f64>, from: Option<f64>) -> Self {
         let fits = |value: &f64| value.is_finite() && (!axis.log || *value > 0.0);
         let (low, high) = values
@@ -48,7 +49,7 @@ impl Scale {
         Self { log: true, low: base.powf(first), high: base.powf(last), ticks, unit: axis.unit.clone() }
     }
 
-    /// `whole`: up to the next tick, so that the largest value does not touch the edge.
+    /// `whole`: extend to the next tick, so that the largest value does not touch the edge.
     fn linear(axis: &Axis, low: f64, high: f64, whole: bool) -> Self {
         let span = if high > low { high - low } else { high.abs().max(1.0) };
         let step = even_step(span / TARGET_TICKS, axis.unit == "bytes");
@@ -62,7 +63,7 @@ impl Scale {
         Self { log: false, low, high, ticks, unit: axis.unit.clone() }
     }
 
-    /// A value as the text of a tick, which is round: without the zeros behind its point.
+    /// A round value as the text of a tick, without trailing zeros.
     pub(super) fn tick(&self, value: f64) -> String {
         let text = in_unit(Some(&self.unit), value);
         let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));
@@ -73,13 +74,13 @@ impl Scale {
         format!("{short} {unit}").trim_end().to_owned()
     }
 
-    /// Whether the scale has a place for a value.
+    /// Whether a value can be shown on the scale.
     pub(super) fn holds(&self, value: f64) -> bool {
         value.is_finite() && (!self.log || value > 0.0)
     }
 }
 
-/// One, two or five times a power of ten, or of bytes a power of two: the smallest that is not below.
+/// The smallest step of at least `least`: 1, 2 or 5 times a power of ten, or for bytes a power of two.
 fn even_step(least: f64, bytes: bool) -> f64 {
     if bytes {
         return 2_f64.powf(least.log2().ceil());

@@ -1,4 +1,4 @@
-//! Pictures are the same for the same record, have everything that the page has, and nothing is drawn of nothing.
+//! Pictures are reproducible, contain everything that the page has, and are empty without data.
 
 use linerate_model::{PlanRecord, RunRecord};
 
@@ -68,7 +68,7 @@ fn a_plan_has_its_curves_and_its_matrices() {
         assert!(picture.contains(text.as_str()), "{text}");
     }
     let cells = matrices[0].rows.len() * matrices[0].columns.len();
-    // One more is the paper.
+    // One more is the background.
     assert_eq!(picture.matches("<rect").count(), cells + 1);
 }
 

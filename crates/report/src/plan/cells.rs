@@ -1,9 +1,9 @@
-//! A summary as a cell of a table.
+//! A summary as a table cell.
 
 use linerate_model::PointSummary;
 use linerate_units::{Bitrate, Bytes, Span};
 
-/// A figure in its unit.
+/// A value with its unit.
 pub(super) fn figure(unit: Option<&str>, value: f64) -> String {
     let whole = (0.0..1.8e19).contains(&value).then_some(value as u64);
     let shown = match unit {
@@ -12,7 +12,7 @@ pub(super) fn figure(unit: Option<&str>, value: f64) -> String {
         Some("bytes") => whole.map(|bytes| Bytes::new(bytes).to_string()),
         Some("%") => Some(format!("{value:.2} %")),
         Some("frames/s") => Some(format!("{value:.0} frames/s")),
-        // What is ranked by the product of rate and distance is told in terabit-metres per second.
+        // The product of rate and distance is shown in terabit-metres per second.
         Some("bit m/s") => Some(format!("{:.3} Tb m/s", value / 1e12)),
         _ => None,
     };
@@ -30,7 +30,7 @@ fn plain(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// The median, and behind it how far the trials lie apart: the interval of the median, or their range.
+/// The median, followed by the spread of the trials: the interval of the median, or their range.
 pub(super) fn spread(summary: &PointSummary) -> String {
     let unit = summary.unit.as_deref();
     let Some(median) = summary.median else { return text_values(summary) };
@@ -42,12 +42,12 @@ pub(super) fn spread(summary: &PointSummary) -> String {
     within(unit, median, ends)
 }
 
-/// A figure, and behind it the ends between which it lies.
+/// A value, followed by the ends of its interval.
 pub(super) fn within(unit: Option<&str>, middle: f64, (low, high): (f64, f64)) -> String {
     let shown = figure(unit, middle);
     let (low, high) = (figure(unit, low), figure(unit, high));
     let behind = |text: &str| text.split_once(' ').map(|(_, unit)| unit.to_owned());
-    // The unit once, where all three have the same.
+    // The unit appears once if all three have the same.
     let same = behind(&low) == behind(&shown) && behind(&high) == behind(&shown);
     let bare = |text: &str| match (same, text.split_once(' ')) {
         (true, Some((number, _))) => number.to_owned(),
@@ -56,7 +56,7 @@ pub(super) fn within(unit: Option<&str>, middle: f64, (low, high): (f64, f64)) -
     format!("{shown} ({} to {})", bare(&low), bare(&high))
 }
 
-/// The words of the trials, each once, with their number where they do not agree.
+/// The words of the trials, each once, with counts if they differ.
 pub(super) fn text_values(summary: &PointSummary) -> String {
     let mut counted: Vec<(&str, usize)> = Vec::new();
     for word in &summary.words {
@@ -73,7 +73,7 @@ pub(super) fn text_values(summary: &PointSummary) -> String {
     }
 }
 
-/// The median alone.
+/// The median only.
 pub(super) fn middle(summary: &PointSummary) -> String {
     match (summary.quantity.as_str(), summary.median) {
         ("share" | "loss" | "cpu_sender" | "cpu_receiver", Some(median)) => {

@@ -1,4 +1,4 @@
-//! A plan for other programs: one row for each point, flow, direction and quantity.
+//! A plan for other programs: one row per point, flow, direction and quantity.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -6,10 +6,10 @@ use std::io::Write;
 use crate::csv::text_cell;
 use linerate_model::{PlanAxis, PlanPoint, PlanRecord};
 
-/// Writes what the points amount to. Numbers are in the unit of their row; what was not measured has no row.
+/// Writes the summaries. Numbers are in the unit of their row. A quantity that was not measured has no row.
 ///
 /// # Errors
-/// What the writer says.
+/// If writing to `out` fails.
 pub fn csv(record: &PlanRecord, out: impl Write) -> Result<(), csv::Error> {
     let mut writer = csv::Writer::from_writer(out);
     let axes = record.start.as_ref().map(|start| start.axes.as_slice()).unwrap_or_default();
@@ -59,7 +59,7 @@ pub fn csv(record: &PlanRecord, out: impl Write) -> Result<(), csv::Error> {
     Ok(())
 }
 
-/// The values of a point as they are shown, one for each axis.
+/// The displayed values of a point, one per axis.
 fn labels<'r>(axes: &'r [PlanAxis], point: &PlanPoint) -> Vec<&'r str> {
     let label = |(axis, value): (&'r PlanAxis, &usize)| {
         axis.values.get(*value).map_or("", |value| value.label.as_str())

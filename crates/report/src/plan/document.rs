@@ -7,10 +7,10 @@ use linerate_model::{
 };
 use serde::Serialize;
 
-/// Version of the format; a changed meaning is a new version.
+/// Version of the format. A change of meaning needs a new version.
 pub const PLAN_RESULT_SCHEMA: &str = "linerate.plan-result/1";
 
-/// A plan as it was carried out. What was not measured is absent.
+/// An executed plan. What was not measured is absent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanDocument {
@@ -18,42 +18,42 @@ pub struct PlanDocument {
     pub schema: &'static str,
     /// Name of the plan's run in the archive.
     pub run: String,
-    /// How it ended; absent while it runs and when it was killed.
+    /// How it ended; absent while it runs and if it was killed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
-    /// Why, unless it was completed.
+    /// Reason, unless it was completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// How often it was taken up again.
+    /// Number of times that it was resumed.
     pub resumed: u32,
     /// The plan: hosts, flows, axes and points.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanStart>,
-    /// The points, in the order of the plan, with what their trials amount to.
+    /// The points, in the order of the plan, with the summaries of their trials.
     pub points: Vec<PointSection>,
-    /// What they amount to in the terms of the plan's method.
+    /// The tables of the plan's method.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<MethodTable>,
-    /// Every assertion at every point, flow and direction that it is about.
+    /// Results of every assertion at every point, flow and direction that it applies to.
     pub assertions: Vec<PlanJudgement>,
     /// Every trial, in the order of time, with its runs in the archive.
     pub trials: Vec<TrialEnd>,
-    /// What weakens all of it.
+    /// Caveats of the whole plan.
     pub caveats: Vec<Caveat>,
 }
 
-/// A point and what its trials amount to.
+/// A point and the summaries of its trials.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PointSection {
-    /// Its name.
+    /// Identifier of the point.
     pub id: String,
     /// Its value on every axis.
     pub values: Vec<AxisSection>,
-    /// What searches found, repeat by repeat.
+    /// Results of searches by repeat.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub found: Vec<SearchEnd>,
-    /// Flow, direction and quantity by quantity.
+    /// Summaries by flow, direction and quantity.
     pub summaries: Vec<PointSummary>,
 }
 
@@ -61,11 +61,11 @@ pub struct PointSection {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AxisSection {
-    /// The axis.
+    /// Name of the axis.
     pub axis: String,
-    /// As it is shown.
+    /// Displayed value.
     pub label: String,
-    /// In the unit of the axis; absent for what is no number.
+    /// Value in the unit of the axis; absent if it is not a number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number: Option<f64>,
 }

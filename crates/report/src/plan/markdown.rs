@@ -1,4 +1,4 @@
-//! A plan as a report to paste into a ticket.
+//! A plan as a report for a ticket.
 
 use linerate_model::PlanRecord;
 
@@ -6,7 +6,7 @@ use super::text::{heading, sections};
 use super::{method, rows};
 use crate::markdown::{escaped, table};
 
-/// The plan as Markdown: the table, the assertions, what is missing, and the file that it was read from.
+/// The plan as Markdown: the table, the assertions, what is missing, and the plan file.
 #[must_use]
 pub fn markdown(record: &PlanRecord) -> String {
     let mut pieces = heading(record).into_iter();
@@ -27,7 +27,7 @@ pub fn markdown(record: &PlanRecord) -> String {
     out += &format!("\n## Run\n\n- run: {}\n", escaped(&record.run));
     for file in record.start.iter().flat_map(|start| &start.files) {
         out += &format!("\n## {}\n\n", escaped(&file.name));
-        // Indented text ends at nothing that a file may hold.
+        // No content of a file can end an indented code block.
         out.extend(file.text.as_str().lines().map(|line| format!("    {}\n", line.replace('\t', " "))));
     }
     out

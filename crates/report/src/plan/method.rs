@@ -1,4 +1,4 @@
-//! Tables in the terms of a plan's method: numbers by their unit, intervals behind them.
+//! Tables of a plan's method: numbers with their unit, followed by intervals.
 
 use linerate_model::{MethodCell, MethodColumn, MethodTable};
 
@@ -7,7 +7,7 @@ use crate::markdown;
 use crate::quantity::ABSENT;
 use crate::table::{Cell, Column, Table};
 
-/// The table that a page shows; columns in which nothing stands are left out.
+/// The table for a page. Empty columns are left out.
 pub(crate) fn table(method: &MethodTable) -> Table {
     let cells = |at: usize| method.rows.iter().map(move |row| row.cells.get(at));
     let is_filled = |cell: &MethodCell| cell.text.is_some() || cell.value.is_some();
@@ -21,7 +21,7 @@ pub(crate) fn table(method: &MethodTable) -> Table {
     Table::new(columns.collect())
 }
 
-/// What stands in a cell, for a person.
+/// A cell as text.
 fn show(column: &MethodColumn, cell: &MethodCell) -> String {
     let unit = column.unit.as_deref();
     let ends = cell.low.zip(cell.high);
@@ -35,7 +35,7 @@ fn show(column: &MethodColumn, cell: &MethodCell) -> String {
     }
 }
 
-/// The table for a ticket: a section of its own.
+/// The table for a ticket, as a section.
 pub(super) fn section(method: &MethodTable) -> String {
     let mut out = format!("\n## {}\n", markdown::escaped(&method.title));
     if !method.about.is_empty() {

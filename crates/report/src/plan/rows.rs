@@ -1,4 +1,4 @@
-//! The table of a plan: which columns, and what stands in them.
+//! The table of a plan: its columns and cells.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use crate::layout::{Ink, View};
 use crate::quantity::ABSENT;
 use crate::table::{Cell, Column, Table};
 
-/// More flows than these have a row each.
+/// If there are more flows than this, each has its own row.
 const MAX_FLOWS_PER_ROW: usize = 3;
 
-/// Quantities behind the rates, with the heads of their columns; those that no point has get none.
+/// Quantities after the rates, with the heads of their columns. Columns without any value are left out.
 const EXTRA_QUANTITIES: &[(&str, &str)] = &[
     ("loss", "loss"),
     ("retransmits", "retr"),
@@ -34,20 +34,20 @@ pub(super) struct FlowDirection {
     name: String,
 }
 
-/// One row: a point, and the ways that it shows.
+/// One row: a point, and the flows and directions that it shows.
 struct Row<'r> {
     point: &'r PlanPoint,
     ways: Vec<&'r FlowDirection>,
 }
 
-/// Columns that a narrow page does without, the first to go first.
+/// Columns that are left out on a narrow page, in this order.
 const OPTIONAL_COLUMNS: &[&str] = &["fairness", "cpu in", "cpu out", "rtt"];
 
-/// The table of a plan as far as it fits a page; absent while nothing is summed up.
+/// The table of a plan, adapted to the page width, and whether columns were left out; `None` without summaries.
 pub(super) fn fitting(record: &PlanRecord, view: &View) -> Option<(Table, bool)> {
     let beside = flow_directions(record).len() <= MAX_FLOWS_PER_ROW;
     let mut narrowest = None;
-    // Flows side by side if that fits, else one below the other; each with fewer and fewer columns.
+    // Tries flows side by side, then one row per flow; each with fewer and fewer columns.
     for beside in [true, false].into_iter().filter(|way| beside || !way) {
         let mut table = laid_out(record, beside)?;
         let mut left_out = false;
@@ -64,12 +64,12 @@ pub(super) fn fitting(record: &PlanRecord, view: &View) -> Option<(Table, bool)>
     narrowest
 }
 
-/// The table of a plan; absent while nothing is summed up.
+/// The table of a plan; `None` without summaries.
 pub(super) fn table(record: &PlanRecord) -> Option<Table> {
     laid_out(record, flow_directions(record).len() <= MAX_FLOWS_PER_ROW)
 }
 
-/// The table with flows beside each other, or with a row for each.
+/// The table with flows side by side, or with one row per flow.
 fn laid_out(record: &PlanRecord, beside: bool) -> Option<Table> {
     let start = record.start.as_ref()?;
     let ways = flow_directions(record);
@@ -131,7 +131,7 @@ fn flow_directions(record: &PlanRecord) -> Vec<FlowDirection> {
     ways
 }
 
-/// What was summed up, by point, flow, direction and quantity: a plan may have hundreds of thousands of rows.
+/// Summaries by point, flow, direction and quantity: a plan may have hundreds of thousands of them.
 struct Index<'r>(BTreeMap<(&'r str, &'r str, &'static str, &'r str), &'r PointSummary>);
 
 impl<'r> Index<'r> {
@@ -158,7 +158,7 @@ fn axis_column(record: &PlanRecord, rows: &[Row<'_>], axis: usize) -> Column {
     Column::named(axes.get(axis).map(|axis| axis.name.to_string()).unwrap_or_default(), cells, numbers)
 }
 
-/// The segment size in effect, where one was asked for or where it is not everywhere the same.
+/// The effective segment size, if one was requested or if it differs.
 fn segment_column(record: &PlanRecord, index: &Index<'_>, rows: &[Row<'_>]) -> Option<Column> {
     let of = |quantity| record.summaries.iter().filter(move |one| one.quantity == quantity);
     let mut all = of("segment").flat_map(|one| &one.values);
@@ -172,7 +172,7 @@ fn rate(index: &Index<'_>, point: &PlanPoint, way: &FlowDirection) -> Cell {
     found.map_or_else(|| Cell::new(Ink::Warning, "missing"), |text| Cell::new(Ink::Result, text))
 }
 
-/// A column of a quantity whose ways stand in one cell; those that agree once.
+/// A column with the values of all flows in one cell; equal values appear once.
 fn joined(index: &Index<'_>, rows: &[Row<'_>], quantity: &str, head: &'static str) -> Option<Column> {
     let cell = |row: &Row<'_>| {
         let shown: Vec<Option<String>> =
@@ -196,7 +196,7 @@ fn joined(index: &Index<'_>, rows: &[Row<'_>], quantity: &str, head: &'static st
     Some(if quantity == "verdict" { Column::words(head, cells) } else { Column::numbers(head, cells) })
 }
 
-/// What a search found at each point.
+/// The result of a search at each point.
 fn found_column(record: &PlanRecord, rows: &[Row<'_>]) -> Option<Column> {
     record.start.as_ref()?.search.as_ref()?;
     let cell = |row: &Row<'_>| {
@@ -214,7 +214,7 @@ fn found_column(record: &PlanRecord, rows: &[Row<'_>]) -> Option<Column> {
     Some(Column::numbers("found", rows.iter().map(cell).collect()))
 }
 
-/// How many trials of each point failed, where any did.
+/// Number of failed trials per point, if there are any.
 fn trials_column(record: &PlanRecord, rows: &[Row<'_>]) -> Option<Column> {
     let missing = missing(record);
     if missing.is_empty() {

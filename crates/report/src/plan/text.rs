@@ -1,4 +1,4 @@
-//! A plan for a person.
+//! A plan as text for people.
 
 use linerate_model::{ForeignLines, MethodTable, Outcome, PlanRecord, PointSummary};
 
@@ -7,13 +7,13 @@ use super::rows::fitting;
 use super::{label, method, missing};
 use crate::layout::{Ink, View, wrap};
 
-/// More lines of a kind than these are counted.
+/// Further lines of a kind are only counted.
 const MAX_LINES: usize = 12;
 
-/// A line of the result below the table: how it is shown, and what it says.
+/// A remark below the table: its style and its text.
 pub(super) type Remark = (Ink, String);
 
-/// The result of a plan: what it is, the table, the assertions, what is missing.
+/// The result of a plan: the heading, the table, the assertions, and what is missing.
 #[must_use]
 pub fn text(record: &PlanRecord, view: &View) -> String {
     let mut out = String::new();
@@ -58,7 +58,7 @@ pub fn text(record: &PlanRecord, view: &View) -> String {
     out
 }
 
-/// A table in the terms of the plan's method, with what it is and what has to be known of it.
+/// A table of the plan's method, with its introduction and notes.
 fn method_table(table: &MethodTable, view: &View) -> String {
     let mut out = format!("\n{}\n", view.ink(Ink::Result, &table.title));
     let line = |text: &str, out: &mut String| {
@@ -79,7 +79,7 @@ fn method_table(table: &MethodTable, view: &View) -> String {
     out
 }
 
-/// What it is, the name first.
+/// The heading, the name first.
 pub(super) fn heading(record: &PlanRecord) -> Vec<String> {
     let Some(start) = &record.start else { return vec![format!("plan {}", record.run)] };
     let mut lines = vec![format!("{}, linerate {}", start.name, start.linerate)];
@@ -107,7 +107,7 @@ pub(super) fn heading(record: &PlanRecord) -> Vec<String> {
     lines
 }
 
-/// What stands below the table, by its titles.
+/// The sections below the table, by title.
 pub(super) fn sections(record: &PlanRecord) -> Vec<(&'static str, Vec<Remark>)> {
     let all = [
         ("", notes(record)),
@@ -119,7 +119,7 @@ pub(super) fn sections(record: &PlanRecord) -> Vec<(&'static str, Vec<Remark>)> 
     all.into_iter().filter(|(_, remarks)| !remarks.is_empty()).collect()
 }
 
-/// How the figures of the table are meant.
+/// Explains the figures of the table.
 fn notes(record: &PlanRecord) -> Vec<Remark> {
     let mut notes = Vec::new();
     let rates = || record.summaries.iter().filter(|one| one.quantity == "goodput" && one.values.len() > 1);
@@ -137,7 +137,7 @@ fn notes(record: &PlanRecord) -> Vec<Remark> {
     notes
 }
 
-/// Segment sizes that were asked for and did not come about.
+/// Segment sizes that were requested but not used.
 fn segments(record: &PlanRecord) -> Option<String> {
     let mut seen: Vec<(f64, f64)> = Vec::new();
     for wanted in record.summaries.iter().filter(|one| one.quantity == "segment_asked") {
@@ -146,7 +146,7 @@ fn segments(record: &PlanRecord) -> Option<String> {
                 && (&one.point, &one.flow, one.direction) == (&wanted.point, &wanted.flow, wanted.direction)
         });
         let (Some(asked), Some(used)) = (wanted.median, used.and_then(|used| used.median)) else { continue };
-        // Timestamps take 12 bytes of what is asked for.
+        // Timestamps take 12 bytes of the requested size.
         if used + 12.0 < asked && !seen.contains(&(asked, used)) {
             seen.push((asked, used));
         }
@@ -161,7 +161,7 @@ fn segments(record: &PlanRecord) -> Option<String> {
     (!told.is_empty()).then(|| format!("Segments were smaller than asked ({}){jumbo}.", told.join("; ")))
 }
 
-/// How well flows started together.
+/// The largest error of a synchronised start.
 fn start_error(record: &PlanRecord) -> Option<String> {
     if record.start.as_ref()?.flows.len() < 2 {
         return None;
@@ -175,7 +175,7 @@ fn start_error(record: &PlanRecord) -> Option<String> {
     Some(format!("Flows started at most {late} late{}.", clock.unwrap_or_default()))
 }
 
-/// Each assertion once, with what was found where it fails.
+/// Each assertion once, with the results where it fails.
 fn assertions(record: &PlanRecord) -> Vec<Remark> {
     let mut names: Vec<&str> = Vec::new();
     for judgement in &record.judgements {

@@ -1,4 +1,4 @@
-//! Curves in letters: braille dots between two axes.
+//! Curves as text: braille dots between two axes.
 
 use linerate_model::RunRecord;
 use ratatui_core::buffer::{Buffer, Cell};
@@ -11,17 +11,17 @@ use super::{Curve, curves, size_tick};
 use crate::layout::{Ink, View, wrap};
 use crate::sizes::series;
 
-/// Lines of a curve with its axis.
+/// Lines of a curve including its axis.
 const LINES: u16 = 15;
 
-/// Fewest columns in which a curve says something, and most that it fills.
+/// Narrowest and widest curve, columns.
 const MIN_WIDTH: usize = 40;
 const MAX_WIDTH: usize = 120;
 
-/// Columns that the text of a tick of the lower axis needs.
+/// Columns of a tick's text on the lower axis.
 const TICK_WIDTH: usize = 12;
 
-/// Rate and time over size, for a terminal of the view's width; empty where there is nothing to draw.
+/// Rate and time over size, for a terminal of the view's width; empty if there is nothing to draw.
 #[must_use]
 pub fn terminal(record: &RunRecord, view: &View) -> String {
     let mut out = String::new();
@@ -56,7 +56,7 @@ fn drawn(curve: &Curve, columns: usize) -> Vec<String> {
     (0..area.height).map(row).collect()
 }
 
-/// Ends of the lower axis and the distance of its ticks, in powers of two: they have to divide it evenly.
+/// Ends of the lower axis and the distance of its ticks, in powers of two: the distance must divide the range.
 pub(super) fn size_axis((low, high): (i32, i32), columns: usize) -> (i32, i32, i32) {
     let most = (columns / TICK_WIDTH).clamp(2, 10) as i32;
     let step = ((high - low) + most - 1) / most;

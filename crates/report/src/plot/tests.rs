@@ -1,4 +1,4 @@
-//! Pictures are the same for the same run, and nothing is drawn of nothing.
+//! Plots are reproducible, and empty without data.
 
 use expect_test::expect;
 use linerate_model::RunRecord;

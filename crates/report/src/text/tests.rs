@@ -1,4 +1,4 @@
-//! What people see, whole pages of it.
+//! Tests of whole pages of text.
 
 use super::*;
 use crate::samples_of_runs as runs;
@@ -274,7 +274,7 @@ fn the_ladder_shows_what_binds_what_is_next_and_where_the_rate_lies() {
         because: because.into(),
         slack_bps: 0.0,
     };
-    // The upload's 600 Mb/s lie between the first and the second.
+    // The upload's 600 Mb/s are between the first and the second ceiling.
     record.flows[1].ladder = vec![
         rung("send_buffer", 598e6, "128 KiB, RTT 1.75 ms"),
         rung("link", 941.5e6, "1000BASE-T"),
@@ -328,7 +328,7 @@ fn the_overhead_of_the_run_raises_the_upper_end_and_is_named() {
     let raised = page(overhead(2e6));
     assert!(raised.contains("941.4 Mb/s (941.0 to 943.8)"), "{raised}");
     assert!(raised.contains("in 10 batches; probes and control used 2.000 Mb/s of the path"), "{raised}");
-    // A twentieth of the half-width is no news.
+    // 5 % of the half-width is not reported.
     assert!(!page(overhead(1.9e4)).contains("probes and control"));
 }
 
@@ -350,7 +350,7 @@ fn a_question_that_further_runs_answered_stands_with_its_runs_below_the_verdict(
     assert!(!text(&RunRecord::fold(&runs::tcp_run()), &view).contains("inquiry"));
 }
 
-/// A place that counted 1 MiB more than was explained, and one where all is.
+/// A step that counted 1 MiB more than was explained, and a step that is fully explained.
 fn steps() -> Vec<linerate_model::BookStep> {
     use linerate_model::{AccountingPoint, BookStep};
     let step = |place, counter: &str, counted: u64, residual_bytes| BookStep {
