@@ -113,7 +113,7 @@ pub enum ArchiveError {
         /// The reason.
         source: serde_json::Error,
     },
-    /// The archive could not be written for so long a time that events were dropped.
+    /// The archive could not be written for a long time, and events were dropped.
     #[error("{events} events could not be archived in time and are lost; the log of this run has a gap")]
     Dropped {
         /// Number of lost events.

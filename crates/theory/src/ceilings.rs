@@ -119,7 +119,7 @@ fn link(evidence: &Evidence) -> Option<Ceiling> {
 
 /// Long-term rate of the sender's own qdisc, without its bucket.
 ///
-/// Units: bit/s of payload. Domain: `None` if it has no rate, or stands in for the line of its interface.
+/// Units: bit/s of payload. Domain: `None` if it has no rate, or emulates the line of its interface.
 /// Source: `tc-tbf(8)`, `tc-htb(8)`: rates count frames without preamble, gap and check sequence.
 fn own_qdisc(evidence: &Evidence) -> Option<Ceiling> {
     let (queue, bitrate_bps) = own_queue_shaper(evidence)?;

@@ -141,7 +141,7 @@ fn a_full_queue_gives_its_size() {
 #[test]
 fn losses_beside_the_full_queue_do_not_pull_the_estimate_down() {
     let mut series = sawtooth(16e6, 6);
-    // Single losses shortly after the window began to grow: no queue stands.
+    // Single losses shortly after the window began to grow: there is no queue.
     for at in [45, 86, 127] {
         series[at].retransmits = 1;
     }
@@ -149,7 +149,7 @@ fn losses_beside_the_full_queue_do_not_pull_the_estimate_down() {
     assert!((bytes / 16e6 - 1.0).abs() < 0.01, "{bytes}");
 }
 
-/// The kernel's smoothed RTT shows only half of the rise of a queue that stands for milliseconds. Probes show
+/// The kernel's smoothed RTT shows only half of the rise of a queue that lasts for milliseconds. Probes show
 /// all of it.
 #[test]
 fn probes_are_believed_before_the_kernels_mean() {

@@ -96,7 +96,7 @@ impl Evidence {
         Some(loaded - self.base_rtt_s()?)
     }
 
-    /// Whether a queue stands before the bottleneck: the RTT rose by at least half and by 1 ms. Windows and
+    /// Whether there is a standing queue at the bottleneck: the RTT rose by at least half and by 1 ms. Windows and
     /// buffers are then larger than the path and only bound the queue.
     #[must_use]
     pub fn queue_stands(&self) -> bool {

@@ -12,8 +12,8 @@ const NEAR_SHARE: f64 = 0.90;
 const AT_SHARE: f64 = 0.96;
 /// Allows for buckets that were full at the start, and for reads that end within an interval.
 const MAX_SHARE: f64 = 1.03;
-/// A qdisc with at least this share of the interface's line rate stands in for the line, as in the NIC of an
-/// emulated host, or where somebody paces a link to spare the buffer of the next hop.
+/// A qdisc with at least this share of the interface's line rate emulates the line, as in the NIC of an
+/// emulated host, or where a link is paced to spare the buffer of the next hop.
 const LINE_SHARE: f64 = 0.99;
 /// A qdisc that lets through at least this share of the stated link rate is as fast as that link.
 const AS_FAST_SHARE: f64 = 0.998;
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_bucket_as_fast_as_its_link_leaves_the_link_the_limit() {
-        // 1514 of 1538 bytes of a frame on the wire: a bucket that stands in for the wire.
+        // 1514 of 1538 bytes of a frame on the wire: a bucket that emulates the wire.
         let mut evidence = full_gigabit();
         evidence.own_queue = own(1e9 * 1514.0 / 1538.0).own_queue;
         assert_eq!(diagnose(&evidence).primary.cause, Cause::Link);

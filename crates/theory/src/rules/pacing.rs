@@ -27,8 +27,8 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     .finish()
 }
 
-/// Whether a pacing rate was set and the flow runs at it. If the link carries less, or a queue stands all the
-/// time, the path is the limit instead.
+/// Whether a pacing rate was set and the flow runs at it. If the link carries less, or a queue is always
+/// present, the path is the limit instead.
 pub(super) fn holds(evidence: &Evidence) -> bool {
     let paced = evidence.asked.max_pacing_bps.map(|rate| rate * evidence.streams());
     let link = evidence.line_rate_bps().and_then(|rate| ceilings::link_goodput_bps(evidence, rate));

@@ -9,7 +9,7 @@ use crate::{bdp, ceilings, format};
 /// Leaving slow start with less than this share of the bandwidth-delay product is early.
 const EARLY_EXIT_SHARE: f64 = 0.5;
 
-/// Relative rise of the round trip under load from which a queue stands at the bottleneck.
+/// Relative rise of the round trip under load that shows a standing queue at the bottleneck.
 const QUEUE_RISE_SHARE: f64 = 0.25;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {

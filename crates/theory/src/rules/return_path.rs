@@ -40,7 +40,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
-/// A queue stands on the return path but not on the forward path.
+/// There is a queue on the return path but not on the forward path.
 fn held_back(evidence: &Evidence) -> Option<String> {
     let (back, base) = (evidence.rtt.back_rise_s?, evidence.base_rtt_s()?);
     let out = evidence.rtt.out_rise_s?.max(0.0);

@@ -13,7 +13,7 @@ use crate::format;
 
 /// Largest variation of a shaped rate.
 const MAX_VARIATION: f64 = 0.03;
-/// Largest variation if a queue stands and the mean is a standard rate, which allows for busy hosts.
+/// Largest variation with a standing queue and a mean at a standard rate, which allows for busy hosts.
 const MAX_QUEUED_VARIATION: f64 = 0.10;
 /// Largest loss that the overflow of a shaper's queue may cause. With more loss, the rate must not fit the loss
 /// model.
@@ -70,7 +70,7 @@ pub(super) fn holds(evidence: &Evidence) -> bool {
     own_queue::holds(evidence) || of_the_path(evidence)
 }
 
-/// Whether the rate is constant and nothing else limits it, and it is a standard rate or a queue stands.
+/// Whether the rate is constant and nothing else limits it, and it is a standard rate or has a standing queue.
 fn of_the_path(evidence: &Evidence) -> bool {
     let free = windows_are_open(evidence)
         && !any_core_is_full(evidence)
