@@ -1,8 +1,8 @@
-//! Hosts, switches and links joined to a network: what comes from a host goes in, what reaches a host comes out.
+//! Hosts, switches and links connected to a network: packets from hosts go in, packets for hosts come out.
 //!
-//! The fabric is a state machine like its stages. Each direction of each link acts at exact instants, in the order of
-//! time, whoever calls late: [`Fabric::advance`] carries out everything up to `now`, one instant after the other, so a
-//! late driver delivers late and changes nothing else.
+//! The fabric is a state machine like its stages. Each direction of each link acts at exact times, in
+//! chronological order, however late the caller is: [`Fabric::advance`] executes everything up to `now`, one
+//! event after the other, so a late driver delivers late but changes nothing else.
 
 mod directed_link;
 mod packet_accounting;
@@ -25,22 +25,22 @@ use crate::topology::{Link, Topology};
 use directed_link::DirectedLink;
 use switch::ForwardingTable;
 
-/// What a switch must know of a train besides its lengths.
+/// What a switch needs to know of a batch in addition to its packet lengths.
 pub trait Ethernet: PacketBatch {
-    /// Address of the receiver.
+    /// Destination address.
     fn destination(&self) -> [u8; 6];
 
-    /// Address of the sender.
+    /// Source address.
     fn source(&self) -> [u8; 6];
 
-    /// The largest IP packet in it; 0 for frames that are not IP.
+    /// Length of the largest IP packet in it; 0 for frames that are not IP.
     fn ip_packet_len(&self) -> u32;
 
-    /// What a router would tell its sender about a packet above the MTU; `None` where nobody may be told.
+    /// A router's answer to the sender of a packet above the MTU; `None` if no answer may be sent.
     fn too_big(&self, mtu: u32, router: &Router) -> Option<Self>;
 }
 
-/// As whom the emulated routers speak when a packet is too big.
+/// The addresses from which the emulated routers answer packets above the MTU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Router {
     /// Ethernet address.
@@ -51,12 +51,12 @@ pub struct Router {
     pub v6: Ipv6Addr,
 }
 
-/// Where a host is plugged in: the number of a host, and which of its links, counted from 0.
+/// The attachment of a host: the index of the host and of one of its links, counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Plug {
-    /// The host, as numbered in the topology.
+    /// Index of the host in the topology.
     pub host: usize,
-    /// The link, as numbered in the topology.
+    /// Index of the link in the topology.
     pub link: usize,
 }
 
@@ -67,35 +67,36 @@ enum Node {
     Switch(usize),
 }
 
-/// A train that reached a host.
+/// A batch that reached a host.
 #[derive(Debug)]
 pub struct Delivery<T> {
-    /// Which host, on which link.
+    /// The host and link on which it arrived.
     pub plug: Plug,
-    /// When it arrived: never later than the instant the fabric was advanced to.
+    /// Time of arrival: never later than the time to which the fabric was advanced.
     pub at: Timestamp,
-    /// What arrived.
+    /// The packets that arrived.
     pub batch: T,
 }
 
 /// The network of a topology.
 #[derive(Debug)]
 pub struct Fabric<T> {
-    /// Two per link: away from its first end, away from its second.
+    /// Two per link: from its first end, and from its second.
     wires: Vec<DirectedLink<T>>,
-    /// From and to, for each wire.
+    /// Source and destination of each wire.
     ends: Vec<(Node, Node)>,
     switches: Vec<ForwardingTable>,
     router: Router,
-    /// For each wire, the least time from its far end to a host; `None` where no host is to be reached.
+    /// For each wire, the shortest time from its far end to a host; `None` if no host is reachable.
     ahead: Vec<Option<Span>>,
     agenda: BinaryHeap<Reverse<(Timestamp, usize)>>,
     outbox: VecDeque<Delivery<T>>,
     books: PacketAccounting,
 }
 
-/// A host's own queue is its kernel's, which does not send faster than the line. What waits at the card came at once
-/// because the kernel or the driver of this fabric was late: so much and so long of it is never dropped there.
+/// A host's own queue is in its kernel, which does not send faster than the link. Packets waiting in the NIC's
+/// queue came in a burst because the kernel or the driver of this fabric was late: this many bytes, plus this
+/// much time at line rate, always fit.
 const MIN_NIC_BUFFER_BYTES: u64 = 2 << 20;
 const MIN_NIC_BUFFER_SECONDS: f64 = 0.05;
 
@@ -139,11 +140,12 @@ impl<T: Ethernet> Fabric<T> {
         fabric
     }
 
-    /// Finds the least time from the far end of each wire to a host, over the delays of the wires between.
+    /// Computes the shortest time from the far end of each wire to a host, over the delays of the wires in
+    /// between.
     fn compute_min_delays(&mut self) {
         self.ahead =
             self.ends.iter().map(|(_, to)| matches!(to, Node::Host(_)).then_some(Span::ZERO)).collect();
-        // A network without loops is settled after as many rounds as it has wires.
+        // Without loops, this converges after as many rounds as there are wires.
         for _ in 0..self.wires.len() {
             for wire in 0..self.wires.len() {
                 let Node::Switch(switch) = self.ends[wire].1 else { continue };
@@ -154,7 +156,7 @@ impl<T: Ethernet> Fabric<T> {
         }
     }
 
-    /// Takes a train that a host sends. Everything due before `now` must have been carried out.
+    /// Accepts a batch that a host sends. Everything due before `now` must have been executed.
     pub fn input(&mut self, now: Timestamp, plug: Plug, batch: T) {
         let from = Node::Host(plug.host);
         let sides = [2 * plug.link, 2 * plug.link + 1];
@@ -166,13 +168,13 @@ impl<T: Ethernet> Fabric<T> {
         self.send(now, wire, batch);
     }
 
-    /// Carries out everything that happens up to `now`.
+    /// Executes everything that happens up to `now`.
     pub fn advance(&mut self, now: Timestamp) {
         while let Some(&Reverse((at, wire))) = self.agenda.peek()
             && at <= now
         {
             self.agenda.pop();
-            // Entries are not taken back when a wire's plans change; only the latest counts.
+            // Entries are not removed when a wire is rescheduled; only the latest is valid.
             if self.wires[wire].planned == Some(at) {
                 self.wires[wire].planned = None;
                 self.wires[wire].run(at);
@@ -181,25 +183,27 @@ impl<T: Ethernet> Fabric<T> {
         }
     }
 
-    /// The next train that has reached a host, in the order of arrival.
+    /// The next batch that has reached a host, in the order of arrival.
     pub fn output(&mut self) -> Option<Delivery<T>> {
         self.outbox.pop_front()
     }
 
-    /// Before when nothing can reach a host: a driver that looks then, and when a host sends, is never late. Until then
-    /// things happen inside, which [`Fabric::advance`] carries out at their times, however late it is called.
+    /// The time before which nothing can reach a host: a driver that calls then, and whenever a host sends, is
+    /// never late. Internal events before that time are executed by [`Fabric::advance`] at their own times,
+    /// however late it is called.
     #[must_use]
     pub fn wake_at(&self) -> Option<Timestamp> {
         self.wires.iter().zip(&self.ahead).filter_map(|(wire, ahead)| Some(wire.planned? + (*ahead)?)).min()
     }
 
-    /// When something happens next by itself.
+    /// The time of the next event.
     #[must_use]
     pub fn deadline(&self) -> Option<Timestamp> {
         self.wires.iter().filter_map(|wire| wire.planned).min()
     }
 
-    /// Changes one direction of a link while it runs; `side` 0 is away from its first end. What is on its way stays.
+    /// Changes one direction of a link while it runs; `side` 0 is the direction from its first end. Packets in
+    /// flight are kept.
     pub fn set_direction(
         &mut self,
         now: Timestamp,
@@ -221,14 +225,14 @@ impl<T: Ethernet> Fabric<T> {
         self.wires.iter().map(|wire| wire.counts(now)).collect()
     }
 
-    /// Begins a new span of time for the largest queues.
+    /// Starts a new interval for the largest queues.
     pub fn reset_peaks(&mut self, now: Timestamp) {
         for wire in &mut self.wires {
             wire.reset_peaks(now);
         }
     }
 
-    /// What became of every packet so far.
+    /// What happened to every packet so far.
     #[must_use]
     pub fn accounting(&self) -> PacketAccounting {
         let mut books = self.books;
@@ -259,7 +263,7 @@ impl<T: Ethernet> Fabric<T> {
         self.collect(now, wire);
     }
 
-    /// What a wire may fill of the memory that its switch's ports share.
+    /// How much of the memory shared by the ports of its switch a wire may use.
     fn room(&self, now: Timestamp, switch: usize, wire: usize) -> Option<u64> {
         let shared = self.switches[switch].shared?;
         let own = self.wires[wire].waiting(now);
@@ -267,7 +271,7 @@ impl<T: Ethernet> Fabric<T> {
         Some(switch::limit(&shared, self.switches[switch].wires.len(), own, all))
     }
 
-    /// Hands on what has come out of a wire, and plans its next instant.
+    /// Forwards what has left a wire, and schedules its next event.
     fn collect(&mut self, now: Timestamp, wire: usize) {
         while let Some(batch) = self.wires[wire].arrived.pop_front() {
             match self.ends[wire].1 {
@@ -293,7 +297,7 @@ impl<T: Ethernet> Fabric<T> {
     }
 
     fn forward(&mut self, now: Timestamp, switch: usize, from: Option<usize>, batch: T) {
-        // The wire back to where a frame came from is its twin.
+        // The wire back to the source of a frame is the other direction of the same link.
         let back = from.map(|wire| wire ^ 1);
         if let Some(back) = back {
             self.switches[switch].learn(batch.source(), back);
@@ -316,7 +320,8 @@ impl<T: Ethernet> Fabric<T> {
     }
 }
 
-/// A way as its sending end makes it: a host's queue is its kernel's and its card's, not that of a switch.
+/// A link direction as configured at its sending end: a host's queue is that of its kernel and its NIC, not
+/// that of a switch.
 fn seen_from(from: Node, link: &Link, direction: &LinkDirection) -> LinkDirection {
     let mut direction = direction.clone();
     if let Node::Host(_) = from {

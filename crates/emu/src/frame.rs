@@ -1,8 +1,9 @@
-//! An Ethernet frame as a TAP device hands it over: one packet, or a super-frame that stands for many.
+//! An Ethernet frame from a TAP device: one packet, or a GSO frame that stands for many.
 //!
-//! A device that offers segmentation gets up to 64 KiB of one flow with one set of headers (TSO for TCP, USO for UDP) and
-//! leaves it to the card to make packets of it. A [`Frame`] knows which packets these are and stays whole; it is cut between
-//! two of them where a stage asks for that, so that the receiving kernel gets the packets that a card would have made.
+//! A device that offers segmentation receives up to 64 KiB of one flow with one set of headers (TSO for TCP,
+//! USO for UDP) and leaves the segmentation to the NIC. A [`Frame`] knows which packets it stands for and stays
+//! whole; it is split between two of them only where a stage requires it, so that the receiving kernel gets the
+//! packets that a NIC would have sent.
 
 mod checksum;
 mod cut;
@@ -25,36 +26,36 @@ use self::vnet::Vnet;
 use crate::fabric::{Ethernet, Router};
 use crate::packet_batch::{HashFields, PacketBatch, Sizes};
 
-/// What the kernel handed over cannot be forwarded. It is dropped and counted.
+/// A frame from the kernel cannot be forwarded. It is dropped and counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FrameError {
-    /// Not even the headers.
+    /// Shorter than its headers.
     #[error(
         "the device gave {bytes} bytes, less than its header of 12 and an Ethernet header of 14; set the header's size with TUNSETVNETHDRSZ"
     )]
     TooShort {
-        /// How many there are.
+        /// Length of the frame.
         bytes: usize,
     },
-    /// More than an IP packet can have.
+    /// Longer than any IP packet.
     #[error(
         "the device gave {bytes} bytes, more than the longest frame of {}; limit gso_max_size of the interface",
         Frame::MAX_FRAME_BYTES
     )]
     TooLong {
-        /// How many there are.
+        /// Length of the frame.
         bytes: usize,
     },
-    /// A kind of super-frame that was not asked for, as UDP fragmentation.
+    /// A type of GSO frame that was not offered, such as UDP fragmentation.
     #[error(
         "the device gave a super-frame of the unknown kind {kind}; offer TSO4, TSO6, USO4 and USO6 only with TUNSETOFFLOAD"
     )]
     UnknownSegmentation {
-        /// `gso_type` without the flag for ECN.
+        /// `gso_type` without the ECN flag.
         kind: u8,
     },
-    /// A super-frame in which a cut would not know what to change.
+    /// A GSO frame that cannot be split correctly.
     #[error(
         "the device gave a super-frame that nobody could cut: {flaw}; turn off segmentation (ethtool -K) for what sends it"
     )]
@@ -64,9 +65,9 @@ pub enum FrameError {
     },
 }
 
-/// An Ethernet frame with the header that a TAP device puts before it.
+/// An Ethernet frame with the header that a TAP device prepends.
 ///
-/// What it does not understand, it forwards as one packet. It never changes what it does not understand.
+/// A frame that it does not understand is forwarded as one packet, unchanged.
 ///
 /// # Source
 /// Linux tun with `IFF_VNET_HDR` and a header of 12 bytes; Virtio 1.2 §5.1.6
@@ -77,7 +78,8 @@ pub struct Frame {
     ip: Option<Ip>,
     /// Present if there are several packets.
     cut: Option<Cut>,
-    /// Destination and source. Kept here, because a frame's own bytes are out of the cache when it leaves a long line.
+    /// Destination and source. Kept here, because the frame's own bytes have left the cache when it leaves a
+    /// long queue.
     addresses: [u8; 12],
     sizes: Sizes,
     spread: Span,
@@ -85,16 +87,16 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Most bytes of a frame with the device's header: two VLAN tags and an IPv6 packet.
+    /// Longest frame with the device's header: two VLAN tags and an IPv6 packet.
     ///
     /// # Units
     /// bytes
     pub const MAX_FRAME_BYTES: usize = vnet::LENGTH + ETHERNET + 2 * 4 + ip::V6_HEADER + 0xffff;
 
-    /// Takes what was read from the device, its header included. Nothing is copied.
+    /// Takes the buffer read from the device, its header included. Nothing is copied.
     ///
     /// # Errors
-    /// [`FrameError`] if it is too short or too long, or a super-frame that could not be cut.
+    /// [`FrameError`] if it is too short or too long, or a GSO frame that cannot be split.
     pub fn parse(mut buffer: Vec<u8>) -> Result<Self, FrameError> {
         let bytes = buffer.len();
         if bytes < vnet::LENGTH + ETHERNET {
@@ -114,13 +116,13 @@ impl Frame {
         Ok(Self::new(buffer, ip, cut, Span::ZERO))
     }
 
-    /// The same, as having entered the network at that instant. What it is cut into, and copies of it, entered with it.
+    /// Sets the time at which it entered the network. Its segments and copies keep that time.
     #[must_use]
     pub fn entering(self, entered: Timestamp) -> Self {
         Self { entered, ..self }
     }
 
-    /// When it entered the network; the start of time if nobody said.
+    /// When it entered the network; the start of time if not set.
     #[must_use]
     pub fn entered(&self) -> Timestamp {
         self.entered
@@ -135,31 +137,31 @@ impl Frame {
         Self { buffer, ip, cut, addresses, sizes, spread, entered }
     }
 
-    /// What is written to the device, its header included.
+    /// The bytes to write to the device, its header included.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.buffer
     }
 
-    /// The memory, to be used again.
+    /// The buffer, for reuse.
     #[must_use]
     pub fn into_buffer(self) -> Vec<u8> {
         self.buffer
     }
 
-    /// The Ethernet address that it goes to.
+    /// The destination address.
     #[must_use]
     pub fn destination(&self) -> [u8; 6] {
         self.address(0)
     }
 
-    /// The Ethernet address that it comes from.
+    /// The source address.
     #[must_use]
     pub fn source(&self) -> [u8; 6] {
         self.address(6)
     }
 
-    /// True if it goes to several: multicast or broadcast (the I/G bit of IEEE 802).
+    /// True if the destination is a multicast or broadcast address (the I/G bit of IEEE 802).
     #[must_use]
     pub fn is_group(&self) -> bool {
         self.destination()[0] & 1 == 1
@@ -177,10 +179,10 @@ impl Frame {
         })
     }
 
-    /// What a router says to the sender of a packet that exceeds `mtu` bytes; `router` are its addresses. It speaks of the
-    /// first packet, the one that the router would have met. Absent if the packet fits, or if its sender must not be told:
-    /// with IPv4 if the packet may be fragmented, is a later fragment or goes to several, and in general if it is an ICMP
-    /// error or does not come from a single host.
+    /// A router's ICMP error to the sender of a packet that exceeds `mtu` bytes; `router` are its addresses. It
+    /// quotes the first packet, the one that the router would have received. Absent if the packet fits, or if
+    /// no error may be sent: with IPv4 if the packet may be fragmented, is a later fragment or has a group
+    /// address, and in general if it is an ICMP error or its source is not a single host.
     ///
     /// # Source
     /// RFC 792, RFC 1191 §4; RFC 4443 §3.2, with an MTU of at least 1280 (RFC 8200 §5)
@@ -188,7 +190,8 @@ impl Frame {
     pub fn too_big(&self, mtu: u32, router_mac: [u8; 6], router: (Ipv4Addr, Ipv6Addr)) -> Option<Self> {
         let ip = self.ip.filter(|ip| self.ip_packet_len() > mtu && icmp::may_be_told(self.frame(), ip))?;
         let first = self.first_packet(&ip);
-        // Between the Ethernet addresses and the IP packet are VLAN tags and the ethertype, the same on the way back.
+        // Between the Ethernet addresses and the IP packet are VLAN tags and the ethertype, the same in the
+        // reverse direction.
         let (addresses, rest) = (2 * 6, &first[vnet::LENGTH..]);
         let mut buffer = vec![0; vnet::LENGTH];
         buffer.extend(self.source());
@@ -206,7 +209,7 @@ impl Frame {
         std::array::from_fn(|index| self.addresses[at + index])
     }
 
-    /// A copy of the headers with the payload from packet `from` on, before `to`.
+    /// A copy of the headers with the payload of the packets from `from` up to, not including, `to`.
     fn copy_packets(&self, cut: &Cut, from: u32, to: u32) -> Vec<u8> {
         let frame = self.frame();
         let payload = &frame[cut.place(from)..cut.place(to).min(frame.len())];
@@ -214,7 +217,7 @@ impl Frame {
         [headers, payload].concat()
     }
 
-    /// A copy of the first packet as it is on the wire: without padding, its checksum made.
+    /// A copy of the first packet as it is on the wire: without padding, with its checksum computed.
     fn first_packet(&self, ip: &Ip) -> Vec<u8> {
         let mut first = match &self.cut {
             None => self.buffer[..vnet::LENGTH + ip.end()].to_vec(),
@@ -264,7 +267,8 @@ impl PacketBatch for Frame {
         self.spread = spread;
     }
 
-    /// The front keeps its memory. Of `n` packets with `n - 1` gaps between them each piece gets the spread of its gaps.
+    /// The first part keeps its buffer. Of `n` packets with `n - 1` gaps between them, each part gets the
+    /// spread of its gaps.
     fn split_off(&mut self, packets: u32) -> Self {
         let all = self.sizes.packets;
         debug_assert!(0 < packets && packets < all, "cut after packet {packets} of {all}");

@@ -1,27 +1,28 @@
-//! One direction of a link as described: what a topology file says and `lab set` changes.
+//! One direction of a link, as described by a topology file and changed by `lab set`.
 
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 
 use crate::packet_batch::Framing;
 
-/// One direction of a link, from the sending node's queue to the arrival at the other.
+/// One direction of a link, from the sending node's queue to the arrival at the other node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkDirection {
     /// Line rate, preamble and gap included; absent: infinitely fast.
     pub rate: Option<Bitrate>,
-    /// What may wait in front of the line, bytes of frames; a switch with a shared buffer replaces it.
+    /// Capacity of the queue in front of the line, in bytes of frames; in a switch with a shared buffer that
+    /// applies instead.
     pub buffer: Bytes,
-    /// Who is dropped or marked when.
+    /// Which packets are dropped or marked, and when.
     pub discipline: Discipline,
     /// Largest IP packet.
     pub mtu: u32,
-    /// What a packet above `mtu` meets.
+    /// What happens to a packet above `mtu`.
     pub too_big: TooBig,
     /// What the link adds to a packet.
     pub framing: Framing,
-    /// Conformance check before the queue: what exceeds it is dropped.
+    /// Policer in front of the queue: non-conforming packets are dropped.
     pub police: Option<Bucket>,
-    /// Shaper behind the queue: what exceeds it waits.
+    /// Shaper after the queue: non-conforming packets wait.
     pub shape: Option<Bucket>,
     /// Propagation delay.
     pub delay: Span,
@@ -35,10 +36,10 @@ pub struct LinkDirection {
     pub reorder: Reorder,
 }
 
-/// Who is dropped or marked when a queue grows.
+/// Which packets are dropped or marked when a queue grows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Discipline {
-    /// What finds no room is dropped.
+    /// Packets that do not fit are dropped.
     TailDrop,
     /// Random early detection.
     Red(RedSettings),
@@ -46,21 +47,21 @@ pub enum Discipline {
     CoDel(CoDelSettings),
 }
 
-/// Random early detection, by the average of what waits.
+/// Random early detection, by the average queue length.
 ///
 /// # Source
 /// Floyd and Jacobson 1993, with the gentle variant; RFC 7567 §2, RFC 3168
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RedSettings {
-    /// Below this average nothing is dropped.
+    /// Below this average no packet is dropped.
     pub min: Bytes,
-    /// At this average the probability is `max_probability`; at twice this average everything is dropped.
+    /// At this average the probability is `max_probability`; at twice this average every packet is dropped.
     pub max: Bytes,
     /// Probability at `max`.
     pub max_probability: Ratio,
-    /// Weight of a new reading in the average.
+    /// Weight of a new sample in the average.
     pub weight: Ratio,
-    /// Marks packets that allow it instead of dropping them.
+    /// Marks ECN-capable packets instead of dropping them.
     pub ecn: bool,
 }
 
@@ -70,30 +71,30 @@ pub struct RedSettings {
 /// RFC 8289
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CoDelSettings {
-    /// Acceptable standing wait.
+    /// Acceptable persistent queueing delay.
     pub target: Span,
-    /// Time in which a wait must fall below the target once.
+    /// Time in which the queueing delay must fall below the target at least once.
     pub interval: Span,
-    /// Marks packets that allow it instead of dropping them.
+    /// Marks ECN-capable packets instead of dropping them.
     pub ecn: bool,
 }
 
-/// What a packet above the MTU meets. It is never fragmented.
+/// What happens to a packet above the MTU. It is never fragmented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TooBig {
-    /// It vanishes, as in a switch: a black hole.
+    /// It is dropped silently, as in a switch: a black hole.
     Silent,
-    /// It vanishes and its sender is told, as by a router (RFC 792 type 3 code 4, RFC 4443 type 2).
+    /// It is dropped and its sender is informed, as by a router (RFC 792 type 3 code 4, RFC 4443 type 2).
     Icmp,
 }
 
-/// A token bucket: what it has tokens for conforms. A policer drops the rest, a shaper lets it wait.
+/// A token bucket: packets for which it has tokens conform. A policer drops the others, a shaper delays them.
 ///
 /// # Source
 /// RFC 2697 §3 with one bucket
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bucket {
-    /// Rate at which tokens come; a byte of a frame ([`Framing::frame`]) needs eight bits of it.
+    /// Rate at which tokens arrive; a byte of a frame ([`Framing::frame`]) consumes eight bits of it.
     pub rate: Bitrate,
     /// Depth of the bucket.
     pub burst: Bytes,
@@ -102,7 +103,8 @@ pub struct Bucket {
 /// The random part of a delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Jitter {
-    /// Largest deviation to either side of the delay, equally likely in between; never below zero delay.
+    /// Largest deviation from the delay in either direction, uniformly distributed; the delay is never
+    /// negative.
     pub most: Span,
     /// True if a later packet may arrive before an earlier one.
     pub may_overtake: bool,
@@ -116,7 +118,7 @@ pub enum Loss {
     None,
     /// Each packet with this probability, independently.
     Random(Ratio),
-    /// Two states, good and bad, between which every packet may change.
+    /// Two states, good and bad, with a possible transition at every packet.
     ///
     /// # Source
     /// Gilbert 1960, Elliott 1963; names as in RFC 6534-style models
@@ -130,9 +132,9 @@ pub enum Loss {
 /// The two-state loss model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GilbertElliott {
-    /// Probability to change from good to bad, per packet.
+    /// Probability of a transition from good to bad, per packet.
     pub to_bad: Ratio,
-    /// Probability to change from bad to good, per packet.
+    /// Probability of a transition from bad to good, per packet.
     pub to_good: Ratio,
     /// Probability of loss in the good state.
     pub loss_good: Ratio,
@@ -145,12 +147,12 @@ pub struct GilbertElliott {
 pub struct Reorder {
     /// Share of packets that are held back.
     pub probability: Ratio,
-    /// For how long.
+    /// How long they are held back.
     pub by: Span,
 }
 
 impl Default for LinkDirection {
-    /// An endless, instant, faithful link with a megabyte of buffer and an MTU of 1500.
+    /// A link of unlimited rate without delay or loss, with a megabyte of buffer and an MTU of 1500.
     fn default() -> Self {
         Self {
             rate: None,

@@ -1,22 +1,23 @@
-//! What stages carry: one packet, or a train of packets that travel as one piece of memory.
+//! What stages transfer: one packet, or a batch of packets that travel as one buffer.
 //!
-//! A kernel hands over up to 64 KiB of one flow at once and leaves the cutting to the card. An emulator that cut every
-//! such super-frame would spend its time on that, so a train stays whole while nothing happens to its packets, and every
-//! stage counts the packets in it as the wire would. A train is split only where one packet is dropped or marked.
+//! A kernel sends up to 64 KiB of one flow at once and leaves the segmentation to the NIC. An emulator that
+//! segmented every such GSO frame would spend its time on that, so a batch stays whole while all of its packets
+//! are treated alike, and every stage counts its packets as the wire would. A batch is split only where a
+//! single packet is dropped or marked.
 
 use linerate_units::{Bytes, Span};
 
-/// Lengths of the packets of a train, all alike but the last.
+/// Lengths of the packets of a batch, all equal but the last.
 ///
 /// # Units
 /// bytes of an Ethernet frame without frame check sequence: header and payload, without VLAN tags
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
-    /// How many packets, at least 1.
+    /// Number of packets, at least 1.
     pub packets: u32,
     /// Length of each packet but the last.
     pub each: u32,
-    /// Length of the last packet, not above `each`.
+    /// Length of the last packet, at most `each`.
     pub last: u32,
 }
 
@@ -43,13 +44,13 @@ pub struct Framing {
 
 /// Frame check sequence.
 const FCS: u64 = 4;
-/// Preamble with start delimiter, and the gap between packets.
+/// Preamble with start delimiter, and the inter-packet gap.
 const PREAMBLE_AND_GAP: u64 = 8 + 12;
-/// The shortest frame.
+/// Length of the shortest frame.
 const MIN_FRAME_BYTES: u64 = 64;
 
 impl Framing {
-    /// Bytes of a frame as a buffer holds it and a policer counts it: with check sequence and tags, without preamble.
+    /// Bytes of a frame in a buffer or a policer: with check sequence and tags, without preamble.
     ///
     /// # Source
     /// IEEE 802.3 clause 3: at least 64 bytes.
@@ -67,13 +68,13 @@ impl Framing {
         self.frame(length) + PREAMBLE_AND_GAP
     }
 
-    /// [`Framing::frame`] over the first `packets` packets of a train.
+    /// [`Framing::frame`] over the first `packets` packets of a batch.
     #[must_use]
     pub fn frames_of(self, sizes: &Sizes, packets: u32) -> u64 {
         self.sum(sizes, packets, Self::frame)
     }
 
-    /// [`Framing::wire`] over the first `packets` packets of a train.
+    /// [`Framing::wire`] over the first `packets` packets of a batch.
     #[must_use]
     pub fn wire_of(self, sizes: &Sizes, packets: u32) -> u64 {
         self.sum(sizes, packets, Self::wire)
@@ -88,52 +89,54 @@ impl Framing {
     }
 }
 
-/// One packet, or several of one flow that travel as one piece.
+/// One packet, or several of one flow that travel as one unit.
 pub trait PacketBatch: Sized {
     /// Lengths of its packets.
     fn sizes(&self) -> Sizes;
 
-    /// Time from the arrival of its first packet to that of its last: it arrives as a whole with its last packet.
+    /// Time from the arrival of its first packet to that of its last: it arrives as a whole with its last
+    /// packet.
     fn spread(&self) -> Span;
 
-    /// Sets [`PacketBatch::spread`]: the serialiser that a train leaves knows it.
+    /// Sets [`PacketBatch::spread`]: determined by the line that the batch leaves.
     fn set_spread(&mut self, spread: Span);
 
-    /// Keeps the first `packets` packets and returns the others; `packets` is above 0 and below their number. The
-    /// spread is divided in proportion.
+    /// Keeps the first `packets` packets and returns the others; `packets` is above 0 and below their number.
+    /// The spread is divided in proportion.
     fn split_off(&mut self, packets: u32) -> Self;
 
-    /// Marks all its packets as having met congestion (RFC 3168, CE); false, and nothing done, if they are not
-    /// ECN-capable.
+    /// Marks all its packets with congestion experienced (RFC 3168, CE); false, without any change, if they are
+    /// not ECN-capable.
     fn mark(&mut self) -> bool;
 
-    /// Whether [`PacketBatch::mark`] would mark. Whoever can look at a header without making a copy of the train does so.
+    /// Whether [`PacketBatch::mark`] would mark. Implementations that can read a header without copying the
+    /// batch override it.
     fn ecn_capable(&self) -> bool {
         self.duplicate().mark()
     }
 
-    /// A copy, as a network that duplicates makes one.
+    /// A copy, as a network that duplicates packets sends one.
     fn duplicate(&self) -> Self;
 
-    /// A number that is the same for packets in which the chosen header fields are the same.
+    /// A hash that is equal for packets in which the chosen header fields are equal.
     fn flow_hash(&self, fields: HashFields, seed: u64) -> u64;
 
-    /// How many packets.
+    /// Number of packets.
     fn packets(&self) -> u32 {
         self.sizes().packets
     }
 
-    /// All its packets in the bytes of [`Framing::frame`].
+    /// Bytes of all its packets, as counted by [`Framing::frame`].
     fn bytes(&self, framing: Framing) -> Bytes {
         let sizes = self.sizes();
         Bytes::new(framing.frames_of(&sizes, sizes.packets))
     }
 }
 
-/// Header fields that a trunk looks at to choose a member.
+/// Header fields that a LAG hashes to choose a member.
 ///
 /// # Source
-/// the transmit hash policies that switches and bonding drivers offer: layer 2, 2+3, 3+4
+/// the transmit hash policies of switches and bonding drivers: layer 2, 2+3, 3+4
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HashFields {
     /// Both Ethernet addresses.
@@ -151,7 +154,8 @@ mod tests {
     #[test]
     fn frames_are_counted_as_on_the_wire() {
         let plain = Framing::default();
-        // An IP packet of 1500 bytes behind 14 bytes of header: 1518 with check sequence, 1538 with preamble and gap.
+        // An IP packet of 1500 bytes with 14 bytes of header: 1518 with check sequence, 1538 with preamble and
+        // gap.
         assert_eq!((plain.frame(1514), plain.wire(1514)), (1518, 1538));
         assert_eq!(Framing { tags: 1 }.wire(1514), 1542);
         assert_eq!(Framing { tags: 2 }.wire(1514), 1546);

@@ -1,4 +1,4 @@
-//! An output port: what waits, and the line it waits for.
+//! An output port: a queue and the line that it feeds.
 
 use std::collections::VecDeque;
 
@@ -12,16 +12,16 @@ use crate::stage::{Count, Stage, Stats};
 
 /// A queue in front of a line.
 ///
-/// The buffer holds what waits: not the packet on the line, nor what propagates behind it. A packet of a train that is
-/// being sent gives its place back when it starts, not when the train ends, so drops begin at the configured byte
-/// although trains stay whole.
+/// The buffer holds waiting packets only: neither the one on the line nor those propagating after it. A packet
+/// of a batch on the line frees its buffer space when it starts, not when the batch ends, so drops start at the
+/// configured number of bytes although batches stay whole.
 #[derive(Debug)]
 pub struct Port<T> {
     queue: Queue<T>,
     line: Line<T>,
     framing: Framing,
     buffer: u64,
-    /// What has left the line and was not yet asked for.
+    /// Batches that have left the line and have not been popped yet.
     left: VecDeque<(Timestamp, T)>,
     given: Count,
     wire: Bytes,
@@ -46,20 +46,20 @@ impl<T: PacketBatch> Port<T> {
         }
     }
 
-    /// Changes rate, buffer and discipline. What waits goes on waiting, also where the new buffer would not take it.
+    /// Changes rate, buffer and discipline. Waiting packets are kept, even if they exceed the new buffer.
     pub fn reconfigure(&mut self, direction: &LinkDirection) {
         self.queue.reconfigure(direction.discipline, direction.framing);
         self.line.reconfigure(direction.rate, direction.shape, direction.framing);
         (self.framing, self.buffer) = (direction.framing, direction.buffer.get());
     }
 
-    /// Bytes that wait.
+    /// Bytes waiting.
     #[must_use]
     pub fn waiting(&self, now: Timestamp) -> u64 {
         self.queue.backlog().bytes.get() + self.line.waiting(now)
     }
 
-    /// Takes a train into a buffer of which this port may fill `limit` bytes.
+    /// Accepts a batch into a buffer of which this port may use `limit` bytes.
     pub fn push_within(&mut self, now: Timestamp, batch: T, limit: u64) {
         self.advance(now);
         let ahead = self.line.waiting(now);
@@ -73,7 +73,7 @@ impl<T: PacketBatch> Port<T> {
         self.peak_ever = self.peak_ever.max(self.peak);
     }
 
-    /// Bytes of a train's first packets that never wait, because the line is free when they come.
+    /// Bytes of the first packets of a batch that never wait, because the line is idle when they arrive.
     fn passing_bytes(&self, now: Timestamp, batch: &T) -> u64 {
         if !self.line.is_idle() || self.queue.head().is_some() {
             return 0;
@@ -83,7 +83,7 @@ impl<T: PacketBatch> Port<T> {
         self.framing.frames_of(&sizes, self.line.started(&sizes, first, now))
     }
 
-    /// Lets the line send up to `now`.
+    /// Sends on the line up to `now`.
     fn advance(&mut self, now: Timestamp) {
         while let Some(at) = self.line.deadline().filter(|at| *at <= now)
             && let Some(batch) = self.line.end(now)
@@ -116,19 +116,19 @@ impl<T: PacketBatch> Port<T> {
         self.line.busy(now)
     }
 
-    /// The most that waited since the peak was last forgotten.
+    /// Most bytes waiting since the last reset of the peak.
     #[must_use]
     pub fn peak(&self, now: Timestamp) -> u64 {
         self.peak.max(self.waiting(now))
     }
 
-    /// The most that ever waited.
+    /// Most bytes ever waiting.
     #[must_use]
     pub fn peak_ever(&self) -> u64 {
         self.peak_ever
     }
 
-    /// Begins a new span of time for the peak.
+    /// Starts a new interval for the peak.
     pub fn reset_peak(&mut self, now: Timestamp) {
         self.peak = self.waiting(now);
     }
@@ -207,11 +207,12 @@ mod tests {
             }
             drain(&mut port, Timestamp::from_ns(u64::MAX), &mut left);
             prop_assert!(port.peak_ever() <= direction.buffer.get());
-            // Between the ends of any two trains, the line has carried what lies between them, and no more.
+            // Between the ends of any two batches, the line has carried exactly what is between them.
             let wire = |batch: &Numbered| direction.framing.wire_of(&batch.sizes(), batch.packets()) as f64 * 8.0;
             for pair in left.windows(2) {
                 let time = (pair[1].0 - pair[0].0).as_secs_f64();
-                // A train may have begun before its last packet came, never before the one before had left.
+                // A batch may have started before its last packet arrived, never before the previous one had
+                // left.
                 prop_assert!(wire(&pair[1].1) <= 300e6 * (time + 2e-9), "{:?}", pair);
             }
         }
@@ -239,7 +240,8 @@ mod tests {
 
     #[test]
     fn a_second_has_as_many_bits_as_the_rate_says_however_odd_it_is() {
-        // Three packets in 7 ns cannot be told in whole nanoseconds; after a million packets the sum is still right.
+        // Three packets in 7 ns cannot be expressed in whole nanoseconds; after a million packets the sum is
+        // still exact.
         let rate = 1538.0 * 8.0 * 3.0 / 7e-9;
         let direction = LinkDirection {
             rate: Bitrate::from_bps(rate),

@@ -1,11 +1,11 @@
 //! The stages of a path, each a state machine without clock and without input or output.
 //!
-//! The contract: *push what arrives; then, at every deadline, pop until `None`.* Time is an argument. A driver that pops
-//! at the deadlines, in order, gets every train at its exact time; one that comes late gets the same trains in the same
-//! order, because what leaves is decided by deadlines and not by when somebody looked. All randomness comes from the
-//! seed that a stage is made with.
+//! The contract: *push what arrives; then, at every deadline, pop until `None`.* Time is an argument. A driver
+//! that pops at the deadlines, in order, gets every batch at its exact time; one that is late gets the same
+//! batches in the same order, because departures are determined by deadlines and not by the time of the call.
+//! All randomness comes from the seed of the stage.
 //!
-//! Waiting, serialising and propagating are three stages: a buffer holds only what waits.
+//! Queueing, serialisation and propagation are three stages: a buffer holds only waiting packets.
 
 mod codel;
 mod cut;
@@ -30,16 +30,16 @@ use crate::packet_batch::{Framing, PacketBatch};
 
 /// One stage of a path.
 pub trait Stage<T: PacketBatch> {
-    /// Takes a train that has arrived: its last packet arrives `now`.
+    /// Accepts a batch that has arrived: its last packet arrives at `now`.
     fn push(&mut self, now: Timestamp, batch: T);
 
-    /// Gives a train that leaves at or before `now`, in the order of leaving; `None` when nothing does.
+    /// Returns a batch that leaves at or before `now`, in the order of departure; `None` if none does.
     fn pop(&mut self, now: Timestamp) -> Option<T>;
 
-    /// When the next train leaves; `None` while the stage is empty.
+    /// When the next batch leaves; `None` while the stage is empty.
     fn deadline(&self) -> Option<Timestamp>;
 
-    /// What went through so far. In, out, dropped, added and held balance at every moment: [`Stats::balanced`].
+    /// The counters so far. In, out, dropped, added and held balance at any time: [`Stats::balanced`].
     fn stats(&self) -> Stats;
 }
 
@@ -53,7 +53,7 @@ pub struct Count {
 }
 
 impl Count {
-    /// The packets of a train.
+    /// The packets of a batch.
     pub fn of(batch: &impl PacketBatch, framing: Framing) -> Self {
         Self { packets: u64::from(batch.packets()), bytes: batch.bytes(framing) }
     }
@@ -64,32 +64,32 @@ impl Count {
         self.bytes = Bytes::new(self.bytes.get() + more.bytes.get());
     }
 
-    /// Takes away what was added before.
+    /// Subtracts what was added before.
     pub fn take(&mut self, less: Self) {
         self.packets = self.packets.saturating_sub(less.packets);
         self.bytes = Bytes::new(self.bytes.get().saturating_sub(less.bytes.get()));
     }
 }
 
-/// The books of a stage.
+/// The counters of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stats {
     /// Pushed.
     pub taken: Count,
     /// Popped.
     pub given: Count,
-    /// Thrown away.
+    /// Discarded.
     pub dropped: Count,
-    /// Made here: duplicates.
+    /// Created by the stage: duplicates.
     pub added: Count,
-    /// Here now.
+    /// In the stage now.
     pub held: Count,
-    /// Marked as having met congestion; they are in `given` or `held` too.
+    /// Marked with congestion experienced; also counted in `given` or `held`.
     pub marked: u64,
 }
 
 impl Stats {
-    /// True if in and added are out, dropped and held, in packets and in bytes.
+    /// True if packets and bytes in and added equal those out, dropped and held.
     #[must_use]
     pub fn balanced(&self) -> bool {
         let sum = |counts: &[Count], of: fn(&Count) -> u64| counts.iter().map(of).sum::<u64>();

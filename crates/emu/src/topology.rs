@@ -1,9 +1,10 @@
-//! An emulated network as described: hosts, switches and the links between them.
+//! The description of an emulated network: hosts, switches and the links between them.
 //!
-//! [`read`] makes a checked [`Topology`] of a file, or says everything that is wrong with it. The keys of such a file are
-//! declared once, in `keys`: reading, settings of the command line ([`Override`]), changes while a lab runs
-//! ([`set_direction`]), the [`schema`] and the [`reference`](fn@reference) follow from that table. [`bundled`] descriptions come with the program;
-//! [`kernel`] says how a kernel alone would build a described network.
+//! [`read`] converts a file to a checked [`Topology`], or reports every mistake in it. The keys of such a file
+//! are declared once, in `keys`: parsing, overrides on the command line ([`Override`]), changes while a lab
+//! runs ([`set_direction`]), the [`schema`] and the [`reference`](fn@reference) are derived from that table.
+//! [`bundled`] topologies are part of the program; [`kernel`] lists the commands that build a described network
+//! with the kernel alone.
 
 mod address;
 mod bundled;
@@ -38,14 +39,14 @@ pub use read::read;
 pub use reference::reference;
 pub use schema::schema;
 
-/// A checked description: every link ends at nodes that exist, there is no loop, and names are unique.
+/// A checked description: every link ends at existing nodes, there is no loop, and names are unique.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Topology {
     /// Name of the description.
     pub name: String,
-    /// What it is for, one line.
+    /// Its purpose, in one line.
     pub about: String,
-    /// All randomness comes from it.
+    /// The seed of all randomness.
     pub seed: u64,
     /// Hosts, in the order of the file.
     pub hosts: Vec<Host>,
@@ -64,39 +65,39 @@ pub struct Host {
     pub v4: (Ipv4Addr, u8),
     /// Its IPv6 address and the length of the network's prefix.
     pub v6: (Ipv6Addr, u8),
-    /// Default congestion control of its TCP; absent: the system's.
+    /// Default congestion control of its TCP; absent: the system's default.
     pub congestion: Option<String>,
-    /// Settings below `net.`, as `ipv4.tcp_rmem` to `4096 131072 6291456`.
+    /// Settings below `net.`, for example `ipv4.tcp_rmem` set to `4096 131072 6291456`.
     pub sysctl: BTreeMap<String, String>,
 }
 
-/// A switch that learns addresses and forwards by them.
+/// A switch that learns addresses.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Switch {
     /// Its name.
     pub name: String,
-    /// Memory that its ports share; absent: each port has the buffer of its link.
+    /// Memory shared by its ports; absent: each port has the buffer of its link.
     pub shared: Option<SharedBuffer>,
 }
 
 /// One memory for all ports of a switch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SharedBuffer {
-    /// All of it.
+    /// Total size.
     pub capacity: Bytes,
-    /// How much of it one port may take.
+    /// How much of it one port may use.
     pub policy: Sharing,
 }
 
-/// How much of a shared buffer one port may take.
+/// How much of a shared buffer one port may use.
 ///
 /// # Source
 /// Choudhury and Hahne 1998 for the dynamic threshold
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Sharing {
-    /// The same part for each port.
+    /// An equal part for each port.
     Static,
-    /// `alpha` times what is free at that moment.
+    /// `alpha` times the memory that is free at that time.
     Dynamic {
         /// The factor.
         alpha: f64,
@@ -110,14 +111,14 @@ pub struct Link {
     pub name: String,
     /// Names of the two nodes.
     pub ends: [String; 2],
-    /// The direction away from each of the two ends.
+    /// The direction from each of the two ends.
     pub directions: [LinkDirection; 2],
-    /// How many equal members it has; 1 unless it is a trunk. Each member has a queue and a line of its own.
+    /// Number of equal members; 1 unless it is a LAG. Each member has its own queue and line.
     pub members: u32,
-    /// What chooses the member.
+    /// Header fields that determine the member.
     pub hash: HashFields,
-    /// True if a host at its end sends no faster than the link's rate, as a card does; false if what it sends is at the
-    /// switch at once.
+    /// True if a host at its end sends no faster than the link rate, as a NIC does; false if packets from the
+    /// host reach the switch immediately.
     pub nic: bool,
 }
 

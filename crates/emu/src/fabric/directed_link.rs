@@ -1,4 +1,4 @@
-//! One direction of a link: policer, queue and line of each member, then what happens on the way.
+//! One direction of a link: policer, queue and line of each member, then the impairments on the wire.
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,7 @@ pub(super) struct DirectedLink<T> {
     name: String,
     pub(super) direction: LinkDirection,
     policer: Option<Policer<T>>,
-    /// What a policer that was taken away had counted.
+    /// The count of a policer that was removed.
     policed_before: u64,
     lag: Lag,
     ports: Vec<Port<T>>,
@@ -33,16 +33,16 @@ pub(super) struct DirectedLink<T> {
     delay: Delay<T>,
     /// Packets above the MTU.
     pub(super) too_big: u64,
-    /// What reached the other end and was not yet handed on.
+    /// Packets that reached the other end and have not been forwarded yet.
     pub(super) arrived: VecDeque<T>,
-    /// The instant that stands in the agenda.
+    /// The time that is scheduled in the agenda.
     pub(super) planned: Option<Timestamp>,
 }
 
 impl<T: PacketBatch> DirectedLink<T> {
     pub(super) fn new(name: String, link: &Link, direction: LinkDirection, seed: u64) -> Self {
         let framing = direction.framing;
-        // Every random stage has a stream of its own, so that changing one leaves the others as they were.
+        // Every random stage has its own generator, so that a change to one leaves the others unaffected.
         let seeded = |stage: u64| seed.rotate_left(17) ^ stage;
         Self {
             name,
@@ -83,12 +83,12 @@ impl<T: PacketBatch> DirectedLink<T> {
         self.direction = direction;
     }
 
-    /// Bytes that wait in its queues.
+    /// Bytes waiting in its queues.
     pub(super) fn waiting(&self, now: Timestamp) -> u64 {
         self.ports.iter().map(|port| port.waiting(now)).sum()
     }
 
-    /// Takes a train in; `limit` is what it may fill of a shared memory.
+    /// Accepts a batch; `limit` is how many bytes of a shared memory it may use.
     pub(super) fn push(&mut self, now: Timestamp, batch: T, limit: Option<u64>) {
         match &mut self.policer {
             None => self.enqueue(now, batch, limit),
@@ -110,7 +110,7 @@ impl<T: PacketBatch> DirectedLink<T> {
         }
     }
 
-    /// The least time that a packet needs from its line's end to the far end of the wire.
+    /// The shortest time that a packet needs from the end of its line to the far end of the wire.
     pub(super) fn least_delay(&self) -> Span {
         self.direction.delay.saturating_sub(self.direction.jitter.most)
     }
@@ -123,7 +123,7 @@ impl<T: PacketBatch> DirectedLink<T> {
             && self.overtake.deadline().is_none()
     }
 
-    /// Carries out what is due at `now`, which is never later than the deadline.
+    /// Executes what is due at `now`, which is never later than the deadline.
     pub(super) fn run(&mut self, now: Timestamp) {
         if self.is_faithful() {
             for port in &mut self.ports {

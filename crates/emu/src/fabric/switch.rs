@@ -1,18 +1,18 @@
-//! A switch: where addresses were seen, and how its ports share one memory.
+//! A switch: its forwarding table, and how its ports share one memory.
 
 use std::collections::BTreeMap;
 
 use crate::topology::{SharedBuffer, Sharing};
 
-/// Addresses that a switch remembers; beyond that, frames to new ones are flooded as an overfull table does.
+/// Size of the forwarding table; when it is full, frames to unknown addresses are flooded.
 const MAX_ADDRESSES: usize = 4096;
 
 /// The state of a switch.
 #[derive(Debug)]
 pub(super) struct ForwardingTable {
-    /// Memory that its ports share.
+    /// The memory shared by its ports.
     pub(super) shared: Option<SharedBuffer>,
-    /// The wires away from it.
+    /// Its outgoing wires.
     pub(super) wires: Vec<usize>,
     table: BTreeMap<[u8; 6], usize>,
 }
@@ -22,7 +22,7 @@ impl ForwardingTable {
         Self { shared, wires: Vec::new(), table: BTreeMap::new() }
     }
 
-    /// Remembers that `address` is reached by `wire`.
+    /// Learns that `address` is reached over `wire`.
     pub(super) fn learn(&mut self, address: [u8; 6], wire: usize) {
         let full = self.table.len() >= MAX_ADDRESSES;
         if !is_group(address) && (!full || self.table.contains_key(&address)) {
@@ -30,7 +30,7 @@ impl ForwardingTable {
         }
     }
 
-    /// The wire to an address, unless it is that of a group or was never seen.
+    /// The wire to an address; `None` for group addresses and for unknown ones.
     pub(super) fn look_up(&self, address: [u8; 6]) -> Option<usize> {
         if is_group(address) { None } else { self.table.get(&address).copied() }
     }
@@ -40,10 +40,12 @@ fn is_group(address: [u8; 6]) -> bool {
     address[0] & 1 == 1
 }
 
-/// Bytes that a port may fill of a shared memory: `own` of it wait there now, `all` wait in all `ports` together.
+/// How many bytes of a shared memory a port may use: `own` bytes are waiting at it, `all` in all `ports`
+/// together.
 ///
-/// With a dynamic threshold a packet is taken while the port holds less than alpha times what is free. A train is many
-/// packets, and each makes the free part smaller: the bytes `x` that fit in obey `own + x <= alpha (capacity - all - x)`.
+/// With a dynamic threshold a packet is accepted while the port holds less than alpha times the free memory. A
+/// batch is many packets, and each reduces the free memory: the bytes `x` that fit satisfy `own + x <= alpha
+/// (capacity - all - x)`.
 ///
 /// # Source
 /// Choudhury and Hahne, Dynamic Queue Length Thresholds for Shared-Memory Packet Switches, 1998
@@ -70,12 +72,12 @@ mod tests {
 
     #[test]
     fn one_port_alone_fills_alpha_over_one_plus_alpha() {
-        // With n congested ports each settles at alpha B / (1 + n alpha).
+        // With n congested ports each converges to alpha B / (1 + n alpha).
         for (alpha, share) in [(1.0, 500_000), (2.0, 666_666), (0.5, 333_333)] {
             assert_eq!(limit(&dynamic(alpha), 4, 0, 0), share);
             assert_eq!(limit(&dynamic(alpha), 4, share, share), share, "a full port gets no more");
         }
-        // Two ports at alpha 1: a third of the memory each, a third stays free for a newcomer.
+        // Two ports at alpha 1: a third of the memory each, a third stays free for another port.
         assert_eq!(limit(&dynamic(1.0), 4, 333_333, 666_666), 333_333);
         assert_eq!(limit(&dynamic(1.0), 4, 0, 666_666), 166_667);
     }

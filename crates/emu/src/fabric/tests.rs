@@ -12,7 +12,7 @@ use crate::link_direction::{Bucket, GilbertElliott, Jitter, LinkDirection, Loss,
 use crate::packet_batch::{HashFields, Sizes};
 use crate::topology::{Host, Link, SharedBuffer, Sharing, Switch as SwitchSpec, Topology};
 
-/// Packets of one length with numbers, between hosts that are named by the last byte of their addresses.
+/// Numbered packets of one length, between hosts identified by the last byte of their addresses.
 #[derive(Debug, Clone, PartialEq)]
 struct Sent {
     numbers: Range<u64>,
@@ -89,7 +89,7 @@ fn direction(mbps: f64) -> LinkDirection {
     LinkDirection { rate: Bitrate::from_bps(mbps * 1e6), ..LinkDirection::default() }
 }
 
-/// Hosts 0, 1, 2 … on one switch, host `n` by link `n`.
+/// Hosts 0, 1, 2 … on one switch, host `n` on link `n`.
 fn star(hosts: usize, direction: &LinkDirection, nic: bool) -> Topology {
     let name = |host: usize| format!("h{host}");
     let host = |number: usize| Host {
@@ -120,12 +120,12 @@ fn star(hosts: usize, direction: &LinkDirection, nic: bool) -> Topology {
 const ROUTER: Router =
     Router { mac: [2, 0, 0, 0, 0, 0xfe], v4: Ipv4Addr::LOCALHOST, v6: Ipv6Addr::LOCALHOST };
 
-/// A network whose switch knows where everybody is.
+/// A network whose switch has learned every address.
 fn network(topology: &Topology) -> Fabric<Sent> {
     let mut fabric = Fabric::new(topology, ROUTER);
     let hosts = topology.hosts.len();
     for host in 0..hosts {
-        // To itself: the switch learns, and forwards to nobody.
+        // To itself: the switch learns the address, and forwards to nobody.
         fabric.input(at(0), plug(host), batch(host as u8, host as u8, 0..1));
         run(&mut fabric, at(1_000_000));
     }
@@ -140,7 +140,7 @@ fn plug(host: usize) -> Plug {
     Plug { host, link: host }
 }
 
-/// Everything that arrives until `end`, and when; the fabric is looked at whenever it wants to be.
+/// Everything that arrives until `end`, and when; the fabric is advanced at each of its deadlines.
 fn run(fabric: &mut Fabric<Sent>, end: Timestamp) -> Vec<Delivery<Sent>> {
     let mut all = Vec::new();
     loop {
@@ -159,7 +159,7 @@ fn run(fabric: &mut Fabric<Sent>, end: Timestamp) -> Vec<Delivery<Sent>> {
 
 const START: u64 = 1_000_000_000;
 const SECOND: u64 = 1_000_000_000;
-/// A full packet on a gigabit line: 1538 bytes.
+/// A full-size packet on a gigabit link: 1538 bytes.
 const PACKET_NS: u64 = 12_304;
 
 #[test]
@@ -203,7 +203,7 @@ fn a_packet_that_has_started_gives_its_place_back_while_its_train_is_being_sent(
     let mut fabric =
         network(&star(2, &LinkDirection { buffer: Bytes::new(44 * 1518), ..direction(1000.0) }, false));
     fabric.input(at(START), plug(0), batch(0, 1, 0..45));
-    // Half of the train has left: there is room for half a train.
+    // Half of the batch has left: half a batch fits into the buffer.
     let later = START + 22 * PACKET_NS + 1;
     run(&mut fabric, at(later));
     fabric.input(at(later), plug(0), batch(0, 1, 45..89));
@@ -216,7 +216,7 @@ fn a_train_passes_each_further_line_of_its_rate_with_the_delay_of_one_packet() {
     let mut fabric = network(&star(2, &direction(1000.0), true));
     fabric.input(at(START), plug(0), batch(0, 1, 0..44));
     let got = run(&mut fabric, at(START + SECOND));
-    // The card sends 44 packets, and the switch is done one packet later.
+    // The NIC sends 44 packets, and the switch finishes one packet later.
     assert_eq!(got.last().map(|d| d.at), Some(at(START + 45 * PACKET_NS)));
     let port = &fabric.ports(at(START + SECOND))[3];
     assert_eq!(port.peak_bytes.get(), 0, "between lines of one rate nothing waits");
@@ -243,7 +243,7 @@ fn two_disjoint_pairs_at_line_rate_meet_no_queue_and_two_into_one_do() {
     }
     run(&mut fabric, at(3 * START));
     let port = &fabric.ports(at(3 * START))[3];
-    // A megabyte of buffer takes 690 frames; 8800 came too many.
+    // A megabyte of buffer holds 690 frames; 8800 exceed it.
     assert_eq!(port.peak_bytes.get(), (1 << 20) / 1518 * 1518);
     assert!((8100..8130).contains(&port.dropped_queue), "{}", port.dropped_queue);
 }
@@ -373,7 +373,7 @@ fn a_shaper_lets_its_burst_pass_at_line_rate_and_the_rest_at_its_own() {
     assert_eq!(got.len(), 1000);
     let arrived = |number: usize| got[number].at.as_ns() - START;
     assert_eq!(arrived(99), 100 * PACKET_NS, "the bucket was full");
-    // 1518 bytes at 100 Mb/s are 121.44 us. While the first hundred left, tokens for ten came.
+    // 1518 bytes at 100 Mb/s are 121.44 us. While the first hundred left, tokens for ten arrived.
     let last = arrived(999);
     let expected = 121_440 * 900;
     assert!(last.abs_diff(expected) < 2 * 121_440, "{last}, expected {expected}");
@@ -412,7 +412,7 @@ fn each_flow_of_a_trunk_keeps_its_member_and_members_add_up() {
     }
     let got = run(&mut fabric, at(START + SECOND));
     assert_eq!(got.len(), 200);
-    // Two flows whose hashes differ in the last bit: each has a gigabit for itself.
+    // Two flows whose hashes differ in the last bit: each has a gigabit of its own.
     assert_eq!(got.last().map(|d| d.at), Some(at(START + 100 * PACKET_NS)));
     let port = &fabric.ports(at(START + SECOND))[3];
     assert_eq!(port.members.iter().map(|member| member.packets).collect::<Vec<_>>(), [100, 100]);

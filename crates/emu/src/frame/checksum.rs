@@ -10,12 +10,12 @@ pub(super) fn sum(bytes: &[u8]) -> u16 {
     fold(words.iter().map(|word| u64::from(u16::from_be_bytes(*word))).sum::<u64>() + last)
 }
 
-/// What becomes of a sum when a word in it changes.
+/// The sum after one word changes.
 pub(super) fn replace(sum: u16, old: u16, new: u16) -> u16 {
     fold(u64::from(sum) + u64::from(!old) + u64::from(new))
 }
 
-/// Changes the 16-bit word at `at` and, with it, the checksum at `checksum`.
+/// Changes the 16-bit word at `at` and updates the checksum at `checksum`.
 ///
 /// # Source
 /// RFC 1624 §3, eqn. 3

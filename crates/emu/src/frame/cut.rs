@@ -1,4 +1,4 @@
-//! Cutting a super-frame between two of its packets.
+//! Splitting a GSO frame between two of its packets.
 
 use super::FrameError;
 use super::checksum::{read_u16, replace, set_word};
@@ -6,7 +6,7 @@ use super::ip::{Fragment, Ip, TCP, UDP, Version};
 use super::vnet::{self, Partial, Segmentation, Vnet};
 use crate::packet_batch::Sizes;
 
-/// Places in a TCP header (RFC 9293 §3.1, RFC 3168 §6.1).
+/// Offsets in a TCP header (RFC 9293 §3.1, RFC 3168 §6.1).
 mod tcp {
     pub(super) const SEQUENCE: usize = 4;
     pub(super) const DATA_OFFSET: usize = 12;
@@ -19,25 +19,25 @@ mod tcp {
     pub(super) const CWR: u8 = 0x80;
 }
 
-/// Places in a UDP header (RFC 768).
+/// Offsets in a UDP header (RFC 768).
 mod udp {
     pub(super) const LENGTH: usize = 4;
     pub(super) const CHECKSUM: usize = 6;
     pub(super) const HEADER: usize = 8;
 }
 
-/// How a super-frame is cut.
+/// How a GSO frame is split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cut {
-    /// What the IP packet carries: [`TCP`] or [`UDP`].
+    /// The protocol of the IP payload: [`TCP`] or [`UDP`].
     protocol: u8,
-    /// Bytes of headers, from the frame's begin, that each packet has.
+    /// Bytes of headers, from the start of the frame, that each packet has.
     pub(super) headers: usize,
     /// Bytes of payload in each packet but the last.
     pub(super) payload: usize,
 }
 
-/// A part of a super-frame, counted in packets.
+/// A part of a GSO frame, counted in packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) before: u32,
@@ -46,7 +46,7 @@ pub(super) struct Piece {
 }
 
 impl Cut {
-    /// Looks whether everything that a cut has to change is where it should be.
+    /// Checks that everything a split has to change is where it is expected.
     pub(super) fn plan(
         segmentation: Segmentation,
         vnet: &Vnet,
@@ -98,20 +98,20 @@ impl Cut {
         }
     }
 
-    /// Where packet `index` begins to have payload, in the frame.
+    /// Offset in the frame at which the payload of packet `index` starts.
     pub(super) const fn place(&self, index: u32) -> usize {
         self.headers + index as usize * self.payload
     }
 
-    /// Makes the headers of `buffer` right: they are those of the super-frame with `ip`, but of its payload only `piece` is
-    /// behind them. Returns the IP packet that it is now.
+    /// Corrects the headers of `buffer`: they are those of the GSO frame with `ip`, but only the payload of
+    /// `piece` follows them. Returns the IP packet after the change.
     ///
     /// # Source
-    /// RFC 9293 §3.1 for what is counted on; RFC 3168 §6.1.2 for CWR, which stands for one packet. FIN and PSH speak of the
-    /// last byte.
+    /// RFC 9293 §3.1 for the sequence number; RFC 3168 §6.1.2 for CWR, which applies to one packet. FIN and PSH
+    /// apply to the last byte.
     pub(super) fn fix_headers(&self, buffer: &mut [u8], ip: &Ip, piece: Piece) -> Ip {
         let (vnet, frame) = buffer.split_at_mut(vnet::LENGTH);
-        // A hint that is longer than the frame would be refused.
+        // A hint larger than the frame would be rejected.
         vnet::set_header_length(vnet, self.headers as u16);
         if piece.packets == 1 {
             vnet::make_single(vnet);
@@ -130,7 +130,7 @@ impl Cut {
             self.fix_tcp_header(transport, piece);
             tcp::CHECKSUM
         };
-        // The field holds the sum of the pseudo header, in which only the length changes.
+        // The field holds the sum of the pseudo header, of which only the length changes.
         let pseudo = replace(read_u16(transport, checksum), old, new);
         set_word(transport, checksum, pseudo);
         Ip { length: frame.len() - ip.at, ..*ip }

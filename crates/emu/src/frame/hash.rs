@@ -1,4 +1,4 @@
-//! What a trunk sees of a frame.
+//! The header fields that a LAG hashes.
 
 use std::hash::Hasher;
 
@@ -7,11 +7,11 @@ use twox_hash::XxHash64;
 use super::ip::Ip;
 use crate::packet_batch::HashFields;
 
-/// Where the two Ethernet addresses end.
+/// Offset of the end of both Ethernet addresses.
 const ADDRESSES: usize = 12;
 
-/// A number of the chosen fields, in the order of the header: each direction of a flow has its own, as in switches.
-/// What a frame does not have counts as nothing, ports as 0.
+/// A hash of the chosen fields, in the order of the header: each direction of a flow has its own hash, as in
+/// switches. Missing fields are skipped, missing ports count as 0.
 pub(super) fn of(frame: &[u8], ip: Option<&Ip>, fields: HashFields, seed: u64) -> u64 {
     let mut hasher = XxHash64::with_seed(seed);
     if fields.mac {

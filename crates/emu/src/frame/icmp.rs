@@ -1,26 +1,26 @@
-//! What a router answers to a packet that is larger than the next link takes.
+//! A router's answer to a packet that exceeds the MTU of the next link.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::checksum::{read_u16, set_word, sum};
 use super::ip::{Fragment, ICMP, ICMP6, Ip, V6_HEADER, Version};
 
-/// Most bytes of an ICMP error with its IP header (RFC 1812 §4.3.2.3).
+/// Longest ICMP error with its IP header (RFC 1812 §4.3.2.3).
 const MAX_V4_ERROR_BYTES: usize = 576;
-/// Smallest MTU of a link with IPv6, and most bytes of an ICMPv6 error (RFC 8200 §5, RFC 4443 §2.4 c).
+/// Smallest MTU of a link with IPv6, and longest ICMPv6 error (RFC 8200 §5, RFC 4443 §2.4 c).
 const MIN_MTU_V6: u32 = 1280;
 
 const V4_HEADER: usize = 20;
 const HEADER: usize = 8;
 const HOP_LIMIT: u8 = 64;
-/// Where a checksum stands in a message, and in an IPv4 header.
+/// Offset of the checksum in an ICMP message, and in an IPv4 header.
 const CHECKSUM: usize = 2;
 const V4_CHECKSUM: usize = 10;
 
-/// True if the sender of the packet may be told.
+/// True if an error may be sent to the source of the packet.
 ///
 /// # Source
-/// RFC 1122 §3.2.2 and RFC 1191 §4; RFC 4443 §2.4 e, which wants to hear of multicasts too
+/// RFC 1122 §3.2.2 and RFC 1191 §4; RFC 4443 §2.4 e, which allows multicast destinations
 pub(super) fn may_be_told(frame: &[u8], ip: &Ip) -> bool {
     let kind = frame[..ip.end()].get(ip.payload).copied();
     let addresses = ip.addresses(frame);
@@ -46,7 +46,7 @@ pub(super) fn may_be_told(frame: &[u8], ip: &Ip) -> bool {
     }
 }
 
-/// The IP packet that tells the sender of `packet`, which begins with its IP header.
+/// The IP packet that informs the source of `packet`, which starts with its IP header.
 ///
 /// # Source
 /// RFC 792 "fragmentation needed and DF set" with the MTU of RFC 1191 §4; RFC 4443 §3.2
@@ -58,14 +58,15 @@ pub(super) fn answer(packet: &[u8], version: Version, mtu: u32, router: (Ipv4Add
 }
 
 fn answer_v4(packet: &[u8], mtu: u32, router: Ipv4Addr) -> Vec<u8> {
-    // Type 3, code 4; the MTU is in the lower half of a word that is 0 otherwise.
+    // Type 3, code 4; the MTU is in the lower half of a word that is otherwise 0.
     let mut message = vec![3, 4, 0, 0, 0, 0];
     message.extend(u16::try_from(mtu).unwrap_or(u16::MAX).to_be_bytes());
     message.extend(&packet[..packet.len().min(MAX_V4_ERROR_BYTES - V4_HEADER - HEADER)]);
     let checksum = !sum(&message);
     set_word(&mut message, CHECKSUM, checksum);
 
-    // Precedence of internetwork control (RFC 1812 §4.3.2.5); never fragmented, so it needs no identification (RFC 6864).
+    // Precedence of internetwork control (RFC 1812 §4.3.2.5); never fragmented, so it needs no identification
+    // (RFC 6864).
     let mut answer = vec![0x45, 0xc0, 0, 0, 0, 0, 0x40, 0, HOP_LIMIT, ICMP, 0, 0];
     answer.extend(router.octets());
     answer.extend(&packet[12..16]);
@@ -88,7 +89,7 @@ fn answer_v6(packet: &[u8], mtu: u32, router: Ipv6Addr) -> Vec<u8> {
     answer.extend([ICMP6, HOP_LIMIT]);
     answer.extend(router.octets());
     answer.extend(&packet[8..24]);
-    // The checksum covers a pseudo header too (RFC 8200 §8.1): both addresses, the length, the protocol.
+    // The checksum also covers a pseudo header (RFC 8200 §8.1): both addresses, the length, the protocol.
     let parts = [&answer[8..], &length.to_be_bytes(), &[0, ICMP6], &message].concat();
     set_word(&mut message, CHECKSUM, !sum(&parts));
     answer.extend(message);

@@ -1,4 +1,4 @@
-//! The IP packet in an Ethernet frame: where it is and what it carries.
+//! The IP packet in an Ethernet frame: its offset and its protocol.
 
 use super::checksum;
 
@@ -9,7 +9,7 @@ pub(super) const V6_HEADER: usize = 40;
 
 pub(super) const ETHERTYPE_V4: u16 = 0x0800;
 pub(super) const ETHERTYPE_V6: u16 = 0x86dd;
-/// Tags of IEEE 802.1Q and 802.1ad.
+/// Ethertypes of IEEE 802.1Q and 802.1ad tags.
 const TAGS: [u16; 2] = [0x8100, 0x88a8];
 const TAG: usize = 4;
 const MAX_TAGS: usize = 2;
@@ -28,14 +28,14 @@ const ECN: u8 = 0b11;
 const NOT_ECT: u8 = 0b00;
 const CE: u8 = 0b11;
 
-/// Which IP.
+/// The IP version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Version {
     V4,
     V6,
 }
 
-/// Which part of a fragmented packet.
+/// The part of a fragmented packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fragment {
     Whole,
@@ -43,23 +43,23 @@ pub(super) enum Fragment {
     Later,
 }
 
-/// An IP packet whose lengths fit the frame. Places are counted from the frame's begin.
+/// An IP packet whose lengths fit the frame. Offsets are counted from the start of the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ip {
     pub(super) version: Version,
-    /// Where its header begins.
+    /// Offset of its header.
     pub(super) at: usize,
     /// Its length with header; padding of the frame may follow.
     pub(super) length: usize,
-    /// What it carries behind its header, options and extensions.
+    /// The protocol after its header, options and extensions.
     pub(super) protocol: u8,
-    /// Where that begins.
+    /// Offset of that protocol's header.
     pub(super) payload: usize,
     pub(super) fragment: Fragment,
 }
 
 impl Ip {
-    /// The packet in `frame`, behind up to two VLAN tags; absent if it is none or makes no sense.
+    /// The packet in `frame`, after up to two VLAN tags; `None` if there is none or it is malformed.
     pub(super) fn find(frame: &[u8]) -> Option<Self> {
         let mut at = ETHERNET;
         for _ in 0..MAX_TAGS {
@@ -89,7 +89,7 @@ impl Ip {
         Some(Self { version: Version::V4, at, length, protocol, payload: at + header, fragment })
     }
 
-    /// RFC 8200 §3, and those of its extensions that a packet may have on its way.
+    /// RFC 8200 §3, and the extension headers that a packet may have in transit.
     fn v6(frame: &[u8], at: usize) -> Option<Self> {
         let packet = frame.get(at..)?;
         let length = V6_HEADER + usize::from(read_u16(packet, 4)?);
@@ -113,12 +113,12 @@ impl Ip {
         Some(Self { version: Version::V6, at, length, protocol, payload, fragment: piece })
     }
 
-    /// Where the packet ends.
+    /// Offset of the end of the packet.
     pub(super) const fn end(&self) -> usize {
         self.at + self.length
     }
 
-    /// Its source and destination address, one behind the other.
+    /// Its source and destination address, concatenated.
     pub(super) fn addresses<'f>(&self, frame: &'f [u8]) -> &'f [u8] {
         match self.version {
             Version::V4 => &frame[self.at + 12..self.at + 20],
@@ -126,13 +126,13 @@ impl Ip {
         }
     }
 
-    /// Its TCP or UDP ports, one behind the other; absent for other protocols, and for fragments: most have none.
+    /// Its TCP or UDP ports, concatenated; `None` for other protocols, and for fragments: most have no ports.
     pub(super) fn ports<'f>(&self, frame: &'f [u8]) -> Option<&'f [u8]> {
         let has_ports = matches!(self.protocol, TCP | UDP) && self.fragment == Fragment::Whole;
         frame[..self.end()].get(self.payload..self.payload + 4).filter(|_| has_ports)
     }
 
-    /// Changes its length to that of the frame.
+    /// Sets its length to fit the frame.
     pub(super) fn rewrite_length(&self, frame: &mut [u8]) {
         let length = frame.len() - self.at;
         match self.version {
@@ -141,7 +141,7 @@ impl Ip {
         }
     }
 
-    /// Makes it the packet that is `packets` later; IPv6 does not count packets.
+    /// Advances the identification by `packets`; IPv6 has none.
     pub(super) fn advance_identification(&self, frame: &mut [u8], packets: u32) {
         if self.version == Version::V4 {
             let identification = checksum::read_u16(frame, self.at + 4).wrapping_add(packets as u16);
@@ -149,17 +149,17 @@ impl Ip {
         }
     }
 
-    /// Whether its ends understand marks (RFC 3168 §5).
+    /// Whether its transport is ECN-capable (RFC 3168 §5).
     pub(super) fn is_ecn_capable(&self, frame: &[u8]) -> bool {
         (checksum::read_u16(frame, self.at) >> self.ecn_shift()) as u8 & ECN != NOT_ECT
     }
 
-    /// The traffic class of IPv6 begins four bits earlier than the type of service of IPv4.
+    /// The traffic class of IPv6 starts four bits earlier than the type of service of IPv4.
     fn ecn_shift(&self) -> u32 {
         if self.version == Version::V4 { 0 } else { 4 }
     }
 
-    /// Marks it as having met congestion (RFC 3168 §5); false if its ends do not understand that.
+    /// Marks it with congestion experienced (RFC 3168 §5); false if its transport is not ECN-capable.
     pub(super) fn mark(&self, frame: &mut [u8]) -> bool {
         if !self.is_ecn_capable(frame) {
             return false;

@@ -1,4 +1,5 @@
-//! The laws of a frame: cut or marked as a whole, it gives the packets that a card would make and a network would mark.
+//! Properties of a frame: split or marked as a whole, it yields the packets that a NIC would send and a network
+//! would mark.
 
 mod answers;
 mod flow;
@@ -25,7 +26,7 @@ fn segments(frames: &[Frame]) -> Vec<Vec<u8>> {
     frames.iter().flat_map(|frame| segment(frame.bytes())).collect()
 }
 
-/// Cuts pieces of `frame`, each time one of those that there are.
+/// Splits pieces of `frame`, each time one of the current pieces.
 fn cut_at(frame: Frame, cuts: &[(Index, Index)]) -> Vec<Frame> {
     let mut pieces = vec![frame];
     for (piece, packet) in cuts {
@@ -202,7 +203,7 @@ fn only_the_chosen_fields_count() {
     for (fields, counts) in [(mac, 12..24), (ip, 12 + 26..12 + 34), (ports, 12 + 34..12 + 38)] {
         let plain = at(payload, fields);
         for change in 12..payload {
-            // Ethertype, lengths, fragment, protocol: with another one it is no longer such a packet.
+            // Ethertype, lengths, fragment, protocol: with other values it is no longer such a packet.
             let is_structure = [12, 13, 14, 16, 20, 21, 23].contains(&(change - 12));
             if counts.contains(&change) {
                 assert_ne!(at(change, fields), plain, "byte {change} counts for {fields:?}");

@@ -1,11 +1,11 @@
-//! The header that a TAP device puts before each frame: what the kernel left to the card to do.
+//! The header that a TAP device prepends to each frame: what the kernel offloaded to the NIC.
 
 use super::{FrameError, checksum};
 
 /// Length of `struct virtio_net_hdr_v1`.
 pub(super) const LENGTH: usize = 12;
 
-/// The transport checksum is not made yet: its field holds the sum of the pseudo header.
+/// The transport checksum is not complete: its field holds the sum of the pseudo header.
 const NEEDS_CSUM: u8 = 1;
 
 /// Offsets of the fields.
@@ -24,30 +24,31 @@ mod gso {
     pub(super) const TCPV4: u8 = 1;
     pub(super) const TCPV6: u8 = 4;
     pub(super) const UDP_L4: u8 = 5;
-    /// Beside a TCP type: the first packet says CWR.
+    /// Combined with a TCP type: the first packet has CWR set.
     pub(super) const ECN: u8 = 0x80;
 }
 
-/// How a super-frame is to be cut.
+/// The type of a GSO frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Segmentation {
     Tcp4,
     Tcp6,
-    /// UDP over either IP, a datagram for each packet.
+    /// UDP over either IP version, one datagram per packet.
     Udp,
 }
 
-/// Where a checksum has to be made: over everything from `start`, written at `field`. Counted from the frame's begin.
+/// Where a checksum has to be computed: over everything from `start`, written at `field`. Counted from the
+/// start of the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Partial {
     pub(super) start: usize,
     pub(super) field: usize,
 }
 
-/// What is read of the header.
+/// The fields of the header that are used.
 ///
 /// # Source
-/// Virtio 1.2 §5.1.6; fields in the byte order of the host, as TAP devices have them unless told otherwise.
+/// Virtio 1.2 §5.1.6; fields in host byte order, the default of TAP devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Vnet {
     pub(super) segmentation: Option<Segmentation>,
@@ -57,7 +58,7 @@ pub(super) struct Vnet {
 }
 
 impl Vnet {
-    /// Reads the first [`LENGTH`] bytes of `buffer`, which has them.
+    /// Reads the first [`LENGTH`] bytes of `buffer`, which must be at least that long.
     pub(super) fn read(buffer: &[u8]) -> Result<Self, FrameError> {
         let field = |at: usize| usize::from(u16::from_ne_bytes([buffer[at], buffer[at + 1]]));
         let segmentation = match buffer[at::GSO_TYPE] & !gso::ECN {
@@ -74,8 +75,8 @@ impl Vnet {
     }
 }
 
-/// Makes the checksum that was left to the card, if there is one and its places make sense. It is never 0, which would
-/// mean none in UDP; the other zero verifies as well (RFC 768).
+/// Computes the checksum that was offloaded, if there is one and its offsets are valid. It is never written as
+/// 0, which would mean no checksum in UDP; the other zero is equivalent (RFC 768).
 pub(super) fn complete_checksum(buffer: &mut [u8]) {
     let (header, frame) = buffer.split_at_mut(LENGTH);
     let Ok(Vnet { partial: Some(partial), .. }) = Vnet::read(header) else { return };
@@ -86,18 +87,18 @@ pub(super) fn complete_checksum(buffer: &mut [u8]) {
     }
 }
 
-/// From now on a single packet.
+/// Makes it a single packet.
 pub(super) fn make_single(buffer: &mut [u8]) {
     buffer[at::GSO_TYPE] = gso::NONE;
     write(buffer, at::GSO_SIZE, 0);
 }
 
-/// None of the packets says CWR any more.
+/// Clears the CWR flag for all packets.
 pub(super) fn clear_ecn(buffer: &mut [u8]) {
     buffer[at::GSO_TYPE] &= !gso::ECN;
 }
 
-/// Tells the kernel how many bytes are headers, a hint what to keep in one piece.
+/// Sets the number of header bytes, a hint for the kernel's linear buffer.
 pub(super) fn set_header_length(buffer: &mut [u8], length: u16) {
     write(buffer, at::HDR_LEN, length);
 }

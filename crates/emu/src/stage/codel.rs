@@ -1,4 +1,4 @@
-//! Controlled delay: which packets that have waited are sent.
+//! Controlled delay: which of the waiting packets are sent.
 
 use linerate_units::{Span, Timestamp};
 
@@ -7,24 +7,24 @@ use crate::packet_batch::{Framing, PacketBatch, Sizes};
 use crate::stage::cut::Arrivals;
 use crate::stage::store::Store;
 
-/// The state of CoDel. Decisions are pure state changes, so a copy can be asked what would happen.
+/// The state of CoDel. Decisions are pure state changes, so a copy can be used to predict them.
 ///
-/// For the first packet that the line could send at an instant, [`CoDel::strikes`] says whether it is struck: it is
-/// marked, then [`CoDel::marked`], and sent; or dropped, then [`CoDel::dropped`] says whether the next is struck at the
-/// same instant.
+/// For the first packet that the line could send at a given time, [`CoDel::should_drop`] decides whether it is
+/// hit, that is, dropped or marked. If marked ([`CoDel::marked`]), it is sent; if dropped ([`CoDel::dropped`]),
+/// the next packet may be hit at the same time.
 ///
 /// # Source
-/// RFC 8289 §5, the pseudo-code; marking, which it leaves open, counts as dropping does and ends the series
+/// RFC 8289 §5, the pseudo-code; marking, which it leaves open, counts as a drop and ends the sequence
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CoDel {
     settings: CoDelSettings,
-    /// When waits will have been above the target for an interval.
+    /// When packets will have waited above the target for an interval.
     above_until: Option<Timestamp>,
     striking: bool,
     next_strike: Timestamp,
-    /// Strikes since striking began.
+    /// Hits since the current sequence started.
     count: u32,
-    /// `count` with which striking last began.
+    /// `count` at the start of the current sequence.
     began_with: u32,
 }
 
@@ -44,15 +44,15 @@ impl CoDel {
         self.settings = settings;
     }
 
-    /// Whether the packet at the head is struck; `above` says that it has waited for the target or longer and that more
-    /// than a full packet waits behind it.
+    /// Whether the packet at the head is hit; `above` means that it has waited for at least the target and that
+    /// more than a full-size packet waits behind it.
     fn should_drop(&mut self, now: Timestamp, above: bool) -> bool {
         let ok = self.above_long_enough(now, above);
         self.striking &= ok;
         ok && (!self.striking || now >= self.next_strike)
     }
 
-    /// Books that the struck packet was marked.
+    /// Records that the packet was marked.
     fn marked(&mut self, now: Timestamp) {
         if self.striking {
             self.count = self.count.saturating_add(1);
@@ -62,7 +62,7 @@ impl CoDel {
         }
     }
 
-    /// Books that the struck packet was dropped; whether the one behind it, at the head now, is struck too.
+    /// Records that the packet was dropped; returns whether the one now at the head is hit too.
     fn dropped(&mut self, now: Timestamp, above: bool) -> bool {
         let ok = self.above_long_enough(now, above);
         if !self.striking {
@@ -77,7 +77,7 @@ impl CoDel {
         ok && now >= self.next_strike
     }
 
-    /// Until when packets that are all above pass without any change of state; absent if that cannot be told.
+    /// The time until which packets that are all above pass without a change of state; `None` if unknown.
     fn quiet_until(&self, now: Timestamp) -> Option<Timestamp> {
         let above_until = self.above_until?;
         match self.striking {
@@ -100,7 +100,7 @@ impl CoDel {
         }
     }
 
-    /// Begins to strike: at the pace at which the last series ended, if that is not long ago.
+    /// Starts a sequence of hits: at the rate at which the last one ended, if that was recent.
     fn begin(&mut self, now: Timestamp) {
         let gained = self.count.saturating_sub(self.began_with);
         let recent = now.since(self.next_strike) < self.settings.interval.saturating_mul(16);
@@ -117,7 +117,7 @@ impl CoDel {
     }
 }
 
-/// Takes the next train for the line, whose first packet starts at `start`.
+/// Takes the next batch for the line; its first packet starts at `start`.
 pub(super) fn take<T: PacketBatch>(
     codel: &mut CoDel,
     store: &mut Store<T>,
@@ -143,7 +143,7 @@ pub(super) fn take<T: PacketBatch>(
     store.take_packets(passing)
 }
 
-/// What the packets of the train at the head meet if they are sent from `start` on.
+/// What happens to the packets of the batch at the head if they are sent from `start` on.
 #[derive(Debug, Clone, Copy)]
 struct Outlook {
     start: Timestamp,
@@ -151,9 +151,9 @@ struct Outlook {
     arrivals: Arrivals,
     sizes: Sizes,
     framing: Framing,
-    /// Bytes that wait, the train included.
+    /// Bytes waiting, the batch included.
     held: u64,
-    /// Bytes of a full packet.
+    /// Bytes of a full-size packet.
     full: u64,
 }
 
@@ -185,7 +185,7 @@ impl Outlook {
         self.start_of(index).since(self.arrivals.at(index))
     }
 
-    /// Whether more than a full packet waits behind packet `index`. More may come until it starts.
+    /// Whether more than a full-size packet waits behind packet `index`. More may arrive until it starts.
     fn backed(&self, index: u32) -> bool {
         self.held.saturating_sub(self.framing.frames_of(&self.sizes, index + 1)) > self.full
     }
@@ -194,22 +194,23 @@ impl Outlook {
         self.wait(index) >= settings.target && self.backed(index)
     }
 
-    /// How many packets pass before one that is struck or cannot be decided yet. The first is known to pass; the state
-    /// after it becomes the state after the last of them.
+    /// How many packets pass before one that is hit or cannot be decided yet. The first is known to pass; the
+    /// state after it becomes the state after the last of them.
     fn passing_packets(&self, codel: &mut CoDel) -> u32 {
         let settings = codel.settings;
         let last = self.sizes.packets - 1;
         if last == 0 {
             return 1;
         }
-        // Waits change evenly along a train, but for a rounded nanosecond: what holds at both ends holds between.
+        // Waits change linearly along a batch, up to a rounded nanosecond: what holds at both ends holds in
+        // between.
         let nanosecond = Span::from_ns(1);
         let (least, most) = {
             let (first, last) = (self.wait(0), self.wait(last));
             (first.min(last), first.max(last))
         };
         if most + nanosecond < settings.target {
-            // One packet below the target ends the time above it, and the first was one.
+            // One packet below the target ends the time above it, and the first was such a packet.
             return self.sizes.packets;
         }
         let quiet = codel.quiet_until(self.start_of(1)).is_some_and(|until| self.start_of(last) < until);
@@ -249,8 +250,8 @@ mod tests {
         Queue::new(Discipline::CoDel(settings(ecn)), Framing::default(), 1)
     }
 
-    /// Milliseconds at which packets are dropped or marked. One packet comes and one goes each millisecond, with 20
-    /// waiting at first.
+    /// Milliseconds at which packets are dropped or marked. One packet arrives and one leaves each millisecond,
+    /// with 20 waiting initially.
     fn strikes(ecn: bool, until: u64) -> Vec<u64> {
         let mut queue = queue(ecn);
         let mut strikes = Vec::new();
@@ -269,8 +270,8 @@ mod tests {
 
     #[test]
     fn strikes_come_at_the_pace_of_the_control_law() {
-        // Waits are above the target from 20 ms on, for an interval at 120; then 100 / sqrt(count) ms apart: 220, 290.71,
-        // 348.45, 398.45, 443.17, 483.99, 521.79, each at the next whole millisecond.
+        // Waits are above the target from 20 ms on, for an interval at 120; then 100 / sqrt(count) ms apart:
+        // 220, 290.71, 348.45, 398.45, 443.17, 483.99, 521.79, each at the next whole millisecond.
         let expected = [120, 220, 291, 349, 399, 444, 484, 522];
         assert_eq!(strikes(false, 530), expected);
         assert_eq!(strikes(true, 530), expected, "marks");
@@ -280,7 +281,7 @@ mod tests {
     fn a_new_series_soon_after_goes_on_at_the_old_pace() {
         let mut codel = CoDel::new(settings(false));
         let mut drops = Vec::new();
-        // Above the target but for the two milliseconds 530 and 531.
+        // Above the target except at the two milliseconds 530 and 531.
         for now in (20..720).chain(3000..3300) {
             let above = !(530..532).contains(&now);
             if codel.should_drop(ms(now), above) {
@@ -291,8 +292,9 @@ mod tests {
                 assert!(!codel.should_drop(ms(now), false), "below the target");
             }
         }
-        // Eight drops, seven of them gained, so the next series begins at 632 with count 7: 100 / sqrt(7) = 37.80, then
-        // 100 / sqrt(8) = 35.36 ms. At 3100 that series is longer ago than 16 intervals, and its pace forgotten.
+        // Eight drops, seven of them counted, so the next sequence starts at 632 with count 7: 100 / sqrt(7) =
+        // 37.80, then 100 / sqrt(8) = 35.36 ms. At 3100 that sequence is more than 16 intervals ago, and its
+        // rate is forgotten.
         assert_eq!(drops[8..], [632, 670, 706, 3100, 3200, 3271]);
     }
 

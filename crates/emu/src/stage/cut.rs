@@ -1,4 +1,4 @@
-//! Cutting trains: when their packets arrive, and apart where their packets meet different fates.
+//! Splitting batches: the arrival times of their packets, and splits where packets are treated differently.
 
 use std::mem;
 
@@ -6,7 +6,7 @@ use linerate_units::{Span, Timestamp};
 
 use crate::packet_batch::PacketBatch;
 
-/// When the packets of a train arrive, evenly over its spread.
+/// Arrival times of the packets of a batch, evenly distributed over its spread.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Arrivals {
     first: Timestamp,
@@ -15,7 +15,7 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Of a train that has arrived as a whole at `last`.
+    /// Of a batch that has arrived as a whole at `last`.
     pub(super) fn of(batch: &impl PacketBatch, last: Timestamp) -> Self {
         let spread = batch.spread();
         let first = Timestamp::from_ns(last.as_ns().saturating_sub(spread.as_ns()));
@@ -35,8 +35,8 @@ impl Arrivals {
     }
 }
 
-/// Cuts a train behind its first `packets` packets (at least 1, and fewer than it has) and returns the others. Each
-/// part keeps the spacing of its packets.
+/// Splits a batch after its first `packets` packets (at least 1, and fewer than it has) and returns the others.
+/// Each part keeps the spacing of its packets.
 pub(super) fn split<T: PacketBatch>(batch: &mut T, packets: u32) -> T {
     let arrivals = Arrivals::of(batch, Timestamp::START);
     let mut rest = batch.split_off(packets);
@@ -45,11 +45,11 @@ pub(super) fn split<T: PacketBatch>(batch: &mut T, packets: u32) -> T {
     rest
 }
 
-/// Cuts a train into runs of packets with the same fate and hands them over in order.
+/// Splits a batch into runs of packets with the same fate and passes them on in order.
 ///
-/// `next` is told the index of the first undecided packet and how many there are from it on; it answers for how many of
-/// them, at least 1, it decides, and how. It sees the part of the train that is not cut off yet, too. A train with one
-/// fate is not cut.
+/// `next` receives the index of the first undecided packet and the number of packets from it on; it returns for
+/// how many of them, at least 1, it decides, and their fate. It also sees the part of the batch that is not
+/// split off yet. A batch with a single fate is not split.
 pub(super) fn runs<T: PacketBatch, Fate: Copy + PartialEq>(
     batch: T,
     mut next: impl FnMut(&T, u32, u32) -> (u32, Fate),

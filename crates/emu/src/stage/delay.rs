@@ -9,10 +9,10 @@ use crate::packet_batch::{Framing, PacketBatch};
 use crate::stage::departures::Departures;
 use crate::stage::{Stage, Stats};
 
-/// A propagation delay. A train keeps its shape: all its packets are delayed alike.
+/// A propagation delay. A batch keeps its shape: all its packets are delayed equally.
 ///
-/// Where order is kept, a train that would overtake leaves together with the last before it. So it is, too, when the
-/// delay is made shorter while trains are on their way.
+/// If order is preserved, a batch that would overtake leaves together with the last before it. The same applies
+/// when the delay is reduced while batches are in flight.
 #[derive(Debug)]
 pub struct Delay<T> {
     delay: Span,
@@ -22,13 +22,13 @@ pub struct Delay<T> {
 }
 
 impl<T: PacketBatch> Delay<T> {
-    /// A delay that differs by at most `jitter` to either side.
+    /// A delay that deviates by at most `jitter` in either direction.
     #[must_use]
     pub fn new(delay: Span, jitter: Jitter, framing: Framing, seed: u64) -> Self {
         Self { delay, jitter, rng: StdRng::seed_from_u64(seed), departures: Departures::new(framing) }
     }
 
-    /// Changes the delay of the trains that are yet to come.
+    /// Changes the delay of later batches.
     pub fn set(&mut self, delay: Span, jitter: Jitter) {
         (self.delay, self.jitter) = (delay, jitter);
     }
@@ -83,7 +83,7 @@ mod tests {
         Delay::new(delay, jitter, Framing::default(), 1)
     }
 
-    /// Pops everything at its deadline: number of the first packet, and when.
+    /// Pops everything at its deadline: number of the first packet, and time.
     fn left(stage: &mut Delay<Numbered>) -> Vec<(u64, Timestamp)> {
         let next = || stage.deadline().and_then(|at| Some((stage.pop(at)?.ids().start, at)));
         std::iter::from_fn(next).collect()
@@ -127,7 +127,7 @@ mod tests {
             left(&mut stage).into_iter().map(|(id, at)| at.since(ms(id)).as_secs_f64() * 1e3).collect();
         assert!(delays.iter().all(|ms| (16.0..=24.0).contains(ms)));
         let mean = delays.iter().sum::<f64>() / batches as f64;
-        // A uniform variable over a width of 8 deviates by 8 / sqrt(12).
+        // The standard deviation of a uniform variable over a width of 8 is 8 / sqrt(12).
         assert!(within_99(mean, 20.0, 8.0 / 12_f64.sqrt() / (batches as f64).sqrt()), "{mean}");
         let in_quarter = delays.iter().filter(|ms| **ms < 18.0).count();
         assert!(likely(in_quarter as u64, batches, 0.25), "{in_quarter}");

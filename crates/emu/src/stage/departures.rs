@@ -1,4 +1,4 @@
-//! What a stage holds, in the order of its leaving, and the stage's books.
+//! The batches held by a stage, in the order of departure, and the stage's counters.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,13 +7,14 @@ use linerate_units::Timestamp;
 use crate::packet_batch::{Framing, PacketBatch};
 use crate::stage::{Count, Stats};
 
-/// Time of leaving; among equals, the order of coming.
+/// Time of departure; among equals, the order of arrival.
 type Turn = (Timestamp, u64);
 
-/// Trains that wait for their time to leave.
+/// Batches that wait for their time of departure.
 ///
-/// A train that leaves after all others joins the line, at no cost; only one that overtakes costs the logarithm of how
-/// many do. All that overtakes leaves before the end of the line, so the line is empty last.
+/// A batch that leaves after all others is appended to the line at constant cost; only one that overtakes costs
+/// the logarithm of the number of those that do. Everything that overtakes leaves before the end of the line,
+/// so the line is empty last.
 #[derive(Debug)]
 pub(super) struct Departures<T> {
     framing: Framing,
@@ -34,22 +35,22 @@ impl<T: PacketBatch> Departures<T> {
         }
     }
 
-    /// Books a train that was pushed. What becomes of it is booked by [`Self::leave`] and [`Self::lose`].
+    /// Counts a batch that was pushed. Its fate is counted by [`Self::leave`] and [`Self::drop_batch`].
     pub(super) fn arrived(&mut self, batch: &T) {
         self.stats.taken.add(Count::of(batch, self.framing));
     }
 
-    /// Books a train that is made here.
+    /// Counts a batch created by the stage.
     pub(super) fn made(&mut self, batch: &T) {
         self.stats.added.add(Count::of(batch, self.framing));
     }
 
-    /// Books a train that is thrown away.
+    /// Counts a batch that is discarded.
     pub(super) fn drop_batch(&mut self, batch: &T) {
         self.stats.dropped.add(Count::of(batch, self.framing));
     }
 
-    /// Holds a train until `at`.
+    /// Holds a batch until `at`.
     pub(super) fn leave(&mut self, at: Timestamp, batch: T) {
         self.stats.held.add(Count::of(&batch, self.framing));
         let turn = (at, self.scheduled);

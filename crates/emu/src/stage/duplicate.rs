@@ -10,7 +10,7 @@ use crate::stage::departures::Departures;
 use crate::stage::trials::Trials;
 use crate::stage::{Stage, Stats};
 
-/// A network that duplicates packets, each with the same probability; the copy follows its packet directly.
+/// A network that duplicates packets, each with the same probability; the copy immediately follows its packet.
 #[derive(Debug)]
 pub struct Duplicate<T> {
     chosen: Trials,
@@ -26,7 +26,7 @@ impl<T: PacketBatch> Duplicate<T> {
         Self { chosen: Trials::new(share, &mut rng), rng, departures: Departures::new(framing) }
     }
 
-    /// Changes the share of the packets that are yet to come.
+    /// Changes the share for later packets.
     pub fn set(&mut self, share: Ratio) {
         self.chosen = Trials::new(share, &mut self.rng);
     }
@@ -62,7 +62,7 @@ impl<T: PacketBatch> Stage<T> for Duplicate<T> {
     }
 }
 
-/// Sends each packet of a run, and its copy behind it.
+/// Sends each packet of a run, followed by its copy.
 fn leave_twice<T: PacketBatch>(departures: &mut Departures<T>, now: Timestamp, run: T) {
     let mut rest = Some(run);
     while let Some(mut packet) = rest {

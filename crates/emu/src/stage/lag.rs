@@ -1,23 +1,24 @@
-//! The trunk: which member of a bundle of links a flow takes.
+//! Link aggregation: which member of a LAG a flow takes.
 
 use crate::packet_batch::{HashFields, PacketBatch};
 
-/// A bundle of equal links (IEEE 802.1AX link aggregation, or equal-cost paths) over which flows are spread.
+/// A group of equal links (IEEE 802.1AX link aggregation, or equal-cost paths) over which flows are
+/// distributed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lag {
-    /// How many links, at least 1.
+    /// Number of links, at least 1.
     pub members: u32,
-    /// Header fields that tell flows apart.
+    /// Header fields that distinguish flows.
     pub fields: HashFields,
-    /// What makes this switch hash otherwise than the next.
+    /// Makes the hash of this switch differ from that of the next one.
     pub seed: u64,
 }
 
 impl Lag {
-    /// The member, counted from 0, that all packets of the train's flow take.
+    /// The member, counted from 0, that all packets of the batch's flow take.
     #[must_use]
     pub fn member(&self, batch: &impl PacketBatch) -> usize {
-        // What 64 bits leave over, modulo any number of members, is far below what could be seen.
+        // The remainder of 64 bits modulo any number of members is biased far below what is measurable.
         (batch.flow_hash(self.fields, self.seed) % u64::from(self.members.max(1))) as usize
     }
 }
@@ -49,7 +50,7 @@ mod tests {
 
     #[test]
     fn flows_collide_as_often_as_chance_says() {
-        // Flows, members; then the closed forms: share of members used, all on one, none collide.
+        // Flows, members; then the closed forms: share of members used, all on one, no collision.
         let cases = [
             (2, 2, 0.75, 0.5, 0.5),
             (4, 4, 0.683_594, 0.015_625, 0.093_75),

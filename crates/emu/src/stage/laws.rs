@@ -1,5 +1,5 @@
-//! What the stages' tests share: a train whose packets are numbered, the laws that every stage keeps, and the interval
-//! that counts of independent events fall into.
+//! Shared by the tests of the stages: a batch of numbered packets, the invariants of every stage, and the
+//! interval that contains counts of independent events.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use proptest::test_runner::TestCaseError;
 use crate::packet_batch::{Framing, HashFields, PacketBatch, Sizes};
 use crate::stage::{Count, Stage};
 
-/// A train whose packets carry consecutive numbers.
+/// A batch whose packets have consecutive numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Numbered {
     first: u64,
@@ -38,7 +38,7 @@ impl Numbered {
         self
     }
 
-    /// The same, arriving over a time; nothing changes for a single packet.
+    /// The same, arriving over `spread`; unchanged for a single packet.
     pub(crate) fn spread_over(mut self, spread: Span) -> Self {
         self.spread = if self.sizes.packets > 1 { spread } else { Span::ZERO };
         self
@@ -50,7 +50,7 @@ impl Numbered {
         self
     }
 
-    /// The same with these addresses and ports: MAC, IP, ports.
+    /// The same with this flow: MAC, IP, ports.
     pub(crate) fn of_flow(mut self, flow: [u64; 3]) -> Self {
         self.flow = flow;
         self
@@ -66,7 +66,7 @@ impl Numbered {
         self.marked
     }
 
-    /// True if a network made it from another.
+    /// True if a stage created it as a copy.
     pub(crate) fn copy(&self) -> bool {
         self.copy
     }
@@ -121,10 +121,10 @@ fn mixed(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// Trains and when they arrive, numbered in the order of arrival.
+/// Batches with their arrival times, numbered in the order of arrival.
 pub(crate) type Arriving = Vec<(Timestamp, Numbered)>;
 
-/// Any trains at any times, some of them together.
+/// Any batches at any times, some of them simultaneous.
 pub(crate) fn arrivals() -> impl Strategy<Value = Arriving> {
     let batch = (0..400_000_u64, 1..=44_u32, 60..=1514_u32, 60..=1514_u32, 0..600_000_u64, any::<bool>());
     prop::collection::vec(batch, 1..40).prop_map(|batches| {
@@ -140,27 +140,28 @@ pub(crate) fn arrivals() -> impl Strategy<Value = Arriving> {
     })
 }
 
-/// What a stage promises beyond conservation.
+/// Invariants of a stage in addition to conservation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Laws {
-    /// Packets leave in the order in which they came; a copy follows its packet directly.
+    /// Packets leave in the order of arrival; a copy immediately follows its packet.
     pub(crate) keeps_order: bool,
-    /// No packet leaves earlier than this after it came.
+    /// The shortest delay of a packet.
     pub(crate) floor: Span,
-    /// In which frames the books are kept.
+    /// The framing with which bytes are counted.
     pub(crate) framing: Framing,
 }
 
 impl Laws {
-    /// Order is kept and nothing is promised about the delay.
+    /// Order is preserved, with no guarantee about the delay.
     pub(crate) const IN_ORDER: Self =
         Self { keeps_order: true, floor: Span::ZERO, framing: Framing { tags: 0 } };
     /// Packets may overtake.
     pub(crate) const ANY_ORDER: Self = Self { keeps_order: false, ..Self::IN_ORDER };
 }
 
-/// Whether a stage keeps the laws: conservation in packets and bytes at every step, identity, order, delay floor, no
-/// lost wake-up, nothing early; the same from the same seed; and the same to whoever looks late.
+/// Whether a stage keeps the invariants: conservation in packets and bytes at every step, identity, order,
+/// shortest delay, no missed deadline, nothing early; the same result from the same seed; and the same result
+/// for a late caller.
 pub(crate) fn check<S: Stage<Numbered>>(
     arriving: &Arriving,
     laws: Laws,
@@ -178,10 +179,10 @@ pub(crate) fn check<S: Stage<Numbered>>(
     Ok(())
 }
 
-/// After everything.
+/// After all events.
 const END: Timestamp = Timestamp::from_ns(u64::MAX);
 
-/// A driver that keeps its own books.
+/// A driver with its own counters.
 struct Driver<'a, S> {
     stage: S,
     arriving: &'a Arriving,
@@ -189,7 +190,7 @@ struct Driver<'a, S> {
     now: Timestamp,
     taken: Count,
     given: Count,
-    /// By number of the packet: when it came, and its length.
+    /// By number of the packet: its arrival time and its length.
     came: Vec<(Timestamp, u32)>,
     /// By number of the packet: whether it and its copy have left.
     gone: Vec<[bool; 2]>,
@@ -212,8 +213,8 @@ impl<'a, S: Stage<Numbered>> Driver<'a, S> {
         }
     }
 
-    /// Pushes everything. Before every `looks_every`th arrival and at the end it pops what has left: with 1 at each
-    /// deadline, otherwise all at once. Returns what left, and when it was seen to.
+    /// Pushes everything. Before every `looks_every`th arrival and at the end it pops what has left: if 1 at
+    /// each deadline, otherwise all at once. Returns what left, and the time at which it was popped.
     fn run(mut self, looks_every: usize) -> Result<Vec<(Timestamp, Numbered)>, TestCaseError> {
         self.check_accounting()?;
         for (index, (at, batch)) in self.arriving.iter().enumerate() {
@@ -294,7 +295,7 @@ impl<'a, S: Stage<Numbered>> Driver<'a, S> {
         Ok(())
     }
 
-    /// The books after every step.
+    /// Checks the counters after every step.
     fn check_accounting(&self) -> Result<(), TestCaseError> {
         let stats = self.stage.stats();
         prop_assert!(stats.balanced(), "{stats:?}");
@@ -304,8 +305,8 @@ impl<'a, S: Stage<Numbered>> Driver<'a, S> {
     }
 }
 
-/// Whether `successes` of `trials` lie in the 99 % interval of the binomial distribution, which is normal where both
-/// outcomes are many.
+/// Whether `successes` of `trials` lie in the 99 % interval of the binomial distribution, approximated by the
+/// normal distribution, which is accurate if both outcomes are frequent.
 pub(crate) fn likely(successes: u64, trials: u64, probability: f64) -> bool {
     let (trials, mean) = (trials as f64, trials as f64 * probability);
     within_99(successes as f64, mean, (trials * probability * (1.0 - probability)).sqrt())
@@ -316,8 +317,8 @@ pub(crate) fn within_99(value: f64, mean: f64, deviation: f64) -> bool {
     (value - mean).abs() <= 2.5758 * deviation
 }
 
-/// Pushes full-sized trains with `packets` packets in all, one train a millisecond, and pops everything at once. Returns
-/// what left.
+/// Pushes full-sized batches with `packets` packets in total, one batch per millisecond, and pops everything
+/// immediately. Returns what left.
 pub(crate) fn pass(stage: &mut impl Stage<Numbered>, packets: u64) -> Vec<Numbered> {
     let mut left = Vec::new();
     let mut first = 0;
@@ -355,7 +356,7 @@ mod tests {
     fn of_ten_million_packets_none_is_unaccounted_for() {
         let framing = Framing::default();
         let share = |value| Ratio::new(value).unwrap();
-        // Trains of 44 full frames a millisecond are 534 Mb/s, of which the policer passes most.
+        // Batches of 44 full-size frames per millisecond are 534 Mb/s, of which the policer passes most.
         let bucket = Bucket { rate: Bitrate::from_bps(5e8).unwrap(), burst: Bytes::new(100_000) };
         let reorder = Reorder { probability: share(0.001), by: Span::from_ms(3) };
         let jitter = Jitter { most: Span::from_ms(2), may_overtake: true };
@@ -374,7 +375,7 @@ mod tests {
             stages[0].push(now, batch);
             received += drain(&mut stages, now);
         }
-        // Everything that is on its way is out 15 ms later.
+        // Everything in flight has left 15 ms later.
         for late in 1..=20 {
             received += drain(&mut stages, Timestamp::from_ns(1_000_000 * (packets / 44 + 1 + late)));
         }
@@ -388,7 +389,7 @@ mod tests {
         assert_eq!(packets + added, received + dropped);
     }
 
-    /// Hands on what leaves each stage by `now`, and counts the packets that leave the last.
+    /// Forwards what leaves each stage by `now`, and counts the packets that leave the last.
     fn drain(stages: &mut [Box<dyn Stage<Numbered>>; 5], now: Timestamp) -> u64 {
         for index in 0..4 {
             while let Some(batch) = stages[index].pop(now) {

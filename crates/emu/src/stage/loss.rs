@@ -13,7 +13,7 @@ use crate::stage::departures::Departures;
 use crate::stage::trials::{Trials, failures};
 use crate::stage::{Stage, Stats};
 
-/// A wire that loses packets and passes the others at once.
+/// A wire that loses packets and passes the others immediately.
 #[derive(Debug)]
 pub struct Losses<T> {
     process: Process,
@@ -23,7 +23,7 @@ pub struct Losses<T> {
 }
 
 impl<T: PacketBatch> Losses<T> {
-    /// Loses packets as `loss` says.
+    /// Loses packets as specified by `loss`.
     #[must_use]
     pub fn new(loss: &Loss, framing: Framing, seed: u64) -> Self {
         let mut rng = StdRng::seed_from_u64(seed);
@@ -31,8 +31,8 @@ impl<T: PacketBatch> Losses<T> {
         Self { process, rng, newest: None, departures: Departures::new(framing) }
     }
 
-    /// Changes what happens to the packets that are yet to come. Counts and states begin anew; an instant of
-    /// [`Loss::AtTimes`] after which a packet has already passed finds no other.
+    /// Changes what happens to later packets. Counters and states restart; a time of [`Loss::AtTimes`] that a
+    /// packet has already passed has no effect.
     pub fn set(&mut self, loss: &Loss) {
         self.process = Process::new(loss, self.newest, &mut self.rng);
     }
@@ -70,7 +70,7 @@ impl<T: PacketBatch> Stage<T> for Losses<T> {
     }
 }
 
-/// What decides which packets are lost.
+/// The process that decides which packets are lost.
 #[derive(Debug)]
 enum Process {
     None,
@@ -78,15 +78,15 @@ enum Process {
     Burst(Burst),
     EveryNth {
         n: u64,
-        /// Packets that pass before the next is lost.
+        /// Packets that pass before the next loss.
         passing: u64,
     },
-    /// Instants without a packet so far, in order.
+    /// Times that no packet has reached yet, in order.
     AtTimes(VecDeque<Timestamp>),
 }
 
 impl Process {
-    /// The process from its beginning, after a packet at `newest`.
+    /// The process from its start, after a packet at `newest`.
     fn new(loss: &Loss, newest: Option<Timestamp>, rng: &mut StdRng) -> Self {
         match loss {
             Loss::None | Loss::EveryNth(0) => Self::None,
@@ -135,20 +135,20 @@ fn at_times(instants: &mut VecDeque<Timestamp>, arrivals: &Arrivals, index: u32,
     if first > index {
         return (first - index, false);
     }
-    // One packet answers for every instant that it is the first after.
+    // One packet consumes every time that it is the first to reach.
     while instants.front().is_some_and(|at| *at <= arrivals.at(index)) {
         instants.pop_front();
     }
     (1, true)
 }
 
-/// The model of Gilbert and Elliott. It begins in the good state; a packet is judged in the state that it finds, then
-/// the state may change, so it lasts for at least one packet.
+/// The model of Gilbert and Elliott. It starts in the good state; the loss of a packet is decided in the
+/// current state, then the state may change, so it lasts for at least one packet.
 #[derive(Debug)]
 struct Burst {
     settings: GilbertElliott,
     bad: bool,
-    /// Packets that the state still lasts for.
+    /// Remaining packets of the current state.
     stay: u64,
     losses: Trials,
 }
@@ -216,7 +216,7 @@ mod tests {
         for probability in [1e-4, 0.02, 0.5] {
             let lost = lost(&Loss::Random(ratio(probability)), packets);
             assert!(likely(count(&lost), packets, probability), "{} at {probability}", count(&lost));
-            // Each pair of neighbours, disjoint from the others, is a trial of its own.
+            // Each pair of neighbours, disjoint from the others, is an independent trial.
             let pairs = lost.chunks(2).filter(|pair| pair[0] && pair[1]).count() as u64;
             assert!(likely(pairs, packets / 2, probability * probability), "{pairs} pairs at {probability}");
         }
@@ -239,7 +239,7 @@ mod tests {
         let seen = count(&lost) as f64 / packets as f64;
         assert!(within_99(seen, share, (variance / packets as f64).sqrt()), "{seen}, not {share}");
 
-        // Bursts last geometrically.
+        // Burst lengths are geometrically distributed.
         let bursts = lost.chunk_by(|a, b| a == b).filter(|run| run[0]).count() as f64;
         let length = count(&lost) as f64 / bursts;
         let deviation = (1.0 - to_good).sqrt() / to_good / bursts.sqrt();
@@ -260,7 +260,8 @@ mod tests {
         let packets = 2_000_000;
         let lost = lost(&Loss::Burst(settings), packets);
         let share: f64 = 0.5 * loss_good + 0.5 * loss_bad;
-        // Losses of packets k apart covary by the states': (difference of probabilities)^2 / 4 x eigenvalue^k.
+        // Losses of packets k apart have the covariance of the states: (difference of probabilities)^2 / 4 x
+        // eigenvalue^k.
         let between = (loss_bad - loss_good) * (loss_bad - loss_good) / 4.0;
         let variance = share * (1.0 - share) + 2.0 * between * 0.9 / (1.0 - 0.9);
         let seen = count(&lost) as f64 / packets as f64;
@@ -285,7 +286,7 @@ mod tests {
         let left: Vec<_> = std::iter::from_fn(|| stage.pop(at(4000))).collect();
         assert_eq!(numbers(&missing(&left, 10)), [0, 4, 6, 7]);
 
-        // An instant that a packet answered before the setting asks for no other.
+        // A time that a packet reached before `set` has no effect afterwards.
         for (instants, expected) in [(vec![at(3999), at(4000)], vec![]), (vec![at(4001)], vec![0])] {
             let mut stage = losses(&Loss::None, 1);
             stage.push(at(4000), Numbered::new(0, 1, 1514));

@@ -1,4 +1,4 @@
-//! The policer: packets within a token bucket pass at once, the others are dropped.
+//! The policer: packets that conform to a token bucket pass immediately, the others are dropped.
 
 use linerate_units::Timestamp;
 
@@ -8,7 +8,7 @@ use crate::stage::cut::{Arrivals, runs};
 use crate::stage::departures::Departures;
 use crate::stage::{Stage, Stats};
 
-/// A policer. It judges each packet of a train at that packet's own arrival.
+/// A policer. It decides for each packet of a batch at that packet's own arrival time.
 ///
 /// # Source
 /// RFC 2697 §3, colour-blind, with one bucket
@@ -26,7 +26,7 @@ impl<T: PacketBatch> Policer<T> {
         Self { framing, tokens: Tokens::full(bucket), departures: Departures::new(framing) }
     }
 
-    /// Changes rate and depth from `now` on; what a smaller bucket cannot hold is spilled.
+    /// Changes rate and depth from `now` on; tokens above the new depth are lost.
     pub fn set(&mut self, now: Timestamp, bucket: Bucket) {
         self.tokens.fill(now);
         self.tokens = Tokens { level: self.tokens.level, filled: self.tokens.filled, ..Tokens::full(bucket) };
@@ -65,8 +65,8 @@ impl<T: PacketBatch> Stage<T> for Policer<T> {
     }
 }
 
-/// Tokens per byte: a token is a bit at a rate of 1/1000 bit/s for a nanosecond, 10^-12 bit, so that filling and
-/// spending are exact for every rate of whole millibits per second.
+/// Tokens per byte: a token is 10^-12 bit, a nanosecond at 1/1000 bit/s, so that filling and spending are exact
+/// for every rate of whole millibits per second.
 const PER_BYTE: u128 = 8_000_000_000_000;
 
 /// The contents of a token bucket.
@@ -85,14 +85,14 @@ impl Tokens {
         Self { per_ns, depth, level: depth, filled: Timestamp::START }
     }
 
-    /// Adds what has come until `now`.
+    /// Adds the tokens that have arrived until `now`.
     fn fill(&mut self, now: Timestamp) {
         let come = u128::from(now.since(self.filled).as_ns()).saturating_mul(self.per_ns);
         self.level = self.level.saturating_add(come).min(self.depth);
         self.filled = self.filled.max(now);
     }
 
-    /// Spends tokens for a frame of `bytes` if there are enough.
+    /// Spends the tokens for a frame of `bytes` if there are enough.
     fn admit(&mut self, now: Timestamp, bytes: u64) -> bool {
         self.fill(now);
         match self.level.checked_sub(u128::from(bytes) * PER_BYTE) {
@@ -138,7 +138,7 @@ mod tests {
         let batch = || Numbered::new(0, 44, 1514);
         assert_eq!(passing(&mut policer(1e6, 10 * FRAME), us(0), batch()).len(), 10);
         assert_eq!(passing(&mut policer(1e6, 10 * FRAME - 1), us(0), batch()).len(), 9);
-        // A short last packet still finds its tokens behind long ones that did not.
+        // A short last packet still conforms after long ones that did not.
         let short = Numbered::new(0, 4, 1514).ending_with(60);
         assert_eq!(passing(&mut policer(1e6, 2 * FRAME + 64), us(0), short), [0, 1, 3]);
     }
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn what_fills_the_bucket_in_pieces_adds_up() {
-        // A refused packet each third of a millisecond makes the bucket fill in pieces that are no whole bytes.
+        // A dropped packet every third of a millisecond makes the bucket fill in fractions of a byte.
         let mut policer = policer(ONE_PER_MS, FRAME);
         let mut passed = Vec::new();
         for index in 0..30_000 {
@@ -169,7 +169,8 @@ mod tests {
 
     #[test]
     fn the_long_run_rate_is_the_rate() {
-        // Twice the rate for ten seconds: what passes is the burst and what came in, less what is left at the end.
+        // Twice the rate for ten seconds: what passes is the burst and what arrived, less what is left at the
+        // end.
         let (rate, burst) = (9_999_991.0, 50_000);
         let mut policer = policer(rate, burst);
         let gap_us = 600;
@@ -187,7 +188,7 @@ mod tests {
     fn a_change_counts_from_its_moment() {
         let mut policer = policer(ONE_PER_MS, 100 * FRAME);
         assert_eq!(passing(&mut policer, us(0), Numbered::new(0, 100, 1514)).len(), 100);
-        // Ten milliseconds at the old rate bring ten frames, of which the new bucket holds four.
+        // Ten milliseconds at the old rate add ten frames, of which the new bucket holds four.
         let rate = Bitrate::from_bps(10.0 * ONE_PER_MS).unwrap();
         policer.set(us(10_000), Bucket { rate, burst: Bytes::new(4 * FRAME) });
         assert_eq!(passing(&mut policer, us(10_000), Numbered::new(0, 44, 1514)).len(), 4);

@@ -1,7 +1,8 @@
-//! The queue: what waits in front of a line, and who is dropped or marked when it grows.
+//! The queue: packets waiting in front of a line, and which of them are dropped or marked when it grows.
 //!
-//! A queue is no stage by itself. Trains are offered to it with the room that they may take; the line takes the next
-//! when it is free. What the line has taken no longer waits here, so the room and what waits ahead are the line's to say.
+//! A queue is not a stage by itself. Batches are offered to it with the buffer space available to them; the
+//! line takes the next when it is idle. Packets that the line has taken are no longer in the queue, so the
+//! caller provides the free space and the bytes ahead.
 
 use linerate_units::{Span, Timestamp};
 
@@ -12,19 +13,19 @@ use crate::stage::red::{self, Red};
 use crate::stage::store::Store;
 use crate::stage::{Count, Stats};
 
-/// The room that a train finds.
+/// The buffer space available to a batch.
 ///
 /// # Units
 /// bytes of frames, as [`Framing::frame`] counts
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// What may still be taken.
+    /// Bytes that still fit.
     pub free: u64,
-    /// What waits outside the queue: packets of the train on the line that have not started.
+    /// Bytes waiting outside the queue: packets of the batch on the line that have not started.
     pub ahead: u64,
 }
 
-/// The train that waits first.
+/// The first batch in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     /// When its last packet arrived: not later than it was offered.
@@ -35,7 +36,7 @@ pub struct Head {
     pub sizes: Sizes,
 }
 
-/// What waits in front of a line.
+/// The packets in front of a line.
 #[derive(Debug)]
 pub struct Queue<T> {
     store: Store<T>,
@@ -43,7 +44,7 @@ pub struct Queue<T> {
     seed: u64,
 }
 
-/// A discipline at work.
+/// The state of a discipline.
 #[derive(Debug)]
 enum Control {
     TailDrop,
@@ -68,8 +69,8 @@ impl<T: PacketBatch> Queue<T> {
         Self { store: Store::new(framing), control: Control::new(discipline, seed), seed }
     }
 
-    /// Changes discipline and framing. What waits stays; so does what the discipline has learnt, if it is the same with
-    /// other settings. The books count what waits as if it had come in its new frames.
+    /// Changes discipline and framing. Waiting packets are kept; so is the state of the discipline, if only its
+    /// settings change. Waiting packets are counted as if they had arrived with the new framing.
     pub fn reconfigure(&mut self, discipline: Discipline, framing: Framing) {
         match (&mut self.control, discipline) {
             (Control::Red(red), Discipline::Red(settings)) => red.set(settings),
@@ -79,8 +80,8 @@ impl<T: PacketBatch> Queue<T> {
         self.store.reframe(framing);
     }
 
-    /// Offers a train whose last packet arrives `now`: its packets that find room and are not dropped by the discipline
-    /// wait.
+    /// Offers a batch whose last packet arrives at `now`: packets that fit and that the discipline does not
+    /// drop are queued.
     pub fn offer(&mut self, now: Timestamp, batch: T, room: Room) {
         self.store.arrived(&batch);
         match &mut self.control {
@@ -89,18 +90,20 @@ impl<T: PacketBatch> Queue<T> {
         }
     }
 
-    /// The train that waits first. What [`Queue::take`] gives may be a part of it, or another: the discipline decides.
+    /// The first batch in the queue. [`Queue::take`] may return a part of it, or another: the discipline
+    /// decides.
     #[must_use]
     pub fn head(&self) -> Option<Head> {
         let (arrived, batch) = self.store.head()?;
         Some(Head { arrived, spread: batch.spread(), sizes: batch.sizes() })
     }
 
-    /// Takes the next train for the line. Its first packet starts at `start`, each further one when the one before has
-    /// taken its time; `packet_time` says how long the line takes for a packet of a length.
+    /// Takes the next batch for the line. Its first packet starts at `start`, each further one when the
+    /// previous one has been sent; `packet_time` is the time that the line takes for a packet of a given
+    /// length.
     ///
-    /// What arrives before `start` must have been offered. The train ends before a packet whose fate depends on what may
-    /// yet arrive, so that each packet is decided at its own start.
+    /// Everything that arrives before `start` must have been offered. The batch ends before a packet whose fate
+    /// depends on later arrivals, so that each packet is decided at its own start.
     pub fn take(&mut self, start: Timestamp, packet_time: impl Fn(u32) -> Span) -> Option<T> {
         let store = &mut self.store;
         let batch = match &mut self.control {
@@ -120,13 +123,13 @@ impl<T: PacketBatch> Queue<T> {
         Some(batch)
     }
 
-    /// What waits.
+    /// The packets in the queue.
     #[must_use]
     pub fn backlog(&self) -> Count {
         self.store.stats().held
     }
 
-    /// What went through so far.
+    /// The counters so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.store.stats()
@@ -206,20 +209,20 @@ mod tests {
         assert!(queue.stats().balanced());
     }
 
-    /// The least that makes a stage of a queue: a line of constant rate behind it, and a buffer of its own.
+    /// The minimal stage with a queue: a line of constant rate after it, and a buffer.
     struct Line {
         queue: Queue<Numbered>,
         capacity: u64,
         ns_per_byte: u64,
-        /// Cuts every train into its packets first.
+        /// Splits every batch into single packets first.
         singly: bool,
         pushed: Timestamp,
         free_at: Timestamp,
-        /// What is on the line: its start, the time of each packet, and the packets.
+        /// The batch on the line: its start, the time of each packet, and the packets.
         sending: Option<(Timestamp, Span, Sizes)>,
         sent: VecDeque<(Timestamp, Numbered)>,
         given: Count,
-        /// Number of each packet that was sent, when it started, and whether it was marked.
+        /// Number of each packet sent, when it started, and whether it was marked.
         starts: Vec<(u64, Timestamp, bool)>,
     }
 
@@ -337,7 +340,7 @@ mod tests {
             check(&arriving, Laws::IN_ORDER, || Line::new(discipline, capacity, ns_per_byte, false))?;
         }
 
-        /// That packets travel in trains saves work and changes nothing.
+        /// Packets in batches are treated exactly like single packets.
         #[test]
         fn a_train_fares_as_its_packets_would(
             arriving in arrivals(), discipline in discipline(), capacity in 0..500_000_u64, ns_per_byte in 1..40_u64
@@ -345,7 +348,8 @@ mod tests {
             let [whole, singly] = [false, true].map(|singly| {
                 let mut line = Line::new(discipline, capacity, ns_per_byte, singly);
                 for (now, batch) in &arriving {
-                    // In whole nanoseconds from packet to packet, so that a part of a train has the times of the whole.
+                    // In whole nanoseconds from packet to packet, so that a part of a batch has the same times
+                    // as the whole.
                     let gaps = u64::from(batch.packets() - 1).max(1);
                     let even = Span::from_ns(batch.spread().as_ns() / gaps * gaps);
                     line.push(*now, batch.clone().spread_over(even));

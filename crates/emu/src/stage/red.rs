@@ -1,4 +1,4 @@
-//! Random early detection: which packets that arrive at a queue are kept.
+//! Random early detection: which packets that arrive at a queue are accepted.
 
 use linerate_units::{Span, Timestamp};
 use rand::rngs::StdRng;
@@ -10,28 +10,28 @@ use crate::stage::cut::{Arrivals, runs};
 use crate::stage::queue::Room;
 use crate::stage::store::Store;
 
-/// What RED does with a packet.
+/// RED's decision about a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Keep,
-    /// Chosen at random, to be dropped or marked.
+    /// Chosen randomly, to be dropped or marked.
     Early,
-    /// Dropped, because the average is too high for marks (RFC 3168 §7).
+    /// Dropped, because the average is too high for marking (RFC 3168 §7).
     Drop,
 }
 
 /// The state of RED.
 ///
 /// # Source
-/// Floyd and Jacobson, "Random early detection gateways for congestion avoidance", 1993, §§4-7: the average, its
-/// correction after idle time, and the chosen packets spread evenly. The gentle variant, by Floyd, lets the probability
-/// grow from `max_probability` to 1 between `max` and twice `max`.
+/// Floyd and Jacobson, "Random early detection gateways for congestion avoidance", 1993, §§4-7: the average,
+/// its correction after idle time, and the evenly spread choice of packets. In the gentle variant, by Floyd,
+/// the probability increases from `max_probability` to 1 between `max` and twice `max`.
 #[derive(Debug)]
 pub(super) struct Red {
     settings: RedSettings,
     /// Bytes.
     average: f64,
-    /// Packets kept since the last that was not.
+    /// Consecutive packets kept since the last one that was not.
     kept: u64,
     idle: Option<Idle>,
     rng: StdRng,
@@ -56,12 +56,13 @@ impl Red {
         self.settings.ecn
     }
 
-    /// Tells that nothing waits from `since` on; `packet_time` is how long the line takes for a packet.
+    /// Reports that the queue is empty from `since` on; `packet_time` is the time that the line takes for a
+    /// packet.
     pub(super) fn emptied(&mut self, since: Timestamp, packet_time: Span) {
         self.idle = Some(Idle { since, packet_time });
     }
 
-    /// Judges a packet that finds `waiting` bytes in front of it.
+    /// Decides about a packet with `waiting` bytes in front of it.
     fn judge(&mut self, now: Timestamp, waiting: u64) -> Verdict {
         self.observe(now, waiting);
         let probability = self.probability();
@@ -69,7 +70,7 @@ impl Red {
             self.kept = 0;
             return Verdict::Keep;
         }
-        // Gaps between chosen packets are thus even over 1 to 1/probability (§7), not geometric.
+        // Gaps between chosen packets are thus uniform over 1 to 1/probability (§7), not geometric.
         let share_left = 1.0 - self.kept as f64 * probability;
         if share_left > probability && self.rng.random::<f64>() * share_left >= probability {
             self.kept += 1;
@@ -84,14 +85,15 @@ impl Red {
         if waiting > 0 {
             self.average += weight * (waiting as f64 - self.average);
         } else if let Some(idle) = &mut self.idle {
-            // As if that many packets had found the queue empty; a line without a rate sends one a nanosecond.
+            // As if that many packets had arrived at an empty queue; a line of unlimited rate sends one per
+            // nanosecond.
             let absent = now.since(idle.since).as_ns() as f64 / idle.packet_time.as_ns().max(1) as f64;
             self.average *= (1.0 - weight).powf(absent);
             idle.since = idle.since.max(now);
         }
     }
 
-    /// Probability by the average alone: 1 stands for dropping everything.
+    /// Probability from the average alone: 1 means that everything is dropped.
     fn probability(&self) -> f64 {
         let (min, max) = (self.settings.min.get() as f64, self.settings.max.get() as f64);
         let most = self.settings.max_probability.get().min(1.0);
@@ -108,7 +110,7 @@ impl Red {
     }
 }
 
-/// What becomes of a packet that is offered to RED.
+/// What happens to a packet that is offered to RED.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Keep,
@@ -116,7 +118,8 @@ enum Fate {
     Drop,
 }
 
-/// Offers a train. RED judges every packet by what waits in front of it, earlier packets of its train included.
+/// Offers a batch. RED decides about every packet by the bytes in front of it, earlier packets of its batch
+/// included.
 pub(super) fn offer<T: PacketBatch>(
     red: &mut Red,
     store: &mut Store<T>,
@@ -162,7 +165,7 @@ mod tests {
     use crate::packet_batch::Framing;
     use crate::stage::laws::{Numbered, within_99};
 
-    /// Between 10 and 30 kilobytes up to 10 %; the average follows at once.
+    /// Between 10 and 30 kilobytes up to 10 %; the average follows immediately.
     fn settings(ecn: bool) -> RedSettings {
         RedSettings {
             min: Bytes::new(10_000),
@@ -173,7 +176,7 @@ mod tests {
         }
     }
 
-    /// Distances between the packets that are not kept while `waiting` bytes wait.
+    /// Distances between the packets that are not kept while `waiting` bytes are queued.
     fn gaps(waiting: u64, packets: usize) -> Vec<usize> {
         let mut red = Red::new(settings(false), 1);
         let verdicts: Vec<_> = (0..packets).map(|_| red.judge(Timestamp::START, waiting)).collect();
@@ -182,7 +185,7 @@ mod tests {
 
     #[test]
     fn drops_are_spread_evenly_at_the_probability_of_the_average() {
-        // 20 kB are half-way, so 5 %: gaps are even over 1 to 20, 10.5 on average.
+        // 20 kB are half-way, so 5 %: gaps are uniform over 1 to 20, 10.5 on average.
         let gaps = gaps(20_000, 1_000_000);
         let (many, mean) = (gaps.len() as f64, gaps.iter().sum::<usize>() as f64 / gaps.len() as f64);
         let variance: f64 = (20.0 * 20.0 - 1.0) / 12.0;
@@ -200,7 +203,7 @@ mod tests {
     #[test]
     fn the_gentle_part_rises_to_certainty() {
         assert_eq!(gaps(9_999, 1000), [1000], "none below the minimum");
-        // 45 kB: 0.1 + 0.9 / 2 = 0.55, so the second packet of a gap is chosen for certain: 1 x 0.55 + 2 x 0.45.
+        // 45 kB: 0.1 + 0.9 / 2 = 0.55, so the second packet of a gap is always chosen: 1 x 0.55 + 2 x 0.45.
         let gaps_seen = gaps(45_000, 100_000);
         let mean = 100_000.0 / gaps_seen.len() as f64;
         assert!(within_99(mean, 1.45, (0.55 * 0.45 / gaps_seen.len() as f64).sqrt()), "{mean}");
@@ -215,7 +218,8 @@ mod tests {
         assert_eq!(red.average, 4_000.0);
         red.judge(Timestamp::START, 8_000);
         assert_eq!(red.average, 6_000.0);
-        // Idle from 100 on, a packet takes 10: at 120 as if two packets had found nothing, at 130 a third.
+        // Idle from 100 on, a packet takes 10: at 120 as if two packets had found the queue empty, at 130 a
+        // third.
         red.emptied(Timestamp::from_ns(100), Span::from_ns(10));
         red.judge(Timestamp::from_ns(120), 0);
         assert_eq!(red.average, 1_500.0);
@@ -223,7 +227,7 @@ mod tests {
         assert_eq!(red.average, 750.0);
     }
 
-    /// What is kept, marked and dropped of a train of 44 that finds `ahead` bytes waiting.
+    /// Packets kept, marked and dropped of a batch of 44 that finds `ahead` bytes in the queue.
     fn offered(ahead: u64, free: u64, ecn: bool, capable: bool) -> (u64, u64, u64) {
         let mut store = Store::new(Framing::default());
         let batch = Numbered::new(0, 44, 1514).ecn(capable);

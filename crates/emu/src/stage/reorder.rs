@@ -11,7 +11,8 @@ use crate::stage::departures::Departures;
 use crate::stage::trials::Trials;
 use crate::stage::{Stage, Stats};
 
-/// A network that lets later packets overtake some: those leave later by a fixed time, all others at once.
+/// A network in which later packets overtake some: those are delayed by a fixed time, all others pass
+/// immediately.
 #[derive(Debug)]
 pub struct Overtake<T> {
     chosen: Trials,
@@ -22,7 +23,7 @@ pub struct Overtake<T> {
 }
 
 impl<T: PacketBatch> Overtake<T> {
-    /// Holds back as `reorder` says.
+    /// Holds packets back as specified by `reorder`.
     #[must_use]
     pub fn new(reorder: Reorder, framing: Framing, seed: u64) -> Self {
         let mut rng = StdRng::seed_from_u64(seed);
@@ -36,7 +37,7 @@ impl<T: PacketBatch> Overtake<T> {
         self.overtaken
     }
 
-    /// Changes what happens to the packets that are yet to come.
+    /// Changes what happens to later packets.
     pub fn set(&mut self, reorder: Reorder) {
         self.chosen = Trials::new(reorder.probability, &mut self.rng);
         self.by = reorder.by;
@@ -87,7 +88,7 @@ mod tests {
     fn the_share_is_overtaken() {
         let packets = 1_000_000;
         for share in [0.001, 0.3] {
-            // Held back beyond the end of the test, so that only what is not passes.
+            // Held back beyond the end of the test, so that only the others pass.
             let mut stage = overtake(share, Span::from_secs(1_000_000), 1);
             pass(&mut stage, packets);
             let held = stage.stats().held.packets;

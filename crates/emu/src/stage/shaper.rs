@@ -1,12 +1,12 @@
-//! The line itself: one train after the other, at the rate of the line, and at that of a token bucket behind it.
+//! The line: one batch after the other, at the line rate, and at the rate of a token bucket after it.
 
 use linerate_units::{Bitrate, Span, Timestamp};
 
 use crate::link_direction::Bucket;
 use crate::packet_batch::{Framing, PacketBatch, Sizes};
 
-/// Instants and spans inside a line. At 400 Gb/s a byte takes 20 ps, and what is rounded off each train adds up: finer
-/// than that, no rate is off by a millionth.
+/// Times inside a line. At 400 Gb/s a byte takes 20 ps, and rounding errors of each batch accumulate: at this
+/// resolution, no rate is off by a millionth.
 ///
 /// # Units
 /// femtoseconds since the start of the emulation
@@ -14,11 +14,11 @@ type Femtos = u128;
 
 const PER_NS: Femtos = 1_000_000;
 
-/// A line that sends at most one train at a time.
+/// A line that sends at most one batch at a time.
 ///
-/// A train whose packets arrived one after the other is sent as they arrive: its first packet may have left before its
-/// last was there, as in a switch that stores packets and not trains. So a train passes many lines of one rate with the
-/// delay of one packet per line, not of one train.
+/// A batch whose packets arrived one after the other is sent as they arrive: its first packet may leave before
+/// its last has arrived, as in a switch that stores and forwards packets, not batches. A batch thus passes many
+/// lines of one rate with the delay of one packet per line, not of one batch.
 #[derive(Debug)]
 pub struct Line<T> {
     rate: Option<Bitrate>,
@@ -38,11 +38,11 @@ struct Service<T> {
     finish: Femtos,
 }
 
-/// A token bucket as a shaper sees it: what it has saved up, at an instant.
+/// A token bucket as a shaper: its level at a given time.
 #[derive(Debug, Clone, Copy)]
 struct Tokens {
     bucket: Bucket,
-    /// Bytes; negative while a packet larger than the bucket is being paid for.
+    /// Bytes; negative after a packet larger than the bucket.
     level: f64,
     at: Femtos,
 }
@@ -52,13 +52,13 @@ impl Tokens {
         Self { bucket, level: bucket.burst.get() as f64, at }
     }
 
-    /// Takes tokens for a frame that wants to leave at `wish`; when it may.
+    /// Takes tokens for a frame that could leave at `wish`; returns when it may.
     fn admit(&mut self, wish: Femtos, frame: u64) -> Femtos {
         let bytes_per_femto = self.bucket.rate.bps() / 8e15;
         let depth = self.bucket.burst.get() as f64;
         let wish = wish.max(self.at);
         let level = (self.level + (wish - self.at) as f64 * bytes_per_femto).min(depth);
-        // A packet larger than the bucket leaves when the bucket is full; it owes the rest.
+        // A packet larger than the bucket leaves when the bucket is full; the rest becomes debt.
         let missing = (frame as f64).min(depth) - level;
         let wait = if missing > 0.0 { (missing / bytes_per_femto).ceil() as Femtos } else { 0 };
         self.at = wish + wait;
@@ -75,7 +75,7 @@ impl<T: PacketBatch> Line<T> {
         Self { rate, shape, framing, service: None, free_at: 0, busy: 0 }
     }
 
-    /// Changes the rates; the train that is being sent keeps its own.
+    /// Changes the rates; the batch being sent keeps its own.
     pub fn reconfigure(&mut self, rate: Option<Bitrate>, shape: Option<Bucket>, framing: Framing) {
         (self.rate, self.framing) = (rate, framing);
         self.shape = match (self.shape, shape) {
@@ -86,32 +86,33 @@ impl<T: PacketBatch> Line<T> {
         };
     }
 
-    /// True while no train is being sent.
+    /// True while no batch is being sent.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.service.is_none()
     }
 
-    /// When the line became free, or will.
+    /// When the line became idle, or will.
     #[must_use]
     pub fn free_at(&self) -> Timestamp {
         self.service.as_ref().map_or_else(|| up(self.free_at), |service| up(service.finish))
     }
 
-    /// Time that one packet occupies the line, without a shaper; what a queueing discipline needs to look ahead.
+    /// Time that one packet occupies the line, without a shaper; needed by queueing disciplines to look ahead.
     #[must_use]
     pub fn packet_time(&self, length: u32) -> Span {
         Span::from_ns((self.time(self.framing.wire(length)) / PER_NS) as u64)
     }
 
-    /// How many packets of a train that may start at `start` have started before `now`, or start then.
+    /// How many packets of a batch that may start at `start` start at or before `now`.
     #[must_use]
     pub fn started(&self, sizes: &Sizes, start: Timestamp, now: Timestamp) -> u32 {
         let start = down(start).max(self.free_at);
         share(down(now), start, start + self.time(self.framing.wire_of(sizes, sizes.packets)), sizes.packets)
     }
 
-    /// Sends a train that arrived at `arrived`, its packets over the `spread` before. The line must be idle.
+    /// Sends a batch that arrived at `arrived`, its packets over the `spread` before that. The line must be
+    /// idle.
     pub fn begin(&mut self, arrived: Timestamp, batch: T) {
         let sizes = batch.sizes();
         let first = Timestamp::from_ns(arrived.as_ns().saturating_sub(batch.spread().as_ns()));
@@ -131,38 +132,38 @@ impl<T: PacketBatch> Line<T> {
                 (start.unwrap_or(wish), end)
             }
         };
-        // The last packet cannot have left before it came.
+        // The last packet cannot have left before it arrived.
         finish = finish.max(down(arrived) + last);
         self.busy += whole;
         self.service = Some(Service { batch, sizes, start, first_done: start + each, finish });
     }
 
-    /// When the train that is being sent has left.
+    /// When the batch being sent has left.
     #[must_use]
     pub fn deadline(&self) -> Option<Timestamp> {
         self.service.as_ref().map(|service| up(service.finish))
     }
 
-    /// The train, once it has left; the line is idle then.
+    /// The batch, once it has left; the line is idle then.
     pub fn end(&mut self, now: Timestamp) -> Option<T> {
         self.service.as_ref().filter(|service| up(service.finish) <= now)?;
         let mut service = self.service.take()?;
         self.free_at = service.finish;
         let spread = service.finish.saturating_sub(service.first_done) / PER_NS;
-        // Over an endlessly fast line packets keep the distances with which they came.
+        // Over a line of unlimited rate packets keep the spacing with which they arrived.
         if self.rate.is_some() {
             service.batch.set_spread(Span::from_ns(spread as u64));
         }
         Some(service.batch)
     }
 
-    /// The train that is being sent.
+    /// The batch being sent.
     #[must_use]
     pub fn in_service(&self) -> Option<&T> {
         self.service.as_ref().map(|service| &service.batch)
     }
 
-    /// Bytes of the packets in it that have not started: they wait in the buffer.
+    /// Bytes of its packets that have not started: they wait in the buffer.
     #[must_use]
     pub fn waiting(&self, now: Timestamp) -> u64 {
         let Some(service) = &self.service else { return 0 };
@@ -186,7 +187,8 @@ impl<T: PacketBatch> Line<T> {
     }
 }
 
-/// Of `packets` that start at equal distances from `start` on and end at `finish`: how many have started at `now`.
+/// Of `packets` that start at equal intervals from `start` on and end at `finish`: how many have started at
+/// `now`.
 fn share(now: Femtos, start: Femtos, finish: Femtos, packets: u32) -> u32 {
     if now < start {
         return 0;
@@ -202,7 +204,7 @@ fn down(at: Timestamp) -> Femtos {
     Femtos::from(at.as_ns()) * PER_NS
 }
 
-/// A train has left when its last bit has: rounded up.
+/// A batch has left when its last bit has: rounded up.
 fn up(at: Femtos) -> Timestamp {
     Timestamp::from_ns(u64::try_from(at.div_ceil(PER_NS)).unwrap_or(u64::MAX))
 }

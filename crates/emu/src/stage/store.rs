@@ -1,4 +1,4 @@
-//! The memory of a queue: what waits, first in first out.
+//! The storage of a queue: waiting packets, first in, first out.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -9,12 +9,12 @@ use crate::packet_batch::{Framing, PacketBatch};
 use crate::stage::cut::{Arrivals, runs, split};
 use crate::stage::{Count, Stats};
 
-/// Trains that wait, and the books about them.
+/// Waiting batches, and their counters.
 #[derive(Debug)]
 pub(super) struct Store<T> {
     waiting: VecDeque<Waiting<T>>,
     framing: Framing,
-    /// The largest frame that ever waited: what CoDel takes for a full packet.
+    /// The largest frame that ever waited: a full-size packet for CoDel.
     largest: u64,
     stats: Stats,
 }
@@ -43,25 +43,25 @@ impl<T: PacketBatch> Store<T> {
         self.stats
     }
 
-    /// The train that waits first, and when its last packet arrived.
+    /// The first batch in the queue, and when its last packet arrived.
     pub(super) fn head(&self) -> Option<(Timestamp, &T)> {
         self.waiting.front().map(|waiting| (waiting.arrived, &waiting.batch))
     }
 
-    /// Books a train that was offered.
+    /// Counts a batch that was offered.
     pub(super) fn arrived(&mut self, batch: &T) {
         self.stats.taken.add(Count::of(batch, self.framing));
     }
 
-    /// Lets a train wait whose last packet arrived at `arrived`.
+    /// Queues a batch whose last packet arrived at `arrived`.
     pub(super) fn enqueue(&mut self, arrived: Timestamp, batch: T) {
         self.largest = self.largest.max(self.framing.frame(batch.sizes().each));
         self.stats.held.add(Count::of(&batch, self.framing));
         self.waiting.push_back(Waiting { arrived, batch });
     }
 
-    /// Keeps the packets of a train that arrives `now` as long as they fit into `free` bytes, and drops the others. A
-    /// short last packet may fit behind longer ones that did not.
+    /// Queues the packets of a batch that arrives at `now` while they fit into `free` bytes, and drops the
+    /// others. A short last packet may fit after longer ones that did not.
     pub(super) fn keep_fitting(&mut self, now: Timestamp, batch: T, mut free: u64) {
         let (framing, sizes, arrivals) = (self.framing, batch.sizes(), Arrivals::of(&batch, now));
         let fits = |_: &T, index: u32, rest: u32| {
@@ -82,22 +82,22 @@ impl<T: PacketBatch> Store<T> {
         });
     }
 
-    /// Books a train that is thrown away.
+    /// Counts a batch that is discarded.
     pub(super) fn drop_batch(&mut self, batch: &T) {
         self.stats.dropped.add(Count::of(batch, self.framing));
     }
 
-    /// Books a train that goes to the line.
+    /// Counts a batch that goes to the line.
     pub(super) fn give(&mut self, batch: &T) {
         self.stats.given.add(Count::of(batch, self.framing));
     }
 
-    /// Books packets that were marked.
+    /// Counts packets that were marked.
     pub(super) fn mark(&mut self, packets: u32) {
         self.stats.marked += u64::from(packets);
     }
 
-    /// Takes the head. It is neither given nor lost yet.
+    /// Takes the head, which is counted as neither sent nor dropped yet.
     pub(super) fn take_head(&mut self) -> Option<T> {
         let batch = self.waiting.pop_front()?.batch;
         self.stats.held.take(Count::of(&batch, self.framing));
@@ -116,7 +116,7 @@ impl<T: PacketBatch> Store<T> {
         Some(batch)
     }
 
-    /// Counts in other frames from now on, as if what waits had come in them.
+    /// Changes the framing from now on; waiting packets are counted as if they had arrived with it.
     pub(super) fn reframe(&mut self, framing: Framing) {
         if framing == self.framing {
             return;

@@ -4,8 +4,8 @@ use linerate_units::Ratio;
 use rand::Rng;
 use rand::rngs::StdRng;
 
-/// How many of a series of independent trials fail before the first that succeeds: at most `u64::MAX`, which also stands
-/// for never.
+/// How many of a sequence of independent trials fail before the first success: at most `u64::MAX`, which also
+/// means never.
 ///
 /// # Source
 /// inversion of the geometric distribution: floor(ln U / ln(1 - p)), U uniform over (0, 1]
@@ -20,7 +20,7 @@ pub(super) fn failures(probability: f64, rng: &mut StdRng) -> u64 {
     (uniform.ln() / (-probability).ln_1p()) as u64
 }
 
-/// One trial per packet. A draw is made per success, not per packet.
+/// One trial per packet. A random number is drawn per success, not per packet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Trials {
     probability: f64,
@@ -33,7 +33,7 @@ impl Trials {
         Self { probability, failures: failures(probability, rng) }
     }
 
-    /// Decides some of the next `rest` packets, at least one: how many, and whether they succeed.
+    /// Decides some of the next `rest` packets, at least one: how many, and whether they are successes.
     pub(super) fn next(&mut self, rest: u32, rng: &mut StdRng) -> (u32, bool) {
         if self.failures == 0 {
             self.failures = failures(self.probability, rng);

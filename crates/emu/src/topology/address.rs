@@ -1,16 +1,16 @@
-//! Addresses of hosts, and the network that they have in common.
+//! Addresses of hosts, and their common network.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// The IPv4 address of the host with that number, counted from 1, when the file gives none.
+/// The default IPv4 address of the host with that number, counted from 1.
 pub(super) fn default_v4(number: usize) -> (Ipv4Addr, u8) {
-    // Above 254 it leaves the network, and that is a mistake like any other.
+    // Above 254 it is outside of the network, which is reported like any other mistake.
     let number = u32::try_from(number).unwrap_or(u32::MAX);
     (Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 77, 0, 0)).saturating_add(number)), 24)
 }
 
-/// The IPv6 address of the host with that number, counted from 1, when the file gives none.
+/// The default IPv6 address of the host with that number, counted from 1.
 pub(super) fn default_v6(number: usize) -> (Ipv6Addr, u8) {
     (Ipv6Addr::from(u128::from(Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 0)) + number as u128), 64)
 }
@@ -62,12 +62,12 @@ fn mask_v6(length: u8) -> u128 {
     u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0)
 }
 
-/// The network of an address, as `10.77.0.0/24`.
+/// The network of an address, such as `10.77.0.0/24`.
 pub(super) fn network_v4((address, length): (Ipv4Addr, u8)) -> String {
     format!("{}/{length}", Ipv4Addr::from(u32::from(address) & mask_v4(length)))
 }
 
-/// The network of an address, as `fd77::/64`.
+/// The network of an address, such as `fd77::/64`.
 pub(super) fn network_v6((address, length): (Ipv6Addr, u8)) -> String {
     format!("{}/{length}", Ipv6Addr::from(u128::from(address) & mask_v6(length)))
 }

@@ -1,4 +1,4 @@
-//! The descriptions that come with the program.
+//! The topologies that are part of the program.
 
 use linerate_config::{Bundled, bundled as list};
 

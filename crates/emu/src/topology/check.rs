@@ -1,4 +1,4 @@
-//! What can only be seen when all of a description is read.
+//! Checks that require the complete description.
 
 use std::collections::BTreeMap;
 
@@ -15,12 +15,12 @@ use crate::packet_batch::Framing;
 /// Ethernet header: two addresses and a type.
 const ETHERNET: u32 = 14;
 
-/// Bytes of a frame that carries an IP packet of `mtu` bytes, as a buffer counts them.
+/// Bytes of a frame with an IP packet of `mtu` bytes, as a buffer counts them.
 pub(super) fn frame(mtu: u32, tags: u8) -> u64 {
     Framing { tags }.frame(mtu.saturating_add(ETHERNET))
 }
 
-/// Looks at everything.
+/// Runs every check.
 pub(super) fn all(draft: &ParsedTopology, mistakes: &mut Mistakes) {
     names(draft, mistakes);
     addresses(draft, mistakes);
@@ -55,7 +55,7 @@ fn addresses(draft: &ParsedTopology, mistakes: &mut Mistakes) {
     addresses_of(draft, "address6", v6, mistakes);
 }
 
-/// `parts` gives the address of a host, and its network.
+/// `parts` returns the address of a host, and its network.
 fn addresses_of(
     draft: &ParsedTopology,
     key: &str,
@@ -180,15 +180,15 @@ fn check_directions(draft: &ParsedTopology, mistakes: &mut Mistakes) {
     }
 }
 
-/// Settings of one direction that do not go together.
+/// Contradictory settings of one direction.
 pub(super) struct WayFault {
-    /// The keys that may be at fault, the likeliest first.
+    /// The keys that may be wrong, the most likely first.
     pub(super) keys: [&'static str; 2],
     /// What is wrong, and what to do.
     pub(super) text: String,
 }
 
-/// What does not go together in one direction.
+/// The contradictions in one direction.
 pub(super) fn direction_faults(direction: &LinkDirection) -> Vec<WayFault> {
     let full = Bytes::new(frame(direction.mtu, direction.framing.tags));
     let mut faults = Vec::new();
@@ -236,7 +236,7 @@ pub(super) fn direction_faults(direction: &LinkDirection) -> Vec<WayFault> {
     faults
 }
 
-/// A shared buffer holds a frame for each port.
+/// A shared buffer must hold a frame for each port.
 fn shared_buffers(draft: &ParsedTopology, mistakes: &mut Mistakes) {
     for (switch, places) in draft.topology.switches.iter().zip(&draft.switches) {
         let Some(shared) = switch.shared else { continue };
@@ -258,7 +258,7 @@ fn shared_buffers(draft: &ParsedTopology, mistakes: &mut Mistakes) {
     }
 }
 
-/// Both directions of a link have one MTU, and a smaller one than hosts use is meant to be.
+/// Both directions of a link have the same MTU; one smaller than that of the hosts must be intended.
 fn mtus(draft: &ParsedTopology, mistakes: &mut Mistakes) {
     let Topology { links, hosts, .. } = &draft.topology;
     for (link, places) in links.iter().zip(&draft.links).filter(|(_, places)| places.sound()) {

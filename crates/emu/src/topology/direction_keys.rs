@@ -1,4 +1,4 @@
-//! The keys of one direction of a link, and where their values go.
+//! The keys of one direction of a link, and the fields that they set.
 
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 
@@ -210,12 +210,12 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
     live("reorder_by", Kind::Time(put!(reorder.by)), "\"1ms\"", "For how long they are held back."),
 ];
 
-/// The keys of which only one can describe how packets are lost.
+/// The keys of the loss models, of which only one may be given.
 pub(super) const LOSS_MODELS: [&str; 4] = ["loss", "loss_every", "loss_times", "loss_burst"];
 
-/// Least MTU of IPv4 that hosts must accept (RFC 791 section 3.2).
+/// Smallest MTU of IPv4 that hosts must accept (RFC 791 section 3.2).
 const MIN_MTU: u64 = 576;
-/// The longest frame of a device that carries super-frames, 65535, without its Ethernet header.
+/// The longest frame of a device with GSO frames, 65535, without its Ethernet header.
 const MAX_MTU: u64 = 65521;
 
 const DISCIPLINE_RED: Needs = Needs("discipline = \"red\"");
@@ -226,7 +226,7 @@ fn set_too_big(direction: &mut LinkDirection, what: &'static str) -> Result<(), 
     Ok(())
 }
 
-/// A discipline that is set again keeps its settings.
+/// Setting the same discipline again keeps its settings.
 fn set_discipline(direction: &mut LinkDirection, name: &'static str) -> Result<(), Needs> {
     direction.discipline = match (name, direction.discipline) {
         ("red", Discipline::Red(settings)) => Discipline::Red(settings),
@@ -242,7 +242,8 @@ fn set_discipline(direction: &mut LinkDirection, name: &'static str) -> Result<(
     Ok(())
 }
 
-/// Thresholds one to three (Floyd 1997, "RED: discussions of setting parameters"), and room above twice the upper one.
+/// Thresholds in a ratio of one to three (Floyd 1997, "RED: discussions of setting parameters"), with buffer
+/// space above twice the upper one.
 fn default_red(buffer: Bytes) -> RedSettings {
     RedSettings {
         min: Bytes::new(buffer.get() / 12),
@@ -281,9 +282,9 @@ fn set_ecn(direction: &mut LinkDirection, ecn: bool) -> Result<(), Needs> {
     Ok(())
 }
 
-/// A bucket of that rate; one that is there keeps its depth.
+/// A bucket of that rate; an existing one keeps its depth.
 fn set_bucket(bucket: &mut Option<Bucket>, rate: Option<Bitrate>, mtu: u32) {
-    /// Ten milliseconds, as parts of a second, in bytes.
+    /// Ten milliseconds, in seconds, converted to bytes.
     const DEPTH_BYTES_PER_BPS: f64 = 0.010 / 8.0;
     let two_frames = 2 * check::frame(mtu, 0);
     *bucket = rate.map(|rate| {

@@ -1,13 +1,13 @@
-//! Which nodes a description joins: ports, loops, networks.
+//! The graph of a description: ports, loops, networks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Link;
 
-/// What goes wrong when links are laid one after the other.
+/// Faults found while links are added one after the other.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The link joins two nodes that another link joins already.
+    /// The link connects two nodes that another link already connects.
     Parallel {
         /// The later link.
         link: usize,
@@ -18,12 +18,12 @@ pub(super) enum Fault {
     Loop {
         /// The link that closes it.
         link: usize,
-        /// The others, in the order of the way round.
+        /// The others, in the order along the loop.
         others: Vec<usize>,
     },
 }
 
-/// Lays links and tells which of them may not be; these are left out of what follows.
+/// Adds the links and returns the invalid ones, which are ignored from then on.
 pub(super) fn faults(links: &[Link]) -> Vec<Fault> {
     let mut laid: BTreeMap<&str, Vec<(&str, usize)>> = BTreeMap::new();
     let mut faults = Vec::new();
@@ -43,9 +43,9 @@ pub(super) fn faults(links: &[Link]) -> Vec<Fault> {
     faults
 }
 
-/// The links between two nodes, if there is a way.
+/// The links of the path between two nodes, if there is one.
 fn path(laid: &BTreeMap<&str, Vec<(&str, usize)>>, from: &str, to: &str) -> Option<Vec<usize>> {
-    // For each node that was reached: the node before it, and the link from there.
+    // For each node reached: the previous node, and the link from there.
     let mut came: BTreeMap<&str, Option<(&str, usize)>> = BTreeMap::from([(from, None)]);
     let mut open = vec![from];
     while let Some(node) = open.pop().filter(|_| !came.contains_key(to)) {
@@ -66,7 +66,7 @@ fn path(laid: &BTreeMap<&str, Vec<(&str, usize)>>, from: &str, to: &str) -> Opti
     Some(direction)
 }
 
-/// The links of each network: those that are joined through any nodes.
+/// The links of each network: those connected through any nodes.
 pub(super) fn networks(links: &[Link]) -> Vec<Vec<usize>> {
     let mut networks: Vec<(BTreeSet<&str>, Vec<usize>)> = Vec::new();
     for (index, link) in links.iter().enumerate() {

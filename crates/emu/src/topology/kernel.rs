@@ -1,5 +1,6 @@
-//! The same network by the means of the kernel alone: namespaces, veth, bridges, and the queueing disciplines tbf,
-//! netem, red and codel. Pure: the commands are only said, for `ip` and `tc` of iproute2 and for `sysctl`.
+//! The same network built with the kernel alone: namespaces, veth, bridges, and the queueing disciplines tbf,
+//! netem, red and codel. Pure: the commands for `ip` and `tc` of iproute2 and for `sysctl` are only generated,
+//! not run.
 //!
 //! Each node is a namespace `linerate-LAB-NODE`. A host has the device `eth0`, a switch a bridge `br0` with the ports
 //! `p1`, `p2`, … in the order of the links.
@@ -37,21 +38,22 @@ impl fmt::Display for Command {
     }
 }
 
-/// Makes a command of words that hold no spaces, and of whole arguments after them.
+/// Creates a command from words without spaces, and from whole arguments after them.
 fn command(words: &str, arguments: &[&str]) -> Command {
     Command { argv: words.split_whitespace().chain(arguments.iter().copied()).map(str::to_owned).collect() }
 }
 
-/// How a kernel builds a network, and takes it down.
+/// The commands with which a kernel builds a network, and removes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Commands {
-    /// Makes its namespaces and sets their congestion controls: what a lab does itself, so that it knows what is its own.
+    /// Creates its namespaces and sets their congestion control: a lab does this itself, to know which are its
+    /// own.
     pub resources: Vec<Command>,
     /// Builds the rest, in this order.
     pub up: Vec<Command>,
-    /// Removes all of it, also when only a part was built; then some of these fail.
+    /// Removes all of it, even if only a part was built; some of these commands fail then.
     pub down: Vec<Command>,
-    /// What will differ from the description, one sentence each.
+    /// Differences from the description, one sentence each.
     pub cannot: Vec<String>,
 }
 
@@ -107,7 +109,7 @@ fn port(topology: &Topology, lab: &str, link: &Link, side: usize) -> [String; 2]
     [namespace(lab, node), device]
 }
 
-/// A pair of devices, and the ports of switches among them.
+/// A veth pair, with the ports of switches among its ends.
 fn cable(topology: &Topology, lab: &str, link: &Link) -> Vec<Command> {
     let ends = [0, 1].map(|side| port(topology, lab, link, side));
     let [[ns, device], [peer_ns, peer]] = &ends;
@@ -115,7 +117,8 @@ fn cable(topology: &Topology, lab: &str, link: &Link) -> Vec<Command> {
     let mut commands = vec![command(&pair, &[])];
     for (side, [ns, device]) in ends.iter().enumerate() {
         let mut set = format!("ip -n {ns} link set dev {device} mtu {}", link.directions[side].mtu);
-        // A super-frame would be counted as one frame, dropped and marked as a whole, and pass an MTU that its packets exceed.
+        // A GSO frame would be counted as one frame, dropped and marked as a whole, and pass an MTU that its
+        // packets exceed.
         let is_host = topology.host(&link.ends[side]).is_some();
         set.push_str(if is_host { " gso_max_segs 1" } else { " master br0" });
         commands.push(command(&(set + " up"), &[]));
@@ -144,7 +147,8 @@ fn host_commands(topology: &Topology, lab: &str, host: &Host) -> Vec<Command> {
     commands
 }
 
-/// A direction as one device can have it: a trunk as one fast line, a shared buffer as a part for each port.
+/// A direction as a single device can model it: a LAG as one fast line, a shared buffer as a part for each
+/// port.
 fn as_one_queue(topology: &Topology, link: &Link, side: usize, direction: &LinkDirection) -> LinkDirection {
     let node = &link.ends[side];
     let members = f64::from(link.members);
@@ -157,7 +161,7 @@ fn as_one_queue(topology: &Topology, link: &Link, side: usize, direction: &LinkD
             let ports: u32 = links.map(|other| other.members).sum();
             capacity.get() as f64 * members / f64::from(ports)
         }
-        // What the link's ports may take while no other holds anything: x = n alpha (1 - x).
+        // How much the ports of the link may use while no other port uses any: x = n alpha (1 - x).
         Some(SharedBuffer { capacity, policy: Sharing::Dynamic { alpha } }) => {
             capacity.get() as f64 * (members * alpha / (1.0 + members * alpha))
         }

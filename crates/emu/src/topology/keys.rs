@@ -1,7 +1,7 @@
-//! Every key of a description, declared once: its name, kind, default, help, and where its value goes.
+//! Every key of a description, declared once: its name, kind, default, help, and the field that it sets.
 //!
-//! The keys of a table are applied in the order they stand here, so what another key refines comes after it: `red_min`
-//! after `discipline`, `discipline` after `buffer`. Those of a link's directions are in `way_keys`.
+//! The keys of a table are applied in this order, so a key that refines another comes after it: `red_min` after
+//! `discipline`, `discipline` after `buffer`. Those of a link's directions are in `direction_keys`.
 
 use linerate_units::Bytes;
 
@@ -11,11 +11,11 @@ use crate::packet_batch::HashFields;
 
 /// One key of a table that describes a `T`.
 pub(super) struct Key<T> {
-    /// Its name; a dot leads into a table.
+    /// Its name; a dot denotes a nested table.
     pub(super) name: &'static str,
-    /// What it takes, and where that goes.
+    /// The kind of its value, and the field that it sets.
     pub(super) kind: Kind<T>,
-    /// What holds without it, as written; in words where that cannot be written.
+    /// The default, as it would be written; in words if it cannot be written.
     pub(super) default: &'static str,
     /// True if it may change while a lab runs.
     pub(super) live: bool,
@@ -41,7 +41,7 @@ pub(super) const fn live<T>(
     Key { name, kind, default, live: true, help }
 }
 
-/// Puts a value where nothing can be in its way.
+/// Sets a field without any condition.
 macro_rules! put {
     ($($field:ident).+) => {
         |target, value| {
@@ -53,7 +53,7 @@ macro_rules! put {
 
 pub(super) use put;
 
-/// Keys outside any table.
+/// Keys outside of any table.
 pub(super) const HEAD: &[Key<Topology>] = &[
     key("name", Kind::Name(put!(name)), "the file's name", "Name of the network."),
     key("about", Kind::Text(put!(about)), "nothing", "What it is for, in one line."),
@@ -113,7 +113,7 @@ pub(super) const SWITCH: &[Key<Switch>] = &[
     key("alpha", Kind::Factor(set_alpha), "1", "Factor of dynamic sharing (Choudhury and Hahne 1998)."),
 ];
 
-/// Keys of `[link.NAME]` that hold for the link as a whole.
+/// Keys of `[link.NAME]` for the link as a whole.
 pub(super) const LINK: &[Key<Link>] = &[
     key("ends", Kind::Ends(put!(ends)), "must be given", "The two nodes that it joins."),
     key(

@@ -1,4 +1,4 @@
-//! The kinds of values that keys take: how each is read, which bounds it has, and what it is called.
+//! The kinds of values of keys: how each is parsed, its bounds, and its name.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,15 +11,15 @@ use linerate_units::{Bitrate, Bytes, ParseError, Ratio, Span, Timestamp};
 
 use super::address;
 
-/// A slower or faster line is more likely a slip of the pen.
+/// Slower or faster rates are more likely typing errors.
 const RATES: RangeInclusive<f64> = 1e3..=1e12;
 const MAX_MEMORY: Bytes = Bytes::new(1 << 40);
 const MAX_SPAN: Span = Span::from_secs(3600);
 
-/// Puts a value into what is described; says what else must be set for the value to mean anything.
+/// Sets a value in the description; the error names another setting without which the value has no effect.
 pub(super) type Set<T, V> = fn(&mut T, V) -> Result<(), Needs>;
 
-/// The setting without which another one means nothing, as it would be written.
+/// The setting that another one requires, as it would be written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Needs(pub(super) &'static str);
 
@@ -30,12 +30,12 @@ impl Needs {
     }
 }
 
-/// Why a value was not taken.
+/// Why a value was rejected.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// It is no value of this kind: the text says what is wrong and what would be right.
+    /// It is not a value of this kind: the text states what is wrong and what would be right.
     Wrong(String),
-    /// Something else is missing.
+    /// Another setting is missing.
     Needs(Needs),
 }
 
@@ -56,15 +56,15 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// The kind of a key's value, with the place in a `T` that it goes to.
+/// The kind of a key's value, with the setter for a field of `T`.
 pub(super) enum Kind<T> {
     /// Free text of one line.
     Text(Set<T, String>),
-    /// Small letters, digits and hyphens.
+    /// Lower-case letters, digits and hyphens.
     Name(Set<T, String>),
     /// Names of two nodes.
     Ends(Set<T, [String; 2]>),
-    /// Some of the words.
+    /// Any number of the words.
     Several(&'static [&'static str], Set<T, Vec<&'static str>>),
     /// One of the words.
     Choice(&'static [&'static str], Set<T, &'static str>),
@@ -80,7 +80,7 @@ pub(super) enum Kind<T> {
     Memory(Set<T, Bytes>),
     /// A span of time.
     Time(Set<T, Span>),
-    /// Instants since the start.
+    /// Times since the start.
     Instants(Set<T, Vec<Timestamp>>),
     /// A share of the whole.
     Probability(Set<T, Ratio>),
@@ -93,10 +93,10 @@ pub(super) enum Kind<T> {
 }
 
 impl<T> Kind<T> {
-    /// Reads `value` and puts it into `target`.
+    /// Parses `value` and sets it in `target`.
     ///
     /// # Errors
-    /// A text that goes behind the key's name and says what is wrong and what would be right.
+    /// A text to print after the key's name: what is wrong and what would be right.
     pub(super) fn apply(&self, target: &mut T, value: &Value) -> Result<(), Refusal> {
         let done = match self {
             Self::Text(set) => set(target, text(value)?),
@@ -119,7 +119,7 @@ impl<T> Kind<T> {
         done.map_err(Refusal::Needs)
     }
 
-    /// What the value is, for the reference.
+    /// The kind of the value, for the reference.
     pub(super) fn describe(&self) -> String {
         let quoted = |words: &[&str]| words.iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>();
         match self {
@@ -147,7 +147,7 @@ impl<T> Kind<T> {
 const ADDRESS4: &str = "an address such as \"10.77.0.1/24\"";
 const ADDRESS6: &str = "an address such as \"fd77::1/64\"";
 
-/// The text of a value, where one is needed.
+/// The text of a value, where text is required.
 fn required_text<'v>(value: &'v Value, what: &str) -> Result<&'v str, String> {
     value.text().ok_or_else(|| expected(what, value))
 }
@@ -174,7 +174,7 @@ fn name(value: &Value) -> Result<String, String> {
     Ok(name)
 }
 
-/// The items of a list; on the command line they stand between commas.
+/// The items of a list; separated by commas on the command line.
 fn items<'v>(value: &'v Value, what: &str) -> Result<Vec<&'v str>, String> {
     match &value.content {
         Content::List(items) => items.iter().map(|item| required_text(item, what)).collect(),

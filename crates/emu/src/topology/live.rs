@@ -7,7 +7,7 @@ use super::keys::{Key, LINK};
 use super::{Topology, check};
 use crate::link_direction::LinkDirection;
 
-/// A setting that a running lab does not take.
+/// A setting that cannot be changed in a running lab.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SetError {
     /// No link has such a key.
@@ -15,10 +15,10 @@ pub enum SetError {
     Unknown {
         /// As typed.
         key: String,
-        /// What was probably meant.
+        /// Suggestion.
         hint: String,
     },
-    /// The key holds as long as the lab is up.
+    /// The key is fixed while the lab is up.
     #[error(
         "{key} cannot change while the lab is up; set it in the file or with --set, and bring the lab up again"
     )]
@@ -26,10 +26,10 @@ pub enum SetError {
         /// Its name.
         key: &'static str,
     },
-    /// The direction would be one that cannot be.
+    /// The resulting direction would be invalid.
     #[error("{0}")]
     Conflict(String),
-    /// The value is none of this key.
+    /// The value is invalid for this key.
     #[error("{key}: {text}")]
     Wrong {
         /// Its name.
@@ -39,20 +39,20 @@ pub enum SetError {
     },
 }
 
-/// Sets one key of one direction, as `delay` to `25ms`; for a whole link it is called for both. A model of loss replaces
-/// the one that was there, and `none` as a rate takes line rate, policer or shaper away.
+/// Sets one key of one direction, for example `delay` to `25ms`; for a whole link it is called for both. A loss
+/// model replaces the previous one, and the rate `none` removes line rate, policer or shaper.
 ///
 /// # Errors
-/// [`SetError`]; then `way` is as it was.
+/// [`SetError`]; `direction` is then unchanged.
 pub fn set_direction(direction: &mut LinkDirection, key: &str, value: &str) -> Result<(), SetError> {
     change_direction(direction, [(key, value)])
 }
 
-/// Sets several keys of one direction. They are looked at together, so that keys which bound each other can be given in
-/// any order.
+/// Sets several keys of one direction. They are checked together, so that keys which bound each other can be
+/// given in any order.
 ///
 /// # Errors
-/// [`SetError`]; then `way` is as it was.
+/// [`SetError`]; `direction` is then unchanged.
 pub fn change_direction<'a>(
     direction: &mut LinkDirection,
     changes: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -85,19 +85,19 @@ fn apply(direction: &mut LinkDirection, key: &str, value: &str) -> Result<(), Se
     kind.apply(direction, &typed).map_err(|refusal| SetError::Wrong { key, text: refusal.to_string() })
 }
 
-/// What a change is for: a link, or one direction of it.
+/// The target of a change: a link, or one direction of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     /// Name of the link.
     pub link: String,
-    /// The node that the direction leads away from; absent for both directions.
+    /// The node from which the direction leads; absent for both directions.
     pub from: Option<String>,
 }
 
-/// A target that is none.
+/// An invalid target.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
-    /// The text has another form.
+    /// The text has a different form.
     #[error("'{0}' is not of the form link.NAME or link.NAME.from.NODE")]
     Form(String),
     /// There is no such link.
@@ -105,17 +105,17 @@ pub enum TargetError {
     NoLink {
         /// As typed.
         link: String,
-        /// What was probably meant.
+        /// Suggestion.
         hint: String,
     },
-    /// The link does not end there.
+    /// The link does not end at that node.
     #[error("link '{link}' does not end at '{from}'; it joins '{}' and '{}'", .ends[0], .ends[1])]
     NoEnd {
         /// The link.
         link: String,
         /// As typed.
         from: String,
-        /// Where it ends.
+        /// The nodes at its ends.
         ends: [String; 2],
     },
 }
@@ -136,7 +136,7 @@ pub fn parse_target(text: &str) -> Result<Target, TargetError> {
 }
 
 impl Target {
-    /// Index of the link in the topology, and of the directions among its ways.
+    /// Index of the link in the topology, and indices of its directions.
     ///
     /// # Errors
     /// [`TargetError::NoLink`], [`TargetError::NoEnd`]

@@ -1,11 +1,11 @@
-//! What is wrong with a description, and where.
+//! The mistakes in a description, and their positions.
 
 use std::fmt;
 
 use linerate_config::Mistakes;
 pub use linerate_config::{Mistake, SourcePosition};
 
-/// A file that describes no network: everything that was found wrong with it, in the order of the file.
+/// A file that does not describe a valid network: every mistake found, in the order of the file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct TopologyError {
     /// The file's name, as the caller gave it.
@@ -21,7 +21,7 @@ impl TopologyError {
 }
 
 impl fmt::Display for TopologyError {
-    /// One line a mistake: `FILE:LINE:COLUMN: text`, or `--set KEY=VALUE: text`.
+    /// One line per mistake: `FILE:LINE:COLUMN: text`, or `--set KEY=VALUE: text`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, Mistake { place, text }) in self.mistakes.iter().enumerate() {
             if index > 0 {

@@ -1,4 +1,4 @@
-//! Settings of the command line that replace what a file says.
+//! Settings of the command line that override those of a file.
 
 use std::str::FromStr;
 
@@ -10,8 +10,8 @@ use super::keys::HEAD;
 /// A setting as typed: `buffer=36MB` for a parameter that the file declares, `link.trunk.delay=5ms`,
 /// `link.trunk.from.s2.loss=1e-3`, `host.a.congestion=reno`, `switch.s1.alpha=2` or `seed=7` for any key.
 ///
-/// A later one wins over an earlier one, and all of them over the file: one for a whole link also over what the file
-/// says for a direction of it.
+/// Later ones take precedence over earlier ones, and all of them over the file: one for a whole link also over
+/// what the file sets for a single direction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Override {
     typed: String,
@@ -19,7 +19,7 @@ pub struct Override {
     value: String,
 }
 
-/// A text that is no setting.
+/// A text that is not a setting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not of the form key=value (examples: buffer=36MB, link.ab.delay=5ms)")]
 pub struct OverrideError(String);
@@ -38,7 +38,7 @@ impl FromStr for Override {
     }
 }
 
-/// Puts settings into a document.
+/// Applies settings to a document.
 pub(super) fn apply(document: &mut Table, overrides: &[Override], mistakes: &mut Mistakes) {
     for setting in overrides {
         let place = SourcePosition::Override(setting.typed.clone());
@@ -85,7 +85,7 @@ fn names<'d>(document: &'d Table, kind: &str) -> impl Iterator<Item = &'d str> {
     document.table(kind).into_iter().flat_map(|table| table.0.iter().map(|entry| entry.key.as_str()))
 }
 
-/// Puts a setting into a link, and out of its way what says the same thing otherwise.
+/// Applies a setting to a link, and removes settings that contradict it.
 fn put_link(link: &mut Table, rest: &[&str], value: Value) {
     if let ["from", node, key, ..] = rest
         && let Some(direction) = link.table_mut("from").and_then(|from| from.table_mut(node))
@@ -108,7 +108,7 @@ fn put_link(link: &mut Table, rest: &[&str], value: Value) {
     link.set(rest, value);
 }
 
-/// A model of loss replaces the others.
+/// A loss model replaces the others.
 fn remove_other_models(table: &mut Table, key: &str) {
     if LOSS_MODELS.contains(&key) {
         for other in LOSS_MODELS.into_iter().filter(|model| *model != key) {

@@ -1,10 +1,10 @@
-//! Values that a file declares once, to be used as `"$name"` and set from the command line.
+//! Values that a file declares once, used as `"$name"` and overridable from the command line.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_config::{Content, Mistakes, Table, Value, check_name, hint};
 
-/// Checks what is declared in `[parameters]`; it must happen before settings take the place of uses.
+/// Checks the declarations in `[parameters]`; must be called before overrides replace uses.
 pub(super) fn check(document: &Table, mistakes: &mut Mistakes) {
     let Some(entry) = document.get("parameters") else { return };
     let Content::Table(declared) = &entry.value.content else {
@@ -31,7 +31,7 @@ pub(super) fn check(document: &Table, mistakes: &mut Mistakes) {
     }
 }
 
-/// The name that a value uses.
+/// The parameter that a value refers to.
 fn used_name(value: &Value) -> Option<&str> {
     match &value.content {
         Content::Text(text) | Content::Typed(text) => text.strip_prefix('$'),
@@ -47,7 +47,7 @@ fn collect_uses<'v>(value: &'v Value, used: &mut BTreeSet<&'v str>) {
     }
 }
 
-/// Puts the values of parameters where they are used.
+/// Replaces references to parameters by their values.
 pub(super) fn resolve(document: &mut Table, mistakes: &mut Mistakes) {
     let declared: BTreeMap<String, Value> = document
         .table("parameters")
@@ -63,7 +63,7 @@ pub(super) fn resolve(document: &mut Table, mistakes: &mut Mistakes) {
     }
 }
 
-/// An entry whose parameter is unknown goes away: that is one mistake, not two.
+/// Removes an entry with an unknown parameter: that is one mistake, not two.
 fn resolve_table(table: &mut Table, declared: &BTreeMap<String, Value>, mistakes: &mut Mistakes) {
     table.0.retain_mut(|entry| resolve_value(&mut entry.value, declared, mistakes));
 }

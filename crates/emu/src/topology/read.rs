@@ -1,4 +1,4 @@
-//! From the text of a file to a checked topology.
+//! Converts the text of a file to a checked topology.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,10 +13,10 @@ use super::{Host, Link, Switch, Topology, address, check, parameters};
 use crate::link_direction::LinkDirection;
 use crate::packet_batch::HashFields;
 
-/// Reads a description. `file_name` is only named in mistakes, and gives the network its name if the text does not.
+/// Reads a description. `file_name` is used in mistakes, and as the default name of the network.
 ///
 /// # Errors
-/// Everything that is wrong with it, each mistake with line and column, or with the setting that made it.
+/// Every mistake in it, each with line and column, or with the setting that caused it.
 pub fn read(text: &str, file_name: &str, overrides: &[Override]) -> Result<Topology, TopologyError> {
     let mut mistakes = Mistakes::default();
     let Some(mut document) = parse(text, 0, &mut mistakes) else {
@@ -30,30 +30,30 @@ pub fn read(text: &str, file_name: &str, overrides: &[Override]) -> Result<Topol
     if mistakes.is_empty() { Ok(draft.topology) } else { Err(TopologyError::new(file_name, mistakes)) }
 }
 
-/// What was read, and where each part of it stands.
+/// A parsed topology, with the position of each part.
 pub(super) struct ParsedTopology {
     pub(super) topology: Topology,
-    /// As the hosts of the topology.
+    /// Parallel to the hosts of the topology.
     pub(super) hosts: Vec<Places>,
-    /// As the switches of the topology.
+    /// Parallel to the switches of the topology.
     pub(super) switches: Vec<Places>,
-    /// As the links of the topology.
+    /// Parallel to the links of the topology.
     pub(super) links: Vec<LinkPlaces>,
-    /// Every name that a link ends at; absent if some link has no readable ends.
+    /// Every name that a link ends at; absent if the ends of some link are not readable.
     pub(super) ends: Option<BTreeSet<String>>,
 }
 
-/// Where the keys of one table stand.
+/// Positions of the keys of one table.
 pub(super) struct Places {
-    /// The name of what is described.
+    /// Position of the table's name.
     pub(super) at: SourcePosition,
-    /// The values that were given.
+    /// Positions of the values that were given.
     pub(super) given: BTreeMap<&'static str, SourcePosition>,
-    /// False if a value was wrong, so that its default stands in for it.
+    /// False if a value was wrong and its default is used instead.
     pub(super) sound: bool,
 }
 
-/// Where a link's keys stand.
+/// Positions of a link's keys.
 pub(super) struct LinkPlaces {
     pub(super) link: Places,
     pub(super) ends: [SourcePosition; 2],
@@ -65,7 +65,7 @@ impl Places {
         Self { at: at.clone(), given: BTreeMap::new(), sound: true }
     }
 
-    /// Place of the first of these keys that was given, or of the whole.
+    /// Position of the first of these keys that was given, or of the table.
     pub(super) fn of(&self, keys: &[&str]) -> &SourcePosition {
         keys.iter().find_map(|key| self.given.get(*key)).unwrap_or(&self.at)
     }
@@ -213,7 +213,7 @@ fn read_link(draft: &mut ParsedTopology, entry: &Entry, table: &Table, mistakes:
     draft.topology.links.push(link);
 }
 
-/// Places of the two names in `ends`.
+/// Positions of the two names in `ends`.
 fn ends_places(table: &Table, at: &SourcePosition) -> [SourcePosition; 2] {
     let value = table.get("ends").map(|entry| &entry.value);
     let whole = value.map_or(at, |value| &value.at);
@@ -223,7 +223,7 @@ fn ends_places(table: &Table, at: &SourcePosition) -> [SourcePosition; 2] {
     })
 }
 
-/// Directions that the link does not have, and keys that no direction has.
+/// Reports directions that the link does not have, and keys that no direction has.
 fn refuse_unknown_directions(link: &Table, path: &str, ends: Option<&[String; 2]>, mistakes: &mut Mistakes) {
     let Some(entry) = link.get("from") else { return };
     let Content::Table(directions) = &entry.value.content else {
@@ -258,7 +258,7 @@ fn refuse_unknown_directions(link: &Table, path: &str, ends: Option<&[String; 2]
     }
 }
 
-/// One direction: what is said for it alone goes before what is said for the link.
+/// Reads one direction: its own settings take precedence over those of the link.
 fn read_direction(
     direction: &mut LinkDirection,
     link: (&str, &Table),
@@ -300,9 +300,9 @@ fn apply<T>(
             Ok(()) => {
                 places.given.insert(key.name, place.clone());
             }
-            // What is needed may be the value that was wrong.
+            // The required setting may be the one that was wrong.
             Err(Refusal::Needs(_)) if !places.sound => {}
-            // A layer that takes away what another one refines takes away the refinement.
+            // A layer that removes a setting also removes refinements of it in other layers.
             Err(Refusal::Needs(needs))
                 if winner(layers, needs.key())
                     .is_some_and(|(other, needed)| other < layer || is_typed(needed) && !is_typed(entry)) => {
@@ -329,7 +329,7 @@ fn names<T>(keys: &'static [Key<T>]) -> Vec<&'static str> {
     keys.iter().map(|key| key.name).collect()
 }
 
-/// Keys that nobody knows. A name with a dot leads into a table.
+/// Reports unknown keys. A name with a dot denotes a nested table.
 fn refuse_unknown(table: &Table, path: &str, known: &[&str], mistakes: &mut Mistakes) {
     for entry in &table.0 {
         if known.contains(&entry.key.as_str()) {

@@ -40,7 +40,7 @@ While a lab runs, `linerate lab set link.NAME KEY=VALUE` (or `link.NAME.from.NOD
 pub fn reference() -> String {
     let mut page = INTRODUCTION.to_owned();
     if let Some(example) = bundled().iter().find(|bundled| bundled.name == EXAMPLE) {
-        // Writing to a String does not fail.
+        // Writing to a String cannot fail.
         let _ = write!(page, "\n## Example\n\nThe bundled `{EXAMPLE}`:\n\n```toml\n{}```\n", example.text);
     }
     page.push_str(SETTING);
@@ -70,7 +70,7 @@ fn section<T>(page: &mut String, title: &str, text: &str, keys: &[Key<T>]) {
         "\n## {title}\n\n{text}\n\n| key | value | default | live | meaning |\n|---|---|---|---|---|\n"
     );
     for key in keys {
-        // What is a value stands as one; words stand as words.
+        // Literal values are formatted as code; descriptions in words are not.
         let written = serde_json::from_str::<serde_json::Value>(key.default).is_ok();
         let default = if written { format!("`{}`", key.default) } else { key.default.to_owned() };
         let live = if key.live { "yes" } else { "" };

@@ -1,4 +1,4 @@
-//! What a sender hears whose packets are too big.
+//! ICMP errors to the sender of packets that are too big.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -18,7 +18,7 @@ fn answer(flow: &Flow, mtu: u32) -> Option<Frame> {
     Frame::parse(flow.buffer()).unwrap().too_big(mtu, ROUTER_MAC, ROUTER)
 }
 
-/// The answer to a packet whose bytes were changed.
+/// The answer to a packet with changed bytes.
 fn answer_to(flow: &Flow, changes: &[(usize, u8)]) -> Option<Frame> {
     let mut buffer = flow.buffer();
     for &(at, value) in changes {
@@ -137,7 +137,7 @@ fn who_may_be_fragmented_is_not_told() {
 fn no_error_answers_to_errors_groups_or_nobody() {
     let v4 = Flow { udp: true, payload: 1400, ..Flow::default() };
     let v6 = Flow { v6: true, ..v4.clone() };
-    // Without segmentation; then protocol and type, destination, place of the fragment, source.
+    // Without segmentation; then protocol and type, destination, fragment offset, source.
     let (plain, ip, transport) = ((1, 0), 26, 46);
     assert!(answer_to(&v4, &[plain]).is_some() && answer_to(&v6, &[plain]).is_some());
     for (kind, told) in [(0, true), (3, false), (4, false), (5, false), (8, true), (11, false), (12, false)] {
@@ -156,7 +156,7 @@ fn no_error_answers_to_errors_groups_or_nobody() {
     );
     assert!(answer_to(&v4, &[plain, (ip + 6, 0x60)]).is_some(), "the first fragment");
     assert!(answer_to(&v4, &[plain, (ip + 7, 1)]).is_none(), "a later fragment");
-    // The address is in four bytes from 12 on, or in 16 from 8 on; the destination follows.
+    // The address is in four bytes from offset 12, or in 16 from offset 8; the destination follows.
     let to_v4 = |place: usize, address: [u8; 4]| {
         let changes: Vec<_> = (ip + place..).zip(address).chain([plain]).collect();
         answer_to(&v4, &changes).is_some()

@@ -1,4 +1,4 @@
-//! Super-frames as a kernel makes them, written with a library that shares no code with the one under test.
+//! GSO frames as a kernel sends them, encoded with a library that shares no code with the one under test.
 
 use etherparse::{
     IpDscp, IpEcn, IpNumber, Ipv4Header, Ipv4Options, Ipv6FlowLabel, Ipv6Header, TcpHeader, UdpHeader,
@@ -12,7 +12,7 @@ pub(super) const SERVER_V4: [u8; 4] = [10, 1, 0, 2];
 pub(super) const CLIENT_V6: [u8; 16] = [0xfd, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 pub(super) const SERVER_V6: [u8; 16] = [0xfd, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
 
-/// A super-frame, or a single packet whose checksum is left to the card.
+/// A GSO frame, or a single packet with checksum offload.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Flow {
     pub(super) v6: bool,
@@ -20,7 +20,7 @@ pub(super) struct Flow {
     pub(super) tags: usize,
     /// Eight bytes of IPv4 options, or a hop-by-hop header.
     pub(super) extended: bool,
-    /// Words of TCP options.
+    /// TCP options, in 32-bit words.
     pub(super) tcp_options: usize,
     pub(super) ecn: u8,
     pub(super) dont_fragment: bool,
@@ -83,12 +83,12 @@ impl Flow {
         })
     }
 
-    /// How many packets it stands for.
+    /// The number of packets that it stands for.
     pub(super) fn packets(&self) -> u32 {
         self.payload.div_ceil(usize::from(self.gso_size)) as u32
     }
 
-    /// What a TAP device hands over: its header and the frame.
+    /// The bytes from a TAP device: its header and the frame.
     pub(super) fn buffer(&self) -> Vec<u8> {
         let payload: Vec<u8> = (0..self.payload).map(|at| (at * 31 + at / 256) as u8).collect();
         let mut transport = self.transport();
@@ -99,7 +99,7 @@ impl Flow {
         let field = if self.udp { 6 } else { 16 };
         transport[field..field + 2].copy_from_slice(&ones_sum(&pseudo).to_be_bytes());
         let link = self.link();
-        // The kernel tells how much of it is in one piece of its memory: some payload too.
+        // The kernel reports how much of the frame is in its linear buffer: some payload too.
         let linear = link.len() + ip.len() + transport.len() + payload.len().min(100);
         let mut buffer = vec![1, self.gso_type()];
         for word in [linear, usize::from(self.gso_size), link.len() + ip.len(), field, 0] {
@@ -177,7 +177,7 @@ impl Flow {
     }
 }
 
-/// The ones' complement sum of 16-bit words, a carry at a time.
+/// The ones' complement sum of 16-bit words, with the carry added at each step.
 pub(super) fn ones_sum(bytes: &[u8]) -> u16 {
     bytes.chunks(2).fold(0, |sum: u16, word| {
         let word = u16::from_be_bytes([word[0], word.get(1).copied().unwrap_or(0)]);

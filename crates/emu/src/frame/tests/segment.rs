@@ -1,4 +1,5 @@
-//! What a card makes of a super-frame, in the plainest way: every packet is written anew, with full checksums.
+//! The reference segmentation of a GSO frame, as simple as possible: every packet is composed anew, with full
+//! checksums.
 
 use etherparse::{NetHeaders, PacketHeaders, TransportHeader};
 
@@ -23,7 +24,7 @@ pub(super) fn segment(buffer: &[u8]) -> Vec<Vec<u8>> {
     (0..count).map(|index| packet(frame, index, gso_size, count)).collect()
 }
 
-/// The checksum as the kernel makes it: from the sum of the pseudo header that is in the field.
+/// The checksum as the kernel completes it: from the sum of the pseudo header that is in the field.
 fn complete(frame: &[u8], start: usize, field: usize) -> Vec<u8> {
     let mut frame = frame.to_vec();
     let is_udp = field - start == 6;
@@ -35,7 +36,7 @@ fn complete(frame: &[u8], start: usize, field: usize) -> Vec<u8> {
     frame
 }
 
-/// The same frame with lengths and checksums made anew.
+/// The same frame with lengths and checksums recomputed.
 pub(super) fn rebuilt(frame: &[u8]) -> Vec<u8> {
     packet(frame, 0, usize::MAX, 1)
 }

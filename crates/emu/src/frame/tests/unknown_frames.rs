@@ -1,4 +1,4 @@
-//! Frames of which little is understood go on as they are.
+//! Frames that are not fully understood are forwarded unchanged.
 
 use super::super::{Frame, FrameError};
 use super::flow::Flow;
@@ -66,7 +66,7 @@ fn fragments_of_ipv6_have_no_ports() {
     };
     assert_eq!(fragment([0, 1], [0, 1, 0, 2]), fragment([0, 1], [0, 3, 0, 4]));
     assert_eq!(fragment([0, 8], [0, 1, 0, 2]), fragment([0, 1], [0, 1, 0, 2]));
-    // Alone, with offset 0 and nothing to follow, it is a whole packet (RFC 6946).
+    // With offset 0 and no fragments after it, it is a whole packet (RFC 6946).
     assert_ne!(fragment([0, 0], [0, 1, 0, 2]), fragment([0, 0], [0, 3, 0, 4]));
 }
 
@@ -83,7 +83,7 @@ fn a_chain_of_extensions_that_does_not_end_is_still_ipv6() {
 fn too_short_and_too_long_are_refused() {
     assert_eq!(Frame::parse(vec![0; 25]), Err(FrameError::TooShort { bytes: 25 }));
     assert!(Frame::parse(vec![0; 26]).is_ok());
-    // 12 of the device, 14 of Ethernet, 8 of tags, 40 of IPv6, 65535 behind it.
+    // 12 of the device, 14 of Ethernet, 8 of tags, 40 of IPv6, 65535 of payload.
     assert_eq!(Frame::MAX_FRAME_BYTES, 65_609);
     assert!(Frame::parse(vec![0; 65_609]).is_ok());
     assert_eq!(Frame::parse(vec![0; 65_610]), Err(FrameError::TooLong { bytes: 65_610 }));

@@ -1,9 +1,9 @@
-//! What the kernel's means cannot do of a description.
+//! The parts of a description that the kernel cannot model.
 
 use crate::link_direction::{Discipline, LinkDirection, Loss, TooBig};
 use crate::topology::{Link, Sharing, Topology};
 
-/// One sentence for everything that will differ.
+/// One sentence for every difference.
 pub(super) fn of(topology: &Topology) -> Vec<String> {
     let mut gaps = vec![
         "hosts hand over single packets instead of super-frames, so that each is counted and dropped alone: it costs \
@@ -90,7 +90,7 @@ fn of_direction(topology: &Topology, link: &Link, direction: &LinkDirection) -> 
     gaps
 }
 
-/// True if some other link carries larger packets.
+/// True if another link carries larger packets.
 fn narrower(topology: &Topology, link: &Link) -> bool {
     topology.links.iter().any(|other| other.directions[0].mtu > link.directions[0].mtu)
 }

@@ -1,8 +1,9 @@
 //! One direction of a link as filters and queueing disciplines of its device.
 //!
-//! From the outside in: the policer at the device's egress hook; netem, which delays, loses and repeats; below it tbf, whose
-//! queue is the buffer, in bytes, and which serialises; below that red or codel, if the queue is one of these. A packet is
-//! delayed before it queues instead of behind, because netem below tbf would take the place of tbf's queue.
+//! From the outside in: the policer at the device's egress hook; netem, which delays, loses and duplicates;
+//! below it tbf, whose queue is the buffer, in bytes, and which serialises; below that red or codel, if
+//! configured. A packet is delayed before it queues instead of after, because netem below tbf would replace
+//! tbf's queue.
 
 use linerate_units::{Bitrate, Ratio, Span};
 
@@ -10,14 +11,14 @@ use super::{Command, command};
 use crate::link_direction::{Bucket, Discipline, LinkDirection, Loss};
 use crate::topology::check::frame;
 
-/// What the kernel does not count of a frame: the check sequence; and behind it preamble and gap.
+/// What the kernel does not count of a frame: the check sequence; and preamble and gap.
 const CHECK_SEQUENCE: u32 = 4;
 const PREAMBLE_AND_GAP: u32 = 20;
-/// The shortest frame on the wire.
+/// The shortest frame on the wire, with preamble and gap.
 const MIN_WIRE_BYTES: u32 = 84;
-/// Packets that netem may hold if no rate bounds them.
+/// Capacity of netem in packets, if no rate bounds it.
 const UNBOUNDED_PACKETS: u64 = 1_000_000;
-/// The packet size that red's manual page advises for its averages.
+/// The packet size that red's manual page recommends for its averages.
 const AVERAGE_PACKET: u64 = 1000;
 
 /// The commands for the direction that leaves through `device`.
@@ -66,14 +67,14 @@ fn bits(rate: Bitrate) -> String {
     format!("{:.0}bit", rate.bps())
 }
 
-/// Bytes of the largest frame as the line counts them.
+/// Bytes of the largest frame on the line.
 fn largest(direction: &LinkDirection) -> u64 {
     frame(direction.mtu, direction.framing.tags) + u64::from(PREAMBLE_AND_GAP)
 }
 
 /// The line, the shaper in front of it, and the buffer in front of both.
 fn tbf(direction: &LinkDirection) -> Option<String> {
-    // A shaper that is no slower than the line shapes nothing.
+    // A shaper that is not slower than the line has no effect.
     let shape = direction.shape.filter(|shape| direction.rate.is_none_or(|line| shape.rate < line));
     let limit = direction.buffer.get().min(u64::from(u32::MAX));
     let overhead = CHECK_SEQUENCE + tags(direction);
@@ -85,7 +86,7 @@ fn tbf(direction: &LinkDirection) -> Option<String> {
             Some(format!("{} rate {rate} burst {burst} limit {limit}", stab(overhead)))
         }
         (None, Some(line)) => {
-            // Some packets at once, so that a late timer does not lower the rate: a millisecond's worth.
+            // A burst of a millisecond, so that a late timer does not reduce the rate.
             let burst = ((line.bps() / 8000.0) as u64).max(2 * largest(direction));
             let (stab, rate) = (stab(overhead + PREAMBLE_AND_GAP), bits(line));
             Some(format!("{stab} rate {rate} burst {burst} limit {limit} mpu {MIN_WIRE_BYTES}"))
@@ -106,11 +107,12 @@ fn discipline(direction: &LinkDirection) -> Option<String> {
         Discipline::TailDrop => None,
         Discipline::Red(red) => {
             let (min, max) = (red.min.get(), red.max.get());
-            // The burst that the manual page advises, from which tc computes the weight.
+            // The burst that the manual page recommends, from which tc computes the weight.
             let burst = (2 * min + max) / (3 * AVERAGE_PACKET) + 1;
             let slowest = [direction.rate, direction.shape.map(|shape| shape.rate)].into_iter().flatten();
             let rate = slowest.reduce(|a, b| if b < a { b } else { a }).map(bits).unwrap_or_default();
-            // tc keeps the probability per byte between the thresholds in steps of 2^-32 and refuses less than one.
+            // tc stores the probability per byte between the thresholds in steps of 2^-32 and rejects anything
+            // below one step.
             let least = max.saturating_sub(min) as f64 / f64::from(1 << 30);
             let probability = red.max_probability.get().max(least);
             let ecn = if red.ecn { " ecn" } else { "" };
@@ -128,13 +130,13 @@ fn discipline(direction: &LinkDirection) -> Option<String> {
     }
 }
 
-/// A time as tc takes it: it knows no nanoseconds, but parts of microseconds.
+/// A time in tc's syntax: it has no nanoseconds, but fractions of microseconds.
 fn microseconds(span: Span) -> String {
     let (whole, part) = (span.as_ns() / 1000, span.as_ns() % 1000);
     if part == 0 { format!("{whole}us") } else { format!("{whole}.{part:03}us") }
 }
 
-/// Delay, loss, repetition; absent if there is nothing to do.
+/// Delay, loss, duplication; absent if there is nothing to do.
 fn netem(direction: &LinkDirection) -> Option<String> {
     let mut text = String::new();
     let (delay, jitter) = (direction.delay, direction.jitter.most);
@@ -144,7 +146,7 @@ fn netem(direction: &LinkDirection) -> Option<String> {
             text.push_str(&format!(" {}", microseconds(jitter)));
         }
     } else if direction.reorder.probability.get() > 0.0 {
-        // netem sends some at once and holds the others; we hold some and send the others.
+        // netem sends some immediately and holds the others; this crate holds some and sends the others.
         let at_once = Ratio::new(1.0 - direction.reorder.probability.get()).unwrap_or_default();
         text.push_str(&format!(" delay {} reorder {}", microseconds(direction.reorder.by), percent(at_once)));
     }
@@ -163,7 +165,7 @@ fn netem(direction: &LinkDirection) -> Option<String> {
     (!text.is_empty()).then(|| format!("netem limit {}{text}", packets_under_way(direction)))
 }
 
-/// As many packets as fit into the delay if all are as short as packets can be, and some more.
+/// The number of packets that fit into the delay if all are as short as possible, and some more.
 fn packets_under_way(direction: &LinkDirection) -> u64 {
     const SPARE: u64 = 1000;
     let longest = (direction.delay + direction.jitter.most + direction.reorder.by).as_secs_f64();
@@ -172,7 +174,7 @@ fn packets_under_way(direction: &LinkDirection) -> u64 {
     (packets + SPARE).min(u64::from(u32::MAX))
 }
 
-/// A share in percent, with as many digits as netem keeps: it counts in 2^-32.
+/// A share in percent, with as many digits as netem stores: it counts in units of 2^-32.
 fn percent(share: Ratio) -> String {
     let text = format!("{:.8}", share.get() * 100.0);
     format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))

@@ -3,7 +3,7 @@ use expect_test::{Expect, expect};
 use super::*;
 use crate::topology::{bundled, read};
 
-/// What tbf can do, and no more: runs on every kernel that has tbf.
+/// Only what tbf can do: runs on every kernel that has tbf.
 const PLAIN: &str = r#"
 [host.a]
 congestion = "reno"
@@ -74,7 +74,7 @@ fn bundled_topology(name: &str) -> Topology {
     read(found.text, name, &[]).unwrap()
 }
 
-/// The commands that build a network, and what they cannot do.
+/// The commands that build a network, and the differences from the description.
 fn check(topology: &Topology, expected: &Expect) {
     let Commands { resources, up, cannot, .. } = commands(topology, "t");
     let up = resources.iter().chain(&up).map(|command| format!("{command}\n"));
@@ -82,7 +82,7 @@ fn check(topology: &Topology, expected: &Expect) {
     expected.assert_eq(&up.chain(cannot).collect::<String>());
 }
 
-/// Every argument is one of those that the manual pages of iproute2 6.1 know; those of PLAIN are run below.
+/// Every argument is documented in the manual pages of iproute2 6.1; the commands of PLAIN are run below.
 #[test]
 fn a_line_is_a_token_bucket_with_the_buffer_as_its_limit() {
     check(
@@ -194,7 +194,7 @@ fn a_command_is_a_line_that_a_shell_takes_apart_again() {
     assert_eq!(command.to_string(), r"sysctl -w 'a=1 2' 'it'\''s' ''");
 }
 
-/// Runs a command to its end; its standard error if it failed.
+/// Runs a command to its end; returns its standard error if it failed.
 fn run(command: &Command) -> Result<String, String> {
     let output = std::process::Command::new(&command.argv[0]).args(&command.argv[1..]).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
@@ -208,7 +208,8 @@ fn run(command: &Command) -> Result<String, String> {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn the_kernel_takes_the_commands_and_leaves_nothing() {
-    // Without a dash before the number: the tests of the ground look for those of this process that have one.
+    // Without a hyphen before the number: the tests of `linerate-lab` look for the names of this process that
+    // have one.
     let lab = format!("kernel{}", std::process::id());
     let commands = commands(&read(PLAIN, "plain.toml", &[]).unwrap(), &lab);
     let built: Result<Vec<String>, String> = commands.resources.iter().chain(&commands.up).map(run).collect();
