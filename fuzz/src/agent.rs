@@ -1,8 +1,8 @@
-//! Both ends of the dialogue between a coordinator and an agent, against a stranger, and against an end that has proved
-//! who it is and then misbehaves.
+//! Both ends of the dialogue between a coordinator and an agent, against an unknown peer, and against a peer
+//! that has authenticated itself and then misbehaves.
 //!
-//! The first byte says which end is under test and how far it has come. The rest is a script: each step is a byte that
-//! says what happens, and what it needs.
+//! The first byte selects the end under test and how far the dialogue has come. The rest is a script: each step
+//! is one byte that selects what happens, followed by its arguments.
 
 use std::sync::LazyLock;
 
@@ -30,14 +30,14 @@ pub fn agent(bytes: &[u8]) {
     }
 }
 
-/// Two ends; if they are to know each other, all that proves it has been said.
+/// Two ends; if `known`, the authentication between them has been completed.
 fn ends(known: bool) -> (AgentEnd, CoordinatorEnd) {
     let now = Timestamp::START;
     let token = Token::new("a secret of the fuzzer").ok();
     let for_coordinator = token.clone().unwrap_or_else(|| unreachable!("long enough"));
     let mut agent = AgentEnd::new(now, token, [2; 16]);
     let mut coordinator = CoordinatorEnd::new(now, for_coordinator, [1; 16], String::new());
-    // Greeting, challenge, proof, what the agent's program says of it, welcome.
+    // Greeting, challenge, proof, the agent's description of its program, welcome.
     for _ in 0..if known { 5 } else { 0 } {
         let (there, _) = said(&mut coordinator);
         let (back, proved) = said(&mut agent);
@@ -50,7 +50,7 @@ fn ends(known: bool) -> (AgentEnd, CoordinatorEnd) {
     (agent, coordinator)
 }
 
-/// What an end sends, and whether it said anything else.
+/// What an end sends, and whether it also reports anything else.
 fn said(end: &mut impl Dialogue) -> (Vec<u8>, bool) {
     let (mut bytes, mut news) = (Vec::new(), false);
     while let Some(output) = end.output() {
@@ -113,7 +113,7 @@ impl<D: Dialogue> AgentHost<D> {
         }
     }
 
-    /// Lets time pass, with a tick at every deadline on the way.
+    /// Advances the clock, with a tick at every deadline on the way.
     fn pass(&mut self, span: Span) -> Option<()> {
         let until = self.now + span;
         while let Some(deadline) = self.end.deadline().filter(|deadline| *deadline <= until) {
@@ -126,14 +126,14 @@ impl<D: Dialogue> AgentHost<D> {
         Some(())
     }
 
-    /// Absent when the dialogue has failed, which ends it.
+    /// `None` when the dialogue has failed, which ends it.
     fn feed(&mut self, input: Input<'_>) -> Option<()> {
         let result = self.end.input(self.now, input);
         while let Some(output) = self.end.output() {
             match output {
                 Output::Send(bytes) => assert!(is_well_formed(&bytes), "what we send must be readable"),
                 Output::Done => self.over = true,
-                // What an agent is asked for can be prepared.
+                // Whatever an agent is asked to run can be prepared.
                 Output::Prepare(job) => match job.spec.checked() {
                     Ok(spec) => engine::take_all(&spec),
                     Err(error) => unreachable!("a job that cannot be reached the agent's program: {error}"),
@@ -173,7 +173,7 @@ fn order(job: u32) -> Job {
     Job { job, host: String::new().into(), port: None, ticket: None, spec: TestSpec::default() }
 }
 
-/// Every message, in the order in which a job has them.
+/// Every message, in the order in which they occur in a job.
 fn messages() -> &'static [Vec<u8>] {
     static MESSAGES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(write_messages);
     &MESSAGES
@@ -227,7 +227,7 @@ fn write_messages() -> Vec<Vec<u8>> {
     all.map(|message| message.to_string().into_bytes()).collect()
 }
 
-/// Tests that a coordinator may ask for, and some that it may not.
+/// Test specifications that a coordinator may request, and some that it may not.
 fn specs() -> Vec<serde_json::Value> {
     let day = 86_400_000_000_000_u64;
     vec![
@@ -243,7 +243,7 @@ fn specs() -> Vec<serde_json::Value> {
     ]
 }
 
-/// An agent and a coordinator at work, both as strangers, and both at rest for a while.
+/// An agent and a coordinator at work, each against an unknown peer, and both idle for a while.
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
     let message = |number: u8| [1, number];
     let at_work = [2, 1, 7, 4, 7, 1, 11, 6, 1, 7, 1, 1, 16, 8, 1, 9, 1, 1, 21, 1, 24];
@@ -260,14 +260,14 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
     .concat();
     let greeted = [&[0, 0, 0][..], &message(0), &message(2)].concat();
     let challenged = [&[1, 0, 0][..], &message(1), &message(3)].concat();
-    // Held, settings asked for and done, put back and done, released; and the coordinator's side of it.
+    // Held, settings requested and applied, restored, released; and the coordinator's side of the same.
     let settings = [2, 1, 7, 4, 7, 1, 26, 15, 0, 1, 27, 15, 0, 1, 21];
     let asking = [3, 10, 0, 1, 9, 15, 4, 1, 28, 15, 6, 1, 28, 14, 0];
-    // Held, and every test asked for.
+    // Held, and every test requested.
     let first = 29;
     let jobs = (first..).take(specs().len()).flat_map(message);
     let ordered: Vec<u8> = [2, 1, 7, 4, 7].into_iter().chain(jobs).collect();
-    // The same for those who hold for too long.
+    // The same with a hold that lasts too long.
     let after = first + specs().len() as u8;
     let held_long = [[2].to_vec(), message(after).to_vec()].concat();
     vec![

@@ -1,8 +1,8 @@
-//! A session of the native protocol against a peer and a clock that misbehave, beside a host that keeps the contract of
-//! `Session`: it answers only what it was asked, in any order and at any time.
+//! A session of the native protocol against a peer and a clock that misbehave, on a host that honours the
+//! contract of `Session`: it answers only what it was asked, in any order and at any time.
 //!
-//! The bytes are a script: each step is a byte that says what happens, and what it needs. Noise alone would end at the
-//! first frame; a script also contains whole messages in any order.
+//! The bytes are a script: each step is one byte that selects what happens, followed by its arguments. Random
+//! bytes alone would end at the first frame; a script also contains whole messages in any order.
 
 use linerate_model::{
     CheckedSpec, Direction, HostInfo, Side, SideSettings, SocketKnobs, Sweep, Tally, TestSpec,
@@ -32,19 +32,19 @@ pub fn native_server(script: &[u8]) {
 struct DialogueHost<S> {
     session: S,
     now: Timestamp,
-    /// The session said that it is done.
+    /// The session reported that it is done.
     over: bool,
-    /// The session wants to know whether a client may begin.
+    /// The session asks whether a client may start.
     asked: bool,
-    /// Flows whose sockets the session wants.
+    /// Flows for which the session requests sockets.
     opening: Vec<FlowOrder>,
-    /// Flows that move data here.
+    /// Flows that transfer data at this end.
     running: Vec<FlowOrder>,
-    /// This end begins trials.
+    /// This end initiates trials.
     client: bool,
-    /// The trial that is under way here.
+    /// The trial in progress at this end.
     trial: Option<Trial>,
-    /// What the client asked for.
+    /// The test that the client requested.
     spec: CheckedSpec,
 }
 
@@ -74,7 +74,7 @@ impl<S: Session> DialogueHost<S> {
         }
     }
 
-    /// One step; absent when the session or the script has ended.
+    /// One step; `None` when the session or the script has ended.
     fn step(&mut self, step: u8, script: &mut Script<'_>) -> Option<()> {
         match step % 10 {
             0 => self.feed(Input::Bytes(&Preface::CONTROL.encode())),
@@ -134,7 +134,7 @@ impl<S: Session> DialogueHost<S> {
         }
     }
 
-    /// The host's answer to a client that asks.
+    /// The host's answer to a client's request.
     fn decide(&mut self, which: u8) -> Option<()> {
         if !self.asked {
             return Some(());
@@ -150,7 +150,7 @@ impl<S: Session> DialogueHost<S> {
         }
     }
 
-    /// What may happen at any time.
+    /// Events that can occur at any time.
     fn interrupt(&mut self, which: u8) -> Option<()> {
         match which % 5 {
             0 => self.feed(Input::Finish),
@@ -161,7 +161,7 @@ impl<S: Session> DialogueHost<S> {
         }
     }
 
-    /// Lets time pass, with a tick at every deadline on the way.
+    /// Advances the clock, with a tick at every deadline on the way.
     fn pass(&mut self, span: Span) -> Option<()> {
         let until = self.now + span;
         while let Some(deadline) = self.session.deadline().filter(|deadline| *deadline <= until) {
@@ -174,7 +174,7 @@ impl<S: Session> DialogueHost<S> {
         Some(())
     }
 
-    /// Absent when the session has failed, which ends it.
+    /// `None` when the session has failed, which ends it.
     fn feed(&mut self, input: Input<'_>) -> Option<()> {
         let result = self.session.input(self.now, input);
         self.drain();
@@ -211,7 +211,7 @@ impl<S: Session> DialogueHost<S> {
     }
 }
 
-/// A preface, or one whole message within the limit.
+/// A preface, or one whole message within the size limit.
 fn is_well_formed(bytes: &[u8]) -> bool {
     if bytes.len() == PREFACE_BYTES && Preface::decode(bytes).is_ok_and(|preface| preface.is_some()) {
         return true;
@@ -223,7 +223,7 @@ fn is_well_formed(bytes: &[u8]) -> bool {
     first.is_ok_and(|message| message.is_some()) && rest.is_ok_and(|message| message.is_none())
 }
 
-/// Bytes behind their length.
+/// `body` with its length prefixed.
 pub(crate) fn frame(body: &[u8]) -> Vec<u8> {
     let mut bytes = (body.len() as u32).to_be_bytes().to_vec();
     bytes.extend_from_slice(body);
@@ -235,12 +235,12 @@ fn order(flow: u16, byte: u8) -> Option<FlowOrder> {
     FlowOrder::new(&CheckedSpec::default(), flow, direction, Bytes::new(1)).ok()
 }
 
-/// The series that allows the largest messages.
+/// The sweep that allows the largest messages.
 fn longest() -> Sweep {
     Sweep { to: Bytes::new(Sweep::MAX_BYTES), ..Sweep::default() }
 }
 
-/// A specification that has trials too.
+/// A specification that also has trials.
 fn series() -> CheckedSpec {
     let spec = TestSpec::of_sweep(longest(), SocketKnobs::default(), linerate_model::HostKnobs::default());
     spec.checked().unwrap_or_default()
@@ -263,7 +263,7 @@ impl<'a> Script<'a> {
         Some(*first)
     }
 
-    /// A length in one byte, and at most so many bytes.
+    /// A length in one byte, and at most that many bytes.
     fn some(&mut self) -> Option<&'a [u8]> {
         let length = usize::from(self.byte()?).min(self.rest.len());
         let (some, rest) = self.rest.split_at(length);
@@ -277,7 +277,7 @@ mod tests {
     use super::*;
     use crate::seeds;
 
-    /// Whether a regular script comes to its regular end: otherwise the seeds would reach nothing.
+    /// Whether a regular script reaches its regular end: otherwise the seeds would cover nothing.
     fn ends_well(session: impl Session, client: bool, script: &[u8]) -> bool {
         let mut stage = DialogueHost::new(session, client);
         stage.drain();

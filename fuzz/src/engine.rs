@@ -1,4 +1,4 @@
-//! The engine behind a session: whatever order comes through it can be prepared, within the bounds of its test.
+//! The engine under a session: any flow order that passes can be prepared, within the limits of its test.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 
@@ -8,13 +8,14 @@ use linerate_proto::FlowOrder;
 use linerate_sock::clock;
 use linerate_units::Bytes;
 
-/// Most memory for which threads and buffers are really made: noise comes often.
+/// Largest memory for which threads and buffers are actually allocated: the target runs very often.
 const SMALL_BYTES: u64 = 8 << 20;
 
-/// Memory of a stream beside its block, and of all that a flow notes: far above what any test needs.
+/// Memory of a stream in addition to its block, and of everything a flow records: far above what any test
+/// needs.
 const MAX_OVERHEAD_BYTES: u64 = 64 << 30;
 
-/// Prepares the flows of a run as a client does that an agent runs: those of its specification.
+/// Prepares the flows of a run as a client under an agent does: those of its specification.
 pub(crate) fn take_all(spec: &CheckedSpec) {
     let traffic = &spec.traffic;
     let chosen = if traffic.udp { Bytes::new(1_448) } else { block_length(traffic.streams) };
@@ -46,7 +47,7 @@ pub(crate) fn take(spec: &CheckedSpec, flows: &[FlowOrder], client: bool) {
         );
         if streams == 1 && needed.is_ok_and(|needed| needed <= SMALL_BYTES) {
             if let Some(sockets) = sockets(spec.traffic.udp) {
-                // Dropped before it begins.
+                // Dropped before it starts.
                 let _ = arm(setup, sockets, clock::now());
             }
         }
@@ -70,7 +71,7 @@ fn setup(spec: &CheckedSpec, order: &FlowOrder, client: bool) -> FlowSetup {
     }
 }
 
-/// One stream over loopback; absent where the host has none.
+/// One stream over loopback; absent if the host has none.
 fn sockets(udp: bool) -> Option<Sockets> {
     if udp {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).ok()?;

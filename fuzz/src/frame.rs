@@ -1,9 +1,10 @@
-//! What a TAP device hands over, with the header of virtio.
+//! Frames from a TAP device, with the virtio header.
 
 use linerate_emu::frame::Frame;
 use linerate_emu::packet_batch::{Framing, HashFields, PacketBatch};
 
-/// A frame: whatever is taken can be cut, marked, hashed and answered, and every piece of it is a frame again.
+/// A frame: every frame that is accepted can be segmented, marked, hashed and answered, and every segment is a
+/// valid frame.
 pub fn frame(bytes: &[u8]) {
     let Ok(frame) = Frame::parse(bytes.to_vec()) else { return };
     let _ = (frame.source(), frame.is_group());
@@ -49,7 +50,7 @@ fn wire(frame: &Frame) -> u64 {
     Framing::default().wire_of(&sizes, sizes.packets)
 }
 
-/// Super-frames of five packets, of every kind, behind different headers; and a frame that is not IP.
+/// GSO frames of five packets, of every type, with different headers; and a frame that is not IP.
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
     let (tag, options, extension) = ([0x81, 0, 0, 7], [1; 4], [6, 0, 1, 4, 0, 0, 0, 0]);
     let arp = [&[0; 24][..], &[8, 6], &[0; 46]].concat();
@@ -65,7 +66,7 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
 const PAYLOAD: [u8; 37] = [7; 37];
 const GSO_SIZE: u16 = 8;
 
-/// `ip` with what `gso_type` says behind it.
+/// `ip` in a GSO frame of type `gso_type`.
 fn super_frame(gso_type: u8, tags: &[u8], ip: &[u8]) -> Vec<u8> {
     let is_udp = gso_type == 5;
     let ethertype = if ip[0] >> 4 == 4 { [8, 0] } else { [0x86, 0xdd] };

@@ -1,11 +1,11 @@
-//! What the kernel says: structures, control messages and the text of its files.
+//! Data from the kernel: structures, control messages and the text of its files.
 
 use linerate_sock::cmsg::Ancillary;
 use linerate_sock::proc::cpu::{CpuStat, ThreadTimes};
 use linerate_sock::proc::{host, net};
 use linerate_sock::{TcpInfo, errqueue as queue};
 
-/// `TCP_INFO` of any length: fields that are not there are absent.
+/// `TCP_INFO` of any length: missing fields are absent.
 pub fn tcp_info(bytes: &[u8]) {
     let info = TcpInfo::decode(bytes);
     assert_eq!(info.length, bytes.len());
@@ -17,7 +17,7 @@ pub fn tcp_info(bytes: &[u8]) {
     }
 }
 
-/// The control messages beside a datagram.
+/// The control messages of a datagram.
 pub fn cmsg(bytes: &[u8]) {
     let found = Ancillary::parse(bytes);
     if bytes.is_empty() {
@@ -25,14 +25,14 @@ pub fn cmsg(bytes: &[u8]) {
     }
 }
 
-/// The control messages of an error queue's entry.
+/// The control messages of an error queue entry.
 pub fn errqueue(bytes: &[u8]) {
     if let Some(queue::Notice::Timestamp { at_ns, .. }) = queue::decode(bytes) {
         assert!(at_ns > 0, "a stamp of zero is absent");
     }
 }
 
-/// Text as of `/proc`, into every parser of it.
+/// Text like that of `/proc`, into each of its parsers.
 pub fn proc(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let stat = CpuStat::parse(&text);

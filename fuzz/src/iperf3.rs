@@ -1,8 +1,9 @@
-//! iperf3: its messages, and both roles before a peer, a host and a clock that misbehave.
+//! iperf3: its messages, and both roles against a peer, a host and a clock that misbehave.
 //!
-//! The bytes of a role are a script: each step is a byte that says what happens, and what it needs. Noise alone would
-//! end at the first message; a script also contains whole messages in any order. The host keeps the contract of
-//! `StandIn`: it answers only what it was asked, in any order and at any time.
+//! The bytes of a role are a script: each step is one byte that selects what happens, followed by its
+//! arguments. Random bytes alone would end at the first message; a script also contains whole messages in any
+//! order. The host honours the contract of `StandIn`: it answers only what it was asked, in any order and at
+//! any time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -21,10 +22,10 @@ use linerate_units::{Span, Timestamp};
 
 use crate::dialogue::frame;
 
-/// What a stand-in asks for after one input at most: one that wants more never stops.
+/// Most outputs of a stand-in after one input: more is an endless loop.
 const MAX_OUTPUTS: usize = 5_000;
 
-/// Messages, states and cookies from which scripts are made.
+/// Messages, states and cookies of which scripts are composed.
 const WORDS: &[&[u8]] = &[
     COOKIE,
     b"{\"tcp\":true,\"time\":1,\"len\":4096}",
@@ -34,7 +35,7 @@ const WORDS: &[&[u8]] = &[
 ];
 const COOKIE: &[u8] = b"abcdefghijklmnopqrstuvwxyz2345672345\0";
 
-/// Parameters that are understood say the same when they are written again; what passes the check makes sense.
+/// Parameters that decode encode to the same parameters again; those that pass the check are consistent.
 pub fn iperf3_params(bytes: &[u8]) {
     let Some(params) = Params::read(bytes) else { return };
     assert_eq!(Params::read(&params.write()).as_ref(), Some(&params));
@@ -45,7 +46,7 @@ pub fn iperf3_params(bytes: &[u8]) {
     }
 }
 
-/// Results that are understood say the same when they are written again.
+/// Results that decode encode to the same results again.
 pub fn iperf3_results(bytes: &[u8]) {
     let own = Span::from_secs(1);
     if let Some(results) = Results::read(bytes, own) {
@@ -147,7 +148,7 @@ impl Iperf3Host {
         stage
     }
 
-    /// Plays a script until one of them ends; how many runs came to their end.
+    /// Plays a script until it or the stand-in ends; returns the number of completed runs.
     fn play(mut self, script: &[u8]) -> u32 {
         let mut script = Script { rest: script };
         while let Some(step) = script.byte().filter(|_| !self.over) {
@@ -208,7 +209,7 @@ impl Iperf3Host {
         self.feed(Input::Accepted { listener, link, opened: opened(peer) });
     }
 
-    /// A link that no flow has.
+    /// A link without a flow.
     fn idle(&self, which: u8) -> Option<Link> {
         let link = nth(&self.open, which)?;
         (!self.flows.values().any(|task| task.links.contains(&link))).then_some(link)
@@ -285,7 +286,7 @@ impl Iperf3Host {
         }
     }
 
-    /// Lets time pass, with a tick at every deadline on the way.
+    /// Advances the clock, with a tick at every deadline on the way.
     fn pass(&mut self, span: Span) {
         let until = self.now + span;
         while let Some(deadline) = self.stand_in.deadline().filter(|due| *due <= until && !self.over) {
@@ -386,7 +387,7 @@ impl<'a> Script<'a> {
         Some(*first)
     }
 
-    /// A length in one byte, and at most so many bytes.
+    /// A length in one byte, and at most that many bytes.
     fn some(&mut self) -> Option<&'a [u8]> {
         let length = usize::from(self.byte()?).min(self.rest.len());
         let (some, rest) = self.rest.split_at(length);
@@ -401,7 +402,7 @@ pub(crate) fn messages() -> Vec<Vec<u8>> {
     words.chain([frame(WORDS[1]), COOKIE.to_vec()]).collect()
 }
 
-/// Whole tests of a client: an upload, a download with an omitted part, datagrams both ways, a goal.
+/// Whole tests of a client: an upload, a download with omitted seconds, bidirectional UDP, a byte limit.
 pub(crate) fn client_scripts() -> Vec<Vec<u8>> {
     let agree = [0, 0, 4, 0, 1, 9, 4, 0, 1, 10];
     let finish = [8, 2, 4, 0, 1, 13, 3, 0, 3, 4, 0, 1, 14, 6, 1];

@@ -1,8 +1,8 @@
 //! Arbitrary bytes into every decoder.
 //!
-//! A target is a plain function that takes any bytes and must return: a panic, an endless loop or a broken law is a
-//! bug. cargo-fuzz drives it with coverage as guide (`make fuzz`), and the test in `tests/` with seeded noise on any
-//! toolchain.
+//! A target is a function that accepts any bytes and must return: a panic, an endless loop or a violated
+//! invariant is a bug. cargo-fuzz drives it with coverage feedback (`make fuzz`), and the test in `tests/`
+//! drives it with seeded random bytes on any toolchain.
 
 mod agent;
 mod dialogue;
@@ -39,13 +39,13 @@ pub use results::foreign_results;
 pub use tool::{iperf2, iperf2_argv, iperf2_wire, ttcp, ttcp_argv};
 pub use topology::topology;
 
-/// A target with the bytes from which a search begins.
+/// A target with the inputs from which the search starts.
 pub struct Target {
     /// Name of the file in `fuzz_targets/`.
     pub name: &'static str,
     /// The function under test.
     pub run: fn(&[u8]),
-    /// Inputs that reach far.
+    /// Inputs that cover much of the code.
     pub seeds: fn() -> Vec<Vec<u8>>,
 }
 

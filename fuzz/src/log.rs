@@ -3,7 +3,7 @@
 use linerate_model::{RunRecord, TestSpec};
 use linerate_report::{document, ndjson};
 
-/// A log that is understood says the same when it is written again, and makes a record and a result without fail.
+/// A log that decodes encodes to the same log again, and always yields a record and a result.
 pub fn event_log(bytes: &[u8]) {
     let Ok(text) = str::from_utf8(bytes) else { return };
     let Ok(events) = ndjson::read(text) else { return };
@@ -17,7 +17,7 @@ pub fn event_log(bytes: &[u8]) {
     assert!(serde_json::to_value(document(&record)).is_ok());
 }
 
-/// A specification from the wire: what passes its check can be planned.
+/// A specification from the wire: one that passes its check can be planned.
 pub fn spec(bytes: &[u8]) {
     let Ok(spec) = serde_json::from_slice::<TestSpec>(bytes) else { return };
     if spec.check().is_ok() {

@@ -1,8 +1,8 @@
-//! The decoders of the native protocol that hold no state, and the framer.
+//! The stateless decoders of the native protocol, and the framer.
 
 use linerate_proto::native::{Datagram, Framer, HELLO_LIMIT, PREFACE_BYTES, Preface, looks_like};
 
-/// A preface that is understood says the same when it is written again; unfinished bytes are no error.
+/// A preface that decodes encodes to the same bytes again; an incomplete one is not an error.
 pub fn native_preface(bytes: &[u8]) {
     let _ = looks_like(bytes);
     match Preface::decode(bytes) {
@@ -12,14 +12,14 @@ pub fn native_preface(bytes: &[u8]) {
     }
 }
 
-/// A datagram that is understood says the same when it is written again.
+/// A datagram that decodes encodes to the same bytes again.
 pub fn native_datagram(bytes: &[u8]) {
     if let Some(datagram) = Datagram::decode(bytes) {
         assert_eq!(datagram.encode(), bytes);
     }
 }
 
-/// However the bytes are cut, the messages are the same, and no more is held than was pushed.
+/// However the bytes are split, the messages are the same, and no more is buffered than was pushed.
 pub fn native_framer(bytes: &[u8]) {
     let whole = messages(bytes, bytes.len().max(1));
     for piece in [1, 3, 64] {
@@ -27,7 +27,7 @@ pub fn native_framer(bytes: &[u8]) {
     }
 }
 
-/// The messages until the first error, and whether there was one.
+/// The messages up to the first error, and whether there was one.
 fn messages(bytes: &[u8], piece: usize) -> (Vec<serde_json::Value>, bool) {
     let mut framer = Framer::new(HELLO_LIMIT);
     let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! NetPIPE: the stand-ins of both roles, and its small messages.
+//! NetPIPE: the stand-ins of both roles, and its short messages.
 
 use linerate_compat::netpipe::{
     Command, Mode, Options, Receiver, Transmitter, check_integrity, decode_time, encode_time, integrity,
@@ -6,14 +6,14 @@ use linerate_compat::netpipe::{
 
 use crate::noisy_host::play;
 
-/// The first byte chooses role and options, the rest is what happens.
+/// The first byte selects role and options, the rest is the script.
 pub fn netpipe(bytes: &[u8]) {
     if let Some((first, script)) = bytes.split_first() {
         run(*first, script);
     }
 }
 
-/// Whether a run came to its end.
+/// Whether a run was completed.
 fn run(first: u8, script: &[u8]) -> bool {
     let options = Options {
         mode: [Mode::PingPong, Mode::Stream, Mode::Both, Mode::PingPong][usize::from(first % 4)],
@@ -44,7 +44,7 @@ fn messages(bytes: &[u8]) {
     let _ = Command::parse(&words);
 }
 
-/// Every role up to the middle of its series.
+/// Every role up to the middle of its sweep.
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
     let exchange = |text: &[u8]| [&[5, 3, text.len() as u8], text].concat();
     let regular = |number: usize| (0..number).flat_map(|_| exchange(b"")).collect::<Vec<u8>>();

@@ -1,7 +1,7 @@
-//! A stand-in against a peer and a clock that misbehave, on a host that keeps the contract of `StandIn`: it answers
-//! only what it was asked, in any order and at any time, with anything that a system may say.
+//! A stand-in against a peer and a clock that misbehave, on a host that honours the contract of `StandIn`: it
+//! answers only what it was asked, in any order and at any time, with anything that a system can report.
 //!
-//! The bytes are a script: each step is a byte that says what happens, and what it needs.
+//! The bytes are a script: each step is one byte that selects what happens, followed by its arguments.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -13,10 +13,11 @@ use linerate_compat::stand_in::{
 };
 use linerate_units::{Span, Timestamp};
 
-/// What is asked of the host at most: a stand-in that wants more has lost count.
+/// Most requests to the host: a stand-in that makes more is in an endless loop.
 const MAX_REQUESTS: usize = 20_000;
 
-/// Runs a stand-in through a script until one of them ends; whether it was the stand-in, or a run of it.
+/// Runs a stand-in through a script until one of them ends; returns whether the stand-in or one of its runs was
+/// completed.
 pub(crate) fn play(stand_in: impl StandIn, script: &[u8]) -> bool {
     let mut host = Host {
         stand_in,
@@ -41,7 +42,7 @@ pub(crate) fn play(stand_in: impl StandIn, script: &[u8]) -> bool {
     host.over || host.finished > 0
 }
 
-/// A stand-in of a kind that is chosen at run time.
+/// A stand-in of a type chosen at run time.
 pub(crate) struct Boxed(pub(crate) Box<dyn StandIn>);
 
 impl StandIn for Boxed {
@@ -74,13 +75,13 @@ struct Host<S> {
     asked: Vec<RunId>,
     starting: Vec<FlowTask>,
     running: BTreeMap<FlowId, FlowTask>,
-    /// Runs that came to their end.
+    /// Completed runs.
     finished: u32,
     over: bool,
 }
 
 impl<S: StandIn> Host<S> {
-    /// One step; absent when the script has ended.
+    /// One step; `None` when the script has ended.
     fn step(&mut self, step: u8, script: &mut Script<'_>) -> Option<()> {
         match step % 12 {
             0 | 1 => self.opened(script.byte()?),
@@ -124,7 +125,7 @@ impl<S: StandIn> Host<S> {
         links.get(usize::from(which).checked_rem(links.len())?).copied()
     }
 
-    /// A connection that neither a flow nor an exchange has.
+    /// A connection that neither a flow nor an exchange uses.
     fn idle(&self, which: u8) -> Option<Link> {
         let link = self.nth(which, Kind::Connection)?;
         let flows = self.starting.iter().chain(self.running.values());
@@ -144,7 +145,7 @@ impl<S: StandIn> Host<S> {
         }
     }
 
-    /// A regular answer holds what was asked for; a script makes it right or wrong.
+    /// A regular answer contains what was requested; the script makes it right or wrong.
     fn exchanged(&mut self, which: u8, bytes: &[u8]) {
         let Some(exchange) = pick(&mut self.exchanges, which) else {
             return;
@@ -215,7 +216,7 @@ impl<S: StandIn> Host<S> {
         }
     }
 
-    /// Lets time pass, with a tick at every deadline on the way.
+    /// Advances the clock, with a tick at every deadline on the way.
     fn pass(&mut self, span: Span) {
         let until = self.now + span;
         while let Some(deadline) =
@@ -321,7 +322,7 @@ impl<'a> Script<'a> {
         Some(*first)
     }
 
-    /// A length in one byte, and at most so many bytes.
+    /// A length in one byte, and at most that many bytes.
     fn some(&mut self) -> Option<&'a [u8]> {
         let length = usize::from(self.byte()?).min(self.rest.len());
         let (some, rest) = self.rest.split_at(length);

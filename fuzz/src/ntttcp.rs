@@ -1,18 +1,18 @@
-//! NTttcp: the stand-ins of both dialogues and roles, the cutting of numbers, the command line.
+//! NTttcp: the stand-ins of both dialogues and roles, the splitting of numbers, the command line.
 
 use linerate_compat::ntttcp::{Numbers, Options, Receiver, Role, Windows, parse, stand_in};
 use linerate_units::Span;
 
 use crate::noisy_host::{Boxed, play};
 
-/// The first byte chooses role and options, the rest is what happens.
+/// The first byte selects role and options, the rest is the script.
 pub fn ntttcp(bytes: &[u8]) {
     if let Some((first, script)) = bytes.split_first() {
         run(*first, script);
     }
 }
 
-/// Whether a run came to its end.
+/// Whether a run was completed.
 fn run(first: u8, script: &[u8]) -> bool {
     let sends = first & 1 != 0;
     let windows = Windows {
@@ -50,7 +50,7 @@ fn run(first: u8, script: &[u8]) -> bool {
     }
 }
 
-/// However the bytes are cut, the numbers are the same.
+/// However the bytes are split, the numbers are the same.
 fn numbers(bytes: &[u8]) {
     let whole = Numbers::default().push(bytes);
     assert_eq!(whole.len(), bytes.len() / 4);
@@ -77,7 +77,7 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
         ];
         seeds.push([vec![options], dialogue.concat()].concat());
     }
-    // Two tests at a server, of which the first one's flow never ends.
+    // Two tests at a server; the flow of the first never ends.
     let begin =
         [vec![2, 0], said(b'X'), said(2), vec![2, 1], said(b'R'), vec![7, 0, 8, 0, 0, 10, 20]].concat();
     seeds.push([vec![0x80], opened(3), begin.repeat(2)].concat());

@@ -1,7 +1,8 @@
-//! nuttcp: its lines, and both stand-ins before a peer and a clock that misbehave.
+//! nuttcp: its lines, and both stand-ins against a peer and a clock that misbehave.
 //!
-//! As in `dialogue`, the bytes are a script: each step is a byte that says what happens, and what it needs. The host
-//! keeps the contract of `StandIn`: it answers only what it was asked, in any order and at any time.
+//! As in `dialogue`, the bytes are a script: each step is one byte that selects what happens, followed by its
+//! arguments. The host honours the contract of `StandIn`: it answers only what it was asked, in any order and
+//! at any time.
 
 use std::net::SocketAddr;
 
@@ -14,7 +15,7 @@ use linerate_compat::stand_in::{
 };
 use linerate_units::{Span, Timestamp};
 
-/// More outputs than this for one input, or ticks at one time, are an endless loop.
+/// More outputs than this after one input, or ticks at one time, are an endless loop.
 const MAX_OUTPUTS: usize = 5_000;
 
 const TRANSCRIPTS: [&str; 6] = [
@@ -44,8 +45,8 @@ fn real_lines() -> impl Iterator<Item = &'static str> {
     TRANSCRIPTS.iter().flat_map(|text| text.lines()).filter_map(|line| line.get(2..))
 }
 
-/// Whatever comes is cut into lines in the same way however it arrives; a request that is understood says the same
-/// when it is written again, and no report breaks its reader.
+/// Input is split into the same lines however it arrives; a request that decodes encodes to the same request
+/// again, and every report can be read.
 pub fn nuttcp_lines(bytes: &[u8]) {
     let cut = |piece: usize| {
         let mut lines = Lines::default();
@@ -66,7 +67,7 @@ pub fn nuttcp_lines(bytes: &[u8]) {
             assert!(!version.greeting().is_empty());
         }
         if let Some(mut request) = Request::decode(line) {
-            // Times are written with six decimals.
+            // Times are encoded with six decimals.
             request.timeout = Span::from_secs(request.timeout.as_ns() % 1_000);
             request.interval = Span::from_secs(request.interval.as_ns() % 1_000);
             request.third_party = false;
@@ -77,7 +78,7 @@ pub fn nuttcp_lines(bytes: &[u8]) {
     }
 }
 
-/// Any command line is understood or answered.
+/// Any command line is either parsed or rejected with a message.
 pub fn nuttcp_argv(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let arguments: Vec<String> = text.split(' ').map(str::to_owned).collect();
@@ -87,7 +88,7 @@ pub fn nuttcp_argv(bytes: &[u8]) {
     }
 }
 
-/// A client, by a command line that the first byte chooses.
+/// A client, with a command line that the first byte selects.
 pub fn nuttcp_client(script: &[u8]) {
     let _ = play(script, &COMMANDS[..8]);
 }
@@ -126,7 +127,7 @@ struct Host {
     asked: Vec<Link>,
     open: Vec<Link>,
     flows: Vec<FlowId>,
-    /// A flow has begun and ended.
+    /// A flow has started and ended.
     measured: bool,
     runs: Vec<RunId>,
     looks: usize,
@@ -338,7 +339,7 @@ pub(crate) fn argv_seeds() -> Vec<Vec<u8>> {
     COMMANDS.iter().chain(&more).map(|line| line.as_bytes().to_vec()).collect()
 }
 
-/// Regular runs: over TCP, with intervals, over UDP. Line 0 greets, 2 asks, 3 agrees.
+/// Regular runs: over TCP, with intervals, over UDP. Line 0 is the greeting, 2 the request, 3 the agreement.
 pub(crate) fn client_seeds() -> Vec<Vec<u8>> {
     let place = |wanted: &str| real_lines().position(|line| line.starts_with(wanted)).unwrap_or(0) as u8;
     let (hello, ok, done, rate) =
@@ -371,7 +372,7 @@ mod tests {
     fn the_seeds_are_whole_tests() {
         let clients: Vec<Host> =
             client_seeds().iter().filter_map(|seed| play(seed, &COMMANDS[..8])).collect();
-        // Those that transmit over one connection and end, as their servers report.
+        // Those that transmit over one connection and end, as reported by their servers.
         assert!(clients[0].measured && clients[0].over);
         let servers: Vec<Host> =
             server_seeds().iter().filter_map(|seed| play(seed, &COMMANDS[8..])).collect();

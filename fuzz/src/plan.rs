@@ -1,9 +1,9 @@
-//! A plan file, and what follows from it.
+//! A plan file, and what it expands to.
 
 use linerate_emu::topology::{self, Override};
 use linerate_plan::{Measured, Quantity, Results, Scope, Source, Surroundings, bundled, judge, read};
 
-/// No other file, and the topologies that come along.
+/// No other file, and the bundled topologies.
 struct Around;
 
 impl Surroundings for Around {
@@ -22,7 +22,7 @@ impl Surroundings for Around {
     }
 }
 
-/// Results that are there for every second point.
+/// Results for every second point.
 struct Every;
 
 impl Results for Every {
@@ -33,7 +33,7 @@ impl Results for Every {
     }
 }
 
-/// Reads a plan; what is accepted must expand as it says.
+/// Reads a plan; a plan that is accepted must expand to the size it declares.
 pub fn plan(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes).into_owned();
     let source = Source { name: "fuzz.toml".to_owned(), text };
@@ -45,7 +45,7 @@ pub fn plan(bytes: &[u8]) {
         }
     };
     assert_eq!(plan.trials().len(), plan.grid.len() * plan.repeats as usize);
-    // A plan of any size is right, but not in any time.
+    // A plan of any size is valid, but large ones take too long here.
     if plan.grid.len() > 500 {
         return;
     }
@@ -65,7 +65,7 @@ pub fn plan(bytes: &[u8]) {
     }
 }
 
-/// The plans that come along, and one with what they have not.
+/// The bundled plans, and one with features that they lack.
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
     let odd = "zip = [[\"window\", \"length\"]]\nexclude = [{ streams = 2, window = [1000] }]\norder = \"shuffled\"\n\
         assert = [\"goodput >= 0.9 point(streams=1).goodput\", \"verdict != unknown\", \"rtt <= 2 run('x').rtt_idle\"]\n\

@@ -1,13 +1,14 @@
-//! Quantities as somebody types them.
+//! Quantities as a user types them.
 
 use std::ops::RangeInclusive;
 
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
-/// Rates and ratios are kept as floats: far from every network, their exact form has more digits than are read.
+/// Rates and ratios are floats: outside of the range of real networks, their exact form has more digits than
+/// are parsed.
 const USUAL_RANGE: RangeInclusive<f64> = 1e-9..=1e18;
 
-/// What is understood is understood again from its exact form, as the same quantity.
+/// A quantity that parses also parses from its exact form, to the same quantity.
 pub fn units(bytes: &[u8]) {
     let Ok(text) = str::from_utf8(bytes) else { return };
     if let Ok(value) = text.parse::<Bytes>() {

@@ -3,7 +3,7 @@
 use linerate_model::import::{Reading, Scope};
 use linerate_compat::reading::{Imported, bodies, name, read, text};
 
-/// Reads any file; whatever comes out points into it and can be told as a log.
+/// Reads any file; every reading refers to a place in the file and can be converted to a log.
 pub fn foreign_results(bytes: &[u8]) {
     let text = text(bytes);
     let Ok(readings) = read(&text, None) else { return };
@@ -30,7 +30,7 @@ fn check(reading: &Reading, lines: u32) {
     }
 }
 
-/// A piece of a file of each program.
+/// An excerpt of a result file of each program.
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
     [
         include_str!("../../fixtures/results/iperf3/v321-udp-loss.json"),

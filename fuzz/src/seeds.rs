@@ -1,4 +1,4 @@
-//! Inputs that reach far: well-formed examples, from which a search departs.
+//! Inputs that cover much of the code: well-formed examples from which a search starts.
 
 use std::sync::LazyLock;
 
@@ -21,7 +21,7 @@ pub(crate) fn datagrams() -> Vec<Vec<u8>> {
     kinds.map(|kind| of(kind).encode().to_vec()).to_vec()
 }
 
-/// Every control message of the protocol, in the order in which a run has them.
+/// Every control message of the protocol, in the order in which they occur in a run.
 pub(crate) fn messages() -> &'static [Vec<u8>] {
     static MESSAGES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(write_messages);
     &MESSAGES
@@ -103,7 +103,7 @@ pub(crate) fn tcp_infos() -> Vec<Vec<u8>> {
     vec![vec![1; 104], vec![1; 256], (0..=255).collect()]
 }
 
-/// Layout of `struct cmsghdr` on 64-bit Linux: length, level, kind, data, padding.
+/// Layout of `struct cmsghdr` on 64-bit Linux: length, level, type, data, padding.
 pub(crate) fn control_messages() -> Vec<Vec<u8>> {
     let one = |level: i32, kind: i32, data: &[u8]| {
         let mut bytes = (16 + data.len()).to_ne_bytes().to_vec();

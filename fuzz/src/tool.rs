@@ -1,5 +1,5 @@
-//! Stand-ins before a peer and a clock that misbehave, on a host that keeps the contract of `StandIn`: it answers only
-//! what it was asked, in any order and at any time.
+//! Stand-ins against a peer and a clock that misbehave, on a host that honours the contract of `StandIn`: it
+//! answers only what it was asked, in any order and at any time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -11,10 +11,10 @@ use linerate_compat::stand_in::{
 use linerate_compat::{iperf2, ttcp};
 use linerate_units::{Span, Timestamp};
 
-/// Outputs after one input; more is an endless loop.
+/// Most outputs after one input; more is an endless loop.
 const MAX_OUTPUTS: usize = 10_000;
 
-/// ttcp in the role and with the options that the first byte chooses.
+/// ttcp in the role and with the options that the first byte selects.
 pub fn ttcp(script: &[u8]) {
     let lines = [
         "-r -s",
@@ -39,7 +39,7 @@ pub fn ttcp(script: &[u8]) {
     }
 }
 
-/// Command lines of ttcp: a space between two arguments.
+/// Command lines of ttcp: arguments separated by a space.
 pub fn ttcp_argv(line: &[u8]) {
     let words: Vec<String> = String::from_utf8_lossy(line).split(' ').map(str::to_owned).collect();
     match ttcp::parse("ttcp", &words) {
@@ -48,7 +48,7 @@ pub fn ttcp_argv(line: &[u8]) {
     }
 }
 
-/// The client or server of iperf 2 with the options that the first byte chooses.
+/// The client or server of iperf 2 with the options that the first byte selects.
 pub fn iperf2(script: &[u8]) {
     let lines = [
         "-s",
@@ -80,7 +80,7 @@ pub fn iperf2(script: &[u8]) {
     }
 }
 
-/// Headers, numbers and reports of iperf 2; what is understood says the same when it is written again.
+/// Headers, numbers and reports of iperf 2; what decodes encodes to the same message again.
 pub fn iperf2_wire(bytes: &[u8]) {
     let _ = (iperf2::IPERF2.sniff)(bytes);
     if let Ok(Some((header, length))) = iperf2::TestHeader::read_tcp(bytes) {
@@ -98,13 +98,13 @@ pub fn iperf2_wire(bytes: &[u8]) {
     if let Some(report) = iperf2::ServerReport::decode(bytes) {
         let again = iperf2::ServerReport::decode(&report.encode(iperf2::Generation::New, bytes));
         assert_eq!(again.map(|again| again.transit.is_some()), Some(report.transit.is_some()));
-        // Squares of times are rounded; the rest is not.
+        // Squares of times are rounded; the counts are exact.
         let counts = |report| iperf2::ServerReport { transit: None, ..report };
         assert_eq!(again.map(counts), Some(counts(report)));
     }
 }
 
-/// Command lines of iperf 2: a space between two arguments.
+/// Command lines of iperf 2: arguments separated by a space.
 pub fn iperf2_argv(line: &[u8]) {
     let words: Vec<String> = String::from_utf8_lossy(line).split(' ').map(str::to_owned).collect();
     match iperf2::parse(&words) {
@@ -143,7 +143,7 @@ pub(crate) fn iperf2_scripts() -> Vec<Vec<u8>> {
     all
 }
 
-/// What iperf 2 says on the wire.
+/// Messages of iperf 2 on the wire.
 pub(crate) fn iperf2_messages() -> Vec<Vec<u8>> {
     let mut all = vec![
         [&[0x44, 1, 0, 0xa0, 0, 0, 0, 2, 0, 0, 0x13, 0x89][..], &[0x10; 68]].concat(),
@@ -215,10 +215,10 @@ struct ToolHost {
     tool: Box<dyn StandIn>,
     now: Timestamp,
     over: bool,
-    /// Links that are asked for, and whether they listen.
+    /// Requested links, and whether they listen.
     opening: Vec<(Link, bool, bool)>,
     listeners: BTreeMap<Link, bool>,
-    /// Links that are open, and whether they carry datagrams; of a flow or not.
+    /// Open links, and whether they carry datagrams; used by a flow or not.
     links: BTreeMap<Link, bool>,
     adopting: Vec<(Link, SocketAddr)>,
     asked: Vec<u32>,
@@ -377,7 +377,7 @@ impl ToolHost {
         }
     }
 
-    /// A link that no flow has.
+    /// A link without a flow.
     fn free_link(&self, which: u8, udp: bool) -> Option<Link> {
         let taken = |link: &Link| self.flows.values().any(|task| task.links.contains(link));
         let free: Vec<Link> = self
@@ -389,7 +389,7 @@ impl ToolHost {
         free.get(usize::from(which).checked_rem(free.len())?).copied()
     }
 
-    /// Lets time pass, with a tick at every deadline on the way.
+    /// Advances the clock, with a tick at every deadline on the way.
     fn pass(&mut self, span: Span) {
         let until = self.now + span;
         while let Some(deadline) = self.tool.deadline().filter(|deadline| *deadline <= until && !self.over) {
@@ -489,7 +489,7 @@ impl<'a> Script<'a> {
         Some(*first)
     }
 
-    /// A length in one byte, and at most so many bytes.
+    /// A length in one byte, and at most that many bytes.
     fn some(&mut self) -> Option<&'a [u8]> {
         let length = usize::from(self.byte()?).min(self.rest.len());
         let (some, rest) = self.rest.split_at(length);

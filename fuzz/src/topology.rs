@@ -1,4 +1,4 @@
-//! A topology file, and the network that it describes, with any packets in it.
+//! A topology file, and the network that it describes, with arbitrary packets in it.
 
 use linerate_emu::fabric::{Fabric, Plug, Router};
 use linerate_emu::frame::Frame;
@@ -6,11 +6,11 @@ use linerate_emu::topology::{self, bundled};
 use linerate_units::Timestamp;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Reads a file; what is accepted must also carry packets and keep its books.
+/// Reads a file; a network that is accepted must also carry packets and count them consistently.
 pub fn topology(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let Ok(read) = topology::read(&text, "fuzz.toml", &[]) else { return };
-    // A network of any size is right, but not in any time.
+    // A network of any size is valid, but large ones take too long here.
     if read.links.len() > 64 || read.links.iter().any(|link| link.members > 64) {
         return;
     }
@@ -28,7 +28,7 @@ pub fn topology(bytes: &[u8]) {
     assert!(fabric.accounting().balanced(), "{:?}", fabric.accounting());
 }
 
-/// The descriptions that come along.
+/// The bundled topologies.
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
     bundled().iter().map(|known| known.text.as_bytes().to_vec()).collect()
 }

@@ -1,4 +1,4 @@
-//! Every target takes seeded noise: bytes without sense, and examples that were damaged.
+//! Runs every target on seeded random bytes: pure noise, and mutated examples.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +28,7 @@ impl Noise {
         (0..self.below(LONGEST)).map(|_| self.next() as u8).collect()
     }
 
-    /// An example with a few bytes changed, cut out, or put in.
+    /// An example with a few bytes changed, removed or inserted.
     fn damaged(&mut self, seed: &[u8]) -> Vec<u8> {
         let mut bytes = seed.to_vec();
         for _ in 0..self.below(6) {

@@ -1,6 +1,6 @@
 // The event logs inside the page: base64 of gzip of JSON lines.
 
-/** The bytes of a log as they were packed. */
+/** The compressed bytes of a log. */
 export function packed(text: string): Uint8Array<ArrayBuffer> {
   const letters = atob(text.trim());
   const bytes = new Uint8Array(letters.length);
@@ -8,13 +8,13 @@ export function packed(text: string): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-/** The log itself. */
+/** The uncompressed log. */
 export async function unpacked(text: string): Promise<Blob> {
   const stream = new Blob([packed(text)]).stream().pipeThrough(new DecompressionStream("gzip"));
   return await new Response(stream).blob();
 }
 
-/** Lets each button save the log that it names. */
+/** Makes each button save the log that it names. */
 export function serve(root: ParentNode): void {
   for (const button of root.querySelectorAll<HTMLButtonElement>("button[data-log]")) {
     button.addEventListener("click", async () => {
@@ -24,7 +24,7 @@ export function serve(root: ParentNode): void {
       link.href = URL.createObjectURL(await unpacked(text));
       link.download = button.dataset.name ?? "linerate.jsonl";
       link.click();
-      // The browser has begun to save by the next minute.
+      // The browser has started to save within a minute.
       setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
     });
   }

@@ -1,6 +1,7 @@
-// What the program wrote into the page: crates/report/src/html/chart.rs is the other side of these types.
+// The data that the program wrote into the page: crates/report/src/html/chart.rs has the other side of these
+// types.
 
-/** One metric, as the catalogue of the program describes it. */
+/** One metric, as described in the program's catalogue. */
 export interface Entry {
   name: string;
   doc: string;
@@ -26,10 +27,10 @@ export interface Line {
   x: number[];
   /** Null where nothing was measured. */
   y: (number | null)[];
-  /** Ends of intervals; absent where there are none. */
+  /** Ends of intervals; absent if there are none. */
   low?: (number | null)[];
   high?: (number | null)[];
-  /** Number of values of which only the smallest and largest of each part are here. */
+  /** Number of values before thinning, which keeps only the smallest and largest of each part. */
   thinned_from?: number;
 }
 

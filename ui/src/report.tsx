@@ -1,4 +1,4 @@
-// The script of a report: it draws the charts into the figures that the program left for them.
+// The script of a report: it draws the charts into the placeholders that the program left for them.
 
 import "uplot/dist/uPlot.min.css";
 import "./report.css";
@@ -25,5 +25,5 @@ function draw(): void {
 }
 
 draw();
-// The logs stand behind this script, and may take a while to be read.
+// The logs come after this script in the page, and may take a while to load.
 document.addEventListener("DOMContentLoaded", () => serve(document));

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import vectors from "../../fixtures/units.json";
 import { ABSENT, inUnit, tick } from "./units";
 
-// The program is held to the same file: crates/report/src/quantity.rs.
+// The program is tested against the same file: crates/report/src/quantity.rs.
 test.each(vectors.vectors)("$value $unit is $text", ({ unit, value, text }) => {
   expect(inUnit(unit, value)).toBe(text);
 });

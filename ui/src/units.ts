@@ -1,4 +1,5 @@
-// Quantities for people, letter for letter as the program prints them: fixtures/units.json holds both to it.
+// Quantities for people, formatted exactly as the program prints them: both are tested against
+// fixtures/units.json.
 
 const RATES: [string, number][] = [
   ["Tb/s", 1e12],
@@ -19,7 +20,7 @@ const TIMES: [string, number][] = [
   ["ns", 1],
 ];
 
-/** What stands where nothing was measured. */
+/** Printed if nothing was measured. */
 export const ABSENT = "-";
 
 /** Bits per second, decimal, four digits. */
@@ -34,7 +35,7 @@ export function bitrate(bps: number): string {
   return `${fixed(bps, 0)} b/s`;
 }
 
-/** Bytes, binary; whole where they are. */
+/** Bytes, with binary prefixes; without decimals if exact. */
 export function bytes(count: number): string {
   for (const [name, size] of SIZES) {
     if (count >= size) return `${fixed(count / size, count % size === 0 ? 0 : 2)} ${name}`;
@@ -49,7 +50,7 @@ export function span(ns: number): string {
   return `${fixed(value, ns % size === 0 ? 0 : value < 9.995 ? 2 : 1)} ${name}`;
 }
 
-/** A share as percent. */
+/** A share in percent. */
 export function ratio(share: number): string {
   const percent = share * 100;
   if (percent === 0 || percent >= 0.1) return `${fixed(percent, 1)} %`;
@@ -66,7 +67,7 @@ export function inUnit(unit: string, value: number | null | undefined): string {
   return shortest(value);
 }
 
-/** The same without digits that say nothing, for the ticks of an axis. */
+/** The same without trailing zeros, for the ticks of an axis. */
 export function tick(unit: string, value: number): string {
   if (unit === "s") return shortest(value);
   const [number = "", name] = inUnit(unit, value).split(" ");
@@ -78,7 +79,7 @@ function shortest(value: number): string {
   return String(Number(value.toPrecision(4)));
 }
 
-/** Halves are rounded to the even digit, as the program does; both round the exact value of the number otherwise. */
+/** Rounds halves to even, as the program does; both round the exact value of the number otherwise. */
 function fixed(value: number, digits: number): string {
   const scaled = value * 10 ** digits;
   if (Number.isInteger(scaled * 2) && !Number.isInteger(scaled) && Math.abs(scaled) < 2 ** 50) {

@@ -1,4 +1,4 @@
-//! Writes the seeds of every target below a folder, where the fuzzer looks for its corpus.
+//! Writes the seeds of every target to a folder where the fuzzer looks for its corpus.
 
 use std::path::PathBuf;
 use std::{env, fs, io};

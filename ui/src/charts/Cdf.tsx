@@ -1,4 +1,4 @@
-// Shares of probes over their round-trip time.
+// Cumulative share of probes over their round-trip time.
 
 import type { Chart, Entry } from "../page";
 import { Figure } from "./Figure";

@@ -1,5 +1,5 @@
-// A figure: its panels below each other on one axis. It is drawn when it comes near the screen, and again when the
-// page becomes wider, darker, or is printed.
+// A figure: its panels, one below the other, on one shared axis. It is drawn when it comes near the viewport,
+// and again when the page width or the colour scheme changes, or the page is printed.
 
 import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Chart, Entry } from "../page";
@@ -11,11 +11,11 @@ import { type Theme, theme } from "./theme";
 export interface FigureProps {
   chart: Chart;
   catalogue: Map<string, Entry>;
-  /** Pixels of a panel: the first, and those below it. */
+  /** Heights of the first panel and of those below it, in pixels. */
   heights: [number, number];
 }
 
-/** Width of a chart on paper, in CSS pixels: what is left of A4 and Letter beside the margins. */
+/** Width of a chart on paper, in CSS pixels: A4 and Letter without their margins. */
 const PAPER = 640;
 
 export function Figure({ chart, catalogue, heights }: FigureProps) {
@@ -27,7 +27,7 @@ export function Figure({ chart, catalogue, heights }: FigureProps) {
   const near = useNear(place);
   const wide = useWidth(place);
   const [colours, setColours] = useState<Theme>();
-  // The colours of the style sheet follow from these two.
+  // The colours of the style sheet depend on these two.
   useLayoutEffect(() => {
     if (place.current) setColours(theme(place.current));
   }, [dark, paper]);
@@ -82,7 +82,7 @@ function useMedia(query: string): boolean {
   return matches;
 }
 
-/** Whether the page is being printed: said before it is laid out for paper, or by the media it is shown on. */
+/** Whether the page is being printed, between `beforeprint` and `afterprint`. */
 function useAsked(): boolean {
   const [asked, setAsked] = useState(false);
   useLayoutEffect(() => {
@@ -98,7 +98,7 @@ function useAsked(): boolean {
   return asked;
 }
 
-/** Whether the element was ever near the screen. */
+/** Whether the element has been near the viewport. */
 function useNear(place: { current: Element | null }): boolean {
   const [near, setNear] = useState(false);
   useEffect(() => {

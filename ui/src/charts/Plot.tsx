@@ -1,4 +1,4 @@
-// The one place where uPlot is held: a panel in, a canvas with a legend out.
+// The only user of uPlot: takes a panel, renders a canvas with a legend.
 
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import uPlot from "uplot";
@@ -32,7 +32,7 @@ export function Plot({ panel, frame, catalogue }: PlotProps) {
     columns.forEach((column, at) => {
       const label = labels[at + 1];
       if (label && column.help) label.title = column.help;
-      // The ends of an interval are an area; their entries would only repeat the label.
+      // The ends of an interval are drawn as an area; their legend entries would only repeat the label.
       if (label && (column.role === "low" || column.role === "high")) label.hidden = true;
     });
     return () => plot.destroy();

@@ -1,4 +1,4 @@
-// Panels over time: rate, repairs, windows, round-trip time, queues and processors.
+// Panels over time: rate, retransmissions, windows, round-trip time, queues and CPUs.
 
 import type { Chart, Entry } from "../page";
 import { Figure } from "./Figure";

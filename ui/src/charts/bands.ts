@@ -1,15 +1,15 @@
-// Bands behind a plot: parts of the axis about which something is to be said, with the words in them.
+// Bands in the background of a plot: annotated ranges of the axis.
 
 import type uPlot from "uplot";
 import type { Band } from "../page";
 import type { Theme } from "./theme";
 
-/** CSS pixels of a line of words. */
+/** Height of a line of text, in CSS pixels. */
 export const ROW = 16;
 
 /**
- * Draws the bands; their words only where `words` says so, so that they stand once in a figure. Words stand over the
- * grid and below the lines. What concerns the whole time is a strip behind its words, so that the lines stay readable.
+ * Draws the bands, with their labels only if `words`, so that a figure shows them once. Labels are above the
+ * grid and below the lines. A band over the whole axis only shades its label, so that the lines stay readable.
  */
 export function bands(all: Band[], theme: Theme, words: boolean): uPlot.Plugin {
   const parts = all.filter((band) => band.from !== undefined || band.to !== undefined);
@@ -21,7 +21,7 @@ export function bands(all: Band[], theme: Theme, words: boolean): uPlot.Plugin {
   };
 }
 
-/** Draws with everything outside of the plot cut off. */
+/** Draws clipped to the plot area. */
 function inside(plot: uPlot, draw: () => void): void {
   const { ctx, bbox } = plot;
   ctx.save();
@@ -57,7 +57,7 @@ function say(plot: uPlot, band: Band, row: number, theme: Theme): void {
   ctx.font = `${11 * ratio}px system-ui, sans-serif`;
   ctx.textBaseline = "top";
   const text = (band.caveat ? "⚠ " : "") + band.text;
-  // Words that have no room behind the beginning of their band end with it.
+  // A label that does not fit after the start of its band is right-aligned to the end of the plot.
   const right = bbox.left + bbox.width - 4 * ratio;
   const after = from + 4 * ratio + ctx.measureText(text).width <= right;
   ctx.textAlign = after || from === bbox.left ? "left" : "right";
@@ -69,7 +69,7 @@ function say(plot: uPlot, band: Band, row: number, theme: Theme): void {
   );
 }
 
-/** As much of `text` as there is room for; all of it stands beside the verdict. */
+/** As much of `text` as fits; the full text is next to the verdict. */
 export function shortened(
   ctx: Pick<CanvasRenderingContext2D, "measureText">,
   text: string,

@@ -4,12 +4,12 @@ import uPlot from "uplot";
 import type { Axis, Band, Entry, Level, Line, Panel } from "../page";
 import { inUnit } from "../units";
 
-/** A column of a plot beside its axis. */
+/** A column of a plot, other than its axis. */
 export interface Column {
   label: string;
-  /** Longer words, for the title of a legend entry. */
+  /** Longer text, for the tooltip of a legend entry. */
   help?: string;
-  /** Number of its line, from which colour and dash follow. */
+  /** Index of its line, which determines colour and dash. */
   line: number;
   role: "value" | "low" | "high" | "level";
   style: Line["style"];
@@ -18,11 +18,11 @@ export interface Column {
 export interface Table {
   columns: Column[];
   data: uPlot.AlignedData;
-  /** What is too high to be drawn with the rest. */
+  /** Levels too high to be drawn with the rest. */
   above: Level[];
 }
 
-/** A level that far above every value is said, not drawn: the values would be a line at the bottom. */
+/** A level above every value by this factor is printed, not drawn: it would flatten the values. */
 const FAR = 3;
 
 /** The columns of a panel over `extent`, the ends of the shared axis. */
@@ -33,7 +33,8 @@ export function table(panel: Panel, extent: [number, number], catalogue: Map<str
     columns.push(column);
     tables.push([x, panel.y.log ? y.map((value) => (value !== null && value > 0 ? value : null)) : y]);
   };
-  // A computed curve has the colour of the measured one that it belongs to: the first of the first, and so on.
+  // A computed curve has the colour of the measured one that it belongs to: the first that of the first, and so
+  // on.
   const measured = panel.lines.filter((line) => line.style !== "computed").length;
   panel.lines.forEach((line, place) => {
     const number = line.style === "computed" ? place - measured : place;
@@ -63,7 +64,7 @@ function highest(lines: Line[]): number {
   return top;
 }
 
-/** The ends of the shared axis of a figure: all of its lines, and what its bands reach. */
+/** The ends of the shared axis of a figure: of all of its lines and bands. */
 export function extent(panels: Panel[], bands: Band[], axis: Axis): [number, number] {
   let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
   const see = (x: number | undefined) => {
@@ -83,14 +84,14 @@ export function extent(panels: Panel[], bands: Band[], axis: Axis): [number, num
   }
   if (low > high) return axis.log ? [1, 10] : [0, 1];
   if (!axis.log) return low === high ? [low - 0.5, low + 0.5] : [low, high];
-  // The ticks of a logarithmic axis count from its end, so that has to be a round number.
+  // The ticks of a logarithmic axis start at its end, so that has to be a round number.
   const step = (value: number) =>
     axis.unit === "bytes" ? 2 ** Math.floor(Math.log2(value)) : 10 ** Math.floor(Math.log10(value));
   const ends = [Math.floor(low / step(low)) * step(low), Math.ceil(high / step(high)) * step(high)] as const;
   return ends[0] === ends[1] ? [ends[0] / 2, ends[1] * 2] : [...ends];
 }
 
-/** What stands above a panel: its quantity, its unit, and what does not fit into it. */
+/** The heading of a panel: its quantity, its unit, and the levels too high to be drawn. */
 export function heading(panel: Panel, above: Level[]): string {
   const unit = UNITS[panel.y.unit] ?? panel.y.unit;
   const over = above.map(
@@ -100,7 +101,7 @@ export function heading(panel: Panel, above: Level[]): string {
   return `${panel.y.label}${unit ? ` (${unit})` : ""}${none}${over.join("")}`;
 }
 
-/** Units as they are called beside an axis. */
+/** Units as an axis labels them. */
 export const UNITS: Record<string, string> = {
   "bit/s": "b/s",
   bytes: "bytes",

@@ -1,4 +1,4 @@
-// How uPlot shall draw a panel.
+// The uPlot options of a panel.
 
 import uPlot from "uplot";
 import type { Axis, Band, Panel } from "../page";
@@ -15,7 +15,7 @@ export interface Frame {
   x: Axis;
   extent: [number, number];
   bands: Band[];
-  /** Whether it is the first panel of its figure, which has the words of the bands, or the last, which has the axis. */
+  /** Whether it is the first panel of its figure, with the labels of the bands, or the last, with the axis. */
   first: boolean;
   last: boolean;
   theme: Theme;
@@ -28,7 +28,7 @@ export function options(panel: Panel, columns: Column[], frame: Frame): uPlot.Op
   return {
     width: frame.width,
     height: frame.height,
-    // The label of the last tick reaches beyond the plot.
+    // The label of the last tick extends beyond the plot.
     padding: [8, 28, 0, 0],
     cursor: { sync: { key }, drag: { x: true, y: false }, points: { size: 6 } },
     legend: {
@@ -63,18 +63,18 @@ export function options(panel: Panel, columns: Column[], frame: Frame): uPlot.Op
   };
 }
 
-/** How the legend shows a line: the kinds of dash that a border has. */
+/** The border style that represents a line in the legend. */
 function marker(column: Column | undefined): string {
   if (column?.style === "computed") return "dotted";
   return dash(column?.line ?? 0).length > 0 ? "dashed" : "solid";
 }
 
-/** Share of a panel's height that the words of its bands take. */
+/** Share of a panel's height that the labels of its bands take. */
 function headroom(frame: Frame): number {
   return frame.first ? Math.min(0.5, (frame.bands.length * ROW) / (frame.height - 60)) : 0;
 }
 
-/** The end of an axis from zero: a little above the highest value, and below the words. */
+/** The end of an axis from zero: a little above the highest value, and below the labels. */
 function above(unit: string, high: number | null, words: number): number {
   const top = high === null || high <= 0 ? 1 : high;
   return ((unit === "ratio" ? Math.max(1, top) : top) * 1.06) / (1 - words);
@@ -105,7 +105,7 @@ function axis(axis: Axis, theme: Theme): uPlot.Axis {
   };
 }
 
-/** Steps of an axis in memory: 1, 2, 4, … bytes. */
+/** Tick steps of an axis in bytes: 1, 2, 4, … */
 export function powersOfTwo(): number[] {
   return Array.from({ length: 50 }, (_, power) => 2 ** power);
 }

@@ -1,4 +1,5 @@
-// Colours and dashes of charts, from the style sheet: a line is known by its dash and its label, not by colour alone.
+// Colours and dashes of charts, from the style sheet: a line is identified by its dash and its label, not by
+// colour alone.
 
 export interface Theme {
   text: string;
@@ -10,12 +11,12 @@ export interface Theme {
 
 const DASHES: number[][] = [[], [7, 4], [2, 3], [10, 3, 2, 3], [14, 4], [4, 2, 1, 2]];
 
-/** The dash of the line with this number; the first is solid. */
+/** The dash pattern of the line with this index; the first is solid. */
 export function dash(number: number): number[] {
   return DASHES[number % DASHES.length] ?? [];
 }
 
-/** The colours as they are now. */
+/** The current colours. */
 export function theme(element: Element): Theme {
   const style = getComputedStyle(element);
   const value = (name: string) => style.getPropertyValue(`--${name}`).trim();
@@ -28,7 +29,7 @@ export function theme(element: Element): Theme {
   };
 }
 
-/** The colour of the line with this number. */
+/** The colour of the line with this index. */
 export function colour(theme: Theme, number: number): string {
   return theme.lines[number % theme.lines.length] ?? theme.text;
 }
