@@ -10,8 +10,8 @@ use crate::{ArchiveError, SqliteArchive};
 /// `~/.local/share`).
 ///
 /// # Errors
-/// If the user has no home directory, or its path is relative: the location of the archive would then depend on the
-/// current directory.
+/// If the user has no home directory, or its path is relative: the location of the archive would then depend on
+/// the current directory.
 pub fn default_path() -> Result<PathBuf, ArchiveError> {
     let strategy = etcetera::choose_base_strategy().map_err(|_| ArchiveError::NoHome)?;
     let folder = strategy.data_dir();

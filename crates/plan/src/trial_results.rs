@@ -90,8 +90,8 @@ impl TrialResults {
         summaries
     }
 
-    /// Whether the interval of the goodput of every flow that is not in the background is at most `share` of its median
-    /// wide.
+    /// Whether the interval of the goodput of every flow that is not in the background is at most `share` of
+    /// its median wide.
     pub(crate) fn is_narrow(&self, plan: &Plan, point: &Point, share: f64) -> bool {
         let summaries = self.sum(plan, point);
         let mut flows = point.tests.iter().filter(|test| !test.background);

@@ -34,7 +34,8 @@ pub fn window_segments(goodput_bps: f64, rtt_s: f64, mss_bytes: f64) -> Option<f
 
 /// Rate that a window allows: one window per round trip.
 ///
-/// Units: bit/s. Domain: window ≥ 0, RTT > 0 (the smallest one: a queue makes the formula circular). Source: RFC 6349 §3.3.1.
+/// Units: bit/s. Domain: window ≥ 0, RTT > 0 (the smallest one: a queue makes the formula circular). Source:
+/// RFC 6349 §3.3.1.
 #[must_use]
 pub fn window_rate_bps(window_bytes: f64, rtt_s: f64) -> Option<f64> {
     finite(8.0 * not_negative(window_bytes)? / positive(rtt_s)?)

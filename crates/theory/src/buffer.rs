@@ -288,8 +288,8 @@ pub struct Fit {
 
 /// Recommended buffers for a path, largest first.
 ///
-/// Units: bit/s, s, flows ≥ 1. Source: Villamizar and Song 1994; Appenzeller, Keslassy and McKeown 2004; one back-off of a
-/// single flow that keeps the line full (Reno halves, CUBIC keeps 0.7: RFC 9438 section 4.6).
+/// Units: bit/s, s, flows ≥ 1. Source: Villamizar and Song 1994; Appenzeller, Keslassy and McKeown 2004; one
+/// back-off of a single flow that keeps the line full (Reno halves, CUBIC keeps 0.7: RFC 9438 section 4.6).
 #[must_use]
 pub fn fits(drain_bps: f64, rtt_s: f64, flows: f64) -> Vec<Fit> {
     let fit = |wish, bytes: Option<f64>| bytes.map(|bytes| Fit { wish, bytes });

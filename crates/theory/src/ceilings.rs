@@ -228,7 +228,8 @@ fn model_rtt_s(evidence: &Evidence) -> Option<f64> {
 
 /// Rate of the flow's congestion control if it backs off for the share `signalled` of the segments.
 ///
-/// Units: ratio in, bit/s of payload out, all connections. Domain: TCP other than BBR. Source: Mathis 1997, RFC 9438.
+/// Units: ratio in, bit/s of payload out, all connections. Domain: TCP other than BBR. Source: Mathis 1997, RFC
+/// 9438.
 pub(crate) fn backed_off_bps(evidence: &Evidence, signalled: f64) -> Option<f64> {
     if evidence.transport == Transport::Udp || evidence.is_bbr() {
         return None;

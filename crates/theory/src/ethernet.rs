@@ -37,7 +37,8 @@ pub fn standard_name(link_bps: f64) -> Option<&'static str> {
 /// The standard rate whose goodput ceiling matches a plateau: from `lowest_share` of the ceiling to 200 ppm
 /// above it.
 ///
-/// Units: `goodput_bps` payload bit/s; `lowest_share` ratio (0.98 on a quiet path, 0.93 when other traffic is possible).
+/// Units: `goodput_bps` payload bit/s; `lowest_share` ratio (0.98 on a quiet path, 0.93 when other traffic is
+/// possible).
 /// Domain: goodput > 0. Neighbouring rates differ by a factor of at least 1.25, so at most one matches. Source:
 /// RFC 6349 §4.1.1 inverted.
 #[must_use]

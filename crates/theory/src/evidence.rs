@@ -1,6 +1,7 @@
 //! Everything known about one flow when it is diagnosed. What was not measured is `None`, never 0.
 //!
-//! Values of a connection (windows, buffers, RTT) are those of the flow's median connection; counts are sums over the flow.
+//! Values of a connection (windows, buffers, RTT) are those of the flow's median connection; counts are sums
+//! over the flow.
 
 mod derived;
 

@@ -13,7 +13,8 @@ pub const ETHERNET_HEADER_BYTES: f64 = 14.0;
 pub const FCS_BYTES: f64 = 4.0;
 /// One 802.1Q or 802.1ad tag, bytes. Source: IEEE 802.1Q.
 pub const TAG_BYTES: f64 = 4.0;
-/// Preamble, start delimiter (8) and inter-packet gap (12), bytes. Source: IEEE 802.3 clauses 3 and 4; RFC 6349 §4.1.1.
+/// Preamble, start delimiter (8) and inter-packet gap (12), bytes. Source: IEEE 802.3 clauses 3 and 4; RFC 6349
+/// §4.1.1.
 pub const PREAMBLE_AND_GAP_BYTES: f64 = 20.0;
 /// Smallest frame with FCS, bytes. Source: IEEE 802.3 clause 4.
 pub const MINIMUM_FRAME_BYTES: f64 = 64.0;
@@ -155,7 +156,8 @@ pub fn payload_rate_bps(link_bps: f64, payload_bytes: f64, wire_bytes: f64) -> O
 
 /// Packets per second if each takes `wire_bytes`.
 ///
-/// Units: 1/s, exact; the RFCs print its integer part. Domain: both > 0. Source: RFC 2544 appendix B, RFC 6349 §4.1.1.
+/// Units: 1/s, exact; the RFCs print its integer part. Domain: both > 0. Source: RFC 2544 appendix B, RFC 6349
+/// §4.1.1.
 #[must_use]
 pub fn frames_per_second(link_bps: f64, wire_bytes: f64) -> Option<f64> {
     finite(positive(link_bps)? / (8.0 * positive(wire_bytes)?))

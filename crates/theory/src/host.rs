@@ -5,7 +5,8 @@ use crate::framing;
 
 /// Acknowledgements per second if one covers `segments_per_ack` segments.
 ///
-/// Units: 1/s. Domain: segment rate ≥ 0, segments per acknowledgement > 0. Source: RFC 5681 §4.2 (at least every second).
+/// Units: 1/s. Domain: segment rate ≥ 0, segments per acknowledgement > 0. Source: RFC 5681 §4.2 (at least
+/// every second).
 #[must_use]
 pub fn acks_per_second(segments_per_second: f64, segments_per_ack: f64) -> Option<f64> {
     finite(not_negative(segments_per_second)? / positive(segments_per_ack)?)
@@ -21,7 +22,8 @@ pub fn ack_rate_bps(acks_per_second: f64, ack_wire_bytes: f64) -> Option<f64> {
 
 /// Rate that processors sustain if each packet and each byte cost cycles.
 ///
-/// Units: bit/s, Hz, cycles. Domain: frequency, cores, MSS > 0, a positive cost. Source: linear cost model, fitted from two packet sizes.
+/// Units: bit/s, Hz, cycles. Domain: frequency, cores, MSS > 0, a positive cost. Source: linear cost model,
+/// fitted from two packet sizes.
 #[must_use]
 pub fn cpu_rate_bps(
     frequency_hz: f64,
@@ -66,7 +68,8 @@ pub fn utilisation(need: f64, available: f64) -> Option<f64> {
 
 /// Goodput in one direction if the acknowledgements of the other direction share the link.
 ///
-/// Units: bit/s. Domain: link > reverse traffic. Source: [`ack_rate_bps`] at one acknowledgement per two segments.
+/// Units: bit/s. Domain: link > reverse traffic. Source: [`ack_rate_bps`] at one acknowledgement per two
+/// segments.
 #[must_use]
 pub fn bidirectional_goodput_bps(
     link_bps: f64,

@@ -53,7 +53,8 @@ pub fn flows_to_touch_all(links: u32) -> Option<f64> {
 
 /// Mean number of flows on the fullest link.
 ///
-/// Units: flows. Domain: 1 to 256 links, up to 256 flows. Source: exact distribution of the largest multinomial count.
+/// Units: flows. Domain: 1 to 256 links, up to 256 flows. Source: exact distribution of the largest multinomial
+/// count.
 #[must_use]
 pub fn expected_largest_load(flows: u32, links: u32) -> Option<f64> {
     if !(1..=256).contains(&links) || flows > 256 {

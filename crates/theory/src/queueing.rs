@@ -30,9 +30,11 @@ pub fn restart_window_bdp(buffer_bdp: f64, beta: f64) -> Option<f64> {
     finite(open_unit(beta)? * (1.0 + not_negative(buffer_bdp)?))
 }
 
-/// Utilisation of a link by one additive-increase flow that restarts at `restart_bdp` with a buffer of `buffer_bdp`.
+/// Utilisation of a link by one additive-increase flow that restarts at `restart_bdp` with a buffer of
+/// `buffer_bdp`.
 ///
-/// Units: ratio; both arguments in BDP. Domain: both ≥ 0. Source: mean of the sawtooth over its period; ¾ without buffer.
+/// Units: ratio; both arguments in BDP. Domain: both ≥ 0. Source: mean of the sawtooth over its period; ¾
+/// without buffer.
 #[must_use]
 pub fn aimd_utilisation(buffer_bdp: f64, restart_bdp: f64) -> Option<f64> {
     let (b, w0) = (not_negative(buffer_bdp)?, not_negative(restart_bdp)?);
@@ -94,7 +96,8 @@ pub fn least_window_bytes(bytes_per_second: f64, rtt_s: f64) -> Option<f64> {
 
 /// Queue that a rise of the RTT shows. With the largest RTT before a drop it is the buffer.
 ///
-/// Units: bytes. Domain: loaded ≥ base ≥ 0, drain rate > 0 (of the queue, with other traffic). Source: delay times drain rate.
+/// Units: bytes. Domain: loaded ≥ base ≥ 0, drain rate > 0 (of the queue, with other traffic). Source: delay
+/// times drain rate.
 #[must_use]
 pub fn queue_bytes(loaded_rtt_s: f64, base_rtt_s: f64, drain_bps: f64) -> Option<f64> {
     let rise = finite(loaded_rtt_s)? - not_negative(base_rtt_s)?;
@@ -151,7 +154,8 @@ pub fn policer_loss(committed_bps: f64, offered_bps: f64) -> Option<f64> {
 
 /// Packets that a delay line must hold.
 ///
-/// Units: packets. Domain: rate, delay ≥ 0, packet > 0 bytes. Source: bandwidth-delay product in packets; `tc-netem` limit.
+/// Units: packets. Domain: rate, delay ≥ 0, packet > 0 bytes. Source: bandwidth-delay product in packets;
+/// `tc-netem` limit.
 #[must_use]
 pub fn delay_line_packets(rate_bps: f64, delay_s: f64, packet_bytes: f64) -> Option<f64> {
     crate::bdp::window_segments(rate_bps, delay_s, packet_bytes)

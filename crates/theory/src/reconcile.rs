@@ -32,7 +32,8 @@ struct Range {
 ///
 /// Units: bytes. Domain: empty if no counter below the programs was read; steps with unknown counts are left
 /// out.
-/// Source: own definition; `linux/tcp.h` (connections), `net/core/dev.c` (qdisc_pkt_len_init), `rtnl_link_stats64`.
+/// Source: own definition; `linux/tcp.h` (connections), `net/core/dev.c` (qdisc_pkt_len_init),
+/// `rtnl_link_stats64`.
 #[must_use]
 pub fn steps(record: &RunRecord, flow: &FlowRecord) -> Vec<BookStep> {
     let way = FlowAccounts::of(record, flow);

@@ -4,7 +4,8 @@ use crate::domain::{finite, not_negative, positive};
 
 /// TCP Efficiency: the share of sent bytes that were not retransmissions.
 ///
-/// Units: ratio; `sent` contains the retransmissions. Domain: 0 ≤ retransmitted ≤ sent, sent > 0. Source: RFC 6349 §4.2.
+/// Units: ratio; `sent` contains the retransmissions. Domain: 0 ≤ retransmitted ≤ sent, sent > 0. Source: RFC
+/// 6349 §4.2.
 #[must_use]
 pub fn efficiency(sent_bytes: f64, retransmitted_bytes: f64) -> Option<f64> {
     let first = not_negative(positive(sent_bytes)? - not_negative(retransmitted_bytes)?)?;

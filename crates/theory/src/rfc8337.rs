@@ -47,7 +47,8 @@ pub enum LossVerdict {
 impl LossTest {
     /// The test of one loss in `run_length` packets against four times that.
     ///
-    /// `alpha` and `beta` are the two error probabilities. Domain: run length > 4, errors between 0 and 1 with a sum below 1.
+    /// `alpha` and `beta` are the two error probabilities. Domain: run length > 4, errors between 0 and 1 with
+    /// a sum below 1.
     /// Source: Wald 1945, as used by RFC 8337 §7.2.
     #[must_use]
     pub fn new(run_length: f64, alpha: f64, beta: f64) -> Option<Self> {

@@ -117,7 +117,8 @@ impl RateAdjustment {
     }
 }
 
-/// The rate of a table row: 0.5 Mbit/s, then steps of 1 Mbit/s to 1 Gbit/s, of 100 Mbit/s to 10 Gbit/s, of 1 Gbit/s beyond.
+/// The rate of a table row: 0.5 Mbit/s, then steps of 1 Mbit/s to 1 Gbit/s, of 100 Mbit/s to 10 Gbit/s, of 1
+/// Gbit/s beyond.
 ///
 /// Units: bit/s. Domain: any row. Source: RFC 9097 §8.1.
 #[must_use]

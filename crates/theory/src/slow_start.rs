@@ -2,12 +2,14 @@
 
 use crate::domain::{finite, not_negative, positive};
 
-/// Growth of the window per round trip with an acknowledgement per segment, or byte counting. Source: RFC 5681 §3.1, RFC 3465.
+/// Growth of the window per round trip with an acknowledgement per segment, or byte counting. Source: RFC 5681
+/// §3.1, RFC 3465.
 pub const GROWTH_PER_SEGMENT: f64 = 2.0;
 
 /// Round trips until the window has grown from `initial` to `window` segments.
 ///
-/// Units: round trips. Domain: windows > 0, growth > 1; best case, without loss or early exit. Source: RFC 5681 §3.1.
+/// Units: round trips. Domain: windows > 0, growth > 1; best case, without loss or early exit. Source: RFC 5681
+/// §3.1.
 #[must_use]
 pub fn rounds(window_segments: f64, initial_segments: f64, growth: f64) -> Option<f64> {
     let steps =
@@ -59,7 +61,8 @@ pub fn omit_s(rounds: f64, rtt_s: f64) -> Option<f64> {
 
 /// Queue that a burst leaves if it arrives faster than it drains.
 ///
-/// Units: bytes, bit/s. Domain: burst ≥ 0, rates > 0; 0 when the output keeps up. Source: RFC 8239 §3 (two inputs, one output).
+/// Units: bytes, bit/s. Domain: burst ≥ 0, rates > 0; 0 when the output keeps up. Source: RFC 8239 §3 (two
+/// inputs, one output).
 #[must_use]
 pub fn burst_queue_bytes(burst_bytes: f64, out_bps: f64, in_bps: f64) -> Option<f64> {
     let kept = (1.0 - positive(out_bps)? / positive(in_bps)?).max(0.0);

@@ -1,16 +1,19 @@
 //! TCP rate under loss, by congestion control.
 //!
-//! `loss` is the probability of a congestion event per packet: several drops within one round trip are one event.
+//! `loss` is the probability of a congestion event per packet: several drops within one round trip are one
+//! event.
 
 use crate::bdp::window_segments;
 use crate::domain::{finite, not_negative, open_unit, positive};
 
-/// Constant of the square-root law for periodic loss and an acknowledgement per segment, squared. Source: Mathis et al., CCR 27(3), 1997.
+/// Constant of the square-root law for periodic loss and an acknowledgement per segment, squared. Source:
+/// Mathis et al., CCR 27(3), 1997.
 const MATHIS_PER_SEGMENT: f64 = 1.5;
 
 /// The square-root law: rate of a Reno-like flow under periodic loss.
 ///
-/// Units: bit/s. Domain: MSS, RTT > 0, 0 < loss < 1 (sound below about 2 %, no timeouts). Source: Mathis et al. 1997.
+/// Units: bit/s. Domain: MSS, RTT > 0, 0 < loss < 1 (sound below about 2 %, no timeouts). Source: Mathis et al.
+/// 1997.
 #[must_use]
 pub fn mathis_bps(mss_bytes: f64, rtt_s: f64, loss: f64) -> Option<f64> {
     let per_round = 8.0 * positive(mss_bytes)? / positive(rtt_s)?;
@@ -43,7 +46,8 @@ pub struct Pftk {
 
 /// The Padhye model in full, with timeouts and window limit.
 ///
-/// Units: bit/s. Domain: all > 0, 0 < loss < 1; Reno, losses correlated within a round. Source: Padhye et al., SIGCOMM 1998.
+/// Units: bit/s. Domain: all > 0, 0 < loss < 1; Reno, losses correlated within a round. Source: Padhye et al.,
+/// SIGCOMM 1998.
 #[must_use]
 pub fn pftk_full_bps(path: &Pftk, loss: f64) -> Option<f64> {
     let (p, b) = (open_unit(loss)?, positive(path.segments_per_ack)?);

@@ -32,8 +32,8 @@ pub use self::quantity::name_and_unit;
 /// One [`Judged`] for each line of the test, in their order, with one judgement for each of its figures.
 ///
 /// # Source
-/// RFC 6349 §3.3 and §4.1.1 (windows, framing), IEEE 802.3 (framing, 200 ppm for two clocks), Mathis 1997 and RFC 9438
-/// (loss), RFC 5681 (slow start).
+/// RFC 6349 §3.3 and §4.1.1 (windows, framing), IEEE 802.3 (framing, 200 ppm for two clocks), Mathis 1997 and
+/// RFC 9438 (loss), RFC 5681 (slow start).
 #[must_use]
 pub fn judge(test: &ForeignTest, context: &Context) -> Vec<Judged> {
     let mut case = Case::new(test, context);

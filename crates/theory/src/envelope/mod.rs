@@ -17,7 +17,8 @@ use crate::sender_error::length_for_bias_s;
 use crate::slow_start::Start;
 use crate::{bdp, conversion, slow_start};
 
-/// Room for bursts of acknowledgements beyond the bandwidth-delay product: two aggregated packets of 64 KiB, bytes.
+/// Room for bursts of acknowledgements beyond the bandwidth-delay product: two aggregated packets of 64 KiB,
+/// bytes.
 const AGGREGATION_BYTES: f64 = 131_072.0;
 /// Initial window of current stacks, segments. Source: RFC 6928 §2.
 const INITIAL_SEGMENTS: f64 = 10.0;
@@ -175,7 +176,8 @@ impl Envelope {
 
     /// Duration of a transfer: slow start, then the binding rate.
     ///
-    /// Units: s. Domain: bytes ≥ 0. Counts full round trips while slow start lasts; connection set-up is not counted.
+    /// Units: s. Domain: bytes ≥ 0. Counts full round trips while slow start lasts; connection set-up is not
+    /// counted.
     /// Source: RFC 5681 §3.1.
     #[must_use]
     pub fn transfer_time_s(&self, bytes: f64) -> Option<f64> {

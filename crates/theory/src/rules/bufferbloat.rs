@@ -1,5 +1,4 @@
-//! V22: packets wait long in a queue under load. Listed with another verdict, never as the verdict if another
-//! rule matches.
+//! V22: packets wait long in a queue under load. Listed with a verdict, never the verdict itself.
 
 use linerate_model::{Cause, Confidence, Finding};
 

@@ -75,8 +75,8 @@ fn own_link(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
-/// Whether there is a standing queue at a bottleneck and no window limits the flow. Then the bottleneck is full, and
-/// other traffic or the line itself took the rest, however unevenly.
+/// Whether there is a standing queue at a bottleneck and no window limits the flow. Then the bottleneck is
+/// full, and other traffic or the line itself took the rest, however unevenly.
 fn queue_fills(evidence: &Evidence) -> bool {
     evidence.queue_stands() && windows_are_open(evidence)
 }

@@ -85,8 +85,7 @@ pub(crate) const PRIMARY: [Rule; 31] = [
     too_short::inexact,
 ];
 
-/// Rules whose findings are listed with a verdict. They become the verdict only if no rule of [`PRIMARY`]
-/// matches.
+/// Rules whose findings are listed with a verdict but are never the verdict themselves.
 pub(crate) const ADDITIONAL: [Rule; 3] = [black_hole::probed, bufferbloat::rule, disturbance::rule];
 
 pub(crate) use own_queue::shaper as own_queue_shaper;

@@ -65,7 +65,8 @@ fn products(series: &[Vec<f64>]) -> f64 {
 /// Correlation of neighbours in an infinite series of which these are parts. Corrects the negative bias of
 /// short series.
 ///
-/// Units: ratio, 0 to 0.95. Domain: at least one series of [`MIN_VALUES`] values. Source: first-order autoregression, bias after Kendall 1954.
+/// Units: ratio, 0 to 0.95. Domain: at least one series of [`MIN_VALUES`] values. Source: first-order
+/// autoregression, bias after Kendall 1954.
 #[must_use]
 pub fn correlation(series: &[&[f64]]) -> Option<f64> {
     let long: Vec<&[f64]> = series.iter().copied().filter(|one| one.len() >= MIN_VALUES).collect();
@@ -78,7 +79,8 @@ pub fn correlation(series: &[&[f64]]) -> Option<f64> {
 /// Variance of the mean divided by the expected sample variance, for a part of a first-order autoregression:
 /// `1/n` without correlation.
 ///
-/// Units: ratio. Domain: at least two values, 0 ≤ correlation < 1. Source: variance of a mean of correlated values; Law and Kelton.
+/// Units: ratio. Domain: at least two values, 0 ≤ correlation < 1. Source: variance of a mean of correlated
+/// values; Law and Kelton.
 #[must_use]
 pub fn mean_over_sample_variance(values: usize, correlation: f64) -> Option<f64> {
     let phi = finite(correlation).filter(|phi| (0.0..1.0).contains(phi))?;

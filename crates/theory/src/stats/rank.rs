@@ -166,7 +166,8 @@ fn differences(x: &[f64], y: &[f64]) -> Option<Vec<f64>> {
 
 /// Which hypotheses are rejected if many are tested at once.
 ///
-/// Shape: `[test]`, in the order of `p_values`. Domain: rate between 0 and 1. Source: Benjamini and Hochberg 1995.
+/// Shape: `[test]`, in the order of `p_values`. Domain: rate between 0 and 1. Source: Benjamini and Hochberg
+/// 1995.
 #[must_use]
 pub fn benjamini_hochberg(p_values: &[f64], false_discovery_rate: f64) -> Vec<bool> {
     let tests = p_values.len() as f64;

@@ -35,7 +35,8 @@ pub fn coefficient_of_variation(series: &[f64]) -> Option<f64> {
 
 /// Autocorrelation at a lag; 0 for a constant series.
 ///
-/// Units: ratio. Domain: more values than the lag, at least two. Source: Law and Kelton, Simulation Modeling and Analysis.
+/// Units: ratio. Domain: more values than the lag, at least two. Source: Law and Kelton, Simulation Modeling
+/// and Analysis.
 #[must_use]
 pub fn autocorrelation(series: &[f64], lag: usize) -> Option<f64> {
     if series.len() < 2 || lag >= series.len() {
@@ -112,8 +113,8 @@ pub fn batch_means(series: &[f64], confidence: f64) -> Option<BatchMeans> {
 
 /// [`batch_means`] for values of unequal duration: `weights` are their durations, in any unit.
 ///
-/// Units: those of the series. Domain: as [`batch_means`], with as many weights as values, all above 0. Source: Law and
-/// Kelton; the variance of a weighted mean from that of the batches.
+/// Units: those of the series. Domain: as [`batch_means`], with as many weights as values, all above 0. Source:
+/// Law and Kelton; the variance of a weighted mean from that of the batches.
 #[must_use]
 pub fn weighted_batch_means(series: &[f64], weights: &[f64], confidence: f64) -> Option<BatchMeans> {
     let fit = series.iter().all(|x| x.is_finite()) && weights.iter().all(|w| w.is_finite() && *w > 0.0);
