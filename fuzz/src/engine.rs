@@ -60,7 +60,7 @@ fn setup(spec: &CheckedSpec, order: &FlowOrder, client: bool) -> FlowSetup {
     let side = if sends { Side::Sender } else { Side::Receiver };
     FlowSetup {
         transport: traffic.transport(),
-        limit: traffic.limit(order.length()),
+        stop_after: traffic.stop_after(order.length()),
         omit: traffic.omit.unwrap_or_default(),
         offered: traffic.offered(),
         read_rate: traffic.read_rate,

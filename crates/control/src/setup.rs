@@ -1,7 +1,7 @@
 //! Converts a specification to the configuration of sockets and pumps.
 
 use linerate_engine::{FlowSetup, block_length};
-use linerate_model::{CheckedSpec, Direction, Limit, Side, TestSpec, Transport};
+use linerate_model::{CheckedSpec, Direction, Side, StopAfter, TestSpec, Transport};
 use linerate_proto::{FlowOrder, native};
 use linerate_sock::SocketOptions;
 use linerate_units::{Bytes, Span};
@@ -65,12 +65,12 @@ pub(crate) fn flow_setup(
 ) -> FlowSetup {
     let traffic = &spec.traffic;
     let measured = traffic.measured();
-    let limit = traffic.limit(order.length());
-    let timed = matches!(limit, Limit::TimeNs(_));
+    let stop_after = traffic.stop_after(order.length());
+    let timed = matches!(stop_after, StopAfter::TimeNs(_));
     let affinity = if client { spec.host.affinity } else { spec.host.server_affinity };
     FlowSetup {
         transport: traffic.transport(),
-        limit,
+        stop_after,
         measured: timed.then_some(measured),
         omit: traffic.omit.unwrap_or_default(),
         offered: traffic.offered(),
@@ -99,7 +99,7 @@ fn tick(measured: Span, asked: Span, timed: bool) -> Span {
 /// The interval between samples of a flow, the same at both ends.
 pub(crate) fn flow_tick(spec: &TestSpec) -> Span {
     let traffic = &spec.traffic;
-    let timed = matches!(traffic.limit(Bytes::new(1)), Limit::TimeNs(_));
+    let timed = matches!(traffic.stop_after(Bytes::new(1)), StopAfter::TimeNs(_));
     tick(traffic.measured(), traffic.interval, timed)
 }
 

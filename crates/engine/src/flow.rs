@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 
 use linerate_model::flow::{Reason, Transit};
-use linerate_model::{Limit, Side};
+use linerate_model::{Side, StopAfter};
 use linerate_sock::clock::ThreadClock;
 use linerate_sock::{Mono, affinity};
 
@@ -85,9 +85,9 @@ impl Flow {
 
     /// When writing ends, counted from the first byte; [`Mono::FAR`] for a limit in bytes.
     pub(crate) fn write_until(&self) -> Mono {
-        match self.setup.limit {
-            Limit::TimeNs(span) => self.part.origin() + span.as_duration(),
-            Limit::Bytes(_) => Mono::FAR,
+        match self.setup.stop_after {
+            StopAfter::TimeNs(span) => self.part.origin() + span.as_duration(),
+            StopAfter::Bytes(_) => Mono::FAR,
         }
     }
 }

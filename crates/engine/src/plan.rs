@@ -1,6 +1,6 @@
 //! Assignment of streams to threads, and bytes per call.
 
-use linerate_model::{Limit, Side, Transport};
+use linerate_model::{Side, StopAfter, Transport};
 use linerate_sock::affinity;
 use linerate_units::Bytes;
 
@@ -69,9 +69,9 @@ fn needed(setup: &FlowSetup, streams: usize, cores: usize) -> Result<Bytes, Engi
         (_, Side::Sender) => plan.block + first,
         (_, Side::Receiver) => plan.read_length(setup),
     };
-    let samples = match setup.limit {
+    let samples = match setup.stop_after {
         _ if setup.unwatched => 0,
-        Limit::TimeNs(time) if setup.measured.is_some() => time.as_ns() / setup.tick.as_ns().max(1),
+        StopAfter::TimeNs(time) if setup.measured.is_some() => time.as_ns() / setup.tick.as_ns().max(1),
         _ => UNKNOWN_SAMPLES,
     };
     let pumps = (plan.pumps as u64).saturating_mul(PUMP_BYTES.saturating_add(buffers as u64));
@@ -124,7 +124,7 @@ impl Plan {
 
     /// Bytes that one stream may write; the shares of all streams add up to the limit.
     pub(crate) fn share(&self, setup: &FlowSetup, stream: usize) -> u64 {
-        let Limit::Bytes(all) = setup.limit else { return u64::MAX };
+        let StopAfter::Bytes(all) = setup.stop_after else { return u64::MAX };
         let (streams, stream) = (self.streams as u64, stream as u64);
         let share = |units: u64| units / streams + u64::from(stream < units % streams);
         if setup.lent {
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(of(Side::Receiver, 8, block), 8 * (4 * mib + mib) + 8 * 4096 + 100 * 2048);
         assert_eq!(of(Side::Sender, 1000, mib), 2 * 2 * mib + 1000 * 4096 + 100 * 2048);
         let mut forever = FlowSetup::new(0, Side::Sender, Span::from_secs(86_400));
-        (forever.tick, forever.limit) = (Span::from_ms(10), Limit::TimeNs(Span::from_secs(86_400)));
+        (forever.tick, forever.stop_after) = (Span::from_ms(10), StopAfter::TimeNs(Span::from_secs(86_400)));
         assert!(needed(&forever, 1, 2).unwrap().get() > 8_640_000 * 2048, "a day of samples");
         assert!(needed(&FlowSetup { unwatched: true, ..forever }, 1, 2).unwrap().get() < 4 * mib);
     }
@@ -192,7 +192,7 @@ mod tests {
         #[test]
         fn every_stream_has_one_pump_and_the_shares_add_up(streams in 1usize..300, cores in 1usize..9, bytes: u64) {
             let mut setup = FlowSetup::new(0, Side::Sender, Span::ZERO);
-            setup.limit = Limit::Bytes(Bytes::new(bytes));
+            setup.stop_after = StopAfter::Bytes(Bytes::new(bytes));
             let plan = Plan::new(streams, cores, &setup).unwrap();
             let mut dealt: Vec<usize> = (0..plan.pumps).flat_map(|pump| plan.streams_of(pump)).collect();
             dealt.sort_unstable();
@@ -206,7 +206,7 @@ mod tests {
             streams in 1usize..130, block in 1u64..100_000, bytes in 1u64..1 << 40,
         ) {
             let mut setup = FlowSetup::new(0, Side::Sender, Span::ZERO);
-            (setup.limit, setup.length) = (Limit::Bytes(Bytes::new(bytes)), Some(Bytes::new(block)));
+            (setup.stop_after, setup.length) = (StopAfter::Bytes(Bytes::new(bytes)), Some(Bytes::new(block)));
             setup.lent = true;
             let plan = Plan::new(streams, 2, &setup).unwrap();
             let shares: Vec<u64> = (0..streams).map(|stream| plan.share(&setup, stream)).collect();

@@ -4,7 +4,7 @@ use std::net::{TcpStream, UdpSocket};
 
 use linerate_model::flow::StampLayout;
 use linerate_model::flow::{BlockNote, EndMark, FlowTask, Payload, Transit};
-use linerate_model::{Limit, Side, SocketKnobs, Transport};
+use linerate_model::{Side, SocketKnobs, StopAfter, Transport};
 use linerate_units::{Bitrate, Bytes, Span};
 
 /// Task of one side of a flow.
@@ -17,7 +17,7 @@ pub struct FlowSetup {
     /// Transport protocol of the data.
     pub transport: Transport,
     /// When the sender stops. A time counts from its first write and includes the omitted part.
-    pub limit: Limit,
+    pub stop_after: StopAfter,
     /// Duration of the receiver's measured part after the omitted part; absent for a limit in bytes.
     pub measured: Option<Span>,
     /// Time from the first byte that is not measured.
@@ -82,7 +82,7 @@ impl FlowSetup {
     pub const MAX_STREAMS: usize = 10_000;
 
     /// Limit of a sender that writes until it is stopped.
-    pub const UNTIL_STOPPED: Limit = Limit::TimeNs(Span::from_ns(u64::MAX));
+    pub const UNTIL_STOPPED: StopAfter = StopAfter::TimeNs(Span::from_ns(u64::MAX));
 
     /// A saturating TCP flow of `measured` time with a sample every 100 ms; callers change the fields that
     /// differ.
@@ -92,7 +92,7 @@ impl FlowSetup {
             flow,
             side,
             transport: Transport::Tcp,
-            limit: Limit::TimeNs(measured),
+            stop_after: StopAfter::TimeNs(measured),
             measured: Some(measured),
             omit: Span::ZERO,
             offered: None,
@@ -121,16 +121,16 @@ impl FlowSetup {
     /// The task of a stand-in, on borrowed links. Samples are taken every 100 ms.
     #[must_use]
     pub fn of_task(task: &FlowTask) -> Self {
-        let limit = match (task.bytes, task.time) {
-            (Some(bytes), _) => Limit::Bytes(bytes),
+        let stop_after = match (task.bytes, task.time) {
+            (Some(bytes), _) => StopAfter::Bytes(bytes),
             (None, Some(time)) => {
-                Limit::TimeNs(Span::from_ns(task.omit.as_ns().saturating_add(time.as_ns())))
+                StopAfter::TimeNs(Span::from_ns(task.omit.as_ns().saturating_add(time.as_ns())))
             }
             (None, None) => Self::UNTIL_STOPPED,
         };
         Self {
             transport: task.transport,
-            limit,
+            stop_after,
             measured: task.time,
             omit: task.omit,
             offered: task.offered,

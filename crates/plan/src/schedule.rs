@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::{Limit, TestSpec};
+use linerate_model::{StopAfter, TestSpec};
 use linerate_units::{Bytes, Span};
 use serde::Serialize;
 
@@ -53,15 +53,15 @@ pub fn length(spec: &TestSpec) -> Option<Span> {
         false => Span::from_ns(traffic.measured().as_ns() / 5).min(Span::from_secs(2)),
     };
     let block = traffic.length.unwrap_or(Bytes::new(0));
-    let phase = match traffic.limit(block) {
-        Limit::TimeNs(time) => time,
-        Limit::Bytes(bytes) if bytes > Bytes::new(0) => {
+    let phase = match traffic.stop_after(block) {
+        StopAfter::TimeNs(time) => time,
+        StopAfter::Bytes(bytes) if bytes > Bytes::new(0) => {
             // All streams share the amount, and each offers the rate.
             let all =
                 linerate_units::Bitrate::from_bps(traffic.offered()?.bps() * f64::from(traffic.streams))?;
             all.time_for(bytes)?
         }
-        Limit::Bytes(_) => return None,
+        StopAfter::Bytes(_) => return None,
     };
     let phases = traffic.phases().len() as u64;
     Some(idle + (phase + PHASE_OVERHEAD).saturating_mul(phases))

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use linerate_engine::{FlowHandle, FlowReport, FlowSetup, Sockets, complete_udp, start};
 use linerate_model::flow::{EndMark, FlowTask, Payload, SeqField, StampLayout, TimeField, TimeForm};
-use linerate_model::{Direction, Limit, Side, SocketKnobs, Transport};
+use linerate_model::{Direction, Side, SocketKnobs, StopAfter, Transport};
 use linerate_sock::{Mono, clock, limits};
 use linerate_units::{Bitrate, Bytes, Span};
 
@@ -31,7 +31,7 @@ pub(crate) fn timed(ms: u64) -> (FlowSetup, FlowSetup) {
 /// Setups of both ends of a flow limited by bytes.
 pub(crate) fn sized(bytes: u64) -> (FlowSetup, FlowSetup) {
     let (sender, receiver) = timed(0);
-    let of = |setup| FlowSetup { limit: Limit::Bytes(Bytes::new(bytes)), measured: None, ..setup };
+    let of = |setup| FlowSetup { stop_after: StopAfter::Bytes(Bytes::new(bytes)), measured: None, ..setup };
     (of(sender), of(receiver))
 }
 

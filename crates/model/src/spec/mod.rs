@@ -17,7 +17,7 @@ pub use checked::CheckedSpec;
 pub use host::HostKnobs;
 pub use socket::{SocketKnobs, ZeroCopy};
 pub use sweep::{MessageMode, SizeList, Sweep, TrialSequence};
-pub use traffic::{Direction, Limit, Traffic, Transport, Variation};
+pub use traffic::{Direction, StopAfter, Traffic, Transport, Variation};
 
 /// One test: what to send, over which sockets, by which hosts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

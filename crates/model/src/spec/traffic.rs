@@ -177,7 +177,7 @@ impl Direction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Limit {
+pub enum StopAfter {
     /// After this time.
     TimeNs(Span),
     /// After this many bytes, over all streams.
@@ -247,13 +247,13 @@ impl Traffic {
 
     /// When the sender stops, for the given block length.
     #[must_use]
-    pub fn limit(&self, length: Bytes) -> Limit {
+    pub fn stop_after(&self, length: Bytes) -> StopAfter {
         if let Some(bytes) = self.bytes {
-            Limit::Bytes(bytes)
+            StopAfter::Bytes(bytes)
         } else if let Some(blocks) = self.blocks {
-            Limit::Bytes(Bytes::new(blocks.saturating_mul(length.get())))
+            StopAfter::Bytes(Bytes::new(blocks.saturating_mul(length.get())))
         } else {
-            Limit::TimeNs(self.measured() + self.omit.unwrap_or_default())
+            StopAfter::TimeNs(self.measured() + self.omit.unwrap_or_default())
         }
     }
 

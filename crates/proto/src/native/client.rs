@@ -1,6 +1,6 @@
 //! The client's end of the dialogue.
 
-use linerate_model::{CheckedSpec, HostInfo, Limit};
+use linerate_model::{CheckedSpec, HostInfo, StopAfter};
 use linerate_units::{Bytes, Span, Timestamp};
 
 use super::VERSION;
@@ -261,8 +261,10 @@ const STOP_TIMEOUT: Span = Span::from_secs(10);
 
 /// Begins the transfer. A phase with a known duration has a deadline, whatever the peer sends meanwhile.
 pub(super) fn measure(link: &mut Link, now: Timestamp, spec: &CheckedSpec) {
-    match spec.traffic.limit(Bytes::new(1)) {
-        Limit::TimeNs(time) if spec.sweep.is_none() => link.begin_step(now, "measuring", time + PHASE_GRACE),
+    match spec.traffic.stop_after(Bytes::new(1)) {
+        StopAfter::TimeNs(time) if spec.sweep.is_none() => {
+            link.begin_step(now, "measuring", time + PHASE_GRACE)
+        }
         _ => link.begin_untimed_step("measuring"),
     }
 }
