@@ -4,10 +4,55 @@ use linerate_units::{Bitrate, Ratio};
 use serde::{Deserialize, Serialize};
 
 use crate::foreign_text::ForeignText;
+use crate::names::names;
 
 /// Share by which a rate may exceed a physical ceiling before it is impossible: the error of two free-running
 /// clocks.
 const CLOCK_TOLERANCE: f64 = 200e-6;
+
+names! {
+    /// What alone would hold a rate at its ceiling.
+    pub enum Limit {
+        /// The slowest link of the path, as its interface or somebody tells its rate.
+        Link = "link",
+        /// The rate that the sender's own queueing discipline is set to.
+        Qdisc = "qdisc",
+        /// A link or shaper on the path whose rate follows from the measured one only.
+        LinkInferred = "link_inferred",
+        /// The receive window over the round trip.
+        ReceiverWindow = "receiver_window",
+        /// The send buffer over the round trip.
+        SendBuffer = "send_buffer",
+        /// What congestion control makes of the loss.
+        Loss = "loss",
+        /// One core of the sending host.
+        CpuSender = "cpu_sender",
+        /// One core of the receiving host.
+        CpuReceiver = "cpu_receiver",
+        /// The cores of both hosts of a described path.
+        Cpu = "cpu",
+        /// The pacing rate that was asked for.
+        Pacing = "pacing",
+        /// What the sending application offers or the receiving one reads.
+        Application = "application",
+        /// How fast a host copies memory, where both ends are on it.
+        HostMemory = "host_memory",
+        /// What a hash leaves of a LAG in the mean.
+        Trunk = "trunk",
+        /// The slot that a network card is in.
+        Bus = "bus",
+        /// The slower disk.
+        Disk = "disk",
+    }
+}
+
+impl Limit {
+    /// The name in a sentence: with spaces.
+    #[must_use]
+    pub fn words(&self) -> String {
+        self.name().replace('_', " ")
+    }
+}
 
 /// One entry of the ceiling ladder: the rate that one limit alone would allow.
 ///
@@ -16,10 +61,8 @@ const CLOCK_TOLERANCE: f64 = 200e-6;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ceiling {
-    /// The limit: `link`, `qdisc` (the configured rate of the sender's own queueing discipline),
-    /// `link_inferred` (derived from the rate itself), `receiver_window`, `send_buffer`, `loss`, `cpu_sender`,
-    /// `cpu_receiver`, `pacing`, `application`, `host_memory`.
-    pub limit: ForeignText,
+    /// Which limit.
+    pub limit: Limit,
     /// The rate it allows, application payload per second.
     pub bitrate_bps: f64,
     /// The origin of the figure, for the user.
@@ -41,13 +84,13 @@ impl Ceiling {
     /// ceiling.
     #[must_use]
     pub fn is_wall(&self) -> bool {
-        matches!(self.limit.as_str(), "link" | "qdisc")
+        matches!(self.limit, Limit::Link | Limit::Qdisc)
     }
 
     /// Whether it was measured on a host before or during the run: memory copies, processors.
     #[must_use]
     pub fn is_of_a_host(&self) -> bool {
-        matches!(self.limit.as_str(), "host_memory" | "cpu_sender" | "cpu_receiver")
+        matches!(self.limit, Limit::HostMemory | Limit::CpuSender | Limit::CpuReceiver)
     }
 
     /// Whether `rate` exceeds it by more than its slack and the possible difference of two clocks.
@@ -97,12 +140,12 @@ impl std::fmt::Display for CeilingShare {
 mod tests {
     use super::*;
 
-    fn ceiling(limit: &str, bitrate_bps: f64) -> Ceiling {
-        Ceiling { limit: limit.into(), bitrate_bps, because: "".into(), slack_bps: 0.0 }
+    fn ceiling(limit: Limit, bitrate_bps: f64) -> Ceiling {
+        Ceiling { limit, bitrate_bps, because: "".into(), slack_bps: 0.0 }
     }
 
     fn share(bps: f64, ceiling_bps: f64) -> Option<f64> {
-        CeilingShare::of(Bitrate::from_bps(bps).unwrap(), &ceiling("link", ceiling_bps))
+        CeilingShare::of(Bitrate::from_bps(bps).unwrap(), &ceiling(Limit::Link, ceiling_bps))
             .map(CeilingShare::get)
     }
 
@@ -119,7 +162,8 @@ mod tests {
 
     #[test]
     fn the_whole_reads_100_percent() {
-        let whole = CeilingShare::of(Bitrate::from_bps(1_000_100.0).unwrap(), &ceiling("link", 1e6)).unwrap();
+        let whole =
+            CeilingShare::of(Bitrate::from_bps(1_000_100.0).unwrap(), &ceiling(Limit::Link, 1e6)).unwrap();
         assert_eq!(whole.to_string(), "100.0 %");
         assert_eq!(serde_json::to_string(&whole).unwrap(), "1.0");
     }
@@ -127,20 +171,20 @@ mod tests {
     #[test]
     fn a_bucket_that_was_full_is_no_contradiction() {
         // 50 Mb/s and a bucket of 1 MB over 10 s: 0.8 Mb/s beyond it.
-        let bucket = Ceiling { slack_bps: 0.8e6, ..ceiling("qdisc", 50e6) };
+        let bucket = Ceiling { slack_bps: 0.8e6, ..ceiling(Limit::Qdisc, 50e6) };
         let share = |bps: f64| CeilingShare::of(Bitrate::from_bps(bps).unwrap(), &bucket);
         assert_eq!(share(50.7e6).map(|share| share.to_string()), Some("100.0 %".to_owned()));
         assert_eq!(share(50.9e6), None);
         assert_eq!(share(25e6).map(CeilingShare::get), Some(0.5), "the slack is no part of the ceiling");
         let text = serde_json::to_string(&bucket).unwrap();
         assert_eq!(serde_json::from_str::<Ceiling>(&text).unwrap(), bucket);
-        assert!(!serde_json::to_string(&ceiling("link", 1.0)).unwrap().contains("slack"));
+        assert!(!serde_json::to_string(&ceiling(Limit::Link, 1.0)).unwrap().contains("slack"));
     }
 
     #[test]
     fn only_what_is_known_of_the_path_is_a_wall_and_only_hosts_are_measured() {
-        assert!(ceiling("link", 1.0).is_wall() && ceiling("qdisc", 1.0).is_wall());
-        assert!(!ceiling("link_inferred", 1.0).is_wall());
-        assert!(ceiling("host_memory", 1.0).is_of_a_host() && !ceiling("loss", 1.0).is_of_a_host());
+        assert!(ceiling(Limit::Link, 1.0).is_wall() && ceiling(Limit::Qdisc, 1.0).is_wall());
+        assert!(!ceiling(Limit::LinkInferred, 1.0).is_wall());
+        assert!(ceiling(Limit::HostMemory, 1.0).is_of_a_host() && !ceiling(Limit::Loss, 1.0).is_of_a_host());
     }
 }

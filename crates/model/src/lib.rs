@@ -25,6 +25,7 @@ pub mod import;
 mod kernel_counts;
 mod method;
 pub mod metrics;
+mod names;
 mod plan_run;
 mod port;
 mod record;
@@ -38,7 +39,7 @@ mod uncertainty;
 pub use accounting_step::{AccountingPoint, BookStep};
 pub use calibration::{CALIBRATION_SCHEMA, Calibration, CopyRate, LoopbackRate, PacingError, WakeUp};
 pub use caveat::{Caveat, CaveatKind};
-pub use ceiling::{Ceiling, CeilingShare};
+pub use ceiling::{Ceiling, CeilingShare, Limit};
 pub use event::{Body, EVENT_SCHEMA, Event, FlowPlan, GroupPlace, GroupStart, Outcome, RunStart, World};
 pub use finding::{Cause, Confidence, Finding};
 pub use follow_up::FollowUp;
@@ -47,6 +48,7 @@ pub use host::{HostInfo, LinkInfo, LinkKind};
 pub use kernel_counts::{IdleCounts, InterfaceCounts, KernelCounts, PassedCounts, QdiscCounts, SocketCounts};
 pub use method::{MethodCell, MethodColumn, MethodRow, MethodTable};
 pub use metrics::{CATALOGUE, Readings, Sample, Side, Value};
+pub use names::UnknownName;
 pub use plan_run::{
     PlanAxis, PlanFile, PlanFlow, PlanHost, PlanJudgement, PlanPlace, PlanPoint, PlanRecord, PlanStart,
     PlanValue, PointSummary, SearchEnd, SearchStep, SummaryInterval, TrialEnd, TrialRun,

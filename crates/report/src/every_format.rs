@@ -3,8 +3,9 @@
 use linerate_model::metrics::Metric;
 use linerate_model::{
     Body, Cause, Caveat, CaveatKind, Ceiling, Confidence, Digest, Direction, Event, Finding, FlowPlan,
-    FollowUp, HostInfo, LatencyReport, Outcome, PortSample, ProbePhase, ProbeTransport, Readings, RunRecord,
-    Sample, Side, SizeCurve, SizeFit, SizePoint, Tally, TestSpec, TimeInterval, Transport, UdpTally,
+    FollowUp, HostInfo, LatencyReport, Limit, Outcome, PortSample, ProbePhase, ProbeTransport, Readings,
+    RunRecord, Sample, Side, SizeCurve, SizeFit, SizePoint, Tally, TestSpec, TimeInterval, Transport,
+    UdpTally,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use proptest::prelude::*;
@@ -130,7 +131,7 @@ fn latency() -> impl Strategy<Value = LatencyReport> {
 
 fn ceilings() -> impl Strategy<Value = Body> {
     (flow(), any::<f64>(), ".*").prop_map(|(flow, bitrate_bps, because)| {
-        let ceiling = Ceiling { limit: "link".into(), bitrate_bps, because: because.into(), slack_bps: 0.0 };
+        let ceiling = Ceiling { limit: Limit::Link, bitrate_bps, because: because.into(), slack_bps: 0.0 };
         Body::Ceilings { flow, ladder: vec![ceiling.clone(), ceiling.clone()], ceiling: Some(ceiling) }
     })
 }
@@ -292,7 +293,7 @@ proptest! {
     fn nobody_prints_more_than_the_whole_of_a_ceiling(
         rate in 1e3_f64..1e11,
         factor in prop_oneof![Just(1.0), 0.9998_f64..1.0003, 0.001_f64..50.0],
-        limit in prop_oneof!["link", "qdisc", "link_inferred", "host_memory", "cpu_sender", "receiver_window", "loss"],
+        limit in proptest::sample::select(Limit::ALL),
         cause in proptest::option::of(prop_oneof![
             Just(Cause::Link), Just(Cause::Impossible), Just(Cause::Invalid), Just(Cause::Unknown)
         ]),
@@ -301,7 +302,7 @@ proptest! {
         let mut bodies = runs::opening(TestSpec::default());
         bodies.push(runs::planned(0, Direction::Download, Transport::Tcp));
         bodies.push(runs::ended(0, Side::Receiver, Tally { complete: true, ..runs::tally(rate) }));
-        let ceiling = Ceiling { limit: limit.into(), bitrate_bps: rate / factor, because: "told".into(), slack_bps: 0.0 };
+        let ceiling = Ceiling { limit, bitrate_bps: rate / factor, because: "told".into(), slack_bps: 0.0 };
         let ladder = vec![ceiling.clone()];
         bodies.push((0, Body::Ceilings { flow: 0, ladder, ceiling: Some(ceiling.clone()) }));
         if let Some(cause) = cause {

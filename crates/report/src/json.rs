@@ -85,7 +85,7 @@ fn flow_section(record: &RunRecord, flow: &FlowRecord) -> FlowSection {
         latency: latency_section(record.idle.as_ref(), flow.loaded.as_ref()),
         cpu: cpu_section(flow),
         ceiling: flow.ceiling.as_ref().map(|ceiling| CeilingSection {
-            limit: ceiling.limit.to_string().into(),
+            limit: ceiling.limit.clone(),
             bitrate_bps: ceiling.bitrate_bps,
             share: figure.filter(|_| flow.sizes.is_empty()).and_then(|figure| figure.share),
             because: ceiling.because.to_string().into(),

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use linerate_model::metrics::{flow, host, port, tcp};
 use linerate_model::{
     Body, ByteAccounting, Cause, Caveat, CaveatKind, Ceiling, Confidence, Contribution, Digest, Direction,
-    Effective, Event, Finding, FlowPlan, HostInfo, LatencyReport, LinkInfo, LinkKind, Outcome, PortSample,
-    ProbePhase, ProbeTransport, Readings, RunStart, Sample, Side, SideSettings, SizeCurve, SizeFit,
-    SizePoint, Steady, Sweep, Tally, TestSpec, TimeInterval, Transport, UdpTally, Uncertainty,
+    Effective, Event, Finding, FlowPlan, HostInfo, LatencyReport, Limit, LinkInfo, LinkKind, Outcome,
+    PortSample, ProbePhase, ProbeTransport, Readings, RunStart, Sample, Side, SideSettings, SizeCurve,
+    SizeFit, SizePoint, Steady, Sweep, Tally, TestSpec, TimeInterval, Transport, UdpTally, Uncertainty,
     UncertaintySource, World,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
@@ -166,14 +166,14 @@ pub(crate) fn ended(flow: u16, side: Side, tally: Tally) -> (u16, Body) {
 }
 
 pub(crate) fn ceilings(flow: u16) -> (u16, Body) {
-    let rung = |limit: &str, bitrate_bps, because: &str| Ceiling {
-        limit: limit.into(),
+    let rung = |limit: Limit, bitrate_bps, because: &str| Ceiling {
+        limit,
         bitrate_bps,
         because: because.into(),
         slack_bps: 0.0,
     };
-    let link = rung("link", GIGABIT, "1000BASE-T, MTU 1500, IPv4, TCP timestamps");
-    let ladder = vec![link.clone(), rung("receiver_window", 8e9, "6 MiB / 6 ms")];
+    let link = rung(Limit::Link, GIGABIT, "1000BASE-T, MTU 1500, IPv4, TCP timestamps");
+    let ladder = vec![link.clone(), rung(Limit::ReceiverWindow, 8e9, "6 MiB / 6 ms")];
     (0, Body::Ceilings { flow, ladder, ceiling: Some(link) })
 }
 

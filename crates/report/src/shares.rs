@@ -1,7 +1,7 @@
 //! No format prints more than 100 % of a ceiling, for series and plans, whatever a log contains.
 
 use linerate_model::{
-    Body, Ceiling, Direction, Event, PlanRecord, PointSummary, RunRecord, Side, SizeCurve, SizePoint,
+    Body, Ceiling, Direction, Event, Limit, PlanRecord, PointSummary, RunRecord, Side, SizeCurve, SizePoint,
     SummaryInterval, Tally, TestSpec, Transport,
 };
 use linerate_units::{Bitrate, Bytes, Span, Timestamp};
@@ -91,10 +91,10 @@ proptest! {
         buffered in 1.0_f64..100.0,
         factor in prop_oneof![Just(1.0), 0.9998_f64..1.0003, 0.001_f64..50.0],
         slack in prop_oneof![Just(0.0), 0.0_f64..0.5],
-        limit in prop_oneof!["link", "qdisc", "link_inferred"],
+        limit in prop_oneof![Just(Limit::Link), Just(Limit::Qdisc), Just(Limit::LinkInferred)],
     ) {
         let bitrate_bps = rate / factor;
-        let ceiling = Ceiling { limit: limit.into(), bitrate_bps, because: "told".into(), slack_bps: slack * bitrate_bps };
+        let ceiling = Ceiling { limit, bitrate_bps, because: "told".into(), slack_bps: slack * bitrate_bps };
         let log = series(rate, buffered * rate, ceiling);
         let record = RunRecord::fold(&log);
         prop_assert_eq!(record.flows[0].bitrate(), Bitrate::from_bps(rate), "a buffer's rate is none of the path");

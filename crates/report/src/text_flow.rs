@@ -123,7 +123,7 @@ pub(crate) fn ceilings(flow: &FlowRecord) -> Vec<(String, String)> {
             1 => " <- next",
             _ => "",
         };
-        let words = format!("{}: {}{place}", ceiling.limit.replace('_', " "), ceiling.because);
+        let words = format!("{}: {}{place}", ceiling.limit.words(), ceiling.because);
         rungs.push((ceiling.bitrate_bps, words));
     }
     if rungs.is_empty() {

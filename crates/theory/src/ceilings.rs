@@ -1,6 +1,6 @@
 //! The ceilings of a flow: the rate that each single limit would allow, lowest first.
 
-use linerate_model::Ceiling;
+use linerate_model::{Ceiling, Limit};
 use linerate_units::Bitrate;
 
 use crate::bdp::LinuxBuffer;
@@ -24,8 +24,8 @@ pub fn all(evidence: &Evidence) -> Vec<Ceiling> {
         receiver_window(evidence),
         send_buffer(evidence),
         loss(evidence),
-        cpu(evidence, &evidence.sender, "cpu_sender", "sending"),
-        cpu(evidence, &evidence.receiver, "cpu_receiver", "receiving"),
+        cpu(evidence, &evidence.sender, Limit::CpuSender, "sending"),
+        cpu(evidence, &evidence.receiver, Limit::CpuReceiver, "receiving"),
         pacing(evidence),
         application(evidence),
         host_memory(evidence),
@@ -54,29 +54,31 @@ pub fn without_disproved(ceilings: Vec<Ceiling>, evidence: &Evidence) -> (Vec<Ce
 /// tightest limit.
 #[must_use]
 pub fn binding(ceilings: &[Ceiling]) -> Option<&Ceiling> {
-    after_remedy(ceilings, "")
+    lowest(ceilings.iter())
 }
 
 /// The ceiling that binds after `limit` is remedied: the gain that the change could bring.
 ///
 /// Domain: `None` if no other ceiling is known. Source: as [`binding`].
 #[must_use]
-pub fn after_remedy<'a>(ceilings: &'a [Ceiling], limit: &str) -> Option<&'a Ceiling> {
-    ceilings
-        .iter()
-        .filter(|ceiling| ceiling.limit != limit && ceiling.bitrate_bps.is_finite())
-        .min_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps))
+pub fn after_remedy<'a>(ceilings: &'a [Ceiling], limit: &Limit) -> Option<&'a Ceiling> {
+    lowest(ceilings.iter().filter(|ceiling| ceiling.limit != *limit))
+}
+
+fn lowest<'a>(ceilings: impl Iterator<Item = &'a Ceiling>) -> Option<&'a Ceiling> {
+    let rated = ceilings.filter(|ceiling| ceiling.bitrate_bps.is_finite());
+    rated.min_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps))
 }
 
 /// The ceiling of this limit.
 #[must_use]
-pub fn of<'a>(ceilings: &'a [Ceiling], limit: &str) -> Option<&'a Ceiling> {
-    ceilings.iter().find(|ceiling| ceiling.limit == limit)
+pub fn of<'a>(ceilings: &'a [Ceiling], limit: &Limit) -> Option<&'a Ceiling> {
+    ceilings.iter().find(|ceiling| ceiling.limit == *limit)
 }
 
 /// A ceiling with its explanation.
-pub(crate) fn new_ceiling(limit: &str, bitrate_bps: f64, because: String) -> Ceiling {
-    Ceiling { limit: limit.into(), bitrate_bps, because: because.into(), slack_bps: 0.0 }
+pub(crate) fn new_ceiling(limit: Limit, bitrate_bps: f64, because: String) -> Ceiling {
+    Ceiling { limit, bitrate_bps, because: because.into(), slack_bps: 0.0 }
 }
 
 /// Payload rate of a link with this flow's framing, bit/s.
@@ -114,7 +116,7 @@ fn link(evidence: &Evidence) -> Option<Ceiling> {
     let name = ethernet::standard_name(link_bps).map_or_else(|| format::rate(link_bps), str::to_owned);
     let given = if evidence.link.source == Some(LinkSource::User) { " as given" } else { "" };
     let because = format!("{name}{given}, {}", framing_text(evidence));
-    Some(new_ceiling("link", link_goodput_bps(evidence, link_bps)?, because))
+    Some(new_ceiling(Limit::Link, link_goodput_bps(evidence, link_bps)?, because))
 }
 
 /// Long-term rate of the sender's own qdisc, without its bucket.
@@ -131,7 +133,7 @@ fn own_qdisc(evidence: &Evidence) -> Option<Ceiling> {
         queue.host,
         framing_text(evidence)
     );
-    Some(new_ceiling("qdisc", bitrate_bps, because))
+    Some(new_ceiling(Limit::Qdisc, bitrate_bps, because))
 }
 
 /// [`own_qdisc`] with the slack that its bucket allows in a test of this length. `None` if the bucket size was
@@ -173,7 +175,7 @@ fn receiver_window(evidence: &Evidence) -> Option<Ceiling> {
     let (window, because) = receiver_window_bytes(evidence)?;
     let rtt = evidence.base_rtt_s()?;
     let rate = bdp::window_rate_bps(window, rtt)? * evidence.streams();
-    Some(new_ceiling("receiver_window", rate, format!("{because}, RTT {}", format::time(rtt))))
+    Some(new_ceiling(Limit::ReceiverWindow, rate, format!("{because}, RTT {}", format::time(rtt))))
 }
 
 /// The largest window that the receiver can offer to one connection, bytes, and why.
@@ -203,7 +205,7 @@ fn send_buffer(evidence: &Evidence) -> Option<Ceiling> {
     let rtt = evidence.base_rtt_s()?;
     let rate = bdp::window_rate_bps(LinuxBuffer::Send.window_bytes(buffer)?, rtt)? * evidence.streams();
     Some(new_ceiling(
-        "send_buffer",
+        Limit::SendBuffer,
         rate,
         format!("{} {because}, RTT {}", format::size(buffer), format::time(rtt)),
     ))
@@ -215,7 +217,7 @@ fn loss(evidence: &Evidence) -> Option<Ceiling> {
     let rtt = model_rtt_s(evidence)?;
     let because =
         format!("{} at a loss of {}, RTT {}", control(evidence), format::percent(loss), format::time(rtt));
-    Some(new_ceiling("loss", rate, because))
+    Some(new_ceiling(Limit::Loss, rate, because))
 }
 
 fn control(evidence: &Evidence) -> &str {
@@ -243,7 +245,7 @@ pub(crate) fn backed_off_bps(evidence: &Evidence, signalled: f64) -> Option<f64>
     Some(one * evidence.streams())
 }
 
-fn cpu(evidence: &Evidence, host: &Host, limit: &str, what: &str) -> Option<Ceiling> {
+fn cpu(evidence: &Evidence, host: &Host, limit: Limit, what: &str) -> Option<Ceiling> {
     let share = host.thread_share.filter(|share| *share >= MIN_CORE_SHARE)?;
     let rate = host::rate_at_full_core_bps(evidence.outcome.goodput_bps?, share.min(1.0))?;
     Some(new_ceiling(limit, rate, format!("{what} thread took {} of a core", format::percent(share))))
@@ -252,7 +254,7 @@ fn cpu(evidence: &Evidence, host: &Host, limit: &str, what: &str) -> Option<Ceil
 fn pacing(evidence: &Evidence) -> Option<Ceiling> {
     let paced = evidence.asked.max_pacing_bps?;
     let because = format!("paced at {} for each connection", format::rate(paced));
-    Some(new_ceiling("pacing", pacing_bps(evidence)?, because))
+    Some(new_ceiling(Limit::Pacing, pacing_bps(evidence)?, because))
 }
 
 /// Payload rate that the pacing of all connections allows. Kernel pacing counts the packet with its Ethernet
@@ -267,11 +269,13 @@ pub(crate) fn pacing_bps(evidence: &Evidence) -> Option<f64> {
 fn application(evidence: &Evidence) -> Option<Ceiling> {
     let asked = &evidence.asked;
     match (asked.offered_bps, asked.read_bps) {
-        (Some(offered), read) if read.is_none_or(|read| offered <= read) => {
-            Some(new_ceiling("application", offered, format!("the test offers {}", format::rate(offered))))
-        }
+        (Some(offered), read) if read.is_none_or(|read| offered <= read) => Some(new_ceiling(
+            Limit::Application,
+            offered,
+            format!("the test offers {}", format::rate(offered)),
+        )),
         (_, Some(read)) => {
-            Some(new_ceiling("application", read, format!("the receiver reads {}", format::rate(read))))
+            Some(new_ceiling(Limit::Application, read, format!("the receiver reads {}", format::rate(read))))
         }
         _ => None,
     }
@@ -284,7 +288,7 @@ fn host_memory(evidence: &Evidence) -> Option<Ceiling> {
     }
     let slower =
         [evidence.sender.copy_bps, evidence.receiver.copy_bps].into_iter().flatten().reduce(f64::min)?;
-    Some(new_ceiling("host_memory", slower, "the host's memory copy; both ends are on it".to_owned()))
+    Some(new_ceiling(Limit::HostMemory, slower, "the host's memory copy; both ends are on it".to_owned()))
 }
 
 #[cfg(test)]
@@ -312,15 +316,15 @@ mod tests {
     #[test]
     fn the_example_climbs_from_window_to_loss_to_link() {
         let ceilings = all(&example());
-        let names: Vec<_> = ceilings.iter().map(|ceiling| ceiling.limit.as_str()).collect();
-        assert_eq!(names, ["receiver_window", "loss", "link"]);
+        let limits: Vec<_> = ceilings.iter().map(|ceiling| ceiling.limit.clone()).collect();
+        assert_eq!(limits, [Limit::ReceiverWindow, Limit::Loss, Limit::Link]);
         assert!((ceilings[0].bitrate_bps - 24.966e6).abs() < 1e3);
         assert!((ceilings[1].bitrate_bps - 675.59e6).abs() < 1e4);
         assert!((ceilings[2].bitrate_bps - 941.48e6).abs() < 1e4);
         assert_eq!(ceilings[2].because, "1000BASE-T, MTU 1500, IPv4, TCP timestamps");
         assert_eq!(
-            after_remedy(&ceilings, "receiver_window").map(|ceiling| ceiling.limit.as_str()),
-            Some("loss")
+            after_remedy(&ceilings, &Limit::ReceiverWindow).map(|ceiling| &ceiling.limit),
+            Some(&Limit::Loss)
         );
     }
 
@@ -330,14 +334,17 @@ mod tests {
         evidence.transport = Transport::Udp;
         evidence.link.mss_bytes = Some(100.0);
         let ceilings = all(&evidence);
-        assert_eq!(of(&ceilings, "link").unwrap().because, "1000BASE-T, packets of 128 bytes, IPv4, UDP");
+        assert_eq!(
+            of(&ceilings, &Limit::Link).unwrap().because,
+            "1000BASE-T, packets of 128 bytes, IPv4, UDP"
+        );
     }
 
     #[test]
     fn bbr_has_no_loss_ceiling() {
         let mut evidence = example();
         evidence.tcp.congestion = Some("bbr".to_owned());
-        assert!(of(&all(&evidence), "loss").is_none());
+        assert!(of(&all(&evidence), &Limit::Loss).is_none());
     }
 
     #[test]
@@ -345,7 +352,7 @@ mod tests {
         let mut evidence = example();
         evidence.outcome.goodput_bps = Some(300e6);
         evidence.sender.thread_share = Some(0.5);
-        assert_eq!(of(&all(&evidence), "cpu_sender").map(|ceiling| ceiling.bitrate_bps), Some(600e6));
+        assert_eq!(of(&all(&evidence), &Limit::CpuSender).map(|ceiling| ceiling.bitrate_bps), Some(600e6));
     }
 
     #[test]
@@ -354,11 +361,8 @@ mod tests {
         let mut evidence = loopback();
         evidence.sender.copy_bps = Some(12e6);
         let (standing, disproved) = without_disproved(all(&evidence), &evidence);
-        assert_eq!(
-            disproved.iter().map(|ceiling| ceiling.limit.as_str()).collect::<Vec<_>>(),
-            ["host_memory"]
-        );
-        assert!(of(&standing, "host_memory").is_none() && of(&standing, "cpu_sender").is_some());
+        assert_eq!(disproved.iter().map(|ceiling| &ceiling.limit).collect::<Vec<_>>(), [&Limit::HostMemory]);
+        assert!(of(&standing, &Limit::HostMemory).is_none() && of(&standing, &Limit::CpuSender).is_some());
         // The printed rate counts too.
         evidence.sender.copy_bps = Some(29e9);
         evidence.outcome.whole_bps = Some(30e9);
@@ -370,10 +374,10 @@ mod tests {
 
     #[test]
     fn memory_is_a_ceiling_of_loopback_and_of_no_path() {
-        assert!(of(&all(&loopback()), "host_memory").is_some());
+        assert!(of(&all(&loopback()), &Limit::HostMemory).is_some());
         let mut path = loopback();
         path.link.is_loopback = false;
-        assert!(of(&all(&path), "host_memory").is_none());
+        assert!(of(&all(&path), &Limit::HostMemory).is_none());
     }
 
     #[test]

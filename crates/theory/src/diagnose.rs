@@ -1,8 +1,9 @@
 //! Turns evidence into a verdict.
 
-use linerate_model::{Ceiling, Finding};
+use linerate_model::{Ceiling, Finding, Limit};
 
 use crate::evidence::Evidence;
+use crate::rate_after_remedy::Remedied;
 use crate::{caveats, ceilings, ethernet, format, rate_after_remedy, rules};
 
 /// What limited a flow, with all further findings.
@@ -40,7 +41,7 @@ pub fn diagnose(evidence: &Evidence) -> Diagnosis {
     let found: Vec<Finding> = found.into_iter().map(finished).collect();
     // A shaper may let through more than Ethernet of the stated rate.
     let link =
-        ceilings::of(&ceilings, "link").filter(|_| primary.rule != "V14" || !evidence.is_stated_link());
+        ceilings::of(&ceilings, &Limit::Link).filter(|_| primary.rule != "V14" || !evidence.is_stated_link());
     let link = link.cloned();
     let inferred = inferred(evidence, &primary);
     if let Some(found) = inferred.as_ref().filter(|found| ceilings::of(&ceilings, &found.limit).is_none()) {
@@ -50,12 +51,12 @@ pub fn diagnose(evidence: &Evidence) -> Diagnosis {
     // A slower link or a shaper found on the path limits the flow, however fast the host's own link is.
     let expected = link
         .into_iter()
-        .chain(ceilings::of(&ceilings, "qdisc").cloned())
+        .chain(ceilings::of(&ceilings, &Limit::Qdisc).cloned())
         .chain(inferred)
         .min_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps))
-        .or_else(|| ceilings::of(&ceilings, "link").cloned())
+        .or_else(|| ceilings::of(&ceilings, &Limit::Link).cloned())
         .or_else(|| {
-            ceilings::of(&ceilings, "host_memory")
+            ceilings::of(&ceilings, &Limit::HostMemory)
                 .filter(|_| !caveats::is_of_the_path(primary.cause))
                 .cloned()
         });
@@ -68,15 +69,17 @@ const FIRST_LIMIT_SHARE: f64 = 0.9;
 /// Whether a link, or a rate that the test requested, is clearly below the ceiling that the finding names, and
 /// the flow does not exceed it. Then the finding is not the limit.
 fn another_binds_first(finding: &Finding, evidence: &Evidence, ceilings: &[Ceiling]) -> bool {
-    let limit = rate_after_remedy::limit_of(finding).filter(|limit| !["", "loss"].contains(limit));
-    let ceiling = limit.and_then(|limit| ceilings::of(ceilings, limit)).map(|ceiling| ceiling.bitrate_bps);
+    let limit = match rate_after_remedy::remedied(finding) {
+        Some(Remedied::Ceiling(limit)) if limit != Limit::Loss => limit,
+        _ => return false,
+    };
+    let ceiling = ceilings::of(ceilings, &limit).map(|ceiling| ceiling.bitrate_bps);
     let named = finding.evidence.get("ceiling_bps").copied().or(ceiling);
-    let (Some(named), Some(goodput)) = (named.filter(|_| limit.is_some()), evidence.outcome.goodput_bps)
-    else {
+    let (Some(named), Some(goodput)) = (named, evidence.outcome.goodput_bps) else {
         return false;
     };
-    ["link", "qdisc", "pacing", "application"].into_iter().any(|hard| {
-        let other = ceilings::of(ceilings, hard).filter(|_| Some(hard) != limit);
+    [Limit::Link, Limit::Qdisc, Limit::Pacing, Limit::Application].into_iter().any(|hard| {
+        let other = ceilings::of(ceilings, &hard).filter(|_| hard != limit);
         other.is_some_and(|other| {
             other.bitrate_bps < FIRST_LIMIT_SHARE * named && other.bitrate_bps >= goodput
         })
@@ -104,9 +107,9 @@ fn inferred(evidence: &Evidence, verdict: &Finding) -> Option<Ceiling> {
     // The shaper may count a little less than assumed. It cannot be slower than the rate that it lets through.
     let bitrate_bps = bitrate_bps.max(evidence.outcome.goodput_bps?);
     let (limit, known) = if evidence.is_stated_link() {
-        ("link", "as given, counted without preamble, gap and FCS")
+        (Limit::Link, "as given, counted without preamble, gap and FCS")
     } else {
-        ("link_inferred", "inferred from the rate itself")
+        (Limit::LinkInferred, "inferred from the rate itself")
     };
     let because = format!("{what} {known}, {}", ceilings::framing_text(evidence));
     Some(ceilings::new_ceiling(limit, bitrate_bps, because))
@@ -132,7 +135,7 @@ mod tests {
         assert_eq!(verdict.primary.cause, Cause::Link);
         assert_eq!(verdict.primary.confidence, Confidence::Confirmed);
         assert!(verdict.also.is_empty(), "{:?}", verdict.also);
-        assert_eq!(verdict.expected.map(|ceiling| ceiling.limit).as_deref(), Some("link"));
+        assert_eq!(verdict.expected.map(|ceiling| ceiling.limit), Some(Limit::Link));
     }
 
     #[test]
@@ -147,7 +150,7 @@ mod tests {
     fn a_shaper_that_nobody_told_us_of_gives_an_inferred_ceiling() {
         let verdict = diagnose(&shaped(1e8));
         let ceiling = verdict.expected.unwrap();
-        assert_eq!(ceiling.limit, "link_inferred");
+        assert_eq!(ceiling.limit, Limit::LinkInferred);
         // A bucket that counts the Ethernet header and nothing below it.
         assert!((ceiling.bitrate_bps - 1e8 * 1448.0 / 1514.0).abs() < 1.0, "{}", ceiling.bitrate_bps);
         assert!(ceiling.because.contains("inferred"), "{}", ceiling.because);
@@ -155,12 +158,12 @@ mod tests {
         stated.link.link_bps = Some(1e8);
         stated.link.source = Some(crate::evidence::LinkSource::User);
         let ceiling = diagnose(&stated).expected.unwrap();
-        assert!(ceiling.limit == "link" && ceiling.because.contains("as given"), "{}", ceiling.because);
+        assert!(ceiling.limit == Limit::Link && ceiling.because.contains("as given"), "{}", ceiling.because);
         let mut fast = shaped(1e8);
         fast.link.is_virtual = false;
         fast.link.source = Some(crate::evidence::LinkSource::Interface);
         let ceiling = diagnose(&fast).expected.unwrap();
-        assert_eq!(ceiling.limit, "link_inferred", "and not the host's own 10 Gb/s");
+        assert_eq!(ceiling.limit, Limit::LinkInferred, "and not the host's own 10 Gb/s");
     }
 
     #[test]
@@ -168,7 +171,7 @@ mod tests {
         let verdict = diagnose(&shaped(37e6));
         assert_eq!(verdict.primary.confidence, Confidence::Probable);
         let ceiling = verdict.expected.unwrap();
-        assert_eq!(ceiling.limit, "link_inferred");
+        assert_eq!(ceiling.limit, Limit::LinkInferred);
         assert!((ceiling.bitrate_bps / 35.39e6 - 1.0).abs() < 2e-3, "{ceiling:?}");
         assert!(verdict.ceilings.contains(&ceiling), "{:?}", verdict.ceilings);
     }
@@ -190,7 +193,7 @@ mod tests {
     fn loopback_ends_at_a_core() {
         let verdict = diagnose(&loopback());
         assert_eq!(verdict.primary.cause, Cause::CpuSender);
-        assert_eq!(verdict.expected.map(|ceiling| ceiling.limit).as_deref(), Some("host_memory"));
+        assert_eq!(verdict.expected.map(|ceiling| ceiling.limit), Some(Limit::HostMemory));
     }
 
     #[test]
@@ -205,7 +208,7 @@ mod tests {
         shaped.sender.copy_bps = Some(60e9);
         shaped.receiver.copy_bps = Some(60e9);
         let verdict = diagnose(&shaped);
-        assert_ne!(verdict.expected.map(|ceiling| ceiling.limit).as_deref(), Some("host_memory"));
+        assert_ne!(verdict.expected.map(|ceiling| ceiling.limit), Some(Limit::HostMemory));
     }
 
     #[test]
@@ -215,7 +218,7 @@ mod tests {
         let verdict = diagnose(&evidence);
         assert_eq!(verdict.expected, None);
         assert!(
-            verdict.ceilings.iter().all(|ceiling| ceiling.limit != "host_memory"),
+            verdict.ceilings.iter().all(|ceiling| ceiling.limit != Limit::HostMemory),
             "{:?}",
             verdict.ceilings
         );

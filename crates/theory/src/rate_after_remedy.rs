@@ -1,6 +1,6 @@
 //! The gain of a remedy: the ceiling that binds next.
 
-use linerate_model::{Ceiling, Finding};
+use linerate_model::{Ceiling, Finding, Limit};
 
 use crate::domain::positive;
 use crate::evidence::Evidence;
@@ -14,16 +14,18 @@ const MIN_GAIN: f64 = 1.05;
 ///
 /// If the next ceiling is below the measured rate, it is wrong, and nothing is added.
 pub(crate) fn with(mut finding: Finding, evidence: &Evidence, ceilings: &[Ceiling]) -> Finding {
-    let next = limit_of(&finding).and_then(|limit| {
+    let next = remedied(&finding).and_then(|remedied| {
         // One option (`-w`) sets both buffers; without it, the kernel sets both.
-        let pair = ["receiver_window", "send_buffer"];
-        let both = pair.contains(&limit) && evidence.windows.rcv_buf_asked_bytes.is_some();
+        let pair = [Limit::ReceiverWindow, Limit::SendBuffer];
+        let both = matches!(&remedied, Remedied::Ceiling(limit) if pair.contains(limit))
+            && evidence.windows.rcv_buf_asked_bytes.is_some();
         let left: Vec<Ceiling> = ceilings
             .iter()
-            .filter(|ceiling| !(both && pair.contains(&ceiling.limit.as_str())))
+            .filter(|ceiling| remedied != Remedied::Ceiling(ceiling.limit.clone()))
+            .filter(|ceiling| !(both && pair.contains(&ceiling.limit)))
             .cloned()
             .collect();
-        ceilings::after_remedy(&left, limit).cloned()
+        ceilings::binding(&left).cloned()
     });
     let goodput = evidence.outcome.goodput_bps.and_then(positive);
     let (Some(next), Some(goodput), Some(remedy)) = (next, goodput, finding.remedy.as_mut()) else {
@@ -33,29 +35,34 @@ pub(crate) fn with(mut finding: Finding, evidence: &Evidence, ceilings: &[Ceilin
         return finding;
     }
     let rate = format::rate(next.bitrate_bps);
-    remedy.push_str(&format!(
-        " The next limit is then {rate} ({}: {}).",
-        next.limit.replace('_', " "),
-        next.because
-    ));
+    remedy.push_str(&format!(" The next limit is then {rate} ({}: {}).", next.limit.words(), next.because));
     finding.evidence.insert("after_remedy_bps".into(), next.bitrate_bps);
     finding
 }
 
-/// Name of the ceiling that a finding's remedy removes; empty if the remedy removes none of them.
-pub(crate) fn limit_of(finding: &Finding) -> Option<&'static str> {
-    Some(match finding.rule.as_str() {
-        "V03" | "V05" => "application",
-        "V04" => "receiver_window",
-        "V06" => "send_buffer",
-        "V07" => "cpu_sender",
-        "V08" => "cpu_receiver",
-        "V09" => "pacing",
-        "V10" | "V11" | "V12" => "",
-        "V16" | "V20" | "V21" | "V23" | "V25" => "loss",
-        // The remedy for a full link, a shaper or a policer does not remove a ceiling.
+/// The effect of a remedy on the ceilings.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Remedied {
+    /// It removes this ceiling.
+    Ceiling(Limit),
+    /// It helps, but removes none of the ceilings.
+    NoCeiling,
+}
+
+/// The ceiling that a finding's remedy removes. The remedy for a full link, a shaper or a policer removes none, and
+/// there is nothing to promise.
+pub(crate) fn remedied(finding: &Finding) -> Option<Remedied> {
+    Some(Remedied::Ceiling(match finding.rule.as_str() {
+        "V03" | "V05" => Limit::Application,
+        "V04" => Limit::ReceiverWindow,
+        "V06" => Limit::SendBuffer,
+        "V07" => Limit::CpuSender,
+        "V08" => Limit::CpuReceiver,
+        "V09" => Limit::Pacing,
+        "V10" | "V11" | "V12" => return Some(Remedied::NoCeiling),
+        "V16" | "V20" | "V21" | "V23" | "V25" => Limit::Loss,
         _ => return None,
-    })
+    }))
 }
 
 #[cfg(test)]

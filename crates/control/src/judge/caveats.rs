@@ -1,7 +1,7 @@
 //! Caveats of a result that need the records of both ends.
 
 use linerate_model::{
-    Cause, Caveat, CaveatKind, Ceiling, FlowRecord, HostInfo, LatencyReport, RunRecord, Side,
+    Cause, Caveat, CaveatKind, Ceiling, FlowRecord, HostInfo, LatencyReport, Limit, RunRecord, Side,
 };
 use linerate_theory::evidence::Evidence;
 use linerate_theory::{Diagnosis, host_limit};
@@ -107,7 +107,7 @@ fn cpu(diagnosis: &Diagnosis) -> Option<Caveat> {
 }
 
 fn inferred(diagnosis: &Diagnosis) -> Option<Caveat> {
-    let ceiling = diagnosis.expected.as_ref().filter(|ceiling| ceiling.limit == "link_inferred")?;
+    let ceiling = diagnosis.expected.as_ref().filter(|ceiling| ceiling.limit == Limit::LinkInferred)?;
     let text =
         format!("no interface told the rate of the slowest link: {}; --link RATE states it", ceiling.because);
     caveat(CaveatKind::LinkInferred, text)

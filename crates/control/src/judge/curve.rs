@@ -1,6 +1,6 @@
 //! Evaluates the sizes of a sweep.
 
-use linerate_model::{Ceiling, MessageMode, RunRecord, SizeCurve, SizeFit, SizePoint, Sweep};
+use linerate_model::{Ceiling, Limit, MessageMode, RunRecord, SizeCurve, SizeFit, SizePoint, Sweep};
 use linerate_theory::block_size::{fit_line, half_performance_bytes, saturation};
 use linerate_theory::evidence::Evidence;
 use linerate_theory::{ceilings, framing};
@@ -44,7 +44,7 @@ fn both_ways(there: Ceiling, back: &Ceiling) -> Option<Ceiling> {
 
 /// The lowest hard limit of one direction.
 fn wall(evidence: &Evidence, largest: f64) -> Option<Ceiling> {
-    let link = ceilings::of(&ceilings::all(evidence), "link").cloned();
+    let link = ceilings::of(&ceilings::all(evidence), &Limit::Link).cloned();
     link.into_iter()
         .chain(ceilings::qdisc_of_messages(evidence, largest))
         .min_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps))

@@ -1,7 +1,7 @@
 //! The effective window of a flow and the rate that it allows, from its record.
 
 use linerate_model::metrics::{Metric, Side, tcp};
-use linerate_model::{FlowRecord, RunRecord};
+use linerate_model::{FlowRecord, Limit, RunRecord};
 use linerate_theory::bdp;
 use linerate_theory::stats::order::median;
 use linerate_units::Bytes;
@@ -68,6 +68,6 @@ pub(super) fn needed_bytes(run: &RunRecord, flow: &FlowRecord) -> Option<f64> {
 
 /// Payload rate of the line; if the line is unknown, the ceiling that the flow is compared with.
 fn link_bps(flow: &FlowRecord) -> Option<f64> {
-    let link = flow.ladder.iter().find(|ceiling| ceiling.limit == "link");
+    let link = flow.ladder.iter().find(|ceiling| ceiling.limit == Limit::Link);
     link.or(flow.ceiling.as_ref()).map(|ceiling| ceiling.bitrate_bps)
 }

@@ -3,7 +3,7 @@
 
 use linerate_model::metrics::{Sample, loss, tcp};
 use linerate_model::{
-    Body, Ceiling, Digest, Direction, EVENT_SCHEMA, Event, FlowPlan, LatencyInterval, LatencyReport,
+    Body, Ceiling, Digest, Direction, EVENT_SCHEMA, Event, FlowPlan, LatencyInterval, LatencyReport, Limit,
     MethodCell, MethodTable, Outcome, PlanRecord, ProbePhase, ProbeTransport, Readings, RunRecord, RunStart,
     Side, Steady, Tally, TestSpec, Transport, TrialRun, UdpTally, World,
 };
@@ -101,8 +101,7 @@ impl Run {
             srtt: None,
             retransmits: None,
         };
-        let ceiling =
-            Ceiling { limit: "link".into(), bitrate_bps: 9.9e9, because: "".into(), slack_bps: 0.0 };
+        let ceiling = Ceiling { limit: Limit::Link, bitrate_bps: 9.9e9, because: "".into(), slack_bps: 0.0 };
         let loaded = latency(ProbePhase::Loaded, course(&self.course));
         let steady = Steady { ramp_ns: Span::ZERO, bitrate: self.receiver.bitrate, half_width: None };
         let mut bodies = vec![

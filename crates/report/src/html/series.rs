@@ -179,7 +179,7 @@ fn port_lines(record: &RunRecord, flow: &FlowRecord) -> Vec<Line> {
 fn levels(flow: &FlowRecord) -> Vec<Level> {
     let ceiling = flow.ceiling.as_ref().filter(|ceiling| ceiling.bitrate_bps.is_finite());
     let ceiling = ceiling.map(|ceiling| Level {
-        label: format!("ceiling ({})", ceiling.limit.to_string().replace('_', " ")),
+        label: format!("ceiling ({})", ceiling.limit.words()),
         value: Rounded(ceiling.bitrate_bps),
     });
     ceiling.into_iter().collect()

@@ -2,8 +2,8 @@
 
 use linerate_model::{
     BookStep, ByteAccounting, Caveat, Ceiling, CeilingShare, Digest, Direction, Effective, Finding, FollowUp,
-    ForeignText, GroupPlace, GroupStart, HostInfo, Outcome, PortSample, ProbeTransport, Sample, SideSettings,
-    SizeCurve, SizePoint, Steady, TestSpec, Transport, Uncertainty, World,
+    ForeignText, GroupPlace, GroupStart, HostInfo, Limit, Outcome, PortSample, ProbeTransport, Sample,
+    SideSettings, SizeCurve, SizePoint, Steady, TestSpec, Transport, Uncertainty, World,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use serde::Serialize;
@@ -404,7 +404,7 @@ section! {
     /// The ceiling that the result is compared with.
     CeilingSection {
         /// Name of the limit.
-        limit: ForeignText,
+        limit: Limit,
         /// Goodput that it allows, bit/s.
         bitrate_bps: f64,
         /// The result as a share of it, at most 1; absent without a result, and above the ceiling.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::samples_of_runs as runs;
-use linerate_model::{Body, Event, Side};
+use linerate_model::{Body, Event, Limit, Side};
 use serde_json::{Value, json};
 
 fn json_of(log: &[Event]) -> Value {
@@ -125,20 +125,20 @@ fn a_flow_that_ended_early_says_why() {
 #[test]
 fn more_than_the_ceiling_is_marked_beyond_the_error_of_clocks() {
     assert_eq!(json_of(&runs::impossible_run())["flows"][0]["receiver"]["impossible"], true);
-    let marked = |bps: f64, limit: &str| {
+    let marked = |bps: f64, limit: Limit| {
         let mut bodies = runs::opening(linerate_model::TestSpec::default());
         bodies.push(runs::planned(0, linerate_model::Direction::Upload, linerate_model::Transport::Tcp));
         bodies.push(runs::ended(0, Side::Receiver, runs::tally(bps)));
         bodies.push(runs::ceilings(0));
         if let Some((_, Body::Ceilings { ceiling: Some(ceiling), .. })) = bodies.last_mut() {
-            ceiling.limit = limit.into();
+            ceiling.limit = limit;
         }
         json_of(&runs::log(bodies)).pointer("/flows/0/receiver/impossible").is_some()
     };
-    assert!(!marked(runs::GIGABIT * (1.0 + 199e-6), "link"));
-    assert!(marked(runs::GIGABIT * (1.0 + 201e-6), "link"));
+    assert!(!marked(runs::GIGABIT * (1.0 + 199e-6), Limit::Link));
+    assert!(marked(runs::GIGABIT * (1.0 + 201e-6), Limit::Link));
     // A rate above an estimated ceiling disproves the estimate, not the rate.
-    assert!(!marked(runs::GIGABIT * 2.0, "host_memory"));
+    assert!(!marked(runs::GIGABIT * 2.0, Limit::HostMemory));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::*;
 use crate::samples_of_runs as runs;
 use expect_test::{Expect, expect};
-use linerate_model::Event;
+use linerate_model::{Event, Limit};
 
 fn check(log: &[Event], width: usize, expected: &Expect) {
     let view = View { width, colour: false, kept: Some("7f3a".into()), explain: false };
@@ -268,17 +268,17 @@ fn a_series_shows_what_it_comes_to_and_a_row_for_each_size() {
 #[test]
 fn the_ladder_shows_what_binds_what_is_next_and_where_the_rate_lies() {
     let mut record = RunRecord::fold(&runs::tcp_run());
-    let rung = |limit: &str, bitrate_bps: f64, because: &str| linerate_model::Ceiling {
-        limit: limit.into(),
+    let rung = |limit: Limit, bitrate_bps: f64, because: &str| linerate_model::Ceiling {
+        limit,
         bitrate_bps,
         because: because.into(),
         slack_bps: 0.0,
     };
     // The upload's 600 Mb/s are between the first and the second ceiling.
     record.flows[1].ladder = vec![
-        rung("send_buffer", 598e6, "128 KiB, RTT 1.75 ms"),
-        rung("link", 941.5e6, "1000BASE-T"),
-        rung("cpu_sender", 1.6e9, "sending thread took 38 % of a core"),
+        rung(Limit::SendBuffer, 598e6, "128 KiB, RTT 1.75 ms"),
+        rung(Limit::Link, 941.5e6, "1000BASE-T"),
+        rung(Limit::CpuSender, 1.6e9, "sending thread took 38 % of a core"),
     ];
     record.flows[0].ladder.clear();
     let view = View { width: 110, colour: false, kept: None, explain: true };

@@ -1,7 +1,7 @@
 //! The recorded time series of a flow.
 
 use linerate_model::metrics::{Sample, Side, loss, tcp};
-use linerate_model::{Direction, FlowRecord, LatencyInterval, LatencyReport, RunRecord};
+use linerate_model::{Direction, FlowRecord, LatencyInterval, LatencyReport, Limit, RunRecord};
 use linerate_units::{Bitrate, Span};
 
 use super::{Line, Look, Path, Reading};
@@ -85,7 +85,7 @@ pub fn line(run: &RunRecord, flow: &FlowRecord) -> Option<Line> {
     let stated = run.start.as_ref().and_then(|start| start.spec.host.link);
     let links = run.hosts.iter().filter_map(|host| host.link.as_ref()?.speed);
     let drain = stated.or_else(|| links.min_by(|one, other| one.bps().total_cmp(&other.bps())))?;
-    let alone = flow.ladder.iter().find(|ceiling| ceiling.limit == "link")?;
+    let alone = flow.ladder.iter().find(|ceiling| ceiling.limit == Limit::Link)?;
     Some(Line { drain_bps: drain.bps(), alone_bps: alone.bitrate_bps })
 }
 
@@ -105,7 +105,7 @@ pub fn path(run: &RunRecord, flow: &FlowRecord, others_bps: f64) -> Option<Path>
 /// Goodput of a flow as a share of its line's ceiling.
 #[must_use]
 pub fn line_share(flow: &FlowRecord) -> Option<f64> {
-    let alone = flow.ladder.iter().find(|ceiling| ceiling.limit == "link")?;
+    let alone = flow.ladder.iter().find(|ceiling| ceiling.limit == Limit::Link)?;
     let share = flow.bitrate()?.bps() / alone.bitrate_bps;
     share.is_finite().then_some(share)
 }
@@ -184,8 +184,7 @@ mod tests {
                 sample: Sample { side: Side::Sender, start_ns, end_ns, outside, readings },
             }
         };
-        let ceiling =
-            Ceiling { limit: "link".into(), bitrate_bps: 9.9e9, because: "".into(), slack_bps: 0.0 };
+        let ceiling = Ceiling { limit: Limit::Link, bitrate_bps: 9.9e9, because: "".into(), slack_bps: 0.0 };
         let bodies = [
             link(40.0),
             link(10.0),

@@ -1,7 +1,7 @@
 //! What is known about the path and the test in addition to the claims.
 
-use linerate_model::Ceiling;
 use linerate_model::import::{Claim, ForeignTest, Quantity};
+use linerate_model::{Ceiling, Limit};
 use linerate_units::Bitrate;
 
 use crate::encapsulation::Encapsulation;
@@ -271,7 +271,11 @@ impl Frame {
     /// The link's rate with such packets, as a named ceiling.
     pub(super) fn ceiling(&self, link_bps: f64) -> Option<Ceiling> {
         let name = ethernet::standard_name(link_bps).map_or_else(|| format::rate(link_bps), str::to_owned);
-        Some(ceilings::new_ceiling("link", self.rate_bps(link_bps)?, format!("{name}, {}", self.because)))
+        Some(ceilings::new_ceiling(
+            Limit::Link,
+            self.rate_bps(link_bps)?,
+            format!("{name}, {}", self.because),
+        ))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Rates against the link, stated or recognised.
 
-use linerate_model::Ceiling;
 use linerate_model::import::{Claim, Quantity, Scope};
 use linerate_model::metrics::Side;
+use linerate_model::{Ceiling, Limit};
 
 use super::case::{CLOCKS, Case, CeilingComparison, Rate};
 use super::causes::{self, Excess};
@@ -283,7 +283,7 @@ fn at_ceiling(case: &Case<'_>, rate: &Rate, name: &str, link_bps: f64) -> Option
             .with("ceiling_bps", Some(ceiling))
             .with("share_ratio", Some(rate.bps / ceiling))
             .with("link_bps", Some(link_bps));
-        (reason, new_ceiling("link_inferred", ceiling, because))
+        (reason, new_ceiling(Limit::LinkInferred, ceiling, because))
     };
     for frame in frames() {
         let ceiling = frame.rate_bps(link_bps)?;
@@ -343,5 +343,5 @@ fn suspected(rate: &Rate, name: &str, ceiling: f64, share: f64, frame: &Frame) -
         .with("rate_bps", Some(rate.bps))
         .with("ceiling_bps", Some(ceiling))
         .with("share_ratio", Some(share));
-    (reason, new_ceiling("link_inferred", ceiling, because))
+    (reason, new_ceiling(Limit::LinkInferred, ceiling, because))
 }

@@ -1,5 +1,6 @@
 //! Windows, loss and retransmissions: what TCP can achieve over a round trip.
 
+use linerate_model::Limit;
 use linerate_model::import::{Claim, Figure, Quantity, Scope};
 use linerate_model::metrics::Side;
 
@@ -59,7 +60,7 @@ fn window(case: &mut Case<'_>, index: usize, claim: &Claim, limit: &WindowCeilin
     let Some(rate) = case.rate(claim) else { return };
     let (ceiling, rtt, because) = (limit.ceiling_bps, limit.rtt_s, &limit.because);
     let streams = case.context.streams_of(claim.stream);
-    case.beside(index, Some(new_ceiling("receiver_window", ceiling, because.clone())));
+    case.beside(index, Some(new_ceiling(Limit::ReceiverWindow, ceiling, because.clone())));
     let queue = limit.queues_bytes.get(index).copied().unwrap_or_default();
     let needed = bdp::bdp_bytes(rate.bps / streams, rtt);
     let with = |reason: Reason| {
@@ -212,7 +213,7 @@ fn loss(case: &mut Case<'_>, index: usize, claim: &Claim) {
     let name = context.congestion.map_or("cubic", Congestion::name);
     let because = format!("{name} at a loss of {}, RTT {}", format::percent(loss), format::time(rtt));
     // Only if no link has a lower ceiling: a loss model says nothing about links.
-    case.beside(index, Some(new_ceiling("loss", model, because.clone())));
+    case.beside(index, Some(new_ceiling(Limit::Loss, model, because.clone())));
     if claim.scope == Scope::Interval || rate.range.low <= model * LOSS_MODEL_FACTOR {
         return;
     }

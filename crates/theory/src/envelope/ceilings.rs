@@ -1,6 +1,6 @@
 //! Ceilings of a described path: the rate that each single property would allow.
 
-use linerate_model::Ceiling;
+use linerate_model::{Ceiling, Limit};
 
 use super::{Frames, LayerRates, Path, at_most_bps, hosts};
 use crate::bdp::{self, LinuxBuffer};
@@ -17,7 +17,7 @@ pub(super) fn ascending(path: &Path, headers: &Headers, frames: &Frames, rates: 
     let mut all = vec![link(path, headers, rates)];
     all.extend(lag_ceiling(path, rates));
     all.extend(
-        path.offered_bps.map(|rate| new_ceiling("application", rate, "no more is offered".to_owned())),
+        path.offered_bps.map(|rate| new_ceiling(Limit::Application, rate, "no more is offered".to_owned())),
     );
     if !path.udp {
         all.extend(windows(path));
@@ -42,7 +42,7 @@ fn link(path: &Path, headers: &Headers, rates: &LayerRates) -> Ceiling {
     because.extend((path.encapsulation != Encapsulation::None).then(|| path.encapsulation.name().to_owned()));
     let used = path.streams.min(path.trunk_links);
     because.extend((used > 1).then(|| format!("{used} links of the trunk at most")));
-    new_ceiling("link", at_most_bps(path, rates), because.join(", "))
+    new_ceiling(Limit::Link, at_most_bps(path, rates), because.join(", "))
 }
 
 /// Mean ceiling of a LAG whose hash does not use all links; `None` if it uses all.
@@ -50,7 +50,7 @@ fn lag_ceiling(path: &Path, rates: &LayerRates) -> Option<Ceiling> {
     let (streams, links) = (f64::from(path.streams), f64::from(path.trunk_links));
     let rate = lag::used_share(streams, links)? * links * rates.payload_bps;
     let because = format!("{streams} streams on {links} links in the mean, as a hash spreads them");
-    (path.streams > 1 && path.trunk_links > 1).then(|| new_ceiling("trunk", rate, because))
+    (path.streams > 1 && path.trunk_links > 1).then(|| new_ceiling(Limit::Trunk, rate, because))
 }
 
 /// Ceilings of the receive window and the send buffer, if known.
@@ -62,7 +62,7 @@ fn windows(path: &Path) -> impl Iterator<Item = Ceiling> {
     };
     let send = path.wmem_max_bytes.and_then(|buffer| LinuxBuffer::Send.window_bytes(buffer));
     let ceilings =
-        [("receiver_window", receive), ("send_buffer", send.map(|window| (window, "send buffer")))];
+        [(Limit::ReceiverWindow, receive), (Limit::SendBuffer, send.map(|window| (window, "send buffer")))];
     ceilings.into_iter().filter_map(|(limit, window)| {
         let (bytes, what) = window?;
         let rate = bdp::window_rate_bps(bytes, path.rtt_s)? * f64::from(path.streams);
@@ -84,5 +84,5 @@ fn loss(path: &Path, frames: &Frames, rates: &LayerRates) -> Option<Ceiling> {
         format::percent(loss),
         format::time(path.rtt_s)
     );
-    Some(new_ceiling("loss", rate, because))
+    Some(new_ceiling(Limit::Loss, rate, because))
 }

@@ -1,6 +1,6 @@
 //! Ceilings of the hosts at the ends of a described path.
 
-use linerate_model::Ceiling;
+use linerate_model::{Ceiling, Limit};
 use serde::{Deserialize, Serialize};
 
 use super::{Frames, Path};
@@ -57,11 +57,11 @@ pub(super) fn ceilings(path: &Path, frames: &Frames) -> impl Iterator<Item = Cei
     let cpu = hosts.cpu.and_then(|cpu| processor(path, frames, &cpu));
     let bus = hosts.bus_bps.map(|bus_bps| {
         let rate = bus_bps * frames.payload_bytes / (frames.frame_bytes - 4.0);
-        new_ceiling("bus", rate, format!("a slot of {}", format::rate(bus_bps)))
+        new_ceiling(Limit::Bus, rate, format!("a slot of {}", format::rate(bus_bps)))
     });
     let disk = hosts.disk_bps.map(|disk_bps| {
         let because = format!("{} a second, while the network works", format::size(disk_bps / 8.0));
-        new_ceiling("disk", disk_bps, because)
+        new_ceiling(Limit::Disk, disk_bps, because)
     });
     [cpu, bus, disk].into_iter().flatten()
 }
@@ -81,7 +81,7 @@ fn processor(path: &Path, frames: &Frames, cpu: &Cpu) -> Option<Ceiling> {
         cpu.cycles_per_packet,
         cpu.cycles_per_byte
     );
-    Some(new_ceiling("cpu", rate, because))
+    Some(new_ceiling(Limit::Cpu, rate, because))
 }
 
 #[cfg(test)]
@@ -104,13 +104,10 @@ mod tests {
         assert!((bound(cpu, 1500.0, 5).bitrate_bps - 2.0 * 1616.88e6).abs() < 2e4, "two cores");
         let bus = Hosts { bus_bps: Some(1056e6), ..Hosts::default() };
         let found = bound(bus, 1500.0, 1);
-        assert_eq!(found.limit, "bus");
+        assert_eq!(found.limit, Limit::Bus);
         assert!((found.bitrate_bps - 1056e6 * 1448.0 / 1514.0).abs() < 1.0);
         let disk = Hosts { disk_bps: Some(480e6), ..Hosts::default() };
-        assert_eq!(
-            (bound(disk, 1500.0, 1).limit.as_str(), bound(disk, 1500.0, 1).bitrate_bps),
-            ("disk", 480e6)
-        );
+        assert_eq!((bound(disk, 1500.0, 1).limit, bound(disk, 1500.0, 1).bitrate_bps), (Limit::Disk, 480e6));
     }
 
     #[test]

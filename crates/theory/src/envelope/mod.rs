@@ -257,6 +257,8 @@ fn startup(path: &Path, frames: &Frames, goodput_bps: f64) -> Option<Startup> {
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::Limit;
+
     use super::*;
     use crate::encapsulation::Encapsulation;
 
@@ -271,7 +273,7 @@ mod tests {
     #[test]
     fn a_gigabit_over_21_ms_as_the_table_has_it() {
         let found = envelope(&long_fat()).unwrap();
-        assert_eq!(found.binding.limit, "link");
+        assert_eq!(found.binding.limit, Limit::Link);
         assert_eq!(found.binding.because, "1000BASE-T, MTU 1500, IPv4, TCP timestamps");
         close(found.rates.payload_bps, 941.482e6);
         close(found.rates.packet_bps, 975.293e6);
@@ -308,8 +310,8 @@ mod tests {
     fn window_loss_and_link_form_a_ladder() {
         let path = Path { window_bytes: Some(65535.0), loss: Some(1e-6), ..long_fat() };
         let found = envelope(&path).unwrap();
-        let limits: Vec<_> = found.ceilings.iter().map(|ceiling| ceiling.limit.as_str()).collect();
-        assert_eq!(limits, ["receiver_window", "loss", "link"]);
+        let limits: Vec<_> = found.ceilings.iter().map(|ceiling| ceiling.limit.clone()).collect();
+        assert_eq!(limits, [Limit::ReceiverWindow, Limit::Loss, Limit::Link]);
         close(found.binding.bitrate_bps, 24.9657e6);
         close(found.after_remedy.unwrap().bitrate_bps, 675.593e6);
     }
@@ -340,10 +342,10 @@ mod tests {
     #[test]
     fn what_is_offered_is_a_rung_too() {
         let found = envelope(&Path { offered_bps: Some(100e6), ..long_fat() }).unwrap();
-        assert_eq!((found.binding.limit.as_str(), found.binding.bitrate_bps), ("application", 100e6));
-        assert_eq!(found.after_remedy.unwrap().limit, "link");
+        assert_eq!((found.binding.limit, found.binding.bitrate_bps), (Limit::Application, 100e6));
+        assert_eq!(found.after_remedy.unwrap().limit, Limit::Link);
         let found = envelope(&Path { udp: true, offered_bps: Some(1e9), ..Path::gigabit() }).unwrap();
-        assert_eq!(found.binding.limit, "link", "more is offered than fits");
+        assert_eq!(found.binding.limit, Limit::Link, "more is offered than fits");
     }
 
     #[test]
@@ -376,13 +378,13 @@ mod tests {
         let found = envelope(&path).unwrap();
         // 8 streams on 4 links use 1 - 0.75^8 of them.
         let share = 1.0 - 0.75_f64.powi(8);
-        assert_eq!(found.binding.limit, "trunk");
+        assert_eq!(found.binding.limit, Limit::Trunk);
         close(found.binding.bitrate_bps, share * 4.0 * 941.482e6);
         close(found.after_remedy.as_ref().unwrap().bitrate_bps, 4.0 * 941.482e6);
         // Two connections share each link.
         close(found.needs.as_ref().unwrap().window_bytes, 2_471_391.4 / 2.0 + 131_072.0);
         let alone = envelope(&Path { streams: 1, ..path.clone() }).unwrap();
-        assert_eq!(alone.binding.limit, "link");
+        assert_eq!(alone.binding.limit, Limit::Link);
         close(alone.binding.bitrate_bps, 941.482e6);
         // 1 TB takes correspondingly less time than over one link.
         assert!(found.transfer_time_s(1e12).unwrap() < alone.transfer_time_s(1e12).unwrap() / 3.5);
@@ -395,7 +397,7 @@ mod tests {
         let found = envelope(&lossy(0.1, Congestion::Cubic)).unwrap();
         let models = found.loss_models.unwrap();
         assert_eq!((models.mathis_bps, models.cubic_bps), (None, None));
-        assert_eq!(found.binding.limit, "loss");
+        assert_eq!(found.binding.limit, Limit::Loss);
         close(found.binding.bitrate_bps, models.pftk_bps.unwrap());
         // BBR keeps sending; the lost packets reduce the rate.
         let found = envelope(&lossy(0.1, Congestion::Bbr)).unwrap();

@@ -1,6 +1,6 @@
 //! V18: a shared queue overflows.
 
-use linerate_model::{Cause, Finding};
+use linerate_model::{Cause, Finding, Limit};
 
 use super::{
     FindingBuilder, confidence, link_full, local_drops, near, policer, rate_was_asked_for, reordering,
@@ -70,7 +70,7 @@ pub(super) fn over_the_law(evidence: &Evidence) -> Option<f64> {
 
 /// The loss model's rate for the flow's congestion control, bit/s.
 fn model_bps(evidence: &Evidence) -> Option<f64> {
-    ceilings::of(&ceilings::all(evidence), "loss").map(|ceiling| ceiling.bitrate_bps)
+    ceilings::of(&ceilings::all(evidence), &Limit::Loss).map(|ceiling| ceiling.bitrate_bps)
 }
 
 /// Adds the numbers of a verdict about loss.

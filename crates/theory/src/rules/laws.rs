@@ -1,7 +1,7 @@
 //! Properties that hold for every verdict, whatever the evidence. Tested on partly plausible, partly
 //! nonsensical records.
 
-use linerate_model::{Confidence, Finding};
+use linerate_model::{Confidence, Finding, Limit};
 use proptest::prelude::*;
 
 use super::examples::{full_gigabit, long_path, loopback, lossy_path, policed, shaped};
@@ -163,22 +163,22 @@ proptest! {
     fn the_verdict_and_the_ceilings_agree(evidence in record()) {
         let goodput = evidence.outcome.goodput_bps.unwrap();
         let found = diagnose(&evidence);
-        let ceiling = |limit: &str| crate::ceilings::of(&found.ceilings, limit).map(|ceiling| ceiling.bitrate_bps);
+        let ceiling = |limit: Limit| crate::ceilings::of(&found.ceilings, &limit).map(|ceiling| ceiling.bitrate_bps);
         let named = match found.primary.rule.as_str() {
             "V04" => number(&found.primary, "ceiling_bps"),
-            "V06" => ceiling("send_buffer"),
-            "V07" => ceiling("cpu_sender"),
-            "V08" => ceiling("cpu_receiver"),
-            "V09" => ceiling("pacing"),
+            "V06" => ceiling(Limit::SendBuffer),
+            "V07" => ceiling(Limit::CpuSender),
+            "V08" => ceiling(Limit::CpuReceiver),
+            "V09" => ceiling(Limit::Pacing),
             _ => None,
         };
-        let own = if found.primary.rule == "V09" { "pacing" } else { "" };
-        for hard in ["link", "pacing", "application"].into_iter().filter(|hard| *hard != own) {
+        let own = (found.primary.rule == "V09").then_some(Limit::Pacing);
+        for hard in [Limit::Link, Limit::Pacing, Limit::Application].into_iter().filter(|hard| Some(hard) != own.as_ref()) {
             if let (Some(named), Some(hard)) = (named, ceiling(hard).filter(|bps| *bps >= goodput)) {
                 prop_assert!(hard >= 0.9 * named, "{hard} binds before {named}: {:?}", found.primary);
             }
         }
-        if let Some(expected) = found.expected.filter(|ceiling| ceiling.limit == "link_inferred") {
+        if let Some(expected) = found.expected.filter(|ceiling| ceiling.limit == Limit::LinkInferred) {
             prop_assert!(expected.bitrate_bps >= goodput, "{expected:?}");
             prop_assert!(found.ceilings.contains(&expected));
         }

@@ -81,6 +81,8 @@ pub(crate) fn shaper(evidence: &Evidence) -> Option<(&OwnQueue, f64)> {
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::Limit;
+
     use super::*;
     use crate::diagnose;
     use crate::rules::examples::{full_gigabit, shaped};
@@ -131,7 +133,7 @@ mod tests {
             (Cause::Link, "V02"),
             "{verdict:?}"
         );
-        assert_eq!(verdict.expected.map(|ceiling| ceiling.limit).as_deref(), Some("link"));
+        assert_eq!(verdict.expected.map(|ceiling| ceiling.limit), Some(Limit::Link));
         // The same bucket on a line that is ten times as fast.
         card.link.link_bps = Some(10e9);
         assert!(rule(&card).is_some());
@@ -141,18 +143,18 @@ mod tests {
     fn a_bucket_that_was_read_is_the_ceiling_and_nothing_is_inferred() {
         let verdict = diagnose(&own(50e6));
         let ceiling = verdict.expected.unwrap();
-        assert_eq!(ceiling.limit, "qdisc");
+        assert_eq!(ceiling.limit, Limit::Qdisc);
         assert!((ceiling.bitrate_bps - 50e6 * 1448.0 / 1514.0).abs() < 1.0, "{ceiling:?}");
         assert!(ceiling.because.contains("tbf of 50 Mb/s on eth0 of alpha"), "{}", ceiling.because);
         assert!(
-            verdict.ceilings.iter().all(|ceiling| ceiling.limit != "link_inferred"),
+            verdict.ceilings.iter().all(|ceiling| ceiling.limit != Limit::LinkInferred),
             "{:?}",
             verdict.ceilings
         );
         // The bucket is also the ceiling of a flow that something else limits.
         let mut slow = own(200e6);
         slow.asked.offered_bps = Some(47.8e6);
-        assert_eq!(diagnose(&slow).expected.unwrap().limit, "qdisc");
+        assert_eq!(diagnose(&slow).expected.unwrap().limit, Limit::Qdisc);
     }
 
     #[test]

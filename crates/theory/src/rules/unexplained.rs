@@ -20,7 +20,7 @@ pub(crate) fn finding(evidence: &Evidence, ceilings: &[Ceiling]) -> Finding {
     let near: Vec<&Ceiling> = ceilings.iter().filter(|ceiling| within(ceiling, FAR_FACTOR)).collect();
     let listed: Vec<String> = near
         .iter()
-        .map(|ceiling| format!("{} {}", ceiling.limit.replace('_', " "), format::rate(ceiling.bitrate_bps)))
+        .map(|ceiling| format!("{} {}", ceiling.limit.words(), format::rate(ceiling.bitrate_bps)))
         .collect();
     if !listed.is_empty() {
         text = format!("{text} The ceilings above it are: {}.", listed.join(", "));
@@ -37,7 +37,7 @@ pub(crate) fn finding(evidence: &Evidence, ceilings: &[Ceiling]) -> Finding {
         .filter(|ceiling| within(ceiling, NEAR_FACTOR))
         .min_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps));
     let remedy = lowest.map(|lowest| {
-        format!("Look first at the lowest of them: {} ({}).", lowest.limit.replace('_', " "), lowest.because)
+        format!("Look first at the lowest of them: {} ({}).", lowest.limit.words(), lowest.because)
     });
     Finding {
         cause: Cause::Unknown,

@@ -1,6 +1,6 @@
 //! LAGs, hosts, ceilings.
 
-use linerate_model::Ceiling;
+use linerate_model::{Ceiling, ForeignText};
 use linerate_theory::ceilings::binding;
 use linerate_theory::framing::{ack_wire_bytes, frames_per_second, wire_bytes};
 use linerate_theory::host::{ack_rate_bps, acks_per_second, cpu_rate_bps, utilisation};
@@ -21,7 +21,7 @@ fn lowest(i: &Inputs<'_>, limits: &[&str]) -> Option<f64> {
         .iter()
         .map(|limit| {
             Some(Ceiling {
-                limit: (*limit).into(),
+                limit: ForeignText::from(*limit).into(),
                 bitrate_bps: i.number(limit)?,
                 because: "".into(),
                 slack_bps: 0.0,

@@ -1,6 +1,6 @@
 //! The theory's answer to the arguments, as one document.
 
-use linerate_model::CeilingShare;
+use linerate_model::{CeilingShare, Limit};
 use linerate_theory::envelope::{Envelope, Path, envelope};
 use linerate_theory::{ceilings, conversion, queueing, slow_start};
 use linerate_units::{Bitrate, Bytes};
@@ -128,7 +128,7 @@ fn transfer(envelope: &Envelope, bytes: Bytes, has_rtt: bool) -> Transfer {
 
 fn offered(envelope: &Envelope, rate: Bitrate) -> Offered {
     // The offered rate is a ceiling itself; compare it with the others.
-    let next = ceilings::after_remedy(&envelope.ceilings, "application");
+    let next = ceilings::after_remedy(&envelope.ceilings, &Limit::Application);
     let carried_bps = next.map(|next| next.bitrate_bps);
     Offered {
         bitrate_bps: rate.bps(),

@@ -1,5 +1,6 @@
 //! Questions about a path besides its ceilings: transfers in a given time, LAGs, distances.
 
+use linerate_model::Limit;
 use linerate_theory::envelope::{Envelope, LossBudget, Needs};
 use linerate_theory::{conversion, framing, host, lag, sender_error};
 use linerate_units::{Bitrate, Bytes, Span};
@@ -115,7 +116,7 @@ impl LagQuestion {
         let used_share = lag::used_share(f64::from(streams), f64::from(links))?;
         let all_bps = member_bps * f64::from(links);
         // Other limits of the streams also apply over a LAG.
-        let others = envelope.ceilings.iter().filter(|one| !["link", "trunk"].contains(&one.limit.as_str()));
+        let others = envelope.ceilings.iter().filter(|one| !matches!(one.limit, Limit::Link | Limit::Trunk));
         let others = others.map(|one| one.bitrate_bps).reduce(f64::min);
         let expected_bps = others.map_or(used_share * all_bps, |other| other.min(used_share * all_bps));
         let fullest = lag::expected_largest_load(streams, links);

@@ -2,7 +2,7 @@
 
 mod questions;
 
-use linerate_model::Ceiling;
+use linerate_model::{Ceiling, Limit};
 use linerate_theory::envelope::{Congestion, Envelope, LossModels};
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
@@ -68,7 +68,7 @@ fn ceilings(page: &mut Sheet, envelope: &Envelope) {
     page.heading("Ceilings, lowest first");
     for ceiling in &envelope.ceilings {
         let binds = *ceiling == envelope.binding;
-        let name = format!("{}{}", if binds { BINDS } else { "  " }, words(&ceiling.limit));
+        let name = format!("{}{}", if binds { BINDS } else { "  " }, ceiling.limit.words());
         let because = if binds && envelope.ceilings.len() > 1 {
             format!("{}{BINDING}", ceiling.because)
         } else {
@@ -78,9 +78,9 @@ fn ceilings(page: &mut Sheet, envelope: &Envelope) {
         page.marked(ink, &name, rate(ceiling.bitrate_bps), &because);
     }
     if let Some(next) = &envelope.after_remedy {
-        let if_not = match envelope.binding.limit.as_str() {
-            "application" => "If more were offered".to_owned(),
-            limit => format!("Without the {}", words(limit)),
+        let if_not = match &envelope.binding.limit {
+            Limit::Application => "If more were offered".to_owned(),
+            limit => format!("Without the {}", limit.words()),
         };
         let sentence = format!("{if_not} it would be {}: {}.", rate(next.bitrate_bps), reason(next));
         page.remark(2, &sentence);
@@ -88,11 +88,7 @@ fn ceilings(page: &mut Sheet, envelope: &Envelope) {
 }
 
 fn reason(ceiling: &Ceiling) -> String {
-    format!("{}, {}", words(&ceiling.limit), ceiling.because)
-}
-
-fn words(name: &str) -> String {
-    name.replace('_', " ")
+    format!("{}, {}", ceiling.limit.words(), ceiling.because)
 }
 
 fn rates(page: &mut Sheet, envelope: &Envelope) {
@@ -350,7 +346,7 @@ mod tests {
             prop_assert_ne!(row("L1 wire"), row("L4 payload"), "{}: {}", line, shown);
             // Every ceiling of every end of a range is on the page.
             for ceiling in answers.iter().flat_map(|answer| &answer.envelope.ceilings) {
-                prop_assert!(shown.contains(&words(&ceiling.limit)), "{line}: {} in\n{shown}", ceiling.limit);
+                prop_assert!(shown.contains(&ceiling.limit.words()), "{line}: {} in\n{shown}", ceiling.limit);
             }
         }
     }
@@ -370,7 +366,7 @@ mod tests {
         }
         // Within the allowed loss, the loss ceiling permits the full link rate.
         if let (Some(lost), Some(budget)) = (envelope.path.loss, &envelope.loss)
-            && let Some(ceiling) = envelope.ceilings.iter().find(|one| one.limit == "loss")
+            && let Some(ceiling) = envelope.ceilings.iter().find(|one| one.limit == Limit::Loss)
             && lost < budget.allowed
         {
             let full = envelope.at_most_bps() * (1.0 - lost);
