@@ -1,6 +1,6 @@
-//! Protocols that share a port are told apart by the first bytes of a connection.
+//! Protocols that share a port are distinguished by the first bytes of a connection.
 
-/// What the first bytes of a connection say about one protocol.
+/// Whether the first bytes of a connection match a protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Match {
     /// It is this protocol.
@@ -12,7 +12,7 @@ pub enum Match {
 }
 
 impl Match {
-    /// For a protocol whose connections begin with `magic`.
+    /// The match with a protocol whose connections begin with `magic`.
     #[must_use]
     pub fn magic(start: &[u8], magic: &[u8]) -> Self {
         let known = start.len().min(magic.len());

@@ -1,9 +1,9 @@
-//! Our own wire protocols as state machines without I/O: [`native`], which measures, and [`agent`], by which a
-//! coordinator directs other hosts.
+//! Our own wire protocols as state machines without I/O: [`native`] for measurements, and [`agent`] for a
+//! coordinator that controls other hosts.
 //!
-//! Each protocol has one folder with its bytes (`message` and below) and its dialogue (a [`Session`] or an
-//! [`agent::Dialogue`]), and nothing else. Decoders accept any bytes without panic and are fuzzed. Sockets, sleeping and
-//! threads are in other crates. Foreign tools are in the crate `linerate-compat`.
+//! Each protocol has one folder with only its bytes (`message` and below) and its dialogue (a [`Session`] or an
+//! [`agent::Dialogue`]). Decoders accept any bytes without panic and are fuzzed. Sockets, sleeping and threads
+//! are in other crates. Foreign tools are in the crate `linerate-compat`.
 
 pub mod agent;
 mod allowance;

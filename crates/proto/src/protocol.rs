@@ -1,8 +1,8 @@
-//! What a port needs in order to serve our own protocols.
+//! The data a port needs to serve our own protocols.
 
 use linerate_model::sniff::Match;
 
-/// A protocol of ours as plain data.
+/// One of our own protocols as plain data.
 #[derive(Debug)]
 pub struct Protocol {
     /// Port when none is given.

@@ -35,7 +35,7 @@ pub const VERSION: u8 = 1;
 /// First bytes of a connection, in both directions.
 pub const MAGIC: [u8; 8] = *b"LR-AGENT";
 
-/// What a port needs to know of it.
+/// The protocol's entry for a port.
 pub static AGENT: Protocol = Protocol { default_port: 5201, sniff, refusal };
 
 /// The refusal of an agent before any other message.

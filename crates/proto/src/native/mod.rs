@@ -33,7 +33,7 @@ pub const VERSION: u8 = 1;
 /// First bytes of every connection, and of every datagram except data.
 pub const MAGIC: [u8; 8] = *b"LINERATE";
 
-/// What a port needs to know of it.
+/// The protocol's entry for a port.
 pub static NATIVE: Protocol = Protocol { default_port: 5201, sniff, refusal };
 
 /// Layout of our data datagrams.
