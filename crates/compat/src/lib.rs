@@ -1,9 +1,10 @@
-//! Foreign tools: what iperf2, iperf3, netpipe, ntttcp, nuttcp and ttcp do on the wire and on the terminal, without I/O.
+//! Foreign tools without I/O: the behaviour of iperf2, iperf3, netpipe, ntttcp, nuttcp and ttcp on the wire and
+//! on the terminal.
 //!
-//! Each tool is one folder with its command line, its wire format, its dialogue, what it prints, and a reader of what the
-//! real program prints (`read`); its row is in [`ALL`]. The contract of a dialogue is [`stand_in`]. [`reading`] detects
-//! which tool wrote a text. Decoders accept any bytes without panic and are fuzzed. Sockets, sleeping and threads are
-//! in other crates.
+//! Each tool is one folder with its command line, wire format, dialogue and output, and a reader for the output
+//! of the real program (`read`); its entry is in [`ALL`]. The contract of a dialogue is [`stand_in`].
+//! [`reading`] detects which tool wrote a text. Decoders accept any bytes without panic and are fuzzed.
+//! Sockets, sleeping and threads are in other crates.
 
 mod c_format;
 pub mod iperf2;
@@ -51,6 +52,6 @@ pub struct ServantConfig {
     pub wall: linerate_units::Span,
 }
 
-/// Every foreign tool that this program can stand in for.
+/// Every foreign tool that has a stand-in.
 pub static ALL: &[&Tool] =
     &[&iperf3::IPERF3, &iperf2::IPERF2, &ttcp::TTCP, &netpipe::NETPIPE, &ntttcp::NTTTCP, &nuttcp::NUTTCP];
