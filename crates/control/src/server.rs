@@ -98,7 +98,8 @@ pub struct ServerConfig {
 }
 
 impl ServerConfig {
-    /// The foreign tools with the same default port as ours, which their clients therefore find without options.
+    /// The foreign tools with the same default port as ours, which their clients therefore find without
+    /// options.
     #[must_use]
     pub fn others_at_home() -> Vec<&'static Tool> {
         let at_home = |tool: &&Tool| tool.default_port == linerate_proto::native::NATIVE.default_port;

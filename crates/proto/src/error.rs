@@ -1,5 +1,5 @@
-//! Errors of dialogues. Each names the end at fault: the peer misbehaved, is another program or version, or gave
-//! up.
+//! Errors of dialogues. Each names the end at fault: the peer misbehaved, is another program or version, or
+//! timed out.
 
 use linerate_model::ForeignText;
 use thiserror::Error;
