@@ -1,4 +1,4 @@
-//! Asking the switch of a running lab.
+//! Requests to the switch of a running lab.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -13,31 +13,32 @@ const MAX_ANSWER_BYTES: u64 = 256 << 20;
 /// Why a switch did not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// Nobody listens there any more.
+    /// No process listens on the socket any more.
     #[error(
         "the lab's switch does not answer; `linerate lab down` removes what it left, `linerate lab up` makes a new one"
     )]
     Gone(#[source] std::io::Error),
-    /// There is none.
+    /// The lab has no switch.
     #[error(
         "the kernel carries this lab and does not change it while it runs; bring it up anew with --set, use tc in its \
          namespaces, or leave out --backend kernel"
     )]
     Kernel,
-    /// It says no.
+    /// It refused the request.
     #[error("{0}")]
     Refused(String),
-    /// Another version of linerate, or no switch at all.
+    /// Another version of linerate, or not a switch at all.
     #[error(
         "the lab's switch answers in a way that this linerate does not understand; was it started by another version?"
     )]
     Strange,
 }
 
-/// Asks the switch whose control socket is at `path` and waits for its answer, `patience` at most.
+/// Sends a request to the switch whose control socket is at `path` and waits for its answer, at most
+/// `patience`.
 ///
 /// # Errors
-/// It is gone or silent, it refuses, or it is not understood.
+/// The switch is gone or does not answer, refuses, or its answer is not understood.
 pub fn ask(path: &Path, question: &Ask, patience: Duration) -> Result<Answer, AskError> {
     let mut stream = UnixStream::connect(path).map_err(AskError::Gone)?;
     stream.set_read_timeout(Some(patience)).map_err(AskError::Gone)?;

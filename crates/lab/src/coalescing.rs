@@ -1,23 +1,24 @@
-//! Fewer looks: between two of them a busy switch rests, as a network card under load raises fewer interrupts.
+//! Fewer polls: a busy switch sleeps between two of them, as a NIC under load raises fewer interrupts.
 //!
-//! Getting up costs about as much as moving a full super-frame. What comes meanwhile is taken in together, as having come
-//! when the rest began, and what is due meanwhile leaves at its end: a frame may be early or late by a rest, and the sum
-//! of many is neither.
+//! A wake-up costs about as much as forwarding a full GSO frame. Frames that arrive meanwhile are read
+//! together, as if they had arrived when the sleep began, and those due meanwhile leave at its end: a single
+//! frame may be early or late by one sleep, and the average over many is neither.
 
 use linerate_sock::clock::Mono;
 
-/// The longest rest. Together with what waking takes, it stays below the 100 us that a frame may be off.
+/// The longest sleep. Together with the wake-up latency, it stays below the 100 us by which a frame may be off.
 const MAX_NS: u64 = 64_000;
-/// One part in so many of the time that a frame was on its way may be lost by a rest.
+/// A sleep may add at most this fraction (its inverse) of the time that a frame was in flight.
 const DELAY_DIVISOR: u64 = 50;
-/// A shorter rest saves nothing.
+/// A shorter sleep saves nothing.
 const MIN_NS: u64 = 20_000;
-/// What is judged by: the last spell, and the one that is not over.
+/// Decisions are based on the last complete window and on the current one.
 const WINDOW_NS: u64 = 100_000_000;
-/// So many looks in a spell, 4000 a second, are some hundredths of a core: below that there is nothing to be saved.
+/// This many polls in a window, 4000 a second, are a few hundredths of a core: below that there is nothing to
+/// save.
 const BUSY_POLLS: u32 = 400;
 
-/// How long the switch may rest between two looks.
+/// Computes how long the switch may sleep between two polls.
 #[derive(Debug)]
 pub(super) struct Rest {
     began: Mono,
@@ -25,26 +26,26 @@ pub(super) struct Rest {
     last: Spell,
 }
 
-/// What happened in a span of time.
+/// The events of one window.
 #[derive(Debug, Clone, Copy, Default)]
 struct Spell {
     looks: u32,
-    /// The shortest time that a frame was on its way; absent if none arrived.
+    /// The shortest time that a frame was in flight; absent if none arrived.
     least_ns: Option<u64>,
 }
 
 impl Rest {
-    /// Knows nothing yet, so there is no rest.
+    /// Nothing is known yet, so there is no sleep.
     pub(super) fn new(now: Mono) -> Self {
         Self { began: now, current: Spell::default(), last: Spell::default() }
     }
 
-    /// A frame has arrived that was so long on its way: short ways end all rest at once.
+    /// A frame has arrived after `way_ns` in flight: short times end all sleep immediately.
     pub(super) fn met(&mut self, way_ns: u64) {
         self.current.least_ns = Some(self.current.least_ns.map_or(way_ns, |least| least.min(way_ns)));
     }
 
-    /// The switch has looked. It need not look again before the instant returned.
+    /// The switch has polled. It need not poll again before the time returned.
     pub(super) fn polled(&mut self, now: Mono) -> Mono {
         let passed = now.as_ns().saturating_sub(self.began.as_ns());
         if passed >= WINDOW_NS {
@@ -71,7 +72,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A switch that looks `looks` times at equal distances for three spells and a half, and hands over a frame at each look.
+    /// A switch that polls `looks` times at equal intervals for three and a half windows, and delivers a frame
+    /// at each poll.
     fn after(looks: u64, way_ns: u64) -> (Rest, u64) {
         let (mut rest, mut now) = (Rest::new(Mono(0)), 0);
         for _ in 0..3 * looks + looks / 2 {

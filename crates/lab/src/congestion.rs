@@ -1,7 +1,7 @@
 //! The default congestion control of a host.
 //!
-//! Each namespace has its own default, but takes only algorithms that the whole system allows to ordinary users. Root
-//! extends that list for the moment of setting the default, and puts it back.
+//! Each namespace has its own default, but accepts only algorithms that the whole system allows to ordinary
+//! users. Root extends that list while setting the default, and restores it.
 
 use std::fs::File;
 use std::io;
@@ -23,7 +23,8 @@ const ALLOWED: &str = "net.ipv4.tcp_allowed_congestion_control";
 const LIST: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
 const AVAILABLE: &str = "net.ipv4.tcp_available_congestion_control";
 
-/// Sets the default congestion control that the topology asks for, if it does. Where it may not be set, a note says so.
+/// Sets the default congestion control that the topology requests, if any. If it cannot be set, a note reports
+/// it.
 pub(super) fn set_default(
     host: &Host,
     netns: &OwnedFd,
@@ -39,7 +40,7 @@ pub(super) fn set_default(
         outcome = set();
     }
     if is(&outcome, io::ErrorKind::PermissionDenied) && privilege == Privilege::Root {
-        // Two labs that extend the list at once would put back each other's.
+        // Two labs that extend the list at the same time would each restore the other's.
         let list = Path::new(LIST);
         let held = File::open(list).and_then(|list| list.lock().map(|()| list));
         let _held = held.map_err(GroundError::folder(list, "locking"))?;
@@ -74,7 +75,7 @@ fn is(outcome: &Result<(), SockError>, kind: io::ErrorKind) -> bool {
     outcome.as_ref().is_err_and(|error| error.source.kind() == kind)
 }
 
-/// Has the kernel load the module of an algorithm, as it does when a socket asks for it.
+/// Makes the kernel load the module of an algorithm, as it does when a socket requests it.
 fn load(wanted: &str) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .is_ok_and(|socket| sockopt::set_congestion(&socket, wanted).is_ok())

@@ -1,4 +1,4 @@
-//! The control socket of a lab: answers questions beside the switch, so that no answer delays a frame.
+//! The control socket of a lab: answers requests in threads of its own, so that no answer delays a frame.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -16,12 +16,12 @@ use crate::host_nic::HostNic;
 use crate::switch::{LATE_BOUND_NS, Order, Report};
 use linerate_emu::topology::{self, Link, Topology};
 
-/// The longest question.
+/// The longest request.
 const MAX_REQUEST_BYTES: u64 = 64 << 10;
-/// How long a client may be silent within a question, and the switch within an answer.
+/// How long a client may pause within a request, and the switch may take to answer.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What the control threads know.
+/// State shared by the control threads.
 pub(super) struct ControlState {
     pub(super) name: String,
     pub(super) topology: Mutex<Topology>,
@@ -32,15 +32,15 @@ pub(super) struct ControlState {
     pub(super) orders: Mutex<Sender<Order>>,
     pub(super) waker: Arc<EventFd>,
     pub(super) history: Arc<Mutex<History>>,
-    /// The cards of the hosts whose links have them.
+    /// The NICs of the hosts on links with `nic`.
     pub(super) nics: Vec<HostNic>,
 }
 
-/// Answers everybody who connects, until the process ends.
+/// Answers every client that connects, until the process ends.
 pub(super) fn serve(listener: &UnixListener, state: &Arc<ControlState>) {
     for stream in listener.incoming().flatten() {
         let state = Arc::clone(state);
-        // A client that finds no thread is turned away by the closing of its connection.
+        // If no thread can be started for a client, its connection is closed.
         let _ = thread::spawn("lab-desk", move || state.serve_client(&stream));
     }
 }
@@ -93,14 +93,15 @@ impl ControlState {
         }
     }
 
-    /// A part of the past. The switch writes it while it works, so the lock is held for nothing but taking the part.
+    /// A part of the history. The switch writes to it while it works, so the lock is held only to copy the
+    /// part.
     fn past(&self, part: impl FnOnce(&History) -> Past) -> Past {
         part(&self.history.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn order(&self, order: Order) {
         let orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
-        // A switch that has ended takes no orders and needs none.
+        // A switch that has ended accepts no orders and needs none.
         let _ = orders.send(order);
         self.waker.wake();
     }
@@ -111,7 +112,7 @@ impl ControlState {
         from.recv_timeout(CLIENT_TIMEOUT).ok()
     }
 
-    /// Changes all or, at the first mistake, nothing.
+    /// Applies all changes or, at the first mistake, none.
     fn set(&self, target: &str, changes: &[(String, String)]) -> Result<(), String> {
         let mut topology = self.topology.lock().unwrap_or_else(PoisonError::into_inner);
         let target = topology::parse_target(target).map_err(|error| error.to_string())?;
@@ -122,7 +123,7 @@ impl ControlState {
             topology::change_direction(&mut link.directions[side], changes)
                 .map_err(|error| error.to_string())?;
         }
-        // The cards first: only they can fail.
+        // The NICs first: only they can fail.
         self.update_nics(number, sides, &topology.links[number], &link)?;
         for &side in sides {
             let direction = Box::new(link.directions[side].clone());
@@ -132,7 +133,7 @@ impl ControlState {
         Ok(())
     }
 
-    /// Has the cards at a link follow its change, all or none.
+    /// Applies a change of a link to the NICs at it, all or none.
     fn update_nics(&self, number: usize, sides: &[usize], from: &Link, to: &Link) -> Result<(), String> {
         let nics = self.nics.iter().filter(|nic| nic.link == number && sides.contains(&nic.end));
         for (at, nic) in nics.clone().enumerate() {

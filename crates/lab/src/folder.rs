@@ -1,4 +1,4 @@
-//! The folder that a lab keeps while it is up, and the lock in it that says whether it is.
+//! The folder of a lab while it is up, and its lock file, which tells whether the lab is up.
 
 use std::fmt;
 use std::fs::{self, DirBuilder};
@@ -13,14 +13,14 @@ use linerate_sock::userns::effective_user;
 use crate::{GroundError, journal};
 
 const LOCK: &str = "lock";
-/// Readable by nobody else: whoever writes here decides what the next call removes.
+/// Not accessible to others: the contents of the folder determine what the next call removes.
 const PRIVATE_MODE: u32 = 0o700;
 
-/// Name of a lab: it is part of file names and of names of namespaces.
+/// Name of a lab: part of file names and of namespace names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LabName(String);
 
-/// A text that is no name of a lab.
+/// A text that is not a name of a lab.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("\"{0}\" is no name of a lab; use 1 to 32 of a-z, 0-9 and -, with a letter or digit in front")]
 pub struct LabNameError(String);
@@ -56,11 +56,11 @@ impl fmt::Display for LabName {
     }
 }
 
-/// Where this user's labs keep their folders: `/run/linerate` for root, else `linerate` in the user's runtime folder,
-/// else a folder of the user's own in the one for temporary files.
+/// The parent folder of this user's labs: `/run/linerate` for root, otherwise `linerate` in the user's runtime
+/// folder, otherwise a per-user folder in the one for temporary files.
 ///
 /// # Errors
-/// When that last one is open to others.
+/// The last of these is accessible to others.
 pub fn run_dir() -> Result<PathBuf, GroundError> {
     let user = effective_user();
     if user == 0 {
@@ -76,7 +76,7 @@ pub fn run_dir() -> Result<PathBuf, GroundError> {
     Ok(path)
 }
 
-/// In a folder that everybody may write to, a stranger could have been first.
+/// In a folder that everybody may write to, another user could have created it first.
 fn check_ours(path: &Path, user: u32) -> Result<(), GroundError> {
     let about = fs::symlink_metadata(path).map_err(GroundError::folder(path, "looking at the folder"))?;
     let ours = about.is_dir() && about.uid() == user && about.mode() & 0o077 == 0;
@@ -102,7 +102,7 @@ pub fn folder_of(run_dir: &Path, lab: &LabName) -> PathBuf {
 /// Names of the labs that have a folder: those that are up, and those whose switch was killed.
 ///
 /// # Errors
-/// When the folder may not be read.
+/// The folder may not be read.
 pub fn labs(run_dir: &Path) -> Result<Vec<LabName>, GroundError> {
     let path = labs_dir(run_dir);
     let entries = match fs::read_dir(&path) {
@@ -121,13 +121,14 @@ pub fn is_up(run_dir: &Path, lab: &LabName) -> bool {
     is_taken(&folder_of(run_dir, lab).join(LOCK))
 }
 
-/// Number of the process that is, or was, the switch of the lab; `None` when there is no such lab.
+/// Number of the process that is, or was, the switch of the lab; `None` if there is no such lab.
 #[must_use]
 pub fn switch_pid(run_dir: &Path, lab: &LabName) -> Option<u32> {
     Some(journal::read(&folder_of(run_dir, lab)).ok()?.opening()?.switch_pid)
 }
 
-/// The folder of a lab, held by this process. The lock goes with the value, at the latest when the process ends.
+/// The folder of a lab, locked by this process. The lock is released on drop, at the latest when the process
+/// ends.
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
@@ -136,18 +137,18 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Makes the folder if there is none, and takes it.
+    /// Creates the folder if necessary, and locks it.
     pub(super) fn claim(run_dir: &Path, lab: &LabName) -> Result<Self, GroundError> {
         loop {
             make(&folder_of(run_dir, lab))?;
-            // None: the one who had it has just removed it.
+            // `None`: the process that had it has just removed it.
             if let Some(folder) = Self::take(run_dir, lab)? {
                 return Ok(folder);
             }
         }
     }
 
-    /// Takes the folder of a lab that is not up; `None` when there is none.
+    /// Locks the folder of a lab that is not up; `None` if there is none.
     pub(super) fn take(run_dir: &Path, lab: &LabName) -> Result<Option<Self>, GroundError> {
         let path = folder_of(run_dir, lab);
         let place = path.join(LOCK);
@@ -167,7 +168,7 @@ impl Folder {
         &self.lab
     }
 
-    /// Removes all that is in the folder but the lock.
+    /// Removes everything in the folder except the lock.
     pub(super) fn empty(&self) -> Result<(), GroundError> {
         let reading = || GroundError::folder(&self.path, "reading the folder");
         for entry in fs::read_dir(&self.path).map_err(reading())? {
@@ -185,7 +186,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Removes the folder and all that is in it, the lock last: who finds leftovers finds them with a free lock.
+    /// Removes the folder and everything in it, the lock last: leftovers thus always have a free lock.
     pub(super) fn remove(self) -> Result<(), GroundError> {
         self.empty()?;
         let lock = self.path.join(LOCK);
@@ -226,7 +227,8 @@ mod tests {
         assert!(matches!(&error, GroundError::Running(name) if *name == pair), "{error}");
         assert_eq!(error.to_string().matches("lab down pair").count(), 1);
         drop(held);
-        // A test beside this one may just have forked, and its child has the lock too until it runs its program.
+        // A concurrent test may just have forked, and its child also holds the lock until it executes its
+        // program.
         while is_up(run.path(), &pair) {
             std::thread::yield_now();
         }

@@ -1,4 +1,4 @@
-//! Why a lab's ground cannot be laid or cleared, and what helps.
+//! Why the resources of a lab cannot be created or removed, and what helps.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,14 +8,14 @@ use linerate_sock::tap::TapError;
 
 use crate::LabName;
 
-/// A lab that could not be made or removed.
+/// A lab that could not be created or removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GroundError {
-    /// A switch of that name runs.
+    /// The switch of a lab of that name runs.
     #[error("the lab \"{0}\" is up; end it with `linerate lab down {0}`, or choose another name with --name")]
     Running(LabName),
-    /// A switch of that name runs, but does not end when it is told to.
+    /// The switch of a lab of that name runs, but does not stop when requested to.
     #[error(
         "the switch of the lab \"{lab}\" does not answer; end its process (`kill -9 {pid}`), then `linerate lab down {lab}` \
          removes what it left"
@@ -26,7 +26,7 @@ pub enum GroundError {
         /// Number of the switch's process.
         pid: u32,
     },
-    /// Somebody else's namespace has the name.
+    /// A namespace of another owner has the name.
     #[error(
         "there is a network namespace \"{name}\" that is not of this lab; choose another name for the lab with --name, or \
          remove the namespace with `ip netns delete {name}`"
@@ -35,18 +35,18 @@ pub enum GroundError {
         /// The name.
         name: String,
     },
-    /// Root, but not allowed what root is usually allowed.
+    /// Root, but without the usual privileges of root.
     #[error(
         "this process may not make network namespaces; run as root (`sudo`), and give a container CAP_SYS_ADMIN and \
          CAP_NET_ADMIN"
     )]
     NotPermitted(#[source] SockError),
-    /// Not root, and the system keeps user namespaces from its users.
+    /// Not root, and the system denies user namespaces to its users.
     #[error("a lab without root needs a user namespace, which this system refuses; {remedy}")]
     NoUserNamespace {
         /// What helps.
         remedy: String,
-        /// What was refused.
+        /// The error of the kernel.
         source: SockError,
     },
     /// No TAP device.
@@ -59,17 +59,17 @@ pub enum GroundError {
         host: String,
         /// What was attempted.
         what: String,
-        /// What was refused.
+        /// The error of the kernel.
         source: SockError,
     },
-    /// A setting of a host, as the topology asks for it.
+    /// A setting of a host that the topology requests.
     #[error("host \"{host}\": the setting {setting} is not to be had here; correct it in the topology")]
     Sysctl {
         /// Name of the host.
         host: String,
-        /// Full name of the setting, and what it was to become: "net.ipv4.tcp_sack = 2".
+        /// Full name of the setting, and the requested value: "net.ipv4.tcp_sack = 2".
         setting: String,
-        /// What was refused.
+        /// The error of the kernel.
         source: SockError,
     },
     /// A congestion control that this kernel does not have.
@@ -77,19 +77,20 @@ pub enum GroundError {
     UnknownCongestion {
         /// Name of the host.
         host: String,
-        /// As asked.
+        /// The one requested.
         wanted: String,
-        /// Those there are.
+        /// The available ones.
         available: String,
     },
-    /// A name, program or setting that could not be removed; the journal is kept, a later try may succeed.
+    /// A name, program or setting that could not be removed; the journal is kept, and a later attempt may
+    /// succeed.
     #[error("the lab \"{lab}\": {what} could not be removed; end it by hand, or try again")]
     Stuck {
         /// Name of the lab.
         lab: String,
-        /// What stays.
+        /// What could not be removed.
         what: String,
-        /// What was refused.
+        /// The error of the kernel.
         source: SockError,
     },
     /// A file of the lab's folder.
@@ -99,16 +100,16 @@ pub enum GroundError {
         path: PathBuf,
         /// What was attempted.
         what: &'static str,
-        /// What the operating system answered.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A folder that others could have prepared.
+    /// A folder that others could have created.
     #[error(
         "{path} is open to others or not of this user; remove it, or set XDG_RUNTIME_DIR to a folder of your own",
         path = .0.display()
     )]
     NotOurs(PathBuf),
-    /// A journal that no version of this program wrote.
+    /// A journal that no version of this program has written.
     #[error(
         "{path} line {line}: not an entry that this version knows; remove the lab with the version that made it",
         path = .path.display()
@@ -133,7 +134,7 @@ impl GroundError {
         move |source| Self::Folder { path, what, source }
     }
 
-    /// For a step in the making of a host. Being refused as such has a remedy of its own.
+    /// For a step in the creation of a host. A missing permission has its own remedy.
     pub(super) fn host(host: &str, what: &str) -> impl FnOnce(SockError) -> Self + use<> {
         let (host, what) = (host.to_owned(), what.to_owned());
         move |source| match source.source.kind() {

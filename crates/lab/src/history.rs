@@ -1,4 +1,4 @@
-//! What the ports did, interval by interval: the recent past of a running lab.
+//! The port counters, interval by interval: the recent history of a running lab.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,21 +6,22 @@ use std::sync::Arc;
 use crate::control_protocol::{Interval, Lateness, PacketRate, PortHistory, PortSeries};
 use linerate_emu::fabric::PortCounts;
 
-/// Intervals that are kept: half an hour at ten a second would be 18000; ten minutes do for a test and its repeats.
+/// Number of intervals kept: half an hour at ten a second would be 18000; ten minutes are enough for a test and
+/// its repetitions.
 const MAX_INTERVALS: usize = 6000;
 
-/// One reading of everything.
+/// One sample of all counters.
 #[derive(Debug, Clone)]
 pub(super) struct Reading {
     /// On the monotonic clock.
     pub(super) at_ns: u64,
     /// The counters of the ports since the start.
     pub(super) ports: Vec<PortCounts>,
-    /// Frames handed to hosts since the start.
+    /// Frames delivered to hosts since the start.
     pub(super) frames: u64,
     /// Frames later than the bound since the start.
     pub(super) late: u64,
-    /// The latest of this interval.
+    /// The maximum lateness in this interval.
     pub(super) worst_ns: u64,
     /// CPU time of the switch since the start.
     pub(super) cpu_ns: u64,
@@ -28,7 +29,7 @@ pub(super) struct Reading {
     pub(super) overrun: u64,
 }
 
-/// What is remembered of one port in one reading.
+/// The values kept of one port in one sample.
 #[derive(Debug, Clone, Copy, Default)]
 struct Totals {
     packets: u64,
@@ -52,7 +53,7 @@ struct RetainedInterval {
     overrun: u64,
 }
 
-/// The recent past.
+/// The recent history.
 #[derive(Debug, Default)]
 pub(super) struct History {
     names: Arc<[String]>,
@@ -60,7 +61,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Adds a reading and forgets the oldest beyond what is kept.
+    /// Adds a sample and drops the oldest ones beyond the limit.
     pub(super) fn add(&mut self, reading: &Reading) {
         if self.names.is_empty() {
             self.names = reading.ports.iter().map(|port| port.name.clone()).collect();
@@ -89,7 +90,7 @@ impl History {
         }));
     }
 
-    /// The intervals that lie in a span, whole ones: the first may begin before it, the last may end after it.
+    /// The intervals of a time range, as a whole: the first may start before it, the last may end after it.
     pub(super) fn between(&self, from_ns: u64, to_ns: u64) -> Past {
         let begin = self.readings.partition_point(|kept| kept.at_ns <= from_ns).saturating_sub(1);
         let end = self.readings.partition_point(|kept| kept.at_ns < to_ns) + 1;
@@ -97,7 +98,7 @@ impl History {
         self.part(begin, end)
     }
 
-    /// The last second, or what there is of it.
+    /// The last second, or as much of it as there is.
     pub(super) fn last_second(&self) -> Past {
         let start = self.readings.back().map_or(0, |last| last.at_ns.saturating_sub(1_000_000_000));
         self.part(self.readings.partition_point(|kept| kept.at_ns < start), self.readings.len())
@@ -111,7 +112,7 @@ impl History {
     }
 }
 
-/// Readings in a row, and what follows from them.
+/// Consecutive samples, and the results derived from them.
 #[derive(Debug)]
 pub(super) struct Past {
     names: Arc<[String]>,
@@ -119,7 +120,7 @@ pub(super) struct Past {
 }
 
 impl Past {
-    /// What the ports that were used did, interval by interval.
+    /// The counters of the ports with traffic, interval by interval.
     pub(super) fn port_history(&self, bound_ns: u64) -> PortHistory {
         let ports = self.names.iter().enumerate().map(|(number, name)| PortSeries {
             name: name.clone(),
@@ -137,7 +138,7 @@ impl Past {
         }
     }
 
-    /// Means over the whole part.
+    /// Averages over the whole part.
     pub(super) fn recent(&self) -> Option<Recent> {
         let (first, last) = (self.readings.first()?, self.readings.last()?);
         let seconds = last.at_ns.saturating_sub(first.at_ns) as f64 / 1e9;
@@ -165,7 +166,7 @@ impl Past {
         })
     }
 
-    /// How much a counter grew.
+    /// The increase of a counter.
     fn change(&self, of: fn(&RetainedInterval) -> u64) -> u64 {
         match (self.readings.first(), self.readings.last()) {
             (Some(first), Some(last)) => of(last).saturating_sub(of(first)),
@@ -173,7 +174,7 @@ impl Past {
         }
     }
 
-    /// The second in which the core was used most: what it carried, and what it would carry with nothing left.
+    /// The second with the highest CPU use: what the core forwarded, and what it could forward at full use.
     fn busiest(&self) -> PacketRate {
         let mut found = PacketRate { max_pps: 0.0, limit_pps: 0.0, overrun: 0 };
         let mut most = 0.0;
@@ -226,8 +227,8 @@ fn interval(number: usize, before: &RetainedInterval, after: &RetainedInterval) 
     })
 }
 
-/// Intervals over which the use of the core is looked at: one second. Shorter ones are full now and then, whenever the
-/// switch makes up for a moment in which it did not run.
+/// Intervals over which CPU use is averaged: one second. Shorter ones are occasionally at 100 %, when the
+/// switch catches up after it was preempted.
 const INTERVALS_PER_SECOND: usize = 10;
 
 #[cfg(test)]

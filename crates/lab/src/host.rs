@@ -13,22 +13,22 @@ use crate::{GroundError, LabName, host_nic};
 use linerate_emu::link_direction::LinkDirection;
 use linerate_emu::topology::{Host, Topology};
 
-/// Frames that may wait between the kernel and a switch that is late, for each interface: some milliseconds of small
-/// packets. Behind a card's own pace next to nothing waits here.
+/// Frames that may wait between the kernel and a late switch, per interface: a few milliseconds of small
+/// packets. With the NIC's own pacing almost nothing waits here.
 const QUEUE_PACKETS: u32 = 8192;
-/// The smallest MTU with which the kernel speaks IPv6 on an interface (RFC 8200 §5).
+/// The smallest MTU with which the kernel supports IPv6 on an interface (RFC 8200 §5).
 const MIN_V6_MTU: u32 = 1280;
-/// The alias of every interface of a lab, by which programs know that its speed is an emulated line's.
+/// The alias of every interface of a lab, by which programs know that its link is emulated.
 const ALIAS: &str = "linerate-lab";
 
-/// A host of a lab as it was made.
+/// The resources of a host of a lab.
 #[derive(Debug)]
 pub struct HostGround {
     /// Name of the host.
     pub name: String,
-    /// Its IPv4 address and the length of the network's prefix.
+    /// Its IPv4 address and prefix length.
     pub v4: (Ipv4Addr, u8),
-    /// Its IPv6 address and the length of the network's prefix.
+    /// Its IPv6 address and prefix length.
     pub v6: (Ipv6Addr, u8),
     /// Its namespace.
     pub netns: OwnedFd,
@@ -37,8 +37,8 @@ pub struct HostGround {
 }
 
 impl HostGround {
-    /// A path through which other processes can enter the namespace, as long as this process lives: that of its name, or
-    /// of this process's descriptor.
+    /// A path through which other processes can enter the namespace while this process lives: that of its name,
+    /// or of this process's descriptor.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         let named = self.netns_name.as_deref().and_then(|name| netns::path_of(name).ok());
@@ -47,22 +47,22 @@ impl HostGround {
     }
 }
 
-/// An interface of a host, and the end of its cable.
+/// An interface of a host, and its TAP device.
 #[derive(Debug)]
 pub struct HostTap {
-    /// Number of the host in the topology.
+    /// Index of the host in the topology.
     pub host: usize,
-    /// Number of the link in the topology.
+    /// Index of the link in the topology.
     pub link: usize,
-    /// Which end of the link the host is: an index of `ends` and `ways`.
+    /// Which end of the link the host is: an index of `ends` and `directions`.
     pub end: usize,
     /// Ethernet address of the interface.
     pub mac: [u8; 6],
-    /// Where its frames are read and written.
+    /// The device on which its frames are read and written.
     pub tap: Tap,
 }
 
-/// Marks a new namespace as this lab's: the alias of its `lo`. To be called inside.
+/// Marks a new namespace as this lab's, by the alias of its `lo`. Must be called inside of it.
 pub(super) fn mark(host: &str, token: &str) -> Result<(), GroundError> {
     let lo = index_of("lo").map_err(GroundError::host(host, "looking at lo"))?;
     let change = LinkChange { up: Some(true), alias: Some(token), ..LinkChange::default() };
@@ -71,8 +71,8 @@ pub(super) fn mark(host: &str, token: &str) -> Result<(), GroundError> {
         .map_err(GroundError::host(host, "switching lo on"))
 }
 
-/// Makes the interfaces of a host, `eth0` and so on in the order of its links, and applies its settings. To be called
-/// inside its namespace.
+/// Creates the interfaces of a host, `eth0` and so on in the order of its links, and applies its settings. Must
+/// be called inside its namespace.
 pub(super) fn create_interfaces(
     topology: &Topology,
     number: usize,
@@ -115,8 +115,8 @@ pub(super) fn create_interfaces(
     Ok(taps)
 }
 
-/// Has interfaces yet to be made speak IPv6 only when spoken to: no asking for routers, no test of addresses that are
-/// unique by construction. False if there is no IPv6.
+/// Disables spontaneous IPv6 traffic on interfaces yet to be created: no router solicitation, and no duplicate
+/// address detection for addresses that are unique by construction. False if there is no IPv6.
 fn silence_v6() -> bool {
     const DISABLED_SETTINGS: [&str; 5] =
         ["accept_ra", "autoconf", "router_solicitations", "accept_dad", "dad_transmits"];
@@ -136,7 +136,7 @@ struct Cable<'a> {
 }
 
 impl Cable<'_> {
-    /// Makes the interface as a card on that line would be, and switches it on.
+    /// Creates the interface with the properties of a NIC on that link, and sets it up.
     fn create_interface(&self, mac: [u8; 6], notes: &mut Notes) -> Result<Tap, GroundError> {
         let tap = Tap::create(self.name)?;
         if !tap.has_udp_segments() {
@@ -174,7 +174,7 @@ impl Cable<'_> {
         Ok(tap)
     }
 
-    /// Gives the interface the host's addresses.
+    /// Assigns the host's addresses to the interface.
     fn address(&self, has_v6: bool) -> Result<(), GroundError> {
         let (index, routing) = self.routing()?;
         let (v4, v6) = (self.host.v4, self.host.v6);

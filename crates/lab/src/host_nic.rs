@@ -1,4 +1,4 @@
-//! The network card of a host: its address, and the pace at which it takes what the host sends.
+//! The NIC of a host: its address, and the rate at which it accepts what the host sends.
 
 use std::os::fd::OwnedFd;
 
@@ -12,11 +12,11 @@ use linerate_emu::link_direction::LinkDirection;
 /// Bytes of an Ethernet header.
 const ETHERNET: u32 = 14;
 
-/// The Ethernet address of a host's interface at a link: the same whenever the lab is made, another one for every lab,
-/// host and link.
+/// The Ethernet address of a host's interface at a link: the same whenever the lab is created, and different
+/// for every lab, host and link.
 ///
 /// # Source
-/// IEEE 802c: the second bit of the first byte says that it is locally administered
+/// IEEE 802c: the second bit of the first byte marks a locally administered address
 pub(super) fn mac(lab: &LabName, host: &str, link: usize) -> [u8; 6] {
     let text = format!("{lab}/{host}/{link}");
     let [_, _, mut mac @ ..] = fnv1a(text.as_bytes()).to_be_bytes();
@@ -24,30 +24,32 @@ pub(super) fn mac(lab: &LabName, host: &str, link: usize) -> [u8; 6] {
     mac
 }
 
-/// Fowler, Noll and Vo's hash 1a over 64 bits: a few lines that never change, as the standard library's may.
+/// The 64-bit FNV-1a hash of Fowler, Noll and Vo: unlike that of the standard library, it never changes.
 fn fnv1a(bytes: &[u8]) -> u64 {
     bytes
         .iter()
         .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// The queueing discipline that holds back what the card could not send yet, so that TCP and UDP sockets feel the line as
-/// they do on a real card; `None` on a line that is infinitely fast.
+/// The queueing discipline that holds back what the NIC could not send yet, so that TCP and UDP sockets see the
+/// same backpressure as from a real NIC; `None` for a link of unlimited rate.
 ///
-/// The kernel counts a packet with its Ethernet header only, the line counts what surrounds it too: the rate is that of
-/// packets of full length. It is a little below the line's, so that no queue builds up behind the card.
+/// The kernel counts a packet with its Ethernet header only, the link also counts the rest of the frame: the
+/// rate is that of full-size packets. It is slightly below that of the link, so that no queue builds up after
+/// the NIC.
 pub(super) fn discipline(direction: &LinkDirection) -> Option<Discipline> {
     const BELOW_THE_LINE: f64 = 200e-6;
-    // Above the longest super-frame with a header for each of its packets: a longer one would be cut.
+    // Above the longest GSO frame with a header for each of its packets: a longer one would be segmented.
     const MIN_BURST: f64 = 81_920.0;
-    // So long a pause of the kernel's timers is made up for. It is also the longest queue that the card builds by itself.
+    // The longest delay of the kernel's timers that is compensated. It is also the longest queue that the NIC
+    // builds by itself.
     const BURST_SECONDS: f64 = 4e-3;
     const MIN_LIMIT: f64 = 10e6;
     const LIMIT_SECONDS: f64 = 0.1;
     let counted = direction.mtu + ETHERNET;
     let share = f64::from(counted) / direction.framing.wire(counted) as f64;
     let rate = direction.rate?.bps() / 8.0 * share * (1.0 - BELOW_THE_LINE);
-    // A conversion from f64 stops at the largest number.
+    // Conversion from f64 saturates.
     Some(Discipline::TokenBucket {
         rate: rate as u64,
         burst: (rate * BURST_SECONDS).max(MIN_BURST) as u32,
@@ -55,25 +57,25 @@ pub(super) fn discipline(direction: &LinkDirection) -> Option<Discipline> {
     })
 }
 
-/// A card of a running lab, for changes of its line.
+/// A NIC of a running lab, for changes of its link.
 #[derive(Debug)]
 pub(super) struct HostNic {
-    /// Number of the link in the topology.
+    /// Index of the link in the topology.
     pub(super) link: usize,
     /// Which of its ends.
     pub(super) end: usize,
-    /// The network of its host.
+    /// The network namespace of its host.
     pub(super) netns: OwnedFd,
     /// Name of its interface.
     pub(super) interface: String,
 }
 
 impl HostNic {
-    /// Has the card send, and tell programs, as its changed line does. A kernel without the means goes on as it did when
-    /// the lab came up.
+    /// Sets the NIC's rate, and the speed reported to programs, to those of the changed link. On a kernel that
+    /// does not support this it stays as it was when the lab came up.
     ///
     /// # Errors
-    /// The host's network cannot be entered.
+    /// The host's network namespace cannot be entered.
     pub(super) fn follow(&self, direction: &LinkDirection) -> Result<(), SockError> {
         with_netns_fd(&self.netns, || {
             let index = index_of(&self.interface)?;
@@ -91,10 +93,10 @@ impl HostNic {
     }
 }
 
-/// What an interface without a pace of its own lets wait: the kernel's own figure.
+/// The queue length of an interface without pacing: the kernel's default.
 const QUEUE_PACKETS: u32 = 1000;
 
-/// The speed that programs are told, `None` on a line that is infinitely fast.
+/// The link speed reported to programs, `None` for a link of unlimited rate.
 ///
 /// # Units
 /// megabits per second, at least 1
@@ -102,17 +104,18 @@ pub(super) fn speed_mbps(direction: &LinkDirection) -> Option<u32> {
     direction.rate.map(|rate| (rate.bps() / 1e6).round().max(1.0) as u32)
 }
 
-/// The longest super-frame that a host may hand over. The emulated line passes it as one, after its whole time, where a
-/// card would let its packets go one by one; so it may not be long: every acknowledgement would come late by it.
+/// The longest GSO frame that a host may send. The emulated link delivers it as a whole, after the time of all
+/// its packets, whereas a NIC would send its packets one by one; so it must not be long: it delays every
+/// acknowledgement.
 ///
 /// # Units
-/// bytes; at least two packets, so that the hosts can still save work
+/// bytes; at least two packets, so that the hosts still benefit
 pub(super) fn super_frame_bytes(direction: &LinkDirection) -> u32 {
-    // Half of it costs the switch twice as much.
+    // Half of this doubles the load on the switch.
     const LINE_SECONDS: f64 = 200e-6;
     const MAX_SUPER_FRAME_BYTES: u32 = 65_536;
     let long = direction.rate.map_or(f64::INFINITY, |rate| rate.bps() / 8.0 * LINE_SECONDS);
-    // A conversion from f64 stops at the largest number.
+    // Conversion from f64 saturates.
     (long as u32).max(2 * direction.mtu).min(MAX_SUPER_FRAME_BYTES)
 }
 
@@ -133,13 +136,14 @@ mod tests {
 
     #[test]
     fn the_bucket_runs_just_below_the_line() {
-        // 125 MB/s of line, of which 1514 in 1538 bytes are counted: 123 049 414.8 bytes/s; less 200 ppm: 123 024 804.9.
+        // 125 MB/s of link rate, of which 1514 in 1538 bytes are counted: 123 049 414.8 bytes/s; less 200 ppm:
+        // 123 024 804.9.
         let expected = Discipline::TokenBucket { rate: 123_024_804, burst: 492_099, limit: 12_302_480 };
         assert_eq!(discipline(&direction(1e9, 1500, 0)), Some(expected));
         // 12.5 MB/s with a tag, 1514 in 1542 bytes: 12 273 022.0 bytes/s; less 200 ppm: 12 270 567.4.
         let expected = Discipline::TokenBucket { rate: 12_270_567, burst: 81_920, limit: 10_000_000 };
         assert_eq!(discipline(&direction(100e6, 1500, 1)), Some(expected));
-        // 125 GB/s would wait in more than 32 bits can say.
+        // At 125 GB/s the limit exceeds 32 bits.
         let Some(Discipline::TokenBucket { limit, .. }) = discipline(&direction(1e12, 9000, 0)) else {
             unreachable!()
         };
@@ -173,7 +177,7 @@ mod tests {
             assert!(!all[..index].contains(mac));
         }
         assert_eq!(mac(&lab, "a", 0), all[0]);
-        // The published value of the empty text, and of "a".
+        // The published hashes of the empty text, and of "a".
         assert_eq!((fnv1a(b""), fnv1a(b"a")), (0xcbf2_9ce4_8422_2325, 0xaf63_dc4c_8601_ec8c));
     }
 }

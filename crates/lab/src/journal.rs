@@ -1,8 +1,8 @@
-//! The journal of a lab: what was made, written down before it was made.
+//! The journal of a lab: every resource is recorded before it is created.
 //!
-//! One JSON object a line, each on the disk before the thing it names exists. From it alone a later process removes
-//! everything, wherever the switch was killed: what is in the journal may not exist yet, but nothing exists that is not
-//! in the journal.
+//! One JSON object per line, each on disk before the resource it names exists. From the journal alone a later
+//! process removes everything, whenever the switch was killed: a resource in the journal may not exist yet, but
+//! none exists that is not in the journal.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::GroundError;
 
 const NAME: &str = "journal";
-/// Raised when an entry changes its meaning.
+/// Incremented when an entry changes its meaning.
 const FORMAT: u32 = 1;
 
 /// One line.
@@ -27,40 +27,40 @@ pub(super) enum Entry {
         /// The name.
         name: String,
     },
-    /// It turned out to be taken already: not ours after all.
+    /// The name was already taken, so it is not part of this lab.
     NotOurs {
         /// The name.
         name: String,
     },
-    /// A namespace has been made, and its `lo` carries the token as its alias. Nothing else is in it yet.
+    /// A namespace has been created, and its `lo` has the token as its alias. It contains nothing else yet.
     Namespace {
-        /// Its name, if it is about to have one.
+        /// The name that it is about to get, if any.
         name: Option<String>,
-        /// Its identity, good as long as it exists.
+        /// Its identity, valid while it exists.
         device: u64,
         /// See `device`.
         inode: u64,
     },
-    /// A setting of the whole system is about to be changed, for a moment.
+    /// A system-wide setting is about to be changed temporarily.
     Sysctl {
         /// Its name.
         name: String,
-        /// What it is.
+        /// Its current value.
         before: String,
-        /// What it is about to be.
+        /// The value that it is about to get.
         ours: String,
     },
 }
 
-/// What all the other lines rely on.
+/// The facts that all other lines depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Opening {
     format: u32,
-    /// Nothing of a lab outlives the system it was made in.
+    /// Identifies the boot: no resource of a lab survives a reboot.
     pub(super) boot_id: String,
-    /// By this alias of its `lo` a namespace is known as this lab's.
+    /// Namespaces of this lab have this token as the alias of their `lo`.
     pub(super) token: String,
-    /// Number of the process that makes the lab.
+    /// Number of the process that creates the lab.
     pub(super) switch_pid: u32,
 }
 
@@ -78,7 +78,7 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Begins a journal in a folder that has none.
+    /// Starts a journal in a folder that has none.
     pub(super) fn create(folder: &Path) -> Result<Self, GroundError> {
         let path = folder.join(NAME);
         let lines = journal::Journal::create(&path);
@@ -86,7 +86,7 @@ impl Journal {
         Ok(Self { lines, path })
     }
 
-    /// Writes a line and waits until it is on the disk.
+    /// Writes a line and waits until it is on disk.
     pub(super) fn note(&mut self, entry: &Entry) -> Result<(), GroundError> {
         let line = serde_json::to_string(entry).map_err(io::Error::from);
         let written = line.and_then(|line| self.lines.note(&line));
@@ -94,12 +94,12 @@ impl Journal {
     }
 }
 
-/// A journal as it was found.
+/// A journal as read from disk.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Found(pub(super) Vec<Entry>);
 
 impl Found {
-    /// The first line; without it nothing has been made.
+    /// The first line; without it nothing has been created.
     pub(super) fn opening(&self) -> Option<&Opening> {
         match self.0.first()? {
             Entry::Opening(opening) => Some(opening),
@@ -108,8 +108,8 @@ impl Found {
     }
 }
 
-/// Reads the journal of a folder; none is an empty one. A last line that was cut off is left out: what it was to name was
-/// not made.
+/// Reads the journal of a folder; a missing one is empty. An incomplete last line is ignored: what it names has
+/// not been created.
 pub(super) fn read(folder: &Path) -> Result<Found, GroundError> {
     let path = folder.join(NAME);
     let lines = journal::lines(&path).map_err(GroundError::folder(&path, "reading the journal"))?;

@@ -1,4 +1,4 @@
-//! A lab that the kernel carries: commands of iproute2 instead of a switch of our own.
+//! A lab run by the kernel: commands of iproute2 instead of the switch of this crate.
 
 use std::fs;
 use std::path::Path;
@@ -17,37 +17,37 @@ use linerate_emu::fabric::PacketAccounting;
 use linerate_emu::topology::Topology;
 use linerate_emu::topology::kernel::{self, Commands, commands};
 
-/// What such a lab keeps in its folder beside its journal: its status, written when it stands.
+/// The file in the folder of such a lab with its status, written when the lab is complete.
 const FILE: &str = "kernel.json";
 
-/// Why the kernel does not carry a lab.
+/// Why the kernel cannot run a lab.
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
-    /// A lab of that name is up, a name is taken, or the system does not permit it.
+    /// A lab of that name is up, a name is taken, or permission is missing.
     #[error(transparent)]
     Ground(#[from] GroundError),
-    /// Only root may do it.
+    /// Only root may create it.
     #[error(
         "--backend kernel needs root (`sudo`); linerate's own switch can do without on most systems: leave --backend out"
     )]
     NotRoot,
-    /// A command was refused.
+    /// A command failed.
     #[error(
         "`{command}` failed: {why}; everything made before was removed. A kernel without this part cannot carry the \
          topology: linerate's own switch can, without --backend kernel"
     )]
     Refused {
-        /// As for a shell.
+        /// In shell syntax.
         command: String,
-        /// What the program said.
+        /// The output of the program.
         why: String,
     },
 }
 
-/// Builds a network by the kernel's means.
+/// Builds a network with the means of the kernel.
 ///
 /// # Errors
-/// A name is taken or the kernel refuses a command; nothing is left then.
+/// A name is taken or a command fails; everything is removed again.
 pub fn up_by_kernel(topology: &Topology, name: &LabName, place: &StateDir) -> Result<Status, KernelError> {
     if effective_user() != 0 {
         return Err(KernelError::NotRoot);
@@ -59,7 +59,7 @@ pub fn up_by_kernel(topology: &Topology, name: &LabName, place: &StateDir) -> Re
     undo::clear(&folder)?;
     let built = build(topology, name, &place.lab(name.clone()));
     if built.is_err() {
-        // The first error says why; what could not be removed now, the next call finds in the journal.
+        // The first error is reported; whatever could not be removed now is in the journal for the next call.
         let _ = undo::clear(&folder).and_then(|_| folder.remove());
     }
     built
@@ -90,7 +90,7 @@ fn build(topology: &Topology, name: &LabName, handle: &LabHandle) -> Result<Stat
     Ok(status)
 }
 
-/// What it would do, as a script for a shell with remarks on what it cannot do.
+/// The commands, as a shell script with comments on the differences from the topology.
 #[must_use]
 pub fn script(topology: &Topology, name: &LabName) -> String {
     let plan = commands(topology, name.as_str());
@@ -102,15 +102,15 @@ pub fn script(topology: &Topology, name: &LabName) -> String {
     format!("{cannot}# up\n{}# down\n{}", lines(&up), lines(&plan.down))
 }
 
-/// The status of the lab of a folder, if the kernel carries it; `None` for any other.
+/// The status of the lab of a folder, if it is run by the kernel; `None` for any other.
 pub(super) fn status(folder: &Path) -> Option<Status> {
     let status = serde_json::from_str(&fs::read_to_string(folder.join(FILE)).ok()?).ok()?;
-    // Nothing of it has outlived a start of the system.
+    // Nothing of it survives a reboot.
     let made_in = journal::read(folder).ok()?.opening()?.boot_id.clone();
     (proc::sysctl(undo::BOOT_ID)? == made_in).then_some(status)
 }
 
-/// True if the kernel carries the lab of a folder.
+/// True if the lab of a folder is run by the kernel.
 pub(super) fn stands(folder: &Path) -> bool {
     status(folder).is_some()
 }

@@ -20,26 +20,26 @@ use crate::{GroundError, HostGround, HostTap, LabName, LabResources, Privilege, 
 use linerate_emu::fabric::{Fabric, Plug, Router};
 use linerate_emu::topology::Topology;
 
-/// Why a lab cannot be, or cannot go on.
+/// Why a lab cannot be created, or cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// Its hosts cannot be made or removed.
+    /// Its hosts cannot be created or removed.
     #[error(transparent)]
     Ground(#[from] GroundError),
-    /// The system refuses something else.
+    /// Another system call failed.
     #[error(transparent)]
     System(#[from] SockError),
-    /// Its control socket cannot be made.
+    /// Its control socket cannot be created.
     #[error("the control socket of the lab cannot be made in {path}")]
     Control {
         /// Its folder.
         path: std::path::PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         source: std::io::Error,
     },
 }
 
-/// A lab whose hosts stand and whose switch is about to run.
+/// A lab whose hosts exist and whose switch is about to run.
 #[derive(Debug)]
 pub struct Lab {
     resources: LabResources,
@@ -47,7 +47,7 @@ pub struct Lab {
     stopper: Stopper,
 }
 
-/// Ends the switch of a lab, from any thread.
+/// Stops the switch of a lab, from any thread.
 #[derive(Debug, Clone)]
 pub struct Stopper {
     orders: Sender<Order>,
@@ -55,26 +55,26 @@ pub struct Stopper {
 }
 
 impl Stopper {
-    /// The switch ends as soon as it has done what it is at.
+    /// The switch ends as soon as it has completed its current step.
     pub fn stop(&self) {
-        // A switch that has ended already takes no orders.
+        // A switch that has already ended accepts no orders.
         let _ = self.orders.send(Order::Stop);
         self.waker.wake();
     }
 }
 
 impl Lab {
-    /// Makes hosts and control socket of a lab. The process must have a single thread: without root it becomes root in a
-    /// user namespace first.
+    /// Creates the hosts and the control socket of a lab. The process must have a single thread: without root
+    /// it first becomes root in a user namespace.
     ///
     /// # Errors
-    /// A name is taken, or the system does not permit it; nothing is left then.
+    /// A name is taken, or permission is missing; everything is removed again.
     pub fn create(topology: Topology, name: &LabName, place: &StateDir) -> Result<Self, LabError> {
         let privilege = Privilege::acquire()?;
-        // Its own session: what ends the terminal that it was started from does not end the lab.
+        // Its own session: closing the terminal that it was started from does not end the lab.
         let _ = process::new_session();
         clock::set_timer_slack_ns(1)?;
-        // Who may not go first is late more often, and says so.
+        // Without the highest priority it is late more often, which it reports.
         let _ = process::first_in_line();
         let site = Site { run_dir: place.run_dir().to_owned(), privilege };
         let mut resources = LabResources::create(&topology, name, &site)?;
@@ -87,13 +87,13 @@ impl Lab {
         }
     }
 
-    /// What ends it.
+    /// The handle that stops it.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()
     }
 
-    /// Carries packets until it is stopped, then removes everything.
+    /// Forwards packets until it is stopped, then removes everything.
     ///
     /// # Errors
     /// The kernel refuses to poll, or something cannot be removed.
@@ -149,7 +149,7 @@ fn create_hosts(
     Ok((switch, Stopper { orders, waker }))
 }
 
-/// The cards that follow the lines of their links.
+/// The NICs that follow changes of their links.
 fn nics(topology: &Topology, resources: &LabResources) -> Result<Vec<HostNic>, SockError> {
     let paced = resources.taps.iter().filter(|cable| topology.links[cable.link].nic);
     let nic = |cable: &HostTap| {
@@ -160,7 +160,7 @@ fn nics(topology: &Topology, resources: &LabResources) -> Result<Vec<HostNic>, S
     paced.map(nic).collect()
 }
 
-/// One for each interface, opened in its host's network.
+/// One for each interface, opened in its host's network namespace.
 fn gauges(resources: &LabResources) -> Result<Vec<Gauge>, SockError> {
     let gauge = |cable: &HostTap| {
         with_netns_fd(&resources.hosts[cable.host].netns, || {
@@ -179,7 +179,7 @@ fn status_of(host: &HostGround) -> HostStatus {
     }
 }
 
-/// The addresses as which the network itself speaks: the highest of the hosts' network that no host has.
+/// The addresses of the emulated routers: the highest ones of the hosts' network that no host has.
 fn router(topology: &Topology) -> Router {
     let taken4: Vec<Ipv4Addr> = topology.hosts.iter().map(|host| host.v4.0).collect();
     let taken6: Vec<Ipv6Addr> = topology.hosts.iter().map(|host| host.v6.0).collect();
@@ -191,7 +191,7 @@ fn router(topology: &Topology) -> Router {
     let below4 = (1..256).map(|down| Ipv4Addr::from(last4.wrapping_sub(down)));
     let below6 = (1..256).map(|down| Ipv6Addr::from(last6.wrapping_sub(down)));
     Router {
-        // Locally administered; hosts' addresses are made otherwise.
+        // Locally administered; the addresses of hosts are constructed differently.
         mac: [0x02, 0x6c, 0x72, 0xff, 0xff, 0xfe],
         v4: below4.into_iter().find(|address| !taken4.contains(address)).unwrap_or(Ipv4Addr::UNSPECIFIED),
         v6: below6.into_iter().find(|address| !taken6.contains(address)).unwrap_or(Ipv6Addr::UNSPECIFIED),

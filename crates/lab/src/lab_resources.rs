@@ -1,4 +1,4 @@
-//! Laying the ground of a lab: a namespace for each host, and the interfaces in it.
+//! Creation of the resources of a lab: a namespace for each host, and the interfaces in it.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -12,30 +12,30 @@ use crate::journal::{Entry, Journal, Opening};
 use crate::{GroundError, LabName, Privilege, congestion, kernel, undo};
 use linerate_emu::topology::Topology;
 
-/// Where a lab is made, and as whom.
+/// The folder and the privilege with which a lab is created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
-    /// Folder in which labs keep theirs: [`super::run_dir`].
+    /// Parent folder of labs: [`super::run_dir`].
     pub run_dir: PathBuf,
-    /// What this process may make: [`Privilege::acquire`].
+    /// What this process may create: [`Privilege::acquire`].
     pub privilege: Privilege,
 }
 
-/// The ground of a lab: namespaces, interfaces and addresses, and the folder with the journal of them.
+/// The resources of a lab: namespaces, interfaces and addresses, and the folder with their journal.
 ///
-/// Dropping it leaves everything as after a kill; [`LabResources::remove`] removes it.
+/// Dropping it leaves everything in place, as after a kill; [`LabResources::remove`] removes it.
 #[derive(Debug)]
 pub struct LabResources {
     /// Hosts, in the order of the topology.
     pub hosts: Vec<HostGround>,
     /// Their interfaces, in the order of hosts and then of links.
     pub taps: Vec<HostTap>,
-    /// What this system could not do, for people.
+    /// What this system does not support, as text for users.
     pub notes: Vec<String>,
     folder: Folder,
 }
 
-/// Texts for people, each said once.
+/// Texts for users, without duplicates.
 #[derive(Debug, Default)]
 pub(super) struct Notes(Vec<String>);
 
@@ -51,15 +51,15 @@ impl Notes {
     }
 }
 
-/// Writes an entry into the journal, or fails.
+/// Writes an entry to the journal, or fails.
 pub(super) type Record<'a> = dyn FnMut(&Entry) -> Result<(), GroundError> + 'a;
 
 impl LabResources {
-    /// Makes everything that the hosts of a topology are made of. What a killed predecessor of the same name left behind
-    /// is removed first; on an error everything made so far is.
+    /// Creates everything that the hosts of a topology need. The leftovers of a killed lab of the same name are
+    /// removed first; after an error everything created so far is removed.
     ///
     /// # Errors
-    /// When a lab of that name is up, a name is taken, the system does not permit it, or does not take a setting.
+    /// A lab of that name is up, a name is taken, permission is missing, or a setting is rejected.
     pub fn create(topology: &Topology, lab: &LabName, site: &Site) -> Result<Self, GroundError> {
         let folder = Folder::claim(&site.run_dir, lab)?;
         if kernel::stands(folder.path()) {
@@ -70,26 +70,28 @@ impl LabResources {
         match Built::make(topology, lab, site, &mut |entry| journal.note(entry)) {
             Ok(Built { hosts, taps, notes }) => Ok(Self { hosts, taps, notes: notes.0, folder }),
             Err(error) => {
-                // The first error says why; what could not be removed now, the next call finds in the journal.
+                // The first error is reported; whatever could not be removed now is in the journal for the next
+                // call.
                 let _ = undo::clear(&folder).and_then(|_| folder.remove());
                 Err(error)
             }
         }
     }
 
-    /// The lab's own folder, for the switch's socket and the like; it goes with the lab.
+    /// The lab's own folder, for the switch's socket and similar files; it is removed with the lab.
     #[must_use]
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Ends the programs in the lab and removes everything. Returns what was left alone because it is somebody else's.
+    /// Ends the programs in the lab and removes everything. Returns what was left in place because it belongs
+    /// to somebody else.
     ///
     /// # Errors
-    /// When something cannot be removed; the journal is kept then.
+    /// Something cannot be removed; the journal is then kept.
     pub fn remove(self) -> Result<Vec<String>, GroundError> {
         drop(self.taps);
-        // The namespaces stay open meanwhile: their numbers cannot pass to others.
+        // The namespaces stay open meanwhile, so that their inode numbers are not reused.
         let left = undo::clear(&self.folder)?;
         drop(self.hosts);
         self.folder.remove()?;
@@ -132,17 +134,18 @@ impl Built {
     }
 }
 
-/// Begins a journal; the token by which the lab knows what is its own.
+/// Starts a journal; returns the token that identifies the lab's namespaces.
 pub(super) fn open_journal(lab: &LabName, record: &mut Record<'_>) -> Result<String, GroundError> {
     let boot_id = proc::sysctl(undo::BOOT_ID).unwrap_or_default();
     let pid = std::process::id();
-    // Nobody else has this process's number at this moment of this boot.
+    // Unique: no other process has this number at this time of this boot.
     let token = format!("linerate {lab} {boot_id} {pid} {}", clock::now().as_ns());
     record(&Entry::Opening(Opening::new(boot_id, token.clone(), pid)))?;
     Ok(token)
 }
 
-/// A namespace that carries the token before it has a name: a name whose namespace does not is never ours.
+/// Creates a namespace that has the token before it has a name: a named namespace without the token never
+/// belongs to the lab.
 pub(super) fn make_netns(
     node: &str,
     name: Option<&str>,
@@ -164,7 +167,7 @@ pub(super) fn make_netns(
     if let Some(name) = name
         && let Err(error) = netns::pin(&netns, name)
     {
-        // Somebody took it since we looked.
+        // Another process has taken the name since the check.
         if error.source.kind() == std::io::ErrorKind::AlreadyExists {
             record(&Entry::NotOurs { name: name.to_owned() })?;
             return Err(GroundError::NameTaken { name: name.to_owned() });

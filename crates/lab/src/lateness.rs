@@ -1,10 +1,10 @@
-//! How late frames leave: a histogram that costs a few instructions a frame.
+//! How late frames leave: a histogram that costs a few instructions per frame.
 
 use hdrhistogram::Histogram;
 
-/// The longest lateness that is told apart.
+/// The longest lateness that is distinguished.
 const MAX_LATENESS_NS: u64 = 60_000_000_000;
-/// Two digits: 1 % of a value is what it may be off.
+/// Two digits: an error of 1 % of the value.
 const DIGITS: u8 = 2;
 
 /// How late frames left so far.
@@ -13,7 +13,7 @@ const DIGITS: u8 = 2;
 /// nanoseconds
 #[derive(Debug, Default)]
 pub(super) struct Lateness {
-    /// Absent until the first frame; its bounds are constants that the crate accepts.
+    /// Absent until the first frame; its bounds are constants that `hdrhistogram` accepts.
     seen: Option<Histogram<u64>>,
 }
 
@@ -27,7 +27,7 @@ impl Lateness {
         }
     }
 
-    /// The lateness that a share of the frames did not exceed; 0 before the first.
+    /// The lateness that this share of the frames did not exceed; 0 before the first.
     pub(super) fn quantile(&self, share: f64) -> u64 {
         self.seen.as_ref().map_or(0, |seen| seen.value_at_quantile(share))
     }

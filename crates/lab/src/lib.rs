@@ -1,15 +1,16 @@
 //! Emulated networks on this machine, in which any program can run.
 //!
-//! Every host of a topology is a network namespace with a TAP device per link. A program in it sees an ordinary machine.
-//! One process, the switch, holds the other ends of all TAPs, moves frames between them and the fabric of
-//! `linerate_emu`, and gives the fabric the time. [`Lab`] is that process; [`StateDir`] and [`LabHandle`] find, ask and
-//! remove labs from other processes, in the language of [`control_protocol`]; [`enter`] makes a process a program on a
-//! host. [`up_by_kernel`] builds the same network with queueing disciplines of the kernel instead of a switch.
+//! Every host of a topology is a network namespace with a TAP device per link. A program in it sees an ordinary
+//! machine. One process, the switch, holds the other ends of all TAPs, forwards frames between them and the
+//! fabric of `linerate_emu`, and advances the fabric in time. [`Lab`] is that process; [`StateDir`] and
+//! [`LabHandle`] find, query and remove labs from other processes, with the messages of [`control_protocol`];
+//! [`enter`] moves a process to a host. [`up_by_kernel`] builds the same network with queueing disciplines of
+//! the kernel instead of a switch.
 //!
-//! Every resource is journaled before it is created. If a switch is killed at any moment, the next call finds what is
-//! left in the journal and removes it ([`sweep`], [`undo`]).
+//! Every resource is journaled before it is created. If a switch is killed at any time, the next call finds in
+//! the journal what is left and removes it ([`sweep`], [`undo`]).
 //!
-//! Creating a lab needs root or user namespaces. What the kernel would be told can be had without:
+//! Creating a lab requires root or user namespaces. The commands for the kernel are available without:
 //!
 //! ```
 //! let text = r#"

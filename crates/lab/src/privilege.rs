@@ -1,26 +1,26 @@
-//! As whom a lab is made: as root, or as root of a user namespace.
+//! The privilege with which a lab is created: as root, or as root of a user namespace.
 
 use linerate_sock::userns::{become_root_in_user_namespace, effective_user};
 use linerate_sock::{SockError, proc};
 
 use crate::GroundError;
 
-/// What this process may make.
+/// What this process may create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Privilege {
-    /// Namespaces with names under `/run/netns`, seen by every program.
+    /// Namespaces with names under `/run/netns`, visible to every program.
     Root,
-    /// Namespaces without names, in a user namespace of this process: seen through its descriptors.
+    /// Namespaces without names, in a user namespace of this process: accessible through its descriptors.
     UserNamespace,
 }
 
 impl Privilege {
-    /// Makes this process able to lay a lab's ground: root stays what it is, another user becomes root in a user
-    /// namespace. Only for a process with a single thread. [`super::run_dir`] gives another answer afterwards, so ask it
-    /// before.
+    /// Enables this process to create a lab: root stays unchanged, another user becomes root in a user
+    /// namespace. Only for a process with a single thread. [`super::run_dir`] returns a different folder
+    /// afterwards, so call it before.
     ///
     /// # Errors
-    /// When the system keeps user namespaces from its users; the message says what helps.
+    /// The system denies user namespaces to its users; the message states the remedy.
     pub fn acquire() -> Result<Self, GroundError> {
         if effective_user() == 0 {
             return Ok(Self::Root);
@@ -34,7 +34,8 @@ fn refused(source: SockError) -> GroundError {
     GroundError::NoUserNamespace { remedy: remedy(proc::sysctl), source }
 }
 
-/// The switches by which distributions close user namespaces, each with the value that closes and one that opens.
+/// The settings with which distributions disable user namespaces, each with the disabling value and an enabling
+/// one.
 const NAMESPACE_SYSCTLS: &[(&str, &str, &str)] = &[
     ("kernel.unprivileged_userns_clone", "0", "1"),
     ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),

@@ -1,15 +1,16 @@
-//! Getting up early: a processor that sleeps takes its time to wake, most of all in a virtual machine.
+//! Early wake-up: a sleeping CPU takes time to wake up, especially in a virtual machine.
 
 use linerate_sock::clock::Mono;
 
-/// How long before a frame is due the switch gets up and waits awake.
+/// How long before a frame is due the switch wakes up and spins.
 const WAKE_EARLY_NS: u64 = 300_000;
-/// One part in so many of the time may be spent awake for nothing.
+/// The inverse of the share of time that may be spent spinning in vain.
 const SPIN_DIVISOR: u64 = 20;
-/// What may be saved up for frames that follow each other closely.
+/// Most time that can be saved for frames in quick succession.
 const MAX_SAVED_NS: u64 = 25 * WAKE_EARLY_NS;
 
-/// The time that the switch may wait awake: a small share, saved up. A busy switch is awake anyway and has none to save.
+/// The time that the switch may spin: a small share, which accumulates. A busy switch is awake anyway and does
+/// not need it.
 #[derive(Debug)]
 pub(super) struct SpinBudget {
     saved_ns: u64,
@@ -17,12 +18,12 @@ pub(super) struct SpinBudget {
 }
 
 impl SpinBudget {
-    /// Begins with nothing saved.
+    /// Starts with nothing saved.
     pub(super) const fn new(now: Mono) -> Self {
         Self { saved_ns: 0, counted: now }
     }
 
-    /// When to get up for what is due then: earlier if there is time saved, and sleep to be cut short.
+    /// When to wake up for an event at `due`: earlier if there is time saved, and sleep to be shortened.
     pub(super) fn alarm(&mut self, now: Mono, due: Mono) -> Mono {
         let passed = now.as_ns().saturating_sub(self.counted.as_ns());
         self.saved_ns = (self.saved_ns + passed / SPIN_DIVISOR).min(MAX_SAVED_NS);
@@ -31,7 +32,7 @@ impl SpinBudget {
         if self.saved_ns >= WAKE_EARLY_NS && early > now.as_ns() { Mono(early) } else { due }
     }
 
-    /// So long was waited awake.
+    /// Accounts for `ns` spent spinning.
     pub(super) const fn spend(&mut self, ns: u64) {
         self.saved_ns = self.saved_ns.saturating_sub(ns);
     }
@@ -57,7 +58,7 @@ mod tests {
             awake += early;
         }
         assert!(awake.abs_diff(now / SPIN_DIVISOR) <= MAX_SAVED_NS, "{awake} of {now}");
-        // What is due within that time needs no alarm.
+        // Events due within that time need no early wake-up.
         assert_eq!(
             spin_budget.alarm(Mono(now + 100 * MS), Mono(now + 100 * MS + 1000)),
             Mono(now + 100 * MS + 1000)

@@ -1,4 +1,4 @@
-//! The labs of this user, up or killed, as other processes find them.
+//! The labs of this user, up or killed, as seen from other processes.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -16,28 +16,29 @@ use linerate_emu::topology::Topology;
 
 /// The control socket in a lab's folder.
 const SOCKET: &str = "control";
-/// The names of the hosts in a lab's folder, in the form of `/etc/hosts`.
+/// The host names in a lab's folder, in the form of `/etc/hosts`.
 const NAMES: &str = "hosts";
-/// What switches complained about, beside the folder of labs: the folder of a lab is empty when it is made.
+/// The error logs of switches, next to the parent folder of labs: the folder of a lab is empty when it is
+/// created.
 const LOGS: &str = "logs";
-/// How often another lab may be in the way when a file is made there.
+/// How often creating a file there is retried when another lab interferes.
 const MAX_CREATE_ATTEMPTS: u32 = 100;
-/// How long a switch may take to answer: it does so before it clears anything away.
+/// How long a switch may take to answer: it does so before it removes anything.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a switch may take to clear everything away: programs that do not want to go get some seconds.
+/// How long a switch may take to remove everything: programs that do not end get a few seconds.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Where this user's labs keep their state.
+/// The folder with the state of this user's labs.
 #[derive(Debug, Clone)]
 pub struct StateDir {
     run_dir: PathBuf,
 }
 
 impl StateDir {
-    /// The usual folder of this user, or the one given.
+    /// The default folder of this user, or the one given.
     ///
     /// # Errors
-    /// The usual folder is open to others.
+    /// The default folder is accessible to others.
     pub fn open(given: Option<&Path>) -> Result<Self, GroundError> {
         let run_dir = match given {
             Some(given) => std::path::absolute(given).map_err(GroundError::folder(given, "finding"))?,
@@ -60,13 +61,13 @@ impl StateDir {
         Ok(labs(&self.run_dir)?.into_iter().map(|name| self.lab(name)).collect())
     }
 
-    /// The lab of that name, whether there is one or not.
+    /// The lab of that name, whether it exists or not.
     #[must_use]
     pub fn lab(&self, name: LabName) -> LabHandle {
         LabHandle { run_dir: self.run_dir.clone(), name }
     }
 
-    /// Removes what killed labs left behind; says what it did, a line for each.
+    /// Removes the leftovers of killed labs; returns one line for each.
     ///
     /// # Errors
     /// The folder may not be read.
@@ -74,7 +75,7 @@ impl StateDir {
         Ok(sweep(&self.run_dir)?.into_iter().flat_map(describe_swept).collect())
     }
 
-    /// Removes what the switches of labs complained about that are no more.
+    /// Removes the error logs of labs that no longer exist.
     ///
     /// # Errors
     /// The folder may not be read.
@@ -94,10 +95,10 @@ impl StateDir {
         Ok(())
     }
 
-    /// A file for what the switch of a lab complains about.
+    /// A file for the error messages of a lab's switch.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// It cannot be created.
     pub fn log(&self, name: &LabName) -> Result<File, GroundError> {
         let path = self.lab(name.clone()).log();
         let folder = self.run_dir.join(LOGS);
@@ -119,12 +120,12 @@ impl StateDir {
     }
 }
 
-/// True for what a socket says whose peer keeps silent.
+/// True for a socket's error after a timeout.
 fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
-/// What became of a killed lab, for people.
+/// The outcome for a killed lab, as text for users.
 fn describe_swept(swept: Swept) -> Vec<String> {
     let lab = swept.lab;
     match swept.outcome {
@@ -135,7 +136,7 @@ fn describe_swept(swept: Swept) -> Vec<String> {
     }
 }
 
-/// A lab, seen from another process.
+/// A lab, as seen from another process.
 #[derive(Debug, Clone)]
 pub struct LabHandle {
     run_dir: PathBuf,
@@ -149,13 +150,13 @@ impl LabHandle {
         self.name.as_str()
     }
 
-    /// Where it and its neighbours keep their state.
+    /// The state folder of this lab and the others.
     #[must_use]
     pub fn run_dir(&self) -> &Path {
         &self.run_dir
     }
 
-    /// True if its switch runs, or the kernel carries it.
+    /// True if its switch runs, or the kernel runs it.
     #[must_use]
     pub fn is_up(&self) -> bool {
         is_up(&self.run_dir, &self.name) || kernel::stands(&self.folder())
@@ -167,25 +168,25 @@ impl LabHandle {
         self.folder().join(SOCKET)
     }
 
-    /// Names and addresses of its hosts, and this machine's own names before them.
+    /// Names and addresses of its hosts, after this machine's own names.
     #[must_use]
     pub fn names(&self) -> PathBuf {
         self.folder().join(NAMES)
     }
 
-    /// Its folder, which goes with it and all that is in it.
+    /// Its folder, which is removed with the lab, with everything in it.
     #[must_use]
     pub fn folder(&self) -> PathBuf {
         folder_of(&self.run_dir, &self.name)
     }
 
-    /// What its switch complained about, if it did.
+    /// The error log of its switch, if there is one.
     #[must_use]
     pub fn log(&self) -> PathBuf {
         self.run_dir.join(LOGS).join(format!("{}.log", self.name))
     }
 
-    /// Asks its switch.
+    /// Sends a request to its switch.
     ///
     /// # Errors
     /// See [`ask`].
@@ -196,7 +197,7 @@ impl LabHandle {
         ask(&self.socket(), question, patience)
     }
 
-    /// How it stands.
+    /// Its status.
     ///
     /// # Errors
     /// See [`ask`].
@@ -210,7 +211,8 @@ impl LabHandle {
         }
     }
 
-    /// Removes it, up or killed, with all that runs in it. Returns what was left alone because it is somebody else's.
+    /// Removes it, up or killed, with all processes in it. Returns what was left in place because it belongs to
+    /// somebody else.
     ///
     /// # Errors
     /// Something cannot be removed, or the switch does not end.
@@ -221,7 +223,8 @@ impl LabHandle {
         Ok(left.unwrap_or_default())
     }
 
-    /// Has its switch end, which removes everything, and waits for that. No switch, or a killed one, is no error.
+    /// Stops its switch, which removes everything, and waits for it. A missing or killed switch is not an
+    /// error.
     fn stop_switch(&self) -> Result<(), GroundError> {
         let deadline = clock::now() + SHUTDOWN_TIMEOUT;
         let mut told = false;
@@ -230,7 +233,7 @@ impl LabHandle {
                 told = match self.ask(&Ask::Down, ANSWER_TIMEOUT) {
                     Ok(_) => true,
                     Err(AskError::Gone(error)) if is_timeout(&error) => return Err(self.not_answering()),
-                    // It is still making the lab and has no ear yet, or is just about to end.
+                    // It is still creating the lab and does not listen yet, or is about to end.
                     Err(_) => false,
                 };
             }
@@ -246,7 +249,7 @@ impl LabHandle {
         GroundError::Deaf { lab: self.name.clone(), pid: switch_pid(&self.run_dir, &self.name).unwrap_or(0) }
     }
 
-    /// Removes the file of complaints of a lab that never was; those of one that is up stay.
+    /// Removes the error log of a lab that was never created; that of one that is up is kept.
     pub fn remove_log(&self) {
         if !self.is_up() {
             let _ = fs::remove_file(self.log());
@@ -254,8 +257,8 @@ impl LabHandle {
         }
     }
 
-    /// Writes the file of names. A host's name is its IPv4 address, so that figures do not hang on what a resolver prefers;
-    /// with a 6 behind it, it is its IPv6 address.
+    /// Writes the file of host names. A host's name stands for its IPv4 address, so that results do not depend
+    /// on the resolver's preference; with a 6 appended, for its IPv6 address.
     pub(super) fn write_names(&self, topology: &Topology) -> Result<(), GroundError> {
         let mut text = fs::read_to_string("/etc/hosts").unwrap_or_default();
         text.push_str("\n# hosts of this lab\n");

@@ -1,4 +1,5 @@
-//! The switch of a lab: one thread that moves frames between the hosts' interfaces and the fabric, in real time.
+//! The switch of a lab: one thread that forwards frames between the hosts' interfaces and the fabric, in real
+//! time.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender};
@@ -25,30 +26,30 @@ use linerate_emu::topology::Link;
 /// How often the counters are read.
 const TICK_NS: u64 = 100_000_000;
 const READINGS_PER_SECOND: u64 = 10;
-/// A frame handed over later than this after its time counts as late: a tenth of what people notice, ten times what an
-/// idle machine needs.
+/// A frame delivered later than this counts as late: a tenth of what people notice, ten times what an idle
+/// machine needs.
 pub(super) const LATE_BOUND_NS: u64 = 1_000_000;
-/// Frames read from one interface at a time. All that came while the switch slept is read before time goes on; this is
-/// only a bound for a host that never ends.
+/// Frames read from one interface at a time. All frames that arrived while the switch slept are read before
+/// time advances; this is only a limit for a host that sends without pause.
 const BATCH: usize = 256;
-/// A buffer at least so full is kept as it is; the contents of others move to one that fits, so that what waits takes
-/// little more memory than it weighs.
+/// A buffer filled to at least this size is kept; the contents of others are moved to one that fits, so that
+/// queued frames take little more memory than their length.
 const MIN_FILL_BYTES: usize = 52_000;
 /// Large buffers kept for reuse.
 const MAX_SPARE_BUFFERS: usize = 64;
 
-/// What the control thread wants of the switch.
+/// Orders of the control thread to the switch.
 #[derive(Debug)]
 pub(super) enum Order {
     /// Change one direction of a link.
     Set { link: Box<Link>, number: usize, side: usize, direction: Box<LinkDirection> },
-    /// Tell how it stands.
+    /// Report the status.
     Report(Sender<Report>),
     /// End.
     Stop,
 }
 
-/// How the switch stands.
+/// The status of the switch.
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) ports: Vec<PortCounts>,
@@ -56,14 +57,14 @@ pub(super) struct Report {
     pub(super) keeping_up: KeepingUp,
 }
 
-/// An interface of a host, by a socket of its network.
+/// An interface of a host, with a socket in its network namespace.
 #[derive(Debug)]
 pub(super) struct Gauge {
     pub(super) routing: RoutingSocket,
     pub(super) index: u32,
 }
 
-/// The moving part of a lab.
+/// The event loop of a lab.
 #[derive(Debug)]
 pub(super) struct SwitchLoop {
     pub(super) fabric: Fabric<Frame>,
@@ -72,11 +73,11 @@ pub(super) struct SwitchLoop {
     pub(super) orders: Receiver<Order>,
     pub(super) waker: Arc<EventFd>,
     pub(super) history: Arc<Mutex<History>>,
-    /// Where the kernel counts what it could not hand over.
+    /// The kernel's counters of frames that it could not deliver to the switch.
     gauges: Vec<Gauge>,
     readings: u64,
     tap_of: BTreeMap<Plug, usize>,
-    /// Up to when everything has been carried out.
+    /// The time up to which everything has been executed.
     reached: Timestamp,
     spare: Vec<Vec<u8>>,
     lateness: Lateness,
@@ -88,7 +89,7 @@ pub(super) struct SwitchLoop {
 }
 
 impl SwitchLoop {
-    /// A switch at rest.
+    /// A switch that is not running yet.
     pub(super) fn new(
         fabric: Fabric<Frame>,
         taps: Vec<(Plug, Tap)>,
@@ -121,7 +122,7 @@ impl SwitchLoop {
         }
     }
 
-    /// Moves frames until it is told to stop.
+    /// Forwards frames until it is told to stop.
     ///
     /// # Errors
     /// The kernel refuses to poll.
@@ -154,24 +155,26 @@ impl SwitchLoop {
         }
     }
 
-    /// Rests, then waits until something comes, is due, or until `tick`. Returns as of when what came is to be taken.
+    /// Sleeps, then waits until a frame arrives or is due, or until `tick`. Returns the time as of which
+    /// arrived frames are read.
     fn wait(&mut self, poller: &Poller, events: &mut Events, tick: Mono) -> Result<Timestamp, SockError> {
         let due = self.fabric.wake_at().map_or(Mono::FAR, |at| self.mono(at));
         let began = clock::now();
         if began < self.next_look {
             clock::sleep_until(self.next_look);
             if poller.wait_ns(events, Mono(0))? > 0 || due.min(tick).has_passed() {
-                // It came at any moment of the rest. As of the first one, so that nothing is later than the switch says.
+                // It arrived at some time during the sleep. The start is used, so that no frame is later than
+                // the switch reports.
                 return Ok(self.timestamp(began));
             }
         }
         self.watch(poller, events, due, tick)?;
-        // A switch that slept too long finds frames that came meanwhile. It takes them as having come when it should have
-        // looked: being late delays what leaves, and does not slow the lines.
+        // After oversleeping, the switch finds frames that arrived meanwhile. They are treated as if they had
+        // arrived when it should have polled: lateness delays what leaves, and does not slow the links.
         Ok(self.now().min(self.timestamp(due)))
     }
 
-    /// Waits until something comes, or until `due` or `tick`; for what is due the last moments awake.
+    /// Waits until a frame arrives, or until `due` or `tick`; before `due` it spins at the end.
     fn watch(
         &mut self,
         poller: &Poller,
@@ -192,7 +195,7 @@ impl SwitchLoop {
         Ok(())
     }
 
-    /// Carries out everything up to now.
+    /// Executes everything up to now.
     fn catch_up(&mut self) {
         self.reached = self.now();
         self.fabric.advance(self.reached);
@@ -202,7 +205,7 @@ impl SwitchLoop {
         self.timestamp(clock::now())
     }
 
-    /// An instant of the fabric; what lies before its beginning is that.
+    /// Converts to the fabric's clock; times before its start become the start.
     fn timestamp(&self, at: Mono) -> Timestamp {
         Timestamp::from_ns(at.as_ns().saturating_sub(self.epoch.as_ns()))
     }
@@ -211,7 +214,7 @@ impl SwitchLoop {
         Mono(self.epoch.as_ns().saturating_add(at.as_ns()))
     }
 
-    /// Takes in what a host has sent and what came at `came`.
+    /// Reads what a host has sent, with `came` as the time of arrival.
     fn read(&mut self, number: usize, came: Timestamp) {
         let came = came.max(self.reached);
         self.fabric.advance(came);
@@ -220,7 +223,7 @@ impl SwitchLoop {
             let mut buffer = self.spare.pop().unwrap_or_default();
             let Some((plug, tap)) = self.taps.get(number) else { return };
             let plug = *plug;
-            // An interface that is down or gone gives nothing; its host says so to its programs.
+            // An interface that is down or gone returns nothing; its host reports that to its programs.
             let Ok(true) = tap.read_into(&mut buffer, Frame::MAX_FRAME_BYTES) else {
                 return self.recycle(buffer);
             };
@@ -238,7 +241,7 @@ impl SwitchLoop {
         }
     }
 
-    /// Hands over what has arrived.
+    /// Delivers the frames that have arrived.
     fn deliver(&mut self) {
         while let Some(delivery) = self.fabric.output() {
             let late = self.now().since(delivery.at).as_ns();
@@ -266,11 +269,11 @@ impl SwitchLoop {
         }
     }
 
-    /// Reads all counters into the history; when to do so next.
+    /// Samples all counters into the history; returns when to do so next.
     fn sample(&mut self) -> u64 {
-        // The instant of which the counters are: this thread may have slept since.
+        // The time of the counters: this thread may have slept since.
         let at = self.reached;
-        // Asking takes some ten microseconds an interface: once a second is enough.
+        // A query takes about ten microseconds per interface: once a second is enough.
         if self.readings.is_multiple_of(READINGS_PER_SECOND) {
             let drops = |gauge: &Gauge| gauge.routing.send_drops(gauge.index).unwrap_or(0);
             self.counts.overrun = self.gauges.iter().map(drops).sum();
@@ -286,7 +289,7 @@ impl SwitchLoop {
             overrun: self.counts.overrun,
         };
         self.fabric.reset_peaks(at);
-        // From the clock as it stands: a tick that passed while frames were handed over is not made up for.
+        // From the current time: a tick that passed while frames were delivered is skipped.
         let next = self.epoch.as_ns() + (self.now().as_ns() / TICK_NS + 1) * TICK_NS;
         if let Ok(mut history) = self.history.lock() {
             history.add(&reading);
@@ -294,7 +297,7 @@ impl SwitchLoop {
         next
     }
 
-    /// Does what the control thread asked; true when that was to stop.
+    /// Executes the orders of the control thread; true after the one to stop.
     fn execute_requests(&mut self) -> bool {
         let _ = self.waker.clear();
         while let Ok(order) = self.orders.try_recv() {
@@ -307,7 +310,7 @@ impl SwitchLoop {
                 Order::Report(to) => {
                     self.catch_up();
                     let now = self.reached;
-                    // Nobody waits any more: nothing is lost.
+                    // The receiver is gone: nothing is lost.
                     let _ = to.send(self.report(now));
                 }
             }

@@ -1,7 +1,7 @@
-//! Removing a lab by its journal alone: after an error, after a kill, as often as one likes.
+//! Removal of a lab from its journal alone: after an error or after a kill, and repeatable.
 //!
-//! Nothing is touched for its name only. A namespace is ours if its `lo` carries the token of the journal, a process if
-//! it is in such a namespace.
+//! Nothing is removed because of its name alone. A namespace belongs to the lab if its `lo` has the token of
+//! the journal, a process if it is in such a namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,7 +16,7 @@ use crate::folder::{Folder, folder_of, labs};
 use crate::journal::{self, Entry, Opening};
 use crate::{GroundError, LabName, kernel};
 
-/// A number that the system draws when it starts.
+/// A random number of each boot.
 pub(super) const BOOT_ID: &str = "kernel.random.boot_id";
 /// How long programs in a lab have to end by themselves.
 const STOP_GRACE: Duration = Duration::from_millis(300);
@@ -26,18 +26,18 @@ const STOP_GRACE: Duration = Duration::from_millis(300);
 pub struct Swept {
     /// Its name.
     pub lab: LabName,
-    /// What was left alone because it is somebody else's, or why the lab could not be removed.
+    /// What was left in place because it belongs to somebody else, or why the lab could not be removed.
     pub outcome: Result<Vec<String>, GroundError>,
 }
 
-/// Removes every lab whose switch does not run any more; says which there were.
+/// Removes every lab whose switch no longer runs, and returns them.
 ///
 /// # Errors
-/// When the folder of labs may not be read.
+/// The folder of labs may not be read.
 pub fn sweep(run_dir: &Path) -> Result<Vec<Swept>, GroundError> {
     let mut swept = Vec::new();
     for lab in labs(run_dir)? {
-        // One that the kernel carries needs no process.
+        // A lab of the kernel needs no process.
         if kernel::stands(&folder_of(run_dir, &lab)) {
             continue;
         }
@@ -50,11 +50,11 @@ pub fn sweep(run_dir: &Path) -> Result<Vec<Swept>, GroundError> {
     Ok(swept)
 }
 
-/// Removes a lab whose switch does not run any more. Returns what was left alone because it is somebody else's, `None`
-/// when there is no such lab.
+/// Removes a lab whose switch no longer runs. Returns what was left in place because it belongs to somebody
+/// else, `None` if there is no such lab.
 ///
 /// # Errors
-/// When its switch runs, or something cannot be removed; the journal is kept then.
+/// Its switch runs, or something cannot be removed; the journal is then kept.
 pub fn undo(run_dir: &Path, lab: &LabName) -> Result<Option<Vec<String>>, GroundError> {
     let Some(folder) = Folder::take(run_dir, lab)? else { return Ok(None) };
     let left = clear(&folder)?;
@@ -62,7 +62,7 @@ pub fn undo(run_dir: &Path, lab: &LabName) -> Result<Option<Vec<String>>, Ground
     Ok(Some(left))
 }
 
-/// Removes all that the journal in a folder names, then the journal. Returns what was left alone.
+/// Removes everything that the journal in a folder names, then the journal. Returns what was left in place.
 pub(super) fn clear(folder: &Folder) -> Result<Vec<String>, GroundError> {
     let found = journal::read(folder.path())?;
     let mut clearing = Clearing { lab: folder.lab(), left: Vec::new(), failed: None };
@@ -77,7 +77,7 @@ pub(super) fn clear(folder: &Folder) -> Result<Vec<String>, GroundError> {
     }
 }
 
-/// A clearing goes on after a failure, and reports the first.
+/// A removal that continues after an error, and reports the first.
 struct Clearing<'a> {
     lab: &'a LabName,
     left: Vec<String>,
@@ -85,7 +85,8 @@ struct Clearing<'a> {
 }
 
 impl Clearing<'_> {
-    /// The programs of all namespaces end first, and at the same time; then what was made last is removed first.
+    /// First ends the programs of all namespaces, concurrently; then removes the resources in reverse order of
+    /// creation.
     fn all(&mut self, opening: &Opening, entries: &[Entry]) {
         self.end_programs(entries, &opening.token);
         let withdrawn: BTreeSet<&str> = entries
@@ -109,9 +110,9 @@ impl Clearing<'_> {
         }
     }
 
-    /// Only if it still is what we made it: later changes are somebody else's.
+    /// Only if it still has the lab's value: later changes are somebody else's.
     fn restore(&mut self, name: &str, before: &str, ours: &str) {
-        // The kernel gives lists back in an order of its own.
+        // The kernel returns lists in an order of its own.
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<BTreeSet<String>>();
         if proc::sysctl(name).is_some_and(|now| words(&now) == words(ours)) {
             self.keep(format!("a change of the setting {name}"), proc::set_sysctl(name, before));
@@ -123,7 +124,7 @@ impl Clearing<'_> {
         for entry in entries {
             let Entry::Namespace { name, device, inode } = entry else { continue };
             let id = NetnsId { device: *device, inode: *inode };
-            // As long as the namespace is open here, its number is not another one's.
+            // While the namespace is open here, its inode number cannot be reused.
             let fd = name.as_deref().and_then(|name| ours(name, token));
             open.insert(id, fd.filter(|fd| NetnsId::of(fd).is_ok_and(|open| open == id)));
         }
@@ -142,7 +143,7 @@ impl Clearing<'_> {
         let free = match found {
             Named::Free => return,
             Named::Namespace(fd) => token_of(&fd).is_ok_and(|found| found.as_deref() == Some(token)),
-            // We had been about to mount on it. One with something in it is no such file.
+            // The file was about to become the mount point. A file with contents is not one of those.
             Named::Unmounted => netns::path_of(name)
                 .ok()
                 .and_then(|path| fs::symlink_metadata(path).ok())
@@ -157,7 +158,7 @@ impl Clearing<'_> {
     }
 }
 
-/// The namespace of that name, if it carries the token.
+/// The namespace of that name, if it has the token.
 fn ours(name: &str, token: &str) -> Option<OwnedFd> {
     match netns::open_named(name).ok()? {
         Named::Namespace(fd) if token_of(&fd).ok()?.as_deref() == Some(token) => Some(fd),
@@ -169,10 +170,10 @@ fn token_of(netns: &OwnedFd) -> Result<Option<String>, SockError> {
     with_netns_fd(netns, || iface::link("lo").map(|lo| lo.alias)).and_then(|alias| alias)
 }
 
-/// The token of the namespace that a process is in.
+/// The token of the namespace of a process.
 ///
-/// One who may not enter it, the owner of a lab without root for one, can still look at it through the process's own
-/// `/sys`, which programs in a lab are given.
+/// A caller that may not enter it, such as the owner of a lab without root, can still read it through the
+/// process's own `/sys`, which programs in a lab get.
 fn token_of_process(pid: u32) -> Option<String> {
     let of_process = netns::of_process(pid).ok()?;
     token_of(&of_process).unwrap_or_else(|_| {

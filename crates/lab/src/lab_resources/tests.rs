@@ -12,10 +12,11 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard};
 
-/// Tests that look at the whole system take turns.
+/// Tests that inspect the whole system run one at a time.
 static SYSTEM: Mutex<()> = Mutex::new(());
 
-/// Two hosts on a switch, at 1 Gb/s with long packets and at 100 Mb/s without a card, and a cable between them.
+/// Two hosts on a switch, at 1 Gb/s with long packets and at 100 Mb/s without a NIC, and a direct cable between
+/// them.
 fn topology() -> Topology {
     let host = |name: &str, number: u8, sysctl: &[(&str, &str)]| Host {
         name: name.to_owned(),
@@ -48,7 +49,7 @@ fn topology() -> Topology {
     }
 }
 
-/// A lab that no other test has; what is left of it goes with the value.
+/// A lab that no other test uses; its leftovers are removed on drop.
 struct TestLab {
     run: tempfile::TempDir,
     lab: LabName,
@@ -70,7 +71,7 @@ impl TestLab {
         LabResources::create(topology, &self.lab, &site)
     }
 
-    /// A journal with that entry and nobody who holds it.
+    /// Leaves a journal with that entry and without a lock.
     fn leave(&self, boot_id: String, entry: &Entry) {
         let folder = Folder::claim(self.run.path(), &self.lab).unwrap();
         let mut journal = Journal::create(folder.path()).unwrap();
@@ -100,7 +101,7 @@ struct System {
 }
 
 impl System {
-    /// Only names of this process's labs: other tests make namespaces too.
+    /// Only names of this process's labs: other tests create namespaces too.
     fn now(_turn: &Turn) -> Self {
         let mine = format!("-{}-", std::process::id());
         let names = fs::read_dir("/run/netns").into_iter().flatten();
@@ -115,7 +116,7 @@ impl System {
     }
 }
 
-/// The turn of one test, in a system that keeps cubic for root, as some do.
+/// The turn of one test, in a system where cubic is reserved for root, as on some.
 struct Turn {
     allowed: String,
     _turn: MutexGuard<'static, ()>,
@@ -145,7 +146,7 @@ fn output(program: &str, arguments: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Somebody else's namespace, its `lo` called as they like.
+/// A namespace of another owner, with that alias on its `lo`.
 fn foreign(alias: Option<&str>) -> OwnedFd {
     let netns = netns::create().unwrap();
     with_netns_fd(&netns, || {
@@ -156,7 +157,7 @@ fn foreign(alias: Option<&str>) -> OwnedFd {
     netns
 }
 
-/// A program in a namespace that ends when it is told to, with the `/sys` that programs in a lab are given.
+/// A program in a namespace that ends when requested, with the `/sys` that programs in a lab get.
 fn start(netns: &OwnedFd) -> Child {
     with_netns_fd(netns, || {
         linerate_sock::mount::fresh_sys().unwrap();
@@ -202,7 +203,7 @@ fn hosts_are_as_the_topology_says() {
     with_netns_fd(&a.netns, || {
         let speed = output("ethtool", "eth0");
         assert!(speed.contains("Speed: 1000Mb/s") && speed.contains("Duplex: Full"), "{speed}");
-        // 125 MB/s of line, 9014 in 9038 bytes of it counted, less 200 ppm: 124.6431 MB/s, 997.145 Mb/s.
+        // 125 MB/s of link rate, 9014 in 9038 bytes of it counted, less 200 ppm: 124.6431 MB/s, 997.145 Mb/s.
         let pace = output("tc", "-r qdisc show dev eth0");
         assert!(pace.contains("qdisc tbf") && pace.contains("rate 997145Kbit"), "{pace}");
         let setting = |name: &str| proc::sysctl(name).unwrap();
@@ -243,7 +244,7 @@ fn nothing_is_left_of_a_lab_that_was_removed_or_whose_switch_is_gone() {
         assert_eq!(child.wait().unwrap().signal(), Some(15));
         assert_eq!(bench.sweep(), 0, "once");
         assert_eq!(System::now(&turn), before);
-        // A killed lab is no obstacle to one of its name.
+        // A killed lab does not prevent a new one of the same name.
         drop(bench.lay().unwrap());
         bench.lay().unwrap().remove().unwrap();
         assert_eq!(System::now(&turn), before);
@@ -258,7 +259,8 @@ enum Kill {
     AfterTheThing,
 }
 
-/// Lays the ground until the entry of that number, and stops there as if killed. `None` if there are not so many.
+/// Creates the resources up to the entry with that index, and stops there as if killed. `None` if there are
+/// fewer entries.
 fn kill_at(bench: &TestLab, number: usize, kill: Kill) -> Option<GroundError> {
     let folder = Folder::claim(bench.run.path(), &bench.lab).unwrap();
     let mut journal = Journal::create(folder.path()).unwrap();
@@ -281,7 +283,7 @@ fn kill_at(bench: &TestLab, number: usize, kill: Kill) -> Option<GroundError> {
     Built::make(&topology(), &bench.lab, &site, &mut record).err()
 }
 
-/// What an entry announces, as far as it outlives its maker.
+/// Creates the resource that an entry announces, if it survives its creator.
 fn make(entry: &Entry) {
     match entry {
         Entry::Name { name } => fs::write(netns::path_of(name).unwrap(), "").unwrap(),
@@ -295,7 +297,8 @@ fn make(entry: &Entry) {
 fn a_kill_at_any_entry_of_the_journal_leaves_nothing() {
     let turn = Turn::take();
     let before = System::now(&turn);
-    // The opening; for each of two hosts a namespace, and with root its name and the list of congestion controls.
+    // The opening; for each of two hosts a namespace, and with root also its name and the list of congestion
+    // controls.
     for (privilege, entries) in [(Privilege::Root, 7), (Privilege::UserNamespace, 3)] {
         let bench = TestLab::new("kill", privilege);
         for number in 0..=entries {
@@ -355,7 +358,7 @@ fn a_namespace_without_our_token_is_left_alone_and_told() {
     for alias in [None, Some("linerate of another day")] {
         let bench = TestLab::new("token", Privilege::Root);
         drop(bench.lay().unwrap());
-        // Somebody removed ours and made one of the same name.
+        // Another process has removed this lab's namespace and created one of the same name.
         let name = bench.lab.netns("a");
         netns::unpin(&name).unwrap();
         let foreign = foreign(alias);
@@ -374,7 +377,7 @@ fn a_namespace_without_our_token_is_left_alone_and_told() {
     }
 }
 
-/// The journal names the number of a namespace; another one may have it by then.
+/// The journal contains the inode number of a namespace; another namespace may have it by then.
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_program_in_a_namespace_that_only_has_the_same_number_lives_on() {
@@ -397,7 +400,7 @@ fn a_program_in_a_namespace_that_only_has_the_same_number_lives_on() {
 #[ignore = "needs root and network namespaces"]
 fn a_setting_is_put_back_unless_somebody_else_has_changed_it() {
     let _turn = Turn::take();
-    // In a namespace of its own, where nobody else looks.
+    // In a namespace of its own, where no other test looks.
     let own = netns::create().unwrap();
     with_netns_fd(&own, || {
         let name = "net.ipv4.tcp_rmem";
