@@ -11,43 +11,43 @@ use crate::names::names;
 const CLOCK_TOLERANCE: f64 = 200e-6;
 
 names! {
-    /// What alone would hold a rate at its ceiling.
+    /// A limit that alone would keep a rate at its ceiling.
     pub enum Limit {
-        /// The slowest link of the path, as its interface or somebody tells its rate.
+        /// The slowest link of the path, with the rate reported by its interface or specified by the user.
         Link = "link",
-        /// The rate that the sender's own queueing discipline is set to.
+        /// The configured rate of the sender's own queueing discipline.
         Qdisc = "qdisc",
-        /// A link or shaper on the path whose rate follows from the measured one only.
+        /// A link or shaper on the path whose rate is only derived from the measured one.
         LinkInferred = "link_inferred",
-        /// The receive window over the round trip.
+        /// The receive window divided by the round-trip time.
         ReceiverWindow = "receiver_window",
-        /// The send buffer over the round trip.
+        /// The send buffer divided by the round-trip time.
         SendBuffer = "send_buffer",
-        /// What congestion control makes of the loss.
+        /// The rate that congestion control reaches at the measured loss.
         Loss = "loss",
         /// One core of the sending host.
         CpuSender = "cpu_sender",
         /// One core of the receiving host.
         CpuReceiver = "cpu_receiver",
-        /// The cores of both hosts of a described path.
+        /// The cores of both hosts of a path described by the user.
         Cpu = "cpu",
-        /// The pacing rate that was asked for.
+        /// The requested pacing rate.
         Pacing = "pacing",
-        /// What the sending application offers or the receiving one reads.
+        /// The rate that the sending application offers or the receiving one reads.
         Application = "application",
-        /// How fast a host copies memory, where both ends are on it.
+        /// The memory copy rate of a host that has both ends.
         HostMemory = "host_memory",
-        /// What a hash leaves of a LAG in the mean.
+        /// The average capacity of a LAG under its hash.
         Trunk = "trunk",
-        /// The slot that a network card is in.
+        /// The bus slot of a network card.
         Bus = "bus",
-        /// The slower disk.
+        /// The slower one of the disks.
         Disk = "disk",
     }
 }
 
 impl Limit {
-    /// The name in a sentence: with spaces.
+    /// The name for use in a sentence, with spaces.
     #[must_use]
     pub fn words(&self) -> String {
         self.name().replace('_', " ")
@@ -61,7 +61,7 @@ impl Limit {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ceiling {
-    /// Which limit.
+    /// The limit.
     pub limit: Limit,
     /// The rate it allows, application payload per second.
     pub bitrate_bps: f64,
