@@ -152,7 +152,7 @@ pub(crate) struct ServeArgs {
     pub(crate) limit_memory: Option<Bytes>,
     #[command(flatten)]
     pub(crate) archive_limits: ArchiveLimits,
-    /// Be an agent too: whoever has the token in this file may run tests from this host
+    /// Also be an agent: anyone with the token in this file may run tests from this host
     #[arg(long, value_name = "FILE")]
     pub(crate) agent_token_file: Option<PathBuf>,
     /// As an agent, refuse changes of this host's settings for a measurement (MTU, offloads, buffers, queueing

@@ -1,4 +1,4 @@
-//! The JSON Schema of a description, for editors that check TOML while it is written.
+//! The JSON Schema of a description, for editors that validate TOML.
 
 use serde_json::{Map, Value, json};
 
@@ -6,9 +6,9 @@ use super::direction_keys::WAY;
 use super::keys::{HEAD, HOST, Key, LINK, SWITCH};
 use super::kind::Kind;
 
-/// What is a name.
+/// The pattern of names.
 const NAME: &str = "^[a-z0-9][a-z0-9-]{0,31}$";
-/// A number as the quantities read it; a unit follows.
+/// A number as quantities parse it; a unit follows.
 const NUMBER: &str = r"^ *\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *";
 
 /// The schema of a description, JSON Schema draft 2020-12.
@@ -49,7 +49,7 @@ pub fn schema() -> Value {
     schema
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it becomes a part of what is returned")]
+#[expect(clippy::needless_pass_by_value, reason = "it becomes part of the returned value")]
 fn or_parameter(shape: Value) -> Value {
     json!({ "anyOf": [shape, { "$ref": "#/$defs/parameter" }] })
 }
@@ -58,7 +58,7 @@ fn object(properties: &Map<String, Value>) -> Value {
     json!({ "type": "object", "properties": properties, "additionalProperties": false })
 }
 
-/// The keys of a table; a name with a dot is a key of a table within it.
+/// The keys of a table; a dot in a name denotes a nested table.
 fn properties<T>(keys: &[Key<T>]) -> Map<String, Value> {
     let mut properties = Map::new();
     for key in keys {
@@ -80,7 +80,7 @@ fn properties<T>(keys: &[Key<T>]) -> Map<String, Value> {
     properties
 }
 
-/// What a value of that kind looks like.
+/// The schema of a value of that kind.
 fn shape<T>(kind: &Kind<T>) -> Value {
     match kind {
         Kind::Text(_) => json!({ "type": "string" }),
@@ -115,7 +115,7 @@ fn time() -> Value {
     quantity("(ns|us|µs|ms|s|sec|m|min|h)?", 0.0, Some(3600.0), None)
 }
 
-/// A number, or a text with a unit.
+/// A number, or text with a unit.
 fn quantity(unit: &str, least: f64, most: Option<f64>, also: Option<&str>) -> Value {
     let pattern = format!("{NUMBER}{unit}$");
     let pattern = also.map_or(pattern.clone(), |also| format!("{pattern}|{also}"));
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use crate::topology::bundled;
 
-    /// Follows a document through the schema: every key must be allowed where it stands.
+    /// Validates a document against the schema: every key must be allowed at its position.
     fn walk(schema: &Value, at: &Value, document: &toml::Table, path: &str) {
         for (key, value) in document {
             let path = format!("{path}.{key}");

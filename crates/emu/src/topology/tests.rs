@@ -1,4 +1,4 @@
-//! Files as people write them, with the answers they get.
+//! Files as users write them, and the resulting errors.
 
 use linerate_units::Timestamp;
 
@@ -21,12 +21,12 @@ fn parse(text: &str, typed: &[&str]) -> Topology {
     read(text, "net.toml", &settings(typed)).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The answer to a file that is wrong.
+/// The errors for an invalid file.
 fn refused(text: &str, typed: &[&str]) -> String {
     read(text, "net.toml", &settings(typed)).unwrap_err().to_string()
 }
 
-/// The answers to [`PAIR`] with more lines, from line 6 on.
+/// The errors for [`PAIR`] with more lines, from line 6 on.
 fn check(cases: &[(&str, &str)]) {
     for (more, expected) in cases {
         assert_eq!(refused(&format!("{PAIR}{more}"), &[]), *expected, "\n{more}");

@@ -1,4 +1,4 @@
-//! Files that are wrong, with the answers they get.
+//! Invalid files, and the resulting errors.
 
 use super::*;
 
@@ -303,7 +303,7 @@ fn a_shared_buffer_holds_a_frame_for_each_port() {
     for (text, expected) in cases {
         assert_eq!(refused(&text, &[]), expected);
     }
-    // The buffer of a link that leaves a switch with shared memory is not used, and so not looked at.
+    // The buffer of a link from a switch with shared memory is not used, and therefore not checked.
     parse(&shared("buffer = 9999", "link.a.from.s.buffer = 1\n"), &[]);
 }
 
@@ -375,7 +375,7 @@ fn parameters() {
              net.toml:8:1: parameter 'd' is a table; give it a text or a number",
         ),
     ]);
-    // A wrong value of a parameter is a mistake where the value stands.
+    // A wrong value of a parameter is reported at the position of the value.
     check(&[(
         "link.a.buffer = \"$b\"\nparameters.b = \"5Q\"\n",
         "net.toml:7:16: link.a.buffer: unknown unit 'Q' in '5Q'; known are K M G T (binary), KiB MiB GiB TiB (binary), \

@@ -1,11 +1,11 @@
-//! What holds for every file.
+//! Properties of every file.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::topology::{check, direction_keys};
 
-/// Lines that files are made of, right and wrong ones, so that random files come past the parser.
+/// Lines of which random files are composed, valid and invalid ones, so that the files get past the parser.
 fn line() -> impl Strategy<Value = String> {
     let key = prop::sample::select(vec![
         "rate",

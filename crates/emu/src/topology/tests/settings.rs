@@ -1,4 +1,4 @@
-//! Files that are right, settings from outside, and changes while a lab runs.
+//! Valid files, overrides, and changes while a lab runs.
 
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
@@ -17,7 +17,7 @@ fn every_key_of_a_direction_goes_to_its_place() {
          [link.c.from.t]\ndiscipline = \"codel\"\ncodel_target = \"10ms\"\ncodel_interval = \"200ms\"\nloss_every = 7\n\
          red_min = 1\n[switch.t]\n"
     );
-    // What one direction refines of another discipline than its own is a mistake there.
+    // Settings of a direction for a discipline other than its own are mistakes.
     let error = refused(&text, &[]);
     assert!(error.contains("link.c.from.t.red_min: means nothing without discipline = \"red\""), "{error}");
     assert!(
