@@ -18,7 +18,7 @@ use crate::call::check;
 pub fn fresh_sys() -> Result<(), SockError> {
     // SAFETY: takes a flag and accesses none of our memory.
     check("create a mount namespace", unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
-    // Slave propagation: mounts made here stay hidden outside, mounts made outside still appear here.
+    // One-way propagation: mounts made here stay hidden outside, mounts made outside still appear here.
     mount("keep mounts private", None, Path::new("/"), None, libc::MS_SLAVE | libc::MS_REC)?;
     mount("mount a /sys", Some(Path::new("sysfs")), Path::new("/sys"), Some("sysfs"), SYS_FLAGS)
 }
