@@ -1,7 +1,7 @@
 //! Result files of other programs.
 
 use linerate_model::import::{Reading, Scope};
-use linerate_compat::reading::{Imported, bodies, name, read, text};
+use linerate_compat::import::{Imported, bodies, name, read, text};
 
 /// Reads any file; every reading refers to a place in the file and can be converted to a log.
 pub fn foreign_results(bytes: &[u8]) {

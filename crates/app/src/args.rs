@@ -330,7 +330,7 @@ pub(crate) struct ImportArgs {
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
     /// Read only results of this program
-    #[arg(long, value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(linerate_compat::reading::TOOLS))]
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(linerate_compat::import::TOOLS))]
     pub(crate) tool: Option<String>,
     /// Print the imported results as JSON
     #[arg(short = 'J', long)]

@@ -3,16 +3,16 @@
 //!
 //! Each tool is one folder with its command line, wire format, dialogue and output, and a reader for the output
 //! of the real program (`read`); its entry is in [`ALL`]. The contract of a dialogue is [`stand_in`].
-//! [`reading`] detects which tool wrote a text. Decoders accept any bytes without panic and are fuzzed.
+//! [`import`] detects which tool wrote a text. Decoders accept any bytes without panic and are fuzzed.
 //! Sockets, sleeping and threads are in other crates.
 
 mod c_format;
+pub mod import;
 pub mod iperf2;
 pub mod iperf3;
 pub mod netpipe;
 pub mod ntttcp;
 pub mod nuttcp;
-pub mod reading;
 mod refusal;
 pub mod stand_in;
 pub mod ttcp;

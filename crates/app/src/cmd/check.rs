@@ -36,7 +36,7 @@ pub(crate) struct CheckArgs {
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The program that wrote the files, if it cannot be detected
-    #[arg(long, value_name = "TOOL", value_parser = PossibleValuesParser::new(linerate_compat::reading::TOOLS))]
+    #[arg(long, value_name = "TOOL", value_parser = PossibleValuesParser::new(linerate_compat::import::TOOLS))]
     tool: Option<String>,
     /// A rate to check, payload per second, such as 966.5M
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = rate, help_heading = "Figures")]

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use linerate_archive::{ArchiveError, SqliteArchive, Store};
-use linerate_compat::reading::{Imported, bodies, name, prose, read, run_name, text};
+use linerate_compat::import::{Imported, bodies, name, prose, read, run_name, text};
 use linerate_model::foreign_text::one_line;
 use linerate_model::import::{Reading, Unread};
 use linerate_model::{Body, Event, ForeignText, RunRecord};

@@ -2,9 +2,9 @@
 
 use linerate_model::import::{Claim, End, Quantity, Reading, Scope};
 
-use crate::reading::line::Line;
-use crate::reading::number::{Printed, number};
-use crate::reading::parsed_test::{ParsedTest, figure, of_line};
+use crate::import::line::Line;
+use crate::import::number::{Printed, number};
+use crate::import::parsed_test::{ParsedTest, figure, of_line};
 
 /// NetPIPE's "Mega" is 1024 x 1024.
 const MEGA: f64 = 1_048_576.0;

@@ -5,9 +5,9 @@ use linerate_model::import::{Claim, End, Quantity, Reading};
 use linerate_model::metrics::Side;
 use linerate_units::Bytes;
 
-use crate::reading::classic::{after, before, calls, rate_unit, usage};
-use crate::reading::line::Line;
-use crate::reading::parsed_test::{ParsedTest, figure, of_line};
+use crate::import::classic::{after, before, calls, rate_unit, usage};
+use crate::import::line::Line;
+use crate::import::parsed_test::{ParsedTest, figure, of_line};
 
 /// Parses text line by line.
 #[derive(Debug)]

@@ -28,7 +28,7 @@ fn read(path: &Path, tool: Option<&str>) -> Input {
     let name = if standard { "standard input".to_owned() } else { path.display().to_string() };
     let bytes = if standard { limited(io::stdin().lock()) } else { File::open(path).and_then(limited) };
     let outcome = match bytes {
-        Ok(bytes) => linerate_compat::reading::read(&text(&bytes), tool).map_err(|error| error.to_string()),
+        Ok(bytes) => linerate_compat::import::read(&text(&bytes), tool).map_err(|error| error.to_string()),
         Err(error) => Err(format!("it could not be read: {error}")),
     };
     Input { name, outcome }

@@ -5,9 +5,9 @@ use linerate_model::metrics::Side;
 use linerate_units::Span;
 
 use super::Totals;
-use crate::reading::line::Line;
-use crate::reading::number::{is_no_number, number};
-use crate::reading::parsed_test::{ParsedTest, figure, of_line};
+use crate::import::line::Line;
+use crate::import::number::{is_no_number, number};
+use crate::import::parsed_test::{ParsedTest, figure, of_line};
 
 /// Parses lines of values.
 #[derive(Debug)]

@@ -2,11 +2,11 @@
 
 use linerate_model::import::{Figure, Quantity};
 
-use crate::reading::bracket::byte_unit;
-use crate::reading::date::checked;
-use crate::reading::line::Line;
-use crate::reading::number::number;
-use crate::reading::parsed_test::figure;
+use crate::import::bracket::byte_unit;
+use crate::import::date::checked;
+use crate::import::line::Line;
+use crate::import::number::number;
+use crate::import::parsed_test::figure;
 
 /// `TCP window size:  128 KByte (default)`, `UDP buffer size: 2.00 MByte (WARNING: requested 1.00 MByte)`.
 pub(super) fn window(rest: &str, quantity: Quantity) -> Option<Figure> {

@@ -8,10 +8,10 @@ use linerate_model::metrics::Side;
 use linerate_units::Bytes;
 
 use super::{Totals, notes};
-use crate::reading::bracket::{Bracket, datagrams, find};
-use crate::reading::line::Line;
-use crate::reading::number::is_no_number;
-use crate::reading::parsed_test::{ParsedTest, figure, of_line};
+use crate::import::bracket::{Bracket, datagrams, find};
+use crate::import::line::Line;
+use crate::import::number::is_no_number;
+use crate::import::parsed_test::{ParsedTest, figure, of_line};
 
 /// Identifies a line of a stream: its number, whether it is reverse, and whether it is the other end's report.
 type Key = (Option<u32>, bool, bool);

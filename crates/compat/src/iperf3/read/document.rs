@@ -6,10 +6,10 @@ use linerate_model::metrics::Side;
 use linerate_units::{Bitrate, Bytes, Span};
 
 use super::record::{RecordContext, claim, read as read_figure};
-use crate::reading::date::rfc3339;
-use crate::reading::json::Node;
-use crate::reading::number::number;
-use crate::reading::parsed_test::ParsedTest;
+use crate::import::date::rfc3339;
+use crate::import::json::Node;
+use crate::import::number::number;
+use crate::import::parsed_test::ParsedTest;
 
 /// Whether a JSON object is a result of iperf3.
 pub(crate) fn is_document(root: &Node) -> bool {

@@ -5,9 +5,9 @@ use linerate_model::import::{Claim, Figure, Quantity, Scope};
 use linerate_model::metrics::Side;
 use linerate_units::Span;
 
-use crate::reading::json::{Node, Value};
-use crate::reading::number::number;
-use crate::reading::parsed_test::{ParsedTest, figure};
+use crate::import::json::{Node, Value};
+use crate::import::number::number;
+use crate::import::parsed_test::{ParsedTest, figure};
 
 /// The meaning of a record, by its position in the document.
 #[derive(Debug, Clone, Copy)]

@@ -3,8 +3,8 @@
 use linerate_model::import::ForeignTest;
 
 use super::document::{Roles, begin, end_claims, interval_claims};
-use crate::reading::json::Node;
-use crate::reading::parsed_test::ParsedTest;
+use crate::import::json::Node;
+use crate::import::parsed_test::ParsedTest;
 
 /// A test whose lines are being read.
 #[derive(Debug, Default)]

@@ -5,11 +5,11 @@ use linerate_model::import::{Claim, End, Figure, Quantity, Reading, Scope};
 use linerate_model::metrics::Side;
 use linerate_units::{Bytes, Span};
 
-use crate::reading::bracket::{Bracket, byte_unit, datagrams};
-use crate::reading::date::from_rfc1123;
-use crate::reading::line::Line;
-use crate::reading::number::number;
-use crate::reading::parsed_test::{ParsedTest, figure, of_line};
+use crate::import::bracket::{Bracket, byte_unit, datagrams};
+use crate::import::date::from_rfc1123;
+use crate::import::line::Line;
+use crate::import::number::number;
+use crate::import::parsed_test::{ParsedTest, figure, of_line};
 
 /// Parses text line by line.
 #[derive(Debug)]

@@ -5,9 +5,9 @@ use linerate_model::metrics::Side;
 use linerate_units::Span;
 
 use super::{describe, put};
-use crate::reading::json::Node;
-use crate::reading::number::number;
-use crate::reading::parsed_test::{ParsedTest, figure};
+use crate::import::json::Node;
+use crate::import::number::number;
+use crate::import::parsed_test::{ParsedTest, figure};
 
 /// Whether a JSON object is a result of NTttcp.
 pub(crate) fn is_document(root: &Node) -> bool {

@@ -5,8 +5,8 @@ use linerate_model::metrics::Side;
 
 use super::xml::Xml;
 use super::{describe, windows};
-use crate::reading::line::Line;
-use crate::reading::parsed_test::{ParsedTest, figure, of_line};
+use crate::import::line::Line;
+use crate::import::parsed_test::{ParsedTest, figure, of_line};
 
 /// Parses text line by line.
 #[derive(Debug)]

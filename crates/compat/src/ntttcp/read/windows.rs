@@ -2,8 +2,8 @@
 
 use linerate_model::import::{Claim, Quantity};
 
-use crate::reading::line::Line;
-use crate::reading::parsed_test::{ParsedTest, figure, of_line};
+use crate::import::line::Line;
+use crate::import::parsed_test::{ParsedTest, figure, of_line};
 
 /// A column: its quantity, and the factor to our unit.
 type Column = Option<(Quantity, f64)>;

@@ -6,8 +6,8 @@ use linerate_units::Span;
 
 use super::document::{kilo, rate};
 use super::{describe, put};
-use crate::reading::line::Line;
-use crate::reading::parsed_test::{ParsedTest, figure};
+use crate::import::line::Line;
+use crate::import::parsed_test::{ParsedTest, figure};
 
 /// A document whose lines are being read.
 #[derive(Debug)]

@@ -392,7 +392,7 @@ fn readings(claim: &Claim) -> Readings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reading::read;
+    use crate::import::read;
     use linerate_model::{Event, RunRecord};
 
     fn record(file: &str) -> RunRecord {
