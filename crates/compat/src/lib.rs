@@ -34,14 +34,14 @@ pub struct Tool {
     /// Whether a connection that begins with these bytes comes from this tool.
     pub sniff: fn(&[u8]) -> Match,
     /// Creates its embedded server for `linerate serve`.
-    pub embedded_server: fn(&ServantConfig) -> Box<dyn StandIn>,
+    pub embedded_server: fn(&EmbeddedServerConfig) -> Box<dyn StandIn>,
     /// The message to a client that is refused, with the reason; empty if the tool has no such message.
     pub refusal: fn(&str) -> Vec<u8>,
 }
 
 /// The configuration of an embedded server, on a port that it shares with others.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServantConfig {
+pub struct EmbeddedServerConfig {
     /// The port on which clients reach it.
     pub port: u16,
     /// Whether several clients may be measured at once, otherwise one at a time.

@@ -14,7 +14,7 @@ use super::report::{ConnectionDetails, Ends};
 use super::run::{REVERSE_LINKS, Run};
 use super::settings::{Mode, Settings};
 use super::track::Stream;
-use crate::ServantConfig;
+use crate::EmbeddedServerConfig;
 use crate::stand_in::{Input, Link, Opened, Output, Reason, RunId, StandIn};
 
 /// The listeners.
@@ -59,7 +59,7 @@ impl Server {
 
     /// Creates the server for a port that is shared with other protocols.
     #[must_use]
-    pub fn embedded_server(config: &ServantConfig) -> Box<dyn StandIn> {
+    pub fn embedded_server(config: &EmbeddedServerConfig) -> Box<dyn StandIn> {
         Box::new(Self::new(Settings {
             epoch: config.wall,
             among_strangers: true,
@@ -447,7 +447,7 @@ mod tests {
     /// The number of bytes sent to a client from which `received` bytes came, including the last datagram of 16
     /// bytes, when that arrives three times.
     fn bytes_answered(received: u64) -> usize {
-        let config = ServantConfig { port: 5001, shared: false, seed: 0, wall: Span::ZERO };
+        let config = EmbeddedServerConfig { port: 5001, shared: false, seed: 0, wall: Span::ZERO };
         let mut server = Server::embedded_server(&config);
         let (from, own) = (Link(100_000), SocketAddr::from(([192, 0, 2, 2], 5001)));
         let remote = SocketAddr::from(([192, 0, 2, 1], 40_000));
@@ -501,7 +501,7 @@ mod tests {
 
     #[test]
     fn nobody_has_a_load_sent_to_an_address_that_he_forged() {
-        let config = ServantConfig { port: 5001, shared: false, seed: 0, wall: Span::ZERO };
+        let config = EmbeddedServerConfig { port: 5001, shared: false, seed: 0, wall: Span::ZERO };
         // A plain test; then reverse, full duplex and the older reverse mode, as captured from 2.1.8.
         let plain = datagram(0x4801_0098, 0);
         let two_ways =

@@ -17,7 +17,7 @@ use super::errors::{Iperf3Error, Number};
 use super::plan;
 use super::report::{Host, Report, Words};
 use super::settings::Settings;
-use crate::ServantConfig;
+use crate::EmbeddedServerConfig;
 use crate::stand_in::{FlowId, Input, Link, Opened, Output, Reason, RunId, StandIn, Transport};
 use admission::Door;
 use test::Test;
@@ -104,7 +104,7 @@ impl Server {
 
     /// Creates the server for a port that is shared with other protocols; it has no output and no logins.
     #[must_use]
-    pub fn embedded_server(config: &ServantConfig) -> Box<dyn StandIn> {
+    pub fn embedded_server(config: &EmbeddedServerConfig) -> Box<dyn StandIn> {
         let mut settings = Settings::default();
         settings.common.port = config.port;
         // Other clients may be waiting; the two minutes of the tool are for a dedicated server.

@@ -28,7 +28,7 @@ pub use transmitter::Transmitter;
 pub use wire::{check_integrity, decode_time, encode_time, integrity};
 
 use crate::stand_in::StandIn;
-use crate::{ServantConfig, Tool};
+use crate::{EmbeddedServerConfig, Tool};
 use linerate_model::sniff::Match;
 
 /// Default port.
@@ -44,7 +44,7 @@ pub static NETPIPE: Tool = Tool {
 };
 
 /// A receiver of series with the default options, for any number of transmitters.
-fn embedded_server(config: &ServantConfig) -> Box<dyn StandIn> {
+fn embedded_server(config: &EmbeddedServerConfig) -> Box<dyn StandIn> {
     Box::new(Receiver::new(Options { port: config.port, ..Options::default() }, true))
 }
 

@@ -34,7 +34,7 @@ pub use wire::Numbers;
 use linerate_units::Span;
 
 use crate::stand_in::StandIn;
-use crate::{ServantConfig, Tool};
+use crate::{EmbeddedServerConfig, Tool};
 use linerate_model::sniff::Match;
 
 /// Default port of the sync connection; the data ports are the 16 above it.
@@ -74,7 +74,7 @@ fn sniff(bytes: &[u8]) -> Match {
 }
 
 /// A receiver for any number of senders, one after another; they determine the duration of a test.
-fn embedded_server(config: &ServantConfig) -> Box<dyn StandIn> {
+fn embedded_server(config: &EmbeddedServerConfig) -> Box<dyn StandIn> {
     let base = config.port.saturating_add(1).max(2);
     let ports = Options::default().ports.min((u16::MAX - base).saturating_add(1));
     let options = Options { base, ports, seconds: 1, quiet: true, ..Options::default() };

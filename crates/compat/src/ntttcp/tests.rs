@@ -329,7 +329,7 @@ fn an_interrupted_sender_tells_the_receiver() {
 #[test]
 fn a_server_takes_one_sender_after_the_other() {
     let mut world = World::new();
-    let config = ServantConfig { port: 5000, shared: false, seed: 0, wall: Span::ZERO };
+    let config = EmbeddedServerConfig { port: 5000, shared: false, seed: 0, wall: Span::ZERO };
     struct Boxed(Box<dyn StandIn>);
     impl StandIn for Boxed {
         fn input(&mut self, now: Timestamp, input: crate::stand_in::Input<'_>) {

@@ -8,7 +8,7 @@ use super::MAX_STREAMS;
 use super::options::ServerOptions;
 use super::session::Session;
 use super::wire::Version;
-use crate::ServantConfig;
+use crate::EmbeddedServerConfig;
 use crate::stand_in::{Input, Link, LinkOptions, Output, RunId, StandIn};
 
 /// The listener on the control port.
@@ -37,7 +37,7 @@ impl NuttcpServer {
 
     /// Creates the server for a port that is shared with other protocols.
     #[must_use]
-    pub fn embedded_server(config: &ServantConfig) -> Box<dyn StandIn> {
+    pub fn embedded_server(config: &EmbeddedServerConfig) -> Box<dyn StandIn> {
         Box::new(Self::new(ServerOptions { control_port: config.port, ..ServerOptions::default() }))
     }
 

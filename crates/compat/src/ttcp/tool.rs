@@ -12,7 +12,7 @@ use super::report;
 use super::settings::{Line, Settings};
 use super::transfer::{Transfer, TransferState};
 use super::{EXTRA_END_MARKS, MARK_BYTES, PCATTCP_PREAMBLE, UNIX_START};
-use crate::ServantConfig;
+use crate::EmbeddedServerConfig;
 use crate::stand_in::{
     Cpu, FlowCounts, FlowId, Input, Link, LinkOptions, Opened, Output, Reason, RunId, StandIn, Stop,
     Transport,
@@ -81,7 +81,7 @@ impl Ttcp {
 
     /// Creates the receiver for a port that is shared with other protocols.
     #[must_use]
-    pub fn embedded_server(config: &ServantConfig) -> Box<dyn StandIn> {
+    pub fn embedded_server(config: &EmbeddedServerConfig) -> Box<dyn StandIn> {
         Box::new(Self::new(Settings::server(config.port)))
     }
 

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_compat::ServantConfig;
+use linerate_compat::EmbeddedServerConfig;
 use linerate_compat::stand_in::{Planned, RunId, StandIn, Transport};
 use linerate_sock::poll::{Interest, poll_few};
 use linerate_sock::{Mono, clock};
@@ -54,25 +54,25 @@ pub(super) struct Posts {
 pub(super) fn serve(inbox: &Inbox, posts: &Posts, shared: &Shared) {
     let Some(first) = posts.own.first() else { return };
     while !shared.stopping() {
-        let config = ServantConfig {
+        let config = EmbeddedServerConfig {
             port: first.port,
             shared: shared.config.policy == Policy::Shared,
             seed: seed(),
             wall: Span::from_ns(clock::wall_ns()),
         };
-        let mut ports = ServantDesk { inbox, posts, shared, clients: BTreeMap::new() };
+        let mut ports = InboxPorts { inbox, posts, shared, clients: BTreeMap::new() };
         // If a stand-in panics, the other tools and the next clients are still served.
         let life = catch_unwind(AssertUnwindSafe(|| live((inbox.tool.embedded_server)(&config), &mut ports)));
         ports.release_all();
         if !shared.stopping() {
             let ended = life.map(|result| result.map(|code| format!("exit code {code}")));
-            tracing::warn!(tool = inbox.tool.name, ?ended, "a servant ended and is replaced");
+            tracing::warn!(tool = inbox.tool.name, ?ended, "an embedded server ended and is replaced");
             let _ = poll_few(&[(shared.switch.waker.as_fd(), Interest::READ)], clock::now() + RESTART_DELAY);
         }
     }
 }
 
-fn live(stand_in: Box<dyn StandIn>, ports: &mut ServantDesk<'_>) -> Result<i32, ControlError> {
+fn live(stand_in: Box<dyn StandIn>, ports: &mut InboxPorts<'_>) -> Result<i32, ControlError> {
     let ServerConfig { keeper, observer, .. } = ports.shared.config.clone();
     let observer = observer.as_deref().map(|observer| observer as &dyn PortObserver);
     serve_at(stand_in, &ports.inbox.interrupts, keeper.as_deref(), observer, ports)
@@ -89,7 +89,7 @@ fn seed() -> u64 {
 }
 
 /// The server as an embedded server sees it.
-struct ServantDesk<'a> {
+struct InboxPorts<'a> {
     inbox: &'a Inbox,
     posts: &'a Posts,
     shared: &'a Shared,
@@ -102,11 +102,11 @@ struct Client {
     address: SocketAddr,
 }
 
-impl ServantDesk<'_> {
+impl InboxPorts<'_> {
     /// Releases the places of an embedded server that has ended.
     fn release_all(&mut self) {
         for run in self.clients.keys().copied().collect::<Vec<_>>() {
-            self.over(run, Some("the servant ended in the middle of the run"));
+            self.over(run, Some("the embedded server ended in the middle of the run"));
         }
     }
 
@@ -136,7 +136,7 @@ impl ServantDesk<'_> {
     }
 }
 
-impl ServerPorts for ServantDesk<'_> {
+impl ServerPorts for InboxPorts<'_> {
     fn waker(&self) -> BorrowedFd<'_> {
         self.inbox.waker.as_fd()
     }

@@ -124,8 +124,8 @@ fn start_embedded_servers(
         };
         let [own, others] = [own, others].map(|doors| doors.into_iter().map(post).collect());
         let posts = Posts { own, others };
-        let (its, for_servant) = (Arc::clone(&inbox), Arc::clone(shared));
-        threads.push(thread::spawn("servant", move || embedded_server::serve(&its, &posts, &for_servant))?);
+        let (its, for_server) = (Arc::clone(&inbox), Arc::clone(shared));
+        threads.push(thread::spawn("embedded", move || embedded_server::serve(&its, &posts, &for_server))?);
         inboxes.push(inbox);
     }
     Ok(inboxes)

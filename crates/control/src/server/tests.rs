@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use linerate_compat::stand_in::{Input, Link, LinkOptions, Output, Planned, StandIn, Transport};
-use linerate_compat::{ServantConfig, Tool};
+use linerate_compat::{EmbeddedServerConfig, Tool};
 use linerate_model::sniff::Match;
 use linerate_model::{CaveatKind, Outcome, RunRecord, TestSpec, World};
 use linerate_units::Span;
@@ -48,7 +48,7 @@ fn sniff_echo(start: &[u8]) -> Match {
     Match::magic(start, b"echo:")
 }
 
-fn echo(config: &ServantConfig) -> Box<dyn StandIn> {
+fn echo(config: &EmbeddedServerConfig) -> Box<dyn StandIn> {
     let port = config.port;
     let mut runs = BTreeSet::new();
     script(move |input, desires| match input {
@@ -57,7 +57,7 @@ fn echo(config: &ServantConfig) -> Box<dyn StandIn> {
             desires.want(Output::Listen { link: UDP, port, options: options(Transport::Udp) });
         }
         Input::Opened { opened, .. } => assert_eq!(opened.descriptor, -1, "the server has the port"),
-        Input::Bytes { bytes: b"echo:die", .. } => panic!("the servant was told to die"),
+        Input::Bytes { bytes: b"echo:die", .. } => panic!("the embedded server was told to die"),
         Input::Bytes { link, bytes: b"echo:run" } => {
             let (run, spec, flows) = (link.0, TestSpec::default(), Vec::new());
             let expected = Some(Span::from_secs(1));
@@ -93,7 +93,7 @@ fn echo(config: &ServantConfig) -> Box<dyn StandIn> {
     })
 }
 
-fn greeter(config: &ServantConfig) -> Box<dyn StandIn> {
+fn greeter(config: &EmbeddedServerConfig) -> Box<dyn StandIn> {
     let port = config.port;
     script(move |input, desires| match input {
         Input::Begin => desires.want(Output::Listen { link: TCP, port, options: LinkOptions::default() }),
@@ -304,7 +304,7 @@ fn what_nobody_understands_is_turned_away_and_the_server_goes_on() {
 }
 
 #[test]
-fn a_servant_that_dies_is_replaced_and_its_run_is_over() {
+fn an_embedded_server_that_dies_is_replaced_and_its_run_is_over() {
     let server = Serving::echo(ServerConfig::default());
     let mut run = server.send(b"echo:run");
     assert_eq!(answer(&mut run), "yes");
@@ -331,7 +331,7 @@ fn a_run_that_panics_gives_its_place_back_and_its_client_reads_so() {
 }
 
 #[test]
-fn datagrams_that_are_not_ours_go_to_the_servant() {
+fn datagrams_that_are_not_ours_go_to_the_embedded_server() {
     let server = Serving::echo(ServerConfig::default());
     let client = UdpSocket::bind("127.0.0.1:0").unwrap();
     client.connect(server.addresses[0]).unwrap();
