@@ -4,6 +4,17 @@
 //! Each protocol has one folder with only its bytes (`message` and below) and its dialogue (a [`Session`] or an
 //! [`agent::Dialogue`]). Decoders accept any bytes without panic and are fuzzed. Sockets, sleeping and threads
 //! are in other crates. Foreign tools are in the crate `linerate-compat`.
+//!
+//! ```
+//! use linerate_model::sniff::Match;
+//! use linerate_proto::native::{NATIVE, Preface};
+//!
+//! let start = Preface::CONTROL.encode();
+//! assert_eq!((NATIVE.sniff)(&start), Match::Yes);
+//! assert_eq!(Preface::decode(&start), Ok(Some(Preface::CONTROL)));
+//! assert_eq!(Preface::decode(&start[..20]), Ok(None), "more bytes are needed");
+//! assert_eq!((NATIVE.sniff)(b"GET / HTTP/1.1"), Match::No);
+//! ```
 
 pub mod agent;
 mod allowance;
