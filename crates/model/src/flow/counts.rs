@@ -18,7 +18,8 @@ pub struct FlowCounts {
     pub last_at: Option<Timestamp>,
     /// One entry for each stream.
     pub streams: Vec<StreamCounts>,
-    /// For each stream the datagram that ended it (see [`EndMark`](super::EndMark)); filled when the flow has ended.
+    /// For each stream the datagram that ended it (see [`EndMark`](super::EndMark)); filled when the flow has
+    /// ended.
     pub marks: Vec<Option<Vec<u8>>>,
     /// The first error (peer gone, write failed), in the system's words. Over TCP it ended a stream. Datagrams
     /// refused by the peer's host (ECONNREFUSED) end no stream.
@@ -65,8 +66,8 @@ pub struct StreamCounts {
     pub transit: Option<TransitCounts>,
     /// Whether the stream has ended.
     pub ended: bool,
-    /// The sender's notes about the connection (see [`BlockNote`](super::BlockNote)); absent before the first block, and if there
-    /// are none.
+    /// The sender's notes about the connection (see [`BlockNote`](super::BlockNote)); absent before the first
+    /// block, and if there are none.
     pub noted: Option<Noted>,
 }
 
