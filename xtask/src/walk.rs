@@ -160,7 +160,7 @@ mod tests {
             ("crates/compat/src/iperf3/params.rs", "key(\"window\")\n"),
             ("crates/theory/src/rules/a.rs", "fn a() {}\n#[cfg(test)]\nmod tests { fn window() {} }\n"),
             ("crates/sock/tests/window.rs", "fn window() {}\n"),
-            ("crates/theory/src/bdp.rs", "fn rate(window: Bytes) {}\n"),
+            ("crates/theory/src/formulas/bdp.rs", "fn rate(window: Bytes) {}\n"),
             ("xtask/src/walk.rs", "\"window\"\n"),
         ])
     }

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use linerate_model::{Body, Caveat, CaveatKind, FlowRecord, RunRecord, Side, Steady, TestSpec};
 use linerate_theory::stats::series::weighted_batch_means;
 use linerate_theory::stats::until;
-use linerate_theory::{diagnose, ramp, reconcile};
+use linerate_theory::{accounting, diagnose, ramp};
 use linerate_units::{Bitrate, Ratio, Span};
 
 pub(crate) use course::Course;
@@ -80,11 +80,11 @@ pub(crate) fn judge(flow: u16, log: &mut Log<'_>) {
 /// Reconciles the byte accounting down to the wire. A count that is not explained adds a caveat.
 fn reconcile_counts(flow: u16, log: &mut Log<'_>) {
     let steps =
-        log.record().flow(flow).map(|found| reconcile::steps(log.record(), found)).unwrap_or_default();
+        log.record().flow(flow).map(|found| accounting::steps(log.record(), found)).unwrap_or_default();
     if steps.is_empty() {
         return;
     }
-    let said = reconcile::summary(&steps);
+    let said = accounting::summary(&steps);
     log.note(Body::Reconciled { flow, steps });
     if let Some(text) = said {
         log.warn(Some(flow), CaveatKind::BooksOpen, text);

@@ -1,13 +1,16 @@
 //! Statistics for measurements: few runs, dependent intervals, no assumption of normal noise.
 
 pub mod change;
+pub mod compare;
 pub mod independence;
 pub mod order;
 pub mod paired;
+pub mod ramp;
 pub mod rank;
 pub mod resample;
 pub mod series;
 pub mod spread;
+pub mod uncertainty;
 pub mod until;
 
 /// An interval with the probability that it covers the true value.
