@@ -102,7 +102,7 @@ fn cubic_window_segments(cubic: Cubic, rtt_s: f64, loss: f64) -> Option<f64> {
 
 /// Rate of a CUBIC flow under loss.
 ///
-/// Units: bit/s. Domain: as [`cubic_window_segments`], MSS > 0. Source: RFC 9438 §5.1.
+/// Units: bit/s. Domain: as `cubic_window_segments`, MSS > 0. Source: RFC 9438 §5.1.
 #[must_use]
 pub fn cubic_bps(cubic: Cubic, mss_bytes: f64, rtt_s: f64, loss: f64) -> Option<f64> {
     let window = cubic_window_segments(cubic, rtt_s, loss)?;
