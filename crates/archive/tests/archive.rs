@@ -9,8 +9,8 @@ use folder::Folder;
 use linerate_archive::{ArchiveError, Filter, Recorder, SqliteArchive, Store, open};
 use linerate_model::metrics::{flow, host, port};
 use linerate_model::{
-    Body, Cause, Confidence, Direction, Event, Finding, FlowPlan, Outcome, PortSample, Readings, RunRecord,
-    RunStart, Sample, Side, Tally, TestSpec, Transport, World,
+    Body, Cause, Confidence, Direction, Event, Finding, FlowPlan, Outcome, PortSample, Readings, Rule,
+    RunRecord, RunStart, Sample, Side, Tally, TestSpec, Transport, World,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use proptest::prelude::*;
@@ -95,7 +95,7 @@ fn whole_run(run: &str, target: &str) -> Vec<Event> {
     };
     let verdict = Finding {
         cause: Cause::Link,
-        rule: "V02".into(),
+        rule: Rule::LinkFull,
         confidence: Confidence::Confirmed,
         share_of_time: None,
         text: "The link is full.".into(),
@@ -444,7 +444,7 @@ fn any_event() -> impl Strategy<Value = Body> {
         (".*", any::<f64>().prop_filter("finite", |f| f.is_finite())).prop_map(|(text, value)| {
             let finding = Finding {
                 cause: Cause::Unknown,
-                rule: "V99".into(),
+                rule: Rule::Unexplained,
                 confidence: Confidence::Unexplained,
                 share_of_time: None,
                 text: text.into(),

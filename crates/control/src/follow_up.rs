@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 
 use linerate_model::{
-    Body, CaveatKind, Direction, Finding, FollowUp, Outcome, RunRecord, TestSpec, Variation,
+    Body, CaveatKind, Direction, Finding, FollowUp, Outcome, Rule, RunRecord, TestSpec, Variation,
 };
 use linerate_theory::follow_up::{Conclusion, Question, Reply, Topic, Trial, questions};
 use linerate_theory::{Evidence, diagnose, follow_up};
@@ -160,7 +160,10 @@ fn conclude(flow: u16, mut finding: Finding, runs: usize, log: &mut Log<'_>) {
     let Some(record) = log.record().flow(flow) else { return };
     finding.text.push_str(&format!(" This rests on {runs} further run(s)."));
     let before = record.verdict.iter().chain(&record.also);
-    let also = before.filter(|known| known.rule != finding.rule && known.rule != "V99").cloned().collect();
+    let also = before
+        .filter(|known| known.rule != finding.rule && known.rule != Rule::Unexplained)
+        .cloned()
+        .collect();
     log.note(Body::Verdict { flow, verdict: finding, also });
 }
 
@@ -206,9 +209,9 @@ mod tests {
 
     #[test]
     fn the_verdict_afterwards_has_the_first_one_beside_it() {
-        let finding = |rule: &str| Finding {
+        let finding = |rule: Rule| Finding {
             cause: Cause::Unknown,
-            rule: rule.into(),
+            rule,
             confidence: Confidence::Probable,
             share_of_time: None,
             text: "So.".into(),
@@ -227,13 +230,13 @@ mod tests {
         }));
         log.note(Body::Verdict {
             flow: 0,
-            verdict: finding("V99"),
-            also: vec![finding("V22"), finding("V13")],
+            verdict: finding(Rule::Unexplained),
+            also: vec![finding(Rule::Bufferbloat), finding(Rule::Policer)],
         });
-        conclude(0, finding("V13"), 2, &mut log);
+        conclude(0, finding(Rule::Policer), 2, &mut log);
         let flow = log.record().flow(0).unwrap();
         assert_eq!(flow.verdict.as_ref().unwrap().text, "So. This rests on 2 further run(s).");
-        let beside: Vec<&str> = flow.also.iter().map(|finding| finding.rule.as_str()).collect();
-        assert_eq!(beside, ["V22"]);
+        let beside: Vec<&Rule> = flow.also.iter().map(|finding| &finding.rule).collect();
+        assert_eq!(beside, [&Rule::Bufferbloat]);
     }
 }

@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::foreign_text::ForeignText;
+use crate::names::names;
 
 /// What limited the flow. These names are part of the public result format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -108,6 +109,109 @@ impl fmt::Display for Cause {
     }
 }
 
+names! {
+    /// The row of the decision table that a finding comes from. Several rows may name the same [`Cause`].
+    pub enum Rule {
+        /// The rate exceeds a physical or stated limit, or bytes are unaccounted for.
+        Impossible = "V00",
+        /// The steady part of the test is too short, or the mean not exact enough.
+        TooShort = "V01",
+        /// A link is full.
+        LinkFull = "V02",
+        /// The sending application offers no more.
+        SlowSource = "V03",
+        /// The receive window is too small for the path.
+        ReceiverWindow = "V04",
+        /// The receiving application reads too slowly.
+        SlowReader = "V05",
+        /// The send buffer is too small for the path.
+        SendBuffer = "V06",
+        /// The sender's processor is the limit.
+        CpuSender = "V07",
+        /// The receiver's processor is the limit.
+        CpuReceiver = "V08",
+        /// The pace that was asked for is the limit.
+        Pacing = "V09",
+        /// Slow start had not finished when the test ended.
+        SlowStartUnfinished = "V10",
+        /// The congestion window is still growing back after a loss.
+        WindowRegrowth = "V11",
+        /// HyStart ended slow start long before the path was full.
+        PrematureSlowStartExit = "V12",
+        /// A policer drops what exceeds its rate.
+        Policer = "V13",
+        /// A shaper, on the path or the sender's own queueing discipline, delays what exceeds its rate.
+        Shaper = "V14",
+        /// Packets above some size vanish, and nothing tells the sender.
+        MtuBlackHole = "V15",
+        /// Frames are damaged at an interface: duplex mismatch or bad cable.
+        DamagedLink = "V16",
+        /// Connections share the member links of a LAG unevenly.
+        LagImbalance = "V17",
+        /// A shared queue overflows.
+        Congestion = "V18",
+        /// Bursts overrun a small queue.
+        ShallowBuffer = "V19",
+        /// Packets are lost although no queue fills.
+        RandomLoss = "V20",
+        /// Reordering makes the sender back off needlessly.
+        Reordering = "V21",
+        /// Latency rises far under load.
+        Bufferbloat = "V22",
+        /// Retransmission timeouts.
+        Timeouts = "V23",
+        /// A queue marks packets with ECN, and the sender backs off.
+        EcnMarks = "V24",
+        /// The sending host drops its own packets.
+        LocalDrops = "V25",
+        /// The measurement itself was disturbed: a sampler was late, or a clock or a host stood still.
+        Disturbed = "V26",
+        /// Other programs use a host's processors.
+        HostBusy = "V27",
+        /// Acknowledgements are delayed or lost on the way back.
+        ReturnPath = "V28",
+        /// No other rule explains the figure.
+        Unexplained = "V99",
+    }
+}
+
+impl Rule {
+    /// The cause that a finding of this rule names.
+    #[must_use]
+    pub fn cause(&self) -> Cause {
+        match self {
+            Self::Impossible => Cause::Impossible,
+            Self::TooShort => Cause::TooShort,
+            Self::LinkFull => Cause::Link,
+            Self::SlowSource | Self::SlowReader => Cause::Application,
+            Self::ReceiverWindow => Cause::ReceiverWindow,
+            Self::SendBuffer => Cause::SenderWindow,
+            Self::CpuSender => Cause::CpuSender,
+            Self::CpuReceiver => Cause::CpuReceiver,
+            Self::Pacing => Cause::Pacing,
+            Self::SlowStartUnfinished | Self::WindowRegrowth | Self::PrematureSlowStartExit => {
+                Cause::SlowStart
+            }
+            Self::Policer => Cause::Policer,
+            Self::Shaper => Cause::Shaper,
+            Self::MtuBlackHole => Cause::Mtu,
+            Self::DamagedLink => Cause::Duplex,
+            Self::LagImbalance => Cause::Trunk,
+            Self::Congestion | Self::Bufferbloat => Cause::Congestion,
+            Self::ShallowBuffer => Cause::ShallowBuffer,
+            Self::RandomLoss => Cause::RandomLoss,
+            Self::Reordering => Cause::Reordering,
+            Self::Timeouts => Cause::Timeouts,
+            Self::EcnMarks => Cause::Ecn,
+            Self::LocalDrops => Cause::LocalDrops,
+            Self::Disturbed => Cause::Invalid,
+            Self::HostBusy => Cause::HostBusy,
+            Self::ReturnPath => Cause::ReturnPath,
+            Self::Unexplained | Self::Other(_) => Cause::Unknown,
+        }
+    }
+}
+
 /// How strongly the evidence supports the cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -128,7 +232,7 @@ pub struct Finding {
     /// What limited the flow.
     pub cause: Cause,
     /// The row of the decision table, such as `V02`.
-    pub rule: ForeignText,
+    pub rule: Rule,
     /// How strongly the evidence supports it.
     pub confidence: Confidence,
     /// The share of the measured time in which the cause was active, 0 to 1; absent if the evidence has no time

@@ -41,7 +41,7 @@ pub use calibration::{CALIBRATION_SCHEMA, Calibration, CopyRate, LoopbackRate, P
 pub use caveat::{Caveat, CaveatKind};
 pub use ceiling::{Ceiling, CeilingShare, Limit};
 pub use event::{Body, EVENT_SCHEMA, Event, FlowPlan, GroupPlace, GroupStart, Outcome, RunStart, World};
-pub use finding::{Cause, Confidence, Finding};
+pub use finding::{Cause, Confidence, Finding, Rule};
 pub use follow_up::FollowUp;
 pub use foreign_text::{ForeignLines, ForeignText};
 pub use host::{HostInfo, LinkInfo, LinkKind};

@@ -230,7 +230,7 @@ fn summary_row(record: &RunRecord, flow: &FlowRecord) -> [String; 23] {
         cell(record.idle.as_ref().filter(|idle| idle.rtt.count > 0).map(|idle| idle.rtt.p50_ns)),
         cell(flow.loaded.as_ref().filter(|loaded| loaded.rtt.count > 0).map(|loaded| loaded.rtt.p50_ns)),
         cell(verdict.map(|verdict| verdict.cause)),
-        verdict.map(|verdict| text_cell(&verdict.rule)).unwrap_or_default(),
+        verdict.map(|verdict| text_cell(verdict.rule.name())).unwrap_or_default(),
         cell(flow.uncertainty.as_ref().map(|known| known.expanded_bps.bps())),
     ]
 }

@@ -4,7 +4,7 @@ use linerate_model::metrics::Metric;
 use linerate_model::{
     Body, Cause, Caveat, CaveatKind, Ceiling, Confidence, Digest, Direction, Event, Finding, FlowPlan,
     FollowUp, HostInfo, LatencyReport, Limit, Outcome, PortSample, ProbePhase, ProbeTransport, Readings,
-    RunRecord, Sample, Side, SizeCurve, SizeFit, SizePoint, Tally, TestSpec, TimeInterval, Transport,
+    Rule, RunRecord, Sample, Side, SizeCurve, SizeFit, SizePoint, Tally, TestSpec, TimeInterval, Transport,
     UdpTally,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
@@ -308,7 +308,7 @@ proptest! {
         if let Some(cause) = cause {
             let verdict = Finding {
                 cause,
-                rule: "V02".into(),
+                rule: Rule::LinkFull,
                 confidence: Confidence::Probable,
                 share_of_time: None,
                 text: "said".into(),

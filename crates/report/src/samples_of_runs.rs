@@ -6,7 +6,7 @@ use linerate_model::metrics::{flow, host, port, tcp};
 use linerate_model::{
     Body, ByteAccounting, Cause, Caveat, CaveatKind, Ceiling, Confidence, Contribution, Digest, Direction,
     Effective, Event, Finding, FlowPlan, HostInfo, LatencyReport, Limit, LinkInfo, LinkKind, Outcome,
-    PortSample, ProbePhase, ProbeTransport, Readings, RunStart, Sample, Side, SideSettings, SizeCurve,
+    PortSample, ProbePhase, ProbeTransport, Readings, Rule, RunStart, Sample, Side, SideSettings, SizeCurve,
     SizeFit, SizePoint, Steady, Sweep, Tally, TestSpec, TimeInterval, Transport, UdpTally, Uncertainty,
     UncertaintySource, World,
 };
@@ -197,10 +197,10 @@ pub(crate) fn uncertainty() -> Uncertainty {
     }
 }
 
-pub(crate) fn finding(cause: Cause, rule: &str, text: &str) -> Finding {
+pub(crate) fn finding(rule: Rule, text: &str) -> Finding {
     Finding {
-        cause,
-        rule: rule.into(),
+        cause: rule.cause(),
+        rule,
         confidence: Confidence::Confirmed,
         share_of_time: Some(0.98),
         text: text.into(),
@@ -231,15 +231,14 @@ pub(crate) fn tcp_run() -> Vec<Event> {
         bodies.push(ended(number, Side::Receiver, tally(bps)));
         bodies.push(ceilings(number));
     }
-    let link =
-        finding(Cause::Link, "V02", "The link is full: this is the maximum of 1000BASE-T at MTU 1500.");
+    let link = finding(Rule::LinkFull, "The link is full: this is the maximum of 1000BASE-T at MTU 1500.");
     bodies.push((0, Body::Verdict { flow: 0, verdict: link, also: Vec::new() }));
     let window = Finding {
         remedy: Some("Raise net.ipv4.tcp_wmem or leave -w out.".into()),
         confidence: Confidence::Probable,
-        ..finding(Cause::SenderWindow, "V06", "The send buffer holds less than the path.")
+        ..finding(Rule::SendBuffer, "The send buffer holds less than the path.")
     };
-    let also = vec![finding(Cause::Congestion, "V22", "Latency rises under load.")];
+    let also = vec![finding(Rule::Bufferbloat, "Latency rises under load.")];
     bodies.push((0, Body::Verdict { flow: 1, verdict: window, also }));
     let steady = Steady {
         ramp_ns: Span::from_ms(120),

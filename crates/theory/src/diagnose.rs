@@ -1,6 +1,6 @@
 //! Turns evidence into a verdict.
 
-use linerate_model::{Ceiling, Finding, Limit};
+use linerate_model::{Ceiling, Finding, Limit, Rule};
 
 use crate::evidence::Evidence;
 use crate::rate_after_remedy::Remedied;
@@ -30,7 +30,8 @@ pub struct Diagnosis {
 #[must_use]
 pub fn diagnose(evidence: &Evidence) -> Diagnosis {
     let (mut ceilings, disproved) = ceilings::without_disproved(ceilings::all(evidence), evidence);
-    let answers = |table: &[rules::Rule]| table.iter().filter_map(|rule| rule(evidence)).collect::<Vec<_>>();
+    let answers =
+        |table: &[rules::RuleFn]| table.iter().filter_map(|rule| rule(evidence)).collect::<Vec<_>>();
     let mut found = answers(&rules::PRIMARY);
     found.retain(|finding| !another_binds_first(finding, evidence, &ceilings));
     let primary = if found.is_empty() { rules::unexplained(evidence, &ceilings) } else { found.remove(0) };
@@ -40,8 +41,8 @@ pub fn diagnose(evidence: &Evidence) -> Diagnosis {
     let primary = finished(primary);
     let found: Vec<Finding> = found.into_iter().map(finished).collect();
     // A shaper may let through more than Ethernet of the stated rate.
-    let link =
-        ceilings::of(&ceilings, &Limit::Link).filter(|_| primary.rule != "V14" || !evidence.is_stated_link());
+    let link = ceilings::of(&ceilings, &Limit::Link)
+        .filter(|_| primary.rule != Rule::Shaper || !evidence.is_stated_link());
     let link = link.cloned();
     let inferred = inferred(evidence, &primary);
     if let Some(found) = inferred.as_ref().filter(|found| ceilings::of(&ceilings, &found.limit).is_none()) {
@@ -89,11 +90,11 @@ fn another_binds_first(finding: &Finding, evidence: &Evidence, ceilings: &[Ceili
 /// The ceiling of a link or shaper that is known only from the measured rate.
 fn inferred(evidence: &Evidence, verdict: &Finding) -> Option<Ceiling> {
     let number = |name: &str| verdict.evidence.get(name).copied();
-    let (bitrate_bps, what) = match verdict.rule.as_str() {
-        "V02" => (number("ceiling_bps")?, format::rate(number("link_bps")?)),
+    let (bitrate_bps, what) = match verdict.rule {
+        Rule::LinkFull => (number("ceiling_bps")?, format::rate(number("link_bps")?)),
         // It was read, and is already among the ceilings.
-        "V14" if own_queue_binds(evidence, number("shaper_bps")) => return None,
-        "V14" => match number("shaper_bps") {
+        Rule::Shaper if own_queue_binds(evidence, number("shaper_bps")) => return None,
+        Rule::Shaper => match number("shaper_bps") {
             Some(shaper) => {
                 let (packet, headers) = (evidence.packet_bytes(), evidence.headers());
                 let lets_through = ethernet::shaped_goodput_bps(shaper, packet, &headers, evidence.tags())?;
@@ -180,13 +181,13 @@ mod tests {
     fn a_window_above_the_link_is_not_what_holds_the_rate() {
         // 21.8 Mb/s through a link of 23.5 Mb/s as stated, and a window that would allow 25 Mb/s.
         let mut evidence = long_path();
-        assert_eq!(diagnose(&evidence).primary.rule, "V04");
+        assert_eq!(diagnose(&evidence).primary.rule, Rule::ReceiverWindow);
         evidence.outcome.goodput_bps = Some(21.8e6);
         evidence.link.link_bps = Some(23.5e6);
         evidence.link.source = Some(crate::evidence::LinkSource::User);
         evidence.windows.offered_median_bytes = Some(65536.0);
-        assert!(diagnose(&evidence).also.iter().all(|finding| finding.rule != "V04"));
-        assert_ne!(diagnose(&evidence).primary.rule, "V04");
+        assert!(diagnose(&evidence).also.iter().all(|finding| finding.rule != Rule::ReceiverWindow));
+        assert_ne!(diagnose(&evidence).primary.rule, Rule::ReceiverWindow);
     }
 
     #[test]
@@ -280,7 +281,7 @@ mod tests {
     fn nothing_known_is_unknown() {
         let verdict = diagnose(&Evidence::default());
         assert_eq!(verdict.primary.cause, Cause::Unknown);
-        assert_eq!(verdict.primary.rule, "V99");
+        assert_eq!(verdict.primary.rule, Rule::Unexplained);
         assert!(verdict.expected.is_none());
     }
 

@@ -176,8 +176,8 @@ impl Reply {
 }
 
 /// Whether one of these rules gave the verdict.
-fn verdict_is(diagnosis: &Diagnosis, rules: &[&str]) -> bool {
-    rules.contains(&diagnosis.primary.rule.as_str())
+fn verdict_is(diagnosis: &Diagnosis, rules: &[Rule]) -> bool {
+    rules.contains(&diagnosis.primary.rule)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The gain of a remedy: the ceiling that binds next.
 
-use linerate_model::{Ceiling, Finding, Limit};
+use linerate_model::{Ceiling, Finding, Limit, Rule};
 
 use crate::domain::positive;
 use crate::evidence::Evidence;
@@ -52,15 +52,19 @@ pub(crate) enum Remedied {
 /// The ceiling that a finding's remedy removes. The remedy for a full link, a shaper or a policer removes none, and
 /// there is nothing to promise.
 pub(crate) fn remedied(finding: &Finding) -> Option<Remedied> {
-    Some(Remedied::Ceiling(match finding.rule.as_str() {
-        "V03" | "V05" => Limit::Application,
-        "V04" => Limit::ReceiverWindow,
-        "V06" => Limit::SendBuffer,
-        "V07" => Limit::CpuSender,
-        "V08" => Limit::CpuReceiver,
-        "V09" => Limit::Pacing,
-        "V10" | "V11" | "V12" => return Some(Remedied::NoCeiling),
-        "V16" | "V20" | "V21" | "V23" | "V25" => Limit::Loss,
+    Some(Remedied::Ceiling(match finding.rule {
+        Rule::SlowSource | Rule::SlowReader => Limit::Application,
+        Rule::ReceiverWindow => Limit::ReceiverWindow,
+        Rule::SendBuffer => Limit::SendBuffer,
+        Rule::CpuSender => Limit::CpuSender,
+        Rule::CpuReceiver => Limit::CpuReceiver,
+        Rule::Pacing => Limit::Pacing,
+        Rule::SlowStartUnfinished | Rule::WindowRegrowth | Rule::PrematureSlowStartExit => {
+            return Some(Remedied::NoCeiling);
+        }
+        Rule::DamagedLink | Rule::RandomLoss | Rule::Reordering | Rule::Timeouts | Rule::LocalDrops => {
+            Limit::Loss
+        }
         _ => return None,
     }))
 }
@@ -75,7 +79,7 @@ mod tests {
         // A window of 64 KiB over 21 ms on a gigabit. Of other limits only the cores are known: 24.97 Mb/s at
         // 0.4 of one.
         let finding = diagnose(&long_path()).primary;
-        assert_eq!(finding.rule, "V04");
+        assert_eq!(finding.rule, Rule::ReceiverWindow);
         let next = 65536.0 * 8.0 / 0.021 / 0.4;
         assert!((finding.evidence["after_remedy_bps"] / next - 1.0).abs() < 1e-9, "{finding:?}");
         assert!(finding.remedy.unwrap().contains("The next limit is then 62.42 Mb/s (cpu receiver: "));
@@ -96,7 +100,7 @@ mod tests {
         evidence.sender.thread_share = None;
         evidence.receiver.thread_share = None;
         let finding = diagnose(&evidence).primary;
-        assert_eq!(finding.rule, "V20");
+        assert_eq!(finding.rule, Rule::RandomLoss);
         assert!((finding.evidence["after_remedy_bps"] - 941.48e6).abs() < 1e4);
     }
 

@@ -182,7 +182,9 @@ fn parse_dscp(text: &str) -> Result<u8, String> {
         ("ef", _) => Ok(46),
         ("va", _) => Ok(44),
         ("le", _) => Ok(1),
-        (name, 3) if name.starts_with("cs") => digit(2, 0, 7).map(|class| class.saturating_mul(8)).ok_or_else(wrong),
+        (name, 3) if name.starts_with("cs") => {
+            digit(2, 0, 7).map(|class| class.saturating_mul(8)).ok_or_else(wrong)
+        }
         // RFC 2597 §6: class 1 to 4, drop precedence 1 to 3.
         (name, 4) if name.starts_with("af") => {
             let class = digit(2, 1, 4).ok_or_else(wrong)?;

@@ -1,6 +1,6 @@
 //! TCP with pacing: loss that vanishes came from bursts, loss that stays is the path's.
 
-use linerate_model::{Cause, Confidence};
+use linerate_model::{Confidence, Rule};
 
 use super::{Conclusion, Question, Reply, Topic, Trial, verdict_is};
 use crate::diagnose::Diagnosis;
@@ -22,7 +22,7 @@ pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Que
     let flat = crate::rules::rtt_is_flat(evidence) == Some(true);
     let lossy = evidence.loss().is_some_and(|loss| loss > 0.0);
     if evidence.transport != Transport::Tcp
-        || !verdict_is(diagnosis, &["V20", "V99", "V01"])
+        || !verdict_is(diagnosis, &[Rule::RandomLoss, Rule::Unexplained, Rule::TooShort])
         || !flat
         || !lossy
     {
@@ -88,7 +88,7 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
     );
     // A policer and a shallow buffer both pass evenly spaced packets. Datagrams above the rate distinguish
     // them, if that question is asked.
-    let finding = FindingBuilder::new(Cause::ShallowBuffer, "V19", Confidence::Probable, text)
+    let finding = FindingBuilder::new(Rule::ShallowBuffer, Confidence::Probable, text)
         .remedy("Pace the sender (fq, --fq-rate), or give the port a larger share of its switch's buffer.")
         .finish();
     answer.found(finding)
@@ -115,7 +115,7 @@ mod tests {
         // One in ten thousand: twenty expected.
         let gone = after(1.0, 200_000.0);
         let finding = gone.finding.unwrap();
-        assert_eq!((finding.rule.as_str(), finding.confidence), ("V19", Confidence::Probable));
+        assert_eq!((&finding.rule, finding.confidence), (&Rule::ShallowBuffer, Confidence::Probable));
         assert!(finding.text.contains("policer"), "{}", finding.text);
         assert_eq!(after(18.0, 200_000.0).finding, None);
         let few = after(0.0, 20_000.0);

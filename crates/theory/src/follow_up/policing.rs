@@ -1,6 +1,6 @@
 //! UDP above and below the rate: a policer drops the excess at once, a shaper or a link queues it first.
 
-use linerate_model::{Cause, Confidence};
+use linerate_model::{Confidence, Rule};
 
 use super::{Conclusion, Question, Reply, Topic, Trial, verdict_is};
 use crate::diagnose::Diagnosis;
@@ -35,10 +35,13 @@ const SECONDS: f64 = 2.0;
 
 /// Asked if TCP's rate has no certain explanation, or one that only UDP can confirm.
 pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Question> {
-    let open = verdict_is(diagnosis, &["V99", "V01", "V13", "V18", "V20"])
-        || (verdict_is(diagnosis, &["V14"]) && diagnosis.primary.confidence == Confidence::Probable);
+    let open = verdict_is(
+        diagnosis,
+        &[Rule::Unexplained, Rule::TooShort, Rule::Policer, Rule::Congestion, Rule::RandomLoss],
+    ) || (verdict_is(diagnosis, &[Rule::Shaper])
+        && diagnosis.primary.confidence == Confidence::Probable);
     let path = windows_are_open(evidence) && !any_core_is_full(evidence);
-    let lossy = evidence.loss().is_some_and(|loss| loss > 0.0) || verdict_is(diagnosis, &["V14"]);
+    let lossy = evidence.loss().is_some_and(|loss| loss > 0.0) || verdict_is(diagnosis, &[Rule::Shaper]);
     let rate = evidence.outcome.goodput_bps.filter(|rate| *rate > 0.0)?;
     if evidence.transport != Transport::Tcp || !open || !path || !lossy {
         return None;
@@ -202,7 +205,7 @@ fn policer(answer: Conclusion, evidence: &Evidence, above: &Reply, rate: f64) ->
         "The path drops what exceeds {} of datagrams without queueing it{held}: it is policed.",
         format::rate(rate)
     );
-    let finding = FindingBuilder::new(Cause::Policer, "V13", Confidence::Confirmed, text)
+    let finding = FindingBuilder::new(Rule::Policer, Confidence::Confirmed, text)
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .remedy(format!("Shape at the sender to {}.", format::rate(CONFORMING * rate)))
         .finish();
@@ -222,7 +225,7 @@ fn shallow(answer: Conclusion, link: f64) -> Conclusion {
     let text = format!(
         "Datagrams fill {name} without waiting, and what exceeds it is lost at once: bursts overrun a small queue before it."
     );
-    let finding = FindingBuilder::new(Cause::ShallowBuffer, "V19", Confidence::Probable, text)
+    let finding = FindingBuilder::new(Rule::ShallowBuffer, Confidence::Probable, text)
         .with("link_bps", Some(link))
         .remedy("Pace the sender (fq, --fq-rate), or give the port a larger share of its switch's buffer.")
         .finish();
@@ -236,7 +239,7 @@ fn delayed(answer: Conclusion, evidence: &Evidence, rate: f64, waits: f64, link:
             format::rate(rate),
             format::time(waits)
         );
-        let finding = FindingBuilder::new(Cause::Shaper, "V14", Confidence::Confirmed, text)
+        let finding = FindingBuilder::new(Rule::Shaper, Confidence::Confirmed, text)
             .with_time("queue_ns", Some(waits))
             .remedy("Raise the shaper's rate, or accept it as the path's.")
             .finish();
@@ -254,7 +257,7 @@ fn delayed(answer: Conclusion, evidence: &Evidence, rate: f64, waits: f64, link:
         "Datagrams fill {name} behind a queue, and TCP had {} of what it carries: the link is full.",
         format::percent(share.unwrap_or(1.0))
     );
-    let finding = FindingBuilder::new(Cause::Link, "V02", Confidence::Confirmed, text)
+    let finding = FindingBuilder::new(Rule::LinkFull, Confidence::Confirmed, text)
         .with("ceiling_bps", ceiling)
         .with("share", share)
         .remedy("Check negotiation and cabling at the peer and at the next hop.")
@@ -291,7 +294,7 @@ mod tests {
         let (offered, conclusion) = found(70e6, 0.0, 0.0);
         assert_eq!(offered, [80e6, 160e6, 63e6]);
         let finding = conclusion.finding.unwrap();
-        assert_eq!((finding.rule.as_str(), finding.confidence), ("V13", Confidence::Confirmed));
+        assert_eq!((&finding.rule, finding.confidence), (&Rule::Policer, Confidence::Confirmed));
         assert!((finding.evidence["passed_bps"] / 70e6 - 1.0).abs() < 1e-9);
         assert!(!finding.evidence.contains_key("bucket_bytes"));
     }
@@ -299,24 +302,24 @@ mod tests {
     #[test]
     fn what_waits_first_is_shaped_or_a_slower_link() {
         let (_, conclusion) = found(70e6, 0.05, 0.0);
-        assert_eq!(conclusion.finding.unwrap().rule, "V14");
+        assert_eq!(conclusion.finding.unwrap().rule, Rule::Shaper);
         // 1472 of 1538 bytes at 100 Mb/s.
         let (_, link) = found(1e8 * 1472.0 / 1538.0, 0.05, 0.0);
         assert_eq!(link.finding, None);
         assert!(link.answer.contains("100BASE-TX"), "{}", link.answer);
         let (_, shaper) = found(1e8 * 1472.0 / 1518.0, 0.05, 0.0);
-        assert_eq!(shaper.finding.unwrap().rule, "V14", "it counts frames");
+        assert_eq!(shaper.finding.unwrap().rule, Rule::Shaper, "it counts frames");
         let (_, hair) = found(1.002e8 * 1472.0 / 1538.0, 0.05, 0.0);
         assert!(hair.answer.contains("100BASE-TX"), "{}", hair.answer);
         let (_, full) = found_after(90e6, 1e8 * 1472.0 / 1538.0, 0.05, 0.0);
-        assert_eq!(full.finding.unwrap().rule, "V02");
+        assert_eq!(full.finding.unwrap().rule, Rule::LinkFull);
     }
 
     #[test]
     fn a_full_link_without_a_queue_has_a_shallow_buffer() {
         let (offered, conclusion) = found(1e8 * 1472.0 / 1538.0, 0.0, 0.0);
         assert_eq!(offered[..3], [80e6, 160e6, 320e6]);
-        assert_eq!(conclusion.finding.unwrap().rule, "V19");
+        assert_eq!(conclusion.finding.unwrap().rule, Rule::ShallowBuffer);
     }
 
     #[test]
@@ -328,7 +331,7 @@ mod tests {
         let twice = datagrams(next(&evidence, std::slice::from_ref(&above)).unwrap(), 0.5625, 0.0);
         let mut replies = vec![above, twice];
         replies.push(datagrams(next(&evidence, &replies).unwrap(), 0.0, 0.0));
-        assert_eq!(conclude(&evidence, &replies).finding.unwrap().rule, "V14");
+        assert_eq!(conclude(&evidence, &replies).finding.unwrap().rule, Rule::Shaper);
     }
 
     #[test]

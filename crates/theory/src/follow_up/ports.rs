@@ -1,7 +1,7 @@
 //! Many connections instead of one: in a LAG, one connection gets one member link, many connections get
 //! several.
 
-use linerate_model::{Cause, Confidence};
+use linerate_model::{Confidence, Rule};
 
 use super::{Conclusion, Question, Reply, Topic, Trial, verdict_is};
 use crate::diagnose::Diagnosis;
@@ -28,12 +28,15 @@ pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Que
     // A member link can look like a shaper if data that had waited raises its rate a little.
     let numbers = &diagnosis.primary.evidence;
     let named = numbers.get("link_bps").or_else(|| numbers.get("shaper_bps")).copied();
-    let named = named.filter(|_| verdict_is(diagnosis, &["V02", "V14"]));
-    let unsure = verdict_is(diagnosis, &["V99", "V01"]);
+    let named = named.filter(|_| verdict_is(diagnosis, &[Rule::LinkFull, Rule::Shaper]));
+    let unsure = verdict_is(diagnosis, &[Rule::Unexplained, Rule::TooShort]);
     let link = named.or_else(|| near_link(evidence).filter(|_| unsure));
     let slower = link.is_some_and(|link| evidence.line_rate_bps().is_none_or(|own| link < own));
     let few = evidence.streams() <= 5.0;
-    if evidence.transport != Transport::Tcp || !few || !(slower || verdict_is(diagnosis, &["V17"])) {
+    if evidence.transport != Transport::Tcp
+        || !few
+        || !(slower || verdict_is(diagnosis, &[Rule::LagImbalance]))
+    {
         return None;
     }
     Some(Question {
@@ -111,7 +114,7 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
         "One connection gets one of {many} links of a bundle, and {CONNECTIONS} connections with other ports {ratio:.1} of them: ports are among what it hashes."
     );
     let uneven = replies.first().and_then(|reply| spread(reply.evidence.as_ref()?));
-    let finding = FindingBuilder::new(Cause::Trunk, "V17", Confidence::Confirmed, text)
+    let finding = FindingBuilder::new(Rule::LagImbalance, Confidence::Confirmed, text)
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .remedy("Use more connections (-P): one never gets more than one member.")
         .finish();
@@ -128,8 +131,12 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
 fn member_bps(evidence: &Evidence) -> Option<f64> {
     let goodput = evidence.outcome.goodput_bps?;
     let diagnosis = crate::diagnose(evidence);
-    let used =
-        diagnosis.primary.evidence.get("members_used").copied().filter(|_| verdict_is(&diagnosis, &["V17"]));
+    let used = diagnosis
+        .primary
+        .evidence
+        .get("members_used")
+        .copied()
+        .filter(|_| verdict_is(&diagnosis, &[Rule::LagImbalance]));
     Some(goodput / used.unwrap_or(1.0))
 }
 
@@ -167,7 +174,7 @@ mod tests {
     #[test]
     fn twice_the_rate_is_two_members() {
         let finding = after(1.88e9).finding.unwrap();
-        assert_eq!((finding.rule.as_str(), finding.confidence), ("V17", Confidence::Confirmed));
+        assert_eq!((&finding.rule, finding.confidence), (&Rule::LagImbalance, Confidence::Confirmed));
         assert_eq!((finding.evidence["members_least"], finding.evidence["members_most"]), (2.0, 2.0));
         assert_eq!(finding.evidence["largest_over_smallest"], 3.0);
         // Six links seen with sixteen flows: seven links have 53 % of the likelihood of six, eight 17 %, nine 5

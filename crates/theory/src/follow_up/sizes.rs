@@ -1,7 +1,7 @@
 //! Datagrams of different sizes, each in one packet that must not be fragmented: above which size are they
 //! lost?
 
-use linerate_model::{Cause, Confidence};
+use linerate_model::{Confidence, Rule};
 
 use super::{Conclusion, Question, Reply, Topic, Trial, verdict_is};
 use crate::diagnose::Diagnosis;
@@ -25,8 +25,8 @@ const MAX_HALVINGS: usize = 20;
 
 /// Asked if nothing of full size arrived, or if segments shrank while the kernel probed.
 pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Question> {
-    let probed = diagnosis.also.iter().any(|finding| finding.rule == "V15");
-    if evidence.transport != Transport::Tcp || !(verdict_is(diagnosis, &["V15"]) || probed) {
+    let probed = diagnosis.also.iter().any(|finding| finding.rule == Rule::MtuBlackHole);
+    if evidence.transport != Transport::Tcp || !(verdict_is(diagnosis, &[Rule::MtuBlackHole]) || probed) {
         return None;
     }
     Some(Question {
@@ -129,7 +129,7 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
         format!("Packets above {largest:.0} bytes vanish")
     };
     let text = format!("{above}, without a word to the sender.");
-    let finding = FindingBuilder::new(Cause::Mtu, "V15", Confidence::Confirmed, text)
+    let finding = FindingBuilder::new(Rule::MtuBlackHole, Confidence::Confirmed, text)
         .remedy(format!(
             "Let ICMP through, or use segments of {:.0} bytes at most (--set-mss {:.0}), or net.ipv4.tcp_mtu_probing=1.",
             largest - of_tcp,
@@ -159,7 +159,7 @@ mod tests {
         for mtu in [1499.0, 1400.0, 1280.0, 577.0, 576.0] {
             let (trials, conclusion) = asked(mtu);
             assert_eq!(conclusion.evidence["largest_packet_bytes"], mtu);
-            assert_eq!(conclusion.finding.unwrap().rule, "V15");
+            assert_eq!(conclusion.finding.unwrap().rule, Rule::MtuBlackHole);
             assert!(trials <= 12, "{trials}");
         }
     }

@@ -1,6 +1,6 @@
 //! V15: packets above some size are lost without an ICMP message to the sender.
 
-use linerate_model::{Cause, Confidence, Finding};
+use linerate_model::{Confidence, Finding, Rule};
 
 use super::FindingBuilder;
 use crate::evidence::{Evidence, Transport};
@@ -28,7 +28,7 @@ pub(super) fn stalled(evidence: &Evidence) -> Option<Finding> {
          the dialogue arrive: packets of that size vanish on the path, and no ICMP message says so."
     );
     // A device that drops all data of such connections, whatever its size, would look the same.
-    FindingBuilder::new(Cause::Mtu, "V15", Confidence::Probable, text)
+    FindingBuilder::new(Rule::MtuBlackHole, Confidence::Probable, text)
         .with("acked_bytes", Some(acked))
         .with("mss_bytes", Some(segment))
         .with("packet_bytes", Some(packet))
@@ -49,7 +49,7 @@ pub(super) fn probed(evidence: &Evidence) -> Option<Finding> {
     let text = format!(
         "The sender had to find out by probing that segments of {first:.0} bytes vanish; it went down to {smallest:.0} bytes."
     );
-    FindingBuilder::new(Cause::Mtu, "V15", Confidence::Probable, text)
+    FindingBuilder::new(Rule::MtuBlackHole, Confidence::Probable, text)
         .with("mss_first_bytes", Some(first))
         .with("mss_bytes", Some(smallest))
         .with("mtu_probes", Some(probes))
@@ -63,6 +63,7 @@ mod tests {
     use super::*;
     use crate::diagnose;
     use crate::rules::examples::{full_gigabit, lossy_path};
+    use linerate_model::Cause;
 
     fn swallowed() -> Evidence {
         let mut evidence = full_gigabit();
@@ -79,7 +80,7 @@ mod tests {
     #[test]
     fn silence_after_the_handshake_is_a_black_hole_before_it_is_too_short() {
         let finding = diagnose(&swallowed()).primary;
-        assert_eq!((finding.cause, finding.rule.as_str()), (Cause::Mtu, "V15"));
+        assert_eq!((finding.cause, &finding.rule), (Cause::Mtu, &Rule::MtuBlackHole));
         assert!(finding.text.contains("1500 bytes"), "{}", finding.text);
     }
 

@@ -1,6 +1,6 @@
 //! V22: packets wait long in a queue under load. Listed with a verdict, never the verdict itself.
 
-use linerate_model::{Cause, Confidence, Finding};
+use linerate_model::{Confidence, Finding, Rule};
 
 use super::FindingBuilder;
 use crate::evidence::Evidence;
@@ -30,7 +30,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         format::time(working),
         format::time(base)
     );
-    FindingBuilder::new(Cause::Congestion, "V22", Confidence::Confirmed, text)
+    FindingBuilder::new(Rule::Bufferbloat, Confidence::Confirmed, text)
         .with_time("rtt_base_ns", Some(base))
         .with_time("rtt_loaded_p95_ns", Some(working))
         .with("round_trips_per_minute", Some(rpm))

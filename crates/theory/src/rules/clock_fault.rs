@@ -1,6 +1,6 @@
 //! V26: the measurement itself was disturbed.
 
-use linerate_model::{Cause, Confidence, Finding};
+use linerate_model::{Confidence, Finding, Rule};
 
 use super::FindingBuilder;
 use crate::evidence::Evidence;
@@ -30,7 +30,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         Some(gap) => format!("A measuring host was paused for {gap}."),
         None => "The number of intervals seen does not match the test's length.".to_owned(),
     };
-    FindingBuilder::new(Cause::Invalid, "V26", Confidence::Confirmed, text)
+    FindingBuilder::new(Rule::Disturbed, Confidence::Confirmed, text)
         .with_time("gap_max_ns", timing.gap_max_s)
         .with("expected_intervals", timing.expected_intervals.map(|count| count as f64))
         .with("seen_intervals", timing.seen_intervals.map(|count| count as f64))
@@ -48,6 +48,7 @@ pub(super) fn paused_s(evidence: &Evidence) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::rules::examples::full_gigabit;
+    use linerate_model::Cause;
 
     #[test]
     fn pauses_and_missing_intervals_spoil_a_result() {

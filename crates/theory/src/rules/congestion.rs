@@ -1,6 +1,6 @@
 //! V18: a shared queue overflows.
 
-use linerate_model::{Cause, Finding, Limit};
+use linerate_model::{Finding, Limit, Rule};
 
 use super::{
     FindingBuilder, confidence, link_full, local_drops, near, policer, rate_was_asked_for, reordering,
@@ -28,7 +28,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         format::time(rise),
         format::percent(loss)
     );
-    numbers(FindingBuilder::new(Cause::Congestion, "V18", sure, text), evidence)
+    numbers(FindingBuilder::new(Rule::Congestion, sure, text), evidence)
         .remedy("Look for other traffic on the path, and for the slowest link on it.")
         .finish()
 }
@@ -88,6 +88,7 @@ pub(super) fn numbers(draft: FindingBuilder, evidence: &Evidence) -> FindingBuil
 mod tests {
     use super::*;
     use crate::rules::examples::{full_gigabit, lossy_path, shaped};
+    use linerate_model::Cause;
 
     fn congested() -> Evidence {
         let mut evidence = lossy_path(1e-4);

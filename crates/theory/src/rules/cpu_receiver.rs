@@ -1,6 +1,6 @@
 //! V08: one core of the receiver is full, or the host drops what it cannot process.
 
-use linerate_model::{Cause, Confidence, Finding};
+use linerate_model::{Confidence, Finding, Rule};
 
 use super::cpu_sender::{got_what_it_asked, is_near, is_nearly_full, load, ready, share};
 use super::{FindingBuilder, confidence, core_is_full, host_busy};
@@ -54,7 +54,7 @@ fn finish(evidence: &Evidence, sure: Confidence, text: &str) -> Option<Finding> 
     let squeezed = host.softnet_squeezed_per_s.filter(|rate| *rate > 10.0).map_or_else(String::new, |rate| {
         format!(" Packet processing ran out of its budget {rate:.0} times a second.")
     });
-    FindingBuilder::new(Cause::CpuReceiver, "V08", sure, format!("{text}{squeezed}"))
+    FindingBuilder::new(Rule::CpuReceiver, sure, format!("{text}{squeezed}"))
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .with("receiver_thread_share", host.thread_share)
         .with("receiver_thread_wait_share", host.thread_wait_share)
@@ -72,6 +72,7 @@ fn finish(evidence: &Evidence, sure: Confidence, text: &str) -> Option<Finding> 
 mod tests {
     use super::*;
     use crate::rules::examples::{full_gigabit, long_path, loopback};
+    use linerate_model::Cause;
 
     fn receiver_full() -> Evidence {
         let mut evidence = loopback();
@@ -120,10 +121,14 @@ mod tests {
         evidence.windows.rcv_buf_asked_bytes = None;
         evidence.windows.queue_median_share = Some(0.9);
         evidence.receiver.thread_share = Some(0.25);
-        assert_eq!(crate::diagnose(&evidence).primary.rule, "V05", "a reader at its ease is slow by itself");
+        assert_eq!(
+            crate::diagnose(&evidence).primary.rule,
+            Rule::SlowReader,
+            "a reader at its ease is slow by itself"
+        );
         evidence.receiver.thread_wait_share = Some(0.74);
         let finding = crate::diagnose(&evidence).primary;
-        assert_eq!((finding.cause, finding.rule.as_str()), (Cause::CpuReceiver, "V08"));
+        assert_eq!((finding.cause, &finding.rule), (Cause::CpuReceiver, &Rule::CpuReceiver));
         assert!(finding.text.contains("waited 74.0 % of the time"), "{}", finding.text);
         evidence.receiver.softirq_share = Some(0.3);
         assert!(rule(&evidence).unwrap().text.contains("waited"), "what fills the core, not what is larger");
@@ -131,7 +136,11 @@ mod tests {
         paced.asked.max_pacing_bps = paced.outcome.goodput_bps;
         assert_eq!(rule(&paced), None, "it did what it was asked");
         evidence.receiver.thread_wait_share = Some(0.3);
-        assert_ne!(crate::diagnose(&evidence).primary.rule, "V08", "it was idle for almost half of the time");
+        assert_ne!(
+            crate::diagnose(&evidence).primary.rule,
+            Rule::CpuReceiver,
+            "it was idle for almost half of the time"
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! V07: one core of the sender is full.
 
-use linerate_model::{Cause, Finding};
+use linerate_model::{Finding, Rule};
 
 use super::{
     FindingBuilder, STARVED_SHARE, confidence, core_is_full, granted, host_busy, is_crowded, is_starved,
@@ -27,7 +27,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .is_none_or(|(flight, cwnd)| flight < 0.7 * cwnd);
     let sure = confidence(is_near(host) || wants, core_is_full(host) && window_unused)?;
     let text = format!("The sender's processor is the limit: {}.", load(host));
-    FindingBuilder::new(Cause::CpuSender, "V07", sure, text)
+    FindingBuilder::new(Rule::CpuSender, sure, text)
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .with("sender_thread_share", host.thread_share)
         .with("sender_thread_wait_share", host.thread_wait_share)
@@ -91,6 +91,7 @@ pub(super) fn load(host: &Host) -> String {
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::Cause;
     use linerate_model::Confidence;
 
     use super::*;

@@ -1,6 +1,6 @@
 //! V16: a cable or a duplex mismatch destroys frames at an interface of the two hosts.
 
-use linerate_model::{Cause, Confidence, Finding};
+use linerate_model::{Confidence, Finding, Rule};
 
 use super::{FindingBuilder, confidence, link_full, local_drops, near, rate_was_asked_for};
 use crate::evidence::{Evidence, Host};
@@ -30,7 +30,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     } else {
         Confidence::Probable
     };
-    FindingBuilder::new(Cause::Duplex, "V16", sure, text)
+    FindingBuilder::new(Rule::DamagedLink, sure, text)
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .with("ceiling_bps", model)
         .with("loss_ratio", Some(loss))
@@ -68,6 +68,7 @@ mod tests {
     use super::*;
     use crate::diagnose;
     use crate::rules::examples::{full_gigabit, lossy_path};
+    use linerate_model::Cause;
 
     fn damaged() -> Evidence {
         let mut evidence = lossy_path(1e-4);
@@ -78,7 +79,7 @@ mod tests {
     #[test]
     fn frames_that_arrive_damaged_explain_the_loss_at_that_end() {
         let finding = diagnose(&damaged()).primary;
-        assert_eq!((finding.cause, finding.rule.as_str()), (Cause::Duplex, "V16"));
+        assert_eq!((finding.cause, &finding.rule), (Cause::Duplex, &Rule::DamagedLink));
         assert!(finding.text.contains("damaged frames were counted at the receiver"), "{}", finding.text);
     }
 

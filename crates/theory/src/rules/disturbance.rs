@@ -1,6 +1,6 @@
 //! V26 as an additional finding: a measuring host lost time, but too little to spoil the result.
 
-use linerate_model::{Cause, Confidence, Finding};
+use linerate_model::{Confidence, Finding, Rule};
 
 use super::{FindingBuilder, clock_fault};
 use crate::evidence::Evidence;
@@ -33,7 +33,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         }
         (None, None) => return None,
     };
-    FindingBuilder::new(Cause::Invalid, "V26", Confidence::Probable, text)
+    FindingBuilder::new(Rule::Disturbed, Confidence::Probable, text)
         .with("sender_steal_share", evidence.sender.steal_share)
         .with("receiver_steal_share", evidence.receiver.steal_share)
         .with_time("gap_max_ns", paused)

@@ -1,6 +1,6 @@
 //! V24: queues mark packets (ECN) instead of dropping them.
 
-use linerate_model::{Cause, Confidence, Finding};
+use linerate_model::{Confidence, Finding, Rule};
 
 use super::{FindingBuilder, rate_was_asked_for, windows_are_open};
 use crate::evidence::{Evidence, Transport};
@@ -28,7 +28,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         "A queue on the path marks packets instead of dropping them (ECN), and {} of the segments came back with the echo of a mark: a link is full, without loss.",
         format::percent(share)
     );
-    FindingBuilder::new(Cause::Ecn, "V24", Confidence::Probable, text)
+    FindingBuilder::new(Rule::EcnMarks, Confidence::Probable, text)
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .with("echoed_share", Some(share))
         .with("echoed", Some(echoed))
@@ -43,6 +43,7 @@ mod tests {
     use super::*;
     use crate::diagnose;
     use crate::rules::examples::{full_gigabit, long_path, lossy_path};
+    use linerate_model::Cause;
 
     /// As many marks as a lossy path has losses, and no losses.
     fn marked(share: f64) -> Evidence {
@@ -56,7 +57,7 @@ mod tests {
     #[test]
     fn echoes_without_loss_are_ecn() {
         let finding = diagnose(&marked(0.02)).primary;
-        assert_eq!((finding.cause, finding.rule.as_str()), (Cause::Ecn, "V24"));
+        assert_eq!((finding.cause, &finding.rule), (Cause::Ecn, &Rule::EcnMarks));
         assert!((finding.evidence["echoed_share"] - 0.02).abs() < 1e-9);
     }
 

@@ -1,6 +1,6 @@
 //! V27: other programs use a host's processors.
 
-use linerate_model::{Cause, Confidence, Finding};
+use linerate_model::{Confidence, Finding, Rule};
 
 use super::{
     FULL_CORE_SHARE, FindingBuilder, STARVED_SHARE, is_crowded, is_starved, link_full, rate_was_asked_for,
@@ -61,7 +61,7 @@ fn finding(evidence: &Evidence, waits: impl Fn(&Host) -> bool) -> Option<Finding
     let text = format!(
         "Other programs used {others} of the {side} host's processors{waited}: the host may be the limit and not the path."
     );
-    FindingBuilder::new(Cause::HostBusy, "V27", Confidence::Probable, text)
+    FindingBuilder::new(Rule::HostBusy, Confidence::Probable, text)
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .with("others_share", host.others_share)
         .with("thread_share", host.thread_share)
@@ -75,6 +75,7 @@ mod tests {
     use super::*;
     use crate::diagnose;
     use crate::rules::examples::{loopback, shaped};
+    use linerate_model::Cause;
 
     /// Memory to memory next to busy loops of other programs that use 90 % of all cores.
     fn beside_loops() -> Evidence {
@@ -123,9 +124,9 @@ mod tests {
         (evidence.outcome.ramp_s, evidence.outcome.measured_s) = (Some(2.0), Some(1.4));
         let found = diagnose(&evidence);
         assert_eq!(found.primary.cause, Cause::HostBusy, "{:?}", found.primary);
-        assert!(found.also.iter().any(|finding| finding.rule == "V01"), "{:?}", found.also);
+        assert!(found.also.iter().any(|finding| finding.rule == Rule::TooShort), "{:?}", found.also);
         evidence.sender.others_share = Some(0.1);
-        assert_eq!(diagnose(&evidence).primary.rule, "V01", "an idle host");
+        assert_eq!(diagnose(&evidence).primary.rule, Rule::TooShort, "an idle host");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! V00: the rate exceeds what the link can carry, or the byte accounting does not balance.
 
-use linerate_model::{Cause, Confidence, Finding};
+use linerate_model::{Confidence, Finding, Rule};
 use linerate_units::Bitrate;
 
 use super::{FindingBuilder, core_is_full, slow_reader};
@@ -49,7 +49,7 @@ fn above_the_link(evidence: &Evidence) -> Option<Finding> {
         Some(CountedBy::Sender) => "The sender counted; take the receiver's figure.",
         _ => "Check the units, the MTU, the rate of the link, and that the receiver's count was used.",
     };
-    FindingBuilder::new(Cause::Impossible, "V00", Confidence::Confirmed, text)
+    FindingBuilder::new(Rule::Impossible, Confidence::Confirmed, text)
         .with("goodput_bps", Some(goodput))
         .with("ceiling_bps", Some(ceiling))
         .remedy(remedy)
@@ -74,7 +74,7 @@ fn above_the_bucket(evidence: &Evidence) -> Option<Finding> {
         format::rate(ceiling),
         bucket.because
     );
-    FindingBuilder::new(Cause::Impossible, "V00", Confidence::Confirmed, text)
+    FindingBuilder::new(Rule::Impossible, Confidence::Confirmed, text)
         .with("goodput_bps", Some(goodput))
         .with("ceiling_bps", Some(ceiling))
         .remedy(
@@ -109,7 +109,7 @@ fn late(goodput: f64, ceiling: f64) -> Option<Finding> {
         format::rate(goodput),
         format::rate(ceiling)
     );
-    FindingBuilder::new(Cause::Invalid, "V26", Confidence::Confirmed, text)
+    FindingBuilder::new(Rule::Disturbed, Confidence::Confirmed, text)
         .with("goodput_bps", Some(goodput))
         .with("ceiling_bps", Some(ceiling))
         .remedy("Repeat the test when the machine is quiet, or with less to carry.")
@@ -134,7 +134,7 @@ fn books_do_not_balance(evidence: &Evidence) -> Option<Finding> {
     }
     let text =
         format!("{} of the bytes written appear nowhere: the two ends disagree.", format::percent(share));
-    FindingBuilder::new(Cause::Impossible, "V00", Confidence::Probable, text)
+    FindingBuilder::new(Rule::Impossible, Confidence::Probable, text)
         .with("unaccounted_share", Some(share))
         .with("written_bytes", evidence.outcome.written_bytes)
         .with("delivered_bytes", evidence.outcome.delivered_bytes)
@@ -146,6 +146,7 @@ fn books_do_not_balance(evidence: &Evidence) -> Option<Finding> {
 mod tests {
     use super::*;
     use crate::rules::examples::{full_gigabit, loopback, shaped};
+    use linerate_model::Cause;
 
     #[test]
     fn the_ceiling_and_two_hundred_ppm_are_possible_more_is_not() {
@@ -211,11 +212,11 @@ mod tests {
         evidence.outcome.goodput_bps = Some(950e6);
         evidence.timing.emulator_late = Some(true);
         let found = rule(&evidence).unwrap();
-        assert_eq!((found.cause, found.rule.as_str()), (Cause::Invalid, "V26"));
+        assert_eq!((found.cause, &found.rule), (Cause::Invalid, &Rule::Disturbed));
         evidence.outcome.goodput_bps = Some(941e6);
         assert_eq!(rule(&evidence), None);
         evidence.outcome.goodput_bps = Some(1.2e9);
-        assert_eq!(rule(&evidence).unwrap().rule, "V00", "no lateness makes up for so much");
+        assert_eq!(rule(&evidence).unwrap().rule, Rule::Impossible, "no lateness makes up for so much");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Properties that hold for every verdict, whatever the evidence. Tested on partly plausible, partly
 //! nonsensical records.
 
-use linerate_model::{Confidence, Finding, Limit};
+use linerate_model::{Confidence, Finding, Limit, Rule};
 use proptest::prelude::*;
 
 use super::examples::{full_gigabit, long_path, loopback, lossy_path, policed, shaped};
@@ -117,12 +117,12 @@ proptest! {
     fn no_window_is_named_that_allows_more_than_the_rate(evidence in record()) {
         let goodput = evidence.outcome.goodput_bps.unwrap();
         for finding in causes(&diagnose(&evidence)) {
-            if let Some(window) = number(finding, "window_bytes").filter(|_| finding.rule == "V04") {
+            if let Some(window) = number(finding, "window_bytes").filter(|_| finding.rule == Rule::ReceiverWindow) {
                 prop_assert!(room(&evidence, window, goodput) <= 1.5 + 1e-9, "{finding:?}");
                 prop_assert!(number(finding, "ceiling_bps").unwrap() <= 1.5 * goodput * (1.0 + 1e-9), "{finding:?}");
                 prop_assert!(number(finding, "ceiling_bps").unwrap() >= goodput / 1.16, "{finding:?}");
             }
-            if let Some(buffer) = number(finding, "snd_buf_bytes").filter(|_| finding.rule == "V06") {
+            if let Some(buffer) = number(finding, "snd_buf_bytes").filter(|_| finding.rule == Rule::SendBuffer) {
                 // Payload fills between 40 % and all of a buffer.
                 prop_assert!(room(&evidence, 0.4 * buffer, goodput) <= 1.5 + 1e-9, "{finding:?}");
             }
@@ -132,7 +132,7 @@ proptest! {
     #[test]
     fn no_link_is_named_that_the_rate_exceeds(evidence in record()) {
         let sustained = evidence.sustained_bps().unwrap();
-        for finding in causes(&diagnose(&evidence)).filter(|finding| finding.rule == "V02") {
+        for finding in causes(&diagnose(&evidence)).filter(|finding| finding.rule == Rule::LinkFull) {
             let ceiling = number(finding, "ceiling_bps").unwrap();
             prop_assert!(sustained <= 1.006 * ceiling, "{sustained} of {ceiling}: {finding:?}");
         }
@@ -144,7 +144,7 @@ proptest! {
         let (_, other) = evidence.other_shares();
         for finding in causes(&diagnose(&evidence)) {
             let of_own_link = number(finding, "link_bps") == evidence.line_rate_bps() || evidence.is_stated_link();
-            if finding.confidence != Confidence::Confirmed || !["V02", "V14"].contains(&finding.rule.as_str()) || of_own_link {
+            if finding.confidence != Confidence::Confirmed || ![Rule::LinkFull, Rule::Shaper].contains(&finding.rule) || of_own_link {
                 continue;
             }
             let named = match number(finding, "shaper_bps") {
@@ -164,15 +164,15 @@ proptest! {
         let goodput = evidence.outcome.goodput_bps.unwrap();
         let found = diagnose(&evidence);
         let ceiling = |limit: Limit| crate::ceilings::of(&found.ceilings, &limit).map(|ceiling| ceiling.bitrate_bps);
-        let named = match found.primary.rule.as_str() {
-            "V04" => number(&found.primary, "ceiling_bps"),
-            "V06" => ceiling(Limit::SendBuffer),
-            "V07" => ceiling(Limit::CpuSender),
-            "V08" => ceiling(Limit::CpuReceiver),
-            "V09" => ceiling(Limit::Pacing),
+        let named = match found.primary.rule {
+            Rule::ReceiverWindow => number(&found.primary, "ceiling_bps"),
+            Rule::SendBuffer => ceiling(Limit::SendBuffer),
+            Rule::CpuSender => ceiling(Limit::CpuSender),
+            Rule::CpuReceiver => ceiling(Limit::CpuReceiver),
+            Rule::Pacing => ceiling(Limit::Pacing),
             _ => None,
         };
-        let own = (found.primary.rule == "V09").then_some(Limit::Pacing);
+        let own = (found.primary.rule == Rule::Pacing).then_some(Limit::Pacing);
         for hard in [Limit::Link, Limit::Pacing, Limit::Application].into_iter().filter(|hard| Some(hard) != own.as_ref()) {
             if let (Some(named), Some(hard)) = (named, ceiling(hard).filter(|bps| *bps >= goodput)) {
                 prop_assert!(hard >= 0.9 * named, "{hard} binds before {named}: {:?}", found.primary);

@@ -1,6 +1,6 @@
 //! V02: a link on the path is full.
 
-use linerate_model::{Cause, Confidence, Finding};
+use linerate_model::{Confidence, Finding, Rule};
 
 use super::standard_rates::{self, Kind};
 use super::{
@@ -70,7 +70,7 @@ fn own_link(evidence: &Evidence) -> Option<Finding> {
         format::percent(share.min(1.0)),
         ceilings::framing_text(evidence)
     );
-    numbers(FindingBuilder::new(Cause::Link, "V02", sure, text), evidence, ceiling, link)
+    numbers(FindingBuilder::new(Rule::LinkFull, sure, text), evidence, ceiling, link)
         .remedy("This is the maximum; only a faster link or a larger MTU gives more.")
         .finish()
 }
@@ -125,7 +125,7 @@ fn slower_link(evidence: &Evidence) -> Option<Finding> {
             ),
         )
     };
-    numbers(FindingBuilder::new(Cause::Link, "V02", sure, text), evidence, ceiling, found.bps)
+    numbers(FindingBuilder::new(Rule::LinkFull, sure, text), evidence, ceiling, found.bps)
         .remedy(remedy)
         .finish()
 }
@@ -176,7 +176,7 @@ mod tests {
     fn losses_without_a_queue_that_happen_to_leave_the_rate_of_a_link_are_no_link() {
         let mut evidence = at(9.41e6);
         evidence.outcome.intervals_bps = vec![9.41e6; 30];
-        assert_eq!(rule(&evidence).map(|finding| finding.rule).as_deref(), Some("V02"));
+        assert_eq!(rule(&evidence).map(|finding| finding.rule), Some(Rule::LinkFull));
         (evidence.rtt.loaded_p50_s, evidence.rtt.mean_s) = (Some(0.02), Some(0.02));
         (evidence.rtt.min_s, evidence.rtt.idle_p50_s) = (Some(0.02), Some(0.02));
         evidence.tcp.congestion = Some("reno".to_owned());

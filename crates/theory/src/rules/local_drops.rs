@@ -1,6 +1,6 @@
 //! V25: the sending host drops its own packets.
 
-use linerate_model::{Cause, Confidence, Finding};
+use linerate_model::{Confidence, Finding, Rule};
 
 use super::FindingBuilder;
 use crate::ceilings;
@@ -26,7 +26,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         |queue| format!("{} on {} of {}", queue.kind, queue.interface, queue.host),
     );
     let text = format!("The sending host's own {place} dropped {drops:.0} packets: the loss happens there.");
-    FindingBuilder::new(Cause::LocalDrops, "V25", Confidence::Probable, text)
+    FindingBuilder::new(Rule::LocalDrops, Confidence::Probable, text)
         .with("local_drops", Some(drops))
         .with("retransmits", evidence.tcp.retransmits)
         .with("loss_ratio", evidence.loss())
@@ -70,6 +70,7 @@ mod tests {
     use super::*;
     use crate::evidence::OwnQueue;
     use crate::rules::examples::full_gigabit;
+    use linerate_model::Cause;
 
     #[test]
     fn drops_that_explain_the_loss_are_the_hosts() {

@@ -42,16 +42,16 @@ pub(crate) mod examples;
 #[cfg(test)]
 mod laws;
 
-use linerate_model::{Cause, Confidence, Finding, ForeignText};
+use linerate_model::{Confidence, Finding, ForeignText, Rule};
 
 use crate::bdp;
 use crate::evidence::{Evidence, Host};
 
 /// One row of the decision table.
-pub(crate) type Rule = fn(&Evidence) -> Option<Finding>;
+pub(crate) type RuleFn = fn(&Evidence) -> Option<Finding>;
 
 /// The first of these rules that returns a finding gives the verdict.
-pub(crate) const PRIMARY: [Rule; 31] = [
+pub(crate) const PRIMARY: [RuleFn; 31] = [
     impossible::rule,
     clock_fault::rule,
     black_hole::stalled,
@@ -86,7 +86,7 @@ pub(crate) const PRIMARY: [Rule; 31] = [
 ];
 
 /// Rules whose findings are listed with a verdict but are never the verdict themselves.
-pub(crate) const ADDITIONAL: [Rule; 3] = [black_hole::probed, bufferbloat::rule, disturbance::rule];
+pub(crate) const ADDITIONAL: [RuleFn; 3] = [black_hole::probed, bufferbloat::rule, disturbance::rule];
 
 pub(crate) use own_queue::shaper as own_queue_shaper;
 pub(crate) use policer::rtt_is_flat;
@@ -96,10 +96,10 @@ pub(crate) use unexplained::finding as unexplained;
 pub(crate) struct FindingBuilder(Finding);
 
 impl FindingBuilder {
-    pub(crate) fn new(cause: Cause, rule: &str, confidence: Confidence, text: String) -> Self {
+    pub(crate) fn new(rule: Rule, confidence: Confidence, text: String) -> Self {
         Self(Finding {
-            cause,
-            rule: rule.into(),
+            cause: rule.cause(),
+            rule,
             confidence,
             share_of_time: None,
             text: text.into(),

@@ -1,6 +1,6 @@
 //! V03: the test itself offered no higher rate.
 
-use linerate_model::{Cause, Confidence, Finding};
+use linerate_model::{Confidence, Finding, Rule};
 
 use super::{FindingBuilder, near};
 use crate::evidence::{Evidence, Transport};
@@ -18,7 +18,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let (goodput, offered) = (evidence.outcome.goodput_bps?, evidence.asked.offered_bps?);
     let text =
         format!("The test offered only {} and {} arrived.", format::rate(offered), format::rate(goodput));
-    FindingBuilder::new(Cause::Application, "V03", Confidence::Confirmed, text)
+    FindingBuilder::new(Rule::SlowSource, Confidence::Confirmed, text)
         .with("goodput_bps", Some(goodput))
         .with("offered_bps", Some(offered))
         .remedy("Offer more, or leave the rate open, to learn what the path carries.")
@@ -42,6 +42,7 @@ pub(super) fn holds(evidence: &Evidence) -> bool {
 mod tests {
     use super::*;
     use crate::rules::examples::full_gigabit;
+    use linerate_model::Cause;
 
     #[test]
     fn what_was_offered_and_arrived_is_the_limit() {

@@ -1,6 +1,6 @@
 //! V14: the shaper is the sender's own qdisc, whose rate was read.
 
-use linerate_model::{Cause, Confidence, Finding};
+use linerate_model::{Confidence, Finding, Rule};
 
 use super::{FindingBuilder, impossible, rate_was_asked_for};
 use crate::evidence::{Evidence, LinkSource, OwnQueue};
@@ -32,7 +32,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         format::rate(rate),
         format::rate(ceiling)
     );
-    FindingBuilder::new(Cause::Shaper, "V14", sure, text)
+    FindingBuilder::new(Rule::Shaper, sure, text)
         .with("goodput_bps", Some(goodput))
         .with("ceiling_bps", Some(ceiling))
         .with("shaper_bps", Some(rate))
@@ -81,6 +81,7 @@ pub(crate) fn shaper(evidence: &Evidence) -> Option<(&OwnQueue, f64)> {
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::Cause;
     use linerate_model::Limit;
 
     use super::*;
@@ -129,8 +130,8 @@ mod tests {
         card.own_queue = own(1e9 * 1514.0 / 1538.0 * (1.0 - 200e-6)).own_queue;
         let verdict = diagnose(&card);
         assert_eq!(
-            (verdict.primary.cause, verdict.primary.rule.as_str()),
-            (Cause::Link, "V02"),
+            (verdict.primary.cause, &verdict.primary.rule),
+            (Cause::Link, &Rule::LinkFull),
             "{verdict:?}"
         );
         assert_eq!(verdict.expected.map(|ceiling| ceiling.limit), Some(Limit::Link));
@@ -183,8 +184,10 @@ mod tests {
             evidence.own_queue = own(rate).own_queue;
             let found = diagnose(&evidence);
             assert!(found.primary.text.contains("Your own tbf"), "{rate}: {:?}", found.primary);
-            let again =
-                found.also.iter().find(|finding| ["V14", "V02", "V11"].contains(&finding.rule.as_str()));
+            let again = found
+                .also
+                .iter()
+                .find(|finding| [Rule::Shaper, Rule::LinkFull, Rule::WindowRegrowth].contains(&finding.rule));
             assert_eq!(again, None, "{rate}");
         }
     }

@@ -1,6 +1,6 @@
 //! V09: a pacing rate was set.
 
-use linerate_model::{Cause, Confidence, Finding};
+use linerate_model::{Confidence, Finding, Rule};
 
 use super::{FindingBuilder, near};
 use crate::evidence::Evidence;
@@ -15,8 +15,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     }
     let paced = evidence.asked.max_pacing_bps?;
     FindingBuilder::new(
-        Cause::Pacing,
-        "V09",
+        Rule::Pacing,
         Confidence::Confirmed,
         format!("The rate is paced at {}.", format::rate(paced)),
     )
@@ -44,6 +43,7 @@ pub(super) fn holds(evidence: &Evidence) -> bool {
 mod tests {
     use super::*;
     use crate::rules::examples::full_gigabit;
+    use linerate_model::Cause;
 
     #[test]
     fn a_rate_that_was_set_and_is_kept_limits() {
@@ -62,13 +62,13 @@ mod tests {
         // A pacing rate of 980 Mb/s lets 937 Mb/s of payload through, one of 1 Gb/s lets 956 Mb/s through, the
         // link 941 Mb/s.
         evidence.asked.max_pacing_bps = Some(1e9);
-        assert_eq!(crate::diagnose(&evidence).primary.rule, "V02");
+        assert_eq!(crate::diagnose(&evidence).primary.rule, Rule::LinkFull);
         evidence.asked.max_pacing_bps = Some(980e6);
         evidence.outcome.goodput_bps = Some(937e6);
-        assert_eq!(crate::diagnose(&evidence).primary.rule, "V09");
+        assert_eq!(crate::diagnose(&evidence).primary.rule, Rule::Pacing);
         let mut shaped = crate::rules::examples::shaped(20e6);
         shaped.asked.max_pacing_bps = Some(20e6);
         shaped.rtt.smoothed_p10_s = Some(0.045);
-        assert_eq!(crate::diagnose(&shaped).primary.rule, "V14", "who is paced leaves no queue");
+        assert_eq!(crate::diagnose(&shaped).primary.rule, Rule::Shaper, "who is paced leaves no queue");
     }
 }

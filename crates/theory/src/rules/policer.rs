@@ -1,6 +1,6 @@
 //! V13: a policer drops what exceeds its rate.
 
-use linerate_model::{Cause, Confidence, Finding};
+use linerate_model::{Confidence, Finding, Rule};
 
 use super::{FindingBuilder, congestion, link_full, local_drops, rate_was_asked_for, windows_are_open};
 use crate::evidence::{Evidence, Host, Transport};
@@ -56,7 +56,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
             format::percent(evidence.loss()?)
         )
     };
-    FindingBuilder::new(Cause::Policer, "V13", Confidence::Probable, text)
+    FindingBuilder::new(Rule::Policer, Confidence::Probable, text)
         .with("goodput_bps", Some(goodput))
         .with("loss_ratio", evidence.loss())
         .with("early_over_steady", evidence.outcome.early_over_steady)
@@ -141,6 +141,7 @@ fn is_disturbed(evidence: &Evidence) -> bool {
 mod tests {
     use super::*;
     use crate::rules::examples::{full_gigabit, policed, shaped};
+    use linerate_model::Cause;
 
     #[test]
     fn burst_then_constant_rate_with_loss_and_no_queue_is_a_policer() {

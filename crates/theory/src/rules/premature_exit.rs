@@ -1,6 +1,6 @@
 //! V12: HyStart left slow start long before the path was full.
 
-use linerate_model::{Cause, Confidence, Finding};
+use linerate_model::{Confidence, Finding, Rule};
 
 use super::{FindingBuilder, window_regrowth};
 use crate::evidence::Evidence;
@@ -26,7 +26,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         format::size(left_at),
         format::percent(left_at / product)
     );
-    FindingBuilder::new(Cause::SlowStart, "V12", Confidence::Probable, text)
+    FindingBuilder::new(Rule::PrematureSlowStartExit, Confidence::Probable, text)
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .with("hystart_exits", evidence.tcp.hystart_exits)
         .with("hystart_window_bytes", Some(left_at))
@@ -72,6 +72,7 @@ mod tests {
     use crate::diagnose;
     use crate::rules::examples::{full_gigabit, long_path};
     use crate::rules::window_regrowth::tests::regrowing;
+    use linerate_model::Cause;
 
     /// A gigabit over 21 ms, which holds 2.47 MB, and a slow start that ended at 60 kB.
     fn left() -> Evidence {
@@ -84,7 +85,7 @@ mod tests {
     #[test]
     fn a_slow_start_that_hystart_ended_early_is_named() {
         let finding = diagnose(&left()).primary;
-        assert_eq!((finding.cause, finding.rule.as_str()), (Cause::SlowStart, "V12"));
+        assert_eq!((finding.cause, &finding.rule), (Cause::SlowStart, &Rule::PrematureSlowStartExit));
         assert!(finding.text.contains("2.4 %"), "60 000 of 2 471 391 bytes: {}", finding.text);
         let mut growing = left();
         growing.tcp.cwnd_growth_per_s = Some(0.5);
@@ -99,7 +100,11 @@ mod tests {
             evidence.tcp.hystart_exits = Some(exits);
             evidence.tcp.hystart_window_bytes = Some(left_at);
             assert_eq!(rule(&evidence), None, "{exits} at {left_at}");
-            assert_eq!(diagnose(&evidence).primary.rule, "V11", "what is left is a small window");
+            assert_eq!(
+                diagnose(&evidence).primary.rule,
+                Rule::WindowRegrowth,
+                "what is left is a small window"
+            );
         }
     }
 
@@ -111,9 +116,13 @@ mod tests {
         busy.sender.thread_share = Some(0.05);
         let found = diagnose(&busy);
         assert_eq!(found.primary.cause, Cause::HostBusy, "{:?}", found.primary);
-        assert!(found.also.iter().any(|finding| finding.rule == "V12"), "{:?}", found.also);
+        assert!(
+            found.also.iter().any(|finding| finding.rule == Rule::PrematureSlowStartExit),
+            "{:?}",
+            found.also
+        );
         busy.sender.thread_wait_share = Some(0.01);
-        assert_eq!(diagnose(&busy).primary.rule, "V12", "its thread never waited");
+        assert_eq!(diagnose(&busy).primary.rule, Rule::PrematureSlowStartExit, "its thread never waited");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! V20: packets are lost although no queue fills.
 
-use linerate_model::{Cause, Confidence, Finding};
+use linerate_model::{Confidence, Finding, Rule};
 
 use super::congestion::{loss_limits, numbers};
 use super::{FindingBuilder, local_drops, near, policer};
@@ -31,7 +31,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         format::percent(evidence.loss()?)
     );
     // One run cannot show that the loss does not depend on the load, nor that pacing removes it.
-    numbers(FindingBuilder::new(Cause::RandomLoss, "V20", Confidence::Probable, text), evidence)
+    numbers(FindingBuilder::new(Rule::RandomLoss, Confidence::Probable, text), evidence)
         .remedy("Check cables, optics and error counters hop by hop; pacing tells whether bursts overrun a small queue.")
         .finish()
 }
@@ -60,7 +60,7 @@ fn datagrams(evidence: &Evidence) -> Option<Finding> {
         format::percent(loss),
         format::rate(offered)
     );
-    FindingBuilder::new(Cause::RandomLoss, "V20", Confidence::Probable, text)
+    FindingBuilder::new(Rule::RandomLoss, Confidence::Probable, text)
         .with("goodput_bps", Some(goodput))
         .with("offered_bps", Some(offered))
         .with("loss_ratio", Some(loss))
@@ -74,6 +74,7 @@ fn datagrams(evidence: &Evidence) -> Option<Finding> {
 mod tests {
     use super::*;
     use crate::rules::examples::{full_gigabit, long_path, lossy_path, policed};
+    use linerate_model::Cause;
 
     #[test]
     fn one_in_ten_thousand_at_21_ms_holds_the_rate() {

@@ -1,6 +1,6 @@
 //! V04: the receive window is too small for the path.
 
-use linerate_model::{Cause, Confidence, Finding};
+use linerate_model::{Confidence, Finding, Rule};
 
 use super::{
     FindingBuilder, TINY_BUFFER_BYTES, confidence, core_is_full, hosts_have_room, known_round_trips, near,
@@ -55,7 +55,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         format::time(measured),
         format::rate(ceiling)
     );
-    FindingBuilder::new(Cause::ReceiverWindow, "V04", sure, text)
+    FindingBuilder::new(Rule::ReceiverWindow, sure, text)
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .with("ceiling_bps", Some(ceiling))
         .with("window_bytes", Some(window))

@@ -1,6 +1,6 @@
 //! V21: packets overtake each other, which looks like loss to the sender.
 
-use linerate_model::{Cause, Finding};
+use linerate_model::{Finding, Rule};
 
 use super::{
     FindingBuilder, confidence, link_full, local_drops, near, rate_was_asked_for, shaper, windows_are_open,
@@ -36,7 +36,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         "{} of the retransmissions were needless: packets overtake each other on the path, which looks like loss to the sender.",
         format::percent(share)
     );
-    FindingBuilder::new(Cause::Reordering, "V21", sure, text)
+    FindingBuilder::new(Rule::Reordering, sure, text)
         .with("goodput_bps", Some(goodput))
         .with("needless_share", Some(share))
         .with("retransmits", Some(retransmits))
@@ -102,6 +102,7 @@ mod tests {
     use super::*;
     use crate::diagnose;
     use crate::rules::examples::{full_gigabit, lossy_path, shaped};
+    use linerate_model::Cause;
 
     /// 0.02 % of the segments are retransmitted; 90 % of these had arrived.
     fn overtaken() -> Evidence {
@@ -117,7 +118,7 @@ mod tests {
     #[test]
     fn retransmissions_that_were_needless_are_reordering() {
         let finding = diagnose(&overtaken()).primary;
-        assert_eq!((finding.cause, finding.rule.as_str()), (Cause::Reordering, "V21"));
+        assert_eq!((finding.cause, &finding.rule), (Cause::Reordering, &Rule::Reordering));
         assert!((finding.evidence["needless_share"] - 0.9).abs() < 1e-9);
     }
 
@@ -126,7 +127,7 @@ mod tests {
         let mut evidence = overtaken();
         evidence.tcp.duplicate_acks = evidence.tcp.retransmits.map(|count| 0.5 * count);
         let diagnosis = diagnose(&evidence);
-        assert_eq!(diagnosis.primary.rule, "V21");
+        assert_eq!(diagnosis.primary.rule, Rule::Reordering);
         assert!(
             diagnosis.also.iter().all(|finding| finding.cause != Cause::RandomLoss),
             "{:?}",
@@ -155,7 +156,7 @@ mod tests {
         evidence.tcp.reordered = Some(0.0);
         assert_eq!(rule(&evidence), None, "nothing was taken back");
         evidence.tcp.window_undone = evidence.tcp.retransmits;
-        assert_eq!(diagnose(&evidence).primary.rule, "V21");
+        assert_eq!(diagnose(&evidence).primary.rule, Rule::Reordering);
         let mut timeouts = evidence.clone();
         timeouts.tcp.timeouts = timeouts.tcp.retransmits.map(|count| 0.5 * count);
         assert_eq!(rule(&timeouts), None, "needless timeouts: the whole path was late");
@@ -189,6 +190,10 @@ mod tests {
         evidence.tcp.window_undone = Some(280.0);
         assert_eq!(rule(&evidence), None);
         evidence.tcp.window_undone = Some(290.0);
-        assert_eq!(diagnose(&evidence).primary.rule, "V21", "back-offs that were taken back cost time too");
+        assert_eq!(
+            diagnose(&evidence).primary.rule,
+            Rule::Reordering,
+            "back-offs that were taken back cost time too"
+        );
     }
 }

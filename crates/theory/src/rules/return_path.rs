@@ -1,6 +1,6 @@
 //! V28: acknowledgements wait or are lost on the return path.
 
-use linerate_model::{Cause, Confidence, Finding};
+use linerate_model::{Confidence, Finding, Rule};
 
 use super::{FindingBuilder, any_core_is_full, link_full, rate_was_asked_for};
 use crate::evidence::{Evidence, Transport};
@@ -27,7 +27,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     }
     let text = held_back(evidence).or_else(|| lost(evidence))?;
     // One run cannot show what the flow would achieve with a free return path.
-    FindingBuilder::new(Cause::ReturnPath, "V28", Confidence::Probable, text)
+    FindingBuilder::new(Rule::ReturnPath, Confidence::Probable, text)
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .with_time("back_rise_ns", evidence.rtt.back_rise_s)
         .with_time("out_rise_ns", evidence.rtt.out_rise_s)
@@ -71,6 +71,7 @@ mod tests {
     use super::*;
     use crate::diagnose;
     use crate::rules::examples::{full_gigabit, lossy_path, shaped};
+    use linerate_model::Cause;
 
     /// 120 Mb/s over 10 ms: 147 ms of queue on the return path, none on the forward path.
     fn slow_way_back() -> Evidence {

@@ -1,6 +1,6 @@
 //! V06: the send buffer is too small for the path.
 
-use linerate_model::{Cause, Confidence, Finding};
+use linerate_model::{Confidence, Finding, Rule};
 
 use super::{
     FindingBuilder, TINY_BUFFER_BYTES, any_core_is_full, confidence, rate_was_asked_for, window_allows_bps,
@@ -135,7 +135,7 @@ fn finding(evidence: &Evidence, sure: Confidence, text: String) -> Option<Findin
     } else {
         "The sender's kernel may still raise the buffer: test longer."
     };
-    FindingBuilder::new(Cause::SenderWindow, "V06", sure, text)
+    FindingBuilder::new(Rule::SendBuffer, sure, text)
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .with("snd_buf_bytes", evidence.windows.snd_buf_bytes)
         .with("cwnd_bytes", evidence.tcp.cwnd_bytes)
@@ -167,10 +167,10 @@ mod tests {
         evidence.rtt.mean_s = Some(5e-6);
         evidence.rtt.loaded_p50_s = None;
         evidence.outcome.goodput_bps = Some(29.6e9);
-        assert_eq!(rule(&evidence).map(|found| found.rule), Some("V06".into()));
+        assert_eq!(rule(&evidence).map(|found| found.rule), Some(Rule::SendBuffer));
         // Sampled just after a super-packet left: this alone would allow 105 Gbit/s.
         evidence.tcp.unacked_bytes = Some(65_483.0);
-        assert_eq!(rule(&evidence).map(|found| found.rule), Some("V06".into()));
+        assert_eq!(rule(&evidence).map(|found| found.rule), Some(Rule::SendBuffer));
         // The buffer does not limit a flow at a hundredth of that rate.
         evidence.outcome.goodput_bps = Some(0.3e9);
         assert_eq!(rule(&evidence).map(|found| found.rule), None);

@@ -1,6 +1,6 @@
 //! V14: a shaper (or a slower link) delays what exceeds its rate.
 
-use linerate_model::{Cause, Confidence, Finding};
+use linerate_model::{Confidence, Finding, Rule};
 
 use super::standard_rates::{self, Kind};
 use super::{
@@ -55,7 +55,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
             ),
         ),
     };
-    FindingBuilder::new(Cause::Shaper, "V14", sure, text)
+    FindingBuilder::new(Rule::Shaper, sure, text)
         .with("goodput_bps", Some(goodput))
         .with("shaper_bps", standard(evidence).map(|(rate, _)| rate.bps))
         .with_time("queue_ns", rise)
@@ -265,11 +265,7 @@ mod tests {
         evidence.asked.probe_bps = Some(73.6e3);
         evidence.tcp.retransmits = Some(12.0);
         let verdict = crate::diagnose(&evidence).primary;
-        assert_eq!(
-            (verdict.rule.as_str(), verdict.confidence),
-            ("V14", Confidence::Confirmed),
-            "{verdict:?}"
-        );
+        assert_eq!((verdict.rule, verdict.confidence), (Rule::Shaper, Confidence::Confirmed), "{verdict:?}");
     }
 
     #[test]
@@ -285,13 +281,13 @@ mod tests {
                 [vec![rate; 25], [0.8, 0.7, 0.5, 1.6].map(|s| s * rate).to_vec()].concat();
             evidence.outcome.goodput_bps = crate::stats::series::mean(&evidence.outcome.intervals_bps);
             let named = |evidence: &Evidence| crate::diagnose(evidence).primary.rule;
-            assert_eq!(named(&evidence), "V14", "{rate}");
+            assert_eq!(named(&evidence), Rule::Shaper, "{rate}");
             let mut flat = evidence.clone();
             (flat.rtt.loaded_p50_s, flat.rtt.loaded_p95_s) = (flat.rtt.min_s, flat.rtt.min_s);
-            assert_eq!(named(&flat), "V13", "nothing waits: a policer");
+            assert_eq!(named(&flat), Rule::Policer, "nothing waits: a policer");
             evidence.udp.lost = Some(520.0);
             evidence.asked.offered_bps = evidence.outcome.goodput_bps.map(|rate| rate / 0.98);
-            assert_ne!(named(&evidence), "V14", "nearly all that was sent came");
+            assert_ne!(named(&evidence), Rule::Shaper, "nearly all that was sent came");
         }
     }
 
@@ -317,14 +313,14 @@ mod tests {
             evidence.rtt.smoothed_p10_s = Some(base_s);
             let emptied = crate::diagnose(&evidence).primary.rule;
             assert_eq!(
-                emptied == "V14",
+                emptied == Rule::Shaper,
                 loss <= MAX_OVERFLOW_LOSS,
                 "{bps}: {loss}, and the queue was empty at times"
             );
             evidence.rtt.smoothed_p10_s = Some(base_s + 0.04);
-            assert_eq!(crate::diagnose(&evidence).primary.rule, "V14", "{bps}: {loss}");
+            assert_eq!(crate::diagnose(&evidence).primary.rule, Rule::Shaper, "{bps}: {loss}");
             evidence.outcome.intervals_bps = [[0.7 * bps; 15], [1.2 * bps; 15]].concat().repeat(3);
-            assert_ne!(crate::diagnose(&evidence).primary.rule, "V14", "{bps}: its share varies");
+            assert_ne!(crate::diagnose(&evidence).primary.rule, Rule::Shaper, "{bps}: its share varies");
         }
     }
 

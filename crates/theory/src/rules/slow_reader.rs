@@ -1,6 +1,6 @@
 //! V05: the receiving application reads too slowly.
 
-use linerate_model::{Cause, Confidence, Finding};
+use linerate_model::{Confidence, Finding, Rule};
 
 use super::{FindingBuilder, TINY_BUFFER_BYTES, any_core_is_full, near};
 use crate::evidence::Evidence;
@@ -33,7 +33,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         None => "The receive buffer was full: the receiving application does not keep up.".to_owned(),
     };
     let sure = if asked { Confidence::Confirmed } else { Confidence::Probable };
-    FindingBuilder::new(Cause::Application, "V05", sure, text)
+    FindingBuilder::new(Rule::SlowReader, sure, text)
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .with("read_bps", evidence.asked.read_bps)
         .with("receiver_window_share", held)
@@ -97,7 +97,7 @@ mod tests {
     fn a_rate_of_reading_above_the_link_is_no_limit() {
         let mut evidence = full_gigabit();
         evidence.asked.read_bps = Some(960e6);
-        assert_eq!(crate::diagnose(&evidence).primary.rule, "V02");
+        assert_eq!(crate::diagnose(&evidence).primary.rule, Rule::LinkFull);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! V10: slow start had not finished.
 
-use linerate_model::{Cause, Confidence, Finding};
+use linerate_model::{Confidence, Finding, Rule};
 
 use super::{FindingBuilder, link_full};
 use crate::evidence::Evidence;
@@ -23,7 +23,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         || "Test longer, and omit the start (-O).".to_owned(),
         |seconds| format!("Test at least {}, and omit the start (-O).", format::time(seconds)),
     );
-    FindingBuilder::new(Cause::SlowStart, "V10", sure, text)
+    FindingBuilder::new(Rule::SlowStartUnfinished, sure, text)
         .with("last_over_previous", evidence.outcome.last_over_previous)
         .with("cwnd_growth_per_s", evidence.tcp.cwnd_growth_per_s)
         .with("cwnd_last_bytes", evidence.tcp.cwnd_last_bytes)
@@ -35,6 +35,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
 mod tests {
     use super::*;
     use crate::rules::examples::{full_gigabit, long_path};
+    use linerate_model::Cause;
 
     fn growing() -> Evidence {
         let mut evidence = long_path();

@@ -1,6 +1,6 @@
 //! V03: the sending application does not supply data fast enough.
 
-use linerate_model::{Cause, Confidence, Finding};
+use linerate_model::{Confidence, Finding, Rule};
 
 use super::{FindingBuilder, core_is_full, link_full, rate_was_asked_for, send_buffer};
 use crate::evidence::Evidence;
@@ -38,7 +38,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         || "The sender had nothing to send in most samples.".to_owned(),
         |share| format!("For {} of the time the sender had nothing to send.", format::percent(share)),
     );
-    FindingBuilder::new(Cause::Application, "V03", Confidence::Probable, text)
+    FindingBuilder::new(Rule::SlowSource, Confidence::Probable, text)
         .with("busy_share", tcp.busy_share)
         .with("app_limited_share", tcp.app_limited_share)
         .with("not_sent_bytes", tcp.not_sent_bytes)
@@ -51,6 +51,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
 mod tests {
     use super::*;
     use crate::rules::examples::{full_gigabit, loopback};
+    use linerate_model::Cause;
 
     fn starved() -> Evidence {
         let mut evidence = full_gigabit();
@@ -78,7 +79,7 @@ mod tests {
         let mut shaped = crate::rules::examples::shaped(1e9);
         shaped.tcp.app_limited_share = Some(0.87);
         shaped.tcp.not_sent_bytes = Some(0.0);
-        assert_eq!(crate::diagnose(&shaped).primary.rule, "V14", "a queue of 50 ms stands");
+        assert_eq!(crate::diagnose(&shaped).primary.rule, Rule::Shaper, "a queue of 50 ms stands");
     }
 
     #[test]

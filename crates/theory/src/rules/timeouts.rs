@@ -1,6 +1,6 @@
 //! V23: retransmission timeouts.
 
-use linerate_model::{Cause, Confidence, Finding};
+use linerate_model::{Confidence, Finding, Rule};
 
 use super::FindingBuilder;
 use crate::evidence::Evidence;
@@ -32,7 +32,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         |share| format!("Retransmission timeouts took {} of the time.", format::percent(share)),
     );
     let sure = if long && often { Confidence::Confirmed } else { Confidence::Probable };
-    FindingBuilder::new(Cause::Timeouts, "V23", sure, text)
+    FindingBuilder::new(Rule::Timeouts, sure, text)
         .with("timeouts", tcp.timeouts)
         .with_time("timeout_ns", tcp.timeout_s)
         .with("loss_ratio", evidence.loss())

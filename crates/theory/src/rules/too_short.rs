@@ -1,6 +1,6 @@
 //! V01: the test is too short for a steady result.
 
-use linerate_model::{Cause, Confidence, Finding};
+use linerate_model::{Confidence, Finding, Rule};
 
 use super::{FindingBuilder, any_core_is_full};
 use crate::evidence::{CountedBy, Evidence};
@@ -47,7 +47,7 @@ fn finding<const N: usize>(
     let text = format!("{} of steady measurement is too short: {reason}.", format::time(measured));
     let before = evidence.outcome.ramp_s.unwrap_or(0.0).max(evidence.outcome.omitted_s.unwrap_or(0.0));
     let total = (needed + before).ceil();
-    FindingBuilder::new(Cause::TooShort, "V01", sure, text)
+    FindingBuilder::new(Rule::TooShort, sure, text)
         .with_time("measured_ns", Some(measured))
         .with_time("needed_ns", Some(needed))
         .with_time("ramp_ns", evidence.outcome.ramp_s)
@@ -192,10 +192,10 @@ mod tests {
         let mut evidence = lossy_path(1e-4);
         evidence.outcome.measured_s = Some(4.0);
         let diagnosis = crate::diagnose(&evidence);
-        assert_eq!(diagnosis.primary.rule, "V20");
-        assert!(diagnosis.also.iter().any(|finding| finding.rule == "V01"), "{:?}", diagnosis.also);
+        assert_eq!(diagnosis.primary.rule, Rule::RandomLoss);
+        assert!(diagnosis.also.iter().any(|finding| finding.rule == Rule::TooShort), "{:?}", diagnosis.also);
         evidence.outcome.goodput_bps = evidence.outcome.goodput_bps.map(|rate| 3.0 * rate);
-        assert_eq!(crate::diagnose(&evidence).primary.rule, "V01", "nothing else explains it");
+        assert_eq!(crate::diagnose(&evidence).primary.rule, Rule::TooShort, "nothing else explains it");
     }
 
     #[test]

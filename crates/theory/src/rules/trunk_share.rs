@@ -1,6 +1,6 @@
 //! V17: connections share the member links of a LAG unevenly.
 
-use linerate_model::{Cause, Confidence, Finding};
+use linerate_model::{Confidence, Finding, Rule};
 
 use super::{FindingBuilder, any_core_is_full, link_full, rate_was_asked_for, windows_are_open};
 use crate::ethernet::{self, StandardRate};
@@ -41,7 +41,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     );
     let largest = evidence.outcome.stream_bytes.iter().copied().reduce(f64::max);
     let smallest = evidence.outcome.stream_bytes.iter().copied().reduce(f64::min);
-    FindingBuilder::new(Cause::Trunk, "V17", Confidence::Probable, text)
+    FindingBuilder::new(Rule::LagImbalance, Confidence::Probable, text)
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .with("member_bps", Some(bundle.member.bps))
         .with("members_used", Some(used as f64))
@@ -94,6 +94,7 @@ mod tests {
     use super::*;
     use crate::diagnose;
     use crate::rules::examples::full_gigabit;
+    use linerate_model::Cause;
 
     /// Three connections from a host of 10 Gb/s: one alone on a gigabit member link, two on another.
     fn bundled(bytes: &[f64], goodput: f64) -> Evidence {
@@ -110,7 +111,7 @@ mod tests {
     #[test]
     fn one_alone_and_two_together_on_two_gigabits_are_a_bundle() {
         let finding = diagnose(&bundled(&[1.0e9, 0.6e9, 0.41e9], 1.88e9)).primary;
-        assert_eq!((finding.cause, finding.rule.as_str()), (Cause::Trunk, "V17"));
+        assert_eq!((finding.cause, &finding.rule), (Cause::Trunk, &Rule::LagImbalance));
         assert_eq!(finding.evidence["members_used"], 2.0);
         assert_eq!(finding.evidence["member_bps"], 1e9);
     }

@@ -1,6 +1,6 @@
 //! V99: none of the rules explains the figure.
 
-use linerate_model::{Cause, Ceiling, Confidence, Finding, ForeignText};
+use linerate_model::{Ceiling, Confidence, Finding, ForeignText, Rule};
 
 use crate::evidence::Evidence;
 use crate::format;
@@ -40,8 +40,8 @@ pub(crate) fn finding(evidence: &Evidence, ceilings: &[Ceiling]) -> Finding {
         format!("Look first at the lowest of them: {} ({}).", lowest.limit.words(), lowest.because)
     });
     Finding {
-        cause: Cause::Unknown,
-        rule: "V99".into(),
+        cause: Rule::Unexplained.cause(),
+        rule: Rule::Unexplained,
         confidence: Confidence::Unexplained,
         share_of_time: None,
         text: text.into(),

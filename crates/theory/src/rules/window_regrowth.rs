@@ -1,6 +1,6 @@
 //! V11: the congestion window is small although nothing is being lost.
 
-use linerate_model::{Cause, Confidence, Finding};
+use linerate_model::{Confidence, Finding, Rule};
 
 use super::{FindingBuilder, any_core_is_full, link_full, premature_exit, rate_was_asked_for, shaper};
 use crate::evidence::Evidence;
@@ -29,7 +29,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         || "Test longer.".to_owned(),
         |seconds| format!("{name} needs about {} to come back: test longer.", format::time(seconds)),
     );
-    FindingBuilder::new(Cause::SlowStart, "V11", Confidence::Probable, text)
+    FindingBuilder::new(Rule::WindowRegrowth, Confidence::Probable, text)
         .with("goodput_bps", evidence.outcome.goodput_bps)
         .with("cwnd_bytes", tcp.cwnd_bytes)
         .with("cwnd_growth_per_s", tcp.cwnd_growth_per_s)
@@ -98,7 +98,7 @@ pub(super) mod tests {
     #[test]
     fn a_small_window_without_loss_regrows() {
         let finding = rule(&regrowing()).unwrap();
-        assert_eq!(finding.rule, "V11");
+        assert_eq!(finding.rule, Rule::WindowRegrowth);
         assert!(finding.remedy.unwrap().contains("10.86 s"), "K of a gigabit at 21 ms");
     }
 
