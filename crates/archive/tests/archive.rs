@@ -9,8 +9,8 @@ use folder::Folder;
 use linerate_archive::{ArchiveError, Filter, Recorder, SqliteArchive, Store, open};
 use linerate_model::metrics::{flow, host, port};
 use linerate_model::{
-    Body, Cause, Confidence, Direction, Event, Finding, FlowPlan, Outcome, PortSample, Readings, Rule,
-    RunRecord, RunStart, Sample, Side, Tally, TestSpec, Transport, World,
+    Body, Cause, Confidence, Direction, Event, EvidenceKey, Finding, FlowPlan, Outcome, PortSample, Readings,
+    Rule, RunRecord, RunStart, Sample, Side, Tally, TestSpec, Transport, World,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use proptest::prelude::*;
@@ -99,7 +99,7 @@ fn whole_run(run: &str, target: &str) -> Vec<Event> {
         confidence: Confidence::Confirmed,
         share_of_time: None,
         text: "The link is full.".into(),
-        evidence: [("rtt_ns".into(), 1.5)].into(),
+        evidence: [(EvidenceKey::RttNs, 1.5)].into(),
         remedy: None,
     };
     vec![
@@ -448,7 +448,7 @@ fn any_event() -> impl Strategy<Value = Body> {
                 confidence: Confidence::Unexplained,
                 share_of_time: None,
                 text: text.into(),
-                evidence: [("x".into(), value)].into(),
+                evidence: [(EvidenceKey::GoodputBps, value)].into(),
                 remedy: None,
             };
             Body::Verdict { flow: 0, verdict: finding, also: Vec::new() }

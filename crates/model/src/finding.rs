@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::evidence_key::EvidenceKey;
 use crate::foreign_text::ForeignText;
 use crate::names::names;
 
@@ -243,7 +244,8 @@ pub struct Finding {
     pub text: ForeignText,
     /// The numbers the rule evaluated; each name carries its unit (`_bps`, `_bytes`, `_ns`) or is a plain
     /// ratio.
-    pub evidence: BTreeMap<ForeignText, f64>,
+    #[cfg_attr(feature = "schema", schemars(schema_with = "crate::evidence_key::map_schema"))]
+    pub evidence: BTreeMap<EvidenceKey, f64>,
     /// What to change; absent when there is nothing to change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<ForeignText>,

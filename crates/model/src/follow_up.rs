@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::evidence_key::EvidenceKey;
 use crate::foreign_text::ForeignText;
 
 /// One question about a flow, and the answer from further runs.
@@ -20,5 +21,6 @@ pub struct FollowUp {
     /// The answer, for the user, with the relevant numbers.
     pub answer: ForeignText,
     /// The numbers; each name carries its unit (`_bps`, `_bytes`, `_ns`) or is a plain ratio.
-    pub evidence: BTreeMap<ForeignText, f64>,
+    #[cfg_attr(feature = "schema", schemars(schema_with = "crate::evidence_key::map_schema"))]
+    pub evidence: BTreeMap<EvidenceKey, f64>,
 }

@@ -16,6 +16,7 @@ mod calibration;
 mod caveat;
 mod ceiling;
 mod event;
+mod evidence_key;
 mod finding;
 pub mod flow;
 mod follow_up;
@@ -41,6 +42,7 @@ pub use calibration::{CALIBRATION_SCHEMA, Calibration, CopyRate, LoopbackRate, P
 pub use caveat::{Caveat, CaveatKind};
 pub use ceiling::{Ceiling, CeilingShare, Limit};
 pub use event::{Body, EVENT_SCHEMA, Event, FlowPlan, GroupPlace, GroupStart, Outcome, RunStart, World};
+pub use evidence_key::EvidenceKey;
 pub use finding::{Cause, Confidence, Finding, Rule};
 pub use follow_up::FollowUp;
 pub use foreign_text::{ForeignLines, ForeignText};

@@ -22,6 +22,29 @@ impl UnknownName {
     }
 }
 
+/// Lets an enum with a `name`, made `From` a [`ForeignText`], be printed, written and read as that name.
+macro_rules! name_traits {
+    ($Enum:ident) => {
+        impl std::fmt::Display for $Enum {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(&self.name())
+            }
+        }
+
+        impl serde::Serialize for $Enum {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.name())
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $Enum {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                <$crate::ForeignText as serde::Deserialize>::deserialize(deserializer).map(Self::from)
+            }
+        }
+    };
+}
+
 /// Declares an enum of names: its variants, each with its documentation and its text, and `Other`.
 ///
 /// The text is what `name` and `Display` give, what JSON holds, and what the schema lists.
@@ -58,23 +81,7 @@ macro_rules! names {
             }
         }
 
-        impl std::fmt::Display for $Enum {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.pad(self.name())
-            }
-        }
-
-        impl serde::Serialize for $Enum {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(self.name())
-            }
-        }
-
-        impl<'de> serde::Deserialize<'de> for $Enum {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                <$crate::ForeignText as serde::Deserialize>::deserialize(deserializer).map(Self::from)
-            }
-        }
+        $crate::names::name_traits!($Enum);
 
         #[cfg(feature = "schema")]
         impl schemars::JsonSchema for $Enum {
@@ -93,7 +100,7 @@ macro_rules! names {
     };
 }
 
-pub(crate) use names;
+pub(crate) use {name_traits, names};
 
 #[cfg(test)]
 mod tests {

@@ -3,9 +3,9 @@
 use linerate_model::metrics::Metric;
 use linerate_model::{
     Body, Cause, Caveat, CaveatKind, Ceiling, Confidence, Digest, Direction, Event, Finding, FlowPlan,
-    FollowUp, HostInfo, LatencyReport, Limit, Outcome, PortSample, ProbePhase, ProbeTransport, Readings,
-    Rule, RunRecord, Sample, Side, SizeCurve, SizeFit, SizePoint, Tally, TestSpec, TimeInterval, Transport,
-    UdpTally,
+    FollowUp, ForeignText, HostInfo, LatencyReport, Limit, Outcome, PortSample, ProbePhase, ProbeTransport,
+    Readings, Rule, RunRecord, Sample, Side, SizeCurve, SizeFit, SizePoint, Tally, TestSpec, TimeInterval,
+    Transport, UdpTally,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use proptest::prelude::*;
@@ -103,10 +103,12 @@ fn finding() -> impl Strategy<Value = Finding> {
     (".*", any::<f64>(), proptest::option::of(".*"), any::<bool>()).prop_map(
         |(text, value, remedy, known)| Finding {
             cause: if known { Cause::Impossible } else { Cause::Unknown },
-            rule: text.chars().take(3).collect::<String>().into(),
+            rule: ForeignText::from(text.chars().take(3).collect::<String>()).into(),
             confidence: if known { Confidence::Probable } else { Confidence::Unexplained },
             share_of_time: Some(value),
-            evidence: ["a_bps", "b_bytes", "c_ns", "d", "_ns"].map(|name| (name.into(), value)).into(),
+            evidence: ["a_bps", "b_bytes", "c_ns", "d", "_ns"]
+                .map(|name| (ForeignText::from(name).into(), value))
+                .into(),
             text: text.into(),
             remedy: remedy.map(Into::into),
         },

@@ -105,7 +105,8 @@ pub(crate) fn cause(finding: &Finding) -> String {
 }
 
 fn evidence(finding: &Finding) -> Option<String> {
-    let numbers: Vec<String> = finding.evidence.iter().map(|(name, value)| named(name, *value)).collect();
+    let numbers: Vec<String> =
+        finding.evidence.iter().map(|(key, value)| named(&key.name(), *value)).collect();
     (!numbers.is_empty()).then(|| numbers.join(", "))
 }
 

@@ -1,6 +1,6 @@
 //! Adjusts a finding's confidence and location, whichever rule found it.
 
-use linerate_model::{Cause, Confidence, Finding};
+use linerate_model::{Cause, Confidence, EvidenceKey, Finding};
 
 use crate::evidence::{Evidence, Port};
 
@@ -42,7 +42,7 @@ fn placed(mut finding: Finding, evidence: &Evidence) -> Finding {
     finding
         .text
         .push_str(&format!(" Port {} of the emulated network dropped {drops:.0} packets.", port.name));
-    finding.evidence.insert("port_drops".into(), drops);
+    finding.evidence.insert(EvidenceKey::PortDrops, drops);
     finding
 }
 
@@ -103,7 +103,7 @@ mod tests {
         evidence.ports = vec![port("a>s", 1.0), port("s>b", lost)];
         let verdict = diagnose(&evidence).primary;
         assert!(verdict.text.contains("Port s>b"), "{}", verdict.text);
-        assert_eq!(verdict.evidence["port_drops"], lost);
+        assert_eq!(verdict.evidence[&EvidenceKey::PortDrops], lost);
         evidence.ports = vec![port("s>b", 0.2 * lost)];
         assert!(!diagnose(&evidence).primary.text.contains("Port"), "most were lost elsewhere");
     }

@@ -1,6 +1,6 @@
 //! Turns evidence into a verdict.
 
-use linerate_model::{Ceiling, Finding, Limit, Rule};
+use linerate_model::{Ceiling, EvidenceKey, Finding, Limit, Rule};
 
 use crate::evidence::Evidence;
 use crate::rate_after_remedy::Remedied;
@@ -75,7 +75,7 @@ fn another_binds_first(finding: &Finding, evidence: &Evidence, ceilings: &[Ceili
         _ => return false,
     };
     let ceiling = ceilings::of(ceilings, &limit).map(|ceiling| ceiling.bitrate_bps);
-    let named = finding.evidence.get("ceiling_bps").copied().or(ceiling);
+    let named = finding.evidence.get(&EvidenceKey::CeilingBps).copied().or(ceiling);
     let (Some(named), Some(goodput)) = (named, evidence.outcome.goodput_bps) else {
         return false;
     };
@@ -89,12 +89,12 @@ fn another_binds_first(finding: &Finding, evidence: &Evidence, ceilings: &[Ceili
 
 /// The ceiling of a link or shaper that is known only from the measured rate.
 fn inferred(evidence: &Evidence, verdict: &Finding) -> Option<Ceiling> {
-    let number = |name: &str| verdict.evidence.get(name).copied();
+    let number = |key: &EvidenceKey| verdict.evidence.get(key).copied();
     let (bitrate_bps, what) = match verdict.rule {
-        Rule::LinkFull => (number("ceiling_bps")?, format::rate(number("link_bps")?)),
+        Rule::LinkFull => (number(&EvidenceKey::CeilingBps)?, format::rate(number(&EvidenceKey::LinkBps)?)),
         // It was read, and is already among the ceilings.
-        Rule::Shaper if own_queue_binds(evidence, number("shaper_bps")) => return None,
-        Rule::Shaper => match number("shaper_bps") {
+        Rule::Shaper if own_queue_binds(evidence, number(&EvidenceKey::ShaperBps)) => return None,
+        Rule::Shaper => match number(&EvidenceKey::ShaperBps) {
             Some(shaper) => {
                 let (packet, headers) = (evidence.packet_bytes(), evidence.headers());
                 let lets_through = ethernet::shaped_goodput_bps(shaper, packet, &headers, evidence.tags())?;

@@ -14,7 +14,7 @@ mod examples;
 
 use std::collections::BTreeMap;
 
-use linerate_model::{Finding, ForeignText};
+use linerate_model::{EvidenceKey, Finding, Rule};
 
 use crate::diagnose::Diagnosis;
 use crate::evidence::Evidence;
@@ -81,7 +81,7 @@ pub struct Conclusion {
     /// The answer as text, with numbers.
     pub answer: String,
     /// Numbers of the answer.
-    pub evidence: BTreeMap<ForeignText, f64>,
+    pub evidence: BTreeMap<EvidenceKey, f64>,
     /// The verdict that follows; absent if the first verdict is kept.
     pub finding: Option<Finding>,
 }
@@ -147,9 +147,9 @@ impl Conclusion {
         Self { answer: answer.into(), evidence: BTreeMap::new(), finding: None }
     }
 
-    fn with(mut self, name: &str, value: Option<f64>) -> Self {
+    fn with(mut self, key: EvidenceKey, value: Option<f64>) -> Self {
         if let Some(value) = value.filter(|value| value.is_finite()) {
-            self.evidence.insert(name.into(), value);
+            self.evidence.insert(key, value);
         }
         self
     }

@@ -1,6 +1,6 @@
 //! The gain of a remedy: the ceiling that binds next.
 
-use linerate_model::{Ceiling, Finding, Limit, Rule};
+use linerate_model::{Ceiling, EvidenceKey, Finding, Limit, Rule};
 
 use crate::domain::positive;
 use crate::evidence::Evidence;
@@ -36,7 +36,7 @@ pub(crate) fn with(mut finding: Finding, evidence: &Evidence, ceilings: &[Ceilin
     }
     let rate = format::rate(next.bitrate_bps);
     remedy.push_str(&format!(" The next limit is then {rate} ({}: {}).", next.limit.words(), next.because));
-    finding.evidence.insert("after_remedy_bps".into(), next.bitrate_bps);
+    finding.evidence.insert(EvidenceKey::AfterRemedyBps, next.bitrate_bps);
     finding
 }
 
@@ -71,6 +71,8 @@ pub(crate) fn remedied(finding: &Finding) -> Option<Remedied> {
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::{EvidenceKey, Rule};
+
     use crate::diagnose;
     use crate::rules::examples::{full_gigabit, long_path, lossy_path};
 
@@ -81,7 +83,7 @@ mod tests {
         let finding = diagnose(&long_path()).primary;
         assert_eq!(finding.rule, Rule::ReceiverWindow);
         let next = 65536.0 * 8.0 / 0.021 / 0.4;
-        assert!((finding.evidence["after_remedy_bps"] / next - 1.0).abs() < 1e-9, "{finding:?}");
+        assert!((finding.evidence[&EvidenceKey::AfterRemedyBps] / next - 1.0).abs() < 1e-9, "{finding:?}");
         assert!(finding.remedy.unwrap().contains("The next limit is then 62.42 Mb/s (cpu receiver: "));
     }
 
@@ -90,7 +92,7 @@ mod tests {
         let mut evidence = long_path();
         evidence.windows.snd_buf_asked_bytes = evidence.windows.rcv_buf_asked_bytes;
         evidence.windows.snd_buf_bytes = Some(160_000.0);
-        let promised = diagnose(&evidence).primary.evidence["after_remedy_bps"];
+        let promised = diagnose(&evidence).primary.evidence[&EvidenceKey::AfterRemedyBps];
         assert!((promised / 62.42e6 - 1.0).abs() < 1e-3, "not the 40 Mb/s of the send buffer: {promised}");
     }
 
@@ -101,16 +103,16 @@ mod tests {
         evidence.receiver.thread_share = None;
         let finding = diagnose(&evidence).primary;
         assert_eq!(finding.rule, Rule::RandomLoss);
-        assert!((finding.evidence["after_remedy_bps"] - 941.48e6).abs() < 1e4);
+        assert!((finding.evidence[&EvidenceKey::AfterRemedyBps] - 941.48e6).abs() < 1e4);
     }
 
     #[test]
     fn a_full_link_and_a_ladder_below_the_rate_promise_nothing() {
         let finding = diagnose(&full_gigabit()).primary;
-        assert!(!finding.evidence.contains_key("after_remedy_bps"));
+        assert!(!finding.evidence.contains_key(&EvidenceKey::AfterRemedyBps));
         let mut evidence = long_path();
         evidence.asked.max_pacing_bps = Some(20e6);
         let finding = diagnose(&evidence).primary;
-        assert!(!finding.evidence.contains_key("after_remedy_bps"), "{finding:?}");
+        assert!(!finding.evidence.contains_key(&EvidenceKey::AfterRemedyBps), "{finding:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! TCP with pacing: loss that vanishes came from bursts, loss that stays is the path's.
 
-use linerate_model::{Confidence, Rule};
+use linerate_model::{Confidence, EvidenceKey, Rule};
 
 use super::{Conclusion, Question, Reply, Topic, Trial, verdict_is};
 use crate::diagnose::Diagnosis;
@@ -69,9 +69,9 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
         format::percent(paced),
         format::percent(first)
     ))
-    .with("loss_unpaced_ratio", Some(first))
-    .with("loss_paced_ratio", Some(paced))
-    .with("paced_bps", reply.and_then(Reply::goodput_bps));
+    .with(EvidenceKey::LossUnpacedRatio, Some(first))
+    .with(EvidenceKey::LossPacedRatio, Some(paced))
+    .with(EvidenceKey::PacedBps, reply.and_then(Reply::goodput_bps));
     if first * sent < MIN_EXPECTED_LOSSES {
         let mut few = answer;
         few.answer.push_str(", which is too few packets to tell");

@@ -1,6 +1,6 @@
 //! UDP above and below the rate: a policer drops the excess at once, a shaper or a link queues it first.
 
-use linerate_model::{Confidence, Rule};
+use linerate_model::{Confidence, EvidenceKey, Rule};
 
 use super::{Conclusion, Question, Reply, Topic, Trial, verdict_is};
 use crate::diagnose::Diagnosis;
@@ -132,10 +132,10 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
     let loss = above.loss().unwrap_or(0.0);
     let base = |answer: String| {
         Conclusion::open(answer)
-            .with("offered_bps", above.trial.offered_bps)
-            .with("passed_bps", Some(rate))
-            .with("loss_above_ratio", above.loss())
-            .with("loss_below_ratio", loss_below)
+            .with(EvidenceKey::OfferedBps, above.trial.offered_bps)
+            .with(EvidenceKey::PassedBps, Some(rate))
+            .with(EvidenceKey::LossAboveRatio, above.loss())
+            .with(EvidenceKey::LossBelowRatio, loss_below)
     };
     if loss_below.is_none_or(|below| below > CLEAN_LOSS.max(0.05 * loss)) {
         return base(format!(
@@ -184,7 +184,7 @@ fn never_too_many(replies: &[Reply]) -> Conclusion {
             "datagrams at {} came through without waiting: neither a policer nor a queue limits TCP's rate",
             format::rate(rate)
         ))
-        .with("passed_bps", Some(rate)),
+        .with(EvidenceKey::PassedBps, Some(rate)),
         None => Conclusion::open("no datagrams could be measured"),
     }
 }
@@ -206,10 +206,10 @@ fn policer(answer: Conclusion, evidence: &Evidence, above: &Reply, rate: f64) ->
         format::rate(rate)
     );
     let finding = FindingBuilder::new(Rule::Policer, Confidence::Confirmed, text)
-        .with("goodput_bps", evidence.outcome.goodput_bps)
+        .with(EvidenceKey::GoodputBps, evidence.outcome.goodput_bps)
         .remedy(format!("Shape at the sender to {}.", format::rate(CONFORMING * rate)))
         .finish();
-    answer.with("bucket_bytes", bucket).found(finding)
+    answer.with(EvidenceKey::BucketBytes, bucket).found(finding)
 }
 
 /// Bytes received in excess of the rate at the start; absent if there was no such burst.
@@ -226,7 +226,7 @@ fn shallow(answer: Conclusion, link: f64) -> Conclusion {
         "Datagrams fill {name} without waiting, and what exceeds it is lost at once: bursts overrun a small queue before it."
     );
     let finding = FindingBuilder::new(Rule::ShallowBuffer, Confidence::Probable, text)
-        .with("link_bps", Some(link))
+        .with(EvidenceKey::LinkBps, Some(link))
         .remedy("Pace the sender (fq, --fq-rate), or give the port a larger share of its switch's buffer.")
         .finish();
     answer.found(finding)
@@ -240,12 +240,13 @@ fn delayed(answer: Conclusion, evidence: &Evidence, rate: f64, waits: f64, link:
             format::time(waits)
         );
         let finding = FindingBuilder::new(Rule::Shaper, Confidence::Confirmed, text)
-            .with_time("queue_ns", Some(waits))
+            .with_time(EvidenceKey::QueueNs, Some(waits))
             .remedy("Raise the shaper's rate, or accept it as the path's.")
             .finish();
         return answer.found(finding);
     };
-    let mut answer = answer.with("link_bps", Some(link)).with("queue_ns", Some((waits * 1e9).round()));
+    let mut answer =
+        answer.with(EvidenceKey::LinkBps, Some(link)).with(EvidenceKey::QueueNs, Some((waits * 1e9).round()));
     let name = ethernet::standard_name(link).unwrap_or("a link");
     answer.answer.push_str(&format!(": what {name} carries, behind a queue"));
     let ceiling = ceilings::link_goodput_bps(evidence, link);
@@ -258,8 +259,8 @@ fn delayed(answer: Conclusion, evidence: &Evidence, rate: f64, waits: f64, link:
         format::percent(share.unwrap_or(1.0))
     );
     let finding = FindingBuilder::new(Rule::LinkFull, Confidence::Confirmed, text)
-        .with("ceiling_bps", ceiling)
-        .with("share", share)
+        .with(EvidenceKey::CeilingBps, ceiling)
+        .with(EvidenceKey::Share, share)
         .remedy("Check negotiation and cabling at the peer and at the next hop.")
         .finish();
     answer.found(finding)
@@ -295,8 +296,8 @@ mod tests {
         assert_eq!(offered, [80e6, 160e6, 63e6]);
         let finding = conclusion.finding.unwrap();
         assert_eq!((&finding.rule, finding.confidence), (&Rule::Policer, Confidence::Confirmed));
-        assert!((finding.evidence["passed_bps"] / 70e6 - 1.0).abs() < 1e-9);
-        assert!(!finding.evidence.contains_key("bucket_bytes"));
+        assert!((finding.evidence[&EvidenceKey::PassedBps] / 70e6 - 1.0).abs() < 1e-9);
+        assert!(!finding.evidence.contains_key(&EvidenceKey::BucketBytes));
     }
 
     #[test]
@@ -368,6 +369,6 @@ mod tests {
         let mut replies = vec![above, twice];
         replies.push(datagrams(next(&evidence, &replies).unwrap(), 0.0, 0.0));
         let conclusion = conclude(&evidence, &replies);
-        assert!((conclusion.evidence["bucket_bytes"] - 125e3).abs() < 1.0, "{conclusion:?}");
+        assert!((conclusion.evidence[&EvidenceKey::BucketBytes] - 125e3).abs() < 1.0, "{conclusion:?}");
     }
 }

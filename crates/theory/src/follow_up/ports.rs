@@ -1,7 +1,7 @@
 //! Many connections instead of one: in a LAG, one connection gets one member link, many connections get
 //! several.
 
-use linerate_model::{Confidence, Rule};
+use linerate_model::{Confidence, EvidenceKey, Rule};
 
 use super::{Conclusion, Question, Reply, Topic, Trial, verdict_is};
 use crate::diagnose::Diagnosis;
@@ -27,7 +27,7 @@ const SECONDS: f64 = 3.0;
 pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Question> {
     // A member link can look like a shaper if data that had waited raises its rate a little.
     let numbers = &diagnosis.primary.evidence;
-    let named = numbers.get("link_bps").or_else(|| numbers.get("shaper_bps")).copied();
+    let named = numbers.get(&EvidenceKey::LinkBps).or_else(|| numbers.get(&EvidenceKey::ShaperBps)).copied();
     let named = named.filter(|_| verdict_is(diagnosis, &[Rule::LinkFull, Rule::Shaper]));
     let unsure = verdict_is(diagnosis, &[Rule::Unexplained, Rule::TooShort]);
     let link = named.or_else(|| near_link(evidence).filter(|_| unsure));
@@ -86,9 +86,9 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
         "{CONNECTIONS} connections together get {}, {ratio:.2} times one link",
         format::rate(all)
     ))
-    .with("together_bps", Some(all))
-    .with("member_bps", Some(member))
-    .with("times", Some(ratio));
+    .with(EvidenceKey::TogetherBps, Some(all))
+    .with(EvidenceKey::MemberBps, Some(member))
+    .with(EvidenceKey::Times, Some(ratio));
     if ratio < ONE_LINK_FACTOR {
         let mut one = answer;
         one.answer.push_str(": one link, or a bundle that hashes addresses only");
@@ -115,14 +115,14 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
     );
     let uneven = replies.first().and_then(|reply| spread(reply.evidence.as_ref()?));
     let finding = FindingBuilder::new(Rule::LagImbalance, Confidence::Confirmed, text)
-        .with("goodput_bps", evidence.outcome.goodput_bps)
+        .with(EvidenceKey::GoodputBps, evidence.outcome.goodput_bps)
         .remedy("Use more connections (-P): one never gets more than one member.")
         .finish();
     answer
-        .with("members_used", Some(used))
-        .with("members_least", Some(f64::from(members.0)))
-        .with("members_most", Some(f64::from(members.1)))
-        .with("largest_over_smallest", uneven)
+        .with(EvidenceKey::MembersUsed, Some(used))
+        .with(EvidenceKey::MembersLeast, Some(f64::from(members.0)))
+        .with(EvidenceKey::MembersMost, Some(f64::from(members.1)))
+        .with(EvidenceKey::LargestOverSmallest, uneven)
         .found(finding)
 }
 
@@ -134,7 +134,7 @@ fn member_bps(evidence: &Evidence) -> Option<f64> {
     let used = diagnosis
         .primary
         .evidence
-        .get("members_used")
+        .get(&EvidenceKey::MembersUsed)
         .copied()
         .filter(|_| verdict_is(&diagnosis, &[Rule::LagImbalance]));
     Some(goodput / used.unwrap_or(1.0))
@@ -175,8 +175,11 @@ mod tests {
     fn twice_the_rate_is_two_members() {
         let finding = after(1.88e9).finding.unwrap();
         assert_eq!((&finding.rule, finding.confidence), (&Rule::LagImbalance, Confidence::Confirmed));
-        assert_eq!((finding.evidence["members_least"], finding.evidence["members_most"]), (2.0, 2.0));
-        assert_eq!(finding.evidence["largest_over_smallest"], 3.0);
+        assert_eq!(
+            (finding.evidence[&EvidenceKey::MembersLeast], finding.evidence[&EvidenceKey::MembersMost]),
+            (2.0, 2.0)
+        );
+        assert_eq!(finding.evidence[&EvidenceKey::LargestOverSmallest], 3.0);
         // Six links seen with sixteen flows: seven links have 53 % of the likelihood of six, eight 17 %, nine 5
         // %.
         assert_eq!(members(6).0, 6);

@@ -1,6 +1,8 @@
 //! Reads of different sizes: how many acknowledgements return for each, and what share of the return path they
 //! use.
 
+use linerate_model::EvidenceKey;
+
 use super::{Conclusion, Question, Reply, Topic, Trial};
 use crate::diagnose::Diagnosis;
 use crate::evidence::{Evidence, Transport};
@@ -74,11 +76,12 @@ pub(super) fn conclude(_: &Evidence, replies: &[Reply]) -> Conclusion {
         words.extend(each.map(|each| format!(", {each:.3} for each segment")));
         words.extend(share.map(|share| format!(", {} of the way back", format::percent(share))));
         parts.push(words);
+        let size = bytes as u64;
         conclusion = conclusion
-            .with(&format!("read_{bytes:.0}_return_bps"), Some(back))
-            .with(&format!("read_{bytes:.0}_return_per_segment_ratio"), each)
-            .with(&format!("read_{bytes:.0}_return_share_ratio"), share)
-            .with(&format!("read_{bytes:.0}_goodput_bps"), reply.goodput_bps());
+            .with(EvidenceKey::ReadReturnBps(size), Some(back))
+            .with(EvidenceKey::ReadReturnPerSegmentRatio(size), each)
+            .with(EvidenceKey::ReadReturnShareRatio(size), share)
+            .with(EvidenceKey::ReadGoodputBps(size), reply.goodput_bps());
     }
     conclusion.answer = match parts.is_empty() {
         true => "the packets back could not be counted".to_owned(),
@@ -93,6 +96,7 @@ mod tests {
     use crate::diagnose;
     use crate::follow_up::questions;
     use crate::rules::examples::full_gigabit;
+    use linerate_model::EvidenceKey;
 
     /// Half an acknowledgement for each of 81,274 segments per second, over a return link of `link_bps`.
     fn acknowledged(link_bps: f64) -> Evidence {
@@ -142,10 +146,10 @@ mod tests {
         }
         assert_eq!(replies.len(), 6);
         let found = conclude(&first, &replies);
-        assert_eq!(found.evidence["read_1024_return_per_segment_ratio"], 2.0);
-        assert_eq!(found.evidence["read_1048576_return_per_segment_ratio"], 0.5);
-        assert!(!found.evidence.contains_key("read_4096_return_bps"), "that run failed");
-        assert!((found.evidence["read_1024_return_share_ratio"] - 0.234).abs() < 1e-3);
+        assert_eq!(found.evidence[&EvidenceKey::ReadReturnPerSegmentRatio(1024)], 2.0);
+        assert_eq!(found.evidence[&EvidenceKey::ReadReturnPerSegmentRatio(1_048_576)], 0.5);
+        assert!(!found.evidence.contains_key(&EvidenceKey::ReadReturnBps(4096)), "that run failed");
+        assert!((found.evidence[&EvidenceKey::ReadReturnShareRatio(1024)] - 0.234).abs() < 1e-3);
         assert!(
             found.answer.contains("1 KiB: 162549 packets/s, 117 Mb/s, 2.000 for each segment"),
             "{}",

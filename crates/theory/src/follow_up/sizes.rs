@@ -1,7 +1,7 @@
 //! Datagrams of different sizes, each in one packet that must not be fragmented: above which size are they
 //! lost?
 
-use linerate_model::{Confidence, Rule};
+use linerate_model::{Confidence, EvidenceKey, Rule};
 
 use super::{Conclusion, Question, Reply, Topic, Trial, verdict_is};
 use crate::diagnose::Diagnosis;
@@ -120,8 +120,8 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
     let headers = headers_bytes(evidence);
     let (largest, lost) = (passed + headers, vanished + headers);
     let answer = Conclusion::open(format!("packets of {largest:.0} bytes pass, those of {lost:.0} vanish"))
-        .with("largest_packet_bytes", Some(largest))
-        .with("smallest_lost_bytes", Some(lost));
+        .with(EvidenceKey::LargestPacketBytes, Some(largest))
+        .with(EvidenceKey::SmallestLostBytes, Some(lost));
     let of_tcp = evidence.headers().total_bytes();
     let above = if lost - largest > 1.0 {
         format!("Packets of {lost:.0} bytes vanish, those of {largest:.0} pass")
@@ -158,7 +158,7 @@ mod tests {
     fn the_size_is_found_to_the_byte() {
         for mtu in [1499.0, 1400.0, 1280.0, 577.0, 576.0] {
             let (trials, conclusion) = asked(mtu);
-            assert_eq!(conclusion.evidence["largest_packet_bytes"], mtu);
+            assert_eq!(conclusion.evidence[&EvidenceKey::LargestPacketBytes], mtu);
             assert_eq!(conclusion.finding.unwrap().rule, Rule::MtuBlackHole);
             assert!(trials <= 12, "{trials}");
         }
@@ -188,7 +188,7 @@ mod tests {
         replies.push(failed(&replies));
         assert_eq!(next(&evidence, &replies), None);
         let conclusion = conclude(&evidence, &replies);
-        assert_eq!(conclusion.evidence["largest_packet_bytes"], 576.0);
-        assert_eq!(conclusion.evidence["smallest_lost_bytes"], 1500.0);
+        assert_eq!(conclusion.evidence[&EvidenceKey::LargestPacketBytes], 576.0);
+        assert_eq!(conclusion.evidence[&EvidenceKey::SmallestLostBytes], 1500.0);
     }
 }

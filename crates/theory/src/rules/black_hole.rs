@@ -1,6 +1,6 @@
 //! V15: packets above some size are lost without an ICMP message to the sender.
 
-use linerate_model::{Confidence, Finding, Rule};
+use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::FindingBuilder;
 use crate::evidence::{Evidence, Transport};
@@ -29,11 +29,11 @@ pub(super) fn stalled(evidence: &Evidence) -> Option<Finding> {
     );
     // A device that drops all data of such connections, whatever its size, would look the same.
     FindingBuilder::new(Rule::MtuBlackHole, Confidence::Probable, text)
-        .with("acked_bytes", Some(acked))
-        .with("mss_bytes", Some(segment))
-        .with("packet_bytes", Some(packet))
-        .with("timeouts", Some(timeouts))
-        .with("retransmits", tcp.retransmits)
+        .with(EvidenceKey::AckedBytes, Some(acked))
+        .with(EvidenceKey::MssBytes, Some(segment))
+        .with(EvidenceKey::PacketBytes, Some(packet))
+        .with(EvidenceKey::Timeouts, Some(timeouts))
+        .with(EvidenceKey::Retransmits, tcp.retransmits)
         .remedy("Test with smaller segments (-M 1200) to be sure. Let ICMP \"packet too big\" through, clamp the segment size at the tunnel, or set net.ipv4.tcp_mtu_probing = 1 at the sender.")
         .finish()
 }
@@ -50,10 +50,10 @@ pub(super) fn probed(evidence: &Evidence) -> Option<Finding> {
         "The sender had to find out by probing that segments of {first:.0} bytes vanish; it went down to {smallest:.0} bytes."
     );
     FindingBuilder::new(Rule::MtuBlackHole, Confidence::Probable, text)
-        .with("mss_first_bytes", Some(first))
-        .with("mss_bytes", Some(smallest))
-        .with("mtu_probes", Some(probes))
-        .with("timeouts", tcp.timeouts)
+        .with(EvidenceKey::MssFirstBytes, Some(first))
+        .with(EvidenceKey::MssBytes, Some(smallest))
+        .with(EvidenceKey::MtuProbes, Some(probes))
+        .with(EvidenceKey::Timeouts, tcp.timeouts)
         .remedy("Let ICMP \"packet too big\" through, or clamp the segment size where the MTU is smaller.")
         .finish()
 }

@@ -1,6 +1,6 @@
 //! V22: packets wait long in a queue under load. Listed with a verdict, never the verdict itself.
 
-use linerate_model::{Confidence, Finding, Rule};
+use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::FindingBuilder;
 use crate::evidence::Evidence;
@@ -31,9 +31,9 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         format::time(base)
     );
     FindingBuilder::new(Rule::Bufferbloat, Confidence::Confirmed, text)
-        .with_time("rtt_base_ns", Some(base))
-        .with_time("rtt_loaded_p95_ns", Some(working))
-        .with("round_trips_per_minute", Some(rpm))
+        .with_time(EvidenceKey::RttBaseNs, Some(base))
+        .with_time(EvidenceKey::RttLoadedP95Ns, Some(working))
+        .with(EvidenceKey::RoundTripsPerMinute, Some(rpm))
         .remedy("Enable active queue management (fq_codel, CAKE) at the bottleneck.")
         .finish()
 }
@@ -51,7 +51,7 @@ mod tests {
         worse.rtt.loaded_p95_s = Some(0.3);
         let finding = rule(&worse).unwrap();
         assert!(finding.text.contains("poor"));
-        assert_eq!(finding.evidence["round_trips_per_minute"], 200.0);
+        assert_eq!(finding.evidence[&EvidenceKey::RoundTripsPerMinute], 200.0);
     }
 
     #[test]

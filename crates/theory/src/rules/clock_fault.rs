@@ -1,6 +1,6 @@
 //! V26: the measurement itself was disturbed.
 
-use linerate_model::{Confidence, Finding, Rule};
+use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::FindingBuilder;
 use crate::evidence::Evidence;
@@ -31,9 +31,9 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         None => "The number of intervals seen does not match the test's length.".to_owned(),
     };
     FindingBuilder::new(Rule::Disturbed, Confidence::Confirmed, text)
-        .with_time("gap_max_ns", timing.gap_max_s)
-        .with("expected_intervals", timing.expected_intervals.map(|count| count as f64))
-        .with("seen_intervals", timing.seen_intervals.map(|count| count as f64))
+        .with_time(EvidenceKey::GapMaxNs, timing.gap_max_s)
+        .with(EvidenceKey::ExpectedIntervals, timing.expected_intervals.map(|count| count as f64))
+        .with(EvidenceKey::SeenIntervals, timing.seen_intervals.map(|count| count as f64))
         .remedy("Repeat the test, on hosts with nothing else to do.")
         .finish()
 }

@@ -1,6 +1,6 @@
 //! V18: a shared queue overflows.
 
-use linerate_model::{Finding, Limit, Rule};
+use linerate_model::{EvidenceKey, Finding, Limit, Rule};
 
 use super::{
     FindingBuilder, confidence, link_full, local_drops, near, policer, rate_was_asked_for, reordering,
@@ -76,12 +76,12 @@ fn model_bps(evidence: &Evidence) -> Option<f64> {
 /// Adds the numbers of a verdict about loss.
 pub(super) fn numbers(draft: FindingBuilder, evidence: &Evidence) -> FindingBuilder {
     draft
-        .with("goodput_bps", evidence.outcome.goodput_bps)
-        .with("ceiling_bps", model_bps(evidence))
-        .with("loss_ratio", evidence.loss())
-        .with("retransmits", evidence.tcp.retransmits)
-        .with_time("rtt_base_ns", evidence.base_rtt_s())
-        .with_time("rtt_rise_ns", evidence.rtt_rise_s())
+        .with(EvidenceKey::GoodputBps, evidence.outcome.goodput_bps)
+        .with(EvidenceKey::CeilingBps, model_bps(evidence))
+        .with(EvidenceKey::LossRatio, evidence.loss())
+        .with(EvidenceKey::Retransmits, evidence.tcp.retransmits)
+        .with_time(EvidenceKey::RttBaseNs, evidence.base_rtt_s())
+        .with_time(EvidenceKey::RttRiseNs, evidence.rtt_rise_s())
 }
 
 #[cfg(test)]

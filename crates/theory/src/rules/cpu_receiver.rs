@@ -1,6 +1,6 @@
 //! V08: one core of the receiver is full, or the host drops what it cannot process.
 
-use linerate_model::{Confidence, Finding, Rule};
+use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::cpu_sender::{got_what_it_asked, is_near, is_nearly_full, load, ready, share};
 use super::{FindingBuilder, confidence, core_is_full, host_busy};
@@ -55,14 +55,14 @@ fn finish(evidence: &Evidence, sure: Confidence, text: &str) -> Option<Finding> 
         format!(" Packet processing ran out of its budget {rate:.0} times a second.")
     });
     FindingBuilder::new(Rule::CpuReceiver, sure, format!("{text}{squeezed}"))
-        .with("goodput_bps", evidence.outcome.goodput_bps)
-        .with("receiver_thread_share", host.thread_share)
-        .with("receiver_thread_wait_share", host.thread_wait_share)
-        .with("receiver_softirq_share", host.softirq_share)
-        .with("softnet_dropped_per_s", host.softnet_dropped_per_s)
-        .with("softnet_squeezed_per_s", host.softnet_squeezed_per_s)
-        .with("buffer_drops", evidence.udp.buffer_drops)
-        .with("loss_ratio", evidence.loss())
+        .with(EvidenceKey::GoodputBps, evidence.outcome.goodput_bps)
+        .with(EvidenceKey::ReceiverThreadShare, host.thread_share)
+        .with(EvidenceKey::ReceiverThreadWaitShare, host.thread_wait_share)
+        .with(EvidenceKey::ReceiverSoftirqShare, host.softirq_share)
+        .with(EvidenceKey::SoftnetDroppedPerS, host.softnet_dropped_per_s)
+        .with(EvidenceKey::SoftnetSqueezedPerS, host.softnet_squeezed_per_s)
+        .with(EvidenceKey::BufferDrops, evidence.udp.buffer_drops)
+        .with(EvidenceKey::LossRatio, evidence.loss())
         .share(host.thread_full_share.filter(|share| *share > 0.5))
         .remedy("Receive with several streams on several cores, offload (GRO), larger rings, spread interrupts, or a larger MTU.")
         .finish()

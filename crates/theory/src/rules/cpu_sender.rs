@@ -1,6 +1,6 @@
 //! V07: one core of the sender is full.
 
-use linerate_model::{Finding, Rule};
+use linerate_model::{EvidenceKey, Finding, Rule};
 
 use super::{
     FindingBuilder, STARVED_SHARE, confidence, core_is_full, granted, host_busy, is_crowded, is_starved,
@@ -28,11 +28,11 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let sure = confidence(is_near(host) || wants, core_is_full(host) && window_unused)?;
     let text = format!("The sender's processor is the limit: {}.", load(host));
     FindingBuilder::new(Rule::CpuSender, sure, text)
-        .with("goodput_bps", evidence.outcome.goodput_bps)
-        .with("sender_thread_share", host.thread_share)
-        .with("sender_thread_wait_share", host.thread_wait_share)
-        .with("sender_softirq_share", host.softirq_share)
-        .with("receiver_thread_share", evidence.receiver.thread_share)
+        .with(EvidenceKey::GoodputBps, evidence.outcome.goodput_bps)
+        .with(EvidenceKey::SenderThreadShare, host.thread_share)
+        .with(EvidenceKey::SenderThreadWaitShare, host.thread_wait_share)
+        .with(EvidenceKey::SenderSoftirqShare, host.softirq_share)
+        .with(EvidenceKey::ReceiverThreadShare, evidence.receiver.thread_share)
         .share(host.thread_full_share.filter(|share| *share > 0.5))
         .remedy("Use several streams on several cores, zero-copy, segmentation offload or a larger MTU.")
         .finish()

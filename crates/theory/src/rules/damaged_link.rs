@@ -1,6 +1,6 @@
 //! V16: a cable or a duplex mismatch destroys frames at an interface of the two hosts.
 
-use linerate_model::{Confidence, Finding, Rule};
+use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::{FindingBuilder, confidence, link_full, local_drops, near, rate_was_asked_for};
 use crate::evidence::{Evidence, Host};
@@ -31,13 +31,13 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         Confidence::Probable
     };
     FindingBuilder::new(Rule::DamagedLink, sure, text)
-        .with("goodput_bps", evidence.outcome.goodput_bps)
-        .with("ceiling_bps", model)
-        .with("loss_ratio", Some(loss))
-        .with("sender_damaged_frames", evidence.sender.damaged_frames)
-        .with("receiver_damaged_frames", evidence.receiver.damaged_frames)
-        .with("sender_collisions", evidence.sender.collisions)
-        .with("receiver_collisions", evidence.receiver.collisions)
+        .with(EvidenceKey::GoodputBps, evidence.outcome.goodput_bps)
+        .with(EvidenceKey::CeilingBps, model)
+        .with(EvidenceKey::LossRatio, Some(loss))
+        .with(EvidenceKey::SenderDamagedFrames, evidence.sender.damaged_frames)
+        .with(EvidenceKey::ReceiverDamagedFrames, evidence.receiver.damaged_frames)
+        .with(EvidenceKey::SenderCollisions, evidence.sender.collisions)
+        .with(EvidenceKey::ReceiverCollisions, evidence.receiver.collisions)
         .remedy(format!(
             "Check cable, optics and negotiation at the {end} (ethtool): both ends of its link must have the same speed and duplex."
         ))

@@ -1,6 +1,6 @@
 //! V26 as an additional finding: a measuring host lost time, but too little to spoil the result.
 
-use linerate_model::{Confidence, Finding, Rule};
+use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::{FindingBuilder, clock_fault};
 use crate::evidence::Evidence;
@@ -34,9 +34,9 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         (None, None) => return None,
     };
     FindingBuilder::new(Rule::Disturbed, Confidence::Probable, text)
-        .with("sender_steal_share", evidence.sender.steal_share)
-        .with("receiver_steal_share", evidence.receiver.steal_share)
-        .with_time("gap_max_ns", paused)
+        .with(EvidenceKey::SenderStealShare, evidence.sender.steal_share)
+        .with(EvidenceKey::ReceiverStealShare, evidence.receiver.steal_share)
+        .with_time(EvidenceKey::GapMaxNs, paused)
         .remedy("Repeat the test when the machine is quiet, or on hosts of its own.")
         .finish()
 }

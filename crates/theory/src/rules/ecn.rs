@@ -1,6 +1,6 @@
 //! V24: queues mark packets (ECN) instead of dropping them.
 
-use linerate_model::{Confidence, Finding, Rule};
+use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::{FindingBuilder, rate_was_asked_for, windows_are_open};
 use crate::evidence::{Evidence, Transport};
@@ -29,11 +29,11 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         format::percent(share)
     );
     FindingBuilder::new(Rule::EcnMarks, Confidence::Probable, text)
-        .with("goodput_bps", evidence.outcome.goodput_bps)
-        .with("echoed_share", Some(share))
-        .with("echoed", Some(echoed))
-        .with("retransmits", tcp.retransmits)
-        .with_time("rtt_rise_ns", evidence.rtt_rise_s())
+        .with(EvidenceKey::GoodputBps, evidence.outcome.goodput_bps)
+        .with(EvidenceKey::EchoedShare, Some(share))
+        .with(EvidenceKey::Echoed, Some(echoed))
+        .with(EvidenceKey::Retransmits, tcp.retransmits)
+        .with_time(EvidenceKey::RttRiseNs, evidence.rtt_rise_s())
         .remedy("Nothing is broken: queue management holds the delay down. If the rate is too low, look for other traffic at the slowest link.")
         .finish()
 }
@@ -58,7 +58,7 @@ mod tests {
     fn echoes_without_loss_are_ecn() {
         let finding = diagnose(&marked(0.02)).primary;
         assert_eq!((finding.cause, &finding.rule), (Cause::Ecn, &Rule::EcnMarks));
-        assert!((finding.evidence["echoed_share"] - 0.02).abs() < 1e-9);
+        assert!((finding.evidence[&EvidenceKey::EchoedShare] - 0.02).abs() < 1e-9);
     }
 
     #[test]

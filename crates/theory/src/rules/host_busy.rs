@@ -1,6 +1,6 @@
 //! V27: other programs use a host's processors.
 
-use linerate_model::{Confidence, Finding, Rule};
+use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::{
     FULL_CORE_SHARE, FindingBuilder, STARVED_SHARE, is_crowded, is_starved, link_full, rate_was_asked_for,
@@ -62,10 +62,10 @@ fn finding(evidence: &Evidence, waits: impl Fn(&Host) -> bool) -> Option<Finding
         "Other programs used {others} of the {side} host's processors{waited}: the host may be the limit and not the path."
     );
     FindingBuilder::new(Rule::HostBusy, Confidence::Probable, text)
-        .with("goodput_bps", evidence.outcome.goodput_bps)
-        .with("others_share", host.others_share)
-        .with("thread_share", host.thread_share)
-        .with("thread_wait_share", host.thread_wait_share)
+        .with(EvidenceKey::GoodputBps, evidence.outcome.goodput_bps)
+        .with(EvidenceKey::OthersShare, host.others_share)
+        .with(EvidenceKey::ThreadShare, host.thread_share)
+        .with(EvidenceKey::ThreadWaitShare, host.thread_wait_share)
         .remedy("Measure again while the host is idle (`linerate doctor` shows its load).")
         .finish()
 }

@@ -1,6 +1,6 @@
 //! V00: the rate exceeds what the link can carry, or the byte accounting does not balance.
 
-use linerate_model::{Confidence, Finding, Rule};
+use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 use linerate_units::Bitrate;
 
 use super::{FindingBuilder, core_is_full, slow_reader};
@@ -50,8 +50,8 @@ fn above_the_link(evidence: &Evidence) -> Option<Finding> {
         _ => "Check the units, the MTU, the rate of the link, and that the receiver's count was used.",
     };
     FindingBuilder::new(Rule::Impossible, Confidence::Confirmed, text)
-        .with("goodput_bps", Some(goodput))
-        .with("ceiling_bps", Some(ceiling))
+        .with(EvidenceKey::GoodputBps, Some(goodput))
+        .with(EvidenceKey::CeilingBps, Some(ceiling))
         .remedy(remedy)
         .finish()
 }
@@ -75,8 +75,8 @@ fn above_the_bucket(evidence: &Evidence) -> Option<Finding> {
         bucket.because
     );
     FindingBuilder::new(Rule::Impossible, Confidence::Confirmed, text)
-        .with("goodput_bps", Some(goodput))
-        .with("ceiling_bps", Some(ceiling))
+        .with(EvidenceKey::GoodputBps, Some(goodput))
+        .with(EvidenceKey::CeilingBps, Some(ceiling))
         .remedy(
             "Check that its rate was not changed during the test, and that the receiver's count was used.",
         )
@@ -110,8 +110,8 @@ fn late(goodput: f64, ceiling: f64) -> Option<Finding> {
         format::rate(ceiling)
     );
     FindingBuilder::new(Rule::Disturbed, Confidence::Confirmed, text)
-        .with("goodput_bps", Some(goodput))
-        .with("ceiling_bps", Some(ceiling))
+        .with(EvidenceKey::GoodputBps, Some(goodput))
+        .with(EvidenceKey::CeilingBps, Some(ceiling))
         .remedy("Repeat the test when the machine is quiet, or with less to carry.")
         .finish()
 }
@@ -135,9 +135,9 @@ fn books_do_not_balance(evidence: &Evidence) -> Option<Finding> {
     let text =
         format!("{} of the bytes written appear nowhere: the two ends disagree.", format::percent(share));
     FindingBuilder::new(Rule::Impossible, Confidence::Probable, text)
-        .with("unaccounted_share", Some(share))
-        .with("written_bytes", evidence.outcome.written_bytes)
-        .with("delivered_bytes", evidence.outcome.delivered_bytes)
+        .with(EvidenceKey::UnaccountedShare, Some(share))
+        .with(EvidenceKey::WrittenBytes, evidence.outcome.written_bytes)
+        .with(EvidenceKey::DeliveredBytes, evidence.outcome.delivered_bytes)
         .remedy("Repeat the test; if it stays, one end miscounts.")
         .finish()
 }

@@ -1,7 +1,7 @@
 //! Properties that hold for every verdict, whatever the evidence. Tested on partly plausible, partly
 //! nonsensical records.
 
-use linerate_model::{Confidence, Finding, Limit, Rule};
+use linerate_model::{Confidence, EvidenceKey, Finding, Limit, Rule};
 use proptest::prelude::*;
 
 use super::examples::{full_gigabit, long_path, loopback, lossy_path, policed, shaped};
@@ -101,8 +101,8 @@ fn standard_goodputs(evidence: &Evidence) -> Vec<(String, f64, f64)> {
     pairs.collect()
 }
 
-fn number(finding: &Finding, name: &str) -> Option<f64> {
-    finding.evidence.get(name).copied()
+fn number(finding: &Finding, key: &EvidenceKey) -> Option<f64> {
+    finding.evidence.get(key).copied()
 }
 
 /// The verdict and the additional findings.
@@ -117,12 +117,12 @@ proptest! {
     fn no_window_is_named_that_allows_more_than_the_rate(evidence in record()) {
         let goodput = evidence.outcome.goodput_bps.unwrap();
         for finding in causes(&diagnose(&evidence)) {
-            if let Some(window) = number(finding, "window_bytes").filter(|_| finding.rule == Rule::ReceiverWindow) {
+            if let Some(window) = number(finding, &EvidenceKey::WindowBytes).filter(|_| finding.rule == Rule::ReceiverWindow) {
                 prop_assert!(room(&evidence, window, goodput) <= 1.5 + 1e-9, "{finding:?}");
-                prop_assert!(number(finding, "ceiling_bps").unwrap() <= 1.5 * goodput * (1.0 + 1e-9), "{finding:?}");
-                prop_assert!(number(finding, "ceiling_bps").unwrap() >= goodput / 1.16, "{finding:?}");
+                prop_assert!(number(finding, &EvidenceKey::CeilingBps).unwrap() <= 1.5 * goodput * (1.0 + 1e-9), "{finding:?}");
+                prop_assert!(number(finding, &EvidenceKey::CeilingBps).unwrap() >= goodput / 1.16, "{finding:?}");
             }
-            if let Some(buffer) = number(finding, "snd_buf_bytes").filter(|_| finding.rule == Rule::SendBuffer) {
+            if let Some(buffer) = number(finding, &EvidenceKey::SndBufBytes).filter(|_| finding.rule == Rule::SendBuffer) {
                 // Payload fills between 40 % and all of a buffer.
                 prop_assert!(room(&evidence, 0.4 * buffer, goodput) <= 1.5 + 1e-9, "{finding:?}");
             }
@@ -133,7 +133,7 @@ proptest! {
     fn no_link_is_named_that_the_rate_exceeds(evidence in record()) {
         let sustained = evidence.sustained_bps().unwrap();
         for finding in causes(&diagnose(&evidence)).filter(|finding| finding.rule == Rule::LinkFull) {
-            let ceiling = number(finding, "ceiling_bps").unwrap();
+            let ceiling = number(finding, &EvidenceKey::CeilingBps).unwrap();
             prop_assert!(sustained <= 1.006 * ceiling, "{sustained} of {ceiling}: {finding:?}");
         }
     }
@@ -143,13 +143,13 @@ proptest! {
         let (low, high) = evidence.rate_range_bps().unwrap();
         let (_, other) = evidence.other_shares();
         for finding in causes(&diagnose(&evidence)) {
-            let of_own_link = number(finding, "link_bps") == evidence.line_rate_bps() || evidence.is_stated_link();
+            let of_own_link = number(finding, &EvidenceKey::LinkBps) == evidence.line_rate_bps() || evidence.is_stated_link();
             if finding.confidence != Confidence::Confirmed || ![Rule::LinkFull, Rule::Shaper].contains(&finding.rule) || of_own_link {
                 continue;
             }
-            let named = match number(finding, "shaper_bps") {
+            let named = match number(finding, &EvidenceKey::ShaperBps) {
                 Some(rate) => format!("shaper {rate}"),
-                None => format!("link {}", number(finding, "link_bps").unwrap()),
+                None => format!("link {}", number(finding, &EvidenceKey::LinkBps).unwrap()),
             };
             for (name, least, most) in standard_goodputs(&evidence) {
                 // The interval covers the whole range of a candidate. Touching its tolerance is not enough.
@@ -165,7 +165,7 @@ proptest! {
         let found = diagnose(&evidence);
         let ceiling = |limit: Limit| crate::ceilings::of(&found.ceilings, &limit).map(|ceiling| ceiling.bitrate_bps);
         let named = match found.primary.rule {
-            Rule::ReceiverWindow => number(&found.primary, "ceiling_bps"),
+            Rule::ReceiverWindow => number(&found.primary, &EvidenceKey::CeilingBps),
             Rule::SendBuffer => ceiling(Limit::SendBuffer),
             Rule::CpuSender => ceiling(Limit::CpuSender),
             Rule::CpuReceiver => ceiling(Limit::CpuReceiver),
@@ -188,11 +188,11 @@ proptest! {
     fn unknown_lists_only_ceilings_near_above_the_rate(evidence in record()) {
         let goodput = evidence.outcome.goodput_bps.unwrap();
         let finding = super::unexplained(&evidence, &diagnose(&evidence).ceilings);
-        for (name, bps) in finding.evidence.iter().filter(|(name, _)| name.ends_with("_ceiling_bps")) {
+        for (name, bps) in finding.evidence.iter().filter(|(key, _)| matches!(key, EvidenceKey::CeilingOf(_))) {
             prop_assert!((goodput..=4.0 * goodput).contains(bps), "{name} {bps} for {goodput}");
         }
         let pointed = finding.remedy.is_some();
-        let near = finding.evidence.iter().any(|(name, bps)| name.ends_with("_ceiling_bps") && *bps <= 1.5 * goodput);
+        let near = finding.evidence.iter().any(|(key, bps)| matches!(key, EvidenceKey::CeilingOf(_)) && *bps <= 1.5 * goodput);
         prop_assert_eq!(pointed, near);
     }
 }

@@ -1,6 +1,6 @@
 //! V02: a link on the path is full.
 
-use linerate_model::{Confidence, Finding, Rule};
+use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::standard_rates::{self, Kind};
 use super::{
@@ -153,11 +153,11 @@ pub(super) fn queue_was_seen(evidence: &Evidence) -> bool {
 fn numbers(draft: FindingBuilder, evidence: &Evidence, ceiling: f64, link: f64) -> FindingBuilder {
     let goodput = evidence.outcome.goodput_bps;
     draft
-        .with("goodput_bps", goodput)
-        .with("ceiling_bps", Some(ceiling))
-        .with("link_bps", Some(link))
-        .with("share", goodput.map(|rate| (rate / ceiling).min(1.0)))
-        .with("interval_variation", evidence.variation())
+        .with(EvidenceKey::GoodputBps, goodput)
+        .with(EvidenceKey::CeilingBps, Some(ceiling))
+        .with(EvidenceKey::LinkBps, Some(link))
+        .with(EvidenceKey::Share, goodput.map(|rate| (rate / ceiling).min(1.0)))
+        .with(EvidenceKey::IntervalVariation, evidence.variation())
 }
 
 #[cfg(test)]
@@ -216,7 +216,7 @@ mod tests {
     fn a_port_at_100_megabits_is_named() {
         let finding = rule(&at(94.0e6)).unwrap();
         assert!(finding.text.contains("100BASE-TX"));
-        assert_eq!(finding.evidence["link_bps"], 100e6);
+        assert_eq!(finding.evidence[&EvidenceKey::LinkBps], 100e6);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! V25: the sending host drops its own packets.
 
-use linerate_model::{Confidence, Finding, Rule};
+use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::FindingBuilder;
 use crate::ceilings;
@@ -27,9 +27,9 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     );
     let text = format!("The sending host's own {place} dropped {drops:.0} packets: the loss happens there.");
     FindingBuilder::new(Rule::LocalDrops, Confidence::Probable, text)
-        .with("local_drops", Some(drops))
-        .with("retransmits", evidence.tcp.retransmits)
-        .with("loss_ratio", evidence.loss())
+        .with(EvidenceKey::LocalDrops, Some(drops))
+        .with(EvidenceKey::Retransmits, evidence.tcp.retransmits)
+        .with(EvidenceKey::LossRatio, evidence.loss())
         .remedy("Lengthen the queue (txqueuelen, the limit of its discipline), or use fq, which holds the sender back.")
         .finish()
 }

@@ -42,7 +42,7 @@ pub(crate) mod examples;
 #[cfg(test)]
 mod laws;
 
-use linerate_model::{Confidence, Finding, ForeignText, Rule};
+use linerate_model::{Confidence, EvidenceKey, Finding, ForeignText, Rule};
 
 use crate::bdp;
 use crate::evidence::{Evidence, Host};
@@ -109,16 +109,16 @@ impl FindingBuilder {
     }
 
     /// Adds a number that the rule used. `None` and non-finite values are left out.
-    pub(crate) fn with(mut self, name: &str, value: Option<f64>) -> Self {
+    pub(crate) fn with(mut self, key: EvidenceKey, value: Option<f64>) -> Self {
         if let Some(value) = value.filter(|value| value.is_finite()) {
-            self.0.evidence.insert(name.into(), value);
+            self.0.evidence.insert(key, value);
         }
         self
     }
 
     /// Adds a time. Findings carry times in nanoseconds.
-    pub(crate) fn with_time(self, name: &str, seconds: Option<f64>) -> Self {
-        self.with(name, seconds.map(|seconds| (seconds * 1e9).round()))
+    pub(crate) fn with_time(self, key: EvidenceKey, seconds: Option<f64>) -> Self {
+        self.with(key, seconds.map(|seconds| (seconds * 1e9).round()))
     }
 
     pub(crate) fn share(mut self, share: Option<f64>) -> Self {

@@ -1,6 +1,6 @@
 //! V03: the test itself offered no higher rate.
 
-use linerate_model::{Confidence, Finding, Rule};
+use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::{FindingBuilder, near};
 use crate::evidence::{Evidence, Transport};
@@ -19,8 +19,8 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let text =
         format!("The test offered only {} and {} arrived.", format::rate(offered), format::rate(goodput));
     FindingBuilder::new(Rule::SlowSource, Confidence::Confirmed, text)
-        .with("goodput_bps", Some(goodput))
-        .with("offered_bps", Some(offered))
+        .with(EvidenceKey::GoodputBps, Some(goodput))
+        .with(EvidenceKey::OfferedBps, Some(offered))
         .remedy("Offer more, or leave the rate open, to learn what the path carries.")
         .finish()
 }

@@ -1,6 +1,6 @@
 //! V14: the shaper is the sender's own qdisc, whose rate was read.
 
-use linerate_model::{Confidence, Finding, Rule};
+use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::{FindingBuilder, impossible, rate_was_asked_for};
 use crate::evidence::{Evidence, LinkSource, OwnQueue};
@@ -33,10 +33,10 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         format::rate(ceiling)
     );
     FindingBuilder::new(Rule::Shaper, sure, text)
-        .with("goodput_bps", Some(goodput))
-        .with("ceiling_bps", Some(ceiling))
-        .with("shaper_bps", Some(rate))
-        .with("local_drops", dropped)
+        .with(EvidenceKey::GoodputBps, Some(goodput))
+        .with(EvidenceKey::CeilingBps, Some(ceiling))
+        .with(EvidenceKey::ShaperBps, Some(rate))
+        .with(EvidenceKey::LocalDrops, dropped)
         .remedy(format!(
             "Raise or remove it (`tc qdisc show dev {}` shows it) if it is not meant to be there.",
             queue.interface

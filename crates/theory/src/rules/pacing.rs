@@ -1,6 +1,6 @@
 //! V09: a pacing rate was set.
 
-use linerate_model::{Confidence, Finding, Rule};
+use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::{FindingBuilder, near};
 use crate::evidence::Evidence;
@@ -19,9 +19,9 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         Confidence::Confirmed,
         format!("The rate is paced at {}.", format::rate(paced)),
     )
-    .with("goodput_bps", evidence.outcome.goodput_bps)
-    .with("max_pacing_bps", Some(paced))
-    .with("pacing_rate_bps", evidence.tcp.pacing_rate_bps)
+    .with(EvidenceKey::GoodputBps, evidence.outcome.goodput_bps)
+    .with(EvidenceKey::MaxPacingBps, Some(paced))
+    .with(EvidenceKey::PacingRateBps, evidence.tcp.pacing_rate_bps)
     .remedy("Raise or remove the pacing rate.")
     .finish()
 }

@@ -1,6 +1,6 @@
 //! V13: a policer drops what exceeds its rate.
 
-use linerate_model::{Confidence, Finding, Rule};
+use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::{FindingBuilder, congestion, link_full, local_drops, rate_was_asked_for, windows_are_open};
 use crate::evidence::{Evidence, Host, Transport};
@@ -57,10 +57,10 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         )
     };
     FindingBuilder::new(Rule::Policer, Confidence::Probable, text)
-        .with("goodput_bps", Some(goodput))
-        .with("loss_ratio", evidence.loss())
-        .with("early_over_steady", evidence.outcome.early_over_steady)
-        .with("interval_variation", evidence.variation())
+        .with(EvidenceKey::GoodputBps, Some(goodput))
+        .with(EvidenceKey::LossRatio, evidence.loss())
+        .with(EvidenceKey::EarlyOverSteady, evidence.outcome.early_over_steady)
+        .with(EvidenceKey::IntervalVariation, evidence.variation())
         .remedy(format!("Shape at the sender to {}.", format::rate(CONFORMING * goodput)))
         .finish()
 }
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn a_burst_at_the_start_is_no_part_of_the_rate() {
         let finding = rule(&emptied_at_once()).unwrap();
-        assert!((finding.evidence["goodput_bps"] - 19.5e6).abs() < 0.5e6, "{finding:?}");
+        assert!((finding.evidence[&EvidenceKey::GoodputBps] - 19.5e6).abs() < 0.5e6, "{finding:?}");
         let mut half = emptied_at_once();
         half.outcome.intervals_bps = [[40e6; 15], [20e6; 15]].concat();
         assert_eq!(rule(&half), None, "no bucket lasts for half of a test");

@@ -1,6 +1,6 @@
 //! V12: HyStart left slow start long before the path was full.
 
-use linerate_model::{Confidence, Finding, Rule};
+use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::{FindingBuilder, window_regrowth};
 use crate::evidence::Evidence;
@@ -27,12 +27,12 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         format::percent(left_at / product)
     );
     FindingBuilder::new(Rule::PrematureSlowStartExit, Confidence::Probable, text)
-        .with("goodput_bps", evidence.outcome.goodput_bps)
-        .with("hystart_exits", evidence.tcp.hystart_exits)
-        .with("hystart_window_bytes", Some(left_at))
-        .with("path_bytes", Some(product))
-        .with("cwnd_bytes", evidence.tcp.cwnd_bytes)
-        .with_time("rtt_ns", evidence.base_rtt_s())
+        .with(EvidenceKey::GoodputBps, evidence.outcome.goodput_bps)
+        .with(EvidenceKey::HystartExits, evidence.tcp.hystart_exits)
+        .with(EvidenceKey::HystartWindowBytes, Some(left_at))
+        .with(EvidenceKey::PathBytes, Some(product))
+        .with(EvidenceKey::CwndBytes, evidence.tcp.cwnd_bytes)
+        .with_time(EvidenceKey::RttNs, evidence.base_rtt_s())
         .remedy("Test longer and omit the start (-O); pacing by fq, or hystart=0 of the module tcp_cubic, tells whether the noise of the round trip is to blame.")
         .finish()
 }

@@ -1,6 +1,6 @@
 //! V20: packets are lost although no queue fills.
 
-use linerate_model::{Confidence, Finding, Rule};
+use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::congestion::{loss_limits, numbers};
 use super::{FindingBuilder, local_drops, near, policer};
@@ -61,11 +61,11 @@ fn datagrams(evidence: &Evidence) -> Option<Finding> {
         format::rate(offered)
     );
     FindingBuilder::new(Rule::RandomLoss, Confidence::Probable, text)
-        .with("goodput_bps", Some(goodput))
-        .with("offered_bps", Some(offered))
-        .with("loss_ratio", Some(loss))
-        .with_time("rtt_base_ns", evidence.base_rtt_s())
-        .with_time("rtt_rise_ns", evidence.rtt_rise_s())
+        .with(EvidenceKey::GoodputBps, Some(goodput))
+        .with(EvidenceKey::OfferedBps, Some(offered))
+        .with(EvidenceKey::LossRatio, Some(loss))
+        .with_time(EvidenceKey::RttBaseNs, evidence.base_rtt_s())
+        .with_time(EvidenceKey::RttRiseNs, evidence.rtt_rise_s())
         .remedy("Check cables, optics and error counters hop by hop; the same at half the rate tells whether the loss depends on it.")
         .finish()
 }

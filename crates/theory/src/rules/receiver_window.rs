@@ -1,6 +1,6 @@
 //! V04: the receive window is too small for the path.
 
-use linerate_model::{Confidence, Finding, Rule};
+use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::{
     FindingBuilder, TINY_BUFFER_BYTES, confidence, core_is_full, hosts_have_room, known_round_trips, near,
@@ -56,13 +56,13 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         format::rate(ceiling)
     );
     FindingBuilder::new(Rule::ReceiverWindow, sure, text)
-        .with("goodput_bps", evidence.outcome.goodput_bps)
-        .with("ceiling_bps", Some(ceiling))
-        .with("window_bytes", Some(window))
-        .with_time("rtt_ns", Some(measured))
-        .with_time("hosts_ns", hosts)
-        .with("receiver_window_share", held)
-        .with("rcv_buf_bytes", evidence.windows.rcv_buf_bytes)
+        .with(EvidenceKey::GoodputBps, evidence.outcome.goodput_bps)
+        .with(EvidenceKey::CeilingBps, Some(ceiling))
+        .with(EvidenceKey::WindowBytes, Some(window))
+        .with_time(EvidenceKey::RttNs, Some(measured))
+        .with_time(EvidenceKey::HostsNs, hosts)
+        .with(EvidenceKey::ReceiverWindowShare, held)
+        .with(EvidenceKey::RcvBufBytes, evidence.windows.rcv_buf_bytes)
         .share(held)
         .remedy(remedy(evidence, rtt))
         .finish()
@@ -156,7 +156,7 @@ mod tests {
     fn a_fixed_window_that_gives_the_rate_is_confirmed() {
         let finding = rule(&long_path()).unwrap();
         assert_eq!(finding.confidence, Confidence::Confirmed);
-        assert!((finding.evidence["ceiling_bps"] - 24.966e6).abs() < 1e3);
+        assert!((finding.evidence[&EvidenceKey::CeilingBps] - 24.966e6).abs() < 1e3);
         assert!(finding.remedy.unwrap().contains("2.357 MiB"));
     }
 
@@ -223,11 +223,14 @@ mod tests {
             let found = rule(&evidence);
             assert_eq!(found.is_some(), named, "{rtt} s, {goodput} bit/s");
             if let Some(found) = found {
-                assert_eq!((found.evidence["rtt_ns"], found.evidence["hosts_ns"]), (5000.0, 9690.0));
+                assert_eq!(
+                    (found.evidence[&EvidenceKey::RttNs], found.evidence[&EvidenceKey::HostsNs]),
+                    (5000.0, 9690.0)
+                );
                 assert_eq!(found.confidence, Confidence::Probable);
             }
         }
-        assert!(!rule(&long_path()).unwrap().evidence.contains_key("hosts_ns"));
+        assert!(!rule(&long_path()).unwrap().evidence.contains_key(&EvidenceKey::HostsNs));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! V21: packets overtake each other, which looks like loss to the sender.
 
-use linerate_model::{Finding, Rule};
+use linerate_model::{EvidenceKey, Finding, Rule};
 
 use super::{
     FindingBuilder, confidence, link_full, local_drops, near, rate_was_asked_for, shaper, windows_are_open,
@@ -37,12 +37,12 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         format::percent(share)
     );
     FindingBuilder::new(Rule::Reordering, sure, text)
-        .with("goodput_bps", Some(goodput))
-        .with("needless_share", Some(share))
-        .with("retransmits", Some(retransmits))
-        .with("reordered", tcp.reordered)
-        .with("out_of_order", tcp.out_of_order)
-        .with("window_undone", tcp.window_undone)
+        .with(EvidenceKey::GoodputBps, Some(goodput))
+        .with(EvidenceKey::NeedlessShare, Some(share))
+        .with(EvidenceKey::Retransmits, Some(retransmits))
+        .with(EvidenceKey::Reordered, tcp.reordered)
+        .with(EvidenceKey::OutOfOrder, tcp.out_of_order)
+        .with(EvidenceKey::WindowUndone, tcp.window_undone)
         .share(held_share(evidence))
         .remedy("Look for a device that spreads the packets of one flow over several lines or processors, and make it spread flows instead.")
         .finish()
@@ -119,7 +119,7 @@ mod tests {
     fn retransmissions_that_were_needless_are_reordering() {
         let finding = diagnose(&overtaken()).primary;
         assert_eq!((finding.cause, &finding.rule), (Cause::Reordering, &Rule::Reordering));
-        assert!((finding.evidence["needless_share"] - 0.9).abs() < 1e-9);
+        assert!((finding.evidence[&EvidenceKey::NeedlessShare] - 0.9).abs() < 1e-9);
     }
 
     #[test]

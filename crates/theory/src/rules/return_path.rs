@@ -1,6 +1,6 @@
 //! V28: acknowledgements wait or are lost on the return path.
 
-use linerate_model::{Confidence, Finding, Rule};
+use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::{FindingBuilder, any_core_is_full, link_full, rate_was_asked_for};
 use crate::evidence::{Evidence, Transport};
@@ -28,12 +28,12 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let text = held_back(evidence).or_else(|| lost(evidence))?;
     // One run cannot show what the flow would achieve with a free return path.
     FindingBuilder::new(Rule::ReturnPath, Confidence::Probable, text)
-        .with("goodput_bps", evidence.outcome.goodput_bps)
-        .with_time("back_rise_ns", evidence.rtt.back_rise_s)
-        .with_time("out_rise_ns", evidence.rtt.out_rise_s)
-        .with("return_lost_ratio", evidence.tcp.return_lost_share)
-        .with("return_pps", evidence.tcp.return_pps)
-        .with("return_per_segment", evidence.tcp.return_per_segment)
+        .with(EvidenceKey::GoodputBps, evidence.outcome.goodput_bps)
+        .with_time(EvidenceKey::BackRiseNs, evidence.rtt.back_rise_s)
+        .with_time(EvidenceKey::OutRiseNs, evidence.rtt.out_rise_s)
+        .with(EvidenceKey::ReturnLostRatio, evidence.tcp.return_lost_share)
+        .with(EvidenceKey::ReturnPps, evidence.tcp.return_pps)
+        .with(EvidenceKey::ReturnPerSegment, evidence.tcp.return_per_segment)
         .remedy(
             "Look for what else uses the way back, and for its slowest link; larger segments and GRO at the receiver need fewer acknowledgements.",
         )

@@ -1,6 +1,6 @@
 //! V06: the send buffer is too small for the path.
 
-use linerate_model::{Confidence, Finding, Rule};
+use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::{
     FindingBuilder, TINY_BUFFER_BYTES, any_core_is_full, confidence, rate_was_asked_for, window_allows_bps,
@@ -136,12 +136,12 @@ fn finding(evidence: &Evidence, sure: Confidence, text: String) -> Option<Findin
         "The sender's kernel may still raise the buffer: test longer."
     };
     FindingBuilder::new(Rule::SendBuffer, sure, text)
-        .with("goodput_bps", evidence.outcome.goodput_bps)
-        .with("snd_buf_bytes", evidence.windows.snd_buf_bytes)
-        .with("cwnd_bytes", evidence.tcp.cwnd_bytes)
-        .with("unacked_bytes", evidence.tcp.unacked_bytes)
-        .with_time("rtt_ns", evidence.base_rtt_s())
-        .with("send_buffer_share", held)
+        .with(EvidenceKey::GoodputBps, evidence.outcome.goodput_bps)
+        .with(EvidenceKey::SndBufBytes, evidence.windows.snd_buf_bytes)
+        .with(EvidenceKey::CwndBytes, evidence.tcp.cwnd_bytes)
+        .with(EvidenceKey::UnackedBytes, evidence.tcp.unacked_bytes)
+        .with_time(EvidenceKey::RttNs, evidence.base_rtt_s())
+        .with(EvidenceKey::SendBufferShare, held)
         .share(held.filter(|share| *share > HELD_SHARE))
         .remedy(remedy)
         .finish()

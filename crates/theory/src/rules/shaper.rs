@@ -1,6 +1,6 @@
 //! V14: a shaper (or a slower link) delays what exceeds its rate.
 
-use linerate_model::{Confidence, Finding, Rule};
+use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::standard_rates::{self, Kind};
 use super::{
@@ -56,11 +56,11 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         ),
     };
     FindingBuilder::new(Rule::Shaper, sure, text)
-        .with("goodput_bps", Some(goodput))
-        .with("shaper_bps", standard(evidence).map(|(rate, _)| rate.bps))
-        .with_time("queue_ns", rise)
-        .with("interval_variation", evidence.variation())
-        .with("loss_ratio", evidence.loss())
+        .with(EvidenceKey::GoodputBps, Some(goodput))
+        .with(EvidenceKey::ShaperBps, standard(evidence).map(|(rate, _)| rate.bps))
+        .with_time(EvidenceKey::QueueNs, rise)
+        .with(EvidenceKey::IntervalVariation, evidence.variation())
+        .with(EvidenceKey::LossRatio, evidence.loss())
         .remedy("Raise the shaper's rate, or accept it as the path's.")
         .finish()
 }
@@ -145,7 +145,7 @@ mod tests {
     fn a_token_bucket_at_a_standard_rate_is_named() {
         let finding = rule(&shaped(100e6)).unwrap();
         assert_eq!(finding.confidence, Confidence::Confirmed);
-        assert_eq!(finding.evidence["shaper_bps"], 100e6);
+        assert_eq!(finding.evidence[&EvidenceKey::ShaperBps], 100e6);
         assert!(finding.text.contains("100 Mb/s"));
     }
 
@@ -265,7 +265,11 @@ mod tests {
         evidence.asked.probe_bps = Some(73.6e3);
         evidence.tcp.retransmits = Some(12.0);
         let verdict = crate::diagnose(&evidence).primary;
-        assert_eq!((verdict.rule, verdict.confidence), (Rule::Shaper, Confidence::Confirmed), "{verdict:?}");
+        assert_eq!(
+            (&verdict.rule, verdict.confidence),
+            (&Rule::Shaper, Confidence::Confirmed),
+            "{verdict:?}"
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! V05: the receiving application reads too slowly.
 
-use linerate_model::{Confidence, Finding, Rule};
+use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::{FindingBuilder, TINY_BUFFER_BYTES, any_core_is_full, near};
 use crate::evidence::Evidence;
@@ -34,12 +34,12 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     };
     let sure = if asked { Confidence::Confirmed } else { Confidence::Probable };
     FindingBuilder::new(Rule::SlowReader, sure, text)
-        .with("goodput_bps", evidence.outcome.goodput_bps)
-        .with("read_bps", evidence.asked.read_bps)
-        .with("receiver_window_share", held)
-        .with("receive_queue_share", evidence.windows.queue_median_share)
-        .with("zero_windows", evidence.windows.zero_windows)
-        .with("receiver_thread_share", evidence.receiver.thread_share)
+        .with(EvidenceKey::GoodputBps, evidence.outcome.goodput_bps)
+        .with(EvidenceKey::ReadBps, evidence.asked.read_bps)
+        .with(EvidenceKey::ReceiverWindowShare, held)
+        .with(EvidenceKey::ReceiveQueueShare, evidence.windows.queue_median_share)
+        .with(EvidenceKey::ZeroWindows, evidence.windows.zero_windows)
+        .with(EvidenceKey::ReceiverThreadShare, evidence.receiver.thread_share)
         .share(held)
         .remedy("Read faster at the receiver: its application or its disk sets the pace.")
         .finish()

@@ -1,6 +1,6 @@
 //! V10: slow start had not finished.
 
-use linerate_model::{Confidence, Finding, Rule};
+use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::{FindingBuilder, link_full};
 use crate::evidence::Evidence;
@@ -24,9 +24,9 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         |seconds| format!("Test at least {}, and omit the start (-O).", format::time(seconds)),
     );
     FindingBuilder::new(Rule::SlowStartUnfinished, sure, text)
-        .with("last_over_previous", evidence.outcome.last_over_previous)
-        .with("cwnd_growth_per_s", evidence.tcp.cwnd_growth_per_s)
-        .with("cwnd_last_bytes", evidence.tcp.cwnd_last_bytes)
+        .with(EvidenceKey::LastOverPrevious, evidence.outcome.last_over_previous)
+        .with(EvidenceKey::CwndGrowthPerS, evidence.tcp.cwnd_growth_per_s)
+        .with(EvidenceKey::CwndLastBytes, evidence.tcp.cwnd_last_bytes)
         .remedy(remedy)
         .finish()
 }

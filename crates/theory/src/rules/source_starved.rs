@@ -1,6 +1,6 @@
 //! V03: the sending application does not supply data fast enough.
 
-use linerate_model::{Confidence, Finding, Rule};
+use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::{FindingBuilder, core_is_full, link_full, rate_was_asked_for, send_buffer};
 use crate::evidence::Evidence;
@@ -39,9 +39,9 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         |share| format!("For {} of the time the sender had nothing to send.", format::percent(share)),
     );
     FindingBuilder::new(Rule::SlowSource, Confidence::Probable, text)
-        .with("busy_share", tcp.busy_share)
-        .with("app_limited_share", tcp.app_limited_share)
-        .with("not_sent_bytes", tcp.not_sent_bytes)
+        .with(EvidenceKey::BusyShare, tcp.busy_share)
+        .with(EvidenceKey::AppLimitedShare, tcp.app_limited_share)
+        .with(EvidenceKey::NotSentBytes, tcp.not_sent_bytes)
         .share(waiting.filter(|_| idle).or(tcp.app_limited_share))
         .remedy("The source does not supply data: test from memory, or look at its disk.")
         .finish()

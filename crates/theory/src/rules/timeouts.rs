@@ -1,6 +1,6 @@
 //! V23: retransmission timeouts.
 
-use linerate_model::{Confidence, Finding, Rule};
+use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::FindingBuilder;
 use crate::evidence::Evidence;
@@ -33,9 +33,9 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     );
     let sure = if long && often { Confidence::Confirmed } else { Confidence::Probable };
     FindingBuilder::new(Rule::Timeouts, sure, text)
-        .with("timeouts", tcp.timeouts)
-        .with_time("timeout_ns", tcp.timeout_s)
-        .with("loss_ratio", evidence.loss())
+        .with(EvidenceKey::Timeouts, tcp.timeouts)
+        .with_time(EvidenceKey::TimeoutNs, tcp.timeout_s)
+        .with(EvidenceKey::LossRatio, evidence.loss())
         .share(share)
         .remedy("Look where the loss lies in time: the last packets of bursts, or blackouts of the path.")
         .finish()

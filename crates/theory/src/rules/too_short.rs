@@ -1,6 +1,6 @@
 //! V01: the test is too short for a steady result.
 
-use linerate_model::{Confidence, Finding, Rule};
+use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::{FindingBuilder, any_core_is_full};
 use crate::evidence::{CountedBy, Evidence};
@@ -48,9 +48,9 @@ fn finding<const N: usize>(
     let before = evidence.outcome.ramp_s.unwrap_or(0.0).max(evidence.outcome.omitted_s.unwrap_or(0.0));
     let total = (needed + before).ceil();
     FindingBuilder::new(Rule::TooShort, sure, text)
-        .with_time("measured_ns", Some(measured))
-        .with_time("needed_ns", Some(needed))
-        .with_time("ramp_ns", evidence.outcome.ramp_s)
+        .with_time(EvidenceKey::MeasuredNs, Some(measured))
+        .with_time(EvidenceKey::NeededNs, Some(needed))
+        .with_time(EvidenceKey::RampNs, evidence.outcome.ramp_s)
         .remedy(format!("Run at least {total:.0} s; {} of it is ramp-up.", format::time(before)))
         .finish()
 }
@@ -150,7 +150,7 @@ mod tests {
         evidence.rtt.mean_s = Some(0.05);
         evidence.outcome.measured_s = Some(30.0);
         let finding = inexact(&evidence).unwrap();
-        assert!((finding.evidence["needed_ns"] / 1e9 - 156.0).abs() < 1.0, "{finding:?}");
+        assert!((finding.evidence[&EvidenceKey::NeededNs] / 1e9 - 156.0).abs() < 1.0, "{finding:?}");
         evidence.outcome.intervals_bps = vec![9.4e9; 90];
         assert!(inexact(&evidence).is_none(), "a constant rate is steady");
         let mut lossless = evidence;

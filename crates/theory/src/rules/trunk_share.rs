@@ -1,6 +1,6 @@
 //! V17: connections share the member links of a LAG unevenly.
 
-use linerate_model::{Confidence, Finding, Rule};
+use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::{FindingBuilder, any_core_is_full, link_full, rate_was_asked_for, windows_are_open};
 use crate::ethernet::{self, StandardRate};
@@ -42,11 +42,11 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let largest = evidence.outcome.stream_bytes.iter().copied().reduce(f64::max);
     let smallest = evidence.outcome.stream_bytes.iter().copied().reduce(f64::min);
     FindingBuilder::new(Rule::LagImbalance, Confidence::Probable, text)
-        .with("goodput_bps", evidence.outcome.goodput_bps)
-        .with("member_bps", Some(bundle.member.bps))
-        .with("members_used", Some(used as f64))
-        .with("largest_over_smallest", largest.zip(smallest).map(|(large, small)| large / small))
-        .with("interval_variation", evidence.variation())
+        .with(EvidenceKey::GoodputBps, evidence.outcome.goodput_bps)
+        .with(EvidenceKey::MemberBps, Some(bundle.member.bps))
+        .with(EvidenceKey::MembersUsed, Some(used as f64))
+        .with(EvidenceKey::LargestOverSmallest, largest.zip(smallest).map(|(large, small)| large / small))
+        .with(EvidenceKey::IntervalVariation, evidence.variation())
         .remedy("Use more connections or other ports (--cport); let the bundle hash ports as well as addresses. Several runs with other ports show how many members there are.")
         .finish()
 }
@@ -112,8 +112,8 @@ mod tests {
     fn one_alone_and_two_together_on_two_gigabits_are_a_bundle() {
         let finding = diagnose(&bundled(&[1.0e9, 0.6e9, 0.41e9], 1.88e9)).primary;
         assert_eq!((finding.cause, &finding.rule), (Cause::Trunk, &Rule::LagImbalance));
-        assert_eq!(finding.evidence["members_used"], 2.0);
-        assert_eq!(finding.evidence["member_bps"], 1e9);
+        assert_eq!(finding.evidence[&EvidenceKey::MembersUsed], 2.0);
+        assert_eq!(finding.evidence[&EvidenceKey::MemberBps], 1e9);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! V99: none of the rules explains the figure.
 
-use linerate_model::{Ceiling, Confidence, Finding, ForeignText, Rule};
+use linerate_model::{Ceiling, Confidence, EvidenceKey, Finding, Rule};
 
 use crate::evidence::Evidence;
 use crate::format;
@@ -25,12 +25,12 @@ pub(crate) fn finding(evidence: &Evidence, ceilings: &[Ceiling]) -> Finding {
     if !listed.is_empty() {
         text = format!("{text} The ceilings above it are: {}.", listed.join(", "));
     }
-    let mut numbers: std::collections::BTreeMap<ForeignText, f64> = near
+    let mut numbers: std::collections::BTreeMap<EvidenceKey, f64> = near
         .iter()
-        .map(|ceiling| (format!("{}_ceiling_bps", ceiling.limit).into(), ceiling.bitrate_bps))
+        .map(|ceiling| (EvidenceKey::CeilingOf(ceiling.limit.clone()), ceiling.bitrate_bps))
         .collect();
     if let Some(goodput) = goodput {
-        numbers.insert("goodput_bps".into(), goodput);
+        numbers.insert(EvidenceKey::GoodputBps, goodput);
     }
     let lowest = near
         .into_iter()
@@ -62,7 +62,7 @@ mod tests {
         let mut evidence = full_gigabit();
         let listed = |evidence: &Evidence| {
             let found = finding(evidence, &ceilings::all(evidence));
-            let names: Vec<ForeignText> = found.evidence.into_keys().collect();
+            let names: Vec<String> = found.evidence.keys().map(EvidenceKey::to_string).collect();
             (names, found.remedy.unwrap_or_default())
         };
         let (names, remedy) = listed(&evidence);
@@ -78,6 +78,6 @@ mod tests {
         assert_eq!(remedy, "", "2.5 times the rate explains nothing");
         // Below the rate.
         evidence.outcome.goodput_bps = Some(950e6);
-        assert!(!listed(&evidence).0.contains(&"link_ceiling_bps".into()));
+        assert!(!listed(&evidence).0.contains(&"link_ceiling_bps".to_owned()));
     }
 }

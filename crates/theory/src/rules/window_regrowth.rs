@@ -1,6 +1,6 @@
 //! V11: the congestion window is small although nothing is being lost.
 
-use linerate_model::{Confidence, Finding, Rule};
+use linerate_model::{Confidence, EvidenceKey, Finding, Rule};
 
 use super::{FindingBuilder, any_core_is_full, link_full, premature_exit, rate_was_asked_for, shaper};
 use crate::evidence::Evidence;
@@ -30,10 +30,10 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         |seconds| format!("{name} needs about {} to come back: test longer.", format::time(seconds)),
     );
     FindingBuilder::new(Rule::WindowRegrowth, Confidence::Probable, text)
-        .with("goodput_bps", evidence.outcome.goodput_bps)
-        .with("cwnd_bytes", tcp.cwnd_bytes)
-        .with("cwnd_growth_per_s", tcp.cwnd_growth_per_s)
-        .with_time("rtt_ns", evidence.base_rtt_s())
+        .with(EvidenceKey::GoodputBps, evidence.outcome.goodput_bps)
+        .with(EvidenceKey::CwndBytes, tcp.cwnd_bytes)
+        .with(EvidenceKey::CwndGrowthPerS, tcp.cwnd_growth_per_s)
+        .with_time(EvidenceKey::RttNs, evidence.base_rtt_s())
         .remedy(remedy)
         .finish()
 }
