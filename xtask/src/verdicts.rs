@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use linerate_model::Rule;
 use linerate_sock::{clock, thread};
 
 use crate::process::Processes;
@@ -101,7 +102,7 @@ impl Options {
             return Err("--held-out and --keep are for --world kernel".to_owned());
         }
         let names = match wish.world {
-            World::Lab => cases::all().map(|case| case.rule).collect(),
+            World::Lab => cases::all().map(|case| case.rule.name()).collect(),
             World::Kernel => kernel::names(wish.held_out),
         };
         if let Some(unknown) = wish.only.iter().find(|only| !names.iter().any(|name| name == only)) {
@@ -158,7 +159,7 @@ impl TestBed {
 
     fn matrix(&self, wish: &Options) -> Result<Matrix, String> {
         let (mut rows, mut light, mut heavy) = (Vec::new(), Vec::new(), Vec::new());
-        for case in cases::all().filter(|case| wish.wants(case.rule)) {
+        for case in cases::all().filter(|case| wish.wants(case.rule.name())) {
             for planted in [true, false] {
                 let jobs = if case.alone { &mut heavy } else { &mut light };
                 let seeds = 1..=if case.random { wish.seeds } else { 1 };
@@ -182,7 +183,7 @@ impl TestBed {
         loop {
             trial.answer = self.run(worker, case, plant, seed);
             let disturbed = trial.answer.as_ref().is_ok_and(|answer| answer.disturbed);
-            let wanted = plant.right.contains(&"V26");
+            let wanted = plant.right.contains(&Rule::Disturbed);
             if !disturbed || wanted || trial.repeats == REPEATS {
                 break;
             }
@@ -287,9 +288,12 @@ mod tests {
     #[test]
     fn rules_are_chosen_by_name() {
         let some = parse_options(&["--only", "V04,V13", "--seeds", "3"]).unwrap();
-        let rules: Vec<&str> =
-            cases::all().filter(|case| some.wants(case.rule)).map(|case| case.rule).collect();
-        assert!(rules.iter().all(|rule| ["V04", "V13"].contains(rule)) && rules.len() >= 2, "{rules:?}");
+        let rules: Vec<&Rule> =
+            cases::all().map(|case| &case.rule).filter(|rule| some.wants(rule.name())).collect();
+        assert!(
+            rules.iter().all(|rule| matches!(rule, Rule::ReceiverWindow | Rule::Policer)) && rules.len() >= 2,
+            "{rules:?}"
+        );
         assert_eq!((some.seeds, parse_options(&[]).unwrap().seeds), (3, SEEDS));
         assert!(parse_options(&["--only", "V98"]).unwrap_err().contains("V04"));
         assert_eq!((parse_options(&["--jobs", "3"]).unwrap().jobs, parse_options(&[]).unwrap().jobs), (3, 1));

@@ -33,7 +33,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     // The benchmark reads clocks, counters and pipes, and evaluates its pairs like `linerate compare`.
-    ("xtask", &["sock", "theory"]),
+    ("xtask", &["model", "sock", "theory"]),
 ];
 
 /// External packages that only some crates may use.

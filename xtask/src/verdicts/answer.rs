@@ -1,16 +1,42 @@
 //! A client's answer about the cause.
 
+use std::fmt;
+
+use linerate_model::{Cause, Rule};
 use serde_json::Value;
+
+/// The name that counts: a rule in the lab, a cause in the kernel world.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Named {
+    Rule(Rule),
+    Cause(Cause),
+}
+
+impl Named {
+    /// Whether no rule explains the result.
+    pub(super) fn is_unknown(&self) -> bool {
+        matches!(self, Self::Rule(Rule::Unexplained) | Self::Cause(Cause::Unknown))
+    }
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rule(rule) => rule.fmt(f),
+            Self::Cause(cause) => cause.fmt(f),
+        }
+    }
+}
 
 /// A verdict and the other findings.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Answer {
     /// The name that is evaluated: a rule, or a cause.
-    pub(super) named: String,
+    pub(super) named: Option<Named>,
     /// All rules found, the verdict first.
-    pub(super) found: Vec<String>,
+    pub(super) found: Vec<Rule>,
     /// Their causes.
-    pub(super) causes: Vec<String>,
+    pub(super) causes: Vec<Cause>,
     /// The verdict as text.
     pub(super) text: String,
     /// Confidence of each finding.
@@ -29,7 +55,7 @@ impl Answer {
     /// Parses a result document; `named` is still empty.
     pub(super) fn of(document: &Value) -> Result<Self, String> {
         let flow = &document["flows"][0];
-        flow["verdict"]["rule"].as_str().ok_or("the result has no verdict")?;
+        flow["verdict"].as_object().ok_or("the result has no verdict")?;
         let findings: Vec<&Value> =
             std::iter::once(&flow["verdict"]).chain(flow["also"].as_array().into_iter().flatten()).collect();
         let text = |finding: &Value, key: &str| finding[key].as_str().unwrap_or_default().to_owned();
@@ -38,17 +64,25 @@ impl Answer {
             let kind = |caveat: &Value| caveat["kind"].as_str().map(str::to_owned);
             caveats.as_array().into_iter().flatten().filter_map(kind).collect::<Vec<_>>()
         };
-        let found = all("rule");
+        let rules = findings.iter().map(|finding| serde_json::from_value(finding["rule"].clone()));
+        let causes = findings.iter().map(|finding| serde_json::from_value(finding["cause"].clone()));
+        let unknown = |e: serde_json::Error| format!("a finding of the result: {e}");
+        let found: Vec<Rule> = rules.collect::<Result<_, _>>().map_err(unknown)?;
         Ok(Self {
-            named: String::new(),
-            disturbed: found.iter().any(|rule| rule == "V26"),
+            named: None,
+            disturbed: found.contains(&Rule::Disturbed),
             text: text(&flow["verdict"], "text"),
-            causes: all("cause"),
+            causes: causes.collect::<Result<_, _>>().map_err(unknown)?,
             confidences: all("confidence"),
             words: findings.iter().map(|f| format!("{} {}", text(f, "text"), text(f, "remedy"))).collect(),
             bitrate_bps: flow["receiver"]["bitrate_bps"].as_f64(),
             caveats: [kinds(&document["caveats"]), kinds(&flow["caveats"])].concat(),
             found,
         })
+    }
+
+    /// The name that is counted, in a table.
+    pub(super) fn name(&self) -> String {
+        self.named.as_ref().map(Named::to_string).unwrap_or_default()
     }
 }

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use linerate_model::Rule;
+
 /// A cause, the network in which it is planted, and the same network without it.
 pub(super) struct Case {
     /// The rule of the decision table for the cause, such as `V04`; a rule may have several cases.
-    pub(super) rule: &'static str,
+    pub(super) rule: Rule,
     /// Short description of the cause.
     pub(super) name: &'static str,
     /// A bundled topology.
@@ -37,7 +39,7 @@ pub(super) struct Plant {
     /// Additional actions.
     pub(super) deeds: &'static [Deed],
     /// Correct rules. `V99` (unknown) is never wrong, and correct only if listed.
-    pub(super) right: &'static [&'static str],
+    pub(super) right: &'static [Rule],
 }
 
 /// Where a result contains the name to evaluate.
@@ -70,7 +72,7 @@ pub(super) const PLAIN: Plant = Plant { set: &[], args: &[], deeds: &[], right: 
 
 /// One upload of three seconds on `pair`, with the congestion control whose thresholds are best known.
 pub(super) const PAIR: Case = Case {
-    rule: "",
+    rule: Rule::Unexplained,
     name: "",
     topology: "pair",
     to: "b",
@@ -85,7 +87,7 @@ pub(super) const PAIR: Case = Case {
 
 impl Plant {
     /// Sets the correct rules.
-    pub(super) const fn right(mut self, rules: &'static [&'static str]) -> Self {
+    pub(super) const fn right(mut self, rules: &'static [Rule]) -> Self {
         self.right = rules;
         self
     }

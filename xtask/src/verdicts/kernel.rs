@@ -15,8 +15,10 @@ mod trial;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use linerate_model::Cause;
 use linerate_sock::clock;
 
+use super::answer::Named;
 use super::matrix::{Bars, Matrix, Row, Trial};
 use super::{Options, load, work};
 use crate::netns;
@@ -43,6 +45,7 @@ impl Row {
     fn of_situation(situation: &'static Situation) -> Self {
         let judge = Box::new(|answer: &_| trial::judge(answer, situation));
         let right = if situation.right.is_empty() { situation.beside } else { situation.right };
+        let right = right.iter().copied().map(Named::Cause).collect();
         let (label, planted) = (situation.name, !situation.control);
         Self { label, name: "", planted, right, judge, trials: Vec::new() }
     }
@@ -78,7 +81,7 @@ impl TestBed {
         loop {
             trial.answer = self.run(worker, situation, seed);
             let disturbed = trial.answer.as_ref().is_ok_and(|answer| answer.disturbed);
-            if !disturbed || situation.right.contains(&"invalid") || trial.repeats == REPEATS {
+            if !disturbed || situation.right.contains(&Cause::Invalid) || trial.repeats == REPEATS {
                 break;
             }
             trial.repeats += 1;

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use linerate_model::Rule;
 use serde_json::{Value, json};
 
-use super::answer::Answer;
+use super::answer::{Answer, Named};
 use super::case::Case;
 
 /// Required shares of the trials of a matrix.
@@ -20,9 +21,6 @@ pub(super) struct Bars {
     pub(super) controls_are_innocent: bool,
 }
 
-/// The answers without an explaining rule: the rule of the decision table, and the cause.
-const UNKNOWN: [&str; 2] = ["V99", "unknown"];
-
 /// Evaluates the answer of an undisturbed measurement.
 pub(super) type Judge = Box<dyn Fn(&Answer) -> Fate + Send>;
 
@@ -35,7 +33,7 @@ pub(super) struct Row {
     /// Whether the cause was planted; otherwise this is the control.
     pub(super) planted: bool,
     /// Correct answers.
-    pub(super) right: &'static [&'static str],
+    pub(super) right: Vec<Named>,
     /// Evaluates an answer.
     pub(super) judge: Judge,
     pub(super) trials: Vec<Trial>,
@@ -67,13 +65,16 @@ pub(super) enum Fate {
 
 impl Row {
     /// One half of a case; its rules are correct.
-    pub(super) fn new(case: &Case, planted: bool) -> Self {
+    pub(super) fn new(case: &'static Case, planted: bool) -> Self {
         let plant = if planted { &case.planted } else { &case.control };
-        Self::of(case.rule, case.name, planted, plant.right)
+        Self::of(&case.rule, case.name, planted, plant.right)
     }
 
-    fn of(label: &'static str, name: &'static str, planted: bool, right: &'static [&'static str]) -> Self {
-        let judge: Judge = Box::new(|answer| named_among(&answer.named, right));
+    fn of(rule: &'static Rule, name: &'static str, planted: bool, right: &[Rule]) -> Self {
+        let right: Vec<Named> = right.iter().cloned().map(Named::Rule).collect();
+        let among = right.clone();
+        let judge: Judge = Box::new(move |answer| named_among(answer.named.as_ref(), &among));
+        let label = rule.name();
         Self { label, name, planted, right, judge, trials: Vec::new() }
     }
 
@@ -95,10 +96,14 @@ impl Row {
         self.count(Fate::Right) as f64 / self.trials.len().max(1) as f64
     }
 
-    fn names(&self) -> BTreeMap<&str, usize> {
+    fn right_names(&self) -> Vec<String> {
+        self.right.iter().map(Named::to_string).collect()
+    }
+
+    fn names(&self) -> BTreeMap<String, usize> {
         let mut names = BTreeMap::new();
         for trial in &self.trials {
-            let name = trial.answer.as_ref().map_or("failed", |answer| answer.named.as_str());
+            let name = trial.answer.as_ref().map_or_else(|_| "failed".to_owned(), Answer::name);
             *names.entry(name).or_default() += 1;
         }
         names
@@ -114,7 +119,7 @@ impl Row {
             100.0 * self.right_share(),
             names.join(", "),
             self.name,
-            self.right.join(" or "),
+            self.right_names().join(" or "),
         )
     }
     /// A line for each trial that was not correct.
@@ -122,7 +127,8 @@ impl Row {
         let doubtful = self.trials.iter().filter(|trial| self.fate(trial) != Fate::Right);
         doubtful.map(|trial| {
             let said = trial.answer.as_ref().map_or_else(Clone::clone, |answer| {
-                let (found, caveats) = (answer.found.join(" "), answer.caveats.join(" "));
+                let found: Vec<&str> = answer.found.iter().map(Rule::name).collect();
+                let (found, caveats) = (found.join(" "), answer.caveats.join(" "));
                 let rate =
                     answer.bitrate_bps.map_or_else(String::new, |bps| format!("{:.1} Mb/s, ", bps / 1e6));
                 format!("{rate}{found}: {} [{caveats}]", answer.text)
@@ -133,10 +139,10 @@ impl Row {
 }
 
 /// Whether the name is correct, unknown or wrong.
-pub(super) fn named_among(named: &str, right: &[&str]) -> Fate {
+pub(super) fn named_among(named: Option<&Named>, right: &[Named]) -> Fate {
     match named {
-        named if right.contains(&named) => Fate::Right,
-        named if UNKNOWN.contains(&named) => Fate::Unknown,
+        Some(named) if right.contains(named) => Fate::Right,
+        Some(named) if named.is_unknown() => Fate::Unknown,
         _ => Fate::Wrong,
     }
 }
@@ -188,7 +194,7 @@ impl Matrix {
 
     /// The table of planted and named causes, and the shares.
     pub(super) fn text(&self) -> String {
-        let mut columns: Vec<&str> = self.rows.iter().flat_map(|row| row.names().into_keys()).collect();
+        let mut columns: Vec<String> = self.rows.iter().flat_map(|row| row.names().into_keys()).collect();
         columns.sort_unstable();
         columns.dedup();
         let width = columns.iter().map(|name| name.len() + 1).max().unwrap_or(0).max(7);
@@ -222,7 +228,7 @@ impl Matrix {
         let trial = |trial: &Trial| {
             let said = match &trial.answer {
                 Ok(answer) => json!({
-                    "named": answer.named, "found": answer.found, "text": answer.text,
+                    "named": answer.name(), "found": answer.found, "text": answer.text,
                     "bitrate_bps": answer.bitrate_bps, "caveats": answer.caveats,
                 }),
                 Err(why) => json!({ "failed": why }),
@@ -232,7 +238,7 @@ impl Matrix {
         };
         let row = |row: &Row| {
             json!({
-                "rule": row.label, "name": row.name, "planted": row.planted, "right": row.right,
+                "rule": row.label, "name": row.name, "planted": row.planted, "right": row.right_names(),
                 "right_share": row.right_share(), "trials": row.trials.iter().map(trial).collect::<Vec<_>>(),
             })
         };
@@ -254,27 +260,30 @@ mod tests {
     const REQUIRED: Bars =
         Bars { right_overall: 0.95, right_each: 0.8, wrong_overall: 0.02, controls_are_innocent: false };
 
-    fn row(right: &'static [&'static str], named: &[&str]) -> Row {
-        let trial = |named: &&str| {
+    fn row(right: &[Rule], named: &[Rule]) -> Row {
+        let trial = |named: &Rule| {
             let answer = Answer {
-                named: (*named).to_owned(),
-                found: vec![(*named).to_owned()],
+                named: Some(Named::Rule(named.clone())),
+                found: vec![named.clone()],
                 text: String::new(),
-                disturbed: *named == "V26",
+                disturbed: *named == Rule::Disturbed,
                 bitrate_bps: None,
                 caveats: Vec::new(),
                 ..Answer::default()
             };
             Trial { seed: 1, answer: Ok(answer), load: 0.5, repeats: 0, seconds: 1.0 }
         };
-        let mut row = Row::of("V04", "x", true, right);
+        let mut row = Row::of(&Rule::ReceiverWindow, "x", true, right);
         row.trials = named.iter().map(trial).collect();
         row
     }
 
     #[test]
     fn unknown_is_not_right_and_not_wrong() {
-        let rows = vec![row(&["V04", "V06"], &["V04", "V06", "V99", "V20", "V26"])];
+        let rows = vec![row(
+            &[Rule::ReceiverWindow, Rule::SendBuffer],
+            &[Rule::ReceiverWindow, Rule::SendBuffer, Rule::Unexplained, Rule::RandomLoss, Rule::Disturbed],
+        )];
         let matrix = Matrix { rows, bars: REQUIRED };
         let shares = [Fate::Right, Fate::Unknown, Fate::Wrong, Fate::Lost].map(|fate| matrix.share(fate));
         assert_eq!(shares, [0.4, 0.2, 0.2, 0.2]);
@@ -283,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_wrong_name_from_a_disturbed_measurement_is_lost_and_a_right_one_right() {
-        let mut lost = row(&["V04"], &["V04", "V20"]);
+        let mut lost = row(&[Rule::ReceiverWindow], &[Rule::ReceiverWindow, Rule::RandomLoss]);
         for trial in &mut lost.trials {
             trial.answer.as_mut().unwrap().disturbed = true;
         }
@@ -292,15 +301,15 @@ mod tests {
 
     #[test]
     fn bars_are_reached_exactly_at_their_values() {
-        let twenty = ["V04"; 19];
-        let matrix = |last: &'static str| Matrix {
-            rows: vec![row(&["V04"], &[&twenty[..], &[last]].concat())],
+        let nineteen = || vec![Rule::ReceiverWindow; 19];
+        let matrix = |last: Rule| Matrix {
+            rows: vec![row(&[Rule::ReceiverWindow], &[nineteen(), vec![last]].concat())],
             bars: REQUIRED,
         };
-        assert!(matrix("V99").misses().is_empty(), "19 of 20 and nothing wrong");
-        assert_eq!(matrix("V20").misses().len(), 1, "one of 20 wrong is too much");
+        assert!(matrix(Rule::Unexplained).misses().is_empty(), "19 of 20 and nothing wrong");
+        assert_eq!(matrix(Rule::RandomLoss).misses().len(), 1, "one of 20 wrong is too much");
         let failed = Trial { seed: 1, answer: Err("no".into()), load: 0.0, repeats: 0, seconds: 0.0 };
-        let mut lost = row(&["V04"], &["V04"; 3]);
+        let mut lost = row(&[Rule::ReceiverWindow], &vec![Rule::ReceiverWindow; 3]);
         lost.trials.push(failed);
         assert_eq!(
             Matrix { rows: vec![lost], bars: REQUIRED }.misses().len(),
@@ -311,8 +320,8 @@ mod tests {
 
     #[test]
     fn a_wrong_name_in_a_control_is_an_accusation_where_that_counts() {
-        let mut control = row(&["V02"], &["V02"; 99]);
-        control.trials.extend(row(&[], &["V20"]).trials);
+        let mut control = row(&[Rule::LinkFull], &vec![Rule::LinkFull; 99]);
+        control.trials.extend(row(&[], &[Rule::RandomLoss]).trials);
         control.planted = false;
         let innocent = Bars { controls_are_innocent: true, ..REQUIRED };
         let matrix = Matrix { rows: vec![control], bars: innocent };
@@ -322,7 +331,14 @@ mod tests {
 
     #[test]
     fn the_table_has_a_column_for_each_name() {
-        let text = Matrix { rows: vec![row(&["V04"], &["V04", "V04", "V99"])], bars: REQUIRED }.text();
+        let text = Matrix {
+            rows: vec![row(
+                &[Rule::ReceiverWindow],
+                &[Rule::ReceiverWindow, Rule::ReceiverWindow, Rule::Unexplained],
+            )],
+            bars: REQUIRED,
+        }
+        .text();
         assert!(text.contains("    V04    V99\nV04                2      1\n"), "{text}");
         assert!(text.contains("3 trials: 66.7 % right, 33.3 % unknown, 0.0 % wrong"), "{text}");
     }

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::answer::Answer;
+use linerate_model::Rule;
+
+use super::answer::{Answer, Named};
 use super::case::{Case, Deed, Look, Plant};
 use crate::bench::listening_port;
 use crate::process::{Process, Processes};
@@ -58,7 +60,7 @@ impl TestBed {
         let document =
             serde_json::from_slice(&output).map_err(|e| format!("the client printed no JSON: {e}"))?;
         let mut answer = Answer::of(&document)?;
-        answer.named = named(&answer.found, case);
+        answer.named = named(&answer.found, case).map(Named::Rule);
         Ok(answer)
     }
 }
@@ -188,13 +190,13 @@ impl Timed {
 
 /// The name to evaluate: findings about disturbances by a busy machine come first, correctly, and are skipped
 /// unless they were planted.
-fn named(found: &[String], case: &Case) -> String {
-    let planted = found.iter().find(|rule| *rule == case.rule);
-    if let Some(rule) = planted.filter(|_| case.look == Look::Beside || case.rule == "V26") {
-        return rule.clone();
+fn named(found: &[Rule], case: &Case) -> Option<Rule> {
+    let planted = found.iter().find(|rule| **rule == case.rule);
+    if let Some(rule) = planted.filter(|_| case.look == Look::Beside || case.rule == Rule::Disturbed) {
+        return Some(rule.clone());
     }
-    let of_the_path = found.iter().find(|rule| !["V26", "V22"].contains(&rule.as_str()));
-    of_the_path.or(found.first()).cloned().unwrap_or_default()
+    let of_the_path = found.iter().find(|rule| ![Rule::Disturbed, Rule::Bufferbloat].contains(rule));
+    of_the_path.or(found.first()).cloned()
 }
 
 #[cfg(test)]
@@ -204,28 +206,40 @@ mod tests {
     use super::super::case::PAIR;
     use super::*;
 
-    fn answer_of(rules: &[&str], case: &Case) -> String {
-        let also: Vec<Value> = rules[1..].iter().map(|rule| json!({ "rule": rule })).collect();
-        let flow = json!({ "verdict": { "rule": rules[0], "text": "so" }, "also": also });
-        named(&Answer::of(&json!({ "flows": [flow] })).unwrap().found, case)
+    fn answer_of(rules: &[Rule], case: &Case) -> Rule {
+        let also: Vec<Value> =
+            rules[1..].iter().map(|rule| json!({ "rule": rule, "cause": rule.cause() })).collect();
+        let flow =
+            json!({ "verdict": { "rule": rules[0], "cause": rules[0].cause(), "text": "so" }, "also": also });
+        named(&Answer::of(&json!({ "flows": [flow] })).unwrap().found, case).unwrap()
     }
 
     #[test]
     fn a_disturbed_measurement_is_passed_over_unless_it_was_planted() {
-        let case = Case { rule: "V04", ..PAIR };
-        assert_eq!(answer_of(&["V26", "V04"], &case), "V04");
-        assert_eq!(answer_of(&["V26"], &case), "V26");
-        assert_eq!(answer_of(&["V26", "V22"], &case), "V26", "a rule that only adds is no verdict");
-        assert_eq!(answer_of(&["V02", "V04"], &case), "V02");
-        assert_eq!(answer_of(&["V26", "V04"], &Case { rule: "V26", ..PAIR }), "V26");
-        assert_eq!(answer_of(&["V02", "V26"], &Case { rule: "V26", ..PAIR }), "V26");
+        let case = Case { rule: Rule::ReceiverWindow, ..PAIR };
+        assert_eq!(answer_of(&[Rule::Disturbed, Rule::ReceiverWindow], &case), Rule::ReceiverWindow);
+        assert_eq!(answer_of(&[Rule::Disturbed], &case), Rule::Disturbed);
+        assert_eq!(
+            answer_of(&[Rule::Disturbed, Rule::Bufferbloat], &case),
+            Rule::Disturbed,
+            "a rule that only adds is no verdict"
+        );
+        assert_eq!(answer_of(&[Rule::LinkFull, Rule::ReceiverWindow], &case), Rule::LinkFull);
+        assert_eq!(
+            answer_of(&[Rule::Disturbed, Rule::ReceiverWindow], &Case { rule: Rule::Disturbed, ..PAIR }),
+            Rule::Disturbed
+        );
+        assert_eq!(
+            answer_of(&[Rule::LinkFull, Rule::Disturbed], &Case { rule: Rule::Disturbed, ..PAIR }),
+            Rule::Disturbed
+        );
     }
 
     #[test]
     fn a_rule_that_only_adds_is_looked_for_everywhere() {
-        let case = Case { rule: "V22", look: Look::Beside, ..PAIR };
-        assert_eq!(answer_of(&["V02", "V22"], &case), "V22");
-        assert_eq!(answer_of(&["V02"], &case), "V02");
+        let case = Case { rule: Rule::Bufferbloat, look: Look::Beside, ..PAIR };
+        assert_eq!(answer_of(&[Rule::LinkFull, Rule::Bufferbloat], &case), Rule::Bufferbloat);
+        assert_eq!(answer_of(&[Rule::LinkFull], &case), Rule::LinkFull);
         assert!(Answer::of(&json!({ "flows": [{}] })).is_err());
     }
 

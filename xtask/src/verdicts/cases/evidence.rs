@@ -2,19 +2,21 @@
 
 use std::time::Duration;
 
+use linerate_model::Rule;
+
 use super::super::case::{Case, Deed, PAIR, PLAIN};
 
 pub(super) const CASES: &[Case] = &[
     Case {
-        rule: "V00",
+        rule: Rule::Impossible,
         name: "a link that is stated ten times too slow",
-        planted: PLAIN.args(&["--link", "100M"]).right(&["V00"]),
-        control: PLAIN.args(&["--link", "1G"]).right(&["V02"]),
+        planted: PLAIN.args(&["--link", "100M"]).right(&[Rule::Impossible]),
+        control: PLAIN.args(&["--link", "1G"]).right(&[Rule::LinkFull]),
         alone: true,
         ..PAIR
     },
     Case {
-        rule: "V26",
+        rule: Rule::Disturbed,
         name: "a client that is paused",
         set: &["link.b.rate=100M"],
         planted: PLAIN
@@ -22,17 +24,17 @@ pub(super) const CASES: &[Case] = &[
                 after: Duration::from_millis(2200),
                 length: Duration::from_millis(700),
             }])
-            .right(&["V26"]),
-        control: PLAIN.right(&["V02"]),
+            .right(&[Rule::Disturbed]),
+        control: PLAIN.right(&[Rule::LinkFull]),
         ..PAIR
     },
     Case {
-        rule: "V01",
+        rule: Rule::TooShort,
         name: "three round trips",
         set: &["link.b.delay=50ms", "link.b.rate=50M"],
         args: &["-C", "cubic"],
-        planted: PLAIN.args(&["-t", "0.3"]).right(&["V01"]),
-        control: PLAIN.args(&["-t", "5", "-O", "1"]).right(&["V02"]),
+        planted: PLAIN.args(&["-t", "0.3"]).right(&[Rule::TooShort]),
+        control: PLAIN.args(&["-t", "5", "-O", "1"]).right(&[Rule::LinkFull]),
         ..PAIR
     },
 ];

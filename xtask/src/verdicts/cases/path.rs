@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use linerate_model::Rule;
+
 use super::super::case::{Case, Deed, PAIR, PLAIN};
 use super::{LARGE_RECEIVE, LARGE_SEND};
 
@@ -10,38 +12,38 @@ const LONG_PATH: &[&str] = &[LARGE_SEND, LARGE_RECEIVE, "link.b.rate=100M", "lin
 
 pub(super) const CASES: &[Case] = &[
     Case {
-        rule: "V02",
+        rule: Rule::LinkFull,
         name: "a port at 100 Mb/s",
         set: &["link.b.rate=100M"],
-        planted: PLAIN.right(&["V02"]),
-        control: PLAIN.args(&["-b", "20M"]).right(&["V03"]),
+        planted: PLAIN.right(&[Rule::LinkFull]),
+        control: PLAIN.args(&["-b", "20M"]).right(&[Rule::SlowSource]),
         ..PAIR
     },
     Case {
-        rule: "V15",
+        rule: Rule::MtuBlackHole,
         name: "packets above 1400 bytes vanish",
         topology: "black-hole",
         set: &["link.tunnel.rate=200M"],
-        planted: PLAIN.right(&["V15"]),
+        planted: PLAIN.right(&[Rule::MtuBlackHole]),
         // 200 Mb/s is not a standard rate, and no interface reports it.
-        control: PLAIN.set(&["link.tunnel.too_big=icmp"]).right(&["V14", "V02"]),
+        control: PLAIN.set(&["link.tunnel.too_big=icmp"]).right(&[Rule::Shaper, Rule::LinkFull]),
         ..PAIR
     },
     Case {
-        rule: "V16",
+        rule: Rule::DamagedLink,
         name: "half duplex and loss",
         set: LONG_PATH,
         args: &["-t", "4", "-C", "reno"],
         planted: PLAIN
             .set(&["link.b.from.s.loss=0.003"])
             .actions(&[Deed::Before("a", &["ethtool", "-s", "eth0", "speed", "1000", "duplex", "half"])])
-            .right(&["V16"]),
-        control: PLAIN.set(&["link.b.from.s.loss=0.003"]).right(&["V20"]),
+            .right(&[Rule::DamagedLink]),
+        control: PLAIN.set(&["link.b.from.s.loss=0.003"]).right(&[Rule::RandomLoss]),
         random: true,
         ..PAIR
     },
     Case {
-        rule: "V23",
+        rule: Rule::Timeouts,
         name: "a path that is dead for a second",
         set: LONG_PATH,
         args: &["-t", "5", "-C", "cubic"],
@@ -50,38 +52,38 @@ pub(super) const CASES: &[Case] = &[
                 Deed::Set { after: Duration::from_millis(3000), link: "link.b", changes: &["loss=1"] },
                 Deed::Set { after: Duration::from_millis(4000), link: "link.b", changes: &["loss=0"] },
             ])
-            .right(&["V23"]),
-        control: PLAIN.right(&["V02"]),
+            .right(&[Rule::Timeouts]),
+        control: PLAIN.right(&[Rule::LinkFull]),
         random: true,
         ..PAIR
     },
     Case {
-        rule: "V17",
+        rule: Rule::LagImbalance,
         name: "three connections on two members",
         topology: "trunk-2x1g",
         to: "c",
         set: &["link.trunk.rate=100M", "link.a.rate=1G"],
         // Source ports with which one connection has a member link of its own and two share the other.
         args: &["-t", "4", "-O", "1", "-C", "cubic", "-P", "3", "--cport", "41000"],
-        planted: PLAIN.right(&["V17"]),
+        planted: PLAIN.right(&[Rule::LagImbalance]),
         // A single link of that rate, which three connections share evenly enough.
-        control: PLAIN.set(&["link.trunk.members=1"]).right(&["V02"]),
+        control: PLAIN.set(&["link.trunk.members=1"]).right(&[Rule::LinkFull]),
         ..PAIR
     },
     Case {
-        rule: "V17",
+        rule: Rule::LagImbalance,
         name: "one connection on one of two members, investigated",
         topology: "trunk-2x1g",
         to: "c",
         set: &["link.trunk.rate=100M", "link.a.rate=1G"],
         args: &["-t", "3", "-C", "cubic", "--investigate"],
-        planted: PLAIN.right(&["V17"]),
-        control: PLAIN.set(&["link.trunk.members=1"]).right(&["V02"]),
+        planted: PLAIN.right(&[Rule::LagImbalance]),
+        control: PLAIN.set(&["link.trunk.members=1"]).right(&[Rule::LinkFull]),
         random: true,
         ..PAIR
     },
     Case {
-        rule: "V21",
+        rule: Rule::Reordering,
         name: "one packet in a hundred overtaken",
         set: &[
             LARGE_SEND,
@@ -93,55 +95,58 @@ pub(super) const CASES: &[Case] = &[
             "host.a.sysctl.ipv4.tcp_recovery=3",
         ],
         args: &["-t", "4", "-C", "reno"],
-        planted: PLAIN.set(&["link.b.reorder=0.01", "link.b.reorder_by=15ms"]).right(&["V21"]),
-        control: PLAIN.set(&["link.b.from.s.loss=0.0005"]).right(&["V20"]),
+        planted: PLAIN.set(&["link.b.reorder=0.01", "link.b.reorder_by=15ms"]).right(&[Rule::Reordering]),
+        control: PLAIN.set(&["link.b.from.s.loss=0.0005"]).right(&[Rule::RandomLoss]),
         random: true,
         ..PAIR
     },
     Case {
-        rule: "V20",
+        rule: Rule::RandomLoss,
         name: "one packet in a thousand lost, cubic",
         set: LONG_PATH,
         args: &["-t", "5", "-C", "cubic"],
-        planted: PLAIN.set(&["link.b.from.s.loss=0.001"]).right(&["V20"]),
-        control: PLAIN.right(&["V02"]),
+        planted: PLAIN.set(&["link.b.from.s.loss=0.001"]).right(&[Rule::RandomLoss]),
+        control: PLAIN.right(&[Rule::LinkFull]),
         random: true,
         ..PAIR
     },
     Case {
-        rule: "V20",
+        rule: Rule::RandomLoss,
         name: "three packets in a thousand lost, reno, 200 Mb/s",
         set: &[LARGE_SEND, LARGE_RECEIVE, "link.b.rate=200M", "link.b.delay=10ms"],
         args: &["-t", "5", "-C", "reno"],
-        planted: PLAIN.set(&["link.b.from.s.loss=0.003"]).right(&["V20"]),
-        control: PLAIN.right(&["V02"]),
+        planted: PLAIN.set(&["link.b.from.s.loss=0.003"]).right(&[Rule::RandomLoss]),
+        control: PLAIN.right(&[Rule::LinkFull]),
         random: true,
         ..PAIR
     },
     Case {
-        rule: "V20",
+        rule: Rule::RandomLoss,
         name: "one packet in thirty lost",
         set: LONG_PATH,
         args: &["-t", "5", "-C", "cubic"],
         // This much loss causes timeouts too.
-        planted: PLAIN.set(&["link.b.from.s.loss=0.03"]).right(&["V20", "V23"]),
-        control: PLAIN.right(&["V02"]),
+        planted: PLAIN.set(&["link.b.from.s.loss=0.03"]).right(&[Rule::RandomLoss, Rule::Timeouts]),
+        control: PLAIN.right(&[Rule::LinkFull]),
         random: true,
         ..PAIR
     },
     Case {
-        rule: "V12",
+        rule: Rule::PrematureSlowStartExit,
         name: "a slow start that jitter ends early",
         set: &[LARGE_SEND, LARGE_RECEIVE, "link.b.delay=20ms"],
         args: &["-C", "cubic"],
-        planted: PLAIN.set(&["link.b.jitter=10ms"]).args(&["-t", "2.5"]).right(&["V12"]),
-        control: PLAIN.args(&["-t", "3", "-O", "1"]).right(&["V02"]),
+        planted: PLAIN
+            .set(&["link.b.jitter=10ms"])
+            .args(&["-t", "2.5"])
+            .right(&[Rule::PrematureSlowStartExit]),
+        control: PLAIN.args(&["-t", "3", "-O", "1"]).right(&[Rule::LinkFull]),
         random: true,
         alone: true,
         ..PAIR
     },
     Case {
-        rule: "V11",
+        rule: Rule::WindowRegrowth,
         name: "a window that grows again after early losses",
         // Reno adds one segment per round trip: ten per second.
         set: &[LARGE_SEND, LARGE_RECEIVE, "link.b.delay=50ms", "link.b.buffer=16MiB"],
@@ -153,19 +158,21 @@ pub(super) const CASES: &[Case] = &[
                 link: "link.b",
                 changes: &["loss=0"],
             }])
-            .right(&["V11"]),
-        control: PLAIN.right(&["V02"]),
+            .right(&[Rule::WindowRegrowth]),
+        control: PLAIN.right(&[Rule::LinkFull]),
         random: true,
         alone: true,
         ..PAIR
     },
     Case {
-        rule: "V28",
+        rule: Rule::ReturnPath,
         name: "a way back of 500 kb/s for the acknowledgements of 100 Mb/s",
         set: &["link.b.rate=100M", "link.b.delay=5ms"],
         args: &["-t", "5", "-C", "cubic"],
-        planted: PLAIN.set(&["link.a.from.s.rate=500k", "link.a.from.s.buffer=20kB"]).right(&["V28"]),
-        control: PLAIN.right(&["V02"]),
+        planted: PLAIN
+            .set(&["link.a.from.s.rate=500k", "link.a.from.s.buffer=20kB"])
+            .right(&[Rule::ReturnPath]),
+        control: PLAIN.right(&[Rule::LinkFull]),
         ..PAIR
     },
 ];

@@ -2,78 +2,79 @@
 
 use super::super::case::{Case, Deed, Look, PAIR, PLAIN};
 use super::{LARGE_RECEIVE, LARGE_SEND};
+use linerate_model::Rule;
 
 pub(super) const CASES: &[Case] = &[
     Case {
-        rule: "V13",
+        rule: Rule::Policer,
         name: "a policer of 100 Mb/s",
         topology: "policed",
         set: &["link.b.rate=400M"],
         // A single TCP run that saws below a policer cannot distinguish it from a short queue; datagrams can.
         args: &["-t", "3", "-C", "cubic", "--investigate"],
-        planted: PLAIN.right(&["V13"]),
-        control: PLAIN.set(&["link.b.police_rate=none"]).right(&["V02"]),
+        planted: PLAIN.right(&[Rule::Policer]),
+        control: PLAIN.set(&["link.b.police_rate=none"]).right(&[Rule::LinkFull]),
         random: true,
         ..PAIR
     },
     Case {
-        rule: "V13",
+        rule: Rule::Policer,
         name: "a policer of 50 Mb/s with a deep bucket",
         topology: "policed",
         set: &["link.b.rate=400M"],
         // A single TCP run that saws below a policer cannot distinguish it from a short queue; datagrams can.
         args: &["-t", "3", "-C", "cubic", "--investigate"],
-        planted: PLAIN.set(&["rate=50M", "burst=2MB"]).right(&["V13"]),
-        control: PLAIN.set(&["link.b.police_rate=none"]).right(&["V02"]),
+        planted: PLAIN.set(&["rate=50M", "burst=2MB"]).right(&[Rule::Policer]),
+        control: PLAIN.set(&["link.b.police_rate=none"]).right(&[Rule::LinkFull]),
         random: true,
         ..PAIR
     },
     Case {
-        rule: "V19",
+        rule: Rule::ShallowBuffer,
         name: "a queue of thirteen packets before 100 Mb/s, investigated",
         topology: "trunk-2x1g",
         to: "c",
         set: &["link.a.rate=1G", "link.trunk.members=1", "link.trunk.rate=100M", "link.trunk.delay=10ms"],
         args: &["-t", "4", "-C", "cubic", "--investigate"],
-        planted: PLAIN.set(&["link.trunk.buffer=20kB"]).right(&["V19"]),
-        control: PLAIN.right(&["V02"]),
+        planted: PLAIN.set(&["link.trunk.buffer=20kB"]).right(&[Rule::ShallowBuffer]),
+        control: PLAIN.right(&[Rule::LinkFull]),
         random: true,
         ..PAIR
     },
     Case {
-        rule: "V14",
+        rule: Rule::Shaper,
         name: "a shaper of 100 Mb/s",
         set: &["link.b.rate=300M", "link.b.delay=2ms"],
-        planted: PLAIN.set(&["link.b.from.s.shape_rate=100M"]).right(&["V14"]),
-        control: PLAIN.right(&["V02"]),
+        planted: PLAIN.set(&["link.b.from.s.shape_rate=100M"]).right(&[Rule::Shaper]),
+        control: PLAIN.right(&[Rule::LinkFull]),
         ..PAIR
     },
     Case {
-        rule: "V14",
+        rule: Rule::Shaper,
         name: "a shaper of 37 Mb/s",
         set: &["link.b.delay=10ms"],
         args: &["-t", "5", "-C", "cubic"],
         planted: PLAIN
             .set(&["link.b.from.s.shape_rate=37M", "link.b.from.s.shape_burst=16kB"])
-            .right(&["V14"]),
-        control: PLAIN.set(&["link.b.rate=100M"]).right(&["V02"]),
+            .right(&[Rule::Shaper]),
+        control: PLAIN.set(&["link.b.rate=100M"]).right(&[Rule::LinkFull]),
         ..PAIR
     },
     Case {
-        rule: "V24",
+        rule: Rule::EcnMarks,
         name: "CoDel that marks",
         set: &["link.b.rate=100M", "link.b.delay=15ms", "link.b.discipline=codel"],
         args: &["-t", "5", "-O", "2", "-C", "reno"],
         planted: PLAIN
             .set(&["link.b.ecn=true", "host.a.sysctl.ipv4.tcp_ecn=1", "host.b.sysctl.ipv4.tcp_ecn=1"])
-            .right(&["V24"]),
+            .right(&[Rule::EcnMarks]),
         // CoDel with drops: the rate is below the link rate and the queue is short.
-        control: PLAIN.right(&["V20", "V18", "V02"]),
+        control: PLAIN.right(&[Rule::RandomLoss, Rule::Congestion, Rule::LinkFull]),
         random: true,
         ..PAIR
     },
     Case {
-        rule: "V18",
+        rule: Rule::Congestion,
         name: "a neighbour at the same port",
         topology: "gigabit-switch-4",
         to: "c",
@@ -85,19 +86,24 @@ pub(super) const CASES: &[Case] = &[
                 to: "c",
                 args: &["-t", "14", "-C", "cubic", "-P", "3", "--no-latency"],
             }])
-            .right(&["V18"]),
-        control: PLAIN.right(&["V02"]),
+            .right(&[Rule::Congestion]),
+        control: PLAIN.right(&[Rule::LinkFull]),
         random: true,
         ..PAIR
     },
     Case {
-        rule: "V22",
+        rule: Rule::Bufferbloat,
         name: "a queue of a second and a half",
         topology: "bufferbloat",
         args: &["-t", "5", "-O", "1", "-C", "cubic"],
         set: &[LARGE_SEND, LARGE_RECEIVE],
-        planted: PLAIN.right(&["V22"]),
-        control: PLAIN.set(&["link.b.buffer=50kB"]).right(&["V02", "V14", "V18", "V20"]),
+        planted: PLAIN.right(&[Rule::Bufferbloat]),
+        control: PLAIN.set(&["link.b.buffer=50kB"]).right(&[
+            Rule::LinkFull,
+            Rule::Shaper,
+            Rule::Congestion,
+            Rule::RandomLoss,
+        ]),
         look: Look::Beside,
         ..PAIR
     },

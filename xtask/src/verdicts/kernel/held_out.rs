@@ -5,6 +5,7 @@ use super::grid::SHAPER;
 use super::situation::Host::{A, B, East, West};
 use super::situation::Means::{Filter, Qdisc, Quota, Route, SinglePackets, Sysctl};
 use super::situation::{PLAIN, Situation, rtt_ms};
+use linerate_model::Cause;
 
 pub(super) const SITUATIONS: &[Situation] = &[
     Situation {
@@ -27,28 +28,28 @@ pub(super) const SITUATIONS: &[Situation] = &[
             Filter("limit rate over 1500 kbytes/second burst 120 kbytes counter drop"),
         ],
         args: &["-t", "4", "-C", "cubic"],
-        right: &["policer"],
+        right: &[Cause::Policer],
         ..PLAIN
     },
     Situation {
         name: "aside-loss-3e-3",
         means: &[rtt_ms(30), SinglePackets, Filter("numgen random mod 330 == 0 counter drop")],
         args: &["-t", "6", "-C", "cubic"],
-        right: &["random_loss"],
-        unconfirmed: &["congestion"],
+        right: &[Cause::RandomLoss],
+        unconfirmed: &[Cause::Congestion],
         random: true,
         ..PLAIN
     },
     Situation {
         name: "aside-rmem-200k",
         means: &[rtt_ms(30), Sysctl(B, "net.ipv4.tcp_rmem=4096 131072 200000")],
-        right: &["receiver_window"],
+        right: &[Cause::ReceiverWindow],
         ..PLAIN
     },
     Situation {
         name: "aside-route-window",
         means: &[rtt_ms(40), Route(B, "window 48000")],
-        right: &["receiver_window"],
+        right: &[Cause::ReceiverWindow],
         never_says: &["raise net.ipv4.tcp_rmem", "tcp_rmem of"],
         ..PLAIN
     },
@@ -60,13 +61,13 @@ pub(super) const SITUATIONS: &[Situation] = &[
             Qdisc(West, "left", "root tbf rate 300kbit burst 5kb latency 200ms"),
         ],
         args: &["-t", "5", "-C", "cubic"],
-        right: &["return_path"],
+        right: &[Cause::ReturnPath],
         ..PLAIN
     },
     Situation {
         name: "aside-own-tbf-35m",
         means: &[rtt_ms(20), Qdisc(A, "eth0", "root tbf rate 35mbit burst 20kb latency 40ms")],
-        right: &["shaper"],
+        right: &[Cause::Shaper],
         says: &["tbf"],
         ..PLAIN
     },
@@ -78,16 +79,16 @@ pub(super) const SITUATIONS: &[Situation] = &[
             Qdisc(East, "right", "root tbf rate 25mbit burst 20kb latency 30ms"),
         ],
         args: &["-t", "3", "-u", "-b", "60M"],
-        right: &["shaper"],
-        unconfirmed: &["link", "congestion"],
+        right: &[Cause::Shaper],
+        unconfirmed: &[Cause::Link, Cause::Congestion],
         ..PLAIN
     },
     Situation {
         name: "aside-quota-5-server",
         means: &[rtt_ms(10), Quota(B, 5)],
         args: &["-t", "4", "-C", "cubic"],
-        right: &["cpu_receiver"],
-        unconfirmed: &["host_busy"],
+        right: &[Cause::CpuReceiver],
+        unconfirmed: &[Cause::HostBusy],
         alone: true,
         ..PLAIN
     },

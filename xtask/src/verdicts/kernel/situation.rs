@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use linerate_model::Cause;
+
 /// A cause planted with the kernel's own means, or none (a control).
 #[derive(Clone, Copy)]
 pub(super) struct Situation {
@@ -12,11 +14,11 @@ pub(super) struct Situation {
     /// Options of `linerate test`.
     pub(super) args: &'static [&'static str],
     /// Correct causes.
-    pub(super) right: &'static [&'static str],
+    pub(super) right: &'static [Cause],
     /// Causes that two ends cannot distinguish from the correct ones: correct unless confirmed.
-    pub(super) unconfirmed: &'static [&'static str],
+    pub(super) unconfirmed: &'static [Cause],
     /// Causes that are correct anywhere in the result, not only as the verdict.
-    pub(super) beside: &'static [&'static str],
+    pub(super) beside: &'static [Cause],
     /// A correct verdict contains one of these texts; empty for no requirement.
     pub(super) says: &'static [&'static str],
     /// A correct verdict contains none of these in its text or its remedy: they would be wrong accusations or

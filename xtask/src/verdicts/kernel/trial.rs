@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use linerate_model::{Cause, Rule};
 use linerate_sock::{Mono, clock};
 
-use super::super::answer::Answer;
+use super::super::answer::{Answer, Named};
 use super::super::matrix::Fate;
 use super::network::{CLIENT_ADDRESS, Network, SERVER_ADDRESS};
 use super::situation::{Host, Means, Situation};
@@ -53,7 +54,7 @@ impl TestBed {
         let document =
             serde_json::from_slice(&output).map_err(|e| format!("the client printed no JSON: {e}"))?;
         let mut answer = Answer::of(&document)?;
-        answer.named = answer.causes[counted(&answer, situation)].clone();
+        answer.named = Some(Named::Cause(answer.causes[counted(&answer, situation)]));
         Ok(answer)
     }
 
@@ -170,20 +171,21 @@ impl Timed {
 /// so.
 fn counted(answer: &Answer, situation: &Situation) -> usize {
     let causes = answer.causes.iter().enumerate();
-    if let Some((at, _)) = causes.clone().find(|(_, cause)| situation.beside.contains(&cause.as_str())) {
+    if let Some((at, _)) = causes.clone().find(|(_, cause)| situation.beside.contains(cause)) {
         return at;
     }
-    let of_the_machine = |at: usize, cause: &str| {
+    let of_the_machine = |at: usize, cause: Cause| {
         let expected = situation.right.contains(&cause) || situation.unconfirmed.contains(&cause);
-        !expected && (["V26", "V22"].contains(&answer.found[at].as_str()) || cause == "host_busy")
+        !expected
+            && ([Rule::Disturbed, Rule::Bufferbloat].contains(&answer.found[at]) || cause == Cause::HostBusy)
     };
-    causes.clone().find(|(at, cause)| !of_the_machine(*at, cause)).map_or(0, |(at, _)| at)
+    causes.clone().find(|(at, cause)| !of_the_machine(*at, **cause)).map_or(0, |(at, _)| at)
 }
 
 /// Evaluates an answer.
 pub(super) fn judge(answer: &Answer, situation: &Situation) -> Fate {
     let at = counted(answer, situation);
-    let (named, words) = (answer.causes[at].as_str(), answer.words[at].to_lowercase());
+    let (named, words) = (answer.causes[at], answer.words[at].to_lowercase());
     let confirmed = answer.confidences[at] == "confirmed";
     let right = situation.right.contains(&named)
         || situation.beside.contains(&named)
@@ -193,7 +195,7 @@ pub(super) fn judge(answer: &Answer, situation: &Situation) -> Fate {
         _ if has(situation.never_says) => Fate::Wrong,
         (true, _) if situation.says.is_empty() || has(situation.says) => Fate::Right,
         // The cause is right, but the useful part of the text is missing.
-        (true, _) | (false, "unknown") => Fate::Unknown,
+        (true, _) | (false, Cause::Unknown) => Fate::Unknown,
         (false, _) => Fate::Wrong,
     }
 }
@@ -213,7 +215,7 @@ mod tests {
 
     #[test]
     fn what_two_ends_cannot_tell_may_not_be_confirmed() {
-        let situation = Situation { right: &["shaper"], unconfirmed: &["link"], ..PLAIN };
+        let situation = Situation { right: &[Cause::Shaper], unconfirmed: &[Cause::Link], ..PLAIN };
         let one = |cause, confidence| judge(&answer(&[("V02", cause, confidence, "")]), &situation);
         assert_eq!(one("shaper", "confirmed"), Fate::Right);
         assert_eq!(one("link", "probable"), Fate::Right);
@@ -224,7 +226,8 @@ mod tests {
 
     #[test]
     fn words_are_needed_or_forbidden_in_text_and_remedy() {
-        let situation = Situation { right: &["shaper"], says: &["tbf"], never_says: &["cables"], ..PLAIN };
+        let situation =
+            Situation { right: &[Cause::Shaper], says: &["tbf"], never_says: &["cables"], ..PLAIN };
         let one = |text| judge(&answer(&[("V14", "shaper", "probable", text)]), &situation);
         assert_eq!(one("Your own TBF."), Fate::Right);
         assert_eq!(one("A shaper."), Fate::Unknown);
@@ -236,9 +239,9 @@ mod tests {
     #[test]
     fn a_busy_machine_is_passed_over_unless_it_was_planted() {
         let found = [("V26", "invalid", "probable", ""), ("V14", "shaper", "confirmed", "")];
-        let shaper = Situation { right: &["shaper"], ..PLAIN };
+        let shaper = Situation { right: &[Cause::Shaper], ..PLAIN };
         assert_eq!(judge(&answer(&found), &shaper), Fate::Right);
-        let paused = Situation { right: &["invalid"], ..PLAIN };
+        let paused = Situation { right: &[Cause::Invalid], ..PLAIN };
         assert_eq!(judge(&answer(&found), &paused), Fate::Right);
         assert_eq!(judge(&answer(&found[1..]), &paused), Fate::Wrong);
     }
@@ -246,8 +249,8 @@ mod tests {
     #[test]
     fn a_finding_beside_the_verdict_counts_where_it_is_looked_for() {
         let found = [("V20", "random_loss", "probable", ""), ("V15", "mtu", "probable", "")];
-        assert_eq!(judge(&answer(&found), &Situation { beside: &["mtu"], ..PLAIN }), Fate::Right);
-        assert_eq!(judge(&answer(&found), &Situation { right: &["mtu"], ..PLAIN }), Fate::Wrong);
+        assert_eq!(judge(&answer(&found), &Situation { beside: &[Cause::Mtu], ..PLAIN }), Fate::Right);
+        assert_eq!(judge(&answer(&found), &Situation { right: &[Cause::Mtu], ..PLAIN }), Fate::Wrong);
     }
 
     #[test]

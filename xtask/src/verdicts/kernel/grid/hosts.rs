@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
+use linerate_model::Cause;
+
 use super::super::situation::Host::{A, B, East};
 use super::super::situation::Means::{Loops, Neighbour, Pause, Qdisc, Quota, Route, Sysctl};
 use super::super::situation::{PLAIN, Situation, rtt_ms};
 use super::{CONTROL, SHAPED_20M};
 
-const RECEIVER_WINDOW: Situation = Situation { right: &["receiver_window"], ..PLAIN };
-const SENDER_WINDOW: Situation = Situation { right: &["sender_window"], ..PLAIN };
-const APPLICATION: Situation = Situation { right: &["application"], ..PLAIN };
+const RECEIVER_WINDOW: Situation = Situation { right: &[Cause::ReceiverWindow], ..PLAIN };
+const SENDER_WINDOW: Situation = Situation { right: &[Cause::SenderWindow], ..PLAIN };
+const APPLICATION: Situation = Situation { right: &[Cause::Application], ..PLAIN };
 
 pub(in super::super) const SITUATIONS: &[Situation] = &[
     Situation {
@@ -56,14 +58,14 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
         name: "window-asked-64k-rtt100",
         means: &[rtt_ms(100)],
         args: &["-t", "5", "-C", "cubic", "-w", "64K"],
-        right: &["receiver_window", "sender_window"],
+        right: &[Cause::ReceiverWindow, Cause::SenderWindow],
         ..PLAIN
     },
     // No kernel counter distinguishes a locked congestion window from one that does not grow.
     Situation {
         name: "route-cwnd-lock",
         means: &[rtt_ms(10), Route(A, "cwnd lock 10")],
-        right: &["sender_window", "unknown"],
+        right: &[Cause::SenderWindow, Cause::Unknown],
         ..PLAIN
     },
     Situation { name: "offered-5m", means: &[rtt_ms(10)], args: &["-t", "3", "-b", "5M"], ..APPLICATION },
@@ -78,7 +80,7 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
         name: "paced-20m",
         means: &[rtt_ms(10)],
         args: &["-t", "3", "-C", "cubic", "--fq-rate", "20M"],
-        right: &["pacing"],
+        right: &[Cause::Pacing],
         ..PLAIN
     },
     Situation {
@@ -90,30 +92,30 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
             Pause(Duration::from_millis(3200), Duration::from_millis(600)),
         ],
         args: &["-t", "4", "-C", "cubic"],
-        right: &["invalid", "application", "cpu_sender", "host_busy"],
+        right: &[Cause::Invalid, Cause::Application, Cause::CpuSender, Cause::HostBusy],
         ..PLAIN
     },
     Situation {
         name: "quota-10-server",
         means: &[Quota(B, 10)],
-        right: &["cpu_receiver"],
-        unconfirmed: &["host_busy"],
+        right: &[Cause::CpuReceiver],
+        unconfirmed: &[Cause::HostBusy],
         alone: true,
         ..PLAIN
     },
     Situation {
         name: "quota-10-client",
         means: &[Quota(A, 10)],
-        right: &["cpu_sender"],
-        unconfirmed: &["host_busy"],
+        right: &[Cause::CpuSender],
+        unconfirmed: &[Cause::HostBusy],
         alone: true,
         ..PLAIN
     },
     Situation {
         name: "loops-of-others",
         means: &[Loops(6, -5)],
-        right: &["host_busy"],
-        unconfirmed: &["cpu_sender", "cpu_receiver"],
+        right: &[Cause::HostBusy],
+        unconfirmed: &[Cause::CpuSender, Cause::CpuReceiver],
         alone: true,
         ..PLAIN
     },
@@ -121,8 +123,8 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
         name: "tiny-writes",
         means: &[],
         args: &["-t", "3", "-C", "cubic", "-l", "16", "-N"],
-        right: &["cpu_sender"],
-        unconfirmed: &["host_busy"],
+        right: &[Cause::CpuSender],
+        unconfirmed: &[Cause::HostBusy],
         alone: true,
         ..PLAIN
     },
@@ -130,14 +132,14 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
         name: "stated-link-too-slow",
         means: &[rtt_ms(10), SHAPED_20M],
         args: &["-t", "3", "-C", "cubic", "--link", "10M"],
-        right: &["impossible"],
+        right: &[Cause::Impossible],
         ..PLAIN
     },
     Situation {
         name: "three-round-trips",
         means: &[rtt_ms(100), SHAPED_20M],
         args: &["-t", "0.3", "-C", "cubic"],
-        right: &["too_short", "slow_start"],
+        right: &[Cause::TooShort, Cause::SlowStart],
         ..PLAIN
     },
     Situation {
@@ -149,7 +151,7 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
             Sysctl(B, "net.ipv4.tcp_rmem=4096 131072 67108864"),
         ],
         args: &["-t", "1", "-C", "reno"],
-        right: &["slow_start", "too_short"],
+        right: &[Cause::SlowStart, Cause::TooShort],
         ..PLAIN
     },
 ];
@@ -190,14 +192,14 @@ pub(in super::super) const CONTROLS: &[Situation] = &[
     Situation {
         name: "control-small-neighbour",
         means: &[rtt_ms(10), SHAPED_20M, Neighbour(&["-u", "-b", "500K", "-l", "1000"])],
-        right: &["shaper", "unknown", "congestion"],
+        right: &[Cause::Shaper, Cause::Unknown, Cause::Congestion],
         ..CONTROL
     },
     Situation {
         name: "control-udp-below",
         means: &[rtt_ms(10), SHAPED_20M],
         args: &["-t", "3", "-u", "-b", "10M"],
-        right: &["application"],
+        right: &[Cause::Application],
         never_says: &["lost", "loss"],
         ..CONTROL
     },

@@ -2,18 +2,20 @@
 
 use std::time::Duration;
 
+use linerate_model::Cause;
+
 use super::super::situation::Host::{B, East, West};
 use super::super::situation::Means::{
     Blackout, Filter, FilterBack, Forwarder, Mtu, NeighbourBack, Qdisc, SinglePackets, Sysctl,
 };
 use super::super::situation::{Forwarding, PLAIN, Situation, delay_ms, rtt_ms};
 
-const POLICER: Situation = Situation { right: &["policer"], ..PLAIN };
+const POLICER: Situation = Situation { right: &[Cause::Policer], ..PLAIN };
 
 const LOSS: Situation =
-    Situation { right: &["random_loss"], unconfirmed: &["congestion"], random: true, ..PLAIN };
+    Situation { right: &[Cause::RandomLoss], unconfirmed: &[Cause::Congestion], random: true, ..PLAIN };
 
-const RETURN_PATH: Situation = Situation { right: &["return_path"], ..PLAIN };
+const RETURN_PATH: Situation = Situation { right: &[Cause::ReturnPath], ..PLAIN };
 
 pub(in super::super) const SITUATIONS: &[Situation] = &[
     Situation {
@@ -83,8 +85,8 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
             Filter("limit rate over 6250 kbytes/second burst 64 kbytes counter drop"),
         ],
         args: &["-t", "3", "-u", "-b", "100M"],
-        right: &["policer"],
-        unconfirmed: &["shallow_buffer", "shaper", "congestion", "link"],
+        right: &[Cause::Policer],
+        unconfirmed: &[Cause::ShallowBuffer, Cause::Shaper, Cause::Congestion, Cause::Link],
         ..PLAIN
     },
     Situation {
@@ -121,7 +123,7 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
         name: "loss-1e-3-rtt100",
         means: &[rtt_ms(100), SinglePackets, Filter("numgen random mod 1000 == 0 counter drop")],
         args: &["-t", "10", "-C", "cubic"],
-        unconfirmed: &["congestion", "too_short"],
+        unconfirmed: &[Cause::Congestion, Cause::TooShort],
         ..LOSS
     },
     Situation {
@@ -131,8 +133,8 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
             SinglePackets,
             Qdisc(East, "right", "root tbf rate 200mbit burst 64kb latency 40ms"),
         ],
-        right: &["reordering"],
-        unconfirmed: &["shaper"],
+        right: &[Cause::Reordering],
+        unconfirmed: &[Cause::Shaper],
         random: true,
         ..PLAIN
     },
@@ -144,7 +146,7 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
             Qdisc(East, "right", "root tbf rate 200mbit burst 64kb latency 40ms"),
         ],
         args: &["-t", "5", "-C", "cubic"],
-        right: &["reordering"],
+        right: &[Cause::Reordering],
         ..PLAIN
     },
     Situation {
@@ -156,7 +158,7 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
             Blackout(Duration::from_millis(3600), Duration::from_millis(700)),
         ],
         args: &["-t", "5", "-C", "cubic"],
-        right: &["timeouts"],
+        right: &[Cause::Timeouts],
         ..PLAIN
     },
     Situation {
@@ -167,7 +169,7 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
             Filter("meta length > 1300 counter drop"),
             Sysctl(super::super::situation::Host::A, "net.ipv4.tcp_mtu_probing=0"),
         ],
-        right: &["mtu"],
+        right: &[Cause::Mtu],
         ..PLAIN
     },
     Situation {
@@ -179,7 +181,7 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
             Sysctl(super::super::situation::Host::A, "net.ipv4.tcp_mtu_probing=1"),
         ],
         args: &["-t", "8", "-C", "cubic"],
-        beside: &["mtu"],
+        beside: &[Cause::Mtu],
         ..PLAIN
     },
     // The rate limit of acknowledgements is too low for the forward direction.
@@ -219,7 +221,7 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
         ],
         args: &["-t", "8", "-C", "cubic"],
         // The queue existed before the test, so neither end has seen the path without it.
-        right: &["return_path", "unknown"],
+        right: &[Cause::ReturnPath, Cause::Unknown],
         ..PLAIN
     },
 ];

@@ -4,6 +4,7 @@ use super::super::situation::Host::{A, B, East};
 use super::super::situation::Means::{Class, Forwarder, Ingress, Neighbour, Qdisc, SinglePackets, Sysctl};
 use super::super::situation::{PLAIN, Situation, delay_ms, rtt_ms};
 use super::SHAPER;
+use linerate_model::Cause;
 
 /// A bucket on the last link of the path.
 macro_rules! tbf {
@@ -45,7 +46,7 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
         name: "shaper-50m-1s",
         means: &[rtt_ms(10), tbf!("rate 50mbit burst 32kb latency 40ms")],
         args: &["-t", "1", "-C", "cubic"],
-        unconfirmed: &["link", "too_short"],
+        unconfirmed: &[Cause::Link, Cause::TooShort],
         ..SHAPER
     },
     Situation { name: "shaper-200m-rtt0", means: &[tbf!("rate 200mbit burst 64kb latency 40ms")], ..SHAPER },
@@ -64,7 +65,7 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
     Situation {
         name: "shaper-2g",
         means: &[tbf!("rate 2gbit burst 256kb latency 5ms")],
-        unconfirmed: &["link", "cpu_sender", "cpu_receiver"],
+        unconfirmed: &[Cause::Link, Cause::CpuSender, Cause::CpuReceiver],
         alone: true,
         ..SHAPER
     },
@@ -84,7 +85,7 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
     Situation {
         name: "shaper-1g-standard",
         means: &[tbf!("rate 1gbit burst 128kb latency 10ms")],
-        unconfirmed: &["link", "cpu_sender", "cpu_receiver"],
+        unconfirmed: &[Cause::Link, Cause::CpuSender, Cause::CpuReceiver],
         never_says: &["cabl"],
         alone: true,
         ..SHAPER
@@ -145,7 +146,7 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
         name: "own-tbf-drops",
         means: &[rtt_ms(10), SinglePackets, Qdisc(A, "eth0", "root tbf rate 100mbit burst 16kb limit 12000")],
         args: &["-t", "3", "-C", "cubic", "-P", "4"],
-        right: &["shaper", "local_drops"],
+        right: &[Cause::Shaper, Cause::LocalDrops],
         unconfirmed: &[],
         says: &["tbf", "own queue"],
         never_says: &["cabl"],
@@ -155,8 +156,8 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
         name: "udp-100m-into-50m",
         means: &[rtt_ms(10), SinglePackets, tbf!("rate 50mbit burst 32kb latency 40ms")],
         args: &["-t", "3", "-u", "-b", "100M"],
-        right: &["shaper"],
-        unconfirmed: &["link", "congestion"],
+        right: &[Cause::Shaper],
+        unconfirmed: &[Cause::Link, Cause::Congestion],
         ..PLAIN
     },
     // 20 Mb/s are less than the offered 30: the limit is the shaper, and not the application.
@@ -174,16 +175,16 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
             tbf!("rate 100mbit burst 32kb latency 40ms"),
             Neighbour(&["-u", "-b", "60M", "-l", "1400"]),
         ],
-        right: &["congestion"],
-        unconfirmed: &["shaper", "link"],
+        right: &[Cause::Congestion],
+        unconfirmed: &[Cause::Shaper, Cause::Link],
         ..PLAIN
     },
     Situation {
         name: "share-beside-tcp",
         means: &[rtt_ms(10), tbf!("rate 50mbit burst 32kb latency 40ms"), Neighbour(&["-C", "cubic"])],
         args: &["-t", "5", "-C", "cubic"],
-        right: &["congestion"],
-        unconfirmed: &["shaper", "random_loss", "too_short"],
+        right: &[Cause::Congestion],
+        unconfirmed: &[Cause::Shaper, Cause::RandomLoss, Cause::TooShort],
         random: true,
         ..PLAIN
     },
@@ -191,8 +192,8 @@ pub(in super::super) const SITUATIONS: &[Situation] = &[
         name: "shallow-buffer",
         means: &[Forwarder(delay_ms(100)), SinglePackets, tbf!("rate 50mbit burst 10kb limit 15000")],
         args: &["-t", "8", "-C", "cubic"],
-        right: &["shallow_buffer", "congestion"],
-        unconfirmed: &["random_loss", "too_short", "shaper", "policer"],
+        right: &[Cause::ShallowBuffer, Cause::Congestion],
+        unconfirmed: &[Cause::RandomLoss, Cause::TooShort, Cause::Shaper, Cause::Policer],
         ..PLAIN
     },
 ];
