@@ -22,6 +22,6 @@ mod tree;
 
 pub use bundled::Bundled;
 pub use mistake::{Lines, Mistake, Mistakes, SourcePosition};
-pub use name::check_name;
+pub use name::{NameError, check_name};
 pub use suggest::hint;
 pub use tree::{Content, Entry, MAX_FILE_BYTES, Table, Value, parse};

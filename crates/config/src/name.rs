@@ -3,19 +3,28 @@
 /// Largest number of letters of a name.
 const MAX_NAME_CHARS: usize = 32;
 
+/// Why a text cannot be a name; the message begins with the text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// It is empty, begins with a hyphen or has other characters.
+    #[error("'{0}' cannot be a name; use small letters, digits and hyphens, and no hyphen first")]
+    Characters(String),
+    /// It is too long.
+    #[error("'{0}' has {length} letters; use at most {MAX_NAME_CHARS}", length = .0.len())]
+    Length(String),
+}
+
 /// Checks a name. Names become parts of the names of files, namespaces and devices.
 ///
 /// # Errors
 /// A sentence that starts with the name.
-pub fn check_name(name: &str) -> Result<(), String> {
+pub fn check_name(name: &str) -> Result<(), NameError> {
     let small = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     if name.is_empty() || !name.chars().all(|c| small(c) || c == '-') || !name.starts_with(small) {
-        return Err(format!(
-            "'{name}' cannot be a name; use small letters, digits and hyphens, and no hyphen first"
-        ));
+        return Err(NameError::Characters(name.to_owned()));
     }
     if name.len() > MAX_NAME_CHARS {
-        return Err(format!("'{name}' has {} letters; use at most {MAX_NAME_CHARS}", name.len()));
+        return Err(NameError::Length(name.to_owned()));
     }
     Ok(())
 }

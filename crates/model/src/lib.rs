@@ -60,8 +60,8 @@ pub use record::{FlowRecord, RunRecord};
 pub use settings::{Effective, SideSettings};
 pub use size::{SizeCurve, SizeFit, SizePoint, TimeInterval};
 pub use spec::{
-    CheckedSpec, Direction, HostKnobs, MessageMode, SizeList, SocketKnobs, SpecError, StopAfter, Sweep,
-    TestSpec, Traffic, Transport, TrialSequence, Variation, ZeroCopy,
+    CheckedSpec, Direction, HostKnobs, MessageMode, SizeList, SizeListError, SocketKnobs, SpecError,
+    StopAfter, Sweep, TestSpec, Traffic, Transport, TrialSequence, Variation, ZeroCopy,
 };
 pub use tally::{
     ByteAccounting, Digest, LatencyInterval, LatencyReport, ProbePhase, ProbeTransport, Steady, StreamTally,

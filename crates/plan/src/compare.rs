@@ -68,11 +68,27 @@ pub struct Table {
     pub differences: Vec<Difference>,
 }
 
+/// A name that stands for no quantity that can be compared.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum QuantityError {
+    /// No quantity has this name.
+    #[error("there is no quantity '{name}'{hint}")]
+    Unknown {
+        /// The name.
+        name: String,
+        /// Empty, or a similar name in words.
+        hint: String,
+    },
+    /// Values of the quantity are words.
+    #[error("'{0}' is a word, which has no size to compare")]
+    Word(String),
+}
+
 /// The quantities to compare.
 ///
 /// # Errors
 /// A name that is no quantity, or a quantity of words, which have no size.
-pub fn quantities(names: &[String]) -> Result<Vec<&'static Quantity>, String> {
+pub fn quantities(names: &[String]) -> Result<Vec<&'static Quantity>, QuantityError> {
     let known = |name: &str| QUANTITIES.iter().find(|quantity| quantity.name == name);
     if names.is_empty() {
         return Ok(DEFAULT_QUANTITIES.iter().filter_map(|(name, _)| known(name)).collect());
@@ -80,9 +96,9 @@ pub fn quantities(names: &[String]) -> Result<Vec<&'static Quantity>, String> {
     let find = |name: &String| {
         let numbers = QUANTITIES.iter().filter(|quantity| quantity.dimension != Dimension::Word);
         let hint = || linerate_config::hint(name, numbers.map(|quantity| quantity.name));
-        let found = known(name).ok_or_else(|| format!("there is no quantity '{name}'{}", hint()))?;
+        let found = known(name).ok_or_else(|| QuantityError::Unknown { name: name.clone(), hint: hint() })?;
         match found.dimension {
-            Dimension::Word => Err(format!("'{name}' is a word, which has no size to compare")),
+            Dimension::Word => Err(QuantityError::Word(name.clone())),
             _ => Ok(found),
         }
     };

@@ -149,7 +149,7 @@ impl Kind {
             Self::Text | Self::Texts | Self::Special(..) => text(value).map(SettingValue::Text),
             Self::Name => {
                 let name = text(value)?;
-                check_name(&name)?;
+                check_name(&name).map_err(|error| error.to_string())?;
                 Ok(SettingValue::Text(name))
             }
             Self::Choice(words) => word(value, words.iter().copied()),

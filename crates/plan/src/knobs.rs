@@ -66,7 +66,7 @@ pub(crate) fn series<'s>(
         let value = match setting {
             // Sizes are written as on the command line and stored as a list.
             SettingValue::Text(text) if knob.kind == Kind::Text => {
-                serde_json::to_value(text.parse::<SizeList>()?).ok()
+                serde_json::to_value(text.parse::<SizeList>().map_err(|error| error.to_string())?).ok()
             }
             other => other.json(),
         };

@@ -43,7 +43,8 @@ pub use assertion::{
 pub use axis::{Axis, AxisValue, Part, Target};
 pub use bundled::bundled;
 pub use compare::{
-    AxisError, Candidate, Difference, Row, Subject, Table, compare_with_base, quantities, values_of_axis,
+    AxisError, Candidate, Difference, QuantityError, Row, Subject, Table, compare_with_base, quantities,
+    values_of_axis,
 };
 pub use error::{PlanError, PlanMistake, Source};
 pub use include::Surroundings;

@@ -132,8 +132,8 @@ impl<'r> Reader<'r> {
         }
         let mut found = Vec::new();
         for entry in &tables.0 {
-            if let Err(text) = check_name(&entry.key) {
-                self.mistakes.add(&entry.at, text);
+            if let Err(error) = check_name(&entry.key) {
+                self.mistakes.add(&entry.at, error.to_string());
             }
             match &entry.value.content {
                 Content::Table(table) => found.push((entry, table)),

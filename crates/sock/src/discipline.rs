@@ -95,35 +95,77 @@ const KINDS: &[(&str, &[Word], Layout)] = &[
     ("tbf", TBF, Layout::TokenBucket),
 ];
 
+/// Why words of tc(8) are no queueing discipline that is set here.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DisciplineError {
+    /// The first word is no kind of discipline.
+    #[error("'{kind}' is no queueing discipline that is set here; known are {known}")]
+    Kind {
+        /// The word.
+        kind: String,
+        /// The kinds that there are.
+        known: String,
+    },
+    /// A word is none of this kind's.
+    #[error("'{word}' is no word of {kind}, which takes {takes}")]
+    Word {
+        /// The word.
+        word: String,
+        /// The kind.
+        kind: &'static str,
+        /// The words that it takes.
+        takes: String,
+    },
+    /// The value after a word is missing or out of range.
+    #[error("'{word}' of {kind} needs {needs}")]
+    Value {
+        /// The word.
+        word: String,
+        /// The kind.
+        kind: &'static str,
+        /// What belongs there.
+        needs: &'static str,
+    },
+    /// A word is given twice.
+    #[error("'{word}' of {kind} is given twice")]
+    Twice {
+        /// The word.
+        word: String,
+        /// The kind.
+        kind: &'static str,
+    },
+    /// A token bucket is not fully described.
+    #[error("tbf needs rate, burst and limit")]
+    TokenBucket,
+}
+
 impl RootDiscipline {
     /// Parses the syntax of tc(8), as in `fq_codel limit 1000 target 5ms`.
     ///
     /// # Errors
     /// A text that names the word that is not understood, and the accepted ones.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, DisciplineError> {
         let mut words = text.split_whitespace();
         let name = words.next().unwrap_or_default();
         let Some(&(kind, known, layout)) = KINDS.iter().find(|(kind, ..)| *kind == name) else {
             let all: Vec<&str> = KINDS.iter().map(|(kind, ..)| *kind).collect();
-            return Err(format!(
-                "'{name}' is no queueing discipline that is set here; known are {}",
-                all.join(", ")
-            ));
+            return Err(DisciplineError::Kind { kind: name.to_owned(), known: all.join(", ") });
         };
         let mut given: Vec<(u16, u32)> = Vec::new();
         while let Some(word) = words.next() {
             let Some(&(_, attribute, value)) = known.iter().find(|(name, ..)| *name == word) else {
                 let all: Vec<&str> = known.iter().map(|(name, ..)| *name).collect();
                 let takes = if all.is_empty() { "nothing".to_owned() } else { all.join(", ") };
-                return Err(format!("'{word}' is no word of {kind}, which takes {takes}"));
+                return Err(DisciplineError::Word { word: word.to_owned(), kind, takes });
             };
             let number = match value {
                 Value::Is(number) => Some(number),
                 _ => words.next().and_then(|text| number(text, value)),
             };
-            let number = number.ok_or_else(|| format!("'{word}' of {kind} needs {}", needs(value)))?;
+            let missing = || DisciplineError::Value { word: word.to_owned(), kind, needs: needs(value) };
+            let number = number.ok_or_else(missing)?;
             if given.iter().any(|(other, _)| *other == attribute) {
-                return Err(format!("'{word}' of {kind} is given twice"));
+                return Err(DisciplineError::Twice { word: word.to_owned(), kind });
             }
             given.push((attribute, number));
         }
@@ -159,7 +201,7 @@ impl RootDiscipline {
     }
 }
 
-fn options(layout: Layout, given: &[(u16, u32)]) -> Result<Option<Vec<u8>>, String> {
+fn options(layout: Layout, given: &[(u16, u32)]) -> Result<Option<Vec<u8>>, DisciplineError> {
     let find = |wanted: u16| given.iter().find(|(name, _)| *name == wanted).map(|(_, number)| *number);
     Ok(match layout {
         Layout::Attributes if given.is_empty() => None,
@@ -170,7 +212,7 @@ fn options(layout: Layout, given: &[(u16, u32)]) -> Result<Option<Vec<u8>>, Stri
         Layout::Limit => find(0).map(|limit| limit.to_ne_bytes().to_vec()),
         Layout::TokenBucket => {
             let (Some(rate), Some(burst), Some(limit)) = (find(0), find(1), find(2)) else {
-                return Err("tbf needs rate, burst and limit".to_owned());
+                return Err(DisciplineError::TokenBucket);
             };
             Some(token_bucket_options(u64::from(rate), burst, limit))
         }
@@ -265,7 +307,7 @@ mod tests {
             ("tbf rate 1mbit", "burst"),
             ("codel target 5min", "a time"),
         ] {
-            let error = RootDiscipline::parse(text).unwrap_err();
+            let error = RootDiscipline::parse(text).unwrap_err().to_string();
             assert!(error.contains(words), "{text}: {error}");
         }
     }

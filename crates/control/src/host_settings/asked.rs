@@ -80,7 +80,9 @@ fn setting_request(name: &str, value: &str) -> Result<HostSettingRequest, String
             let why = || "give least, default and largest size in bytes, as 4096 131072 33554432".to_owned();
             HostSettingRequest::Buffers(setting, sizes.ok_or_else(why)?)
         }
-        HostSetting::RootDiscipline => HostSettingRequest::Discipline(RootDiscipline::parse(value)?),
+        HostSetting::RootDiscipline => {
+            HostSettingRequest::Discipline(RootDiscipline::parse(value).map_err(|error| error.to_string())?)
+        }
     })
 }
 

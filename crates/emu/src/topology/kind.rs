@@ -170,7 +170,7 @@ fn text(value: &Value) -> Result<String, String> {
 
 fn name(value: &Value) -> Result<String, String> {
     let name = text(value)?;
-    check_name(&name)?;
+    check_name(&name).map_err(|error| error.to_string())?;
     Ok(name)
 }
 

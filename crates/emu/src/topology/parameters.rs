@@ -16,8 +16,8 @@ pub(super) fn check(document: &Table, mistakes: &mut Mistakes) {
         collect_uses(&other.value, &mut used);
     }
     for entry in &declared.0 {
-        if let Err(text) = check_name(&entry.key) {
-            mistakes.add(&entry.at, text);
+        if let Err(error) = check_name(&entry.key) {
+            mistakes.add(&entry.at, error.to_string());
         } else if matches!(entry.value.content, Content::Table(_) | Content::Date) {
             let text = format!("parameter '{}' is {}", entry.key, entry.value.content.describe());
             mistakes.add(&entry.at, text + "; give it a text or a number");

@@ -134,8 +134,8 @@ fn described<'d>(document: &'d Table, kind: &str, mistakes: &mut Mistakes) -> Ve
     };
     let mut found = Vec::new();
     for entry in &tables.0 {
-        if let Err(text) = check_name(&entry.key) {
-            mistakes.add(&entry.at, text);
+        if let Err(error) = check_name(&entry.key) {
+            mistakes.add(&entry.at, error.to_string());
         }
         match &entry.value.content {
             Content::Table(table) => found.push((entry, table)),

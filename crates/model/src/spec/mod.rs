@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub use checked::CheckedSpec;
 pub use host::HostKnobs;
 pub use socket::{SocketKnobs, ZeroCopy};
-pub use sweep::{MessageMode, SizeList, Sweep, TrialSequence};
+pub use sweep::{MessageMode, SizeList, SizeListError, Sweep, TrialSequence};
 pub use traffic::{Direction, StopAfter, Traffic, Transport, Variation};
 
 /// One test: what to send, over which sockets, by which hosts.

@@ -1,9 +1,12 @@
 //! A sweep over message sizes: which sizes, in which direction, and how often.
 
-use linerate_units::{Bytes, Ratio, Span};
+use std::fmt;
+
+use linerate_units::{Bytes, ParseError, Ratio, Span};
 use serde::{Deserialize, Serialize};
 
 use super::{SocketKnobs, SpecError, Traffic};
+use crate::foreign_text::ForeignText;
 
 /// A sweep over message sizes: which sizes, in which direction, and how often.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -224,18 +227,41 @@ impl Sweep {
     }
 }
 
+/// Why a text is no list of message sizes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SizeListError {
+    /// A size is no number of bytes.
+    Size(ParseError),
+    /// The part of the text that is out of range.
+    Range(ForeignText),
+    /// So many sizes, more than are measured.
+    Count(usize),
+}
+
+impl fmt::Display for SizeListError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Size(error) => error.fmt(f),
+            Self::Range(part) => write!(f, "'{part}': give sizes from 1 byte to 64M, the smaller one first"),
+            Self::Count(count) => write!(f, "{count} sizes, at most {MAX_SIZES} are measured"),
+        }
+    }
+}
+
+impl std::error::Error for SizeListError {}
+
 impl std::str::FromStr for SizeList {
-    type Err = String;
+    type Err = SizeListError;
 
     /// Sizes and ranges of sizes, separated by commas; in ascending order, each once.
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, SizeListError> {
         let mut sizes = Vec::new();
         for part in text.split(',') {
             let (first, last) = part.split_once("..").unwrap_or((part, part));
-            let size = |text: &str| text.parse::<Bytes>().map_err(|error| error.to_string());
+            let size = |text: &str| text.parse::<Bytes>().map_err(SizeListError::Size);
             let (first, last) = (size(first)?, size(last)?);
             if first.get() == 0 || last > MAX_MESSAGE || last < first {
-                return Err(format!("'{part}': give sizes from 1 byte to 64M, the smaller one first"));
+                return Err(SizeListError::Range(part.into()));
             }
             let doubles = std::iter::successors(Some(first.get()), |size| size.checked_mul(2));
             sizes.extend(doubles.take_while(|size| *size <= last.get()).map(Bytes::new));
@@ -243,7 +269,7 @@ impl std::str::FromStr for SizeList {
         sizes.sort_unstable();
         sizes.dedup();
         if sizes.len() > MAX_SIZES {
-            return Err(format!("{} sizes, at most {MAX_SIZES} are measured", sizes.len()));
+            return Err(SizeListError::Count(sizes.len()));
         }
         Ok(Self(sizes))
     }
@@ -254,7 +280,7 @@ mod tests {
     use super::*;
     use crate::{TestSpec, ZeroCopy};
 
-    fn sizes(text: &str) -> Result<Vec<u64>, String> {
+    fn sizes(text: &str) -> Result<Vec<u64>, SizeListError> {
         text.parse::<SizeList>().map(|list| list.0.into_iter().map(Bytes::get).collect())
     }
 

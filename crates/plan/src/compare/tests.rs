@@ -169,7 +169,7 @@ fn runs_are_repeats_and_what_else_differs_is_told() {
 
 #[test]
 fn quantities_are_asked_for_by_name() {
-    let error = |name: &str| quantities(&[name.to_owned()]).unwrap_err();
+    let error = |name: &str| quantities(&[name.to_owned()]).unwrap_err().to_string();
     assert!(error("godput").contains("'goodput'"), "{}", error("godput"));
     assert!(error("verdict").contains("word"), "{}", error("verdict"));
     assert_eq!(
