@@ -35,13 +35,8 @@ use linerate_model::sniff::Match;
 pub const PORT: u16 = 5002;
 
 /// NetPIPE over TCP in the table of tools.
-pub static NETPIPE: Tool = Tool {
-    name: "netpipe",
-    default_port: PORT,
-    sniff,
-    embedded_server: embedded_server,
-    refusal: crate::no_refusal,
-};
+pub static NETPIPE: Tool =
+    Tool { name: "netpipe", default_port: PORT, sniff, embedded_server, refusal: crate::no_refusal };
 
 /// A receiver of series with the default options, for any number of transmitters.
 fn embedded_server(config: &EmbeddedServerConfig) -> Box<dyn StandIn> {

@@ -41,13 +41,8 @@ use linerate_model::sniff::Match;
 pub const SYNC_PORT: u16 = 5000;
 
 /// NTttcp in the table of tools.
-pub static NTTTCP: Tool = Tool {
-    name: "ntttcp",
-    default_port: SYNC_PORT,
-    sniff,
-    embedded_server: embedded_server,
-    refusal: crate::no_refusal,
-};
+pub static NTTTCP: Tool =
+    Tool { name: "ntttcp", default_port: SYNC_PORT, sniff, embedded_server, refusal: crate::no_refusal };
 
 /// Creates the end that these options describe, with its dialogue.
 #[must_use]
