@@ -116,7 +116,7 @@ fn plan_log(runs: [&str; 2]) -> Vec<Event> {
         json!({ "kind": "trial_ended", "point": point, "repeat": repeat, "content": point, "runs": [run] })
     };
     let start = json!({
-        "kind": "plan_started", "schema": "linerate.event/1", "started_at": "2026-01-02T03:04:05Z", "world": "hosts",
+        "kind": "plan_started", "schema": "linerate.event/2", "started_at": "2026-01-02T03:04:05Z", "world": "hosts",
         "linerate": "0.1.0", "name": "windows", "about": "", "files": [{ "name": "a.toml", "text": "[plan]" }],
         "hosts": [], "flows": [], "axes": [], "points": [{ "id": point, "values": [] }], "repeats": 2,
         "order": "interleaved", "seed": 1, "estimate_ns": 1,

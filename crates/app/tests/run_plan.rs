@@ -93,7 +93,7 @@ fn a_plan_ends_with_tables_and_stays_in_the_archive() {
     let document = done.json();
     assert_eq!(
         (&document["schema"], &document["outcome"]),
-        (&"linerate.plan-result/1".into(), &"completed".into())
+        (&"linerate.plan-result/2".into(), &"completed".into())
     );
     let points = elements(&document["points"]);
     assert_eq!(points.len(), 2);

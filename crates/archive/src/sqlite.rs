@@ -359,7 +359,7 @@ fn insert(transaction: &Transaction<'_>, event: &Event, body: &str) -> rusqlite:
 fn read_event(row: &Row<'_>) -> rusqlite::Result<Event> {
     let seq = row.get::<_, i64>(1)? as u64;
     let text = row.get_ref(4)?.as_str()?;
-    let body = sample(text).map_or_else(|| serde_json::from_str(text), Ok);
+    let body = sample(text).map_or_else(|| serde_json::from_str(text).and_then(Body::read), Ok);
     let body = body.unwrap_or_else(|error| Body::unreadable(seq, &error));
     let at = Timestamp::from_ns(row.get::<_, i64>(2)? as u64);
     Ok(Event { run: row.get::<_, String>(0)?.into(), host: row.get(3)?, seq, at, body })

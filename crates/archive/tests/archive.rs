@@ -22,7 +22,7 @@ fn event(run: &str, seq: u64, at_ms: u64, body: Body) -> Event {
 
 fn started(run: &str, target: &str) -> Event {
     let start = RunStart {
-        schema: "linerate.event/1".into(),
+        schema: "linerate.event/2".into(),
         started_at: "2026-11-21T10:00:00Z".into(),
         world: World::Hosts,
         linerate: "0.1.0".into(),

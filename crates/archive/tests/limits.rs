@@ -8,7 +8,7 @@ use linerate_units::Timestamp;
 
 fn start() -> RunStart {
     RunStart {
-        schema: "linerate.event/1".into(),
+        schema: "linerate.event/2".into(),
         started_at: "2026-11-21T10:00:00Z".into(),
         world: World::Hosts,
         linerate: "0.1.0".into(),

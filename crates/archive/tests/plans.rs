@@ -17,7 +17,7 @@ fn event(run: &str, seq: u64, at_ms: u64, body: Body) -> Event {
 
 fn started(run: &str, target: &str) -> Event {
     let start = RunStart {
-        schema: "linerate.event/1".into(),
+        schema: "linerate.event/2".into(),
         started_at: "2026-11-22T09:00:00Z".into(),
         world: World::Hosts,
         linerate: "0.1.0".into(),
@@ -31,7 +31,7 @@ fn started(run: &str, target: &str) -> Event {
 fn a_plan_is_listed_and_its_parts_only_when_asked_for() {
     let mut archive = SqliteArchive::open(Path::new(":memory:")).unwrap();
     let plan = PlanStart {
-        schema: "linerate.event/1".into(),
+        schema: "linerate.event/2".into(),
         started_at: "2026-11-22T10:00:00Z".into(),
         world: World::Lab,
         linerate: "0.1.0".into(),

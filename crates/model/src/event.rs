@@ -1,5 +1,7 @@
 //! The event log: the primary data of a run. All other data derive from it and can be rebuilt.
 
+mod v1;
+
 use linerate_units::{Bytes, Span, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +23,7 @@ use crate::tally::{ByteAccounting, LatencyReport, Steady, Tally};
 use crate::uncertainty::Uncertainty;
 
 /// Version of the event format; a reader accepts every version up to its own.
-pub const EVENT_SCHEMA: &str = "linerate.event/1";
+pub const EVENT_SCHEMA: &str = "linerate.event/2";
 
 /// One thing that happened in a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,6 +40,20 @@ pub struct Event {
     pub at: Timestamp,
     /// The event itself.
     pub body: Body,
+}
+
+impl Event {
+    /// Reads a line of a log, written by this version or an earlier one.
+    ///
+    /// # Errors
+    /// When it is no event that this version knows.
+    pub fn read(line: &str) -> serde_json::Result<Self> {
+        let mut event: serde_json::Value = serde_json::from_str(line)?;
+        if let Some(body) = event.get_mut("body") {
+            v1::upgrade_body(body);
+        }
+        serde_json::from_value(event)
+    }
 }
 
 /// What happened.
@@ -226,6 +242,15 @@ pub enum Body {
 }
 
 impl Body {
+    /// Reads the body of an event of this version or an earlier one.
+    ///
+    /// # Errors
+    /// When it is of no kind that this version knows, or a field of another type.
+    pub fn read(mut body: serde_json::Value) -> serde_json::Result<Self> {
+        v1::upgrade_body(&mut body);
+        serde_json::from_value(body)
+    }
+
     /// The body for event `seq` if its kind is unknown to this version or cannot be read.
     #[must_use]
     pub fn unreadable(seq: u64, why: &dyn std::fmt::Display) -> Self {

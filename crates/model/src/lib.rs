@@ -36,6 +36,7 @@ pub mod sniff;
 mod spec;
 mod tally;
 mod uncertainty;
+pub mod upgrade;
 
 pub use accounting_step::{AccountingPoint, BookStep};
 pub use calibration::{CALIBRATION_SCHEMA, Calibration, CopyRate, LoopbackRate, PacingError, WakeUp};

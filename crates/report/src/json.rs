@@ -1,4 +1,4 @@
-//! The result document: one JSON object per run, format `linerate.result/1`.
+//! The result document: one JSON object per run, format `linerate.result/2`.
 //!
 //! Values that were not measured are absent. Names carry their units; counts are integers.
 
@@ -20,7 +20,7 @@ use crate::intervals;
 use crate::ports::PortTotals;
 
 /// Version of the result format. A change of meaning needs a new version.
-pub const RESULT_SCHEMA: &str = "linerate.result/1";
+pub const RESULT_SCHEMA: &str = "linerate.result/2";
 
 /// The result document of a run.
 #[must_use]

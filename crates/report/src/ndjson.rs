@@ -1,4 +1,4 @@
-//! The event log with one JSON object per line: the raw form of a run, format `linerate.event/1`.
+//! The event log with one JSON object per line: the raw form of a run, format `linerate.event/2`.
 
 use std::io::Write;
 
@@ -70,7 +70,7 @@ struct Envelope {
 
 fn event(line: &str) -> Result<Event, serde_json::Error> {
     let Envelope { run, host, seq, at_ns: at, body } = serde_json::from_str(line)?;
-    let body = serde_json::from_value(body).unwrap_or_else(|error| Body::unreadable(seq, &error));
+    let body = Body::read(body).unwrap_or_else(|error| Body::unreadable(seq, &error));
     Ok(Event { run: run.into(), host, seq, at, body })
 }
 

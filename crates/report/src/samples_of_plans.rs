@@ -35,7 +35,7 @@ fn start(name: &str, axes: Vec<PlanAxis>, hosts: &[&str], flows: Vec<PlanFlow>) 
     }
     let points = points.into_iter().enumerate();
     PlanStart {
-        schema: "linerate.event/1".into(),
+        schema: "linerate.event/2".into(),
         started_at: "2026-11-22T08:00:00Z".into(),
         world: World::Lab,
         linerate: "0.1.0".into(),

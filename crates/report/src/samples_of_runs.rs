@@ -28,7 +28,7 @@ pub(crate) fn log(bodies: Vec<(u16, Body)>) -> Vec<Event> {
 
 pub(crate) fn opening(spec: TestSpec) -> Vec<(u16, Body)> {
     let start = RunStart {
-        schema: "linerate.event/1".into(),
+        schema: "linerate.event/2".into(),
         started_at: "2026-11-21T10:00:00Z".into(),
         world: World::Hosts,
         linerate: "0.1.0".into(),

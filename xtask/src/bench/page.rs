@@ -97,7 +97,7 @@ fn write_log(path: &Path) -> std::io::Result<()> {
         writeln!(out, "{{\"run\":\"long\",\"host\":0,\"seq\":{},\"at_ns\":{seq},\"body\":{body}}}", seq - 1)
     };
     say(format_args!(
-        "{{\"kind\":\"run_started\",\"schema\":\"linerate.event/1\",\"started_at\":\"2026-11-22T00:00:00Z\",\
+        "{{\"kind\":\"run_started\",\"schema\":\"linerate.event/2\",\"started_at\":\"2026-11-22T00:00:00Z\",\
          \"world\":\"hosts\",\"linerate\":\"0.1.0\",\"target\":\"long\",\"spec\":{{}}}}"
     ))?;
     say(format_args!(

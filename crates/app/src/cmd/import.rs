@@ -153,7 +153,7 @@ fn own_logs(text: &str, file: &str) -> Vec<Found> {
 /// An event of a log that was written elsewhere. A run id that does not have our format is replaced, as it
 /// becomes a part of file names, pages and tables.
 fn own_event(line: &str) -> Option<Event> {
-    let mut event: Event = serde_json::from_str(line).ok()?;
+    let mut event = Event::read(line).ok()?;
     event.run = run_name(&event.run).into();
     match &mut event.body {
         Body::Grouped(place) => {

@@ -1,4 +1,6 @@
-//! Our own results: the document `linerate.result/1` and event logs.
+//! Our own results: the document `linerate.result/2` and event logs, also those of version 1.
+
+mod v1;
 
 use linerate_model::import::{Claim, End, Figure, ForeignTest, Quantity, Scope};
 use linerate_model::{Event, ForeignText, RunRecord, Side, Tally};
@@ -62,7 +64,8 @@ pub(super) fn read(root: &Node, text: &str, parsed: &mut ParsedTest) {
 }
 
 fn spec(text: &str) -> Option<TestSpec> {
-    let document: serde_json::Value = serde_json::from_str(text).ok()?;
+    let mut document: serde_json::Value = serde_json::from_str(text).ok()?;
+    v1::upgrade(&mut document);
     serde_json::from_value(document.get("run")?.get("spec")?.clone()).ok()
 }
 
@@ -108,11 +111,12 @@ pub(super) struct Log {
 impl Log {
     /// Reads one line of the log.
     pub(super) fn take(&mut self, text: &str, line: u32, parsed: &mut ParsedTest) {
-        let event: Event = match serde_json::from_str(text) {
+        let event = match Event::read(text) {
             Ok(event) => event,
             Err(error) => {
-                // The line number of the error is useless, because it relates to a text of one line.
-                parsed.unread(line, Some(error.column() as u32), format!("no event of a log: {error}"));
+                // The line number of the error relates to a text of one line, and it has a column only if that is not JSON.
+                let column = Some(error.column() as u32).filter(|column| *column > 0);
+                parsed.unread(line, column, format!("no event of a log: {error}"));
                 return;
             }
         };

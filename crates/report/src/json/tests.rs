@@ -39,7 +39,7 @@ fn a_finished_run_has_every_field_of_the_contract() {
     for path in TCP_PATHS.split_whitespace() {
         assert!(json.pointer(path).is_some(), "{path} is missing");
     }
-    assert_eq!(json["schema"], "linerate.result/1");
+    assert_eq!(json["schema"], "linerate.result/2");
     let flow = &json["flows"][0];
     assert_eq!(flow["receiver"]["bitrate_bps"], 941.4e6);
     assert_eq!(flow["sender"]["retransmits"], 17);
@@ -144,7 +144,7 @@ fn more_than_the_ceiling_is_marked_beyond_the_error_of_clocks() {
 #[test]
 fn an_empty_log_is_a_document_all_the_same() {
     let expected = json!({
-        "schema": "linerate.result/1", "run": { "id": "" }, "hosts": [], "flows": [], "caveats": []
+        "schema": "linerate.result/2", "run": { "id": "" }, "hosts": [], "flows": [], "caveats": []
     });
     assert_eq!(json_of(&[]), expected);
 }

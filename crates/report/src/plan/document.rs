@@ -1,4 +1,4 @@
-//! The result document of a plan: one JSON object, format `linerate.plan-result/1`.
+//! The result document of a plan: one JSON object, format `linerate.plan-result/2`.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use linerate_model::{
 use serde::Serialize;
 
 /// Version of the format. A change of meaning needs a new version.
-pub const PLAN_RESULT_SCHEMA: &str = "linerate.plan-result/1";
+pub const PLAN_RESULT_SCHEMA: &str = "linerate.plan-result/2";
 
 /// An executed plan. What was not measured is absent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
