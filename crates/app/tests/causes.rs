@@ -31,7 +31,7 @@ fn verdict(net: &Net, args: &[&str]) -> Verdict {
         (text("cause"), text("rule"))
     };
     let all = serde_json::json!({
-        "verdict": found, "also": also, "receiver": upload["receiver"], "ladder": upload["ladder"],
+        "verdict": found, "also": also, "receiver": upload["receiver"], "ceilings": upload["ceilings"],
     });
     let found = std::iter::once(found).chain(also.as_array().unwrap()).map(of).collect();
     Verdict { found, all }

@@ -39,7 +39,7 @@ fn verdict(topology: &str, set: &[&str], to: &str, args: &[&str]) -> Verdict {
         std::iter::once(&upload["verdict"]).chain(upload["also"].as_array().unwrap()).map(rule).collect();
     let all = serde_json::json!({
         "verdict": upload["verdict"], "also": upload["also"], "receiver": upload["receiver"],
-        "sender": upload["sender"], "ladder": upload["ladder"],
+        "sender": upload["sender"], "ceilings": upload["ceilings"],
     });
     Verdict { found, all }
 }

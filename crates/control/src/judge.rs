@@ -40,7 +40,7 @@ pub(crate) fn judge(flow: u16, log: &mut Log<'_>) {
             log.note(Body::Curve { flow, curve });
         }
         if let Some(link) = ceiling {
-            log.note(Body::Ceilings { flow, ladder: vec![link.clone()], ceiling: Some(link) });
+            log.note(Body::Ceilings { flow, ceilings: vec![link.clone()], ceiling: Some(link) });
         }
         return;
     }
@@ -73,7 +73,7 @@ pub(crate) fn judge(flow: u16, log: &mut Log<'_>) {
             log.warn(None, doubt.kind, doubt.text.into());
         }
     }
-    log.note(Body::Ceilings { flow, ladder: diagnosis.ceilings, ceiling: diagnosis.expected });
+    log.note(Body::Ceilings { flow, ceilings: diagnosis.ceilings, ceiling: diagnosis.expected });
     log.note(Body::Verdict { flow, verdict: diagnosis.primary, also: diagnosis.also });
 }
 

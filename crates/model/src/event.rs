@@ -179,12 +179,12 @@ pub enum Body {
         /// The uncertainty and its contributions.
         uncertainty: Uncertainty,
     },
-    /// The ladder of ceilings, smallest first.
+    /// The ceilings of ceilings, smallest first.
     Ceilings {
         /// The flow.
         flow: u16,
         /// Every known limit.
-        ladder: Vec<Ceiling>,
+        ceilings: Vec<Ceiling>,
         /// The limit to compare the result with.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ceiling: Option<Ceiling>,

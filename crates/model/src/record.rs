@@ -79,7 +79,7 @@ pub struct FlowRecord {
     /// How well the rate is known; absent if it cannot be stated.
     pub uncertainty: Option<Uncertainty>,
     /// Every known limit, smallest first.
-    pub ladder: Vec<Ceiling>,
+    pub ceilings: Vec<Ceiling>,
     /// The limit to compare the result with.
     pub ceiling: Option<Ceiling>,
     /// What limited the flow.
@@ -110,7 +110,7 @@ impl FlowRecord {
             loaded: None,
             steady: None,
             uncertainty: None,
-            ladder: Vec::new(),
+            ceilings: Vec::new(),
             ceiling: None,
             verdict: None,
             also: Vec::new(),
@@ -321,8 +321,8 @@ impl RunRecord {
             Body::Reconciled { steps, .. } => flow.steps.clone_from(steps),
             Body::Steady { steady, .. } => flow.steady = Some(*steady),
             Body::Uncertainty { uncertainty, .. } => flow.uncertainty = Some(uncertainty.clone()),
-            Body::Ceilings { ladder, ceiling, .. } => {
-                flow.ladder.clone_from(ladder);
+            Body::Ceilings { ceilings, ceiling, .. } => {
+                flow.ceilings.clone_from(ceilings);
                 flow.ceiling.clone_from(ceiling);
             }
             Body::Verdict { verdict, also, .. } => {

@@ -134,7 +134,7 @@ fn latency() -> impl Strategy<Value = LatencyReport> {
 fn ceilings() -> impl Strategy<Value = Body> {
     (flow(), any::<f64>(), ".*").prop_map(|(flow, bitrate_bps, because)| {
         let ceiling = Ceiling { limit: Limit::Link, bitrate_bps, because: because.into(), slack_bps: 0.0 };
-        Body::Ceilings { flow, ladder: vec![ceiling.clone(), ceiling.clone()], ceiling: Some(ceiling) }
+        Body::Ceilings { flow, ceilings: vec![ceiling.clone(), ceiling.clone()], ceiling: Some(ceiling) }
     })
 }
 
@@ -305,8 +305,8 @@ proptest! {
         bodies.push(runs::planned(0, Direction::Download, Transport::Tcp));
         bodies.push(runs::ended(0, Side::Receiver, Tally { complete: true, ..runs::tally(rate) }));
         let ceiling = Ceiling { limit, bitrate_bps: rate / factor, because: "told".into(), slack_bps: 0.0 };
-        let ladder = vec![ceiling.clone()];
-        bodies.push((0, Body::Ceilings { flow: 0, ladder, ceiling: Some(ceiling.clone()) }));
+        let ceilings = vec![ceiling.clone()];
+        bodies.push((0, Body::Ceilings { flow: 0, ceilings, ceiling: Some(ceiling.clone()) }));
         if let Some(cause) = cause {
             let verdict = Finding {
                 cause,

@@ -90,7 +90,7 @@ fn flow_section(record: &RunRecord, flow: &FlowRecord) -> FlowSection {
             share: figure.filter(|_| flow.sizes.is_empty()).and_then(|figure| figure.share),
             because: ceiling.because.to_string().into(),
         }),
-        ladder: flow.ladder.clone(),
+        ceilings: flow.ceilings.clone(),
         verdict: flow.verdict.clone(),
         also: flow.also.clone(),
         inquiries: flow.inquiries.clone(),

@@ -166,15 +166,15 @@ pub(crate) fn ended(flow: u16, side: Side, tally: Tally) -> (u16, Body) {
 }
 
 pub(crate) fn ceilings(flow: u16) -> (u16, Body) {
-    let rung = |limit: Limit, bitrate_bps, because: &str| Ceiling {
+    let new = |limit: Limit, bitrate_bps, because: &str| Ceiling {
         limit,
         bitrate_bps,
         because: because.into(),
         slack_bps: 0.0,
     };
     let link = rung(Limit::Link, GIGABIT, "1000BASE-T, MTU 1500, IPv4, TCP timestamps");
-    let ladder = vec![link.clone(), rung(Limit::ReceiverWindow, 8e9, "6 MiB / 6 ms")];
-    (0, Body::Ceilings { flow, ladder, ceiling: Some(link) })
+    let ceilings = vec![link.clone(), rung(Limit::ReceiverWindow, 8e9, "6 MiB / 6 ms")];
+    (0, Body::Ceilings { flow, ceilings, ceiling: Some(link) })
 }
 
 /// The uncertainty of a gigabit over ten seconds, mainly from the variation of its intervals.

@@ -57,7 +57,7 @@ fn series(rate: f64, buffered: f64, ceiling: Ceiling) -> Vec<Event> {
         fit: None,
     };
     bodies.push((0, Body::Curve { flow: 0, curve }));
-    bodies.push((0, Body::Ceilings { flow: 0, ladder: vec![ceiling.clone()], ceiling: Some(ceiling) }));
+    bodies.push((0, Body::Ceilings { flow: 0, ceilings: vec![ceiling.clone()], ceiling: Some(ceiling) }));
     runs::log(bodies)
 }
 

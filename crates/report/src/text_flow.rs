@@ -117,38 +117,38 @@ fn ceiling_text(bps: f64, because: &str) -> String {
 
 /// Every ceiling, lowest first, as rate and text, with the measured rate between them.
 pub(crate) fn ceilings(flow: &FlowRecord) -> Vec<(String, String)> {
-    let mut rungs: Vec<(f64, String)> = Vec::new();
-    for (number, ceiling) in flow.ladder.iter().enumerate() {
+    let mut rows: Vec<(f64, String)> = Vec::new();
+    for (number, ceiling) in flow.ceilings.iter().enumerate() {
         let place = match number {
             0 => " <- binds",
             1 => " <- next",
             _ => "",
         };
         let words = format!("{}: {}{place}", ceiling.limit.words(), ceiling.because);
-        rungs.push((ceiling.bitrate_bps, words));
+        rows.push((ceiling.bitrate_bps, words));
     }
-    if rungs.is_empty() {
+    if rows.is_empty() {
         let words = "no ceiling is known: neither a link's rate nor a window, a loss or a core.";
         return vec![(ABSENT.to_owned(), words.to_owned())];
     }
     let measured = Figure::of(flow).filter(|figure| !figure.impossible).and_then(|figure| figure.bitrate);
     if let Some(rate) = measured {
-        let below = rungs.iter().take_while(|(ceiling, _)| *ceiling < rate.bps()).count();
-        rungs.insert(below, (rate.bps(), "measured".to_owned()));
+        let below = rows.iter().take_while(|(ceiling, _)| *ceiling < rate.bps()).count();
+        rows.insert(below, (rate.bps(), "measured".to_owned()));
     }
-    rungs.into_iter().map(|(bps, words)| (or_absent(Bitrate::from_bps(bps)), words)).collect()
+    rows.into_iter().map(|(bps, words)| (or_absent(Bitrate::from_bps(bps)), words)).collect()
 }
 
 /// The ceilings below a verdict: rates in a column, text next to them.
 fn ceiling_lines(flow: &FlowRecord, view: &View) -> Vec<String> {
-    let rungs = ceilings(flow);
-    let widest = rungs.iter().map(|(rate, _)| rate.len()).max().unwrap_or_default();
+    let rows = ceilings(flow);
+    let widest = rows.iter().map(|(rate, _)| rate.len()).max().unwrap_or_default();
     let columns = view.columns().saturating_sub(LABEL_WIDTH + 2 + INNER_LABEL_WIDTH + widest + 2);
     let indent = " ".repeat(LABEL_WIDTH + 2);
     let mut lines = Vec::new();
-    for (number, (rate, words)) in rungs.iter().enumerate() {
+    for (number, (rate, words)) in rows.iter().enumerate() {
         for (part, line) in wrap(words, columns).into_iter().enumerate() {
-            let label = if number + part == 0 { "ladder" } else { "" };
+            let label = if number + part == 0 { "ceilings" } else { "" };
             let label = view.ink(Ink::Faint, &format!("{label:<INNER_LABEL_WIDTH$}"));
             let rate = if part == 0 { rate.as_str() } else { "" };
             lines.push(format!("{indent}{label}{rate:>widest$}  {line}").trim_end().to_owned());

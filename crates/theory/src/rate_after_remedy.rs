@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_link_and_a_ladder_below_the_rate_promise_nothing() {
+    fn a_full_link_and_ceilings_below_the_rate_promise_nothing() {
         let finding = diagnose(&full_gigabit()).primary;
         assert!(!finding.evidence.contains_key(&EvidenceKey::AfterRemedyBps));
         let mut evidence = long_path();

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::upgrade::{Rename, text, upgrade};
+use crate::upgrade::{Rename, key, text, upgrade};
 
 /// For each kind of event of version 1, what has another name now.
 const KINDS: &[(&str, &[Rename])] = &[("run_started", &[SCHEMA]), ("plan_started", &[SCHEMA])];

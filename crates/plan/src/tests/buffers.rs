@@ -129,7 +129,7 @@ impl Run {
             Body::FlowEnded { flow: 0, side: Side::Sender, tally: self.sender.clone() },
             Body::FlowEnded { flow: 0, side: Side::Receiver, tally: self.receiver.clone() },
             Body::Steady { flow: 0, steady },
-            Body::Ceilings { flow: 0, ladder: vec![ceiling], ceiling: None },
+            Body::Ceilings { flow: 0, ceilings: vec![ceiling], ceiling: None },
         ]);
         let event =
             |(seq, body): (u64, Body)| Event { run: "r".into(), host: 0, seq, at: Timestamp::START, body };

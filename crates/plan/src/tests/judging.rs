@@ -146,7 +146,7 @@ fn log() -> Vec<Event> {
         json!({ "kind": "latency", "report": latency("idle", 100_000, 200_000, 210_000, 300_000) }),
         json!({ "kind": "latency", "flow": 0, "report": latency("loaded", 100_000, 400_000, 500_000, 900_000) }),
         json!({ "kind": "flow_ended", "flow": 0, "side": "receiver", "tally": received }),
-        json!({ "kind": "ceilings", "flow": 0, "ladder": [ceiling], "ceiling": ceiling }),
+        json!({ "kind": "ceilings", "flow": 0, "ceilings": [ceiling], "ceiling": ceiling }),
         json!({ "kind": "verdict", "flow": 0, "verdict": finding, "also": [] }),
         json!({ "kind": "caveat", "flow": 0, "caveat": { "kind": "partial", "text": "cut" } }),
     ];

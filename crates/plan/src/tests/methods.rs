@@ -381,7 +381,7 @@ fn the_window_in_effect_is_what_was_in_flight_on_average() {
         sample(true, 1_000_000, 2_000_000),
         sample(false, 70_000, 66_000),
         sample(false, 65_072, 80_000),
-        json!({ "kind": "ceilings", "flow": 0, "ladder": [ceiling], "ceiling": ceiling }),
+        json!({ "kind": "ceilings", "flow": 0, "ceilings": [ceiling], "ceiling": ceiling }),
         json!({ "kind": "flow_ended", "flow": 0, "side": "sender",
             "tally": { "readings": { "tcp.snd_mss": 1448 } } }),
     ];

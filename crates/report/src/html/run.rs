@@ -123,7 +123,7 @@ fn evidence(record: &RunRecord, series: bool) -> Markup {
             details open {
                 summary { "Evidence and settings: " (flow.plan.name.to_string()) }
                 (pairs(&owned(details(flow))))
-                @if !flow.ladder.is_empty() {
+                @if !flow.ceilings.is_empty() {
                     div.wide { table {
                         caption { "Every known limit, smallest first" }
                         thead { tr { th.number scope="col" { "rate" } th scope="col" { "limit" } } }

@@ -117,7 +117,7 @@ section! {
         #[serde(skip_serializing_if = "Option::is_none")]
         ceiling: Option<CeilingSection>,
         /// Every known ceiling, lowest first.
-        ladder: Vec<Ceiling>,
+        ceilings: Vec<Ceiling>,
         /// The limit of the flow.
         #[serde(skip_serializing_if = "Option::is_none")]
         verdict: Option<Finding>,

@@ -266,25 +266,25 @@ fn a_series_shows_what_it_comes_to_and_a_row_for_each_size() {
 }
 
 #[test]
-fn the_ladder_shows_what_binds_what_is_next_and_where_the_rate_lies() {
+fn the_ceilings_show_what_binds_what_is_next_and_where_the_rate_lies() {
     let mut record = RunRecord::fold(&runs::tcp_run());
-    let rung = |limit: Limit, bitrate_bps: f64, because: &str| linerate_model::Ceiling {
+    let new = |limit: Limit, bitrate_bps: f64, because: &str| linerate_model::Ceiling {
         limit,
         bitrate_bps,
         because: because.into(),
         slack_bps: 0.0,
     };
     // The upload's 600 Mb/s are between the first and the second ceiling.
-    record.flows[1].ladder = vec![
+    record.flows[1].ceilings = vec![
         rung(Limit::SendBuffer, 598e6, "128 KiB, RTT 1.75 ms"),
         rung(Limit::Link, 941.5e6, "1000BASE-T"),
         rung(Limit::CpuSender, 1.6e9, "sending thread took 38 % of a core"),
     ];
-    record.flows[0].ladder.clear();
+    record.flows[0].ceilings.clear();
     let view = View { width: 110, colour: false, kept: None, explain: true };
     let page = text(&record, &view);
     let shown = [
-        "              ladder    598.0 Mb/s  send buffer: 128 KiB, RTT 1.75 ms <- binds",
+        "              ceilings  598.0 Mb/s  send buffer: 128 KiB, RTT 1.75 ms <- binds",
         "                        600.0 Mb/s  measured",
         "                        941.5 Mb/s  link: 1000BASE-T <- next",
         "                        1.600 Gb/s  cpu sender: sending thread took 38 % of a core",
@@ -371,7 +371,7 @@ fn steps() -> Vec<linerate_model::BookStep> {
 }
 
 #[test]
-fn counts_on_the_way_to_the_wire_stand_below_the_ladder_when_asked_for() {
+fn counts_on_the_way_to_the_wire_are_below_the_ceilings_when_asked_for() {
     let mut record = RunRecord::fold(&runs::tcp_run());
     record.flows[0].steps = steps();
     let view = View { width: 110, colour: false, kept: None, explain: true };

@@ -85,7 +85,7 @@ pub fn line(run: &RunRecord, flow: &FlowRecord) -> Option<Line> {
     let stated = run.start.as_ref().and_then(|start| start.spec.host.link);
     let links = run.hosts.iter().filter_map(|host| host.link.as_ref()?.speed);
     let drain = stated.or_else(|| links.min_by(|one, other| one.bps().total_cmp(&other.bps())))?;
-    let alone = flow.ladder.iter().find(|ceiling| ceiling.limit == Limit::Link)?;
+    let alone = flow.ceilings.iter().find(|ceiling| ceiling.limit == Limit::Link)?;
     Some(Line { drain_bps: drain.bps(), alone_bps: alone.bitrate_bps })
 }
 
@@ -105,7 +105,7 @@ pub fn path(run: &RunRecord, flow: &FlowRecord, others_bps: f64) -> Option<Path>
 /// Goodput of a flow as a share of its line's ceiling.
 #[must_use]
 pub fn line_share(flow: &FlowRecord) -> Option<f64> {
-    let alone = flow.ladder.iter().find(|ceiling| ceiling.limit == Limit::Link)?;
+    let alone = flow.ceilings.iter().find(|ceiling| ceiling.limit == Limit::Link)?;
     let share = flow.bitrate()?.bps() / alone.bitrate_bps;
     share.is_finite().then_some(share)
 }
@@ -201,7 +201,7 @@ mod tests {
                 retransmits: None,
             },
             Body::Latency { flow: Some(0), report: probes() },
-            Body::Ceilings { flow: 0, ladder: vec![ceiling], ceiling: None },
+            Body::Ceilings { flow: 0, ceilings: vec![ceiling], ceiling: None },
         ];
         let event = |(number, body): (u64, Body)| {
             let host = u16::from(number == 1);
@@ -236,7 +236,7 @@ mod tests {
         run.hosts.clear();
         assert_eq!(path(&run, &run.flows[0], 0.0), None);
         let mut run = record();
-        run.flows[0].ladder.clear();
+        run.flows[0].ceilings.clear();
         assert_eq!(path(&run, &run.flows[0], 0.0), None);
     }
 }

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn window_loss_and_link_form_a_ladder() {
+    fn window_loss_and_link_are_ceilings() {
         let path = Path { window_bytes: Some(65535.0), loss: Some(1e-6), ..long_fat() };
         let found = envelope(&path).unwrap();
         let limits: Vec<_> = found.ceilings.iter().map(|ceiling| ceiling.limit.clone()).collect();
