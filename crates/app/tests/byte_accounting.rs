@@ -1,4 +1,4 @@
-//! Byte accounting down to the wire: a test without other traffic is explained at every place, and other
+//! Byte accounting down to the wire: a test without other traffic is explained at every point, and other
 //! traffic is detected where it passes.
 #![expect(clippy::unwrap_used, reason = "a test that cannot look fails")]
 
@@ -33,7 +33,7 @@ fn measure(lab: &Lab, server: &Server, args: &[&str]) -> Value {
 }
 
 fn steps(flow: &Value) -> Vec<Value> {
-    flow["books"]["steps"].as_array().cloned().unwrap_or_default()
+    flow["byte_accounting"]["steps"].as_array().cloned().unwrap_or_default()
 }
 
 fn residual_share(flow: &Value, step: &Value) -> f64 {
@@ -54,14 +54,14 @@ fn a_test_alone_is_explained_to_a_thousandth_everywhere() {
         let document = measure(&lab, &server, options);
         let flow = flow(&document, name);
         let steps = steps(flow);
-        let places: Vec<&str> = steps.iter().map(|step| step["place"].as_str().unwrap()).collect();
-        for place in ["sender_interface", "receiver_interface", "port", "return_sent", "return_received"] {
-            assert!(places.contains(&place), "{place} of {options:?}: {places:?}");
+        let points: Vec<&str> = steps.iter().map(|step| step["point"].as_str().unwrap()).collect();
+        for point in ["sender_interface", "receiver_interface", "port", "return_sent", "return_received"] {
+            assert!(points.contains(&point), "{point} of {options:?}: {points:?}");
         }
         for step in &steps {
             assert!(residual_share(flow, step).abs() < 0.001, "{options:?}: {step:#}");
         }
-        assert!(!caveats(&document).contains(&"books_open".to_owned()), "{options:?}");
+        assert!(!caveats(&document).contains(&"bytes_unaccounted".to_owned()), "{options:?}");
     }
 }
 
@@ -81,25 +81,26 @@ fn a_second_sender_is_named_where_its_bytes_pass() {
     let document = measure(&lab, &server, &["--upload", "--no-latency"]);
     let flow = flow(&document, "upload");
     let seconds = flow["receiver"]["seconds"].as_f64().unwrap();
-    for place in ["sender_interface", "receiver_interface", "port"] {
-        let step = steps(flow).into_iter().find(|step| step["place"] == place).unwrap();
+    for point in ["sender_interface", "receiver_interface", "port"] {
+        let step = steps(flow).into_iter().find(|step| step["point"] == point).unwrap();
         assert_eq!(step["open"], true, "{step:#}");
         let bps = step["residual_bytes"].as_f64().unwrap() * 8.0 / seconds;
         // The headers add to the 8 Mb/s of datagrams, and the phase lasts longer than its measured part. The
         // last interval of a port's counts may be missing: a tenth of a second at 100 Mb/s.
-        let missing = if place == "port" { 100e6 * 0.1 / seconds } else { 0.0 };
-        assert!((7e6 - missing..13e6).contains(&bps), "{bps} at {place}");
+        let missing = if point == "port" { 100e6 * 0.1 / seconds } else { 0.0 };
+        assert!((7e6 - missing..13e6).contains(&bps), "{bps} at {point}");
     }
-    for place in ["sender_socket", "receiver_socket", "return_sent", "return_received"] {
-        let step = steps(flow).into_iter().find(|step| step["place"] == place).unwrap();
+    for point in ["sender_socket", "receiver_socket", "return_sent", "return_received"] {
+        let step = steps(flow).into_iter().find(|step| step["point"] == point).unwrap();
         assert_eq!(step["open"], false, "{step:#}");
     }
-    let said = flow["caveats"].as_array().unwrap().iter().find(|caveat| caveat["kind"] == "books_open");
+    let said =
+        flow["caveats"].as_array().unwrap().iter().find(|caveat| caveat["kind"] == "bytes_unaccounted");
     let text = said.unwrap()["text"].as_str().unwrap();
     assert!(text.contains("not this test's (receiver_interface)"), "{text}");
     // With an idle phase, the other traffic is accounted for.
     let document = measure(&lab, &server, &["--upload"]);
-    assert!(!caveats(&document).contains(&"books_open".to_owned()), "{document:#}");
+    assert!(!caveats(&document).contains(&"bytes_unaccounted".to_owned()), "{document:#}");
     drop(beside);
 }
 
@@ -138,8 +139,8 @@ fn the_connections_of_an_upload_balance_to_the_byte() {
     let server = Server::start(&[]);
     let document = test_json(test("127.0.0.1", server.port, &["--upload", "-n", "20M", "--json"]));
     let flow = flow(&document, "upload");
-    for place in ["sender_socket", "receiver_socket"] {
-        let step = steps(flow).into_iter().find(|step| step["place"] == place).unwrap();
+    for point in ["sender_socket", "receiver_socket"] {
+        let step = steps(flow).into_iter().find(|step| step["point"] == point).unwrap();
         // A receiver counts the FIN as a byte.
         let counted = step["counted_bytes"].as_u64().unwrap();
         assert!((20 << 20..=(20 << 20) + 1).contains(&counted), "{step:#}");

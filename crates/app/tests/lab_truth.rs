@@ -188,10 +188,10 @@ fn what_the_wire_loses_is_what_the_receiver_misses() {
     // The 99 % interval of the binomial distribution.
     let (expected, spread) = (sent as f64 * 0.01, 2.576 * (sent as f64 * 0.01 * 0.99).sqrt());
     assert!((lost as f64 - expected).abs() <= spread, "{lost} of {sent}");
-    let books = &lab.status()["books"];
-    let of = |names: &[&str]| names.iter().map(|name| count(books, name)).sum::<u64>();
-    assert!(of(&["entered"]) > 2 * received, "{books}");
-    assert_eq!(of(&["entered", "made"]), of(&["delivered", "dropped", "filtered", "held"]), "{books}");
+    let packets = &lab.status()["packet_accounting"];
+    let of = |names: &[&str]| names.iter().map(|name| count(packets, name)).sum::<u64>();
+    assert!(of(&["entered"]) > 2 * received, "{packets}");
+    assert_eq!(of(&["entered", "made"]), of(&["delivered", "dropped", "filtered", "held"]), "{packets}");
 }
 
 #[test]
@@ -245,11 +245,11 @@ fn a_switch_that_rests_on_a_long_line_loses_nothing_and_makes_nothing() {
         "{read} and {retransmitted} again, {carried} carried"
     );
     let status = lab.status();
-    let books = |name: &str| count(&status["books"], name);
-    assert!(books("entered") > 2 * count(&port, "packets") / 3, "{status}");
+    let packets = |name: &str| count(&status["packet_accounting"], name);
+    assert!(packets("entered") > 2 * count(&port, "packets") / 3, "{status}");
     assert_eq!(
-        books("entered") + books("made"),
-        books("delivered") + books("dropped") + books("filtered") + books("held")
+        packets("entered") + packets("made"),
+        packets("delivered") + packets("dropped") + packets("filtered") + packets("held")
     );
     assert_eq!(count(&status["keeping_up"], "overrun"), 0, "{status}");
 }

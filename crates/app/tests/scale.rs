@@ -35,7 +35,12 @@ fn many(streams: u64) {
     let upload = flow(&document, "upload");
     assert_eq!(upload["streams"].as_u64(), Some(streams));
     assert!(upload["receiver"]["bytes"].as_u64().unwrap() > 0);
-    assert_eq!(upload["books"]["unaccounted_bytes"].as_u64(), Some(0), "{}", upload["books"]);
+    assert_eq!(
+        upload["byte_accounting"]["unaccounted_bytes"].as_u64(),
+        Some(0),
+        "{}",
+        upload["byte_accounting"]
+    );
     let grown = peak_bytes(server.pid()) - rest;
     assert!(grown / streams < MOST_PER_STREAM, "{} bytes per stream at the server", grown / streams);
 }

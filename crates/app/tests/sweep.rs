@@ -30,7 +30,7 @@ fn sizes(flow: &Value) -> Vec<u64> {
 }
 
 #[test]
-fn every_size_is_measured_in_every_mode_and_the_books_close() {
+fn every_size_is_measured_in_every_mode_and_all_bytes_are_accounted() {
     let server = Server::start(&[]);
     for (mode, name) in [(None, "ping-pong"), (Some("--stream"), "stream"), (Some("--bidir"), "bidir")] {
         let args: Vec<&str> = SHORT.into_iter().chain(mode).chain(["--json"]).collect();
@@ -51,9 +51,9 @@ fn every_size_is_measured_in_every_mode_and_the_books_close() {
             let slower = name == "ping-pong" && time > median as f64;
             assert!(slower || (time - median as f64).abs() <= 0.51, "{point}: {time}");
         }
-        let books = &flow["books"];
-        assert!(books["written_bytes"].as_u64().unwrap() > 1 << 20, "{books}");
-        assert_eq!(books["written_bytes"], books["delivered_bytes"]);
+        let accounting = &flow["byte_accounting"];
+        assert!(accounting["written_bytes"].as_u64().unwrap() > 1 << 20, "{accounting}");
+        assert_eq!(accounting["written_bytes"], accounting["delivered_bytes"]);
         assert_eq!(flow["curve"]["smallest_bytes"], 1);
         assert!(flow.get("verdict").is_none() && flow.get("receiver").is_none(), "{flow}");
         assert_eq!(flow["settings"]["no_delay"], true);
@@ -216,7 +216,7 @@ fn over_a_cable_a_series_finds_the_path_in_both_ip_versions() {
         let found = sizes(flow);
         assert_eq!(found[..8], [1, 2, 3, 4, 6, 8, 12, 13]);
         assert_eq!(found.last(), Some(&65_539));
-        assert_eq!(flow["books"]["unaccounted_bytes"], 0);
+        assert_eq!(flow["byte_accounting"]["unaccounted_bytes"], 0);
         assert!(caveats(&result).is_empty(), "{:?}", caveats(&result));
     }
 }

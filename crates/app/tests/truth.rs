@@ -140,11 +140,11 @@ fn a_large_send_buffer_does_not_flatter_a_slow_path() {
     near(receiver_bps(&document), 1e6 * PAYLOAD_SHARE, 0.04);
     let sender_bps = upload["sender"]["bitrate_bps"].as_f64().unwrap();
     assert!(sender_bps > 10e6, "the plant did not work: the sender's count is {sender_bps}");
-    let books = &upload["books"];
+    let accounting = &upload["byte_accounting"];
     let (written, delivered) =
-        (books["written_bytes"].as_u64().unwrap(), books["delivered_bytes"].as_u64().unwrap());
-    assert_eq!(books["never_sent_bytes"].as_u64().unwrap(), written - delivered);
-    assert_eq!(books["unaccounted_bytes"], 0);
+        (accounting["written_bytes"].as_u64().unwrap(), accounting["delivered_bytes"].as_u64().unwrap());
+    assert_eq!(accounting["never_sent_bytes"].as_u64().unwrap(), written - delivered);
+    assert_eq!(accounting["unaccounted_bytes"], 0);
     assert!(caveats(&document).contains(&"drain_cut".to_owned()), "{:?}", caveats(&document));
 }
 
@@ -178,7 +178,7 @@ fn bytes_reconcile_with_the_interface() {
     let total = upload["receiver"]["total_bytes"].as_u64().unwrap();
     assert_eq!(total, 32 << 20);
     assert_eq!(upload["receiver"]["bytes"].as_u64().unwrap(), total, "a test by bytes has no tail");
-    assert_eq!(upload["books"]["written_bytes"].as_u64().unwrap(), total);
+    assert_eq!(upload["byte_accounting"]["written_bytes"].as_u64().unwrap(), total);
     let repeated: u64 = samples_sum(upload, "sender", "tcp.bytes_retrans");
     let payload = (after.0 - before.0) - HEADERS * (after.1 - before.1);
     let other =

@@ -87,7 +87,7 @@ fn reconcile_counts(flow: u16, log: &mut Log<'_>) {
     let said = accounting::summary(&steps);
     log.note(Body::Reconciled { flow, steps });
     if let Some(text) = said {
-        log.warn(Some(flow), CaveatKind::BooksOpen, text);
+        log.warn(Some(flow), CaveatKind::BytesUnaccounted, text);
     }
 }
 

@@ -91,7 +91,7 @@ pub struct Fabric<T> {
     ahead: Vec<Option<Span>>,
     agenda: BinaryHeap<Reverse<(Timestamp, usize)>>,
     outbox: VecDeque<Delivery<T>>,
-    books: PacketAccounting,
+    accounting: PacketAccounting,
 }
 
 /// A host's own queue is in its kernel, which does not send faster than the link. Packets waiting in the NIC's
@@ -134,7 +134,7 @@ impl<T: Ethernet> Fabric<T> {
             router,
             agenda: BinaryHeap::new(),
             outbox: VecDeque::new(),
-            books: PacketAccounting::default(),
+            accounting: PacketAccounting::default(),
         };
         fabric.compute_min_delays();
         fabric
@@ -164,7 +164,7 @@ impl<T: Ethernet> Fabric<T> {
         else {
             return;
         };
-        self.books.entered += u64::from(batch.packets());
+        self.accounting.entered += u64::from(batch.packets());
         self.send(now, wire, batch);
     }
 
@@ -235,11 +235,11 @@ impl<T: Ethernet> Fabric<T> {
     /// What happened to every packet so far.
     #[must_use]
     pub fn accounting(&self) -> PacketAccounting {
-        let mut books = self.books;
+        let mut accounting = self.accounting;
         for wire in &self.wires {
-            wire.enter_into(&mut books);
+            wire.enter_into(&mut accounting);
         }
-        books
+        accounting
     }
 
     fn send(&mut self, now: Timestamp, wire: usize, batch: T) {
@@ -250,7 +250,7 @@ impl<T: Ethernet> Fabric<T> {
             if let (true, Node::Switch(switch)) = (told, self.ends[wire].0)
                 && let Some(reply) = batch.too_big(mtu, &self.router)
             {
-                self.books.made += u64::from(reply.packets());
+                self.accounting.made += u64::from(reply.packets());
                 self.forward(now, switch, None, reply);
             }
             return;
@@ -276,7 +276,7 @@ impl<T: Ethernet> Fabric<T> {
         while let Some(batch) = self.wires[wire].arrived.pop_front() {
             match self.ends[wire].1 {
                 Node::Host(host) => {
-                    self.books.delivered += u64::from(batch.packets());
+                    self.accounting.delivered += u64::from(batch.packets());
                     let plug = Plug { host, link: wire / 2 };
                     self.outbox.push_back(Delivery { plug, at: now, batch });
                 }
@@ -303,7 +303,7 @@ impl<T: Ethernet> Fabric<T> {
             self.switches[switch].learn(batch.source(), back);
         }
         match self.switches[switch].look_up(batch.destination()) {
-            Some(wire) if Some(wire) == back => self.books.filtered += u64::from(batch.packets()),
+            Some(wire) if Some(wire) == back => self.accounting.filtered += u64::from(batch.packets()),
             Some(wire) => self.send(now, wire, batch),
             None => self.flood(now, switch, back, &batch),
         }
@@ -312,8 +312,8 @@ impl<T: Ethernet> Fabric<T> {
     fn flood(&mut self, now: Timestamp, switch: usize, back: Option<usize>, batch: &T) {
         let wires: Vec<usize> =
             self.switches[switch].wires.iter().copied().filter(|&wire| Some(wire) != back).collect();
-        self.books.made += u64::from(batch.packets()) * wires.len() as u64;
-        self.books.filtered += u64::from(batch.packets());
+        self.accounting.made += u64::from(batch.packets()) * wires.len() as u64;
+        self.accounting.filtered += u64::from(batch.packets());
         for wire in wires {
             self.send(now, wire, batch.duplicate());
         }

@@ -180,7 +180,7 @@ impl ControlState {
             up_ns: Some(clock::now().as_ns().saturating_sub(self.epoch.as_ns())),
             hosts: self.hosts.clone(),
             ports: report.ports.into_iter().enumerate().map(port).collect(),
-            books: report.books,
+            packet_accounting: report.packet_accounting,
             keeping_up,
             notes: self.notes.clone(),
         }

@@ -69,7 +69,7 @@ pub struct Status {
     /// The ports.
     pub ports: Vec<PortStatus>,
     /// What happened to every packet.
-    pub books: PacketAccounting,
+    pub packet_accounting: PacketAccounting,
     /// How well the switch keeps up.
     pub keeping_up: KeepingUp,
     /// Settings that could not be applied as described.

@@ -143,7 +143,7 @@ fn status_of(topology: &Topology, name: &LabName, cannot: Vec<String>) -> Status
         up_ns: None,
         hosts: topology.hosts.iter().map(host).collect(),
         ports: Vec::new(),
-        books: PacketAccounting::default(),
+        packet_accounting: PacketAccounting::default(),
         keeping_up: KeepingUp::default(),
         notes: cannot,
     }

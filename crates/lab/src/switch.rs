@@ -53,7 +53,7 @@ pub(super) enum Order {
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) ports: Vec<PortCounts>,
-    pub(super) books: PacketAccounting,
+    pub(super) packet_accounting: PacketAccounting,
     pub(super) keeping_up: KeepingUp,
 }
 
@@ -325,6 +325,6 @@ impl SwitchLoop {
             late_max_ns: self.lateness.worst(),
             ..self.counts
         };
-        Report { ports: self.fabric.ports(now), books: self.fabric.accounting(), keeping_up }
+        Report { ports: self.fabric.ports(now), packet_accounting: self.fabric.accounting(), keeping_up }
     }
 }

@@ -10,7 +10,6 @@ use crate::foreign_text::ForeignText;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-#[cfg_attr(feature = "schema", schemars(rename = "Place"))]
 pub enum AccountingPoint {
     /// The sending kernel's connections: payload sent for the first time.
     SenderSocket,
@@ -56,9 +55,9 @@ impl AccountingPoint {
 /// The count at one point, compared with what the counts above it and the headers explain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct BookStep {
+pub struct AccountingStep {
     /// The point.
-    pub place: AccountingPoint,
+    pub point: AccountingPoint,
     /// The host; for a port of the emulated network the host that it connects.
     pub host: ForeignText,
     /// The counter: `socket`, an interface, a queueing discipline, a port.
@@ -66,13 +65,13 @@ pub struct BookStep {
     /// The bytes counted.
     pub counted_bytes: Bytes,
     /// The minimum that the flows of the phase explain.
-    pub least_bytes: Bytes,
+    pub min_bytes: Bytes,
     /// The maximum that they explain, including cross traffic as measured before the load.
-    pub most_bytes: Bytes,
+    pub max_bytes: Bytes,
     /// The difference from that range: positive if more was counted, negative if less.
     pub residual_bytes: i64,
     /// Whether the difference is more than 0.1 % of the flow.
-    pub open: bool,
+    pub unaccounted: bool,
     /// The terms of the expected value, for the user.
     pub because: ForeignText,
 }

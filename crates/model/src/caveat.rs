@@ -75,7 +75,7 @@ pub enum CaveatKind {
     UntilMissed,
     /// Counts on the way to the wire differ by more than 0.1 % of the flow: there was cross traffic on an
     /// interface of the run, or a count is wrong.
-    BooksOpen,
+    BytesUnaccounted,
     /// A host has changed since its limits were measured, so they no longer apply.
     CalibrationStale,
     /// Other programs used much of a host's CPU time.

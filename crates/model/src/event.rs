@@ -5,7 +5,7 @@ mod v1;
 use linerate_units::{Bytes, Span, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::accounting_step::BookStep;
+use crate::accounting_step::AccountingStep;
 use crate::caveat::{Caveat, CaveatKind};
 use crate::ceiling::Ceiling;
 use crate::finding::Finding;
@@ -152,18 +152,18 @@ pub enum Body {
         tally: Tally,
     },
     /// Both sides' counts are compared.
-    BooksClosed {
+    BytesAccounted {
         /// The flow.
         flow: u16,
         /// Where the bytes went.
-        books: ByteAccounting,
+        byte_accounting: ByteAccounting,
     },
     /// Counts on the way to the wire and back are compared; a later event replaces an earlier one.
     Reconciled {
         /// The flow.
         flow: u16,
         /// From the sender's socket to the receiver's, then the way back.
-        steps: Vec<BookStep>,
+        steps: Vec<AccountingStep>,
     },
     /// The steady part was found.
     Steady {

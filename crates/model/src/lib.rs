@@ -38,7 +38,7 @@ mod tally;
 mod uncertainty;
 pub mod upgrade;
 
-pub use accounting_step::{AccountingPoint, BookStep};
+pub use accounting_step::{AccountingPoint, AccountingStep};
 pub use calibration::{CALIBRATION_SCHEMA, Calibration, CopyRate, LoopbackRate, PacingError, WakeUp};
 pub use caveat::{Caveat, CaveatKind};
 pub use ceiling::{Ceiling, CeilingShare, Limit};

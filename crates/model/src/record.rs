@@ -2,7 +2,7 @@
 
 use linerate_units::{Bitrate, Bytes, Span, Timestamp};
 
-use crate::accounting_step::BookStep;
+use crate::accounting_step::AccountingStep;
 use crate::caveat::Caveat;
 use crate::ceiling::{Ceiling, CeilingShare};
 use crate::event::{Body, Event, FlowPlan, GroupPlace, GroupStart, Outcome, RunStart};
@@ -69,9 +69,9 @@ pub struct FlowRecord {
     /// What the receiver counted: the result.
     pub receiver: Option<Tally>,
     /// Where the bytes went.
-    pub books: Option<ByteAccounting>,
+    pub byte_accounting: Option<ByteAccounting>,
     /// The byte accounting down to the wire; empty if only the programs' counts were read.
-    pub steps: Vec<BookStep>,
+    pub steps: Vec<AccountingStep>,
     /// Latency during this flow.
     pub loaded: Option<LatencyReport>,
     /// The steady part.
@@ -105,7 +105,7 @@ impl FlowRecord {
             curve: None,
             sender: None,
             receiver: None,
-            books: None,
+            byte_accounting: None,
             steps: Vec::new(),
             loaded: None,
             steady: None,
@@ -317,7 +317,7 @@ impl RunRecord {
                 Side::Sender => flow.sender = Some(tally.clone()),
                 Side::Receiver => flow.receiver = Some(tally.clone()),
             },
-            Body::BooksClosed { books, .. } => flow.books = Some(*books),
+            Body::BytesAccounted { byte_accounting, .. } => flow.byte_accounting = Some(*byte_accounting),
             Body::Reconciled { steps, .. } => flow.steps.clone_from(steps),
             Body::Steady { steady, .. } => flow.steady = Some(*steady),
             Body::Uncertainty { uncertainty, .. } => flow.uncertainty = Some(uncertainty.clone()),
@@ -344,7 +344,7 @@ fn flow_of(body: &Body) -> Option<u16> {
         | Body::Size { flow, .. }
         | Body::Curve { flow, .. }
         | Body::FlowEnded { flow, .. }
-        | Body::BooksClosed { flow, .. }
+        | Body::BytesAccounted { flow, .. }
         | Body::Reconciled { flow, .. }
         | Body::Steady { flow, .. }
         | Body::Uncertainty { flow, .. }

@@ -101,7 +101,6 @@ pub struct UdpTally {
 /// Application bytes written, and where they went.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Books"))]
 pub struct ByteAccounting {
     /// Bytes that the sending application passed to its kernel.
     pub written_bytes: Bytes,
@@ -249,12 +248,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn books_close_over_queue_and_flight() {
+    fn bytes_are_accounted_over_queue_and_flight() {
         let sender =
             Tally { total_bytes: Bytes::new(1000), queued_bytes: Some(Bytes::new(300)), ..Tally::default() };
         let receiver = |bytes| Tally { total_bytes: Bytes::new(bytes), ..Tally::default() };
-        let books = ByteAccounting::close(&sender, &receiver(700));
-        assert_eq!((books.never_sent_bytes.get(), books.unaccounted_bytes.get()), (300, 0));
+        let accounting = ByteAccounting::close(&sender, &receiver(700));
+        assert_eq!((accounting.never_sent_bytes.get(), accounting.unaccounted_bytes.get()), (300, 0));
         // 50 bytes of the queue had arrived unacknowledged.
         assert_eq!(ByteAccounting::close(&sender, &receiver(750)).never_sent_bytes.get(), 250);
         // 100 bytes are acknowledged but were never read.

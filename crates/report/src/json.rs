@@ -11,9 +11,9 @@ use linerate_model::{FlowRecord, LatencyReport, PortRecord, RunRecord, Tally};
 use linerate_units::Span;
 
 pub use self::sections::{
-    BooksSection, CeilingSection, CpuSection, FlowSection, LatencySection, MssSetting, PacingSetting,
-    PortSection, ProbeSection, ReceiverSection, ResultDocument, RunSection, SenderSection, SettingsSection,
-    UdpSection, WindowSetting,
+    ByteAccountingSection, CeilingSection, CpuSection, FlowSection, LatencySection, MssSetting,
+    PacingSetting, PortSection, ProbeSection, ReceiverSection, ResultDocument, RunSection, SenderSection,
+    SettingsSection, UdpSection, WindowSetting,
 };
 use crate::figure::{Figure, caveats, datagrams, imported};
 use crate::intervals;
@@ -94,7 +94,7 @@ fn flow_section(record: &RunRecord, flow: &FlowRecord) -> FlowSection {
         verdict: flow.verdict.clone(),
         also: flow.also.clone(),
         inquiries: flow.inquiries.clone(),
-        books: accounting_section(flow),
+        byte_accounting: accounting_section(flow),
         steady: flow.steady,
         uncertainty: flow.uncertainty.clone(),
         caveats: caveats(flow),
@@ -102,9 +102,9 @@ fn flow_section(record: &RunRecord, flow: &FlowRecord) -> FlowSection {
     }
 }
 
-fn accounting_section(flow: &FlowRecord) -> Option<BooksSection> {
-    let known = flow.books.is_some() || !flow.steps.is_empty();
-    known.then(|| BooksSection { programs: flow.books, steps: flow.steps.clone() })
+fn accounting_section(flow: &FlowRecord) -> Option<ByteAccountingSection> {
+    let known = flow.byte_accounting.is_some() || !flow.steps.is_empty();
+    known.then(|| ByteAccountingSection { programs: flow.byte_accounting, steps: flow.steps.clone() })
 }
 
 fn receiver_section(figure: Figure, flow: &FlowRecord) -> ReceiverSection {

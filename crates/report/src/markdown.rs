@@ -125,7 +125,7 @@ mod tests {
             - ceiling: 941.5 Mb/s: 1000BASE-T, MTU 1500, IPv4, TCP timestamps
             - steady: 941.5 Mb/s (938.6 to 944.3), 95 % interval, after a ramp-up of 120 ms
             - settings: 1 stream, window 4 MiB asked (granted 8 MiB send, 6 MiB receive), MSS 1448, congestion control cubic (asked bbr)
-            - books: written 1.10 GiB, delivered 1.10 GiB, never sent 3 MiB, unaccounted 0 B
+            - bytes: written 1.10 GiB, delivered 1.10 GiB, never sent 3 MiB, unaccounted 0 B
 
             ## upload
 

@@ -247,13 +247,13 @@ pub(crate) fn tcp_run() -> Vec<Event> {
         half_width: Ratio::new(0.003),
     };
     bodies.push((0, Body::Steady { flow: 0, steady }));
-    let books = ByteAccounting {
+    let byte_accounting = ByteAccounting {
         written_bytes: Bytes::new(1_179_897_176),
         delivered_bytes: Bytes::new(1_176_751_448),
         never_sent_bytes: Bytes::new(3_145_728),
         unaccounted_bytes: Bytes::new(0),
     };
-    bodies.push((0, Body::BooksClosed { flow: 0, books }));
+    bodies.push((0, Body::BytesAccounted { flow: 0, byte_accounting }));
     let caveat = Caveat {
         kind: CaveatKind::SettingIneffective,
         text: "bbr was asked for and the kernel has only cubic; load the module tcp_bbr".into(),

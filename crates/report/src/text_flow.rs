@@ -1,7 +1,8 @@
 //! Details of one flow below its results: the verdict with its evidence, the ceiling, the settings.
 
 use linerate_model::{
-    BookStep, Confidence, Contribution, Finding, FlowRecord, FollowUp, SideSettings, Transport, Uncertainty,
+    AccountingStep, Confidence, Contribution, Finding, FlowRecord, FollowUp, SideSettings, Transport,
+    Uncertainty,
 };
 use linerate_units::{Bitrate, Bytes, Ratio};
 
@@ -64,7 +65,7 @@ pub(crate) fn details(flow: &FlowRecord) -> Vec<(&'static str, String)> {
     details.extend(steady(flow).filter(|_| !impossible).map(|text| ("steady", text)));
     details.extend(uncertainty(flow).filter(|_| !impossible).map(|text| ("known to", text)));
     details.extend(settings(flow).map(|text| ("settings", text)));
-    details.extend(accounting(flow).map(|text| ("books", text)));
+    details.extend(accounting(flow).map(|text| ("bytes", text)));
     details
 }
 
@@ -253,25 +254,25 @@ pub(crate) fn plural(count: u64, noun: &str) -> String {
 
 /// Byte accounting, if written and delivered bytes differ.
 fn accounting(flow: &FlowRecord) -> Option<String> {
-    let books = flow.books.filter(|books| books.written_bytes != books.delivered_bytes)?;
+    let bytes = flow.byte_accounting.filter(|bytes| bytes.written_bytes != bytes.delivered_bytes)?;
     Some(format!(
         "written {}, delivered {}, never sent {}, unaccounted {}",
-        books.written_bytes, books.delivered_bytes, books.never_sent_bytes, books.unaccounted_bytes
+        bytes.written_bytes, bytes.delivered_bytes, bytes.never_sent_bytes, bytes.unaccounted_bytes
     ))
 }
 
 /// Byte accounting down to the wire: a row per accounting point, from the sender's connections to the
 /// receiver's and back.
 pub(crate) fn steps(flow: &FlowRecord) -> Vec<[String; 3]> {
-    let row = |step: &BookStep| {
+    let row = |step: &AccountingStep| {
         let off = step.residual_bytes;
         let residual = match off {
             0 => "explained".to_owned(),
             _ => format!("{}{}", if off > 0 { "+" } else { "-" }, Bytes::new(off.unsigned_abs())),
         };
-        let open = if step.open { " <- open" } else { "" };
-        let place = step.place.name().replace('_', " ");
-        let words = format!("{place}, {} of {}{open}: {}", step.counter, step.host, step.because);
+        let mark = if step.unaccounted { " <- unaccounted" } else { "" };
+        let point = step.point.name().replace('_', " ");
+        let words = format!("{point}, {} of {}{mark}: {}", step.counter, step.host, step.because);
         [step.counted_bytes.to_string(), residual, words]
     };
     flow.steps.iter().map(row).collect()

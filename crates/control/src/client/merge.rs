@@ -150,7 +150,7 @@ impl Merge {
             {
                 complete_udp(&sender.tally, &mut receiver.tally);
             }
-            let books = match (&flow.sender, &flow.receiver) {
+            let byte_accounting = match (&flow.sender, &flow.receiver) {
                 (Some((_, sender)), Some((_, receiver))) if !self.udp => {
                     Some(ByteAccounting::close(&sender.tally, &receiver.tally))
                 }
@@ -165,16 +165,17 @@ impl Merge {
                 }
                 note_end(*number, host, ended, log);
             }
-            if let Some(books) = books.filter(|books| self.cut && books.never_sent_bytes.get() > 0) {
+            if let Some(bytes) = byte_accounting.filter(|bytes| self.cut && bytes.never_sent_bytes.get() > 0)
+            {
                 let text = format!(
                     "{} were still in the sender's queue when the wait for the last bytes ended; the result does not \
                      count them, a figure taken at the sender would",
-                    books.never_sent_bytes
+                    bytes.never_sent_bytes
                 );
                 log.warn(Some(*number), CaveatKind::DrainCut, text);
             }
-            if let Some(books) = books {
-                log.note(Body::BooksClosed { flow: *number, books });
+            if let Some(byte_accounting) = byte_accounting {
+                log.note(Body::BytesAccounted { flow: *number, byte_accounting });
             }
             if let Some(report) = self.latency.clone() {
                 log.note(Body::Latency { flow: Some(*number), report });

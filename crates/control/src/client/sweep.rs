@@ -49,7 +49,7 @@ impl Client<'_> {
             log.note(Body::Size { flow: FLOW, point });
         }
         warn_unmeasured(&schedule, result.is_ok() && !request.stop.load(Ordering::Relaxed), log);
-        let books = match (&words.own, &words.peer) {
+        let byte_accounting = match (&words.own, &words.peer) {
             (Some(own), Some(peer)) => Some(ByteAccounting::close(&own.tally, &peer.tally)),
             _ => None,
         };
@@ -58,8 +58,8 @@ impl Client<'_> {
                 flow_log::note_end(FLOW, host, ended, log);
             }
         }
-        if let Some(books) = books {
-            log.note(Body::BooksClosed { flow: FLOW, books });
+        if let Some(byte_accounting) = byte_accounting {
+            log.note(Body::BytesAccounted { flow: FLOW, byte_accounting });
         }
         if let Some(observer) = request.observer {
             port_observer::record_observations(observer, began, &[FLOW], log);

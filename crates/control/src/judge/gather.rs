@@ -181,16 +181,16 @@ impl View<'_> {
                 .filter(|r| r.is_finite()),
             intervals_bps: steady,
             interval_s,
-            written_bytes: self.flow.books.map(|books| books.written_bytes.plain()),
-            delivered_bytes: self.flow.books.map(|books| books.delivered_bytes.plain()),
-            never_sent_bytes: self.flow.books.map(|books| books.never_sent_bytes.plain()),
+            written_bytes: self.flow.byte_accounting.map(|bytes| bytes.written_bytes.plain()),
+            delivered_bytes: self.flow.byte_accounting.map(|bytes| bytes.delivered_bytes.plain()),
+            never_sent_bytes: self.flow.byte_accounting.map(|bytes| bytes.never_sent_bytes.plain()),
             // A foreign tool ends when its client says so, so the bytes in transit at that time are not
             // unaccounted.
             unaccounted_bytes: self
                 .flow
-                .books
+                .byte_accounting
                 .filter(|_| !self.peer_is_foreign())
-                .map(|books| books.unaccounted_bytes.plain()),
+                .map(|bytes| bytes.unaccounted_bytes.plain()),
             stream_bytes: receiver
                 .map(|tally| tally.streams.iter().map(|stream| stream.bytes.plain()).collect())
                 .unwrap_or_default(),

@@ -40,7 +40,10 @@ fn observed(record: &RunRecord, flow: &FlowRecord) -> Option<Observed> {
         ramped: ramp > 0,
         read_bytes: calls.map(|calls| tally.bytes.get() as f64 / calls as f64),
         burst_bytes: burst(record, flow),
-        unaccounted_bytes: flow.books.filter(|_| !foreign).map(|books| books.unaccounted_bytes.get() as f64),
+        unaccounted_bytes: flow
+            .byte_accounting
+            .filter(|_| !foreign)
+            .map(|bytes| bytes.unaccounted_bytes.get() as f64),
         overhead_bps: overhead_bps(flow, tally.elapsed.as_secs_f64()),
         wake_up_s: calibrated.map(Span::as_secs_f64),
         clock_step_s: limits.and_then(|limits| {

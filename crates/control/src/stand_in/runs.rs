@@ -221,7 +221,7 @@ impl Run {
         let log = &mut self.log;
         let flows: Vec<FlowId> = self.flows.keys().copied().collect();
         for (number, flow) in std::mem::take(&mut self.flows) {
-            let books = match (&flow.own, &flow.peer) {
+            let byte_accounting = match (&flow.own, &flow.peer) {
                 (Some(own), Some(peer)) if own.tally.udp.is_none() => Some(match own.side {
                     Side::Sender => ByteAccounting::close(&own.tally, peer),
                     Side::Receiver => ByteAccounting::close(peer, &own.tally),
@@ -238,8 +238,8 @@ impl Run {
             if outcome != Outcome::Completed {
                 flow_log::warn_partial(number, log);
             }
-            if let Some(books) = books {
-                log.note(Body::BooksClosed { flow: number, books });
+            if let Some(byte_accounting) = byte_accounting {
+                log.note(Body::BytesAccounted { flow: number, byte_accounting });
             }
         }
         if let Some(observer) = observer {

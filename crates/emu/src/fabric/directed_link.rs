@@ -205,17 +205,17 @@ impl<T: PacketBatch> DirectedLink<T> {
         self.policed_before + self.policer.as_ref().map_or(0, |policer| policer.stats().dropped.packets)
     }
 
-    pub(super) fn enter_into(&self, books: &mut PacketAccounting) {
-        books.dropped += self.too_big + self.policed();
+    pub(super) fn enter_into(&self, accounting: &mut PacketAccounting) {
+        accounting.dropped += self.too_big + self.policed();
         for stats in self.ports.iter().map(Stage::stats) {
-            books.dropped += stats.dropped.packets;
-            books.held += stats.held.packets;
+            accounting.dropped += stats.dropped.packets;
+            accounting.held += stats.held.packets;
         }
         let tail = [self.losses.stats(), self.duplicate.stats(), self.overtake.stats(), self.delay.stats()];
         for stats in tail {
-            books.dropped += stats.dropped.packets;
-            books.made += stats.added.packets;
-            books.held += stats.held.packets;
+            accounting.dropped += stats.dropped.packets;
+            accounting.made += stats.added.packets;
+            accounting.held += stats.held.packets;
         }
     }
 }

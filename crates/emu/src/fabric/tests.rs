@@ -325,10 +325,13 @@ fn ten_million_packets_are_all_accounted_for() {
     }
     fabric.advance(at(now + 10 * SECOND));
     got += std::iter::from_fn(|| fabric.output()).map(|d| u64::from(d.batch.packets())).sum::<u64>();
-    let books = fabric.accounting();
-    assert!(books.balanced(), "{books:?}");
-    assert_eq!((books.entered, books.delivered, books.held), (sent, got, 0));
-    assert!(books.dropped > 1000 && books.made > 1000 && books.delivered > 5_000_000, "{books:?}");
+    let accounting = fabric.accounting();
+    assert!(accounting.balanced(), "{accounting:?}");
+    assert_eq!((accounting.entered, accounting.delivered, accounting.held), (sent, got, 0));
+    assert!(
+        accounting.dropped > 1000 && accounting.made > 1000 && accounting.delivered > 5_000_000,
+        "{accounting:?}"
+    );
 }
 
 #[test]

@@ -35,7 +35,11 @@ mod tests {
         include_str!("../../../../fixtures/v1/part.jsonl"),
         include_str!("../../../../fixtures/v1/plan.jsonl"),
     ];
-    const TEXTS: &[(&str, &str)] = &[("linerate.event/1", "linerate.event/2")];
+    const TEXTS: &[(&str, &str)] = &[
+        ("linerate.event/1", "linerate.event/2"),
+        ("books_closed", "bytes_accounted"),
+        ("books_open", "bytes_unaccounted"),
+    ];
 
     fn read(log: &str) -> Vec<Event> {
         log.lines().map(|line| Event::read(line).unwrap()).collect()

@@ -169,7 +169,7 @@ pub const QUANTITIES: &[Quantity] = &[
         |_, flow| number(flow.receiver.as_ref()?.bytes.get() as f64),
     ),
     quantity("unaccounted", Dimension::Memory, "Bytes that no count explains.", |_, flow| {
-        number(flow.books.as_ref()?.unaccounted_bytes.get() as f64)
+        number(flow.byte_accounting.as_ref()?.unaccounted_bytes.get() as f64)
     }),
     quantity("loss", Dimension::Plain, "Datagrams lost over datagrams sent (UDP).", |_, flow| {
         let udp = flow.receiver.as_ref()?.udp.as_ref()?;

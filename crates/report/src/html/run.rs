@@ -135,7 +135,7 @@ fn evidence(record: &RunRecord, series: bool) -> Markup {
                 @if !flow.steps.is_empty() {
                     div.wide { table {
                         caption { "What was counted on the way to the wire and back" }
-                        thead { tr { th.number scope="col" { "bytes" } th.number scope="col" { "not explained" } th scope="col" { "place" } } }
+                        thead { tr { th.number scope="col" { "bytes" } th.number scope="col" { "not explained" } th scope="col" { "point" } } }
                         tbody { @for [bytes, off, words] in steps(flow) {
                             tr { td.number { (bytes) } td.number { (off) } td { (words.to_string().replace("<-", "←")) } }
                         } }

@@ -1,9 +1,9 @@
 //! The parts of the result document. Field names are public: they carry their units and keep their meaning.
 
 use linerate_model::{
-    BookStep, ByteAccounting, Caveat, Ceiling, CeilingShare, Digest, Direction, Effective, Finding, FollowUp,
-    ForeignText, GroupPlace, GroupStart, HostInfo, Limit, Outcome, PortSample, ProbeTransport, Sample,
-    SideSettings, SizeCurve, SizePoint, Steady, TestSpec, Transport, Uncertainty, World,
+    AccountingStep, ByteAccounting, Caveat, Ceiling, CeilingShare, Digest, Direction, Effective, Finding,
+    FollowUp, ForeignText, GroupPlace, GroupStart, HostInfo, Limit, Outcome, PortSample, ProbeTransport,
+    Sample, SideSettings, SizeCurve, SizePoint, Steady, TestSpec, Transport, Uncertainty, World,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use serde::Serialize;
@@ -128,7 +128,7 @@ section! {
         inquiries: Vec<FollowUp>,
         /// Byte accounting.
         #[serde(skip_serializing_if = "Option::is_none")]
-        books: Option<BooksSection>,
+        byte_accounting: Option<ByteAccountingSection>,
         /// The steady part.
         #[serde(skip_serializing_if = "Option::is_none")]
         steady: Option<Steady>,
@@ -144,14 +144,14 @@ section! {
 
 section! {
     /// Byte accounting between the programs, and along the path between them.
-    BooksSection {
+    ByteAccountingSection {
         /// Between the programs; absent for UDP.
         #[serde(flatten)]
         programs: Option<ByteAccounting>,
         /// Counts on the path to the wire and back, with the range that explains them; absent if no counter was
         /// read there.
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        steps: Vec<BookStep>,
+        steps: Vec<AccountingStep>,
     }
 }
 

@@ -29,7 +29,7 @@ const TCP_PATHS: &str = "/schema /run/id /run/started_at /run/world /run/linerat
     /flows/0/cpu/receiver_host_busy /flows/0/ceiling/bitrate_bps /flows/0/ceiling/share /flows/0/ceiling/because \
     /flows/0/ceilings/1/limit /flows/0/verdict/cause /flows/0/verdict/rule /flows/0/verdict/confidence \
     /flows/0/verdict/share_of_time /flows/0/verdict/text /flows/0/verdict/evidence /flows/1/verdict/remedy \
-    /flows/1/also/0/rule /flows/0/books/unaccounted_bytes /flows/0/steady/bitrate_bps \
+    /flows/1/also/0/rule /flows/0/byte_accounting/unaccounted_bytes /flows/0/steady/bitrate_bps \
     /flows/1/caveats/0/kind /flows/1/caveats/0/text /flows/0/samples/0/side /flows/0/samples/0/start_ns \
     /flows/0/samples/0/end_ns /flows/0/samples/0/readings/flow.bytes";
 

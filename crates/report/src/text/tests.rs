@@ -37,7 +37,7 @@ fn both_directions_over_a_full_link() {
                           steady    941.5 Mb/s (938.6 to 944.3), 95 % interval, after a ramp-up of 120 ms
                           settings  1 stream, window 4 MiB asked (granted 8 MiB send, 6 MiB receive), MSS 1448, congestion
                                     control cubic (asked bbr)
-                          books     written 1.10 GiB, delivered 1.10 GiB, never sent 3 MiB, unaccounted 0 B
+                          bytes     written 1.10 GiB, delivered 1.10 GiB, never sent 3 MiB, unaccounted 0 B
               upload      The send buffer holds less than the path.
                           cause     sender_window, rule V06, probable, 98 % of the time
                           evidence  ceiling 941.5 Mb/s, interval variation 0.00421, min rtt 210 us, snd wnd 3 MiB
@@ -351,17 +351,17 @@ fn a_question_that_further_runs_answered_stands_with_its_runs_below_the_verdict(
 }
 
 /// A step that counted 1 MiB more than was explained, and a step that is fully explained.
-fn steps() -> Vec<linerate_model::BookStep> {
-    use linerate_model::{AccountingPoint, BookStep};
-    let step = |place, counter: &str, counted: u64, residual_bytes| BookStep {
-        place,
+fn steps() -> Vec<linerate_model::AccountingStep> {
+    use linerate_model::{AccountingPoint, AccountingStep};
+    let step = |point, counter: &str, counted: u64, residual_bytes| AccountingStep {
+        point,
         host: "server".into(),
         counter: counter.into(),
         counted_bytes: linerate_units::Bytes::new(counted),
-        least_bytes: linerate_units::Bytes::new(4 << 20),
-        most_bytes: linerate_units::Bytes::new(4 << 20),
+        min_bytes: linerate_units::Bytes::new(4 << 20),
+        max_bytes: linerate_units::Bytes::new(4 << 20),
         residual_bytes,
-        open: residual_bytes != 0,
+        unaccounted: residual_bytes != 0,
         because: "4 MiB of payload".into(),
     };
     vec![
@@ -377,7 +377,7 @@ fn counts_on_the_way_to_the_wire_are_below_the_ceilings_when_asked_for() {
     let view = View { width: 110, colour: false, kept: None, explain: true };
     let page = text(&record, &view);
     let shown = [
-        "              counts    5 MiB     +1 MiB  receiver interface, eth0 of server <- open: 4 MiB of payload",
+        "              counts    5 MiB     +1 MiB  receiver interface, eth0 of server <- unaccounted: 4 MiB of payload",
         "                        4 MiB  explained  receiver socket, the connections of server: 4 MiB of payload",
     ];
     assert!(page.contains(&shown.join("\n")), "{page}");
@@ -387,15 +387,16 @@ fn counts_on_the_way_to_the_wire_are_below_the_ceilings_when_asked_for() {
 }
 
 #[test]
-fn a_document_has_the_counts_with_the_books_and_for_datagrams_too() {
+fn a_document_has_the_counts_with_the_byte_accounting_and_for_datagrams_too() {
     for mut log in [runs::tcp_run(), runs::udp_run()] {
         let reconciled = linerate_model::Body::Reconciled { flow: 0, steps: steps() };
         log.push(Event { body: reconciled, ..log[0].clone() });
         let record = RunRecord::fold(&log);
-        let books = serde_json::to_value(crate::document(&record)).unwrap()["flows"][0]["books"].clone();
-        assert_eq!(books["steps"][0]["place"], "receiver_interface");
-        assert_eq!(books["steps"][0]["residual_bytes"], 1 << 20);
+        let accounting =
+            serde_json::to_value(crate::document(&record)).unwrap()["flows"][0]["byte_accounting"].clone();
+        assert_eq!(accounting["steps"][0]["point"], "receiver_interface");
+        assert_eq!(accounting["steps"][0]["residual_bytes"], 1 << 20);
         let tcp = record.flows[0].plan.transport == linerate_model::Transport::Tcp;
-        assert_eq!(books.get("written_bytes").is_some(), tcp, "{books}");
+        assert_eq!(accounting.get("written_bytes").is_some(), tcp, "{accounting}");
     }
 }

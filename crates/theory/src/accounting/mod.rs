@@ -11,7 +11,7 @@ mod load;
 mod tests;
 
 use linerate_model::{
-    AccountingPoint, BookStep, FlowRecord, ForeignText, LinkKind, RunRecord, Side, Tally, Transport,
+    AccountingPoint, AccountingStep, FlowRecord, ForeignText, LinkKind, RunRecord, Side, Tally, Transport,
 };
 use linerate_units::Bytes;
 
@@ -35,9 +35,9 @@ struct Range {
 /// Source: own definition; `linux/tcp.h` (connections), `net/core/dev.c` (qdisc_pkt_len_init),
 /// `rtnl_link_stats64`.
 #[must_use]
-pub fn steps(record: &RunRecord, flow: &FlowRecord) -> Vec<BookStep> {
+pub fn steps(record: &RunRecord, flow: &FlowRecord) -> Vec<AccountingStep> {
     let way = FlowAccounts::of(record, flow);
-    let mut steps: Vec<BookStep> = way.sender_socket().into_iter().collect();
+    let mut steps: Vec<AccountingStep> = way.sender_socket().into_iter().collect();
     if way.on_loopback() {
         steps.extend(way.loopback());
     } else {
@@ -56,23 +56,23 @@ pub fn steps(record: &RunRecord, flow: &FlowRecord) -> Vec<BookStep> {
 
 /// What the open steps mean, as text; `None` if all counts agree.
 #[must_use]
-pub fn summary(steps: &[BookStep]) -> Option<String> {
-    let open = || steps.iter().filter(|step| step.open);
+pub fn summary(steps: &[AccountingStep]) -> Option<String> {
+    let open = || steps.iter().filter(|step| step.unaccounted);
     let parts: Vec<String> = open().map(one).collect();
-    let shared = open().any(|step| step.place.is_shared() && step.residual_bytes > 0);
+    let shared = open().any(|step| step.point.is_shared() && step.residual_bytes > 0);
     let advice =
         if shared { ": others used these ways, so the path may carry more than was measured" } else { "" };
     (!parts.is_empty()).then(|| format!("{}{advice}", parts.join("; ")))
 }
 
-fn one(step: &BookStep) -> String {
+fn one(step: &AccountingStep) -> String {
     let off = Bytes::new(step.residual_bytes.unsigned_abs());
-    let (host, counter, place) = (&step.host, &step.counter, step.place.name());
-    match (step.residual_bytes > 0, step.place.is_shared()) {
-        (true, true) => format!("{off} on {counter} of {host} are not this test's ({place})"),
-        (false, true) => format!("{counter} of {host} counted {off} less than passed there ({place})"),
-        (true, false) => format!("{counter} of {host} counted {off} too many ({place})"),
-        (false, false) => format!("{off} are missing at {counter} of {host} ({place})"),
+    let (host, counter, point) = (&step.host, &step.counter, step.point.name());
+    match (step.residual_bytes > 0, step.point.is_shared()) {
+        (true, true) => format!("{off} on {counter} of {host} are not this test's ({point})"),
+        (false, true) => format!("{counter} of {host} counted {off} less than passed there ({point})"),
+        (true, false) => format!("{counter} of {host} counted {off} too many ({point})"),
+        (false, false) => format!("{off} are missing at {counter} of {host} ({point})"),
     }
 }
 
@@ -120,30 +120,31 @@ impl<'a> FlowAccounts<'a> {
         counted: u64,
         range: Range,
         because: String,
-    ) -> BookStep {
+    ) -> AccountingStep {
         let above = counted.saturating_sub(range.most);
         let below = range.least.saturating_sub(counted);
         let residual = i64::try_from(above).unwrap_or(i64::MAX) - i64::try_from(below).unwrap_or(i64::MAX);
         let whole = [Side::Receiver, Side::Sender].into_iter().filter_map(|side| self.flow.tally(side));
         let whole = whole.map(|tally| tally.total_bytes.get()).max().unwrap_or_default();
         // The peer of an emulated tool may send other data on the same connection.
-        let open = !self.foreign() && residual.unsigned_abs() as f64 > MAX_RESIDUAL_SHARE * whole as f64;
-        let (place, host, counter) = at;
-        BookStep {
-            place,
+        let unaccounted =
+            !self.foreign() && residual.unsigned_abs() as f64 > MAX_RESIDUAL_SHARE * whole as f64;
+        let (point, host, counter) = at;
+        AccountingStep {
+            point,
             host: host.into(),
             counter,
             counted_bytes: Bytes::new(counted),
-            least_bytes: Bytes::new(range.least),
-            most_bytes: Bytes::new(range.most),
+            min_bytes: Bytes::new(range.least),
+            max_bytes: Bytes::new(range.most),
             residual_bytes: residual,
-            open,
+            unaccounted,
             because: because.into(),
         }
     }
 
     /// What was written, less what was still queued, has left the connections once.
-    fn sender_socket(&self) -> Option<BookStep> {
+    fn sender_socket(&self) -> Option<AccountingStep> {
         let tally = self.flow.sender.as_ref().filter(|_| self.flow.plan.transport == Transport::Tcp)?;
         let socket = socket(tally)?;
         let (written, queued) = (tally.total_bytes.get(), tally.queued_bytes.unwrap_or_default().get());
@@ -162,12 +163,13 @@ impl<'a> FlowAccounts<'a> {
     }
 
     /// What arrived in order was read. The end of each stream counts as a byte.
-    fn receiver_socket(&self) -> Option<BookStep> {
+    fn receiver_socket(&self) -> Option<AccountingStep> {
         let tally = self.flow.receiver.as_ref().filter(|_| self.flow.plan.transport == Transport::Tcp)?;
         let socket = socket(tally)?;
         let read = tally.total_bytes.get();
         // If the test was cut off, bytes may remain unread.
-        let cut = !tally.complete || self.flow.books.is_some_and(|books| books.never_sent_bytes.get() > 0);
+        let cut = !tally.complete
+            || self.flow.byte_accounting.is_some_and(|bytes| bytes.never_sent_bytes.get() > 0);
         let unread = if cut { socket.received_bytes.get().saturating_sub(read) } else { 0 };
         let edge = u64::from(self.flow.plan.streams);
         let range = Range { least: read, most: read.saturating_add(unread).saturating_add(edge) };
@@ -177,7 +179,7 @@ impl<'a> FlowAccounts<'a> {
         Some(self.step(at, socket.received_bytes.get(), range, because))
     }
 
-    fn qdisc(&self) -> Option<BookStep> {
+    fn qdisc(&self) -> Option<AccountingStep> {
         let station = self.station(Side::Sender);
         let interface = station.interface()?;
         let qdisc = interface.qdisc.as_ref().filter(|qdisc| qdisc.bytes.get() > 0)?;
@@ -193,7 +195,7 @@ impl<'a> FlowAccounts<'a> {
         ))
     }
 
-    fn interface(&self, side: Side, heading: Heading, place: AccountingPoint) -> Option<BookStep> {
+    fn interface(&self, side: Side, heading: Heading, point: AccountingPoint) -> Option<AccountingStep> {
         let station = self.station(side);
         let interface = station.interface()?;
         let load = station.load(heading, self.flow)?;
@@ -201,12 +203,12 @@ impl<'a> FlowAccounts<'a> {
         let (range, because) =
             load.explained(Frames::Counted { packets: passed.packets, check: station.check() });
         let because = because + &thrown_away(passed.dropped, "at it");
-        let at = (place, station.name(), interface.name.clone());
+        let at = (point, station.name(), interface.name.clone());
         Some(self.step(at, passed.bytes.get(), range, because))
     }
 
     /// Both directions of both ends pass one interface, which counts them as outgoing.
-    fn loopback(&self) -> Option<BookStep> {
+    fn loopback(&self) -> Option<AccountingStep> {
         let [a, b] = &self.stations;
         let interface = a.interface().or(b.interface())?;
         let load = a.load(Heading::Out, self.flow)?.with(b.load(Heading::Out, self.flow)?);
@@ -219,7 +221,7 @@ impl<'a> FlowAccounts<'a> {
 
     /// The port of an emulated network that leads from or to the server. The name of the client's node is not
     /// known.
-    fn ports(&self) -> Vec<BookStep> {
+    fn ports(&self) -> Vec<AccountingStep> {
         let Some(node) = self.record.start.as_ref().map(|start| node(&start.target)) else {
             return Vec::new();
         };

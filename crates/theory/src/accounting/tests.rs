@@ -148,22 +148,22 @@ impl Run {
         RunRecord::fold(&(0..).zip(bodies).map(event).collect::<Vec<_>>())
     }
 
-    fn steps(self) -> Vec<BookStep> {
+    fn steps(self) -> Vec<AccountingStep> {
         let record = self.record();
         steps(&record, record.flow(0).unwrap())
     }
 
     /// Open steps, with their residuals.
     fn open(self) -> Vec<(&'static str, i64)> {
-        let open = |step: BookStep| step.open.then(|| (step.place.name(), step.residual_bytes));
+        let open = |step: AccountingStep| step.unaccounted.then(|| (step.point.name(), step.residual_bytes));
         self.steps().into_iter().filter_map(open).collect()
     }
 }
 
 #[test]
-fn a_test_alone_is_explained_at_every_place() {
+fn a_test_alone_is_explained_at_every_point() {
     let steps = balanced().steps();
-    let places: Vec<&str> = steps.iter().map(|step| step.place.name()).collect();
+    let points: Vec<&str> = steps.iter().map(|step| step.point.name()).collect();
     let expected = [
         "sender_socket",
         "sender_interface",
@@ -172,8 +172,8 @@ fn a_test_alone_is_explained_at_every_place() {
         "return_sent",
         "return_received",
     ];
-    assert_eq!(places, expected);
-    assert!(steps.iter().all(|step| step.residual_bytes == 0 && !step.open), "{steps:#?}");
+    assert_eq!(points, expected);
+    assert!(steps.iter().all(|step| step.residual_bytes == 0 && !step.unaccounted), "{steps:#?}");
     assert_eq!(summary(&steps), None);
 }
 
@@ -184,9 +184,9 @@ fn bytes_of_others_are_named_where_they_pass() {
     eth0(&mut run.receiver).received.bytes =
         Bytes::new(eth0(&mut run.receiver).received.bytes.get() + others);
     let steps = run.steps();
-    let open: Vec<&BookStep> = steps.iter().filter(|step| step.open).collect();
+    let open: Vec<&AccountingStep> = steps.iter().filter(|step| step.unaccounted).collect();
     assert_eq!(open.len(), 1);
-    assert_eq!((open[0].place, open[0].host.as_str()), (AccountingPoint::ReceiverInterface, "b"));
+    assert_eq!((open[0].point, open[0].host.as_str()), (AccountingPoint::ReceiverInterface, "b"));
     // All except what the edges of the time may hold.
     assert!((990_000..=1_000_000).contains(&open[0].residual_bytes), "{}", open[0].residual_bytes);
     let text = summary(&steps).unwrap();
@@ -230,7 +230,7 @@ fn bytes_that_never_passed_an_interface_are_missed_there() {
     let interface = eth0(&mut run.sender);
     interface.sent.bytes = Bytes::new(interface.sent.bytes.get() - 1_000_000);
     let steps = run.steps();
-    let step = steps.iter().find(|step| step.open).unwrap();
+    let step = steps.iter().find(|step| step.unaccounted).unwrap();
     assert!(step.residual_bytes < -990_000, "{}", step.residual_bytes);
     assert!(summary(&steps).unwrap().contains("less than passed there (sender_interface)"));
 }
@@ -274,7 +274,7 @@ fn a_queue_and_a_port_count_the_headers_of_every_segment() {
 }
 
 #[test]
-fn a_receiver_that_counts_bundles_as_one_does_not_open_the_books_of_a_port() {
+fn a_receiver_that_counts_bundles_as_one_is_accounted_at_a_port() {
     let with = |on_port: u64| {
         let mut run = balanced();
         let socket = kernel(&mut run.receiver).socket.as_mut().unwrap();
@@ -309,7 +309,7 @@ fn what_was_sent_again_may_arrive_or_not() {
 /// As measured through a tbf on the sender's own interface with four streams: TCP counts what its queue
 /// rejected as sent, and again when it leaves.
 #[test]
-fn what_the_senders_own_queue_threw_away_opens_no_books() {
+fn what_the_senders_own_queue_threw_away_is_accounted() {
     let refused: u64 = 54_000_000;
     let with = |missing: u64, dropped: u64| {
         let mut run = balanced();
@@ -333,15 +333,15 @@ fn what_the_senders_own_queue_threw_away_opens_no_books() {
     // 9,500 super-packets of at most 64 KiB.
     assert_eq!(with(0, 9_500), []);
     // Acknowledged bytes must have passed nevertheless; the number of their headers is unknown.
-    let places: Vec<&str> = with(10_000_000, 9_500).into_iter().map(|(place, _)| place).collect();
-    assert_eq!(places, ["sender_qdisc", "sender_interface"]);
+    let points: Vec<&str> = with(10_000_000, 9_500).into_iter().map(|(point, _)| point).collect();
+    assert_eq!(points, ["sender_qdisc", "sender_interface"]);
     // A few drops do not explain that much, and no drops explain nothing.
     assert_eq!(with(0, 100).first().map(|found| found.0), Some("sender_socket"));
     assert!(!with(0, 0).is_empty());
 }
 
 #[test]
-fn datagrams_that_the_senders_own_queue_threw_away_open_no_books() {
+fn datagrams_that_the_senders_own_queue_threw_away_are_accounted() {
     let udp = |packets, lost| Some(UdpTally { packets, lost, ..UdpTally::default() });
     let (payload, segments) = (PAYLOAD / 2, SEGMENTS / 2);
     let with = |dropped: u64| {
@@ -383,9 +383,9 @@ fn datagrams_have_no_counts_of_their_sockets() {
         kernel(tally).socket = None;
     }
     let steps = run.steps();
-    let places: Vec<&str> = steps.iter().map(|step| step.place.name()).collect();
-    assert_eq!(places, ["sender_interface", "receiver_interface", "return_sent", "return_received"]);
-    assert!(steps.iter().all(|step| !step.open), "{steps:#?}");
+    let points: Vec<&str> = steps.iter().map(|step| step.point.name()).collect();
+    assert_eq!(points, ["sender_interface", "receiver_interface", "return_sent", "return_received"]);
+    assert!(steps.iter().all(|step| !step.unaccounted), "{steps:#?}");
 }
 
 #[test]
@@ -397,17 +397,17 @@ fn on_loopback_both_directions_pass_one_interface() {
         *eth0(tally) = interface(both, both);
     }
     let steps = run.steps();
-    let places: Vec<&str> = steps.iter().map(|step| step.place.name()).collect();
-    assert_eq!(places, ["sender_socket", "sender_interface", "receiver_socket"]);
-    assert!(steps.iter().all(|step| !step.open), "{steps:#?}");
+    let points: Vec<&str> = steps.iter().map(|step| step.point.name()).collect();
+    assert_eq!(points, ["sender_socket", "sender_interface", "receiver_socket"]);
+    assert!(steps.iter().all(|step| !step.unaccounted), "{steps:#?}");
 }
 
 #[test]
 fn what_was_not_read_makes_no_step() {
     let mut run = balanced();
     run.sender.kernel = None;
-    let places: Vec<&str> = run.steps().iter().map(|step| step.place.name()).collect();
-    assert_eq!(places, ["receiver_interface", "receiver_socket", "return_sent"]);
+    let points: Vec<&str> = run.steps().iter().map(|step| step.point.name()).collect();
+    assert_eq!(points, ["receiver_interface", "receiver_socket", "return_sent"]);
     let nothing = RunRecord::fold(&[]);
     assert!(nothing.flows.is_empty());
 }

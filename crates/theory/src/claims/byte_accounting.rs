@@ -47,8 +47,8 @@ fn bytes_over_time(case: &Case<'_>, claim: &Claim, seconds: Option<Range>) -> Ju
     let streams = case.context.streams_of(claim.stream);
     let left_out = if case.context.first_read_left_out { FIRST_READ_BYTES * streams } else { 0.0 };
     let counted_bytes = Range { low: (bytes.low - left_out).max(0.0), ..bytes };
-    let of_books = counted_bytes.scaled(8.0).over(seconds?)?;
-    if rate.meets(of_books.widened(CLOCK_READ_TOLERANCE)) {
+    let of_bytes = counted_bytes.scaled(8.0).over(seconds?)?;
+    if rate.meets(of_bytes.widened(CLOCK_READ_TOLERANCE)) {
         return None;
     }
     let implied = counted.value * 8.0 / case.likely_seconds(claim)?;
@@ -61,12 +61,12 @@ fn bytes_over_time(case: &Case<'_>, claim: &Claim, seconds: Option<Range>) -> Ju
         .with("rate_bps", Some(printed.value))
         .with("implied_bps", Some(implied))
         .with("ratio", Some(printed.value / implied));
-    reason.causes = units(rate, of_books);
+    reason.causes = units(rate, of_bytes);
     Some((Quantity::Bitrate, reason))
 }
 
 /// Unit mistakes that turn one rate into the other.
-fn units(rate: Range, of_books: Range) -> Vec<Cause> {
+fn units(rate: Range, of_bytes: Range) -> Vec<Cause> {
     let mega = causes::prefix_factor(rate.middle()).0;
     let giga = conversion::GIB / 1e9;
     let binary = CauseKind::BinaryPrefix;
@@ -90,7 +90,7 @@ fn units(rate: Range, of_books: Range) -> Vec<Cause> {
         (8.0, CauseKind::BitsForBytes, "bits printed as bytes: divide the rate by 8"),
         (1.0 / 8.0, CauseKind::BitsForBytes, "bytes printed as bits: multiply the rate by 8"),
     ];
-    let fits = |factor: f64| rate.scaled(1.0 / factor).meets(of_books.widened(0.002));
+    let fits = |factor: f64| rate.scaled(1.0 / factor).meets(of_bytes.widened(0.002));
     let fitting = table.into_iter().filter(|(factor, _, _)| fits(*factor));
     fitting
         .map(|(factor, kind, text)| Cause {
@@ -139,7 +139,7 @@ fn lost(case: &Case<'_>, claim: &Claim) -> Judgement {
     let packets = Range::in_claim(claim, Quantity::Packets)?;
     if lost.low > packets.high {
         let text = "More was lost than was sent.".to_owned();
-        return Some((Quantity::Lost, Reason::new(Check::LossBooks, Verdict::Impossible, text)));
+        return Some((Quantity::Lost, Reason::new(Check::LossAccounting, Verdict::Impossible, text)));
     }
     let printed = claim.figure(Quantity::LossRatio)?;
     let ratio = Range::of(printed)?;
@@ -155,7 +155,7 @@ fn lost(case: &Case<'_>, claim: &Claim) -> Judgement {
     let makes = claim.figure(Quantity::Lost)?.value / claim.figure(Quantity::Packets)?.value;
     let text =
         format!("Lost over sent makes {}, not {}.", format::percent(makes), format::percent(printed.value));
-    let reason = Reason::new(Check::LossBooks, Verdict::Impossible, text)
+    let reason = Reason::new(Check::LossAccounting, Verdict::Impossible, text)
         .with("loss_ratio", Some(printed.value))
         .with("implied_ratio", Some(makes));
     Some((Quantity::LossRatio, reason))

@@ -88,7 +88,7 @@ pub enum Check {
     /// Bytes over time against the rate on the same line.
     BytesOverTime,
     /// Packets lost against packets and the ratio on the same line.
-    LossBooks,
+    LossAccounting,
     /// Calls, their rate, their time and their bytes.
     Calls,
     /// Streams against their sum.

@@ -17,7 +17,7 @@ const MAX_UNACCOUNTED_SHARE: f64 = 0.01;
 const MAX_CATCH_UP: f64 = 1.25;
 
 pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
-    above_the_link(evidence).or_else(|| above_the_bucket(evidence)).or_else(|| books_do_not_balance(evidence))
+    above_the_link(evidence).or_else(|| above_the_bucket(evidence)).or_else(|| bytes_do_not_balance(evidence))
 }
 
 fn above_the_link(evidence: &Evidence) -> Option<Finding> {
@@ -123,7 +123,7 @@ fn never_read(evidence: &Evidence) -> Option<f64> {
     evidence.windows.rcv_buf_bytes.filter(|_| late).map(|buffer| buffer * evidence.streams())
 }
 
-fn books_do_not_balance(evidence: &Evidence) -> Option<Finding> {
+fn bytes_do_not_balance(evidence: &Evidence) -> Option<Finding> {
     let unaccounted = evidence.outcome.unaccounted_bytes?;
     let share = unaccounted.abs() / evidence.outcome.written_bytes?;
     if share.is_nan()

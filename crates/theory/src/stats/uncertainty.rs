@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_books_and_many_streams_widen_it() {
+    fn unaccounted_bytes_and_many_streams_widen_it() {
         let plain = budget(&gigabit()).unwrap();
         let many = budget(&Observed { streams: 16.0, ..gigabit() }).unwrap();
         near(

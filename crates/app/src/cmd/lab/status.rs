@@ -180,20 +180,24 @@ fn causes(port: &PortStatus) -> String {
 }
 
 fn keeping_up(page: &mut Page, status: &Status) {
-    let (books, keeping) = (&status.books, &status.keeping_up);
+    let (packets, keeping) = (&status.packet_accounting, &status.keeping_up);
     page.heading("Switch");
     page.remark(
         0,
         Ink::Plain,
         &format!(
             "{} packets in, {} made, {} out, {} dropped, {} filtered, {} on the way{}",
-            books.entered,
-            books.made,
-            books.delivered,
-            books.dropped,
-            books.filtered,
-            books.held,
-            if books.balanced() { "" } else { ": the books do not balance, which is a fault of linerate" },
+            packets.entered,
+            packets.made,
+            packets.delivered,
+            packets.dropped,
+            packets.filtered,
+            packets.held,
+            if packets.balanced() {
+                ""
+            } else {
+                ": the packet accounting does not balance, which is a fault of linerate"
+            },
         ),
     );
     let late = |ns: u64| Span::from_ns(ns).to_string();
@@ -277,7 +281,7 @@ mod tests {
                 dropped: 3,
                 counts,
             }],
-            books: PacketAccounting {
+            packet_accounting: PacketAccounting {
                 entered: 1003,
                 delivered: 1000,
                 dropped: 3,
@@ -311,10 +315,10 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_that_is_late_and_books_that_do_not_balance_are_told() {
+    fn a_switch_that_is_late_and_packets_that_do_not_balance_are_told() {
         let mut status = status();
         status.keeping_up.late = 5;
-        status.books.delivered = 999;
+        status.packet_accounting.delivered = 999;
         let text = text(&status, 120, false);
         assert!(text.contains("5 of 100 frames") && text.contains("do not balance"), "{text}");
     }

@@ -249,8 +249,8 @@ fn both_ends_count_the_same_and_write_it_to_their_logs() {
             assert_eq!(flow.receiver.as_ref().unwrap().total_bytes, sent);
             assert!(flow.verdict.is_some(), "flow {} was not judged", flow.plan.flow);
         }
-        assert_eq!(record.flow(0).unwrap().books.unwrap().unaccounted_bytes, Bytes::new(0));
-        assert!(record.flow(2).unwrap().books.is_none());
+        assert_eq!(record.flow(0).unwrap().byte_accounting.unwrap().unaccounted_bytes, Bytes::new(0));
+        assert!(record.flow(2).unwrap().byte_accounting.is_none());
     }
     // Each end describes its own host; of the other it only knows the address.
     let (server, client) = (record(&at_server), record(&at_client));
@@ -277,9 +277,10 @@ fn what_was_on_the_way_when_a_strangers_test_ended_is_no_contradiction() {
     run_with(Some("nowhere"), program, &interrupts, Some(&memory));
     let mut record = record(&memory);
     let flow = record.flows.iter_mut().find(|flow| flow.plan.flow == 1).unwrap();
-    assert!(flow.sender.is_some() && flow.receiver.is_none() && flow.books.is_none());
+    assert!(flow.sender.is_some() && flow.receiver.is_none() && flow.byte_accounting.is_none());
     let received = Tally { total_bytes: Bytes::new(1_000_000), ..Tally::default() };
-    flow.books = flow.sender.as_ref().map(|sent| linerate_model::ByteAccounting::close(sent, &received));
+    flow.byte_accounting =
+        flow.sender.as_ref().map(|sent| linerate_model::ByteAccounting::close(sent, &received));
     flow.receiver = Some(received);
     let outcome = crate::evidence(&record, 1).unwrap().outcome;
     assert_eq!((outcome.written_bytes, outcome.unaccounted_bytes), (Some(2e6), None));
