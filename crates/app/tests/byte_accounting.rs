@@ -111,15 +111,16 @@ fn what_goes_back_for_each_size_of_a_read_is_counted_on_an_asymmetric_link() {
     let lab = Lab::up("pair", &["link.a.rate=200M", "link.b.rate=200M", "link.b.from.b.rate=5M"]);
     let server = server(&lab);
     let document = measure(&lab, &server, &["--upload", "--investigate=reads"]);
-    let inquiry = &flow(&document, "upload")["inquiries"][0];
-    assert_eq!(inquiry["question"], "reads");
-    assert_eq!(inquiry["runs"].as_array().unwrap().len(), 6, "{inquiry:#}");
+    let follow_up = &flow(&document, "upload")["follow_ups"][0];
+    assert_eq!(follow_up["question"], "reads");
+    assert_eq!(follow_up["runs"].as_array().unwrap().len(), 6, "{follow_up:#}");
     for bytes in [1024, 4096, 16_384, 65_536, 262_144, 1_048_576] {
-        let value = |what: &str| inquiry["evidence"][format!("read_{bytes}_return_{what}")].as_f64().unwrap();
+        let value =
+            |what: &str| follow_up["evidence"][format!("read_{bytes}_return_{what}")].as_f64().unwrap();
         // An acknowledgement takes 90 bytes on a wire of 5 Mb/s.
-        assert!((value("share_ratio") - value("bps") / 5e6).abs() < 1e-6, "{inquiry:#}");
+        assert!((value("share_ratio") - value("bps") / 5e6).abs() < 1e-6, "{follow_up:#}");
         // At least one per two segments without GRO, fewer with it, and never more than one per segment.
-        assert!((0.001..=1.1).contains(&value("per_segment_ratio")), "{inquiry:#}");
+        assert!((0.001..=1.1).contains(&value("per_segment_ratio")), "{follow_up:#}");
     }
 }
 

@@ -48,10 +48,10 @@ impl Investigated {
     /// Checks that every further run is in the archive and names its question, and that the first one has the
     /// answer.
     fn is_kept(&self) {
-        let inquiries = self.flow["inquiries"].as_array().unwrap();
-        let runs: Vec<&str> = inquiries
+        let follow_ups = self.flow["follow_ups"].as_array().unwrap();
+        let runs: Vec<&str> = follow_ups
             .iter()
-            .flat_map(|inquiry| inquiry["runs"].as_array().unwrap())
+            .flat_map(|follow_up| follow_up["runs"].as_array().unwrap())
             .map(|run| run.as_str().unwrap())
             .collect();
         assert!(!runs.is_empty(), "{:#}", self.flow);
@@ -63,7 +63,7 @@ impl Investigated {
         }
         let first = self.export(&self.run);
         assert_eq!(flow(&first, "upload")["verdict"], self.flow["verdict"]);
-        assert_eq!(flow(&first, "upload")["inquiries"], self.flow["inquiries"]);
+        assert_eq!(flow(&first, "upload")["follow_ups"], self.flow["follow_ups"]);
     }
 }
 
@@ -98,7 +98,7 @@ fn datagrams_above_and_below_the_rate_show_a_policer() {
         (&"V13".into(), &"confirmed".into()),
         "{verdict:#}"
     );
-    let policing = &found.flow["inquiries"][0];
+    let policing = &found.flow["follow_ups"][0];
     assert_eq!(policing["question"], "policing");
     assert!(
         policing["evidence"]["loss_above_ratio"].as_f64() > policing["evidence"]["loss_below_ratio"].as_f64()
@@ -112,5 +112,5 @@ fn a_full_link_asks_nothing() {
     let _alone = alone();
     let found = Investigated::new("pair", &["link.b.rate=100M"], &["-t", "2", "-C", "cubic"]);
     assert_eq!(found.flow["verdict"]["rule"], "V02");
-    assert!(found.flow.get("inquiries").is_none(), "{:#}", found.flow);
+    assert!(found.flow.get("follow_ups").is_none(), "{:#}", found.flow);
 }

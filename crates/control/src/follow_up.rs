@@ -69,14 +69,14 @@ fn ask_all<'f>(
         let (runs, conclusion) = asked.answer(open);
         let found = conclusion.finding.clone();
         let count = runs.len();
-        let inquiry = FollowUp {
+        let follow_up = FollowUp {
             question: question.topic.name().into(),
             because: question.because.into(),
             runs: runs.into_iter().map(Into::into).collect(),
             answer: conclusion.answer.into(),
             evidence: conclusion.evidence,
         };
-        log.note(Body::Inquired { flow, inquiry });
+        log.note(Body::FollowUp { flow, follow_up });
         if let Some(finding) = found {
             conclude(flow, finding, count, log);
             return;

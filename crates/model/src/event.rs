@@ -190,11 +190,11 @@ pub enum Body {
         ceiling: Option<Ceiling>,
     },
     /// A follow-up answered a question about a flow.
-    Inquired {
+    FollowUp {
         /// The flow.
         flow: u16,
         /// The question and the answer.
-        inquiry: FollowUp,
+        follow_up: FollowUp,
     },
     /// What limited the flow. A later event replaces an earlier one.
     Verdict {

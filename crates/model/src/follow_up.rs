@@ -10,7 +10,6 @@ use crate::foreign_text::ForeignText;
 /// One question about a flow, and the answer from further runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Inquiry"))]
 pub struct FollowUp {
     /// The question: `policing`, `pacing`, `ports`, `sizes` or `reads`.
     pub question: ForeignText,

@@ -87,7 +87,7 @@ pub struct FlowRecord {
     /// Other rules whose conditions hold.
     pub also: Vec<Finding>,
     /// Follow-ups: questions answered by further runs, in order.
-    pub inquiries: Vec<FollowUp>,
+    pub follow_ups: Vec<FollowUp>,
     /// The caveats for this flow's result.
     pub caveats: Vec<Caveat>,
 }
@@ -114,7 +114,7 @@ impl FlowRecord {
             ceiling: None,
             verdict: None,
             also: Vec::new(),
-            inquiries: Vec::new(),
+            follow_ups: Vec::new(),
             caveats: Vec::new(),
         }
     }
@@ -329,7 +329,7 @@ impl RunRecord {
                 flow.verdict = Some(verdict.clone());
                 flow.also.clone_from(also);
             }
-            Body::Inquired { inquiry, .. } => flow.inquiries.push(inquiry.clone()),
+            Body::FollowUp { follow_up, .. } => flow.follow_ups.push(follow_up.clone()),
             Body::Caveat { caveat, .. } => flow.caveats.push(caveat.clone()),
             _ => {}
         }
@@ -349,7 +349,7 @@ fn flow_of(body: &Body) -> Option<u16> {
         | Body::Steady { flow, .. }
         | Body::Uncertainty { flow, .. }
         | Body::Ceilings { flow, .. }
-        | Body::Inquired { flow, .. }
+        | Body::FollowUp { flow, .. }
         | Body::Verdict { flow, .. } => Some(*flow),
         Body::Latency { flow, .. } | Body::Caveat { flow, .. } => *flow,
         _ => None,

@@ -204,9 +204,9 @@ fn body() -> impl Strategy<Value = Body> {
             also: vec![other]
         }),
         ceilings(),
-        (flow(), ".*", ".*").prop_map(|(flow, because, answer)| Body::Inquired {
+        (flow(), ".*", ".*").prop_map(|(flow, because, answer)| Body::FollowUp {
             flow,
-            inquiry: FollowUp {
+            follow_up: FollowUp {
                 question: "ports".into(),
                 runs: vec![because.clone().into()],
                 because: because.into(),

@@ -93,7 +93,7 @@ fn flow_section(record: &RunRecord, flow: &FlowRecord) -> FlowSection {
         ceilings: flow.ceilings.clone(),
         verdict: flow.verdict.clone(),
         also: flow.also.clone(),
-        inquiries: flow.inquiries.clone(),
+        follow_ups: flow.follow_ups.clone(),
         byte_accounting: accounting_section(flow),
         steady: flow.steady,
         uncertainty: flow.uncertainty.clone(),

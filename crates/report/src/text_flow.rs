@@ -61,7 +61,7 @@ pub(crate) fn details(flow: &FlowRecord) -> Vec<(&'static str, String)> {
         flow.ceiling.iter().map(|ceiling| ("ceiling", ceiling_text(ceiling.bitrate_bps, &ceiling.because))),
     );
     details.extend(flow.also.iter().map(|also| ("also", format!("{} ({})", also.text, cause(also)))));
-    details.extend(flow.inquiries.iter().map(|inquiry| ("inquiry", inquired(inquiry))));
+    details.extend(flow.follow_ups.iter().map(|asked| ("follow-up", follow_up(asked))));
     details.extend(steady(flow).filter(|_| !impossible).map(|text| ("steady", text)));
     details.extend(uncertainty(flow).filter(|_| !impossible).map(|text| ("known to", text)));
     details.extend(settings(flow).map(|text| ("settings", text)));
@@ -70,10 +70,10 @@ pub(crate) fn details(flow: &FlowRecord) -> Vec<(&'static str, String)> {
 }
 
 /// A question that follow-up runs answered, with the runs.
-fn inquired(inquiry: &FollowUp) -> String {
-    let runs: Vec<String> = inquiry.runs.iter().map(|run| run.chars().take(8).collect()).collect();
+fn follow_up(asked: &FollowUp) -> String {
+    let runs: Vec<String> = asked.runs.iter().map(|run| run.chars().take(8).collect()).collect();
     let kept = if runs.is_empty() { String::new() } else { format!(" (runs {})", runs.join(", ")) };
-    format!("{} {}{kept}", inquiry.because, inquiry.answer)
+    format!("{} {}{kept}", asked.because, asked.answer)
 }
 
 /// The count of a sender if the file has no receiver.

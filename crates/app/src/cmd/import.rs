@@ -162,7 +162,9 @@ fn own_event(line: &str) -> Option<Event> {
             }
         }
         Body::TrialEnded(trial) => trial.runs.iter_mut().for_each(|run| run.run = run_name(&run.run).into()),
-        Body::Inquired { inquiry, .. } => inquiry.runs.iter_mut().for_each(|run| *run = run_name(run).into()),
+        Body::FollowUp { follow_up, .. } => {
+            follow_up.runs.iter_mut().for_each(|run| *run = run_name(run).into())
+        }
         _ => {}
     }
     Some(event)

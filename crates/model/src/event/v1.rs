@@ -38,6 +38,7 @@ mod tests {
     const TEXTS: &[(&str, &str)] = &[
         ("linerate.event/1", "linerate.event/2"),
         ("books_closed", "bytes_accounted"),
+        ("inquired", "follow_up"),
         ("books_open", "bytes_unaccounted"),
     ];
 

@@ -125,7 +125,7 @@ section! {
         also: Vec<Finding>,
         /// Questions that follow-up runs answered. The verdict takes the answers into account.
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        inquiries: Vec<FollowUp>,
+        follow_ups: Vec<FollowUp>,
         /// Byte accounting.
         #[serde(skip_serializing_if = "Option::is_none")]
         byte_accounting: Option<ByteAccountingSection>,

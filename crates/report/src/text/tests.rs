@@ -335,7 +335,7 @@ fn the_overhead_of_the_run_raises_the_upper_end_and_is_named() {
 #[test]
 fn a_question_that_further_runs_answered_stands_with_its_runs_below_the_verdict() {
     let mut record = RunRecord::fold(&runs::tcp_run());
-    record.flows[1].inquiries.push(linerate_model::FollowUp {
+    record.flows[1].follow_ups.push(linerate_model::FollowUp {
         question: "sizes".into(),
         because: "full segments vanish: above which size?".into(),
         runs: vec!["0123456789abcdef".into(), "fedcba9876543210".into()],
@@ -343,11 +343,11 @@ fn a_question_that_further_runs_answered_stands_with_its_runs_below_the_verdict(
         evidence: std::collections::BTreeMap::new(),
     });
     let view = View { width: 200, colour: false, kept: None, explain: false };
-    let line = "              inquiry   full segments vanish: above which size? packets of 1400 bytes pass, those of \
+    let line = "              follow-up full segments vanish: above which size? packets of 1400 bytes pass, those of \
                 1401 vanish (runs 01234567, fedcba98)";
     let page = text(&record, &view);
     assert_eq!(page.lines().filter(|found| *found == line).count(), 1, "{page}");
-    assert!(!text(&RunRecord::fold(&runs::tcp_run()), &view).contains("inquiry"));
+    assert!(!text(&RunRecord::fold(&runs::tcp_run()), &view).contains("follow-up"));
 }
 
 /// A step that counted 1 MiB more than was explained, and a step that is fully explained.
