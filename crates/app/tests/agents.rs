@@ -165,7 +165,7 @@ fn of_three_pairs_one_loses_its_client_one_its_server_and_the_third_goes_on() {
         token: Token::new(SECRET).unwrap(),
         netns: None,
     };
-    let rig = TestBed { name: "the test".to_owned(), hosts: servers.iter().enumerate().map(host).collect() };
+    let bed = TestBed { name: "the test".to_owned(), hosts: servers.iter().enumerate().map(host).collect() };
     let flow = |from, to, seconds| {
         let mut spec = TestSpec::default();
         spec.traffic.duration = Some(Span::from_secs(seconds));
@@ -195,7 +195,7 @@ fn of_three_pairs_one_loses_its_client_one_its_server_and_the_third_goes_on() {
             victim.signal("KILL");
         }
     };
-    let ends = run_group(rig, &group, &mut logs, &AtomicBool::new(false), &mut on).unwrap();
+    let ends = run_group(bed, &group, &mut logs, &AtomicBool::new(false), &mut on).unwrap();
     let outcomes: Vec<Outcome> = ends.iter().map(|end| end.outcome).collect();
     assert_eq!(outcomes, [Outcome::Failed, Outcome::Failed, Outcome::Completed], "{ends:?}");
     assert!(ends[0].reason.as_ref().unwrap().starts_with("h0: "), "{ends:?}");
@@ -238,7 +238,7 @@ fn two_pairs_of_four_hosts_start_together() {
         token: Token::new(SECRET).unwrap(),
         netns: None,
     };
-    let rig =
+    let bed =
         TestBed { name: "the test".to_owned(), hosts: names.into_iter().zip(&servers).map(host).collect() };
     let mut spec = TestSpec::default();
     spec.traffic.duration = Some(Span::from_secs(2));
@@ -259,7 +259,7 @@ fn two_pairs_of_four_hosts_start_together() {
     let inside = namespace(&lab, "a");
     let (ends, records) = netns::with_netns_fd(&inside, || {
         let mut logs = [Log::new("1".to_owned(), Vec::new()), Log::new("2".to_owned(), Vec::new())];
-        let ends = run_group(rig, &group, &mut logs, &stop, &mut |_| ()).unwrap();
+        let ends = run_group(bed, &group, &mut logs, &stop, &mut |_| ()).unwrap();
         (ends, logs.map(Log::into_record))
     })
     .unwrap();

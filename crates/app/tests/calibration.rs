@@ -62,7 +62,7 @@ fn what_a_host_measured_of_itself_comes_with_every_result() {
         assert_eq!(result["hosts"][host]["calibration"], kept);
     }
     let kinds = caveats(&result);
-    assert!(!kinds.iter().any(|kind| kind == "rig_limited" || kind == "calibration_stale"), "{kinds:?}");
+    assert!(!kinds.iter().any(|kind| kind == "host_limited" || kind == "calibration_stale"), "{kinds:?}");
 }
 
 fn mode(mode: &Value) -> (&str, u64) {
@@ -93,11 +93,11 @@ fn a_result_near_the_limit_of_either_end_says_so_with_the_figures() {
     for (client, server) in [(&slow, &fast), (&fast, &slow)] {
         let result = upload(client, server).json();
         let said = flow(&result, "upload")["caveats"].as_array().unwrap().clone();
-        let said = said.iter().find(|caveat| caveat["kind"] == "rig_limited").unwrap();
+        let said = said.iter().find(|caveat| caveat["kind"] == "host_limited").unwrap();
         assert!(said["text"].as_str().unwrap().contains("21.00 Mb/s"), "{said}");
     }
     let result = upload(&fast, &fast).json();
-    assert!(!caveats(&result).contains(&"rig_limited".to_owned()), "{result}");
+    assert!(!caveats(&result).contains(&"host_limited".to_owned()), "{result}");
 }
 
 /// A run of our iperf3 stand-ins at both ends, upload at 20 Mb/s; what each end archived.
@@ -131,7 +131,7 @@ fn runs_with_other_tools_have_the_limits_and_the_uncertainty_of_the_end_that_is_
     for (end, result) in ["server", "client"].into_iter().zip(stand_ins(&file)) {
         let found = flow(&result, "upload");
         let said = found["caveats"].as_array().unwrap().clone();
-        let said = said.iter().find(|caveat| caveat["kind"] == "rig_limited");
+        let said = said.iter().find(|caveat| caveat["kind"] == "host_limited");
         assert!(said.is_some(), "{end}: {found:#}");
         let text = said.unwrap()["text"].as_str().unwrap();
         assert!(text.contains("21.00 Mb/s") && text.contains("nothing is known of"), "{end}: {text}");
@@ -152,7 +152,7 @@ fn limits_of_another_kernel_are_not_used_and_the_result_says_so() {
     let result = upload(&file, "").json();
     let kinds = caveats(&result);
     assert!(kinds.contains(&"calibration_stale".to_owned()), "{kinds:?}");
-    assert!(!kinds.contains(&"rig_limited".to_owned()), "{kinds:?}");
+    assert!(!kinds.contains(&"host_limited".to_owned()), "{kinds:?}");
     assert_eq!(result["caveats"].as_array().unwrap().len(), 1, "said once, of the run");
     let checks = doctor(&file, &["--json"]).json()["checks"].as_array().unwrap().clone();
     let found = checks.iter().find(|check| check["id"] == "calibration").unwrap();

@@ -83,12 +83,12 @@ const PAIRS: &str = "name = \"pairs\"\npause = 0\nrepeats = 2\n\
 
 #[test]
 fn a_plan_ends_with_tables_and_stays_in_the_archive() {
-    let rig = TestBed::new(
+    let bed = TestBed::new(
         4,
         &PAIRS.replace("pause = 0", "pause = 0\nassert = [\"goodput > 0\", \"fairness > 0\"]"),
     );
-    let report = rig.folder.file("report.md");
-    let done = rig.run(&["--json", "--report", &report]);
+    let report = bed.folder.file("report.md");
+    let done = bed.run(&["--json", "--report", &report]);
     assert_eq!(done.code, Some(0), "{done:?}");
     let document = done.json();
     assert_eq!(
@@ -119,33 +119,33 @@ fn a_plan_ends_with_tables_and_stays_in_the_archive() {
     let markdown = std::fs::read_to_string(report).unwrap();
     assert!(markdown.contains("| length |") && markdown.contains("holds: goodput > 0"), "{markdown}");
 
-    assert_eq!(rig.shown(), document, "the archive says the same");
-    let history = rig.done(&["history", "--json"]).json();
+    assert_eq!(bed.shown(), document, "the archive says the same");
+    let history = bed.done(&["history", "--json"]).json();
     let runs = elements(&history["runs"]);
     assert!(runs.len() == 1 && runs[0]["kind"] == "plan" && runs[0]["target"] == "pairs", "{history}");
     let run = document["run"].as_str().unwrap();
-    let all = rig.done(&["history", "--all", "--json"]).json();
-    let parts = rig.done(&["history", "--plan", run, "--json"]).json();
+    let all = bed.done(&["history", "--all", "--json"]).json();
+    let parts = bed.done(&["history", "--plan", run, "--json"]).json();
     assert_eq!((elements(&all["runs"]).len(), elements(&parts["runs"]).len()), (9, 8));
-    let point = rig.done(&["show", run, "--point", "length=4K", "--json"]).json();
+    let point = bed.done(&["show", run, "--point", "length=4K", "--json"]).json();
     assert_eq!(elements(&point["runs"]).len(), 4, "two trials of two flows");
-    assert!(rig.done(&["show", run]).stdout.contains("Assertions"));
-    let csv = rig.done(&["export", run, "--format", "csv"]).stdout;
+    assert!(bed.done(&["show", run]).stdout.contains("Assertions"));
+    let csv = bed.done(&["export", run, "--format", "csv"]).stdout;
     assert!(
         csv.starts_with("point,length,flow,direction,quantity") && csv.contains(",goodput,bit/s,2,"),
         "{csv}"
     );
-    let unknown = rig.done(&["show", run, "--point", "length=5K"]);
+    let unknown = bed.done(&["show", run, "--point", "length=5K"]);
     assert!(unknown.code == Some(2) && unknown.stderr.contains("no point"), "{unknown:?}");
 }
 
 #[test]
 fn an_assertion_that_fails_is_told_with_what_was_found_and_ends_with_3() {
-    let rig = TestBed::new(
+    let bed = TestBed::new(
         2,
         "name = \"fast\"\nassert = [\"goodput >= 1G\"]\n[test]\nduration = 0.2\nupload = true\nrate = \"10M\"\n",
     );
-    let done = rig.run(&[]);
+    let done = bed.run(&[]);
     assert_eq!(done.code, Some(3), "{done:?}");
     assert!(
         done.stdout.contains("FAILS: goodput >= 1G") && done.stdout.contains("is not >= 1.000 Gb/s"),
@@ -155,7 +155,7 @@ fn an_assertion_that_fails_is_told_with_what_was_found_and_ends_with_3() {
 
 #[test]
 fn what_cannot_be_is_refused_before_anything_is_measured() {
-    let rig = TestBed::new(2, "name = \"pair\"\n[test]\nduration = 0.2\nupload = true\n");
+    let bed = TestBed::new(2, "name = \"pair\"\n[test]\nduration = 0.2\nupload = true\n");
     let silent = {
         let gone = Server::start(&[]);
         gone.port.to_string()
@@ -171,30 +171,30 @@ fn what_cannot_be_is_refused_before_anything_is_measured() {
         (&["--report", "report.pdf"], ".md"),
         (&["--resume"], "no unfinished run"),
     ] {
-        let done = rig.run(args);
+        let done = bed.run(args);
         assert!(done.code == Some(2) && done.stderr.contains(words), "{args:?}: {done:?}");
     }
-    let mut command = rig.command(&["run", &rig.folder.file("plan.toml")]);
+    let mut command = bed.command(&["run", &bed.folder.file("plan.toml")]);
     command.args(["--world", "hosts"]);
     let tokenless = Process::start(command).finish(TIMEOUT);
     assert!(tokenless.code == Some(2) && tokenless.stderr.contains("--agent-token-file"), "{tokenless:?}");
-    let history = rig.done(&["history", "--all", "--json"]).json();
+    let history = bed.done(&["history", "--all", "--json"]).json();
     assert_eq!(elements(&history["runs"]).len(), 0, "{history}");
-    assert!(rig.agents.iter().all(|agent| agent.events("begun").is_empty()));
+    assert!(bed.agents.iter().all(|agent| agent.events("begun").is_empty()));
 }
 
 #[test]
 fn a_host_that_dies_marks_its_points_and_the_others_go_on() {
-    let mut rig = TestBed::new(4, &PAIRS.replace("repeats = 2", "repeats = 4"));
-    let running = Process::start(rig.run_command(&[]));
-    rig.agents[1].await_events("begun", 2);
-    let dead = rig.agents.remove(1);
+    let mut bed = TestBed::new(4, &PAIRS.replace("repeats = 2", "repeats = 4"));
+    let running = Process::start(bed.run_command(&[]));
+    bed.agents[1].await_events("begun", 2);
+    let dead = bed.agents.remove(1);
     dead.signal("KILL");
-    let (token, port) = (rig.folder.file("token"), dead.port.to_string());
+    let (token, port) = (bed.folder.file("token"), dead.port.to_string());
     let done = running.finish(TIMEOUT);
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.stdout.contains("failed") && done.stdout.contains("Missing"), "{done:?}");
-    let document = rig.shown();
+    let document = bed.shown();
     assert_eq!(document["outcome"], "failed");
     assert_eq!(elements(&document["trials"]).len(), 8, "every trial was tried");
     let completed = |flow: &str| {
@@ -209,9 +209,9 @@ fn a_host_that_dies_marks_its_points_and_the_others_go_on() {
     let mut command = linerate();
     command.args(["serve", "--json", "--agent-token-file", &token, "--port", &port]);
     let again = Server::from(command);
-    let done = rig.run(&["--resume"]);
+    let done = bed.run(&["--resume"]);
     assert_eq!(done.code, Some(0), "{done:?}");
-    let document = rig.shown();
+    let document = bed.shown();
     assert_eq!((&document["outcome"], &document["resumed"]), (&"completed".into(), &1.into()));
     let complete: Vec<_> = trials(&document).into_iter().filter(|(.., complete)| *complete).collect();
     let once: BTreeSet<_> = complete.iter().cloned().collect();
@@ -221,23 +221,23 @@ fn a_host_that_dies_marks_its_points_and_the_others_go_on() {
 
 #[test]
 fn a_coordinator_killed_at_any_moment_goes_on_without_measuring_twice() {
-    let rig = TestBed::new(4, &PAIRS.replace("repeats = 2", "repeats = 3"));
+    let bed = TestBed::new(4, &PAIRS.replace("repeats = 2", "repeats = 3"));
     let mut begun = 0;
     for (number, wait_ms) in [10, 250, 600].into_iter().enumerate() {
         let resume: &[&str] = if number == 0 { &[] } else { &["--resume"] };
-        let running = Process::start(rig.run_command(resume));
-        let so_far = rig.agents[1].events("begun").len();
+        let running = Process::start(bed.run_command(resume));
+        let so_far = bed.agents[1].events("begun").len();
         begun = begun.max(so_far);
-        rig.agents[1].await_events("begun", so_far + 1);
+        bed.agents[1].await_events("begun", so_far + 1);
         pause(Duration::from_millis(wait_ms));
         signal(running.pid(), "KILL");
         drop(running);
     }
-    let killed = rig.shown();
+    let killed = bed.shown();
     assert!(killed["outcome"].is_null(), "the archive is readable: {killed}");
-    let done = rig.run(&["--resume"]);
+    let done = bed.run(&["--resume"]);
     assert_eq!(done.code, Some(0), "{done:?}");
-    let document = rig.shown();
+    let document = bed.shown();
     assert_eq!((&document["outcome"], &document["run"]), (&"completed".into(), &killed["run"]));
     let all = trials(&document);
     let once: BTreeSet<_> = all.iter().cloned().collect();
@@ -247,49 +247,49 @@ fn a_coordinator_killed_at_any_moment_goes_on_without_measuring_twice() {
         elements(&point["summaries"]).iter().find(is).map(|one| elements(&one["values"]).len())
     };
     assert_eq!(elements(&document["points"]).iter().map(goodput).collect::<Vec<_>>(), [Some(3), Some(3)]);
-    assert!(rig.run(&["--resume"]).stderr.contains("no unfinished run"));
+    assert!(bed.run(&["--resume"]).stderr.contains("no unfinished run"));
 }
 
 #[test]
 fn an_interrupted_plan_prints_what_it_has_and_goes_on_by_its_name_alone() {
-    let rig = TestBed::new(4, &PAIRS.replace("repeats = 2", "repeats = 9"));
-    let running = Process::start(rig.run_command(&["--set", "test.duration=0.4"]));
-    rig.agents[1].await_events("begun", 2);
-    let second = rig.run(&["--resume"]);
+    let bed = TestBed::new(4, &PAIRS.replace("repeats = 2", "repeats = 9"));
+    let running = Process::start(bed.run_command(&["--set", "test.duration=0.4"]));
+    bed.agents[1].await_events("begun", 2);
+    let second = bed.run(&["--resume"]);
     assert!(second.code == Some(2) && second.stderr.contains("by another process"), "{second:?}");
     signal(running.pid(), "INT");
     let done = running.finish(TIMEOUT);
     assert_eq!(done.code, Some(130), "{done:?}");
     assert!(done.stdout.contains("interrupted") && done.stdout.contains("--resume"), "{done:?}");
-    let run = rig.shown()["run"].as_str().unwrap().to_owned();
+    let run = bed.shown()["run"].as_str().unwrap().to_owned();
     // The plan and the overrides are in the archive.
-    std::fs::remove_file(rig.folder.file("plan.toml")).unwrap();
-    let token = rig.folder.file("token");
-    let unknown = rig.done(&["run", "--resume", "nonesuch", "--agent-token-file", &token]);
+    std::fs::remove_file(bed.folder.file("plan.toml")).unwrap();
+    let token = bed.folder.file("token");
+    let unknown = bed.done(&["run", "--resume", "nonesuch", "--agent-token-file", &token]);
     assert!(unknown.code == Some(2) && unknown.stderr.contains("plan nonesuch"), "{unknown:?}");
-    let done = rig.done(&["run", "--resume", "pairs", "--agent-token-file", &token, "--json"]);
+    let done = bed.done(&["run", "--resume", "pairs", "--agent-token-file", &token, "--json"]);
     assert_eq!(done.code, Some(0), "{done:?}");
     let document = done.json();
     assert_eq!((&document["outcome"], document["run"].as_str()), (&"completed".into(), Some(run.as_str())));
     let complete: Vec<_> = trials(&document).into_iter().filter(|(.., complete)| *complete).collect();
     let once: BTreeSet<_> = complete.iter().cloned().collect();
     assert_eq!((complete.len(), once.len()), (18, 18));
-    let spec = rig.done(&["show", &run, "--point", "length=4K", "--json"]).json();
+    let spec = bed.done(&["show", &run, "--point", "length=4K", "--json"]).json();
     let one = elements(&spec["runs"])[0]["id"].as_str().unwrap().to_owned();
     assert_eq!(
-        rig.done(&["show", &one, "--json"]).json()["run"]["spec"]["traffic"]["duration_ns"],
+        bed.done(&["show", &one, "--json"]).json()["run"]["spec"]["traffic"]["duration_ns"],
         400_000_000
     );
 }
 
 #[test]
 fn a_search_ends_at_the_largest_value_that_passes() {
-    let rig = TestBed::new(
+    let bed = TestBed::new(
         2,
         "name = \"search\"\npause = 0\n[test]\nupload = true\nudp = true\nduration = 0.2\nno_latency = true\nlength = 1000\n\
          [axis.rate]\nfrom = \"1M\"\nto = \"9M\"\nresolution = \"20%\"\npass = \"goodput <= 4M\"\n",
     );
-    let done = rig.run(&["--json"]);
+    let done = bed.run(&["--json"]);
     assert_eq!(done.code, Some(0), "{done:?}");
     let document = done.json();
     let found = elements(&document["points"][0]["found"]);
@@ -302,8 +302,8 @@ fn a_search_ends_at_the_largest_value_that_passes() {
 
 #[test]
 fn the_stream_has_the_log_of_the_plan_and_of_its_runs() {
-    let rig = TestBed::new(2, "name = \"stream\"\n[test]\nduration = 0.2\nupload = true\nrate = \"10M\"\n");
-    let done = rig.run(&["--json-stream"]);
+    let bed = TestBed::new(2, "name = \"stream\"\n[test]\nduration = 0.2\nupload = true\nrate = \"10M\"\n");
+    let done = bed.run(&["--json-stream"]);
     assert_eq!(done.code, Some(0), "{done:?}");
     let events: Vec<Value> = done.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let runs: BTreeSet<&str> = events.iter().map(|event| event["run"].as_str().unwrap()).collect();
@@ -327,8 +327,8 @@ fn sixty_four_hosts_are_measured_in_pairs_at_once() {
     for pair in 0..32 {
         plan += &format!("[flow.f{pair}]\nfrom = \"{}\"\nto = \"{}\"\n", name(2 * pair), name(2 * pair + 1));
     }
-    let rig = TestBed::new(64, &plan);
-    let done = Process::start(rig.run_command(&["--json"])).finish(3 * TIMEOUT);
+    let bed = TestBed::new(64, &plan);
+    let done = Process::start(bed.run_command(&["--json"])).finish(3 * TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
     let document = done.json();
     let runs = elements(&document["trials"][0]["runs"]);

@@ -236,7 +236,7 @@ impl Coordinator {
 
 impl std::fmt::Debug for Coordinator {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Coordinator").field("rig", &self.test_bed).finish_non_exhaustive()
+        f.debug_struct("Coordinator").field("test_bed", &self.test_bed).finish_non_exhaustive()
     }
 }
 

@@ -68,7 +68,7 @@ pub enum CaveatKind {
     /// The other end is a foreign program: its counters were not read, only its own report.
     ForeignPeer,
     /// The rate is close to the limit of a host of the run, so the host may be the limit, not the path.
-    RigLimited,
+    HostLimited,
     /// The flow exceeded a measured limit of a host, which is therefore not a ceiling and was ignored.
     CeilingDisproved,
     /// The mean is less well known than `--until` requires.

@@ -58,7 +58,7 @@ pub(super) fn group(test_bed: &TestBed, group: &Group, abouts: &[Option<&About>]
         if let Some(unknown) = ends.into_iter().flatten().find(|at| *at >= test_bed.hosts.len()) {
             say(
                 String::new(),
-                format!("host number {unknown} is not in the rig of {}", test_bed.hosts.len()),
+                format!("host number {unknown} is not in the test bed of {}", test_bed.hosts.len()),
             );
             continue;
         }

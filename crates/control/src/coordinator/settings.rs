@@ -178,7 +178,7 @@ impl Coordinator {
         let mut troubles = Vec::new();
         for (at, values) in wanted.iter().filter(|(_, values)| !values.is_empty()) {
             let Some(host) = self.hosts.get(*at) else {
-                let what = format!("host number {at} is not in the rig of {}", self.hosts.len());
+                let what = format!("host number {at} is not in the test bed of {}", self.hosts.len());
                 troubles.push(HostError { host: String::new(), what });
                 continue;
             };

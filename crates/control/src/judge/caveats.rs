@@ -58,10 +58,10 @@ fn host_limit(record: &RunRecord, flow: &FlowRecord) -> Option<Caveat> {
     let found = host_limit::limited(record, flow)?;
     let one_side = found.unknown.map(|host| format!(" (nothing is known of {host})")).unwrap_or_default();
     let text = format!(
-        "rig-limited: {} carries {} to itself in this mode, and this is {} of that; the path may be faster than its hosts{one_side}",
+        "host-limited: {} carries {} to itself in this mode, and this is {} of that; the path may be faster than its hosts{one_side}",
         found.host, found.limit, found.share
     );
-    caveat(CaveatKind::RigLimited, text)
+    caveat(CaveatKind::HostLimited, text)
 }
 
 /// Hosts that have changed since their calibration.

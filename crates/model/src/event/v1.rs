@@ -39,6 +39,7 @@ mod tests {
         ("linerate.event/1", "linerate.event/2"),
         ("books_closed", "bytes_accounted"),
         ("inquired", "follow_up"),
+        ("rig_limited", "host_limited"),
         ("books_open", "bytes_unaccounted"),
     ];
 

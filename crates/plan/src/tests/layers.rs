@@ -69,13 +69,13 @@ fn axes_reach_hosts_and_the_lab() {
 fn what_is_included_holds_where_the_plan_says_nothing() {
     let around = Around(&[
         (
-            "rig.toml",
-            "pause = \"9s\"\nabout = \"rig\"\ninclude = \"hosts.toml\"\n[test]\nduration = \"3s\"\nwindow = 100\n",
+            "test-bed.toml",
+            "pause = \"9s\"\nabout = \"bed\"\ninclude = \"hosts.toml\"\n[test]\nduration = \"3s\"\nwindow = 100\n",
         ),
         ("hosts.toml", "[host.a]\naddress = \"192.0.2.1\"\n[host.b]\naddress = \"192.0.2.2\"\n"),
         ("late.toml", "about = \"late\"\n"),
     ]);
-    let text = "include = [\"rig.toml\", \"late.toml\"]\n[test]\nwindow = 200\n";
+    let text = "include = [\"test-bed.toml\", \"late.toml\"]\n[test]\nwindow = 200\n";
     let plan = read(source(text), &[], &around).unwrap();
     assert_eq!(plan.pause, Span::from_secs(9));
     assert_eq!(plan.about, "late", "the later one");
@@ -83,7 +83,7 @@ fn what_is_included_holds_where_the_plan_says_nothing() {
     assert_eq!(plan.point(0).unwrap().tests[0].spec.traffic.duration, Some(Span::from_secs(3)));
     assert_eq!(plan.hosts[1].address.as_deref(), Some("192.0.2.2"));
     let files: Vec<&str> = plan.files.iter().map(|file| file.name.as_str()).collect();
-    assert_eq!(files, ["plan.toml", "late.toml", "rig.toml", "hosts.toml"]);
+    assert_eq!(files, ["plan.toml", "late.toml", "test-bed.toml", "hosts.toml"]);
 }
 
 #[test]

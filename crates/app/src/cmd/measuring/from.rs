@@ -24,7 +24,7 @@ pub(super) fn measure(
     request: &Request<'_>,
     log: &mut Log<'_>,
 ) -> Result<Outcome, ControlError> {
-    let rig = TestBed { name: linerate_sock::proc::host::kernel().host, hosts: vec![agent] };
+    let bed = TestBed { name: linerate_sock::proc::host::kernel().host, hosts: vec![agent] };
     let flow = FlowJob {
         from: 0,
         to: Target::Server { host: request.host.clone(), port: request.port },
@@ -35,7 +35,7 @@ pub(super) fn measure(
         plan: None,
     };
     let group = Group { name: None, started_at: request.started_at.clone(), flows: vec![flow] };
-    let ends = run_group(rig, &group, std::slice::from_mut(log), request.stop, &mut |_| ());
+    let ends = run_group(bed, &group, std::slice::from_mut(log), request.stop, &mut |_| ());
     match ends {
         Ok(mut ends) => match ends.pop() {
             Some(end) if end.outcome != Outcome::Failed => Ok(end.outcome),

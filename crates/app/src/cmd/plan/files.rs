@@ -94,8 +94,8 @@ mod tests {
 
     #[test]
     fn included_files_stand_beside_the_one_that_includes_them() {
-        assert_eq!(resolve("rig.toml", "plans/mine.toml"), Path::new("plans/rig.toml"));
-        assert_eq!(resolve("rig.toml", "mine.toml"), Path::new("rig.toml"));
-        assert_eq!(resolve("/etc/rig.toml", "plans/mine.toml"), Path::new("/etc/rig.toml"));
+        assert_eq!(resolve("test-bed.toml", "plans/mine.toml"), Path::new("plans/test-bed.toml"));
+        assert_eq!(resolve("test-bed.toml", "mine.toml"), Path::new("test-bed.toml"));
+        assert_eq!(resolve("/etc/test-bed.toml", "plans/mine.toml"), Path::new("/etc/test-bed.toml"));
     }
 }

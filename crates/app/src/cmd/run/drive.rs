@@ -248,9 +248,9 @@ impl Drive<'_> {
             _ => None,
         };
         let Some(hosts) = fresh else { return Ok(()) };
-        let rig = TestBed { name: format!("plan {}", self.prepared.plan.name), hosts };
+        let bed = TestBed { name: format!("plan {}", self.prepared.plan.name), hosts };
         let connected =
-            Coordinator::connect(rig, self.signals.stop()).map_err(|troubles| host_errors(&troubles))?;
+            Coordinator::connect(bed, self.signals.stop()).map_err(|troubles| host_errors(&troubles))?;
         self.coordinator = Some(connected);
         Ok(())
     }
