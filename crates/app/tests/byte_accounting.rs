@@ -127,7 +127,7 @@ fn what_goes_back_for_each_size_of_a_read_is_counted_on_an_asymmetric_link() {
 #[test]
 fn a_run_that_nobody_watches_has_rates_and_nothing_else() {
     let server = Server::start(&[]);
-    let args = ["--upload", "-t", "0.5", "-b", "50M", "--json", "--unwatched"];
+    let args = ["--upload", "-t", "0.5", "-b", "50M", "--json", "--no-sampling"];
     let document = test_json(test("127.0.0.1", server.port, &args));
     let flow = flow(&document, "upload");
     assert!((flow["receiver"]["bitrate_bps"].as_f64().unwrap() / 50e6 - 1.0).abs() < 0.2, "{flow:#}");

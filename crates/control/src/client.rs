@@ -255,7 +255,7 @@ impl<'g> Client<'g> {
     }
 
     fn prober(&self, phase: ProbePhase, length: Option<Span>, course: Option<Rule>) -> Option<Prober> {
-        if self.spec.traffic.no_latency || self.spec.host.unwatched {
+        if self.spec.traffic.no_latency || self.spec.host.no_sampling {
             return None;
         }
         let options = SocketOptions {

@@ -44,7 +44,7 @@ pub(crate) fn judge(flow: u16, log: &mut Log<'_>) {
         }
         return;
     }
-    if log.record().start.as_ref().is_some_and(|start| start.spec.host.unwatched) {
+    if log.record().start.as_ref().is_some_and(|start| start.spec.host.no_sampling) {
         // Counts and rates only: the user disabled sampling in order to measure its cost.
         return reconcile_counts(flow, log);
     }

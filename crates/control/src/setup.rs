@@ -80,7 +80,7 @@ pub(crate) fn flow_setup(
         socket: spec.socket.clone(),
         affinity,
         tick: flow_tick(spec),
-        unwatched: spec.host.unwatched,
+        no_sampling: spec.host.no_sampling,
         stamp: native::STAMP,
         tag: native::data_tag(cookie),
         ..FlowSetup::new(order.flow(), side(order.direction(), client), measured)
@@ -121,7 +121,7 @@ pub(crate) fn expected_time(spec: &TestSpec) -> Span {
 
 /// Duration of the idle latency measurement: a fifth of the test, at least 100 ms and at most 2 s.
 pub(crate) fn idle_time(spec: &TestSpec) -> Span {
-    if spec.traffic.no_latency || spec.host.unwatched {
+    if spec.traffic.no_latency || spec.host.no_sampling {
         return Span::ZERO;
     }
     Span::from_ns(spec.traffic.measured().as_ns() / 5).min(Span::from_secs(2)).max(Span::from_ms(100))

@@ -70,7 +70,7 @@ fn needed(setup: &FlowSetup, streams: usize, cores: usize) -> Result<Bytes, Engi
         (_, Side::Receiver) => plan.read_length(setup),
     };
     let samples = match setup.stop_after {
-        _ if setup.unwatched => 0,
+        _ if setup.no_sampling => 0,
         StopAfter::TimeNs(time) if setup.measured.is_some() => time.as_ns() / setup.tick.as_ns().max(1),
         _ => UNKNOWN_SAMPLES,
     };
@@ -172,7 +172,7 @@ mod tests {
         let mut forever = FlowSetup::new(0, Side::Sender, Span::from_secs(86_400));
         (forever.tick, forever.stop_after) = (Span::from_ms(10), StopAfter::TimeNs(Span::from_secs(86_400)));
         assert!(needed(&forever, 1, 2).unwrap().get() > 8_640_000 * 2048, "a day of samples");
-        assert!(needed(&FlowSetup { unwatched: true, ..forever }, 1, 2).unwrap().get() < 4 * mib);
+        assert!(needed(&FlowSetup { no_sampling: true, ..forever }, 1, 2).unwrap().get() < 4 * mib);
     }
 
     #[test]

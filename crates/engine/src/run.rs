@@ -113,7 +113,7 @@ pub fn arm(setup: FlowSetup, sockets: Sockets, epoch: Mono) -> Result<FlowHandle
         flow,
     };
     let (flow, log) = (Arc::clone(&handle.flow), Arc::clone(&handle.log));
-    if !flow.setup.unwatched {
+    if !flow.setup.no_sampling {
         handle.sampler = Some(spawn("sampler", move || sampler::run(&flow, &log))?);
     }
     for (pump, job) in prepared.jobs.into_iter().enumerate() {
@@ -254,7 +254,7 @@ impl FlowHandle {
         tally.kernel = self.kernel();
         // Without a sampler, the CPU time from the start of the threads to their end.
         let whole = || clock::process_cpu().saturating_sub(self.cpu_before);
-        let cpu = if self.flow.setup.unwatched { whole() } else { sampled.cpu };
+        let cpu = if self.flow.setup.no_sampling { whole() } else { sampled.cpu };
         tally.cpu_seconds = cpu.as_secs_f64();
         tally.host_busy = sampled.host_busy;
         let mut settings = std::mem::take(&mut self.settings);

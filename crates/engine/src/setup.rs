@@ -38,7 +38,7 @@ pub struct FlowSetup {
     /// Sampling interval.
     pub tick: Span,
     /// Turns sampling off: no samples, no readings, no caveats that need them.
-    pub unwatched: bool,
+    pub no_sampling: bool,
     /// Interface whose drops and errors are sampled.
     pub interface: Option<String>,
     /// Layout of the header fields in a datagram.
@@ -102,7 +102,7 @@ impl FlowSetup {
             socket: SocketKnobs::default(),
             affinity: None,
             tick: Span::from_ms(100),
-            unwatched: false,
+            no_sampling: false,
             interface: None,
             stamp: StampLayout::NONE,
             tag: [0; 8],

@@ -76,7 +76,7 @@ fn figure(name: &'static str, what: &str, all: Vec<f64>) -> Result<Figure, Strin
         None => ", too few pairs for an interval".to_owned(),
     };
     let note = format!(
-        "{what}: Hodges-Lehmann {:.3} %{interval}; one stream over loopback, {}, with and with --unwatched",
+        "{what}: Hodges-Lehmann {:.3} %{interval}; one stream over loopback, {}, with and with --no-sampling",
         found.middle,
         LOAD.join(" ")
     );
@@ -96,7 +96,7 @@ fn bits_per_second(
     };
     let server = Tool::serve_once(bed, placed)?;
     let mut options = [&LOAD[..], &["-A", CORE, "--server-affinity", CORE]].concat();
-    options.extend((!watched).then_some("--unwatched"));
+    options.extend((!watched).then_some("--no-sampling"));
     let command = Tool::Linerate.client(bed, place, &server, bed.transfer.min(MAX_PAIR_TIME), &options);
     let output = Process::start(bed, &placed(command))?.finish(MAX_PAIR_TIME + TIMEOUT, |_| ())?;
     server.process.finish(TIMEOUT, |_| ())?;

@@ -24,5 +24,5 @@ pub struct HostKnobs {
     /// Only measure rates: no samples, latency or verdict during the load; shows the cost of measuring
     #[cfg_attr(feature = "clap", arg(long, conflicts_with = "until", help_heading = "Hosts"))]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub unwatched: bool,
+    pub no_sampling: bool,
 }

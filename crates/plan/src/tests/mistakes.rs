@@ -134,7 +134,7 @@ fn axes() {
     wrong(
         "axis.speed = [1]",
         expect![[r#"
-        plan.toml:1:6: axis 'speed' names no knob; known are affinity, bidir, bind_address, bind_device, blocks, bytes, congestion, download, dscp, duration, fq_rate, interval, ipv4, ipv6, length, link, mptcp, mss, no_delay, no_latency, omit, rate, read_rate, server_affinity, skip_rx_copy, source_port, streams, tos, udp, until, unwatched, upload, window, zerocopy; or say what it sweeps with key = "…"
+        plan.toml:1:6: axis 'speed' names no knob; known are affinity, bidir, bind_address, bind_device, blocks, bytes, congestion, download, dscp, duration, fq_rate, interval, ipv4, ipv6, length, link, mptcp, mss, no_delay, no_latency, omit, rate, read_rate, server_affinity, skip_rx_copy, source_port, streams, tos, udp, until, no_sampling, upload, window, zerocopy; or say what it sweeps with key = "…"
             axis.speed = [1]
                  ^"#]],
     );

@@ -3,7 +3,7 @@
 use linerate_model::upgrade::{self, Rename};
 use serde_json::Value;
 
-const RENAMES: &[Rename] = &[];
+const RENAMES: &[Rename] = &[upgrade::key("run.spec.host", "unwatched", "no_sampling")];
 
 /// Brings a result document to this version.
 pub(super) fn upgrade(document: &mut Value) {
