@@ -24,7 +24,7 @@ fn close(got: &Value, want: f64) {
 #[test]
 fn a_gigabit_over_21_ms_is_what_the_standards_say() {
     let found = json("envelope --link 1G --rtt 21ms --json");
-    assert_eq!(found["schema"], "linerate.envelope/1");
+    assert_eq!(found["schema"], "linerate.envelope/2");
     assert_eq!(found["binding"]["limit"], "link");
     // 1448 of 1538 bytes; 1e9 / (1538 * 8) frames; 1e9 * 0.021 / 8 bytes.
     close(&found["rates"]["payload_bps"], 941.482_445e6);
@@ -44,7 +44,7 @@ fn the_window_that_is_set_binds_below_the_link() {
 
 #[test]
 fn ranges_have_bounds_and_questions_their_answers() {
-    let found = json("envelope --json --link 1G --rtt 20ms..25ms --need 8h:2TB --target 500M --trunk 2 -P 2");
+    let found = json("envelope --json --link 1G --rtt 20ms..25ms --need 8h:2TB --target 500M --lag 2 -P 2");
     // 1e9 * 0.020 / 8 and * 0.025 / 8.
     close(&found["bounds"]["/needs/bdp_wire_bytes"]["low"], 2_500_000.0);
     close(&found["bounds"]["/needs/bdp_wire_bytes"]["high"], 3_125_000.0);
@@ -54,7 +54,7 @@ fn ranges_have_bounds_and_questions_their_answers() {
     close(&found["need"]["required_bps"], 555.5556e6);
     close(&found["need"]["utilisation"], 0.590086 / 1.5);
     assert_eq!((&found["need"]["fits"], &found["target"]["fits"]), (&Value::Bool(true), &Value::Bool(true)));
-    close(&found["trunk"]["no_collision"], 0.5);
+    close(&found["lag"]["no_collision"], 0.5);
     close(&found["acknowledgements"]["bitrate_bps"], 29.2588e6);
     let tight = json("envelope --json --link 1G --need 10s:1.25GB --disk 60MB/s");
     assert_eq!(tight["binding"]["limit"], "disk");
@@ -146,8 +146,8 @@ fn bad_values_are_refused_by_name() {
         ("--link 1G --need 8h", "--need"),
         ("--link 1G --need 8h:0", "--need"),
         ("--link 1G --target 1G", "--rtt"),
-        ("--link 1G --trunk 0", "--trunk"),
-        ("--link 1G --trunk 257", "--trunk"),
+        ("--link 1G --lag 0", "--lag"),
+        ("--link 1G --lag 257", "--lag"),
         ("--link 1G --distance -5", "--distance"),
         ("--link 1G --cpu 3G", "--cpu"),
         ("--link 1G --cpu 3G:0:0", "--cpu"),

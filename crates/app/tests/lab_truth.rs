@@ -256,9 +256,9 @@ fn a_switch_that_rests_on_a_long_line_loses_nothing_and_makes_nothing() {
 
 #[test]
 #[ignore = "needs root and network namespaces"]
-fn a_trunk_gives_one_flow_one_member_and_many_flows_both() {
+fn a_lag_gives_one_flow_one_member_and_many_flows_both() {
     let _alone = alone();
-    let lab = up("trunk-2x1g", &standing_queue("a", "c", "trunk", 1e9));
+    let lab = up("lag-2x1g", &standing_queue("a", "c", "lag", 1e9));
     let one = received(&upload(&lab, "a", "c", &STEADY));
     assert!(one <= tcp_goodput(1e9, 1500.0, 0.0) * (1.0 + tolerance(&lab)), "{one}");
     // The control connection may be on the other member link.

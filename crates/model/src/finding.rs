@@ -93,7 +93,7 @@ impl Cause {
             Self::TooShort => "too_short",
             Self::Mtu => "mtu",
             Self::Duplex => "duplex",
-            Self::Trunk => "trunk",
+            Self::Lag => "lag",
             Self::Ecn => "ecn",
             Self::ReturnPath => "return_path",
             Self::HostBusy => "host_busy",

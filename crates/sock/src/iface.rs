@@ -28,7 +28,7 @@ pub enum LinkKind {
     /// A software bridge or Open vSwitch.
     Bridge,
     /// A LAG: several links used as one (bond, team).
-    Trunk,
+    Lag,
     /// A VLAN on another interface.
     Vlan,
     /// NIC of a hypervisor (virtio, vmxnet3, netvsc, xen).
@@ -42,7 +42,7 @@ pub enum LinkKind {
 impl LinkKind {
     /// Whether the reported speed is a real line rate. Others are invented (veth reports 10 Gb/s).
     fn has_line_rate(self) -> bool {
-        matches!(self, Self::Physical | Self::Trunk | Self::Vlan | Self::Paravirtual)
+        matches!(self, Self::Physical | Self::Lag | Self::Vlan | Self::Paravirtual)
     }
 
     fn of(loopback: bool, driver: Option<&str>, bus: &str) -> Self {
@@ -53,7 +53,7 @@ impl LinkKind {
             "veth" => Self::Veth,
             "tun" => Self::Tun,
             "bridge" | "openvswitch" => Self::Bridge,
-            "bonding" | "bond" | "team" => Self::Trunk,
+            "bonding" | "bond" | "team" => Self::Lag,
             "802.1Q VLAN Support" | "vlan" => Self::Vlan,
             "virtio_net" | "vmxnet3" | "hv_netvsc" | "vif" | "xen_netfront" | "gve" | "ena" => {
                 Self::Paravirtual

@@ -67,7 +67,7 @@ pub(crate) const fn is_of_the_path(cause: Cause) -> bool {
     named
         || matches!(
             cause,
-            Cause::Reordering | Cause::Mtu | Cause::Duplex | Cause::Trunk | Cause::Ecn | Cause::ReturnPath
+            Cause::Reordering | Cause::Mtu | Cause::Duplex | Cause::Lag | Cause::Ecn | Cause::ReturnPath
         )
 }
 

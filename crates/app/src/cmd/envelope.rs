@@ -53,7 +53,7 @@ pub(crate) struct EnvelopeArgs {
     encap: Encapsulation,
     /// Number of links of a LAG, of which a hash selects one per stream
     #[arg(long, value_name = "LINKS", allow_hyphen_values = true, value_parser = clap::value_parser!(u32).range(1..=256), help_heading = "Path")]
-    trunk: Option<u32>,
+    lag: Option<u32>,
     /// Length of the path in kilometres, to compute the shortest round-trip time and the land speed
     #[arg(long, value_name = "KM", allow_hyphen_values = true, value_parser = kilometres, help_heading = "Path")]
     distance: Option<f64>,
@@ -164,7 +164,7 @@ fn argument(error: &PathError) -> &'static str {
         PathError::Offered => "--offered",
         PathError::Hosts => "--cpu, --pcie or --disk",
         PathError::Streams => "--streams",
-        PathError::Trunk => "--trunk",
+        PathError::Lag => "--lag",
         PathError::BeyondModel { .. } => "--loss",
     }
 }
@@ -206,7 +206,7 @@ fn path(args: &EnvelopeArgs) -> Path {
         wmem_max_bytes: args.wmem.map(bytes),
         window_bytes: args.window.map(bytes),
         streams: args.streams,
-        trunk_links: args.trunk.unwrap_or(1),
+        lag_links: args.lag.unwrap_or(1),
         congestion: args.congestion,
         udp: args.udp,
         datagram_bytes: args.length.map(bytes),

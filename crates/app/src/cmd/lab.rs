@@ -71,7 +71,7 @@ enum LabCommand {
 struct UpArgs {
     /// A bundled topology (see `linerate lab list`), or a topology file
     topology: String,
-    /// Set a parameter of the topology, or any of its values, such as link.trunk.delay=25ms; may be given more
+    /// Set a parameter of the topology, or any of its values, such as link.lag.delay=25ms; may be given more
     /// than once
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,

@@ -404,7 +404,7 @@ fn a_change_while_packets_are_on_the_way_loses_none_and_keeps_their_order() {
 }
 
 #[test]
-fn each_flow_of_a_trunk_keeps_its_member_and_members_add_up() {
+fn each_flow_of_a_lag_keeps_its_member_and_members_add_up() {
     let mut topology = star(2, &LinkDirection { buffer: Bytes::new(10 << 20), ..direction(1000.0) }, false);
     topology.links[1].members = 2;
     topology.links[1].hash = HashFields { ip: true, ..HashFields::default() };

@@ -39,10 +39,10 @@ mod tests {
     fn every_member_gets_its_share_of_flows() {
         let mut rng = StdRng::seed_from_u64(1);
         for members in [1, 2, 3, 8] {
-            let trunk = Lag { members, fields: ALL, seed: 7 };
+            let lag = Lag { members, fields: ALL, seed: 7 };
             let mut flows = vec![0; members as usize];
             for _ in 0..TRIALS {
-                flows[trunk.member(&Numbered::new(0, 1, 100).of_flow(rng.random()))] += 1;
+                flows[lag.member(&Numbered::new(0, 1, 100).of_flow(rng.random()))] += 1;
             }
             assert!(flows.iter().all(|n| likely(*n, TRIALS, 1.0 / f64::from(members))), "{flows:?}");
         }
@@ -59,11 +59,11 @@ mod tests {
         ];
         let mut rng = StdRng::seed_from_u64(2);
         for (flows, members, used, together, apart) in cases {
-            let trunk = Lag { members, fields: PORTS, seed: 3 };
+            let lag = Lag { members, fields: PORTS, seed: 3 };
             let [mut first_used, mut all_together, mut all_apart] = [0, 0, 0];
             for _ in 0..TRIALS {
                 let mut chosen: Vec<_> = (0..flows)
-                    .map(|_| trunk.member(&Numbered::new(0, 1, 100).of_flow([0, 0, rng.random()])))
+                    .map(|_| lag.member(&Numbered::new(0, 1, 100).of_flow([0, 0, rng.random()])))
                     .collect();
                 first_used += u64::from(chosen.contains(&0));
                 chosen.sort_unstable();
@@ -80,11 +80,11 @@ mod tests {
 
     #[test]
     fn a_flow_stays_on_its_member_and_only_chosen_fields_count() {
-        let trunk = Lag { members: 1000, fields: PORTS, seed: 5 };
+        let lag = Lag { members: 1000, fields: PORTS, seed: 5 };
         let batch = |flow| Numbered::new(0, 3, 1514).of_flow(flow);
-        assert_eq!(trunk.member(&batch([1, 2, 3])), trunk.member(&batch([8, 9, 3])));
-        assert_ne!(trunk.member(&batch([1, 2, 3])), trunk.member(&batch([1, 2, 4])));
-        let other = Lag { seed: 6, ..trunk };
-        assert_ne!(trunk.member(&batch([1, 2, 3])), other.member(&batch([1, 2, 3])), "another seed");
+        assert_eq!(lag.member(&batch([1, 2, 3])), lag.member(&batch([8, 9, 3])));
+        assert_ne!(lag.member(&batch([1, 2, 3])), lag.member(&batch([1, 2, 4])));
+        let other = Lag { seed: 6, ..lag };
+        assert_ne!(lag.member(&batch([1, 2, 3])), other.member(&batch([1, 2, 3])), "another seed");
     }
 }

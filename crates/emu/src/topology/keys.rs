@@ -123,13 +123,13 @@ pub(super) const LINK: &[Key<Link>] = &[
             Ok(())
         }),
         "1",
-        "How many equal lines it consists of, each with a queue of its own (a trunk).",
+        "How many equal lines it consists of, each with a queue of its own (a LAG).",
     ),
     key(
         "hash",
         Kind::Several(&["mac", "ip", "ports"], set_hash),
         "[\"ip\", \"ports\"]",
-        "The header fields that choose the member of a trunk; packets alike in them take the same one.",
+        "The header fields that choose the member link of a LAG; packets alike in them take the same one.",
     ),
     key(
         "card",

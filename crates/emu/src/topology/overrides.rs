@@ -7,8 +7,8 @@ use linerate_config::{Content, Mistakes, SourcePosition, Table, Value, hint};
 use super::direction_keys::LOSS_MODELS;
 use super::keys::HEAD;
 
-/// A setting as typed: `buffer=36MB` for a parameter that the file declares, `link.trunk.delay=5ms`,
-/// `link.trunk.from.s2.loss=1e-3`, `host.a.congestion=reno`, `switch.s1.alpha=2` or `seed=7` for any key.
+/// A setting as typed: `buffer=36MB` for a parameter that the file declares, `link.lag.delay=5ms`,
+/// `link.lag.from.s2.loss=1e-3`, `host.a.congestion=reno`, `switch.s1.alpha=2` or `seed=7` for any key.
 ///
 /// Later ones take precedence over earlier ones, and all of them over the file: one for a whole link also over
 /// what the file sets for a single direction.

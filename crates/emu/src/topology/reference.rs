@@ -29,7 +29,7 @@ const EXAMPLE: &str = "long-haul";
 const SETTING: &str = "
 ## Setting values from outside\n
 `--set KEY=VALUE` replaces what the file says. `KEY` is a parameter (`buffer=36MB`), or the path to any key
-(`link.trunk.delay=5ms`, `link.trunk.from.s2.loss=1e-3`, `host.a.congestion=reno`, `seed=7`). Lists are written with commas. The
+(`link.lag.delay=5ms`, `link.lag.from.s2.loss=1e-3`, `host.a.congestion=reno`, `seed=7`). Lists are written with commas. The
 last setting of a key wins. A setting for a whole link also replaces what the file says for one direction of it.\n
 While a lab runs, `linerate lab set link.NAME KEY=VALUE` (or `link.NAME.from.NODE`) changes the keys that are marked live below.
 `none` as a rate takes the limit away.

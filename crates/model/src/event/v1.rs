@@ -5,7 +5,8 @@ use serde_json::Value;
 use crate::upgrade::{Rename, key, text, upgrade};
 
 /// For each kind of event of version 1, what has another name now.
-const KINDS: &[(&str, &[Rename])] = &[("run_started", &[SCHEMA, key("spec.host", "unwatched", "no_sampling")]), ("plan_started", &[SCHEMA])];
+const KINDS: &[(&str, &[Rename])] =
+    &[("run_started", &[SCHEMA, key("spec.host", "unwatched", "no_sampling")]), ("plan_started", &[SCHEMA])];
 
 const SCHEMA: Rename = text("", "schema", "linerate.event/1", super::EVENT_SCHEMA);
 
@@ -40,6 +41,7 @@ mod tests {
         ("books_closed", "bytes_accounted"),
         ("inquired", "follow_up"),
         ("rig_limited", "host_limited"),
+        ("trunk", "lag"),
         ("books_open", "bytes_unaccounted"),
     ];
 

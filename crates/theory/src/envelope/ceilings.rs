@@ -40,17 +40,17 @@ fn link(path: &Path, headers: &Headers, rates: &LayerRates) -> Ceiling {
     because.extend((headers.option_bytes > 0.0).then(|| "TCP timestamps".to_owned()));
     because.extend((path.tags > 0).then(|| format!("{} VLAN tag(s)", path.tags)));
     because.extend((path.encapsulation != Encapsulation::None).then(|| path.encapsulation.name().to_owned()));
-    let used = path.streams.min(path.trunk_links);
-    because.extend((used > 1).then(|| format!("{used} links of the trunk at most")));
+    let used = path.streams.min(path.lag_links);
+    because.extend((used > 1).then(|| format!("{used} links of the LAG at most")));
     new_ceiling(Limit::Link, at_most_bps(path, rates), because.join(", "))
 }
 
 /// Mean ceiling of a LAG whose hash does not use all links; `None` if it uses all.
 fn lag_ceiling(path: &Path, rates: &LayerRates) -> Option<Ceiling> {
-    let (streams, links) = (f64::from(path.streams), f64::from(path.trunk_links));
+    let (streams, links) = (f64::from(path.streams), f64::from(path.lag_links));
     let rate = lag::used_share(streams, links)? * links * rates.payload_bps;
     let because = format!("{streams} streams on {links} links in the mean, as a hash spreads them");
-    (path.streams > 1 && path.trunk_links > 1).then(|| new_ceiling(Limit::Trunk, rate, because))
+    (path.streams > 1 && path.lag_links > 1).then(|| new_ceiling(Limit::Trunk, rate, because))
 }
 
 /// Ceilings of the receive window and the send buffer, if known.

@@ -147,7 +147,7 @@ pub fn envelope(path: &Path) -> Result<Envelope, PathError> {
 
 /// Rate of all links that the connections can use together, bit/s of payload.
 fn at_most_bps(path: &Path, rates: &LayerRates) -> f64 {
-    rates.payload_bps * f64::from(path.streams.min(path.trunk_links).max(1))
+    rates.payload_bps * f64::from(path.streams.min(path.lag_links).max(1))
 }
 
 impl Envelope {
@@ -222,7 +222,7 @@ fn rates(path: &Path, frames: &Frames) -> Option<LayerRates> {
 
 fn needs(path: &Path, rates: &LayerRates) -> Option<Needs> {
     let bdp_payload_bytes = bdp::bdp_bytes(rates.payload_bps, path.rtt_s)?;
-    let links = f64::from(path.streams.min(path.trunk_links).max(1));
+    let links = f64::from(path.streams.min(path.lag_links).max(1));
     let window_bytes = bdp_payload_bytes * links / f64::from(path.streams) + AGGREGATION_BYTES;
     Some(Needs {
         bdp_wire_bytes: bdp::bdp_bytes(path.link_bps, path.rtt_s)?,
@@ -373,8 +373,8 @@ mod tests {
     }
 
     #[test]
-    fn a_trunk_is_in_every_figure() {
-        let path = Path { streams: 8, trunk_links: 4, ..long_fat() };
+    fn a_lag_is_in_every_figure() {
+        let path = Path { streams: 8, lag_links: 4, ..long_fat() };
         let found = envelope(&path).unwrap();
         // 8 streams on 4 links use 1 - 0.75^8 of them.
         let share = 1.0 - 0.75_f64.powi(8);
@@ -388,7 +388,7 @@ mod tests {
         close(alone.binding.bitrate_bps, 941.482e6);
         // 1 TB takes correspondingly less time than over one link.
         assert!(found.transfer_time_s(1e12).unwrap() < alone.transfer_time_s(1e12).unwrap() / 3.5);
-        assert_eq!(envelope(&Path { trunk_links: 0, ..path }).unwrap_err(), PathError::Trunk);
+        assert_eq!(envelope(&Path { lag_links: 0, ..path }).unwrap_err(), PathError::Lag);
     }
 
     #[test]

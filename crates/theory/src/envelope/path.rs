@@ -68,7 +68,7 @@ pub struct Path {
     pub streams: u32,
     /// Number of links of a LAG whose hash chooses one link for each connection; 1 for a single link.
     #[serde(default = "one", skip_serializing_if = "is_one")]
-    pub trunk_links: u32,
+    pub lag_links: u32,
     /// Congestion control.
     pub congestion: Congestion,
     /// Datagrams instead of TCP.
@@ -109,7 +109,7 @@ impl Path {
             wmem_max_bytes: None,
             window_bytes: None,
             streams: 1,
-            trunk_links: 1,
+            lag_links: 1,
             congestion: Congestion::Cubic,
             udp: false,
             datagram_bytes: None,
@@ -182,8 +182,8 @@ pub enum PathError {
     #[error("at least one stream is needed")]
     Streams,
     /// The number of links is not between 1 and 256.
-    #[error("a trunk of 1 to 256 links is needed")]
-    Trunk,
+    #[error("a LAG of 1 to 256 links is needed")]
+    Lag,
     /// The model of the congestion control does not cover this loss.
     #[error(
         "the model of bbr ends at a loss of {most}, beyond which it keeps no rate; give less than {loss}, or another congestion control"
@@ -212,8 +212,8 @@ pub(super) fn check(path: &Path) -> Result<(), PathError> {
     if path.streams == 0 {
         return Err(PathError::Streams);
     }
-    if !(1..=256).contains(&path.trunk_links) {
-        return Err(PathError::Trunk);
+    if !(1..=256).contains(&path.lag_links) {
+        return Err(PathError::Lag);
     }
     let bbr = path.congestion == Congestion::Bbr && !path.udp;
     let most = tcp_rate::bbr_loss_tolerance(BBR_GAIN).unwrap_or_default();

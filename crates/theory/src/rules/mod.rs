@@ -14,6 +14,7 @@ mod disturbance;
 mod ecn;
 mod host_busy;
 mod impossible;
+mod lag_share;
 mod link_full;
 mod local_drops;
 mod offered_rate;
@@ -33,7 +34,6 @@ mod source_starved;
 mod standard_rates;
 mod timeouts;
 mod too_short;
-mod trunk_share;
 mod unexplained;
 mod window_regrowth;
 
@@ -73,7 +73,7 @@ pub(crate) const PRIMARY: [RuleFn; 31] = [
     damaged_link::rule,
     policer::rule,
     timeouts::rule,
-    trunk_share::rule,
+    lag_share::rule,
     shaper::rule,
     reordering::rule,
     ecn::rule,

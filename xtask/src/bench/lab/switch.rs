@@ -12,7 +12,7 @@ use super::network::{Network, Upload, count, ports};
 use super::{kept_up, length};
 use crate::process::Memory;
 
-/// 10 Gb/s for 25 ms: bytes on the trunk link of `science-dmz` in the direction of the data.
+/// 10 Gb/s for 25 ms: bytes on the long line link of `science-dmz` in the direction of the data.
 const IN_FLIGHT: u64 = 31_250_000;
 
 /// One stream over 10 Gb/s and 50 ms: its goodput, CPU use and cost per gigabyte of the switch, and its memory.
@@ -55,7 +55,7 @@ fn own_memory(memory: Memory, status: &Value) -> Result<Readings, String> {
     let mib = |bytes: u64| bytes as f64 / 1_048_576.0;
     let own = mib(memory.high_water) - mib(waited) - mib(IN_FLIGHT);
     let note = format!(
-        "at most {:.1} resident, less {:.1} in the buffers and {:.1} on the trunk; {:.1} resident at the end",
+        "at most {:.1} resident, less {:.1} in the buffers and {:.1} on the long line; {:.1} resident at the end",
         mib(memory.high_water),
         mib(waited),
         mib(IN_FLIGHT),

@@ -80,7 +80,7 @@ fn in_flight(sender: &[Interval]) -> Result<f64, String> {
     if mean > 0.0 { Ok(mean) } else { Err("the sender did not read what is in flight".to_owned()) }
 }
 
-/// Rate of the trunk link of `science-dmz`, and its MTU.
+/// Rate of the long line link of `science-dmz`, and its MTU.
 const LAG_BPS: f64 = 10e9;
 const LAG_MTU: f64 = 9000.0;
 
@@ -88,16 +88,16 @@ const LAG_MTU: f64 = 9000.0;
 const CROSS_TRAFFIC_BPS: f64 = 2e9;
 const CROSS_TRAFFIC_BYTES: f64 = 8192.0;
 
-/// Pace of TCP: a little more than UDP leaves. The queue before the trunk link therefore grows slowly, also in
+/// Pace of TCP: a little more than UDP leaves. The queue before the long line link therefore grows slowly, also in
 /// slow start, and none builds up in the sender's own interface, which the formula does not consider.
 const TCP_PACE_BPS: f64 = 8.2e9;
 
-/// One stream next to UDP until the queue before the trunk link is full: the sender's data in flight at that
+/// One stream next to UDP until the queue before the long line link is full: the sender's data in flight at that
 /// moment.
 pub(super) fn first_drop(bed: &TestBed) -> Result<Vec<Readings>, String> {
     // CUBIC needs a time proportional to the cube root of the window: a quick run needs a short path.
     let (delay_ms, buffer) = if bed.quick { (5.0, 4e6) } else { (25.0, 16e6) };
-    let changes = [format!("link.trunk.delay={delay_ms}ms"), format!("link.trunk.from.s1.buffer={buffer}")];
+    let changes = [format!("link.core.delay={delay_ms}ms"), format!("link.core.from.s1.buffer={buffer}")];
     let network = Network::up(bed, "science-dmz", &changes.each_ref().map(String::as_str))?;
     let length = length(bed, 40, 20);
     let place = network.between("b", "d");

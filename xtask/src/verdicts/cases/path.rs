@@ -60,25 +60,25 @@ pub(super) const CASES: &[Case] = &[
     Case {
         rule: Rule::LagImbalance,
         name: "three connections on two members",
-        topology: "trunk-2x1g",
+        topology: "lag-2x1g",
         to: "c",
-        set: &["link.trunk.rate=100M", "link.a.rate=1G"],
+        set: &["link.lag.rate=100M", "link.a.rate=1G"],
         // Source ports with which one connection has a member link of its own and two share the other.
         args: &["-t", "4", "-O", "1", "-C", "cubic", "-P", "3", "--cport", "41000"],
         planted: PLAIN.right(&[Rule::LagImbalance]),
         // A single link of that rate, which three connections share evenly enough.
-        control: PLAIN.set(&["link.trunk.members=1"]).right(&[Rule::LinkFull]),
+        control: PLAIN.set(&["link.lag.members=1"]).right(&[Rule::LinkFull]),
         ..PAIR
     },
     Case {
         rule: Rule::LagImbalance,
         name: "one connection on one of two members, investigated",
-        topology: "trunk-2x1g",
+        topology: "lag-2x1g",
         to: "c",
-        set: &["link.trunk.rate=100M", "link.a.rate=1G"],
+        set: &["link.lag.rate=100M", "link.a.rate=1G"],
         args: &["-t", "3", "-C", "cubic", "--investigate"],
         planted: PLAIN.right(&[Rule::LagImbalance]),
-        control: PLAIN.set(&["link.trunk.members=1"]).right(&[Rule::LinkFull]),
+        control: PLAIN.set(&["link.lag.members=1"]).right(&[Rule::LinkFull]),
         random: true,
         ..PAIR
     },

@@ -32,11 +32,11 @@ pub(super) const CASES: &[Case] = &[
     Case {
         rule: Rule::ShallowBuffer,
         name: "a queue of thirteen packets before 100 Mb/s, investigated",
-        topology: "trunk-2x1g",
+        topology: "lag-2x1g",
         to: "c",
-        set: &["link.a.rate=1G", "link.trunk.members=1", "link.trunk.rate=100M", "link.trunk.delay=10ms"],
+        set: &["link.a.rate=1G", "link.lag.members=1", "link.lag.rate=100M", "link.lag.delay=10ms"],
         args: &["-t", "4", "-C", "cubic", "--investigate"],
-        planted: PLAIN.set(&["link.trunk.buffer=20kB"]).right(&[Rule::ShallowBuffer]),
+        planted: PLAIN.set(&["link.lag.buffer=20kB"]).right(&[Rule::ShallowBuffer]),
         control: PLAIN.right(&[Rule::LinkFull]),
         random: true,
         ..PAIR

@@ -69,7 +69,7 @@ fn kind(link: &LinkInfo) -> String {
         LinkKind::Veth => "virtual cable",
         LinkKind::Tun => "a program's interface",
         LinkKind::Bridge => "bridge",
-        LinkKind::Trunk => "trunk",
+        LinkKind::Lag => "LAG",
         LinkKind::Vlan => "VLAN",
         LinkKind::Paravirtual => "hypervisor's card",
         LinkKind::Physical => "card",

@@ -11,7 +11,7 @@ use super::questions::{Acknowledgements, Distance, LagQuestion, Need, Target};
 use super::{EnvelopeArgs, Fault};
 
 /// Version of the JSON document.
-const SCHEMA: &str = "linerate.envelope/1";
+const SCHEMA: &str = "linerate.envelope/2";
 /// The envelope of the path, and the answers to further questions.
 #[derive(Debug, Serialize)]
 pub(super) struct Answer {
@@ -24,7 +24,7 @@ pub(super) struct Answer {
     pub(super) burst: Option<Burst>,
     pub(super) need: Option<Need>,
     pub(super) target: Option<Target>,
-    pub(super) trunk: Option<LagQuestion>,
+    pub(super) lag: Option<LagQuestion>,
     pub(super) distance: Option<Distance>,
     /// For the reverse direction; absent for UDP.
     pub(super) acknowledgements: Option<Acknowledgements>,
@@ -82,7 +82,7 @@ impl Answer {
             burst: args.burst.zip(args.burst_rate).map(|(bytes, rate)| burst(&envelope, bytes, rate)),
             need: args.need.and_then(|wanted| Need::of(&envelope, wanted, has_rtt)),
             target: args.target.and_then(|rate| Target::of(&envelope, rate)),
-            trunk: args.trunk.and_then(|links| LagQuestion::of(&envelope, links)),
+            lag: args.lag.and_then(|links| LagQuestion::of(&envelope, links)),
             distance: args.distance.and_then(|km| Distance::of(&envelope, km, has_rtt)),
             acknowledgements: Acknowledgements::of(&envelope),
             envelope,
@@ -171,7 +171,7 @@ mod tests {
             assert!(found.get(absent).is_none(), "{absent}");
         }
         assert!(found["path"].get("rtt_s").is_none() && found["transfer"].get("expected_s").is_none());
-        assert_eq!(found["schema"], "linerate.envelope/1");
+        assert_eq!(found["schema"], "linerate.envelope/2");
     }
 
     #[test]

@@ -289,7 +289,7 @@ mod tests {
             "--link 400G --rtt 300ms --loss 1e-9 -P 16 --rmem 6M --wmem 4M --transfer 1T --offered 1T",
             "--link 10M -u -l 18 --rtt 1h --burst 1G --burst-rate 1000T",
             "--link 1000T --rtt 1h --mtu 68 --transfer 16000000000G",
-            "--link 1G..10G --rtt 20ms..25ms --loss 1e-6..1e-4 --need 8h:2TB --trunk 4 -P 8 --distance 1000",
+            "--link 1G..10G --rtt 20ms..25ms --loss 1e-6..1e-4 --need 8h:2TB --lag 4 -P 8 --distance 1000",
             "--link 10G --rtt 300ms --target 9.9G -C reno --distance 20000",
             "--link 1G --cpu 3G:10000:2 --pcie 8G:4 --disk 50MB/s..100MB/s --need 1s:1T",
         ] {
@@ -381,11 +381,9 @@ mod tests {
             assert_eq!(need.fits, need.takes_s <= need.within_s * close, "{line}: {need:?}");
             assert!(!need.fits || need.required_bps <= binding * close, "{line}: {need:?} over {binding}");
         }
-        if let Some(trunk) = &answer.trunk {
-            assert!(trunk.expected_bps <= trunk.all_bps * close, "{line}: {trunk:?}");
-            assert!(
-                (trunk.expected_bps / binding - 1.0).abs() < 1e-9 || trunk.expected_bps <= binding * close
-            );
+        if let Some(lag) = &answer.lag {
+            assert!(lag.expected_bps <= lag.all_bps * close, "{line}: {lag:?}");
+            assert!((lag.expected_bps / binding - 1.0).abs() < 1e-9 || lag.expected_bps <= binding * close);
         }
         if let Some(target) = &answer.target {
             assert_eq!(target.fits, target.bitrate_bps <= binding, "{line}: {target:?}");
@@ -403,7 +401,7 @@ mod tests {
         ];
         let control = prop_oneof![Just("reno"), Just("cubic")];
         let flow =
-            (1_u32..64, prop_oneof![Just(String::new()), (1_u32..16).prop_map(|n| format!(" --trunk {n}"))]);
+            (1_u32..64, prop_oneof![Just(String::new()), (1_u32..16).prop_map(|n| format!(" --lag {n}"))]);
         let mtu = prop_oneof![Just(1500_u32), 100..65_535_u32];
         let window =
             prop_oneof![Just(String::new()), (1_u64..1 << 32).prop_map(|bytes| format!(" -w {bytes}"))];
@@ -414,8 +412,8 @@ mod tests {
             (0.0..15.0_f64).prop_map(|power| format!(" --target {}b/s", 10f64.powf(power).floor())),
         ];
         (link, rtt, loss, control, flow, mtu, window, asked).prop_map(
-            |(link, rtt, loss, control, (streams, trunk), mtu, window, asked)| {
-                format!("--link {link} --rtt {rtt}{loss} -C {control} -P {streams}{trunk} --mtu {mtu}{window}{asked}")
+            |(link, rtt, loss, control, (streams, lag), mtu, window, asked)| {
+                format!("--link {link} --rtt {rtt}{loss} -C {control} -P {streams}{lag} --mtu {mtu}{window}{asked}")
             },
         )
     }

@@ -21,7 +21,7 @@ pub(super) fn of(topology: &Topology) -> Vec<String> {
     for link in &topology.links {
         if link.members > 1 {
             gaps.push(format!(
-                "link '{}': the trunk is one line of {} times the rate, so one flow gets all of it and nothing is hashed",
+                "link '{}': the LAG is one line of {} times the rate, so one flow gets all of it and nothing is hashed",
                 link.name, link.members
             ));
         }

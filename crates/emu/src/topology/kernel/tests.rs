@@ -40,7 +40,7 @@ delay = "1500ns"
 jitter = "1ms"
 loss_burst = { to_bad = 0.001, to_good = 0.5, loss_good = 1e-6, loss_bad = 0.9 }
 duplicate = "2%"
-[link.trunk]
+[link.lag]
 ends = ["s", "t"]
 members = 3
 rate = "1G"
@@ -50,7 +50,7 @@ police_rate = "100M"
 police_burst = "64kB"
 tags = 2
 reorder = 0.25
-[link.trunk.from.t]
+[link.lag.from.t]
 delay = "25ms"
 loss_every = 1000
 [link.b]
@@ -160,11 +160,11 @@ fn delay_loss_policers_and_disciplines_have_their_means() {
         # hosts hand over single packets instead of super-frames, so that each is counted and dropped alone: it costs processor time and lowers the highest rate
         # switch 't': ports do not share their buffer; each has what a single busy port could take
         # link 'a': jitter changes the order of packets
-        # link 'trunk': the trunk is one line of 3 times the rate, so one flow gets all of it and nothing is hashed
-        # link 'trunk': a bridge drops what is too big and tells nobody
-        # link 'trunk' from 't': packets are delayed before they queue, not behind the line: a drop happens one delay later
-        # link 'trunk' from 't': no packet is lost: netem does not lose every nth
-        # link 'trunk' from 't': no packet is reordered: netem would let it skip the whole delay
+        # link 'lag': the LAG is one line of 3 times the rate, so one flow gets all of it and nothing is hashed
+        # link 'lag': a bridge drops what is too big and tells nobody
+        # link 'lag' from 't': packets are delayed before they queue, not behind the line: a drop happens one delay later
+        # link 'lag' from 't': no packet is lost: netem does not lose every nth
+        # link 'lag' from 't': no packet is reordered: netem would let it skip the whole delay
         # link 'b' from 'b': RED drops everything above red_max, and its weight is the power of two that tc computes from its burst
         # link 'b' from 't': no packet is lost: netem does not lose at given times
         # link 'b' from 't': CoDel's buffer is counted in packets, not in bytes
@@ -174,7 +174,7 @@ fn delay_loss_policers_and_disciplines_have_their_means() {
 }
 
 #[test]
-fn every_bundled_network_has_its_commands_and_only_the_trunk_loses_its_point() {
+fn every_bundled_network_has_its_commands_and_only_the_lag_loses_its_point() {
     for bundled in bundled() {
         let commands = commands(&bundled_topology(bundled.name), "t");
         let has = |word: &str| commands.up.iter().any(|command| command.argv.iter().any(|had| had == word));
@@ -184,7 +184,7 @@ fn every_bundled_network_has_its_commands_and_only_the_trunk_loses_its_point() {
         );
         assert_eq!(has("police"), bundled.name == "policed");
         let hashed = commands.cannot.iter().any(|gap| gap.contains("nothing is hashed"));
-        assert_eq!(hashed, bundled.name == "trunk-2x1g");
+        assert_eq!(hashed, bundled.name == "lag-2x1g");
     }
 }
 

@@ -14,7 +14,7 @@ pub(super) fn asked(page: &mut Sheet, answer: &Answer) {
     if any
         || answer.target.is_some()
         || answer.need.is_some()
-        || answer.trunk.is_some()
+        || answer.lag.is_some()
         || answer.distance.is_some()
     {
         page.heading("Asked");
@@ -24,7 +24,7 @@ pub(super) fn asked(page: &mut Sheet, answer: &Answer) {
     answer.transfer.iter().for_each(|asked| transfer(page, asked));
     answer.offered.iter().for_each(|asked| offered(page, path.udp, asked));
     answer.burst.iter().for_each(|asked| burst(page, asked));
-    answer.trunk.iter().for_each(|asked| lag(page, path.streams, asked));
+    answer.lag.iter().for_each(|asked| lag(page, path.streams, asked));
     answer.distance.iter().for_each(|asked| distance(page, asked));
 }
 
@@ -53,7 +53,7 @@ fn target(page: &mut Sheet, asked: &Target) {
 
 fn lag(page: &mut Sheet, streams: u32, asked: &LagQuestion) {
     let members = format!("all {} members together", asked.links);
-    page.row("trunk", rate(asked.all_bps), &members);
+    page.row("LAG", rate(asked.all_bps), &members);
     let mean = format!("in the mean of {streams} stream(s), as a hash spreads them");
     page.row("expected", rate(asked.expected_bps), &mean);
     page.row("members in use", share(asked.used_share), "in the mean");

@@ -36,8 +36,8 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let bundle = bundle(evidence)?;
     let (used, name) = (bundle.used, bundle.member.name);
     let text = format!(
-        "The rates of the connections add up to {used} links of {name} each, and unevenly: connections share members of a \
-         bundle, and none gets more than one member."
+        "The rates of the connections add up to {used} links of {name} each, and unevenly: connections share member \
+         links of a LAG, and none gets more than one."
     );
     let largest = evidence.outcome.stream_bytes.iter().copied().reduce(f64::max);
     let smallest = evidence.outcome.stream_bytes.iter().copied().reduce(f64::min);
@@ -47,7 +47,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .with(EvidenceKey::MembersUsed, Some(used as f64))
         .with(EvidenceKey::LargestOverSmallest, largest.zip(smallest).map(|(large, small)| large / small))
         .with(EvidenceKey::IntervalVariation, evidence.variation())
-        .remedy("Use more connections or other ports (--cport); let the bundle hash ports as well as addresses. Several runs with other ports show how many members there are.")
+        .remedy("Use more connections or other ports (--cport); let the LAG hash ports as well as addresses. Several runs with other ports show how many members there are.")
         .finish()
 }
 
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn one_alone_and_two_together_on_two_gigabits_are_a_bundle() {
         let finding = diagnose(&bundled(&[1.0e9, 0.6e9, 0.41e9], 1.88e9)).primary;
-        assert_eq!((finding.cause, &finding.rule), (Cause::Trunk, &Rule::LagImbalance));
+        assert_eq!((finding.cause, &finding.rule), (Cause::Lag, &Rule::LagImbalance));
         assert_eq!(finding.evidence[&EvidenceKey::MembersUsed], 2.0);
         assert_eq!(finding.evidence[&EvidenceKey::MemberBps], 1e9);
     }
