@@ -135,7 +135,7 @@ fn what_cannot_be_is_told_of_all_hosts_before_anything_is_changed() {
         ];
         let troubles = said(&coordinator.check_settings(&wanted, &NO_STOP));
         for words in [
-            "a: mtu 70000 of veth0: the card takes 68 to 65535",
+            "a: mtu 70000 of veth0: the NIC takes 68 to 65535",
             "a: its kernel has no congestion control",
             "a: lro of veth0",
             "b: interface eth7",

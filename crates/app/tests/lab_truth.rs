@@ -231,7 +231,7 @@ fn a_switch_that_rests_on_a_long_line_loses_nothing_and_makes_nothing() {
     let lab = Lab::up("science-dmz", &[]);
     let document = upload(&lab, "a", "c", &STEADY);
     let port = lab.port("s1>s2");
-    assert_eq!(port["dropped"], 0, "the card sends no faster than the line: {port}");
+    assert_eq!(port["dropped"], 0, "the NIC sends no faster than the line: {port}");
     let flow = flow(&document, "upload");
     // Nothing was dropped, so retransmissions come from a host that got no CPU in time. The receiver does not
     // count them. At most all of them crossed the link: the kernel also counts retransmissions that were never

@@ -231,7 +231,7 @@ impl Changes {
         if !setting.is_same(&now, &becoming) {
             let (asked, became) = (short(setting, &becoming), short(setting, &now));
             return Err(format!(
-                "{what}: it was set to {asked} and became {became}; the kernel or the card refuses it"
+                "{what}: it was set to {asked} and became {became}; the kernel or the NIC refuses it"
             ));
         }
         self.report(told);

@@ -165,7 +165,7 @@ impl Cable<'_> {
             && routing.replace_root_discipline(index, &discipline).is_err()
         {
             notes.add(
-                "this kernel has no tbf queueing discipline (sch_tbf): hosts send faster than a card would, and their \
+                "this kernel has no tbf queueing discipline (sch_tbf): hosts send faster than a NIC would, and their \
                  programs learn of a full line from losses only",
             );
         }

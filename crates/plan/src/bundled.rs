@@ -17,7 +17,7 @@ const BUNDLED: &[Bundled] = list! {
     "switch-buffer": "two large flows over 50 ms, alone and beside 2 Gb/s of UDP, against the buffer of the switch",
     "buffer-burst": "the buffer of a switch by the longest burst without a loss, two inputs to one output",
     "buffer-step": "the buffer of a switch by a step of load above its line, from the plateau of the delay",
-    "nic-roundup": "goodput, processor load, interrupts and block-size curve of a network card against MTU and congestion control",
+    "nic-roundup": "goodput, processor load, interrupts and block-size curve of a NIC against MTU and congestion control",
     "rfc6349": "TCP throughput after RFC 6349 for 1 Gb/s and 21 ms",
     "rfc2544": "throughput, latency and frame loss rate for each size of frame, after RFC 2544",
     "rfc2544-bursts": "longest burst without loss for each size of frame, after RFC 2544",

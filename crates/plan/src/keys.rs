@@ -116,10 +116,10 @@ pub(crate) const HOST: &[Key] = &[
 /// Keys of `[host.NAME]` that change the host, and so can be swept.
 pub(crate) const SETTINGS: &[Key] = &[
     key("mtu", Kind::Whole(68, 65_535), "as found", "MTU of the interface, in bytes."),
-    key("tso", Kind::Flag, "as found", "Segmentation by the card (TCP segmentation offload)."),
+    key("tso", Kind::Flag, "as found", "Segmentation by the NIC (TCP segmentation offload)."),
     key("gso", Kind::Flag, "as found", "Segmentation late in the kernel (generic segmentation offload)."),
     key("gro", Kind::Flag, "as found", "Joining of received segments (generic receive offload)."),
-    key("lro", Kind::Flag, "as found", "Joining of received segments by the card (large receive offload)."),
+    key("lro", Kind::Flag, "as found", "Joining of received segments by the NIC (large receive offload)."),
     key("congestion", Kind::Name, "as found", "Default congestion control of its TCP."),
     key("tcp_rmem", Kind::ThreeSizes, "as found", "Receive buffers of TCP: `net.ipv4.tcp_rmem`."),
     key("tcp_wmem", Kind::ThreeSizes, "as found", "Send buffers of TCP: `net.ipv4.tcp_wmem`."),

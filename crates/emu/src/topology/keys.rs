@@ -132,10 +132,10 @@ pub(super) const LINK: &[Key<Link>] = &[
         "The header fields that choose the member link of a LAG; packets alike in them take the same one.",
     ),
     key(
-        "card",
+        "nic",
         Kind::Flag(put!(nic)),
         "true",
-        "A host at its end hands over no faster than the link's rate, as a network card does.",
+        "A host at its end hands over no faster than the link's rate, as a NIC does.",
     ),
 ];
 

@@ -24,7 +24,7 @@ pub(super) fn obstacles(interface: &str, wanted: u32) -> Result<Vec<Obstacle>, S
     let mut say = |what: String| found.push(Obstacle(format!("mtu {wanted} of {interface}: {what}")));
     if least.is_some_and(|least| wanted < least) || largest.is_some_and(|largest| wanted > largest) {
         let text = |limit: Option<u32>| limit.map_or_else(|| "any".to_owned(), |limit| limit.to_string());
-        say(format!("the card takes {} to {}; give one of these", text(least), text(largest)));
+        say(format!("the NIC takes {} to {}; give one of these", text(least), text(largest)));
     }
     for (name, mtu) in netlink::stacked_on(index)?.into_iter().filter(|(_, mtu)| *mtu > wanted) {
         say(format!(

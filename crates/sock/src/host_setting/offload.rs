@@ -102,7 +102,7 @@ pub(super) fn obstacles(interface: &str, setting: HostSetting, on: bool) -> Resu
     if !can && is != on {
         let state = if is { "on" } else { "off" };
         say(format!(
-            "the card does not let it be switched, it is {state} for good; leave it as it is, or take another card"
+            "the NIC does not let it be switched, it is {state} for good; leave it as it is, or take another NIC"
         ));
     }
     let needs_gathering = matches!(setting, HostSetting::Tso | HostSetting::Gso) && on;

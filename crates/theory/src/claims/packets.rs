@@ -150,7 +150,7 @@ fn with_rate(case: &Case<'_>, claim: &Claim, packets: &Packets) -> Option<Reason
     {
         let text = format!(
             "With the rate it makes {middle:.2} bytes of payload in each packet, more than MTU {mtu:.0} holds; \
-             a card may have counted super-frames."
+             a NIC may have counted GSO super-packets."
         );
         let verdict = if context.udp { Verdict::Impossible } else { Verdict::Doubtful };
         return Some(describe(verdict, text));

@@ -123,7 +123,7 @@ pub(super) const CASES: &[Case] = &[
         rule: Rule::LocalDrops,
         name: "a sender whose interface holds two frames",
         // Fast enough that the drops limit the flows, and not the link.
-        set: &["link.a.card=false", "link.b.rate=400M", "link.b.delay=10ms"],
+        set: &["link.a.nic=false", "link.b.rate=400M", "link.b.delay=10ms"],
         args: &["-t", "4", "-C", "reno", "-P", "4"],
         planted: PLAIN
             .actions(&[Deed::Before("a", &["ip", "link", "set", "eth0", "txqueuelen", "2"])])

@@ -71,8 +71,8 @@ fn kind(link: &LinkInfo) -> String {
         LinkKind::Bridge => "bridge",
         LinkKind::Lag => "LAG",
         LinkKind::Vlan => "VLAN",
-        LinkKind::Paravirtual => "hypervisor's card",
-        LinkKind::Physical => "card",
+        LinkKind::Paravirtual => "hypervisor's NIC",
+        LinkKind::Physical => "NIC",
         LinkKind::Virtual => "virtual",
     };
     match &link.driver {
@@ -135,11 +135,11 @@ fn offloads(link: &LinkInfo) -> Vec<Check> {
     // Only a NIC can do these; a virtual interface passes GSO packets on.
     let card = matches!(link.kind, LinkKind::Physical | LinkKind::Paravirtual);
     let settings = [
-        ("tso", found.tso.filter(|_| card), "the card cuts segments"),
+        ("tso", found.tso.filter(|_| card), "the NIC cuts segments"),
         ("gso", found.gso, "segments are cut as late as possible"),
         ("gro", found.gro, "received segments are joined early"),
-        ("tx", found.tx_checksum.filter(|_| card), "the card adds checksums"),
-        ("rx", found.rx_checksum.filter(|_| card), "the card checks checksums"),
+        ("tx", found.tx_checksum.filter(|_| card), "the NIC adds checksums"),
+        ("rx", found.rx_checksum.filter(|_| card), "the NIC checks checksums"),
     ];
     let judge = |(name, on, good): (&str, Option<bool>, &str)| {
         let check = Check::good(id(link, name), "on", good);
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn a_good_card_has_no_complaints() {
         assert_eq!(complaints(&card()), [""; 0]);
-        assert_eq!(section(&card(), 8).title, "Interface eth7 (card, ixgbe)");
+        assert_eq!(section(&card(), 8).title, "Interface eth7 (NIC, ixgbe)");
     }
 
     type Damage = fn(&mut Interface);

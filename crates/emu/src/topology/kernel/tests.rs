@@ -21,7 +21,7 @@ ends = ["s", "b"]
 rate = "100M"
 mtu = 1000
 tags = 1
-card = false
+nic = false
 "#;
 
 /// Everything else.

@@ -8,7 +8,7 @@ use crate::link_direction::{Bucket, Discipline, GilbertElliott, TooBig};
 #[test]
 fn every_key_of_a_direction_goes_to_its_place() {
     let text = format!(
-        "{PAIR}[link.c]\nends = [\"s\", \"t\"]\nmembers = 3\nhash = [\"mac\"]\ncard = false\nrate = \"10G\"\nmtu = 1400\n\
+        "{PAIR}[link.c]\nends = [\"s\", \"t\"]\nmembers = 3\nhash = [\"mac\"]\nnic = false\nrate = \"10G\"\nmtu = 1400\n\
          too_big = \"icmp\"\ntags = 2\nbuffer = \"1MB\"\ndiscipline = \"red\"\nred_min = \"30kB\"\nred_max = \"90kB\"\n\
          red_probability = 0.02\nred_weight = 0.01\necn = true\npolice_rate = \"1G\"\npolice_burst = \"2MB\"\n\
          shape_rate = \"2G\"\nshape_burst = \"3MB\"\ndelay = 0.025\njitter = \"1ms\"\novertake = true\nduplicate = \"1%\"\n\
