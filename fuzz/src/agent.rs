@@ -187,8 +187,8 @@ fn write_messages() -> Vec<Vec<u8>> {
         order
     };
     let all = [
-        json!({"type": "hello", "versions": [1, 1], "name": "c", "nonce": number}),
-        json!({"type": "challenge", "version": 1, "nonce": number}),
+        json!({"type": "hello", "versions": [2, 2], "name": "c", "nonce": number}),
+        json!({"type": "challenge", "version": 2, "nonce": number}),
         json!({"type": "proof", "proof": "00".repeat(32)}),
         json!({"type": "welcome", "proof": "00".repeat(32), "about": About::default()}),
         json!({"type": "refused", "why": "no"}),

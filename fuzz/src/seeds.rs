@@ -37,9 +37,9 @@ fn write_messages() -> Vec<Vec<u8>> {
     let can = json!(["tcp", "udp", "mptcp", "probe_udp", "probe_tcp", "sweep"]);
     let ended = |side: &str| json!({"type": "ended", "flow": 0, "side": side, "tally": {"total_bytes": 77}});
     let all = [
-        json!({"type": "hello", "versions": [1, 1], "capabilities": can, "host": host, "spec": spec}),
+        json!({"type": "hello", "versions": [2, 2], "capabilities": can, "host": host, "spec": spec}),
         json!({"type": "busy", "place": 1, "wait_ns": 1_000_000_000}),
-        json!({"type": "welcome", "version": 1, "capabilities": can, "host": host, "cookie": cookie, "neighbours": 0}),
+        json!({"type": "welcome", "version": 2, "capabilities": can, "host": host, "cookie": cookie, "neighbours": 0}),
         json!({"type": "prepare", "flows": [{"flow": 0, "direction": "upload", "length_bytes": 1}]}),
         json!({"type": "prepared"}),
         json!({"type": "flows_ready"}),
@@ -55,12 +55,12 @@ fn write_messages() -> Vec<Vec<u8>> {
         json!({"type": "refused", "why": "version 2"}),
         json!({"type": "failed", "why": "no"}),
         json!({"type": "bye"}),
-        json!({"type": "hello", "versions": [1, 1], "capabilities": can, "host": host, "spec": series}),
+        json!({"type": "hello", "versions": [2, 2], "capabilities": can, "host": host, "spec": series}),
         json!({"type": "trial", "trial": 0, "message_bytes": 64, "repeats": 10, "patience_ns": 1_000_000_000}),
         count,
-        json!({"type": "hello", "versions": [1, 1], "capabilities": can, "host": host, "spec": {"traffic": {"upload": true, "length_bytes": 1}}}),
+        json!({"type": "hello", "versions": [2, 2], "capabilities": can, "host": host, "spec": {"traffic": {"upload": true, "length_bytes": 1}}}),
         json!({"type": "prepare", "flows": [{"flow": 0, "direction": "upload", "length_bytes": 1_u64 << 40}]}),
-        json!({"type": "hello", "versions": [1, 1], "capabilities": can, "host": host, "spec": {"traffic": {"bidir": true, "udp": true}}}),
+        json!({"type": "hello", "versions": [2, 2], "capabilities": can, "host": host, "spec": {"traffic": {"bidir": true, "udp": true}}}),
         json!({"type": "prepare", "flows": [
             {"flow": 0, "direction": "upload", "length_bytes": 1448},
             {"flow": 1, "direction": "download", "length_bytes": 65_507},

@@ -33,7 +33,7 @@ fn frame(json: &str) -> Vec<u8> {
 
 /// The first message of our clients.
 fn greeting() -> Vec<u8> {
-    let hello = r#"{"type":"hello","versions":[1,1],"capabilities":[],"host":{"name":"x"},"spec":{}}"#;
+    let hello = r#"{"type":"hello","versions":[2,2],"capabilities":[],"host":{"name":"x"},"spec":{}}"#;
     [Preface::CONTROL.encode().to_vec(), frame(hello)].concat()
 }
 

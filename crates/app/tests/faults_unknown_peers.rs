@@ -8,6 +8,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::process::Command;
 use std::time::Duration;
 
+use linerate_proto::native::VERSION;
 use linerate_sock::clock;
 use support::{Done, Process, Server, TIMEOUT, eventually, pause, test};
 
@@ -112,7 +113,7 @@ fn a_client_of_another_version_is_told_ours() {
     client.write_all(&preface(9)).unwrap();
     let mut answer = Vec::new();
     client.read_to_end(&mut answer).unwrap();
-    assert_eq!(answer, preface(1), "magic, our version, and nothing that version 9 could misread");
+    assert_eq!(answer, preface(VERSION), "magic, our version, and nothing that version 9 could misread");
     let foreign = server.await_events("foreign", 1);
     assert!(foreign["why"].as_str().unwrap().contains("protocol version 9"), "{foreign}");
 }
@@ -123,11 +124,11 @@ fn a_greeting_of_another_version_is_refused_with_ours() {
     let mut client = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
     client.set_read_timeout(Some(NOTICE)).unwrap();
     let hello = r#"{"type":"hello","versions":[8,9],"capabilities":[],"host":{"name":"x"},"spec":{}}"#;
-    client.write_all(&[preface(1), frame(hello)].concat()).unwrap();
+    client.write_all(&[preface(VERSION), frame(hello)].concat()).unwrap();
     let mut answer = Vec::new();
     client.read_to_end(&mut answer).unwrap();
     let text = String::from_utf8_lossy(&answer);
-    assert!(text.contains("refused") && text.contains("version 1"), "{text}");
+    assert!(text.contains("refused") && text.contains(&format!("version {VERSION}")), "{text}");
 }
 
 /// xorshift64*: noise that is the same in every run.
@@ -149,10 +150,10 @@ impl Noise {
     fn speech(&mut self) -> Vec<u8> {
         let noise = self.bytes(200);
         match self.next() % 8 {
-            0 => [preface(1), noise].concat(),
-            1 => [&preface(1)[..8 + (self.next() % 24) as usize], &noise[..0]].concat(),
-            2 => [&b"LINERATE\x01\x02"[..], &noise].concat(),
-            3 => [preface(1), frame(&String::from_utf8_lossy(&noise))].concat(),
+            0 => [preface(VERSION), noise].concat(),
+            1 => [&preface(VERSION)[..8 + (self.next() % 24) as usize], &noise[..0]].concat(),
+            2 => [&b"LINERATE\x02\x02"[..], &noise].concat(),
+            3 => [preface(VERSION), frame(&String::from_utf8_lossy(&noise))].concat(),
             _ => noise,
         }
     }
@@ -201,7 +202,7 @@ fn a_datagram_without_the_cookie_of_a_run_gets_no_answer() {
         let _ = socket.send(&noise.bytes(1400));
         // Well-formed except for the cookie: opening, echo, probe, and messages that only a server sends.
         for kind in 1..=6 {
-            let mut forged = [&b"LINERATE\x01"[..], &[kind], &[0; 6]].concat();
+            let mut forged = [&b"LINERATE\x02"[..], &[kind], &[0; 6]].concat();
             forged.extend(std::iter::repeat_with(|| noise.next() as u8).take(48));
             let _ = socket.send(&forged);
         }
@@ -233,7 +234,7 @@ fn words_of_a_server_do_not_steer_the_terminal_of_its_client() {
         format!(r#"{{"type":"{STEERING}"}}"#),
         format!(r#"{{"type":"refused","why":"version {STEERING}"}}"#),
     ] {
-        let answer: &'static [u8] = [preface(1), frame(&message)].concat().leak();
+        let answer: &'static [u8] = [preface(VERSION), frame(&message)].concat().leak();
         let done = client_of(b"", answer);
         assert_eq!(done.code, Some(1), "{done:?}");
         assert!(!steers(&done.stderr), "{message}: {done:?}");
@@ -254,11 +255,11 @@ fn words_of_a_client_do_not_steer_the_terminal_of_its_server() {
     for message in [
         format!(r#"{{"type":"failed","why":"{STEERING}"}}"#),
         format!(r#"{{"type":"{STEERING}"}}"#),
-        format!(r#"{{"type":"hello","versions":[1,1],"{STEERING}":1}}"#),
+        format!(r#"{{"type":"hello","versions":[2,2],"{STEERING}":1}}"#),
     ] {
         let before = server.stderr().lines().count();
         let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
-        connection.write_all(&[preface(1), frame(&message)].concat()).unwrap();
+        connection.write_all(&[preface(VERSION), frame(&message)].concat()).unwrap();
         eventually("the server has said something", || {
             let said = server.stderr();
             (said.ends_with('\n') && said.lines().count() > before).then_some(())

@@ -28,7 +28,7 @@ pub(crate) fn framed(body: &[u8]) -> Vec<u8> {
 /// A hello with this specification.
 pub(crate) fn hello(spec: &Value) -> Value {
     let can = ["tcp", "udp", "mptcp", "probe_udp", "probe_tcp", "sweep"];
-    json!({"type": "hello", "versions": [1, 1], "capabilities": can, "host": {"name": "peer"}, "spec": spec})
+    json!({"type": "hello", "versions": [2, 2], "capabilities": can, "host": {"name": "peer"}, "spec": spec})
 }
 
 /// A message that requests one flow.

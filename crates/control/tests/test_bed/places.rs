@@ -57,7 +57,7 @@ fn a_ticket_that_nobody_gave_out_is_refused() {
     let mut client = TcpStream::connect(server.address).unwrap();
     client.set_read_timeout(Some(TIMEOUT)).unwrap();
     let hello = serde_json::json!({
-        "type": "hello", "versions": [1, 1], "capabilities": ["tcp"], "host": HostInfo::default(),
+        "type": "hello", "versions": [2, 2], "capabilities": ["tcp"], "host": HostInfo::default(),
         "spec": spec(100), "ticket": "07".repeat(16),
     });
     client.write_all(&Preface::CONTROL.encode()).unwrap();
@@ -96,7 +96,7 @@ fn who_is_measured_in_a_coordinators_place_leaves_with_it() {
     let mut guest = TcpStream::connect(server.address).unwrap();
     guest.set_read_timeout(Some(TIMEOUT)).unwrap();
     let hello = serde_json::json!({
-        "type": "hello", "versions": [1, 1], "capabilities": ["tcp"], "host": HostInfo::default(),
+        "type": "hello", "versions": [2, 2], "capabilities": ["tcp"], "host": HostInfo::default(),
         "spec": spec(100), "ticket": ticket,
     });
     guest.write_all(&Preface::CONTROL.encode()).unwrap();

@@ -30,7 +30,7 @@ use crate::native::Framer;
 use linerate_model::sniff::Match;
 
 /// Version of the dialogue.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// First bytes of a connection, in both directions.
 pub const MAGIC: [u8; 8] = *b"LR-AGENT";

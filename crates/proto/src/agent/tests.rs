@@ -223,7 +223,7 @@ fn an_agent_that_does_not_have_the_token_is_not_believed() {
     let now = Timestamp::START;
     let mut coordinator = CoordinatorEnd::new(now, secret(), [1; 16], String::new());
     let say = |json: &str| [&u32::try_from(json.len()).unwrap().to_be_bytes()[..], json.as_bytes()].concat();
-    let challenge = format!(r#"{{"type":"challenge","version":1,"nonce":"{}"}}"#, "02".repeat(16));
+    let challenge = format!(r#"{{"type":"challenge","version":2,"nonce":"{}"}}"#, "02".repeat(16));
     let bytes = [&super::MAGIC[..], &say(&challenge)].concat();
     coordinator.input(now, Input::Bytes(&bytes)).unwrap();
     // The coordinator's own proof, sent back to it.

@@ -28,7 +28,7 @@ use linerate_model::flow::{SeqField, StampLayout, TimeField, TimeForm};
 use linerate_model::sniff::Match;
 
 /// Version of the protocol.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// First bytes of every connection, and of every datagram except data.
 pub const MAGIC: [u8; 8] = *b"LINERATE";

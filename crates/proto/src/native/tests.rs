@@ -380,7 +380,7 @@ fn a_server_that_cannot_do_what_is_asked_is_told_apart_from_a_broken_one() {
         let spec = spec.checked().unwrap();
         let mut client = ClientSession::new(Timestamp::START, HostInfo::default(), spec, DRAIN);
         let message = format!(
-            r#"{{"type":"welcome","version":1,"capabilities":{capabilities},"host":{{}},"cookie":"{}","neighbours":0}}"#,
+            r#"{{"type":"welcome","version":2,"capabilities":{capabilities},"host":{{}},"cookie":"{}","neighbours":0}}"#,
             "0".repeat(32)
         );
         let mut bytes = Preface::CONTROL.encode().to_vec();
