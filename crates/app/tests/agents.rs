@@ -178,7 +178,7 @@ fn of_three_pairs_one_loses_its_client_one_its_server_and_the_third_goes_on() {
             spec,
             start_after: Span::ZERO,
             after: None,
-            background: false,
+            cross_traffic: false,
             plan: None,
         }
     };
@@ -250,7 +250,7 @@ fn two_pairs_of_four_hosts_start_together() {
         spec: spec.clone(),
         start_after: Span::ZERO,
         after: None,
-        background: false,
+        cross_traffic: false,
         plan: None,
     };
     let flows = vec![flow(0, 1), flow(2, 3)];

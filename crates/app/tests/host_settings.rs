@@ -78,7 +78,7 @@ fn measured(coordinator: &mut Coordinator) -> Result<FlowEnd, Vec<HostError>> {
         spec,
         start_after: Span::ZERO,
         after: None,
-        background: false,
+        cross_traffic: false,
         plan: None,
     };
     let group = Group { name: Some("point".to_owned()), started_at: String::new(), flows: vec![flow] };

@@ -284,7 +284,7 @@ fn a_flow_of_a_plan_is_a_series_on_loopback_and_on_the_line() {
 const STEP: &str = "method = \"switch-buffer\"\npause = 0\n\
     [lab]\ntopology = \"gigabit-switch-4\"\nset = { \"switch.s.alpha\" = 64, \"link.c.rate\" = \"100M\" }\n\
     [flow.step]\nfrom = \"a\"\nto = \"c\"\nat = \"1s\"\ntest = { rate = \"80M\" }\n\
-    [flow.noise]\nfrom = \"b\"\nto = \"c\"\nbackground = true\ntest = { rate = \"40M\" }\n\
+    [flow.noise]\nfrom = \"b\"\nto = \"c\"\ncross_traffic = true\ntest = { rate = \"40M\" }\n\
     [test]\nudp = true\nupload = true\nlength = 1472\nduration = \"2s\"\ninterval = \"10ms\"\n\
     [axis.buffer]\nkey = \"lab.buffer\"\nvalues = [\"512KiB\", \"1600kB\"]\n";
 

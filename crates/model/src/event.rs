@@ -287,7 +287,7 @@ pub struct GroupPlace {
     #[serde(rename = "start_after_ns")]
     pub start_after: Span,
     /// Whether it only loads the network, and ends when the others have ended.
-    pub background: bool,
+    pub cross_traffic: bool,
     /// Its place in the execution of a plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanPlace>,

@@ -54,7 +54,7 @@ pub enum Cause {
     /// Duplex mismatch or bad cable.
     Duplex,
     /// Flows share one member link of a LAG.
-    Trunk,
+    Lag,
     /// Queues mark congestion.
     Ecn,
     /// Acknowledgements are delayed or lost on the return path.

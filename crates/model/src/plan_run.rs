@@ -98,7 +98,7 @@ pub struct PlanFlow {
     /// The host that is its server.
     pub to: ForeignText,
     /// Whether it only loads the network, and ends when the others have ended.
-    pub background: bool,
+    pub cross_traffic: bool,
 }
 
 /// An axis of a plan.

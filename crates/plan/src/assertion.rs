@@ -33,7 +33,7 @@ pub struct Assertion {
     pub text: String,
     /// The points that it applies to.
     pub points: Part,
-    /// The flow that it applies to; absent: every flow except those in the background.
+    /// The flow that it applies to; absent: every flow except those in the cross_traffic.
     pub flow: Option<String>,
     /// The direction that it applies to; absent: each that is measured.
     pub direction: Option<Direction>,

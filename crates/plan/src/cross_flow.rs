@@ -148,7 +148,7 @@ fn place(name: &str) -> Option<usize> {
 
 /// Indices of the foreground flows. Series are left out, because they have no rate that others could share.
 fn judged(plan: &Plan) -> Vec<usize> {
-    let is = |at: &usize| !plan.flows[*at].background && plan.flows[*at].series.is_none();
+    let is = |at: &usize| !plan.flows[*at].cross_traffic && plan.flows[*at].series.is_none();
     (0..plan.flows.len()).filter(is).collect()
 }
 
@@ -175,7 +175,7 @@ fn add_fairness(plan: &Plan, trial: &mut TrialFigures, direction: Direction) {
 fn add_buffer(plan: &Plan, trial: &mut TrialFigures, direction: Direction) {
     let passage = |at: usize| trial.get(at)?.as_ref()?.queue_observation(direction);
     let others: Vec<&QueueObservation> =
-        (0..plan.flows.len()).filter(|at| plan.flows[*at].background).filter_map(passage).collect();
+        (0..plan.flows.len()).filter(|at| plan.flows[*at].cross_traffic).filter_map(passage).collect();
     let found: Vec<(usize, Known)> =
         judged(plan).into_iter().filter_map(|at| Some((at, passage(at)?.known(&others)?))).collect();
     for (at, known) in found {

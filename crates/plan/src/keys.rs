@@ -161,7 +161,7 @@ pub(crate) const FLOW: &[Key] = &[
     ),
     key("after", Kind::Texts, "none", "Flows whose end it waits for."),
     key(
-        "background",
+        "cross_traffic",
         Kind::Flag,
         "false",
         "It runs until the last other flow has ended, and no assertion looks at it unless it names it.",
@@ -241,7 +241,7 @@ pub(crate) const ASSERT: &[Key] = &[
     key("that", Kind::Text, "must be given", "The assertion, as `goodput >= 0.98 ceiling`."),
     key("name", Kind::Text, "the assertion", "What it is called in the report."),
     key("at", Kind::Special("table of axes and values", PART), "every point", "The points that it is about."),
-    key("flow", Kind::Name, "every flow but those in the background", "The flow that it is about."),
+    key("flow", Kind::Name, "every flow but cross traffic", "The flow that it is about."),
     key(
         "direction",
         Kind::Choice(&["upload", "download"]),

@@ -102,7 +102,7 @@ pub struct Flow {
     /// Flows that must end first.
     pub after: Vec<String>,
     /// Whether it runs until the others have ended.
-    pub background: bool,
+    pub cross_traffic: bool,
     /// Knobs of this flow only.
     pub test: BTreeMap<String, SettingValue>,
     /// The series over message sizes; absent in a test.

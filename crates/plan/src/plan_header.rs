@@ -60,7 +60,7 @@ impl Plan {
                     name: flow.name.clone().into(),
                     from: flow.from.clone().into(),
                     to: flow.to.clone().into(),
-                    background: flow.background,
+                    cross_traffic: flow.cross_traffic,
                 })
                 .collect(),
             axes: self.axes.iter().map(header_axis).collect(),

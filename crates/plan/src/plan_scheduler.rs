@@ -181,7 +181,7 @@ impl<'p> PlanScheduler<'p> {
         let mut point = self.plan.point_with(trial.point, Some(&step.value))?;
         let confirm = self.plan.search.as_ref().and_then(|search| search.confirm).filter(|_| step.confirm);
         if let Some(length) = confirm {
-            for test in point.tests.iter_mut().filter(|test| !test.background) {
+            for test in point.tests.iter_mut().filter(|test| !test.cross_traffic) {
                 test.spec.traffic.duration = Some(length);
             }
         }

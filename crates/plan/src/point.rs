@@ -76,7 +76,7 @@ pub struct Test {
     /// Its server.
     pub to: String,
     /// Whether it runs until the others have ended.
-    pub background: bool,
+    pub cross_traffic: bool,
     /// Specification.
     pub spec: TestSpec,
 }
@@ -133,7 +133,7 @@ impl Plan {
                 flow: flow.name.clone(),
                 from: flow.from.clone(),
                 to: flow.to.clone(),
-                background: flow.background,
+                cross_traffic: flow.cross_traffic,
                 spec,
             });
         }
@@ -291,7 +291,7 @@ impl Point {
             let begins: (Span, &Vec<String>) = (flow.at, &flow.after);
             text.push_str(&format!(
                 "{} {} {} {begins:?} {} {spec}\n",
-                test.flow, test.from, test.to, test.background
+                test.flow, test.from, test.to, test.cross_traffic
             ));
         }
         text.push_str(&format!("{:?}\n{:?}\n", self.hosts, self.lab));

@@ -86,12 +86,12 @@ impl Plan {
                 slots.insert(&flow.name, FlowTiming { flow: flow.name.clone(), start, end });
             }
         }
-        let judged = || self.flows.iter().filter(|flow| !flow.background);
+        let judged = || self.flows.iter().filter(|flow| !flow.cross_traffic);
         let ends = judged().map(|flow| slots.get(flow.name.as_str()).and_then(|slot| slot.end));
         let last = ends.collect::<Option<Vec<Span>>>().and_then(|ends| ends.into_iter().max());
-        let background = |slot: &mut FlowTiming| slot.end = last.map(|last| last.max(slot.start));
-        for flow in self.flows.iter().filter(|flow| flow.background) {
-            slots.get_mut(flow.name.as_str()).map(background);
+        let cross_traffic = |slot: &mut FlowTiming| slot.end = last.map(|last| last.max(slot.start));
+        for flow in self.flows.iter().filter(|flow| flow.cross_traffic) {
+            slots.get_mut(flow.name.as_str()).map(cross_traffic);
         }
         self.flows.iter().filter_map(|flow| slots.get(flow.name.as_str()).cloned()).collect()
     }

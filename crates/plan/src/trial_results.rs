@@ -90,11 +90,11 @@ impl TrialResults {
         summaries
     }
 
-    /// Whether the interval of the goodput of every flow that is not in the background is at most `share` of
+    /// Whether the interval of the goodput of every flow that is not cross traffic is at most `share` of
     /// its median wide.
     pub(crate) fn is_narrow(&self, plan: &Plan, point: &Point, share: f64) -> bool {
         let summaries = self.sum(plan, point);
-        let mut flows = point.tests.iter().filter(|test| !test.background);
+        let mut flows = point.tests.iter().filter(|test| !test.cross_traffic);
         flows.all(|test| {
             test.spec.traffic.phases().into_iter().flatten().all(|direction| {
                 let is = |one: &&PointSummary| {

@@ -63,7 +63,7 @@ fn id(number: usize) -> String {
 }
 
 fn flow(name: &str, from: &str, to: &str) -> PlanFlow {
-    PlanFlow { name: name.into(), from: from.into(), to: to.into(), background: false }
+    PlanFlow { name: name.into(), from: from.into(), to: to.into(), cross_traffic: false }
 }
 
 fn axis(name: &str, unit: &str, values: &[(&str, Option<f64>)]) -> PlanAxis {

@@ -22,14 +22,14 @@ pub(super) fn one_server_one_name(test_bed: &TestBed, standings: &[Option<HostSt
     troubles
 }
 
-/// Whether these runs end before the run that waits for them: each exists, none is background, and there is no
+/// Whether these runs end before the run that waits for them: each exists, none is cross traffic, and there is no
 /// cycle.
 fn can_end(flows: &[usize], group: &Group) -> bool {
     let mut reached = flows.to_vec();
     // A chain that is longer than the number of runs contains a cycle.
     for _ in 0..=group.flows.len() {
         let jobs: Option<Vec<_>> = reached.iter().map(|at| group.flows.get(*at)).collect();
-        let Some(jobs) = jobs.filter(|jobs| jobs.iter().all(|job| !job.background)) else { return false };
+        let Some(jobs) = jobs.filter(|jobs| jobs.iter().all(|job| !job.cross_traffic)) else { return false };
         reached = jobs.iter().flat_map(|job| &job.after).flat_map(|after| after.flows.clone()).collect();
         reached.sort_unstable();
         reached.dedup();
@@ -51,7 +51,7 @@ pub(super) fn group(test_bed: &TestBed, group: &Group, abouts: &[Option<&About>]
             say(String::new(), error.to_string());
         }
         if flow.after.as_ref().is_some_and(|after| !can_end(&after.flows, group)) {
-            let what = "it waits for a run that is not there, runs in the background, or waits for it";
+            let what = "it waits for a run that is not there, is cross traffic, or waits for it";
             say(String::new(), what.to_owned());
         }
         let ends = [Some(flow.from), flow.to.host()];

@@ -154,11 +154,11 @@ impl Run<'_, '_> {
         for at in 0..self.flows.len() {
             let job = self.job(at).clone();
             let (host, _) = self.target(&job.to);
-            let FlowJob { start_after, background, plan, .. } = job.clone();
+            let FlowJob { start_after, cross_traffic, plan, .. } = job.clone();
             let place = self.group.name.clone().map(|group| GroupPlace {
                 group: group.into(),
                 start_after,
-                background,
+                cross_traffic,
                 plan,
             });
             // A part of a plan is recorded as such before it begins, so that a kill in between leaves no
@@ -357,7 +357,7 @@ impl Run<'_, '_> {
         while !self.is_over() {
             self.prepare_what_is_due();
             self.start_what_is_ready();
-            self.end_the_background();
+            self.end_cross_traffic();
             self.prepare_next();
             if !self.is_over() {
                 self.turn(self.now() + POLL_INTERVAL);
@@ -446,10 +446,10 @@ impl Run<'_, '_> {
         }
     }
 
-    fn end_the_background(&mut self) {
+    fn end_cross_traffic(&mut self) {
         let mut pairs = self.flows.iter().zip(&self.group.flows);
-        let others = self.group.flows.iter().any(|job| !job.background);
-        if !others || !pairs.all(|(flow, job)| job.background || flow.is_over()) {
+        let others = self.group.flows.iter().any(|job| !job.cross_traffic);
+        if !others || !pairs.all(|(flow, job)| job.cross_traffic || flow.is_over()) {
             return;
         }
         for flow in 0..self.flows.len() {

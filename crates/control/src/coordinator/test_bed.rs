@@ -75,7 +75,7 @@ pub struct FlowJob {
     /// Other runs of the group whose ends it waits for; absent for a start by the clock.
     pub after: Option<After>,
     /// Cross traffic: ends when all other runs have ended.
-    pub background: bool,
+    pub cross_traffic: bool,
     /// The part of a plan that this run is, for its log.
     pub plan: Option<PlanPlace>,
 }
@@ -83,7 +83,7 @@ pub struct FlowJob {
 /// The condition for the start of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct After {
-    /// Indices of the runs that must have ended; none of them may be background.
+    /// Indices of the runs that must have ended; none of them may be cross traffic.
     pub flows: Vec<usize>,
     /// Time from the last of their ends to the start.
     pub pause: Span,

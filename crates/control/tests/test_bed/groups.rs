@@ -35,7 +35,7 @@ fn two_runs_to_one_exclusive_server_go_together_and_a_stranger_waits() {
         assert_eq!((end.outcome, record.outcome), (Outcome::Completed, Some(Outcome::Completed)), "{end:?}");
         assert!(record.flows[0].bitrate().is_some() && record.hosts.len() == 2);
         let place = record.group.as_ref().unwrap();
-        assert_eq!((place.group.as_str(), place.background), ("together", false));
+        assert_eq!((place.group.as_str(), place.cross_traffic), ("together", false));
         let (start, noted) = (end.start.unwrap(), record.group_start.unwrap());
         assert_eq!((start.late, Some(start.clock_error)), (noted.late, noted.clock_error));
         eprintln!("start error {}, clock error {}", start.late, start.clock_error);
@@ -69,11 +69,11 @@ fn the_stop_flag_ends_everything_and_keeps_what_was_measured() {
 }
 
 #[test]
-fn the_background_ends_with_the_others_and_who_starts_later_starts_later() {
+fn cross_traffic_ends_with_the_others_and_who_starts_later_starts_later() {
     let (a, b, c, d) = (Agent::start(), Agent::start(), Agent::start(), Agent::start());
-    let background = FlowJob { background: true, ..flow(0, 1, 60_000) };
+    let cross_traffic = FlowJob { cross_traffic: true, ..flow(0, 1, 60_000) };
     let later = FlowJob { start_after: Span::from_ms(700), ..flow(2, 3, 500) };
-    let runs = carry_out(test_bed([&a, &b, &c, &d]), &group(vec![background, later])).unwrap();
+    let runs = carry_out(test_bed([&a, &b, &c, &d]), &group(vec![cross_traffic, later])).unwrap();
     let [(under, under_record), (over, _)] = &runs[..] else { panic!("{runs:?}") };
     assert_eq!((under.outcome, over.outcome), (Outcome::Completed, Outcome::Completed), "{runs:?}");
     let (first, second) = (under.start.unwrap().planned, over.start.unwrap().planned);
@@ -112,9 +112,9 @@ fn who_waits_for_others_begins_behind_their_real_end_and_its_lateness_is_its_own
             carry_out(test_bed([&a, &b, &c, &d]), &group(vec![flow(0, 1, 100), waits])).unwrap_err();
         assert!(troubles[0].to_string().starts_with("flow 2: it waits for a run"), "{troubles:?}");
     }
-    let background = FlowJob { background: true, ..flow(0, 1, 100) };
-    let troubles = carry_out(test_bed([&a, &b, &c, &d]), &group(vec![background, second])).unwrap_err();
-    assert!(troubles[0].to_string().contains("in the background"), "{troubles:?}");
+    let cross_traffic = FlowJob { cross_traffic: true, ..flow(0, 1, 100) };
+    let troubles = carry_out(test_bed([&a, &b, &c, &d]), &group(vec![cross_traffic, second])).unwrap_err();
+    assert!(troubles[0].to_string().contains("cross traffic"), "{troubles:?}");
 }
 
 #[test]

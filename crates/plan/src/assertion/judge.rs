@@ -76,7 +76,7 @@ pub fn judge(plan: &Plan, results: &dyn Results) -> Vec<Judgement> {
             let Ok(point) = plan.point(number) else { continue };
             for test in &point.tests {
                 let named = assertion.flow.as_deref();
-                let wanted = named.map_or(!test.background, |name| name == test.flow);
+                let wanted = named.map_or(!test.cross_traffic, |name| name == test.flow);
                 if !wanted {
                     continue;
                 }
@@ -99,11 +99,11 @@ pub fn judge(plan: &Plan, results: &dyn Results) -> Vec<Judgement> {
     judgements
 }
 
-/// Checks a claim at one point, for every flow that is not in the background and each of its directions.
+/// Checks a claim at one point, for every flow that is not cross traffic and each of its directions.
 #[must_use]
 pub fn judge_at(plan: &Plan, claim: &Claim, point: &Point, results: &dyn Results) -> Vec<Outcome> {
     let Some(choice) = plan.grid.choice(point.number) else { return Vec::new() };
-    let flows = point.tests.iter().filter(|test| !test.background);
+    let flows = point.tests.iter().filter(|test| !test.cross_traffic);
     let ways = flows.flat_map(|test| {
         let directions = test.spec.traffic.phases().into_iter().flatten();
         directions.map(move |direction| (test.flow.as_str(), direction))

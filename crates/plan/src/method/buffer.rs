@@ -27,7 +27,7 @@ pub(super) fn tables(
             Some(trial) => trial.runs.iter().map(|run| runs(&run.run)).collect(),
             None => Vec::new(),
         };
-        for (at, flow) in plan.flows.iter().enumerate().filter(|(_, flow)| !flow.background) {
+        for (at, flow) in plan.flows.iter().enumerate().filter(|(_, flow)| !flow.cross_traffic) {
             let Some(Some(run)) = trial.get(at) else { continue };
             for measured in &run.flows {
                 views.push(View::new(plan, record, point, flow, &trial, run, measured));
@@ -69,8 +69,8 @@ impl<'r> View<'r> {
     ) -> Self {
         let direction = measured.plan.direction;
         let beside = || {
-            let background = plan.flows.iter().zip(trial).filter(|(flow, _)| flow.background);
-            background.filter_map(|(_, run)| run.as_ref())
+            let cross_traffic = plan.flows.iter().zip(trial).filter(|(flow, _)| flow.cross_traffic);
+            cross_traffic.filter_map(|(_, run)| run.as_ref())
         };
         let of = |run: &RunRecord| {
             let flow = run.flows.iter().find(|flow| flow.plan.direction == direction)?;
@@ -85,7 +85,7 @@ impl<'r> View<'r> {
             (taken < line.drain_bps).then(|| line.alone_bps * (1.0 - taken / line.drain_bps))
         });
         let mut label = point_label(record, point);
-        if run.flows.len() > 1 || plan.flows.iter().filter(|flow| !flow.background).count() > 1 {
+        if run.flows.len() > 1 || plan.flows.iter().filter(|flow| !flow.cross_traffic).count() > 1 {
             label = format!("{label}, {} {}", flow.name, direction.name());
         }
         let others = others.iter().map(QueueObservation::share).sum();
@@ -129,7 +129,7 @@ fn typical<'r>(plan: &Plan, record: &'r PlanRecord, point: &PlanPoint) -> Option
         trial.point == point.id && is_complete(trial) && trial.step.as_ref().is_none_or(|step| step.passed)
     };
     let trials: Vec<&TrialEnd> = record.trials.iter().filter(of_point).collect();
-    let judged = plan.flows.iter().find(|flow| !flow.background)?;
+    let judged = plan.flows.iter().find(|flow| !flow.cross_traffic)?;
     let goodput = record
         .summaries
         .iter()

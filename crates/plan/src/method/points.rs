@@ -31,9 +31,9 @@ impl<'r> Points<'r> {
         Some(Self { start, by_place })
     }
 
-    /// Every flow that is not in the background, in each direction that has the quantity, point by point.
+    /// Every flow that is not cross traffic, in each direction that has the quantity, point by point.
     pub(super) fn flows_with(&self, quantity: &str) -> Vec<FlowAtPoint<'r>> {
-        let flows = || self.start.flows.iter().filter(|flow| !flow.background);
+        let flows = || self.start.flows.iter().filter(|flow| !flow.cross_traffic);
         let directions = [Direction::Upload, Direction::Download];
         let of_point = |point: &'r PlanPoint| {
             let of_flow =

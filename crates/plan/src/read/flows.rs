@@ -58,7 +58,7 @@ impl Reader<'_> {
                 to,
                 at: fields.span("at").unwrap_or_default(),
                 after,
-                background: fields.flag("background"),
+                cross_traffic: fields.flag("cross_traffic"),
                 test,
                 series,
             });
@@ -79,7 +79,7 @@ impl Reader<'_> {
                 to: to.name.clone(),
                 at: Span::ZERO,
                 after: Vec::new(),
-                background: false,
+                cross_traffic: false,
                 test: BTreeMap::new(),
                 series: None,
             });
@@ -122,9 +122,9 @@ impl Reader<'_> {
                             format!("{path}: there is no flow '{name}'{hint}"),
                         ));
                     }
-                    Some(other) if other.background => {
+                    Some(other) if other.cross_traffic => {
                         let text = format!(
-                            "{path}: '{name}' runs in the background until the others have ended; wait for another one"
+                            "{path}: '{name}' is cross traffic and runs until the others have ended; wait for another one"
                         );
                         found.push((place(&flow.name, "after"), text));
                     }
@@ -137,10 +137,10 @@ impl Reader<'_> {
                 format!("flow.{}.after: these flows wait for each other; let one of them begin", flow.name);
             found.push((place(&flow.name, "after"), text));
         }
-        if let Some(flow) = flows.first().filter(|_| flows.iter().all(|flow| flow.background)) {
+        if let Some(flow) = flows.first().filter(|_| flows.iter().all(|flow| flow.cross_traffic)) {
             let text =
-                "every flow runs in the background, so none of them ever ends; leave background out of one";
-            found.push((place(&flow.name, "background"), text.to_owned()));
+                "every flow is cross traffic, so none of them ever ends; leave cross_traffic out of one";
+            found.push((place(&flow.name, "cross_traffic"), text.to_owned()));
         }
         for (place, text) in found {
             self.mistakes.add(&place, text);

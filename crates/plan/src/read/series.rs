@@ -56,10 +56,10 @@ impl Reader<'_> {
 
     /// Rejects keys that have no effect on a series.
     fn refuse_for_a_series(&mut self, fields: &Fields<'_>, path: &str) {
-        if fields.flag("background")
-            && let Some(value) = fields.value("background")
+        if fields.flag("cross_traffic")
+            && let Some(value) = fields.value("cross_traffic")
         {
-            let text = format!("{path}background: a series ends by itself; leave one of the two out");
+            let text = format!("{path}cross_traffic: a series ends by itself; leave one of the two out");
             self.mistakes.add(&value.at, text);
         }
         let Some(Content::Table(table)) = fields.value("test").map(|value| &value.content) else { return };

@@ -171,7 +171,7 @@ fn noise() -> Run {
 }
 
 const PLAN: &str = "method = \"switch-buffer\"\ntest.upload = true\npause = 0\n\
-    [flow.large]\nfrom = \"a\"\nto = \"b\"\n[flow.noise]\nfrom = \"a\"\nto = \"b\"\nbackground = true\ntest = { udp = true }\n";
+    [flow.large]\nfrom = \"a\"\nto = \"b\"\n[flow.noise]\nfrom = \"a\"\nto = \"b\"\ncross_traffic = true\ntest = { udp = true }\n";
 
 /// A plan with its trials: the summaries and the tables.
 fn carry_out(plan: &Plan, trials: &[[Run; 2]]) -> (PlanRecord, Vec<MethodTable>) {

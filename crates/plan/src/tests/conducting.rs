@@ -285,7 +285,7 @@ fn points_are_repeated_until_they_are_known_well_enough() {
 
 #[test]
 fn five_trials_have_no_interval_and_flows_at_once_have_a_fairness() {
-    let flows = "[flow.x]\nfrom = \"a\"\nto = \"b\"\n[flow.y]\nfrom = \"b\"\nto = \"a\"\n[flow.noise]\nfrom = \"a\"\nto = \"b\"\nbackground = true\n";
+    let flows = "[flow.x]\nfrom = \"a\"\nto = \"b\"\n[flow.y]\nfrom = \"b\"\nto = \"a\"\n[flow.noise]\nfrom = \"a\"\nto = \"b\"\ncross_traffic = true\n";
     let plan = plan(&format!("repeats = 5\ntest = {{ upload = true }}\n{flows}"));
     let mut network = Network::new(&plan, &|_, flow| Some([3e6, 1e6, 9e9][flow]));
     let mut scheduler = PlanScheduler::new(&plan).unwrap();
@@ -294,7 +294,7 @@ fn five_trials_have_no_interval_and_flows_at_once_have_a_fairness() {
     let of =
         |flow: &str, quantity: &str| sums.iter().find(|one| one.flow == flow && one.quantity == quantity);
     assert_eq!(of("x", "goodput").unwrap().interval, None);
-    // (3 + 1)^2 / (2 (9 + 1)), without the flow in the background.
+    // (3 + 1)^2 / (2 (9 + 1)), without the cross traffic.
     assert_eq!(of("x", "fairness").unwrap().median, Some(0.8));
     assert_eq!(of("y", "fairness").unwrap().values.len(), 5);
     assert!(of("noise", "fairness").is_none() && of("noise", "goodput").is_some());

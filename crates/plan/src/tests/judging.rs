@@ -120,7 +120,7 @@ fn words_are_those_of_the_results() {
 fn flows_and_directions_are_judged_one_by_one() {
     let ends = "from = \"a\"\nto = \"b\"\n";
     let text = format!(
-        "assert = [\"goodput > 0\", {{ that = \"loss < 1\", flow = \"noise\", direction = \"download\" }}]\n[flow.x]\n{ends}[flow.noise]\n{ends}background = true\n"
+        "assert = [\"goodput > 0\", {{ that = \"loss < 1\", flow = \"noise\", direction = \"download\" }}]\n[flow.x]\n{ends}[flow.noise]\n{ends}cross_traffic = true\n"
     );
     let plan = plan(&text);
     let judged = judge(&plan, &Table { plan: &plan, rows: BTreeMap::new() });

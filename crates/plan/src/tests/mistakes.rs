@@ -283,17 +283,17 @@ fn flows_and_hosts() {
                     ^"#]],
     );
     wrong(
-        &(flow("x", "background = true") + &flow("y", "after = \"x\"")),
+        &(flow("x", "cross_traffic = true") + &flow("y", "after = \"x\"")),
         expect![[r#"
-        plan.toml:8:9: flow.y.after: 'x' runs in the background until the others have ended; wait for another one
+        plan.toml:8:9: flow.y.after: 'x' is cross traffic and runs until the others have ended; wait for another one
             after = "x"
                     ^"#]],
     );
     wrong(
-        &flow("x", "background = true"),
+        &flow("x", "cross_traffic = true"),
         expect![[r#"
-        plan.toml:4:14: every flow runs in the background, so none of them ever ends; leave background out of one
-            background = true
+        plan.toml:4:14: every flow is cross traffic, so none of them ever ends; leave cross_traffic out of one
+            cross_traffic = true
                          ^"#]],
     );
     wrong(
@@ -399,11 +399,11 @@ fn included_files() {
 #[test]
 fn a_series_that_cannot_be() {
     wrong(
-        "[flow.x]\nfrom = \"a\"\nto = \"b\"\nbackground = true\nseries = { szies = \"1\", trials = 0, sizes = \"2..1\" }\n\
+        "[flow.x]\nfrom = \"a\"\nto = \"b\"\ncross_traffic = true\nseries = { szies = \"1\", trials = 0, sizes = \"2..1\" }\n\
          test = { duration = \"1s\", window = \"64K\" }\n[flow.y]\nfrom = \"a\"\nto = \"b\"\nseries = \"all\"",
         expect![[r#"
-            plan.toml:4:14: flow.x.background: a series ends by itself; leave one of the two out
-                background = true
+            plan.toml:4:14: flow.x.cross_traffic: a series ends by itself; leave one of the two out
+                cross_traffic = true
                              ^
             plan.toml:5:12: there is no knob flow.x.series.szies; did you mean 'sizes'?
                 series = { szies = "1", trials = 0, sizes = "2..1" }

@@ -18,7 +18,7 @@ fn slots(plan: &Plan) -> Vec<(String, u64, Option<u64>)> {
 fn flows_run_at_once_in_sequence_and_at_times() {
     let text = format!(
         "test = {{ duration = 10, upload = true, no_latency = true }}\n[flow.x]\n{TWO}[flow.y]\n{TWO}after = \"x\"\nat = \"3s\"\n\
-         [flow.z]\n{TWO}at = \"5s\"\n[flow.noise]\n{TWO}background = true\nat = \"1s\"\n"
+         [flow.z]\n{TWO}at = \"5s\"\n[flow.noise]\n{TWO}cross_traffic = true\nat = \"1s\"\n"
     );
     let row = |name: &str, start, end| (name.to_owned(), start, Some(end));
     assert_eq!(

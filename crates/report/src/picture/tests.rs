@@ -68,7 +68,7 @@ fn a_plan_has_its_curves_and_its_matrices() {
         assert!(picture.contains(text.as_str()), "{text}");
     }
     let cells = matrices[0].rows.len() * matrices[0].columns.len();
-    // One more is the background.
+    // One more is the cross_traffic.
     assert_eq!(picture.matches("<rect").count(), cells + 1);
 }
 

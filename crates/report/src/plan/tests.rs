@@ -18,7 +18,7 @@ fn axis(name: &str, values: &[f64]) -> PlanAxis {
 }
 
 fn flow(name: &str, from: &str, to: &str) -> PlanFlow {
-    PlanFlow { name: name.into(), from: from.into(), to: to.into(), background: false }
+    PlanFlow { name: name.into(), from: from.into(), to: to.into(), cross_traffic: false }
 }
 
 fn start() -> PlanStart {

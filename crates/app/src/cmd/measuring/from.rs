@@ -31,7 +31,7 @@ pub(super) fn measure(
         spec: request.spec.clone(),
         start_after: Span::ZERO,
         after: None,
-        background: false,
+        cross_traffic: false,
         plan: None,
     };
     let group = Group { name: None, started_at: request.started_at.clone(), flows: vec![flow] };

@@ -97,7 +97,7 @@ struct FlowEntry {
     flow: String,
     from: String,
     to: String,
-    background: bool,
+    cross_traffic: bool,
     start_ns: Span,
     #[serde(skip_serializing_if = "Option::is_none")]
     end_ns: Option<Span>,
@@ -167,7 +167,7 @@ fn entry(plan: &Plan, point: Point) -> PointEntry {
         flow: test.flow,
         from: test.from,
         to: test.to,
-        background: test.background,
+        cross_traffic: test.cross_traffic,
         start_ns: slot.start,
         end_ns: slot.end,
         spec: test.spec,

@@ -104,8 +104,8 @@ fn flows(page: &mut Page, plan: &Plan) {
     let width = plan.flows.iter().map(|flow| flow.name.len()).max().unwrap_or(0);
     for (flow, slot) in plan.flows.iter().zip(&slots) {
         let end = slot.end.map_or_else(|| "until all is sent".to_owned(), |end| format!("to {end}"));
-        let background = if flow.background { ", in the background" } else { "" };
-        let text = format!("{} to {}, from {} {end}{background}", flow.from, flow.to, slot.start);
+        let cross_traffic = if flow.cross_traffic { ", as cross traffic" } else { "" };
+        let text = format!("{} to {}, from {} {end}{cross_traffic}", flow.from, flow.to, slot.start);
         page.row(&[(Ink::Strong, &flow.name), (Ink::Plain, &text)], &[width]);
     }
     if plan.grid.len() > 1 {

@@ -26,7 +26,7 @@ impl Drive<'_> {
             &linerate_plan::Flow,
         )| {
             let mut spec = test.spec.clone();
-            if test.background {
+            if test.cross_traffic {
                 // Cross traffic must not end before the others.
                 let others = slot.end.map_or(Span::from_secs(3600), |end| end.saturating_sub(slot.start));
                 spec.traffic.duration = Some(spec.traffic.measured().max(others + BACKGROUND_MARGIN));
@@ -43,7 +43,7 @@ impl Drive<'_> {
                 spec,
                 start_after: slot.start,
                 after: (!own.after.is_empty()).then(|| after(own)),
-                background: test.background,
+                cross_traffic: test.cross_traffic,
                 plan: Some(place),
             }
         };
@@ -110,7 +110,7 @@ fn not_begun(log: &mut Log<'_>, job: &FlowJob, group: &Group, why: &str) -> Flow
     log.note(Body::Grouped(GroupPlace {
         group: group.name.clone().unwrap_or_default().into(),
         start_after: job.start_after,
-        background: job.background,
+        cross_traffic: job.cross_traffic,
         plan: job.plan.clone(),
     }));
     log.note(Body::RunStarted(RunStart {
