@@ -60,7 +60,7 @@ pub(crate) const HEAD: &[Key] = &[
         "`repeats` alone",
         "Repeat a point until the 95 % interval of the median of each flow's goodput is no wider than this share of it; at least 6 times.",
     ),
-    key("most_repeats", Kind::Whole(6, 1000), "30", "How often at most, with `until`."),
+    key("max_repeats", Kind::Whole(6, 1000), "30", "How often at most, with `until`."),
     key(
         "order",
         Kind::Choice(&["interleaved", "sequential", "shuffled"]),

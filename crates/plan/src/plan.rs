@@ -45,7 +45,7 @@ pub struct Plan {
     /// A point is repeated until the interval of its goodput is at most this share of it wide.
     pub until: Option<Ratio>,
     /// Largest number of repeats with `until`.
-    pub most_repeats: u32,
+    pub max_repeats: u32,
     /// Order of the trials.
     pub order: Order,
     /// Seed for [`Order::Shuffled`].
@@ -148,7 +148,7 @@ impl Plan {
     /// Largest number of repeats of each point.
     #[must_use]
     pub fn largest_repeats(&self) -> u32 {
-        if self.until.is_some() { self.most_repeats.max(self.repeats) } else { self.repeats }
+        if self.until.is_some() { self.max_repeats.max(self.repeats) } else { self.repeats }
     }
 
     /// The flow with this name.

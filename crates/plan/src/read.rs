@@ -71,7 +71,7 @@ impl<'r> Reader<'r> {
                 Some(SettingValue::Share(share)) => Some(*share),
                 _ => None,
             },
-            most_repeats: head.whole("most_repeats").unwrap_or(30) as u32,
+            max_repeats: head.whole("max_repeats").unwrap_or(30) as u32,
             method: head.text("method").as_deref().and_then(Method::named),
             order: match head.text("order").as_deref() {
                 Some("sequential") => Order::Sequential,

@@ -128,7 +128,7 @@ fn what_follows_is_known_unless_results_decide_and_up_to_the_last_trial() {
     let mut network = Network::new(&plan, &|_, _| Some(1e9));
     network.carry_out(&mut scheduler, wanted(&plan).len() - 1);
     assert!(scheduler.next_task().unwrap().is_some() && scheduler.following().is_none());
-    for decided in [SEARCH.to_owned(), format!("until = \"2%\"\nmost_repeats = 9\n{SMALL}")] {
+    for decided in [SEARCH.to_owned(), format!("until = \"2%\"\nmax_repeats = 9\n{SMALL}")] {
         let plan = self::plan(&decided);
         let mut scheduler = PlanScheduler::new(&plan).unwrap();
         assert!(scheduler.next_task().unwrap().is_some() && scheduler.following().is_none(), "{decided}");
@@ -262,7 +262,7 @@ fn what_has_changed_since_is_measured_again() {
 
 #[test]
 fn points_are_repeated_until_they_are_known_well_enough() {
-    let text = "until = \"1%\"\nmost_repeats = 9\ntest = { upload = true }\naxis.window = [1000, 2000]\n";
+    let text = "until = \"1%\"\nmax_repeats = 9\ntest = { upload = true }\naxis.window = [1000, 2000]\n";
     let plan = plan(text);
     assert_eq!((plan.least_repeats(), plan.largest_repeats()), (6, 9));
     let noisy = |task: &Task, _: usize| {
