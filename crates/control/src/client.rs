@@ -282,8 +282,8 @@ impl<'g> Client<'g> {
         }
         let Some((report, clocks)) = prober.report() else { return Ok(()) };
         self.clocks = clocks;
-        self.probes_over = Some(report.over);
-        if report.over == ProbeTransport::Tcp {
+        self.probes_over = Some(report.transport);
+        if report.transport == ProbeTransport::Tcp {
             let text = "no UDP probe came back, so latency was probed over a TCP connection of its own; \
                         open the server's UDP port for one-way figures without head-of-line blocking";
             log.warn(None, CaveatKind::UdpBlocked, text.to_owned());

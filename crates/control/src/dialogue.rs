@@ -33,7 +33,7 @@ const PROGRESS_BITS: f64 = 155.0 * 8.0;
 /// Samples in one message; keeps every message below the protocol's limit.
 const SAMPLES_PER_MESSAGE: usize = 64;
 
-/// Most bytes read in one turn, so that deadlines, flows and the owner of the dialogue are not delayed.
+/// Most bytes read in one turn, so that deadlines, flows and the owner of the control connection are not delayed.
 const MAX_BYTES_PER_TURN: usize = 64 << 10;
 
 /// Most unsent bytes for a peer that does not read; enough for the samples of a long run.
@@ -456,11 +456,11 @@ impl<S: Session> Dialogue<S> {
     pub(crate) fn note_counts(&self, tally: &mut Tally) {
         if let Some((interface, dialogue)) = self.interface.counted(&self.stream) {
             let kernel = tally.kernel.get_or_insert_default();
-            (kernel.interface, kernel.dialogue) = (Some(interface), dialogue);
+            (kernel.interface, kernel.control) = (Some(interface), dialogue);
         }
     }
 
-    /// Ends every flow immediately after a failure of the dialogue and keeps what the flows counted.
+    /// Ends every flow immediately after a failure of the control connection and keeps what the flows counted.
     pub(crate) fn abort_flows(&mut self) -> Vec<DialogueEvent> {
         let mut events = std::mem::take(&mut self.events);
         for flow in self.flows.values() {

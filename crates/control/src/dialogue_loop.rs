@@ -11,7 +11,7 @@ use linerate_units::{Span, Timestamp};
 
 use crate::ControlError;
 
-/// Most bytes read in one turn, so that deadlines and the owner of the dialogue are not delayed.
+/// Most bytes read in one turn, so that deadlines and the owner of the control connection are not delayed.
 const MAX_BYTES_PER_TURN: usize = 64 << 10;
 
 /// Longest wait at the end for the remaining bytes to be sent.
@@ -20,7 +20,7 @@ const FLUSH_TIMEOUT: Span = Span::from_ms(500);
 /// Most unsent bytes for a peer that reads too slowly; enough for the events of several minutes.
 const MAX_UNSENT_BYTES: usize = 64 << 20;
 
-/// One end of the dialogue and its connection.
+/// One end of the control connection and its connection.
 pub(crate) struct Talk<D> {
     end: D,
     stream: TcpStream,
@@ -31,7 +31,7 @@ pub(crate) struct Talk<D> {
 }
 
 impl<D: Dialogue> Talk<D> {
-    /// Times of the dialogue count from `epoch`.
+    /// Times of the control connection count from `epoch`.
     pub(crate) fn new(end: D, stream: TcpStream, epoch: Mono) -> Result<Self, ControlError> {
         let local = |error: std::io::Error| ControlError::Local(format!("the connection: {error}"));
         stream.set_nonblocking(true).map_err(local)?;
@@ -43,12 +43,12 @@ impl<D: Dialogue> Talk<D> {
         &self.stream
     }
 
-    /// Converts an instant to a time of the dialogue.
+    /// Converts an instant to a time of the control connection.
     pub(crate) fn time_of(&self, at: Mono) -> Timestamp {
         Timestamp::from_ns(at.as_ns().saturating_sub(self.epoch.as_ns()))
     }
 
-    /// Converts a time of the dialogue to an instant.
+    /// Converts a time of the control connection to an instant.
     pub(crate) fn instant_of(&self, at: Timestamp) -> Mono {
         Mono(self.epoch.as_ns().saturating_add(at.as_ns()))
     }

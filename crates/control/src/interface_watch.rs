@@ -1,4 +1,4 @@
-//! Counters of one end's interface, of the qdisc above it, and of the dialogue's own connection. All are read
+//! Counters of one end's interface, of the qdisc above it, and of the control connection's own connection. All are read
 //! at the same moments: before the first flow of a phase and after each flow.
 
 use std::net::TcpStream;
@@ -65,7 +65,7 @@ impl InterfaceWatch {
         }
         let grown = |now: Traffic, then: Traffic| Bytes::new(now.bytes.saturating_sub(then.bytes));
         self.idle = Some(IdleCounts {
-            over: Span::from(over),
+            duration: Span::from(over),
             sent_bytes: grown(now.device.sent, began.device.sent),
             received_bytes: grown(now.device.received, began.device.received),
         });
@@ -83,7 +83,7 @@ impl InterfaceWatch {
         let (name, _) = self.interface.as_ref()?;
         let counts = InterfaceCounts {
             name: name.clone().into(),
-            over: Span::from(now.at.since(began.at)),
+            duration: Span::from(now.at.since(began.at)),
             sent: passed(now.device.sent, began.device.sent),
             received: passed(now.device.received, began.device.received),
             qdisc: now.queue.as_ref().zip(began.queue.as_ref()).and_then(|(now, then)| queued(now, then)),

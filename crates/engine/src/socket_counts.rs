@@ -26,7 +26,7 @@ pub fn socket_counts<S: AsFd>(sockets: impl IntoIterator<Item = S>) -> Option<So
 fn counts_of(info: &TcpInfo) -> Option<SocketCounts> {
     Some(SocketCounts {
         sent_bytes: Bytes::new(info.bytes_sent?),
-        resent_bytes: Bytes::new(info.bytes_retrans?),
+        retransmitted_bytes: Bytes::new(info.bytes_retrans?),
         acked_bytes: Bytes::new(info.bytes_acked?),
         received_bytes: Bytes::new(info.bytes_received?),
         segments_out: info.segs_out?.into(),
@@ -54,7 +54,7 @@ mod tests {
             acked_bytes: Bytes::new(9),
             received_bytes: Bytes::new(8),
             sent_bytes: Bytes::new(7),
-            resent_bytes: Bytes::new(6),
+            retransmitted_bytes: Bytes::new(6),
             segments_out: 5,
             segments_in: 4,
             data_segments_in: 3,

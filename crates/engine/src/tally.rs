@@ -40,7 +40,7 @@ pub(crate) fn assemble(flow: &Flow, mut ends: Vec<StreamEnd>, retransmits: Optio
             })
             .collect(),
         complete,
-        trouble: trouble.map(Into::into),
+        error: trouble.map(Into::into),
         ..Tally::default()
     }
 }

@@ -17,7 +17,7 @@ pub struct KernelCounts {
     pub socket: Option<SocketCounts>,
     /// The control connection in the same time.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub dialogue: Option<SocketCounts>,
+    pub control: Option<SocketCounts>,
     /// The interface that carries the run; absent for a flow with a foreign program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interface: Option<InterfaceCounts>,
@@ -31,7 +31,7 @@ pub struct SocketCounts {
     /// Payload sent, including retransmissions (tcpi_bytes_sent).
     pub sent_bytes: Bytes,
     /// Payload retransmitted (tcpi_bytes_retrans).
-    pub resent_bytes: Bytes,
+    pub retransmitted_bytes: Bytes,
     /// Payload acknowledged by the other end (tcpi_bytes_acked).
     pub acked_bytes: Bytes,
     /// Payload received in order (tcpi_bytes_received).
@@ -63,7 +63,7 @@ impl SocketCounts {
         let bytes = |a: Bytes, b: Bytes| Bytes::new(with(a.get(), b.get()));
         Self {
             sent_bytes: bytes(self.sent_bytes, other.sent_bytes),
-            resent_bytes: bytes(self.resent_bytes, other.resent_bytes),
+            retransmitted_bytes: bytes(self.retransmitted_bytes, other.retransmitted_bytes),
             acked_bytes: bytes(self.acked_bytes, other.acked_bytes),
             received_bytes: bytes(self.received_bytes, other.received_bytes),
             segments_out: with(self.segments_out, other.segments_out),
@@ -94,8 +94,8 @@ pub struct InterfaceCounts {
     /// Interface name.
     pub name: ForeignText,
     /// Time between the two readings.
-    #[serde(rename = "over_ns")]
-    pub over: Span,
+    #[serde(rename = "duration_ns")]
+    pub duration: Span,
     /// Traffic sent.
     pub sent: PassedCounts,
     /// Traffic received.
@@ -151,8 +151,8 @@ pub struct QdiscCounts {
 #[serde(default)]
 pub struct IdleCounts {
     /// Duration of the observation.
-    #[serde(rename = "over_ns")]
-    pub over: Span,
+    #[serde(rename = "duration_ns")]
+    pub duration: Span,
     /// Bytes sent.
     pub sent_bytes: Bytes,
     /// Bytes received.

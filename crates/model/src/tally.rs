@@ -59,7 +59,7 @@ pub struct Tally {
     pub complete: bool,
     /// The reason if it is incomplete.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub trouble: Option<ForeignText>,
+    pub error: Option<ForeignText>,
 }
 
 /// What one stream counted.
@@ -179,7 +179,7 @@ pub struct LatencyReport {
     /// Idle or loaded.
     pub phase: ProbePhase,
     /// What carried the probes.
-    pub over: ProbeTransport,
+    pub transport: ProbeTransport,
     /// Probes sent.
     pub sent: u64,
     /// Probes that were never answered.
@@ -203,7 +203,7 @@ pub struct LatencyReport {
     /// The round-trip times under load, interval by interval. Intervals without an answer are absent, and
     /// before the load all are absent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub course: Vec<LatencyInterval>,
+    pub intervals: Vec<LatencyInterval>,
 }
 
 /// The probes that were sent in one interval and answered.

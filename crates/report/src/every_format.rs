@@ -60,7 +60,7 @@ fn tally() -> impl Strategy<Value = Tally> {
                 ..UdpTally::default()
             }),
             complete,
-            trouble: trouble.map(Into::into),
+            error: trouble.map(Into::into),
             ..Tally::default()
         },
     )
@@ -118,7 +118,7 @@ fn finding() -> impl Strategy<Value = Finding> {
 fn latency() -> impl Strategy<Value = LatencyReport> {
     (count(), count(), any::<bool>()).prop_map(|(count, ns, idle)| LatencyReport {
         phase: if idle { ProbePhase::Idle } else { ProbePhase::Loaded },
-        over: ProbeTransport::Tcp,
+        transport: ProbeTransport::Tcp,
         sent: count,
         lost: ns,
         rtt: Digest { count, p50_ns: ns, p95_ns: ns, p99_ns: ns, ..Digest::default() },
@@ -127,7 +127,7 @@ fn latency() -> impl Strategy<Value = LatencyReport> {
         offset_ns: None,
         offset_error_ns: None,
         kernel_timestamps: idle,
-        course: Vec::new(),
+        intervals: Vec::new(),
     })
 }
 

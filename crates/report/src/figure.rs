@@ -46,8 +46,8 @@ pub(crate) fn caveats(flow: &FlowRecord) -> Vec<Caveat> {
 }
 
 fn partial_text(flow: &FlowRecord) -> String {
-    let trouble = flow.receiver.as_ref().and_then(|tally| tally.trouble.as_deref());
-    match (trouble, Figure::of(flow)) {
+    let error = flow.receiver.as_ref().and_then(|tally| tally.error.as_deref());
+    match (error, Figure::of(flow)) {
         (Some(trouble), _) => format!("the flow ended early: {trouble}; the figures cover what was measured"),
         (None, Some(figure)) => format!(
             "the receiver's final count is missing; the figures are its last ones, {:.1} s after its first read",

@@ -183,7 +183,7 @@ fn probe_section(report: &LatencyReport) -> ProbeSection {
         rtt: (report.rtt.count > 0).then_some(report.rtt),
         sent: report.sent,
         lost: report.lost,
-        over: report.over,
+        transport: report.transport,
         upload: report.upload,
         download: report.download,
         offset_ns: report.offset_ns,

@@ -91,7 +91,7 @@ pub(crate) fn probes(flow: Option<u16>, p50_us: u64) -> (u16, Body) {
     };
     let report = LatencyReport {
         phase,
-        over: ProbeTransport::Udp,
+        transport: ProbeTransport::Udp,
         sent: 200,
         lost: 0,
         rtt,
@@ -100,7 +100,7 @@ pub(crate) fn probes(flow: Option<u16>, p50_us: u64) -> (u16, Body) {
         offset_ns: Some(-5),
         offset_error_ns: Some(us(p50_us / 4)),
         kernel_timestamps: true,
-        course: Vec::new(),
+        intervals: Vec::new(),
     };
     (0, Body::Latency { flow, report })
 }

@@ -97,7 +97,7 @@ pub(crate) fn link(link: &LinkInfo) -> String {
 }
 
 fn idle_pieces(idle: &LatencyReport) -> Vec<String> {
-    let over = match idle.over {
+    let over = match idle.transport {
         ProbeTransport::Udp => "UDP",
         ProbeTransport::Tcp => "TCP",
     };

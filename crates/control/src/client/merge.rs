@@ -161,7 +161,7 @@ impl Merge {
                     // The reset came from us, after the measured part, so the requested measurement is
                     // complete.
                     ended.tally.complete = true;
-                    ended.tally.trouble = None;
+                    ended.tally.error = None;
                 }
                 note_end(*number, host, ended, log);
             }

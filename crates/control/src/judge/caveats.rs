@@ -149,7 +149,7 @@ mod tests {
         let digest = Digest { count: 9, p50_ns: one_way_ns, ..Digest::default() };
         LatencyReport {
             phase: ProbePhase::Loaded,
-            over: ProbeTransport::Udp,
+            transport: ProbeTransport::Udp,
             sent: 9,
             lost: 0,
             rtt: digest,
@@ -158,7 +158,7 @@ mod tests {
             offset_ns: Some(0),
             offset_error_ns: Some(error_ns),
             kernel_timestamps: true,
-            course: Vec::new(),
+            intervals: Vec::new(),
         }
     }
 

@@ -58,7 +58,7 @@ pub(crate) fn offset_of(times: impl Iterator<Item = [u64; 4]>) -> Option<(i64, u
 /// Evaluates a phase; absent if no probe was answered. `known` has the clock bounds of earlier phases.
 pub(super) fn evaluate(
     phase: ProbePhase,
-    over: ProbeTransport,
+    transport: ProbeTransport,
     sent: u64,
     exchanges: &[Exchange],
     kernel_timestamps: bool,
@@ -76,7 +76,7 @@ pub(super) fn evaluate(
     let both = || exchanges.iter().zip(&offsets);
     Some(LatencyReport {
         phase,
-        over,
+        transport,
         sent,
         lost: sent.saturating_sub(exchanges.len() as u64),
         rtt,
@@ -85,7 +85,7 @@ pub(super) fn evaluate(
         offset_ns: Some(best.ns),
         offset_error_ns: Some(error),
         kernel_timestamps,
-        course: rule.map(|rule| course(rule, exchanges)).unwrap_or_default(),
+        intervals: rule.map(|rule| course(rule, exchanges)).unwrap_or_default(),
     })
 }
 

@@ -72,7 +72,7 @@ pub(super) fn serve(connection: TcpStream, peer: SocketAddr, said: &[u8], shared
 }
 
 fn failed_in_the_middle() -> ControlError {
-    ControlError::Local("the agent failed in the middle of the dialogue".to_owned())
+    ControlError::Local("the agent failed in the middle of the control connection".to_owned())
 }
 
 fn report_restored(restored: Restored, client: SocketAddr, shared: &Shared) {

@@ -18,10 +18,10 @@ fn rate(bps: f64) -> Bitrate {
     Bitrate::from_bps(bps).unwrap()
 }
 
-fn latency(phase: ProbePhase, course: Vec<LatencyInterval>) -> LatencyReport {
+fn latency(phase: ProbePhase, intervals: Vec<LatencyInterval>) -> LatencyReport {
     LatencyReport {
         phase,
-        over: ProbeTransport::Udp,
+        transport: ProbeTransport::Udp,
         sent: 9,
         lost: 0,
         rtt: Digest { count: 9, min_ns: 50 * MS, p50_ns: 50 * MS, ..Digest::default() },
@@ -30,7 +30,7 @@ fn latency(phase: ProbePhase, course: Vec<LatencyInterval>) -> LatencyReport {
         offset_ns: None,
         offset_error_ns: None,
         kernel_timestamps: true,
-        course,
+        intervals,
     }
 }
 

@@ -364,7 +364,7 @@ section! {
         /// Probes without a reply.
         lost: u64,
         /// Transport of the probes.
-        over: ProbeTransport,
+        transport: ProbeTransport,
         /// One-way delay from the client to the server.
         #[serde(skip_serializing_if = "Option::is_none")]
         upload: Option<Digest>,

@@ -44,7 +44,7 @@ impl<'a> Station<'a> {
     /// The tally whose interface readings cover the longest time: that of the flow that ended last.
     fn last(&self) -> Option<&'a Tally> {
         let tallies = self.flows.iter().filter_map(|(flow, side)| flow.tally(*side));
-        let over = |tally: &&Tally| tally.kernel.as_ref().and_then(|k| k.interface.as_ref()).map(|i| i.over);
+        let over = |tally: &&Tally| tally.kernel.as_ref().and_then(|k| k.interface.as_ref()).map(|i| i.duration);
         tallies.filter(|tally| over(tally).is_some()).max_by_key(over)
     }
 
@@ -73,15 +73,15 @@ impl<'a> Station<'a> {
         let parts: Option<Vec<Part>> =
             self.flows.iter().map(|(flow, side)| self.part(flow, *side, heading)).collect();
         let mut parts = parts?;
-        let dialogue = self.last().and_then(|tally| tally.kernel.as_ref()?.dialogue.as_ref());
-        if let Some(counts) = dialogue {
+        let control = self.last().and_then(|tally| tally.kernel.as_ref()?.control.as_ref());
+        if let Some(counts) = control {
             parts.push(Part::bare(counts, heading, header(Headers::tcp(self.ip(), true))));
         }
         let streams: u64 = self.flows.iter().map(|(flow, _)| u64::from(flow.plan.streams)).sum();
         let probes = flow.loaded.as_ref().map(|report| Probes {
             sent: report.sent,
             lost: report.lost,
-            frame: PROBE_BYTES + header(probe_headers(report.over, self.ip())),
+            frame: PROBE_BYTES + header(probe_headers(report.transport, self.ip())),
         });
         Some(Load { parts, probes, others: self.others(heading, header(Headers::udp(self.ip()))), streams })
     }
@@ -117,10 +117,10 @@ impl<'a> Station<'a> {
     /// phase.
     fn others(&self, heading: Heading, header: u64) -> Option<Others> {
         let interface = self.interface()?;
-        let idle = interface.idle.filter(|idle| idle.over.as_ns() > 0)?;
+        let idle = interface.idle.filter(|idle| idle.duration.as_ns() > 0)?;
         let bytes = if heading == Heading::Out { idle.sent_bytes } else { idle.received_bytes };
         let idle_bytes = bytes.get().saturating_sub(self.probed_idle.saturating_mul(PROBE_BYTES + header));
-        let times = interface.over.as_secs_f64() / idle.over.as_secs_f64();
+        let times = interface.duration.as_secs_f64() / idle.duration.as_secs_f64();
         Some(Others { bytes: (idle_bytes as f64 * times * UNEVEN_FACTOR) as u64 })
     }
 }
@@ -189,7 +189,7 @@ fn received(counts: &SocketCounts, peer: Option<&SocketCounts>, segment: u64) ->
     let least = counts.received_bytes.get();
     let again = peer.map_or(0, |peer| {
         let doubled = counts.data_segments_in.saturating_sub(peer.data_segments_out);
-        peer.resent_bytes.get().saturating_add(doubled.saturating_mul(segment))
+        peer.retransmitted_bytes.get().saturating_add(doubled.saturating_mul(segment))
     });
     Range { least, most: least.saturating_add(again) }
 }

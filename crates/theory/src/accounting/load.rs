@@ -163,7 +163,7 @@ impl Load {
         let payload = Bytes::new(self.sum(|part| part.payload.most));
         let mut words = vec![format!("{payload} of payload")];
         words.push(format!("{} of headers in {headers} packets", Bytes::new(bytes_of_headers)));
-        words.push(format!("{bare} segments without payload or of the dialogue"));
+        words.push(format!("{bare} segments without payload or of the control connection"));
         words.extend(self.probes.map(|probes| format!("{} probes", probes.sent)));
         words.push(match self.others {
             Some(others) => format!("up to {} of others, as before the load", Bytes::new(others.bytes)),

@@ -153,7 +153,7 @@ impl<'a> FlowAccounts<'a> {
         let most =
             written.saturating_add(edge).saturating_add(thrown.saturating_mul(host_counts::MAX_BUNDLE));
         let range = Range { least: written.saturating_sub(queued), most };
-        let first = socket.sent_bytes.get().saturating_sub(socket.resent_bytes.get());
+        let first = socket.sent_bytes.get().saturating_sub(socket.retransmitted_bytes.get());
         let mut because = format!("the program wrote {}", tally.total_bytes);
         if thrown > 0 {
             because += &format!("; {thrown} packets were thrown away by this host's own queue and sent anew");

@@ -42,7 +42,7 @@ fn passed(bytes: u64, packets: u64) -> PassedCounts {
 fn interface(sent: PassedCounts, received: PassedCounts) -> InterfaceCounts {
     InterfaceCounts {
         name: "eth0".into(),
-        over: Span::from_secs(10),
+        duration: Span::from_secs(10),
         sent,
         received,
         qdisc: None,
@@ -70,7 +70,7 @@ fn balanced() -> Run {
         ..SocketCounts::default()
     };
     let kernel =
-        |socket, interface| KernelCounts { socket: Some(socket), dialogue: None, interface: Some(interface) };
+        |socket, interface| KernelCounts { socket: Some(socket), control: None, interface: Some(interface) };
     Run {
         sender: tally(kernel(sent, interface(data, acks))),
         receiver: tally(kernel(got, interface(acks, data))),
@@ -207,7 +207,7 @@ fn a_thousandth_is_the_bound() {
 #[test]
 fn what_others_sent_before_the_load_is_allowed_beside_it() {
     let idle = IdleCounts {
-        over: Span::from_secs(2),
+        duration: Span::from_secs(2),
         sent_bytes: Bytes::new(200_000),
         received_bytes: Bytes::default(),
     };
@@ -293,13 +293,13 @@ fn what_was_sent_again_may_arrive_or_not() {
     let again = 1_448_000;
     let bytes = |bytes: Bytes| Bytes::new(bytes.get() + again);
     let socket = kernel(&mut run.sender).socket.as_mut().unwrap();
-    (socket.sent_bytes, socket.resent_bytes) = (bytes(socket.sent_bytes), Bytes::new(again));
+    (socket.sent_bytes, socket.retransmitted_bytes) = (bytes(socket.sent_bytes), Bytes::new(again));
     let sent = &mut eth0(&mut run.sender).sent;
     sent.bytes = bytes(sent.bytes);
     assert_eq!(run.open(), [], "lost on the way");
     let mut run = balanced();
     let socket = kernel(&mut run.sender).socket.as_mut().unwrap();
-    (socket.sent_bytes, socket.resent_bytes) = (bytes(socket.sent_bytes), Bytes::new(again));
+    (socket.sent_bytes, socket.retransmitted_bytes) = (bytes(socket.sent_bytes), Bytes::new(again));
     for passed in [&mut eth0(&mut run.sender).sent, &mut eth0(&mut run.receiver).received] {
         passed.bytes = bytes(passed.bytes);
     }
@@ -417,7 +417,7 @@ fn absurd_counts_make_no_panic() {
     for value in [0, 1, u64::MAX] {
         let counts = SocketCounts {
             sent_bytes: Bytes::new(value),
-            resent_bytes: Bytes::new(value),
+            retransmitted_bytes: Bytes::new(value),
             acked_bytes: Bytes::new(value),
             received_bytes: Bytes::new(value),
             segments_out: value,
@@ -426,7 +426,7 @@ fn absurd_counts_make_no_panic() {
             data_segments_in: value,
         };
         let idle = IdleCounts {
-            over: Span::from_ns(1),
+            duration: Span::from_ns(1),
             sent_bytes: Bytes::new(value),
             received_bytes: Bytes::new(value),
         };
@@ -434,7 +434,7 @@ fn absurd_counts_make_no_panic() {
         for tally in [&mut run.sender, &mut run.receiver] {
             tally.total_bytes = Bytes::new(value);
             kernel(tally).socket = Some(counts);
-            kernel(tally).dialogue = Some(counts);
+            kernel(tally).control = Some(counts);
             *eth0(tally) =
                 InterfaceCounts { idle: Some(idle), ..interface(passed(value, value), passed(value, value)) };
         }

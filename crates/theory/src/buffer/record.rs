@@ -12,7 +12,7 @@ use super::{Line, Look, Path, Reading};
 pub fn series(flow: &FlowRecord) -> Vec<Reading> {
     let samples: Vec<&Sample> = flow.samples_of(Side::Sender).collect();
     let end = samples.iter().rposition(|sample| !sample.outside).map_or(0, |last| last + 1);
-    let probes = flow.loaded.as_ref().map(|loaded| loaded.course.as_slice()).unwrap_or_default();
+    let probes = flow.loaded.as_ref().map(|loaded| loaded.intervals.as_slice()).unwrap_or_default();
     let reading = |sample: &&Sample| {
         let acked = sample.readings.get(tcp::BYTES_ACKED)?;
         let arrived = || {
@@ -55,7 +55,7 @@ fn probed(flow: &FlowRecord, probes: &[LatencyInterval], sample: &Sample) -> Opt
 pub fn looks(flow: &FlowRecord) -> Vec<Look> {
     let samples: Vec<&Sample> = flow.samples_of(Side::Receiver).collect();
     let end = samples.iter().rposition(|sample| !sample.outside).map_or(0, |last| last + 1);
-    let probes = flow.loaded.as_ref().map(|loaded| loaded.course.as_slice()).unwrap_or_default();
+    let probes = flow.loaded.as_ref().map(|loaded| loaded.intervals.as_slice()).unwrap_or_default();
     let look = |sample: &&Sample| Look {
         at_s: (sample.start_ns.as_ns().midpoint(sample.end_ns.as_ns())) as f64 / 1e9,
         rtt_s: probed(flow, probes, sample),
@@ -131,7 +131,7 @@ mod tests {
         };
         LatencyReport {
             phase: ProbePhase::Loaded,
-            over: ProbeTransport::Udp,
+            transport: ProbeTransport::Udp,
             sent: 300,
             lost: 0,
             rtt: Digest::default(),
@@ -140,7 +140,7 @@ mod tests {
             offset_ns: None,
             offset_error_ns: None,
             kernel_timestamps: true,
-            course: [(7_000, 99), (7_500, 51), (8_000, 61), (8_500, 80), (9_500, 71)].map(interval).to_vec(),
+            intervals: [(7_000, 99), (7_500, 51), (8_000, 61), (8_500, 80), (9_500, 71)].map(interval).to_vec(),
         }
     }
 
