@@ -301,8 +301,8 @@ pub struct GroupStart {
     #[serde(rename = "planned_ns")]
     pub planned: Timestamp,
     /// Delay until the client's data threads ran and the server was told to start, by the client's clock.
-    #[serde(rename = "late_ns")]
-    pub late: Span,
+    #[serde(rename = "start_error_ns")]
+    pub start_error: Span,
     /// Largest error of the client's clock relative to the coordinator's. The difference between the start
     /// times of two runs of a group is at most the difference of their delays plus the sum of these errors.
     #[serde(rename = "clock_error_ns", default, skip_serializing_if = "Option::is_none")]

@@ -186,8 +186,8 @@ pub struct TrialRun {
     pub began: Option<Timestamp>,
     /// Delay of the start of the measurement against the planned time; absent if it did not start, or the delay
     /// is unknown.
-    #[serde(rename = "late_ns", default, skip_serializing_if = "Option::is_none")]
-    pub late: Option<Span>,
+    #[serde(rename = "start_error_ns", default, skip_serializing_if = "Option::is_none")]
+    pub start_error: Option<Span>,
     /// Largest error of its clock relative to the coordinator's.
     #[serde(rename = "clock_error_ns", default, skip_serializing_if = "Option::is_none")]
     pub clock_error: Option<Span>,

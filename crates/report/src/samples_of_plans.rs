@@ -112,7 +112,7 @@ pub(crate) fn two_axes() -> (Vec<Event>, PlanRecord) {
                 outcome: if point == 1 { Outcome::Failed } else { Outcome::Completed },
                 reason: (point == 1).then(|| "the server went away".into()),
                 began: None,
-                late: None,
+                start_error: None,
                 clock_error: None,
             }];
             Body::TrialEnded(TrialEnd {

@@ -297,13 +297,13 @@ impl Run<'_, '_> {
     fn take_start(&mut self, flow: usize, start: &mut GroupStart) {
         let clock_error = self.hosts[self.job(flow).from].offset.error_at(self.now());
         start.clock_error = Some(clock_error);
-        self.start_lead.late(start.late);
+        self.start_lead.late(start.start_error);
         let Some(told) = self.flows[flow].told_start else { return };
         let planned = self.due(flow).unwrap_or(told).min(told);
         let behind = told.since(planned);
-        start.late = start.late + behind;
+        start.start_error = start.start_error + behind;
         start.planned = Timestamp::from_ns(start.planned.as_ns().saturating_sub(behind.as_ns()));
-        self.flows[flow].start = Some(FlowStart { planned, late: start.late, clock_error });
+        self.flows[flow].start = Some(FlowStart { planned, late: start.start_error, clock_error });
     }
 
     fn job_ended(&mut self, flow: usize, end: JobEnd) {

@@ -37,9 +37,9 @@ fn two_runs_to_one_exclusive_server_go_together_and_a_stranger_waits() {
         let place = record.group.as_ref().unwrap();
         assert_eq!((place.group.as_str(), place.cross_traffic), ("together", false));
         let (start, noted) = (end.start.unwrap(), record.group_start.unwrap());
-        assert_eq!((start.late, Some(start.clock_error)), (noted.late, noted.clock_error));
-        eprintln!("start error {}, clock error {}", start.late, start.clock_error);
-        assert!(start.late < Span::from_secs(1) && start.clock_error < Span::from_secs(1));
+        assert_eq!((start.start_error, Some(start.clock_error)), (noted.start_error, noted.clock_error));
+        eprintln!("start error {}, clock error {}", start.start_error, start.clock_error);
+        assert!(start.start_error < Span::from_secs(1) && start.clock_error < Span::from_secs(1));
         assert!(!record.caveats.iter().any(|caveat| caveat.kind == CaveatKind::Neighbour), "{record:?}");
     }
     assert_eq!(runs[0].0.start.unwrap().planned, runs[1].0.start.unwrap().planned);
@@ -95,14 +95,14 @@ fn who_waits_for_others_begins_behind_their_real_end_and_its_lateness_is_its_own
     for ((end, record), start) in runs.iter().zip(&starts) {
         assert_eq!(end.outcome, Outcome::Completed, "{end:?}");
         let noted = record.group_start.unwrap();
-        assert_eq!(noted.late, start.late, "the log says the same");
+        assert_eq!(noted.start_error, start.start_error, "the log says the same");
     }
-    let began = |at: usize| starts[at].planned + starts[at].late;
+    let began = |at: usize| starts[at].planned + starts[at].start_error;
     assert!(starts[1].planned >= began(0) + Span::from_ms(800), "{starts:?}");
     assert!(starts[2].planned >= began(1) + Span::from_ms(800), "{starts:?}");
     assert!(began(2).since(began(0)) < Span::from_secs(60), "not by the estimate: {starts:?}");
     // It was prepared after the other had ended, and that time is part of its start error.
-    assert!(starts[1].late > Span::ZERO, "{starts:?}");
+    assert!(starts[1].start_error > Span::ZERO, "{starts:?}");
     assert_eq!(runs[1].1.group_start.unwrap().planned, Timestamp::START, "before it was there itself");
 
     // A flow that could never begin is refused.
@@ -137,7 +137,7 @@ fn the_next_group_is_prepared_while_this_one_is_judged_and_another_one_may_follo
             (measured, record.hosts.len(), record.flows.len()),
             (group.flows[0].spec.traffic.duration, 2, 1)
         );
-        assert!(end.start.unwrap().late < Span::from_secs(1) && record.group_start.is_some());
+        assert!(end.start.unwrap().start_error < Span::from_secs(1) && record.group_start.is_some());
     };
     let asked = || a.wait_for(|event| matches!(event, ServerEvent::Asked { .. }).then_some(()));
     run(&first, Some(&second));
@@ -166,7 +166,7 @@ fn events_of_all_runs_come_with_the_time_of_the_coordinator() {
     let mut began: Vec<(usize, Timestamp, Span)> = Vec::new();
     let mut on = |told: &RunEvent<'_>| {
         if let Body::Started(start) = told.body {
-            began.push((told.flow, told.at, start.late));
+            began.push((told.flow, told.at, start.start_error));
         }
     };
     let mut coordinator = Coordinator::connect(test_bed([&a, &b, &c, &d]), &AtomicBool::new(false)).unwrap();

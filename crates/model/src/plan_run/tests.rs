@@ -97,7 +97,7 @@ fn events_of_a_plan_survive_the_archive() {
                 outcome: Outcome::Failed,
                 reason: Some("gone".into()),
                 began: Some(Timestamp::from_ns(9)),
-                late: Some(Span::from_ns(7)),
+                start_error: Some(Span::from_ns(7)),
                 clock_error: None,
             }],
         }),

@@ -283,7 +283,7 @@ pub const QUANTITIES: &[Quantity] = &[
         "start_error",
         Dimension::Time,
         "How much later than planned it began to measure, by its own host's clock.",
-        |run, _| number(run.group_start?.late.as_ns() as f64),
+        |run, _| number(run.group_start?.start_error.as_ns() as f64),
     ),
     quantity(
         "clock_error",

@@ -193,7 +193,7 @@ fn carry_out(plan: &Plan, trials: &[[Run; 2]]) -> (PlanRecord, Vec<MethodTable>)
             outcome: Outcome::Completed,
             reason: None,
             began: None,
-            late: None,
+            start_error: None,
             clock_error: None,
         };
         let runs = ["large", "noise"].into_iter().enumerate().map(run).collect();

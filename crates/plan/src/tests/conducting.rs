@@ -87,7 +87,7 @@ impl<'f> Network<'f> {
                     outcome: if measured.is_some() { Outcome::Completed } else { Outcome::Failed },
                     reason: None,
                     began: None,
-                    late: None,
+                    start_error: None,
                     clock_error: None,
                 });
                 self.kept.extend(measured.clone().map(|measured| (run, measured)));
@@ -249,7 +249,7 @@ fn what_has_changed_since_is_measured_again() {
             outcome: Outcome::Completed,
             reason: None,
             began: None,
-            late: None,
+            start_error: None,
             clock_error: None,
         }];
         scheduler.done(&task, runs, vec![None]);

@@ -75,7 +75,7 @@ impl<'p> PlanLog<'p> {
             outcome: Outcome::Completed,
             reason: None,
             began: None,
-            late: None,
+            start_error: None,
             clock_error: None,
         }];
         self.note(Body::TrialEnded(TrialEnd {

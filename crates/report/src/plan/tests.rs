@@ -79,7 +79,7 @@ fn trial(point: &str, repeat: u32, outcome: Outcome) -> Body {
         outcome,
         reason: (outcome == Outcome::Failed).then(|| "b: it is gone\u{7}".into()),
         began: None,
-        late: None,
+        start_error: None,
         clock_error: None,
     };
     Body::TrialEnded(TrialEnd {

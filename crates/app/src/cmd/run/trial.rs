@@ -95,7 +95,7 @@ impl Drive<'_> {
                 outcome: end.outcome,
                 reason: end.reason.map(Into::into),
                 began: begun.then(|| plan_log.time_of(log.epoch())).flatten(),
-                late: end.start.map(|start| start.late),
+                start_error: end.start.map(|start| start.start_error),
                 clock_error: end.start.map(|start| start.clock_error),
             };
             figures.push(counts(&trial_run).then(|| Figures::of(&log.into_record())));
