@@ -39,7 +39,7 @@ fn write_messages() -> Vec<Vec<u8>> {
     let all = [
         json!({"type": "hello", "versions": [2, 2], "capabilities": can, "host": host, "spec": spec}),
         json!({"type": "busy", "place": 1, "wait_ns": 1_000_000_000}),
-        json!({"type": "welcome", "version": 2, "capabilities": can, "host": host, "cookie": cookie, "neighbours": 0}),
+        json!({"type": "welcome", "version": 2, "capabilities": can, "host": host, "cookie": cookie, "concurrent_runs": 0}),
         json!({"type": "prepare", "flows": [{"flow": 0, "direction": "upload", "length_bytes": 1}]}),
         json!({"type": "prepared"}),
         json!({"type": "flows_ready"}),

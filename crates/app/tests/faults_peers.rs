@@ -258,7 +258,7 @@ fn the_second_client_of_an_exclusive_server_sees_its_place_and_is_measured_then(
     let first = first.finish(TIMEOUT);
     let second = second.finish(TIMEOUT);
     assert_eq!((first.code, second.code), (Some(0), Some(0)), "{first:?} {second:?}");
-    assert!(!caveats(&first.json()).contains(&"neighbour".to_owned()), "nobody ran beside it");
+    assert!(!caveats(&first.json()).contains(&"concurrent_run".to_owned()), "nobody ran beside it");
     assert_eq!(server.events("begun").len(), 2);
 }
 
@@ -271,7 +271,7 @@ fn clients_of_a_shared_server_know_of_each_other() {
     let second = Process::start(test("127.0.0.1", server.port, &args));
     for done in [first.finish(TIMEOUT), second.finish(TIMEOUT)] {
         assert_eq!(done.code, Some(0), "{done:?}");
-        assert!(caveats(&done.json()).contains(&"neighbour".to_owned()), "{done:?}");
+        assert!(caveats(&done.json()).contains(&"concurrent_run".to_owned()), "{done:?}");
     }
     assert!(server.events("waiting").is_empty());
 }

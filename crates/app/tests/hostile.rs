@@ -297,7 +297,7 @@ fn talking_server(word: Value) -> u16 {
         let mut heard = vec![0; 64 << 10];
         let _ = client.read(&mut heard);
         let can = ["tcp", "udp", "probe_udp", "probe_tcp"];
-        let welcome = json!({"type": "welcome", "version": 2, "capabilities": can, "host": {}, "cookie": "0".repeat(32), "neighbours": 0});
+        let welcome = json!({"type": "welcome", "version": 2, "capabilities": can, "host": {}, "cookie": "0".repeat(32), "concurrent_runs": 0});
         client.write_all(&Preface::CONTROL.encode()).unwrap();
         client.write_all(&framed(welcome.to_string().as_bytes())).unwrap();
         let many = framed(word.to_string().as_bytes()).repeat(1_000);

@@ -235,12 +235,12 @@ impl<'g> Client<'g> {
                         let mut info = welcome.host;
                         info.address = Some(self.server.ip().to_canonical().to_string().into());
                         log.note_from(1, Body::Host { info });
-                        if welcome.neighbours > 0 {
+                        if welcome.concurrent_runs > 0 {
                             let text = format!(
                                 "{} other run(s) on the server at the same time; use its default policy for a rated result",
-                                welcome.neighbours
+                                welcome.concurrent_runs
                             );
-                            log.warn(None, CaveatKind::Neighbour, text);
+                            log.warn(None, CaveatKind::ConcurrentRun, text);
                         }
                         self.dialogue.idle_begins();
                         return Ok(());

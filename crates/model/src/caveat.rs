@@ -37,7 +37,7 @@ pub enum CaveatKind {
     /// Events were lost before they were written.
     EventsDropped,
     /// Another test ran on the same host at the same time.
-    Neighbour,
+    ConcurrentRun,
     /// Latency was probed over TCP because UDP did not get through.
     UdpBlocked,
     /// A setting had no effect.

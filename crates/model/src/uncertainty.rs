@@ -71,7 +71,7 @@ pub enum UncertaintySource {
     Unaccounted,
     /// The run's other traffic in the same direction, in files of earlier versions; see
     /// [`Uncertainty::overhead_bps`].
-    Beside,
+    Overhead,
 }
 
 impl UncertaintySource {
@@ -85,7 +85,7 @@ impl UncertaintySource {
             Self::WakeUp => "wake_up",
             Self::Clock => "clock",
             Self::Unaccounted => "unaccounted",
-            Self::Beside => "beside",
+            Self::Overhead => "overhead",
         }
     }
 }

@@ -197,7 +197,7 @@ pub struct Welcome {
     /// Identifies the data connections and datagrams of this run.
     pub cookie: [u8; 16],
     /// Number of other runs on the server at this moment.
-    pub neighbours: u32,
+    pub concurrent_runs: u32,
     /// What both ends can do, by the names in the protocol.
     pub capabilities: Vec<ForeignText>,
 }
@@ -210,7 +210,7 @@ pub struct Admission {
     /// An unguessable number for this run.
     pub cookie: [u8; 16],
     /// Number of other runs at this moment.
-    pub neighbours: u32,
+    pub concurrent_runs: u32,
 }
 
 /// A place in the server's queue.

@@ -119,7 +119,7 @@ impl InboxPorts<'_> {
         }
         let length = planned.expected.or(config.longest).unwrap_or(DEFAULT_RUN_TIME);
         let ticket = self.shared.queue.join(address.ip(), length).map_err(|full| full.to_string())?;
-        let Turn::Now { neighbours } = self.shared.queue.turn(ticket) else {
+        let Turn::Now { concurrent_runs } = self.shared.queue.turn(ticket) else {
             self.shared.queue.leave_for_retry(ticket);
             return Err("another run is under way".to_owned());
         };
@@ -132,7 +132,7 @@ impl InboxPorts<'_> {
         self.clients.insert(planned.run, Client { ticket, address });
         let until =
             config.longest.map_or(Mono::FAR, |longest| clock::now() + longest.as_duration() + RUN_GRACE);
-        Ok(MeasurementPermit { neighbours, until })
+        Ok(MeasurementPermit { concurrent_runs, until })
     }
 }
 
@@ -179,8 +179,8 @@ impl ServerPorts for InboxPorts<'_> {
     fn over(&mut self, run: RunId, trouble: Option<&str>) -> u32 {
         let Some(client) = self.clients.remove(&run) else { return 0 };
         self.inbox.guest_left(client.address.ip());
-        let neighbours = match self.shared.queue.turn(client.ticket) {
-            Turn::Now { neighbours } => neighbours,
+        let concurrent_runs = match self.shared.queue.turn(client.ticket) {
+            Turn::Now { concurrent_runs } => concurrent_runs,
             Turn::Later { .. } | Turn::Displaced => 0,
         };
         self.shared.queue.leave(client.ticket);
@@ -188,7 +188,7 @@ impl ServerPorts for InboxPorts<'_> {
         if self.shared.config.one_off {
             self.shared.switch.turn_off();
         }
-        neighbours
+        concurrent_runs
     }
 
     fn others_wait(&self, run: RunId) -> bool {

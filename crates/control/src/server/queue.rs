@@ -49,7 +49,7 @@ struct Client {
     length: Span,
     began: Option<Mono>,
     /// Largest number of other clients that ran at the same time.
-    neighbours: u32,
+    concurrent_runs: u32,
     /// Whether a client of another host has displaced it.
     displaced: bool,
 }
@@ -57,8 +57,8 @@ struct Client {
 /// What a client may do now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// It may run; the number of other running clients is `neighbours`.
-    Now { neighbours: u32 },
+    /// It may run; the number of other running clients is `concurrent_runs`.
+    Now { concurrent_runs: u32 },
     /// It waits at position `place`.
     Later { place: u32, wait: Span },
     /// It was displaced by a host that had no place in the full queue.
@@ -92,7 +92,7 @@ impl Queue {
         }
         let ticket = state.next;
         state.next += 1;
-        let client = Client { host, length, began: None, neighbours: 0, displaced: false };
+        let client = Client { host, length, began: None, concurrent_runs: 0, displaced: false };
         state.clients.insert(ticket, client);
         Ok(ticket)
     }
@@ -148,7 +148,7 @@ impl Queue {
         }
         if begun || free {
             return Turn::Now {
-                neighbours: state.clients.get(&ticket).map_or(0, |client| client.neighbours),
+                concurrent_runs: state.clients.get(&ticket).map_or(0, |client| client.concurrent_runs),
             };
         }
         let mut wait = Span::ZERO;
@@ -189,7 +189,7 @@ impl State {
             self.served.insert(client.host, self.let_in);
         }
         for client in self.clients.values_mut().filter(|client| client.began.is_some()) {
-            client.neighbours = client.neighbours.max(at_work);
+            client.concurrent_runs = client.concurrent_runs.max(at_work);
         }
     }
 
@@ -255,13 +255,13 @@ mod tests {
         // Polling out of order does not change the position.
         let Turn::Later { place, wait } = queue.turn(c) else { panic!("c came last") };
         assert_eq!((place, wait), (3, Span::from_secs(120)));
-        assert_eq!(queue.turn(a), Turn::Now { neighbours: 0 });
+        assert_eq!(queue.turn(a), Turn::Now { concurrent_runs: 0 });
         let Turn::Later { place, wait } = queue.turn(b) else { panic!("a is at work") };
         assert!(place == 1 && wait <= MINUTE && wait > Span::from_secs(50));
         queue.leave(a);
-        assert_eq!(queue.turn(b), Turn::Now { neighbours: 0 });
+        assert_eq!(queue.turn(b), Turn::Now { concurrent_runs: 0 });
         queue.leave(b);
-        assert_eq!(queue.turn(c), Turn::Now { neighbours: 0 });
+        assert_eq!(queue.turn(c), Turn::Now { concurrent_runs: 0 });
     }
 
     #[test]
@@ -356,18 +356,18 @@ mod tests {
         let queue = exclusive(None);
         let (a, b) = (join(&queue, 1), join(&queue, 2));
         queue.leave(a);
-        assert_eq!(queue.turn(b), Turn::Now { neighbours: 0 });
+        assert_eq!(queue.turn(b), Turn::Now { concurrent_runs: 0 });
     }
 
     #[test]
     fn shared_runs_know_of_each_other() {
         let queue = Queue::new(Policy::Shared, None);
         let (a, b) = (join(&queue, 1), join(&queue, 1));
-        assert_eq!(queue.turn(a), Turn::Now { neighbours: 0 });
-        assert_eq!(queue.turn(b), Turn::Now { neighbours: 1 });
+        assert_eq!(queue.turn(a), Turn::Now { concurrent_runs: 0 });
+        assert_eq!(queue.turn(b), Turn::Now { concurrent_runs: 1 });
         // The first learns of the second and keeps that information after the second has ended.
-        assert_eq!(queue.turn(a), Turn::Now { neighbours: 1 });
+        assert_eq!(queue.turn(a), Turn::Now { concurrent_runs: 1 });
         queue.leave(b);
-        assert_eq!(queue.turn(a), Turn::Now { neighbours: 1 });
+        assert_eq!(queue.turn(a), Turn::Now { concurrent_runs: 1 });
     }
 }

@@ -178,7 +178,7 @@ impl<'a> Run<'a> {
             self.admit_in_turn()?;
             self.open_when_complete()?;
             self.check_series()?;
-            self.notice_neighbours();
+            self.notice_concurrent_runs();
             self.leave_with_coordinator()?;
             if self.shared.stopping() {
                 let stopped = self.dialogue.input(Input::Stop);
@@ -282,7 +282,7 @@ impl<'a> Run<'a> {
         let waits = !self.begun && self.refused.is_none();
         let Some(client) = self.client.as_mut().filter(|_| waits) else { return Ok(()) };
         match self.shared.queue.turn(client.ticket) {
-            Turn::Now { neighbours } => {
+            Turn::Now { concurrent_runs } => {
                 match self.shared.memory.reserve(client.needed) {
                     Ok(loan) => client.loan = Some(loan),
                     Err(why) => return self.refuse(why),
@@ -297,7 +297,7 @@ impl<'a> Run<'a> {
                 });
                 let local = self.dialogue.stream().local_addr().ok().map(|address| address.ip());
                 let host = self.shared.config.host(local);
-                let admission = Admission { host, cookie: client.cookie, neighbours };
+                let admission = Admission { host, cookie: client.cookie, concurrent_runs };
                 (self.shared.event)(ServerEvent::Begun {
                     client: self.peer,
                     name: client.name.as_str().into(),
@@ -380,14 +380,14 @@ impl<'a> Run<'a> {
     }
 
     /// Adds a caveat when other runs have started during this one.
-    fn notice_neighbours(&mut self) {
+    fn notice_concurrent_runs(&mut self) {
         let Some(client) = self.client.as_ref().filter(|_| self.begun && !self.warned) else { return };
-        if let Turn::Now { neighbours } = self.shared.queue.turn(client.ticket)
-            && neighbours > 0
+        if let Turn::Now { concurrent_runs } = self.shared.queue.turn(client.ticket)
+            && concurrent_runs > 0
         {
             self.warned = true;
-            let text = format!("up to {neighbours} other run(s) on the server at the same time");
-            self.dialogue.add_caveat(Caveat { kind: CaveatKind::Neighbour, text: text.into() });
+            let text = format!("up to {concurrent_runs} other run(s) on the server at the same time");
+            self.dialogue.add_caveat(Caveat { kind: CaveatKind::ConcurrentRun, text: text.into() });
         }
     }
 

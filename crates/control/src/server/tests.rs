@@ -244,7 +244,7 @@ fn a_shared_server_lets_them_in_together_and_says_so() {
     for run in [Link::FIRST_ACCEPTED.0, Link::FIRST_ACCEPTED.0 + 1] {
         let name = format!("echo-{run}");
         let record = RunRecord::fold(events.iter().filter(|event| event.run == name));
-        assert!(record.caveats.iter().any(|caveat| caveat.kind == CaveatKind::Neighbour), "{name}");
+        assert!(record.caveats.iter().any(|caveat| caveat.kind == CaveatKind::ConcurrentRun), "{name}");
     }
 }
 

@@ -73,7 +73,7 @@ impl<'a> Runs<'a> {
     }
 
     /// Opens the log of a run, with the number of other runs at the same time.
-    pub(super) fn begin(&mut self, planned: Planned, neighbours: u32, links: &Links) {
+    pub(super) fn begin(&mut self, planned: Planned, concurrent_runs: u32, links: &Links) {
         let ends = links.ends(planned.link);
         let Some(kept) = self.keeper.and_then(|keeper| keeper.open(&planned)) else { return };
         let mut log = Log::owning(kept.name, kept.sinks);
@@ -107,16 +107,16 @@ impl<'a> Runs<'a> {
         log.warn(None, CaveatKind::ForeignPeer, text);
         let run = planned.run;
         self.open.insert(run, Run { log, planned, began: clock::now(), flows });
-        self.neighbours(run, neighbours);
+        self.concurrent_runs(run, concurrent_runs);
     }
 
     /// Notes the number of other runs at the same time.
-    pub(super) fn neighbours(&mut self, run: RunId, neighbours: u32) {
+    pub(super) fn concurrent_runs(&mut self, run: RunId, concurrent_runs: u32) {
         let Some(log) = self.open.get_mut(&run).map(|run| &mut run.log) else { return };
-        let known = log.record().caveats.iter().any(|caveat| caveat.kind == CaveatKind::Neighbour);
-        if neighbours > 0 && !known {
-            let text = format!("{neighbours} other run(s) on this server at the same time");
-            log.warn(None, CaveatKind::Neighbour, text);
+        let known = log.record().caveats.iter().any(|caveat| caveat.kind == CaveatKind::ConcurrentRun);
+        if concurrent_runs > 0 && !known {
+            let text = format!("{concurrent_runs} other run(s) on this server at the same time");
+            log.warn(None, CaveatKind::ConcurrentRun, text);
         }
     }
 

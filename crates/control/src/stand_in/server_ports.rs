@@ -35,7 +35,7 @@ pub(crate) trait ServerPorts {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MeasurementPermit {
     /// Number of other runs at the same time.
-    pub(crate) neighbours: u32,
+    pub(crate) concurrent_runs: u32,
     /// When the run must end.
     pub(crate) until: Mono,
 }

@@ -28,7 +28,7 @@ pub(super) enum Message {
         capabilities: Vec<ForeignText>,
         host: HostInfo,
         cookie: ForeignText,
-        neighbours: u32,
+        concurrent_runs: u32,
     },
     /// Server: the client has to wait.
     Busy(QueuePosition),

@@ -86,7 +86,7 @@ impl ServerSession {
                 capabilities: capabilities().into_iter().collect(),
                 host: admission.host.clone(),
                 cookie: cookie_to_text(&admission.cookie).into(),
-                neighbours: admission.neighbours,
+                concurrent_runs: admission.concurrent_runs,
             },
         )?;
         self.link.begin_step(now, "waiting for the client's next phase", BETWEEN_PHASES_TIMEOUT);

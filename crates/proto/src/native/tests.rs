@@ -90,7 +90,7 @@ impl World {
                     let host = HostInfo { name: "b".into(), ..HostInfo::default() };
                     self.feed(
                         false,
-                        Input::Admit(Box::new(Admission { host, cookie: COOKIE, neighbours: 1 })),
+                        Input::Admit(Box::new(Admission { host, cookie: COOKIE, concurrent_runs: 1 })),
                     );
                 }
                 Output::Welcomed(welcome) => {
@@ -328,7 +328,7 @@ fn a_waiting_client_hears_its_place_and_then_begins() {
         server.input(now, Input::Tick).unwrap();
         carry(&mut client, &mut server, now);
     }
-    let admission = Admission { host: HostInfo::default(), cookie: COOKIE, neighbours: 0 };
+    let admission = Admission { host: HostInfo::default(), cookie: COOKIE, concurrent_runs: 0 };
     server.input(now, Input::Admit(Box::new(admission))).unwrap();
     assert!(carry(&mut client, &mut server, now).contains("Welcomed"));
 }
@@ -380,7 +380,7 @@ fn a_server_that_cannot_do_what_is_asked_is_told_apart_from_a_broken_one() {
         let spec = spec.checked().unwrap();
         let mut client = ClientSession::new(Timestamp::START, HostInfo::default(), spec, DRAIN);
         let message = format!(
-            r#"{{"type":"welcome","version":2,"capabilities":{capabilities},"host":{{}},"cookie":"{}","neighbours":0}}"#,
+            r#"{{"type":"welcome","version":2,"capabilities":{capabilities},"host":{{}},"cookie":"{}","concurrent_runs":0}}"#,
             "0".repeat(32)
         );
         let mut bytes = Preface::CONTROL.encode().to_vec();

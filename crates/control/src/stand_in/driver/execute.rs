@@ -86,12 +86,12 @@ impl Driver<'_> {
         let peer = self.links.ends(planned.link).and_then(|(_, remote)| remote);
         let leave = match &mut self.ports {
             Some(ports) => ports.ask(&planned, peer),
-            None => Ok(MeasurementPermit { neighbours: 0, until: Mono::FAR }),
+            None => Ok(MeasurementPermit { concurrent_runs: 0, until: Mono::FAR }),
         };
         match leave {
             Ok(leave) => {
                 self.admit(&planned, peer, leave);
-                self.runs.begin(planned, leave.neighbours, &self.links);
+                self.runs.begin(planned, leave.concurrent_runs, &self.links);
                 self.events.push_back(DriverEvent::Admitted { run });
             }
             Err(why) => self.events.push_back(DriverEvent::Refused { run, why }),
@@ -104,8 +104,8 @@ impl Driver<'_> {
         let own = admitted.as_ref().and_then(|admitted| admitted.ended_for).map(str::to_owned);
         let trouble = own.or(trouble);
         if let (Some(_), Some(ports)) = (admitted, &mut self.ports) {
-            let neighbours = ports.over(run, trouble.as_deref());
-            self.runs.neighbours(run, neighbours);
+            let concurrent_runs = ports.over(run, trouble.as_deref());
+            self.runs.concurrent_runs(run, concurrent_runs);
         }
         self.runs.over(run, trouble, self.interrupted);
     }

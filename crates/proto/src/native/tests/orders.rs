@@ -21,7 +21,7 @@ impl Server {
         let hello =
             json!({"type": "hello", "versions": [2, 2], "capabilities": [], "host": {}, "spec": spec});
         server.hear(&hello).unwrap();
-        let admission = Admission { host: HostInfo::default(), cookie: COOKIE, neighbours: 0 };
+        let admission = Admission { host: HostInfo::default(), cookie: COOKIE, concurrent_runs: 0 };
         server.0.input(NOW, Input::Admit(Box::new(admission))).unwrap();
         server
     }
@@ -184,7 +184,7 @@ fn a_server_that_talks_on_does_not_keep_its_client_beyond_the_time_of_the_test()
         client.input(now, Input::Bytes(&Framer::encode(&word).unwrap()))
     };
     client.input(NOW, Input::Bytes(&Preface::CONTROL.encode())).unwrap();
-    let welcome = json!({"type": "welcome", "version": 2, "capabilities": ["tcp"], "host": {}, "cookie": "0".repeat(32), "neighbours": 0});
+    let welcome = json!({"type": "welcome", "version": 2, "capabilities": ["tcp"], "host": {}, "cookie": "0".repeat(32), "concurrent_runs": 0});
     hear(&mut client, NOW, welcome).unwrap();
     client.input(NOW, Input::Measure(vec![order])).unwrap();
     hear(&mut client, NOW, json!({"type": "prepared"})).unwrap();

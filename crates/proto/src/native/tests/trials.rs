@@ -55,7 +55,7 @@ impl Pair {
         let client = ClientSession::new(now, HostInfo::default(), spec.clone(), DRAIN);
         let mut pair = Self { now, client, server: ServerSession::new(now), told: Vec::new() };
         pair.settle()?;
-        let admission = Admission { host: HostInfo::default(), cookie: COOKIE, neighbours: 0 };
+        let admission = Admission { host: HostInfo::default(), cookie: COOKIE, concurrent_runs: 0 };
         pair.feed(false, Input::Admit(Box::new(admission)))?;
         let order = FlowOrder::new(spec, 0, Direction::Upload, Bytes::new(64)).unwrap();
         pair.feed(true, Input::Measure(vec![order]))?;
@@ -201,7 +201,7 @@ fn a_server_of_an_older_version_is_named() {
         capabilities: ["tcp", "udp"].map(str::to_owned).to_vec().into_iter().map(Into::into).collect(),
         host: HostInfo::default(),
         cookie: "00".repeat(16).into(),
-        neighbours: 0,
+        concurrent_runs: 0,
     };
     let error = client.input(now, Input::Bytes(&Framer::encode(&welcome).unwrap())).unwrap_err();
     assert_eq!(error, PeerError::Lacks { what: "sweep", can: "tcp, udp".into() });
