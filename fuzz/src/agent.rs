@@ -98,7 +98,7 @@ impl<D: Dialogue> AgentHost<D> {
             6 => self.feed(Input::Accepted { job, epoch: self.now }),
             7 => self.feed(Input::Ready { job }),
             8 => {
-                let body = Body::Queued { place: 1, wait: Span::ZERO };
+                let body = Body::Queued { position: 1, wait: Span::ZERO };
                 self.feed(Input::Event(Box::new(JobEvent { job, host: 0, at: self.now, body })))
             }
             9 => self.feed(Input::Ended(JobEnd { job, outcome: Outcome::Failed, reason: None })),
@@ -195,7 +195,7 @@ fn write_messages() -> Vec<Vec<u8>> {
         json!({"type": "ping", "number": 1, "sent_ns": 5}),
         json!({"type": "pong", "number": 1, "sent_ns": 5, "received_ns": u64::MAX, "replied_ns": 0}),
         json!({"type": "hold", "expected_ns": 5}),
-        json!({"type": "waiting", "place": 1, "wait_ns": 5}),
+        json!({"type": "waiting", "position": 1, "wait_ns": 5}),
         json!({"type": "held", "ticket": number}),
         json!({"type": "not_held", "why": "no"}),
         job(1),
@@ -204,7 +204,7 @@ fn write_messages() -> Vec<Vec<u8>> {
         json!({"type": "accepted", "job": 1, "epoch_ns": 5}),
         json!({"type": "ready", "job": 1}),
         json!({"type": "start", "job": 1, "at_ns": u64::MAX}),
-        json!({"type": "event", "job": 1, "host": 0, "at_ns": 5, "body": {"kind": "queued", "place": 1, "wait_ns": 5}}),
+        json!({"type": "event", "job": 1, "host": 0, "at_ns": 5, "body": {"kind": "queued", "position": 1, "wait_ns": 5}}),
         json!({"type": "event", "job": 1, "host": 9, "at_ns": 5, "body": {"kind": "of_tomorrow"}}),
         json!({"type": "stop", "job": 1}),
         json!({"type": "ended", "job": 1, "outcome": "failed", "reason": "no"}),

@@ -141,7 +141,7 @@ impl<S: Session> DialogueHost<S> {
         }
         self.asked = which.is_multiple_of(3);
         match which % 3 {
-            0 => self.feed(Input::Wait(QueuePosition { place: 1, wait_ns: Span::from_secs(1) })),
+            0 => self.feed(Input::Wait(QueuePosition { position: 1, wait_ns: Span::from_secs(1) })),
             1 => self.feed(Input::Refuse("no".to_owned())),
             _ => {
                 let admission = Admission { host: HostInfo::default(), cookie: [7; 16], neighbours: 1 };

@@ -38,7 +38,7 @@ fn write_messages() -> Vec<Vec<u8>> {
     let ended = |side: &str| json!({"type": "ended", "flow": 0, "side": side, "tally": {"total_bytes": 77}});
     let all = [
         json!({"type": "hello", "versions": [2, 2], "capabilities": can, "host": host, "spec": spec}),
-        json!({"type": "busy", "place": 1, "wait_ns": 1_000_000_000}),
+        json!({"type": "busy", "position": 1, "wait_ns": 1_000_000_000}),
         json!({"type": "welcome", "version": 2, "capabilities": can, "host": host, "cookie": cookie, "concurrent_runs": 0}),
         json!({"type": "prepare", "flows": [{"flow": 0, "direction": "upload", "length_bytes": 1}]}),
         json!({"type": "prepared"}),
@@ -144,7 +144,7 @@ pub(crate) fn event_logs() -> Vec<Vec<u8>> {
     };
     let bodies = [
         json!({"kind": "host", "info": HostInfo::default()}),
-        json!({"kind": "queued", "place": 1, "wait_ns": 5}),
+        json!({"kind": "queued", "position": 1, "wait_ns": 5}),
         json!({"kind": "progress", "flow": 1, "bytes": 5, "elapsed_ns": 7, "srtt_ns": 3}),
         json!({"kind": "flow_ended", "flow": 1, "side": "receiver", "tally": {"total_bytes": 5}}),
     ];

@@ -222,7 +222,7 @@ impl<'g> Client<'g> {
             for happening in self.dialogue.turn(clock::now() + POLL_INTERVAL.as_duration(), &[])? {
                 match happening {
                     DialogueEvent::Session(Output::Queued(place)) => {
-                        log.note(Body::Queued { place: place.place, wait: place.wait_ns });
+                        log.note(Body::Queued { position: place.position, wait: place.wait_ns });
                     }
                     DialogueEvent::Session(Output::Welcomed(welcome)) => {
                         self.cookie = welcome.cookie;

@@ -134,7 +134,7 @@ pub enum ServerEvent {
         /// Address of the client.
         client: SocketAddr,
         /// Position in the queue; 1 is next.
-        place: u32,
+        position: u32,
     },
     /// A coordinator holds the server: there are no other tests until it releases it.
     Held {

@@ -72,7 +72,7 @@ pub enum Body {
     /// The server is busy: the client waits in its queue.
     Queued {
         /// Place in the queue; 1 is next.
-        place: u32,
+        position: u32,
         /// Longest expected wait.
         #[serde(rename = "wait_ns")]
         wait: Span,

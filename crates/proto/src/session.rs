@@ -217,7 +217,7 @@ pub struct Admission {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct QueuePosition {
     /// Position in the queue; 1 is next.
-    pub place: u32,
+    pub position: u32,
     /// Longest expected wait.
     pub wait_ns: Span,
 }

@@ -65,7 +65,7 @@ impl Live {
                 self.series = start.spec.sweep.is_some();
                 self.stage = LiveState::IdleLatency;
             }
-            Body::Queued { place, .. } => self.stage = LiveState::Queued(*place),
+            Body::Queued { position, .. } => self.stage = LiveState::Queued(*position),
             Body::FlowPlanned(plan) => {
                 let moving = Moving { name: plan.name.to_string(), ..Moving::default() };
                 self.flows.insert(plan.flow, moving);
@@ -113,7 +113,7 @@ impl Live {
         let stage = match (&self.stage, running.is_empty() || self.series) {
             (LiveState::Over, _) => return String::new(),
             (LiveState::Connecting, _) => "connecting".to_owned(),
-            (LiveState::Queued(place), _) => format!("waiting in the server's queue, place {place}"),
+            (LiveState::Queued(position), _) => format!("waiting in the server's queue, position {position}"),
             (LiveState::IdleLatency, _) if self.series => "measuring message sizes".to_owned(),
             (LiveState::IdleLatency, _) => "measuring idle latency".to_owned(),
             (LiveState::Size(latest), _) => format!("measuring message sizes: {latest}"),
@@ -254,8 +254,8 @@ mod tests {
         let check = |bodies, expected: &Expect| expected.assert_eq(&fold(bodies).line(&view(80, false)));
         check(Vec::new(), &expect!["connecting"]);
         check(
-            vec![(1, Body::Queued { place: 3, wait: Span::ZERO })],
-            &expect!["waiting in the server's queue, place 3"],
+            vec![(1, Body::Queued { position: 3, wait: Span::ZERO })],
+            &expect!["waiting in the server's queue, position 3"],
         );
         let mut bodies = runs::opening(TestSpec::default());
         check(bodies.clone(), &expect!["measuring idle latency"]);

@@ -127,8 +127,8 @@ fn print_event(event: &ServerEvent, own: u16) {
             ),
         }),
         ServerEvent::Begun { client, name } => print::note(format!("{} ({name}): measuring", plain(*client))),
-        ServerEvent::Waiting { client, place } => {
-            print::note(format!("{}: waiting, place {place}", plain(*client)))
+        ServerEvent::Waiting { client, position } => {
+            print::note(format!("{}: waiting, position {position}", plain(*client)))
         }
         ServerEvent::Held { client, name } => {
             print::note(format!("{} ({name}): coordinating, others wait", plain(*client)));
@@ -197,8 +197,8 @@ fn print_event_json(event: &ServerEvent, own: u16) {
         ServerEvent::Begun { client, name } => {
             serde_json::json!({ "event": "begun", "client": plain(*client).to_string(), "name": name })
         }
-        ServerEvent::Waiting { client, place } => {
-            serde_json::json!({ "event": "waiting", "client": plain(*client).to_string(), "place": place })
+        ServerEvent::Waiting { client, position } => {
+            serde_json::json!({ "event": "waiting", "client": plain(*client).to_string(), "position": position })
         }
         ServerEvent::Held { client, name } => {
             serde_json::json!({ "event": "held", "client": plain(*client).to_string(), "name": name })

@@ -244,7 +244,7 @@ impl Run<'_, '_> {
         match word {
             Output::Waiting(place) => {
                 for flow in self.flows_at(at) {
-                    self.note(flow, Body::Queued { place: place.place, wait: place.wait_ns });
+                    self.note(flow, Body::Queued { position: place.position, wait: place.wait_ns });
                 }
             }
             Output::Held(ticket) => self.hosts[at].keep_ticket(Some(ticket)),

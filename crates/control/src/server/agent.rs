@@ -260,13 +260,13 @@ impl<'scope, 'env> Service<'scope, 'env> {
                 let why = "the queue is full, and a host that has no place yet came; try again later";
                 self.dialogue.input(Input::NotHeld(why.to_owned()))
             }
-            Turn::Later { place, wait } => {
-                let place = QueuePosition { place, wait_ns: wait };
-                if held.told.is_some_and(|told| told.place == place.place) {
+            Turn::Later { position, wait } => {
+                let place = QueuePosition { position, wait_ns: wait };
+                if held.told.is_some_and(|told| told.position == place.position) {
                     return Ok(());
                 }
                 held.told = Some(place);
-                (self.shared.event)(ServerEvent::Waiting { client: self.peer, place: place.place });
+                (self.shared.event)(ServerEvent::Waiting { client: self.peer, position: place.position });
                 self.dialogue.input(Input::Waiting(place))
             }
         }

@@ -59,9 +59,9 @@ struct Client {
 pub(super) enum Turn {
     /// It may run; the number of other running clients is `concurrent_runs`.
     Now { concurrent_runs: u32 },
-    /// It waits at position `place`.
-    Later { place: u32, wait: Span },
-    /// It was displaced by a host that had no place in the full queue.
+    /// It waits at position `position`.
+    Later { position: u32, wait: Span },
+    /// It was displaced by a host that had no position in the full queue.
     Displaced,
 }
 
@@ -155,12 +155,12 @@ impl Queue {
         for client in state.clients.values().filter(|client| client.began.is_some()) {
             wait = wait + client.left(now);
         }
-        let mut place = 1;
+        let mut position = 1;
         for ahead in line.iter().take_while(|other| **other != ticket) {
             wait = wait + state.clients.get(ahead).map_or(Span::ZERO, |client| client.length);
-            place += 1;
+            position += 1;
         }
-        Turn::Later { place, wait }
+        Turn::Later { position, wait }
     }
 }
 
@@ -173,9 +173,9 @@ impl State {
         let mut line: Vec<(u32, u64, u64)> = waiting
             .map(|(ticket, client)| {
                 let round = rounds.entry(client.host).or_default();
-                let place = (*round, self.served.get(&client.host).copied().unwrap_or(0), *ticket);
+                let position = (*round, self.served.get(&client.host).copied().unwrap_or(0), *ticket);
                 *round += 1;
-                place
+                position
             })
             .collect();
         line.sort_unstable();
@@ -240,10 +240,10 @@ mod tests {
         queue.join(IpAddr::from([192, 0, 2, host]), MINUTE).unwrap()
     }
 
-    fn place(queue: &Queue, ticket: u64) -> u32 {
+    fn position(queue: &Queue, ticket: u64) -> u32 {
         match queue.turn(ticket) {
             Turn::Now { .. } => 0,
-            Turn::Later { place, .. } => place,
+            Turn::Later { position, .. } => position,
             Turn::Displaced => panic!("displaced"),
         }
     }
@@ -253,11 +253,11 @@ mod tests {
         let queue = exclusive(None);
         let (a, b, c) = (join(&queue, 1), join(&queue, 1), join(&queue, 1));
         // Polling out of order does not change the position.
-        let Turn::Later { place, wait } = queue.turn(c) else { panic!("c came last") };
-        assert_eq!((place, wait), (3, Span::from_secs(120)));
+        let Turn::Later { position, wait } = queue.turn(c) else { panic!("c came last") };
+        assert_eq!((position, wait), (3, Span::from_secs(120)));
         assert_eq!(queue.turn(a), Turn::Now { concurrent_runs: 0 });
-        let Turn::Later { place, wait } = queue.turn(b) else { panic!("a is at work") };
-        assert!(place == 1 && wait <= MINUTE && wait > Span::from_secs(50));
+        let Turn::Later { position, wait } = queue.turn(b) else { panic!("a is at work") };
+        assert!(position == 1 && wait <= MINUTE && wait > Span::from_secs(50));
         queue.leave(a);
         assert_eq!(queue.turn(b), Turn::Now { concurrent_runs: 0 });
         queue.leave(b);
@@ -268,13 +268,13 @@ mod tests {
     fn a_host_with_a_hundred_places_is_served_once_before_each_of_the_others() {
         let queue = exclusive(None);
         let hog: Vec<u64> = (0..100).map(|_| join(&queue, 1)).collect();
-        assert_eq!(place(&queue, hog[0]), 0);
+        assert_eq!(position(&queue, hog[0]), 0);
         let (b, c) = (join(&queue, 2), join(&queue, 3));
         let b_again = join(&queue, 2);
-        assert_eq!([b, c, hog[1], b_again, hog[2]].map(|ticket| place(&queue, ticket)), [1, 2, 3, 4, 5]);
+        assert_eq!([b, c, hog[1], b_again, hog[2]].map(|ticket| position(&queue, ticket)), [1, 2, 3, 4, 5]);
         let served: Vec<u64> = std::iter::successors(Some(hog[0]), |last| {
             queue.leave(*last);
-            [b, c, b_again].into_iter().chain(hog.iter().copied()).find(|next| place(&queue, *next) == 0)
+            [b, c, b_again].into_iter().chain(hog.iter().copied()).find(|next| position(&queue, *next) == 0)
         })
         .take(6)
         .collect();
@@ -285,10 +285,10 @@ mod tests {
     fn whoever_comes_again_and_again_does_not_get_ahead_of_who_waits() {
         let queue = exclusive(None);
         let (a, b) = (join(&queue, 1), join(&queue, 2));
-        assert_eq!(place(&queue, a), 0);
+        assert_eq!(position(&queue, a), 0);
         queue.leave(a);
         let a_again = join(&queue, 1);
-        assert_eq!((place(&queue, b), place(&queue, a_again)), (0, 1));
+        assert_eq!((position(&queue, b), position(&queue, a_again)), (0, 1));
         queue.leave(a_again);
         queue.leave(b);
         assert!(locked(&queue.state).served.is_empty(), "nothing is remembered of those who left");
@@ -298,12 +298,12 @@ mod tests {
     fn in_a_full_queue_a_host_with_several_places_gives_its_last_one_to_a_host_with_none() {
         let queue = exclusive(Some(3));
         let (a, b, c) = (join(&queue, 1), join(&queue, 1), join(&queue, 1));
-        assert_eq!(place(&queue, a), 0);
+        assert_eq!(position(&queue, a), 0);
         assert_eq!(queue.join(IpAddr::from([192, 0, 2, 1]), MINUTE), Err(Full(3)));
         let other = join(&queue, 2);
         assert_eq!(queue.turn(c), Turn::Displaced);
-        assert_eq!((place(&queue, other), place(&queue, b)), (1, 2));
-        // The next arrival takes the place of the second. Then every host has one place, and the queue is full
+        assert_eq!((position(&queue, other), position(&queue, b)), (1, 2));
+        // The next arrival takes the position of the second. Then every host has one position, and the queue is full
         // for everyone.
         let third = join(&queue, 3);
         assert_eq!(queue.turn(b), Turn::Displaced);
@@ -311,14 +311,14 @@ mod tests {
         queue.leave(c);
         queue.leave(b);
         queue.leave(a);
-        assert_eq!((place(&queue, other), place(&queue, third)), (0, 1));
+        assert_eq!((position(&queue, other), position(&queue, third)), (0, 1));
     }
 
     #[test]
     fn who_is_at_work_is_never_displaced() {
         let queue = Queue::new(Policy::Shared, Some(2));
         let (a, b) = (join(&queue, 1), join(&queue, 1));
-        assert_eq!((place(&queue, a), place(&queue, b)), (0, 0));
+        assert_eq!((position(&queue, a), position(&queue, b)), (0, 0));
         assert_eq!(queue.join(IpAddr::from([192, 0, 2, 2]), MINUTE), Err(Full(2)));
     }
 
@@ -326,7 +326,7 @@ mod tests {
     fn who_is_at_work_knows_whether_another_host_waits() {
         let queue = exclusive(None);
         let (a, a_again) = (join(&queue, 1), join(&queue, 1));
-        assert_eq!(place(&queue, a), 0);
+        assert_eq!(position(&queue, a), 0);
         assert!(!queue.others_wait(a), "its own next run may wait");
         let b = join(&queue, 2);
         assert!(queue.others_wait(a));
@@ -340,7 +340,7 @@ mod tests {
     fn a_client_that_was_sent_away_waits_too_but_not_for_its_own_host() {
         let queue = exclusive(None);
         let a = join(&queue, 1);
-        assert_eq!(place(&queue, a), 0);
+        assert_eq!(position(&queue, a), 0);
         queue.leave_for_retry(join(&queue, 1));
         assert!(!queue.others_wait(a), "its own next run may come again");
         queue.leave_for_retry(join(&queue, 2));

@@ -307,11 +307,11 @@ impl<'a> Run<'a> {
                 Ok(())
             }
             Turn::Displaced => self.refuse(DISPLACED.to_owned()),
-            Turn::Later { place, wait } => {
-                let place = QueuePosition { place, wait_ns: wait };
-                if self.told.is_none_or(|told| told.place != place.place) {
+            Turn::Later { position, wait } => {
+                let place = QueuePosition { position, wait_ns: wait };
+                if self.told.is_none_or(|told| told.position != place.position) {
                     self.told = Some(place);
-                    (self.shared.event)(ServerEvent::Waiting { client: self.peer, place: place.place });
+                    (self.shared.event)(ServerEvent::Waiting { client: self.peer, position: place.position });
                     self.dialogue.input(Input::Wait(place))?;
                 }
                 Ok(())

@@ -213,8 +213,8 @@ fn one_port_serves_natives_and_others_one_at_a_time() {
     std::thread::scope(|scope| {
         let native = scope.spawn(|| server.measure());
         assert_eq!(
-            server.wait_for(|event| if let ServerEvent::Waiting { place, .. } = event {
-                Some(place)
+            server.wait_for(|event| if let ServerEvent::Waiting { position, .. } = event {
+                Some(position)
             } else {
                 None
             }),

@@ -160,7 +160,7 @@ fn a_job_from_the_greeting_to_the_farewell() {
     pair.forget();
 
     pair.ask(Input::Hold { expected: Span::from_secs(60) });
-    pair.tell(Input::Waiting(QueuePosition { place: 2, wait_ns: Span::from_secs(9) }));
+    pair.tell(Input::Waiting(QueuePosition { position: 2, wait_ns: Span::from_secs(9) }));
     pair.tell(Input::Held(TICKET));
     assert!(matches!(pair.asked[..], [Output::Hold { expected }] if expected == Span::from_secs(60)));
     assert!(matches!(pair.heard[..], [Output::Waiting(_), Output::Held(ticket)] if ticket == TICKET));
@@ -172,7 +172,7 @@ fn a_job_from_the_greeting_to_the_farewell() {
     pair.tell(Input::Ready { job: 1 });
     pair.ask(Input::Start { job: 1, at: Timestamp::from_ns(99) });
     assert!(matches!(pair.asked[1..], [Output::Start { job: 1, at }] if at == Timestamp::from_ns(99)));
-    let body = Body::Queued { place: 3, wait: Span::ZERO };
+    let body = Body::Queued { position: 3, wait: Span::ZERO };
     let event = JobEvent { job: 1, host: 1, at: Timestamp::from_ns(5), body };
     pair.tell(Input::Event(Box::new(event.clone())));
     pair.tell(ended(1));

@@ -126,7 +126,7 @@ impl World {
                         ended.tally.total_bytes.get()
                     ));
                 }
-                Output::Queued(place) => self.log.push(format!("{who}: place {}", place.place)),
+                Output::Queued(place) => self.log.push(format!("{who}: place {}", place.position)),
                 Output::Done => self.log.push(format!("{who}: done")),
                 Output::StopWriting => self.log.push(format!("{who}: stop")),
                 Output::PeerSenderDone { .. } | Output::PeerProgress(_) | Output::PeerSamples { .. } => {}
@@ -319,8 +319,8 @@ fn a_waiting_client_hears_its_place_and_then_begins() {
         }
     };
     assert!(carry(&mut client, &mut server, now).contains("Asked"));
-    server.input(now, Input::Wait(QueuePosition { place: 2, wait_ns: Span::from_secs(30) })).unwrap();
-    assert!(carry(&mut client, &mut server, now).contains("Queued(QueuePosition { place: 2"));
+    server.input(now, Input::Wait(QueuePosition { position: 2, wait_ns: Span::from_secs(30) })).unwrap();
+    assert!(carry(&mut client, &mut server, now).contains("Queued(QueuePosition { position: 2"));
     // One minute in the queue, kept alive only by heartbeats.
     for _ in 0..600 {
         now = now + Span::from_ms(100);
