@@ -1,6 +1,6 @@
 //! Writes runs into the archive.
 
-use linerate_archive::{ArchiveError, Recorder, SqliteArchive, StrangerLimits, default_path, open};
+use linerate_archive::{ArchiveError, ForeignRunLimits, Recorder, SqliteArchive, default_path, open};
 use linerate_control::Sink;
 use linerate_model::{Body, CaveatKind, Event};
 
@@ -12,7 +12,7 @@ pub(crate) struct ArchiveSink {
     broken: bool,
     /// The run of an unknown client, and the limits for such runs. The archive is trimmed after the
     /// measurement: writers of an archive wait for each other, and clients must not wait for them.
-    stranger: Option<(String, StrangerLimits)>,
+    foreign_client: Option<(String, ForeignRunLimits)>,
 }
 
 impl ArchiveSink {
@@ -25,15 +25,17 @@ impl ArchiveSink {
     pub(crate) fn open_for_unknown_client(
         location: Option<&str>,
         run: &str,
-        limits: &StrangerLimits,
+        limits: &ForeignRunLimits,
     ) -> Option<Self> {
         let sink = Self::of(archive_at(location))?;
-        Some(Self { stranger: Some((run.to_owned(), limits.clone())), ..sink })
+        Some(Self { foreign_client: Some((run.to_owned(), limits.clone())), ..sink })
     }
 
     fn of(opened: Result<SqliteArchive, ArchiveError>) -> Option<Self> {
         match opened {
-            Ok(archive) => Some(Self { recorder: Recorder::new(archive), broken: false, stranger: None }),
+            Ok(archive) => {
+                Some(Self { recorder: Recorder::new(archive), broken: false, foreign_client: None })
+            }
             Err(error) => {
                 print::warning(format!("this run is not archived: {}", describe(&error)));
                 None
@@ -60,7 +62,7 @@ impl Sink for ArchiveSink {
             format!("this run is not archived: {}", describe(&error))
         })?;
         if matches!(event.body, Body::RunEnded { .. })
-            && let Some((run, limits)) = self.stranger.take()
+            && let Some((run, limits)) = self.foreign_client.take()
             && let Err(error) = self.recorder.store_mut().admit_unknown_client(&run, &limits)
         {
             print::warning(format!("the limits of the archive are not kept: {}", describe(&error)));

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use linerate_archive::StrangerLimits;
+use linerate_archive::ForeignRunLimits;
 use linerate_model::{HostKnobs, SocketKnobs, Sweep, TestSpec};
 use linerate_units::{Bytes, Span};
 
@@ -185,13 +185,13 @@ pub(crate) struct ArchiveLimits {
 
 impl ArchiveLimits {
     /// The limits for a run that starts now.
-    pub(crate) fn now(&self) -> StrangerLimits {
+    pub(crate) fn now(&self) -> ForeignRunLimits {
         let before = |hours: i64| {
             let now = jiff::Timestamp::now();
             let then = now.checked_sub(jiff::SignedDuration::from_hours(hours)).unwrap_or(now);
             then.round(jiff::Unit::Second).unwrap_or(then).to_string()
         };
-        StrangerLimits {
+        ForeignRunLimits {
             runs: self.limit_archive_runs,
             bytes: self.limit_archive_bytes.get(),
             oldest: before(i64::from(self.limit_archive_days) * 24),

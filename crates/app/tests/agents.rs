@@ -272,7 +272,10 @@ fn two_pairs_of_four_hosts_start_together() {
         assert!(!record.ports.is_empty(), "the switch was asked by the agent");
         let start = end.start.unwrap();
         let first = record.flows[0].first_read.unwrap().since(record.group_start.unwrap().planned);
-        eprintln!("start error {}, clock error {}, first byte after {first}", start.start_error, start.clock_error);
+        eprintln!(
+            "start error {}, clock error {}, first byte after {first}",
+            start.start_error, start.clock_error
+        );
         assert!(start.start_error < Span::from_secs(1) && first < Span::from_secs(1));
     }
     // The coordinator's connection at every server, and the run at servers that were measured against.

@@ -7,10 +7,11 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::ArchiveError;
 
 /// Migrations from each format to the next. The number of applied migrations is `PRAGMA user_version`.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     include_str!("../schema/0001_runs.sql"),
     include_str!("../schema/0002_plans.sql"),
     include_str!("../schema/0003_strangers.sql"),
+    include_str!("../schema/0004_words.sql"),
 ];
 /// Identifies the file as linerate's (`PRAGMA application_id`): the letters `lnrt`.
 const APPLICATION: i32 = 0x6c6e_7274;

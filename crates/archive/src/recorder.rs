@@ -210,8 +210,12 @@ mod tests {
     #[test]
     fn a_short_trial_of_a_plan_is_one_commit_and_a_long_one_is_written_as_it_goes() {
         let place = PlanPlace { run: "plan".into(), point: "p".into(), repeat: 0, flow: "a-b".into() };
-        let grouped =
-            GroupPlace { group: "g".into(), start_after: Span::ZERO, cross_traffic: false, plan: Some(place) };
+        let grouped = GroupPlace {
+            group: "g".into(),
+            start_after: Span::ZERO,
+            cross_traffic: false,
+            plan: Some(place),
+        };
         let at = |body: Body, at_ms: u64| Event { body, ..progress(at_ms) };
         let started = || {
             Body::RunStarted(RunStart {

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::ArchiveError;
 use crate::derive::{self, serialised_name};
 use crate::migrate::{migrate, prepare};
-use crate::store::{Filter, FlowHead, RunHead, Store, StrangerLimits};
+use crate::store::{Filter, FlowHead, ForeignRunLimits, RunHead, Store};
 
 /// How long a statement waits for another process's lock. Transactions take milliseconds, and events queue up
 /// during the wait.
@@ -99,7 +99,7 @@ impl SqliteArchive {
     ///
     /// # Errors
     /// If the archive cannot be written.
-    pub fn admit_unknown_client(&mut self, run: &str, limits: &StrangerLimits) -> Result<(), ArchiveError> {
+    pub fn admit_unknown_client(&mut self, run: &str, limits: &ForeignRunLimits) -> Result<(), ArchiveError> {
         self.write(|transaction| {
             transaction.execute(
                 "DELETE FROM run WHERE number IN (
@@ -107,7 +107,7 @@ impl SqliteArchive {
                      SELECT number, started_at, outcome,
                        row_number() OVER (ORDER BY number DESC) AS place,
                        sum(bytes) OVER (ORDER BY number DESC) AS total
-                     FROM run WHERE stranger = 1)
+                     FROM run WHERE foreign_client = 1)
                    WHERE (place >= :runs OR total > :bytes OR started_at < :oldest)
                      AND (outcome IS NOT NULL OR coalesce(started_at, '') < :under_way))",
                 named_params! {
@@ -116,7 +116,7 @@ impl SqliteArchive {
                 },
             )?;
             transaction.execute(
-                "INSERT INTO run (id, stranger) VALUES (?1, 1) ON CONFLICT (id) DO UPDATE SET stranger = 1",
+                "INSERT INTO run (id, foreign_client) VALUES (?1, 1) ON CONFLICT (id) DO UPDATE SET foreign_client = 1",
                 [run],
             )
         })?;

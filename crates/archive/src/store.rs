@@ -69,7 +69,7 @@ pub struct Filter {
 
 /// Limits for runs of unknown clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StrangerLimits {
+pub struct ForeignRunLimits {
     /// Largest number of runs, including the new one.
     pub runs: u32,
     /// Largest size of their logs, bytes.

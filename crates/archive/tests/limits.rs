@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
 
-use linerate_archive::{Filter, SqliteArchive, Store, StrangerLimits, open};
+use linerate_archive::{Filter, ForeignRunLimits, SqliteArchive, Store, open};
 use linerate_model::{Body, Caveat, CaveatKind, Event, Outcome, RunStart, TestSpec, World};
 use linerate_units::Timestamp;
 
@@ -22,13 +22,18 @@ fn numbered(run: &str, log: Vec<Body>) -> Vec<Event> {
     (0..).zip(log).map(event).collect()
 }
 
-fn limits(runs: u32, bytes: u64, oldest: &str) -> StrangerLimits {
-    StrangerLimits { runs, bytes, oldest: oldest.into(), under_way: "2026-11-21T09:00:00Z".into() }
+fn limits(runs: u32, bytes: u64, oldest: &str) -> ForeignRunLimits {
+    ForeignRunLimits { runs, bytes, oldest: oldest.into(), under_way: "2026-11-21T09:00:00Z".into() }
 }
 
-/// A whole run with a log of some length; `of_stranger` if a client of the server started it.
-fn keep(archive: &mut SqliteArchive, run: &str, of_stranger: Option<&StrangerLimits>, padding: usize) {
-    if let Some(limits) = of_stranger {
+/// A whole run with a log of some length; `of_foreign_client` if a client of the server started it.
+fn keep(
+    archive: &mut SqliteArchive,
+    run: &str,
+    of_foreign_client: Option<&ForeignRunLimits>,
+    padding: usize,
+) {
+    if let Some(limits) = of_foreign_client {
         archive.admit_unknown_client(run, limits).unwrap();
     }
     let mut log = vec![Body::RunStarted(start())];
@@ -45,7 +50,7 @@ fn names(archive: &SqliteArchive) -> Vec<String> {
 }
 
 #[test]
-fn the_oldest_runs_of_strangers_make_room_and_those_of_ones_own_stay() {
+fn the_oldest_runs_of_foreign_clients_make_room_and_those_of_ones_own_stay() {
     let mut archive = open(":memory:").unwrap();
     keep(&mut archive, "own-1", None, 0);
     let all = limits(3, u64::MAX / 2, "2026-01-01T00:00:00Z");
@@ -58,7 +63,7 @@ fn the_oldest_runs_of_strangers_make_room_and_those_of_ones_own_stay() {
 }
 
 #[test]
-fn strangers_are_held_to_bytes_and_days_too_and_a_run_under_way_is_left_alone() {
+fn foreign_clients_are_held_to_bytes_and_days_too_and_a_run_under_way_is_left_alone() {
     let mut archive = open(":memory:").unwrap();
     let bytes = limits(1000, 25_000, "2026-01-01T00:00:00Z");
     for run in ["a", "b", "c", "d"] {
@@ -72,7 +77,7 @@ fn strangers_are_held_to_bytes_and_days_too_and_a_run_under_way_is_left_alone() 
     // All of them started earlier than this.
     archive.admit_unknown_client("g", &limits(1000, 25_000, "2026-12-01T00:00:00Z")).unwrap();
     assert_eq!(names(&archive), ["g", "f"], "f has no end yet");
-    let late = StrangerLimits {
+    let late = ForeignRunLimits {
         under_way: "2026-11-30T00:00:00Z".into(),
         ..limits(1000, 25_000, "2026-12-01T00:00:00Z")
     };

@@ -53,8 +53,12 @@ fn a_plan_is_listed_and_its_parts_only_when_asked_for() {
         estimate: Span::ZERO,
     };
     let place = PlanPlace { run: "aaaa".into(), point: "0".into(), repeat: 0, flow: "f".into() };
-    let grouped =
-        GroupPlace { group: "windows".into(), start_after: Span::ZERO, cross_traffic: false, plan: Some(place) };
+    let grouped = GroupPlace {
+        group: "windows".into(),
+        start_after: Span::ZERO,
+        cross_traffic: false,
+        plan: Some(place),
+    };
     let ended = |seq, outcome| event("aaaa", seq, seq, Body::RunEnded { outcome, reason: None });
     archive.append(&[started("cccc", "server")]).unwrap();
     archive.append(&[event("aaaa", 0, 0, Body::PlanStarted(Box::new(plan)))]).unwrap();

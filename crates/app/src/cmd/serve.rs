@@ -97,7 +97,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
         guardians: None,
         foreign: ServerConfig::others_at_home(),
         classic: if args.classic { classic_ports() } else { Vec::new() },
-        keeper: Some(Arc::new(ArchiveKeeper::for_strangers(
+        keeper: Some(Arc::new(ArchiveKeeper::for_foreign_clients(
             args.archive.archive.clone(),
             &args.archive_limits,
         ))),

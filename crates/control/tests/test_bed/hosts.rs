@@ -89,7 +89,15 @@ pub(crate) fn spec(ms: u64) -> TestSpec {
 
 pub(crate) fn flow(from: usize, to: usize, ms: u64) -> FlowJob {
     let to = Target::Host(to);
-    FlowJob { from, to, spec: spec(ms), start_after: Span::ZERO, after: None, cross_traffic: false, plan: None }
+    FlowJob {
+        from,
+        to,
+        spec: spec(ms),
+        start_after: Span::ZERO,
+        after: None,
+        cross_traffic: false,
+        plan: None,
+    }
 }
 
 pub(crate) fn group(flows: Vec<FlowJob>) -> Group {

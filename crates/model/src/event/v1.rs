@@ -5,9 +5,11 @@ use serde_json::Value;
 use crate::upgrade::{Rename, key, text, upgrade};
 
 /// For each kind of event of version 1, what has another name now.
-const KINDS: &[(&str, &[Rename])] =
-    &[("run_started", &[SCHEMA, key("spec.host", "unwatched", "no_sampling")]), ("plan_started", &[SCHEMA, key("flows.*", "background", "cross_traffic")]),
-    ("grouped", &[key("", "background", "cross_traffic")])];
+const KINDS: &[(&str, &[Rename])] = &[
+    ("run_started", &[SCHEMA, key("spec.host", "unwatched", "no_sampling")]),
+    ("plan_started", &[SCHEMA, key("flows.*", "background", "cross_traffic")]),
+    ("grouped", &[key("", "background", "cross_traffic")]),
+];
 
 const SCHEMA: Rename = text("", "schema", "linerate.event/1", super::EVENT_SCHEMA);
 

@@ -165,7 +165,10 @@ impl ClientSession {
                 self.link.begin_untimed_step("waiting in the server's queue");
                 self.link.put(Output::Queued(place));
             }
-            (Message::Welcome { version, host, cookie, concurrent_runs, capabilities: theirs }, State::Asking) => {
+            (
+                Message::Welcome { version, host, cookie, concurrent_runs, capabilities: theirs },
+                State::Asking,
+            ) => {
                 if version != VERSION {
                     return Err(PeerError::Version {
                         theirs: version.to_string().into(),
@@ -185,8 +188,12 @@ impl ClientSession {
                 self.link.trust(now);
                 self.link.begin_untimed_step("between two phases");
                 self.state = State::Ready;
-                let welcome =
-                    Welcome { host, cookie, concurrent_runs, capabilities: capabilities.into_iter().collect() };
+                let welcome = Welcome {
+                    host,
+                    cookie,
+                    concurrent_runs,
+                    capabilities: capabilities.into_iter().collect(),
+                };
                 self.link.put(Output::Welcomed(Box::new(welcome)));
             }
             (Message::Prepared, State::Preparing) => {

@@ -44,7 +44,8 @@ impl<'a> Station<'a> {
     /// The tally whose interface readings cover the longest time: that of the flow that ended last.
     fn last(&self) -> Option<&'a Tally> {
         let tallies = self.flows.iter().filter_map(|(flow, side)| flow.tally(*side));
-        let over = |tally: &&Tally| tally.kernel.as_ref().and_then(|k| k.interface.as_ref()).map(|i| i.duration);
+        let over =
+            |tally: &&Tally| tally.kernel.as_ref().and_then(|k| k.interface.as_ref()).map(|i| i.duration);
         tallies.filter(|tally| over(tally).is_some()).max_by_key(over)
     }
 

@@ -140,7 +140,9 @@ mod tests {
             offset_ns: None,
             offset_error_ns: None,
             kernel_timestamps: true,
-            intervals: [(7_000, 99), (7_500, 51), (8_000, 61), (8_500, 80), (9_500, 71)].map(interval).to_vec(),
+            intervals: [(7_000, 99), (7_500, 51), (8_000, 61), (8_500, 80), (9_500, 71)]
+                .map(interval)
+                .to_vec(),
         }
     }
 

@@ -17,19 +17,19 @@ const ARCHIVE: &str = "LINERATE_ARCHIVE";
 pub(crate) struct ArchiveKeeper {
     location: Option<String>,
     /// Limits for runs of unknown clients; absent for the user's own runs.
-    strangers: Option<ArchiveLimits>,
+    foreign_clients: Option<ArchiveLimits>,
     calibration: Option<Box<Calibration>>,
 }
 
 impl ArchiveKeeper {
     /// The archive at a location; `None` for the default one.
     pub(crate) fn at(location: Option<String>) -> Self {
-        Self { location, strangers: None, calibration: calibration::stored() }
+        Self { location, foreign_clients: None, calibration: calibration::stored() }
     }
 
     /// The archive at a location, for runs that unknown clients request from a server.
-    pub(in crate::cmd) fn for_strangers(location: Option<String>, limits: &ArchiveLimits) -> Self {
-        Self { strangers: Some(limits.clone()), ..Self::at(location) }
+    pub(in crate::cmd) fn for_foreign_clients(location: Option<String>, limits: &ArchiveLimits) -> Self {
+        Self { foreign_clients: Some(limits.clone()), ..Self::at(location) }
     }
 
     /// The archive named by the environment, or the default one: the tools' command lines have no option for
@@ -43,7 +43,7 @@ impl LogStore for ArchiveKeeper {
     fn open(&self, _: &Planned) -> Option<StoredRun> {
         let name = run_name().map_err(print::warning).ok()?;
         let location = self.location.as_deref();
-        let sink = match &self.strangers {
+        let sink = match &self.foreign_clients {
             Some(limits) => ArchiveSink::open_for_unknown_client(location, &name, &limits.now())?,
             None => ArchiveSink::open(location)?,
         };
