@@ -6,6 +6,54 @@ use crate::upgrade::{Rename, key, text, upgrade};
 
 /// For each kind of event of version 1, what has another name now.
 const KINDS: &[(&str, &[Rename])] = &[
+    ("ceilings", &[key("", "ladder", "ceilings")]),
+    (
+        "books_closed",
+        &[text("", "kind", "books_closed", "bytes_accounted"), key("", "books", "byte_accounting")],
+    ),
+    (
+        "reconciled",
+        &[
+            key("steps.*", "place", "point"),
+            key("steps.*", "least_bytes", "min_bytes"),
+            key("steps.*", "most_bytes", "max_bytes"),
+            key("steps.*", "open", "unaccounted"),
+        ],
+    ),
+    (
+        "caveat",
+        &[
+            text("caveat", "kind", "books_open", "bytes_unaccounted"),
+            text("caveat", "kind", "rig_limited", "host_limited"),
+            text("caveat", "kind", "neighbour", "concurrent_run"),
+        ],
+    ),
+    ("inquired", &[text("", "kind", "inquired", "follow_up"), key("", "inquiry", "follow_up")]),
+    ("verdict", &[text("verdict", "cause", "trunk", "lag"), text("also.*", "cause", "trunk", "lag")]),
+    // The words of a point are those of the quantity `verdict`.
+    ("point_summed", &[text("", "words", "trunk", "lag")]),
+    ("latency", &[key("report", "over", "transport"), key("report", "course", "intervals")]),
+    (
+        "flow_ended",
+        &[
+            key("tally", "trouble", "error"),
+            key("tally.kernel", "dialogue", "control"),
+            key("tally.kernel.socket", "resent_bytes", "retransmitted_bytes"),
+            key("tally.kernel.control", "resent_bytes", "retransmitted_bytes"),
+            key("tally.kernel.interface", "over_ns", "duration_ns"),
+            key("tally.kernel.interface.idle", "over_ns", "duration_ns"),
+        ],
+    ),
+    ("started", &[key("", "late_ns", "start_error_ns")]),
+    ("trial_ended", &[key("runs.*", "late_ns", "start_error_ns")]),
+    (
+        "uncertainty",
+        &[
+            text("uncertainty", "main", "beside", "overhead"),
+            text("uncertainty.contributions.*", "source", "beside", "overhead"),
+        ],
+    ),
+    ("queued", &[key("", "place", "position")]),
     ("run_started", &[SCHEMA, key("spec.host", "unwatched", "no_sampling")]),
     ("plan_started", &[SCHEMA, key("flows.*", "background", "cross_traffic")]),
     ("grouped", &[key("", "background", "cross_traffic")]),
@@ -36,6 +84,7 @@ mod tests {
         include_str!("../../../../fixtures/v1/no-sampling.jsonl"),
         include_str!("../../../../fixtures/v1/queued.jsonl"),
         include_str!("../../../../fixtures/v1/calibrated.jsonl"),
+        include_str!("../../../../fixtures/v1/shared-server.jsonl"),
         include_str!("../../../../fixtures/v1/part.jsonl"),
         include_str!("../../../../fixtures/v1/plan.jsonl"),
     ];
@@ -44,6 +93,7 @@ mod tests {
         ("books_closed", "bytes_accounted"),
         ("inquired", "follow_up"),
         ("rig_limited", "host_limited"),
+        ("neighbour", "concurrent_run"),
         ("trunk", "lag"),
         ("books_open", "bytes_unaccounted"),
     ];
