@@ -32,7 +32,7 @@ fn the_document_has_every_point_and_the_order_of_the_trials() {
     let output = linerate(&["window-sweep", "--json", "--set", "axis.window=64K,1M", "--set", "repeats=2"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(found["schema"], "linerate.plan/1");
+    assert_eq!(found["schema"], "linerate.plan/2");
     assert_eq!(found["points"].as_array().unwrap().len(), 2);
     assert_eq!(found["points"][1]["flows"][0]["spec"]["socket"]["window_bytes"], 1 << 20);
     assert_eq!(found["trials"], serde_json::json!([[0, 1], [1, 1], [1, 2], [0, 2]]));

@@ -7,7 +7,7 @@ use linerate_plan::{Estimate, Plan, PlanError, PlanMistake, Point, PointId, Sett
 use linerate_units::Span;
 use serde::Serialize;
 
-const SCHEMA: &str = "linerate.plan/1";
+const SCHEMA: &str = "linerate.plan/2";
 
 /// The errors in an invalid plan.
 #[derive(Serialize)]
