@@ -144,7 +144,7 @@ impl<S: Session> DialogueHost<S> {
             0 => self.feed(Input::Wait(QueuePosition { position: 1, wait_ns: Span::from_secs(1) })),
             1 => self.feed(Input::Refuse("no".to_owned())),
             _ => {
-                let admission = Admission { host: HostInfo::default(), cookie: [7; 16], neighbours: 1 };
+                let admission = Admission { host: HostInfo::default(), cookie: [7; 16], concurrent_runs: 1 };
                 self.feed(Input::Admit(Box::new(admission)))
             }
         }

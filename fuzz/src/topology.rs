@@ -1,6 +1,6 @@
 //! A topology file, and the network that it describes, with arbitrary packets in it.
 
-use linerate_emu::fabric::{Fabric, Plug, Router};
+use linerate_emu::fabric::{Fabric, AttachmentPoint, Router};
 use linerate_emu::frame::Frame;
 use linerate_emu::topology::{self, bundled};
 use linerate_units::Timestamp;
@@ -21,7 +21,7 @@ pub fn topology(bytes: &[u8]) {
             let buffer: Vec<u8> =
                 std::iter::repeat_n(0, 12).chain([0xff; 6]).chain([2; 6]).chain([7; 60]).collect();
             let Ok(frame) = Frame::parse(buffer) else { continue };
-            fabric.input(Timestamp::START, Plug { host, link: number }, frame);
+            fabric.input(Timestamp::START, AttachmentPoint { host, link: number }, frame);
         }
     }
     fabric.advance(Timestamp::from_ns(1_000_000_000));

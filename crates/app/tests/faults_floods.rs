@@ -273,7 +273,7 @@ fn a_server_out_of_descriptors_says_so_once_and_recovers() {
         assert!(command.args(["--pid", &pid, &format!("--nofile={files}:")]).status().unwrap().success());
     };
     limit(files_of(server.pid()) + 5);
-    let foreign_clients: Vec<_> = (0..40).map(|_| connect(server.port)).collect();
+    let strangers: Vec<_> = (0..40).map(|_| connect(server.port)).collect();
     let told = server.await_events("out_of_files", 1);
     assert!(told["why"].as_str().unwrap().contains("open files"), "{told}");
     drop(strangers);

@@ -53,7 +53,7 @@ pub struct Router {
 
 /// The attachment of a host: the index of the host and of one of its links, counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Plug {
+pub struct AttachmentPoint {
     /// Index of the host in the topology.
     pub host: usize,
     /// Index of the link in the topology.
@@ -71,7 +71,7 @@ enum Node {
 #[derive(Debug)]
 pub struct Delivery<T> {
     /// The host and link on which it arrived.
-    pub plug: Plug,
+    pub attachment: AttachmentPoint,
     /// Time of arrival: never later than the time to which the fabric was advanced.
     pub at: Timestamp,
     /// The packets that arrived.
@@ -157,9 +157,9 @@ impl<T: Ethernet> Fabric<T> {
     }
 
     /// Accepts a batch that a host sends. Everything due before `now` must have been executed.
-    pub fn input(&mut self, now: Timestamp, plug: Plug, batch: T) {
-        let from = Node::Host(plug.host);
-        let sides = [2 * plug.link, 2 * plug.link + 1];
+    pub fn input(&mut self, now: Timestamp, attachment: AttachmentPoint, batch: T) {
+        let from = Node::Host(attachment.host);
+        let sides = [2 * attachment.link, 2 * attachment.link + 1];
         let Some(wire) = sides.into_iter().find(|&wire| self.ends.get(wire).is_some_and(|e| e.0 == from))
         else {
             return;
@@ -277,8 +277,8 @@ impl<T: Ethernet> Fabric<T> {
             match self.ends[wire].1 {
                 Node::Host(host) => {
                     self.accounting.delivered += u64::from(batch.packets());
-                    let plug = Plug { host, link: wire / 2 };
-                    self.outbox.push_back(Delivery { plug, at: now, batch });
+                    let attachment = AttachmentPoint { host, link: wire / 2 };
+                    self.outbox.push_back(Delivery { attachment, at: now, batch });
                 }
                 Node::Switch(switch) => self.forward(now, switch, Some(wire), batch),
             }

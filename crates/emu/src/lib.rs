@@ -8,7 +8,7 @@
 //! There is no clock, no input or output, and no randomness except from a seed.
 //!
 //! ```
-//! use linerate_emu::fabric::{Fabric, Plug, Router};
+//! use linerate_emu::fabric::{Fabric, AttachmentPoint, Router};
 //! use linerate_emu::frame::Frame;
 //! use linerate_units::Timestamp;
 //!
@@ -24,12 +24,12 @@
 //!
 //! A broadcast of 60 bytes, after the header of virtio-net (12 bytes of zeros).
 //! let bytes = [&[0; 12][..], &[0xff; 6], &[2; 6], &[7; 48]].concat();
-//! fabric.input(Timestamp::START, Plug { host: 0, link: 0 }, Frame::parse(bytes).unwrap());
+//! fabric.input(Timestamp::START, AttachmentPoint { host: 0, link: 0 }, Frame::parse(bytes).unwrap());
 //! fabric.advance(Timestamp::from_ns(10_000_000));
 //!
 //! With check sequence, preamble and gap it has 84 bytes: 6.72 µs at 100 Mb/s, then 5 ms.
 //! let delivery = fabric.output().unwrap();
-//! assert_eq!((delivery.plug.host, delivery.at), (1, Timestamp::from_ns(5_006_720)));
+//! assert_eq!((delivery.attachment.host, delivery.at), (1, Timestamp::from_ns(5_006_720)));
 //! ```
 
 pub mod fabric;

@@ -17,7 +17,7 @@ use crate::host_nic::HostNic;
 use crate::state_dir::StateDir;
 use crate::switch::{Gauge, Order, SwitchLoop};
 use crate::{GroundError, HostGround, HostTap, LabName, LabResources, Privilege, Site};
-use linerate_emu::fabric::{Fabric, Plug, Router};
+use linerate_emu::fabric::{AttachmentPoint, Fabric, Router};
 use linerate_emu::topology::Topology;
 
 /// Why a lab cannot be created, or cannot continue.
@@ -128,7 +128,7 @@ fn create_hosts(
     let plugged = resources
         .taps
         .drain(..)
-        .map(|cable| (Plug { host: cable.host, link: cable.link }, cable.tap))
+        .map(|cable| (AttachmentPoint { host: cable.host, link: cable.link }, cable.tap))
         .collect();
     let switch =
         SwitchLoop::new(fabric, plugged, epoch, taken, Arc::clone(&waker), Arc::clone(&history), gauges);

@@ -17,7 +17,7 @@ use crate::control_protocol::KeepingUp;
 use crate::history::{History, Reading};
 use crate::lateness::Lateness;
 use crate::spin_budget::SpinBudget;
-use linerate_emu::fabric::{Fabric, PacketAccounting, Plug, PortCounts};
+use linerate_emu::fabric::{AttachmentPoint, Fabric, PacketAccounting, PortCounts};
 use linerate_emu::frame::Frame;
 use linerate_emu::link_direction::LinkDirection;
 use linerate_emu::packet_batch::PacketBatch;
@@ -68,7 +68,7 @@ pub(super) struct Gauge {
 #[derive(Debug)]
 pub(super) struct SwitchLoop {
     pub(super) fabric: Fabric<Frame>,
-    pub(super) taps: Vec<(Plug, Tap)>,
+    pub(super) taps: Vec<(AttachmentPoint, Tap)>,
     pub(super) epoch: Mono,
     pub(super) orders: Receiver<Order>,
     pub(super) waker: Arc<EventFd>,
@@ -76,7 +76,7 @@ pub(super) struct SwitchLoop {
     /// The kernel's counters of frames that it could not deliver to the switch.
     gauges: Vec<Gauge>,
     readings: u64,
-    tap_of: BTreeMap<Plug, usize>,
+    tap_of: BTreeMap<AttachmentPoint, usize>,
     /// The time up to which everything has been executed.
     reached: Timestamp,
     spare: Vec<Vec<u8>>,
@@ -92,7 +92,7 @@ impl SwitchLoop {
     /// A switch that is not running yet.
     pub(super) fn new(
         fabric: Fabric<Frame>,
-        taps: Vec<(Plug, Tap)>,
+        taps: Vec<(AttachmentPoint, Tap)>,
         epoch: Mono,
         orders: Receiver<Order>,
         waker: Arc<EventFd>,
@@ -100,7 +100,7 @@ impl SwitchLoop {
         gauges: Vec<Gauge>,
     ) -> Self {
         let counts = KeepingUp { bound_ns: LATE_BOUND_NS, ..KeepingUp::default() };
-        let tap_of = taps.iter().enumerate().map(|(number, (plug, _))| (*plug, number)).collect();
+        let tap_of = taps.iter().enumerate().map(|(number, (attachment, _))| (*attachment, number)).collect();
         Self {
             fabric,
             taps,
@@ -221,8 +221,8 @@ impl SwitchLoop {
         self.reached = came;
         for _ in 0..BATCH {
             let mut buffer = self.spare.pop().unwrap_or_default();
-            let Some((plug, tap)) = self.taps.get(number) else { return };
-            let plug = *plug;
+            let Some((attachment, tap)) = self.taps.get(number) else { return };
+            let attachment = *attachment;
             // An interface that is down or gone returns nothing; its host reports that to its programs.
             let Ok(true) = tap.read_into(&mut buffer, Frame::MAX_FRAME_BYTES) else {
                 return self.recycle(buffer);
@@ -235,7 +235,7 @@ impl SwitchLoop {
                 buffer
             };
             match Frame::parse(contents) {
-                Ok(frame) => self.fabric.input(came, plug, frame.entering(came)),
+                Ok(frame) => self.fabric.input(came, attachment, frame.entering(came)),
                 Err(_) => self.counts.malformed += 1,
             }
         }
@@ -250,7 +250,7 @@ impl SwitchLoop {
             self.worst_ns = self.worst_ns.max(late);
             self.counts.late += u64::from(late > LATE_BOUND_NS);
             self.counts.frames += 1;
-            let tap = self.tap_of.get(&delivery.plug).and_then(|&number| self.taps.get(number));
+            let tap = self.tap_of.get(&delivery.attachment).and_then(|&number| self.taps.get(number));
             if let Some((_, tap)) = tap
                 && tap.write(delivery.batch.bytes()).is_err()
             {

@@ -38,7 +38,7 @@ names! {
         /// The memory copy rate of a host that has both ends.
         HostMemory = "host_memory",
         /// The average capacity of a LAG under its hash.
-        Trunk = "trunk",
+        Lag = "lag",
         /// The bus slot of a network card.
         Bus = "bus",
         /// The slower one of the disks.

@@ -216,7 +216,7 @@ fn body() -> impl Strategy<Value = Body> {
         }),
         (proptest::option::of(flow()), ".*").prop_map(|(flow, text)| Body::Caveat {
             flow,
-            caveat: Caveat { kind: CaveatKind::Neighbour, text: text.into() }
+            caveat: Caveat { kind: CaveatKind::ConcurrentRun, text: text.into() }
         }),
         (flow(), side()).prop_map(|(flow, side)| runs::settings(flow, side).1),
         proptest::option::of(".*")

@@ -172,8 +172,8 @@ pub(crate) fn ceilings(flow: u16) -> (u16, Body) {
         because: because.into(),
         slack_bps: 0.0,
     };
-    let link = rung(Limit::Link, GIGABIT, "1000BASE-T, MTU 1500, IPv4, TCP timestamps");
-    let ceilings = vec![link.clone(), rung(Limit::ReceiverWindow, 8e9, "6 MiB / 6 ms")];
+    let link = new(Limit::Link, GIGABIT, "1000BASE-T, MTU 1500, IPv4, TCP timestamps");
+    let ceilings = vec![link.clone(), new(Limit::ReceiverWindow, 8e9, "6 MiB / 6 ms")];
     (0, Body::Ceilings { flow, ceilings, ceiling: Some(link) })
 }
 

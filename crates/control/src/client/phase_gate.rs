@@ -120,7 +120,7 @@ impl Client<'_> {
 /// Logs the planned start and the start error when all flows have started at `begun`.
 pub(super) fn note_start(planned: Option<Mono>, begun: Mono, log: &mut Log<'_>) {
     let Some(planned) = planned else { return };
-    let late = Span::from(begun.since(planned));
+    let start_error = Span::from(begun.since(planned));
     let planned = Timestamp::from_ns(planned.as_ns().saturating_sub(log.epoch().as_ns()));
-    log.note(Body::Started(GroupStart { planned, late, clock_error: None }));
+    log.note(Body::Started(GroupStart { planned, start_error, clock_error: None }));
 }

@@ -47,7 +47,7 @@ pub struct FlowStart {
     pub planned: Timestamp,
     /// Start error by the clock of the run's agent. For a run that waits for others it includes the
     /// preparation.
-    pub late: Span,
+    pub start_error: Span,
     /// Largest error of the offset between the agent's clock and the coordinator's.
     pub clock_error: Span,
 }
@@ -303,7 +303,7 @@ impl Run<'_, '_> {
         let behind = told.since(planned);
         start.start_error = start.start_error + behind;
         start.planned = Timestamp::from_ns(start.planned.as_ns().saturating_sub(behind.as_ns()));
-        self.flows[flow].start = Some(FlowStart { planned, late: start.start_error, clock_error });
+        self.flows[flow].start = Some(FlowStart { planned, start_error: start.start_error, clock_error });
     }
 
     fn job_ended(&mut self, flow: usize, end: JobEnd) {

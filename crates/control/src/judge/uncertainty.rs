@@ -131,10 +131,10 @@ fn overhead_bps(flow: &FlowRecord, elapsed_s: f64) -> Option<f64> {
     /// Headers of a dialogue segment: Ethernet, IP, and TCP with timestamps.
     const DIALOGUE_HEADER_BYTES: f64 = 14.0 + 20.0 + 32.0;
     let probes = flow.loaded.as_ref().map(|report| report.sent as f64 * PROBE_WIRE_BYTES);
-    let dialogue = flow.sender.as_ref().and_then(|tally| tally.kernel.as_ref()?.dialogue);
-    let dialogue = dialogue
+    let control = flow.sender.as_ref().and_then(|tally| tally.kernel.as_ref()?.control);
+    let control = control
         .map(|counts| counts.sent_bytes.get() as f64 + counts.segments_out as f64 * DIALOGUE_HEADER_BYTES);
-    let bytes = probes.unwrap_or(0.0) + dialogue.unwrap_or(0.0);
+    let bytes = probes.unwrap_or(0.0) + control.unwrap_or(0.0);
     (elapsed_s > 0.0 && bytes > 0.0).then(|| bytes * 8.0 / elapsed_s)
 }
 

@@ -40,7 +40,7 @@ fn two_runs_to_one_exclusive_server_go_together_and_a_stranger_waits() {
         assert_eq!((start.start_error, Some(start.clock_error)), (noted.start_error, noted.clock_error));
         eprintln!("start error {}, clock error {}", start.start_error, start.clock_error);
         assert!(start.start_error < Span::from_secs(1) && start.clock_error < Span::from_secs(1));
-        assert!(!record.caveats.iter().any(|caveat| caveat.kind == CaveatKind::Neighbour), "{record:?}");
+        assert!(!record.caveats.iter().any(|caveat| caveat.kind == CaveatKind::ConcurrentRun), "{record:?}");
     }
     assert_eq!(runs[0].0.start.unwrap().planned, runs[1].0.start.unwrap().planned);
 }

@@ -126,7 +126,7 @@ fn network(topology: &Topology) -> Fabric<Sent> {
     let hosts = topology.hosts.len();
     for host in 0..hosts {
         // To itself: the switch learns the address, and forwards to nobody.
-        fabric.input(at(0), plug(host), batch(host as u8, host as u8, 0..1));
+        fabric.input(at(0), attachment(host), batch(host as u8, host as u8, 0..1));
         run(&mut fabric, at(1_000_000));
     }
     fabric
@@ -136,8 +136,8 @@ fn at(ns: u64) -> Timestamp {
     Timestamp::from_ns(ns)
 }
 
-fn plug(host: usize) -> Plug {
-    Plug { host, link: host }
+fn attachment(host: usize) -> AttachmentPoint {
+    AttachmentPoint { host, link: host }
 }
 
 /// Everything that arrives until `end`, and when; the fabric is advanced at each of its deadlines.
@@ -167,7 +167,7 @@ fn a_gigabit_port_sends_a_packet_every_12304_ns() {
     let mut fabric =
         network(&star(2, &LinkDirection { buffer: Bytes::new(100 << 20), ..direction(1000.0) }, false));
     for number in 0..1000 {
-        fabric.input(at(START), plug(0), batch(0, 1, 44 * number..44 * (number + 1)));
+        fabric.input(at(START), attachment(0), batch(0, 1, 44 * number..44 * (number + 1)));
     }
     let got = run(&mut fabric, at(START + SECOND));
     let packets: u64 = got.iter().map(|d| u64::from(d.batch.packets())).sum();
@@ -186,7 +186,7 @@ fn drops_begin_at_the_configured_byte_whether_packets_come_one_by_one_or_in_trai
             network(&star(2, &LinkDirection { buffer: Bytes::new(buffer), ..direction(1000.0) }, false));
         for number in 0..440 / in_one_train {
             let numbers = in_one_train * number..in_one_train * (number + 1);
-            fabric.input(at(START), plug(0), batch(0, 1, numbers));
+            fabric.input(at(START), attachment(0), batch(0, 1, numbers));
         }
         let got = run(&mut fabric, at(START + SECOND));
         let packets: u64 = got.iter().map(|d| u64::from(d.batch.packets())).sum();
@@ -202,11 +202,11 @@ fn drops_begin_at_the_configured_byte_whether_packets_come_one_by_one_or_in_trai
 fn a_packet_that_has_started_gives_its_place_back_while_its_train_is_being_sent() {
     let mut fabric =
         network(&star(2, &LinkDirection { buffer: Bytes::new(44 * 1518), ..direction(1000.0) }, false));
-    fabric.input(at(START), plug(0), batch(0, 1, 0..45));
+    fabric.input(at(START), attachment(0), batch(0, 1, 0..45));
     // Half of the batch has left: half a batch fits into the buffer.
     let later = START + 22 * PACKET_NS + 1;
     run(&mut fabric, at(later));
-    fabric.input(at(later), plug(0), batch(0, 1, 45..89));
+    fabric.input(at(later), attachment(0), batch(0, 1, 45..89));
     let got = run(&mut fabric, at(START + SECOND));
     assert_eq!(got.iter().map(|d| u64::from(d.batch.packets())).sum::<u64>(), 45 + 22);
 }
@@ -214,7 +214,7 @@ fn a_packet_that_has_started_gives_its_place_back_while_its_train_is_being_sent(
 #[test]
 fn a_train_passes_each_further_line_of_its_rate_with_the_delay_of_one_packet() {
     let mut fabric = network(&star(2, &direction(1000.0), true));
-    fabric.input(at(START), plug(0), batch(0, 1, 0..44));
+    fabric.input(at(START), attachment(0), batch(0, 1, 0..44));
     let got = run(&mut fabric, at(START + SECOND));
     // The NIC sends 44 packets, and the switch finishes one packet later.
     assert_eq!(got.last().map(|d| d.at), Some(at(START + 45 * PACKET_NS)));
@@ -229,7 +229,7 @@ fn two_disjoint_pairs_at_line_rate_meet_no_queue_and_two_into_one_do() {
         for (from, to) in [(0, 1), (2, 3)] {
             let now = at(START + round * 44 * PACKET_NS);
             run(&mut fabric, now);
-            fabric.input(now, plug(from), batch(from as u8, to, 44 * round..44 * (round + 1)));
+            fabric.input(now, attachment(from), batch(from as u8, to, 44 * round..44 * (round + 1)));
         }
     }
     run(&mut fabric, at(START + SECOND));
@@ -238,7 +238,7 @@ fn two_disjoint_pairs_at_line_rate_meet_no_queue_and_two_into_one_do() {
         for from in [0, 2] {
             let now = at(2 * START + round * 44 * PACKET_NS);
             run(&mut fabric, now);
-            fabric.input(now, plug(from), batch(from as u8, 1, 44 * round..44 * (round + 1)));
+            fabric.input(now, attachment(from), batch(from as u8, 1, 44 * round..44 * (round + 1)));
         }
     }
     run(&mut fabric, at(3 * START));
@@ -275,7 +275,7 @@ fn a_late_driver_gets_the_same_packets_at_the_same_times() {
             let from = rng.random_range(0..3);
             fabric.input(
                 at(now),
-                plug(from),
+                attachment(from),
                 batch(from as u8, (from as u8 + 1) % 3, 40 * number..40 * (number + 1)),
             );
         }
@@ -285,7 +285,7 @@ fn a_late_driver_gets_the_same_packets_at_the_same_times() {
             fabric.advance(at(now + SECOND));
             all.extend(std::iter::from_fn(|| fabric.output()));
         }
-        results.push(all.into_iter().map(|d| (d.at, d.plug, d.batch)).collect::<Vec<_>>());
+        results.push(all.into_iter().map(|d| (d.at, d.attachment, d.batch)).collect::<Vec<_>>());
     }
     assert!(results[0].len() > 2000);
     assert_eq!(results[0], results[1]);
@@ -319,7 +319,7 @@ fn ten_million_packets_are_all_accounted_for() {
         fabric.advance(at(now));
         let (from, packets) = (rng.random_range(0..4), rng.random_range(1..=44));
         let to = if rng.random_range(0..1000) == 0 { ALL } else { rng.random_range(0..4) };
-        fabric.input(at(now), plug(from), batch(from as u8, to, sent..sent + packets));
+        fabric.input(at(now), attachment(from), batch(from as u8, to, sent..sent + packets));
         sent += packets;
         got += std::iter::from_fn(|| fabric.output()).map(|d| u64::from(d.batch.packets())).sum::<u64>();
     }
@@ -337,14 +337,14 @@ fn ten_million_packets_are_all_accounted_for() {
 #[test]
 fn unknown_addresses_are_flooded_until_they_are_heard_from() {
     let mut fabric = Fabric::new(&star(3, &direction(1000.0), false), ROUTER);
-    fabric.input(at(0), plug(0), batch(0, 1, 0..2));
-    let reached: Vec<usize> = run(&mut fabric, at(SECOND)).iter().map(|d| d.plug.host).collect();
+    fabric.input(at(0), attachment(0), batch(0, 1, 0..2));
+    let reached: Vec<usize> = run(&mut fabric, at(SECOND)).iter().map(|d| d.attachment.host).collect();
     assert_eq!(reached, [1, 2], "everybody but the sender");
-    fabric.input(at(SECOND), plug(1), batch(1, 0, 0..1));
-    assert_eq!(run(&mut fabric, at(2 * SECOND)).iter().map(|d| d.plug.host).collect::<Vec<_>>(), [0]);
-    fabric.input(at(2 * SECOND), plug(0), batch(0, 1, 0..1));
-    assert_eq!(run(&mut fabric, at(3 * SECOND)).iter().map(|d| d.plug.host).collect::<Vec<_>>(), [1]);
-    fabric.input(at(3 * SECOND), plug(0), batch(0, ALL, 0..1));
+    fabric.input(at(SECOND), attachment(1), batch(1, 0, 0..1));
+    assert_eq!(run(&mut fabric, at(2 * SECOND)).iter().map(|d| d.attachment.host).collect::<Vec<_>>(), [0]);
+    fabric.input(at(2 * SECOND), attachment(0), batch(0, 1, 0..1));
+    assert_eq!(run(&mut fabric, at(3 * SECOND)).iter().map(|d| d.attachment.host).collect::<Vec<_>>(), [1]);
+    fabric.input(at(3 * SECOND), attachment(0), batch(0, ALL, 0..1));
     assert_eq!(run(&mut fabric, at(4 * SECOND)).len(), 2);
 }
 
@@ -354,10 +354,10 @@ fn what_is_above_the_mtu_vanishes_and_its_sender_is_told_where_that_is_wanted() 
         let mut topology = star(2, &direction(1000.0), false);
         topology.links[1].directions[1] = LinkDirection { mtu: 1400, too_big: told, ..direction(1000.0) };
         let mut fabric = network(&topology);
-        fabric.input(at(START), plug(0), batch(0, 1, 0..3));
+        fabric.input(at(START), attachment(0), batch(0, 1, 0..3));
         let got = run(&mut fabric, at(START + SECOND));
         assert_eq!(got.len(), expected);
-        assert!(got.iter().all(|d| d.plug.host == 0 && d.batch.from == 0xfe));
+        assert!(got.iter().all(|d| d.attachment.host == 0 && d.batch.from == 0xfe));
         assert_eq!(fabric.ports(at(START + SECOND))[3].dropped_too_big, 3);
     }
 }
@@ -370,7 +370,7 @@ fn a_shaper_lets_its_burst_pass_at_line_rate_and_the_rest_at_its_own() {
     topology.links[1].directions[1] = shaped;
     let mut fabric = network(&topology);
     for number in 0..1000 {
-        fabric.input(at(START), plug(0), batch(0, 1, number..number + 1));
+        fabric.input(at(START), attachment(0), batch(0, 1, number..number + 1));
     }
     let got = run(&mut fabric, at(START + 10 * SECOND));
     assert_eq!(got.len(), 1000);
@@ -388,7 +388,7 @@ fn a_change_while_packets_are_on_the_way_loses_none_and_keeps_their_order() {
     let topology = star(2, &slow, false);
     let mut fabric = network(&topology);
     for number in 0..100 {
-        fabric.input(at(START), plug(0), batch(0, 1, number * 10..(number + 1) * 10));
+        fabric.input(at(START), attachment(0), batch(0, 1, number * 10..(number + 1) * 10));
     }
     let mut got = run(&mut fabric, at(START + 55_000_000));
     for (delay, mbps) in [(1, 1000.0), (20, 10.0), (0, 500.0)] {
@@ -410,8 +410,8 @@ fn each_flow_of_a_lag_keeps_its_member_and_members_add_up() {
     topology.links[1].hash = HashFields { ip: true, ..HashFields::default() };
     let mut fabric = network(&topology);
     for number in 0..100 {
-        fabric.input(at(START), plug(0), batch(0, 1, number..number + 1));
-        fabric.input(at(START), plug(0), Sent { from: 9, ..batch(9, 1, number..number + 1) });
+        fabric.input(at(START), attachment(0), batch(0, 1, number..number + 1));
+        fabric.input(at(START), attachment(0), Sent { from: 9, ..batch(9, 1, number..number + 1) });
     }
     let got = run(&mut fabric, at(START + SECOND));
     assert_eq!(got.len(), 200);

@@ -159,7 +159,7 @@ pub(crate) fn wait_ended(handle: &FlowHandle) {
 pub(crate) fn check_conserved(sender: &FlowReport, receiver: &FlowReport) {
     let (sent, read) = (&sender.tally, &receiver.tally);
     for (tally, samples) in [(sent, &sender.samples), (read, &receiver.samples)] {
-        assert!(tally.complete, "{:?}", tally.trouble);
+        assert!(tally.complete, "{:?}", tally.error);
         let parts = tally.omitted_bytes.get() + tally.bytes.get() + tally.tail_bytes.get();
         assert_eq!(parts, tally.total_bytes.get());
         let sampled: u64 = samples.iter().map(|sample| sample.bytes().get()).sum();

@@ -38,7 +38,7 @@ fn a_limit_in_bytes_is_whole_blocks_at_both_ends_and_every_stream_is_counted() {
         wait_ended(&sender);
         let (sent, read) = (sender.finish(), receiver.finish());
         for report in [&sent, &read] {
-            assert!(report.tally.complete, "{:?}", report.tally.trouble);
+            assert!(report.tally.complete, "{:?}", report.tally.error);
             let counts = &report.counts;
             assert_eq!(counts.flow, 7);
             let bytes: u64 = counts.streams.iter().map(|stream| stream.bytes).sum();
@@ -325,7 +325,7 @@ fn more_streams_than_threads_are_counted_one_by_one_too() {
     sender.stop(Stop::Regularly);
     wait_ended(&sender);
     for report in [sender.finish(), receiver.finish()] {
-        assert!(report.tally.complete, "{:?}", report.tally.trouble);
+        assert!(report.tally.complete, "{:?}", report.tally.error);
         assert!(report.counts.streams.iter().all(|stream| stream.bytes == 2000 && stream.ended));
     }
 }

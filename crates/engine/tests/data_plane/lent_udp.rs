@@ -35,7 +35,7 @@ fn counted(task: &FlowTask, datagrams: &[Vec<u8>]) -> FlowReport {
     let flow = lend_udp(task, &far);
     flow.stop(Stop::Regularly);
     let report = flow.finish();
-    assert!(report.tally.complete, "{:?}", report.tally.trouble);
+    assert!(report.tally.complete, "{:?}", report.tally.error);
     report
 }
 

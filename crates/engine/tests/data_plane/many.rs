@@ -52,7 +52,7 @@ fn an_abort_ends_both_ends() {
     let sent = sender.finish().tally;
     assert!(!sent.complete && sent.queued_bytes.is_some());
     let read = receiver.finish().tally;
-    assert!(!read.complete && read.trouble.is_some());
+    assert!(!read.complete && read.error.is_some());
     assert!(read.total_bytes <= sent.total_bytes);
 }
 

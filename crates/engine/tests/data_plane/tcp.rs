@@ -153,10 +153,10 @@ fn an_abort_ends_both_ends_and_the_queue_is_counted() {
     }
     receiver.abort();
     let read = receiver.finish().tally;
-    assert!(!read.complete && read.trouble.is_some_and(|text| text.contains("stopped")));
+    assert!(!read.complete && read.error.is_some_and(|text| text.contains("stopped")));
     // The reset ends the sender without an order.
     let sent = sender.finish().tally;
-    assert!(!sent.complete && sent.trouble.is_some_and(|text| text.contains("2 of 2 streams")));
+    assert!(!sent.complete && sent.error.is_some_and(|text| text.contains("2 of 2 streams")));
     assert!(sent.total_bytes >= read.total_bytes);
 }
 
@@ -218,7 +218,7 @@ fn a_peer_that_closes_early_leaves_a_partial_count_and_a_reason() {
     linerate_sock::queues::abort(writer).unwrap();
     let tally = receiver.finish().tally;
     assert_eq!((tally.total_bytes.get(), tally.complete), (10_000, false));
-    assert!(tally.trouble.is_some_and(|text| text.contains("closed the connection")));
+    assert!(tally.error.is_some_and(|text| text.contains("closed the connection")));
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn a_slow_reader_that_is_told_to_end_reads_out_what_has_arrived() {
         receiver.stop_reading(clock::now() + Duration::from_secs(20));
         let receiver = receiver.finish();
         assert_eq!(receiver.tally.total_bytes.get(), 2 << 20, "{streams} streams");
-        assert!(receiver.tally.complete, "{streams} streams: {:?}", receiver.tally.trouble);
+        assert!(receiver.tally.complete, "{streams} streams: {:?}", receiver.tally.error);
         assert_eq!(sender.finish().tally.total_bytes.get(), 2 << 20);
     }
 }

@@ -16,7 +16,7 @@ fn udp(report: &FlowReport) -> &UdpTally {
 /// Conditions that hold whether or not the receiver kept up.
 fn check_accounted(sender: &FlowReport, receiver: &FlowReport) {
     let (sent, read) = (udp(sender), udp(receiver));
-    assert!(sender.tally.complete && receiver.tally.complete, "{:?}", receiver.tally.trouble);
+    assert!(sender.tally.complete && receiver.tally.complete, "{:?}", receiver.tally.error);
     assert_eq!(sent.packets, read.packets + read.lost);
     assert_eq!((read.duplicates, read.out_of_order), (0, 0));
     for (tally, samples) in [(&sender.tally, &sender.samples), (&receiver.tally, &receiver.samples)] {
@@ -131,7 +131,7 @@ fn a_closed_port_ends_the_sender_with_the_reason() {
     assert!(wait_for(sender.waker(), Interest::READ, Mono::FAR).unwrap());
     let tally = sender.finish().tally;
     assert!(!tally.complete);
-    assert!(tally.trouble.is_some_and(|text| text.contains("nothing listens")));
+    assert!(tally.error.is_some_and(|text| text.contains("nothing listens")));
 }
 
 #[test]

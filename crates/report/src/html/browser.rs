@@ -23,7 +23,8 @@ fn long_run() -> Vec<linerate_model::Event> {
     bodies.extend([Side::Sender, Side::Receiver].map(|side| runs::ended(0, side, runs::tally(900e6))));
     bodies.push(runs::ceilings(0));
     let text = "Another test ran on the same host at the same time: </script><b>Ä</b>".to_owned();
-    let caveat = linerate_model::Caveat { kind: linerate_model::CaveatKind::Neighbour, text: text.into() };
+    let caveat =
+        linerate_model::Caveat { kind: linerate_model::CaveatKind::ConcurrentRun, text: text.into() };
     bodies.push((0, linerate_model::Body::Caveat { flow: Some(0), caveat }));
     runs::log(bodies)
 }

@@ -288,7 +288,7 @@ fn what_others_wrote_stays_text() {
             _ => {}
         }
     }
-    let caveat = Caveat { kind: CaveatKind::Neighbour, text: evil.into() };
+    let caveat = Caveat { kind: CaveatKind::ConcurrentRun, text: evil.into() };
     log.push(Event { body: linerate_model::Body::Caveat { flow: Some(0), caveat }, ..log[0].clone() });
     let page = of(log);
     assert!(!page.contains("alert(1)</script>") && !page.contains("<script>alert"), "{page}");

@@ -115,7 +115,7 @@ fn a_killed_run_gives_the_last_count_and_says_so() {
 fn a_flow_that_ended_early_says_why() {
     let mut bodies = runs::opening(linerate_model::TestSpec::default());
     bodies.push(runs::planned(0, linerate_model::Direction::Upload, linerate_model::Transport::Tcp));
-    let broken = Tally { complete: false, trouble: Some("connection reset".into()), ..runs::tally(1e6) };
+    let broken = Tally { complete: false, error: Some("connection reset".into()), ..runs::tally(1e6) };
     bodies.push(runs::ended(0, Side::Receiver, broken));
     let json = json_of(&runs::log(bodies));
     assert_eq!(json["flows"][0]["receiver"]["bitrate_bps"], 1e6);

@@ -276,9 +276,9 @@ fn the_ceilings_show_what_binds_what_is_next_and_where_the_rate_lies() {
     };
     // The upload's 600 Mb/s are between the first and the second ceiling.
     record.flows[1].ceilings = vec![
-        rung(Limit::SendBuffer, 598e6, "128 KiB, RTT 1.75 ms"),
-        rung(Limit::Link, 941.5e6, "1000BASE-T"),
-        rung(Limit::CpuSender, 1.6e9, "sending thread took 38 % of a core"),
+        new(Limit::SendBuffer, 598e6, "128 KiB, RTT 1.75 ms"),
+        new(Limit::Link, 941.5e6, "1000BASE-T"),
+        new(Limit::CpuSender, 1.6e9, "sending thread took 38 % of a core"),
     ];
     record.flows[0].ceilings.clear();
     let view = View { width: 110, colour: false, kept: None, explain: true };

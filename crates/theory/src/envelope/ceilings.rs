@@ -50,7 +50,7 @@ fn lag_ceiling(path: &Path, rates: &LayerRates) -> Option<Ceiling> {
     let (streams, links) = (f64::from(path.streams), f64::from(path.lag_links));
     let rate = lag::used_share(streams, links)? * links * rates.payload_bps;
     let because = format!("{streams} streams on {links} links in the mean, as a hash spreads them");
-    (path.streams > 1 && path.lag_links > 1).then(|| new_ceiling(Limit::Trunk, rate, because))
+    (path.streams > 1 && path.lag_links > 1).then(|| new_ceiling(Limit::Lag, rate, because))
 }
 
 /// Ceilings of the receive window and the send buffer, if known.

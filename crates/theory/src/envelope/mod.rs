@@ -378,7 +378,7 @@ mod tests {
         let found = envelope(&path).unwrap();
         // 8 streams on 4 links use 1 - 0.75^8 of them.
         let share = 1.0 - 0.75_f64.powi(8);
-        assert_eq!(found.binding.limit, Limit::Trunk);
+        assert_eq!(found.binding.limit, Limit::Lag);
         close(found.binding.bitrate_bps, share * 4.0 * 941.482e6);
         close(found.after_remedy.as_ref().unwrap().bitrate_bps, 4.0 * 941.482e6);
         // Two connections share each link.

@@ -116,7 +116,7 @@ impl LagQuestion {
         let used_share = lag::used_share(f64::from(streams), f64::from(links))?;
         let all_bps = member_bps * f64::from(links);
         // Other limits of the streams also apply over a LAG.
-        let others = envelope.ceilings.iter().filter(|one| !matches!(one.limit, Limit::Link | Limit::Trunk));
+        let others = envelope.ceilings.iter().filter(|one| !matches!(one.limit, Limit::Link | Limit::Lag));
         let others = others.map(|one| one.bitrate_bps).reduce(f64::min);
         let expected_bps = others.map_or(used_share * all_bps, |other| other.min(used_share * all_bps));
         let fullest = lag::expected_largest_load(streams, links);

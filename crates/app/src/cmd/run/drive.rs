@@ -279,7 +279,7 @@ impl Drive<'_> {
                 let (theirs, ours) = (&privilege.host.linerate, env!("CARGO_PKG_VERSION"));
                 let text =
                     format!("{name} has linerate {theirs}, this is {ours}; give all hosts the same version");
-                doubts.push((CaveatKind::Neighbour, text));
+                doubts.push((CaveatKind::ConcurrentRun, text));
             }
             if privilege.offset_error > COARSE_CLOCK {
                 let text = format!(
