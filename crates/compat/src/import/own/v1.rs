@@ -15,7 +15,7 @@ mod tests {
     use linerate_model::Side;
     use linerate_model::import::Quantity;
 
-    use crate::reading::read;
+    use crate::import::read;
 
     #[test]
     fn a_result_of_version_1_is_read() {
