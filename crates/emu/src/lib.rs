@@ -22,12 +22,12 @@
 //! let router = Router { mac: [2, 0, 0, 0, 0, 1], v4: [10, 0, 0, 1].into(), v6: 1.into() };
 //! let mut fabric = Fabric::new(&topology, router);
 //!
-//! A broadcast of 60 bytes, after the header of virtio-net (12 bytes of zeros).
+//! // A broadcast of 60 bytes, after the header of virtio-net (12 bytes of zeros).
 //! let bytes = [&[0; 12][..], &[0xff; 6], &[2; 6], &[7; 48]].concat();
 //! fabric.input(Timestamp::START, AttachmentPoint { host: 0, link: 0 }, Frame::parse(bytes).unwrap());
 //! fabric.advance(Timestamp::from_ns(10_000_000));
 //!
-//! With check sequence, preamble and gap it has 84 bytes: 6.72 µs at 100 Mb/s, then 5 ms.
+//! // With check sequence, preamble and gap it has 84 bytes: 6.72 µs at 100 Mb/s, then 5 ms.
 //! let delivery = fabric.output().unwrap();
 //! assert_eq!((delivery.attachment.host, delivery.at), (1, Timestamp::from_ns(5_006_720)));
 //! ```

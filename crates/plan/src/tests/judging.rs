@@ -133,7 +133,7 @@ fn flows_and_directions_are_judged_one_by_one() {
 fn log() -> Vec<Event> {
     let latency = |phase: &str, min: u64, p50: u64, mean: u64, p95: u64| {
         let rtt = json!({ "count": 9, "min_ns": min, "mean_ns": mean, "p50_ns": p50, "p95_ns": p95, "p99_ns": 950_000, "max_ns": 990_000 });
-        json!({ "phase": phase, "over": "udp", "sent": 9, "lost": 0, "rtt": rtt, "kernel_timestamps": true })
+        json!({ "phase": phase, "transport": "udp", "sent": 9, "lost": 0, "rtt": rtt, "kernel_timestamps": true })
     };
     let ceiling = json!({ "limit": "link", "bitrate_bps": 9.5e8, "because": "a gigabit" });
     let finding =

@@ -23,7 +23,7 @@ const TCP_PATHS: &str = "/schema /run/id /run/started_at /run/world /run/linerat
     /flows/0/settings/pacing /flows/0/settings/zerocopy /flows/0/settings/length_bytes /flows/0/settings/no_delay \
     /flows/0/latency/idle/p50_ns /flows/0/latency/idle/p95_ns /flows/0/latency/idle/p99_ns \
     /flows/0/latency/idle/min_ns /flows/0/latency/idle/mean_ns /flows/0/latency/idle/max_ns \
-    /flows/0/latency/idle/count /flows/0/latency/idle/lost /flows/0/latency/idle/over \
+    /flows/0/latency/idle/count /flows/0/latency/idle/lost /flows/0/latency/idle/transport \
     /flows/0/latency/loaded/p50_ns /flows/0/latency/loaded/kernel_timestamps /flows/0/latency/loaded/offset_error_ns \
     /flows/0/cpu/sender_seconds /flows/0/cpu/receiver_seconds /flows/0/cpu/sender_host_busy \
     /flows/0/cpu/receiver_host_busy /flows/0/ceiling/bitrate_bps /flows/0/ceiling/share /flows/0/ceiling/because \
