@@ -134,9 +134,9 @@ fn axes() {
     wrong(
         "axis.speed = [1]",
         expect![[r#"
-        plan.toml:1:6: axis 'speed' names no knob; known are affinity, bidir, bind_address, bind_device, blocks, bytes, congestion, download, dscp, duration, fq_rate, interval, ipv4, ipv6, length, link, mptcp, mss, no_delay, no_latency, omit, rate, read_rate, server_affinity, skip_rx_copy, source_port, streams, tos, udp, until, no_sampling, upload, window, zerocopy; or say what it sweeps with key = "…"
-            axis.speed = [1]
-                 ^"#]],
+            plan.toml:1:6: axis 'speed' names no knob; known are affinity, bidir, bind_address, bind_device, blocks, bytes, congestion, download, dscp, duration, fq_rate, interval, ipv4, ipv6, length, link, mptcp, mss, no_delay, no_latency, no_sampling, omit, rate, read_rate, server_affinity, skip_rx_copy, source_port, streams, tos, udp, until, upload, window, zerocopy; or say what it sweeps with key = "…"
+                axis.speed = [1]
+                     ^"#]],
     );
     wrong(
         "axis.window = [\"64K\", 65536]",
@@ -292,9 +292,9 @@ fn flows_and_hosts() {
     wrong(
         &flow("x", "cross_traffic = true"),
         expect![[r#"
-        plan.toml:4:14: every flow is cross traffic, so none of them ever ends; leave cross_traffic out of one
-            cross_traffic = true
-                         ^"#]],
+            plan.toml:4:17: every flow is cross traffic, so none of them ever ends; leave cross_traffic out of one
+                cross_traffic = true
+                                ^"#]],
     );
     wrong(
         "[flow.x]\nfrom = \"a\"\nto = \"a\"\n[flow.y]\nto = \"b\"",
@@ -402,9 +402,9 @@ fn a_series_that_cannot_be() {
         "[flow.x]\nfrom = \"a\"\nto = \"b\"\ncross_traffic = true\nseries = { szies = \"1\", trials = 0, sizes = \"2..1\" }\n\
          test = { duration = \"1s\", window = \"64K\" }\n[flow.y]\nfrom = \"a\"\nto = \"b\"\nseries = \"all\"",
         expect![[r#"
-            plan.toml:4:14: flow.x.cross_traffic: a series ends by itself; leave one of the two out
+            plan.toml:4:17: flow.x.cross_traffic: a series ends by itself; leave one of the two out
                 cross_traffic = true
-                             ^
+                                ^
             plan.toml:5:12: there is no knob flow.x.series.szies; did you mean 'sizes'?
                 series = { szies = "1", trials = 0, sizes = "2..1" }
                            ^
