@@ -54,7 +54,7 @@ impl Limit {
     }
 }
 
-/// One entry of the ceiling ceilings: the rate that one limit alone would allow.
+/// A ceiling: the rate that one limit alone would allow.
 ///
 /// # Units
 /// bits per second of application payload (goodput).

@@ -179,7 +179,7 @@ pub enum Body {
         /// The uncertainty and its contributions.
         uncertainty: Uncertainty,
     },
-    /// The ceilings of ceilings, smallest first.
+    /// All ceilings, smallest first.
     Ceilings {
         /// The flow.
         flow: u16,

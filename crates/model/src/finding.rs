@@ -197,7 +197,7 @@ impl Rule {
             Self::Shaper => Cause::Shaper,
             Self::MtuBlackHole => Cause::Mtu,
             Self::DamagedLink => Cause::Duplex,
-            Self::LagImbalance => Cause::Trunk,
+            Self::LagImbalance => Cause::Lag,
             Self::Congestion | Self::Bufferbloat => Cause::Congestion,
             Self::ShallowBuffer => Cause::ShallowBuffer,
             Self::RandomLoss => Cause::RandomLoss,
