@@ -196,7 +196,7 @@ fn keeping_up(page: &mut Page, status: &Status) {
             if packets.balanced() {
                 ""
             } else {
-                ": the packet accounting does not balance, which is a fault of linerate"
+                ": the packet counts do not balance, which is a fault of linerate"
             },
         ),
     );

@@ -197,7 +197,7 @@ fn a_server_of_an_older_version_is_named() {
     let mut client = ClientSession::new(now, HostInfo::default(), spec(), DRAIN);
     client.input(now, Input::Bytes(&Preface::CONTROL.encode())).unwrap();
     let welcome = Message::Welcome {
-        version: 1,
+        version: super::VERSION,
         capabilities: ["tcp", "udp"].map(str::to_owned).to_vec().into_iter().map(Into::into).collect(),
         host: HostInfo::default(),
         cookie: "00".repeat(16).into(),
