@@ -122,8 +122,12 @@ fn a_host_that_takes_its_share_reads_so_and_another_is_next_in_line() {
     let done = measured(server.port, &["--bind", &OTHER.to_string()]);
     assert_eq!(done.code, Some(0), "{done:?}");
     let of_other = |event: &Value| event["client"].as_str().unwrap().starts_with(&OTHER.to_string());
-    let places: Vec<Value> =
-        server.events("waiting").into_iter().filter(of_other).map(|event| event["place"].clone()).collect();
+    let places: Vec<Value> = server
+        .events("waiting")
+        .into_iter()
+        .filter(of_other)
+        .map(|event| event["position"].clone())
+        .collect();
     assert_eq!(places, [1]);
 }
 

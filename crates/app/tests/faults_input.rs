@@ -239,7 +239,7 @@ fn a_client_with_too_few_files_says_how_to_raise_the_limit() {
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.stderr.contains("64 allowed") && done.stderr.contains("ulimit -Hn"), "{done:?}");
     let ended = server.await_events("ended", 1);
-    assert!(ended["trouble"].as_str().unwrap().contains("ulimit"), "the server hears why: {ended}");
+    assert!(ended["error"].as_str().unwrap().contains("ulimit"), "the server hears why: {ended}");
 }
 
 #[test]

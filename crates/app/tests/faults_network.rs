@@ -194,7 +194,7 @@ fn where_udp_is_blocked_probes_take_tcp_and_the_result_says_so() {
     assert!(caveats(&document).contains(&"udp_blocked".to_owned()), "{document}");
     for kind in ["idle", "loaded"] {
         let latency = &flow(&document, "download")["latency"][kind];
-        assert_eq!(latency["over"], "tcp", "{kind}: {latency}");
+        assert_eq!(latency["transport"], "tcp", "{kind}: {latency}");
         assert!(latency["p50_ns"].as_u64() > Some(0), "{kind}: {latency}");
     }
 }
@@ -208,5 +208,5 @@ fn where_udp_is_blocked_a_udp_test_says_so() {
         test("127.0.0.1", relay.port, &["-t", "1", "-u"]),
         &["UDP port", &port, "a firewall may block UDP"],
     );
-    assert!(server.await_events("ended", 1)["trouble"].as_str().unwrap().contains("UDP"));
+    assert!(server.await_events("ended", 1)["error"].as_str().unwrap().contains("UDP"));
 }

@@ -106,7 +106,7 @@ fn a_client_killed_in_any_state_leaves_its_server_ready_for_the_next_one() {
         let killed = clock::now();
         let ended = server.await_events("ended", 1);
         assert!(clock::now().since(killed) < NOTICE, "{state}: {ended}");
-        assert!(ended["trouble"].is_string(), "{state}: {ended}");
+        assert!(ended["error"].is_string(), "{state}: {ended}");
         // What was written until then is readable.
         let mut show = linerate();
         show.args(["show", "--archive", &archive]);
@@ -148,7 +148,7 @@ fn interrupted_client(name: &str, code: i32) {
     assert_eq!(done.code, Some(code), "{done:?}");
     assert!(done.stdout.contains("Verdict"), "{done:?}");
     let ended = server.await_events("ended", 1);
-    assert_eq!(ended["trouble"], Value::Null, "an early end is a regular one");
+    assert_eq!(ended["error"], Value::Null, "an early end is a regular one");
     assert_eq!(archived_outcome(&archive), "interrupted");
     let mut show = linerate();
     show.args(["show", "--json", "--archive", &archive]);
@@ -250,11 +250,11 @@ fn the_second_client_of_an_exclusive_server_sees_its_place_and_is_measured_then(
     server.await_events("begun", 1);
     let second = Process::start(test("127.0.0.1", server.port, &["-t", "1", "-b", "20M", "--json-stream"]));
     let waiting = server.await_events("waiting", 1);
-    assert_eq!(waiting["place"], 1);
+    assert_eq!(waiting["position"], 1);
     let queued = eventually("its place", || {
         second.stdout().lines().find(|line| line.contains("queued")).map(str::to_owned)
     });
-    assert!(queued.contains(r#""place":1"#), "{queued}");
+    assert!(queued.contains(r#""position":1"#), "{queued}");
     let first = first.finish(TIMEOUT);
     let second = second.finish(TIMEOUT);
     assert_eq!((first.code, second.code), (Some(0), Some(0)), "{first:?} {second:?}");

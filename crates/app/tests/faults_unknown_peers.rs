@@ -101,7 +101,7 @@ fn a_service_that_says_nothing_is_given_up() {
 fn a_server_of_another_version_is_told_with_both_versions() {
     let done = client_of(b"LINERATE\x09\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", b"");
     assert_eq!(done.code, Some(1), "{done:?}");
-    assert!(done.stderr.contains("protocol version 9, this program 1"), "{done:?}");
+    assert!(done.stderr.contains("protocol version 9, this program 2"), "{done:?}");
     assert!(done.stderr.contains("same version at both ends"), "{done:?}");
 }
 

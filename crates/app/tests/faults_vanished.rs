@@ -76,7 +76,7 @@ fn leave_silent(program: &str, args: &[&str]) {
     assert_eq!(done.code, Some(0), "after {program} {args:?}: {done:?}, {}", server.stderr());
     let ended = server.await_events("ended", 1);
     assert!(
-        ended["trouble"].as_str().unwrap_or_default().contains("others wait"),
+        ended["error"].as_str().unwrap_or_default().contains("others wait"),
         "{program} {args:?}: {ended}"
     );
 }

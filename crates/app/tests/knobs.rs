@@ -199,7 +199,7 @@ fn sockets() -> Vec<Knob> {
             Acts(|r| up(r)["ceiling"]["limit"] == "link"),
         ),
         Knob(
-            "no_sampling",
+            "no-sampling",
             &[],
             Acts(|r| up(r).get("verdict").is_none()),
             Acts(|r| up(r).get("verdict").is_none()),

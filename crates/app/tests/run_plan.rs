@@ -114,7 +114,10 @@ fn a_plan_ends_with_tables_and_stays_in_the_archive() {
         let began = |run: &Value| run["began_ns"].as_u64().unwrap();
         let runs = elements(&trial["runs"]);
         assert!(began(&runs[0]).abs_diff(began(&runs[1])) < 1_000_000_000, "{trial}");
-        assert!(runs.iter().all(|run| run["late_ns"].is_u64() && run["clock_error_ns"].is_u64()), "{trial}");
+        assert!(
+            runs.iter().all(|run| run["start_error_ns"].is_u64() && run["clock_error_ns"].is_u64()),
+            "{trial}"
+        );
     }
     let markdown = std::fs::read_to_string(report).unwrap();
     assert!(markdown.contains("| length |") && markdown.contains("holds: goodput > 0"), "{markdown}");
@@ -333,6 +336,6 @@ fn sixty_four_hosts_are_measured_in_pairs_at_once() {
     let document = done.json();
     let runs = elements(&document["trials"][0]["runs"]);
     assert!(runs.len() == 32 && runs.iter().all(|run| run["outcome"] == "completed"), "{runs:?}");
-    let began: Vec<u64> = runs.iter().map(|run| run["late_ns"].as_u64().unwrap()).collect();
+    let began: Vec<u64> = runs.iter().map(|run| run["start_error_ns"].as_u64().unwrap()).collect();
     eprintln!("64 hosts: start errors up to {} us", began.iter().max().unwrap() / 1000);
 }

@@ -214,7 +214,7 @@ fn print_event_json(event: &ServerEvent, own: u16) {
             "put_back": restored.put_back, "left": restored.left
         }),
         ServerEvent::Ended { client, trouble } => {
-            serde_json::json!({ "event": "ended", "client": plain(*client).to_string(), "trouble": trouble })
+            serde_json::json!({ "event": "ended", "client": plain(*client).to_string(), "error": trouble })
         }
         ServerEvent::Foreign { client, why } => {
             serde_json::json!({ "event": "foreign", "client": plain(*client).to_string(), "why": why })

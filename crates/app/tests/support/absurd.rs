@@ -150,7 +150,7 @@ pub(crate) fn word(rng: &mut Rng) -> Value {
         }
         "ended" => json!({"type": "ended", "flow": flow, "side": side, "tally": {"total_bytes": number}}),
         "failed" | "refused" => json!({"type": "failed", "why": "w".repeat(rng.below(100_000))}),
-        other => json!({"type": other, "flow": flow, "place": number, "wait_ns": number}),
+        other => json!({"type": other, "flow": flow, "position": number, "wait_ns": number}),
     }
 }
 
