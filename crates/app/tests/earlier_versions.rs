@@ -1,30 +1,28 @@
 //! Files that version 1 of the formats wrote, read by the program as a user runs it.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+mod support;
+
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::Value;
+use support::{Folder, linerate};
 
-/// An archive of version 1, which goes with its test.
-struct Archive(PathBuf);
+/// An archive of version 1, removed with its test.
+struct Archive(Folder);
 
 impl Archive {
-    fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("linerate-v1-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::copy(fixtures().join("archive.sqlite"), folder.join("archive.sqlite")).unwrap();
+    fn new() -> Self {
+        let folder = Folder::new();
+        std::fs::copy(fixtures().join("archive.sqlite"), folder.file("archive.sqlite")).unwrap();
         Self(folder)
     }
 
     fn run(&self, words: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_linerate"))
-            .args(words)
-            .env("LINERATE_ARCHIVE", self.0.join("archive.sqlite"))
-            .env("NO_COLOR", "1")
-            .current_dir(fixtures())
-            .output()
-            .unwrap()
+        let mut command = linerate();
+        command.args(words).env("LINERATE_ARCHIVE", self.0.file("archive.sqlite")).current_dir(fixtures());
+        command.output().unwrap()
     }
 
     fn text(&self, words: &[&str]) -> String {
@@ -38,12 +36,6 @@ impl Archive {
     }
 }
 
-impl Drop for Archive {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/v1")
 }
@@ -54,7 +46,7 @@ fn kinds(document: &Value) -> Vec<&str> {
 
 #[test]
 fn a_run_of_an_archive_has_its_figures_under_their_new_names() {
-    let archive = Archive::new("run");
+    let archive = Archive::new();
     let run = archive.json(&["show", "ba87", "--json"]);
     let flow = &run["flows"][0];
     assert_eq!((&run["schema"], &flow["verdict"]["cause"]), (&"linerate.result/2".into(), &"lag".into()));
@@ -69,7 +61,7 @@ fn a_run_of_an_archive_has_its_figures_under_their_new_names() {
 
 #[test]
 fn a_plan_of_an_archive_has_its_table() {
-    let archive = Archive::new("plan");
+    let archive = Archive::new();
     let plan = archive.json(&["show", "c6f4", "--json"]);
     assert_eq!(plan["schema"], "linerate.plan-result/2");
     assert_eq!(plan["plan"]["flows"][1]["cross_traffic"], true);
@@ -80,7 +72,7 @@ fn a_plan_of_an_archive_has_its_table() {
 
 #[test]
 fn logs_are_imported_and_results_are_checked() {
-    let archive = Archive::new("files");
+    let archive = Archive::new();
     archive.text(&["import", "tcp.jsonl"]);
     let flow = &archive.json(&["show", "e950", "--json"])["flows"][0];
     assert_eq!(flow["follow_ups"][0]["question"], "ports");

@@ -12,9 +12,9 @@ const BUNDLED: &[Bundled] = list! {
     "../../../plans";
     "window-sweep": "goodput and round-trip time against the window, 1 Gb/s and 21 ms",
     "block-size": "rate and latency against block and message size: loopback, then the path; ttcp's blocks, then NetPIPE's curve",
-    "bufferbloat": "round-trip time beside a full line, with a large buffer and with CoDel",
+    "bufferbloat": "round-trip time on a full line, with a large buffer and with CoDel",
     "switch-matrix": "window x segment size x streams over a switch, two pairs of hosts at once",
-    "switch-buffer": "two large flows over 50 ms, alone and beside 2 Gb/s of UDP, against the buffer of the switch",
+    "switch-buffer": "two large flows over 50 ms, alone and with 2 Gb/s of UDP, against the buffer of the switch",
     "buffer-burst": "the buffer of a switch by the longest burst without a loss, two inputs to one output",
     "buffer-step": "the buffer of a switch by a step of load above its line, from the plateau of the delay",
     "nic-roundup": "goodput, processor load, interrupts and block-size curve of a NIC against MTU and congestion control",

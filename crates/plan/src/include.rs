@@ -10,17 +10,17 @@ use crate::kind::texts;
 
 /// Access to what a plan refers to.
 pub trait Surroundings {
-    /// The text of a file that the plan `beside` includes, with its name for messages.
+    /// The text of the file `name`, which the plan file `relative_to` includes, with its name for messages.
     ///
     /// # Errors
     /// Why it cannot be read.
-    fn include(&self, name: &str, beside: &str) -> Result<Source, String>;
+    fn include(&self, name: &str, relative_to: &str) -> Result<Source, String>;
 
     /// The hosts of a topology with these keys set.
     ///
     /// # Errors
     /// Why there is no such network.
-    fn hosts(&self, topology: &str, set: &[(&str, &str)], beside: &str) -> Result<Vec<String>, String>;
+    fn hosts(&self, topology: &str, set: &[(&str, &str)], relative_to: &str) -> Result<Vec<String>, String>;
 }
 
 /// Deeper includes are circular.

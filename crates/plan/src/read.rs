@@ -253,8 +253,8 @@ impl<'r> Reader<'r> {
     fn lab_hosts(&mut self, lab: &Lab) -> Vec<String> {
         let set: Vec<(&str, &str)> =
             lab.set.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-        let beside = self.sources.first().map_or("", |source| source.name.as_str());
-        match self.around.hosts(&lab.topology, &set, beside) {
+        let relative_to = self.sources.first().map_or("", |source| source.name.as_str());
+        match self.around.hosts(&lab.topology, &set, relative_to) {
             Ok(hosts) => hosts,
             Err(text) => {
                 let place = self

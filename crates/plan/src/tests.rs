@@ -17,10 +17,12 @@ use crate::{Plan, PlanError, Source, Surroundings, read};
 pub(crate) struct Around(pub(crate) &'static [(&'static str, &'static str)]);
 
 impl Surroundings for Around {
-    fn include(&self, name: &str, beside: &str) -> Result<Source, String> {
+    fn include(&self, name: &str, relative_to: &str) -> Result<Source, String> {
         let found = self.0.iter().find(|(known, _)| *known == name);
         let source = |text: &str| Source { name: name.to_owned(), text: text.to_owned() };
-        found.map(|(_, text)| source(text)).ok_or_else(|| format!("{name} is not there, beside {beside}"))
+        found
+            .map(|(_, text)| source(text))
+            .ok_or_else(|| format!("{name} is not there, next to {relative_to}"))
     }
 
     fn hosts(&self, topology: &str, set: &[(&str, &str)], _: &str) -> Result<Vec<String>, String> {

@@ -234,7 +234,7 @@ pub enum SizeListError {
     Size(ParseError),
     /// The part of the text that is out of range.
     Range(ForeignText),
-    /// So many sizes, more than are measured.
+    /// The list has this number of sizes, which is more than are measured.
     Count(usize),
 }
 

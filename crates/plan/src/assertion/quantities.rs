@@ -227,18 +227,15 @@ pub const QUANTITIES: &[Quantity] = &[
     quantity("rtt_idle", Dimension::Time, "Median round-trip time before the load.", |run, _| {
         number(run.idle.as_ref()?.rtt.p50_ns as f64)
     }),
-    quantity("rtt", Dimension::Time, "Median round-trip time beside the load.", |_, flow| {
+    quantity("rtt", Dimension::Time, "Median round-trip time under load.", |_, flow| {
         number(flow.loaded.as_ref()?.rtt.p50_ns as f64)
     }),
     quantity("rtt_mean", Dimension::Time, "Mean of it.", |_, flow| {
         number(flow.loaded.as_ref().filter(|loaded| loaded.rtt.count > 0)?.rtt.mean_ns as f64)
     }),
-    quantity(
-        "rtt_p95",
-        Dimension::Time,
-        "95th percentile of the round-trip time beside the load.",
-        |_, flow| number(flow.loaded.as_ref()?.rtt.p95_ns as f64),
-    ),
+    quantity("rtt_p95", Dimension::Time, "95th percentile of the round-trip time under load.", |_, flow| {
+        number(flow.loaded.as_ref()?.rtt.p95_ns as f64)
+    }),
     quantity("rtt_p99", Dimension::Time, "99th percentile of it.", |_, flow| {
         number(flow.loaded.as_ref()?.rtt.p99_ns as f64)
     }),
@@ -248,7 +245,7 @@ pub const QUANTITIES: &[Quantity] = &[
     quantity(
         "buffer_delay",
         Dimension::Plain,
-        "Mean round-trip time beside the load minus the least before it, over the latter (RFC 6349 section 4.3).",
+        "Mean round-trip time under load minus the smallest before it, divided by the latter (RFC 6349 section 4.3).",
         |run, flow| {
             let base = run.idle.as_ref()?.rtt.min_ns as f64;
             let loaded = flow.loaded.as_ref()?.rtt.mean_ns as f64;

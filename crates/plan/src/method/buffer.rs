@@ -68,7 +68,7 @@ impl<'r> View<'r> {
         measured: &FlowRecord,
     ) -> Self {
         let direction = measured.plan.direction;
-        let beside = || {
+        let cross_runs = || {
             let cross_traffic = plan.flows.iter().zip(trial).filter(|(flow, _)| flow.cross_traffic);
             cross_traffic.filter_map(|(_, run)| run.as_ref())
         };
@@ -76,10 +76,10 @@ impl<'r> View<'r> {
             let flow = run.flows.iter().find(|flow| flow.plan.direction == direction)?;
             QueueObservation::of(run, flow)
         };
-        let others: Vec<QueueObservation> = beside().filter_map(of).collect();
+        let others: Vec<QueueObservation> = cross_runs().filter_map(of).collect();
         let passage = QueueObservation::of(run, measured);
         let known = passage.as_ref().and_then(|one| one.known(&others.iter().collect::<Vec<_>>()));
-        let taken: Option<f64> = beside().map(|run| wire_rate_bps(run, direction)).sum();
+        let taken: Option<f64> = cross_runs().map(|run| wire_rate_bps(run, direction)).sum();
         let expected_bps = passage.as_ref().zip(taken).and_then(|(passage, taken)| {
             let line = passage.line();
             (taken < line.drain_bps).then(|| line.alone_bps * (1.0 - taken / line.drain_bps))

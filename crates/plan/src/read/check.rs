@@ -89,8 +89,8 @@ impl Reader<'_> {
             }
             let set: Vec<(&str, &str)> =
                 lab.set.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-            let beside = self.sources.first().map_or("", |source| source.name.as_str());
-            if let Err(text) = self.around.hosts(&lab.topology, &set, beside) {
+            let relative_to = self.sources.first().map_or("", |source| source.name.as_str());
+            if let Err(text) = self.around.hosts(&lab.topology, &set, relative_to) {
                 let swept = |axis: &&crate::axis::Axis| {
                     axis.targets.iter().any(|target| matches!(target, Target::Lab(_)))
                 };

@@ -11,7 +11,7 @@ use super::summaries::{FlowWay, Summaries};
 /// The panels, drawn if measured: the quantity, computed quantities for it, and a description.
 const PANELS: [(&str, &[&str], &str); 7] = [
     ("goodput", &["ceiling", "window_rate"], "goodput"),
-    ("rtt_p95", &[], "round-trip time beside the load, 95th percentile"),
+    ("rtt_p95", &[], "round-trip time under load, 95th percentile"),
     ("retransmits", &[], "segments sent again"),
     ("loss", &[], "datagrams lost, share"),
     ("jitter", &[], "jitter"),

@@ -27,32 +27,32 @@ pub(in crate::cmd) fn find(name: &str) -> Result<Source, String> {
 pub(in crate::cmd) struct Files;
 
 /// The bundled topology with this name, or the file of this name next to a plan; or why there is none.
-pub(in crate::cmd) fn topology(name: &str, beside: &str) -> Result<Source, String> {
+pub(in crate::cmd) fn topology(name: &str, relative_to: &str) -> Result<Source, String> {
     if let Some(known) = topology::bundled().iter().find(|known| known.name == name) {
         return Ok(Source { name: name.to_owned(), text: known.text.to_owned() });
     }
-    Files.include(name, beside).map_err(|error| {
+    Files.include(name, relative_to).map_err(|error| {
         let known: Vec<&str> = topology::bundled().iter().map(|known| known.name).collect();
         format!("no topology {name:?} comes along ({}), and {error}", known.join(", "))
     })
 }
 
-/// Path of `name`, relative to the file `beside`.
-fn resolve(name: &str, beside: &str) -> PathBuf {
-    Path::new(beside).parent().map_or_else(|| PathBuf::from(name), |folder| folder.join(name))
+/// Path of `name` in the folder of the file `relative_to`.
+fn resolve(name: &str, relative_to: &str) -> PathBuf {
+    Path::new(relative_to).parent().map_or_else(|| PathBuf::from(name), |folder| folder.join(name))
 }
 
 impl Surroundings for Files {
-    fn include(&self, name: &str, beside: &str) -> Result<Source, String> {
-        let path = resolve(name, beside);
+    fn include(&self, name: &str, relative_to: &str) -> Result<Source, String> {
+        let path = resolve(name, relative_to);
         let shown = path.display().to_string();
         let text =
             std::fs::read_to_string(&path).map_err(|error| format!("{shown} cannot be read: {error}"))?;
         Ok(Source { name: shown, text })
     }
 
-    fn hosts(&self, name: &str, set: &[(&str, &str)], beside: &str) -> Result<Vec<String>, String> {
-        let Source { name: file, text } = topology(name, beside)?;
+    fn hosts(&self, name: &str, set: &[(&str, &str)], relative_to: &str) -> Result<Vec<String>, String> {
+        let Source { name: file, text } = topology(name, relative_to)?;
         let typed = set.iter().map(|(key, value)| format!("{key}={value}").parse());
         let settings: Vec<Override> =
             typed.collect::<Result<_, _>>().map_err(|error: topology::OverrideError| error.to_string())?;

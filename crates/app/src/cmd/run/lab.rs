@@ -34,7 +34,7 @@ pub(super) struct LabWorld {
     /// The hosts that the flows use.
     hosts: Vec<String>,
     /// The plan's file, which relative paths of topologies refer to.
-    beside: String,
+    relative_to: String,
     keep: bool,
     up: Option<Up>,
 }
@@ -60,7 +60,7 @@ impl LabWorld {
             name: lab_name(&format!("plan-{short}"))
                 .map_err(|trouble| RunError::failed(trouble.into_text()))?,
             hosts: plan.used_hosts().map(|host| host.name.clone()).collect(),
-            beside: plan.files.first().map(|file| file.name.clone()).unwrap_or_default(),
+            relative_to: plan.files.first().map(|file| file.name.clone()).unwrap_or_default(),
             keep: args.keep_lab,
             up: None,
         })
@@ -89,7 +89,7 @@ impl LabWorld {
     }
 
     fn bring_up(&self, lab: &Lab) -> Result<Up, RunError> {
-        let found = topology(&lab.topology, &self.beside).map_err(RunError::usage)?;
+        let found = topology(&lab.topology, &self.relative_to).map_err(RunError::usage)?;
         let source = Source { file: found.name, text: found.text };
         let set: Vec<String> = lab.set.iter().map(|(key, value)| format!("{key}={value}")).collect();
         // Remove a network of that name that is still running, after --keep-lab or from a killed run that is

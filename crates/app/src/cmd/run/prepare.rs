@@ -125,14 +125,14 @@ struct Around {
 }
 
 impl Surroundings for Around {
-    fn include(&self, name: &str, beside: &str) -> Result<Source, String> {
-        let shown = Path::new(beside).parent().map_or_else(|| name.into(), |folder| folder.join(name));
+    fn include(&self, name: &str, relative_to: &str) -> Result<Source, String> {
+        let shown = Path::new(relative_to).parent().map_or_else(|| name.into(), |folder| folder.join(name));
         let kept = self.kept.iter().find(|file| Path::new(&file.name) == shown);
-        kept.map_or_else(|| Files.include(name, beside), |file| Ok(file.clone()))
+        kept.map_or_else(|| Files.include(name, relative_to), |file| Ok(file.clone()))
     }
 
-    fn hosts(&self, topology: &str, set: &[(&str, &str)], beside: &str) -> Result<Vec<String>, String> {
-        Files.hosts(topology, set, beside)
+    fn hosts(&self, topology: &str, set: &[(&str, &str)], relative_to: &str) -> Result<Vec<String>, String> {
+        Files.hosts(topology, set, relative_to)
     }
 }
 

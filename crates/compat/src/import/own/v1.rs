@@ -18,13 +18,18 @@ mod tests {
     use crate::import::read;
 
     #[test]
-    fn a_result_of_version_1_is_read() {
-        let text = include_str!("../../../../../fixtures/v1/result-no-sampling.json");
-        let found = read(text, None).unwrap();
-        let test = &found[0].tests[0];
-        assert!(test.spec.host.no_sampling);
-        let received = test.claims.iter().find(|claim| claim.side == Some(Side::Receiver)).unwrap();
-        let bytes = received.figures.iter().find(|figure| figure.quantity == Quantity::Bytes).unwrap();
-        assert_eq!(bytes.value, 2_219_297_112.0);
+    fn results_of_version_1_are_read() {
+        let sampled = include_str!("../../../../../fixtures/v1/result.json");
+        let unsampled = include_str!("../../../../../fixtures/v1/result-no-sampling.json");
+        for (text, no_sampling, bytes) in
+            [(sampled, false, 2_599_481_995.0), (unsampled, true, 2_219_297_112.0)]
+        {
+            let found = read(text, None).unwrap();
+            let test = &found[0].tests[0];
+            assert_eq!(test.spec.host.no_sampling, no_sampling);
+            let received = test.claims.iter().find(|claim| claim.side == Some(Side::Receiver)).unwrap();
+            let counted = received.figures.iter().find(|figure| figure.quantity == Quantity::Bytes).unwrap();
+            assert_eq!(counted.value, bytes);
+        }
     }
 }
