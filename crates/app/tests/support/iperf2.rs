@@ -119,6 +119,20 @@ impl Pair {
         };
         (find(&self.client, near), find(&self.server, far))
     }
+
+    /// The mean rate of a direction over its first `seconds` at each end, from the lines of `-i 1`.
+    pub(crate) fn steady(&self, near: &str, far: &str, seconds: usize) -> (f64, f64) {
+        let mean = |done: &Done, label: &str| {
+            let rows: Vec<Row> = rows(&done.stdout)
+                .into_iter()
+                .filter(|row| row.label == label && (row.to - row.from - 1.0).abs() < 1e-9)
+                .take(seconds)
+                .collect();
+            assert_eq!(rows.len(), seconds, "lines [{label}] of a second each: {self:?}");
+            rows.iter().map(|row| row.bits_per_second).sum::<f64>() / seconds as f64
+        };
+        (mean(&self.client, near), mean(&self.server, far))
+    }
 }
 
 /// Runs one test between a client and a server, and interrupts the server after `expected` lines of whole
