@@ -1,5 +1,4 @@
 //! Common parts of the tests of the whole program: servers, clients, networks and folders.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be prepared fails")]
 #![allow(dead_code, unused_imports, reason = "each test program uses its own part of this module")]
 
 pub(crate) mod absurd;

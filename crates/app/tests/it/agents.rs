@@ -1,0 +1,283 @@
+//! Tests between two other hosts: `linerate serve --agent-token-file` and `linerate test --from`.
+
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use linerate_control::{FlowJob, Group, HostRef, Log, RunEvent, Target, TestBed, run_group};
+use linerate_model::{Body, CaveatKind, Outcome, TestSpec};
+use linerate_proto::agent::Token;
+use linerate_sock::netns;
+use linerate_units::{Bitrate, Span};
+
+use crate::support::{self, Folder, Lab, Process, Server, TIMEOUT, linerate, signal};
+
+const SECRET: &str = "a secret that these tests share";
+
+/// Timeout for one end to notice that the other one is gone.
+const NOTICE: Duration = Duration::from_secs(20);
+
+/// A folder with the token in a file.
+fn folder() -> (Folder, String) {
+    let folder = Folder::new();
+    let file = folder.file("token");
+    std::fs::write(&file, format!("{SECRET}\n")).unwrap();
+    (folder, file)
+}
+
+fn agent(token: &str) -> Server {
+    Server::start(&["--agent-token-file", token])
+}
+
+/// A test against one server, run by another.
+fn test_from(agent: &Server, target: u16, token: &str, args: &[&str]) -> Command {
+    let mut command = linerate();
+    command.args(["test", &format!("127.0.0.1:{target}"), "--from", &format!("127.0.0.1:{}", agent.port)]);
+    command.args(["--agent-token-file", token]).args(args);
+    command
+}
+
+#[test]
+fn a_test_between_two_other_hosts_is_printed_and_archived_as_any_other() {
+    let (folder, token) = folder();
+    let (from, to) = (agent(&token), Server::start(&[]));
+    let archive = folder.file("archive.sqlite");
+    let args = ["-t", "1", "--upload", "-b", "20M", "--json", "--archive", &archive];
+    let done = Process::start(test_from(&from, to.port, &token, &args)).finish(TIMEOUT);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let document = done.json();
+    assert_eq!(document["run"]["outcome"], "completed");
+    assert_eq!(document["hosts"].as_array().unwrap().len(), 2);
+    let flow = support::flow(&document, "upload");
+    assert!(flow["receiver"]["bytes"].as_u64().unwrap() > 0 && flow["verdict"]["rule"].is_string(), "{flow}");
+    assert!(flow["latency"]["idle"]["p50_ns"].is_u64(), "{flow}");
+    assert!(document["run"].get("group").is_none() && document["run"].get("group_start").is_none());
+    assert_eq!(from.await_events("asked", 1)["target"], "127.0.0.1");
+    from.await_events("ended", 1);
+    to.await_events("begun", 1);
+    let mut show = linerate();
+    show.args(["show", "--json", "--archive", &archive]);
+    assert_eq!(Process::start(show).finish(TIMEOUT).json()["flows"], document["flows"]);
+}
+
+#[test]
+fn who_has_another_token_or_asks_no_agent_is_told_so() {
+    let (folder, token) = folder();
+    let (from, to) = (agent(&token), Server::start(&[]));
+    let other = folder.file("other");
+    std::fs::write(&other, "a secret that nobody shares").unwrap();
+    for (agent, file, words) in [(&from, &other, "the token is another one"), (&to, &token, "is no agent")] {
+        let done = Process::start(test_from(agent, to.port, file, &["-t", "1", "--json"])).finish(NOTICE);
+        assert_eq!(done.code, Some(1), "{done:?}");
+        assert!(done.stderr.contains(words), "{done:?}");
+        assert_eq!(done.json()["run"]["outcome"], "failed");
+    }
+    assert!(to.events("begun").is_empty(), "nothing was measured");
+    // The server that is not an agent continues to serve.
+    support::test_json(support::test("127.0.0.1", to.port, &["-t", "1", "--upload", "-b", "1M", "--json"]));
+}
+
+#[test]
+fn what_is_wrong_with_the_token_is_said_before_anything_is_done() {
+    let (folder, token) = folder();
+    let short = folder.file("short");
+    std::fs::write(&short, "secret\n").unwrap();
+    let missing = folder.file("missing");
+    for (args, words) in [
+        (["test", "b", "--from", "a"].as_slice(), "--agent-token-file"),
+        (&["test", "b", "--agent-token-file", &token], "--from"),
+        (&["test", "b", "--from", "a", "--agent-token-file", &short], "at least 16"),
+        (&["test", "b", "--from", "a", "--agent-token-file", &missing], "missing"),
+        (&["test", "b", "--from", "a:0", "--agent-token-file", &token], "--from"),
+        (&["serve", "-p", "0", "--agent-token-file", &short], "at least 16"),
+    ] {
+        let mut command = linerate();
+        command.args(args);
+        let done = Process::start(command).finish(NOTICE);
+        assert!(done.code == Some(2) && done.stderr.contains(words), "{args:?}: {done:?}");
+    }
+}
+
+#[test]
+fn a_coordinator_that_is_killed_frees_its_agent_and_the_target_at_once() {
+    let (_folder, token) = folder();
+    let (from, to) = (agent(&token), Server::start(&[]));
+    let args = ["-t", "600", "--upload", "-b", "5M", "--no-latency", "-q"];
+    let coordinator = Process::start(test_from(&from, to.port, &token, &args));
+    to.await_events("begun", 1);
+    support::pause(Duration::from_secs(1));
+    signal(coordinator.pid(), "KILL");
+    from.await_events("ended", 1);
+    to.await_events("ended", 1);
+    for server in [&from, &to] {
+        let args = ["-t", "1", "--upload", "-b", "1M", "--json"];
+        support::test_json(support::test("127.0.0.1", server.port, &args));
+    }
+}
+
+#[test]
+fn an_agent_that_is_killed_fails_the_test_and_what_was_told_is_kept() {
+    let (_folder, token) = folder();
+    let (from, to) = (agent(&token), Server::start(&[]));
+    let args = ["-t", "60", "--upload", "-b", "5M", "--no-latency", "--json"];
+    let coordinator = Process::start(test_from(&from, to.port, &token, &args));
+    to.await_events("begun", 1);
+    support::pause(Duration::from_secs(1));
+    from.signal("KILL");
+    let done = coordinator.finish(NOTICE);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    let document = done.json();
+    assert_eq!(document["run"]["outcome"], "failed");
+    assert!(document["run"]["reason"].as_str().unwrap().starts_with("127.0.0.1:"), "{document}");
+    assert!(support::caveats(&document).contains(&"partial".to_owned()), "{document}");
+    assert!(support::flow(&document, "upload")["receiver"]["bytes"].as_u64().unwrap() > 0, "{document}");
+    to.await_events("ended", 1);
+    support::test_json(support::test("127.0.0.1", to.port, &["-t", "1", "--upload", "-b", "1M", "--json"]));
+}
+
+#[test]
+fn an_interrupted_coordinator_prints_what_was_measured() {
+    let (_folder, token) = folder();
+    let (from, to) = (agent(&token), Server::start(&[]));
+    let args = ["-t", "60", "--upload", "-b", "5M", "--no-latency", "--json"];
+    let coordinator = Process::start(test_from(&from, to.port, &token, &args));
+    to.await_events("begun", 1);
+    support::pause(Duration::from_secs(1));
+    signal(coordinator.pid(), "INT");
+    let done = coordinator.finish(NOTICE);
+    assert_eq!(done.code, Some(130), "{done:?}");
+    let document = done.json();
+    assert_eq!(document["run"]["outcome"], "interrupted");
+    assert!(support::flow(&document, "upload")["receiver"]["bytes"].as_u64().unwrap() > 0, "{document}");
+}
+
+#[test]
+fn of_three_pairs_one_loses_its_client_one_its_server_and_the_third_goes_on() {
+    let (_folder, token) = folder();
+    let servers: Vec<Server> = (0..6).map(|_| agent(&token)).collect();
+    let host = |(number, server): (usize, &Server)| HostRef {
+        name: format!("h{number}"),
+        address: "127.0.0.1".to_owned(),
+        port: Some(server.port),
+        test_address: None,
+        token: Token::new(SECRET).unwrap(),
+        netns: None,
+    };
+    let bed = TestBed { name: "the test".to_owned(), hosts: servers.iter().enumerate().map(host).collect() };
+    let flow = |from, to, seconds| {
+        let mut spec = TestSpec::default();
+        spec.traffic.duration = Some(Span::from_secs(seconds));
+        spec.traffic.upload = true;
+        spec.traffic.no_latency = true;
+        spec.traffic.rate = Bitrate::from_bps(5e6);
+        FlowJob {
+            from,
+            to: Target::Host(to),
+            spec,
+            start_after: Span::ZERO,
+            after: None,
+            cross_traffic: false,
+            plan: None,
+        }
+    };
+    let flows = vec![flow(0, 1, 600), flow(2, 3, 600), flow(4, 5, 3)];
+    let group = Group { name: Some("three pairs".to_owned()), started_at: String::new(), flows };
+    let mut logs = ["1", "2", "3"].map(|name| Log::new(name.to_owned(), Vec::new()));
+    let mut killed = [false; 2];
+    let mut on = |told: &RunEvent<'_>| {
+        // The client of the first pair and the server of the second one.
+        let victim = [&servers[0], &servers[3]].into_iter().nth(told.flow);
+        if let (Body::Progress { .. }, Some(victim)) = (told.body, victim)
+            && !std::mem::replace(&mut killed[told.flow], true)
+        {
+            victim.signal("KILL");
+        }
+    };
+    let ends = run_group(bed, &group, &mut logs, &AtomicBool::new(false), &mut on).unwrap();
+    let outcomes: Vec<Outcome> = ends.iter().map(|end| end.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Failed, Outcome::Failed, Outcome::Completed], "{ends:?}");
+    assert!(ends[0].reason.as_ref().unwrap().starts_with("h0: "), "{ends:?}");
+    assert!(ends[1].reason.is_some() && ends[2].reason.is_none(), "{ends:?}");
+    for (log, end) in logs.iter().zip(&ends) {
+        let record = log.record();
+        assert_eq!((record.outcome, record.reason.as_deref()), (Some(end.outcome), end.reason.as_deref()));
+        let partial = record.flows[0].caveats.iter().any(|caveat| caveat.kind == CaveatKind::Partial);
+        assert_eq!(partial, end.outcome == Outcome::Failed, "{record:?}");
+        assert!(record.flows[0].received().is_some(), "what was told is kept");
+    }
+}
+
+/// The address of a host of a lab.
+fn address(lab: &Lab, host: &str) -> String {
+    let status = lab.status();
+    let found = status["hosts"].as_array().unwrap().iter().find(|found| found["name"] == host).unwrap();
+    found["address"].as_str().unwrap().split('/').next().unwrap().to_owned()
+}
+
+fn namespace(lab: &Lab, host: &str) -> std::fs::File {
+    let status = lab.status();
+    let found = status["hosts"].as_array().unwrap().iter().find(|found| found["name"] == host).unwrap();
+    std::fs::File::open(format!("/run/netns/{}", found["netns"].as_str().unwrap())).unwrap()
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn two_pairs_of_four_hosts_start_together() {
+    let (_folder, token) = folder();
+    let lab = Lab::up("gigabit-switch-4", &[]);
+    let names = ["a", "b", "c", "d"];
+    let serve = ["serve", "-p", "0", "--json", "--agent-token-file", &token];
+    let servers = names.map(|name| Server::from(lab.linerate(name, &serve)));
+    let host = |(name, server): (&str, &Server)| HostRef {
+        name: name.to_owned(),
+        address: address(&lab, name),
+        port: Some(server.port),
+        test_address: None,
+        token: Token::new(SECRET).unwrap(),
+        netns: None,
+    };
+    let bed =
+        TestBed { name: "the test".to_owned(), hosts: names.into_iter().zip(&servers).map(host).collect() };
+    let mut spec = TestSpec::default();
+    spec.traffic.duration = Some(Span::from_secs(2));
+    spec.traffic.upload = true;
+    spec.traffic.rate = Bitrate::from_bps(50e6);
+    let flow = |from, to| FlowJob {
+        from,
+        to: Target::Host(to),
+        spec: spec.clone(),
+        start_after: Span::ZERO,
+        after: None,
+        cross_traffic: false,
+        plan: None,
+    };
+    let flows = vec![flow(0, 1), flow(2, 3)];
+    let group = Group { name: Some("both pairs".to_owned()), started_at: String::new(), flows };
+    let stop = AtomicBool::new(false);
+    let inside = namespace(&lab, "a");
+    let (ends, records) = netns::with_netns_fd(&inside, || {
+        let mut logs = [Log::new("1".to_owned(), Vec::new()), Log::new("2".to_owned(), Vec::new())];
+        let ends = run_group(bed, &group, &mut logs, &stop, &mut |_| ()).unwrap();
+        (ends, logs.map(Log::into_record))
+    })
+    .unwrap();
+    for ((end, record), (from, to)) in ends.iter().zip(&records).zip([("a", "b"), ("c", "d")]) {
+        assert_eq!(end.outcome, Outcome::Completed, "{end:?}");
+        let addresses: Vec<_> = record.hosts.iter().filter_map(|host| host.address.clone()).collect();
+        assert_eq!(addresses, [address(&lab, from), address(&lab, to)], "the real ends");
+        let rate = record.flows[0].bitrate().unwrap().bps();
+        assert!((40e6..60e6).contains(&rate), "{rate}: the pairs do not share a link");
+        assert!(!record.ports.is_empty(), "the switch was asked by the agent");
+        let start = end.start.unwrap();
+        let first = record.flows[0].first_read.unwrap().since(record.group_start.unwrap().planned);
+        eprintln!(
+            "start error {}, clock error {}, first byte after {first}",
+            start.start_error, start.clock_error
+        );
+        assert!(start.start_error < Span::from_secs(1) && first < Span::from_secs(1));
+    }
+    // The coordinator's connection at every server, and the run at servers that were measured against.
+    for (server, ended) in servers.iter().zip([1, 2, 1, 2]) {
+        server.await_events("ended", ended);
+    }
+}

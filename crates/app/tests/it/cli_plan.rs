@@ -1,0 +1,76 @@
+//! `linerate plan` as a program: output, refusals and exit codes.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn linerate(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_linerate")).arg("plan").args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn plans_that_come_along_are_listed_shown_and_described() {
+    let list = linerate(&[]);
+    assert!(list.status.success() && text(&list.stdout).contains("window-sweep"));
+    let file = linerate(&["window-sweep", "--show"]);
+    assert!(text(&file.stdout).contains("name = \"window-sweep\""));
+    let described = linerate(&["window-sweep"]);
+    assert!(described.status.success(), "{}", text(&described.stderr));
+    let described = text(&described.stdout);
+    for part in ["13 points, 6 times each", "goodput >= 0.9 ceiling", "window=64K", "in the lab"] {
+        assert!(described.contains(part), "{part} in\n{described}");
+    }
+}
+
+#[test]
+fn the_document_has_every_point_and_the_order_of_the_trials() {
+    let output = linerate(&["window-sweep", "--json", "--set", "axis.window=64K,1M", "--set", "repeats=2"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["schema"], "linerate.plan/2");
+    assert_eq!(found["points"].as_array().unwrap().len(), 2);
+    assert_eq!(found["points"][1]["flows"][0]["spec"]["socket"]["window_bytes"], 1 << 20);
+    assert_eq!(found["trials"], serde_json::json!([[0, 1], [1, 1], [1, 2], [0, 2]]));
+    assert_eq!(found["estimate"]["trials"], 4);
+    // The file has an assertion about the window "default", which --set removed; the others are evaluated.
+    assert_eq!(found["left_out"], serde_json::json!(["goodput >= 0.9 ceiling"]));
+    assert_eq!(found["assertions"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn a_mistake_is_shown_with_its_line_and_as_a_document() {
+    let folder = std::env::temp_dir().join(format!("linerate-plan-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("wrong.toml");
+    std::fs::write(&file, "[host.a]\n[host.b]\n[test]\nwidnow = \"64K\"\n").unwrap();
+    let name = file.to_str().unwrap();
+    let output = linerate(&[name]);
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(2), String::new()));
+    let said = text(&output.stderr);
+    assert!(
+        said.contains(&format!("{name}:4:1: there is no knob test.widnow; did you mean 'window'?")),
+        "{said}"
+    );
+    assert!(said.contains("\n    widnow = \"64K\"\n    ^\n"), "{said}");
+    let output = linerate(&[name, "--json"]);
+    assert_eq!(output.status.code(), Some(2));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&found["mistakes"][0]["line"], &found["mistakes"][0]["column"]), (&4.into(), &1.into()));
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_plan_that_takes_too_long_is_refused_with_its_estimate() {
+    // 78 trials of 12 s, the idle latency before each, and the overhead.
+    let output = linerate(&["window-sweep", "--max-time", "10m"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = text(&output.stderr);
+    assert!(said.contains("would take 24 min, and --max-time is 10 min"), "{said}");
+    assert!(linerate(&["window-sweep", "--max-time", "1h"]).status.success());
+    let own = linerate(&["window-sweep", "--set", "max_time=10m"]);
+    assert!(text(&own.stderr).contains("max_time of the plan"), "{}", text(&own.stderr));
+}

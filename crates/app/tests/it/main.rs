@@ -1,0 +1,31 @@
+//! Tests of the whole program that need no root.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be prepared fails")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod agents;
+mod alone;
+mod archive_limits;
+mod byte_accounting;
+mod cli_check;
+mod cli_compare;
+mod cli_doctor;
+mod cli_envelope;
+mod cli_import;
+mod cli_plan;
+mod cli_reference;
+mod cli_report;
+mod earlier_versions;
+mod faults_clock;
+mod faults_floods;
+mod faults_input;
+mod faults_network;
+mod faults_peers;
+mod faults_tools;
+mod faults_unknown_peers;
+mod knobs;
+mod lab_mistakes;
+mod lab_ports;
+mod run_plan;
+mod sweep;

@@ -1,0 +1,133 @@
+//! Deliberate causes are found, and the same path without them does not show them.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+
+use crate::support::{Net, Server, Side, flow, test_json};
+
+/// One path at a time: the load of another test would be a cause too.
+fn alone() -> MutexGuard<'static, ()> {
+    static MACHINE: Mutex<()> = Mutex::new(());
+    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Verdict of a measurement from A to B: causes and rules, and everything for a failure message.
+struct Verdict {
+    found: Vec<(String, String)>,
+    all: Value,
+}
+
+fn verdict(net: &Net, args: &[&str]) -> Verdict {
+    let server = Server::start_in(net, Side::B, &[]);
+    let all = [&["--upload", "--json", "-C", "cubic"], args].concat();
+    let document = test_json(net.test(Side::A, server.port, &all));
+    let upload = flow(&document, "upload");
+    let (found, also) = (&upload["verdict"], &upload["also"]);
+    let of = |finding: &Value| {
+        let text = |key: &str| finding[key].as_str().unwrap_or_default().to_owned();
+        (text("cause"), text("rule"))
+    };
+    let all = serde_json::json!({
+        "verdict": found, "also": also, "receiver": upload["receiver"], "ceilings": upload["ceilings"],
+    });
+    let found = std::iter::once(found).chain(also.as_array().unwrap()).map(of).collect();
+    Verdict { found, all }
+}
+
+impl Verdict {
+    /// The verdict on the path. Disturbances of the measurement itself by a busy machine come before it,
+    /// correctly, and are skipped.
+    fn first(&self, rules: &[&str]) -> Option<&(String, String)> {
+        let of_the_measurement = |rule: &str| ["V26", "V27", "V01"].contains(&rule) && !rules.contains(&rule);
+        self.found.iter().find(|(_, rule)| !of_the_measurement(rule))
+    }
+
+    fn is(&self, cause: &str, rules: &[&str]) {
+        let right = self.first(rules).is_some_and(|(c, rule)| c == cause && rules.contains(&rule.as_str()));
+        assert!(right, "not {cause} {rules:?}: {:#}", self.all);
+    }
+
+    fn is_not(&self, rules: &[&str]) {
+        let blamed = self.first(rules).is_some_and(|(_, rule)| rules.contains(&rule.as_str()));
+        assert!(!blamed, "the control is blamed: {:#}", self.all);
+    }
+}
+
+fn sysctl(net: &Net, side: Side, setting: &str) {
+    let done = net.exec(side, "sysctl", &["-qw", setting]).output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_small_receive_window() {
+    let _alone = alone();
+    let net = Net::pair();
+    verdict(&net, &["-t", "3"]).is_not(&["V04"]);
+    sysctl(&net, Side::B, "net.ipv4.tcp_rmem=4096 8192 8192");
+    verdict(&net, &["-t", "3"]).is("receiver_window", &["V04"]);
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_small_send_buffer() {
+    let _alone = alone();
+    let net = Net::pair();
+    verdict(&net, &["-t", "3"]).is_not(&["V06"]);
+    sysctl(&net, Side::A, "net.ipv4.tcp_wmem=4096 8192 8192");
+    verdict(&net, &["-t", "3"]).is("sender_window", &["V06"]);
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_slow_reader() {
+    let _alone = alone();
+    let net = Net::pair();
+    net.tbf(Side::A, "100mbit", "32kb", "50ms");
+    verdict(&net, &["-t", "3", "--read-rate", "20M"]).is("application", &["V05"]);
+    // A reader that is fast enough for the path is not the cause.
+    verdict(&net, &["-t", "3", "--read-rate", "200M"]).is_not(&["V05"]);
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn an_application_that_offers_too_little() {
+    let _alone = alone();
+    let net = Net::pair();
+    net.tbf(Side::A, "100mbit", "32kb", "50ms");
+    verdict(&net, &["-t", "3", "-b", "20M"]).is("application", &["V03"]);
+    verdict(&net, &["-t", "3", "-b", "200M"]).is_not(&["V03"]);
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_shaped_link() {
+    let _alone = alone();
+    let net = Net::pair();
+    net.tbf(Side::A, "100mbit", "32kb", "50ms");
+    verdict(&net, &["-t", "3"]).is("shaper", &["V14"]);
+    verdict(&net, &["-t", "3", "-b", "20M"]).is_not(&["V14", "V02"]);
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_saturated_core_at_the_sender() {
+    let _alone = alone();
+    let net = Net::pair();
+    net.tbf(Side::A, "100mbit", "32kb", "50ms");
+    verdict(&net, &["-t", "3"]).is_not(&["V07", "V08"]);
+    let free = Net::pair();
+    // One system call per 64 bytes: the sender's core is the limit long before anything else.
+    verdict(&free, &["-t", "3", "-l", "64", "-N"]).is("cpu_sender", &["V07"]);
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn too_short_a_test() {
+    let _alone = alone();
+    let net = Net::pair();
+    net.tbf(Side::A, "100mbit", "32kb", "50ms");
+    verdict(&net, &["-t", "0.2"]).is("too_short", &["V01"]);
+    verdict(&net, &["-t", "3"]).is_not(&["V01"]);
+}

@@ -1,0 +1,30 @@
+//! Tests of the whole program that need root: network namespaces, labs, and other programs in them.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be prepared fails")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod alone;
+mod faults_vanished;
+mod host_settings;
+mod interop_iperf2;
+mod interop_iperf2_faults;
+mod interop_iperf2_loss;
+mod interop_iperf2_times;
+mod interop_iperf3_client;
+mod interop_iperf3_faults;
+mod interop_iperf3_forms;
+mod interop_iperf3_login;
+mod interop_iperf3_loss;
+mod interop_iperf3_server;
+mod interop_netpipe;
+mod interop_nuttcp;
+mod interop_nuttcp_faults;
+mod interop_nuttcp_loss;
+mod interop_ttcp;
+mod kills;
+mod kills_lab;
+mod lab_kernel;
+mod lab_life;
+mod lab_rootless;
+mod run_lab;

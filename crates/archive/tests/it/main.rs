@@ -1,0 +1,8 @@
+//! The archive from outside.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
+
+mod archive;
+mod earlier_versions;
+mod folder;
+mod limits;
+mod plans;

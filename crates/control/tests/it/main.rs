@@ -1,0 +1,6 @@
+//! Measurements with both ends in this process, and the evidence that is gathered from them.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be prepared fails")]
+
+mod gathered;
+mod iperf3;
+mod test_bed;

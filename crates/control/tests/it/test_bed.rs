@@ -1,0 +1,5 @@
+//! A test bed on one host: agents, coordinators and unrelated clients over loopback.
+mod groups;
+mod hosts;
+mod places;
+mod troubles;

@@ -1,0 +1,10 @@
+//! System calls on real sockets, devices and namespaces. Tests that need root are ignored by default: run them
+//! with `cargo test -p linerate-sock -- --ignored`.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
+
+mod ground;
+mod host_settings;
+mod namespaces;
+mod tcp;
+mod udp;
+mod zero_copy;
