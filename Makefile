@@ -67,14 +67,14 @@ SEED ?= 1
 
 kills:
 	@LINERATE_KILLS=$(TIMES) LINERATE_KILLS_SEED=$(SEED) \
-	cargo test -p linerate --test kills --test kills_lab -- --ignored --nocapture
+	cargo test -p linerate --test root whoever_is_killed -- --ignored --nocapture
 
 # `make test` runs a sample of these; SESSIONS=1 SEED=number repeats one.
 SESSIONS ?= 10000
 
 hostile:
 	@LINERATE_HOSTILE=$(SESSIONS) LINERATE_HOSTILE_SEED=$(SEED) \
-	cargo test -p linerate --no-fail-fast --test hostile --test hostile_peers hostile_sessions -- --nocapture
+	cargo test -p linerate --test it hostile_sessions -- --nocapture
 
 bench: build
 	@cargo xtask bench

@@ -12,7 +12,17 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     }
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
-        .args(["test", "--package", "linerate", "--test", "honest_files", "--", "--ignored", "--nocapture"])
+        .args([
+            "test",
+            "--package",
+            "linerate",
+            "--test",
+            "root",
+            "honest_files::",
+            "--",
+            "--ignored",
+            "--nocapture",
+        ])
         .env("LINERATE_HONEST_FILES", "all")
         .current_dir(tree::root()?)
         .status()

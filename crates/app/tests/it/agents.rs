@@ -7,23 +7,12 @@ use std::time::Duration;
 use linerate_control::{FlowJob, Group, HostRef, Log, RunEvent, Target, TestBed, run_group};
 use linerate_model::{Body, CaveatKind, Outcome, TestSpec};
 use linerate_proto::agent::Token;
-use linerate_sock::netns;
 use linerate_units::{Bitrate, Span};
 
-use crate::support::{self, Folder, Lab, Process, Server, TIMEOUT, linerate, signal};
-
-const SECRET: &str = "a secret that these tests share";
+use crate::support::{self, AgentPair, Process, Server, TIMEOUT, linerate, signal, token_file};
 
 /// Timeout for one end to notice that the other one is gone.
 const NOTICE: Duration = Duration::from_secs(20);
-
-/// A folder with the token in a file.
-fn folder() -> (Folder, String) {
-    let folder = Folder::new();
-    let file = folder.file("token");
-    std::fs::write(&file, format!("{SECRET}\n")).unwrap();
-    (folder, file)
-}
 
 fn agent(token: &str) -> Server {
     Server::start(&["--agent-token-file", token])
@@ -39,7 +28,7 @@ fn test_from(agent: &Server, target: u16, token: &str, args: &[&str]) -> Command
 
 #[test]
 fn a_test_between_two_other_hosts_is_printed_and_archived_as_any_other() {
-    let (folder, token) = folder();
+    let (folder, token) = token_file();
     let (from, to) = (agent(&token), Server::start(&[]));
     let archive = folder.file("archive.sqlite");
     let args = ["-t", "1", "--upload", "-b", "20M", "--json", "--archive", &archive];
@@ -62,7 +51,7 @@ fn a_test_between_two_other_hosts_is_printed_and_archived_as_any_other() {
 
 #[test]
 fn who_has_another_token_or_asks_no_agent_is_told_so() {
-    let (folder, token) = folder();
+    let (folder, token) = token_file();
     let (from, to) = (agent(&token), Server::start(&[]));
     let other = folder.file("other");
     std::fs::write(&other, "a secret that nobody shares").unwrap();
@@ -79,7 +68,7 @@ fn who_has_another_token_or_asks_no_agent_is_told_so() {
 
 #[test]
 fn what_is_wrong_with_the_token_is_said_before_anything_is_done() {
-    let (folder, token) = folder();
+    let (folder, token) = token_file();
     let short = folder.file("short");
     std::fs::write(&short, "secret\n").unwrap();
     let missing = folder.file("missing");
@@ -100,7 +89,7 @@ fn what_is_wrong_with_the_token_is_said_before_anything_is_done() {
 
 #[test]
 fn a_coordinator_that_is_killed_frees_its_agent_and_the_target_at_once() {
-    let (_folder, token) = folder();
+    let (_folder, token) = token_file();
     let (from, to) = (agent(&token), Server::start(&[]));
     let args = ["-t", "600", "--upload", "-b", "5M", "--no-latency", "-q"];
     let coordinator = Process::start(test_from(&from, to.port, &token, &args));
@@ -117,7 +106,7 @@ fn a_coordinator_that_is_killed_frees_its_agent_and_the_target_at_once() {
 
 #[test]
 fn an_agent_that_is_killed_fails_the_test_and_what_was_told_is_kept() {
-    let (_folder, token) = folder();
+    let (_folder, token) = token_file();
     let (from, to) = (agent(&token), Server::start(&[]));
     let args = ["-t", "60", "--upload", "-b", "5M", "--no-latency", "--json"];
     let coordinator = Process::start(test_from(&from, to.port, &token, &args));
@@ -137,7 +126,7 @@ fn an_agent_that_is_killed_fails_the_test_and_what_was_told_is_kept() {
 
 #[test]
 fn an_interrupted_coordinator_prints_what_was_measured() {
-    let (_folder, token) = folder();
+    let (_folder, token) = token_file();
     let (from, to) = (agent(&token), Server::start(&[]));
     let args = ["-t", "60", "--upload", "-b", "5M", "--no-latency", "--json"];
     let coordinator = Process::start(test_from(&from, to.port, &token, &args));
@@ -153,14 +142,14 @@ fn an_interrupted_coordinator_prints_what_was_measured() {
 
 #[test]
 fn of_three_pairs_one_loses_its_client_one_its_server_and_the_third_goes_on() {
-    let (_folder, token) = folder();
+    let (_folder, token) = token_file();
     let servers: Vec<Server> = (0..6).map(|_| agent(&token)).collect();
     let host = |(number, server): (usize, &Server)| HostRef {
         name: format!("h{number}"),
         address: "127.0.0.1".to_owned(),
         port: Some(server.port),
         test_address: None,
-        token: Token::new(SECRET).unwrap(),
+        token: Token::new(AgentPair::SECRET).unwrap(),
         netns: None,
     };
     let bed = TestBed { name: "the test".to_owned(), hosts: servers.iter().enumerate().map(host).collect() };
@@ -204,80 +193,5 @@ fn of_three_pairs_one_loses_its_client_one_its_server_and_the_third_goes_on() {
         let partial = record.flows[0].caveats.iter().any(|caveat| caveat.kind == CaveatKind::Partial);
         assert_eq!(partial, end.outcome == Outcome::Failed, "{record:?}");
         assert!(record.flows[0].received().is_some(), "what was told is kept");
-    }
-}
-
-/// The address of a host of a lab.
-fn address(lab: &Lab, host: &str) -> String {
-    let status = lab.status();
-    let found = status["hosts"].as_array().unwrap().iter().find(|found| found["name"] == host).unwrap();
-    found["address"].as_str().unwrap().split('/').next().unwrap().to_owned()
-}
-
-fn namespace(lab: &Lab, host: &str) -> std::fs::File {
-    let status = lab.status();
-    let found = status["hosts"].as_array().unwrap().iter().find(|found| found["name"] == host).unwrap();
-    std::fs::File::open(format!("/run/netns/{}", found["netns"].as_str().unwrap())).unwrap()
-}
-
-#[test]
-#[ignore = "needs root and network namespaces"]
-fn two_pairs_of_four_hosts_start_together() {
-    let (_folder, token) = folder();
-    let lab = Lab::up("gigabit-switch-4", &[]);
-    let names = ["a", "b", "c", "d"];
-    let serve = ["serve", "-p", "0", "--json", "--agent-token-file", &token];
-    let servers = names.map(|name| Server::from(lab.linerate(name, &serve)));
-    let host = |(name, server): (&str, &Server)| HostRef {
-        name: name.to_owned(),
-        address: address(&lab, name),
-        port: Some(server.port),
-        test_address: None,
-        token: Token::new(SECRET).unwrap(),
-        netns: None,
-    };
-    let bed =
-        TestBed { name: "the test".to_owned(), hosts: names.into_iter().zip(&servers).map(host).collect() };
-    let mut spec = TestSpec::default();
-    spec.traffic.duration = Some(Span::from_secs(2));
-    spec.traffic.upload = true;
-    spec.traffic.rate = Bitrate::from_bps(50e6);
-    let flow = |from, to| FlowJob {
-        from,
-        to: Target::Host(to),
-        spec: spec.clone(),
-        start_after: Span::ZERO,
-        after: None,
-        cross_traffic: false,
-        plan: None,
-    };
-    let flows = vec![flow(0, 1), flow(2, 3)];
-    let group = Group { name: Some("both pairs".to_owned()), started_at: String::new(), flows };
-    let stop = AtomicBool::new(false);
-    let inside = namespace(&lab, "a");
-    let (ends, records) = netns::with_netns_fd(&inside, || {
-        let mut logs = [Log::new("1".to_owned(), Vec::new()), Log::new("2".to_owned(), Vec::new())];
-        let ends = run_group(bed, &group, &mut logs, &stop, &mut |_| ()).unwrap();
-        (ends, logs.map(Log::into_record))
-    })
-    .unwrap();
-    for ((end, record), (from, to)) in ends.iter().zip(&records).zip([("a", "b"), ("c", "d")]) {
-        assert_eq!(end.outcome, Outcome::Completed, "{end:?}");
-        let addresses: Vec<_> = record.hosts.iter().filter_map(|host| host.address.clone()).collect();
-        assert_eq!(addresses, [address(&lab, from), address(&lab, to)], "the real ends");
-        let rate = record.flows[0].bitrate().unwrap().bps();
-        assert!((40e6..60e6).contains(&rate), "{rate}: the pairs do not share a link");
-        assert!(!record.ports.is_empty(), "the switch was asked by the agent");
-        let start = end.start.unwrap();
-        let first = record.flows[0].first_read.unwrap().since(record.group_start.unwrap().planned);
-        eprintln!(
-            "start error {}, clock error {}, first byte after {first}",
-            start.start_error, start.clock_error
-        );
-        assert!(start.start_error < Span::from_secs(1) && first < Span::from_secs(1));
-    }
-    // The coordinator's connection at every server, and the run at servers that were measured against.
-    for (server, ended) in servers.iter().zip([1, 2, 1, 2]) {
-        server.await_events("ended", ended);
     }
 }

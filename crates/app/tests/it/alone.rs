@@ -1,4 +1,4 @@
-//! Tests that measure or load the machine.
+//! Tests that run while no other test does; see `support/turn.rs`.
 
 mod calibration;
 mod hostile;

@@ -10,7 +10,7 @@ use linerate_proto::native::{Connection, DATAGRAM_BYTES, Datagram, DatagramKind,
 use linerate_sock::limits;
 use serde_json::Value;
 
-use crate::support::{self, Done, Process, Server, TIMEOUT, eventually, linerate, test};
+use crate::support::{self, Done, Process, Server, TIMEOUT, started_by, test, threads_of};
 
 /// Another host, from the server's point of view.
 const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 7, 0, 2));
@@ -54,10 +54,6 @@ fn read_preface(client: &mut TcpStream) {
     let mut preface = [0; 32];
     client.read_exact(&mut preface).unwrap();
     assert_eq!(preface, Preface::CONTROL.encode());
-}
-
-fn threads_of(pid: u32) -> usize {
-    std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().count()
 }
 
 fn files_of(pid: u32) -> usize {
@@ -253,19 +249,6 @@ fn a_client_with_64_descriptors_measures_one_stream() {
     assert!(done.stderr.contains("64 allowed") && done.stderr.contains("ulimit -Hn"), "{done:?}");
 }
 
-/// The same command, started through another program with these arguments.
-fn started_by(program: &str, first: &[&str], inner: &Command) -> Command {
-    let mut command = Command::new(program);
-    command.args(first).arg(inner.get_program()).args(inner.get_args());
-    for (name, value) in inner.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    command
-}
-
 #[test]
 fn a_server_out_of_descriptors_says_so_once_and_recovers() {
     let server = Server::start(&[]);
@@ -283,50 +266,4 @@ fn a_server_out_of_descriptors_says_so_once_and_recovers() {
     let done = measured(server.port, &[]);
     assert_eq!(done.code, Some(0), "{done:?}");
     assert_eq!(server.events("out_of_files").len(), 1);
-}
-
-/// The same command as another user, limited to `most` threads.
-fn as_user(user: u32, most: &str, inner: &Command) -> Command {
-    let ids = [format!("--reuid={user}"), format!("--regid={user}")];
-    let inner = started_by("setpriv", &[&ids[0], &ids[1], "--clear-groups"], inner);
-    started_by("prlimit", &[&format!("--nproc={most}")], &inner)
-}
-
-#[test]
-#[ignore = "needs root"]
-fn a_client_that_gets_no_threads_says_which_limit_it_was() {
-    let server = Server::start(&[]);
-    for most in 1..=8 {
-        let inner = test("127.0.0.1", server.port, &["-t", "1", "-P", "40", "--bidir"]);
-        let done = Process::start(as_user(47_113, &most.to_string(), &inner)).finish(TIMEOUT);
-        assert!(!done.stderr.contains("panicked"), "{most}: {done:?}");
-        assert!(done.code == Some(0) || done.stderr.contains("ulimit -u"), "{most}: {done:?}");
-    }
-    assert_eq!(measured(server.port, &[]).code, Some(0));
-}
-
-#[test]
-#[ignore = "needs root"]
-fn a_server_that_gets_no_threads_tells_its_client() {
-    let mut serve = linerate();
-    serve.args(["serve", "-p", "0", "--json"]);
-    let server = Server::from(as_user(47_114, "500", &serve));
-    // The first client makes the server create its permanent threads.
-    assert_eq!(measured(server.port, &[]).code, Some(0));
-    let idle = eventually("its threads end", || {
-        let threads = threads_of(server.pid());
-        (server.events("ended").len() == 1).then_some(threads)
-    });
-    for more in 0..3 {
-        let pid = server.pid().to_string();
-        let limit = format!("--nproc={}:", idle + more);
-        // The same user may lower the soft limit.
-        let mut lower = Command::new("prlimit");
-        lower.args(["--pid", &pid, &limit]);
-        let lowered = Process::start(as_user(47_114, "500", &lower)).finish(TIMEOUT);
-        assert_eq!(lowered.code, Some(0), "{lowered:?}");
-        let done = measured(server.port, &[]);
-        assert!(done.code == Some(0) || done.stderr.contains("ulimit -u"), "{more}: {done:?}");
-        assert!(more > 0 || done.code == Some(1), "{done:?}");
-    }
 }

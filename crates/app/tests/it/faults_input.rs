@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use crate::support::{Done, Folder, Process, Server, caveats, linerate, test, test_json};
 
+use Takes::{Name, Number, Positive, Report, Word};
+
 /// Timeout for a command that does not measure anything.
 const AT_ONCE: Duration = Duration::from_secs(10);
 
@@ -28,8 +30,6 @@ enum Takes {
     /// A name that only a host or a file system can check; see the tests below.
     Name,
 }
-
-use Takes::{Name, Number, Positive, Report, Word};
 
 /// All options of `linerate test` with values, and values beyond their ranges.
 const TEST: &[(&str, Takes, &[&str])] = &[
@@ -287,34 +287,6 @@ fn a_corrupt_archive_does_not_cost_the_result_and_is_left_alone() {
     std::fs::write(&archive, &noise).unwrap();
     not_archived(&archive);
     assert_eq!(std::fs::read(&archive).unwrap(), noise);
-}
-
-#[test]
-#[ignore = "needs root and mount namespaces"]
-fn a_full_disk_does_not_cost_the_result() {
-    // The smaller disk is full before the first event, the larger one in the middle.
-    for size in ["64k", "200k"] {
-        let folder = Folder::new();
-        let server = Server::start(&[]);
-        let disk = folder.file("disk");
-        std::fs::create_dir(&disk).unwrap();
-        // Mounted in a new namespace, the disk disappears with the program.
-        let mut command = Command::new("unshare");
-        let script = format!("mount -t tmpfs -o size={size} tmpfs {disk} && exec \"$@\"");
-        let program = env!("CARGO_BIN_EXE_linerate");
-        command.args(["-m", "sh", "-c", &script, "sh", program, "test", "127.0.0.1"]);
-        let port = server.port.to_string();
-        let archive = format!("{disk}/archive.sqlite");
-        let args = ["-p", &port, "-t", "2", "-i", "0.01", "-b", "20M", "--json", "--archive", &archive];
-        let done = ended(command, &args);
-        assert_eq!(done.code, Some(0), "{size}: {done:?}");
-        assert!(
-            done.stderr.contains("warning:") && done.stderr.contains("not archived"),
-            "{size}: {}",
-            done.stderr
-        );
-        assert_eq!(done.json()["run"]["outcome"], "completed", "{size}");
-    }
 }
 
 #[test]

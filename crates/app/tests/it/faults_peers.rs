@@ -7,7 +7,8 @@ use linerate_sock::clock;
 use serde_json::Value;
 
 use crate::support::{
-    self, Folder, Process, Relay, Server, TIMEOUT, caveats, eventually, flow, linerate, signal, test,
+    self, Folder, Process, Relay, Server, TIMEOUT, caveats, eventually, flow, linerate, signal, take_turn,
+    test,
 };
 
 /// Timeout for the survivor to notice and to end.
@@ -49,6 +50,7 @@ fn archived_outcome(archive: &str) -> Value {
 
 /// Runs a check for all states in parallel, and reports which one failed.
 fn at_every_state(check: fn(&'static str)) {
+    take_turn();
     std::thread::scope(|scope| {
         let checks: Vec<_> = STATES.map(|state| (state, scope.spawn(move || check(state)))).into();
         let failed: Vec<_> =
@@ -200,6 +202,7 @@ fn interrupted_at(state: &'static str) {
 
 #[test]
 fn an_interrupt_before_the_first_byte_is_not_forgotten() {
+    take_turn();
     std::thread::scope(|scope| {
         for state in ["hello", "welcome", "prepare", "prepared", "flows_ready", "start"] {
             scope.spawn(move || interrupted_at(state));

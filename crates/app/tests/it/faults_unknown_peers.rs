@@ -8,7 +8,7 @@ use std::time::Duration;
 use linerate_proto::native::VERSION;
 use linerate_sock::clock;
 
-use crate::support::{self, Done, Process, Server, TIMEOUT, eventually, pause, test};
+use crate::support::{self, Done, Process, Server, TIMEOUT, eventually, pause, take_turn, test};
 
 /// Timeout for a client to notice that the service is not ours.
 const NOTICE: Duration = Duration::from_secs(10);
@@ -44,6 +44,7 @@ fn client_of(first: &'static [u8], answer: &'static [u8]) -> Done {
 
 #[test]
 fn the_service_behind_a_wrong_port_is_named() {
+    take_turn();
     let services: [(&str, &[u8], &[u8]); 7] = [
         ("an SSH server", b"SSH-2.0-OpenSSH_9.2p1\r\n", b""),
         ("an HTTP server", b"", b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"),

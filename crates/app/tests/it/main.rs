@@ -1,5 +1,10 @@
 //! Tests of the whole program that need no root.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be prepared fails")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot be prepared fails"
+)]
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -24,8 +29,9 @@ mod faults_network;
 mod faults_peers;
 mod faults_tools;
 mod faults_unknown_peers;
-mod knobs;
+mod interop_iperf3_faults;
 mod lab_mistakes;
 mod lab_ports;
 mod run_plan;
 mod sweep;
+mod truth;

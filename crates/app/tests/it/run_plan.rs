@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::{Done, Folder, Process, Server, TIMEOUT, elements, linerate, pause, signal};
+use crate::support::{Done, Folder, Process, Server, TIMEOUT, elements, linerate, pause, signal, token_file};
 
 /// A folder with a token, an archive and a plan, and agents with the token.
 struct TestBed {
@@ -19,9 +19,7 @@ const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 impl TestBed {
     /// A plan with definitions of `hosts` hosts before its own text.
     fn new(hosts: usize, plan: &str) -> Self {
-        let folder = Folder::new();
-        std::fs::write(folder.file("token"), "a secret that these tests share\n").unwrap();
-        let token = folder.file("token");
+        let (folder, token) = token_file();
         let agents: Vec<Server> =
             (0..hosts).map(|_| Server::start(&["--agent-token-file", &token])).collect();
         let mut text = format!("{plan}\n");

@@ -1,7 +1,9 @@
-//! Tests that measure or load the machine.
+//! Tests that run while no other test does; see `support/turn.rs`.
 
+mod byte_accounting;
 mod causes;
 mod causes_path;
+mod faults_tools;
 mod honest_files;
 mod interop_rates;
 mod investigate;
@@ -9,4 +11,5 @@ mod lab_kills;
 mod lab_known;
 mod lab_truth;
 mod many_clients;
+mod run_lab;
 mod truth;

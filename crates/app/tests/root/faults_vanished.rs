@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use linerate_sock::clock;
 
-use crate::support::{Net, Process, Server, Side, TIMEOUT, pause, signal};
+use crate::support::{Net, Process, Server, Side, TIMEOUT, pause, signal, take_turn};
 
 /// Timeout for the server to notice; it formerly took 98 s for iperf3.
 const NOTICE: Duration = Duration::from_secs(40);
@@ -35,6 +35,7 @@ fn cut_link(program: &str, args: &[&str]) {
 #[test]
 #[ignore = "needs root, network namespaces and iperf3"]
 fn an_iperf3_client_whose_link_is_cut_does_not_hold_the_server() {
+    take_turn();
     let address = Side::A.address();
     let upload = ["-c", address, "-p", "PORT", "-t", "60", "-b", "20M"];
     std::thread::scope(|scope| {
@@ -48,6 +49,7 @@ fn an_iperf3_client_whose_link_is_cut_does_not_hold_the_server() {
 #[test]
 #[ignore = "needs root, network namespaces, iperf and nuttcp"]
 fn an_older_client_whose_link_is_cut_does_not_hold_the_server() {
+    take_turn();
     let address = Side::A.address();
     let upload = ["-c", address, "-t", "60", "-b", "20M"];
     std::thread::scope(|scope| {
@@ -83,6 +85,7 @@ fn leave_silent(program: &str, args: &[&str]) {
 #[test]
 #[ignore = "needs root, network namespaces and iperf3"]
 fn a_client_that_lives_and_says_nothing_makes_room_for_another_host() {
+    take_turn();
     let address = Side::A.address();
     // Clients of ttcp, and of old versions of iperf, start with their data.
     let after =

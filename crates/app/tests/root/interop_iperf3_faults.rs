@@ -1,62 +1,23 @@
 //! Misbehaving iperf3 peers: raw clients of our server, raw servers for our client.
 
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::io::Write;
+use std::net::{Ipv4Addr, Shutdown, TcpStream};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::support::{Done, Iperf3, Netns, PORT, Process, TIMEOUT, eventually, linerate, number};
+use crate::support::raw_iperf3::{
+    ACCESS_DENIED, CREATE_STREAMS, DISPLAY_RESULTS, EXCHANGE_RESULTS, IPERF_DONE, PARAM_EXCHANGE,
+    SERVER_ERROR, TEST_END, TEST_RUNNING, TEST_START, byte, message, patient, rest,
+};
+use crate::support::{Iperf3, Netns, PORT, Process, TIMEOUT, eventually, framed, number};
 
 use Iperf3::{Ours, Real};
-
-/// State bytes of the control connection.
-const TEST_START: u8 = 1;
-const TEST_RUNNING: u8 = 2;
-const TEST_END: u8 = 4;
-const PARAM_EXCHANGE: u8 = 9;
-const CREATE_STREAMS: u8 = 10;
-const EXCHANGE_RESULTS: u8 = 13;
-const DISPLAY_RESULTS: u8 = 14;
-const IPERF_DONE: u8 = 16;
-const ACCESS_DENIED: u8 = 0xff;
-const SERVER_ERROR: u8 = 0xfe;
 
 /// The first bytes of every connection of a test.
 const COOKIE: &[u8; 37] = b"abcdefghijklmnopqrstuvwxyz234567abcd\0";
 
-/// Sets a read timeout on a connection.
-fn patient(connection: TcpStream) -> TcpStream {
-    connection.set_read_timeout(Some(TIMEOUT)).unwrap();
-    connection
-}
-
 fn connect() -> TcpStream {
     patient(TcpStream::connect((Ipv4Addr::LOCALHOST, PORT)).unwrap())
-}
-
-fn byte(from: &mut TcpStream) -> u8 {
-    let mut byte = [0];
-    from.read_exact(&mut byte).unwrap();
-    byte[0]
-}
-
-fn framed(text: &[u8]) -> Vec<u8> {
-    [&u32::try_from(text.len()).unwrap().to_be_bytes()[..], text].concat()
-}
-
-fn message(from: &mut TcpStream) -> Value {
-    let mut length = [0; 4];
-    from.read_exact(&mut length).unwrap();
-    let mut text = vec![0; u32::from_be_bytes(length) as usize];
-    from.read_exact(&mut text).unwrap();
-    serde_json::from_slice(&text).unwrap()
-}
-
-/// Everything up to the end of the connection, including a reset.
-fn rest(from: &mut TcpStream) -> Vec<u8> {
-    let mut all = Vec::new();
-    let _ = from.read_to_end(&mut all);
-    all
 }
 
 /// A raw client up to the request for its parameters.
@@ -249,121 +210,4 @@ fn two_hundred_silent_clients_do_not_keep_others_out() {
     still_serves(&netns, &mut server);
     drop(silent);
     still_serves(&netns, &mut server);
-}
-
-/// Actions of a raw server on our client's control connection.
-type Script = fn(TcpStream, &TcpListener);
-
-/// Runs our client, optionally with `-J`, against a server that follows a script.
-fn before(script: Script, args: &[&str]) -> Done {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let port = listener.local_addr().unwrap().port().to_string();
-    let mut command = linerate();
-    command.args(["iperf3", "-c", "127.0.0.1", "-p", &port, "-t", "1", "-b", "1M"]).args(args);
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            let (control, _) = listener.accept().unwrap();
-            let mut control = patient(control);
-            let mut cookie = [0; 37];
-            control.read_exact(&mut cookie).unwrap();
-            assert_eq!(cookie[36], 0);
-            script(control, &listener);
-        });
-        Process::start(command).finish(TIMEOUT)
-    })
-}
-
-/// A server that runs a test of one stream with these results; returns everything that the client sends after
-/// them.
-fn whole_test(mut control: TcpStream, listener: &TcpListener, results: &[u8]) -> Vec<u8> {
-    control.write_all(&[PARAM_EXCHANGE]).unwrap();
-    assert_eq!(message(&mut control)["parallel"], 1);
-    control.write_all(&[CREATE_STREAMS]).unwrap();
-    let (stream, _) = listener.accept().unwrap();
-    let mut stream = patient(stream);
-    control.write_all(&[TEST_START, TEST_RUNNING]).unwrap();
-    std::thread::scope(|scope| {
-        scope.spawn(|| rest(&mut stream));
-        assert_eq!(byte(&mut control), TEST_END);
-        control.write_all(&[EXCHANGE_RESULTS]).unwrap();
-        message(&mut control);
-        control.write_all(&[&framed(results)[..], &[DISPLAY_RESULTS]].concat()).unwrap();
-        rest(&mut control)
-    })
-}
-
-#[test]
-fn states_may_come_together_and_negatives_wrapped() {
-    // -1 as written by version 3.12.
-    let script: Script = |control, listener| {
-        let results =
-            br#"{"cpu_util_total":1,"cpu_util_user":1,"cpu_util_system":0,"sender_has_retransmits":18446744073709551615,
-            "streams":[{"id":1,"bytes":131072,"retransmits":18446744073709551615,"jitter":0,"errors":0,"packets":0,
-            "start_time":0,"end_time":1.0}]}"#;
-        assert_eq!(whole_test(control, listener, results), [IPERF_DONE]);
-    };
-    let done = before(script, &["-J"]);
-    assert_eq!(done.code, Some(0), "{done:?}");
-    let document = done.json();
-    assert_eq!(number(&document, "/end/sum_received/bytes"), 131_072, "{document}");
-    assert_eq!(document["end"]["sum_received"].get("retransmits"), None, "{document}");
-    assert!(number(&document, "/end/sum_sent/retransmits") < 1000, "{document}");
-}
-
-/// Checks our client's error with a server of this script: exit code 1, and the same text in its JSON document.
-fn gives_up(script: Script, text: &str) {
-    let done = before(script, &[]);
-    assert_eq!(done.code, Some(1), "{done:?}");
-    assert!(done.stderr.contains(&format!("iperf3: error - {text}")), "{text}: {done:?}");
-    let done = before(script, &["-J"]);
-    assert_eq!(done.code, Some(1), "{done:?}");
-    let document = done.json();
-    assert!(document["error"].as_str().unwrap().contains(text), "{text}: {document}");
-}
-
-#[test]
-fn what_a_server_refuses_is_told_in_iperf3s_words() {
-    gives_up(
-        |mut control, _| control.write_all(&[ACCESS_DENIED]).unwrap(),
-        "the server is busy running a test",
-    );
-    let one_word: Script = |mut control, _| {
-        control.write_all(&[PARAM_EXCHANGE]).unwrap();
-        message(&mut control);
-        control.write_all(&[SERVER_ERROR, 0, 0, 0, 142]).unwrap();
-    };
-    gives_up(one_word, "test authorization failed");
-    let twice: Script = |mut control, _| {
-        control.write_all(&[PARAM_EXCHANGE]).unwrap();
-        message(&mut control);
-        control.write_all(&[SERVER_ERROR, 0, 0, 0, 27, 0, 0, 0, 0].repeat(2)).unwrap();
-    };
-    gives_up(twice, "total required bandwidth is larger than server limit");
-    gives_up(|control, _| drop(control), "control socket has closed unexpectedly");
-    gives_up(|mut control, _| control.write_all(b"S").unwrap(), "received an unknown control message");
-}
-
-#[test]
-fn results_that_make_no_sense_fail_the_test() {
-    let unknown: Script = |control, listener| {
-        let results =
-            br#"{"cpu_util_total":1,"cpu_util_user":1,"cpu_util_system":0,"sender_has_retransmits":-1,
-            "streams":[{"id":99,"bytes":1,"retransmits":-1,"jitter":0,"errors":0,"packets":0}]}"#;
-        whole_test(control, listener, results);
-    };
-    gives_up(unknown, "stream has an invalid id");
-    let nothing: Script = |control, listener| {
-        whole_test(control, listener, b"null");
-    };
-    gives_up(nothing, "unable to receive results");
-}
-
-#[test]
-fn a_server_that_says_nothing_is_given_up() {
-    let silent: Script = |mut control, _| {
-        rest(&mut control);
-    };
-    let done = before(silent, &[]);
-    assert_eq!(done.code, Some(1), "{done:?}");
-    assert!(done.stderr.contains("iperf3: error - unable to receive control message"), "{done:?}");
 }

@@ -46,6 +46,7 @@ fn each(
     ours: (Iperf3, Iperf3),
     pick: impl Fn(&support::Both) -> Value + Sync,
 ) {
+    support::take_turn();
     std::thread::scope(|scope| {
         for args in tests {
             let pick = &pick;

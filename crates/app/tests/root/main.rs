@@ -4,7 +4,11 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod agents;
 mod alone;
+mod faults_floods;
+mod faults_input;
+mod faults_network;
 mod faults_vanished;
 mod host_settings;
 mod interop_iperf2;
@@ -24,7 +28,11 @@ mod interop_nuttcp_loss;
 mod interop_ttcp;
 mod kills;
 mod kills_lab;
+mod knobs;
 mod lab_kernel;
 mod lab_life;
+mod lab_mistakes;
+mod lab_ports;
 mod lab_rootless;
 mod run_lab;
+mod sweep;

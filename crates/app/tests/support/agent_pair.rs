@@ -15,15 +15,21 @@ pub(crate) struct AgentPair {
     pub(crate) agents: BTreeMap<&'static str, Server>,
 }
 
+/// A folder with the token of the tests' agents in a file.
+pub(crate) fn token_file() -> (Folder, String) {
+    let folder = Folder::new();
+    let file = folder.file("token");
+    std::fs::write(&file, format!("{}\n", AgentPair::SECRET)).unwrap();
+    (folder, file)
+}
+
 impl AgentPair {
-    /// The token of its agents.
+    /// The token of all agents of tests.
     pub(crate) const SECRET: &str = "a secret that these tests share";
 
     /// Creates both hosts and starts their agents.
     pub(crate) fn new() -> Self {
-        let (net, folder) = (Net::pair(), Folder::new());
-        std::fs::write(folder.file("token"), Self::SECRET).unwrap();
-        let mut agents = Self { net, folder, agents: BTreeMap::new() };
+        let mut agents = Self { net: Net::pair(), folder: token_file().0, agents: BTreeMap::new() };
         agents.start("a");
         agents.start("b");
         agents

@@ -60,6 +60,7 @@ fn others() -> f64 {
 /// Whether the machine is idle, for a test that requires it. Otherwise prints that, even if the output of tests
 /// is captured, and records it for `make test` to count.
 pub(crate) fn is_idle(test: &str) -> bool {
+    super::take_turn();
     let others = others();
     if others <= ALLOWED {
         return true;

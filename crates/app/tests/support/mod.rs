@@ -15,14 +15,16 @@ mod packet_filter;
 mod peer;
 mod plan_dir;
 mod process;
+pub(crate) mod raw_iperf3;
 mod relay;
 mod rng;
 mod server;
 mod shape;
 pub(crate) mod tampering;
 mod tool;
+mod turn;
 
-pub(crate) use agent_pair::AgentPair;
+pub(crate) use agent_pair::{AgentPair, token_file};
 pub(crate) use idle::is_idle;
 pub(crate) use iperf2::{Iperf2, Pair, Row, pair, pair_on, rows};
 pub(crate) use iperf3::{Both, Iperf3, PORT, both, both_json, both_json_on, list, number};
@@ -33,12 +35,16 @@ pub(crate) use netns::Netns;
 pub(crate) use packet_filter::{NEAR, PacketFilter, SERVER_PORT};
 pub(crate) use peer::{Peer, framed, hello, prepare};
 pub(crate) use plan_dir::PlanDir;
-pub(crate) use process::{Done, Process, kill, linerate, resident_bytes, signal, thread_names};
+pub(crate) use process::{
+    Done, Process, cannot_measure, kill, linerate, resident_bytes, signal, started_by, thread_names,
+    threads_of,
+};
 pub(crate) use relay::Relay;
 pub(crate) use rng::{Rng, repetitions};
 pub(crate) use server::Server;
 pub(crate) use shape::shape;
 pub(crate) use tool::{IPERF, NETPIPE, NUTTCP, Program, TTCP, Tool, before, form};
+pub(crate) use turn::take_turn;
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -54,6 +60,7 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 /// A unique name among all tests on this machine.
 pub(crate) fn unique() -> String {
     static MADE: AtomicU32 = AtomicU32::new(0);
+    take_turn();
     format!("lr{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed))
 }
 

@@ -9,10 +9,11 @@ use std::time::Duration;
 use linerate_sock::clock;
 use serde_json::Value;
 
-use super::pause;
+use super::{pause, take_turn};
 
 /// The program under test: stores nothing on this machine, and always assumes a real host.
 pub(crate) fn linerate() -> Command {
+    take_turn();
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
     command.env("LINERATE_ARCHIVE", ":memory:").env("NO_COLOR", "1").env_remove("RUST_LOG");
     // The machine's calibration must not affect tests.
@@ -39,10 +40,28 @@ pub(crate) fn thread_names(pid: u32) -> Vec<String> {
     tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok()).collect()
 }
 
+/// Number of a process's threads.
+pub(crate) fn threads_of(pid: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().count()
+}
+
 /// Kills several processes with one command; they may have ended already.
 pub(crate) fn kill(pids: &[u32]) {
     let pids = pids.iter().map(u32::to_string);
     let _ = Command::new("kill").arg("-9").args(pids).output().unwrap();
+}
+
+/// The same command, started through another program with these arguments.
+pub(crate) fn started_by(program: &str, first: &[&str], inner: &Command) -> Command {
+    let mut command = Command::new(program);
+    command.args(first).arg(inner.get_program()).args(inner.get_args());
+    for (name, value) in inner.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
 }
 
 /// A program that has ended.
@@ -121,6 +140,16 @@ impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// Checks a client that could not measure: within seconds exit code 1, and one error with these words.
+pub(crate) fn cannot_measure(command: Command, words: &[&str]) {
+    let done = Process::start(command).finish(Duration::from_secs(10));
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert_eq!(done.stderr.lines().filter(|line| line.contains("error:")).count(), 1, "{done:?}");
+    for word in words {
+        assert!(done.stderr.contains(word), "{word}: {done:?}");
     }
 }
 

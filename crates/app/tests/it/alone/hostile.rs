@@ -13,7 +13,9 @@ use linerate_sock::clock;
 use serde_json::{Value, json};
 
 use crate::support::absurd::{Role, orders, spec, word};
-use crate::support::{self, Peer, Process, Rng, Server, TIMEOUT, eventually, framed, hello, prepare, test};
+use crate::support::{
+    self, Peer, Process, Rng, Server, TIMEOUT, eventually, framed, hello, prepare, test, threads_of,
+};
 
 /// Number of parallel sessions.
 const AT_ONCE: u64 = 12;
@@ -183,10 +185,6 @@ fn silent(port: u16, rng: &mut Rng) -> Option<()> {
     Some(())
 }
 
-fn threads(server: &Server) -> usize {
-    std::fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap().count()
-}
-
 /// Number of threads of runs.
 fn at_work(server: &Server) -> usize {
     const NAMES: [&str; 6] = ["run", "pump", "sampler", "exchange", "agent", "job"];
@@ -213,7 +211,7 @@ fn hostile_sessions_leave_a_server_as_it_was_and_honest_clients_are_served_meanw
     // What the first run allocates for all others is not a leak.
     drop(running(port));
     eventually("the first run is over", || (at_work(&server) == 0).then_some(()));
-    let (idle, memory) = (threads(&server), server.resident_bytes());
+    let (idle, memory) = (threads_of(server.pid()), server.resident_bytes());
     let over = AtomicBool::new(false);
     let longest = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..AT_ONCE)
@@ -240,7 +238,7 @@ fn hostile_sessions_leave_a_server_as_it_was_and_honest_clients_are_served_meanw
         longest.unwrap_or_else(|_| panic!("{sessions}: an honest client was not let in"))
     });
     assert!(server.running(), "{sessions}: the server is gone: {}", server.stderr());
-    eventually("threads back to idle", || (threads(&server) <= idle).then_some(()));
+    eventually("threads back to idle", || (threads_of(server.pid()) <= idle).then_some(()));
     let kept = eventually("memory back to idle", || {
         let kept = server.resident_bytes().saturating_sub(memory);
         (kept <= KEPT_BYTES).then_some(kept)

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::support::absurd::Role;
 use crate::support::tampering::Tampering;
 use crate::support::{
-    self, Done, Folder, Process, Rng, Server, eventually, linerate, resident_bytes, signal, test,
+    self, Done, Process, Rng, Server, eventually, linerate, resident_bytes, signal, test, token_file,
 };
 
 /// Number of parallel programs under test.
@@ -146,9 +146,7 @@ fn hostile_sessions_of_servers_end_and_leave_their_client_whole() {
 #[test]
 fn hostile_sessions_of_agents_and_coordinators_end_and_leave_the_other_one_whole() {
     let sessions = Role::Agent.sessions();
-    let folder = Folder::new();
-    let token = folder.file("token");
-    std::fs::write(&token, "a secret that these tests share").unwrap();
+    let (_folder, token) = token_file();
     // A number of bytes that is replaced may be an honest order all the same, of half an hour.
     let mut target = Server::start(&["--policy", "shared", "--limit-time", "30"]);
     let mut agent = Server::start(&["--policy", "shared", "--agent-token-file", &token]);

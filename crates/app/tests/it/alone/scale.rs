@@ -1,7 +1,5 @@
 //! Thousands of streams.
 
-use std::sync::{Mutex, PoisonError};
-
 use linerate_sock::limits;
 
 use crate::support::{self, Process, Server, flow, test};
@@ -19,9 +17,6 @@ fn peak_bytes(pid: u32) -> u64 {
 }
 
 fn many(streams: u64) {
-    /// Only one at a time, to have exactly a thousand or ten thousand streams.
-    static MACHINE: Mutex<()> = Mutex::new(());
-    let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     limits::raise_open_files(FILES).unwrap_or_else(|error| panic!("{}", error.source));
     let server = Server::start(&[]);
     let rest = peak_bytes(server.pid());

@@ -1,16 +1,8 @@
 //! Deliberate causes are found, and the same path without them does not show them.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use serde_json::Value;
 
 use crate::support::{Net, Server, Side, flow, test_json};
-
-/// One path at a time: the load of another test would be a cause too.
-fn alone() -> MutexGuard<'static, ()> {
-    static MACHINE: Mutex<()> = Mutex::new(());
-    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Verdict of a measurement from A to B: causes and rules, and everything for a failure message.
 struct Verdict {
@@ -62,7 +54,6 @@ fn sysctl(net: &Net, side: Side, setting: &str) {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_small_receive_window() {
-    let _alone = alone();
     let net = Net::pair();
     verdict(&net, &["-t", "3"]).is_not(&["V04"]);
     sysctl(&net, Side::B, "net.ipv4.tcp_rmem=4096 8192 8192");
@@ -72,7 +63,6 @@ fn a_small_receive_window() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_small_send_buffer() {
-    let _alone = alone();
     let net = Net::pair();
     verdict(&net, &["-t", "3"]).is_not(&["V06"]);
     sysctl(&net, Side::A, "net.ipv4.tcp_wmem=4096 8192 8192");
@@ -82,7 +72,6 @@ fn a_small_send_buffer() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_slow_reader() {
-    let _alone = alone();
     let net = Net::pair();
     net.tbf(Side::A, "100mbit", "32kb", "50ms");
     verdict(&net, &["-t", "3", "--read-rate", "20M"]).is("application", &["V05"]);
@@ -93,7 +82,6 @@ fn a_slow_reader() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn an_application_that_offers_too_little() {
-    let _alone = alone();
     let net = Net::pair();
     net.tbf(Side::A, "100mbit", "32kb", "50ms");
     verdict(&net, &["-t", "3", "-b", "20M"]).is("application", &["V03"]);
@@ -103,7 +91,6 @@ fn an_application_that_offers_too_little() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_shaped_link() {
-    let _alone = alone();
     let net = Net::pair();
     net.tbf(Side::A, "100mbit", "32kb", "50ms");
     verdict(&net, &["-t", "3"]).is("shaper", &["V14"]);
@@ -113,7 +100,6 @@ fn a_shaped_link() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_saturated_core_at_the_sender() {
-    let _alone = alone();
     let net = Net::pair();
     net.tbf(Side::A, "100mbit", "32kb", "50ms");
     verdict(&net, &["-t", "3"]).is_not(&["V07", "V08"]);
@@ -125,7 +111,6 @@ fn a_saturated_core_at_the_sender() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn too_short_a_test() {
-    let _alone = alone();
     let net = Net::pair();
     net.tbf(Side::A, "100mbit", "32kb", "50ms");
     verdict(&net, &["-t", "0.2"]).is("too_short", &["V01"]);

@@ -1,8 +1,6 @@
 //! Deliberate faults of a path in an emulated network are found, and the same network without them does not
 //! show them.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use serde_json::Value;
 
 use crate::support::{self, Lab, Process, Server, TIMEOUT, flow};
@@ -10,12 +8,6 @@ use crate::support::{self, Lab, Process, Server, TIMEOUT, flow};
 /// Buffers large enough for a long path, so that they are not the limit.
 const LARGE: [&str; 2] =
     ["host.a.sysctl.ipv4.tcp_wmem=4096 16384 33554432", "host.b.sysctl.ipv4.tcp_rmem=4096 131072 67108864"];
-
-/// One network at a time: two on a small machine would delay each other.
-fn alone() -> MutexGuard<'static, ()> {
-    static MACHINE: Mutex<()> = Mutex::new(());
-    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Verdict and other findings of an upload from `a`, and everything for a failure message.
 struct Verdict {
@@ -63,7 +55,6 @@ fn with(set: &[&'static str]) -> Vec<&'static str> {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn hystart_that_noise_ended() {
-    let _alone = alone();
     let args = ["-t", "3", "-C", "cubic"];
     // Slow start needs nine round trips to fill this path, and noise of this size ends it in the first few. On
     // a path that needs three or four, it would depend on chance which comes first.
@@ -74,7 +65,6 @@ fn hystart_that_noise_ended() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_black_hole_for_full_packets() {
-    let _alone = alone();
     let args = ["-t", "3", "-C", "cubic"];
     verdict("black-hole", &[], "b", &args).is("V15");
     verdict("black-hole", &["link.tunnel.too_big=icmp"], "b", &args).is_not("V15");
@@ -83,7 +73,6 @@ fn a_black_hole_for_full_packets() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn connections_that_share_a_member_of_a_lag() {
-    let _alone = alone();
     if !support::is_idle("connections_that_share_a_member_of_a_lag") {
         return;
     }
@@ -96,7 +85,6 @@ fn connections_that_share_a_member_of_a_lag() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn packets_that_overtake_each_other() {
-    let _alone = alone();
     let args = ["-t", "4", "-C", "reno"];
     // Keeps RACK's reordering window at a quarter of the round-trip time.
     let path =
@@ -109,7 +97,6 @@ fn packets_that_overtake_each_other() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_queue_that_marks() {
-    let _alone = alone();
     let args = ["-t", "5", "-O", "2", "-C", "reno"];
     // Marks arrive at least once a second and keep the rate well below the link rate. At 100 Mb/s, some runs
     // come so close to it that a full link is the correct verdict.

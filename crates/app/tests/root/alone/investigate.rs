@@ -1,16 +1,8 @@
 //! `linerate test --investigate`: further runs, each archived separately, answer what one run leaves open.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use serde_json::Value;
 
 use crate::support::{self, Folder, Lab, Process, Server, TIMEOUT, caveats, flow, linerate};
-
-/// One network at a time: two on a small machine would delay each other.
-fn alone() -> MutexGuard<'static, ()> {
-    static MACHINE: Mutex<()> = Mutex::new(());
-    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// An investigated upload from `a`: the flow, and the archived runs.
 struct Investigated {
@@ -68,7 +60,6 @@ impl Investigated {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn the_largest_packet_that_a_black_hole_lets_through_is_found_to_the_byte() {
-    let _alone = alone();
     let found = Investigated::new("black-hole", &[], &["-t", "2", "-C", "cubic"]);
     let verdict = &found.flow["verdict"];
     assert_eq!(
@@ -87,7 +78,6 @@ fn datagrams_above_and_below_the_rate_show_a_policer() {
     if !support::is_idle("datagrams_above_and_below_the_rate_show_a_policer") {
         return;
     }
-    let _alone = alone();
     let set = ["rate=20M", "burst=100kB", "link.b.rate=200M"];
     let found = Investigated::new("policed", &set, &["-t", "3", "-C", "cubic"]);
     let verdict = &found.flow["verdict"];
@@ -107,7 +97,6 @@ fn datagrams_above_and_below_the_rate_show_a_policer() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_full_link_asks_nothing() {
-    let _alone = alone();
     let found = Investigated::new("pair", &["link.b.rate=100M"], &["-t", "2", "-C", "cubic"]);
     assert_eq!(found.flow["verdict"]["rule"], "V02");
     assert!(found.flow.get("follow_ups").is_none(), "{:#}", found.flow);

@@ -2,16 +2,9 @@
 
 use std::io::Write;
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::support::{self, Lab, Process, TIMEOUT, eventually, kill, pause, signal, switches};
-
-/// Both tests check a setting of the whole system.
-fn alone() -> MutexGuard<'static, ()> {
-    static SYSTEM: Mutex<()> = Mutex::new(());
-    SYSTEM.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// The congestion controls that every user may choose: a lab whose hosts use another one extends the list
 /// temporarily.
@@ -47,7 +40,6 @@ fn kill_at(moment: Duration, victim: Victim, lab: &Lab, command: Command) {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_hundred_kills_at_any_moment_leave_nothing() {
-    let _alone = alone();
     let before = allowed();
     let sample = Lab::named(&support::unique());
     let up_takes = Process::start(up(&sample)).finish(TIMEOUT).took;
@@ -83,7 +75,6 @@ fn answers(lab: &Lab) -> bool {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn labs_that_come_up_at_once_put_back_what_they_change_together() {
-    let _alone = alone();
     let before = allowed();
     for _ in 0..5 {
         let labs = [(); 4].map(|()| Lab::named(&support::unique()));
@@ -104,7 +95,6 @@ fn labs_that_come_up_at_once_put_back_what_they_change_together() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn down_waits_for_a_lab_that_is_being_made() {
-    let _alone = alone();
     for _ in 0..10 {
         let lab = Lab::named(&support::unique());
         let up = Process::start(up(&lab));

@@ -1,16 +1,8 @@
 //! Compares the lab with calculations: rates to a thousandth, drops to the byte, losses to the packet.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use serde_json::Value;
 
 use crate::support::{Lab, Process, Server, TIMEOUT, eventually, flow};
-
-/// Two fully loaded networks would delay each other.
-fn alone() -> MutexGuard<'static, ()> {
-    static MACHINE: Mutex<()> = Mutex::new(());
-    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Goodput of TCP at a link rate: MTU, VLAN tags, bits per second.
 ///
@@ -80,7 +72,6 @@ fn count(of: &Value, name: &str) -> u64 {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn tcp_gets_what_the_line_carries_to_a_thousandth() {
-    let _alone = alone();
     for (rate, mtu, tags) in [(1e9, 1500.0, 0.0), (1e9, 9000.0, 0.0), (1e8, 1500.0, 0.0), (1e9, 1500.0, 1.0)]
     {
         let mut set = standing_queue("a", "b", "b", rate);
@@ -108,7 +99,6 @@ fn tcp_gets_what_the_line_carries_to_a_thousandth() {
 #[test]
 #[ignore = "needs root, network namespaces and iperf3"]
 fn the_real_iperf3_prints_941() {
-    let _alone = alone();
     let lab = up("pair", &standing_queue("a", "b", "b", 1e9));
     let _server = Process::start(lab.exec("b", "iperf3", &["-s", "-1"]));
     // In kilobits: 941.48 would be rounded to 941 or 942.
@@ -123,7 +113,6 @@ fn the_real_iperf3_prints_941() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_full_port_drops_at_the_configured_byte() {
-    let _alone = alone();
     let buffer = 200_000;
     let lab = Lab::up("pair", &["link.b.rate=100M", &format!("link.b.buffer={buffer}")]);
     // Datagrams of one size, so that all frames have the same size.
@@ -169,7 +158,6 @@ fn is_dropping(readings: &Value) -> bool {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn what_the_wire_loses_is_what_the_receiver_misses() {
-    let _alone = alone();
     let lab = Lab::up("pair", &[]);
     // The hosts resolve each other's address before anything is lost.
     assert_eq!(lab.done("a", "ping", &["-c", "1", "b"]).code, Some(0));
@@ -195,7 +183,6 @@ fn what_the_wire_loses_is_what_the_receiver_misses() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn lost_datagrams_are_those_that_the_switch_dropped() {
-    let _alone = alone();
     let lab = Lab::up("pair", &["link.b.loss=1%"]);
     let document = upload(&lab, "a", "b", &["-u", "-b", "20M", "-t", "3", "-l", "1000"]);
     let udp = &flow(&document, "upload")["udp"];
@@ -225,7 +212,6 @@ fn a_line_delays_no_less_than_it_says() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_switch_that_rests_on_a_long_line_loses_nothing_and_makes_nothing() {
-    let _alone = alone();
     let lab = Lab::up("science-dmz", &[]);
     let document = upload(&lab, "a", "c", &STEADY);
     let port = lab.port("s1>s2");
@@ -255,7 +241,6 @@ fn a_switch_that_rests_on_a_long_line_loses_nothing_and_makes_nothing() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_lag_gives_one_flow_one_member_and_many_flows_both() {
-    let _alone = alone();
     let lab = up("lag-2x1g", &standing_queue("a", "c", "lag", 1e9));
     let one = received(&upload(&lab, "a", "c", &STEADY));
     assert!(one <= tcp_goodput(1e9, 1500.0, 0.0) * (1.0 + tolerance(&lab)), "{one}");
@@ -280,7 +265,6 @@ fn of_members(lab: &Lab, counter: &str) -> Vec<u64> {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_policer_lets_pass_what_it_was_given_and_queues_nothing() {
-    let _alone = alone();
     // A bucket so deep that a sender loses nothing through short pauses.
     let lab = Lab::up("policed", &["burst=10MB"]);
     let document = upload(&lab, "a", "b", &["-u", "-b", "500M", "-t", "4", "-l", "1400"]);
@@ -297,7 +281,6 @@ fn a_policer_lets_pass_what_it_was_given_and_queues_nothing() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_bloated_buffer_fills_to_its_brim_and_makes_everything_wait() {
-    let _alone = alone();
     let lab = Lab::up("bufferbloat", &[]);
     // Reno's slow start ends only when the buffer is full.
     let document = upload(&lab, "a", "b", &["-t", "5", "-C", "reno"]);
@@ -314,7 +297,6 @@ fn a_bloated_buffer_fills_to_its_brim_and_makes_everything_wait() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn disjoint_pairs_of_a_switch_do_not_meet() {
-    let _alone = alone();
     let mut set = standing_queue("a", "b", "b", 1e9);
     set.extend(standing_queue("c", "d", "d", 1e9));
     // The ports share the switch's memory: twice the size of both queues.
@@ -333,7 +315,6 @@ fn disjoint_pairs_of_a_switch_do_not_meet() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn two_into_one_meet_at_the_port_that_they_share() {
-    let _alone = alone();
     let lab = Lab::up("gigabit-switch-4", &[]);
     let pairs = ["a", "b"].map(|from| start_upload(&lab, from, "c", &["-t", "4", "-O", "1"]));
     let got: f64 = pairs.map(finish).iter().map(received).sum();
@@ -353,7 +334,6 @@ fn two_into_one_meet_at_the_port_that_they_share() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_run_carries_what_the_switch_saw_and_a_link_that_changed_meanwhile_shows() {
-    let _alone = alone();
     let lab = Lab::up("pair", &["link.b.buffer=10MB"]);
     let test = start_upload(&lab, "a", "b", &["-u", "-b", "500M", "-t", "5"]);
     eventually("data flows", || (count(&lab.port("s>b"), "packets") > 20_000).then_some(()));

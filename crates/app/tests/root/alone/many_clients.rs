@@ -1,7 +1,5 @@
 //! Two hundred parallel clients of several tools at one server.
 
-use std::sync::{Mutex, PoisonError};
-
 use serde_json::Value;
 
 use crate::support::{self, Done, Folder, Netns, Process, TIMEOUT, linerate, signal};
@@ -24,9 +22,6 @@ const TOOLS: [&str; 4] = ["iperf3", "iperf", "ttcp", "nuttcp"];
 
 /// Starts all clients, then a native one; returns their results by tool, and the runs that the server archived.
 fn start_all(policy: &str) -> (Vec<(&'static str, Done)>, Vec<Value>) {
-    // Two hundred clients, not four hundred: run only one test of this program at a time.
-    static MACHINE: Mutex<()> = Mutex::new(());
-    let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     let (netns, folder) = (Netns::new(), Folder::new());
     let program = env!("CARGO_BIN_EXE_linerate");
     let archive = folder.file("archive.sqlite");

@@ -1,23 +1,16 @@
 //! Compares results with the byte counters of the kernel's queues and interfaces.
 
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use linerate_sock::clock::{self, Mono};
 use serde_json::Value;
 
-use crate::support::{self, Net, Process, Server, Side, TIMEOUT, caveats, flow, pause, test_json};
+use crate::support::{Net, Process, Server, Side, TIMEOUT, caveats, flow, pause, test_json};
 
 /// Payload and frame of a full segment as a token bucket counts it: Ethernet header, no checksum, no preamble,
 /// no gap.
 const PAYLOAD_SHARE: f64 = 1448.0 / 1514.0;
-
-/// Two saturated paths would affect each other.
-fn alone() -> MutexGuard<'static, ()> {
-    static PATH: Mutex<()> = Mutex::new(());
-    PATH.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Bytes that passed the token bucket of a side.
 fn shaped_bytes(net: &Net, side: Side) -> u64 {
@@ -94,7 +87,6 @@ fn near(found: f64, expected: f64, share: f64) {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn goodput_through_100_megabit_is_what_the_bucket_counted() {
-    let _alone = alone();
     let net = Net::pair();
     net.tbf(Side::A, "100mbit", "32kb", "50ms");
     let server = Server::start_in(&net, Side::B, &[]);
@@ -116,7 +108,6 @@ fn goodput_through_100_megabit_is_what_the_bucket_counted() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn goodput_through_1_gigabit_is_what_the_bucket_counted() {
-    let _alone = alone();
     let net = Net::pair();
     net.tbf(Side::A, "1gbit", "512kb", "20ms");
     let server = Server::start_in(&net, Side::B, &[]);
@@ -128,7 +119,6 @@ fn goodput_through_1_gigabit_is_what_the_bucket_counted() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_large_send_buffer_does_not_flatter_a_slow_path() {
-    let _alone = alone();
     let net = Net::pair();
     net.tbf(Side::A, "1mbit", "10kb", "400ms");
     let server = Server::start_in(&net, Side::B, &[]);
@@ -159,7 +149,6 @@ fn received(net: &Net, side: Side) -> (u64, u64) {
 fn bytes_reconcile_with_the_interface() {
     /// Headers of Ethernet, IPv4, and TCP with timestamps.
     const HEADERS: u64 = 14 + 20 + 32;
-    let _alone = alone();
     let net = Net::pair();
     // One packet per segment: otherwise a GSO packet would have the headers of one.
     for side in [Side::A, Side::B] {
@@ -191,48 +180,4 @@ fn samples_sum(flow: &Value, side: &str, metric: &str) -> u64 {
     let readings =
         of_side.filter_map(|sample| sample["readings"][metric].as_u64().or(sample[metric].as_u64()));
     readings.sum()
-}
-
-#[test]
-fn a_test_by_bytes_counts_every_byte_in_every_shape() {
-    let server = Server::start(&[]);
-    for args in
-        [&["-n", "10M"][..], &["-k", "80", "-l", "128K"], &["-n", "10M", "-P", "7"], &["-n", "10M", "-Z"]]
-    {
-        let all = [&["--json", "--no-latency"], args].concat();
-        let document = test_json(support::test("127.0.0.1", server.port, &all));
-        for name in ["upload", "download"] {
-            let receiver = &flow(&document, name)["receiver"];
-            assert_eq!(receiver["total_bytes"].as_u64(), Some(10 << 20), "{args:?} {name}");
-            assert_eq!(receiver["bytes"].as_u64(), Some(10 << 20), "{args:?} {name}");
-        }
-    }
-}
-
-/// Whichever end receives: a test that reaches its target ends early, and one that does not reports it.
-#[test]
-fn until_stops_uploads_and_both_ways_or_says_that_it_was_not_reached() {
-    let server = Server::start(&[]);
-    let ends = |args: &[&str]| {
-        let all = [&["--json", "--no-latency"], args].concat();
-        let document = test_json(support::test("127.0.0.1", server.port, &all));
-        let flows = document["flows"].as_array().unwrap().clone();
-        let end = |flow: &Value| {
-            let missed = flow["caveats"]
-                .as_array()
-                .is_some_and(|all| all.iter().any(|caveat| caveat["kind"] == "until_missed"));
-            (flow["receiver"]["seconds"].as_f64().unwrap(), missed)
-        };
-        flows.iter().map(end).collect::<Vec<_>>()
-    };
-    // A steady rate that any machine supports.
-    let even = ["-b", "10M", "-l", "8K", "--until", "20%", "-t", "30"];
-    for direction in ["--upload", "--download", "--bidir"] {
-        for (seconds, missed) in ends(&[&even[..], &[direction]].concat()) {
-            assert_eq!(seconds > 29.0, missed, "{direction}: {seconds} s");
-        }
-    }
-    for (_, missed) in ends(&["--upload", "--until", "0.01%", "-t", "1"]) {
-        assert!(missed, "nobody knows a rate so well after a second");
-    }
 }

@@ -1,0 +1,1 @@
+//! A method whose result is known in advance.

@@ -1,0 +1,56 @@
+//! Servers and clients without threads: refused clients get the reason.
+
+use std::process::Command;
+
+use crate::support::{Done, Process, Server, TIMEOUT, eventually, linerate, started_by, test, threads_of};
+
+fn measured(port: u16, args: &[&str]) -> Done {
+    let short = ["-t", "1", "-b", "20M", "--upload"];
+    Process::start(test("127.0.0.1", port, &[&short, args].concat())).finish(TIMEOUT)
+}
+
+/// The same command as another user, limited to `most` threads.
+fn as_user(user: u32, most: &str, inner: &Command) -> Command {
+    let ids = [format!("--reuid={user}"), format!("--regid={user}")];
+    let inner = started_by("setpriv", &[&ids[0], &ids[1], "--clear-groups"], inner);
+    started_by("prlimit", &[&format!("--nproc={most}")], &inner)
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_client_that_gets_no_threads_says_which_limit_it_was() {
+    let server = Server::start(&[]);
+    for most in 1..=8 {
+        let inner = test("127.0.0.1", server.port, &["-t", "1", "-P", "40", "--bidir"]);
+        let done = Process::start(as_user(47_113, &most.to_string(), &inner)).finish(TIMEOUT);
+        assert!(!done.stderr.contains("panicked"), "{most}: {done:?}");
+        assert!(done.code == Some(0) || done.stderr.contains("ulimit -u"), "{most}: {done:?}");
+    }
+    assert_eq!(measured(server.port, &[]).code, Some(0));
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_server_that_gets_no_threads_tells_its_client() {
+    let mut serve = linerate();
+    serve.args(["serve", "-p", "0", "--json"]);
+    let server = Server::from(as_user(47_114, "500", &serve));
+    // The first client makes the server create its permanent threads.
+    assert_eq!(measured(server.port, &[]).code, Some(0));
+    let idle = eventually("its threads end", || {
+        let threads = threads_of(server.pid());
+        (server.events("ended").len() == 1).then_some(threads)
+    });
+    for more in 0..3 {
+        let pid = server.pid().to_string();
+        let limit = format!("--nproc={}:", idle + more);
+        // The same user may lower the soft limit.
+        let mut lower = Command::new("prlimit");
+        lower.args(["--pid", &pid, &limit]);
+        let lowered = Process::start(as_user(47_114, "500", &lower)).finish(TIMEOUT);
+        assert_eq!(lowered.code, Some(0), "{lowered:?}");
+        let done = measured(server.port, &[]);
+        assert!(done.code == Some(0) || done.stderr.contains("ulimit -u"), "{more}: {done:?}");
+        assert!(more > 0 || done.code == Some(1), "{done:?}");
+    }
+}

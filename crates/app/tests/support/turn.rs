@@ -1,0 +1,38 @@
+//! Which tests run at the same time.
+//!
+//! The tests of a binary share one process, which runs as many of them at once as there are processors. Tests
+//! in the module `alone` measure rates or times, load the machine, or change what the whole host shares. While
+//! one of them runs, no other test does. All others may run next to each other.
+
+use std::cell::RefCell;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+static MACHINE: RwLock<()> = RwLock::new(());
+
+/// A test's right to run, kept until its thread ends.
+#[expect(dead_code, reason = "nothing is read: the guards are dropped with the thread")]
+enum Turn {
+    Alone(RwLockWriteGuard<'static, ()>),
+    Shared(RwLockReadGuard<'static, ()>),
+}
+
+thread_local! {
+    static TURN: RefCell<Option<Turn>> = const { RefCell::new(None) };
+}
+
+/// Waits for the turn of the calling test, unless it has begun.
+///
+/// Everything here that creates a program, a network or a folder calls it. A test that does so in other threads
+/// only calls it first.
+pub(crate) fn take_turn() {
+    // The thread of a test has the path of the test as its name. Other threads act for a test that has its turn.
+    // Nothing is to be done if the main thread runs all tests.
+    let thread = std::thread::current();
+    let Some((module, _)) = thread.name().and_then(|name| name.split_once("::")) else { return };
+    TURN.with_borrow_mut(|turn| {
+        turn.get_or_insert_with(|| match module {
+            "alone" => Turn::Alone(MACHINE.write().unwrap_or_else(PoisonError::into_inner)),
+            _ => Turn::Shared(MACHINE.read().unwrap_or_else(PoisonError::into_inner)),
+        });
+    });
+}
