@@ -1,21 +1,12 @@
 //! `linerate check` as a program: verdicts, exit codes, and refusals that name their argument.
 
-use std::io::Write;
-use std::process::{Command, Output, Stdio};
-
 use serde_json::Value;
 
-fn linerate(line: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_linerate"))
-        .args(line.split_whitespace())
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
-}
+use crate::support::{Process, TIMEOUT, fixtures, linerate, run};
 
 fn json(line: &str) -> (Value, Option<i32>) {
-    let output = linerate(&format!("check --json {line}"));
-    (serde_json::from_slice(&output.stdout).unwrap(), output.status.code())
+    let output = run(&format!("check --json {line}"));
+    (output.json(), output.code)
 }
 
 /// A typed figure, by name.
@@ -98,17 +89,11 @@ fn flags_change_the_headers_that_they_name() {
 
 #[test]
 fn what_no_reader_knows_is_named_and_nothing_read_is_exit_code_1() {
-    let mut program = Command::new(env!("CARGO_BIN_EXE_linerate"))
-        .args(["check", "-", "/nowhere/at/all"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    program.stdin.take().unwrap().write_all(b"the quick brown fox\n\xff\xfe").unwrap();
-    let output = program.wait_with_output().unwrap();
-    let message = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{message}");
+    let mut command = linerate();
+    command.args(["check", "-", "/nowhere/at/all"]);
+    let output = Process::start_with(command, b"the quick brown fox\n\xff\xfe").finish(TIMEOUT);
+    let message = output.stderr;
+    assert_eq!(output.code, Some(1), "{message}");
     assert!(message.contains("standard input: ") && message.contains("/nowhere/at/all: "), "{message}");
 }
 
@@ -156,9 +141,9 @@ fn bad_values_are_refused_by_name() {
         ("--rate 1M --counted-by nobody", "--counted-by"),
     ];
     for (flags, named) in table {
-        let output = linerate(&format!("check {flags}"));
-        let message = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{flags}: {message}");
+        let output = run(&format!("check {flags}"));
+        let message = output.stderr;
+        assert_eq!(output.code, Some(2), "{flags}: {message}");
         assert!(message.contains(named), "{flags}: {message}");
         assert!(output.stdout.is_empty(), "{flags}");
     }
@@ -175,8 +160,8 @@ fn a_slower_link_is_suspected_by_its_figure() {
 
 #[test]
 fn text_names_ceiling_cause_and_remedy_without_colour() {
-    let output = linerate(&format!("check --rate 966.5M {PATH}"));
-    let text = String::from_utf8(output.stdout).unwrap();
+    let output = run(&format!("check --rate 966.5M {PATH}"));
+    let text = output.stdout;
     for part in ["impossible", "949.285 Mb/s", "an MTU of at least 2291 bytes", "1 possible"] {
         assert!(text.contains(part), "{part} in\n{text}");
     }
@@ -203,19 +188,19 @@ fn impossible_lines(document: &Value) -> Vec<u64> {
 
 #[test]
 fn honest_results_of_every_program_are_possible_but_for_two_faults_of_their_own() {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/results");
+    let root = fixtures().join("results");
     let (mut checked, mut found) = (0, Vec::new());
     for tool in std::fs::read_dir(&root).unwrap().map(Result::unwrap).filter(|e| e.path().is_dir()) {
         for file in std::fs::read_dir(tool.path()).unwrap().map(Result::unwrap) {
-            let output = linerate(&format!("check --json {}", file.path().display()));
+            let output = run(&format!("check --json {}", file.path().display()));
             // A file in which a program only reports that the server was missing has no figures.
-            if output.status.code() == Some(1) {
+            if output.code == Some(1) {
                 continue;
             }
             checked += 1;
             let path = file.path();
             let name = path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
-            let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+            let document = output.json();
             found.extend(impossible_lines(&document).into_iter().map(|line| (name.clone(), line)));
         }
     }

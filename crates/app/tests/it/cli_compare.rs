@@ -1,62 +1,24 @@
 //! `linerate compare`: compares files and runs.
 
-use std::path::PathBuf;
-use std::process::{Command, Output};
-
 use serde_json::Value;
 
-/// A folder with an archive and result files, removed with its test.
-struct TestDir(PathBuf);
+use crate::support::TestDir;
 
-impl TestDir {
-    fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("linerate-compare-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        Self(folder)
-    }
-
-    /// A textual iperf3 result of ten seconds at this rate.
-    fn result(&self, name: &str, mbps: f64) {
-        let megabytes = mbps * 10.0 / 8.0 * 1e6 / f64::from(1 << 20);
-        let lines = [
-            "Connecting to host server, port 5201".to_owned(),
-            "[  5] local 192.0.2.1 port 40000 connected to 192.0.2.2 port 5201".to_owned(),
-            "[ ID] Interval           Transfer     Bitrate         Retr".to_owned(),
-            format!(
-                "[  5]   0.00-10.00  sec  {megabytes:.0} MBytes  {mbps:.0} Mbits/sec    3             sender"
-            ),
-            format!(
-                "[  5]   0.00-10.00  sec  {megabytes:.0} MBytes  {mbps:.0} Mbits/sec                  receiver"
-            ),
-        ];
-        std::fs::write(self.0.join(name), lines.join("\n") + "\n").unwrap();
-    }
-
-    fn run(&self, words: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_linerate"))
-            .args(words)
-            .env("LINERATE_ARCHIVE", self.0.join("archive.sqlite"))
-            .env("NO_COLOR", "1")
-            .current_dir(&self.0)
-            .output()
-            .unwrap()
-    }
-
-    fn json(&self, words: &[&str]) -> Value {
-        let output = self.run(words);
-        assert_eq!(output.status.code(), Some(0), "{words:?}: {}", said(&output.stderr));
-        serde_json::from_slice(&output.stdout).unwrap()
-    }
-}
-
-impl Drop for TestDir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn said(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+/// A textual iperf3 result of ten seconds at this rate.
+fn result(place: &TestDir, name: &str, mbps: f64) {
+    let megabytes = mbps * 10.0 / 8.0 * 1e6 / f64::from(1 << 20);
+    let lines = [
+        "Connecting to host server, port 5201".to_owned(),
+        "[  5] local 192.0.2.1 port 40000 connected to 192.0.2.2 port 5201".to_owned(),
+        "[ ID] Interval           Transfer     Bitrate         Retr".to_owned(),
+        format!(
+            "[  5]   0.00-10.00  sec  {megabytes:.0} MBytes  {mbps:.0} Mbits/sec    3             sender"
+        ),
+        format!(
+            "[  5]   0.00-10.00  sec  {megabytes:.0} MBytes  {mbps:.0} Mbits/sec                  receiver"
+        ),
+    ];
+    std::fs::write(place.folder.file(name), lines.join("\n") + "\n").unwrap();
 }
 
 /// Six results around 900 Mb/s and six around 940, in files `s0` to `s5` and `f0` to `f5`.
@@ -64,7 +26,7 @@ fn twelve(place: &TestDir) -> (String, String) {
     let names = |letter: &str, mbps: f64| {
         let file = |number: u32| {
             let name = format!("{letter}{number}");
-            place.result(&name, mbps + f64::from(number));
+            result(place, &name, mbps + f64::from(number));
             name
         };
         (0..6).map(file).collect::<Vec<_>>().join(",")
@@ -74,7 +36,7 @@ fn twelve(place: &TestDir) -> (String, String) {
 
 #[test]
 fn repeats_in_files_show_which_is_better() {
-    let place = TestDir::new("files");
+    let place = TestDir::new();
     let (slow, fast) = twelve(&place);
     let found = place.json(&["compare", "--json", &slow, &fast]);
     assert_eq!(found["schema"], "linerate.compare/1");
@@ -88,7 +50,7 @@ fn repeats_in_files_show_which_is_better() {
     assert_eq!((&goodput["outcome"], &goodput["better"]), (&"higher".into(), &true.into()));
     assert_eq!((goodput["candidate"].as_str(), goodput["base"]["repeats"].as_u64()), (Some("fast"), Some(6)));
     assert!((goodput["shift"].as_f64().unwrap() - 40e6).abs() < 1e5, "{goodput}");
-    let text = said(&place.run(&["compare", &fast, &slow]).stdout);
+    let text = place.run(&["compare", &fast, &slow]).stdout;
     assert!(text.contains("worse: -4.2") && text.contains("too few repeats to test independence"), "{text}");
     assert_eq!(goodput["independence_unknown"], true, "{goodput}");
     assert!(text.contains("Of ") && text.contains("0 better, 1 worse."), "{text}");
@@ -96,21 +58,21 @@ fn repeats_in_files_show_which_is_better() {
 
 #[test]
 fn a_run_of_the_archive_stands_beside_a_file() {
-    let place = TestDir::new("archive");
-    place.result("one", 900.0);
+    let place = TestDir::new();
+    result(&place, "one", 900.0);
     let run = place.json(&["import", "--json", "one"])["runs"][0]["id"].as_str().unwrap().to_owned();
-    let text = said(&place.run(&["compare", &run, "one"]).stdout);
+    let text = place.run(&["compare", &run, "one"]).stdout;
     assert!(text.contains("1 and 1 repeats can show nothing; measure at least 4 and 4"), "{text}");
     let gone = place.run(&["compare", &run, "ffff"]);
-    assert_eq!(gone.status.code(), Some(1), "{}", said(&gone.stderr));
-    assert!(said(&gone.stderr).contains("ffff"), "{}", said(&gone.stderr));
+    assert_eq!(gone.code, Some(1), "{}", gone.stderr);
+    assert!(gone.stderr.contains("ffff"), "{}", gone.stderr);
 }
 
 #[test]
 fn what_cannot_be_compared_is_named() {
-    let place = TestDir::new("mistakes");
-    place.result("one", 900.0);
-    std::fs::write(place.0.join("none"), "no result at all\n").unwrap();
+    let place = TestDir::new();
+    result(&place, "one", 900.0);
+    std::fs::write(place.folder.file("none"), "no result at all\n").unwrap();
     let mistakes: [(&[&str], i32, &str); 5] = [
         (&["compare", "one"], 2, "--axis"),
         (&["compare", "one", "one", "-q", "godput"], 2, "'goodput'"),
@@ -120,14 +82,14 @@ fn what_cannot_be_compared_is_named() {
     ];
     for (words, code, culprit) in mistakes {
         let output = place.run(words);
-        let stderr = said(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{words:?}: {stderr}");
+        let stderr = output.stderr;
+        assert_eq!(output.code, Some(code), "{words:?}: {stderr}");
         assert!(stderr.contains(culprit), "{words:?}: {stderr}");
         assert!(output.stdout.is_empty(), "{words:?}");
     }
     let import = place.json(&["import", "--json", "one"]);
     let run = import["runs"][0]["id"].as_str().unwrap();
     let output = place.run(&["compare", run, "--axis", "window"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(said(&output.stderr).contains("no plan"), "{}", said(&output.stderr));
+    assert_eq!(output.code, Some(2));
+    assert!(output.stderr.contains("no plan"), "{}", output.stderr);
 }

@@ -1,18 +1,19 @@
 //! `linerate doctor` as a program: its findings depend on the host, its format does not.
 
 use std::collections::BTreeSet;
-use std::process::{Command, Output};
 
 use serde_json::Value;
 
-fn doctor(line: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_linerate")).arg("doctor").args(line.split_whitespace()).output().unwrap()
+use crate::support::{Done, run};
+
+fn doctor(line: &str) -> Done {
+    run(&format!("doctor {line}"))
 }
 
 fn json(line: &str) -> Value {
     let output = doctor(line);
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    output.json()
 }
 
 fn ids(document: &Value) -> BTreeSet<String> {
@@ -66,9 +67,9 @@ fn the_way_to_a_host_is_looked_at() {
 fn a_host_that_cannot_be_found_leaves_the_rest() {
     // RFC 6761 §6.4: this name never resolves.
     let output = doctor("--json nowhere.invalid");
-    assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("nowhere.invalid"));
-    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.code, Some(1));
+    assert!(output.stderr.contains("nowhere.invalid"));
+    let found = output.json();
     assert!(ids(&found).contains("cpu.cores"));
 }
 
@@ -84,8 +85,8 @@ fn bad_values_are_refused_by_name() {
         ("a b", "'b'"),
     ] {
         let output = doctor(flags);
-        let message = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{flags}: {message}");
+        let message = output.stderr;
+        assert_eq!(output.code, Some(2), "{flags}: {message}");
         assert!(message.contains(named), "{flags}: {message}");
     }
 }
@@ -93,8 +94,8 @@ fn bad_values_are_refused_by_name() {
 #[test]
 fn text_has_its_headings_and_no_colour_when_piped() {
     let output = doctor("-v");
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(0));
+    let text = output.stdout;
+    assert_eq!(output.code, Some(0));
     for heading in ["\nTCP windows\n", "\nInterface lo (loopback)\n", "\nMachine\n", "\nKernel features\n"] {
         assert!(text.contains(heading), "{heading}{text}");
     }

@@ -1,18 +1,14 @@
 //! `linerate envelope` as a program: documents, exit codes, and refusals that name their argument.
 
-use std::process::{Command, Output};
-
 use serde_json::Value;
 
-fn linerate(line: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_linerate")).args(line.split_whitespace()).output().unwrap()
-}
+use crate::support::run;
 
 fn json(line: &str) -> Value {
-    let output = linerate(line);
-    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
-    assert!(output.stderr.is_empty(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
+    let output = run(line);
+    assert!(output.code == Some(0), "{line}: {}", output.stderr);
+    assert!(output.stderr.is_empty(), "{line}: {}", output.stderr);
+    output.json()
 }
 
 fn close(got: &Value, want: f64) {
@@ -154,9 +150,9 @@ fn bad_values_are_refused_by_name() {
         ("--link 1G --disk 0", "--disk"),
     ];
     for (flags, named) in table {
-        let output = linerate(&format!("envelope {flags}"));
-        let message = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{flags}: {message}");
+        let output = run(&format!("envelope {flags}"));
+        let message = output.stderr;
+        assert_eq!(output.code, Some(2), "{flags}: {message}");
         assert!(message.contains(named), "{flags}: {message}");
         assert!(output.stdout.is_empty(), "{flags}");
     }
@@ -164,8 +160,8 @@ fn bad_values_are_refused_by_name() {
 
 #[test]
 fn text_has_no_colour_when_piped() {
-    let output = linerate("envelope --link 1G --rtt 21ms");
-    assert!(output.status.success());
-    assert!(output.stdout.starts_with(b"Link of 1.000 Gb/s, round trip 21 ms"));
-    assert!(!output.stdout.contains(&0x1b));
+    let output = run("envelope --link 1G --rtt 21ms");
+    assert_eq!(output.code, Some(0));
+    assert!(output.stdout.starts_with("Link of 1.000 Gb/s, round trip 21 ms"));
+    assert!(!output.stdout.contains('\u{1b}'));
 }

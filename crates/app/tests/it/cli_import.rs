@@ -1,61 +1,17 @@
 //! `linerate import`: files of other programs become runs for `history`, `show` and `export`.
 
-use std::io::Write;
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
-
 use serde_json::Value;
 
-/// An archive that is removed with its test.
-struct TestDir(PathBuf);
-
-impl TestDir {
-    fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("linerate-import-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        Self(folder)
-    }
-
-    fn run(&self, words: &[&str], input: &[u8]) -> Output {
-        let mut program = Command::new(env!("CARGO_BIN_EXE_linerate"))
-            .args(words)
-            .env("LINERATE_ARCHIVE", self.0.join("archive.sqlite"))
-            .env("NO_COLOR", "1")
-            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/results"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        program.stdin.take().unwrap().write_all(input).unwrap();
-        program.wait_with_output().unwrap()
-    }
-
-    fn json(&self, words: &[&str]) -> Value {
-        let output = self.run(words, b"");
-        assert_eq!(output.status.code(), Some(0), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
-        serde_json::from_slice(&output.stdout).unwrap()
-    }
-}
-
-impl Drop for TestDir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn said(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
+use crate::support::{TestDir, fixtures};
 
 #[test]
 fn a_file_becomes_a_run_once() {
-    let place = TestDir::new("once");
+    let place = TestDir::in_fixtures("results");
     let first = place.json(&["import", "--json", "iperf3/v321-udp-loss.json"]);
     assert_eq!(first["runs"].as_array().unwrap().len(), 1, "{first}");
     assert_eq!((&first["runs"][0]["new"], &first["runs"][0]["tool"]), (&true.into(), &"iperf3".into()));
-    let again = place.run(&["import", "iperf3/v321-udp-loss.json"], b"");
-    assert!(said(&again.stdout).contains("was there already as"), "{}", said(&again.stdout));
+    let again = place.run(&["import", "iperf3/v321-udp-loss.json"]);
+    assert!(again.stdout.contains("was there already as"), "{}", again.stdout);
     let listed = place.json(&["history", "--json"]);
     assert_eq!(listed["runs"].as_array().unwrap().len(), 1, "{listed}");
     assert_eq!(listed["runs"][0]["started_at"], "2026-11-21T19:26:43Z");
@@ -71,72 +27,64 @@ fn a_file_becomes_a_run_once() {
 
 #[test]
 fn a_run_of_a_sender_shows_its_count_as_what_it_is() {
-    let place = TestDir::new("sender");
-    assert_eq!(place.run(&["import", "ttcp/pcattcp-transmit.txt"], b"").status.code(), Some(0));
-    let text = said(&place.run(&["show"], b"").stdout);
+    let place = TestDir::in_fixtures("results");
+    assert_eq!(place.run(&["import", "ttcp/pcattcp-transmit.txt"]).code, Some(0));
+    let text = place.run(&["show"]).stdout;
     assert!(text.contains("imported by linerate"), "{text}");
     assert!(text.contains("780.3 Mb/s sent") && text.contains("not measured here"), "{text}");
-    let rows = said(&place.run(&["export", "--format", "jsonl"], b"").stdout);
+    let rows = place.run(&["export", "--format", "jsonl"]).stdout;
     assert!(rows.lines().count() >= 5 && rows.contains("\"imported\""), "{rows}");
 }
 
 #[test]
 fn our_own_log_comes_back_as_the_run_that_it_was() {
-    let place = TestDir::new("own");
+    let place = TestDir::in_fixtures("results");
     let imported = place.json(&["import", "--json", "linerate/loopback.jsonl"]);
-    let log = std::fs::read_to_string(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../fixtures/results/linerate/loopback.jsonl"
-    ));
+    let log = std::fs::read_to_string(fixtures().join("results/linerate/loopback.jsonl"));
     let run: Value = serde_json::from_str(log.as_ref().unwrap().lines().next().unwrap()).unwrap();
     assert_eq!(imported["runs"][0]["id"], run["run"]);
-    let exported = place.run(&["export", "--format", "jsonl"], b"");
-    assert_eq!(said(&exported.stdout), log.unwrap());
+    let exported = place.run(&["export", "--format", "jsonl"]);
+    assert_eq!(exported.stdout, log.unwrap());
 }
 
 #[test]
 fn what_cannot_be_read_is_named_with_its_line_and_the_rest_is_kept() {
-    let place = TestDir::new("mixed");
+    let place = TestDir::in_fixtures("results");
     let text = "Throughput 5 Gbits/sec\nttcp-r: 5000 bytes in 1.00 real seconds = 4.88 KB/sec +++\n";
-    let output = place.run(&["import", "-"], text.as_bytes());
-    assert_eq!(output.status.code(), Some(0));
-    assert!(said(&output.stderr).contains("-: line 1"), "{}", said(&output.stderr));
-    assert!(said(&output.stdout).contains("ttcp imported as"), "{}", said(&output.stdout));
-    let output = place.run(&["import", "-", "no such file"], b"\nnothing of the kind\n");
-    assert_eq!(output.status.code(), Some(1));
-    let words = said(&output.stderr);
+    let output = place.run_with(&["import", "-"], text.as_bytes());
+    assert_eq!(output.code, Some(0));
+    assert!(output.stderr.contains("-: line 1"), "{}", output.stderr);
+    assert!(output.stdout.contains("ttcp imported as"), "{}", output.stdout);
+    let output = place.run_with(&["import", "-", "no such file"], b"\nnothing of the kind\n");
+    assert_eq!(output.code, Some(1));
+    let words = output.stderr;
     assert!(words.contains("-: line 2: ") && words.contains("no such file: it cannot be read"), "{words}");
-    assert_eq!(place.run(&["import", "--tool", "netperf", "-"], b"").status.code(), Some(2));
-    assert_eq!(place.run(&["import"], b"").status.code(), Some(2));
+    assert_eq!(place.run(&["import", "--tool", "netperf", "-"]).code, Some(2));
+    assert_eq!(place.run(&["import"]).code, Some(2));
 }
 
 #[test]
 fn an_example_in_prose_is_no_run() {
-    let place = TestDir::new("prose");
+    let place = TestDir::in_fixtures("results");
     let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
-    let output = place.run(&["import", readme], b"");
-    let message = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{message}");
+    let output = place.run(&["import", readme]);
+    let message = output.stderr;
+    assert_eq!(output.code, Some(1), "{message}");
     assert!(message.contains("prose") && message.contains("--tool"), "{message}");
     assert!(output.stdout.is_empty());
     // --tool declares the file to be a result.
-    assert_eq!(place.run(&["import", readme, "--tool", "iperf3"], b"").status.code(), Some(0));
+    assert_eq!(place.run(&["import", readme, "--tool", "iperf3"]).code, Some(0));
 }
 
 #[test]
 fn a_log_whose_run_is_named_in_another_way_gets_a_name_of_ours_the_same_every_time() {
-    let place = TestDir::new("renamed");
-    let log = std::fs::read_to_string(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../fixtures/results/linerate/loopback.jsonl"
-    ));
+    let place = TestDir::in_fixtures("results");
+    let log = std::fs::read_to_string(fixtures().join("results/linerate/loopback.jsonl"));
     let log = log.unwrap();
     let id = serde_json::from_str::<Value>(log.lines().next().unwrap()).unwrap()["run"].to_string();
     for hostile in [r#""../../../tmp/x\u001b[2J""#, r#""=cmd()""#, r#""D35CEC482146F2BF""#, r#""""#] {
         let log = log.replace(&id, hostile);
-        let told = || -> Value {
-            serde_json::from_slice(&place.run(&["import", "--json", "-"], log.as_bytes()).stdout).unwrap()
-        };
+        let told = || place.run_with(&["import", "--json", "-"], log.as_bytes()).json();
         let (first, again) = (told(), told());
         let name = first["runs"][0]["id"].as_str().unwrap().to_owned();
         assert!(name.len() == 16 && name.bytes().all(|c| c.is_ascii_hexdigit()), "{hostile}: {name}");
@@ -150,11 +98,11 @@ fn a_log_whose_run_is_named_in_another_way_gets_a_name_of_ours_the_same_every_ti
 
 #[test]
 fn a_figure_of_three_hundred_digits_is_named_and_not_kept() {
-    let place = TestDir::new("digits");
+    let place = TestDir::in_fixtures("results");
     let digits = "9".repeat(300);
     let text = format!("ttcp-r: {digits} bytes in 1.00 real seconds = 4.88 KB/sec +++\n");
-    let output = place.run(&["import", "-"], text.as_bytes());
-    let words = said(&output.stderr);
+    let output = place.run_with(&["import", "-"], text.as_bytes());
+    let words = output.stderr;
     assert!(words.contains("a number of 300 characters is out of range"), "{words}");
-    assert!(!said(&output.stdout).contains(&digits));
+    assert!(!output.stdout.contains(&digits));
 }

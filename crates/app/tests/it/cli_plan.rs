@@ -1,26 +1,23 @@
 //! `linerate plan` as a program: output, refusals and exit codes.
 
-use std::process::{Command, Output};
+use crate::support::{Done, Folder, Process, TIMEOUT, linerate};
 
-use serde_json::Value;
-
-fn linerate(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_linerate")).arg("plan").args(arguments).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
+/// `linerate plan` with these arguments.
+fn plan(arguments: &[&str]) -> Done {
+    let mut command = linerate();
+    command.arg("plan").args(arguments);
+    Process::start(command).finish(TIMEOUT)
 }
 
 #[test]
 fn plans_that_come_along_are_listed_shown_and_described() {
-    let list = linerate(&[]);
-    assert!(list.status.success() && text(&list.stdout).contains("window-sweep"));
-    let file = linerate(&["window-sweep", "--show"]);
-    assert!(text(&file.stdout).contains("name = \"window-sweep\""));
-    let described = linerate(&["window-sweep"]);
-    assert!(described.status.success(), "{}", text(&described.stderr));
-    let described = text(&described.stdout);
+    let list = plan(&[]);
+    assert!(list.code == Some(0) && list.stdout.contains("window-sweep"));
+    let file = plan(&["window-sweep", "--show"]);
+    assert!(file.stdout.contains("name = \"window-sweep\""));
+    let described = plan(&["window-sweep"]);
+    assert!(described.code == Some(0), "{}", described.stderr);
+    let described = described.stdout;
     for part in ["13 points, 6 times each", "goodput >= 0.9 ceiling", "window=64K", "in the lab"] {
         assert!(described.contains(part), "{part} in\n{described}");
     }
@@ -28,9 +25,9 @@ fn plans_that_come_along_are_listed_shown_and_described() {
 
 #[test]
 fn the_document_has_every_point_and_the_order_of_the_trials() {
-    let output = linerate(&["window-sweep", "--json", "--set", "axis.window=64K,1M", "--set", "repeats=2"]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let output = plan(&["window-sweep", "--json", "--set", "axis.window=64K,1M", "--set", "repeats=2"]);
+    assert!(output.code == Some(0), "{}", output.stderr);
+    let found = output.json();
     assert_eq!(found["schema"], "linerate.plan/2");
     assert_eq!(found["points"].as_array().unwrap().len(), 2);
     assert_eq!(found["points"][1]["flows"][0]["spec"]["socket"]["window_bytes"], 1 << 20);
@@ -43,34 +40,32 @@ fn the_document_has_every_point_and_the_order_of_the_trials() {
 
 #[test]
 fn a_mistake_is_shown_with_its_line_and_as_a_document() {
-    let folder = std::env::temp_dir().join(format!("linerate-plan-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let file = folder.join("wrong.toml");
+    let folder = Folder::new();
+    let file = folder.file("wrong.toml");
     std::fs::write(&file, "[host.a]\n[host.b]\n[test]\nwidnow = \"64K\"\n").unwrap();
-    let name = file.to_str().unwrap();
-    let output = linerate(&[name]);
-    assert_eq!((output.status.code(), text(&output.stdout)), (Some(2), String::new()));
-    let said = text(&output.stderr);
+    let name = file.as_str();
+    let output = plan(&[name]);
+    assert_eq!((output.code, output.stdout), (Some(2), String::new()));
+    let said = output.stderr;
     assert!(
         said.contains(&format!("{name}:4:1: there is no knob test.widnow; did you mean 'window'?")),
         "{said}"
     );
     assert!(said.contains("\n    widnow = \"64K\"\n    ^\n"), "{said}");
-    let output = linerate(&[name, "--json"]);
-    assert_eq!(output.status.code(), Some(2));
-    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let output = plan(&[name, "--json"]);
+    assert_eq!(output.code, Some(2));
+    let found = output.json();
     assert_eq!((&found["mistakes"][0]["line"], &found["mistakes"][0]["column"]), (&4.into(), &1.into()));
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]
 fn a_plan_that_takes_too_long_is_refused_with_its_estimate() {
     // 78 trials of 12 s, the idle latency before each, and the overhead.
-    let output = linerate(&["window-sweep", "--max-time", "10m"]);
-    assert_eq!(output.status.code(), Some(2));
-    let said = text(&output.stderr);
+    let output = plan(&["window-sweep", "--max-time", "10m"]);
+    assert_eq!(output.code, Some(2));
+    let said = output.stderr;
     assert!(said.contains("would take 24 min, and --max-time is 10 min"), "{said}");
-    assert!(linerate(&["window-sweep", "--max-time", "1h"]).status.success());
-    let own = linerate(&["window-sweep", "--set", "max_time=10m"]);
-    assert!(text(&own.stderr).contains("max_time of the plan"), "{}", text(&own.stderr));
+    assert!(plan(&["window-sweep", "--max-time", "1h"]).code == Some(0));
+    let own = plan(&["window-sweep", "--set", "max_time=10m"]);
+    assert!(own.stderr.contains("max_time of the plan"), "{}", own.stderr);
 }

@@ -1,95 +1,69 @@
 //! `linerate report` and `export --format html`: archived runs on one page, or the error if there is none.
 
-use std::path::PathBuf;
-use std::process::{Command, Output};
-
 use linerate_archive::{SqliteArchive, Store};
 use linerate_model::{Body, Event};
 use linerate_units::Timestamp;
 use serde_json::{Value, json};
 
-/// An archive and its files, removed with their test.
-struct TestDir(PathBuf);
+use crate::support::{Done, TestDir, fixtures};
 
 impl TestDir {
-    fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("linerate-report-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        Self(folder)
-    }
-
-    fn run(&self, words: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_linerate"))
-            .args(words)
-            .env("LINERATE_ARCHIVE", self.0.join("archive.sqlite"))
-            .env("NO_COLOR", "1")
-            .current_dir(&self.0)
-            .output()
-            .unwrap()
-    }
-
     /// Imports a file of results; returns the names of its runs.
     fn import(&self, file: &str) -> Vec<String> {
-        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/results/").to_owned() + file;
+        let file = fixtures().join("results").join(file).display().to_string();
         let output = self.run(&["import", "--json", &file]);
-        let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let said = output.json();
         said["runs"].as_array().unwrap().iter().map(|run| run["id"].as_str().unwrap().to_owned()).collect()
     }
 
-    fn text(&self, file: &str) -> String {
-        std::fs::read_to_string(self.0.join(file)).unwrap()
+    fn page(&self, file: &str) -> String {
+        std::fs::read_to_string(self.folder.file(file)).unwrap()
     }
 }
 
-impl Drop for TestDir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout)
+fn said(done: &Done) -> String {
+    format!("{}{}", done.stderr, done.stdout)
 }
 
 /// Whether the program was built with its front end; otherwise it reports that.
 fn built(place: &TestDir) -> bool {
     let output = place.run(&["report", "-o", "probe.html"]);
     let missing = said(&output).contains("make ui");
-    assert_eq!(missing, !place.0.join("probe.html").exists(), "{}", said(&output));
+    assert_eq!(missing, !place.folder.path().join("probe.html").exists(), "{}", said(&output));
     !missing
 }
 
 #[test]
 fn a_run_is_a_page_or_the_remedy_is_said() {
-    let place = TestDir::new("one");
+    let place = TestDir::new();
     let run = place.import("iperf3/v321-udp-loss.json").remove(0);
     if !built(&place) {
         let output = place.run(&["report", &run]);
-        assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+        assert_eq!(output.code, Some(1), "{}", said(&output));
         let refused = place.run(&["test", "127.0.0.1:1", "--report", "a.html"]);
-        assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+        assert_eq!(refused.code, Some(2), "{}", said(&refused));
         assert!(said(&refused).contains("make ui"));
         return;
     }
     let output = place.run(&["report", &run]);
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(output.code, Some(0), "{}", said(&output));
     let name = said(&output).trim().strip_prefix("written: ").unwrap().to_owned();
-    let page = place.text(&name);
+    let page = place.page(&name);
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("80/2002"), "the loss that the file tells");
     // The other command prints the same page to stdout.
     let exported = place.run(&["export", "--format", "html", &run]);
-    assert_eq!(String::from_utf8_lossy(&exported.stdout), page);
+    assert_eq!(exported.stdout, page);
 }
 
 #[test]
 #[ignore = "needs the built front end (make ui)"]
 fn several_runs_are_one_page_in_the_order_in_which_they_are_named() {
-    let place = TestDir::new("several");
+    let place = TestDir::new();
     let first = place.import("iperf3/v321-udp-loss.json").remove(0);
     let second = place.import("ttcp/pcattcp-transmit.txt").remove(0);
     let output = place.run(&["report", &second, &first, "-o", "both.html"]);
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    let page = place.text("both.html");
+    assert_eq!(output.code, Some(0), "{}", said(&output));
+    let page = place.page("both.html");
     let places = ["Side by side", "id=\"run-0\"", "780.3 Mb/s sent", "id=\"run-1\"", "80/2002"];
     let places: Vec<usize> = places.iter().map(|text| page.find(text).unwrap()).collect();
     assert!(places.is_sorted(), "{places:?}");
@@ -98,11 +72,15 @@ fn several_runs_are_one_page_in_the_order_in_which_they_are_named() {
 #[test]
 #[ignore = "needs the built front end (make ui)"]
 fn what_is_not_there_is_named() {
-    let place = TestDir::new("none");
+    let place = TestDir::new();
     place.import("iperf3/v321-udp-loss.json");
     let output = place.run(&["report", "nowhere", "-o", "x.html"]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).contains("nowhere") && !place.0.join("x.html").exists(), "{}", said(&output));
+    assert_eq!(output.code, Some(1));
+    assert!(
+        said(&output).contains("nowhere") && !place.folder.path().join("x.html").exists(),
+        "{}",
+        said(&output)
+    );
     let output = place.run(&["report", "-o", "no/such/folder/x.html"]);
     assert!(said(&output).contains("no/such/folder/x.html could not be written"), "{}", said(&output));
 }
@@ -132,19 +110,19 @@ fn plan_log(runs: [&str; 2]) -> Vec<Event> {
 #[test]
 #[ignore = "needs the built front end (make ui)"]
 fn a_plan_brings_its_runs_along_and_says_which_are_gone() {
-    let place = TestDir::new("plan");
+    let place = TestDir::new();
     let run = place.import("iperf3/v321-udp-loss.json").remove(0);
-    let mut archive = SqliteArchive::open(&place.0.join("archive.sqlite")).unwrap();
+    let mut archive = SqliteArchive::open(&place.folder.path().join("archive.sqlite")).unwrap();
     archive.append(&plan_log([&run, "gone-for-ever"])).unwrap();
     drop(archive);
     let output = place.run(&["report", "plan-run", "-o", "plan.html"]);
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    let page = place.text("plan.html");
+    assert_eq!(output.code, Some(0), "{}", said(&output));
+    let page = place.page("plan.html");
     let places = ["plan windows", "href=\"#run-0\"", "<code>gone-for-ever</code>", "id=\"run-0\"", "80/2002"];
     let places: Vec<usize> =
         places.iter().map(|text| page.find(text).unwrap_or_else(|| panic!("{text}"))).collect();
     assert!(places.is_sorted(), "{places:?}");
     let both = place.run(&["report", "plan-run", &run, "-o", "both.html"]);
-    assert_eq!(both.status.code(), Some(2), "{}", said(&both));
+    assert_eq!(both.code, Some(2), "{}", said(&both));
     assert!(said(&both).contains("give its name alone"));
 }

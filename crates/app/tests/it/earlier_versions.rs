@@ -1,41 +1,22 @@
 //! Files that version 1 of the formats wrote, read by the program as a user runs it.
 
-use std::path::{Path, PathBuf};
-use std::process::Output;
-
 use serde_json::Value;
 
-use crate::support::{Folder, linerate};
+use crate::support::{TestDir, fixtures};
 
-/// An archive of version 1, removed with its test.
-struct Archive(Folder);
-
-impl Archive {
-    fn new() -> Self {
-        let folder = Folder::new();
-        std::fs::copy(fixtures().join("archive.sqlite"), folder.file("archive.sqlite")).unwrap();
-        Self(folder)
-    }
-
-    fn run(&self, words: &[&str]) -> Output {
-        let mut command = linerate();
-        command.args(words).env("LINERATE_ARCHIVE", self.0.file("archive.sqlite")).current_dir(fixtures());
-        command.output().unwrap()
-    }
-
-    fn text(&self, words: &[&str]) -> String {
-        let output = self.run(words);
-        assert_eq!(output.status.code(), Some(0), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    fn json(&self, words: &[&str]) -> Value {
-        serde_json::from_str(&self.text(words)).unwrap()
-    }
+/// An archive of version 1.
+fn archive() -> TestDir {
+    let archive = TestDir::in_fixtures("v1");
+    std::fs::copy(fixtures().join("v1/archive.sqlite"), archive.folder.file("archive.sqlite")).unwrap();
+    archive
 }
 
-fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/v1")
+impl TestDir {
+    fn text(&self, args: &[&str]) -> String {
+        let done = self.run(args);
+        assert_eq!(done.code, Some(0), "{args:?}: {done:?}");
+        done.stdout
+    }
 }
 
 fn kinds(document: &Value) -> Vec<&str> {
@@ -44,7 +25,7 @@ fn kinds(document: &Value) -> Vec<&str> {
 
 #[test]
 fn a_run_of_an_archive_has_its_figures_under_their_new_names() {
-    let archive = Archive::new();
+    let archive = archive();
     let run = archive.json(&["show", "ba87", "--json"]);
     let flow = &run["flows"][0];
     assert_eq!((&run["schema"], &flow["verdict"]["cause"]), (&"linerate.result/2".into(), &"lag".into()));
@@ -59,7 +40,7 @@ fn a_run_of_an_archive_has_its_figures_under_their_new_names() {
 
 #[test]
 fn a_plan_of_an_archive_has_its_table() {
-    let archive = Archive::new();
+    let archive = archive();
     let plan = archive.json(&["show", "c6f4", "--json"]);
     assert_eq!(plan["schema"], "linerate.plan-result/2");
     assert_eq!(plan["plan"]["flows"][1]["cross_traffic"], true);
@@ -70,7 +51,7 @@ fn a_plan_of_an_archive_has_its_table() {
 
 #[test]
 fn logs_are_imported_and_results_are_checked() {
-    let archive = Archive::new();
+    let archive = archive();
     archive.text(&["import", "tcp.jsonl"]);
     let flow = &archive.json(&["show", "e950", "--json"])["flows"][0];
     assert_eq!(flow["follow_ups"][0]["question"], "ports");

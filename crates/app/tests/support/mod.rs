@@ -21,6 +21,7 @@ mod rng;
 mod server;
 mod shape;
 pub(crate) mod tampering;
+mod test_dir;
 mod tool;
 mod turn;
 
@@ -36,13 +37,14 @@ pub(crate) use packet_filter::{NEAR, PacketFilter, SERVER_PORT};
 pub(crate) use peer::{Peer, framed, hello, prepare};
 pub(crate) use plan_dir::PlanDir;
 pub(crate) use process::{
-    Done, Process, cannot_measure, kill, linerate, resident_bytes, signal, started_by, thread_names,
+    Done, Process, cannot_measure, kill, linerate, resident_bytes, run, signal, started_by, thread_names,
     threads_of,
 };
 pub(crate) use relay::Relay;
 pub(crate) use rng::{Rng, repetitions};
 pub(crate) use server::Server;
 pub(crate) use shape::shape;
+pub(crate) use test_dir::{TestDir, fixtures};
 pub(crate) use tool::{IPERF, NETPIPE, NUTTCP, Program, TTCP, Tool, before, form};
 pub(crate) use turn::take_turn;
 

@@ -1,6 +1,6 @@
 //! Programs started by a test: killed on drop, and waited for with a timeout.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use linerate_sock::clock;
 use serde_json::Value;
 
-use super::{pause, take_turn};
+use super::{TIMEOUT, pause, take_turn};
 
 /// The program under test: stores nothing on this machine, and always assumes a real host.
 pub(crate) fn linerate() -> Command {
@@ -19,6 +19,13 @@ pub(crate) fn linerate() -> Command {
     // The machine's calibration must not affect tests.
     command.env_remove("LINERATE_LAB").env("LINERATE_CALIBRATION", "");
     command
+}
+
+/// Runs the program to its end with the words of a line. It decides about colours itself.
+pub(crate) fn run(line: &str) -> Done {
+    let mut command = linerate();
+    command.args(line.split_whitespace()).env_remove("NO_COLOR");
+    Process::start(command).finish(TIMEOUT)
 }
 
 /// Sends a signal, such as `INT` or `TERM`, to one process.
@@ -91,8 +98,20 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub(crate) fn start(mut command: Command) -> Self {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    pub(crate) fn start(command: Command) -> Self {
+        Self::spawn(command, Stdio::null())
+    }
+
+    /// Starts a program that finds this text at its standard input.
+    pub(crate) fn start_with(command: Command, input: &[u8]) -> Self {
+        let mut process = Self::spawn(command, Stdio::piped());
+        // A program that does not read it may have ended.
+        let _ = process.child.stdin.take().unwrap().write_all(input);
+        process
+    }
+
+    fn spawn(mut command: Command, stdin: Stdio) -> Self {
+        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
         let began = clock::now();
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
         let stdout = Tape::of(child.stdout.take().unwrap());
