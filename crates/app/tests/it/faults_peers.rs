@@ -7,8 +7,7 @@ use linerate_sock::clock;
 use serde_json::Value;
 
 use crate::support::{
-    self, Folder, Process, Relay, Server, TIMEOUT, caveats, eventually, flow, linerate, signal, take_turn,
-    test,
+    self, Folder, Process, Relay, Server, TIMEOUT, at_once, caveats, eventually, flow, linerate, signal, test,
 };
 
 /// Timeout for the survivor to notice and to end.
@@ -48,20 +47,9 @@ fn archived_outcome(archive: &str) -> Value {
     done.json()["runs"][0]["outcome"].clone()
 }
 
-/// Runs a check for all states in parallel, and reports which one failed.
-fn at_every_state(check: fn(&'static str)) {
-    take_turn();
-    std::thread::scope(|scope| {
-        let checks: Vec<_> = STATES.map(|state| (state, scope.spawn(move || check(state)))).into();
-        let failed: Vec<_> =
-            checks.into_iter().filter_map(|(state, check)| check.join().is_err().then_some(state)).collect();
-        assert!(failed.is_empty(), "failed at {failed:?}; see above");
-    });
-}
-
 #[test]
 fn a_server_killed_in_any_state_ends_its_client() {
-    at_every_state(|state| {
+    at_once(STATES, |state| {
         let folder = Folder::new();
         let archive = folder.file("archive.sqlite");
         let server = Server::start(&[]);
@@ -92,7 +80,7 @@ fn a_server_killed_in_any_state_ends_its_client() {
 
 #[test]
 fn a_client_killed_in_any_state_leaves_its_server_ready_for_the_next_one() {
-    at_every_state(|state| {
+    at_once(STATES, |state| {
         let folder = Folder::new();
         let archive = folder.file("archive.sqlite");
         let server = Server::start(&[]);
@@ -202,12 +190,7 @@ fn interrupted_at(state: &'static str) {
 
 #[test]
 fn an_interrupt_before_the_first_byte_is_not_forgotten() {
-    take_turn();
-    std::thread::scope(|scope| {
-        for state in ["hello", "welcome", "prepare", "prepared", "flows_ready", "start"] {
-            scope.spawn(move || interrupted_at(state));
-        }
-    });
+    at_once(["hello", "welcome", "prepare", "prepared", "flows_ready", "start"], interrupted_at);
 }
 
 /// Ends a server in the middle of a run.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use linerate_proto::native::VERSION;
 use linerate_sock::clock;
 
-use crate::support::{self, Done, Process, Server, TIMEOUT, eventually, pause, take_turn, test};
+use crate::support::{self, Done, Process, Server, TIMEOUT, at_once, eventually, pause, test};
 
 /// Timeout for a client to notice that the service is not ours.
 const NOTICE: Duration = Duration::from_secs(10);
@@ -44,7 +44,6 @@ fn client_of(first: &'static [u8], answer: &'static [u8]) -> Done {
 
 #[test]
 fn the_service_behind_a_wrong_port_is_named() {
-    take_turn();
     let services: [(&str, &[u8], &[u8]); 7] = [
         ("an SSH server", b"SSH-2.0-OpenSSH_9.2p1\r\n", b""),
         ("an HTTP server", b"", b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"),
@@ -59,16 +58,12 @@ fn the_service_behind_a_wrong_port_is_named() {
         ("an iperf3 server", b"", b"\x09"),
         ("closes without a word", b"", b""),
     ];
-    std::thread::scope(|scope| {
-        for (name, first, answer) in services {
-            scope.spawn(move || {
-                let done = client_of(first, answer);
-                assert_eq!(done.code, Some(1), "{name}: {done:?}");
-                assert!(done.stderr.contains(name), "{name}: {}", done.stderr);
-                assert!(done.stderr.contains("linerate serve"), "the remedy: {}", done.stderr);
-                assert_eq!(done.json()["run"]["outcome"], "failed", "{name}");
-            });
-        }
+    at_once(services, |(name, first, answer)| {
+        let done = client_of(first, answer);
+        assert_eq!(done.code, Some(1), "{name}: {done:?}");
+        assert!(done.stderr.contains(name), "{name}: {}", done.stderr);
+        assert!(done.stderr.contains("linerate serve"), "the remedy: {}", done.stderr);
+        assert_eq!(done.json()["run"]["outcome"], "failed", "{name}");
     });
 }
 

@@ -1,6 +1,6 @@
 //! iperf 2 in all pairings of ours and the real one over a lossless path: both ends count the same.
 
-use crate::support::{Iperf2, Pair, Row, pair, rows};
+use crate::support::{Iperf2, Pair, Row, at_once, pair, rows};
 
 use Iperf2::{Ours, Real};
 
@@ -31,17 +31,17 @@ fn agree(pair: &Pair, near: &str, far: &str) -> Row {
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn tcp_counts_are_the_same_to_the_byte() {
-    for (client, server) in PAIRINGS {
+    at_once(PAIRINGS, |(client, server)| {
         let pair = pair(client, &TCP, (server, &[]), 1);
         let row = agree(&pair, "1", "1");
         assert!(row.bytes > 1_000_000, "{row:?}");
-    }
+    });
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn intervals_add_up_to_the_whole() {
-    for (client, server) in PAIRINGS {
+    at_once(PAIRINGS, |(client, server)| {
         let pair = pair(client, &[&TCP[..], &["-i", "1"]].concat(), (server, &["-i", "1"]), 1);
         agree(&pair, "1", "1");
         for done in [&pair.client, &pair.server] {
@@ -52,25 +52,25 @@ fn intervals_add_up_to_the_whole() {
             // Bytes after the last second are only in the total.
             assert!(sum <= whole[0].bytes && sum * 10 >= whole[0].bytes * 9, "{pair:?}");
         }
-    }
+    });
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn an_amount_is_exact_to_the_byte() {
-    for (client, server) in PAIRINGS {
+    at_once(PAIRINGS, |(client, server)| {
         for (args, bytes) in [(["-n", "5M", "-l", "8K"], 5_242_880), (["-n", "25000", "-l", "10000"], 25_000)]
         {
             let pair = pair(client, &args, (server, &[]), 1);
             assert_eq!(agree(&pair, "1", "1").bytes, bytes, "{pair:?}");
         }
-    }
+    });
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn parallel_streams_add_up() {
-    for (client, server) in PAIRINGS {
+    at_once(PAIRINGS, |(client, server)| {
         let pair = pair(client, &[&TCP[..], &["-P", "3"]].concat(), (server, &[]), 4);
         let sum = agree(&pair, "SUM", "SUM");
         for done in [&pair.client, &pair.server] {
@@ -78,59 +78,59 @@ fn parallel_streams_add_up() {
             let single = rows.iter().filter(|row| row.label != "SUM" && row.is_whole());
             assert_eq!(single.map(|row| row.bytes).sum::<u64>(), sum.bytes, "{pair:?}");
         }
-    }
+    });
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn the_server_sends_over_the_clients_connection() {
-    for (client, server) in PAIRINGS {
+    at_once(PAIRINGS, |(client, server)| {
         for flag in ["-R", "--reverse"] {
             let pair = pair(client, &[&TCP[..], &[flag]].concat(), (server, &[]), 1);
             let row = agree(&pair, "*1", "1");
             // 2 s at 10 Mbit/s: the server uses the client's rate.
             assert!(row.bytes > 1_000_000 && row.bytes < 3_000_000, "{row:?}");
         }
-    }
+    });
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn both_ways_over_one_connection() {
-    for (client, server) in PAIRINGS {
+    at_once(PAIRINGS, |(client, server)| {
         let pair = pair(client, &[&TCP[..], &["--full-duplex"]].concat(), (server, &[]), 2);
         agree(&pair, "1", "1");
         agree(&pair, "*1", "*1");
-    }
+    });
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn the_server_connects_back() {
-    for (client, server) in PAIRINGS {
+    at_once(PAIRINGS, |(client, server)| {
         for flag in ["-d", "-r"] {
             let pair = pair(client, &[&TCP[..], &[flag, "-L", "5055"]].concat(), (server, &[]), 2);
             agree(&pair, "1", "1");
             agree(&pair, "2", "*2");
         }
-    }
+    });
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn peer_detection_finds_the_peer() {
-    for (client, server) in PAIRINGS {
+    at_once(PAIRINGS, |(client, server)| {
         let pair = pair(client, &[&TCP[..], &["-X"]].concat(), (server, &["-e"]), 1);
         agree(&pair, "1", "1");
         assert!(pair.server.stdout.contains("(peer 2.1.8)"), "{pair:?}");
         assert!(!pair.client.stderr.contains("does not answer"), "{pair:?}");
-    }
+    });
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn udp_counts_are_the_same_to_the_datagram() {
-    for (client, server) in PAIRINGS {
+    at_once(PAIRINGS, |(client, server)| {
         let pair = pair(client, &UDP, (server, &[]), 1);
         let sent = rows(&pair.client.stdout).into_iter().find(|row| row.lost.is_none()).unwrap();
         let (report, row) = pair.whole("1", "1");
@@ -141,25 +141,25 @@ fn udp_counts_are_the_same_to_the_datagram() {
         let said = format!("Sent {} datagrams", datagrams + 1);
         assert!(pair.client.stdout.contains(&said), "{said}: {pair:?}");
         assert!(!pair.server.stdout.contains("out-of-order"), "{pair:?}");
-    }
+    });
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn tiny_datagrams_begin_with_a_longer_one() {
-    for (client, server) in PAIRINGS {
+    at_once(PAIRINGS, |(client, server)| {
         let pair = pair(client, &["-u", "-t", "1", "-l", "20", "-b", "8k"], (server, &[]), 1);
         let (report, row) = pair.whole("1", "1");
         let (lost, datagrams) = row.lost.unwrap();
         assert_eq!((lost, row.bytes), (0, (datagrams - 1) * 20 + 76), "{pair:?}");
         assert_eq!(report.lost, row.lost, "{pair:?}");
-    }
+    });
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn udp_goes_the_other_ways_too() {
-    for (client, server) in PAIRINGS {
+    at_once(PAIRINGS, |(client, server)| {
         for flags in [&["-R"][..], &["--full-duplex"], &["-d", "-L", "5055"], &["-r", "-L", "5055"]] {
             let expected = if flags == ["-R"] { 1 } else { 2 };
             let pair = pair(client, &[&UDP[..], flags].concat(), (server, &[]), expected);
@@ -170,18 +170,18 @@ fn udp_goes_the_other_ways_too() {
             let lost: u64 = all.iter().filter_map(|row| row.lost).map(|(lost, _)| lost).sum();
             assert!(lost <= u64::from(client == Real), "{pair:?}");
         }
-    }
+    });
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn without_a_last_word_nobody_waits_for_an_answer() {
-    for (client, server) in PAIRINGS {
+    at_once(PAIRINGS, |(client, server)| {
         let pair = pair(client, &[&UDP[..], &["--no-udp-fin"]].concat(), (server, &[]), 1);
         assert!(pair.server.stdout.contains("(no-udp-fin)"), "{pair:?}");
         assert!(!pair.client.stdout.contains("Server Report"), "{pair:?}");
         assert_eq!(rows(&pair.server.stdout)[0].lost.unwrap().0, 0, "{pair:?}");
-    }
+    });
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_client_without_a_header_is_just_counted() {
 #[ignore = "needs root and network namespaces, iperf"]
 fn comma_separated_values_agree() {
     use crate::support::{Netns, TIMEOUT, eventually, signal};
-    for (client, server) in PAIRINGS {
+    at_once(PAIRINGS, |(client, server)| {
         for udp in [false, true] {
             let netns = Netns::new();
             let transport: &[&str] = if udp { &["-u"] } else { &[] };
@@ -226,5 +226,5 @@ fn comma_separated_values_agree() {
             }
             assert!(!udp || far[10] == "0", "{far:?}");
         }
-    }
+    });
 }

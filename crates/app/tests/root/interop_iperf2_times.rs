@@ -1,7 +1,7 @@
 //! iperf 2 with trip times and -e, in all pairings of ours and the real one: timestamps are found and
 //! evaluated.
 
-use crate::support::{self, Iperf2, Pair, Row, pair};
+use crate::support::{self, Iperf2, Pair, Row, at_once, pair};
 
 use Iperf2::{Ours, Real};
 
@@ -42,7 +42,7 @@ fn same_bytes(pair: &Pair, near: &str, far: &str) -> (Row, Row) {
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn every_buffer_over_tcp_is_timed() {
-    for (client, server) in PAIRINGS {
+    at_once(PAIRINGS, |(client, server)| {
         let pair = pair(client, &TCP, (server, &[]), 1);
         let (_, row) = same_bytes(&pair, "1", "1");
         assert!(pair.server.stdout.contains("(trip-times)"), "{pair:?}");
@@ -51,13 +51,13 @@ fn every_buffer_over_tcp_is_timed() {
         let (count, length) = buffers(&row);
         assert_eq!(row.bytes, 80 + count * 10_000, "{pair:?}");
         assert_eq!(length, 10_000, "{pair:?}");
-    }
+    });
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn intervals_have_delays_of_their_own() {
-    for (client, server) in PAIRINGS {
+    at_once(PAIRINGS, |(client, server)| {
         let pair = pair(client, &[&TCP[..], &["-i", "1", "-e"]].concat(), (server, &["-i", "1", "-e"]), 1);
         let rows = support::rows(&pair.server.stdout);
         let (whole, single): (Vec<Row>, Vec<Row>) = rows.into_iter().partition(Row::is_whole);
@@ -70,13 +70,13 @@ fn intervals_have_delays_of_their_own() {
         }
         let counted: u64 = single.iter().map(|row| buffers(row).0).sum();
         assert!(counted <= buffers(&whole[0]).0, "{pair:?}");
-    }
+    });
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn amounts_and_parallel_streams_are_timed_in_whole_buffers() {
-    for (client, server) in PAIRINGS {
+    at_once(PAIRINGS, |(client, server)| {
         let args = ["-n", "25000", "-l", "10000", "--trip-times", "-P", "2"];
         let pair = pair(client, &args, (server, &[]), 2);
         for label in ["1", "2"] {
@@ -84,25 +84,25 @@ fn amounts_and_parallel_streams_are_timed_in_whole_buffers() {
             assert_eq!((row.bytes, buffers(&row).0), (30_080, 3), "{pair:?}");
             plausible(&row);
         }
-    }
+    });
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn buffers_that_come_back_on_the_same_connection_are_timed() {
-    for (client, server) in PAIRINGS {
+    at_once(PAIRINGS, |(client, server)| {
         let reverse = pair(client, &[&TCP[..], &["-R"]].concat(), (server, &[]), 1);
         plausible(&same_bytes(&reverse, "*1", "1").0);
         let both = pair(client, &[&TCP[..], &["--full-duplex"]].concat(), (server, &[]), 2);
         plausible(&same_bytes(&both, "1", "1").1);
         plausible(&same_bytes(&both, "*1", "*1").0);
-    }
+    });
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn datagrams_are_timed_and_both_ends_tell_the_same() {
-    for (client, server) in PAIRINGS {
+    at_once(PAIRINGS, |(client, server)| {
         let pair = pair(client, &UDP, (server, &[]), 1);
         let (report, row) = same_bytes(&pair, "1", "1");
         plausible(&row);
@@ -113,28 +113,28 @@ fn datagrams_are_timed_and_both_ends_tell_the_same() {
             assert!((near - far).abs() <= 0.0021, "{pair:?}");
         }
         assert_eq!((report.lost, report.lost.unwrap().0), (row.lost, 0), "{pair:?}");
-    }
+    });
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn datagrams_that_come_back_are_timed() {
-    for (client, server) in PAIRINGS {
+    at_once(PAIRINGS, |(client, server)| {
         let pair = pair(client, &[&UDP[..], &["-R"]].concat(), (server, &[]), 1);
         let (row, _) = pair.whole("*1", "1");
         plausible(&row);
         assert!(!pair.client.stdout.contains("WARN"), "{pair:?}");
-    }
+    });
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn a_server_with_more_columns_times_datagrams_unasked() {
-    for (client, server) in PAIRINGS {
+    at_once(PAIRINGS, |(client, server)| {
         let args = ["-u", "-t", "1", "-b", "100k", "-l", "200"];
         let pair = pair(client, &args, (server, &["-e"]), 1);
         let (report, row) = pair.whole("1", "1");
         plausible(&row);
         plausible(&report);
-    }
+    });
 }

@@ -4,45 +4,27 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::bursts::{Direction, tcp, udp};
-use crate::support::{Iperf3, Netns, Process, TIMEOUT, both, both_json, eventually, list, number, signal};
+use crate::support::bursts::{omitting, tcp_all, udp_all, unlimited};
+use crate::support::{Iperf3, Netns, Process, TIMEOUT, both, both_json, eventually, number, signal};
 
 use Iperf3::{Ours, Real};
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn tcp_counts_are_those_of_the_server_to_the_byte() {
-    tcp(Ours, Real, Direction::Up, 1);
-    tcp(Ours, Real, Direction::Up, 3);
-    tcp(Ours, Real, Direction::Down, 1);
-    tcp(Ours, Real, Direction::Down, 2);
-    tcp(Ours, Real, Direction::Both, 2);
+    tcp_all(Ours, Real);
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn udp_counts_are_those_of_the_server_to_the_datagram() {
-    udp(Ours, Real, Direction::Up, 1, &[]);
-    udp(Ours, Real, Direction::Up, 2, &["--udp-counters-64bit"]);
-    udp(Ours, Real, Direction::Down, 1, &[]);
-    udp(Ours, Real, Direction::Down, 1, &["--udp-counters-64bit"]);
-    udp(Ours, Real, Direction::Both, 2, &[]);
+    udp_all(Ours, Real);
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn an_unlimited_test_tells_what_the_server_counted() {
-    let (near, far) = both_json(Ours, &["-t", "2", "-P", "2"], Real);
-    let received = number(&near, "/end/sum_received/bytes");
-    assert!(received > 0 && received <= number(&near, "/end/sum_sent/bytes"), "{near}");
-    assert_eq!(received, number(&far, "/end/sum_received/bytes"), "the server's own figure");
-    assert_eq!(list(&near, "/intervals").len(), 2, "{near}");
-    // The server may still read data that it had received when our end message arrived; the opposite never
-    // happens.
-    let (near, far) = both_json(Ours, &["-t", "2", "-R"], Real);
-    assert_eq!(number(&near, "/end/sum_sent/bytes"), number(&far, "/end/sum_sent/bytes"));
-    let received = number(&near, "/end/sum_received/bytes");
-    assert!(received > 0 && received <= number(&near, "/end/sum_sent/bytes"), "{near}");
+    unlimited(Ours, Real);
 }
 
 #[test]
@@ -63,22 +45,7 @@ fn goals_are_met_exactly_and_end_the_test() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn omitted_seconds_count_at_neither_end() {
-    // Bursts of 100 blocks at 0, 0.8, 1.6 and 2.4 s; the last two arrive after the first second.
-    let (near, far) = both_json(Ours, &["-O", "1", "-t", "2", "-l", "1000", "-b", "1M/100"], Real);
-    for document in [&near, &far] {
-        let omitted: Vec<&Value> =
-            list(document, "/intervals").iter().map(|interval| &interval["sum"]["omitted"]).collect();
-        assert_eq!((omitted[0], omitted.last().unwrap()), (&true.into(), &&false.into()), "{document}");
-        assert_eq!(number(document, "/end/sum_received/bytes"), 200_000, "{document}");
-    }
-    assert_eq!(number(&near, "/end/sum_sent/bytes"), 200_000, "{near}");
-    let args = ["-u", "-O", "1", "-t", "2", "-l", "1000", "-b", "250k/25"];
-    for args in [&args[..], &[&args[..], &["-R"]].concat()] {
-        let (near, far) = both_json(Ours, args, Real);
-        assert_eq!(number(&near, "/end/sum/packets"), 50, "{near}");
-        assert_eq!(number(&near, "/end/sum/lost_packets"), 0, "{near}");
-        assert_eq!(number(&far, "/end/sum/packets"), 50, "{far}");
-    }
+    omitting(Ours, Real);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::support::{self, Iperf3, both, shape};
+use crate::support::{Both, Iperf3, at_once, both, shape};
 
 use Iperf3::{Ours, Real};
 
@@ -41,22 +41,12 @@ fn same(ours: &Value, real: &Value, what: &str) {
 }
 
 /// Runs all tests in parallel, and compares the documents selected by `pick`.
-fn each(
-    tests: &[&'static [&'static str]],
-    ours: (Iperf3, Iperf3),
-    pick: impl Fn(&support::Both) -> Value + Sync,
-) {
-    support::take_turn();
-    std::thread::scope(|scope| {
-        for args in tests {
-            let pick = &pick;
-            scope.spawn(move || {
-                let ended = if args.contains(&"-n") { &["-J"][..] } else { &["-J", "-t", "1"] };
-                let args = [args, ended].concat();
-                let run = |(client, server)| pick(&both(client, &args, server, &["-J"]));
-                same(&run(ours), &run((Real, Real)), &args.join(" "));
-            });
-        }
+fn each(tests: &[&'static [&'static str]], ours: (Iperf3, Iperf3), pick: impl Fn(&Both) -> Value + Sync) {
+    at_once(tests, |args| {
+        let ended = if args.contains(&"-n") { &["-J"][..] } else { &["-J", "-t", "1"] };
+        let args = [args, ended].concat();
+        let run = |(client, server)| pick(&both(client, &args, server, &["-J"]));
+        same(&run(ours), &run((Real, Real)), &args.join(" "));
     });
 }
 

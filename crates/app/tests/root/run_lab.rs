@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::support::{
-    self, PlanDir, Process, TIMEOUT, elements, eventually, files_below, kill, pause, signal, switches, world,
+    PlanDir, Process, TIMEOUT, elements, eventually, files_below, kill, pause, signal, switches, world,
 };
 
 impl PlanDir {
@@ -26,7 +26,7 @@ fn agent_of(run: &str, host: &str) -> u32 {
 }
 
 /// The median of a quantity at a point, by its index.
-fn median(document: &Value, point: usize, flow: &str, quantity: &str) -> f64 {
+pub(crate) fn median(document: &Value, point: usize, flow: &str, quantity: &str) -> f64 {
     let summaries = elements(&document["points"][point]["summaries"]);
     let is = |one: &&Value| one["flow"] == flow && one["quantity"] == quantity;
     let found = summaries.iter().find(is);
@@ -276,34 +276,6 @@ fn a_flow_of_a_plan_is_a_series_on_loopback_and_on_the_line() {
     assert!(median(&document, 0, "line", "message_rate") < 1e9, "the line is one of 1 Gb/s");
     let judged = elements(&document["assertions"]);
     assert_eq!(judged.len(), 2, "both series are judged, in their only direction: {judged:?}");
-}
-
-/// A step of load at 100 Mb/s, which a busy machine supports too: 42 and 128 ms of queue.
-const STEP: &str = "method = \"switch-buffer\"\npause = 0\n\
-    [lab]\ntopology = \"gigabit-switch-4\"\nset = { \"switch.s.alpha\" = 64, \"link.c.rate\" = \"100M\" }\n\
-    [flow.step]\nfrom = \"a\"\nto = \"c\"\nat = \"1s\"\ntest = { rate = \"80M\" }\n\
-    [flow.noise]\nfrom = \"b\"\nto = \"c\"\ncross_traffic = true\ntest = { rate = \"40M\" }\n\
-    [test]\nudp = true\nupload = true\nlength = 1472\nduration = \"2s\"\ninterval = \"10ms\"\n\
-    [axis.buffer]\nkey = \"lab.buffer\"\nvalues = [\"512KiB\", \"1600kB\"]\n";
-
-/// The result is in bytes on the wire, 2 % more than the frame bytes that the switch counts; the method
-/// promises an accuracy of 10 %.
-#[test]
-#[ignore = "needs root and network namespaces"]
-fn buffers_of_known_size_are_found() {
-    if !support::is_idle("buffers_of_known_size_are_found") {
-        return;
-    }
-    let bench = PlanDir::new(STEP);
-    let done = bench.run(&["--json"]);
-    assert_eq!(done.code, Some(0), "{done:?}");
-    let document = done.json();
-    for (point, bytes) in [(0, 524_288.0), (1, 1.6e6)] {
-        let found = median(&document, point, "step", "buffer");
-        assert!((found / bytes - 1.0).abs() < 0.1, "{found} instead of {bytes}");
-    }
-    // The table of estimates and that of suitable sizes.
-    assert_eq!(elements(&document["tables"]).len(), 2, "{document}");
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::{Iperf3, both_json, list, number};
+use super::{Iperf3, at_once, both_json, list, number};
 
 /// TCP: three bursts of 100 blocks.
 const TCP: [&str; 6] = ["-t", "2", "-l", "1000", "-b", "1M/100"];
@@ -41,6 +41,57 @@ impl Direction {
             Self::Down => vec![(first, false)],
             Self::Both => vec![(first, true), (second, false)],
         }
+    }
+}
+
+/// TCP tests in all directions, in parallel.
+pub(crate) fn tcp_all(client: Iperf3, server: Iperf3) {
+    use Direction::{Both, Down, Up};
+    at_once([(Up, 1), (Up, 3), (Down, 1), (Down, 2), (Both, 2)], |(way, parallel)| {
+        tcp(client, server, way, parallel);
+    });
+}
+
+/// UDP tests in all directions, in parallel, with both sizes of the counters.
+pub(crate) fn udp_all(client: Iperf3, server: Iperf3) {
+    use Direction::{Both, Down, Up};
+    const LONG: &[&str] = &["--udp-counters-64bit"];
+    let tests = [(Up, 1, &[][..]), (Up, 2, LONG), (Down, 1, &[]), (Down, 1, LONG), (Both, 2, &[])];
+    at_once(tests, |(way, parallel, more)| udp(client, server, way, parallel, more));
+}
+
+/// Tests without a limit: both ends have the same figures.
+pub(crate) fn unlimited(client: Iperf3, server: Iperf3) {
+    let (near, far) = both_json(client, &["-t", "2", "-P", "2"], server);
+    let received = number(&near, "/end/sum_received/bytes");
+    assert!(received > 0 && received <= number(&near, "/end/sum_sent/bytes"), "{near}");
+    assert_eq!(received, number(&far, "/end/sum_received/bytes"), "the server's own figure");
+    assert_eq!(list(&near, "/intervals").len(), 2, "{near}");
+    // The server may still read data that it had received when the client's end message arrived; the opposite
+    // never happens.
+    let (near, far) = both_json(client, &["-t", "2", "-R"], server);
+    assert_eq!(number(&near, "/end/sum_sent/bytes"), number(&far, "/end/sum_sent/bytes"));
+    let received = number(&near, "/end/sum_received/bytes");
+    assert!(received > 0 && received <= number(&near, "/end/sum_sent/bytes"), "{near}");
+}
+
+/// Tests whose first second is omitted.
+pub(crate) fn omitting(client: Iperf3, server: Iperf3) {
+    // Bursts of 100 blocks at 0, 0.8, 1.6 and 2.4 s; the last two arrive after the first second.
+    let (near, far) = both_json(client, &["-O", "1", "-t", "2", "-l", "1000", "-b", "1M/100"], server);
+    for document in [&near, &far] {
+        let omitted: Vec<&Value> =
+            list(document, "/intervals").iter().map(|interval| &interval["sum"]["omitted"]).collect();
+        assert_eq!((omitted[0], omitted.last().unwrap()), (&true.into(), &&false.into()), "{document}");
+        assert_eq!(number(document, "/end/sum_received/bytes"), 200_000, "{document}");
+    }
+    assert_eq!(number(&near, "/end/sum_sent/bytes"), 200_000, "{near}");
+    let args = ["-u", "-O", "1", "-t", "2", "-l", "1000", "-b", "250k/25"];
+    for args in [&args[..], &[&args[..], &["-R"]].concat()] {
+        let (near, far) = both_json(client, args, server);
+        assert_eq!(number(&near, "/end/sum/packets"), 50, "{near}");
+        assert_eq!(number(&near, "/end/sum/lost_packets"), 0, "{near}");
+        assert_eq!(number(&far, "/end/sum/packets"), 50, "{far}");
     }
 }
 

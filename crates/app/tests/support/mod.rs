@@ -46,7 +46,7 @@ pub(crate) use server::Server;
 pub(crate) use shape::shape;
 pub(crate) use test_dir::{TestDir, fixtures};
 pub(crate) use tool::{IPERF, NETPIPE, NUTTCP, Program, TTCP, Tool, before, form};
-pub(crate) use turn::take_turn;
+pub(crate) use turn::{at_once, take_turn};
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -5,6 +5,7 @@
 //! one of them runs, no other test does. All others may run next to each other.
 
 use std::cell::RefCell;
+use std::fmt::Debug;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 static MACHINE: RwLock<()> = RwLock::new(());
@@ -22,8 +23,7 @@ thread_local! {
 
 /// Waits for the turn of the calling test, unless it has begun.
 ///
-/// Everything here that creates a program, a network or a folder calls it. A test that does so in other threads
-/// only calls it first.
+/// Everything here that creates a program, a network or a folder calls it.
 pub(crate) fn take_turn() {
     // The thread of a test has the path of the test as its name. Other threads act for a test that has its turn.
     // Nothing is to be done if the main thread runs all tests.
@@ -34,5 +34,17 @@ pub(crate) fn take_turn() {
             "alone" => Turn::Alone(MACHINE.write().unwrap_or_else(PoisonError::into_inner)),
             _ => Turn::Shared(MACHINE.read().unwrap_or_else(PoisonError::into_inner)),
         });
+    });
+}
+
+/// Runs a check for all of these in parallel, and reports those that failed.
+pub(crate) fn at_once<T: Copy + Debug + Send>(all: impl IntoIterator<Item = T>, check: impl Fn(T) + Sync) {
+    take_turn();
+    let check = &check;
+    std::thread::scope(|scope| {
+        let running: Vec<_> = all.into_iter().map(|one| (one, scope.spawn(move || check(one)))).collect();
+        let failed: Vec<_> =
+            running.into_iter().filter_map(|(one, thread)| thread.join().is_err().then_some(one)).collect();
+        assert!(failed.is_empty(), "failed with {failed:?}; see above");
     });
 }
