@@ -1,17 +1,26 @@
 //! `linerate run` on real hosts: agents on this machine, each on its own port.
 
 use std::collections::BTreeSet;
+use std::ops::Deref;
 use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::{Done, Folder, Process, Server, TIMEOUT, elements, linerate, pause, signal, token_file};
+use crate::support::{AgentPair, Done, PlanDir, Process, Server, TIMEOUT, elements, linerate, pause, signal};
 
 /// A folder with a token, an archive and a plan, and agents with the token.
 struct TestBed {
-    folder: Folder,
+    dir: PlanDir,
     agents: Vec<Server>,
+}
+
+impl Deref for TestBed {
+    type Target = PlanDir;
+
+    fn deref(&self) -> &PlanDir {
+        &self.dir
+    }
 }
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
@@ -19,21 +28,17 @@ const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 impl TestBed {
     /// A plan with definitions of `hosts` hosts before its own text.
     fn new(hosts: usize, plan: &str) -> Self {
-        let (folder, token) = token_file();
+        let dir = PlanDir::new("");
+        let token = dir.folder.file("token");
+        std::fs::write(&token, AgentPair::SECRET).unwrap();
         let agents: Vec<Server> =
             (0..hosts).map(|_| Server::start(&["--agent-token-file", &token])).collect();
         let mut text = format!("{plan}\n");
         for (number, agent) in agents.iter().enumerate() {
             text += &format!("[host.{}]\naddress = \"127.0.0.1\"\nport = {}\n", name(number), agent.port);
         }
-        std::fs::write(folder.file("plan.toml"), text).unwrap();
-        Self { folder, agents }
-    }
-
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = linerate();
-        command.env("LINERATE_ARCHIVE", self.folder.file("archive.sqlite")).args(args);
-        command
+        std::fs::write(dir.folder.file("plan.toml"), text).unwrap();
+        Self { dir, agents }
     }
 
     fn run_command(&self, args: &[&str]) -> Command {
@@ -44,17 +49,6 @@ impl TestBed {
 
     fn run(&self, args: &[&str]) -> Done {
         Process::start(self.run_command(args)).finish(TIMEOUT)
-    }
-
-    fn done(&self, args: &[&str]) -> Done {
-        Process::start(self.command(args)).finish(TIMEOUT)
-    }
-
-    /// The newest plan in the archive.
-    fn shown(&self) -> Value {
-        let done = self.done(&["show", "--json"]);
-        assert_eq!(done.code, Some(0), "{done:?}");
-        done.json()
     }
 }
 

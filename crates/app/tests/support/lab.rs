@@ -28,16 +28,6 @@ impl Lab {
         lab
     }
 
-    /// Brings up a topology given as text.
-    pub(crate) fn of(text: &str) -> Self {
-        let lab = Self::named(&unique());
-        let file = lab.folder.file("topology.toml");
-        assert!(std::fs::write(&file, text).is_ok());
-        let done = lab.try_up(&file, &[]);
-        assert_eq!(done.code, Some(0), "{done:?}");
-        lab
-    }
-
     /// A lab that is not running yet.
     pub(crate) fn named(name: &str) -> Self {
         Self { name: name.to_owned(), folder: Folder::new() }

@@ -1,4 +1,4 @@
-//! A plan for an emulated network, in a folder of the test.
+//! A plan in a folder of the test.
 
 use std::process::Command;
 
@@ -43,7 +43,9 @@ impl PlanDir {
 
     /// The newest plan in the archive.
     pub(crate) fn shown(&self) -> Value {
-        self.done(&["show", "--json"]).json()
+        let done = self.done(&["show", "--json"]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        done.json()
     }
 }
 
