@@ -1,4 +1,7 @@
 //! Changes to one's own process: root in a user namespace, a new session, ending together with the parent.
+//!
+//! This is a binary of its own, because a forked child keeps all open sockets of its process: a connection that
+//! another test closes would stay open.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::fs::File;
