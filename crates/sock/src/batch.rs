@@ -188,9 +188,10 @@ impl<'a> Datagram<'a> {
         self.length.div_ceil(self.segment_size().max(1)).max(1)
     }
 
-    /// The individual datagrams, as far as they were received.
+    /// The individual datagrams, as far as they were received. A datagram without payload is one, too.
     pub fn split(&self) -> impl Iterator<Item = &'a [u8]> {
-        self.bytes.chunks(self.segment_size().max(1))
+        let empty = (self.length == 0).then_some(&[][..]);
+        self.bytes.chunks(self.segment_size().max(1)).chain(empty)
     }
 }
 
@@ -299,6 +300,7 @@ mod tests {
         assert_eq!(joined.split().collect::<Vec<_>>(), [&b"aaaa"[..], b"bbbb", b"cc"]);
         assert_eq!(datagram(10, None, b"aaaabbbbcc").segments(), 1);
         assert_eq!(datagram(0, None, b"").segments(), 1, "an empty datagram is one");
+        assert_eq!(datagram(0, None, b"").split().collect::<Vec<_>>(), [b""]);
         assert_eq!(datagram(9, Some(0), b"").segments(), 9, "nonsense does not divide by zero");
     }
 
