@@ -4,7 +4,6 @@ use std::io::Write;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use linerate_compat::{Tool, iperf2, netpipe, ntttcp, nuttcp, ttcp};
 use linerate_control::{
     ClassicPort, Policy, Restored, Server, ServerConfig, ServerEvent, ServerHandle, restore_leftovers,
 };
@@ -106,14 +105,17 @@ fn config(args: &ServeArgs) -> ServerConfig {
 }
 
 /// The ports of older tools, and the tools that are distinguished there.
-const CLASSIC: &[(u16, &[&Tool])] = &[
-    (5000, &[&nuttcp::NUTTCP, &ntttcp::NTTTCP]),
-    (5001, &[&iperf2::IPERF2, &ttcp::TTCP]),
-    (5002, &[&netpipe::NETPIPE]),
-];
-
 fn classic_ports() -> Vec<ClassicPort> {
-    CLASSIC.iter().map(|(port, tools)| ClassicPort { port: *port, tools: tools.to_vec() }).collect()
+    let mut ports: Vec<ClassicPort> = Vec::new();
+    let at_home = ServerConfig::others_at_home();
+    for tool in linerate_compat::ALL.iter().filter(|tool| at_home.iter().all(|own| own.name != tool.name)) {
+        match ports.iter_mut().find(|classic| classic.port == tool.default_port) {
+            Some(classic) => classic.tools.push(tool),
+            None => ports.push(ClassicPort { port: tool.default_port, tools: vec![tool] }),
+        }
+    }
+    ports.sort_by_key(|classic| classic.port);
+    ports
 }
 
 /// Prints an event of a server on port `own`.
@@ -170,8 +172,8 @@ pub(super) fn print_restored(restored: &Restored, head: &str) {
 
 /// The tools of a port; absent for the server's own port.
 fn older_tools(port: u16, own: u16) -> Option<String> {
-    let (_, protocols) = CLASSIC.iter().find(|(classic, _)| *classic == port && *classic != own)?;
-    Some(protocols.iter().map(|protocol| protocol.name).collect::<Vec<_>>().join(" and "))
+    let classic = classic_ports().into_iter().find(|classic| classic.port == port && port != own)?;
+    Some(classic.tools.iter().map(|tool| tool.name).collect::<Vec<_>>().join(" and "))
 }
 
 /// How a client specifies this address.
