@@ -12,6 +12,7 @@ mod host;
 mod iperf3;
 mod log;
 mod native;
+mod netperf;
 mod netpipe;
 mod noisy_host;
 mod ntttcp;
@@ -30,6 +31,7 @@ pub use host::{cmsg, errqueue, proc, tcp_info};
 pub use iperf3::{iperf3_client, iperf3_params, iperf3_results, iperf3_server};
 pub use log::{event_log, spec};
 pub use native::{native_datagram, native_framer, native_preface};
+pub use netperf::netperf;
 pub use netpipe::netpipe;
 pub use ntttcp::ntttcp;
 pub use nuttcp::{nuttcp_argv, nuttcp_client, nuttcp_lines, nuttcp_server};
@@ -57,6 +59,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "native_client", run: native_client, seeds: seeds::client_dialogues },
     Target { name: "native_server", run: native_server, seeds: seeds::server_dialogues },
     Target { name: "agent", run: agent, seeds: agent::seeds },
+    Target { name: "netperf", run: netperf, seeds: netperf::seeds },
     Target { name: "netpipe", run: netpipe, seeds: netpipe::seeds },
     Target { name: "ntttcp", run: ntttcp, seeds: ntttcp::seeds },
     Target { name: "iperf3_params", run: iperf3_params, seeds: iperf3::messages },

@@ -4,11 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use linerate_model::SideSettings;
 use linerate_compat::stand_in::{
-    Cpu, FlowCounts, FlowId, FlowTask, Input, Link, Opened, Output, Reason, StandIn, StreamCounts, Transport,
+    Cpu, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, Opened, Output, Reason, StandIn,
+    StreamCounts, Transport,
 };
 use linerate_compat::{iperf2, ttcp};
+use linerate_model::SideSettings;
 use linerate_units::{Span, Timestamp};
 
 /// Most outputs after one input; more is an endless loop.
@@ -444,6 +445,7 @@ impl ToolHost {
                 let cpu = Cpu { elapsed, user: elapsed, system: elapsed, usage: None };
                 self.tool.input(self.now, Input::Counts { cpu, flows: &flows });
             }
+            Output::LookHost { .. } => self.tool.input(self.now, Input::Host(&HostCounts::default())),
             Output::Read => self.reading += 1,
             Output::Exit(_) => self.over = true,
             _ => {}

@@ -51,6 +51,8 @@ pub(crate) enum Command {
     Ttcp(ToolArgs),
     /// Replace NetPIPE (NPtcp)
     Netpipe(ToolArgs),
+    /// Replace the server of netperf (netserver)
+    Netserver(ToolArgs),
     /// Replace NTttcp
     Ntttcp(ToolArgs),
     /// Replace nuttcp

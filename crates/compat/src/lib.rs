@@ -1,4 +1,4 @@
-//! Foreign tools without I/O: the behaviour of iperf2, iperf3, netpipe, ntttcp, nuttcp and ttcp on the wire and
+//! Foreign tools without I/O: the behaviour of iperf2, iperf3, netperf, netpipe, ntttcp, nuttcp and ttcp on the wire and
 //! on the terminal.
 //!
 //! Each tool is one folder with its command line, wire format, dialogue and output, and a reader for the output
@@ -22,6 +22,7 @@ mod c_format;
 pub mod import;
 pub mod iperf2;
 pub mod iperf3;
+pub mod netperf;
 pub mod netpipe;
 pub mod ntttcp;
 pub mod nuttcp;
@@ -65,5 +66,12 @@ pub struct EmbeddedServerConfig {
 }
 
 /// Every foreign tool that has a stand-in.
-pub static ALL: &[&Tool] =
-    &[&iperf3::IPERF3, &iperf2::IPERF2, &ttcp::TTCP, &netpipe::NETPIPE, &ntttcp::NTTTCP, &nuttcp::NUTTCP];
+pub static ALL: &[&Tool] = &[
+    &iperf3::IPERF3,
+    &iperf2::IPERF2,
+    &ttcp::TTCP,
+    &netpipe::NETPIPE,
+    &nuttcp::NUTTCP,
+    &ntttcp::NTTTCP,
+    &netperf::NETPERF,
+];

@@ -7,6 +7,7 @@ mod iperf2;
 mod iperf3;
 mod links;
 mod log_store;
+mod netperf;
 mod netpipe;
 mod ntttcp;
 mod nuttcp;
@@ -51,6 +52,7 @@ const TOOLS: &[Tool] = &[
     Tool { names: &["nuttcp"], prepare: nuttcp::prepare },
     Tool { names: &["NPtcp", "netpipe"], prepare: netpipe::prepare },
     Tool { names: &["ntttcp"], prepare: ntttcp::prepare },
+    Tool { names: &["netserver"], prepare: netperf::prepare_server },
 ];
 
 /// A stand-in that is ready to run.

@@ -1,0 +1,53 @@
+//! netperf 2.7: bulk transfers and transactions, in the "omni" form that its tests have had since 2.5.
+//!
+//! The client sends messages of a fixed size ([`wire`]) over the control connection. For each test it sends a
+//! [`Request`] with everything that the server needs; the server opens a port for data and answers with its
+//! number ([`Response`]). The client opens the data connection in every test, also if the server sends. The end
+//! of the data connection, three empty datagrams, or the server's timer end the test. Then the server sends
+//! its counts ([`Results`]) and waits for the next request.
+//!
+//! The facts come from captures of netperf 2.7.0 (`fixtures/transcripts/netperf`) and from its source, which
+//! defines the messages. No code of netperf is used.
+//!
+//! Streams are flows of the engine. Transactions (TCP_RR, TCP_CRR, UDP_RR) are answered by the stand-in itself,
+//! one message at a time, so they cost more CPU time than in the original.
+
+mod argv;
+mod cpu;
+mod server;
+mod session;
+mod terms;
+mod transactions;
+mod wire;
+
+#[cfg(test)]
+mod tests;
+
+pub use argv::{ServerCommand, ServerOptions};
+pub use server::NetperfServer;
+pub use wire::{HostCpu, MESSAGE_BYTES, Message, Protocol, Request, Response, Results, Roles};
+
+use crate::Tool;
+
+/// Port of the control connection.
+pub const PORT: u16 = 12_865;
+
+/// The version that the stand-ins announce.
+pub const VERSION: &str = "2.7.0";
+
+/// netperf in the table of tools.
+pub static NETPERF: Tool = Tool {
+    name: "netperf",
+    default_port: PORT,
+    sniff: wire::sniff,
+    embedded_server: NetperfServer::embedded_server,
+    refusal,
+};
+
+/// The error number of a server that is busy (Linux).
+const EBUSY: i32 = 16;
+
+/// netperf prints the error number and its text. There is no room for a reason.
+fn refusal(_why: &str) -> Vec<u8> {
+    Message::error(wire::kind::TEST_RESPONSE, EBUSY).into_bytes()
+}

@@ -1,0 +1,136 @@
+//! netperf: its messages, its command lines, and the stand-ins with a peer that sends messages of the right size.
+
+use linerate_compat::netperf::{
+    MESSAGE_BYTES, Message, NetperfServer, Request, Response, Results, ServerCommand, ServerOptions,
+};
+use linerate_compat::stand_in::{Input, Output, StandIn};
+use linerate_units::Timestamp;
+
+use crate::noisy_host::{self, Boxed};
+use crate::tool;
+
+/// The first byte selects the role and the host, the rest is the script.
+pub fn netperf(bytes: &[u8]) {
+    let Some((first, script)) = bytes.split_first() else { return };
+    messages(script);
+    let words: Vec<String> = String::from_utf8_lossy(script).split(' ').map(str::to_owned).collect();
+    let _ = ServerCommand::parse(&words);
+    run(*first, script);
+}
+
+/// Whether a run was completed, as far as the host knows.
+fn run(first: u8, script: &[u8]) -> bool {
+    let options = ServerOptions {
+        passphrase: (first & 1 != 0).then(|| "secret".to_owned()),
+        ..ServerOptions::default()
+    };
+    let stand_in: Box<dyn StandIn> = Box::new(WholeMessages { inner: Box::new(NetperfServer::new(options)) });
+    if first & 0x80 == 0 {
+        return noisy_host::play(Boxed(stand_in), script);
+    }
+    // The host with datagrams.
+    tool::play(stand_in, script);
+    false
+}
+
+fn messages(bytes: &[u8]) {
+    let message = whole(bytes);
+    let request = Request::decode(&message);
+    assert_eq!(Request::decode(&request.encode()), request, "a request must survive");
+    let response = Response::decode(&message);
+    assert_eq!(Response::decode(&response.encode()), response, "a response must survive");
+    let results = Results::decode(&message);
+    assert_eq!(Results::decode(&results.encode()), results, "results must survive");
+}
+
+fn whole(bytes: &[u8]) -> Message {
+    let mut bytes = bytes.to_vec();
+    bytes.resize(bytes.len().max(MESSAGE_BYTES), 0);
+    Message::take(&mut bytes).unwrap_or_else(|| Message::new(0))
+}
+
+/// Extends what arrives and begins like a message to a whole one, so that a short script has several. Ports are
+/// never shared.
+struct WholeMessages {
+    inner: Box<dyn StandIn>,
+}
+
+impl StandIn for WholeMessages {
+    fn input(&mut self, now: Timestamp, input: Input<'_>) {
+        match input {
+            Input::Bytes { link, bytes } if bytes.len() >= 4 && bytes.starts_with(&[0, 0]) => {
+                let bytes = whole(bytes).into_bytes();
+                self.inner.input(now, Input::Bytes { link, bytes: &bytes });
+            }
+            Input::Opened { link, mut opened } => {
+                opened.descriptor = 3;
+                self.inner.input(now, Input::Opened { link, opened });
+            }
+            input => self.inner.input(now, input),
+        }
+    }
+
+    fn output(&mut self) -> Option<Output> {
+        self.inner.output()
+    }
+
+    fn deadline(&self) -> Option<Timestamp> {
+        self.inner.deadline()
+    }
+}
+
+/// Requests of real clients.
+const TRANSCRIPTS: [&str; 8] = [
+    include_str!("../../fixtures/transcripts/netperf/tcp-stream.txt"),
+    include_str!("../../fixtures/transcripts/netperf/tcp-maerts.txt"),
+    include_str!("../../fixtures/transcripts/netperf/tcp-rr.txt"),
+    include_str!("../../fixtures/transcripts/netperf/tcp-crr.txt"),
+    include_str!("../../fixtures/transcripts/netperf/tcp-rr-count.txt"),
+    include_str!("../../fixtures/transcripts/netperf/tcp-stream-cpu.txt"),
+    include_str!("../../fixtures/transcripts/netperf/udp-stream.txt"),
+    include_str!("../../fixtures/transcripts/netperf/udp-rr.txt"),
+];
+
+/// The messages of one side (`C ` or `S `) without the zeros at their ends.
+fn said(transcript: &str, who: &str) -> Vec<Vec<u8>> {
+    let digits = |hex: &str| {
+        let pairs = (0..hex.len() / 2).filter_map(|at| hex.get(2 * at..2 * at + 2));
+        pairs.filter_map(|pair| u8::from_str_radix(pair, 16).ok()).collect()
+    };
+    transcript.lines().filter_map(|line| line.strip_prefix(who)).map(digits).collect()
+}
+
+/// A whole test of each kind: the listener opens, a client connects and asks, is admitted, gets its port, and
+/// moves data until it has enough.
+pub(crate) fn seeds() -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    for transcript in TRANSCRIPTS {
+        let Some(request) = said(transcript, "C ").into_iter().next() else { continue };
+        let ask = [&[request.len() as u8], &request[..]].concat();
+        let begin = [0, 0, 0, 2, 0, 3, 0];
+        let data =
+            [7, 0, 0, 0, 2, 1, 8, 1, 0, 3, 1, 20, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9];
+        let end = [10, 2, 8, 3, 0, 8, 4, 9, 4, 1, 10, 9, 8, 4, 9];
+        seeds.push([&begin[..], &ask, &data, &end].concat());
+        // On the host with datagrams: opened, accepted, asked, admitted, opened, a datagram, time, an empty one.
+        let begin = [0x80, 0, 0, 3, 1, 2, 0];
+        let data = [5, 1, 0, 0, 4, 1, 3, 7, 7, 7, 6, 2, 8, 40, 4, 1, 0, 7, 9, 8, 200];
+        seeds.push([&begin[..], &ask, &data].concat());
+        seeds.extend(said(transcript, "S ").into_iter().map(|message| [vec![0], message].concat()));
+    }
+    seeds.push(b"\x01-D -4 -p 2000 -L 127.0.0.1,inet -Zsecret -v 2".to_vec());
+    seeds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_seeds_are_whole_tests() {
+        let tests: Vec<Vec<u8>> =
+            seeds().into_iter().filter(|seed| seed.starts_with(&[0, 0, 0, 2])).collect();
+        let complete = tests.iter().filter(|seed| run(seed[0], &seed[1..])).count();
+        assert!(complete >= 6, "{complete} of {}", tests.len());
+    }
+}
