@@ -15,11 +15,12 @@ mod uncertainty;
 
 use std::collections::BTreeMap;
 
+use linerate_model::metrics::flow::{BYTES, LAST_DATA};
 use linerate_model::{Body, Caveat, CaveatKind, FlowRecord, RunRecord, Side, Steady, TestSpec};
 use linerate_theory::stats::series::weighted_batch_means;
 use linerate_theory::stats::until;
 use linerate_theory::{accounting, diagnose, ramp};
-use linerate_units::{Bitrate, Ratio, Span};
+use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 
 pub(crate) use course::Course;
 pub use gather::evidence;
@@ -120,12 +121,31 @@ fn after_ramp(flow: &FlowRecord) -> (usize, Vec<f64>, Vec<f64>) {
 }
 
 /// Rates of the receiver's intervals from `first` on, bit/s, and the length of each, s.
+///
+/// An interval lasts from the last read of the one before to its own last read, so that neither whole reads nor a
+/// late tick change its rate. An interval without a read belongs to the next one.
 fn received_from(flow: &FlowRecord, first: usize) -> (Vec<f64>, Vec<f64>) {
-    let samples = flow.measured_samples_of(Side::Receiver).skip(first);
-    samples
-        .filter_map(|sample| Some((sample.bitrate()?.bps(), sample.span().as_secs_f64())))
-        .filter(|(_, length)| *length > 0.0)
-        .unzip()
+    // The measured time begins with the first read.
+    let mut excluded = flow.receiver.as_ref().map_or(0, |tally| tally.first_read_bytes.get());
+    let (mut from, mut bytes_held) = (None, 0_u64);
+    let mut found = Vec::new();
+    for sample in flow.measured_samples_of(Side::Receiver) {
+        let Some((bytes, idle)) = sample.readings.get(BYTES).zip(sample.readings.get(LAST_DATA)) else {
+            found.push(sample.bitrate().map(|rate| (rate.bps(), sample.span())));
+            continue;
+        };
+        let start = from.unwrap_or(sample.start_ns);
+        let end = Timestamp::from_ns(sample.end_ns.as_ns().saturating_sub(idle.as_ns())).max(start);
+        bytes_held = bytes_held.saturating_add(bytes.get());
+        let rate = Bitrate::of(Bytes::new(bytes_held.saturating_sub(excluded)), end.since(start));
+        if rate.is_some() {
+            (bytes_held, excluded) = (0, 0);
+        }
+        from = Some(end);
+        found.push(rate.map(|rate| (rate.bps(), end.since(start))));
+    }
+    let known = found.into_iter().skip(first).flatten();
+    known.map(|(rate, length)| (rate, length.as_secs_f64())).filter(|(_, length)| *length > 0.0).unzip()
 }
 
 /// The steady part of a flow; absent if there are too few intervals.

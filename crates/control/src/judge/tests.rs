@@ -1,4 +1,4 @@
-use linerate_model::metrics::flow::{BITRATE, BYTES};
+use linerate_model::metrics::flow::{BITRATE, BYTES, LAST_DATA};
 use linerate_model::{
     Direction, Event, FlowPlan, HostInfo, InterfaceCounts, KernelCounts, QdiscCounts, Readings, RunStart,
     Sample, Tally, TestSpec, Transport, UdpTally, World,
@@ -12,6 +12,26 @@ const TICK_MS: u64 = 100;
 
 /// The record of an upload received at these rates, in intervals of 100 ms except the last one of `last_ms`.
 fn received(spec: &TestSpec, rates: &[f64], last_ms: u64) -> RunRecord {
+    let (mut at, mut total) = (0, 0);
+    let mut samples = Vec::new();
+    for (number, bps) in rates.iter().enumerate() {
+        let span = Span::from_ms(if number + 1 == rates.len() { last_ms } else { TICK_MS });
+        let bytes = Bytes::new((bps * span.as_secs_f64() / 8.0).round() as u64);
+        let mut readings = Readings::default();
+        readings.put(BYTES, bytes);
+        readings.put_some(BITRATE, Bitrate::of(bytes, span));
+        let (start_ns, end_ns) = (Timestamp::from_ns(at), Timestamp::from_ns(at + span.as_ns()));
+        samples.push(Sample { side: Side::Receiver, start_ns, end_ns, outside: false, readings });
+        at += span.as_ns();
+        total += bytes.get();
+    }
+    let (bytes, elapsed) = (Bytes::new(total), Span::from_ns(at));
+    let bitrate = Bitrate::of(bytes, elapsed).unwrap_or_default();
+    record(spec, samples, Tally { bytes, elapsed, bitrate, ..Tally::default() })
+}
+
+/// The record of an upload with these samples and counts of the receiver.
+fn record(spec: &TestSpec, samples: Vec<Sample>, tally: Tally) -> RunRecord {
     let plan = FlowPlan {
         flow: 0,
         name: "upload".into(),
@@ -30,26 +50,52 @@ fn received(spec: &TestSpec, rates: &[f64], last_ms: u64) -> RunRecord {
         spec: spec.clone(),
     };
     let mut bodies = vec![Body::RunStarted(start), Body::FlowPlanned(plan)];
-    let (mut at, mut total) = (0, 0);
-    for (number, bps) in rates.iter().enumerate() {
-        let span = Span::from_ms(if number + 1 == rates.len() { last_ms } else { TICK_MS });
-        let bytes = Bytes::new((bps * span.as_secs_f64() / 8.0).round() as u64);
-        let mut readings = Readings::default();
-        readings.put(BYTES, bytes);
-        readings.put_some(BITRATE, Bitrate::of(bytes, span));
-        let (start_ns, end_ns) = (Timestamp::from_ns(at), Timestamp::from_ns(at + span.as_ns()));
-        let sample = Sample { side: Side::Receiver, start_ns, end_ns, outside: false, readings };
-        bodies.push(Body::Sample { flow: 0, sample });
-        at += span.as_ns();
-        total += bytes.get();
-    }
-    let (bytes, elapsed) = (Bytes::new(total), Span::from_ns(at));
-    let bitrate = Bitrate::of(bytes, elapsed).unwrap_or_default();
-    let tally = Tally { bytes, elapsed, bitrate, ..Tally::default() };
+    bodies.extend(samples.into_iter().map(|sample| Body::Sample { flow: 0, sample }));
     bodies.push(Body::FlowEnded { flow: 0, side: Side::Receiver, tally });
     let event = |(seq, body)| Event { run: "r".into(), host: 1, seq, at: Timestamp::START, body };
     let events: Vec<Event> = (0..).zip(bodies).map(event).collect();
     RunRecord::fold(&events)
+}
+
+/// The record of an upload that is read in steps: `read_bytes` every `gap_ns` from the time 0 on, but not in
+/// `silence_ns`, with intervals that end at `ticks_ns`.
+fn read_in_steps(
+    read_bytes: u64,
+    gap_ns: u64,
+    silence_ns: std::ops::Range<u64>,
+    ticks_ns: &[u64],
+) -> RunRecord {
+    let end = ticks_ns.last().copied().unwrap();
+    // What arrives in the silence is read after it.
+    let reads: Vec<(u64, u64)> = (0..=end / gap_ns)
+        .map(|number| number * gap_ns)
+        .map(|at| if silence_ns.contains(&at) { (silence_ns.end, read_bytes) } else { (at, read_bytes) })
+        .collect();
+    let until = |tick| reads.iter().filter(move |(at, _)| *at <= tick);
+    let mut samples = Vec::new();
+    let mut start = 0;
+    for tick in ticks_ns.iter().copied() {
+        let count = |tick| until(tick).map(|(_, bytes)| bytes).sum::<u64>();
+        let before = if start == 0 { 0 } else { count(start) };
+        let bytes = Bytes::new(count(tick) - before);
+        let mut readings = Readings::default();
+        readings.put(BYTES, bytes);
+        readings.put_some(BITRATE, Bitrate::of(bytes, Span::from_ns(tick - start)));
+        let last = until(tick).map(|(at, _)| *at).max().unwrap();
+        readings.put(LAST_DATA, Span::from_ns(tick - last));
+        let (start_ns, end_ns) = (Timestamp::from_ns(start), Timestamp::from_ns(tick));
+        samples.push(Sample { side: Side::Receiver, start_ns, end_ns, outside: false, readings });
+        start = tick;
+    }
+    let bytes = Bytes::new(until(end).map(|(_, bytes)| bytes).sum());
+    let elapsed = Span::from_ns(until(end).map(|(at, _)| *at).max().unwrap());
+    let first_read_bytes = Bytes::new(read_bytes);
+    let bitrate = Bitrate::of(Bytes::new(bytes.get() - read_bytes), elapsed).unwrap();
+    record(
+        &TestSpec::default(),
+        samples,
+        Tally { bytes, first_read_bytes, elapsed, bitrate, ..Tally::default() },
+    )
 }
 
 /// Rates that vary slightly, with those of `slow` at the beginning.
@@ -82,6 +128,34 @@ fn a_start_of_one_slow_interval_is_no_part_of_the_steady_rate() {
     let steady = steady(record.flow(0).unwrap()).unwrap();
     assert_eq!(steady.ramp_ns, Span::from_ms(TICK_MS));
     assert!((steady.bitrate.bps() - 941.6e6).abs() < 1e5, "{steady:?}");
+}
+
+proptest! {
+    /// Reads of four segments are 0.25 % of ten seconds at 2 Mb/s, and several per cent of an interval.
+    #[test]
+    fn intervals_of_a_steady_rate_are_equal_wherever_they_end_between_two_reads(
+        read_bytes in 1448..65_000_u64,
+        gap_ns in 20_000..30_000_000_u64,
+        late_ns in proptest::collection::vec(0..40_000_000_u64, 20),
+        silence_ns in 0..2_000_000_000_u64,
+    ) {
+        let ticks: Vec<u64> = (1..).zip(late_ns).map(|(number, late)| number * 100_000_000 + late).collect();
+        let steady_bps = read_bytes as f64 * 8e9 / gap_ns as f64;
+        let found = read_in_steps(read_bytes, gap_ns, 0..0, &ticks);
+        let (rates, lengths) = received_from(found.flow(0).unwrap(), 0);
+        prop_assert!(rates.iter().all(|rate| (rate / steady_bps - 1.0).abs() < 1e-9), "{rates:?} {steady_bps}");
+        let elapsed_s = found.flow(0).unwrap().receiver.as_ref().unwrap().elapsed.as_secs_f64();
+        prop_assert!((lengths.iter().sum::<f64>() - elapsed_s).abs() < 1e-9);
+
+        // A silence of some intervals moves bytes, and loses none: the mean stays the receiver's rate.
+        let found = read_in_steps(read_bytes, gap_ns, silence_ns..silence_ns + 300_000_000, &ticks);
+        let flow = found.flow(0).unwrap();
+        let (rates, lengths) = received_from(flow, 0);
+        let bits: f64 = rates.iter().zip(&lengths).map(|(rate, length)| rate * length).sum();
+        let mean = bits / lengths.iter().sum::<f64>();
+        let stated = flow.bitrate().unwrap().bps();
+        prop_assert!((mean / stated - 1.0).abs() < 1e-6, "{mean} {stated}");
+    }
 }
 
 fn until(share: &str) -> TestSpec {

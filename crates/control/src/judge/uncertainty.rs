@@ -1,9 +1,11 @@
 //! The uncertainty of a flow's rate, from the receiver's record.
 
-use linerate_model::metrics::flow::CALLS;
+use linerate_model::metrics::flow::{CALLS, LAST_DATA};
+use linerate_model::metrics::host::TICK_LATENESS;
 use linerate_model::metrics::tcp::{BYTES_ACKED, DELIVERED, RETRANSMITS, SND_MSS};
 use linerate_model::{CaveatKind, FlowRecord, RunRecord, Sample, Side, Uncertainty};
 use linerate_theory::ramp;
+use linerate_theory::stats::order;
 use linerate_theory::uncertainty::{Observed, budget};
 use linerate_units::{Bitrate, Bytes, Span};
 
@@ -17,13 +19,12 @@ pub(super) fn uncertainty(record: &RunRecord, flow: &FlowRecord) -> Option<Uncer
 fn observed(record: &RunRecord, flow: &FlowRecord) -> Option<Observed> {
     let tally = flow.receiver.as_ref()?;
     let delivered = delivered(flow);
-    let (mut steady_bps, steady_s, ramp) = steady_part(flow, &delivered, tally.elapsed.as_secs_f64());
+    let (mut steady_bps, steady_s, ramp) = steady_part(flow, &delivered);
     // A foreign receiver reports no intervals, but our kernel knows what it acknowledged.
     let acknowledged = steady_bps.is_empty().then(|| acknowledged(flow)).filter(|rates| !rates.is_empty());
     let by_sender = acknowledged.is_some();
     let ramp = acknowledged.as_ref().map_or(ramp, |rates| ramp::find(rates).unwrap_or(0));
     steady_bps.extend(acknowledged.into_iter().flat_map(|rates| rates.into_iter().skip(ramp)));
-    let calls = tally.readings.get(CALLS).filter(|calls| *calls > 0);
     let limits = record.ends(flow).1.and_then(|host| host.limits());
     let calibrated = limits.and_then(|limits| limits.wake_up).map(|late| late.p99_ns);
     // Bytes that a foreign program does not report are not unaccounted.
@@ -36,16 +37,17 @@ fn observed(record: &RunRecord, flow: &FlowRecord) -> Option<Observed> {
         steady_s,
         delivered_bps: delivered.into_iter().skip(ramp).collect(),
         segment_bytes: segment(flow),
+        mean_read_bytes: mean_read_bytes(flow),
         by_sender,
         ramped: ramp > 0,
-        read_bytes: calls.map(|calls| tally.bytes.get() as f64 / calls as f64),
+        unread_bytes: unread_bytes(flow, calibrated),
         burst_bytes: burst(record, flow),
         unaccounted_bytes: flow
             .byte_accounting
             .filter(|_| !foreign)
             .map(|bytes| bytes.unaccounted_bytes.get() as f64),
         overhead_bps: overhead_bps(flow, tally.elapsed.as_secs_f64()),
-        wake_up_s: calibrated.map(Span::as_secs_f64),
+        wake_up_s: calibrated.map(Span::as_secs_f64).filter(|_| !begins_and_ends_with_reads(flow)),
         clock_step_s: limits.and_then(|limits| {
             Some(limits.clock_resolution?.as_secs_f64() + limits.clock_read?.as_secs_f64())
         }),
@@ -55,39 +57,14 @@ fn observed(record: &RunRecord, flow: &FlowRecord) -> Option<Observed> {
 /// Rates and lengths of the receiver's intervals after the ramp, and the number of intervals of the ramp. After
 /// losses, the rate of the reads at the start says little about the ramp, so the sender's delivery rate is
 /// used.
-fn steady_part(flow: &FlowRecord, delivered: &[f64], elapsed_s: f64) -> (Vec<f64>, Vec<f64>, usize) {
+fn steady_part(flow: &FlowRecord, delivered: &[f64]) -> (Vec<f64>, Vec<f64>, usize) {
     let (ramp, ..) = after_ramp(flow);
     let again = flow
         .measured_samples_of(Side::Sender)
         .any(|sample| sample.readings.get(RETRANSMITS).is_some_and(|segments| segments > 0));
     let rose = again.then(|| ramp::find(delivered)).flatten().unwrap_or(ramp);
-    let before = flow.measured_samples_of(Side::Receiver).take(rose);
-    let before_s: f64 = before.map(|sample| sample.span().as_secs_f64()).sum();
     let (steady_bps, steady_s) = received_from(flow, rose);
-    let (steady_bps, steady_s) = until_last_read(steady_bps, steady_s, elapsed_s - before_s);
     (steady_bps, steady_s, rose)
-}
-
-/// Shortens the intervals to end with the last read: nothing arrived after it, and that time is not part of the
-/// receiver's. Their mean then equals the stated rate.
-fn until_last_read(mut rates: Vec<f64>, mut lengths: Vec<f64>, time_s: f64) -> (Vec<f64>, Vec<f64>) {
-    let surplus = lengths.iter().sum::<f64>() - time_s;
-    // If less than half of the last interval is left, it is merged with the one before.
-    while let ([.., before, last], [.., bits_before, bits]) = (&mut lengths[..], &mut rates[..])
-        && surplus > 0.0
-    {
-        if *last >= 2.0 * surplus {
-            *bits *= *last / (*last - surplus);
-            *last -= surplus;
-            break;
-        }
-        let together = *before + *last;
-        *bits_before = (*bits_before * *before + *bits * *last) / together;
-        *before = together;
-        lengths.pop();
-        rates.pop();
-    }
-    (rates, lengths)
 }
 
 /// Delivery rates of full segments as seen by the sender, without the last interval.
@@ -116,6 +93,44 @@ fn acknowledged(flow: &FlowRecord) -> Vec<f64> {
     rates
 }
 
+/// Whether the receiver's time, and each of its intervals, begins and ends with a read: not with `-O`, and not if
+/// its intervals have no times of reads.
+fn begins_and_ends_with_reads(flow: &FlowRecord) -> bool {
+    let first = flow.receiver.as_ref().is_some_and(|tally| tally.first_read_bytes.get() > 0);
+    first && flow.measured_samples_of(Side::Receiver).all(|sample| sample.readings.get(LAST_DATA).is_some())
+}
+
+fn mean_read_bytes(flow: &FlowRecord) -> Option<f64> {
+    let tally = flow.receiver.as_ref()?;
+    let calls = tally.readings.get(CALLS).filter(|calls| *calls > 0)?;
+    Some(tally.bytes.get() as f64 / calls as f64)
+}
+
+/// Bytes that may have arrived unnoticed at the moments between which the receiver counts: a read. If these are
+/// moments of reads, and the reads take all that has arrived, then it is only what arrives until a late thread
+/// has read the clock.
+fn unread_bytes(flow: &FlowRecord, calibrated: Option<Span>) -> Option<f64> {
+    /// Reads that fill less of their buffer than this, on average, take all that has arrived.
+    const FULL_SHARE: f64 = 0.5;
+    let read = mean_read_bytes(flow)?;
+    let buffer = flow.receiver_settings.as_ref().map(|settings| settings.length.get() as f64);
+    let takes_all = buffer.is_some_and(|buffer| read < FULL_SHARE * buffer);
+    let late_s = lateness_s(flow).filter(|_| takes_all && begins_and_ends_with_reads(flow));
+    let Some(late_s) = late_s else { return Some(read) };
+    let late_s = late_s.max(calibrated.map_or(0.0, Span::as_secs_f64));
+    let rate = flow.bitrate().map_or(0.0, Bitrate::bps);
+    Some((late_s * rate / 8.0).min(read))
+}
+
+/// The lateness of the receiver's intervals that one in twenty exceeds, s: its reading threads are scheduled like
+/// the one that ends the intervals. Absent if there are fewer than twenty.
+fn lateness_s(flow: &FlowRecord) -> Option<f64> {
+    let samples = flow.measured_samples_of(Side::Receiver);
+    let late: Vec<f64> =
+        samples.filter_map(|sample| Some(sample.readings.get(TICK_LATENESS)?.as_secs_f64())).collect();
+    order::percentile(&late, 0.95).filter(|_| late.len() >= 20)
+}
+
 /// The block size of a sender with an offered rate, which waits between its blocks; absent for a saturating
 /// sender.
 fn burst(record: &RunRecord, flow: &FlowRecord) -> Option<f64> {
@@ -136,27 +151,4 @@ fn overhead_bps(flow: &FlowRecord, elapsed_s: f64) -> Option<f64> {
         .map(|counts| counts.sent_bytes.get() as f64 + counts.segments_out as f64 * DIALOGUE_HEADER_BYTES);
     let bytes = probes.unwrap_or(0.0) + control.unwrap_or(0.0);
     (elapsed_s > 0.0 && bytes > 0.0).then(|| bytes * 8.0 / elapsed_s)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_behind_the_last_read_is_no_part_of_the_time() {
-        let of = |time| until_last_read(vec![100.0, 100.0, 60.0], vec![0.1; 3], time);
-        // The last read came after three fifths, or almost nothing, of the last interval.
-        let (rates, lengths) = of(0.26);
-        assert!((rates[2] - 100.0).abs() < 1e-9 && (lengths[2] - 0.06).abs() < 1e-9, "{rates:?} {lengths:?}");
-        let (rates, lengths) = until_last_read(vec![100.0, 100.0, 1.0], vec![0.1; 3], 0.201);
-        assert_eq!(rates.len(), 2);
-        assert!(
-            (rates[1] - 100.0).abs() < 1e-6 && (lengths[1] - 0.101).abs() < 1e-9,
-            "{rates:?} {lengths:?}"
-        );
-        // Nothing to remove; nothing left.
-        assert_eq!(of(0.4), (vec![100.0, 100.0, 60.0], vec![0.1; 3]));
-        assert_eq!(of(-1.0).0.len(), 1);
-        assert_eq!(until_last_read(Vec::new(), Vec::new(), 1.0), (Vec::new(), Vec::new()));
-    }
 }

@@ -65,6 +65,8 @@ impl Snapshot {
         out.put(flow_metrics::BYTES, bytes);
         out.put_some(flow_metrics::BITRATE, Bitrate::of(bytes, span));
         out.put(flow_metrics::CALLS, self.counts.calls - earlier.counts.calls);
+        let last_read = (!writes(side) && self.counts.last_at > 0).then_some(Mono(self.counts.last_at));
+        out.put_some(flow_metrics::LAST_DATA, last_read.map(|last| Span::from(self.at.since(last))));
         out.put(host::PROCESS_CPU, Span::from(self.process_cpu.saturating_sub(earlier.process_cpu)));
         out.put_some(host::THREAD_CPU, largest_growth(&self.threads, &earlier.threads, span));
         out.put_some(host::THREAD_WAIT, largest_growth(&self.waits, &earlier.waits, span));

@@ -44,8 +44,11 @@ pub struct Observed {
     pub by_sender: bool,
     /// Whether a ramp was found before them.
     pub ramped: bool,
-    /// Mean size of a read, bytes.
-    pub read_bytes: Option<f64>,
+    /// Bytes of each stream that may have arrived without being counted at the moments between which the
+    /// receiver counts.
+    pub unread_bytes: Option<f64>,
+    /// Mean size of a read, bytes: data is acknowledged in units of this size.
+    pub mean_read_bytes: Option<f64>,
     /// Bytes that the sender sends at once if it waits between bursts, so that they arrive together.
     pub burst_bytes: Option<f64>,
     /// Bytes that no count explains.
@@ -70,7 +73,7 @@ pub fn budget(observed: &Observed) -> Option<Uncertainty> {
     let varied = variation(observed, elapsed)?;
     let parts = [
         Some(part(Source::Variation, varied.standard_error, varied.because(observed.by_sender))),
-        ramp_up(observed, rate),
+        ramp_up(observed, &varied, rate),
         edges(observed, &varied, rate, elapsed),
         wake_up(observed, rate, elapsed),
         Some(clock(observed, rate, elapsed)),
@@ -168,8 +171,7 @@ fn variation(observed: &Observed, elapsed: f64) -> Option<Spread> {
     // filled, or a thread that reads the counters late.
     let both = [received, delivered].into_iter().flatten();
     if let Some(found) = both.min_by(|a, b| a.seen_error.total_cmp(&b.seen_error)) {
-        let mean = series::weighted_batch_means(steady, lengths, COVERAGE).map_or(found.mean, |own| own.mean);
-        return Some(Spread { mean, ..found });
+        return Some(Spread { mean: weighted_mean(steady, lengths).unwrap_or(found.mean), ..found });
     }
     let correlation = series::autocorrelation(steady, 1)?.max(0.0);
     let worth = series::effective_samples(intervals as f64, correlation)?;
@@ -177,7 +179,7 @@ fn variation(observed: &Observed, elapsed: f64) -> Option<Spread> {
         return None;
     }
     let standard_error = finite((series::variance(steady)? / worth).sqrt())?;
-    let mean = series::mean(steady)?;
+    let mean = weighted_mean(steady, lengths)?;
     let freedom = worth - 1.0;
     let seen_error = standard_error;
     Some(Spread {
@@ -190,6 +192,12 @@ fn variation(observed: &Observed, elapsed: f64) -> Option<Spread> {
         mean,
         late_bits,
     })
+}
+
+/// The mean rate of intervals of these lengths.
+fn weighted_mean(rates: &[f64], lengths: &[f64]) -> Option<f64> {
+    let bits: f64 = rates.iter().zip(lengths).map(|(rate, length)| rate * length).sum();
+    finite(bits / lengths.iter().sum::<f64>())
 }
 
 /// Batch means of intervals, each of which may contain up to `moved_bits` too much or too little at its ends.
@@ -216,9 +224,11 @@ fn delivered(observed: &Observed, elapsed: f64, received: Option<&Spread>) -> Op
     let rates = &observed.delivered_bps;
     let lengths = vec![elapsed / rates.len().max(1) as f64; rates.len()];
     let late_bits = late_bits(rates, &lengths);
-    // An acknowledgement may wait for a second segment (RFC 5681, 4.2).
+    // An acknowledgement may wait for a second segment (RFC 5681, 4.2), and segments that arrive together are
+    // acknowledged together.
     let segments = observed.segment_bytes.and_then(not_negative).unwrap_or(0.0) * 2.0;
-    let found = batches(rates, &lengths, (late_bits * 2_f64.sqrt()).max(difference(segments) * 8.0))?;
+    let grain = segments.max(observed.mean_read_bytes.and_then(not_negative).unwrap_or(0.0));
+    let found = batches(rates, &lengths, (late_bits * 2_f64.sqrt()).max(difference(grain) * 8.0))?;
     let mean = received.map(|own| own.mean).or_else(|| series::mean(&observed.steady_bps))?;
     let scale = positive(mean)? / positive(found.mean)?;
     let (standard_error, seen_error) = (found.standard_error * scale, found.seen_error * scale);
@@ -259,13 +269,13 @@ fn without_grain(error: f64, grain: f64, batches: f64) -> f64 {
 /// Bytes that may have arrived but are not counted yet, or the reverse, at any moment: a read of each stream,
 /// or a burst.
 fn grain_bytes(observed: &Observed) -> f64 {
-    let known = [observed.read_bytes, observed.burst_bytes].into_iter().flatten().filter_map(not_negative);
+    let known = [observed.unread_bytes, observed.burst_bytes].into_iter().flatten().filter_map(not_negative);
     known.fold(0.0, f64::max) * observed.streams.max(1.0).sqrt()
 }
 
 /// A start that was slower or faster than the rest shifts the mean by up to this difference.
-fn ramp_up(observed: &Observed, rate: f64) -> Option<Part> {
-    let steady = series::mean(&observed.steady_bps).filter(|_| observed.ramped)?;
+fn ramp_up(observed: &Observed, varied: &Spread, rate: f64) -> Option<Part> {
+    let steady = Some(varied.mean).filter(|_| observed.ramped)?;
     let because = format!("{} without the start", format::rate(steady));
     Some(part(Source::RampUp, rectangular((steady - rate).abs()), because))
 }
@@ -343,7 +353,7 @@ mod tests {
             elapsed_s: 10.0,
             streams: 1.0,
             steady_bps: (0..100).map(|i| 941.5e6 + if i % 2 == 0 { 1e6 } else { -1e6 }).collect(),
-            read_bytes: Some(131_072.0),
+            unread_bytes: Some(131_072.0),
             wake_up_s: Some(100e-6),
             clock_step_s: Some(60e-9),
             ..Observed::default()
@@ -416,7 +426,7 @@ mod tests {
             goodput_bps: 100e6,
             elapsed_s: 2.0,
             steady_bps: (0..20).map(interval).collect(),
-            read_bytes: Some(65_536.0),
+            unread_bytes: Some(65_536.0),
             burst_bytes: Some(block),
             ..gigabit()
         };
@@ -487,8 +497,8 @@ mod tests {
         let goodput_bps = path.iter().sum::<f64>() / 100.0;
         let of = |steady_bps: &Vec<f64>, delivered_bps: &Vec<f64>| {
             let (steady_bps, delivered_bps) = (steady_bps.clone(), delivered_bps.clone());
-            let read_bytes = Some(1448.0);
-            let seen = Observed { goodput_bps, steady_bps, delivered_bps, read_bytes, ..gigabit() };
+            let unread_bytes = Some(1448.0);
+            let seen = Observed { goodput_bps, steady_bps, delivered_bps, unread_bytes, ..gigabit() };
             standard(&budget(&seen).unwrap(), Source::Variation).unwrap()
         };
         let (neither, receiver, sender) = (of(&path, &path), of(&read, &path), of(&path, &read));
@@ -581,7 +591,7 @@ mod tests {
             assert_eq!(budget(&Observed { goodput_bps: bad, ..gigabit() }), None);
             assert_eq!(budget(&Observed { steady_bps: vec![bad; 50], ..gigabit() }).is_some(), bad == -1.0);
             let odd = Observed {
-                read_bytes: Some(bad),
+                unread_bytes: Some(bad),
                 burst_bytes: Some(bad),
                 wake_up_s: Some(bad),
                 clock_step_s: Some(bad),
