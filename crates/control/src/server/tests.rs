@@ -327,6 +327,8 @@ fn a_run_that_panics_gives_its_place_back_and_its_client_reads_so() {
     });
     let why = server.try_to_measure().unwrap_err();
     assert!(why.contains("failed in the middle"), "{why}");
+    // The client hears of it before its place is free.
+    server.wait_for(|event| matches!(event, ServerEvent::Ended { .. }).then_some(()));
     assert_eq!(server.measure().outcome, Some(Outcome::Completed));
 }
 
