@@ -168,7 +168,8 @@ impl Message {
     }
 
     fn set_text(&mut self, at: usize, most: usize, text: &str) {
-        let length = text.len().min(most - 1);
+        // Cut before a character that does not fit.
+        let length = text.floor_char_boundary(most - 1);
         self.bytes[DATA_AT + at..][..length].copy_from_slice(&text.as_bytes()[..length]);
     }
 

@@ -92,6 +92,8 @@ fn answers_survive() {
         assert_eq!(Response::decode(&response.encode()), response);
         assert_eq!(Results::decode(&results.encode()), results);
     }
+    let long = Request { congestion: "fourteen bytes€".into(), ..Request::default() };
+    assert_eq!(Request::decode(&long.encode()).congestion, "fourteen bytes", "no part of a character");
     let error = Message::error(kind::TEST_RESPONSE, 98);
     assert_eq!((error.kind(), error.errno()), (kind::TEST_RESPONSE, 98));
 }
