@@ -1,17 +1,14 @@
 //! The evidence of one flow, gathered from the records of both ends.
 
-use linerate_model::metrics::{Metric, Quantity, host, port, queue, tcp};
-use linerate_model::{
-    CaveatKind, Direction, FlowRecord, HostInfo, LatencyReport, LinkInfo, LinkKind, PortRecord, RunRecord,
-    Sample, Side, Tally, Transport,
-};
+mod connection;
+mod path;
+
+use linerate_model::metrics::{Metric, Quantity, host};
+use linerate_model::{CaveatKind, FlowRecord, HostInfo, RunRecord, Sample, Side, Tally, Transport};
 use linerate_proto::native::DATAGRAM_BYTES;
-use linerate_theory::evidence::{
-    Asked, Datagrams, Evidence, Host, Link, LinkSource, Outcome, OwnQueue, Port, RoundTrip, Tcp, Timing,
-    Transport as Carrier, Windows,
-};
-use linerate_theory::framing::{Headers, IpVersion};
-use linerate_theory::stats::order::{median, percentile};
+use linerate_theory::evidence::{Asked, Datagrams, Evidence, Host, Outcome, Timing, Transport as Carrier};
+use linerate_theory::framing::Headers;
+use linerate_theory::stats::order::median;
 use linerate_theory::stats::series::mean;
 use linerate_units::{Bitrate, Bytes, Span};
 
@@ -19,9 +16,6 @@ use super::{intervals, steady_intervals};
 
 /// Number of streams whose TCP state is sampled; sums in samples cover at most this number.
 const SAMPLED_STREAMS: u32 = 64;
-
-/// Fewest returned segments from which a loss ratio is computed.
-const MIN_RETURNED_SEGMENTS: f64 = 50.0;
 
 /// A thread that uses this share of a core is saturated.
 const FULL_CORE_SHARE: f64 = 0.95;
@@ -227,215 +221,6 @@ impl View<'_> {
         self.record.caveats.iter().any(|caveat| caveat.kind == CaveatKind::ForeignPeer)
     }
 
-    fn link(&self) -> Link {
-        let given = self.record.start.as_ref().and_then(|start| start.spec.host.link);
-        let own = self.sender.and_then(|host| host.link.as_ref());
-        let peer = self.receiver.and_then(|host| host.link.as_ref());
-        let rate = |link: Option<&LinkInfo>| link.and_then(|link| link.speed).map(Bitrate::bps);
-        let settings = self.flow.sender_settings.as_ref();
-        let has = |option: &str| settings.map(|s| s.tcp_options.iter().any(|name| name == option));
-        let known_options = settings.is_some_and(|s| !s.tcp_options.is_empty());
-        let mtus = [own.map(|link| link.mtu), peer.map(|link| link.mtu), settings.and_then(|s| s.pmtu)];
-        let udp = self.flow.plan.transport == Transport::Udp;
-        Link {
-            link_bps: given.map(Bitrate::bps).or_else(|| rate(own)),
-            source: given.map(|_| LinkSource::User).or_else(|| rate(own).map(|_| LinkSource::Interface)),
-            is_virtual: [own, peer]
-                .into_iter()
-                .flatten()
-                .any(|link| link.speed.is_none() && is_made_up(link.kind)),
-            is_loopback: [own, peer]
-                .iter()
-                .all(|link| link.is_some_and(|link| link.kind == LinkKind::Loopback)),
-            peer_link_bps: rate(peer).filter(|_| given.is_none()),
-            mtu_bytes: mtus.into_iter().flatten().min().map(f64::from),
-            ip_version: self.ip_version(),
-            mss_bytes: if udp {
-                settings.map(|s| s.length.plain())
-            } else {
-                self.min(Side::Sender, tcp::SND_MSS)
-                    .or_else(|| settings.and_then(|s| s.mss.effective).map(f64::from))
-            },
-            timestamps: has("timestamps").filter(|_| known_options),
-            window_scaling: has("wscale").filter(|_| known_options),
-            tags: None,
-        }
-    }
-
-    fn ip_version(&self) -> Option<IpVersion> {
-        let address: std::net::IpAddr = self.sender?.address.as_ref()?.parse().ok()?;
-        Some(if address.to_canonical().is_ipv4() { IpVersion::V4 } else { IpVersion::V6 })
-    }
-
-    fn rtt(&self) -> RoundTrip {
-        let s = |ns: u64| Span::from_ns(ns).as_secs_f64();
-        let smoothed = self.series(Side::Sender, tcp::SRTT);
-        let loaded = self.flow.loaded.as_ref().map(|report| report.rtt);
-        RoundTrip {
-            min_s: self.min(Side::Sender, tcp::MIN_RTT),
-            mean_s: (!smoothed.is_empty()).then(|| smoothed.iter().sum::<f64>() / smoothed.len() as f64),
-            smoothed_p10_s: percentile(&smoothed, 0.1),
-            smoothed_p90_s: percentile(&smoothed, 0.9),
-            idle_min_s: self.record.idle.as_ref().map(|report| s(report.rtt.min_ns)),
-            idle_p50_s: self.record.idle.as_ref().map(|report| s(report.rtt.p50_ns)),
-            loaded_p50_s: loaded.map(|rtt| s(rtt.p50_ns)),
-            loaded_p95_s: loaded.map(|rtt| s(rtt.p95_ns)),
-            loaded_p99_s: loaded.map(|rtt| s(rtt.p99_ns)),
-            out_rise_s: self.one_way_rise_s(Direction::Upload),
-            back_rise_s: self.one_way_rise_s(Direction::Download),
-        }
-    }
-
-    /// Increase of the median one-way delay under load. `Upload` is the direction of this flow's data,
-    /// `Download` the reverse.
-    fn one_way_rise_s(&self, way: Direction) -> Option<f64> {
-        let upload = (way == Direction::Upload) == (self.flow.plan.direction == Direction::Upload);
-        let median = |report: &LatencyReport| {
-            let digest = if upload { report.upload } else { report.download };
-            digest.map(|digest| digest.p50_ns as f64 / 1e9)
-        };
-        Some(median(self.flow.loaded.as_ref()?)? - median(self.record.idle.as_ref()?)?)
-    }
-
-    /// The root qdisc of one end's interface; absent if the flow did not pass through it.
-    fn own_queue(&self, side: Side) -> Option<OwnQueue> {
-        let tally = self.tally(side)?;
-        let host = if side == Side::Sender { self.sender? } else { self.receiver? };
-        let interface = tally.kernel.as_ref()?.interface.as_ref()?;
-        let queue = interface.qdisc.as_ref()?;
-        // Traffic to an address of the same host uses the loopback interface, whichever interface has the
-        // address.
-        let arrived = self.tally(Side::Receiver).map_or(Bytes::default(), |tally| tally.total_bytes);
-        if queue.bytes < arrived {
-            return None;
-        }
-        let kind = host.link.as_ref().filter(|link| link.speed.is_none()).map(|link| link.kind);
-        Some(OwnQueue {
-            kind: queue.kind.to_string(),
-            interface: interface.name.to_string(),
-            host: host.name.to_string(),
-            rate_bps: queue.rate_bps.map(Plain::plain),
-            burst_bytes: queue.burst_bytes.map(Plain::plain),
-            may_count_packets: matches!(kind, Some(LinkKind::Tun | LinkKind::Virtual)),
-            dropped: Some(queue.dropped.plain()),
-        })
-    }
-
-    /// Share of the segments sent by the receiver that did not reach the sender.
-    fn return_lost_share(&self) -> Option<f64> {
-        let socket = |side| self.tally(side)?.kernel.as_ref()?.socket;
-        let (sender, receiver) = (socket(Side::Sender)?, socket(Side::Receiver)?);
-        let (sent, came) = (receiver.segments_out as f64, sender.segments_in as f64);
-        (sent >= MIN_RETURNED_SEGMENTS).then(|| (1.0 - came / sent).max(0.0))
-    }
-
-    fn tcp(&self) -> Tcp {
-        if self.flow.plan.transport == Transport::Udp {
-            return Tcp::default();
-        }
-        let span = self.span_s(Side::Sender);
-        let busy = self.sum(Side::Sender, tcp::BUSY);
-        let share = |part: Metric<Span>| self.share_of_busy(part);
-        let limited = self.series(Side::Sender, tcp::APP_LIMITED);
-        let cwnd = self.series(Side::Sender, tcp::CWND);
-        let hystart_exits = self.sum_ever(Side::Sender, host::HYSTART_EXITS);
-        let ends: Vec<&Sample> = self.inside(Side::Sender).collect();
-        let threshold = ends.last().map(|sample| sample.readings.get(tcp::SSTHRESH).is_none());
-        Tcp {
-            congestion: self
-                .flow
-                .sender_settings
-                .as_ref()
-                .and_then(|s| s.congestion.effective.clone())
-                .map(Into::into),
-            busy_share: busy.filter(|_| span > 0.0).map(|busy| (busy / span).min(1.0)),
-            receiver_window_share: share(tcp::RWND_LIMITED),
-            send_buffer_share: share(tcp::SNDBUF_LIMITED),
-            app_limited_share: (!limited.is_empty())
-                .then(|| limited.iter().sum::<f64>() / limited.len() as f64),
-            not_sent_bytes: self.each(self.median(Side::Sender, tcp::NOTSENT)),
-            unacked_bytes: self.each(self.median(Side::Sender, tcp::UNACKED)),
-            cwnd_bytes: self.each(median(&cwnd)),
-            cwnd_last_bytes: self.each(cwnd.last().copied()),
-            cwnd_growth_per_s: growth_per_s(&cwnd, span),
-            ssthresh_infinite: threshold,
-            retransmits: self.sum(Side::Sender, tcp::RETRANSMITS),
-            segments_sent: self.sum(Side::Sender, tcp::SEGMENTS),
-            duplicate_acks: self.sum(Side::Sender, tcp::DSACK_DUPS),
-            timeouts: self.sum(Side::Sender, tcp::TIMEOUTS),
-            timeout_s: self.sum(Side::Sender, tcp::TIMEOUT_TIME),
-            delivered_marked: self.sum(Side::Sender, tcp::DELIVERED_CE),
-            delivered: self.sum(Side::Sender, tcp::DELIVERED),
-            acked_bytes: self.sum_ever(Side::Sender, tcp::BYTES_ACKED),
-            reordered: self.sum(Side::Sender, tcp::REORDERED),
-            out_of_order: self.sum(Side::Receiver, tcp::OUT_OF_ORDER),
-            window_undone: self.sum(Side::Sender, host::WINDOW_UNDONE),
-            return_pps: self.returned().map(|(pps, _)| pps),
-            return_lost_share: self.return_lost_share(),
-            return_per_segment: self.returned().map(|(_, each)| each),
-            hystart_exits,
-            hystart_window_bytes: self.hystart_window_bytes(hystart_exits),
-            mss_first_bytes: self.series(Side::Sender, tcp::SND_MSS).first().copied(),
-            mtu_probes: self.sum_ever(Side::Sender, host::MTU_PROBES),
-            pacing_rate_bps: self.median(Side::Sender, tcp::PACING_RATE),
-        }
-    }
-
-    /// Share of the busy time in which the sender was limited in this way. The ramp is left out if enough
-    /// intervals remain: rules compare the share with the steady rate, and the growth of the window while a
-    /// token bucket empties does not affect that.
-    fn share_of_busy(&self, part: Metric<Span>) -> Option<f64> {
-        let (ramp, steady) = steady_intervals(self.flow);
-        let ramp = if steady.len() >= super::MIN_STEADY_INTERVALS { ramp } else { 0 };
-        let sum = |metric: Metric<Span>| {
-            let values =
-                self.inside(Side::Sender).skip(ramp).filter_map(|sample| sample.readings.get(metric));
-            values.map(Plain::plain).reduce(|a, b| a + b)
-        };
-        let busy = sum(tcp::BUSY).filter(|busy| *busy > 0.0)?;
-        Some(sum(part)? / busy).map(|share| share.clamp(0.0, 1.0))
-    }
-
-    /// Returned segments without payload, per second and per segment sent, over the whole flow.
-    fn returned(&self) -> Option<(f64, f64)> {
-        let tally = self.tally(Side::Sender)?;
-        let socket = tally.kernel.as_ref()?.socket.as_ref()?;
-        let (bare, segments) = (socket.bare_segments_in() as f64, socket.data_segments_out as f64);
-        let seconds = tally.elapsed.as_secs_f64();
-        (seconds > 0.0 && segments > 0.0).then(|| (bare / seconds, bare / segments))
-    }
-
-    /// Mean window at which HyStart ended slow start.
-    fn hystart_window_bytes(&self, exits: Option<f64>) -> Option<f64> {
-        let segments = self.sum_ever(Side::Sender, host::HYSTART_SEGMENTS)?;
-        Some(segments / exits.filter(|exits| *exits > 0.0)? * self.max(Side::Sender, tcp::SND_MSS)?)
-    }
-
-    fn windows(&self) -> Windows {
-        if self.flow.plan.transport == Transport::Udp {
-            return Windows::default();
-        }
-        let asked = self.record.start.as_ref().and_then(|start| start.spec.socket.window).map(Plain::plain);
-        let limit = |host: Option<&HostInfo>, name: &str| {
-            host.and_then(|host| host.buffer_limit(name)).map(Plain::plain)
-        };
-        Windows {
-            offered_min_bytes: self.each(self.min(Side::Sender, tcp::SND_WND)),
-            offered_median_bytes: self.each(self.median(Side::Sender, tcp::SND_WND)),
-            offered_max_bytes: self.each(self.max(Side::Sender, tcp::SND_WND)),
-            queue_median_share: self.median(Side::Receiver, queue::RCV_SHARE),
-            queue_max_share: self.max(Side::Receiver, queue::RCV_SHARE),
-            rcv_buf_asked_bytes: asked,
-            rcv_buf_bytes: self.each(self.median(Side::Receiver, tcp::RCV_BUF)),
-            snd_buf_asked_bytes: asked,
-            snd_buf_bytes: self.each(self.median(Side::Sender, tcp::SND_BUF)),
-            rmem_max_bytes: limit(self.receiver, "net.ipv4.tcp_rmem"),
-            wmem_max_bytes: limit(self.sender, "net.ipv4.tcp_wmem"),
-            zero_windows: self.sum(Side::Receiver, host::ZERO_WINDOWS),
-            pruned: self.sum(Side::Receiver, host::RCV_PRUNED),
-        }
-    }
-
     fn asked(&self) -> Asked {
         let Some(start) = &self.record.start else { return Asked::default() };
         let traffic = &start.spec.traffic;
@@ -516,17 +301,6 @@ impl View<'_> {
         }
     }
 
-    /// Packets dropped by the ports of an emulated network during the measured part.
-    fn ports(&self) -> Vec<Port> {
-        let beside = |port: &&PortRecord| port.flows.contains(&self.flow.plan.flow);
-        let counted = |port: &PortRecord| {
-            let inside = port.samples.iter().filter(|sample| !sample.outside);
-            let dropped: u64 = inside.filter_map(|sample| sample.readings.get(port::DROPPED)).sum();
-            Port { name: port.port.to_string(), dropped: dropped as f64 }
-        };
-        self.record.ports.iter().filter(beside).map(counted).collect()
-    }
-
     fn timing(&self) -> Timing {
         let late =
             [Side::Sender, Side::Receiver].into_iter().filter_map(|side| self.max(side, host::TICK_LATENESS));
@@ -540,11 +314,6 @@ impl View<'_> {
             emulator_late: Some(caveat(CaveatKind::LabLate)),
         }
     }
-}
-
-/// Whether an interface has no speed because it is not a physical line.
-fn is_made_up(kind: LinkKind) -> bool {
-    matches!(kind, LinkKind::Loopback | LinkKind::Veth | LinkKind::Tun | LinkKind::Bridge | LinkKind::Virtual)
 }
 
 /// Mean of the last `span` rates divided by the mean of the `span` rates before them.
