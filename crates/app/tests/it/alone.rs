@@ -4,3 +4,4 @@ mod calibration;
 mod hostile;
 mod hostile_peers;
 mod scale;
+mod truth;

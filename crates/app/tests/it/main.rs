@@ -34,4 +34,3 @@ mod lab_mistakes;
 mod lab_ports;
 mod run_plan;
 mod sweep;
-mod truth;
