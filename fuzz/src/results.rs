@@ -50,6 +50,9 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
         include_str!("../../fixtures/results/ntttcp/default-2ports.txt"),
         include_str!("../../fixtures/results/ntttcp/windows-sender.txt"),
         include_str!("../../fixtures/results/netpipe/v372-console.txt"),
+        include_str!("../../fixtures/results/netperf/v270-keyval.txt"),
+        include_str!("../../fixtures/results/netperf/v270-udp-stream.txt"),
+        include_str!("../../fixtures/results/netperf/v270-tcp-stream-interim.txt"),
         include_str!("../../fixtures/results/linerate/loopback.jsonl"),
     ]
     .into_iter()

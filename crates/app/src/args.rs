@@ -59,7 +59,7 @@ pub(crate) enum Command {
     Nuttcp(ToolArgs),
     /// Create links to this program with the names of the tools that it replaces
     InstallLinks(crate::cmd::InstallLinksArgs),
-    /// Archive results of other programs as runs: iperf3, iperf 2, ttcp, nuttcp, NTttcp, NetPIPE, and our own
+    /// Archive results of other programs as runs: iperf3, iperf 2, ttcp, nuttcp, NTttcp, NetPIPE, netperf, and our own
     Import(ImportArgs),
     /// List archived runs
     History(HistoryArgs),

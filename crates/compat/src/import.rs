@@ -47,7 +47,8 @@ impl fmt::Display for ReadError {
 impl std::error::Error for ReadError {}
 
 /// The programs whose results can be imported, by the names that `read` accepts.
-pub const TOOLS: &[&str] = &["iperf3", "iperf2", "ttcp", "nuttcp", "ntttcp", "netpipe", "linerate"];
+pub const TOOLS: &[&str] =
+    &["iperf3", "iperf2", "ttcp", "nuttcp", "ntttcp", "netpipe", "netperf", "linerate"];
 
 /// Imports a result of any program that has a stand-in. `tool` is its name if the user gives it.
 ///

@@ -32,7 +32,7 @@ use typed::{Typed, bytes, count, share, typed};
 /// Check whether published results are physically possible
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct CheckArgs {
-    /// Results of iperf3, iperf, ttcp, NTttcp, NetPIPE, nuttcp or linerate; - for standard input
+    /// Results of iperf3, iperf, ttcp, NTttcp, NetPIPE, nuttcp, netperf or linerate; - for standard input
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The program that wrote the files, if it cannot be detected

@@ -6,7 +6,7 @@ use super::json::{self, Node};
 use super::line::{Line, plain};
 use super::own;
 use super::parsed_test::ParsedTest;
-use crate::{iperf2, iperf3, netpipe, ntttcp, nuttcp, ttcp};
+use crate::{iperf2, iperf3, netperf, netpipe, ntttcp, nuttcp, ttcp};
 
 /// Longest line that any of the programs writes, with room for what loggers add.
 const MAX_LINE: usize = 64 << 10;
@@ -20,6 +20,7 @@ enum Reader {
     Nuttcp(nuttcp::read::Text),
     Ntttcp(ntttcp::read::Text),
     Netpipe(netpipe::read::Text),
+    Netperf(Box<netperf::read::Text>),
 }
 
 /// Makes the same call on every parser.
@@ -33,6 +34,7 @@ macro_rules! each {
             Reader::Nuttcp($inner) => $call,
             Reader::Ntttcp($inner) => $call,
             Reader::Netpipe($inner) => $call,
+            Reader::Netperf($inner) => $call,
         }
     };
 }
@@ -47,6 +49,7 @@ impl Reader {
             Self::Ttcp(ttcp::read::Text::default()),
             Self::Ntttcp(ntttcp::read::Text::default()),
             Self::Netpipe(netpipe::read::Text::default()),
+            Self::Netperf(Box::default()),
         ]
     }
 
@@ -58,6 +61,7 @@ impl Reader {
             Self::Nuttcp(_) => "nuttcp",
             Self::Ntttcp(_) => "ntttcp",
             Self::Netpipe(_) => "netpipe",
+            Self::Netperf(_) => "netperf",
         }
     }
 
@@ -70,6 +74,7 @@ impl Reader {
             Self::Nuttcp(text) => text.take(line, mine),
             Self::Ntttcp(text) => text.take(line, mine),
             Self::Netpipe(text) => text.take(line, mine),
+            Self::Netperf(text) => text.take(line, mine),
         }
     }
 

@@ -14,6 +14,7 @@
 
 mod argv;
 mod cpu;
+pub(crate) mod read;
 mod server;
 mod session;
 mod terms;

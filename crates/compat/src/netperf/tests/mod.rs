@@ -1,3 +1,4 @@
+mod read;
 mod server;
 mod wire;
 
