@@ -29,7 +29,6 @@ pub(crate) use doctor::DoctorArgs;
 pub(crate) use envelope::EnvelopeArgs;
 pub(crate) use guardian::GuardArgs;
 pub(crate) use lab::LabArgs;
-pub(crate) use page::wrap;
 pub(crate) use path_values::above_zero;
 pub(crate) use plan::PlanArgs;
 pub(crate) use run::RunArgs;

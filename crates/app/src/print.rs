@@ -6,8 +6,8 @@ use std::fmt::Display;
 use std::io::Write;
 
 use linerate_model::foreign_text;
+use linerate_report::page::wrap;
 
-use crate::cmd::wrap;
 use crate::terminal;
 
 /// Prints an error on one line.

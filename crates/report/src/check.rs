@@ -1,55 +1,83 @@
-//! Judges all given figures with the theory.
+//! The document of `linerate check`: figures of files and typed ones, judged with the theory.
+
+mod document;
+mod text;
 
 use linerate_model::import::{Claim, ForeignTest, Reading, Unread};
 use linerate_theory::claims::{Context, Judged, Judgement, Verdict, judge};
 
-use super::input::Input;
-use crate::exit::Exit;
+pub use document::CheckDocument;
+#[cfg(feature = "schema")]
+pub use document::check_schema;
+pub use text::text;
 
 /// Name of this program in imported results.
-pub(super) const OWN_PROGRAM: &str = "linerate";
+const OWN_PROGRAM: &str = "linerate";
+
+/// A file and what was read from it.
+#[derive(Debug)]
+pub struct Input {
+    /// As typed; `standard input` for `-`.
+    pub name: String,
+    /// Why nothing could be read.
+    pub failure: Option<String>,
+    /// Its results.
+    pub readings: Vec<Reading>,
+}
 
 /// All given figures, judged.
 #[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) context: Context,
-    pub(super) inputs: Vec<Judgements>,
+pub struct Answer {
+    /// The path as stated.
+    pub context: Context,
+    /// The typed figures, then each file.
+    pub inputs: Vec<Judgements>,
 }
 
 /// One file, or the typed figures.
 #[derive(Debug)]
-pub(super) struct Judgements {
-    pub(super) name: String,
+pub struct Judgements {
+    /// The file as typed, `standard input` or `command line`.
+    pub name: String,
     /// Why nothing could be read.
-    pub(super) failure: Option<String>,
-    pub(super) readings: Vec<JudgedReading>,
+    pub failure: Option<String>,
+    /// Its results in order.
+    pub readings: Vec<JudgedReading>,
 }
 
 /// One result of one program.
 #[derive(Debug)]
-pub(super) struct JudgedReading {
+pub struct JudgedReading {
     /// Empty for typed figures.
-    pub(super) tool: String,
-    pub(super) version: Option<String>,
-    pub(super) unread: Vec<Unread>,
-    pub(super) tests: Vec<JudgedTest>,
+    pub tool: String,
+    /// Version of the program, if it says so.
+    pub version: Option<String>,
+    /// Parts that could not be read.
+    pub unread: Vec<Unread>,
+    /// Its tests in order.
+    pub tests: Vec<JudgedTest>,
 }
 
 /// One test.
 #[derive(Debug)]
-pub(super) struct JudgedTest {
-    pub(super) test: ForeignTest,
+pub struct JudgedTest {
+    /// What it printed.
+    pub test: ForeignTest,
     /// One judgement per line.
-    pub(super) lines: Vec<Judged>,
+    pub lines: Vec<Judged>,
 }
 
 /// Number of figures per verdict.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Counts {
-    pub(super) possible: u64,
-    pub(super) at_ceiling: u64,
-    pub(super) doubtful: u64,
-    pub(super) impossible: u64,
+pub struct Counts {
+    /// Nothing known contradicts them.
+    pub possible: u64,
+    /// Equal to a known ceiling.
+    pub at_ceiling: u64,
+    /// True at most for something else than they appear to describe.
+    pub doubtful: u64,
+    /// Impossible on the path described.
+    pub impossible: u64,
 }
 
 impl Counts {
@@ -62,36 +90,36 @@ impl Counts {
         } += 1;
     }
 
-    pub(super) fn all(self) -> u64 {
+    /// Number of all figures.
+    #[must_use]
+    pub fn all(self) -> u64 {
         self.possible + self.at_ceiling + self.doubtful + self.impossible
     }
 }
 
 impl Answer {
     /// Judges the typed figures, then each file.
-    pub(super) fn to(typed: Option<ForeignTest>, inputs: Vec<Input>, context: &Context) -> Self {
+    #[must_use]
+    pub fn to(typed: Option<ForeignTest>, inputs: Vec<Input>, context: &Context) -> Self {
         let typed = typed.map(|test| Judgements {
             name: "command line".to_owned(),
             failure: None,
             readings: vec![judged(Reading { tests: vec![test], ..Reading::default() }, context)],
         });
-        let files = inputs.into_iter().map(|input| match input.outcome {
-            Ok(readings) => {
-                let readings = readings.into_iter().map(|reading| judged(reading, context)).collect();
-                Judgements { name: input.name, failure: None, readings }
-            }
-            Err(why) => Judgements { name: input.name, failure: Some(why), readings: Vec::new() },
+        let files = inputs.into_iter().map(|Input { name, failure, readings }| {
+            let readings = readings.into_iter().map(|reading| judged(reading, context)).collect();
+            Judgements { name, failure, readings }
         });
         Self { context: context.clone(), inputs: typed.into_iter().chain(files).collect() }
     }
 
     /// Files from which nothing could be read, with the reason.
-    pub(super) fn failures(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn failures(&self) -> impl Iterator<Item = (&str, &str)> {
         self.inputs.iter().filter_map(|input| Some((input.name.as_str(), input.failure.as_deref()?)))
     }
 
     /// Every line with its judgement.
-    pub(super) fn lines(&self) -> impl Iterator<Item = (&Claim, &Judged)> {
+    pub fn lines(&self) -> impl Iterator<Item = (&Claim, &Judged)> {
         let tests = self.inputs.iter().flat_map(|input| &input.readings).flat_map(|reading| &reading.tests);
         tests.flat_map(JudgedTest::lines)
     }
@@ -100,27 +128,18 @@ impl Answer {
         self.lines().flat_map(|(_, line)| &line.judgements)
     }
 
-    pub(super) fn counts(&self) -> Counts {
+    /// Number of figures per verdict.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         self.figures().for_each(|figure| counts.add(figure.verdict));
         counts
     }
-
-    /// 4 if a figure is impossible, 1 if nothing was read, otherwise 0.
-    pub(super) fn exit(&self) -> Exit {
-        let counts = self.counts();
-        if counts.impossible > 0 {
-            Exit::Impossible
-        } else if counts.all() == 0 {
-            Exit::Failed
-        } else {
-            Exit::Done
-        }
-    }
 }
 
 impl JudgedTest {
-    pub(super) fn lines(&self) -> impl Iterator<Item = (&Claim, &Judged)> {
+    /// Every line with its judgement.
+    pub fn lines(&self) -> impl Iterator<Item = (&Claim, &Judged)> {
         self.test.claims.iter().zip(&self.lines)
     }
 }
@@ -145,14 +164,14 @@ fn judged(reading: Reading, context: &Context) -> JudgedReading {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
     use linerate_model::import::{Figure, Quantity, Scope};
     use linerate_model::metrics::Side;
 
     /// A result of iperf3 as its importer returns it: two intervals and a total above the rate of gigabit
     /// Ethernet.
-    pub(in crate::cmd::check) fn reading(rate_bps: f64) -> Reading {
+    pub(super) fn reading(rate_bps: f64) -> Reading {
         let figure = |quantity, value: f64, step: f64, printed: &str| Figure {
             quantity,
             value,
@@ -188,29 +207,32 @@ pub(super) mod tests {
     }
 
     /// The answer for that result and a file of unknown format.
-    pub(in crate::cmd::check) fn of_files(rate_bps: f64) -> Answer {
+    pub(super) fn of_files(rate_bps: f64) -> Answer {
         let inputs = vec![
-            Input { name: "run.txt".to_owned(), outcome: Ok(vec![reading(rate_bps)]) },
-            Input { name: "cat.jpg".to_owned(), outcome: Err("no result of a known program".to_owned()) },
+            Input { name: "run.txt".to_owned(), failure: None, readings: vec![reading(rate_bps)] },
+            Input {
+                name: "cat.jpg".to_owned(),
+                failure: Some("no result of a known program".to_owned()),
+                readings: Vec::new(),
+            },
         ];
         let context = Context { link_bps: Some(1e9), mtu_bytes: Some(1500.0), ..Context::default() };
         Answer::to(None, inputs, &context)
     }
 
-    #[test]
-    fn one_unknown_file_does_not_stop_the_others() {
-        let answer = of_files(941e6);
-        assert_eq!(answer.exit(), Exit::Done);
-        assert_eq!(answer.failures().collect::<Vec<_>>(), [("cat.jpg", "no result of a known program")]);
-        assert_eq!(answer.counts(), Counts { possible: 5, at_ceiling: 1, ..Counts::default() });
-        assert_eq!(of_files(987e6).exit(), Exit::Impossible);
+    /// The answer for one typed rate.
+    pub(super) fn of_rate(rate_bps: f64, step: f64, printed: &str) -> Answer {
+        let figure = Figure { quantity: Quantity::Bitrate, value: rate_bps, step, printed: printed.into() };
+        let claim = Claim { scope: Scope::Total, figures: vec![figure], ..Claim::default() };
+        let test = ForeignTest { claims: vec![claim], ..ForeignTest::default() };
+        Answer::to(Some(test), Vec::new(), &Context::default())
     }
 
     #[test]
-    fn nothing_read_is_a_failure() {
-        let input = Input { name: "cat.jpg".to_owned(), outcome: Err("no".to_owned()) };
-        assert_eq!(Answer::to(None, vec![input], &Context::default()).exit(), Exit::Failed);
-        let empty = Input { name: "empty".to_owned(), outcome: Ok(Vec::new()) };
-        assert_eq!(Answer::to(None, vec![empty], &Context::default()).exit(), Exit::Failed);
+    fn one_unknown_file_does_not_stop_the_others() {
+        let answer = of_files(941e6);
+        assert_eq!(answer.failures().collect::<Vec<_>>(), [("cat.jpg", "no result of a known program")]);
+        assert_eq!(answer.counts(), Counts { possible: 5, at_ceiling: 1, ..Counts::default() });
+        assert_eq!(of_files(987e6).counts().impossible, 1);
     }
 }

@@ -4,6 +4,8 @@
 //! scale, merged intervals and quotients of sums. Text from another host is shown without its control
 //! characters, so that no name can control a terminal.
 
+pub mod check;
+pub mod compare;
 pub mod csv;
 mod figure;
 mod history;
@@ -14,8 +16,10 @@ mod layout;
 pub mod live;
 pub mod markdown;
 pub mod ndjson;
+pub mod page;
 pub mod picture;
 pub mod plan;
+pub mod plan_preview;
 pub mod plot;
 mod ports;
 mod quantity;

@@ -1,21 +1,22 @@
-//! Text output of commands that do not show a run: headings, aligned rows, wrapped remarks.
-
-use std::io::{self, ErrorKind, Write};
+//! Text of documents other than runs: headings, aligned rows, wrapped remarks.
 
 use anstyle::{AnsiColor, Style};
 use linerate_model::foreign_text::one_line;
 
-use crate::exit::Exit;
-use crate::print;
-
 /// Style of a text, if colour is enabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ink {
+pub enum Ink {
+    /// The terminal's own style.
     Plain,
+    /// Bold.
     Strong,
+    /// Dimmed.
     Faint,
+    /// Green.
     Good,
+    /// Yellow.
     Warning,
+    /// Bold red.
     Bad,
 }
 
@@ -34,7 +35,7 @@ impl Ink {
 
 /// A text under construction.
 #[derive(Debug)]
-pub(super) struct Page {
+pub struct Page {
     columns: usize,
     colour: bool,
     text: String,
@@ -45,12 +46,13 @@ const COLUMN_GAP: usize = 2;
 
 impl Page {
     /// An empty page, at least 40 columns wide.
-    pub(super) fn new(columns: usize, colour: bool) -> Self {
+    #[must_use]
+    pub fn new(columns: usize, colour: bool) -> Self {
         Self { columns: columns.max(40), colour, text: String::new() }
     }
 
     /// A heading, with an empty line before it except at the start.
-    pub(super) fn heading(&mut self, title: &str) {
+    pub fn heading(&mut self, title: &str) {
         if !self.text.is_empty() {
             self.text.push('\n');
         }
@@ -59,7 +61,7 @@ impl Page {
     }
 
     /// A row: cells padded to `widths`; the last one is wrapped and indented.
-    pub(super) fn row(&mut self, cells: &[(Ink, &str)], widths: &[usize]) {
+    pub fn row(&mut self, cells: &[(Ink, &str)], widths: &[usize]) {
         let Some(((last_ink, last), first)) = cells.split_last() else { return };
         let mut line = String::new();
         let mut column = 0;
@@ -84,7 +86,7 @@ impl Page {
     }
 
     /// A wrapped text with an indentation.
-    pub(super) fn remark(&mut self, indent: usize, ink: Ink, text: &str) {
+    pub fn remark(&mut self, indent: usize, ink: Ink, text: &str) {
         for piece in wrap(text, self.columns.saturating_sub(indent)) {
             let piece = self.ink(ink, &piece);
             self.line(&format!("{}{piece}", " ".repeat(indent)));
@@ -92,12 +94,13 @@ impl Page {
     }
 
     /// A text that must stay on one line for copying, such as a command.
-    pub(super) fn verbatim(&mut self, indent: usize, text: &str) {
+    pub fn verbatim(&mut self, indent: usize, text: &str) {
         self.line(&format!("{}{}", " ".repeat(indent), one_line(text)));
     }
 
     /// The finished text.
-    pub(super) fn into_text(self) -> String {
+    #[must_use]
+    pub fn into_text(self) -> String {
         self.text
     }
 
@@ -138,7 +141,8 @@ fn split_words(text: &str) -> Vec<String> {
 }
 
 /// Wraps `text` to lines of at most `columns`; words are never split.
-pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
+#[must_use]
+pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in split_words(text) {
         let Some(line) = lines.last_mut() else { continue };
@@ -152,38 +156,6 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
         }
     }
     lines
-}
-
-/// Clears the terminal before the next page; elsewhere pages follow one another.
-pub(super) fn clear() {
-    use std::io::IsTerminal;
-    if io::stdout().is_terminal() {
-        let _ = io::stdout().write_all(b"\x1b[H\x1b[2J");
-    }
-}
-
-/// Writes to stdout; a closed pipe is not an error.
-pub(super) fn print(text: &[u8]) -> Exit {
-    let mut out = io::stdout().lock();
-    match out.write_all(text).and_then(|()| out.flush()) {
-        Ok(()) => Exit::Done,
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Exit::Done,
-        Err(error) => {
-            print::error(format!("the output could not be printed: {error}"));
-            Exit::Failed
-        }
-    }
-}
-
-/// Writes a JSON document to stdout, as [`print`] does.
-pub(super) fn print_json(document: &impl serde::Serialize) -> Exit {
-    match serde_json::to_string_pretty(document) {
-        Ok(text) => print(format!("{text}\n").as_bytes()),
-        Err(error) => {
-            print::error(format!("the document could not be written as JSON: {error}"));
-            Exit::Failed
-        }
-    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("proto", &["units", "model"]),
     ("compat", &["units", "model"]),
     ("theory", &["units", "model"]),
-    ("report", &["units", "model"]),
+    // Shows judgements of theory, and plans before they run.
+    ("report", &["units", "model", "theory", "plan"]),
     ("sock", &[]),
     ("engine", &["units", "model", "sock"]),
     ("control", &["units", "model", "proto", "compat", "sock", "engine", "theory"]),

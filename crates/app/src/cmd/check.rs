@@ -1,29 +1,25 @@
 //! `linerate check`: whether published results are physically possible.
 
-mod answer;
-mod document;
 mod input;
-mod text;
 mod typed;
 
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use linerate_model::metrics::Side;
+use linerate_report::check::{Answer, CheckDocument, Counts, text};
 use linerate_theory::claims::Context;
 use linerate_theory::encapsulation::Encapsulation;
 use linerate_theory::envelope::Congestion;
 use linerate_theory::framing::IpVersion;
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
-pub(super) use self::document::Document;
 use super::page::{self, Page};
 use super::path_values::{
     above_zero, congestion, link_rate, probability, round_trip, tunnel, with_rate_unit,
 };
 use crate::exit::Exit;
 use crate::{print, terminal};
-use answer::Answer;
 use typed::{Typed, bytes, count, share, typed};
 
 // `allow_hyphen_values`: a negative number is then an option's value, so that the error message names the
@@ -196,15 +192,26 @@ pub(crate) fn run(args: &CheckArgs) -> Exit {
         print::error(format!("{name}: {why}"));
     }
     let printed = if args.json {
-        page::print_json(&Document::of(&answer))
+        page::print_json(&CheckDocument::of(&answer))
     } else {
         let view = terminal::stdout_view();
         let page = Page::new(view.width, view.colour);
-        page::print(text::text(page, &answer, args.all).as_bytes())
+        page::print(text(page, &answer, args.all).as_bytes())
     };
     match printed {
-        Exit::Done => answer.exit(),
+        Exit::Done => exit(answer.counts()),
         failed => failed,
+    }
+}
+
+/// 4 if a figure is impossible, 1 if nothing was read, otherwise 0.
+fn exit(counts: Counts) -> Exit {
+    if counts.impossible > 0 {
+        Exit::Impossible
+    } else if counts.all() == 0 {
+        Exit::Failed
+    } else {
+        Exit::Done
     }
 }
 
@@ -212,6 +219,7 @@ pub(crate) fn run(args: &CheckArgs) -> Exit {
 mod tests {
     use super::*;
     use clap::Parser;
+    use linerate_report::check::Input;
 
     #[derive(Debug, Parser)]
     struct Alone {
@@ -240,7 +248,7 @@ mod tests {
                 [format!("{:.0}M", rate / 1e6), format!("{:.2}M", rate / 1e6), format!("{rate:.0}bps")]
             {
                 let answer = answer(&format!("--rate {typed} --link 1G --mtu 1500 --duration 10s"));
-                let shown = text::text(Page::new(100, false), &answer, true);
+                let shown = text(Page::new(100, false), &answer, true);
                 for (at, _) in shown.match_indices(" %") {
                     let number = shown[..at].rsplit(|c: char| !(c.is_ascii_digit() || c == '.')).next();
                     assert!(
@@ -248,7 +256,7 @@ mod tests {
                         "{shown}"
                     );
                 }
-                let document = serde_json::to_value(Document::of(&answer)).unwrap();
+                let document = serde_json::to_value(CheckDocument::of(&answer)).unwrap();
                 let figure = &document["inputs"][0]["readings"][0]["tests"][0]["lines"][0]["figures"][0];
                 match figure["share"].as_f64() {
                     Some(share) => assert!(share <= 1.0, "{figure}"),
@@ -263,7 +271,16 @@ mod tests {
     #[test]
     fn an_impossible_figure_is_exit_code_4_and_a_possible_one_0() {
         let path = "--link 1G --mtu 1500 --rtt 21ms --duration 10s";
-        assert_eq!(answer(&format!("--rate 966.5M --pps 83000 {path}")).exit(), Exit::Impossible);
-        assert_eq!(answer(&format!("--rate 941.48M {path}")).exit(), Exit::Done);
+        let exit = |figures: &str| exit(answer(&format!("{figures} {path}")).counts());
+        assert_eq!(exit("--rate 966.5M --pps 83000"), Exit::Impossible);
+        assert_eq!(exit("--rate 941.48M"), Exit::Done);
+    }
+
+    #[test]
+    fn nothing_read_is_a_failure() {
+        for failure in [Some("no".to_owned()), None] {
+            let input = Input { name: "cat.jpg".to_owned(), failure, readings: Vec::new() };
+            assert_eq!(exit(Answer::to(None, vec![input], &Context::default()).counts()), Exit::Failed);
+        }
     }
 }

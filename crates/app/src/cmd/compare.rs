@@ -1,17 +1,15 @@
 //! `linerate compare`: whether one configuration is better than another.
 
-mod document;
 mod load;
-mod text;
 
-use linerate_plan::{Candidate, Pairing, Table, compare_with_base, quantities, values_of_axis};
+use linerate_plan::{Pairing, compare_with_base, quantities, values_of_axis};
+use linerate_report::compare::{CompareDocument, Compared, text};
 
 use super::archived::{archive, failed};
 use super::page::{self, Page};
 use crate::args::ArchiveArgs;
 use crate::exit::Exit;
 use crate::{print, terminal};
-pub(super) use document::Document;
 use load::LoadError;
 
 /// Compare configurations
@@ -38,13 +36,6 @@ pub(crate) struct CompareArgs {
     archive: ArchiveArgs,
 }
 
-/// The compared configurations and the result.
-struct Compared {
-    base: Candidate,
-    others: Vec<Candidate>,
-    table: Table,
-}
-
 /// Executes the command.
 pub(crate) fn run(args: &CompareArgs) -> Exit {
     let compared = match compared(args) {
@@ -60,11 +51,11 @@ pub(crate) fn run(args: &CompareArgs) -> Exit {
         Err(LoadError::Archive(error)) => return failed(&error),
     };
     if args.json {
-        return page::print_json(&Document::new(&compared));
+        return page::print_json(&CompareDocument::new(&compared));
     }
     let view = terminal::stdout_view();
     let page = Page::new(view.width, view.colour);
-    page::print(text::text(page, &compared, args.all || !args.quantities.is_empty()).as_bytes())
+    page::print(text(page, &compared, args.all || !args.quantities.is_empty()).as_bytes())
 }
 
 fn compared(args: &CompareArgs) -> Result<Compared, LoadError> {

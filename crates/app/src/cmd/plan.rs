@@ -1,11 +1,12 @@
 //! `linerate plan`: checks a plan and shows what it would do.
 
-mod document;
 pub(super) mod files;
-pub(super) mod text;
 
 use clap::Args;
 use linerate_plan::{Estimate, Plan, PlanError, bundled, read};
+use linerate_report::plan_preview::{
+    BundledPlans, PlanMistakes, PlanPreview, describe, estimated_time, long_time,
+};
 use linerate_units::Span;
 
 use super::page::{self, Ink, Page};
@@ -51,7 +52,7 @@ pub(crate) fn run(args: &PlanArgs) -> Exit {
         Err(error) => {
             if args.json {
                 // With --json, the errors are printed as JSON too; the exit code reports the failure.
-                let _ = page::print_json(&document::Mistaken::new(&error));
+                let _ = page::print_json(&PlanMistakes::new(&error));
             } else {
                 print_mistakes(&error);
             }
@@ -70,11 +71,11 @@ pub(crate) fn run(args: &PlanArgs) -> Exit {
         return Exit::Usage;
     }
     if args.json {
-        return page::print_json(&document::Listed::new(&plan, &estimate));
+        return page::print_json(&PlanPreview::new(&plan, &estimate));
     }
     let view = terminal::stdout_view();
     let mut page = Page::new(view.width, view.colour);
-    text::describe(&mut page, &plan, &estimate);
+    describe(&mut page, &plan, &estimate);
     page::print(page.into_text().as_bytes())
 }
 
@@ -94,15 +95,15 @@ pub(super) fn too_long(plan: &Plan, estimate: &Estimate, given: Option<Span>) ->
         format!(
             "plan {} would take {}, and {whose} is {}; raise that, or leave points or repeats out",
             plan.name,
-            text::length(estimate),
-            text::time(limit)
+            estimated_time(estimate),
+            long_time(limit)
         )
     })
 }
 
 fn list(json: bool) -> Exit {
     if json {
-        return page::print_json(&document::Bundles::new());
+        return page::print_json(&BundledPlans::new());
     }
     let view = terminal::stdout_view();
     let mut page = Page::new(view.width, view.colour);

@@ -6,19 +6,17 @@ use linerate_model::import::{Claim, Figure, Scope, Unread};
 use linerate_model::metrics::Side;
 use linerate_model::{Ceiling, CeilingShare};
 use linerate_theory::claims::{Cause, Context, Judged, Judgement, Reason, Verdict, name_and_unit};
-use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
-use super::answer::{Answer, Counts, JudgedReading, JudgedTest, Judgements};
+use super::{Answer, Counts, JudgedReading, JudgedTest, Judgements};
 
 /// Version of the document.
 const SCHEMA: &str = "linerate.check/1";
 
 /// Whether published figures are physically possible.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename = "CheckDocument")]
-pub(in crate::cmd) struct Document {
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CheckDocument {
     /// `linerate.check/1`.
     schema: &'static str,
     /// Version of linerate.
@@ -34,7 +32,8 @@ pub(in crate::cmd) struct Document {
     inputs: Vec<InputOf>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct CountsOf {
     possible: u64,
     at_ceiling: u64,
@@ -43,7 +42,8 @@ struct CountsOf {
 }
 
 /// Properties of the path; absent ones were not stated.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct PathOf {
     #[serde(skip_serializing_if = "Option::is_none")]
     link_bps: Option<f64>,
@@ -64,7 +64,8 @@ struct PathOf {
 }
 
 /// A file, or the command line.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct InputOf {
     /// The file as typed, `standard input` or `command line`.
     name: String,
@@ -76,7 +77,8 @@ struct InputOf {
 }
 
 /// The result of one program.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ReadingOf {
     /// The program; absent for typed figures.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,7 +93,8 @@ struct ReadingOf {
 }
 
 /// A part that could not be read.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct UnreadOf {
     /// Line, from 1.
     line: u32,
@@ -103,7 +106,8 @@ struct UnreadOf {
 }
 
 /// One test.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct TestOf {
     /// Start time, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -119,7 +123,8 @@ struct TestOf {
 }
 
 /// One line with its figures.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct LineOf {
     /// Line of the file, from 1; absent for typed figures.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -148,7 +153,8 @@ struct LineOf {
 }
 
 /// One figure, judged.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct FigureOf {
     /// Quantity: `bitrate`, `bytes`, `seconds`, `packet_rate`, `cwnd` and others.
     quantity: &'static str,
@@ -175,7 +181,8 @@ struct FigureOf {
 }
 
 /// Result of one comparison.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ReasonOf {
     /// The comparison: `link`, `window`, `bytes_over_time` and others.
     check: String,
@@ -190,7 +197,8 @@ struct ReasonOf {
 }
 
 /// A possible cause of a figure.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct CauseOf {
     /// `sender_timing`, `binary_prefix`, `bits_for_bytes`, `larger_mtu` and others.
     kind: String,
@@ -202,9 +210,10 @@ struct CauseOf {
     evidence: BTreeMap<&'static str, f64>,
 }
 
-impl Document {
+impl CheckDocument {
     /// The answer as a document.
-    pub(super) fn of(answer: &Answer) -> Self {
+    #[must_use]
+    pub fn of(answer: &Answer) -> Self {
         let Counts { possible, at_ceiling, doubtful, impossible } = answer.counts();
         Self {
             schema: SCHEMA,
@@ -215,15 +224,17 @@ impl Document {
             inputs: answer.inputs.iter().map(InputOf::of).collect(),
         }
     }
+}
 
-    /// The JSON Schema of the document.
-    pub(in crate::cmd) fn schema() -> Value {
-        schemars::generate::SchemaSettings::draft2020_12()
-            .for_serialize()
-            .into_generator()
-            .into_root_schema_for::<Self>()
-            .to_value()
-    }
+/// The JSON Schema of the document.
+#[cfg(feature = "schema")]
+#[must_use]
+pub fn check_schema() -> serde_json::Value {
+    schemars::generate::SchemaSettings::draft2020_12()
+        .for_serialize()
+        .into_generator()
+        .into_root_schema_for::<CheckDocument>()
+        .to_value()
 }
 
 /// The name of a value in JSON.
@@ -348,13 +359,12 @@ impl CauseOf {
 
 #[cfg(test)]
 mod tests {
-    use super::super::answer::tests::of_files;
-    use super::super::tests::answer;
+    use super::super::tests::{of_files, of_rate};
     use super::*;
 
     #[test]
     fn a_document_holds_every_figure_with_its_numbers() {
-        let document = serde_json::to_value(Document::of(&of_files(987e6))).unwrap();
+        let document = serde_json::to_value(CheckDocument::of(&of_files(987e6))).unwrap();
         assert_eq!(document["schema"], "linerate.check/1");
         assert_eq!(document["verdict"], "impossible");
         assert_eq!(document["counts"]["impossible"], 1);
@@ -373,7 +383,7 @@ mod tests {
 
     #[test]
     fn what_was_not_stated_is_absent() {
-        let document = serde_json::to_value(Document::of(&answer("--rate 941M"))).unwrap();
+        let document = serde_json::to_value(CheckDocument::of(&of_rate(941e6, 1e6, "941M"))).unwrap();
         assert_eq!(document["path"], serde_json::json!({}));
         assert!(document["inputs"][0]["readings"][0].get("tool").is_none());
         assert!(document["inputs"][0]["readings"][0]["tests"][0]["lines"][0].get("line").is_none());

@@ -4,8 +4,8 @@ use linerate_model::import::{Claim, Scope, Unread};
 use linerate_theory::claims::{Cause, Context, Judged, Judgement, Reason, Verdict, name_and_unit};
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
-use super::super::page::{Ink, Page};
-use super::answer::{Answer, JudgedReading, JudgedTest, Judgements};
+use super::{Answer, JudgedReading, JudgedTest, Judgements};
+use crate::page::{Ink, Page};
 
 /// Columns of the margin, the name of a figure, the figure as printed, and the verdict.
 const WIDTHS: [usize; 4] = [2, 13, 16, 12];
@@ -13,7 +13,8 @@ const WIDTHS: [usize; 4] = [2, 13, 16, 12];
 const LABEL_WIDTHS: [usize; 2] = [2, 13];
 
 /// The whole answer; `all` includes possible intervals.
-pub(super) fn text(mut page: Page, answer: &Answer, all: bool) -> String {
+#[must_use]
+pub fn text(mut page: Page, answer: &Answer, all: bool) -> String {
     if let Some(path) = described(&answer.context) {
         page.remark(0, Ink::Plain, &path);
     }
@@ -194,8 +195,7 @@ fn plain(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::answer::tests::of_files;
-    use super::super::tests::answer;
+    use super::super::tests::{of_files, of_rate};
     use super::*;
 
     fn shown(answer: &Answer, all: bool) -> String {
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_known_ceiling_is_named() {
-        let page = shown(&answer("--rate 941.48M"), false);
+        let page = shown(&of_rate(941.48e6, 1e4, "941.48M"), false);
         assert!(
             page.contains("Exactly the 941.482 Mb/s that a full link carries (1000BASE-T, MTU 1500, IPv4,"),
             "{page}"

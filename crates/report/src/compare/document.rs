@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use linerate_plan::{Row, Subject};
 use linerate_theory::compare::{Group, Outcome};
 use linerate_theory::stats::Interval;
-use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
 use super::Compared;
 
@@ -15,9 +13,9 @@ use super::Compared;
 const SCHEMA: &str = "linerate.compare/1";
 
 /// Comparison of configurations.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename = "CompareDocument")]
-pub(in crate::cmd) struct Document {
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CompareDocument {
     /// `linerate.compare/1`.
     schema: &'static str,
     /// Version of linerate.
@@ -34,7 +32,8 @@ pub(in crate::cmd) struct Document {
     missing: Vec<MissingOf>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct DifferenceOf {
     candidate: String,
     /// The differing property.
@@ -43,7 +42,8 @@ struct DifferenceOf {
     other: String,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct PlaceOf {
     /// Values of the plan's axes; empty for runs outside plans.
     point: BTreeMap<String, String>,
@@ -52,7 +52,8 @@ struct PlaceOf {
     direction: &'static str,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ComparisonOf {
     candidate: String,
     #[serde(flatten)]
@@ -93,7 +94,8 @@ struct ComparisonOf {
 }
 
 /// Dependence between repeats.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct DependenceOf {
     /// Correlation of successive repeats.
     correlation: f64,
@@ -103,7 +105,8 @@ struct DependenceOf {
     p_if_independent: f64,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct GroupOf {
     repeats: usize,
     median: f64,
@@ -113,14 +116,16 @@ struct GroupOf {
     largest: f64,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct IntervalOf {
     low: f64,
     high: f64,
     coverage: f64,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct MissingOf {
     candidate: String,
     #[serde(flatten)]
@@ -128,8 +133,10 @@ struct MissingOf {
     quantity: &'static str,
 }
 
-impl Document {
-    pub(super) fn new(compared: &Compared) -> Self {
+impl CompareDocument {
+    /// The comparison as a document.
+    #[must_use]
+    pub fn new(compared: &Compared) -> Self {
         let Compared { base, others, table } = compared;
         let name =
             |candidate: usize| others.get(candidate).map(|other| other.name.clone()).unwrap_or_default();
@@ -160,15 +167,17 @@ impl Document {
                 .collect(),
         }
     }
+}
 
-    /// Its JSON Schema.
-    pub(in crate::cmd) fn schema() -> Value {
-        schemars::generate::SchemaSettings::draft2020_12()
-            .for_serialize()
-            .into_generator()
-            .into_root_schema_for::<Self>()
-            .to_value()
-    }
+/// The JSON Schema of the document.
+#[cfg(feature = "schema")]
+#[must_use]
+pub fn compare_schema() -> serde_json::Value {
+    schemars::generate::SchemaSettings::draft2020_12()
+        .for_serialize()
+        .into_generator()
+        .into_root_schema_for::<CompareDocument>()
+        .to_value()
 }
 
 impl ComparisonOf {

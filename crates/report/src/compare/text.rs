@@ -4,14 +4,15 @@ use linerate_plan::{Row, Subject};
 use linerate_theory::compare::{Comparison, Group, MIN_REPEATS_FOR_DEPENDENCE, Outcome};
 use linerate_theory::stats::Interval;
 
-use super::super::page::{Ink, Page};
 use super::Compared;
+use crate::page::{Ink, Page};
 
 /// The quantity that is always shown.
 const PRIMARY_QUANTITY: &str = "goodput";
 
 /// The whole comparison; without `all`, quantities other than goodput appear only if a difference is shown.
-pub(super) fn text(mut page: Page, compared: &Compared, all: bool) -> String {
+#[must_use]
+pub fn text(mut page: Page, compared: &Compared, all: bool) -> String {
     let Compared { base, others, table } = compared;
     let names: Vec<&str> = others.iter().map(|other| other.name.as_str()).collect();
     page.remark(0, Ink::Plain, &format!("{} compared with {}.", listed(&names), base.name));

@@ -10,41 +10,46 @@ use serde::Serialize;
 const SCHEMA: &str = "linerate.plan/2";
 
 /// The errors in an invalid plan.
-#[derive(Serialize)]
-pub(super) struct Mistaken<'p> {
+#[derive(Debug, Serialize)]
+pub struct PlanMistakes<'p> {
     schema: &'static str,
     mistakes: &'p [PlanMistake],
 }
 
-impl<'p> Mistaken<'p> {
-    pub(super) fn new(error: &'p PlanError) -> Self {
+impl<'p> PlanMistakes<'p> {
+    /// All errors of a file.
+    #[must_use]
+    pub fn new(error: &'p PlanError) -> Self {
         Self { schema: SCHEMA, mistakes: &error.mistakes }
     }
 }
 
 /// The bundled plans.
-#[derive(Serialize)]
-pub(super) struct Bundles {
+#[derive(Debug, Serialize)]
+pub struct BundledPlans {
     schema: &'static str,
     plans: Vec<Entry>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct Entry {
     name: &'static str,
     about: &'static str,
 }
 
-impl Bundles {
-    pub(super) fn new() -> Self {
+impl BundledPlans {
+    /// All plans that the program contains.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "not an empty document")]
+    pub fn new() -> Self {
         let plans = bundled().iter().map(|known| Entry { name: known.name, about: known.about });
         Self { schema: SCHEMA, plans: plans.collect() }
     }
 }
 
 /// What a plan would do.
-#[derive(Serialize)]
-pub(super) struct Listed<'p> {
+#[derive(Debug, Serialize)]
+pub struct PlanPreview<'p> {
     schema: &'static str,
     name: &'p str,
     #[serde(skip_serializing_if = "str::is_empty")]
@@ -66,7 +71,7 @@ pub(super) struct Listed<'p> {
     left_out: &'p [String],
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct HostEntry<'p> {
     name: &'p str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,7 +80,7 @@ struct HostEntry<'p> {
     in_lab: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct PointEntry {
     id: PointId,
     values: BTreeMap<String, String>,
@@ -86,13 +91,13 @@ struct PointEntry {
     lab: Option<LabEntry>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct LabEntry {
     topology: String,
     set: BTreeMap<String, String>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct FlowEntry {
     flow: String,
     from: String,
@@ -104,7 +109,7 @@ struct FlowEntry {
     spec: TestSpec,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct SearchEntry<'p> {
     axis: &'p str,
     from: &'p SettingValue,
@@ -114,14 +119,16 @@ struct SearchEntry<'p> {
     trials: u32,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct AssertionEntry<'p> {
     name: &'p str,
     that: &'p str,
 }
 
-impl<'p> Listed<'p> {
-    pub(super) fn new(plan: &'p Plan, estimate: &Estimate) -> Self {
+impl<'p> PlanPreview<'p> {
+    /// Every point of the plan, and the order of its trials.
+    #[must_use]
+    pub fn new(plan: &'p Plan, estimate: &Estimate) -> Self {
         let host = |host: &'p linerate_plan::Host| HostEntry {
             name: &host.name,
             address: host.address.as_deref(),

@@ -3,13 +3,13 @@
 use linerate_plan::{Assertion, Axis, Estimate, Order, Plan, Target};
 use linerate_units::Span;
 
-use super::super::page::{Ink, Page};
+use crate::page::{Ink, Page};
 
 /// With more points than this, only their number is shown.
 const MAX_LISTED: usize = 100;
 
 /// Prints what a plan would do.
-pub(super) fn describe(page: &mut Page, plan: &Plan, estimate: &Estimate) {
+pub fn describe(page: &mut Page, plan: &Plan, estimate: &Estimate) {
     page.heading(&plan.name);
     if !plan.about.is_empty() {
         page.remark(0, Ink::Plain, &plan.about);
@@ -29,18 +29,20 @@ pub(super) fn describe(page: &mut Page, plan: &Plan, estimate: &Estimate) {
 }
 
 /// The estimated time, and its precision.
-pub(in crate::cmd) fn length(estimate: &Estimate) -> String {
+#[must_use]
+pub fn estimated_time(estimate: &Estimate) -> String {
     let bound = match (estimate.at_least, estimate.at_most) {
         (true, true) => "about ",
         (true, false) => "at least ",
         (false, true) => "at most ",
         (false, false) => "",
     };
-    format!("{bound}{}", time(estimate.time))
+    format!("{bound}{}", long_time(estimate.time))
 }
 
 /// A time in minutes and hours if it is long.
-pub(in crate::cmd) fn time(span: Span) -> String {
+#[must_use]
+pub fn long_time(span: Span) -> String {
     let minutes = span.as_ns().div_ceil(60_000_000_000);
     match minutes {
         0..=2 => span.to_string(),
@@ -64,7 +66,7 @@ fn summary(page: &mut Page, plan: &Plan, estimate: &Estimate) {
     let rows = [
         ("Points", format!("{points}, {repeats}, {order}")),
         ("Trials", format!("{}, {} between them", count(estimate.trials, "trial"), plan.pause)),
-        ("Time", length(estimate)),
+        ("Time", estimated_time(estimate)),
     ];
     for (name, text) in &rows {
         page.row(&[(Ink::Faint, name), (Ink::Plain, text)], &[6]);
@@ -182,9 +184,9 @@ mod tests {
 
     #[test]
     fn long_times_are_rounded_up_to_minutes() {
-        assert_eq!(time(Span::from_secs(45)), "45 s");
-        assert_eq!(time(Span::from_secs(2410)), "41 min");
-        assert_eq!(time(Span::from_secs(7200)), "2 h 0 min");
-        assert_eq!(time(Span::from_secs(9001)), "2 h 31 min");
+        assert_eq!(long_time(Span::from_secs(45)), "45 s");
+        assert_eq!(long_time(Span::from_secs(2410)), "41 min");
+        assert_eq!(long_time(Span::from_secs(7200)), "2 h 0 min");
+        assert_eq!(long_time(Span::from_secs(9001)), "2 h 31 min");
     }
 }

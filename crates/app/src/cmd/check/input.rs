@@ -4,19 +4,10 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use linerate_model::import::Reading;
+use linerate_report::check::Input;
 
 /// Largest file to read, bytes.
 const MAX_FILE_BYTES: u64 = 256 << 20;
-
-/// One file, read or not.
-#[derive(Debug)]
-pub(super) struct Input {
-    /// As typed; `standard input` for `-`.
-    pub(super) name: String,
-    /// Its results, or why it cannot be read.
-    pub(super) outcome: Result<Vec<Reading>, String>,
-}
 
 /// Reads all files in order; an unreadable file does not stop the others.
 pub(super) fn read_all(files: &[PathBuf], tool: Option<&str>) -> Vec<Input> {
@@ -31,7 +22,10 @@ fn read(path: &Path, tool: Option<&str>) -> Input {
         Ok(bytes) => linerate_compat::import::read(&text(&bytes), tool).map_err(|error| error.to_string()),
         Err(error) => Err(format!("it could not be read: {error}")),
     };
-    Input { name, outcome }
+    match outcome {
+        Ok(readings) => Input { name, failure: None, readings },
+        Err(why) => Input { name, failure: Some(why), readings: Vec::new() },
+    }
 }
 
 fn limited(from: impl Read) -> io::Result<Vec<u8>> {
@@ -75,7 +69,7 @@ mod tests {
     fn what_cannot_be_read_stops_nothing() {
         let found = read_all(&[PathBuf::from("/nowhere/at/all"), PathBuf::from("/")], None);
         assert_eq!(found.len(), 2);
-        assert!(found.iter().all(|input| input.outcome.is_err()));
+        assert!(found.iter().all(|input| input.failure.is_some()));
         assert!(found[0].name.contains("nowhere"));
     }
 }

@@ -6,10 +6,10 @@ use linerate_control::RunEvent;
 use linerate_model::foreign_text::one_line;
 use linerate_model::{Body, Direction, Outcome, PlanRecord};
 use linerate_plan::{Figures, Plan, PlanProgress, Task, TrialFigures};
+use linerate_report::plan_preview::long_time;
 use linerate_sock::{Mono, clock};
 use linerate_units::{Bitrate, Bytes, Span};
 
-use super::super::plan::text::time;
 use crate::{print, terminal};
 
 /// Width of the progress bar, characters.
@@ -62,7 +62,7 @@ impl Screen {
         let bar = format!("{}{}", "#".repeat(full), "-".repeat(BAR_WIDTH.saturating_sub(full)));
         let count = format!("{}/{}", privilege.done + 1, privilege.of);
         self.head = match self.watched {
-            true => format!("[{bar}] {count}, {} left", time(left(privilege, elapsed))),
+            true => format!("[{bar}] {count}, {} left", long_time(left(privilege, elapsed))),
             false => count,
         };
         self.show(true);

@@ -1,0 +1,40 @@
+//! Output of documents on stdout.
+
+use std::io::{self, ErrorKind, Write};
+
+pub(super) use linerate_report::page::{Ink, Page};
+
+use crate::exit::Exit;
+use crate::print;
+
+/// Clears the terminal before the next page; elsewhere pages follow one another.
+pub(super) fn clear() {
+    use std::io::IsTerminal;
+    if io::stdout().is_terminal() {
+        let _ = io::stdout().write_all(b"\x1b[H\x1b[2J");
+    }
+}
+
+/// Writes to stdout; a closed pipe is not an error.
+pub(super) fn print(text: &[u8]) -> Exit {
+    let mut out = io::stdout().lock();
+    match out.write_all(text).and_then(|()| out.flush()) {
+        Ok(()) => Exit::Done,
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Exit::Done,
+        Err(error) => {
+            print::error(format!("the output could not be printed: {error}"));
+            Exit::Failed
+        }
+    }
+}
+
+/// Writes a JSON document to stdout, as [`print`] does.
+pub(super) fn print_json(document: &impl serde::Serialize) -> Exit {
+    match serde_json::to_string_pretty(document) {
+        Ok(text) => print(format!("{text}\n").as_bytes()),
+        Err(error) => {
+            print::error(format!("the document could not be written as JSON: {error}"));
+            Exit::Failed
+        }
+    }
+}

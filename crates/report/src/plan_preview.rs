@@ -1,0 +1,7 @@
+//! The document of `linerate plan`: what a plan would do.
+
+mod document;
+mod text;
+
+pub use document::{BundledPlans, PlanMistakes, PlanPreview};
+pub use text::{describe, estimated_time, long_time};
