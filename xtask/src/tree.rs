@@ -23,7 +23,9 @@ pub(crate) struct SourceFile {
 impl SourceFile {
     pub(crate) fn new(path: &str, text: &str) -> Self {
         let rust = path.ends_with(".rs").then(|| RustText::new(text));
-        let is_test = path.ends_with("/tests.rs") || path.contains("/tests/");
+        // Examples are for readers, who use the standard library.
+        let is_test = ["/tests/", "/examples/"].iter().any(|folder| path.contains(folder))
+            || path.ends_with("/tests.rs");
         Self { path: path.to_owned(), text: text.to_owned(), rust, is_test }
     }
 

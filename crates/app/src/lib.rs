@@ -1,15 +1,13 @@
 //! How fast a network really is, how fast it could be, and what holds it back.
 //!
 //! This crate turns a command line into a specification, connects the other crates and returns the exit code. For
-//! programs that embed linerate, it exports sixteen names; other types are reached through their fields.
+//! programs that embed linerate, it exports seventeen names; other types are reached through their fields.
 //!
 //! ```no_run
-//! use std::sync::atomic::AtomicBool;
-//!
 //! let mut spec = linerate::TestSpec::default();
 //! spec.traffic.streams = 4;
-//! let stop = AtomicBool::new(false);
-//! let record = linerate::run("server.example", &spec, &stop, &mut |_event| ())?;
+//! let cancel = linerate::CancelToken::new();
+//! let record = linerate::run("server.example", &spec, &cancel, &mut |_event| ())?;
 //! for flow in &record.flows {
 //!     println!("{}: {:?}, {:?}", flow.plan.name, flow.bitrate(), flow.verdict);
 //! }
@@ -31,20 +29,16 @@ mod archive_sink;
 mod args;
 mod calibration;
 mod cmd;
-mod embed;
 mod entry;
 mod exit;
 mod front_end;
-mod lab_port_observer;
-mod naming;
 mod print;
 mod signals;
 mod terminal;
 
-pub use embed::{run, serve};
 #[doc(hidden)]
 pub use entry::main;
 pub use linerate_archive::{SqliteArchive as Archive, Store as _};
-pub use linerate_control::ControlError as Error;
 pub use linerate_model::{CATALOGUE, Caveat, Event, Finding, RunRecord, Sample, TestSpec, metrics::Metric};
+pub use linerate_runner::{CancelToken, RunnerError as Error, run, serve};
 pub use linerate_units::{Bitrate, Bytes, Span, Timestamp};

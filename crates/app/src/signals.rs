@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use linerate_runner::CancelToken;
 use linerate_sock::thread;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -74,6 +75,11 @@ impl Signals {
     /// The flag that is set when a signal has arrived.
     pub(crate) fn stop(&self) -> &Arc<AtomicBool> {
         &self.stop
+    }
+
+    /// The same flag, for the runner.
+    pub(crate) fn cancel(&self) -> CancelToken {
+        CancelToken::from(Arc::clone(&self.stop))
     }
 
     /// The signal that arrived.

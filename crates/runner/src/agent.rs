@@ -1,22 +1,10 @@
-//! A test run by another host: `--from`.
+//! A test that an agent on another host runs.
 
 use std::sync::atomic::Ordering;
 
 use linerate_control::{ControlError, FlowJob, Group, HostRef, Log, Request, Target, TestBed, run_group};
 use linerate_model::{Body, EVENT_SCHEMA, Outcome, RunStart};
 use linerate_units::Span;
-
-use crate::args::TestArgs;
-use crate::cmd::token::read_token;
-use crate::naming;
-
-/// The agent of `--from`, if given.
-pub(in crate::cmd) fn agent(args: &TestArgs) -> Result<Option<HostRef>, String> {
-    let (Some(from), Some(file)) = (&args.from, &args.agent_token_file) else { return Ok(None) };
-    let (address, port) = naming::target(from, None).map_err(|trouble| format!("--from: {trouble}"))?;
-    let token = read_token(file)?;
-    Ok(Some(HostRef { name: from.clone(), address, port, test_address: None, token, netns: None }))
-}
 
 /// Has the agent run the test; its events become the log.
 pub(super) fn measure(

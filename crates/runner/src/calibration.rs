@@ -7,8 +7,6 @@ use std::path::{Path, PathBuf};
 use etcetera::BaseStrategy;
 use linerate_model::{CALIBRATION_SCHEMA, Calibration};
 
-use crate::print;
-
 /// The environment variable with another file name; empty for no file.
 const FILE_VARIABLE: &str = "LINERATE_CALIBRATION";
 
@@ -17,7 +15,8 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// The file: `linerate/calibration.json` in the user's state directory (`$XDG_STATE_HOME`, otherwise
 /// `~/.local/state`), unless the environment variable is set. Absent if there is no such directory.
-pub(crate) fn path() -> Option<PathBuf> {
+#[must_use]
+pub fn path() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os(FILE_VARIABLE) {
         return (!named.is_empty()).then(|| named.into());
     }
@@ -28,18 +27,27 @@ pub(crate) fn path() -> Option<PathBuf> {
     folder.is_absolute().then(|| folder.join("linerate").join("calibration.json"))
 }
 
-/// The calibration of this host; absent if there is none. For a file that cannot be used a warning is printed.
-pub(crate) fn stored() -> Option<Box<Calibration>> {
-    let path = path()?;
-    match read(&path) {
-        Ok(found) => found.map(Box::new),
-        Err(trouble) => {
-            print::warning(format!(
-                "the calibration {} is not used: {trouble}; linerate doctor --calibrate makes a new one",
-                path.display()
-            ));
-            None
-        }
+/// A stored calibration that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the calibration {} is not used: {reason}; linerate doctor --calibrate makes a new one",
+    file.display()
+)]
+pub struct CalibrationError {
+    /// The file.
+    pub file: PathBuf,
+    reason: String,
+}
+
+/// The calibration of this host; absent if there is none.
+///
+/// # Errors
+/// The file cannot be read, or is not a calibration of this version.
+pub fn stored() -> Result<Option<Box<Calibration>>, CalibrationError> {
+    let Some(file) = path() else { return Ok(None) };
+    match read(&file) {
+        Ok(found) => Ok(found.map(Box::new)),
+        Err(reason) => Err(CalibrationError { file, reason }),
     }
 }
 
@@ -64,7 +72,7 @@ fn read(path: &Path) -> Result<Option<Calibration>, String> {
 ///
 /// # Errors
 /// There is no directory for it, or it is not writable.
-pub(crate) fn save(calibration: &Calibration) -> io::Result<PathBuf> {
+pub fn save(calibration: &Calibration) -> io::Result<PathBuf> {
     let nowhere = || {
         io::Error::new(ErrorKind::NotFound, format!("no home directory, and {FILE_VARIABLE} names no file"))
     };

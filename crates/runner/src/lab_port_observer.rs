@@ -15,7 +15,7 @@ use linerate_units::Span;
 use answer::observations;
 
 /// The environment variable with the control socket of the emulated network; set by `linerate lab exec`.
-pub(crate) const VARIABLE: &str = "LINERATE_LAB";
+const VARIABLE: &str = "LINERATE_LAB";
 
 /// Timeout for an answer, including the connection.
 const ANSWER_TIMEOUT: Span = Span::from_secs(2);
@@ -26,19 +26,20 @@ const MAX_ANSWER_BYTES: u64 = 32 << 20;
 /// The switch at a control socket. Each question uses a new connection, so that a failed one does not affect
 /// the next.
 #[derive(Debug)]
-pub(crate) struct LabWitness {
+pub struct LabPortObserver {
     socket: PathBuf,
 }
 
-impl LabWitness {
+impl LabPortObserver {
     /// The switch of the emulated network that this program runs in; absent on a real host.
-    pub(crate) fn from_environment() -> Option<Self> {
+    #[must_use]
+    pub fn from_environment() -> Option<Self> {
         let socket = std::env::var_os(VARIABLE).filter(|value| !value.is_empty())?;
         Some(Self { socket: socket.into() })
     }
 
     /// Sends one line and reads one line, within [`ANSWER_TIMEOUT`].
-    pub(crate) fn ask(&self, question: &str) -> Result<Vec<u8>, WitnessError> {
+    fn ask(&self, question: &str) -> Result<Vec<u8>, WitnessError> {
         let deadline = clock::now() + ANSWER_TIMEOUT.as_duration();
         let mut stream = local::connect(&self.socket, ANSWER_TIMEOUT.as_duration())
             .map_err(|error| socket_error(&error.source, &format!("{}: ", self.socket.display())))?;
@@ -83,7 +84,7 @@ fn socket_error(error: &std::io::Error, place: &str) -> WitnessError {
     }
 }
 
-impl PortObserver for LabWitness {
+impl PortObserver for LabPortObserver {
     fn observe(&self, from: Mono, to: Mono) -> Result<PortObservations, WitnessError> {
         let garbled = |error: serde_json::Error| WitnessError::Garbled(error.to_string());
         let question = Ask::Witness { from_ns: from.as_ns(), to_ns: to.as_ns() };

@@ -1,10 +1,14 @@
 //! Names of runs and targets.
 
-/// Parses a typed host and port.
-pub(crate) fn target(typed: &str, port: Option<u16>) -> Result<(String, Option<u16>), String> {
-    split_port(typed, port).ok_or_else(|| {
-        format!("'{typed}' is not HOST, HOST:PORT or [ADDRESS]:PORT with a port from 1 to 65535")
-    })
+use crate::RunnerError;
+
+/// Splits `HOST`, `HOST:PORT` or `[ADDRESS]:PORT`. `port` has precedence over the one in the text; an absent port
+/// is the default one of the protocol.
+///
+/// # Errors
+/// The text has another form, or the port is not from 1 to 65535.
+pub fn target(typed: &str, port: Option<u16>) -> Result<(String, Option<u16>), RunnerError> {
+    split_port(typed, port).ok_or_else(|| RunnerError::Target(typed.to_owned()))
 }
 
 fn split_port(typed: &str, port: Option<u16>) -> Option<(String, Option<u16>)> {
@@ -32,17 +36,18 @@ fn split_port(typed: &str, port: Option<u16>) -> Option<(String, Option<u16>)> {
 }
 
 /// Wall-clock time, rounded to seconds, RFC 3339.
-pub(crate) fn now() -> String {
+#[must_use]
+pub fn now() -> String {
     let now = jiff::Timestamp::now();
     now.round(jiff::Unit::Second).unwrap_or(now).to_string()
 }
 
-/// A new run id of 16 random hexadecimal digits; an error if this system has no random numbers.
-pub(crate) fn run_name() -> Result<String, String> {
-    let number = getrandom::u64();
-    number
-        .map(|number| format!("{number:016x}"))
-        .map_err(|error| format!("this system has no random numbers to name the run with: {error}"))
+/// A new run id of 16 random hexadecimal digits.
+///
+/// # Errors
+/// This system has no random numbers.
+pub fn run_name() -> Result<String, RunnerError> {
+    getrandom::u64().map(|number| format!("{number:016x}")).map_err(RunnerError::NoRandomNumbers)
 }
 
 #[cfg(test)]

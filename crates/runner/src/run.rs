@@ -1,18 +1,17 @@
-//! Both ends of a measurement for programs that embed them.
+//! Both ends of a test in one call each.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use linerate_control::{ControlError, Log, Request, Server, ServerConfig, ServerHandle, Sink, measure};
-use linerate_model::{Event, RunRecord, TestSpec, World};
+use linerate_control::{ControlError, Server, ServerConfig, ServerHandle, Sink};
+use linerate_model::{Event, RunRecord, TestSpec};
 
-use crate::naming::{now, run_name, target};
+use crate::{CancelToken, Measurement, RunnerError};
 
 /// Runs a test against a server and returns its record.
 ///
 /// `host` is HOST, HOST:PORT or \[ADDRESS\]:PORT. `on` gets each event as it happens, on the calling thread,
-/// which blocks until the run is over. Set `stop` to end early and keep what was measured.
+/// which blocks until the run is over. Any thread may cancel the token to end early and keep what was measured.
 ///
 /// # Errors
 /// The specification or the host is invalid, or the run could not be started or finished; `on` has received
@@ -20,26 +19,14 @@ use crate::naming::{now, run_name, target};
 pub fn run(
     host: &str,
     spec: &TestSpec,
-    stop: &AtomicBool,
+    cancel: &CancelToken,
     on: &mut dyn FnMut(&Event),
-) -> Result<RunRecord, ControlError> {
-    spec.check().map_err(|error| ControlError::Local(error.to_string()))?;
-    let (host, port) = target(host, None).map_err(ControlError::Local)?;
+) -> Result<RunRecord, RunnerError> {
+    let measurement = Measurement::new(host, spec.clone())?;
     let mut listener = Listener(on);
-    let mut log = Log::new(run_name().map_err(ControlError::Local)?, vec![&mut listener]);
-    let spec = spec.clone();
-    let request = Request {
-        host,
-        port,
-        spec,
-        world: World::Hosts,
-        started_at: now(),
-        calibration: None,
-        observer: None,
-        stop,
-    };
-    measure(&request, &mut log)?;
-    Ok(log.into_record())
+    let measured = measurement.run(cancel, vec![&mut listener], &mut |_| None);
+    measured.outcome.map_err(RunnerError::from)?;
+    Ok(measured.record)
 }
 
 /// Runs a server for TCP and UDP on these addresses, or on all of this host if none is given, until the process
@@ -78,8 +65,7 @@ mod tests {
         let mut spec = TestSpec::default();
         spec.traffic.duration = Some(Span::from_ms(200));
         let mut events: Vec<Event> = Vec::new();
-        let record =
-            run(&host, &spec, &AtomicBool::new(false), &mut |event| events.push(event.clone())).unwrap();
+        let record = run(&host, &spec, &CancelToken::new(), &mut |event| events.push(event.clone())).unwrap();
         serving.join().unwrap().unwrap();
         assert!(record.flows.iter().all(|flow| flow.bitrate().is_some()) && !record.flows.is_empty());
         assert_eq!(RunRecord::fold(&events), record);
@@ -89,7 +75,7 @@ mod tests {
     #[test]
     fn what_the_caller_got_wrong_is_said_before_anything_is_sent() {
         let refused = |host: &str, spec: &TestSpec| {
-            let error = run(host, spec, &AtomicBool::new(false), &mut |_| panic!("an event")).unwrap_err();
+            let error = run(host, spec, &CancelToken::new(), &mut |_| panic!("an event")).unwrap_err();
             error.to_string()
         };
         assert!(refused("host:0", &TestSpec::default()).contains("HOST:PORT"));

@@ -26,11 +26,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("config", &[]),
     // Summarizes the trials of a point, and decides when there are enough.
     ("plan", &["units", "model", "config", "theory"]),
+    // Carries out tests for any caller: no flags, no printing, and none of compat or report.
+    ("runner", &["units", "model", "theory", "sock", "control", "lab"]),
     (
         "app",
         &[
             "units", "model", "proto", "compat", "theory", "report", "sock", "engine", "control", "archive",
-            "emu", "lab", "plan",
+            "emu", "lab", "plan", "runner",
         ],
     ),
     // The benchmark reads clocks, counters and pipes, and evaluates its pairs like `linerate compare`.

@@ -15,7 +15,7 @@ use super::archived::{archive, failed};
 use super::page;
 use crate::args::ImportArgs;
 use crate::exit::Exit;
-use crate::{naming, print};
+use crate::print;
 
 /// Largest file to read.
 const MAX_FILE_BYTES: u64 = 64 << 20;
@@ -175,13 +175,13 @@ fn contents(path: &Path) -> io::Result<(Vec<u8>, String)> {
     let mut bytes = Vec::new();
     if path.as_os_str() == "-" {
         read_bounded(io::stdin().lock(), &mut bytes)?;
-        return Ok((bytes, naming::now()));
+        return Ok((bytes, linerate_runner::now()));
     }
     let file = std::fs::File::open(path)?;
     let changed = file.metadata()?.modified().ok().and_then(|time| jiff::Timestamp::try_from(time).ok());
     let time = changed.and_then(|time| time.round(jiff::Unit::Second).ok()).map(|time| time.to_string());
     read_bounded(file, &mut bytes)?;
-    Ok((bytes, time.unwrap_or_else(naming::now)))
+    Ok((bytes, time.unwrap_or_else(linerate_runner::now)))
 }
 
 /// Reads up to [`MAX_FILE_BYTES`]; more is an error.

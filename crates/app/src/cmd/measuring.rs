@@ -1,23 +1,20 @@
 //! Common parts of all measuring commands: run, log, archive, signals.
 
 mod from;
-mod further;
 pub(super) mod sinks;
 
 use std::path::Path;
 
-use linerate_control::{HostRef, Log, PortObserver, Request, Sink, measure};
-use linerate_model::{Event, Outcome, RunRecord, TestSpec, World};
+use linerate_control::{HostRef, Sink};
+use linerate_model::{Event, Outcome, RunRecord, TestSpec};
+use linerate_runner::{FollowUps, LabPortObserver, Measurement, target};
 
 use super::format;
 use crate::archive_sink::ArchiveSink;
 use crate::args::{ArchiveArgs, FormatName, Investigation, OutputArgs};
 use crate::exit::Exit;
-use crate::front_end;
-use crate::lab_port_observer::LabWitness;
-use crate::naming::{now, run_name, target};
 use crate::signals::Signals;
-use crate::{calibration, print};
+use crate::{calibration, front_end, print, terminal};
 pub(super) use from::agent;
 use sinks::{Screen, Stream, Whole};
 
@@ -58,12 +55,20 @@ pub(super) fn run(
         print::error("cannot catch signals");
         return Exit::Failed;
     };
-    let id = match run_name() {
-        Ok(id) => id,
-        Err(trouble) => {
-            print::error(trouble);
+    let measurement = match Measurement::of(host, port, wish.spec) {
+        Ok(measurement) => measurement,
+        Err(error) => {
+            print::error(error);
             return Exit::Failed;
         }
+    };
+    let id = measurement.run.clone();
+    let measurement = Measurement {
+        from: wish.agent,
+        follow_ups: wish.investigate.map_or(FollowUps::None, FollowUps::from),
+        calibration: calibration::stored(),
+        lab: LabPortObserver::from_environment(),
+        ..measurement
     };
     let mut archive = ArchiveSink::open(wish.archive.archive.as_deref());
     let mut screen = Screen::new(wish.output);
@@ -74,24 +79,15 @@ pub(super) fn run(
     sinks.push(&mut screen);
     sinks.extend(stream.as_mut().map(|sink| sink as &mut dyn Sink));
     sinks.extend(whole.as_mut().map(|sink| sink as &mut dyn Sink));
-    let mut log = Log::new(id.clone(), sinks);
-    let lab = LabWitness::from_environment();
-    let request = Request {
-        host,
-        port,
-        spec: wish.spec,
-        world: if lab.is_some() { World::Lab } else { World::Hosts },
-        started_at: now(),
-        calibration: calibration::stored(),
-        observer: lab.as_ref().map(|lab| lab as &dyn PortObserver),
-        stop: signals.stop(),
-    };
-    let result = match (wish.agent, wish.investigate) {
-        (Some(agent), _) => from::measure(agent, &request, &mut log),
-        (None, Some(wanted)) => further::measure(&request, wish.archive, wish.output, &mut log, wanted),
-        (None, None) => measure(&request, &mut log),
-    };
-    let record = log.into_record();
+    let told = terminal::watched() && !wish.output.quiet && !wish.output.json_stream;
+    let measured = measurement.run(&signals.cancel(), sinks, &mut |question| {
+        if told {
+            print::live(&question.because);
+        }
+        let sink = ArchiveSink::open(wish.archive.archive.as_deref());
+        Some(sink.map(|sink| Box::new(sink) as Box<dyn Sink>).into_iter().collect())
+    });
+    let record = measured.record;
     screen.end();
     let kept = archive.as_mut().is_some_and(ArchiveSink::close).then_some(id);
     for caveat in record.caveats.iter().filter(|c| c.kind == linerate_model::CaveatKind::NotArchived) {
@@ -100,7 +96,7 @@ pub(super) fn run(
     let events = whole.map(|whole| whole.0).unwrap_or_default();
     let printed = print(&record, &events, kept.map(|id| id.chars().take(8).collect()));
     let streamed = stream.is_none_or(|stream| stream.end());
-    match result {
+    match measured.outcome {
         Err(error) => {
             print::error(error);
             Exit::Failed
@@ -108,6 +104,15 @@ pub(super) fn run(
         Ok(Outcome::Interrupted) => Exit::Interrupted(signals.which().unwrap_or(2)),
         Ok(_) if !streamed => Exit::Failed,
         Ok(_) => printed,
+    }
+}
+
+impl From<Investigation> for FollowUps {
+    fn from(wanted: Investigation) -> Self {
+        match wanted {
+            Investigation::Open => Self::Open,
+            Investigation::Reads => Self::Reads,
+        }
     }
 }
 

@@ -8,13 +8,13 @@ use linerate_control::{
     ClassicPort, Policy, Restored, Server, ServerConfig, ServerEvent, ServerHandle, restore_leftovers,
 };
 use linerate_proto::agent::SettingInForce;
+use linerate_runner::LabPortObserver;
 
 use super::guardian::OwnGuardians;
 use super::stand_in::ArchiveKeeper;
 use super::token::read_token;
 use crate::args::{PolicyName, ServeArgs};
 use crate::exit::Exit;
-use crate::lab_port_observer::LabWitness;
 use crate::signals::Signals;
 use crate::{calibration, print};
 
@@ -100,7 +100,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
             args.archive.archive.clone(),
             &args.archive_limits,
         ))),
-        observer: LabWitness::from_environment().map(|lab| Arc::new(lab) as _),
+        observer: LabPortObserver::from_environment().map(|lab| Arc::new(lab) as _),
     }
 }
 

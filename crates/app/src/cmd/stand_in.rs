@@ -22,10 +22,10 @@ use std::sync::Arc;
 use linerate_compat::stand_in::StandIn;
 use linerate_control::{Interrupts, Invocation, LogStore, PortObserver, drive};
 use linerate_model::World;
+use linerate_runner::LabPortObserver;
 
 use crate::args::ToolArgs;
 use crate::exit::Exit;
-use crate::lab_port_observer::LabWitness;
 use crate::print;
 use crate::signals::Signals;
 
@@ -136,7 +136,7 @@ fn perform(prepared: Prepared) -> Exit {
         print::error(format!("cannot catch signals: {error}"));
         return Exit::Failed;
     }
-    let lab = LabWitness::from_environment();
+    let lab = LabPortObserver::from_environment();
     let keeper = ArchiveKeeper::from_environment();
     let (mut stdout, mut stderr) = (std::io::stdout(), std::io::stderr());
     let (mut output, mut complaints) = (output, complaints);

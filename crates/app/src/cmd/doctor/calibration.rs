@@ -6,8 +6,8 @@ use linerate_control::{ControlError, calibrate, host_info};
 use linerate_model::{Calibration, LoopbackRate};
 
 use super::check::{Check, Section, Status};
-use crate::naming::now;
-use crate::{calibration, print, terminal};
+use crate::{print, terminal};
+use linerate_runner::{calibration, now};
 
 /// The command that creates or renews a calibration.
 const REMEDY: &str = "linerate doctor --calibrate";

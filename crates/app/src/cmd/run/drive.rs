@@ -19,9 +19,9 @@ use super::screen::Screen;
 use super::sinks::Sinks;
 use super::{RunArgs, RunError, hosts, outcome};
 use crate::exit::Exit;
-use crate::naming::{now, run_name};
 use crate::print;
 use crate::signals::Signals;
+use linerate_runner::{now, run_name};
 
 /// Number of consecutive trials without any measurement after which the plan ends, as the hosts are probably
 /// gone.

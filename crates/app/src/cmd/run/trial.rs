@@ -6,7 +6,7 @@ use linerate_plan::{Figures, Task, TrialFigures, counts};
 use linerate_units::Span;
 
 use super::drive::{Drive, host_errors};
-use crate::naming::{now, run_name};
+use linerate_runner::{now, run_name};
 
 /// How much longer cross traffic lasts than the flows that it accompanies.
 const BACKGROUND_MARGIN: Span = Span::from_secs(30);

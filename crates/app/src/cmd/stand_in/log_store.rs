@@ -6,8 +6,8 @@ use linerate_model::Calibration;
 
 use crate::archive_sink::ArchiveSink;
 use crate::args::ArchiveLimits;
-use crate::naming::{now, run_name};
 use crate::{calibration, print};
+use linerate_runner::{now, run_name};
 
 /// The environment variable with the location of the archive.
 const ARCHIVE: &str = "LINERATE_ARCHIVE";

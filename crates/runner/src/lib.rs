@@ -1,0 +1,48 @@
+//! Carries out tests, reports their events as they happen, and can be cancelled from any thread.
+//!
+//! This crate is for programs that measure: the command line of linerate is one caller. It parses no flags, prints
+//! nothing, handles no signals and does not end the process. A [`TestSpec`](linerate_model::TestSpec) goes in,
+//! [`Event`](linerate_model::Event)s and a [`RunRecord`](linerate_model::RunRecord) come out.
+//!
+//! This measures the loopback interface of this host. For a path between two hosts, run `linerate serve` or
+//! [`serve`] on the other one and give its name.
+//!
+//! ```
+//! use linerate_model::TestSpec;
+//! use linerate_runner::{CancelToken, Loopback, RunnerError, run};
+//! use linerate_units::Span;
+//!
+//! # fn main() -> Result<(), RunnerError> {
+//! let server = Loopback::start()?;
+//! let mut spec = TestSpec::default();
+//! spec.traffic.duration = Some(Span::from_ms(200));
+//! let record = run(server.address(), &spec, &CancelToken::new(), &mut |_event| ())?;
+//! for flow in &record.flows {
+//!     println!("{}: {:?}, {:?}", flow.plan.name, flow.bitrate(), flow.verdict);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! - [`run()`] is one test in one call.
+//! - [`Measurement`] is the same with all choices: several sinks, an agent that measures instead of this host,
+//!   follow-up runs.
+//! - [`CancelToken`] ends a test early. What was measured until then is kept.
+
+mod agent;
+pub mod calibration;
+mod cancel;
+mod error;
+mod lab_port_observer;
+mod loopback;
+mod measurement;
+mod naming;
+mod run;
+
+pub use cancel::CancelToken;
+pub use error::RunnerError;
+pub use lab_port_observer::LabPortObserver;
+pub use loopback::Loopback;
+pub use measurement::{FollowUps, Measured, Measurement, Sinks};
+pub use naming::{now, run_name, target};
+pub use run::{run, serve};

@@ -1,0 +1,125 @@
+//! One test or sweep with all choices.
+
+use linerate_control::{
+    ControlError, FollowUpRun, HostRef, Log, PortObserver, Request, Sink, investigate, measure,
+};
+use linerate_model::{Calibration, Outcome, RunRecord, TestSpec, World};
+use linerate_theory::follow_up::{Question, Topic};
+
+use crate::lab_port_observer::LabPortObserver;
+use crate::naming::{now, run_name, target};
+use crate::{CancelToken, RunnerError, agent};
+
+/// Which follow-up runs to make when a test has ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FollowUps {
+    /// None.
+    #[default]
+    None,
+    /// Runs for the questions that the verdict leaves open.
+    Open,
+    /// Runs with reads of several sizes, whatever the verdict.
+    Reads,
+}
+
+/// A test or sweep against a server.
+#[derive(Debug)]
+pub struct Measurement {
+    /// The server: a name or an address.
+    pub host: String,
+    /// Its port; absent for the default one.
+    pub port: Option<u16>,
+    /// What to measure.
+    pub spec: TestSpec,
+    /// The id of the run in logs and archives.
+    pub run: String,
+    /// The agent that measures instead of this host.
+    pub from: Option<HostRef>,
+    /// Further runs. An agent makes none.
+    pub follow_ups: FollowUps,
+    /// The calibration of this host, which makes verdicts more certain; see [`crate::calibration::stored`].
+    pub calibration: Option<Box<Calibration>>,
+    /// The switch of the emulated network that this program runs in; absent on a real host. See
+    /// [`LabPortObserver::from_environment`].
+    pub lab: Option<LabPortObserver>,
+}
+
+/// Sinks that a log owns.
+pub type Sinks = Vec<Box<dyn Sink>>;
+
+/// What became of a [`Measurement`].
+#[derive(Debug)]
+pub struct Measured {
+    /// Everything that was measured, even if the run failed.
+    pub record: RunRecord,
+    /// How the run ended.
+    pub outcome: Result<Outcome, ControlError>,
+}
+
+impl Measurement {
+    /// A test against HOST, HOST:PORT or \[ADDRESS\]:PORT, with a new name.
+    ///
+    /// # Errors
+    /// The specification or the server's name is invalid, or this system has no random numbers.
+    pub fn new(host: &str, spec: TestSpec) -> Result<Self, RunnerError> {
+        spec.check()?;
+        let (host, port) = target(host, None)?;
+        Self::of(host, port, spec)
+    }
+
+    /// The same for a host and port that are already separate, and a specification that was checked.
+    ///
+    /// # Errors
+    /// This system has no random numbers.
+    pub fn of(host: String, port: Option<u16>, spec: TestSpec) -> Result<Self, RunnerError> {
+        let run = run_name()?;
+        Ok(Self {
+            host,
+            port,
+            spec,
+            run,
+            from: None,
+            follow_ups: FollowUps::None,
+            calibration: None,
+            lab: None,
+        })
+    }
+
+    /// Measures. Every sink gets each event as it happens, on the calling thread.
+    ///
+    /// `follow_up` is called with the question of each follow-up run and returns the sinks of that run, which has
+    /// a log of its own; after `None` no more runs are made.
+    pub fn run(
+        self,
+        cancel: &CancelToken,
+        sinks: Vec<&mut dyn Sink>,
+        follow_up: &mut dyn FnMut(&Question) -> Option<Sinks>,
+    ) -> Measured {
+        let mut log = Log::new(self.run, sinks);
+        let request = Request {
+            host: self.host,
+            port: self.port,
+            spec: self.spec,
+            world: if self.lab.is_some() { World::Lab } else { World::Hosts },
+            started_at: now(),
+            calibration: self.calibration,
+            observer: self.lab.as_ref().map(|lab| lab as &dyn PortObserver),
+            stop: cancel.flag(),
+        };
+        let topic = match self.follow_ups {
+            FollowUps::Reads => Some(Topic::Reads),
+            FollowUps::None | FollowUps::Open => None,
+        };
+        let outcome = match (self.from, self.follow_ups) {
+            (Some(agent), _) => agent::measure(agent, &request, &mut log),
+            (None, FollowUps::None) => measure(&request, &mut log),
+            (None, FollowUps::Open | FollowUps::Reads) => {
+                investigate(&request, &mut log, topic, &mut |question| {
+                    let sinks = follow_up(question)?;
+                    Some(FollowUpRun { log: Log::owning(run_name().ok()?, sinks), started_at: now() })
+                })
+            }
+        };
+        Measured { record: log.into_record(), outcome }
+    }
+}
