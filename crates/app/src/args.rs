@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use linerate_archive::ForeignRunLimits;
 use linerate_model::{HostKnobs, SocketKnobs, Sweep, TestSpec};
+use linerate_report::Format;
 use linerate_units::{Bytes, Span};
 
 /// How fast a network really is, how fast it could be, and what holds it back
@@ -388,8 +389,8 @@ pub(crate) struct ExportArgs {
     #[arg(default_value = "latest")]
     pub(crate) run: String,
     /// The format
-    #[arg(short, long, value_enum, default_value_t)]
-    pub(crate) format: FormatName,
+    #[arg(short, long, default_value = "jsonl", value_parser = crate::cmd::format_name())]
+    pub(crate) format: Format,
     /// With --format svg: only this chart, counted from 1, instead of all below each other
     #[arg(long, value_name = "N")]
     pub(crate) chart: Option<usize>,
@@ -410,26 +411,4 @@ pub(crate) struct ReportArgs {
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) archive: ArchiveArgs,
-}
-
-/// Format of a run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FormatName {
-    /// The event log, one JSON object per line
-    #[default]
-    Jsonl,
-    /// The result as one JSON document
-    Json,
-    /// The samples as a table, or the sizes of a sweep
-    Csv,
-    /// One row per flow
-    SummaryCsv,
-    /// A report to paste into a ticket
-    Markdown,
-    /// One page with verdict, tables, charts and the raw data
-    Html,
-    /// The same as on the terminal
-    Text,
-    /// The charts as a picture
-    Svg,
 }

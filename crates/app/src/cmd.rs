@@ -27,6 +27,7 @@ pub(crate) use check::CheckArgs;
 pub(crate) use compare::CompareArgs;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use envelope::EnvelopeArgs;
+pub(crate) use format::format_name;
 pub(crate) use guardian::GuardArgs;
 pub(crate) use lab::LabArgs;
 pub(crate) use path_values::above_zero;

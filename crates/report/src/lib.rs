@@ -8,6 +8,7 @@ pub mod check;
 pub mod compare;
 pub mod csv;
 mod figure;
+pub mod format;
 mod history;
 pub mod html;
 pub mod intervals;
@@ -29,6 +30,7 @@ mod table;
 pub mod text;
 mod text_flow;
 
+pub use format::{FORMATS, Format, FormatError};
 pub use history::{RunRow, history_table};
 pub use json::{RESULT_SCHEMA, ResultDocument, document};
 pub use layout::View;

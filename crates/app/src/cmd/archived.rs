@@ -3,10 +3,10 @@
 use linerate_archive::{ArchiveError, Filter, RunHead, SqliteArchive, Store, default_path, open};
 use linerate_model::{Body, Event, Outcome, PlanPoint, PlanRecord, RunRecord};
 use linerate_report::picture::Pictures;
-use linerate_report::{RunRow, View, history_table};
+use linerate_report::{Format, FormatError, RunRow, View, history_table};
 
 use super::{format, page};
-use crate::args::{ArchiveArgs, ExportArgs, FormatName, HistoryArgs, ReportArgs, ShowArgs};
+use crate::args::{ArchiveArgs, ExportArgs, HistoryArgs, ReportArgs, ShowArgs};
 use crate::exit::Exit;
 use crate::{print, terminal};
 
@@ -147,7 +147,7 @@ pub(crate) fn show(args: &ShowArgs) -> Exit {
                 return Exit::Usage;
             }
             let record = RunRecord::fold(&events);
-            let format = if args.json { FormatName::Json } else { FormatName::Text };
+            let format = if args.json { Format::Json } else { Format::Text };
             match format::to_stdout(&record, &[], format, &view) {
                 Exit::Done if !args.json && terminal::printed() => format::draw(&record, &view),
                 shown => shown,
@@ -225,7 +225,7 @@ fn runs_of(
 /// Writes a plan in a format.
 fn export_plan(args: &ExportArgs, plan: &PlanRecord) -> Exit {
     let mut text = Vec::new();
-    if let Err(error) = super::run::outcome::write(plan, args.format, &mut text) {
+    if let Err(error) = args.format.write_plan(plan, &mut text) {
         print::error(error);
         return Exit::Usage;
     }
@@ -238,13 +238,15 @@ fn export_pictures(args: &ExportArgs, pictures: &Pictures) -> Exit {
         pictures.titles().enumerate().map(|(number, title)| format!("{} is {title}", number + 1)).collect();
     if let Some(chart) = args.chart.filter(|chart| *chart == 0 || *chart > titles.len()) {
         print::error(match titles.is_empty() {
-            true => format::NOTHING_TO_DRAW.to_owned(),
+            true => FormatError::NothingToDraw.to_string(),
             false => format!("--chart {chart}: there are {}: {}", titles.len(), titles.join("; ")),
         });
         return Exit::Usage;
     }
     let mut picture = Vec::new();
-    if let Err(error) = format::write_pictures(pictures, args.chart.map(|chart| chart - 1), &mut picture) {
+    if let Err(error) =
+        linerate_report::format::picture(pictures, args.chart.map(|chart| chart - 1), &mut picture)
+    {
         print::error(error);
         return Exit::Failed;
     }
@@ -264,11 +266,11 @@ fn write_out(args: &ExportArgs, bytes: &[u8]) -> Exit {
 }
 
 pub(crate) fn export(args: &ExportArgs) -> Exit {
-    if args.chart.is_some() && args.format != FormatName::Svg {
+    if args.chart.is_some() && args.format != Format::Svg {
         print::error("--chart goes with --format svg; other formats have no charts to choose from");
         return Exit::Usage;
     }
-    if args.format == FormatName::Html {
+    if args.format == Format::Html {
         let output = args.output.clone().or_else(|| Some("-".into()));
         let runs = vec![args.run.clone()];
         return super::report::run(&ReportArgs { runs, output, archive: args.archive.clone() });
@@ -278,15 +280,15 @@ pub(crate) fn export(args: &ExportArgs) -> Exit {
         Err(error) => return failed(&error),
     };
     if let Some(plan) = plan_of(&events)
-        && args.format != FormatName::Jsonl
+        && args.format != Format::Jsonl
     {
         return match args.format {
-            FormatName::Svg => export_pictures(args, &Pictures::of_plan(&plan)),
+            Format::Svg => export_pictures(args, &Pictures::of_plan(&plan)),
             _ => export_plan(args, &plan),
         };
     }
     let record = RunRecord::fold(&events);
-    if args.format == FormatName::Svg {
+    if args.format == Format::Svg {
         return export_pictures(args, &Pictures::of_run(&record));
     }
     let Some(path) = &args.output else {

@@ -3,68 +3,45 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use linerate_model::{Event, RunRecord};
-use linerate_report::picture::Pictures;
-use linerate_report::{View, csv, document, html, markdown, ndjson, plot, text};
+use linerate_report::format::RunSource;
+use linerate_report::{FORMATS, Format, FormatError, View, plot};
 
 use super::page;
-use crate::args::FormatName;
 use crate::exit::Exit;
 use crate::{front_end, print};
 
-/// Error message if there is nothing to draw.
-pub(super) const NOTHING_TO_DRAW: &str =
-    "there is nothing to draw: no rate over time, no latency and no curve was measured";
+/// Parses the name of a format.
+pub(crate) fn format_name() -> impl TypedValueParser<Value = Format> {
+    let names = FORMATS.iter().map(|row| PossibleValue::new(row.name).help(row.help));
+    PossibleValuesParser::new(names).map(|name| Format::named(&name).unwrap_or_default())
+}
 
-/// Whether the run is a sweep over message sizes.
-pub(super) fn is_series(record: &RunRecord) -> bool {
-    record.flows.iter().any(|flow| !flow.sizes.is_empty())
+/// The format according to a file's extension.
+pub(super) fn format_of(path: &Path) -> Option<Format> {
+    Format::of_extension(path.extension()?.to_str()?)
 }
 
 /// Writes a run. `events` is used by the event log, and by the HTML page, which contains the log.
-pub(super) fn write(
+fn write(
     record: &RunRecord,
     events: &[Event],
-    format: FormatName,
+    format: Format,
     view: &View,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    match format {
-        FormatName::Jsonl => {
-            for event in events {
-                ndjson::write(event, &mut &mut *out).map_err(io::Error::other)?;
-            }
-        }
-        FormatName::Json => {
-            serde_json::to_writer_pretty(&mut *out, &document(record))?;
-            writeln!(out)?;
-        }
-        FormatName::Csv if is_series(record) => csv::sizes(record, &mut *out).map_err(io::Error::other)?,
-        FormatName::Csv => csv::samples(record, &mut *out).map_err(io::Error::other)?,
-        FormatName::SummaryCsv => csv::summary(record, &mut *out).map_err(io::Error::other)?,
-        FormatName::Markdown => out.write_all(markdown::report(record).as_bytes())?,
-        FormatName::Html => {
-            let assets = front_end::assets().ok_or_else(|| io::Error::other(front_end::MISSING))?;
-            html::write(None, &[html::Run { record, events }], &assets, &mut *out)?;
-        }
-        FormatName::Svg => write_pictures(&Pictures::of_run(record), None, &mut *out)?,
-        FormatName::Text => out.write_all(text(record, view).as_bytes())?,
-    }
-    out.flush()
-}
-
-/// Writes one chart, or all of them below each other.
-pub(super) fn write_pictures(
-    pictures: &Pictures,
-    only: Option<usize>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let picture = pictures.svg(only).ok_or_else(|| io::Error::other(NOTHING_TO_DRAW))?;
-    out.write_all(picture.as_bytes())
+    let assets = front_end::assets();
+    let run = RunSource { record, events, view, assets: assets.as_ref() };
+    format.write_run(run, out).map_err(|error| match error {
+        FormatError::Io(error) => error,
+        FormatError::NoFrontEnd => io::Error::other(front_end::MISSING),
+        error => io::Error::other(error),
+    })
 }
 
 /// Writes a run to stdout; a closed pipe is not an error.
-pub(super) fn to_stdout(record: &RunRecord, events: &[Event], format: FormatName, view: &View) -> Exit {
+pub(super) fn to_stdout(record: &RunRecord, events: &[Event], format: Format, view: &View) -> Exit {
     let mut out = Vec::new();
     match write(record, events, format, view, &mut out) {
         Ok(()) => page::print(&out),
@@ -76,12 +53,7 @@ pub(super) fn to_stdout(record: &RunRecord, events: &[Event], format: FormatName
 }
 
 /// Writes a run to a file; an existing file is replaced only when the new one is complete.
-pub(super) fn to_file(
-    record: &RunRecord,
-    events: &[Event],
-    format: FormatName,
-    path: &Path,
-) -> io::Result<()> {
+pub(super) fn to_file(record: &RunRecord, events: &[Event], format: Format, path: &Path) -> io::Result<()> {
     whole_file(path, |out| write(record, events, format, &View::default(), out))
 }
 

@@ -7,11 +7,12 @@ use std::path::Path;
 
 use linerate_control::{HostRef, Sink};
 use linerate_model::{Event, Outcome, RunRecord, TestSpec};
+use linerate_report::Format;
 use linerate_runner::{FollowUps, LabPortObserver, Measurement, target};
 
 use super::format;
 use crate::archive_sink::ArchiveSink;
-use crate::args::{ArchiveArgs, FormatName, Investigation, OutputArgs};
+use crate::args::{ArchiveArgs, Investigation, OutputArgs};
 use crate::exit::Exit;
 use crate::signals::Signals;
 use crate::{calibration, front_end, print, terminal};
@@ -117,7 +118,7 @@ impl From<Investigation> for FollowUps {
 }
 
 /// Writes a report to a file.
-pub(super) fn write_report(record: &RunRecord, events: &[Event], format: FormatName, path: &Path) -> Exit {
+pub(super) fn write_report(record: &RunRecord, events: &[Event], format: Format, path: &Path) -> Exit {
     match format::to_file(record, events, format, path) {
         Ok(()) => Exit::Done,
         Err(error) => {
@@ -125,19 +126,6 @@ pub(super) fn write_report(record: &RunRecord, events: &[Event], format: FormatN
             Exit::Failed
         }
     }
-}
-
-/// The format according to a file's extension.
-pub(super) fn format_of(path: &Path) -> Option<FormatName> {
-    Some(match path.extension()?.to_str()? {
-        "json" => FormatName::Json,
-        "csv" => FormatName::Csv,
-        "md" => FormatName::Markdown,
-        "txt" => FormatName::Text,
-        "svg" => FormatName::Svg,
-        "html" => FormatName::Html,
-        _ => return None,
-    })
 }
 
 /// Checks, before anything is measured, that the extension of the file for `flag` is one of `endings`; returns
@@ -156,11 +144,12 @@ pub(super) fn file_error(flag: &str, path: &Path, endings: &str) -> Option<Strin
 
 #[cfg(test)]
 mod tests {
+    use super::super::format::format_of;
     use super::*;
 
     #[test]
     fn the_report_says_its_format_by_its_name() {
-        assert_eq!(format_of(Path::new("a/b.md")), Some(FormatName::Markdown));
+        assert_eq!(format_of(Path::new("a/b.md")), Some(Format::Markdown));
         assert_eq!(format_of(Path::new("a/b")), None);
         let trouble = |name: &str| file_error("--report", Path::new(name), ".csv, .md or .txt");
         assert!(trouble("b.pdf").unwrap().contains(".csv"));

@@ -1,10 +1,12 @@
 //! `linerate sweep`.
 
 use linerate_model::{Event, RunRecord, TestSpec};
+use linerate_report::Format;
 
 use super::format;
-use super::measuring::{self, MeasureRequest, file_error, format_of, write_report};
-use crate::args::{FormatName, OutputArgs, SweepArgs};
+use super::format::format_of;
+use super::measuring::{self, MeasureRequest, file_error, write_report};
+use crate::args::{OutputArgs, SweepArgs};
 use crate::exit::Exit;
 use crate::{print, terminal};
 
@@ -39,7 +41,7 @@ pub(crate) fn run(args: &SweepArgs) -> Exit {
         investigate: None,
         output: &output,
         archive: &args.archive,
-        keep_log: report.and_then(format_of) == Some(FormatName::Html),
+        keep_log: report.and_then(format_of) == Some(Format::Html),
     };
     measuring::run(wish, |record, events, kept| print(args, record, events, kept))
 }
@@ -48,20 +50,20 @@ pub(crate) fn run(args: &SweepArgs) -> Exit {
 fn print(args: &SweepArgs, record: &RunRecord, events: &[Event], kept: Option<String>) -> Exit {
     let mut view = terminal::stdout_view();
     view.kept = kept;
-    let measured = format::is_series(record);
+    let measured = linerate_report::format::is_sweep(record);
     let mut printed = Exit::Done;
     if args.output.json {
-        printed = format::to_stdout(record, &[], FormatName::Json, &view);
+        printed = format::to_stdout(record, &[], Format::Json, &view);
     } else if measured && args.output.csv {
-        printed = format::to_stdout(record, &[], FormatName::Csv, &view);
+        printed = format::to_stdout(record, &[], Format::Csv, &view);
     } else if measured && !args.output.json_stream {
-        printed = format::to_stdout(record, &[], FormatName::Text, &view);
+        printed = format::to_stdout(record, &[], Format::Text, &view);
         if printed == Exit::Done && (args.output.plot || terminal::printed()) {
             printed = format::draw(record, &view);
         }
     }
     let report = args.output.report.iter().map(|path| (format_of(path).unwrap_or_default(), path));
-    let picture = args.output.svg.iter().map(|path| (FormatName::Svg, path));
+    let picture = args.output.svg.iter().map(|path| (Format::Svg, path));
     for (format, path) in report.chain(picture).filter(|_| measured) {
         let written = write_report(record, events, format, path);
         printed = if written == Exit::Done { printed } else { written };

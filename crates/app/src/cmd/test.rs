@@ -2,11 +2,13 @@
 
 use linerate_control::HostRef;
 use linerate_model::{Event, RunRecord, TestSpec};
+use linerate_report::Format;
 use linerate_units::Bitrate;
 
 use super::format;
-use super::measuring::{self, MeasureRequest, file_error, format_of, write_report};
-use crate::args::{FormatName, TestArgs};
+use super::format::format_of;
+use super::measuring::{self, MeasureRequest, file_error, write_report};
+use crate::args::TestArgs;
 use crate::exit::Exit;
 use crate::{print, terminal};
 
@@ -29,7 +31,7 @@ pub(crate) fn run(args: &TestArgs) -> Exit {
         investigate: args.investigate,
         output: &args.output,
         archive: &args.archive,
-        keep_log: args.output.report.as_deref().and_then(format_of) == Some(FormatName::Html),
+        keep_log: args.output.report.as_deref().and_then(format_of) == Some(Format::Html),
     };
     measuring::run(wish, |record, events, kept| print(args, record, events, kept))
 }
@@ -50,11 +52,11 @@ fn print(args: &TestArgs, record: &RunRecord, events: &[Event], kept: Option<Str
     view.explain = args.output.explain;
     let mut printed = Exit::Done;
     if args.output.json {
-        printed = format::to_stdout(record, &[], FormatName::Json, &view);
+        printed = format::to_stdout(record, &[], Format::Json, &view);
     } else if !args.output.json_stream
         && (record.flows.iter().any(|f| f.receiver.is_some() || f.progress.is_some()))
     {
-        printed = format::to_stdout(record, &[], FormatName::Text, &view);
+        printed = format::to_stdout(record, &[], Format::Text, &view);
     }
     if let Some(path) = &args.output.report {
         let written = write_report(record, events, format_of(path).unwrap_or_default(), path);

@@ -1,16 +1,15 @@
 //! Output of a plan's results in all formats.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
 use linerate_model::PlanRecord;
-use linerate_report::picture::Pictures;
-use linerate_report::{View, plan};
+use linerate_report::{Format, View, plan};
 
 use super::RunArgs;
-use crate::args::{FormatName, ReportArgs};
-use crate::cmd::format::{whole_file, write_pictures};
-use crate::cmd::{measuring::format_of, page};
+use crate::args::ReportArgs;
+use crate::cmd::format::{format_of, whole_file};
+use crate::cmd::page;
 use crate::exit::Exit;
 use crate::{print, terminal};
 
@@ -28,7 +27,7 @@ pub(super) fn print(args: &RunArgs, record: &PlanRecord, kept: Option<String>) -
         page::print(plan::text(record, &view).as_bytes())
     };
     let Some(path) = &args.report else { return printed };
-    if format_of(path) == Some(FormatName::Html) {
+    if format_of(path) == Some(Format::Html) {
         // The page contains the runs, which it loads from the archive.
         let runs = vec![record.run.clone()];
         let wish = ReportArgs {
@@ -55,24 +54,6 @@ pub(in crate::cmd) fn view() -> View {
 }
 
 fn report(record: &PlanRecord, path: &Path) -> io::Result<()> {
-    whole_file(path, |out| write(record, format_of(path).unwrap_or_default(), out))
-}
-
-/// Writes a plan in a format. All formats of plans are listed here.
-pub(in crate::cmd) fn write(record: &PlanRecord, format: FormatName, out: &mut dyn Write) -> io::Result<()> {
-    match format {
-        FormatName::Json => {
-            serde_json::to_writer_pretty(&mut *out, &plan::document(record))?;
-            writeln!(out)
-        }
-        FormatName::Csv | FormatName::SummaryCsv => plan::csv(record, out).map_err(io::Error::other),
-        FormatName::Markdown => out.write_all(plan::markdown(record).as_bytes()),
-        FormatName::Text => {
-            out.write_all(plan::text(record, &View { width: UNWATCHED_WIDTH, ..View::default() }).as_bytes())
-        }
-        FormatName::Svg => write_pictures(&Pictures::of_plan(record), None, out),
-        FormatName::Jsonl | FormatName::Html => {
-            Err(io::Error::other("a plan has no such form; give json, csv, markdown, svg or text"))
-        }
-    }
+    let format = format_of(path).unwrap_or_default();
+    whole_file(path, |out| format.write_plan(record, out).map_err(io::Error::other))
 }

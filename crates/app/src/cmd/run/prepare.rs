@@ -13,7 +13,7 @@ use super::super::plan::files::{Files, find};
 use super::super::plan::too_long;
 use super::{RunArgs, RunError, WorldName};
 
-/// Extensions of report files. A new format needs an extension here and an arm in `outcome::write`.
+/// Extensions of report files. A new format needs an extension here.
 const REPORTS: &str = ".html, .json, .csv, .md, .txt or .svg";
 
 /// A plan that may be run.
