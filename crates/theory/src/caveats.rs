@@ -23,7 +23,7 @@ fn unsettled(mut finding: Finding, evidence: &Evidence) -> Finding {
     let late = evidence.timing.emulator_late == Some(true);
     if late && !certain && finding.confidence == Confidence::Confirmed {
         finding.confidence = Confidence::Probable;
-        finding.text.push_str(" The emulated network was late, so this may be its own doing.");
+        finding.text.push_str(" The emulated network was late, so it may have caused this itself.");
     }
     finding
 }

@@ -188,7 +188,7 @@ fn receiver_window_bytes(evidence: &Evidence) -> Option<(f64, String)> {
     if windows.rcv_buf_asked_bytes.is_some() {
         let window = offered
             .or_else(|| windows.rcv_buf_bytes.and_then(|buffer| LinuxBuffer::Receive.window_bytes(buffer)))?;
-        return Some((window, format!("window of {} from the buffer asked for", format::size(window))));
+        return Some((window, format!("window of {} from the requested buffer", format::size(window))));
     }
     // Autotuning: half of the largest buffer, unless the kernel already offered more.
     let half = LinuxBuffer::Receive.window_bytes(windows.rmem_max_bytes?)?;
@@ -199,7 +199,7 @@ fn receiver_window_bytes(evidence: &Evidence) -> Option<(f64, String)> {
 fn send_buffer(evidence: &Evidence) -> Option<Ceiling> {
     let windows = &evidence.windows;
     let (buffer, because) = match (windows.snd_buf_asked_bytes, windows.snd_buf_bytes) {
-        (Some(_), Some(granted)) => (granted, "send buffer asked for"),
+        (Some(_), Some(granted)) => (granted, "requested send buffer"),
         _ => (windows.wmem_max_bytes?, "largest send buffer of tcp_wmem"),
     };
     let rtt = evidence.base_rtt_s()?;
@@ -288,7 +288,11 @@ fn host_memory(evidence: &Evidence) -> Option<Ceiling> {
     }
     let slower =
         [evidence.sender.copy_bps, evidence.receiver.copy_bps].into_iter().flatten().reduce(f64::min)?;
-    Some(new_ceiling(Limit::HostMemory, slower, "the host's memory copy; both ends are on it".to_owned()))
+    Some(new_ceiling(
+        Limit::HostMemory,
+        slower,
+        "memory copies on this host, which runs both ends".to_owned(),
+    ))
 }
 
 #[cfg(test)]

@@ -166,8 +166,10 @@ impl Load {
         words.push(format!("{bare} segments without payload or of the control connection"));
         words.extend(self.probes.map(|probes| format!("{} probes", probes.sent)));
         words.push(match self.others {
-            Some(others) => format!("up to {} of others, as before the load", Bytes::new(others.bytes)),
-            None => "nothing known of others before the load".to_owned(),
+            Some(others) => {
+                format!("up to {} of other traffic, as before the load", Bytes::new(others.bytes))
+            }
+            None => "no count of other traffic before the load".to_owned(),
         });
         words.join(", ")
     }

@@ -53,7 +53,7 @@ fn bytes_over_time(case: &Case<'_>, claim: &Claim, seconds: Option<Range>) -> Ju
     }
     let implied = counted.value * 8.0 / case.likely_seconds(claim)?;
     let text = format!(
-        "Bytes over time on the same line make {}, not {}.",
+        "The bytes and the time on the same line give {}, not {}.",
         format::fine_rate(implied),
         format::fine_rate(printed.value)
     );
@@ -96,7 +96,7 @@ fn units(rate: Range, of_bytes: Range) -> Vec<Cause> {
         .map(|(factor, kind, text)| Cause {
             kind,
             text: text.to_owned(),
-            remedy: "take bytes x 8 / seconds for the rate",
+            remedy: "compute the rate as bytes x 8 / seconds",
             evidence: [("factor", factor)].into(),
         })
         .collect()
@@ -114,7 +114,7 @@ fn message_time(claim: &Claim) -> Judgement {
         return None;
     }
     let text = format!(
-        "A message over its time makes {}, not {}.",
+        "The message size and its time give {}, not {}.",
         format::fine_rate(implied.middle()),
         format::fine_rate(printed.value)
     );
@@ -138,7 +138,7 @@ fn lost(case: &Case<'_>, claim: &Claim) -> Judgement {
     let lost = Range::in_claim(claim, Quantity::Lost)?;
     let packets = Range::in_claim(claim, Quantity::Packets)?;
     if lost.low > packets.high {
-        let text = "More was lost than was sent.".to_owned();
+        let text = "More packets were lost than were sent.".to_owned();
         return Some((Quantity::Lost, Reason::new(Check::LossAccounting, Verdict::Impossible, text)));
     }
     let printed = claim.figure(Quantity::LossRatio)?;
@@ -153,8 +153,11 @@ fn lost(case: &Case<'_>, claim: &Claim) -> Judgement {
         return None;
     }
     let makes = claim.figure(Quantity::Lost)?.value / claim.figure(Quantity::Packets)?.value;
-    let text =
-        format!("Lost over sent makes {}, not {}.", format::percent(makes), format::percent(printed.value));
+    let text = format!(
+        "Lost packets divided by sent packets give {}, not {}.",
+        format::percent(makes),
+        format::percent(printed.value)
+    );
     let reason = Reason::new(Check::LossAccounting, Verdict::Impossible, text)
         .with("loss_ratio", Some(printed.value))
         .with("implied_ratio", Some(makes));
@@ -172,7 +175,7 @@ fn packets(claim: &Claim, seconds: Option<Range>) -> Judgement {
     if rate.meets(implied.widened(CLOCK_READ_TOLERANCE)) {
         return None;
     }
-    let text = format!("Packets over time make {:.0} each second.", implied.middle());
+    let text = format!("The packets and the time give {:.0} packets per second.", implied.middle());
     let reason = Reason::new(Check::PacketRate, Verdict::Impossible, text)
         .with("packets_per_second", Some(printed.value))
         .with("implied_per_second", Some(implied.middle()));
@@ -187,7 +190,8 @@ fn bytes_of_calls(claim: &Claim) -> Judgement {
     if bytes.low <= most.high {
         return None;
     }
-    let text = format!("The calls moved {:.0} B at most, not {:.0} B.", most.middle(), printed.value);
+    let text =
+        format!("This number of calls moves {:.0} B at most, not {:.0} B.", most.middle(), printed.value);
     let reason = Reason::new(Check::Calls, Verdict::Impossible, text)
         .with("bytes", Some(printed.value))
         .with("most_bytes", Some(most.middle()));
@@ -202,7 +206,7 @@ fn call_rate(claim: &Claim) -> Judgement {
     if rate.meets(implied.widened(CLOCKS)) {
         return None;
     }
-    let text = format!("Calls over time make {:.2} each second.", implied.middle());
+    let text = format!("The calls and the time give {:.2} calls per second.", implied.middle());
     let reason = Reason::new(Check::Calls, Verdict::Impossible, text)
         .with("calls_per_second", Some(printed.value))
         .with("implied_per_second", Some(implied.middle()));
@@ -220,11 +224,11 @@ fn call_time(claim: &Claim, seconds: Option<Range>) -> Judgement {
     let binary = time.meets(implied.scaled(1.024).widened(CLOCKS));
     let text = if binary {
         format!(
-            "A call took {}; this is 1024 times the seconds, a flaw of ttcp.",
+            "A call took {}. ttcp has a bug: it prints seconds times 1024 as milliseconds.",
             format::time(implied.middle())
         )
     } else {
-        format!("Time over calls makes {} for each.", format::time(implied.middle()))
+        format!("The time divided by the number of calls is {}.", format::time(implied.middle()))
     };
     let verdict = if binary { Verdict::Doubtful } else { Verdict::Impossible };
     let reason = Reason::new(Check::Calls, verdict, text)
@@ -245,7 +249,7 @@ fn within_the_interval(claim: &Claim) -> Judgement {
         return None;
     }
     let text = format!(
-        "{} measured within {}: {utilisation:.3} times what there was.",
+        "{} measured within an interval of {}: {utilisation:.3} times its length.",
         format::time(printed.value),
         format::time(end - start)
     );

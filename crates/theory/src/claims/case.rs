@@ -280,11 +280,11 @@ pub(super) fn domain(case: &mut Case<'_>) {
     for (index, claim) in case.claims.iter().enumerate() {
         for figure in &claim.figures {
             let text = if !figure.value.is_finite() {
-                "It is no number that can be counted.".to_owned()
+                "It is not a finite number.".to_owned()
             } else if figure.value < 0.0 {
-                "It is negative; nothing of the kind can be.".to_owned()
+                "It is negative, which is not possible for this quantity.".to_owned()
             } else if figure.quantity == Quantity::LossRatio && figure.value - figure.step > 1.0 {
-                "More than all was lost.".to_owned()
+                "The loss exceeds 100 %.".to_owned()
             } else {
                 continue;
             };

@@ -112,7 +112,7 @@ fn headers_forgotten(excess: &Excess<'_>) -> Option<Ranked> {
     let miss = (excess.bps / excess.link_bps - 1.0).abs();
     (miss <= 0.002).then(|| {
         let text = format!(
-            "it is the link's own {}, of which {} bytes in each {} are headers, preamble and gap",
+            "it is the link rate of {} itself; {} of every {} bytes are headers, preamble and gap",
             format::rate(excess.link_bps),
             excess.frame.wire_bytes - excess.frame.payload_bytes,
             excess.frame.wire_bytes
@@ -122,7 +122,7 @@ fn headers_forgotten(excess: &Excess<'_>) -> Option<Ranked> {
             cause(
                 CauseKind::HeadersForgotten,
                 text,
-                "measure at the receiver; a line rate is no result",
+                "measure at the receiver; a line rate is not a result",
                 &[],
             ),
         )
@@ -195,11 +195,11 @@ fn shaper_counts(excess: &Excess<'_>) -> Option<Ranked> {
         let most = excess.link_bps * payload / counted;
         (excess.bps <= most * (1.0 + super::case::CLOCKS)).then(|| {
             let text = format!(
-                "no wire but a shaper or a tariff of {} that counts {what}: it lets {} through",
+                "a shaper or a tariff of {} that counts {what} lets {} through; a wire of that rate does not",
                 format::rate(excess.link_bps),
                 format::fine_rate(most)
             );
-            let remedy = "state the rate of the wire with --link";
+            let remedy = "give the rate of the wire with --link";
             // A shaper that nobody mentioned is less likely than a mistake that fits equally well.
             let miss = 0.03 + (1.0 - excess.bps / most).abs();
             (miss, cause(CauseKind::ShaperCounts, text, remedy, &[("shaped_ceiling_bps", most)]))
@@ -214,9 +214,8 @@ fn no_timestamps(excess: &Excess<'_>) -> Option<Ranked> {
     }
     let bare = excess.link_bps * (frame.payload_bytes + frame.headers.option_bytes) / frame.wire_bytes;
     (excess.bps <= bare * (1.0 + super::case::CLOCKS)).then(|| {
-        let text =
-            format!("segments without timestamps: the link carries {} of them", format::fine_rate(bare));
-        let remedy = "look at the segment size that took effect";
+        let text = format!("no TCP timestamps: without them the link carries {}", format::fine_rate(bare));
+        let remedy = "check the effective segment size";
         let miss = (1.0 - excess.bps / bare).abs();
         (miss, cause(CauseKind::NoTimestamps, text, remedy, &[("ceiling_without_timestamps_bps", bare)]))
     })
@@ -245,11 +244,11 @@ fn larger_mtu(excess: &Excess<'_>) -> Option<Ranked> {
         format!("; at {mtu:.0} the ceiling is {}", format::fine_rate(bps))
     });
     let text = format!(
-        "an MTU of at least {:.0} bytes in effect, {:.0} with timestamps{example}",
+        "an effective MTU of at least {:.0} bytes, or {:.0} with timestamps{example}",
         bare.ceil(),
         stamped.ceil()
     );
-    let remedy = "read the MTU of both ends and the segment size that took effect";
+    let remedy = "check the MTU of both ends and the effective segment size";
     let numbers = [("mtu_needed_bytes", bare), ("mtu_needed_with_timestamps_bytes", stamped)];
     let miss = ceiling.map_or(0.2, |bps| (1.0 - excess.bps / bps).abs()).min(0.2);
     Some((miss, cause(CauseKind::LargerMtu, text, remedy, &numbers)))
@@ -282,7 +281,7 @@ fn both_directions(excess: &Excess<'_>) -> Option<Ranked> {
             cause(
                 CauseKind::BothDirections,
                 text,
-                "give each direction its own figure",
+                "report each direction separately",
                 &[("implied_bps", implied)],
             ),
         )
@@ -297,6 +296,6 @@ fn faster_link(excess: &Excess<'_>) -> Option<Ranked> {
     let ceiling = next.bps * share;
     let text = format!("the link is {}, which carries {}", next.name, format::fine_rate(ceiling));
     let miss = (1.0 - excess.bps / ceiling).clamp(0.1, 0.9);
-    let remedy = "read the rate of every link on the path";
+    let remedy = "check the rate of every link on the path";
     Some((miss, cause(CauseKind::FasterLink, text, remedy, &[("link_bps", next.bps)])))
 }

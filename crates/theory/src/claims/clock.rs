@@ -37,7 +37,7 @@ fn granularity(case: &Case<'_>, claim: &Claim) -> Judgement {
     }
     let seconds = case.seconds(claim)?;
     if printed.value <= 0.0 {
-        let text = "No time passed on this clock: no rate follows.".to_owned();
+        let text = "No time passed on this clock, so there is no rate.".to_owned();
         return Some((Quantity::Seconds, Reason::new(Check::Clock, Verdict::Doubtful, text)));
     }
     let open = seconds.relative_width() / 2.0;
@@ -45,7 +45,8 @@ fn granularity(case: &Case<'_>, claim: &Claim) -> Judgement {
         return None;
     }
     let text = format!(
-        "Too short for its clock: the digits leave the rate open by {} either way; test longer.",
+        "Too short for its clock: rounding of the time leaves the rate uncertain by {} in either direction; \
+         test longer.",
         format::percent(open)
     );
     let reason = Reason::new(Check::Clock, Verdict::Doubtful, text).with("open_ratio", Some(open));
@@ -100,13 +101,16 @@ fn distance(case: &Case<'_>, claim: &Claim) -> Judgement {
     let vacuum = sender_error::round_trip_floor_s(distance, sender_error::LIGHT_M_PER_S)?;
     let stretch = sender_error::path_stretch(printed.value, fibre, distance)?;
     let (verdict, text) = if range.high < vacuum {
-        let text = format!("Light takes {}: the place or the clock is wrong.", format::time(vacuum));
+        let text = format!("Light takes {}: the distance or the clock is wrong.", format::time(vacuum));
         (Verdict::Impossible, text)
     } else if range.high < floor {
-        let text = format!("Light in fibre takes {}; only radio is faster.", format::time(floor));
+        let text = format!("Light in fibre takes {}; only a radio path is faster.", format::time(floor));
         (Verdict::Doubtful, text)
     } else if stretch > DETOUR_STRETCH {
-        let text = format!("{stretch:.3} times the {} of light in fibre: detours.", format::time(floor));
+        let text = format!(
+            "{stretch:.3} times the {} of light in fibre: the path takes detours.",
+            format::time(floor)
+        );
         (Verdict::Possible, text)
     } else {
         let text = format!("{stretch:.3} times the {} of light in fibre.", format::time(floor));

@@ -143,7 +143,8 @@ impl<'a> Limits<'a> {
     fn shaped(&self, rate: &Rate) -> Option<Reason> {
         let shaped_bps = self.shaped_bps.filter(|most| rate.range.low <= most * (1.0 + CLOCKS))?;
         let text = format!(
-            "No wire of {} carries it, but {}; a shaper of that rate that counts frames without preamble, gap and FCS lets {} through.",
+            "A wire of {} carries only {}, but a shaper of that rate that counts frames without preamble, \
+             gap and FCS lets {} through.",
             format::rate(self.link_bps),
             format::fine_rate(self.usual_bps),
             format::fine_rate(shaped_bps)
@@ -192,8 +193,8 @@ fn beyond(rate: &Rate, ceiling_bps: f64, because: &str) -> Reason {
 /// The line does not state its duration: all of it may have come from buffers.
 fn untimed(rate: &Rate, ceiling_bps: f64) -> Reason {
     let text = format!(
-        "{} is more than the {} of the path, over a time that the line does not tell: bytes may have waited in buffers; take the \
-         whole test.",
+        "{} exceeds the {} of the path, and the line does not state its duration: bytes may have waited in \
+         buffers. Use the figure of the whole test.",
         format::fine_rate(rate.bps),
         format::fine_rate(ceiling_bps)
     );
@@ -204,18 +205,19 @@ fn untimed(rate: &Rate, ceiling_bps: f64) -> Reason {
 
 fn in_buffers(claim: &Claim, rate: &Rate, ceiling_bps: f64, bytes: f64) -> Reason {
     let (what, remedy) = match (claim.side, claim.scope) {
-        (Some(Side::Sender), Scope::Interval) => {
-            ("bytes that were written into buffers", "take the receiver's figures")
+        (Some(Side::Sender), Scope::Interval) => ("written into buffers", "use the receiver's figures"),
+        (Some(Side::Sender), _) => {
+            ("in buffers when the sender's clock stopped", "use the receiver's figure, or test longer")
         }
-        (Some(Side::Sender), _) => (
-            "the sender's clock stopped while bytes waited in buffers",
-            "take the receiver's figure, or test longer",
+        (_, Scope::Interval) => (
+            "sent in an earlier interval and read late",
+            "use the figure of the whole \
+                                                                               test",
         ),
-        (_, Scope::Interval) => ("bytes of an earlier interval, read late", "take the whole test"),
-        _ => ("bytes that arrived before the clock ran", "test longer"),
+        _ => ("received before the clock started", "test longer"),
     };
     let text = format!(
-        "{} is no rate of the path, which carries {}: {} too much, {what}; {remedy}.",
+        "{} is not a rate of the path, which carries {}. The excess of {} may have been {what}; {remedy}.",
         format::fine_rate(rate.bps),
         format::fine_rate(ceiling_bps),
         format::size(bytes)
@@ -231,10 +233,10 @@ fn in_buffers(claim: &Claim, rate: &Rate, ceiling_bps: f64, bytes: f64) -> Reaso
 fn larger_packets(case: &Case<'_>, rate: &Rate, link_bps: f64, usual: f64) -> Reason {
     let needed = causes::mtu_needed_bytes(&case.context, rate.bps, link_bps);
     let mtu = needed.map_or_else(String::new, |(bare, stamped)| {
-        format!(" of at least {:.0} bytes, {:.0} with TCP timestamps", bare.ceil(), stamped.ceil())
+        format!(" (at least {:.0} bytes, or {:.0} with TCP timestamps)", bare.ceil(), stamped.ceil())
     });
     let text = format!(
-        "{} needs a larger MTU than 1500, with which the link carries {}: one{mtu}; say with --mtu what it is.",
+        "{} needs a larger MTU{mtu}; with 1500 bytes the link carries {}. Give the MTU with --mtu.",
         format::fine_rate(rate.bps),
         format::fine_rate(usual)
     );
@@ -290,11 +292,7 @@ fn at_ceiling(case: &Case<'_>, rate: &Rate, name: &str, link_bps: f64) -> Option
         if is(ceiling) {
             let because = format!("{name}, {}", frame.because);
             let full = format::fine_rate(ceiling);
-            return Some(known(
-                format!("Exactly the {full} that a full link carries ({because})."),
-                ceiling,
-                because,
-            ));
+            return Some(known(format!("Exactly the {full} of a full link ({because})."), ceiling, because));
         }
     }
     if let Some(frame) =
@@ -303,7 +301,7 @@ fn at_ceiling(case: &Case<'_>, rate: &Rate, name: &str, link_bps: f64) -> Option
         let ceiling = frame.rate_bps(link_bps)?;
         let because = format!("{name}, {}", frame.because);
         let text = format!(
-            "Exactly the {} that a full link carries ({because}): the larger MTU is not in effect.",
+            "Exactly the {} of a full link ({because}): the larger MTU is not in effect.",
             format::fine_rate(ceiling)
         );
         return Some(known(text, ceiling, because));
@@ -318,7 +316,7 @@ fn at_ceiling(case: &Case<'_>, rate: &Rate, name: &str, link_bps: f64) -> Option
             format::rate(link_bps),
             frame.because
         );
-        known(format!("Exactly the {} behind a {because}.", format::fine_rate(shaped)), shaped, because)
+        known(format!("Exactly the {} of a {because}.", format::fine_rate(shaped)), shaped, because)
     })
 }
 

@@ -65,7 +65,7 @@ fn alone(case: &Case<'_>, claim: &Claim, packets: &Packets, link_bps: f64) -> Op
         } else {
             (Verdict::Impossible, "")
         };
-        let text = format!("The link carries {most:.0} of the shortest frames each second{but}.");
+        let text = format!("The link carries at most {most:.0} of the shortest frames per second{but}.");
         return Some(
             Reason::new(Check::PacketRate, verdict, text)
                 .with("packets_per_second", Some(packets.per_second))
@@ -77,7 +77,7 @@ fn alone(case: &Case<'_>, claim: &Claim, packets: &Packets, link_bps: f64) -> Op
         return None;
     }
     let text = format!(
-        "The link carries {:.0} full packets each second at MTU {:.0}; as many as this are smaller ones.",
+        "The link carries {:.0} full-size packets per second at MTU {:.0}, so these packets are smaller.",
         full.floor(),
         case.context.mtu_bytes?
     );
@@ -94,9 +94,10 @@ fn forgotten(packets: &Packets, link_bps: f64, mtu_bytes: f64) -> Option<Cause> 
     ((packets.per_second / bare - 1.0).abs() <= 0.005).then(|| Cause {
         kind: CauseKind::HeadersForgotten,
         text: format!(
-            "the link over {mtu_bytes:.0} bytes makes {bare:.1}: headers, preamble and gap are forgotten"
+            "the link rate divided by {mtu_bytes:.0} bytes gives {bare:.1}: headers, preamble and gap are \
+             missing"
         ),
-        remedy: "read the counters of the interface",
+        remedy: "check the counters of the interface",
         evidence: [("without_headers_per_second", bare)].into(),
     })
 }
@@ -133,7 +134,8 @@ fn with_rate(case: &Case<'_>, claim: &Claim, packets: &Packets) -> Option<Reason
         && !buffered(case, claim, needed, link)
     {
         let text = format!(
-            "With the rate it makes {middle:.2} bytes of payload in each packet, which need {} on the wire; the link has {}.",
+            "With this rate, each packet has {middle:.2} bytes of payload, which need {} on the wire; the \
+             link has {}.",
             format::fine_rate(shown.unwrap_or(needed)),
             format::rate(link)
         );
@@ -149,13 +151,13 @@ fn with_rate(case: &Case<'_>, claim: &Claim, packets: &Packets) -> Option<Reason
         context.mtu_bytes.filter(|mtu| payload * (1.0 - CLOCKS) + headers.total_bytes() > *mtu && !cut(case))
     {
         let text = format!(
-            "With the rate it makes {middle:.2} bytes of payload in each packet, more than MTU {mtu:.0} holds; \
-             a NIC may have counted GSO super-packets."
+            "With this rate, each packet has {middle:.2} bytes of payload, more than MTU {mtu:.0} allows; a \
+             NIC may have counted GSO super-packets."
         );
         let verdict = if context.udp { Verdict::Impossible } else { Verdict::Doubtful };
         return Some(describe(verdict, text));
     }
-    let text = format!("With the rate it makes {middle:.2} bytes of payload in each packet.");
+    let text = format!("With this rate, each packet has {middle:.2} bytes of payload.");
     Some(describe(Verdict::Possible, text))
 }
 

@@ -96,7 +96,7 @@ fn add_up(case: &mut Case<'_>, index: usize, sum: &Claim, parts: &[&Claim], all:
             continue;
         }
         let text = format!(
-            "The {} streams add up to {}, their sum says {}.",
+            "The {} streams add up to {}, but the printed sum is {}.",
             parts.len(),
             amount(quantity, added.middle()),
             amount(quantity, printed.middle())
@@ -175,7 +175,7 @@ fn intervals(case: &mut Case<'_>) {
                 continue;
             };
             let text = format!(
-                "The {} intervals add up to {}, the whole says {}.",
+                "The {} intervals add up to {}, but the printed total is {}.",
                 parts.count,
                 amount(quantity, added.middle()),
                 amount(quantity, printed.middle())
@@ -210,7 +210,7 @@ fn both_ends(case: &mut Case<'_>) {
         let excused = doubled || (omits && got.low <= sent.high + OMIT_SLACK_BYTES);
         let verdict = if excused { Verdict::Doubtful } else { Verdict::Impossible };
         let text = format!(
-            "The receiver has {}, the sender sent {}.",
+            "The receiver got {}, but the sender sent {}.",
             format::size(got.middle()),
             format::size(sent.middle())
         );

@@ -75,12 +75,12 @@ fn window(case: &mut Case<'_>, index: usize, claim: &Claim, limit: &WindowCeilin
         CeilingComparison::Within if !rate.rounded.meets(Range::exact(ceiling).widened(CLOCKS)) => return,
         CeilingComparison::Within => {
             let text =
-                format!("Exactly one window each round trip: {} ({because}).", format::fine_rate(ceiling));
+                format!("Exactly one window per round trip: {} ({because}).", format::fine_rate(ceiling));
             with(Reason::new(Check::Window, Verdict::AtCeiling, text))
         }
         CeilingComparison::Untimed => {
             let text = format!(
-                "The {because} lets {} through; the line does not say over what time it counts.",
+                "The {because} lets {} through; the line does not state its duration.",
                 format::fine_rate(ceiling)
             );
             with(Reason::new(Check::Window, Verdict::Doubtful, text))
@@ -95,7 +95,7 @@ fn window(case: &mut Case<'_>, index: usize, claim: &Claim, limit: &WindowCeilin
         }
         CeilingComparison::Beyond(bytes) => {
             let text = format!(
-                "{} exceeds the {} of one window each round trip ({because}) by {}.",
+                "{} exceeds the {} of one window per round trip ({because}) by {}.",
                 format::fine_rate(rate.bps),
                 format::fine_rate(ceiling),
                 format::beyond(rate.bps / ceiling)
@@ -127,12 +127,12 @@ fn window_causes(rate: &Rate, ceiling: f64, rtt: f64, needed: Option<f64>) -> Ve
     }
     if let Some(needed) = needed {
         let text = format!(
-            "a window of {} in effect, or a round trip of {}",
+            "an effective window of {}, or a round trip of {}",
             format::size(needed),
             format::time(rtt * ceiling / rate.bps)
         );
         let evidence = [("window_needed_bytes", needed), ("rtt_needed_s", rtt * ceiling / rate.bps)].into();
-        let remedy = "read the buffer that was granted, and the smallest round trip";
+        let remedy = "check the granted buffer and the smallest round trip";
         found.push((0.1, Cause { kind: CauseKind::LargerWindow, text, remedy, evidence }));
     }
     causes::ranked(found)
@@ -148,7 +148,7 @@ fn congestion_window(case: &Case<'_>, index: usize, claim: &Claim) -> Judgement 
     let most = before.and_then(Range::of).map_or(cwnd.high, |before| before.high.max(cwnd.high));
     let implied = mean * 8.0 / rate.bps;
     let Some(rtt) = case.context.rtt_s else {
-        let text = format!("With the rate it makes a round trip of {}.", format::time(implied));
+        let text = format!("The window and the rate give a round trip of {}.", format::time(implied));
         let reason = Reason::new(Check::CongestionWindow, Verdict::Possible, text)
             .with("rtt_implied_s", Some(implied));
         return Some((Quantity::CongestionWindow, reason));
@@ -163,7 +163,7 @@ fn congestion_window(case: &Case<'_>, index: usize, claim: &Claim) -> Judgement 
     };
     if bdp::bdp_bytes(rate.range.low, rtt)? <= most * MOMENTARY_WINDOW_FACTOR {
         let text = format!(
-            "With the rate it makes a round trip of {}, {} of it in queues.",
+            "The window and the rate give a round trip of {}, {} of it in queues.",
             format::time(implied),
             format::time((implied - rtt).max(0.0))
         );
@@ -171,13 +171,13 @@ fn congestion_window(case: &Case<'_>, index: usize, claim: &Claim) -> Judgement 
         return Some((Quantity::CongestionWindow, reason));
     }
     let text = format!(
-        "{} over a round trip of {} needs a mean window of {}; {} is printed: {}.",
+        "{} over a round trip of {} needs a mean window of {}, but {} is printed: {}.",
         format::fine_rate(rate.bps),
         format::time(rtt),
         format::size(needed),
         format::size(figure.value),
         if claim.side == Some(Side::Receiver) {
-            "the window fell since"
+            "the window has shrunk since then"
         } else {
             "bytes were written ahead of TCP"
         }
@@ -218,7 +218,7 @@ fn loss(case: &mut Case<'_>, index: usize, claim: &Claim) {
         return;
     }
     let text = format!(
-        "{} is {:.1} times what {because}, leaves: {}.",
+        "{} is {:.1} times the rate of {because}: {}.",
         format::fine_rate(rate.bps),
         rate.bps / model,
         format::fine_rate(model)
@@ -244,14 +244,18 @@ fn retransmits(case: &Case<'_>, claim: &Claim) -> Judgement {
     };
     let lossless = claim.figure(Quantity::LossRatio).is_some_and(nothing);
     if lossless {
-        return told(Verdict::Doubtful, "Segments were sent again, and nothing was lost.".to_owned());
+        return told(Verdict::Doubtful, "Segments were retransmitted although nothing was lost.".to_owned());
     }
     // Segments may be smaller than full ones, so only a multiple is suspicious.
     if figure.value > segments * 2.0 + 10.0 {
-        let text = format!("More segments were sent again than the bytes make: {segments:.0} full ones.");
+        let text = format!(
+            "More segments were retransmitted than the bytes fill: {segments:.0} full-size \
+                            segments."
+        );
         return told(Verdict::Doubtful, text);
     }
-    let text = format!("{} of the segments, at most so much was lost.", format::percent(ratio));
+    let text =
+        format!("{} of the segments were retransmitted; the loss is at most that.", format::percent(ratio));
     told(Verdict::Possible, text)
 }
 
@@ -270,7 +274,7 @@ fn segment(claim: &Claim) -> Judgement {
     let mtu = claim.figure(Quantity::Mtu).map(|mtu| mtu.value - 40.0);
     let most = mtu.map_or(MAX_MSS_BYTES, |mtu| mtu.min(MAX_MSS_BYTES));
     (figure.value - figure.step > most).then(|| {
-        let text = format!("No segment is larger than {most:.0} bytes there.");
+        let text = format!("No segment is larger than {most:.0} bytes at this MTU.");
         let reason = Reason::new(Check::SegmentSize, Verdict::Impossible, text)
             .with("mss_bytes", Some(figure.value))
             .with("most_bytes", Some(most));

@@ -17,7 +17,8 @@ pub(super) fn ascending(path: &Path, headers: &Headers, frames: &Frames, rates: 
     let mut all = vec![link(path, headers, rates)];
     all.extend(lag_ceiling(path, rates));
     all.extend(
-        path.offered_bps.map(|rate| new_ceiling(Limit::Application, rate, "no more is offered".to_owned())),
+        path.offered_bps
+            .map(|rate| new_ceiling(Limit::Application, rate, "the test offers no more".to_owned())),
     );
     if !path.udp {
         all.extend(windows(path));
@@ -49,7 +50,7 @@ fn link(path: &Path, headers: &Headers, rates: &LayerRates) -> Ceiling {
 fn lag_ceiling(path: &Path, rates: &LayerRates) -> Option<Ceiling> {
     let (streams, links) = (f64::from(path.streams), f64::from(path.lag_links));
     let rate = lag::used_share(streams, links)? * links * rates.payload_bps;
-    let because = format!("{streams} streams on {links} links in the mean, as a hash spreads them");
+    let because = format!("{streams} streams hashed onto {links} links, mean");
     (path.streams > 1 && path.lag_links > 1).then(|| new_ceiling(Limit::Lag, rate, because))
 }
 

@@ -60,7 +60,7 @@ pub(super) fn ceilings(path: &Path, frames: &Frames) -> impl Iterator<Item = Cei
         new_ceiling(Limit::Bus, rate, format!("a slot of {}", format::rate(bus_bps)))
     });
     let disk = hosts.disk_bps.map(|disk_bps| {
-        let because = format!("{} a second, while the network works", format::size(disk_bps / 8.0));
+        let because = format!("{} per second while the network is busy", format::size(disk_bps / 8.0));
         new_ceiling(Limit::Disk, disk_bps, because)
     });
     [cpu, bus, disk].into_iter().flatten()
@@ -76,7 +76,7 @@ fn processor(path: &Path, frames: &Frames, cpu: &Cpu) -> Option<Ceiling> {
         frames.payload_bytes,
     )?;
     let because = format!(
-        "{cores} core(s) of {} GHz, {} cycles a packet and {} a byte",
+        "{cores} core(s) of {} GHz, {} cycles per packet and {} per byte",
         cpu.frequency_hz / 1e9,
         cpu.cycles_per_packet,
         cpu.cycles_per_byte

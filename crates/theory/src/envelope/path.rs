@@ -167,26 +167,27 @@ pub enum PathError {
     #[error("the round trip must be above zero; give it as 20ms")]
     RoundTrip,
     /// The loss is not a probability.
-    #[error("a loss of {0} is no probability between 0 and 1; give one loss in ten thousand as 0.0001")]
+    #[error("a loss of {0} is not a probability between 0 and 1; write one loss in ten thousand as 0.0001")]
     Loss(f64),
     /// A window or buffer is not above zero.
-    #[error("windows and buffers must be above zero bytes; leave them out to have them unlimited")]
+    #[error("windows and buffers must be above zero bytes; leave them out for no limit")]
     Buffer,
     /// The offered rate is not above zero.
     #[error("the offered rate must be above zero; leave it out to offer as much as fits")]
     Offered,
     /// A clock, cost or rate of the hosts is not above zero.
-    #[error("clocks, costs and rates of the hosts must be above zero; leave them out to have them unlimited")]
+    #[error("clocks, costs and rates of the hosts must be above zero; leave them out for no limit")]
     Hosts,
     /// The number of streams is zero.
-    #[error("at least one stream is needed")]
+    #[error("the number of streams must be at least 1")]
     Streams,
     /// The number of links is not between 1 and 256.
-    #[error("a LAG of 1 to 256 links is needed")]
+    #[error("the LAG must have 1 to 256 links")]
     Lag,
     /// The model of the congestion control does not cover this loss.
     #[error(
-        "the model of bbr ends at a loss of {most}, beyond which it keeps no rate; give less than {loss}, or another congestion control"
+        "the model of bbr holds only up to a loss of {most}, because bbr cannot hold a rate beyond that; \
+         give a loss below {loss}, or another congestion control"
     )]
     BeyondModel {
         /// The stated loss.

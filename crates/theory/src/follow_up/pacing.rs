@@ -32,12 +32,12 @@ pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Que
     Some(Question {
         topic: Topic::Pacing,
         because: format!(
-            "{} of the segments vanish although no queue fills: do bursts overrun a small one?",
+            "{} of the segments are lost although no queue fills: do bursts overflow a small queue?",
             format::percent(evidence.loss()?)
         ),
         meanings: [
-            ("paced, the loss is gone", "bursts overrun a small queue"),
-            ("paced, the loss is the same", "packets are lost at random, whatever the load"),
+            ("the loss disappears with pacing", "bursts overflow a small queue"),
+            ("the loss stays the same with pacing", "packets are lost at random, whatever the load"),
         ],
     })
 }
@@ -64,7 +64,7 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
         return Conclusion::open("the paced run could not be measured");
     };
     let answer = Conclusion::open(format!(
-        "paced at {} it loses {} instead of {}",
+        "paced at {}, {} of the segments are lost instead of {}",
         format::rate(reply.and_then(|reply| reply.trial.pace_bps).unwrap_or(0.0) * evidence.streams()),
         format::percent(paced),
         format::percent(first)
@@ -74,15 +74,15 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
     .with(EvidenceKey::PacedBps, reply.and_then(Reply::goodput_bps));
     if first * sent < MIN_EXPECTED_LOSSES {
         let mut few = answer;
-        few.answer.push_str(", which is too few packets to tell");
+        few.answer.push_str("; too few packets to decide");
         return few;
     }
     if paced > REMAINING_LOSS_SHARE * first {
         return answer;
     }
     let text = format!(
-        "{} of the segments are lost in bursts, and {} when they are paced: bursts overrun a small queue, or the small \
-         bucket of a policer.",
+        "{} of the segments are lost without pacing and {} with it: bursts overflow a small queue, or the \
+         small bucket of a policer.",
         format::percent(first),
         format::percent(paced)
     );

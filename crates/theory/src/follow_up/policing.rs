@@ -49,12 +49,16 @@ pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Que
     Some(Question {
         topic: Topic::Policing,
         because: format!(
-            "TCP got {} and lost packets: does the path drop or delay what is too much?",
+            "TCP got {} and lost packets: does the path drop or delay packets above its rate?",
             format::rate(rate)
         ),
         meanings: [
-            ("datagrams above a rate are lost without waiting", "a policer, or a link with hardly a buffer"),
-            ("datagrams above a rate wait first", "a shaper or a slower link"),
+            (
+                "datagrams above a certain rate are lost without delay",
+                "a policer, or a link with almost no \
+                                                                       buffer",
+            ),
+            ("datagrams above a certain rate are delayed first", "a shaper or a slower link"),
         ],
     })
 }
@@ -139,7 +143,8 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
     };
     if loss_below.is_none_or(|below| below > CLEAN_LOSS.max(0.05 * loss)) {
         return base(format!(
-            "datagrams at {} lost {}, and those at {} of what came through lost {}: the rate alone does not decide",
+            "datagrams sent at {} lost {}, and datagrams sent at {} of the received rate lost {}: the loss \
+             does not depend on the rate alone",
             format::rate(above.trial.offered_bps.unwrap_or(0.0)),
             format::percent(loss),
             format::percent(BELOW_RATE_SHARE),
@@ -150,7 +155,8 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
     let of_tcp = evidence.rtt.mean_s.zip(evidence.rtt.min_s).map_or(0.0, |(mean, least)| mean - least);
     let waits = if tcp_waited(evidence) { of_probes.max(of_tcp) } else { of_probes };
     let answer = base(format!(
-        "of datagrams at {} {} came through, {} lost, {} later than at rest; at {} of that {} lost",
+        "datagrams sent at {} arrived at {} with {} loss, {} later than on the idle path; at {} of the \
+         received rate the loss was {}",
         format::rate(above.trial.offered_bps.unwrap_or(0.0)),
         format::rate(rate),
         format::percent(loss),
@@ -161,7 +167,10 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
     let alone = faster.iter().filter(|reply| exceeds(reply)).count() == 1;
     if !alone && !is_a_limit(faster) {
         let mut grows = answer;
-        grows.answer.push_str("; more comes through of more, so no rate limits it");
+        grows.answer.push_str(
+            "; a higher sending rate gives a higher received rate, so the path has no \
+                               fixed rate limit",
+        );
         return grows;
     }
     match (flat, link_of(above, rate)) {
@@ -181,7 +190,7 @@ fn never_too_many(replies: &[Reply]) -> Conclusion {
     let fastest = replies.iter().filter_map(Reply::goodput_bps).reduce(f64::max);
     match fastest {
         Some(rate) => Conclusion::open(format!(
-            "datagrams at {} came through without waiting: neither a policer nor a queue limits TCP's rate",
+            "datagrams sent at {} arrived without delay: neither a policer nor a queue limits TCP's rate",
             format::rate(rate)
         ))
         .with(EvidenceKey::PassedBps, Some(rate)),
@@ -202,12 +211,12 @@ fn policer(answer: Conclusion, evidence: &Evidence, above: &Reply, rate: f64) ->
     let bucket = bucket_bytes(above, rate);
     let held = bucket.map_or_else(String::new, |bytes| format!(", after a burst of {}", format::size(bytes)));
     let text = format!(
-        "The path drops what exceeds {} of datagrams without queueing it{held}: it is policed.",
+        "The path is policed: it drops datagrams above {} without queueing them{held}.",
         format::rate(rate)
     );
     let finding = FindingBuilder::new(Rule::Policer, Confidence::Confirmed, text)
         .with(EvidenceKey::GoodputBps, evidence.outcome.goodput_bps)
-        .remedy(format!("Shape at the sender to {}.", format::rate(CONFORMING * rate)))
+        .remedy(format!("Shape the traffic at the sender to {}.", format::rate(CONFORMING * rate)))
         .finish();
     answer.with(EvidenceKey::BucketBytes, bucket).found(finding)
 }
@@ -223,7 +232,8 @@ fn bucket_bytes(above: &Reply, rate: f64) -> Option<f64> {
 fn shallow(answer: Conclusion, link: f64) -> Conclusion {
     let name = ethernet::standard_name(link).unwrap_or("a link");
     let text = format!(
-        "Datagrams fill {name} without waiting, and what exceeds it is lost at once: bursts overrun a small queue before it."
+        "Datagrams fill {name} without delay and the excess is lost at once: bursts overflow a small queue \
+         in front of that link."
     );
     let finding = FindingBuilder::new(Rule::ShallowBuffer, Confidence::Probable, text)
         .with(EvidenceKey::LinkBps, Some(link))
@@ -235,33 +245,34 @@ fn shallow(answer: Conclusion, link: f64) -> Conclusion {
 fn delayed(answer: Conclusion, evidence: &Evidence, rate: f64, waits: f64, link: Option<f64>) -> Conclusion {
     let Some(link) = link else {
         let text = format!(
-            "A shaper holds the path at {} of datagrams: what exceeds it waits ({} were added) before it is lost.",
+            "A shaper limits datagrams on the path to {}: the excess is delayed (by {}) before it is lost.",
             format::rate(rate),
             format::time(waits)
         );
         let finding = FindingBuilder::new(Rule::Shaper, Confidence::Confirmed, text)
             .with_time(EvidenceKey::QueueNs, Some(waits))
-            .remedy("Raise the shaper's rate, or accept it as the path's.")
+            .remedy("Raise the shaper's rate, or accept it as the rate of the path.")
             .finish();
         return answer.found(finding);
     };
     let mut answer =
         answer.with(EvidenceKey::LinkBps, Some(link)).with(EvidenceKey::QueueNs, Some((waits * 1e9).round()));
     let name = ethernet::standard_name(link).unwrap_or("a link");
-    answer.answer.push_str(&format!(": what {name} carries, behind a queue"));
+    answer.answer.push_str(&format!("; that is the rate of {name} with a queue in front of it"));
     let ceiling = ceilings::link_goodput_bps(evidence, link);
     let share = evidence.outcome.goodput_bps.zip(ceiling).map(|(goodput, ceiling)| goodput / ceiling);
     if share.is_none_or(|share| share < FILLED_SHARE) {
         return answer;
     }
     let text = format!(
-        "Datagrams fill {name} behind a queue, and TCP had {} of what it carries: the link is full.",
+        "Datagrams fill {name} with a queue in front of it, and TCP reached {} of its capacity: the link is \
+         full.",
         format::percent(share.unwrap_or(1.0))
     );
     let finding = FindingBuilder::new(Rule::LinkFull, Confidence::Confirmed, text)
         .with(EvidenceKey::CeilingBps, ceiling)
         .with(EvidenceKey::Share, share)
-        .remedy("Check negotiation and cabling at the peer and at the next hop.")
+        .remedy("Check auto-negotiation and cabling at the peer and at the next hop.")
         .finish();
     answer.found(finding)
 }
@@ -346,7 +357,11 @@ mod tests {
         }
         let conclusion = conclude(&evidence, &replies);
         assert!(conclusion.finding.is_none() && replies.len() == 6, "{conclusion:?}");
-        assert!(conclusion.answer.contains("more comes through of more"), "{}", conclusion.answer);
+        assert!(
+            conclusion.answer.contains("a higher sending rate gives a higher received rate"),
+            "{}",
+            conclusion.answer
+        );
     }
 
     #[test]

@@ -41,10 +41,11 @@ pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Que
     }
     Some(Question {
         topic: Topic::Ports,
-        because: "the rate is that of a link slower than the host's: is it one of a bundle?".to_owned(),
+        because: "the rate is that of a link slower than the host's own: is it a member link of a LAG?"
+            .to_owned(),
         meanings: [
-            ("many connections are faster", "a bundle of links that hashes ports"),
-            ("they are not", "one link, or a bundle that hashes addresses only"),
+            ("many connections are faster than one", "a LAG that hashes ports"),
+            ("many connections are not faster", "one link, or a LAG that hashes addresses only"),
         ],
     })
 }
@@ -91,18 +92,18 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
     .with(EvidenceKey::Times, Some(ratio));
     if ratio < ONE_LINK_FACTOR {
         let mut one = answer;
-        one.answer.push_str(": one link, or a bundle that hashes addresses only");
+        one.answer.push_str(": one link, or a LAG that hashes addresses only");
         return one;
     }
     if replies.first().and_then(|reply| reply.evidence.as_ref()).is_some_and(any_core_is_full) {
         let mut busy = answer;
-        busy.answer.push_str(", with a full core: no statement about members");
+        busy.answer.push_str(", but a core is saturated, which hides the number of member links");
         return busy;
     }
     let used = ratio.round().max(2.0);
     if used > f64::from(CONNECTIONS) / 2.0 {
         let mut alone = answer;
-        alone.answer.push_str(": each connection is held back by itself, not by a link that they share");
+        alone.answer.push_str(": each connection has a limit of its own, not a shared link");
         return alone;
     }
     let members = members(used as u32);
@@ -111,12 +112,13 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
         (least, most) => format!("{least} to {most}"),
     };
     let text = format!(
-        "One connection gets one of {many} links of a bundle, and {CONNECTIONS} connections with other ports {ratio:.1} of them: ports are among what it hashes."
+        "One connection uses one of {many} member links of a LAG, and {CONNECTIONS} connections with other \
+         ports use {ratio:.1} of them: the LAG hashes ports."
     );
     let uneven = replies.first().and_then(|reply| spread(reply.evidence.as_ref()?));
     let finding = FindingBuilder::new(Rule::LagImbalance, Confidence::Confirmed, text)
         .with(EvidenceKey::GoodputBps, evidence.outcome.goodput_bps)
-        .remedy("Use more connections (-P): one never gets more than one member.")
+        .remedy("Use more connections (-P): a connection never uses more than one member link.")
         .finish();
     answer
         .with(EvidenceKey::MembersUsed, Some(used))
@@ -191,6 +193,6 @@ mod tests {
         let one = after(0.94e9);
         assert!(one.finding.is_none() && one.answer.contains("one link"), "{}", one.answer);
         let each = after(9.3e9);
-        assert!(each.finding.is_none() && each.answer.contains("by itself"), "{}", each.answer);
+        assert!(each.finding.is_none() && each.answer.contains("a limit of its own"), "{}", each.answer);
     }
 }

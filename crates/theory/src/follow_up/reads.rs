@@ -18,7 +18,7 @@ const SECONDS: f64 = 2.0;
 pub(super) fn question(evidence: &Evidence, _: &Diagnosis) -> Option<Question> {
     let share = share(evidence).filter(|share| *share > MIN_RETURN_SHARE)?;
     let because = format!(
-        "acknowledgements and window updates take {} of the way back: what do larger or smaller reads change?",
+        "acknowledgements and window updates use {} of the return path: does the read size change that?",
         format::percent(share)
     );
     question_for(evidence).map(|question| Question { because, ..question })
@@ -28,10 +28,14 @@ pub(super) fn question(evidence: &Evidence, _: &Diagnosis) -> Option<Question> {
 pub(super) fn question_for(evidence: &Evidence) -> Option<Question> {
     (evidence.transport == Transport::Tcp).then(|| Question {
         topic: Topic::Reads,
-        because: "how much goes back for reads of 1 KiB to 1 MiB?".to_owned(),
+        because: "how many packets go back for reads of 1 KiB to 1 MiB?".to_owned(),
         meanings: [
-            ("small reads send more back", "each read opens the window, and the kernel says so"),
-            ("all sizes send the same back", "acknowledgements follow the segments, whatever the reads"),
+            ("small reads cause more packets back", "the kernel sends a window update for each read"),
+            (
+                "all read sizes cause the same number of packets",
+                "acknowledgements depend on the segments, \
+                                                                 not on the reads",
+            ),
         ],
     })
 }
@@ -73,8 +77,8 @@ pub(super) fn conclude(_: &Evidence, replies: &[Reply]) -> Conclusion {
         let (Some(pps), Some(back)) = (evidence.tcp.return_pps, back_bps(evidence)) else { continue };
         let (each, share) = (evidence.tcp.return_per_segment, share(evidence));
         let mut words = format!("{}: {pps:.0} packets/s, {}", format::size(bytes), format::rate(back));
-        words.extend(each.map(|each| format!(", {each:.3} for each segment")));
-        words.extend(share.map(|share| format!(", {} of the way back", format::percent(share))));
+        words.extend(each.map(|each| format!(", {each:.3} per segment")));
+        words.extend(share.map(|share| format!(", {} of the return path", format::percent(share))));
         parts.push(words);
         let size = bytes as u64;
         conclusion = conclusion
@@ -84,8 +88,8 @@ pub(super) fn conclude(_: &Evidence, replies: &[Reply]) -> Conclusion {
             .with(EvidenceKey::ReadGoodputBps(size), reply.goodput_bps());
     }
     conclusion.answer = match parts.is_empty() {
-        true => "the packets back could not be counted".to_owned(),
-        false => format!("back for reads (and writes) of {}", parts.join("; ")),
+        true => "the packets on the return path could not be counted".to_owned(),
+        false => format!("packets back for reads (and writes) of {}", parts.join("; ")),
     };
     conclusion
 }
@@ -151,7 +155,7 @@ mod tests {
         assert!(!found.evidence.contains_key(&EvidenceKey::ReadReturnBps(4096)), "that run failed");
         assert!((found.evidence[&EvidenceKey::ReadReturnShareRatio(1024)] - 0.234).abs() < 1e-3);
         assert!(
-            found.answer.contains("1 KiB: 162549 packets/s, 117 Mb/s, 2.000 for each segment"),
+            found.answer.contains("1 KiB: 162549 packets/s, 117 Mb/s, 2.000 per segment"),
             "{}",
             found.answer
         );

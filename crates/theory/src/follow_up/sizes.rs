@@ -31,10 +31,10 @@ pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Que
     }
     Some(Question {
         topic: Topic::Sizes,
-        because: "full segments vanish: above which size?".to_owned(),
+        because: "full-size segments are lost: from which size on?".to_owned(),
         meanings: [
-            ("small datagrams pass and large ones vanish", "a black hole for packets above a size"),
-            ("all sizes fare alike", "something else drops the connections' data"),
+            ("small datagrams pass and large ones are lost", "an MTU black hole"),
+            ("the loss is the same for all sizes", "something other than size drops the data"),
         ],
     })
 }
@@ -105,12 +105,10 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
     let known = known(replies);
     match known[..] {
         [(_, false), ..] => {
-            return Conclusion::open("small datagrams vanish too: their size is not what decides");
+            return Conclusion::open("small datagrams are lost too: the size does not matter");
         }
         [_, (_, true), ..] => {
-            return Conclusion::open(
-                "datagrams of full size pass: something else drops the connections' data",
-            );
+            return Conclusion::open("full-size datagrams pass: something other than size drops the data");
         }
         _ => {}
     }
@@ -119,19 +117,23 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
     };
     let headers = headers_bytes(evidence);
     let (largest, lost) = (passed + headers, vanished + headers);
-    let answer = Conclusion::open(format!("packets of {largest:.0} bytes pass, those of {lost:.0} vanish"))
-        .with(EvidenceKey::LargestPacketBytes, Some(largest))
-        .with(EvidenceKey::SmallestLostBytes, Some(lost));
+    let answer = Conclusion::open(format!(
+        "packets of {largest:.0} bytes pass, packets of {lost:.0} bytes \
+                                           are lost"
+    ))
+    .with(EvidenceKey::LargestPacketBytes, Some(largest))
+    .with(EvidenceKey::SmallestLostBytes, Some(lost));
     let of_tcp = evidence.headers().total_bytes();
     let above = if lost - largest > 1.0 {
-        format!("Packets of {lost:.0} bytes vanish, those of {largest:.0} pass")
+        format!("Packets of {lost:.0} bytes are lost and packets of {largest:.0} bytes pass")
     } else {
-        format!("Packets above {largest:.0} bytes vanish")
+        format!("Packets above {largest:.0} bytes are lost")
     };
-    let text = format!("{above}, without a word to the sender.");
+    let text = format!("{above}, and no ICMP message reaches the sender (MTU black hole).");
     let finding = FindingBuilder::new(Rule::MtuBlackHole, Confidence::Confirmed, text)
         .remedy(format!(
-            "Let ICMP through, or use segments of {:.0} bytes at most (--set-mss {:.0}), or net.ipv4.tcp_mtu_probing=1.",
+            "Let ICMP through, limit segments to {:.0} bytes (--set-mss {:.0}), or set \
+             net.ipv4.tcp_mtu_probing=1.",
             largest - of_tcp,
             largest - of_tcp + evidence.headers().option_bytes,
         ))

@@ -24,8 +24,9 @@ pub(super) fn stalled(evidence: &Evidence) -> Option<Finding> {
     }
     let packet = evidence.packet_bytes();
     let text = format!(
-        "No packet of {packet:.0} bytes was ever acknowledged, although the connection was set up and the small packets of \
-         the dialogue arrive: packets of that size vanish on the path, and no ICMP message says so."
+        "No packet of {packet:.0} bytes was acknowledged, although the connection was established and the \
+         small packets of the control connection arrive: the path drops packets of that size without an \
+         ICMP message."
     );
     // A device that drops all data of such connections, whatever its size, would look the same.
     FindingBuilder::new(Rule::MtuBlackHole, Confidence::Probable, text)
@@ -34,7 +35,10 @@ pub(super) fn stalled(evidence: &Evidence) -> Option<Finding> {
         .with(EvidenceKey::PacketBytes, Some(packet))
         .with(EvidenceKey::Timeouts, Some(timeouts))
         .with(EvidenceKey::Retransmits, tcp.retransmits)
-        .remedy("Test with smaller segments (-M 1200) to be sure. Let ICMP \"packet too big\" through, clamp the segment size at the tunnel, or set net.ipv4.tcp_mtu_probing = 1 at the sender.")
+        .remedy(
+            "Test with smaller segments (-M 1200) to confirm it. Let ICMP \"packet too big\" through, \
+                 clamp the segment size at the tunnel, or set net.ipv4.tcp_mtu_probing = 1 at the sender.",
+        )
         .finish()
 }
 
@@ -47,7 +51,8 @@ pub(super) fn probed(evidence: &Evidence) -> Option<Finding> {
         return None;
     }
     let text = format!(
-        "The sender had to find out by probing that segments of {first:.0} bytes vanish; it went down to {smallest:.0} bytes."
+        "Segments of {first:.0} bytes are lost on the path without an ICMP message; the sender found \
+         {smallest:.0} bytes by MTU probing."
     );
     FindingBuilder::new(Rule::MtuBlackHole, Confidence::Probable, text)
         .with(EvidenceKey::MssFirstBytes, Some(first))

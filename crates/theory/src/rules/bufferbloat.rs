@@ -26,7 +26,8 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     };
     let rpm = delay::round_trips_per_minute(working)?;
     let text = format!(
-        "Under load a round trip takes {} instead of {} ({rpm:.0} per minute, {grade}): a queue stands on the path.",
+        "Under load a round trip takes {} instead of {} ({rpm:.0} per minute, {grade}): a queue builds up \
+         on the path.",
         format::time(working),
         format::time(base)
     );

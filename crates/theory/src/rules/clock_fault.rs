@@ -28,13 +28,13 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     }
     let text = match paused.filter(|_| late).map(format::time) {
         Some(gap) => format!("A measuring host was paused for {gap}."),
-        None => "The number of intervals seen does not match the test's length.".to_owned(),
+        None => "The number of intervals does not match the length of the test.".to_owned(),
     };
     FindingBuilder::new(Rule::Disturbed, Confidence::Confirmed, text)
         .with_time(EvidenceKey::GapMaxNs, timing.gap_max_s)
         .with(EvidenceKey::ExpectedIntervals, timing.expected_intervals.map(|count| count as f64))
         .with(EvidenceKey::SeenIntervals, timing.seen_intervals.map(|count| count as f64))
-        .remedy("Repeat the test, on hosts with nothing else to do.")
+        .remedy("Repeat the test on idle hosts.")
         .finish()
 }
 

@@ -29,7 +29,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         format::percent(loss)
     );
     numbers(FindingBuilder::new(Rule::Congestion, sure, text), evidence)
-        .remedy("Look for other traffic on the path, and for the slowest link on it.")
+        .remedy("Look for other traffic on the path and for its slowest link.")
         .finish()
 }
 

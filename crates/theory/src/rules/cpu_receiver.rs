@@ -26,7 +26,7 @@ fn full_core(evidence: &Evidence) -> Option<Finding> {
     if core_is_full(&evidence.sender) && !window_closes && share(host) < share(&evidence.sender) + 0.02 {
         return None;
     }
-    let text = format!("The receiver's processor is the limit: {}.", load(host));
+    let text = format!("The receiver's CPU is the limit: {}.", load(host));
     finish(evidence, confidence(is_near(host) || wants, full)?, &text)
 }
 
@@ -41,7 +41,7 @@ fn drops(evidence: &Evidence) -> Option<Finding> {
     let text = if in_socket {
         let drops = evidence.udp.buffer_drops.unwrap_or(0.0);
         format!(
-            "The receiver's socket buffer dropped {drops:.0} datagrams: its application does not keep up."
+            "The receiver's socket buffer dropped {drops:.0} datagrams: the application does not keep up."
         )
     } else {
         "The receiving host drops packets before its protocol stack.".to_owned()
@@ -52,7 +52,7 @@ fn drops(evidence: &Evidence) -> Option<Finding> {
 fn finish(evidence: &Evidence, sure: Confidence, text: &str) -> Option<Finding> {
     let host = &evidence.receiver;
     let squeezed = host.softnet_squeezed_per_s.filter(|rate| *rate > 10.0).map_or_else(String::new, |rate| {
-        format!(" Packet processing ran out of its budget {rate:.0} times a second.")
+        format!(" Packet processing exceeded its budget {rate:.0} times per second.")
     });
     FindingBuilder::new(Rule::CpuReceiver, sure, format!("{text}{squeezed}"))
         .with(EvidenceKey::GoodputBps, evidence.outcome.goodput_bps)
@@ -64,7 +64,10 @@ fn finish(evidence: &Evidence, sure: Confidence, text: &str) -> Option<Finding> 
         .with(EvidenceKey::BufferDrops, evidence.udp.buffer_drops)
         .with(EvidenceKey::LossRatio, evidence.loss())
         .share(host.thread_full_share.filter(|share| *share > 0.5))
-        .remedy("Receive with several streams on several cores, offload (GRO), larger rings, spread interrupts, or a larger MTU.")
+        .remedy(
+            "Receive several streams on several cores, enable GRO, enlarge the RX rings, distribute \
+                 interrupts over cores, or use a larger MTU.",
+        )
         .finish()
 }
 
@@ -124,12 +127,12 @@ mod tests {
         assert_eq!(
             crate::diagnose(&evidence).primary.rule,
             Rule::SlowReader,
-            "a reader at its ease is slow by itself"
+            "a reader at its ease is slow a limit of its own"
         );
         evidence.receiver.thread_wait_share = Some(0.74);
         let finding = crate::diagnose(&evidence).primary;
         assert_eq!((finding.cause, &finding.rule), (Cause::CpuReceiver, &Rule::CpuReceiver));
-        assert!(finding.text.contains("waited 74.0 % of the time"), "{}", finding.text);
+        assert!(finding.text.contains("waited for a core 74.0 % of the time"), "{}", finding.text);
         evidence.receiver.softirq_share = Some(0.3);
         assert!(rule(&evidence).unwrap().text.contains("waited"), "what fills the core, not what is larger");
         let mut paced = evidence.clone();

@@ -26,7 +26,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .zip(evidence.tcp.cwnd_bytes)
         .is_none_or(|(flight, cwnd)| flight < 0.7 * cwnd);
     let sure = confidence(is_near(host) || wants, core_is_full(host) && window_unused)?;
-    let text = format!("The sender's processor is the limit: {}.", load(host));
+    let text = format!("The sender's CPU is the limit: {}.", load(host));
     FindingBuilder::new(Rule::CpuSender, sure, text)
         .with(EvidenceKey::GoodputBps, evidence.outcome.goodput_bps)
         .with(EvidenceKey::SenderThreadShare, host.thread_share)
@@ -75,7 +75,7 @@ pub(super) fn load(host: &Host) -> String {
     let thread = share(host);
     if let Some(waits) = host.thread_wait_share.filter(|_| is_starved(host)) {
         return format!(
-            "its busiest thread had {} of a core and waited {} of the time for one",
+            "its busiest thread used {} of a core and waited for a core {} of the time",
             format::percent(thread),
             format::percent(waits)
         );
@@ -84,7 +84,7 @@ pub(super) fn load(host: &Host) -> String {
         return format!("software interrupts took {} of a core", format::percent(softirq));
     }
     match host.all_cores_share.filter(|busy| is_crowded(host) && *busy > thread) {
-        Some(busy) => format!("all its cores together were {} busy", format::percent(busy)),
+        Some(busy) => format!("its cores were {} busy on average", format::percent(busy)),
         None => format!("its busiest thread took {} of a core", format::percent(thread)),
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .into_iter()
         .find_map(|(end, host)| Some((end, sign(host, lost)?)))?;
     let text =
-        format!("{} of the packets are lost, and {sign} at the {end}'s interface.", format::percent(loss));
+        format!("{} of the packets are lost, and {sign} on the {end}'s interface.", format::percent(loss));
     let model = ceilings::backed_off_bps(evidence, loss);
     let counted = [&evidence.sender, &evidence.receiver].into_iter().any(|host| counted(host, lost));
     let sure = if counted {
@@ -39,7 +39,8 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .with(EvidenceKey::SenderCollisions, evidence.sender.collisions)
         .with(EvidenceKey::ReceiverCollisions, evidence.receiver.collisions)
         .remedy(format!(
-            "Check cable, optics and negotiation at the {end} (ethtool): both ends of its link must have the same speed and duplex."
+            "Check cable, optics and auto-negotiation at the {end} (ethtool): both ends of its link must \
+             use the same speed and duplex."
         ))
         .finish()
 }
@@ -80,14 +81,18 @@ mod tests {
     fn frames_that_arrive_damaged_explain_the_loss_at_that_end() {
         let finding = diagnose(&damaged()).primary;
         assert_eq!((finding.cause, &finding.rule), (Cause::Duplex, &Rule::DamagedLink));
-        assert!(finding.text.contains("damaged frames were counted at the receiver"), "{}", finding.text);
+        assert!(
+            finding.text.contains("damaged frames were counted on the receiver's interface"),
+            "{}",
+            finding.text
+        );
     }
 
     #[test]
     fn collisions_and_half_duplex_with_loss_are_told_too() {
         let mut evidence = lossy_path(1e-4);
         evidence.sender.half_duplex = Some(true);
-        assert!(rule(&evidence).unwrap().text.contains("half duplex is set at the sender"));
+        assert!(rule(&evidence).unwrap().text.contains("half duplex is set on the sender's interface"));
         evidence.sender.half_duplex = Some(false);
         assert_eq!(rule(&evidence), None);
         evidence.sender.collisions = evidence.tcp.retransmits;

@@ -20,15 +20,19 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let text = match (stolen, paused) {
         (Some(share), _) => {
             format!(
-                "A hypervisor took {} of a host's time: the figure may be too low.",
+                "A hypervisor took {} of a host's time: the measured rate may be too low.",
                 format::percent(share)
             )
         }
         (None, Some(pause)) => {
-            format!("A measuring host was paused for {}: the figure may be too low.", format::time(pause))
+            format!(
+                "A measuring host was paused for {}: the measured rate may be too low.",
+                format::time(pause)
+            )
         }
         (None, None) if stepped => {
-            "A wall clock was set during the test; rates and round trips come from clocks that nobody sets."
+            "A wall clock was set during the test. Rates and round trips are not affected: they use \
+             monotonic clocks."
                 .to_owned()
         }
         (None, None) => return None,
@@ -37,7 +41,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .with(EvidenceKey::SenderStealShare, evidence.sender.steal_share)
         .with(EvidenceKey::ReceiverStealShare, evidence.receiver.steal_share)
         .with_time(EvidenceKey::GapMaxNs, paused)
-        .remedy("Repeat the test when the machine is quiet, or on hosts of its own.")
+        .remedy("Repeat the test when the machine is idle, or on dedicated hosts.")
         .finish()
 }
 

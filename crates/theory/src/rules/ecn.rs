@@ -25,7 +25,8 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         return None;
     }
     let text = format!(
-        "A queue on the path marks packets instead of dropping them (ECN), and {} of the segments came back with the echo of a mark: a link is full, without loss.",
+        "A queue on the path marks packets instead of dropping them (ECN), and {} of the segments were \
+         acknowledged with an ECN echo: a link is full, without loss.",
         format::percent(share)
     );
     FindingBuilder::new(Rule::EcnMarks, Confidence::Probable, text)
@@ -34,7 +35,10 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .with(EvidenceKey::Echoed, Some(echoed))
         .with(EvidenceKey::Retransmits, tcp.retransmits)
         .with_time(EvidenceKey::RttRiseNs, evidence.rtt_rise_s())
-        .remedy("Nothing is broken: queue management holds the delay down. If the rate is too low, look for other traffic at the slowest link.")
+        .remedy(
+            "Nothing is broken: queue management keeps the delay low. If the rate is too low, look for \
+                 other traffic on the slowest link.",
+        )
         .finish()
 }
 

@@ -56,10 +56,11 @@ fn finding(evidence: &Evidence, waits: impl Fn(&Host) -> bool) -> Option<Finding
     let (side, host) = sides.into_iter().find(|(_, host)| waits(host))?;
     let others = format::percent(host.others_share?);
     let waited = host.thread_wait_share.map_or_else(String::new, |share| {
-        format!(", and its thread waited {} of the time for one", format::percent(share))
+        format!(", and its thread waited for a core {} of the time", format::percent(share))
     });
     let text = format!(
-        "Other programs used {others} of the {side} host's processors{waited}: the host may be the limit and not the path."
+        "Other programs used {others} of the {side} host's CPU{waited}: the host may be the limit rather \
+         than the path."
     );
     FindingBuilder::new(Rule::HostBusy, Confidence::Probable, text)
         .with(EvidenceKey::GoodputBps, evidence.outcome.goodput_bps)
@@ -93,7 +94,7 @@ mod tests {
     fn a_thread_that_waits_for_others_is_not_what_fills_the_processor() {
         let verdict = diagnose(&beside_loops()).primary;
         assert_eq!((verdict.cause, verdict.confidence), (Cause::HostBusy, Confidence::Probable));
-        assert!(verdict.text.contains("90.0 % of the sending host's processors"), "{}", verdict.text);
+        assert!(verdict.text.contains("90.0 % of the sending host's CPU"), "{}", verdict.text);
         assert!(diagnose(&beside_loops()).also.iter().any(|finding| {
             (finding.cause, finding.confidence) == (Cause::CpuSender, Confidence::Probable)
         }));

@@ -46,8 +46,8 @@ fn above_the_link(evidence: &Evidence) -> Option<Finding> {
         ceilings::framing_text(evidence)
     );
     let remedy = match evidence.outcome.counted_by {
-        Some(CountedBy::Sender) => "The sender counted; take the receiver's figure.",
-        _ => "Check the units, the MTU, the rate of the link, and that the receiver's count was used.",
+        Some(CountedBy::Sender) => "This is the sender's count; use the receiver's figure.",
+        _ => "Check the units, the MTU and the link rate, and that the figure is the receiver's.",
     };
     FindingBuilder::new(Rule::Impossible, Confidence::Confirmed, text)
         .with(EvidenceKey::GoodputBps, Some(goodput))
@@ -77,9 +77,7 @@ fn above_the_bucket(evidence: &Evidence) -> Option<Finding> {
     FindingBuilder::new(Rule::Impossible, Confidence::Confirmed, text)
         .with(EvidenceKey::GoodputBps, Some(goodput))
         .with(EvidenceKey::CeilingBps, Some(ceiling))
-        .remedy(
-            "Check that its rate was not changed during the test, and that the receiver's count was used.",
-        )
+        .remedy("Check that its rate was not changed during the test, and that the figure is the receiver's.")
         .finish()
 }
 
@@ -105,14 +103,14 @@ pub(super) fn held_back(evidence: &Evidence, excess_bps: f64, ceiling_bps: f64) 
 /// No end miscounted: an emulated line caught up after a pause.
 fn late(goodput: f64, ceiling: f64) -> Option<Finding> {
     let text = format!(
-        "{} exceeds the {} that the emulated link carries: its switch was late, and made up for it.",
+        "{} exceeds the {} that the emulated link carries: the lab's switch was late and then caught up.",
         format::rate(goodput),
         format::rate(ceiling)
     );
     FindingBuilder::new(Rule::Disturbed, Confidence::Confirmed, text)
         .with(EvidenceKey::GoodputBps, Some(goodput))
         .with(EvidenceKey::CeilingBps, Some(ceiling))
-        .remedy("Repeat the test when the machine is quiet, or with less to carry.")
+        .remedy("Repeat the test when the machine is idle, or at a lower rate.")
         .finish()
 }
 
@@ -132,13 +130,15 @@ fn bytes_do_not_balance(evidence: &Evidence) -> Option<Finding> {
     {
         return None;
     }
-    let text =
-        format!("{} of the bytes written appear nowhere: the two ends disagree.", format::percent(share));
+    let text = format!(
+        "{} of the bytes written are unaccounted for: the counts of the two ends differ.",
+        format::percent(share)
+    );
     FindingBuilder::new(Rule::Impossible, Confidence::Probable, text)
         .with(EvidenceKey::UnaccountedShare, Some(share))
         .with(EvidenceKey::WrittenBytes, evidence.outcome.written_bytes)
         .with(EvidenceKey::DeliveredBytes, evidence.outcome.delivered_bytes)
-        .remedy("Repeat the test; if it stays, one end miscounts.")
+        .remedy("Repeat the test; if this happens again, one end counts wrongly.")
         .finish()
 }
 

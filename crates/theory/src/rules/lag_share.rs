@@ -36,8 +36,8 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let bundle = bundle(evidence)?;
     let (used, name) = (bundle.used, bundle.member.name);
     let text = format!(
-        "The rates of the connections add up to {used} links of {name} each, and unevenly: connections share member \
-         links of a LAG, and none gets more than one."
+        "The connections together have the rate of {used} links of {name}, but their rates differ: they \
+         share the member links of a LAG, and each uses only one."
     );
     let largest = evidence.outcome.stream_bytes.iter().copied().reduce(f64::max);
     let smallest = evidence.outcome.stream_bytes.iter().copied().reduce(f64::min);
@@ -47,7 +47,10 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .with(EvidenceKey::MembersUsed, Some(used as f64))
         .with(EvidenceKey::LargestOverSmallest, largest.zip(smallest).map(|(large, small)| large / small))
         .with(EvidenceKey::IntervalVariation, evidence.variation())
-        .remedy("Use more connections or other ports (--cport); let the LAG hash ports as well as addresses. Several runs with other ports show how many members there are.")
+        .remedy(
+            "Use more connections or other ports (--cport); configure the LAG to hash ports as well as \
+                 addresses. Several runs with other ports show how many member links there are.",
+        )
         .finish()
 }
 

@@ -66,12 +66,12 @@ fn own_link(evidence: &Evidence) -> Option<Finding> {
         if evidence.link.link_bps.is_some_and(|own| own > link) { "The peer's link" } else { "The link" };
     let name = ethernet::standard_name(link).map_or_else(|| format::rate(link), str::to_owned);
     let text = format!(
-        "{whose} is full: {} of what {name} carries with {}.",
+        "{whose} is full: {} of the capacity of {name} with {}.",
         format::percent(share.min(1.0)),
         ceilings::framing_text(evidence)
     );
     numbers(FindingBuilder::new(Rule::LinkFull, sure, text), evidence, ceiling, link)
-        .remedy("This is the maximum; only a faster link or a larger MTU gives more.")
+        .remedy("This is the maximum. Only a faster link or a larger MTU gives more.")
         .finish()
 }
 
@@ -101,7 +101,7 @@ fn slower_link(evidence: &Evidence) -> Option<Finding> {
     }
     let ceiling = ceilings::link_goodput_bps(evidence, found.bps)?;
     let fits = format!(
-        "The rate is {} of what {} carries with {}",
+        "The rate is {} of the capacity of {} with {}",
         format::percent((evidence.sustained_bps()? / ceiling).min(1.0)),
         found.name,
         ceilings::framing_text(evidence)
@@ -109,19 +109,20 @@ fn slower_link(evidence: &Evidence) -> Option<Finding> {
     let (sure, text, remedy) = if alone {
         (
             Confidence::Confirmed,
-            format!("{fits}: a link or port of that rate is on the path."),
-            "Check negotiation and cabling at the peer and at the next hop.".to_owned(),
+            format!("{fits}: the path contains a link or port of that rate."),
+            "Check auto-negotiation and cabling at the peer and at the next hop.".to_owned(),
         )
     } else {
         let shaper = format::rate(found.bps);
         (
             Confidence::Probable,
             format!(
-                "{fits}, but not known well enough to tell it from what a shaper set to {shaper} lets through: one of \
-                 the two is on the path."
+                "{fits}, but it is too uncertain to rule out a shaper set to {shaper}: the path contains \
+                 one of the two."
             ),
             format!(
-                "Test longer to tell them apart; look for a port of that rate and for a shaper set to {shaper}."
+                "Test longer to distinguish them. Look for a port of that rate and for a shaper set to \
+                 {shaper}."
             ),
         )
     };

@@ -25,12 +25,18 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         || "queue".to_owned(),
         |queue| format!("{} on {} of {}", queue.kind, queue.interface, queue.host),
     );
-    let text = format!("The sending host's own {place} dropped {drops:.0} packets: the loss happens there.");
+    let text = format!(
+        "The sending host's own {place} dropped {drops:.0} packets: the loss happens inside \
+                        the host."
+    );
     FindingBuilder::new(Rule::LocalDrops, Confidence::Probable, text)
         .with(EvidenceKey::LocalDrops, Some(drops))
         .with(EvidenceKey::Retransmits, evidence.tcp.retransmits)
         .with(EvidenceKey::LossRatio, evidence.loss())
-        .remedy("Lengthen the queue (txqueuelen, the limit of its discipline), or use fq, which holds the sender back.")
+        .remedy(
+            "Lengthen the queue (txqueuelen, or the limit of its qdisc), or use fq, which slows the \
+                 sender down instead of dropping.",
+        )
         .finish()
 }
 

@@ -17,11 +17,11 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     }
     let (goodput, offered) = (evidence.outcome.goodput_bps?, evidence.asked.offered_bps?);
     let text =
-        format!("The test offered only {} and {} arrived.", format::rate(offered), format::rate(goodput));
+        format!("The test offered only {}, and {} arrived.", format::rate(offered), format::rate(goodput));
     FindingBuilder::new(Rule::SlowSource, Confidence::Confirmed, text)
         .with(EvidenceKey::GoodputBps, Some(goodput))
         .with(EvidenceKey::OfferedBps, Some(offered))
-        .remedy("Offer more, or leave the rate open, to learn what the path carries.")
+        .remedy("Offer more, or set no rate, to find out what the path carries.")
         .finish()
 }
 

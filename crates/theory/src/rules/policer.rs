@@ -48,11 +48,13 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let rate = format::rate(goodput);
     let text = if after_a_burst(evidence) {
         format!(
-            "After a burst the path delivers a constant {rate} and drops the rest without queueing it: it is policed."
+            "The path is policed: after a burst it delivers a constant {rate} and drops the rest without \
+             queueing."
         )
     } else {
         format!(
-            "The path delivers {rate} and drops the rest ({}) without queueing it: it is policed, or a buffer there holds next to nothing.",
+            "The path delivers {rate} and drops the rest ({}) without queueing: it is policed, or it has \
+             almost no buffer.",
             format::percent(evidence.loss()?)
         )
     };
@@ -61,7 +63,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .with(EvidenceKey::LossRatio, evidence.loss())
         .with(EvidenceKey::EarlyOverSteady, evidence.outcome.early_over_steady)
         .with(EvidenceKey::IntervalVariation, evidence.variation())
-        .remedy(format!("Shape at the sender to {}.", format::rate(CONFORMING * goodput)))
+        .remedy(format!("Shape the traffic at the sender to {}.", format::rate(CONFORMING * goodput)))
         .finish()
 }
 

@@ -21,8 +21,8 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     }
     let (left_at, product) = (evidence.tcp.hystart_window_bytes?, product_bytes(evidence)?);
     let text = format!(
-        "HyStart ended slow start with {} in flight, {} of what the path holds, although nothing was lost; it had \
-         to grow slowly from there.",
+        "HyStart ended slow start at {} in flight, {} of the BDP, although nothing was lost. The rate \
+         then grew slowly.",
         format::size(left_at),
         format::percent(left_at / product)
     );
@@ -33,7 +33,10 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .with(EvidenceKey::PathBytes, Some(product))
         .with(EvidenceKey::CwndBytes, evidence.tcp.cwnd_bytes)
         .with_time(EvidenceKey::RttNs, evidence.base_rtt_s())
-        .remedy("Test longer and omit the start (-O); pacing by fq, or hystart=0 of the module tcp_cubic, tells whether the noise of the round trip is to blame.")
+        .remedy(
+            "Test longer and omit the start (-O). Pacing with fq, or hystart=0 of the module tcp_cubic, \
+                 shows whether RTT noise is the reason.",
+        )
         .finish()
 }
 

@@ -27,12 +27,16 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         return None;
     }
     let text = format!(
-        "{} of the segments are lost although no queue fills; at this round trip that alone holds the rate down.",
+        "{} of the segments are lost although no queue fills. At this round trip, that loss alone limits \
+         the rate.",
         format::percent(evidence.loss()?)
     );
     // One run cannot show that the loss does not depend on the load, nor that pacing removes it.
     numbers(FindingBuilder::new(Rule::RandomLoss, Confidence::Probable, text), evidence)
-        .remedy("Check cables, optics and error counters hop by hop; pacing tells whether bursts overrun a small queue.")
+        .remedy(
+            "Check cables, optics and error counters hop by hop. Pacing shows whether bursts overflow a \
+                 small queue.",
+        )
         .finish()
 }
 
@@ -56,7 +60,7 @@ fn datagrams(evidence: &Evidence) -> Option<Finding> {
         return None;
     }
     let text = format!(
-        "{} of the datagrams are lost although no queue fills and the rest of the {} that were offered arrives.",
+        "{} of the datagrams are lost although no queue fills; the rest of the offered {} arrives.",
         format::percent(loss),
         format::rate(offered)
     );
@@ -66,7 +70,10 @@ fn datagrams(evidence: &Evidence) -> Option<Finding> {
         .with(EvidenceKey::LossRatio, Some(loss))
         .with_time(EvidenceKey::RttBaseNs, evidence.base_rtt_s())
         .with_time(EvidenceKey::RttRiseNs, evidence.rtt_rise_s())
-        .remedy("Check cables, optics and error counters hop by hop; the same at half the rate tells whether the loss depends on it.")
+        .remedy(
+            "Check cables, optics and error counters hop by hop. A test at half the rate shows whether \
+                 the loss depends on the rate.",
+        )
         .finish()
 }
 

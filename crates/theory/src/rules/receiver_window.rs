@@ -47,8 +47,9 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let measured = if was_measured { rtt } else { evidence.base_rtt_s()? };
     // The hosts' own time was not measured. It follows from the rate and is listed separately.
     let hosts = (!was_measured).then_some(rtt - measured);
-    let time =
-        hosts.map_or_else(String::new, |time| format!(" and {} of the hosts' own time", format::time(time)));
+    let time = hosts.map_or_else(String::new, |time| {
+        format!(" and {} of processing time in the hosts", format::time(time))
+    });
     let text = format!(
         "The receive window of {} at a round trip of {}{time} allows {}.",
         format::size(window),
@@ -125,13 +126,14 @@ fn is_clamped(evidence: &Evidence) -> bool {
 
 fn remedy(evidence: &Evidence, rtt: f64) -> String {
     if evidence.link.window_scaling == Some(false) {
-        return "Window scaling is off, or a middlebox strips it: turn it on at both ends.".to_owned();
+        return "Window scaling is off, or a middlebox removes the option: enable it at both ends."
+            .to_owned();
     }
     let how = if evidence.windows.rcv_buf_asked_bytes.is_some() {
-        "Leave the window to the kernel (no -w)"
+        "Let the kernel tune the window (no -w)"
     } else if is_clamped(evidence) {
-        "tcp_rmem on the receiver allows more: look for `window` at its route (ip route get), or a program that clamps it \
-         (TCP_WINDOW_CLAMP)"
+        "tcp_rmem on the receiver allows more: look for `window` on its route (ip route get), or a program \
+         that clamps the window (TCP_WINDOW_CLAMP)"
     } else if is_at_limit(evidence) == Some(false) {
         "The receiver's kernel may still raise the window: test longer"
     } else {
@@ -143,7 +145,7 @@ fn remedy(evidence: &Evidence, rtt: f64) -> String {
         .and_then(|goodput| bdp::bdp_bytes(goodput / evidence.streams(), rtt));
     needed.map_or_else(
         || format!("{how}."),
-        |bytes| format!("{how}; a full link needs {} for each connection.", format::size(bytes)),
+        |bytes| format!("{how}; a full link needs {} per connection.", format::size(bytes)),
     )
 }
 

@@ -33,7 +33,8 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
     let sure = confidence(near(goodput, model, 0.1), true)?;
     let share = (needless / retransmits).min(1.0);
     let text = format!(
-        "{} of the retransmissions were needless: packets overtake each other on the path, which looks like loss to the sender.",
+        "{} of the retransmissions were unnecessary: the path reorders packets, which looks like loss to \
+         the sender.",
         format::percent(share)
     );
     FindingBuilder::new(Rule::Reordering, sure, text)
@@ -44,7 +45,10 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .with(EvidenceKey::OutOfOrder, tcp.out_of_order)
         .with(EvidenceKey::WindowUndone, tcp.window_undone)
         .share(held_share(evidence))
-        .remedy("Look for a device that spreads the packets of one flow over several lines or processors, and make it spread flows instead.")
+        .remedy(
+            "Look for a device that distributes the packets of one flow over several links or cores, \
+                 and configure it to distribute flows instead.",
+        )
         .finish()
 }
 

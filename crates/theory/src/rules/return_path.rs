@@ -35,7 +35,8 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .with(EvidenceKey::ReturnPps, evidence.tcp.return_pps)
         .with(EvidenceKey::ReturnPerSegment, evidence.tcp.return_per_segment)
         .remedy(
-            "Look for what else uses the way back, and for its slowest link; larger segments and GRO at the receiver need fewer acknowledgements.",
+            "Look for other traffic on the return path, and for its slowest link. Larger segments and GRO \
+             at the receiver reduce the number of acknowledgements.",
         )
         .finish()
 }
@@ -48,7 +49,8 @@ fn held_back(evidence: &Evidence) -> Option<String> {
         return None;
     }
     Some(format!(
-        "Acknowledgements wait {} in a queue on the way back, and the data waits {}: the way back holds the flow.",
+        "Acknowledgements wait {} in a queue on the return path, and data waits {}: the return path limits \
+         the flow.",
         format::time(back),
         format::time(out)
     ))
@@ -61,7 +63,7 @@ fn lost(evidence: &Evidence) -> Option<String> {
         return None;
     }
     Some(format!(
-        "{} of the receiver's acknowledgements are lost on the way back, which holds the flow.",
+        "{} of the receiver's acknowledgements are lost on the return path, which limits the flow.",
         format::percent(back)
     ))
 }

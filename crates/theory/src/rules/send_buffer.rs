@@ -39,7 +39,8 @@ fn smallest_window(evidence: &Evidence) -> Option<Finding> {
         return None;
     }
     let text = format!(
-        "The send buffer of {} is smaller than the congestion window of {} and the receiver's of {}: it is the window.",
+        "The send buffer of {} limits the flow: it is smaller than the congestion window of {} and the \
+         receive window of {}.",
         format::size(buffer),
         format::size(evidence.tcp.cwnd_bytes?),
         format::size(evidence.windows.offered_median_bytes?)
@@ -129,7 +130,7 @@ fn finding(evidence: &Evidence, sure: Confidence, text: String) -> Option<Findin
     let held = evidence.tcp.send_buffer_share;
     let fixed = evidence.windows.snd_buf_bytes.is_some_and(|buffer| is_fixed(evidence, buffer));
     let remedy = if evidence.windows.snd_buf_asked_bytes.is_some() {
-        "Leave the send buffer to the kernel (no -w)."
+        "Let the kernel tune the send buffer (no -w)."
     } else if fixed || evidence.windows.wmem_max_bytes.is_none() {
         "Raise tcp_wmem[2] on the sender."
     } else {

@@ -41,8 +41,8 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         Some((rate, false)) => (
             Confidence::Probable,
             format!(
-                "The rate is what a shaper set to {} lets through, but not known well enough to tell it from what {} \
-                 carries: one of the two is on the path.{waits}",
+                "The rate fits a shaper set to {}, but it is too uncertain to rule out {}: the path \
+                 contains one of the two.{waits}",
                 format::rate(rate.bps),
                 rate.name
             ),
@@ -50,7 +50,8 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         None => (
             Confidence::Probable,
             format!(
-                "A shaper, a slower link, or a share beside steady traffic holds the rate at {}.{waits}",
+                "A shaper, a slower link, or other steady traffic on the same link limits the rate to \
+                 {}.{waits}",
                 format::rate(goodput)
             ),
         ),
@@ -61,7 +62,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .with_time(EvidenceKey::QueueNs, rise)
         .with(EvidenceKey::IntervalVariation, evidence.variation())
         .with(EvidenceKey::LossRatio, evidence.loss())
-        .remedy("Raise the shaper's rate, or accept it as the path's.")
+        .remedy("Raise the shaper's rate, or accept it as the rate of the path.")
         .finish()
 }
 
@@ -329,8 +330,8 @@ mod tests {
     }
 
     #[test]
-    fn a_share_beside_steady_traffic_is_among_what_an_odd_rate_may_be() {
-        assert!(rule(&shaped(37e6)).unwrap().text.contains("share beside steady traffic"));
+    fn a_share_next_to_steady_traffic_is_among_what_an_odd_rate_may_be() {
+        assert!(rule(&shaped(37e6)).unwrap().text.contains("other steady traffic on the same link"));
         assert!(!rule(&shaped(100e6)).unwrap().text.contains("steady traffic"));
     }
 

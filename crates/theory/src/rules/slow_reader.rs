@@ -29,7 +29,9 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         return None;
     }
     let text = match evidence.asked.read_bps.filter(|_| asked) {
-        Some(read) => format!("The receiver was told to read {} and no more arrived.", format::rate(read)),
+        Some(read) => {
+            format!("The test limits the receiver's reads to {}, and no more arrived.", format::rate(read))
+        }
         None => "The receive buffer was full: the receiving application does not keep up.".to_owned(),
     };
     let sure = if asked { Confidence::Confirmed } else { Confidence::Probable };
@@ -41,7 +43,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .with(EvidenceKey::ZeroWindows, evidence.windows.zero_windows)
         .with(EvidenceKey::ReceiverThreadShare, evidence.receiver.thread_share)
         .share(held)
-        .remedy("Read faster at the receiver: its application or its disk sets the pace.")
+        .remedy("Read faster at the receiver: its application or its disk is the limit.")
         .finish()
 }
 

@@ -43,7 +43,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .with(EvidenceKey::AppLimitedShare, tcp.app_limited_share)
         .with(EvidenceKey::NotSentBytes, tcp.not_sent_bytes)
         .share(waiting.filter(|_| idle).or(tcp.app_limited_share))
-        .remedy("The source does not supply data: test from memory, or look at its disk.")
+        .remedy("The data source is too slow: test from memory, or check the disk.")
         .finish()
 }
 

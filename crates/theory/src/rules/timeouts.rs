@@ -37,7 +37,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .with_time(EvidenceKey::TimeoutNs, tcp.timeout_s)
         .with(EvidenceKey::LossRatio, evidence.loss())
         .share(share)
-        .remedy("Look where the loss lies in time: the last packets of bursts, or blackouts of the path.")
+        .remedy("Check when the loss occurs: at the end of bursts, or during outages of the path.")
         .finish()
 }
 

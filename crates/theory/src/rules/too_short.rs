@@ -79,7 +79,7 @@ fn holds_a_rate(evidence: &Evidence) -> bool {
 fn mostly_ramp(evidence: &Evidence, measured: f64) -> Reason {
     // If the processors limit the rate, a slow beginning comes from another program and not from slow start.
     let ramp = evidence.outcome.ramp_s.filter(|_| !any_core_is_full(evidence) && !holds_a_rate(evidence))?;
-    (measured < ramp).then(|| (2.0 * ramp, format!("the ramp-up alone took {}", format::time(ramp))))
+    (measured < ramp).then(|| (2.0 * ramp, format!("the ramp-up took {}", format::time(ramp))))
 }
 
 /// Epochs matter only for a flow with losses whose rate varies. A full link is steady after any number of
@@ -114,7 +114,7 @@ fn sender_error(evidence: &Evidence, measured: f64) -> Reason {
     let error = sender_error::overreport(written, written - delivered)?;
     (error > MAX_SENDER_ERROR).then(|| {
         let needed = measured * error / MAX_SENDER_ERROR;
-        (needed, format!("the sender's count is {} too high", format::percent(error)))
+        (needed, format!("the sender's count is too high by {}", format::percent(error)))
     })
 }
 

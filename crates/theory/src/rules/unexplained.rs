@@ -11,7 +11,7 @@ const FAR_FACTOR: f64 = 4.0;
 const NEAR_FACTOR: f64 = 1.5;
 
 pub(crate) fn finding(evidence: &Evidence, ceilings: &[Ceiling]) -> Finding {
-    let mut text = "None of the rules explains this rate.".to_owned();
+    let mut text = "No rule explains this rate.".to_owned();
     let goodput = evidence.outcome.goodput_bps.filter(|rate| rate.is_finite() && *rate > 0.0);
     // A ceiling below the rate is wrong: its model does not fit, or it was measured at a busy moment.
     let within = |ceiling: &&Ceiling, far: f64| {
@@ -23,7 +23,7 @@ pub(crate) fn finding(evidence: &Evidence, ceilings: &[Ceiling]) -> Finding {
         .map(|ceiling| format!("{} {}", ceiling.limit.words(), format::rate(ceiling.bitrate_bps)))
         .collect();
     if !listed.is_empty() {
-        text = format!("{text} The ceilings above it are: {}.", listed.join(", "));
+        text = format!("{text} Ceilings above the rate: {}.", listed.join(", "));
     }
     let mut numbers: std::collections::BTreeMap<EvidenceKey, f64> = near
         .iter()
@@ -37,7 +37,7 @@ pub(crate) fn finding(evidence: &Evidence, ceilings: &[Ceiling]) -> Finding {
         .filter(|ceiling| within(ceiling, NEAR_FACTOR))
         .min_by(|a, b| a.bitrate_bps.total_cmp(&b.bitrate_bps));
     let remedy = lowest.map(|lowest| {
-        format!("Look first at the lowest of them: {} ({}).", lowest.limit.words(), lowest.because)
+        format!("Check the lowest ceiling first: {} ({}).", lowest.limit.words(), lowest.because)
     });
     Finding {
         cause: Rule::Unexplained.cause(),

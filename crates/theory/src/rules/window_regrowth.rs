@@ -21,13 +21,14 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         return None;
     }
     let text = format!(
-        "The congestion window ({}) limits although nothing is lost: the flow recovers from an early loss or left slow start early.",
+        "The congestion window ({}) limits the rate although nothing is lost: the flow is recovering from \
+         an early loss, or left slow start early.",
         format::size(tcp.cwnd_bytes?)
     );
     let name = tcp.congestion.as_deref().unwrap_or("the congestion control");
     let remedy = recovery_s(evidence).map_or_else(
         || "Test longer.".to_owned(),
-        |seconds| format!("{name} needs about {} to come back: test longer.", format::time(seconds)),
+        |seconds| format!("{name} needs about {} to recover: test longer.", format::time(seconds)),
     );
     FindingBuilder::new(Rule::WindowRegrowth, Confidence::Probable, text)
         .with(EvidenceKey::GoodputBps, evidence.outcome.goodput_bps)

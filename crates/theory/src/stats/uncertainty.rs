@@ -148,9 +148,9 @@ impl Spread {
             None => format!("worth {:.0} independent ones", self.freedom + 1.0),
         };
         let whose = match (self.delivered, by_sender) {
-            (true, false) => " of what the sender saw delivered",
-            (true, true) => " of what the sender saw delivered, the only known side,",
-            (false, true) => " of what the sender saw acknowledged, the only known side,",
+            (true, false) => " of the sender's delivered bytes",
+            (true, true) => " of the sender's delivered bytes, the only known count,",
+            (false, true) => " of the sender's acknowledged bytes, the only known count,",
             (false, false) => "",
         };
         format!("{} steady intervals{whose} {how}", self.intervals)
@@ -276,7 +276,7 @@ fn grain_bytes(observed: &Observed) -> f64 {
 /// A start that was slower or faster than the rest shifts the mean by up to this difference.
 fn ramp_up(observed: &Observed, varied: &Spread, rate: f64) -> Option<Part> {
     let steady = Some(varied.mean).filter(|_| observed.ramped)?;
-    let because = format!("{} without the start", format::rate(steady));
+    let because = format!("the rate is {} without the start", format::rate(steady));
     Some(part(Source::RampUp, rectangular((steady - rate).abs()), because))
 }
 
@@ -291,8 +291,11 @@ fn edges(observed: &Observed, varied: &Spread, rate: f64, elapsed: f64) -> Optio
     let standard = positive((moved / elapsed).max(outside))?;
     // The width of the distribution that has this standard deviation.
     let size = standard * elapsed / 8.0 * 6_f64.sqrt();
-    let because =
-        format!("{} may be on either side of an end of {}", format::size(size), format::time(elapsed));
+    let because = format!(
+        "up to {} may be counted on either side of the ends of {}",
+        format::size(size),
+        format::time(elapsed)
+    );
     Some(part(Source::Edges, standard, because))
 }
 
@@ -330,12 +333,12 @@ fn wake_up(observed: &Observed, rate: f64, elapsed: f64) -> Option<Part> {
 fn clock(observed: &Observed, rate: f64, elapsed: f64) -> Part {
     let step = observed.clock_step_s.and_then(not_negative).unwrap_or(0.0);
     let relative = rectangular(CLOCK_RATE_ERROR).hypot(difference(step) / elapsed);
-    part(Source::Clock, relative * rate, format!("a clock may err by {:.0} ppm", CLOCK_RATE_ERROR * 1e6))
+    part(Source::Clock, relative * rate, format!("a clock may be wrong by {:.0} ppm", CLOCK_RATE_ERROR * 1e6))
 }
 
 fn unaccounted(observed: &Observed, elapsed: f64) -> Option<Part> {
     let bytes = positive(observed.unaccounted_bytes?)?;
-    let because = format!("{} that no count explains", format::size(bytes));
+    let because = format!("{} are missing from the counts", format::size(bytes));
     Some(part(Source::Unaccounted, rectangular(bytes) * 8.0 / elapsed, because))
 }
 
@@ -479,7 +482,7 @@ mod tests {
                 Observed { by_sender: true, steady_bps: steady_bps.clone(), delivered_bps, ..gigabit() };
             let found = budget(&seen).unwrap();
             let because = |text: &str| found.contributions.iter().any(|part| part.because.contains(text));
-            assert!(because("the only known side"), "{found:?}");
+            assert!(because("the only known count"), "{found:?}");
         }
     }
 
@@ -543,7 +546,7 @@ mod tests {
         let of = |found: &Uncertainty| standard(found, Source::Variation).unwrap();
         assert!(of(&seen) < 0.1 * of(&blind), "{seen:?} {blind:?}");
         assert!(
-            seen.contributions.iter().any(|part| part.because.contains("sender saw delivered")),
+            seen.contributions.iter().any(|part| part.because.contains("sender's delivered bytes")),
             "{seen:?}"
         );
     }
