@@ -7,10 +7,13 @@ const MAX_NAME_CHARS: usize = 32;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// It is empty, begins with a hyphen or has other characters.
-    #[error("'{0}' cannot be a name; use small letters, digits and hyphens, and no hyphen first")]
+    #[error(
+        "'{0}' cannot be a name; use lower-case letters, digits and hyphens, and do not begin with a \
+             hyphen"
+    )]
     Characters(String),
     /// It is too long.
-    #[error("'{0}' has {length} letters; use at most {MAX_NAME_CHARS}", length = .0.len())]
+    #[error("'{0}' has {length} characters; use at most {MAX_NAME_CHARS}", length = .0.len())]
     Length(String),
 }
 

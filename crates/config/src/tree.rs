@@ -150,8 +150,8 @@ pub const MAX_FILE_BYTES: usize = 1 << 20;
 pub fn parse(text: &str, file: usize, mistakes: &mut Mistakes) -> Option<Table> {
     if text.len() > MAX_FILE_BYTES {
         let text = format!(
-            "{} bytes; a plan or topology has at most {MAX_FILE_BYTES}, so this is another file, or parts of it belong \
-             into files of their own",
+            "{} bytes; a plan or topology has at most {MAX_FILE_BYTES}. Check that this is the right file, \
+             or split it",
             text.len()
         );
         mistakes.add(&SourcePosition::File { file, line: 1, column: 1 }, text);
@@ -163,7 +163,7 @@ pub fn parse(text: &str, file: usize, mistakes: &mut Mistakes) -> Option<Table> 
         let span = error.span().unwrap_or_default();
         let message = if error.message() == "duplicate key" {
             let name = text.get(span.clone()).unwrap_or_default();
-            format!("'{name}' is declared twice; give each table and key one place and one name")
+            format!("'{name}' is declared twice; remove one of the declarations")
         } else {
             format!("not TOML: {}; see toml.io for the syntax", error.message())
         };

@@ -81,16 +81,20 @@ pub(crate) fn read(text: &str, axes: &[Axis]) -> Result<Claim, Fault> {
             if let Some((at, name)) = first_name(&left).or_else(|| first_name(&right)) {
                 known_quantity(name, at)?;
             }
-            return fault(0, "nothing measured is compared; name a quantity such as goodput");
+            return fault(0, "the comparison has no measured quantity; add one such as goodput");
         }
         (Some(one), Some(other)) if one != other => {
-            let text = format!("{} is compared with {}; compare like with like", one.name(), other.name());
+            let text = format!(
+                "{} cannot be compared with {}; compare quantities of the same kind",
+                one.name(),
+                other.name()
+            );
             return fault(right.at, text);
         }
         (Some(one), _) | (None, Some(one)) => one,
     };
     if dimension == Dimension::Word && !matches!(comparison, Comparison::Equal | Comparison::Other) {
-        return fault(left.at, "words have no order; compare them with == or !=");
+        return fault(left.at, "words have no order; use == or !=");
     }
     let words = [&left, &right].into_iter().find_map(|side| reader.words(side));
     let side = |node: &Node| match (&node.form, &words) {
@@ -98,10 +102,7 @@ pub(crate) fn read(text: &str, axes: &[Axis]) -> Result<Claim, Fault> {
             if words.iter().any(|known| known == word) {
                 return Ok(Expression::Word(word.clone()));
             }
-            fault(
-                node.at,
-                format!("there is no such word as '{word}'{}", hint(word, words.iter().map(String::as_str))),
-            )
+            fault(node.at, format!("unknown word '{word}'{}", hint(word, words.iter().map(String::as_str))))
         }
         _ => reader.expression(node, dimension),
     };
@@ -155,7 +156,7 @@ impl Reader<'_> {
             Form::Pair(sign, left, right) => {
                 let dimensions = (self.dimension(left)?, self.dimension(right)?);
                 if dimensions.0 == Some(Dimension::Word) || dimensions.1 == Some(Dimension::Word) {
-                    return fault(node.at, "words cannot be reckoned with; compare them with == or !=");
+                    return fault(node.at, "words cannot be used in arithmetic; use == or != with them");
                 }
                 self.pair(*sign, right.at, dimensions)
             }
@@ -177,7 +178,7 @@ impl Reader<'_> {
             ('+' | '-', (one, other)) => Ok(one.or(other)),
             // A bare number in a product or after a slash is a factor.
             ('*', (Some(one), Some(other))) if one != Plain && other != Plain => {
-                fault(at, format!("{} times {} is nothing that is measured", one.name(), other.name()))
+                fault(at, format!("{} times {} is not a known kind of quantity", one.name(), other.name()))
             }
             ('*', (one, other)) => {
                 Ok([one, other].into_iter().flatten().find(|one| *one != Plain).or(one).or(other))
@@ -186,7 +187,10 @@ impl Reader<'_> {
             (_, (one, None | Some(Plain))) => Ok(one),
             (_, (one, Some(other))) => {
                 let one = one.unwrap_or(Plain);
-                fault(at, format!("{} divided by {} is nothing that is measured", one.name(), other.name()))
+                fault(
+                    at,
+                    format!("{} divided by {} is not a known kind of quantity", one.name(), other.name()),
+                )
             }
         }
     }
@@ -245,7 +249,7 @@ fn number(text: &str, dimension: Dimension) -> Result<Expression, String> {
         Dimension::Memory => text.parse::<Bytes>().map(|bytes| bytes.get() as f64),
         Dimension::Plain => text.parse::<Ratio>().map(Ratio::get),
         Dimension::Word => {
-            return Err(format!("{text} is compared with a word; name one, as in verdict != unknown"));
+            return Err(format!("{text} can only be compared with a word, as in verdict != unknown"));
         }
     };
     number.map(Expression::Number).map_err(|error: ParseError| error.to_string())

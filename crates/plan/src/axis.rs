@@ -80,8 +80,10 @@ impl<'t> AxisTable<'t> {
         let name = entry.key.clone();
         // A hyphen would be a minus in an assertion.
         if name.contains('-') || check_name(&name.replace('_', "-")).is_err() {
-            let text =
-                format!("'{name}' cannot be the name of an axis; use small letters, digits and underscores");
+            let text = format!(
+                "'{name}' cannot be the name of an axis; use lower-case letters, digits and \
+                         underscores"
+            );
             mistakes.add(&entry.at, text);
         }
         let path = format!("axis.{name}.");
@@ -108,8 +110,10 @@ impl<'t> AxisTable<'t> {
             match targets(key, names) {
                 Ok(targets) => found.extend(targets),
                 Err(text) if given.is_none() => {
-                    let text =
-                        format!("axis '{name}' names no knob{text}; or say what it sweeps with key = \"…\"");
+                    let text = format!(
+                        "axis '{name}' does not name a knob{text}; or give what it sweeps with key \
+                                 = \"…\""
+                    );
                     mistakes.add(at, text);
                     return None;
                 }
@@ -120,13 +124,13 @@ impl<'t> AxisTable<'t> {
             }
         }
         let Some(kind) = found.first().map(|(_, kind)| kind.clone()) else {
-            mistakes.add(at, format!("{path}key: nothing is swept; name a key"));
+            mistakes.add(at, format!("{path}key: the list is empty; name a key"));
             return None;
         };
         if found.iter().any(|(_, other)| *other != kind) {
             mistakes.add(
                 at,
-                format!("{path}key: the keys take values of different kinds; use an axis for each, and zip"),
+                format!("{path}key: the keys take values of different kinds; use one axis for each, and zip"),
             );
             return None;
         }
@@ -204,8 +208,11 @@ impl<'t> AxisTable<'t> {
                 }
             }
             Ok(texts) => {
-                let counts = format!("{} labels for {} values", texts.len(), values.len());
-                mistakes.add(&labels.at, format!("axis.{}.labels: {counts}; give each value one", self.name));
+                let counts = format!("{} label(s) for {} values", texts.len(), values.len());
+                mistakes.add(
+                    &labels.at,
+                    format!("axis.{}.labels: {counts}; give one label for each value", self.name),
+                );
             }
             Err(text) => mistakes.add(&labels.at, format!("axis.{}.labels: {text}", self.name)),
         }
@@ -303,7 +310,7 @@ impl Axis {
         by_label.or_else(|| self.values.iter().position(|value| like(&value.setting))).ok_or_else(|| {
             let labels: Vec<&str> = self.values.iter().map(|value| value.label.as_str()).collect();
             let what = meant.content.describe();
-            format!("{what} is no value of axis '{}'; its values are {}", self.name, labels.join(", "))
+            format!("{what} is not a value of axis '{}'; its values are {}", self.name, labels.join(", "))
         })
     }
 }

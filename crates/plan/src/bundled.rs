@@ -11,14 +11,18 @@ pub fn bundled() -> &'static [Bundled] {
 const BUNDLED: &[Bundled] = list! {
     "../../../plans";
     "window-sweep": "goodput and round-trip time against the window, 1 Gb/s and 21 ms",
-    "block-size": "rate and latency against block and message size: loopback, then the path; ttcp's blocks, then NetPIPE's curve",
-    "bufferbloat": "round-trip time on a full line, with a large buffer and with CoDel",
+    "block-size": "rate and latency against block size and message size, on loopback and on the path: \
+                   ttcp's blocks, then NetPIPE's curve",
+    "bufferbloat": "round-trip time on a full link, with a large buffer and with CoDel",
     "switch-matrix": "window x segment size x streams over a switch, two pairs of hosts at once",
-    "switch-buffer": "two large flows over 50 ms, alone and with 2 Gb/s of UDP, against the buffer of the switch",
-    "buffer-burst": "the buffer of a switch by the longest burst without a loss, two inputs to one output",
-    "buffer-step": "the buffer of a switch by a step of load above its line, from the plateau of the delay",
-    "nic-roundup": "goodput, processor load, interrupts and block-size curve of a NIC against MTU and congestion control",
-    "rfc6349": "TCP throughput after RFC 6349 for 1 Gb/s and 21 ms",
-    "rfc2544": "throughput, latency and frame loss rate for each size of frame, after RFC 2544",
-    "rfc2544-bursts": "longest burst without loss for each size of frame, after RFC 2544",
+    "switch-buffer": "two large flows over 50 ms, alone and with 2 Gb/s of UDP cross traffic, against the \
+                      switch's buffer size",
+    "buffer-burst": "the buffer size of a switch from the longest burst without loss, two inputs to one \
+                     output",
+    "buffer-step": "the buffer size of a switch from the delay plateau after a load step above its line rate",
+    "nic-roundup": "goodput, CPU load, interrupts and block-size curve of a NIC against MTU and congestion \
+                    control",
+    "rfc6349": "TCP throughput according to RFC 6349, for 1 Gb/s and 21 ms",
+    "rfc2544": "throughput, latency and frame loss rate for each frame size, according to RFC 2544",
+    "rfc2544-bursts": "longest burst without loss for each frame size, according to RFC 2544",
 };

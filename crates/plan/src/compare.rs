@@ -80,7 +80,7 @@ pub enum QuantityError {
         hint: String,
     },
     /// Values of the quantity are words.
-    #[error("'{0}' is a word, which has no size to compare")]
+    #[error("'{0}' is a word, so its values have no difference")]
     Word(String),
 }
 

@@ -62,7 +62,7 @@ fn add(
     if depth == MAX_DEPTH {
         mistakes.add(
             &entry.value.at,
-            format!("include: deeper than {MAX_DEPTH} files; does one include itself?"),
+            format!("include: files are nested deeper than {MAX_DEPTH}; check whether one includes itself"),
         );
         return None;
     }
@@ -113,7 +113,7 @@ pub(crate) fn apply(document: &mut Table, settings: &[String], mistakes: &mut Mi
     for typed in settings {
         let place = SourcePosition::Override(typed.clone());
         let Some((path, value)) = typed.split_once('=') else {
-            mistakes.add(&place, "it is not of the form key=value, as test.duration=5s");
+            mistakes.add(&place, "it does not have the form key=value, as in test.duration=5s");
             continue;
         };
         let value = Value { at: place.clone(), content: Content::Typed(value.trim().to_owned()) };
@@ -167,13 +167,13 @@ fn put(document: &mut Table, path: &[&str], value: Value) -> Result<Vec<String>,
                         None => document.set(path, value),
                     }
                 }
-                [] => return Err(format!("say which key of {kind}.{name} is meant")),
+                [] => return Err(format!("add the key of {kind}.{name} to set")),
                 _ => document.set(path, value),
             }
         }
         _ => {
             let known = HEAD.iter().map(|key| key.name).chain(TABLES.iter().copied());
-            return Err(format!("a plan has no key '{}'{}", path.join("."), hint(path[0], known)));
+            return Err(format!("unknown key '{}'{}", path.join("."), hint(path[0], known)));
         }
     }
     Ok(Vec::new())

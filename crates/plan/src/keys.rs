@@ -40,76 +40,88 @@ const VALUES: &str = r#"{"type":"array","items":{"type":["string","number","bool
 /// Keys outside any table.
 pub(crate) const HEAD: &[Key] = &[
     key("name", Kind::Name, "the file's name", "Name of the plan."),
-    key("about", Kind::Text, "nothing", "What it is for, in one line."),
+    key("about", Kind::Text, "nothing", "Purpose of the plan, in one line."),
     key(
         "method",
         Kind::Choice(METHODS),
         "none",
-        "The method that the plan follows: its results are also told in that method's terms.",
+        "Measurement method that the plan follows; the results are also shown in the tables of that method.",
     ),
     key(
         "include",
         Kind::Texts,
         "none",
-        "Other plan files, beside this one: their keys hold where this file says nothing, later ones over earlier ones.",
+        "Other plan files in the same folder. Their keys apply where this file does not set them; later \
+         files override earlier ones.",
     ),
-    key("repeats", Kind::Whole(1, 1000), "1", "How often each point is measured."),
+    key("repeats", Kind::Whole(1, 1000), "1", "Number of trials at each point."),
     key(
         "until",
         Kind::Share,
         "`repeats` alone",
-        "Repeat a point until the 95 % interval of the median of each flow's goodput is no wider than this share of it; at least 6 times.",
+        "Repeat a point until the 95 % confidence interval of the median of each flow's goodput is no wider \
+         than this share of the median; at least 6 trials.",
     ),
-    key("max_repeats", Kind::Whole(6, 1000), "30", "How often at most, with `until`."),
+    key("max_repeats", Kind::Whole(6, 1000), "30", "Maximum number of trials with `until`."),
     key(
         "order",
         Kind::Choice(&["interleaved", "sequential", "shuffled"]),
         "\"interleaved\"",
-        "In which order: round by round through all points, every second round backwards, so that a drift meets every point alike; point by point; or by lot.",
+        "Order of the trials. `interleaved`: rounds through all points, every second round backwards, so \
+         that slow drift affects all points equally. `sequential`: all trials of a point before the next \
+         point. `shuffled`: random.",
     ),
-    key(
-        "seed",
-        Kind::Whole(0, u64::MAX),
-        "1",
-        "What `shuffled` draws from: the same seed gives the same order.",
-    ),
-    key("pause", Kind::Time, "\"1s\"", "Rest between two trials."),
+    key("seed", Kind::Whole(0, u64::MAX), "1", "Seed of `shuffled`; the same seed gives the same order."),
+    key("pause", Kind::Time, "\"1s\"", "Pause between two trials."),
     key(
         "distance",
         Kind::Whole(1, 1_000_000),
         "unknown",
-        "Length of the path in kilometres: for the shortest round-trip time that light allows, and the land speed.",
+        "Length of the path in kilometres. It gives the smallest possible round-trip time (speed of light) \
+         and the land speed.",
     ),
-    key("max_time", Kind::Time, "no limit", "The plan is refused if its estimate is longer."),
+    key(
+        "max_time",
+        Kind::Time,
+        "no limit",
+        "Longest permitted estimate; a plan with a longer estimate is \
+                                             refused.",
+    ),
     key(
         "zip",
         Kind::Special("list of lists of axes", LISTS),
         "none",
-        "Axes that advance together instead of being combined; they have equally many values.",
+        "Axes that advance together instead of being combined; they need the same number of values.",
     ),
     key(
         "exclude",
         Kind::Special("list of tables of axes and values", PARTS),
         "none",
-        "Points that are left out: all that agree with one of the tables.",
+        "Points to exclude: all that match one of the tables.",
     ),
     key(
         "assert",
         Kind::Special("list of assertions", ASSERTIONS),
         "none",
-        "What must hold of the results: texts, or tables as below.",
+        "Conditions that the results must meet: texts, or tables as described below.",
     ),
 ];
 
 /// Keys of `[host.NAME]` for its address.
 pub(crate) const HOST: &[Key] = &[
-    key("address", Kind::Text, "it is in the lab", "Name or address at which `linerate serve` runs on it."),
-    key("port", Kind::Whole(1, 65_535), "5201", "Port of `linerate serve` there."),
+    key(
+        "address",
+        Kind::Text,
+        "taken from the lab",
+        "Name or address of the host on which `linerate serve` \
+                                                      runs.",
+    ),
+    key("port", Kind::Whole(1, 65_535), "5201", "Port of `linerate serve` on that host."),
     key(
         "interface",
         Kind::Text,
-        "that of the way to the other hosts",
-        "The interface that settings are for.",
+        "the interface of the route to the other hosts",
+        "Interface to which the settings apply.",
     ),
 ];
 
@@ -117,20 +129,32 @@ pub(crate) const HOST: &[Key] = &[
 pub(crate) const SETTINGS: &[Key] = &[
     key("mtu", Kind::Whole(68, 65_535), "as found", "MTU of the interface, in bytes."),
     key("tso", Kind::Flag, "as found", "Segmentation by the NIC (TCP segmentation offload)."),
-    key("gso", Kind::Flag, "as found", "Segmentation late in the kernel (generic segmentation offload)."),
-    key("gro", Kind::Flag, "as found", "Joining of received segments (generic receive offload)."),
-    key("lro", Kind::Flag, "as found", "Joining of received segments by the NIC (large receive offload)."),
-    key("congestion", Kind::Name, "as found", "Default congestion control of its TCP."),
-    key("tcp_rmem", Kind::ThreeSizes, "as found", "Receive buffers of TCP: `net.ipv4.tcp_rmem`."),
-    key("tcp_wmem", Kind::ThreeSizes, "as found", "Send buffers of TCP: `net.ipv4.tcp_wmem`."),
+    key(
+        "gso",
+        Kind::Flag,
+        "as found",
+        "Segmentation as late as possible in the kernel (generic \
+                                        segmentation offload).",
+    ),
+    key(
+        "gro",
+        Kind::Flag,
+        "as found",
+        "Merging of received segments by the kernel (generic receive \
+                                        offload).",
+    ),
+    key("lro", Kind::Flag, "as found", "Merging of received segments by the NIC (large receive offload)."),
+    key("congestion", Kind::Name, "as found", "Default TCP congestion control."),
+    key("tcp_rmem", Kind::ThreeSizes, "as found", "TCP receive buffer sizes: `net.ipv4.tcp_rmem`."),
+    key("tcp_wmem", Kind::ThreeSizes, "as found", "TCP send buffer sizes: `net.ipv4.tcp_wmem`."),
     key(
         "qdisc",
         Kind::Text,
         "as found",
-        "Queueing discipline of the interface, as `fq` or `fq_codel limit 1000`.",
+        "Queueing discipline of the interface, for example `fq` or `fq_codel limit 1000`.",
     ),
-    key("netem_delay", Kind::Time, "none", "Delay that netem adds to what the interface sends."),
-    key("netem_loss", Kind::Share, "none", "Share of packets that netem drops of what the interface sends."),
+    key("netem_delay", Kind::Time, "none", "Delay that netem adds to packets sent by the interface."),
+    key("netem_loss", Kind::Share, "none", "Share of the packets sent by the interface that netem drops."),
 ];
 
 /// Keys of `[lab]`.
@@ -139,44 +163,45 @@ pub(crate) const LAB: &[Key] = &[
         "topology",
         Kind::Text,
         "must be given",
-        "A bundled topology, or a topology file beside the plan. Its hosts are hosts of the plan.",
+        "A bundled topology, or a topology file in the folder of the plan. Its hosts are hosts of the plan.",
     ),
     key(
         "set",
         Kind::Special("table of keys and values", SCALARS),
         "none",
-        "Parameters and keys of the topology, as `linerate lab up --set` takes them.",
+        "Parameters and keys of the topology, as for `linerate lab up --set`.",
     ),
 ];
 
 /// Keys of `[flow.NAME]`.
 pub(crate) const FLOW: &[Key] = &[
-    key("from", Kind::Name, "must be given", "The host that begins it: the client."),
-    key("to", Kind::Name, "must be given", "The host that answers: the server."),
+    key("from", Kind::Name, "must be given", "Host of the client, which opens the connection."),
+    key("to", Kind::Name, "must be given", "Host of the server."),
     key(
         "at",
         Kind::Time,
         "\"0s\"",
-        "When it begins, after the beginning of the trial or after the end of `after`.",
+        "Start time of the flow, from the start of the trial or from the end of `after`.",
     ),
-    key("after", Kind::Texts, "none", "Flows whose end it waits for."),
+    key("after", Kind::Texts, "none", "Flows that must end before this one starts."),
     key(
         "cross_traffic",
         Kind::Flag,
         "false",
-        "It runs until the last other flow has ended, and no assertion looks at it unless it names it.",
+        "Run until the last other flow has ended. Assertions ignore the flow unless they name it.",
     ),
     key(
         "test",
         Kind::Special("table of knobs", KNOBS),
         "none",
-        "Knobs of this flow alone; they hold over those of `[test]`, swept or not.",
+        "Knobs of this flow only. They override those of `[test]`, swept or not.",
     ),
     key(
         "series",
         Kind::Special("table of the knobs of a series", SERIES),
         "none",
-        "Makes it a series over message sizes, as `linerate sweep` measures one; of the other knobs those of sockets and hosts hold. `{}` has the sizes of NetPIPE.",
+        "Measure a series over message sizes, as `linerate sweep` does. Of the other knobs, those of \
+         sockets and hosts apply. `{}` has the sizes of NetPIPE.",
     ),
 ];
 
@@ -186,67 +211,75 @@ pub(crate) const AXIS: &[Key] = &[
         "key",
         Kind::Texts,
         "`test.NAME`",
-        "What is swept: `test.KNOB`, `flow.FLOW.KNOB`, `host.HOST.SETTING`, `host.*.SETTING` or `lab.KEY`; of several all get the same value.",
+        "Key to sweep: `test.KNOB`, `flow.FLOW.KNOB`, `host.HOST.SETTING`, `host.*.SETTING` or `lab.KEY`. \
+         Several keys all get the same value.",
     ),
     key("values", Kind::Special("list of values", VALUES), "a range", "The values."),
     key(
         "from",
         Kind::Special("value", VALUE),
         "none",
-        "First value of a range, or the least that is searched.",
+        "First value of a range, or the lower limit of a search.",
     ),
     key(
         "to",
         Kind::Special("value", VALUE),
         "none",
-        "Last value of a range, or the largest that is searched.",
+        "Last value of a range, or the upper limit of a search.",
     ),
-    key("step", Kind::Special("value", VALUE), "none", "Each value is that much more than the one before."),
+    key("step", Kind::Special("value", VALUE), "none", "Difference between consecutive values."),
     key(
         "factor",
         Kind::Special("number above 1", r#"{"type":"number","exclusiveMinimum":1}"#),
         "none",
-        "Each value is that many times the one before.",
+        "Ratio of consecutive values.",
     ),
     key(
         "points",
         Kind::Whole(2, 1000),
         "none",
-        "So many values from the first to the last, in equal ratios; in equal steps where the first is 0.",
+        "Number of values from the first to the last, in equal ratios; in equal steps if the first is 0.",
     ),
-    key("labels", Kind::Texts, "the values", "Names of the values, as many as there are values."),
+    key("labels", Kind::Texts, "the values", "Names of the values, one for each value."),
     key(
         "pass",
         Kind::Special("assertion", r#"{"type":"string"}"#),
         "none",
-        "Makes it a search for the largest value for which this holds, instead of a sweep.",
+        "Search for the largest value for which this assertion holds, instead of sweeping.",
     ),
     key(
         "resolution",
         Kind::Share,
         "\"1%\"",
-        "A search ends when what is left is no wider than this share of `to`.",
+        "The search ends when the remaining range is no wider than this share of `to`.",
     ),
     key(
         "descend",
         Kind::Share,
         "none",
-        "A search first tries values that are each this share of `to` lower, until two in a row pass: the frame loss rate of RFC 2544 section 26.3.",
+        "Before searching, lower the value in steps of this share of `to` until two in a row pass: the \
+         frame loss rate test of RFC 2544 section 26.3.",
     ),
-    key("confirm", Kind::Time, "none", "Duration of a last trial at the value that a search has found."),
+    key("confirm", Kind::Time, "none", "Duration of a final trial at the value that the search found."),
 ];
 
 /// Keys of `[[assert]]`.
 pub(crate) const ASSERT: &[Key] = &[
-    key("that", Kind::Text, "must be given", "The assertion, as `goodput >= 0.98 ceiling`."),
-    key("name", Kind::Text, "the assertion", "What it is called in the report."),
-    key("at", Kind::Special("table of axes and values", PART), "every point", "The points that it is about."),
-    key("flow", Kind::Name, "every flow but cross traffic", "The flow that it is about."),
+    key("that", Kind::Text, "must be given", "The assertion, for example `goodput >= 0.98 ceiling`."),
+    key("name", Kind::Text, "the assertion", "Name of the assertion in the report."),
+    key(
+        "at",
+        Kind::Special("table of axes and values", PART),
+        "every point",
+        "Points to which the \
+                                                                               assertion applies.",
+    ),
+    key("flow", Kind::Name, "every flow except cross traffic", "Flow to which the assertion applies."),
     key(
         "direction",
         Kind::Choice(&["upload", "download"]),
-        "each that is measured",
-        "The direction that it is about.",
+        "each measured direction",
+        "Direction to which the assertion applies.",
     ),
 ];
 

@@ -179,7 +179,7 @@ impl Kind {
                 let right = matches!(sizes[..], [Some(a), Some(b), Some(c)] if a <= b && b <= c);
                 let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
                 right.then_some(SettingValue::Text(text)).ok_or_else(|| {
-                    wrong("least, default and largest size in bytes, as \"4096 131072 33554432\"")
+                    wrong("smallest, default and largest size in bytes, such as \"4096 131072 33554432\"")
                 })
             }
         }
@@ -223,7 +223,9 @@ impl Kind {
 fn text(value: &Value) -> Result<String, String> {
     match &value.content {
         Content::Text(text) | Content::Typed(text) if !text.contains(char::is_control) => Ok(text.clone()),
-        Content::Text(_) | Content::Typed(_) => Err("holds a control character; write one line".to_owned()),
+        Content::Text(_) | Content::Typed(_) => {
+            Err("contains a control character; write one line".to_owned())
+        }
         _ => Err(format!("{} is not a text in quotes", value.content.describe())),
     }
 }

@@ -42,7 +42,7 @@ impl Serialize for PointId {
 impl<'de> Deserialize<'de> for PointId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        text.parse().map_err(|_| serde::de::Error::custom(format!("'{text}' is no name of a point")))
+        text.parse().map_err(|_| serde::de::Error::custom(format!("'{text}' is not the name of a point")))
     }
 }
 
@@ -113,7 +113,7 @@ impl Plan {
         let choice = self.grid.choice(number).ok_or_else(|| PointError {
             flow: String::new(),
             knob: None,
-            text: format!("there is no point number {number}; the plan has {}", self.grid.len()),
+            text: format!("there is no point number {number}; the plan has {} points", self.grid.len()),
         })?;
         let mut tests = Vec::new();
         for (index, flow) in self.flows.iter().enumerate() {

@@ -21,7 +21,7 @@ pub(crate) fn read(draft: &AxisTable<'_>, fields: &Fields<'_>, mistakes: &mut Mi
         ["factor"] => factor(draft, fields, low, high, mistakes),
         ["points"] => Some(ratios(low, high, fields.whole("points").unwrap_or(2))),
         _ => {
-            let text = format!("axis.{name}: a range needs one of step, factor and points");
+            let text = format!("axis.{name}: a range needs step, factor or points");
             mistakes.add(&draft.at, text);
             None
         }
@@ -47,7 +47,7 @@ pub(crate) fn bounds(
 ) -> Option<(SettingValue, SettingValue)> {
     let name = &draft.name;
     if !draft.kind.is_numeric() {
-        let text = format!("axis.{name}: there is no range of such values; list them with values = […]");
+        let text = format!("axis.{name}: values of this kind have no range; list them with values = […]");
         mistakes.add(&draft.at, text);
         return None;
     }
@@ -93,7 +93,7 @@ fn step(
         Err(text) => return refuse(&value.at, format!("axis.{}.step: {text}", draft.name), mistakes),
     };
     if step <= 0.0 {
-        return refuse(&value.at, format!("axis.{}.step: give more than 0", draft.name), mistakes);
+        return refuse(&value.at, format!("axis.{}.step: the step must be above 0", draft.name), mistakes);
     }
     let numbers = (0_u32..).map(|k| low + f64::from(k) * step).take_while(|number| *number <= end(high));
     Some(numbers.take(MAX_VALUES + 1).collect())
@@ -112,14 +112,14 @@ fn factor(
         let what = value.content.describe();
         return refuse(
             &value.at,
-            format!("axis.{}.factor: {what} is no number above 1", draft.name),
+            format!("axis.{}.factor: {what} is not a number above 1", draft.name),
             mistakes,
         );
     };
     if low <= 0.0 {
         return refuse(
             &value.at,
-            format!("axis.{}: 0 times {factor} is 0; begin above 0", draft.name),
+            format!("axis.{}: a range with a factor cannot begin at 0; begin above 0", draft.name),
             mistakes,
         );
     }

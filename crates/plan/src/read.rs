@@ -105,7 +105,10 @@ impl<'r> Reader<'r> {
         let name = name.rsplit('/').next().unwrap_or_default();
         let name = name.strip_suffix(".toml").unwrap_or(name);
         if check_name(name).is_err() {
-            let text = format!("the plan has no name, and '{name}' cannot be one; write name = \"my-plan\"");
+            let text = format!(
+                "the plan has no name, and the file name '{name}' cannot serve as one; write \
+                                name = \"my-plan\""
+            );
             self.mistakes.add(&SourcePosition::START, text);
         }
         name.to_owned()
@@ -126,7 +129,7 @@ impl<'r> Reader<'r> {
     fn named(&mut self, kind: &str) -> Vec<(&'r Entry, &'r Table)> {
         let Some((entry, tables)) = self.table(kind) else { return Vec::new() };
         if tables.0.len() > MAX_PER_KIND {
-            let text = format!("{} of them; a plan has at most {MAX_PER_KIND}", tables.0.len());
+            let text = format!("{} entries; a plan has at most {MAX_PER_KIND}", tables.0.len());
             self.mistakes.add(&entry.at, format!("{kind}: {text}"));
             return Vec::new();
         }
@@ -167,8 +170,10 @@ impl<'r> Reader<'r> {
         let fields = Fields::read(table, "lab.", &[LAB], &[], self.mistakes);
         let Some(topology) = fields.text("topology") else {
             if table.get("topology").is_none() {
-                self.mistakes
-                    .add(&entry.at, "the lab has no topology; add topology = \"pair\", or a file's name");
+                self.mistakes.add(
+                    &entry.at,
+                    "the lab has no topology; add topology = \"pair\", or the name of a file",
+                );
             }
             return None;
         };
@@ -220,7 +225,7 @@ impl<'r> Reader<'r> {
                 typed.and_then(|(entry, text)| Some((entry, with_port(text)?)))
             {
                 let text = format!(
-                    "{path}address: the port has a key of its own: address = \"{alone}\" and port = {port}"
+                    "{path}address: the port is a separate key; write address = \"{alone}\" and port = {port}"
                 );
                 self.mistakes.add(&entry.value.at, text);
             }
@@ -283,9 +288,7 @@ impl<'r> Reader<'r> {
             match knob(&entry.key).map(|knob| knob.kind.read_or_default(&entry.value)) {
                 Ok(Ok(setting)) => drop(settings.insert(entry.key.clone(), setting)),
                 Ok(Err(text)) => self.mistakes.add(&entry.value.at, format!("{path}{}: {text}", entry.key)),
-                Err(hint) => {
-                    self.mistakes.add(&entry.at, format!("there is no knob {path}{}{hint}", entry.key))
-                }
+                Err(hint) => self.mistakes.add(&entry.at, format!("unknown knob {path}{}{hint}", entry.key)),
             }
         }
         settings
@@ -294,7 +297,7 @@ impl<'r> Reader<'r> {
     fn axes(&mut self, plan: &mut Plan) {
         let Some((at, table)) = self.table("axis") else { return };
         if table.0.len() > MAX_PER_KIND {
-            let text = format!("axis: {} of them; a plan has at most {MAX_PER_KIND}", table.0.len());
+            let text = format!("axis: {} axes; a plan has at most {MAX_PER_KIND}", table.0.len());
             self.mistakes.add(&at.at, text);
             return;
         }
@@ -309,8 +312,10 @@ impl<'r> Reader<'r> {
             let Some(draft) = AxisTable::read(entry, &names, self.mistakes) else { continue };
             for target in &draft.targets {
                 if let Some(other) = taken.insert(target.clone(), draft.name.clone()) {
-                    let text =
-                        format!("axis.{}: axis '{other}' sweeps that already; use one of them", draft.name);
+                    let text = format!(
+                        "axis.{}: axis '{other}' already sweeps this key; remove one of them",
+                        draft.name
+                    );
                     self.mistakes.add(&draft.at, text);
                 }
             }
@@ -322,7 +327,7 @@ impl<'r> Reader<'r> {
         }
         for (number, draft) in searches.into_iter().enumerate() {
             if number > 0 {
-                let text = format!("axis.{}: a plan searches one axis; sweep the others", draft.name);
+                let text = format!("axis.{}: a plan can search only one axis; sweep the others", draft.name);
                 self.mistakes.add(&draft.at, text);
             }
             plan.search = assertions::search(self, &draft, &plan.axes);

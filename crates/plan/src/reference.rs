@@ -8,12 +8,13 @@ use crate::keys::{ASSERT, AXIS, FLOW, HEAD, HOST, Key, LAB, SETTINGS};
 use crate::knobs::{knobs, series_knobs};
 
 const INTRODUCTION: &str = "# Plan files\n
-What shall be measured between which hosts, in which combinations, how often and in which order, as a TOML file that
-`linerate plan` checks and lists. Written by `cargo xtask gen`.\n
+A plan file is a TOML file that describes what to measure between which hosts, in which combinations, how often and in
+which order. `linerate plan` checks and lists it. This page is written by `cargo xtask gen`.\n
 A plan has hosts (`[host.NAME]`, or those of a topology in `[lab]`), flows between them (`[flow.NAME]`), knobs of the test
-(`[test]`) and axes (`[axis]`). Every combination of the axes' values is a point, every repeat of a point a trial. In a trial
-the flows run at once, unless `at` or `after` say otherwise.\n
-Names have small letters, digits and hyphens, at most 32; those of axes have underscores instead of hyphens.\n
+(`[test]`) and axes (`[axis]`). Every combination of the axes' values is a point, and every repetition of a point is a trial.
+In a trial all flows run at the same time, unless `at` or `after` delays them.\n
+Names consist of lower-case letters, digits and hyphens, at most 32 characters. Names of axes have underscores instead of
+hyphens.\n
 ## Values\n
 | kind | written as |
 |---|---|
@@ -21,23 +22,24 @@ Names have small letters, digits and hyphens, at most 32; those of axes have und
 | amount of memory | `\"64K\"` and `\"64KiB\"` are 65536 bytes, `\"64kB\"` is 64000, a bare number is bytes |
 | time | `\"25ms\"`, `\"10us\"`, `\"1.5s\"`, a bare number is seconds |
 | share | `1e-4` or `\"0.01%\"` |\n
-What holds wins in this order: `--set` of the command line, an axis over a flow's knob, the flow's own `test`, an axis over a
-knob of `test`, `[test]`, the default. `\"default\"` as the value of a knob takes it away.
+Settings override each other in this order, strongest first: `--set` on the command line, an axis over a flow's knob, the
+flow's own `test`, an axis over a knob of `test`, `[test]`, the default. `\"default\"` as the value of a knob unsets it.
 ";
 
 /// The bundled file shown on the page.
 const EXAMPLE: &str = "bufferbloat";
 
 const AXES: &str = "
-`axis.length = [\"64K\", \"1M\"]` is short for `[axis.length]` with `values`. A range has `from`, `to` and one of `step`, `factor`
-and `points`. An axis with `pass` is searched: its largest value is tried first, then the range is halved until it is no
-wider than `resolution`. A plan searches one axis at most.\n";
+`axis.length = [\"64K\", \"1M\"]` is short for `[axis.length]` with `values`. A range has `from`, `to` and either
+`step`, `factor` or `points`. An axis with `pass` is searched: its largest value is tried first, then the range is halved
+until it is no wider than `resolution`. A plan can search only one axis.\n";
 
 const ASSERTIONS: &str = "
-An assertion compares two sides with `>=`, `<=`, `>`, `<`, `==` or `!=`. A side has quantities, numbers with units, `+`, `-`,
-`*`, `/` and parentheses; a number before a quantity is a factor (`0.98 ceiling`). A rate is compared with a rate and a time
-with a time. `point(streams=1).goodput` is the quantity at the point that differs in these axes only;
-`run(\"name\").goodput` that of the same point in another run. What was not measured makes an assertion fail, by name.\n";
+An assertion compares two sides with `>=`, `<=`, `>`, `<`, `==` or `!=`. A side contains quantities, numbers with units, `+`,
+`-`, `*`, `/` and parentheses. A number in front of a quantity is a factor (`0.98 ceiling`). Both sides must be of the same
+kind, for example two rates. `point(streams=1).goodput` is the quantity at the point that differs only in these axes.
+`run(\"name\").goodput` is the quantity at the same point of another run. If a quantity was not measured, the assertion fails
+and names it.\n";
 
 /// The reference page, in Markdown.
 #[must_use]
@@ -48,25 +50,28 @@ pub fn reference() -> String {
         let _ = write!(page, "\n## Example\n\nThe bundled `{EXAMPLE}`:\n\n```toml\n{}```\n", example.text);
     }
     section(&mut page, "Keys of the file", "Outside any table.", &[HEAD]);
-    page.push_str("\n`[notes]` holds texts that are kept with the results, as the name of a device.\n");
+    page.push_str(
+        "\n`[notes]` contains texts that are stored with the results, for example the name of a \
+                   device.\n",
+    );
     section(
         &mut page,
         "`[host.NAME]`",
-        "Where it is, and what is set there for the time of a trial. The settings may be swept.",
+        "Address of a host, and its settings for the duration of a trial. The settings can be swept.",
         &[HOST, SETTINGS],
     );
     section(&mut page, "`[lab]`", "The emulated network.", &[LAB]);
     section(
         &mut page,
         "`[flow.NAME]`",
-        "A plan with two hosts may leave flows out: then one goes from the first to the second.",
+        "A plan with two hosts needs no flows: the default is one flow from the first host to the second.",
         &[FLOW],
     );
-    section(&mut page, "`[axis.NAME]`", "What is swept or searched.", &[AXIS]);
+    section(&mut page, "`[axis.NAME]`", "Values to sweep or search.", &[AXIS]);
     page.push_str(AXES);
-    section(&mut page, "Assertions", "The keys of an assertion that is a table.", &[ASSERT]);
+    section(&mut page, "Assertions", "Keys of an assertion that is written as a table.", &[ASSERT]);
     page.push_str(ASSERTIONS);
-    page.push_str("\n| quantity | is | meaning |\n|---|---|---|\n");
+    page.push_str("\n| quantity | kind | meaning |\n|---|---|---|\n");
     for quantity in QUANTITIES {
         let is = match quantity.dimension {
             Dimension::Plain => "a number",
@@ -85,7 +90,7 @@ pub fn reference() -> String {
         let _ = writeln!(page, "| `{}` | {} | {} |", knob.name, knob.kind.describe(), knob.help);
     }
     page.push_str(
-        "\n## Bundled\n\nThe names may stand in place of a file.\n\n| name | what it is |\n|---|---|\n",
+        "\n## Bundled plans\n\nUse the name instead of a file.\n\n| name | description |\n|---|---|\n",
     );
     for bundled in bundled() {
         let _ = writeln!(page, "| `{}` | {} |", bundled.name, bundled.about);

@@ -23,21 +23,21 @@ pub fn schema() -> Value {
     let reference = |name: &str| json!({ "$ref": format!("#/$defs/{name}") });
     let mut top = properties(&[HEAD]);
     let scalars = json!({ "type": "object", "additionalProperties": { "type": ["string", "number"] },
-        "description": "What the file says of itself, as the tester's name or the device." });
+        "description": "Notes of the author, for example the tester's name or the device." });
     top.insert("notes".to_owned(), scalars);
     top.insert("host".to_owned(), named("hosts", NAME, reference("host"), "The hosts."));
     top.insert(
         "flow".to_owned(),
-        named("flows", NAME, reference("flow"), "What is measured in every trial."),
+        named("flows", NAME, reference("flow"), "Knobs of the test in every trial."),
     );
     let lists = json!({ "anyOf": [{ "type": "array", "minItems": 1 }, reference("axis")] });
-    top.insert("axis".to_owned(), named("axes", AXIS_NAME, lists, "What is swept or searched."));
+    top.insert("axis".to_owned(), named("axes", AXIS_NAME, lists, "Values to sweep or search."));
     top.insert("lab".to_owned(), reference("lab"));
     top.insert("test".to_owned(), reference("test"));
     let mut schema = object(&top);
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     schema["title"] = json!("linerate plan");
-    schema["description"] = json!("What linerate shall measure: hosts, flows, axes, order and assertions.");
+    schema["description"] = json!("A measurement plan: hosts, flows, axes, order and assertions.");
     let mut lab = object(&properties(&[LAB]));
     lab["required"] = json!(["topology"]);
     let mut flow = object(&properties(&[FLOW]));
@@ -52,7 +52,7 @@ pub fn schema() -> Value {
         "assertion": assertion,
         "test": object(&test(knobs())),
         "series": object(&test(series_knobs())),
-        "part": { "type": "object", "description": "Axes, and of each the value or the values that are meant." },
+        "part": { "type": "object", "description": "Axes and the value or values to match for each." },
     });
     schema
 }

@@ -47,7 +47,8 @@ impl Grid {
                 axes.iter().map(|axis| format!("{} of {}", axis.values.len(), axis.name)).collect();
             let total = total.map_or_else(|| "too many".to_owned(), |total| total.to_string());
             let text = format!(
-                "the axes make {total} points ({}), at most are {MAX_POINTS}; leave values out, or use zip",
+                "the axes make {total} points ({}), but at most {MAX_POINTS} are allowed; remove values, or \
+                 use zip",
                 counts.join(" x ")
             );
             mistakes.add(&SourcePosition::START, text);
@@ -70,12 +71,12 @@ impl Grid {
         let Content::List(tables) = &entry.value.content else {
             mistakes.add(
                 &entry.value.at,
-                "exclude: write a list of tables, as [{ length = \"64K\", streams = 16 }]",
+                "exclude: write a list of tables such as [{ length = \"64K\", streams = 16 }]",
             );
             return;
         };
         if tables.len() > MAX_EXCLUDED {
-            let text = format!("exclude: {} tables; at most are {MAX_EXCLUDED}", tables.len());
+            let text = format!("exclude: {} tables; at most {MAX_EXCLUDED} are allowed", tables.len());
             mistakes.add(&entry.value.at, format!("{text}; a value may be a list of values"));
             return;
         }
@@ -101,15 +102,12 @@ impl Grid {
             let kept: Vec<usize> =
                 self.kept.iter().copied().filter(|number| !part.holds(&self.choice_of(*number))).collect();
             if kept.len() == count && !void {
-                mistakes.add(
-                    &value.at,
-                    "exclude: no point is left out by this; remove it, or correct its values",
-                );
+                mistakes.add(&value.at, "exclude: no point matches this; remove it, or correct its values");
             }
             self.kept = kept;
         }
         if self.kept.is_empty() && mistakes.len() == before {
-            mistakes.add(&entry.at, "exclude: every point is left out; keep at least one");
+            mistakes.add(&entry.at, "exclude: this excludes every point; keep at least one");
         }
     }
 
@@ -192,7 +190,7 @@ fn read_zip(
         for name in &names {
             match axes.iter().position(|axis| axis.name == *name) {
                 Some(number) if !used.insert(number) => {
-                    mistakes.add(&value.at, format!("zip: axis '{name}' stands in it twice"));
+                    mistakes.add(&value.at, format!("zip: axis '{name}' occurs twice"));
                 }
                 Some(number) => group.push(number),
                 None if changed.contains(name) => gone += 1,
@@ -211,8 +209,10 @@ fn read_zip(
                 .iter()
                 .map(|axis| format!("{} has {}", axes[*axis].name, axes[*axis].values.len()))
                 .collect();
-            let text =
-                format!("zip: {} values; axes that advance together have equally many", counts.join(", "));
+            let text = format!(
+                "zip: {} values; axes that advance together need the same number of values",
+                counts.join(", ")
+            );
             mistakes.add(&value.at, text);
         } else if group.len() > 1 && group.len() + gone == names.len() {
             read.push(group);

@@ -48,7 +48,7 @@ impl fmt::Display for ParseError {
             ParseErrorKind::NotANumber => write!(f, "'{}' does not start with a number", self.text)?,
             ParseErrorKind::Negative => write!(f, "'{}' is negative", self.text)?,
             ParseErrorKind::UnknownUnit { unit, known } => {
-                write!(f, "unknown unit '{unit}' in '{}'; known are {known}", self.text)?;
+                write!(f, "unknown unit '{unit}' in '{}'; known units are {known}", self.text)?;
             }
             ParseErrorKind::TooLarge => write!(f, "'{}' is too large", self.text)?,
             ParseErrorKind::TooFine => write!(f, "'{}' has more decimal places than can be kept", self.text)?,

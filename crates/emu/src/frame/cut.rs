@@ -54,14 +54,19 @@ impl Cut {
         ip: Option<&Ip>,
     ) -> Result<Self, FrameError> {
         let flaw = |flaw| Err(FrameError::NotCuttable { flaw });
-        let Some(ip) = ip else { return flaw("it holds no IP packet, or one with wrong lengths") };
+        let Some(ip) = ip else {
+            return flaw(
+                "it does not contain an IP packet, or the lengths of the \
+                                              packet are wrong",
+            );
+        };
         let fits = match segmentation {
             Segmentation::Tcp4 => (ip.version, ip.protocol) == (Version::V4, TCP),
             Segmentation::Tcp6 => (ip.version, ip.protocol) == (Version::V6, TCP),
             Segmentation::Udp => ip.protocol == UDP,
         };
         if !fits || ip.fragment != Fragment::Whole {
-            return flaw("it is no packet of the protocol that is to be cut");
+            return flaw("it is not a packet of the protocol to be segmented");
         }
         let transport = &frame[ip.payload..];
         let (least, header, checksum) = if ip.protocol == UDP {
@@ -78,7 +83,7 @@ impl Cut {
             return flaw("its lengths contradict each other");
         }
         if vnet.partial != Some(Partial { start: ip.payload, field: ip.payload + checksum }) {
-            return flaw("its checksum is not left to the card");
+            return flaw("its checksum is not left to the NIC");
         }
         Ok(Self { protocol: ip.protocol, headers: ip.payload + header, payload: vnet.gso_size })
     }

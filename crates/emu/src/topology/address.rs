@@ -20,10 +20,10 @@ pub(super) fn parse_v4(text: &str) -> Result<(Ipv4Addr, u8), String> {
     let (address, length): (Ipv4Addr, u8) = parse(text, 8..=30, "10.77.0.1/24")?;
     let own = u32::from(address) & !mask_v4(length);
     if own == 0 || own == !mask_v4(length) {
-        return Err(format!("{text} names a whole network, not a host; change its last number"));
+        return Err(format!("{text} is the address of a network, not of a host; change its last number"));
     }
     if address.is_loopback() || address.is_multicast() || address.octets()[0] == 0 {
-        return Err(format!("{text} is no address of a host; take one such as 10.77.0.1/24"));
+        return Err(format!("{text} is not the address of a host; use one such as 10.77.0.1/24"));
     }
     Ok((address, length))
 }
@@ -32,10 +32,10 @@ pub(super) fn parse_v4(text: &str) -> Result<(Ipv4Addr, u8), String> {
 pub(super) fn parse_v6(text: &str) -> Result<(Ipv6Addr, u8), String> {
     let (address, length): (Ipv6Addr, u8) = parse(text, 8..=126, "fd77::1/64")?;
     if u128::from(address) & !mask_v6(length) == 0 {
-        return Err(format!("{text} names a whole network, not a host; change its last number"));
+        return Err(format!("{text} is the address of a network, not of a host; change its last number"));
     }
     if address.is_loopback() || address.is_multicast() || address.is_unicast_link_local() {
-        return Err(format!("{text} is no address of a host; take one such as fd77::1/64"));
+        return Err(format!("{text} is not the address of a host; use one such as fd77::1/64"));
     }
     Ok((address, length))
 }
@@ -45,7 +45,7 @@ fn parse<A: FromStr>(
     lengths: std::ops::RangeInclusive<u8>,
     example: &str,
 ) -> Result<(A, u8), String> {
-    let wrong = || format!("'{text}' is no address with prefix length; write one as {example}");
+    let wrong = || format!("'{text}' is not an address with prefix length; write it like {example}");
     let (address, length) = text.split_once('/').ok_or_else(wrong)?;
     let (address, length) = (address.parse().map_err(|_| wrong())?, length.parse().map_err(|_| wrong())?);
     if lengths.contains(&length) {

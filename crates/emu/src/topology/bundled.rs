@@ -11,11 +11,11 @@ pub fn bundled() -> &'static [Bundled] {
 const BUNDLED: &[Bundled] = list! {
     "../../../../topologies";
     "pair": "two hosts on a 1 Gb/s switch",
-    "gigabit-switch-4": "four hosts on a 1 Gb/s switch whose ports share their buffer",
-    "long-haul": "two hosts, 1 Gb/s and 21 ms round trip between them",
-    "science-dmz": "four hosts, two switches, a 10 Gb/s line between them, 25 ms each way",
-    "lag-2x1g": "four hosts, two switches, a LAG of two 1 Gb/s lines that hashes addresses and ports",
-    "black-hole": "a path whose middle takes smaller packets than its ends, and tells nobody",
+    "gigabit-switch-4": "four hosts on a 1 Gb/s switch whose ports share a buffer",
+    "long-haul": "two hosts on a path of 1 Gb/s with 21 ms round trip",
+    "science-dmz": "four hosts, two switches, a 10 Gb/s link between them, 25 ms in each direction",
+    "lag-2x1g": "four hosts, two switches, a LAG of two 1 Gb/s links that hashes addresses and ports",
+    "black-hole": "a path with a smaller MTU in the middle that sends no ICMP messages",
     "policed": "a 1 Gb/s path with a policer of 100 Mb/s, 10 ms round trip",
     "bufferbloat": "a 20 Mb/s bottleneck with 4 MB of buffer, 20 ms round trip",
 };

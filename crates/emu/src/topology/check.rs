@@ -36,7 +36,7 @@ fn names(draft: &ParsedTopology, mistakes: &mut Mistakes) {
     let Topology { hosts, switches, .. } = &draft.topology;
     if hosts.is_empty() && mistakes.is_empty() {
         let top = SourcePosition::START;
-        mistakes.add(&top, "no host is described; add one with [host.NAME]");
+        mistakes.add(&top, "the topology has no host; add one with [host.NAME]");
     }
     for (switch, places) in switches.iter().zip(&draft.switches) {
         if let Some(host) = hosts.iter().position(|host| host.name == switch.name) {
@@ -71,15 +71,21 @@ fn addresses_of(
         let path = format!("host.{}.{key}", host.name);
         if network != first && draft.hosts[0].sound {
             let text = format!(
-                "{path}: {address} is in {network}, but host '{}' is in {first}; hosts reach each other without a \
-                 router, so give all of them addresses of one network",
+                "{path}: {address} is in {network}, but host '{}' is in {first}; there is no router between \
+                 the hosts, so give all of them addresses of one network",
                 hosts[0].name
             );
             mistakes.add(place, text);
         }
         if let Some(earlier) = seen.insert(address.clone(), index) {
             let other = &hosts[earlier].name;
-            mistakes.add(place, format!("{path}: {address} is host '{other}' already; take another one"));
+            mistakes.add(
+                place,
+                format!(
+                    "{path}: {address} is already the address of host '{other}'; use \
+                                         another one"
+                ),
+            );
         }
     }
 }
@@ -119,7 +125,7 @@ fn ports(draft: &ParsedTopology, mistakes: &mut Mistakes) {
             ports.filter(|(link, _)| !same_nodes(first, link) && link.ends[0] != link.ends[1])
         {
             let text = format!(
-                "link.{}.ends: the port of host '{}' is used by link '{}' already; put a switch between",
+                "link.{}.ends: the port of host '{}' is already used by link '{}'; put a switch between them",
                 link.name, host.name, first.name
             );
             mistakes.add(place, text);
@@ -147,7 +153,7 @@ fn loops(draft: &ParsedTopology, mistakes: &mut Mistakes) {
             Fault::Parallel { link, first } => {
                 let (link, first, place) = (&links[link], &links[first], &draft.links[link].link);
                 let text = format!(
-                    "link.{}.ends: link '{}' joins '{}' and '{}' already; write one link with members = 2",
+                    "link.{}.ends: link '{}' already joins '{}' and '{}'; use one link with members = 2",
                     link.name, first.name, link.ends[0], link.ends[1]
                 );
                 mistakes.add(place.of(&["ends"]), text);
@@ -156,8 +162,8 @@ fn loops(draft: &ParsedTopology, mistakes: &mut Mistakes) {
                 let round: Vec<String> =
                     others.iter().map(|other| format!("'{}'", links[*other].name)).collect();
                 let text = format!(
-                    "link.{}.ends: closes a loop with {}, and packets would run round it for ever; remove one, or \
-                     write parallel lines as one link with members",
+                    "link.{}.ends: this closes a loop with {}, in which packets would circulate forever; \
+                     remove one link, or write parallel links as one link with members",
                     links[link].name,
                     round.join(", ")
                 );
@@ -213,7 +219,7 @@ pub(super) fn direction_faults(direction: &LinkDirection) -> Vec<WayFault> {
     match direction.discipline {
         Discipline::Red(red) if red.min >= red.max => {
             let text = format!(
-                "red_min ({}) is not below red_max ({}); three times as much is usual",
+                "red_min ({}) is not below red_max ({}); red_max is usually three times red_min",
                 red.min, red.max
             );
             add(["red_min", "red_max"], text);
@@ -221,12 +227,12 @@ pub(super) fn direction_faults(direction: &LinkDirection) -> Vec<WayFault> {
         Discipline::Red(red) if red.weight.get() == 0.0 => {
             add(
                 ["red_weight", "red_weight"],
-                "red_weight of 0 never sees the queue; 0.002 is usual".to_owned(),
+                "a red_weight of 0 ignores the queue; 0.002 is usual".to_owned(),
             );
         }
         Discipline::CoDel(codel) if codel.target >= codel.interval => {
             let text = format!(
-                "codel_target ({}) is not below codel_interval ({}); 5 to 10 % of it is usual",
+                "codel_target ({}) is not below codel_interval ({}); it is usually 5 to 10 % of it",
                 codel.target, codel.interval
             );
             add(["codel_target", "codel_interval"], text);
@@ -249,7 +255,7 @@ fn shared_buffers(draft: &ParsedTopology, mistakes: &mut Mistakes) {
         let needed: u64 = frames.sum();
         if shared.capacity.get() < needed {
             let text = format!(
-                "switch.{}.buffer: {} B is less than one frame for each port; make it at least {needed}",
+                "switch.{}.buffer: {} B is less than one frame per port; make it at least {needed}",
                 switch.name,
                 shared.capacity.get()
             );
@@ -265,7 +271,8 @@ fn mtus(draft: &ParsedTopology, mistakes: &mut Mistakes) {
         let [one, other] = [&link.directions[0], &link.directions[1]];
         if one.mtu != other.mtu {
             let text = format!(
-                "link.{}: the MTU is {} from '{}' and {} from '{}'; a link has one",
+                "link.{}: the MTU is {} from '{}' and {} from '{}'; both directions of a link must have the \
+                 same",
                 link.name, one.mtu, link.ends[0], other.mtu, link.ends[1]
             );
             let place = |direction: &Places| direction.of(&["mtu"]).clone();
@@ -287,8 +294,8 @@ fn mtus(draft: &ParsedTopology, mistakes: &mut Mistakes) {
             let meant = places.directions.iter().all(|direction| direction.given.contains_key("too_big"));
             if link.directions[0].mtu < largest && !meant {
                 let text = format!(
-                    "link.{}: MTU {}, but host '{host}' sends packets of up to {largest} bytes; make them equal, or \
-                     choose with too_big what larger packets meet",
+                    "link.{}: MTU {}, but host '{host}' sends packets of up to {largest} bytes; make them \
+                     equal, or set too_big to choose what happens to larger packets",
                     link.name, link.directions[0].mtu
                 );
                 mistakes.add(places.directions[0].of(&["mtu"]), text);

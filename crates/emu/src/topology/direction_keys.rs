@@ -11,7 +11,7 @@ use crate::link_direction::{
 
 /// Keys of `[link.NAME]` for both directions, and of `[link.NAME.from.NODE]` for one.
 pub(super) const WAY: &[Key<LinkDirection>] = &[
-    live("rate", Kind::Rate(put!(rate)), "\"none\"", "Line rate, preamble and gap included."),
+    live("rate", Kind::Rate(put!(rate)), "\"none\"", "Line rate, including preamble and inter-frame gap."),
     key(
         "mtu",
         Kind::Whole(MIN_MTU, MAX_MTU, |direction, mtu| {
@@ -19,13 +19,14 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
             Ok(())
         }),
         "1500",
-        "Largest IP packet. Below 1280 there is no IPv6 (RFC 8200 section 5).",
+        "Largest IP packet. IPv6 is off below 1280 (RFC 8200 section 5).",
     ),
     key(
         "too_big",
         Kind::Choice(&["silent", "icmp"], set_too_big),
         "\"silent\"",
-        "What a packet above the MTU meets: it vanishes, or it vanishes and its sender is told as by a router (RFC 1191, RFC 8201).",
+        "What happens to a packet above the MTU: dropped silently, or dropped with an ICMP message to its \
+         sender as a router sends it (RFC 1191, RFC 8201).",
     ),
     key(
         "tags",
@@ -34,19 +35,19 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
             Ok(())
         }),
         "0",
-        "VLAN tags that every frame has on the wire, 4 bytes each.",
+        "Number of VLAN tags of every frame on the wire, 4 bytes each.",
     ),
     live(
         "buffer",
         Kind::Memory(put!(buffer)),
         "\"1MiB\"",
-        "What may wait in front of the line, in bytes of frames with check sequence.",
+        "Queue limit in front of the line, in bytes of frames including FCS.",
     ),
     live(
         "discipline",
         Kind::Choice(&["tail-drop", "red", "codel"], set_discipline),
         "\"tail-drop\"",
-        "Who is dropped or marked when the queue grows.",
+        "Queue management: which packets are dropped or marked when the queue grows.",
     ),
     live(
         "red_min",
@@ -55,7 +56,7 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
             Ok(())
         }),
         "a twelfth of the buffer",
-        "Average queue up to which RED drops nothing.",
+        "Average queue below which RED drops nothing.",
     ),
     live(
         "red_max",
@@ -73,7 +74,7 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
             Ok(())
         }),
         "\"10%\"",
-        "RED's probability at `red_max`.",
+        "RED's drop probability at `red_max`.",
     ),
     live(
         "red_weight",
@@ -82,7 +83,7 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
             Ok(())
         }),
         "0.002",
-        "Weight of a new reading in RED's average (Floyd and Jacobson 1993).",
+        "Weight of a new sample in RED's average queue (Floyd and Jacobson 1993).",
     ),
     live(
         "codel_target",
@@ -91,7 +92,7 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
             Ok(())
         }),
         "\"5ms\"",
-        "Wait that CoDel lets stand (RFC 8289 section 4.3).",
+        "Queueing delay that CoDel tolerates (RFC 8289 section 4.3).",
     ),
     live(
         "codel_interval",
@@ -100,13 +101,13 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
             Ok(())
         }),
         "\"100ms\"",
-        "Time in which the wait must fall below the target once (RFC 8289 section 4.3).",
+        "Interval in which the delay must fall below the target at least once (RFC 8289 section 4.3).",
     ),
     live(
         "ecn",
         Kind::Flag(set_ecn),
         "false",
-        "RED and CoDel mark packets that allow it instead of dropping them (RFC 3168).",
+        "RED and CoDel mark ECN-capable packets instead of dropping them (RFC 3168).",
     ),
     live(
         "police_rate",
@@ -115,13 +116,13 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
             Ok(())
         }),
         "\"none\"",
-        "A policer in front of the queue drops what exceeds this rate, in bits of frames.",
+        "Policer in front of the queue: drops frames above this rate, counted in bits of frames.",
     ),
     live(
         "police_burst",
         Kind::Memory(|direction, burst| set_burst(&mut direction.police, burst, "police_rate")),
         "10 ms at the rate",
-        "How much may pass the policer at once; at least two full frames by default.",
+        "Burst that passes the policer; by default at least two full-size frames.",
     ),
     live(
         "shape_rate",
@@ -130,28 +131,23 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
             Ok(())
         }),
         "\"none\"",
-        "A shaper behind the queue makes wait what exceeds this rate, in bits of frames.",
+        "Shaper at the head of the queue: delays frames above this rate, counted in bits of frames.",
     ),
     live(
         "shape_burst",
         Kind::Memory(|direction, burst| set_burst(&mut direction.shape, burst, "shape_rate")),
         "10 ms at the rate",
-        "How much may pass the shaper at once; at least two full frames by default.",
+        "Burst that passes the shaper; by default at least two full-size frames.",
     ),
     live("delay", Kind::Time(put!(delay)), "\"0s\"", "Propagation delay."),
     live(
         "jitter",
         Kind::Time(put!(jitter.most)),
         "\"0s\"",
-        "Largest deviation from the delay to either side, all equally likely.",
+        "Largest deviation from the delay in either direction, uniformly distributed.",
     ),
-    live(
-        "overtake",
-        Kind::Flag(put!(jitter.may_overtake)),
-        "false",
-        "Jitter may change the order of packets.",
-    ),
-    live("loss", Kind::Probability(set_loss), "0", "Each packet is lost with this probability."),
+    live("overtake", Kind::Flag(put!(jitter.may_overtake)), "false", "Allow jitter to reorder packets."),
+    live("loss", Kind::Probability(set_loss), "0", "Probability that a packet is lost."),
     live(
         "loss_every",
         Kind::Whole(1, u64::MAX, |direction, n| {
@@ -159,19 +155,20 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
             Ok(())
         }),
         "never",
-        "Every nth packet is lost.",
+        "Lose every nth packet.",
     ),
     live(
         "loss_times",
         Kind::Instants(set_loss_times),
         "[]",
-        "The first packet at or after each of these times since the start is lost.",
+        "Lose the first packet at or after each of these times since the start.",
     ),
     live(
         "loss_burst.to_bad",
         Kind::Probability(set_burst_loss),
         "no bursts",
-        "Losses in bursts, from two states between which each packet may change (Gilbert 1960, Elliott 1963): probability to change from good to bad.",
+        "Loss in bursts from a two-state model (Gilbert 1960, Elliott 1963): probability per packet of \
+         changing from good to bad.",
     ),
     live(
         "loss_burst.to_good",
@@ -180,7 +177,8 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
             Ok(())
         }),
         "\"25%\"",
-        "Probability to change from bad to good; 25 % makes the bad state last four packets on average.",
+        "Probability per packet of changing from bad to good; with 25 % the bad state lasts four packets on \
+         average.",
     ),
     live(
         "loss_burst.loss_good",
@@ -200,14 +198,19 @@ pub(super) const WAY: &[Key<LinkDirection>] = &[
         "1",
         "Probability of loss in the bad state.",
     ),
-    live("duplicate", Kind::Probability(put!(duplicate)), "0", "Share of packets that arrive twice."),
+    live("duplicate", Kind::Probability(put!(duplicate)), "0", "Share of packets that are duplicated."),
     live(
         "reorder",
         Kind::Probability(set_reorder),
         "0",
-        "Share of packets that are held back, so that later ones overtake them.",
+        "Share of packets that are held back so that later packets overtake them.",
     ),
-    live("reorder_by", Kind::Time(put!(reorder.by)), "\"1ms\"", "For how long they are held back."),
+    live(
+        "reorder_by",
+        Kind::Time(put!(reorder.by)),
+        "\"1ms\"",
+        "Time for which these packets are held back.",
+    ),
 ];
 
 /// The keys of the loss models, of which only one may be given.

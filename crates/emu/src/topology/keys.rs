@@ -56,12 +56,12 @@ pub(super) use put;
 /// Keys outside of any table.
 pub(super) const HEAD: &[Key<Topology>] = &[
     key("name", Kind::Name(put!(name)), "the file's name", "Name of the network."),
-    key("about", Kind::Text(put!(about)), "nothing", "What it is for, in one line."),
+    key("about", Kind::Text(put!(about)), "nothing", "Purpose of the topology, in one line."),
     key(
         "seed",
         Kind::Whole(0, u64::MAX, put!(seed)),
         "1",
-        "All randomness comes from it: the same seed gives the same losses.",
+        "Seed of all randomness: the same seed gives the same losses.",
     ),
 ];
 
@@ -71,13 +71,13 @@ pub(super) const HOST: &[Key<Host>] = &[
         "address",
         Kind::Address4(put!(v4)),
         "`10.77.0.N/24` for the Nth host",
-        "IPv4 address and length of the network's prefix.",
+        "IPv4 address with prefix length.",
     ),
     key(
         "address6",
         Kind::Address6(put!(v6)),
         "`fd77::N/64` for the Nth host",
-        "IPv6 address and length of the network's prefix. Unused where the MTU is below 1280.",
+        "IPv6 address with prefix length. Not used if the MTU is below 1280.",
     ),
     key(
         "congestion",
@@ -86,13 +86,14 @@ pub(super) const HOST: &[Key<Host>] = &[
             Ok(())
         }),
         "the system's",
-        "Congestion control of its TCP, as `cubic`.",
+        "TCP congestion control, for example `cubic`.",
     ),
     key(
         "sysctl",
         Kind::Settings(put!(sysctl)),
         "none",
-        "Kernel settings below `net.`, as `ipv4.tcp_rmem` to `\"4096 131072 33554432\"`.",
+        "Kernel settings below `net.`, for example `ipv4.tcp_rmem` with the value `\"4096 131072 \
+         33554432\"`.",
     ),
 ];
 
@@ -101,21 +102,22 @@ pub(super) const SWITCH: &[Key<Switch>] = &[
     key(
         "buffer",
         Kind::Memory(share),
-        "each port has its link's buffer",
-        "Memory that all ports share, in place of the buffers of the links that leave the switch.",
+        "each port has the buffer of its link",
+        "Memory that all ports share; it replaces the buffers of the links that leave the switch.",
     ),
     key(
         "sharing",
         Kind::Choice(&["dynamic", "static"], set_sharing),
         "\"dynamic\"",
-        "How much of it a port may take: alpha times what is free at the moment, or the same part as each other port.",
+        "Share of the buffer that a port may use: alpha times the memory that is currently free, or the \
+         same fixed part for every port.",
     ),
     key("alpha", Kind::Factor(set_alpha), "1", "Factor of dynamic sharing (Choudhury and Hahne 1998)."),
 ];
 
 /// Keys of `[link.NAME]` for the link as a whole.
 pub(super) const LINK: &[Key<Link>] = &[
-    key("ends", Kind::Ends(put!(ends)), "must be given", "The two nodes that it joins."),
+    key("ends", Kind::Ends(put!(ends)), "must be given", "The two nodes that the link joins."),
     key(
         "members",
         Kind::Whole(1, 16, |link, count| {
@@ -123,19 +125,20 @@ pub(super) const LINK: &[Key<Link>] = &[
             Ok(())
         }),
         "1",
-        "How many equal lines it consists of, each with a queue of its own (a LAG).",
+        "Number of equal member links (a LAG if above 1), each with its own queue.",
     ),
     key(
         "hash",
         Kind::Several(&["mac", "ip", "ports"], set_hash),
         "[\"ip\", \"ports\"]",
-        "The header fields that choose the member link of a LAG; packets alike in them take the same one.",
+        "Header fields that a LAG hashes to choose the member link; packets with equal fields take the same \
+         one.",
     ),
     key(
         "nic",
         Kind::Flag(put!(nic)),
         "true",
-        "A host at its end hands over no faster than the link's rate, as a NIC does.",
+        "Limit the hosts at its ends to the rate of the link, as a NIC does.",
     ),
 ];
 

@@ -50,7 +50,7 @@ impl fmt::Display for Refusal {
         match self {
             Self::Wrong(text) => f.write_str(text),
             Self::Needs(Needs(other)) => {
-                write!(f, "means nothing without {other}; add that or leave this out")
+                write!(f, "has no effect without {other}; add {other} or remove this key")
             }
         }
     }
@@ -163,7 +163,9 @@ fn quantity<V: FromStr<Err = ParseError>>(value: &Value, what: &str) -> Result<V
 fn text(value: &Value) -> Result<String, String> {
     match &value.content {
         Content::Text(text) | Content::Typed(text) if !text.contains(char::is_control) => Ok(text.clone()),
-        Content::Text(_) | Content::Typed(_) => Err("holds a control character; write one line".to_owned()),
+        Content::Text(_) | Content::Typed(_) => {
+            Err("contains a control character; write one line".to_owned())
+        }
         _ => Err(expected("a text in quotes", value)),
     }
 }
@@ -184,7 +186,7 @@ fn items<'v>(value: &'v Value, what: &str) -> Result<Vec<&'v str>, String> {
 }
 
 fn ends(value: &Value) -> Result<[String; 2], String> {
-    const EXPECTED: &str = "a list of two nodes, as [\"a\", \"s\"]";
+    const EXPECTED: &str = "a list of two nodes such as [\"a\", \"s\"]";
     let ends = items(value, EXPECTED)?;
     let count = ends.len();
     let ends: [&str; 2] = ends.try_into().map_err(|_| format!("{count} ends are not {EXPECTED}"))?;
@@ -195,7 +197,7 @@ fn several(value: &Value, words: &'static [&'static str]) -> Result<Vec<&'static
     let what = format!("a list of some of {}", words.join(", "));
     let chosen = items(value, &what)?;
     if chosen.is_empty() {
-        return Err(format!("an empty list chooses nothing; write {what}"));
+        return Err(format!("the list is empty; write {what}"));
     }
     chosen.into_iter().map(|item| keyword(item, words)).collect()
 }
@@ -220,8 +222,8 @@ fn flag(value: &Value) -> Result<bool, String> {
 
 fn whole(value: &Value, from: u64, to: u64) -> Result<u64, String> {
     let outside = || match to {
-        u64::MAX => format!("{} is no whole number from {from}", value.content.describe()),
-        _ => format!("{} is no whole number from {from} to {to}", value.content.describe()),
+        u64::MAX => format!("{} is not a whole number from {from}", value.content.describe()),
+        _ => format!("{} is not a whole number from {from} to {to}", value.content.describe()),
     };
     let number: u64 = value.text().and_then(|text| text.parse().ok()).ok_or_else(outside)?;
     if (from..=to).contains(&number) { Ok(number) } else { Err(outside()) }
@@ -231,7 +233,7 @@ fn factor(value: &Value) -> Result<f64, String> {
     let number: Option<f64> = value.text().and_then(|text| text.parse().ok());
     number
         .filter(|number| number.is_finite() && *number > 0.0)
-        .ok_or_else(|| format!("{} is no number above 0", value.content.describe()))
+        .ok_or_else(|| format!("{} is not a number above 0", value.content.describe()))
 }
 
 fn rate(value: &Value) -> Result<Option<Bitrate>, String> {
@@ -256,7 +258,7 @@ fn span(value: &Value) -> Result<Span, String> {
 }
 
 fn instants(value: &Value) -> Result<Vec<Timestamp>, String> {
-    const EXPECTED: &str = "a list of times, as [\"1s\", \"2.5s\"]";
+    const EXPECTED: &str = "a list of times such as [\"1s\", \"2.5s\"]";
     let instant = |text: &str| text.parse::<Span>().map_err(|error| error.to_string());
     let mut instants = items(value, EXPECTED)?
         .into_iter()
@@ -271,7 +273,7 @@ fn probability(value: &Value) -> Result<Ratio, String> {
     if ratio.get() <= 1.0 {
         return Ok(ratio);
     }
-    Err(format!("{ratio} is above 100 %; a probability is 0 to 1, or with % 0 to 100"))
+    Err(format!("{ratio} is above 100 %; write a probability as 0 to 1, or as 0 to 100 with %"))
 }
 
 /// Kernel settings: `a.b = 1` as `"a.b" = 1`.
@@ -294,11 +296,11 @@ fn flatten(table: &Table, prefix: &str, into: &mut BTreeMap<String, String>) -> 
         let right = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
         let parts = || key.split('.');
         if !key.chars().all(right) || parts().any(str::is_empty) || parts().count() < 2 {
-            return Err(format!("'{key}' is no setting below net.; write it as ipv4.tcp_rmem"));
+            return Err(format!("'{key}' is not a setting below net.; write it like ipv4.tcp_rmem"));
         }
         let setting = required_text(&entry.value, &format!("a value for {key}"))?;
         if setting.is_empty() || setting.contains(char::is_control) {
-            return Err(format!("the value of {key} is empty or holds a control character"));
+            return Err(format!("the value of {key} is empty or contains a control character"));
         }
         into.insert(key, setting.to_owned());
     }

@@ -20,7 +20,7 @@ pub enum SetError {
     },
     /// The key is fixed while the lab is up.
     #[error(
-        "{key} cannot change while the lab is up; set it in the file or with --set, and bring the lab up again"
+        "{key} cannot change while the lab is up; set it in the file or with --set, and start the lab again"
     )]
     Fixed {
         /// Its name.
@@ -98,7 +98,7 @@ pub struct Target {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// The text has a different form.
-    #[error("'{0}' is not of the form link.NAME or link.NAME.from.NODE")]
+    #[error("'{0}' does not have the form link.NAME or link.NAME.from.NODE")]
     Form(String),
     /// There is no such link.
     #[error("there is no link '{link}'{hint}")]

@@ -21,7 +21,7 @@ pub struct Override {
 
 /// A text that is not a setting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not of the form key=value (examples: buffer=36MB, link.ab.delay=5ms)")]
+#[error("'{0}' does not have the form key=value (examples: buffer=36MB, link.ab.delay=5ms)")]
 pub struct OverrideError(String);
 
 impl FromStr for Override {

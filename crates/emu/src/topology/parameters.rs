@@ -8,7 +8,7 @@ use linerate_config::{Content, Mistakes, Table, Value, check_name, hint};
 pub(super) fn check(document: &Table, mistakes: &mut Mistakes) {
     let Some(entry) = document.get("parameters") else { return };
     let Content::Table(declared) = &entry.value.content else {
-        mistakes.add(&entry.at, "parameters is a table; write [parameters] and name = value below it");
+        mistakes.add(&entry.at, "parameters must be a table; write [parameters] and name = value below it");
         return;
     };
     let mut used = BTreeSet::new();
@@ -25,7 +25,7 @@ pub(super) fn check(document: &Table, mistakes: &mut Mistakes) {
             let name = &entry.key;
             mistakes.add(
                 &entry.at,
-                format!("parameter '{name}' is not used; write \"${name}\" where it belongs or remove it"),
+                format!("parameter '{name}' is not used; use it as \"${name}\" or remove it"),
             );
         }
     }

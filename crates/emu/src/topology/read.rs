@@ -118,7 +118,10 @@ fn name_of_file(file_name: &str, top: &SourcePosition, mistakes: &mut Mistakes) 
     if check_name(name).is_err() {
         mistakes.add(
             top,
-            format!("the network has no name, and '{name}' cannot be one; write name = \"my-network\""),
+            format!(
+                "the network has no name, and the file name '{name}' cannot serve as one; write name = \
+                     \"my-network\""
+            ),
         );
     }
     name.to_owned()
@@ -200,7 +203,7 @@ fn read_link(draft: &mut ParsedTopology, entry: &Entry, table: &Table, mistakes:
     });
     if !has_ends {
         if table.get("ends").is_none() {
-            let what = format!("link '{}' joins nothing; add ends = [\"…\", \"…\"]", entry.key);
+            let what = format!("link '{}' has no ends; add ends = [\"…\", \"…\"]", entry.key);
             mistakes.add(&entry.at, what);
         }
         draft.ends = None;
@@ -233,10 +236,8 @@ fn refuse_unknown_directions(link: &Table, path: &str, ends: Option<&[String; 2]
     };
     for entry in &directions.0 {
         if let Some([one, other]) = ends.filter(|ends| !ends.contains(&entry.key)) {
-            let text = format!(
-                "{path}from.{}: the link ends at '{one}' and '{other}'; write one of them",
-                entry.key
-            );
+            let text =
+                format!("{path}from.{}: the link joins '{one}' and '{other}'; name one of them", entry.key);
             mistakes.add(&entry.at, text);
         }
         match &entry.value.content {
@@ -244,7 +245,7 @@ fn refuse_unknown_directions(link: &Table, path: &str, ends: Option<&[String; 2]
                 let whole = |entry: &&Entry| LINK.iter().any(|key| key.name == entry.key);
                 for Entry { key, at, .. } in direction.0.iter().filter(whole) {
                     let link = path.trim_end_matches('.');
-                    mistakes.add(at, format!("{key} holds for the whole link; write it in [{link}]"));
+                    mistakes.add(at, format!("{key} applies to the whole link; write it in [{link}]"));
                 }
                 let known = [names(WAY), names(LINK)].concat();
                 refuse_unknown(direction, &format!("{path}from.{}.", entry.key), &known, mistakes);
@@ -277,7 +278,8 @@ fn read_direction(
             let keys: Vec<String> = given.iter().map(|entry| format!("'{}'", entry.key)).collect();
             let last = given.iter().map(|entry| &entry.at).max().unwrap_or(at);
             let path = path.trim_end_matches('.');
-            mistakes.add(last, format!("{path}: {} all say what is lost; keep one", keys.join(" and ")));
+            mistakes
+                .add(last, format!("{path}: {} are alternative loss models; keep one", keys.join(" and ")));
         }
     }
     apply(WAY, &layers, direction, at, mistakes)

@@ -7,11 +7,12 @@ use super::direction_keys::WAY;
 use super::keys::{HEAD, HOST, Key, LINK, SWITCH};
 
 const INTRODUCTION: &str = "# Topology files\n
-A network that `linerate lab` emulates, as a TOML file. Written by `cargo xtask gen`.\n
-A file names hosts, switches and links. A link joins two nodes and has two directions; what stands in `[link.NAME]` holds
-for both, what stands in `[link.NAME.from.NODE]` for the direction away from that node alone. A host has one port.
-Networks have no loops; parallel lines are one link with `members`.\n
-Names have small letters, digits and hyphens, at most 32.\n
+A topology file is a TOML file that describes a network for `linerate lab` to emulate. This page is written by
+`cargo xtask gen`.\n
+A file describes hosts, switches and links. A link joins two nodes and has two directions. Keys in `[link.NAME]` apply to
+both directions, and keys in `[link.NAME.from.NODE]` only to the direction away from that node. A host has one port. A
+network has no loops; parallel links are one link with `members`.\n
+Names consist of lower-case letters, digits and hyphens, at most 32 characters.\n
 ## Values\n
 | kind | written as |
 |---|---|
@@ -19,20 +20,20 @@ Names have small letters, digits and hyphens, at most 32.\n
 | amount of memory | `\"64K\"` and `\"64KiB\"` are 65536 bytes, `\"64kB\"` is 64000, a bare number is bytes |
 | time | `\"25ms\"`, `\"10us\"`, `\"1.5s\"`, a bare number is seconds; at most an hour |
 | probability | `1e-4` or `\"0.01%\"` |
-| address | `\"10.77.0.1/24\"`: all hosts are in one network |
-| parameter | `\"$buffer\"` stands for what `[parameters]` declares as `buffer` |
+| address | `\"10.77.0.1/24\"`: all hosts are in the same network |
+| parameter | `\"$buffer\"` is the value of `buffer` in `[parameters]` |
 ";
 
 /// The bundled file that the page shows.
 const EXAMPLE: &str = "long-haul";
 
 const SETTING: &str = "
-## Setting values from outside\n
-`--set KEY=VALUE` replaces what the file says. `KEY` is a parameter (`buffer=36MB`), or the path to any key
+## Overriding values\n
+`--set KEY=VALUE` replaces a value of the file. `KEY` is a parameter (`buffer=36MB`), or the path to any key
 (`link.lag.delay=5ms`, `link.lag.from.s2.loss=1e-3`, `host.a.congestion=reno`, `seed=7`). Lists are written with commas. The
-last setting of a key wins. A setting for a whole link also replaces what the file says for one direction of it.\n
+last setting of a key wins. A setting of a whole link also replaces the values that the file gives for one of its directions.\n
 While a lab runs, `linerate lab set link.NAME KEY=VALUE` (or `link.NAME.from.NODE`) changes the keys that are marked live below.
-`none` as a rate takes the limit away.
+A rate of `none` removes the limit.
 ";
 
 /// The reference page, in Markdown.
@@ -45,18 +46,19 @@ pub fn reference() -> String {
     }
     page.push_str(SETTING);
     section(&mut page, "Keys of the file", "Outside any table.", HEAD);
-    section(&mut page, "`[host.NAME]`", "Nothing must be given.", HOST);
-    section(&mut page, "`[switch.NAME]`", "Nothing must be given.", SWITCH);
-    section(&mut page, "`[link.NAME]`", "What holds for the link as a whole.", LINK);
+    section(&mut page, "`[host.NAME]`", "All keys are optional.", HOST);
+    section(&mut page, "`[switch.NAME]`", "All keys are optional.", SWITCH);
+    section(&mut page, "`[link.NAME]`", "Keys of the link as a whole.", LINK);
     section(
         &mut page,
         "`[link.NAME]` and `[link.NAME.from.NODE]`",
-        "What a direction does, in the order in which a packet meets it: policer, queue, shaper, line, loss, duplicates, reordering, delay. Of \
-         `loss`, `loss_every`, `loss_times` and `loss_burst` only one can hold.",
+        "Keys of a direction, in the order in which a packet passes the stages: policer, queue, shaper, \
+         line, loss, duplication, reordering, delay. Only one of `loss`, `loss_every`, `loss_times` and \
+         `loss_burst` can be set.",
         WAY,
     );
     page.push_str(
-        "\n## Bundled\n\nThe names may stand in place of a file.\n\n| name | what it is |\n|---|---|\n",
+        "\n## Bundled topologies\n\nUse the name instead of a file.\n\n| name | description |\n|---|---|\n",
     );
     for bundled in bundled() {
         let _ = writeln!(page, "| `{}` | {} |", bundled.name, bundled.about);

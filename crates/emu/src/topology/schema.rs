@@ -18,7 +18,7 @@ pub fn schema() -> Value {
         let mut properties = properties(LINK);
         properties.append(&mut self::properties(WAY));
         let directions = json!({ "type": "object", "propertyNames": { "pattern": NAME }, "additionalProperties": { "$ref": "#/$defs/way" },
-            "description": "What holds for the direction away from that node only." });
+            "description": "Keys for the direction away from that node only." });
         properties.insert("from".to_owned(), directions);
         let mut link = object(&properties);
         link["required"] = json!(["ends"]);
@@ -32,7 +32,7 @@ pub fn schema() -> Value {
     }
     let parameters = json!({ "type": "object", "propertyNames": { "pattern": NAME },
         "additionalProperties": { "type": ["string", "number", "boolean", "array"] },
-        "description": "Values that may be used as \"$name\" and set from the command line." });
+        "description": "Values that can be used as \"$name\" and set on the command line." });
     top.insert("parameters".to_owned(), parameters);
     let mut schema = object(&top);
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
@@ -44,7 +44,8 @@ pub fn schema() -> Value {
         "switch": object(&properties(SWITCH)),
         "link": link,
         "way": object(&properties(WAY)),
-        "parameter": { "type": "string", "pattern": "^\\$", "description": "A parameter, as \"$buffer\"." },
+        "parameter": { "type": "string", "pattern": "^\\$", "description": "A parameter, written \
+                                                                            \"$buffer\"." },
     });
     schema
 }

@@ -146,7 +146,7 @@ impl Judge<'_> {
                         _ => left / right,
                     };
                     let finite = result.is_finite().then_some(Measured::Number(result));
-                    finite.ok_or_else(|| "a quotient whose divisor is 0".to_owned())
+                    finite.ok_or_else(|| "a quotient with divisor 0".to_owned())
                 }
                 _ => Err("a number".to_owned()),
             },
@@ -169,7 +169,7 @@ impl Judge<'_> {
         }
         let label = self.plan.label(&choice);
         if self.plan.grid.find(&choice).is_none() {
-            return Err(format!("the point {label}, which the plan leaves out"));
+            return Err(format!("the point {label}, which the plan excludes"));
         }
         let point = self.plan.id(&choice);
         let scope = Scope { run, point, flow: self.flow, direction: self.direction };
@@ -231,7 +231,7 @@ impl Claim {
             Measured::Word(word) => word.clone(),
             Measured::Words(words) => words.join(" and "),
         };
-        format!("found {}, which is not {} {}", show(left), self.comparison.sign(), show(right))
+        format!("found {}, but required {} {}", show(left), self.comparison.sign(), show(right))
     }
 
     /// The dimension of both sides.

@@ -131,26 +131,27 @@ pub const QUANTITIES: &[Quantity] = &[
     quantity("steady", Dimension::Rate, "Goodput after the ramp at the beginning.", |_, flow| {
         number(flow.steady.as_ref()?.bitrate.bps())
     }),
-    quantity("ceiling", Dimension::Rate, "The limit that goodput is compared with.", |_, flow| {
+    quantity("ceiling", Dimension::Rate, "The ceiling that goodput is compared with.", |_, flow| {
         number(flow.ceiling.as_ref()?.bitrate_bps)
     }),
     quantity(
         "share",
         Dimension::Plain,
-        "Goodput over the ceiling, at most 1; none where it is above.",
+        "Goodput divided by the ceiling, at most 1; absent if goodput is above the ceiling.",
         |_, flow| number(flow.ceiling_share()?.get()),
     ),
     quantity(
         FAIRNESS,
         Dimension::Plain,
-        "Jain's index of the goodput of flows that are measured at once in one direction: 1 when all are equal.",
+        "Jain's fairness index over the goodputs of the flows measured at the same time in one direction: 1 \
+         if all are equal.",
         // A single run does not have it: it follows from the whole trial.
         |_, _| None,
     ),
     quantity(
         "segment",
         Dimension::Memory,
-        "Payload of a full segment, as the sending kernel used it (TCP).",
+        "Payload of a full-size segment, as the sending kernel used it (TCP).",
         |_, flow| number(segment_bytes(flow)?),
     ),
     quantity(
@@ -159,19 +160,22 @@ pub const QUANTITIES: &[Quantity] = &[
         "MTU of the path as the sending kernel knows it (TCP).",
         |_, flow| number(f64::from(flow.sender_settings.as_ref()?.pmtu?)),
     ),
-    quantity("segment_asked", Dimension::Memory, "The same as it was asked for (`mss`).", |_, flow| {
+    quantity("segment_asked", Dimension::Memory, "Requested payload of a segment (`mss`).", |_, flow| {
         number(f64::from(flow.sender_settings.as_ref()?.mss.asked?))
     }),
     quantity(
         "delivered",
         Dimension::Memory,
-        "Bytes that the receiver read in the measured part.",
+        "Bytes that the receiver read during the measured part.",
         |_, flow| number(flow.receiver.as_ref()?.bytes.get() as f64),
     ),
-    quantity("unaccounted", Dimension::Memory, "Bytes that no count explains.", |_, flow| {
-        number(flow.byte_accounting.as_ref()?.unaccounted_bytes.get() as f64)
-    }),
-    quantity("loss", Dimension::Plain, "Datagrams lost over datagrams sent (UDP).", |_, flow| {
+    quantity(
+        "unaccounted",
+        Dimension::Memory,
+        "Bytes that the byte accounting leaves unexplained.",
+        |_, flow| number(flow.byte_accounting.as_ref()?.unaccounted_bytes.get() as f64),
+    ),
+    quantity("loss", Dimension::Plain, "Lost datagrams divided by sent datagrams (UDP).", |_, flow| {
         let udp = flow.receiver.as_ref()?.udp.as_ref()?;
         let sent = (udp.packets + udp.lost) as f64;
         (sent > 0.0).then(|| Measured::Number(udp.lost as f64 / sent))
@@ -194,34 +198,36 @@ pub const QUANTITIES: &[Quantity] = &[
     quantity(
         "rwnd",
         Dimension::Memory,
-        "RWND: what the receiver announced, of all streams, in the median of the intervals (TCP).",
+        "RWND: the receive windows advertised on all streams together, median of the intervals (TCP).",
         |_, flow| number(flight::announced_bytes(flow)?),
     ),
     quantity(
         "in_flight",
         Dimension::Memory,
-        "Bytes on their way and not acknowledged yet, of all streams, on average: what takes effect of buffers and announcements (TCP).",
+        "Bytes sent and not yet acknowledged, all streams together, mean (TCP).",
         |_, flow| number(flight::in_flight_bytes(flow)?),
     ),
     quantity(
         "window_rate",
         Dimension::Rate,
-        "What `in_flight` allows over `rtt_baseline`, at most the ceiling (RFC 6349 section 3.3.1).",
+        "`in_flight` divided by `rtt_baseline`, at most the ceiling (RFC 6349 section 3.3.1).",
         |run, flow| number(flight::rate_bps(run, flow)?),
     ),
     quantity(
         "bdp",
         Dimension::Memory,
-        "What the path holds: the payload rate of the line times `rtt_baseline` (RFC 6349 section 3.3.1).",
+        "Bandwidth-delay product: the payload rate of the line times `rtt_baseline` (RFC 6349 section \
+         3.3.1).",
         |run, flow| number(flight::needed_bytes(run, flow)?),
     ),
     quantity(
         "rtt_baseline",
         Dimension::Time,
-        "Round-trip time without a queue: the median before the load; without probes the least that the flow's kernel saw (TCP).",
+        "Round-trip time without a queue: the median before the load, or without probes the smallest value \
+         of the flow's kernel (TCP).",
         |run, flow| number(flight::base_rtt_ns(run, flow)?),
     ),
-    quantity("retransmits", Dimension::Plain, "Segments sent again (TCP).", |_, flow| {
+    quantity("retransmits", Dimension::Plain, "Retransmitted segments (TCP).", |_, flow| {
         number(flow.sender.as_ref()?.retransmits? as f64)
     }),
     quantity("rtt_idle", Dimension::Time, "Median round-trip time before the load.", |run, _| {
@@ -230,16 +236,16 @@ pub const QUANTITIES: &[Quantity] = &[
     quantity("rtt", Dimension::Time, "Median round-trip time under load.", |_, flow| {
         number(flow.loaded.as_ref()?.rtt.p50_ns as f64)
     }),
-    quantity("rtt_mean", Dimension::Time, "Mean of it.", |_, flow| {
+    quantity("rtt_mean", Dimension::Time, "Mean round-trip time under load.", |_, flow| {
         number(flow.loaded.as_ref().filter(|loaded| loaded.rtt.count > 0)?.rtt.mean_ns as f64)
     }),
     quantity("rtt_p95", Dimension::Time, "95th percentile of the round-trip time under load.", |_, flow| {
         number(flow.loaded.as_ref()?.rtt.p95_ns as f64)
     }),
-    quantity("rtt_p99", Dimension::Time, "99th percentile of it.", |_, flow| {
+    quantity("rtt_p99", Dimension::Time, "99th percentile of the round-trip time under load.", |_, flow| {
         number(flow.loaded.as_ref()?.rtt.p99_ns as f64)
     }),
-    quantity("rtt_max", Dimension::Time, "Largest of it.", |_, flow| {
+    quantity("rtt_max", Dimension::Time, "Largest round-trip time under load.", |_, flow| {
         number(flow.loaded.as_ref()?.rtt.max_ns as f64)
     }),
     quantity(
@@ -252,46 +258,46 @@ pub const QUANTITIES: &[Quantity] = &[
             rfc6349::buffer_delay(loaded, base).map(Measured::Number)
         },
     ),
-    quantity(
-        "cpu_sender",
-        Dimension::Plain,
-        "Share of the sending host's processor time that was busy.",
-        |_, flow| number(flow.sender.as_ref()?.host_busy?.get()),
-    ),
+    quantity("cpu_sender", Dimension::Plain, "Busy share of the sending host's CPU time.", |_, flow| {
+        number(flow.sender.as_ref()?.host_busy?.get())
+    }),
     quantity("cpu_receiver", Dimension::Plain, "The same at the receiving host.", |_, flow| {
         number(flow.receiver.as_ref()?.host_busy?.get())
     }),
     quantity(
         "softirq_sender",
         Dimension::Plain,
-        "Share of time that the core of the sending host that was busiest with it spent in software interrupts.",
+        "Share of time in software interrupts on the sending host's core that spent the most in them.",
         |_, flow| number(softirq(flow, metrics::Side::Sender)?),
     ),
     quantity("softirq_receiver", Dimension::Plain, "The same at the receiving host.", |_, flow| {
         number(softirq(flow, metrics::Side::Receiver)?)
     }),
-    quantity("interrupts_sender", Dimension::Plain, "Interrupts a second at the sending host.", |_, flow| {
-        number(interrupts(flow, metrics::Side::Sender)?)
-    }),
+    quantity(
+        "interrupts_sender",
+        Dimension::Plain,
+        "Interrupts per second at the sending host.",
+        |_, flow| number(interrupts(flow, metrics::Side::Sender)?),
+    ),
     quantity("interrupts_receiver", Dimension::Plain, "The same at the receiving host.", |_, flow| {
         number(interrupts(flow, metrics::Side::Receiver)?)
     }),
     quantity(
         "start_error",
         Dimension::Time,
-        "How much later than planned it began to measure, by its own host's clock.",
+        "How much later than planned the measurement started, by the clock of its own host.",
         |run, _| number(run.group_start?.start_error.as_ns() as f64),
     ),
     quantity(
         "clock_error",
         Dimension::Time,
-        "Largest error of that clock against the coordinator's.",
+        "Largest error of that clock relative to the coordinator's.",
         |run, _| number(run.group_start?.clock_error?.as_ns() as f64),
     ),
     quantity(
         "cpu_per_gb_sender",
         Dimension::Plain,
-        "Processor seconds of the sending program for each 10^9 bytes.",
+        "CPU seconds of the sending program per 10^9 bytes.",
         |_, flow| per_gb(flow.sender.as_ref()?),
     ),
     quantity("cpu_per_gb_receiver", Dimension::Plain, "The same at the receiving host.", |_, flow| {
@@ -300,7 +306,8 @@ pub const QUANTITIES: &[Quantity] = &[
     quantity(
         "transfer_time_ratio",
         Dimension::Plain,
-        "Ceiling over goodput: the actual transfer time over the ideal one (RFC 6349 section 4.1).",
+        "Ceiling divided by goodput, which is the actual transfer time divided by the ideal one (RFC 6349 \
+         section 4.1).",
         |_, flow| {
             let rate = flow.bitrate()?.bps();
             (rate > 0.0).then_some(Measured::Number(flow.ceiling.as_ref()?.bitrate_bps / rate))
@@ -309,7 +316,7 @@ pub const QUANTITIES: &[Quantity] = &[
     quantity(
         "tcp_efficiency",
         Dimension::Plain,
-        "Share of the bytes sent that were not sent again (RFC 6349 section 4.2).",
+        "Share of the sent bytes that are not retransmissions (RFC 6349 section 4.2).",
         |_, flow| {
             let sum = |metric: metrics::Metric<Bytes>| {
                 let samples = flow.samples_of(metrics::Side::Sender);
@@ -324,51 +331,51 @@ pub const QUANTITIES: &[Quantity] = &[
     quantity(
         BUFFER,
         Dimension::Memory,
-        "Buffer of the bottleneck, as bytes on the line: for TCP the rise of the round trip before a drop at the full line, \
-         times the line's rate; for UDP that at the plateau of a step of load, or what a burst without a loss left waiting. \
-         Background flows count as traffic through the same queue.",
+        "Buffer of the bottleneck in bytes on the line. TCP: the RTT increase just before a drop on the \
+         full line, times the line rate. UDP: the same at the plateau of a load step, or the bytes that a \
+         burst without loss left in the queue. Cross traffic counts as traffic through the same queue.",
         // A single run does not have it: it follows from the whole trial.
         |_, _| None,
     ),
     quantity(
         BUFFER_KIND,
         Dimension::Word,
-        "What is known of it: an estimate, a lower bound where nothing was dropped at the full line, out of reach where the \
-         probes vary by more than a tenth of it, or that packets were lost in another way.",
+        "How the buffer is known: an estimate, a lower bound (no drop on the full line), out of reach (the \
+         probes vary by more than a tenth of it), or not known because packets were lost in another way.",
         |_, _| None,
     ),
     quantity(
         "message_latency",
         Dimension::Time,
-        "Time of one message of the smallest size of a series, one way.",
+        "One-way time of a message of the smallest size of a series.",
         |_, flow| number(flow.curve.as_ref()?.smallest_one_way.as_ns() as f64),
     ),
     quantity(
         "message_rate",
         Dimension::Rate,
-        "Highest rate of payload among the sizes of a series.",
+        "Highest payload rate among the sizes of a series.",
         |_, flow| number(flow.curve.as_ref()?.peak.bps()),
     ),
     quantity(
         "half_size",
         Dimension::Memory,
-        "Size of a message that reaches half of the rate without start-up: n one-half of the line through a series (Hockney).",
+        "Message size that reaches half of the asymptotic rate: n½ of the line fitted to a series (Hockney).",
         |_, flow| number(flow.curve.as_ref()?.fit.as_ref()?.half_performance_bytes.get() as f64),
     ),
     quantity(
         "saturation_size",
         Dimension::Memory,
-        "Size of a message from which on every size of a series reaches nine tenths of the highest rate.",
+        "Message size from which on all sizes of a series reach 90 % of the highest rate.",
         |_, flow| number(flow.curve.as_ref()?.saturation_bytes?.get() as f64),
     ),
     quantity(
         BUFFER_LOAD,
         Dimension::Plain,
-        "Least load of the line before one of the drops that the buffer was read from; where packets were lost in another \
-         way, the largest.",
+        "Smallest load of the line before the drops from which the buffer was read; the largest load if \
+         packets were lost in another way.",
         |_, _| None,
     ),
-    quantity("caveats", Dimension::Plain, "How many caveats the result has.", |run, flow| {
+    quantity("caveats", Dimension::Plain, "Number of caveats of the result.", |run, flow| {
         number((run.caveats.len() + flow.caveats.len()) as f64)
     }),
     quantity("verdict", Dimension::Word, "What limited the flow.", |_, flow| {

@@ -85,16 +85,16 @@ enum Token {
 /// Parses a comparison: left side, operator, right side.
 pub(crate) fn parse(text: &str) -> Result<(Node, Comparison, Node), Fault> {
     if text.len() > MAX_CHARS {
-        return fault(0, format!("an assertion of {} letters; use at most {MAX_CHARS}", text.len()));
+        return fault(0, format!("the assertion has {} characters; use at most {MAX_CHARS}", text.len()));
     }
     let mut parser = Parser { tokens: tokens(text)?, next: 0, end: text.len() };
     let left = parser.sum(0)?;
     let at = parser.at();
     if parser.take_sign('=') {
-        return fault(at, "write == to compare");
+        return fault(at, "use == to compare");
     }
     let Some(Token::Compare(comparison)) = parser.take() else {
-        return fault(at, "nothing is compared; write a comparison such as goodput >= 0.98 ceiling");
+        return fault(at, "this is not a comparison; write one such as goodput >= 0.98 ceiling");
     };
     let right = parser.sum(0)?;
     match parser.next < parser.tokens.len() {
@@ -119,7 +119,7 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>, Fault> {
             (Token::Name(rest[..length].to_owned()), length)
         } else if first == '"' || first == '\'' {
             let Some(length) = rest[1..].find(first) else {
-                return fault(at, format!("the quotation that begins here does not end; add {first}"));
+                return fault(at, format!("the quoted text that begins here has no end; add {first}"));
             };
             (Token::Quoted(rest[1..=length].to_owned()), length + 2)
         } else if let Some((sign, comparison)) =
@@ -131,7 +131,7 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>, Fault> {
         } else {
             return fault(
                 at,
-                format!("'{first}' means nothing here; write a comparison such as goodput >= 0.98 ceiling"),
+                format!("'{first}' is not allowed here; write a comparison such as goodput >= 0.98 ceiling"),
             );
         };
         found.push((at, token));
@@ -234,7 +234,7 @@ impl Parser {
     fn single(&mut self, depth: usize) -> Result<Node, Fault> {
         let at = self.at();
         if depth > MAX_DEPTH {
-            return fault(at, format!("parentheses deeper than {MAX_DEPTH}; write it shorter"));
+            return fault(at, format!("parentheses nested deeper than {MAX_DEPTH}; simplify the assertion"));
         }
         let form = match self.take() {
             Some(Token::Literal(text)) => Form::Literal(text),

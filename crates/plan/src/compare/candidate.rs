@@ -25,7 +25,7 @@ pub struct Candidate {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum AxisError {
     /// The run is not a plan, or the start of its log is missing.
-    #[error("the run {0} is no plan that was carried out, so it has no axes")]
+    #[error("the run {0} is not a run of a plan, so it has no axes")]
     NoPlan(String),
     /// The plan has no such axis.
     #[error("the plan has no axis '{name}'{hint}")]
@@ -36,7 +36,7 @@ pub enum AxisError {
         hint: String,
     },
     /// The axis has one value.
-    #[error("the axis '{0}' has one value; two are needed to compare them")]
+    #[error("the axis '{0}' has only one value; a comparison needs two")]
     OneValue(String),
 }
 

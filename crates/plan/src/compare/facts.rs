@@ -29,9 +29,9 @@ pub(super) fn note(facts: &mut BTreeMap<String, BTreeSet<String>>, run: &RunReco
     };
     for (host, side) in run.hosts.iter().zip(["client", "server"]) {
         add(format!("kernel of the {side}"), host.kernel.to_string());
-        add(format!("processor of the {side}"), host.cpu.to_string());
-        add(format!("processors of the {side}"), host.cores.to_string());
-        add(format!("linerate at the {side}"), host.linerate.to_string());
+        add(format!("CPU of the {side}"), host.cpu.to_string());
+        add(format!("number of CPUs of the {side}"), host.cores.to_string());
+        add(format!("linerate version of the {side}"), host.linerate.to_string());
         for (name, value) in &host.sysctls {
             add(format!("{name} of the {side}"), value.to_string());
         }

@@ -45,9 +45,9 @@ fn figures(points: &Points<'_>, ways: &[FlowAtPoint<'_>]) -> Option<MethodTable>
     });
     Some(MethodTable {
         title: "Series over message sizes".into(),
-        about: "Latency is the time of the smallest message one way; from the saturation size on nine tenths of the highest \
-                rate are reached; the half-performance size is start-up time times the rate without start-up (Hockney, \
-                NetPIPE)."
+        about: "Latency is the one-way time of the smallest message. From the saturation size on, all sizes \
+                reach 90 % of the highest rate. The half-performance size (n½) is the start-up time times \
+                the asymptotic rate (Hockney, NetPIPE)."
             .into(),
         columns,
         rows: rows.collect(),
@@ -96,9 +96,9 @@ fn curve(
     Some(MethodTable {
         title: format!("Curve of {}", place.join(", ")).into(),
         about:
-            "Rate of payload and time one way of a message of each size: medians over the trials of the plan."
+            "Payload rate and one-way time of a message, for each size: medians over the trials of the plan."
                 .into(),
-        columns: vec![numbers("message", "bytes"), numbers("rate", "bit/s"), numbers("time one way", "ns")],
+        columns: vec![numbers("message", "bytes"), numbers("rate", "bit/s"), numbers("one-way time", "ns")],
         rows: rows.collect(),
         notes: Vec::new(),
     })

@@ -203,18 +203,19 @@ fn estimates(record: &PlanRecord, views: &[View<'_>]) -> Option<MethodTable> {
         }
     };
     Some(MethodTable {
-        title: "The buffer, by point".into(),
-        about: "A: the rise of the round trip before a drop at the full line, times the line's rate. B: what the longest burst \
-                without a loss leaves waiting, L(1 - out/in). C: the plateau of the delay while the load is above the line's \
-                rate. Bytes are those on the line. The rate expected is what the load beside it leaves of the line."
+        title: "Buffer size at each point".into(),
+        about: "A: RTT increase just before a drop on the full line, times the line rate. B: bytes that the \
+                longest burst without loss leaves in the queue, L(1 - out/in). C: delay plateau while the \
+                load exceeds the line rate. Bytes are counted on the line. The expected rate is the line \
+                rate minus the cross traffic."
             .into(),
         columns: vec![
             column("point", None),
             column("method", None),
             column("buffer", Some("bytes")),
-            column("at the line's rate", Some("ns")),
+            column("at the line rate", Some("ns")),
             column("kind", None),
-            column("load at the drop", Some("1")),
+            column("load at drop", Some("1")),
             column("other load", Some("1")),
             column("rate", Some("bit/s")),
             column("rate expected", Some("bit/s")),
@@ -244,8 +245,8 @@ fn kinds(view: &View<'_>, searched: bool) -> String {
     for word in words {
         let told = match word.as_str() {
             "lower_bound" if searched => "estimate",
-            "lower_bound" => "lower bound: nothing was dropped at a full queue",
-            "out_of_reach" => "out of reach: the probes vary by more than a tenth of it",
+            "lower_bound" => "lower bound: no drop at a full queue",
+            "out_of_reach" => "out of reach: the probes vary by more than a tenth of the buffer",
             "other_loss" => "loss not caused by a full queue",
             other => other,
         };
@@ -255,7 +256,7 @@ fn kinds(view: &View<'_>, searched: bool) -> String {
         }
     }
     match counted.as_slice() {
-        [] => "nothing was seen of a queue".to_owned(),
+        [] => "no queue was observed".to_owned(),
         [(only, _)] => (*only).to_owned(),
         several => {
             several.iter().map(|(word, count)| format!("{word} x{count}")).collect::<Vec<_>>().join(", ")
@@ -269,14 +270,15 @@ const SLOPE_TOLERANCE: f64 = 0.25;
 fn notes(views: &[View<'_>], searched: bool) -> Vec<String> {
     let mut notes = Vec::new();
     if searched {
-        notes.push("Buffers of bursts are known to the resolution of the search, from below.".to_owned());
+        notes
+            .push("A buffer size from bursts is a lower bound with the resolution of the search.".to_owned());
     }
     for view in views {
         let slope = view.known.as_ref().and_then(|known| known.slope);
         if let Some(slope) = slope.filter(|slope| (slope - 1.0).abs() > SLOPE_TOLERANCE) {
             notes.push(format!(
-                "{}: the delay rose {slope:.2} times as fast as the load should have made it; the line drains at another \
-                 rate, or the load was not steady.",
+                "{}: the delay rose {slope:.2} times as fast as expected from the load; the line drains at \
+                 another rate, or the load was not steady.",
                 view.label
             ));
         }
@@ -301,14 +303,15 @@ fn sizes(views: &[View<'_>]) -> Option<MethodTable> {
         ],
     };
     Some(MethodTable {
-        title: "Sizes with which this path would be fit".into(),
+        title: "Recommended buffer sizes for this path".into(),
         about: format!(
-            "For {:.4} Gb/s, a round trip of {:.3} ms and {streams} streams. The product of rate and round trip: Villamizar and \
-             Song 1994; over the root of the number of flows: Appenzeller, Keslassy and McKeown 2004, for many flows; the \
-             others keep the line full through one back-off.",
+            "For {:.4} Gb/s, a round trip of {:.3} ms and {streams} streams. Rate times round trip: \
+             Villamizar and Song 1994. Divided by the square root of the number of flows: Appenzeller, \
+             Keslassy and McKeown 2004, for many flows. The others keep the line full during one back-off.",
             drain / 1e9,
             rtt * 1e3
-        ).into(),
+        )
+        .into(),
         columns: vec![column("so that", None), column("buffer", Some("bytes")), column("delay", Some("ns"))],
         rows: fits(drain, rtt, streams).into_iter().map(row).collect(),
         notes: Vec::new(),

@@ -128,26 +128,27 @@ fn throughput(
     });
     let rows: Vec<MethodRow> = rows.collect();
     let mut notes = vec![
-        "The generator is software. Where it sent less than what was asked for, the throughput is the least that the device \
-         carries. Elsewhere a rate below the theoretical maximum may be that of the device or of a host: try the \
-         hosts back to back first; they have to send a tenth more than what is claimed of a device."
+        "The generator is software. If it sent less than requested, the throughput is a lower bound for the \
+         device. Otherwise, a rate below the theoretical maximum may be the limit of the device or of a \
+         host: first connect the hosts back to back, where they must send 10 % more than the claimed rate \
+         of the device."
             .to_owned(),
-        "After RFC 2544, with deviations: no frames of 64 bytes, no learning frames, and the latency is a round trip by \
-         software beside the load, not that of one tagged frame (section 26.2)."
+        "Follows RFC 2544 with deviations: no frames of 64 bytes, no learning frames, and the latency is \
+         the round trip of software probes under load instead of that of one tagged frame (section 26.2)."
             .to_owned(),
     ];
     let repeats = points.start.repeats;
     if repeats > 1 {
-        notes.insert(0, format!("Medians of {repeats} searches, with the least and the largest."));
+        notes.insert(0, format!("Medians of {repeats} searches, with minimum and maximum."));
     }
     (!rows.is_empty()).then(|| MethodTable {
         title: "Throughput and latency (RFC 2544 sections 26.1 and 26.2)".into(),
-        about: "What arrived at the highest load at which no frame was lost, beside what was asked for and sent, and the \
-                theoretical maximum of the line for each size of frame, check sequence included."
+        about: "The received rate at the highest load without frame loss, the requested and sent rates, and \
+                the theoretical maximum of the line, for each frame size including FCS."
             .into(),
         columns: vec![
             text_column("frame size"),
-            numbers("load asked for", "frames/s"),
+            numbers("requested load", "frames/s"),
             numbers("sent", "frames/s"),
             numbers("throughput", "frames/s"),
             numbers("theoretical maximum", "frames/s"),
@@ -247,17 +248,17 @@ fn loss(
     }
     (!rows.is_empty()).then(|| MethodTable {
         title: "Frame loss rate (RFC 2544 section 26.3)".into(),
-        about: "Frames that were sent and did not arrive, by the load that was asked for.".into(),
+        about: "Share of the sent frames that did not arrive, by requested load.".into(),
         columns: vec![
             text_column("frame size"),
-            numbers("load asked for", "frames/s"),
+            numbers("requested load", "frames/s"),
             numbers("sent", "frames/s"),
             numbers("frame loss rate", "%"),
         ],
         rows,
         notes: vec![
-            "A load beyond what line or host can send is not offered: what was sent stands beside it. The section's own loads \
-             are steps of a tenth downwards; the others are those of the search."
+            "If the line or the host cannot send the requested load, the sent load is lower. The RFC's own \
+             loads fall in steps of 10 %; the other loads come from the search."
                 .into(),
         ],
     })
@@ -316,7 +317,9 @@ fn bursts(plan: &Plan, record: &PlanRecord, points: &Points<'_>) -> Option<Metho
     let rows: Vec<MethodRow> = rows.collect();
     (!rows.is_empty()).then(|| MethodTable {
         title: "Back-to-back frames (RFC 2544 section 26.4)".into(),
-        about: "The longest burst of frames, as close as the host sends them, of which none is lost.".into(),
+        about: "The longest burst of frames without loss, with frames as close together as the host can \
+                send them."
+            .into(),
         columns: vec![
             text_column("frame size"),
             numbers("frames in the burst", "1"),
@@ -325,8 +328,9 @@ fn bursts(plan: &Plan, record: &PlanRecord, points: &Points<'_>) -> Option<Metho
         ],
         rows,
         notes: vec![
-            "The generator is software: gaps between frames are not the smallest ones that the line allows, so a burst may be \
-             longer than what the device holds. RFC 9004 corrects by the throughput, where this is below the maximum."
+            "The generator is software: gaps between frames are larger than the minimum of the line, so a \
+             burst may be longer than the buffer of the device. RFC 9004 corrects for a throughput below \
+             the maximum."
                 .into(),
         ],
     })

@@ -43,7 +43,7 @@ fn path(points: &Points<'_>) -> Option<MethodTable> {
     let number = |value: Option<f64>| MethodCell { at_least, ..MethodCell::number(value) };
     let mtu = of("path_mtu").map_or_else(none, |mtu| MethodCell::text(format!("{mtu:.0} B")));
     let rows = vec![
-        row("3.1", "path MTU", mtu, none(), none(), "the kernel's knowledge of the connection's path"),
+        row("3.1", "path MTU", mtu, none(), none(), "path MTU known to the kernel for the connection"),
         row(
             "3.2",
             "baseline round-trip time",
@@ -53,7 +53,7 @@ fn path(points: &Points<'_>) -> Option<MethodTable> {
             "probes before the load",
         ),
         row("3.2", "bottleneck bandwidth", none(), none(), number(bottleneck_bandwidth), from),
-        row("3.3", "BDP, and least RWND", number(product), none(), none(), "the product of both"),
+        row("3.3", "BDP, and minimum RWND", number(product), none(), none(), "product of both"),
     ];
     Some(MethodTable {
         title: "The path (RFC 6349 section 3)".into(),
@@ -61,8 +61,8 @@ fn path(points: &Points<'_>) -> Option<MethodTable> {
         columns,
         rows,
         notes: vec![
-            "After RFC 6349, with deviations: the path MTU was not searched by probes of growing size (section 3.1), and the \
-             times of day are those at which the plan was run (section 3.2)."
+            "Follows RFC 6349 with deviations: the path MTU was not searched with probes of growing size \
+             (section 3.1), and the times of day are those of the plan's trials (section 3.2)."
                 .into(),
         ],
     })
@@ -76,7 +76,7 @@ fn bottleneck_bandwidth(points: &Points<'_>, ceiling: Option<f64>) -> (Option<f6
     let datagrams = points.flows_with("loss");
     let carried = typical(datagrams.iter().filter_map(|way| points.number(way, "goodput")));
     let Some(carried) = carried else {
-        let from = "the ceiling of TCP on the line; give the plan a flow with UDP to measure it";
+        let from = "TCP ceiling of the line; add a UDP flow to the plan to measure it";
         return (ceiling, false, from);
     };
     let lost = datagrams.iter().any(|way| points.number(way, "loss").is_some_and(|loss| loss > 0.0));
@@ -84,11 +84,9 @@ fn bottleneck_bandwidth(points: &Points<'_>, ceiling: Option<f64>) -> (Option<f6
     let reached = lost || line.is_none_or(|line| carried >= REACHED_SHARE * line);
     let segments = points.flows_with("segment").into_iter().filter_map(|way| points.number(&way, "goodput"));
     match segments.reduce(f64::max).filter(|most| !reached && *most > carried) {
-        Some(most) => (Some(most), true, "the most that TCP carried; the host sent less than that with UDP"),
-        None if reached => (Some(carried), false, "a test with UDP, payload"),
-        None => {
-            (Some(carried), true, "a test with UDP, payload; the host sent no more, and nothing was lost")
-        }
+        Some(most) => (Some(most), true, "highest TCP rate; the host sent less with UDP"),
+        None if reached => (Some(carried), false, "UDP test, payload"),
+        None => (Some(carried), true, "UDP test, payload; limited by the sending host, nothing was lost"),
     }
 }
 
@@ -130,16 +128,17 @@ fn tests(points: &Points<'_>) -> Option<MethodTable> {
     });
     Some(MethodTable {
         title: "TCP throughput tests (RFC 6349 sections 3.3 and 4)".into(),
-        about: "Expected is what was in flight of all connections over the baseline round-trip time, at most what the line \
-                carries. The transfer time ratio is the actual time of a transfer over that of the line's TCP payload \
-                (section 4.1), TCP efficiency the share of bytes that were not sent again (4.2), buffer delay the rise of the \
-                mean round-trip time over the baseline (4.3)."
+        about: "Expected: bytes in flight of all connections divided by the baseline round-trip time, at \
+                most the ceiling of the line. Transfer time ratio: actual time of a transfer divided by its \
+                time at the line's TCP payload rate (section 4.1). TCP efficiency: share of the bytes that \
+                were not retransmitted (4.2). Buffer delay: increase of the mean round-trip time over the \
+                baseline (4.3)."
             .into(),
         columns,
         rows: rows.collect(),
         notes: vec![
-            "The ideal counts TCP timestamps where they are in use, which the RFC's own arithmetic does not: its ideal is \
-             12 bytes of each segment higher."
+            "The ideal rate accounts for TCP timestamps if they are in use. The RFC's arithmetic does not, \
+             so its ideal is higher by 12 bytes per segment."
                 .into(),
         ],
     })

@@ -41,9 +41,10 @@ pub(super) fn tables(plan: &Plan, record: &PlanRecord) -> Vec<MethodTable> {
         cells.extend(distance.map(|metres| MethodCell::number(speed(metres))));
         MethodRow { point: Some(way.point.id.clone()), cells }
     });
-    let about = "Computed is the window in effect over the round-trip time before the load, at most the ceiling (RFC 6349 \
-                 section 3.3.1). The window in effect is what was in flight on average: of a buffer that was granted a part is \
-                 overhead, and a writer that filled it sleeps until a third is free.";
+    let about = "Computed: effective window divided by the round-trip time before the load, at most the \
+                 ceiling (RFC 6349 section 3.3.1). The effective window is the mean number of bytes in \
+                 flight. It is smaller than the granted buffer, because a part of the buffer is overhead \
+                 and a writer that filled it sleeps until a third is free.";
     vec![MethodTable {
         title: "Throughput against the window".into(),
         about: about.into(),
@@ -65,7 +66,8 @@ fn needed(points: &Points<'_>) -> Option<String> {
     let (window, rtt) = (Bytes::new(window as u64), Span::from_ns(rtt as u64));
     let ceiling = Bitrate::from_bps(ceiling)?;
     Some(format!(
-        "This path needs a window of {window} ({} bytes): {ceiling} over {rtt}. A buffer of twice that allows it.",
+        "This path needs a window of {window} ({} bytes): {ceiling} over {rtt}. A buffer of twice that size \
+         is enough.",
         window.get()
     ))
 }
@@ -77,11 +79,15 @@ fn light(points: &Points<'_>, metres: f64) -> Option<String> {
     let speed = sender_error::signal_speed_m_per_s(sender_error::FIBRE_INDEX)?;
     let floor = Span::from_secs_f64(sender_error::round_trip_floor_s(metres, speed)?)?;
     let stretch = sender_error::path_stretch(rtt_s, speed, metres)?;
-    let impossible =
-        if stretch < 1.0 { ", which cannot be: the distance or the round-trip time is wrong" } else { "" };
+    let impossible = if stretch < 1.0 {
+        ", which is impossible: the distance or the round-trip time is wrong"
+    } else {
+        ""
+    };
     Some(format!(
-        "Land speed is rate times distance, the figure of the Internet2 Land Speed Record, of {:.0} km. Light in fibre takes \
-         {floor} there and back; the round-trip time is {stretch:.2} times that{impossible}.",
+        "Land speed is rate times distance ({:.0} km), as in the Internet2 Land Speed Record. Light in \
+         fibre takes {floor} for the round trip; the measured round-trip time is {stretch:.2} times \
+         that{impossible}.",
         metres / 1e3
     ))
 }

@@ -67,7 +67,7 @@ fn from_table(reader: &mut Reader<'_>, table: &Table, value: &Value, plan: &Plan
         if table.get("that").is_none() {
             reader
                 .mistakes
-                .add(&value.at, "the assertion says nothing; add that = \"goodput >= 0.98 ceiling\"");
+                .add(&value.at, "the assertion has no condition; add that = \"goodput >= 0.98 ceiling\"");
         }
         return None;
     };
@@ -86,7 +86,7 @@ fn from_table(reader: &mut Reader<'_>, table: &Table, value: &Value, plan: &Plan
         let at = fields.value("at").map_or(&value.at, |value| &value.at);
         reader
             .mistakes
-            .add(at, "assert.at: no point of the plan is like this; correct the values, or leave it out");
+            .add(at, "assert.at: no point of the plan matches; correct the values, or remove `at`");
     }
     let flow = fields.text("flow");
     if let Some(name) = flow.as_deref().filter(|name| plan.flow(name).is_none()) {
@@ -146,14 +146,16 @@ pub(crate) fn search(reader: &mut Reader<'_>, draft: &AxisTable<'_>, axes: &[Axi
     let fields = draft.fields.as_ref()?;
     for key in ["values", "step", "factor", "points", "labels"] {
         if let Some(value) = fields.value(key) {
-            let text =
-                format!("axis.{}.{key}: the axis is searched (pass), not swept; leave it out", draft.name);
+            let text = format!(
+                "axis.{}.{key}: this does not apply to an axis that is searched (pass); remove it",
+                draft.name
+            );
             reader.mistakes.add(&value.at, text);
         }
     }
     let (low, high) = range::bounds(draft, fields, reader.mistakes)?;
     if low == high {
-        let text = format!("axis.{}: from and to are the same, there is nothing to search", draft.name);
+        let text = format!("axis.{}: from and to are equal, so there is nothing to search", draft.name);
         reader.mistakes.add(&draft.at, text);
     }
     let resolution = match fields.setting("resolution") {

@@ -19,7 +19,7 @@ impl Reader<'_> {
         let trials = points.saturating_mul(plan.largest_repeats() as usize);
         if trials > MAX_TRIALS {
             let text = format!(
-                "{points} points, {} times each, are {trials} trials; at most are {MAX_TRIALS}",
+                "{points} points with {} trials each make {trials} trials; at most {MAX_TRIALS} are allowed",
                 plan.largest_repeats()
             );
             self.mistakes.add(&SourcePosition::START, text);
@@ -27,7 +27,7 @@ impl Reader<'_> {
         let tests = points.saturating_mul(plan.flows.len());
         if tests > MAX_TESTS {
             let text = format!(
-                "{points} points of {} flows are {tests} tests; at most are {MAX_TESTS}",
+                "{points} points with {} flows each make {tests} tests; at most {MAX_TESTS} are allowed",
                 plan.flows.len()
             );
             self.mistakes.add(&SourcePosition::START, text);
@@ -53,7 +53,8 @@ impl Reader<'_> {
             let idle = targets.iter().all(|target| matches!(target, Target::Test(knob) if set(knob)));
             if idle && let Some(entry) = self.document.find(&format!("axis.{name}")) {
                 let text = format!(
-                    "axis.{name}: it changes nothing, since every flow sets that itself; sweep flow.NAME.KNOB"
+                    "axis.{name}: it has no effect, because every flow sets this knob itself; sweep \
+                     flow.NAME.KNOB"
                 );
                 self.mistakes.add(&entry.at, text);
             }
@@ -97,7 +98,7 @@ impl Reader<'_> {
                 let axis = plan.axes.iter().find(swept).map(|axis| format!("axis.{}", axis.name));
                 let entry = axis.and_then(|path| self.document.find(&path));
                 let place = entry.map_or(SourcePosition::START, |entry| entry.at.clone());
-                self.mistakes.add(&place, format!("the lab cannot be made with this: {text}"));
+                self.mistakes.add(&place, format!("the lab cannot be created with these values: {text}"));
                 return;
             }
         }

@@ -88,11 +88,13 @@ impl Reader<'_> {
         if self.mistakes.is_empty() {
             let text = match hosts.len() {
                 0 => {
-                    "the plan names no hosts; add [host.NAME] with address = \"…\", or [lab] with topology = \"…\""
+                    "the plan has no hosts; add [host.NAME] with address = \"…\", or [lab] with topology = \
+                     \"…\""
                 }
-                1 => "the plan has one host; add the other one",
+                1 => "the plan has only one host; add a second one",
                 _ => {
-                    "with more than two hosts, say what is measured; add [flow.NAME] with from = \"…\" and to = \"…\""
+                    "a plan with more than two hosts needs flows; add [flow.NAME] with from = \"…\" and to \
+                     = \"…\""
                 }
             };
             self.mistakes.add(&SourcePosition::START, text);
@@ -124,7 +126,8 @@ impl Reader<'_> {
                     }
                     Some(other) if other.cross_traffic => {
                         let text = format!(
-                            "{path}: '{name}' is cross traffic and runs until the others have ended; wait for another one"
+                            "{path}: '{name}' is cross traffic and runs until the others have ended; name \
+                             another flow"
                         );
                         found.push((place(&flow.name, "after"), text));
                     }
@@ -133,13 +136,14 @@ impl Reader<'_> {
             }
         }
         if let Some(flow) = in_a_circle(flows) {
-            let text =
-                format!("flow.{}.after: these flows wait for each other; let one of them begin", flow.name);
+            let text = format!(
+                "flow.{}.after: these flows wait for each other; remove `after` from one of them",
+                flow.name
+            );
             found.push((place(&flow.name, "after"), text));
         }
         if let Some(flow) = flows.first().filter(|_| flows.iter().all(|flow| flow.cross_traffic)) {
-            let text =
-                "every flow is cross traffic, so none of them ever ends; leave cross_traffic out of one";
+            let text = "every flow is cross traffic, so none of them ends; remove cross_traffic from one";
             found.push((place(&flow.name, "cross_traffic"), text.to_owned()));
         }
         for (place, text) in found {

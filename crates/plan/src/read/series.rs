@@ -59,14 +59,20 @@ impl Reader<'_> {
         if fields.flag("cross_traffic")
             && let Some(value) = fields.value("cross_traffic")
         {
-            let text = format!("{path}cross_traffic: a series ends by itself; leave one of the two out");
+            let text = format!(
+                "{path}cross_traffic: a series ends by itself and cannot be cross traffic; \
+                                remove one of the two"
+            );
             self.mistakes.add(&value.at, text);
         }
         let Some(Content::Table(table)) = fields.value("test").map(|value| &value.content) else { return };
         for entry in &table.0 {
             if knob(&entry.key).is_ok_and(Knob::is_traffic) {
                 let name = &entry.key;
-                let text = format!("{path}test.{name}: a series takes none of it; see the knobs of series");
+                let text = format!(
+                    "{path}test.{name}: this knob does not apply to a series; see the knobs \
+                                    of series"
+                );
                 self.mistakes.add(&entry.at, text);
             }
         }

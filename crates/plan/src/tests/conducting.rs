@@ -321,7 +321,7 @@ fn assertions_see_the_median_of_the_trials_and_other_plans_by_name() {
     assert_eq!(verdicts(named), [false, true, true, true, false, false]);
     assert_eq!(verdicts(BTreeMap::new()), [false, true, false, false, false, false]);
     let all = judgements(&plan, &sums, &BTreeMap::new());
-    assert_eq!(all[0].found.as_deref(), Some("found 1.000 Mb/s, which is not >= 2.000 Mb/s"));
+    assert_eq!(all[0].found.as_deref(), Some("found 1.000 Mb/s, but required >= 2.000 Mb/s"));
     assert!(all[4].found.as_deref().unwrap().starts_with("not measured: loss"), "{:?}", all[4]);
     let results = TrialResults::default();
     let point = plan.point(0).unwrap();

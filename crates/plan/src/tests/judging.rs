@@ -38,7 +38,7 @@ const FOUR: &str = "streams=4";
 fn a_claim_is_judged_at_every_point() {
     let rows =
         [(ONE, "goodput", 9.5e8), (ONE, "ceiling", 9.4e8), (FOUR, "goodput", 9e8), (FOUR, "ceiling", 9.4e8)];
-    let fails = Outcome::Fails("found 900.0 Mb/s, which is not >= 921.2 Mb/s".to_owned());
+    let fails = Outcome::Fails("found 900.0 Mb/s, but required >= 921.2 Mb/s".to_owned());
     assert_eq!(outcomes("\"goodput >= 0.98 ceiling\"", &rows), [Outcome::Holds, fails.clone()]);
     assert_eq!(outcomes("\"goodput >= 0.98 * ceiling\"", &rows), [Outcome::Holds, fails.clone()]);
     assert_eq!(outcomes("\"goodput / ceiling >= 98%\"", &rows)[0], Outcome::Holds);
@@ -69,9 +69,9 @@ fn points_and_runs_are_compared_with_each_other() {
     let rows = [(ONE, "goodput", 9e8), (FOUR, "goodput", 8e8), ("old streams=1", "goodput", 9.3e8)];
     let across = outcomes("\"goodput >= 0.95 point(streams=1).goodput\"", &rows);
     assert_eq!(across[0], Outcome::Holds);
-    assert_eq!(across[1], Outcome::Fails("found 800.0 Mb/s, which is not >= 855.0 Mb/s".to_owned()));
+    assert_eq!(across[1], Outcome::Fails("found 800.0 Mb/s, but required >= 855.0 Mb/s".to_owned()));
     let difference = outcomes("\"point(streams=1).goodput - point(streams=4).goodput <= 50M\"", &rows);
-    assert_eq!(difference[0], Outcome::Fails("found 100.0 Mb/s, which is not <= 50.00 Mb/s".to_owned()));
+    assert_eq!(difference[0], Outcome::Fails("found 100.0 Mb/s, but required <= 50.00 Mb/s".to_owned()));
     let regression = outcomes("\"goodput >= 0.95 run('old').goodput\"", &rows);
     assert_eq!(regression[0], Outcome::Holds);
     assert_eq!(
@@ -93,7 +93,7 @@ fn what_was_not_measured_never_passes() {
     }
     let nothing =
         outcomes("\"retransmits / (retransmits - retransmits) >= 0\"", &[(ONE, "retransmits", 1.0)]);
-    assert_eq!(nothing[0], Outcome::NotMeasured("a quotient whose divisor is 0".to_owned()));
+    assert_eq!(nothing[0], Outcome::NotMeasured("a quotient with divisor 0".to_owned()));
     let text = "assert = [\"goodput >= point(streams=1).goodput\"]\nexclude = [{ streams = 1, window = 2000 }]\n\
                 axis.streams = [1, 4]\naxis.window = [1000, 2000]\ntest.upload = true\n";
     let plan = plan(text);
@@ -103,7 +103,7 @@ fn what_was_not_measured_never_passes() {
     let last = &judged.last().unwrap().outcome;
     assert_eq!(
         *last,
-        Outcome::NotMeasured("the point streams=1 window=2000, which the plan leaves out".to_owned())
+        Outcome::NotMeasured("the point streams=1 window=2000, which the plan excludes".to_owned())
     );
 }
 
@@ -113,7 +113,7 @@ fn words_are_those_of_the_results() {
     let rows = [(("the only point".to_owned(), "verdict"), Measured::Word("sender_window".to_owned()))];
     let judged = judge(&plan, &Table { plan: &plan, rows: rows.into_iter().collect() });
     assert_eq!(judged[0].outcome, Outcome::Holds);
-    assert_eq!(judged[1].outcome, Outcome::Fails("found sender_window, which is not == link".to_owned()));
+    assert_eq!(judged[1].outcome, Outcome::Fails("found sender_window, but required == link".to_owned()));
 }
 
 #[test]

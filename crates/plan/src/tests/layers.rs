@@ -111,7 +111,7 @@ fn what_the_file_says_of_values_that_the_command_line_took_away_is_left_out() {
     // Unrelated mistakes remain mistakes.
     let wrong = text.replace("loss < 1", "los < 1").replace("interval = 3", "interval = 4");
     let error = try_plan(&wrong, &["axis.window=7,8"]).unwrap_err().to_string();
-    assert!(error.contains("4 is no value of axis 'interval'"), "{error}");
+    assert!(error.contains("4 is not a value of axis 'interval'"), "{error}");
     let error = try_plan(&text.replace("loss < 1", "los < 1"), &["test.window=9"]).unwrap_err().to_string();
     assert!(error.contains("there is no quantity 'los'"), "{error}");
 }

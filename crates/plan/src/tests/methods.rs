@@ -242,7 +242,7 @@ fn frames_a_second_stand_beside_the_most_that_the_line_takes() {
     let [throughput, loss] = &tables[..] else { panic!("two tables") };
     assert_eq!(*cell(throughput, 0, "frame size"), MethodCell::text("1518"));
     // 0.5e9 / (8 x 1472); 84,918 frames in two seconds, and x 8 x 1538 on the line.
-    close(value(throughput, 0, "load asked for"), 42_459.239_1);
+    close(value(throughput, 0, "requested load"), 42_459.239_1);
     close(value(throughput, 0, "sent"), 42_459.0);
     close(value(throughput, 0, "throughput"), 42_459.0);
     close(value(throughput, 0, "theoretical maximum"), 81_274.385);
@@ -250,7 +250,7 @@ fn frames_a_second_stand_beside_the_most_that_the_line_takes() {
     close(value(throughput, 0, "on the line"), 522.415_536e6);
     assert_eq!(value(throughput, 0, "round trip at throughput"), 250_000.0);
     // The highest load first: 12550 of 162550 in two seconds.
-    close(value(loss, 0, "load asked for"), 84_918.478);
+    close(value(loss, 0, "requested load"), 84_918.478);
     close(value(loss, 0, "sent"), 81_275.0);
     close(value(loss, 0, "frame loss rate"), 7.720_701_3);
     assert_eq!(value(loss, 1, "frame loss rate"), 0.0);
@@ -298,7 +298,7 @@ fn frames_that_were_not_received_are_not_the_throughput() {
     }));
     told.sum(0, "a-b", &[("goodput", 930.3e6), ("ceiling", 957.087_972e6)]);
     let throughput = told.tables().remove(0);
-    close(value(&throughput, 0, "load asked for"), 84_918.478);
+    close(value(&throughput, 0, "requested load"), 84_918.478);
     close(value(&throughput, 0, "throughput"), 79_000.0);
     assert!(cell(&throughput, 0, "throughput").at_least, "the host sent 7 % less than was asked for");
     close(value(&throughput, 0, "of maximum"), 79_000.0 / 81_274.385 * 100.0);
@@ -360,8 +360,8 @@ fn a_series_is_its_figures_and_a_curve_of_medians() {
     assert_eq!((value(figures, 0, "latency"), value(figures, 0, "highest rate")), (1200.0, 4e9));
     assert_eq!(*cell(figures, 0, "saturation size"), MethodCell::default());
     // 1000, 1200 and 1300; 2000, 2200 and 2300.
-    assert_eq!((value(curve, 0, "message"), value(curve, 0, "time one way")), (1.0, 1200.0));
-    assert_eq!((value(curve, 1, "message"), value(curve, 1, "time one way")), (1024.0, 2200.0));
+    assert_eq!((value(curve, 0, "message"), value(curve, 0, "one-way time")), (1.0, 1200.0));
+    assert_eq!((value(curve, 1, "message"), value(curve, 1, "one-way time")), (1024.0, 2200.0));
     close(value(curve, 1, "rate"), 8.0 * 1024.0 / 2200e-9);
     assert_eq!(curve.rows.len(), 2);
 }

@@ -25,16 +25,16 @@ fn keys_and_knobs() {
     wrong(
         "[test]\nwidnow = \"64K\"",
         expect![[r#"
-        plan.toml:2:1: there is no knob test.widnow; did you mean 'window'?
-            widnow = "64K"
-            ^"#]],
+            plan.toml:2:1: unknown knob test.widnow; did you mean 'window'?
+                widnow = "64K"
+                ^"#]],
     );
     wrong(
         "test.window_bytes = 65536",
         expect![[r#"
-        plan.toml:1:6: there is no knob test.window_bytes; write 'window', and the unit in its value
-            test.window_bytes = 65536
-                 ^"#]],
+            plan.toml:1:6: unknown knob test.window_bytes; write 'window', and the unit in its value
+                test.window_bytes = 65536
+                     ^"#]],
     );
     wrong(
         "[flow.x]\nfrom = \"a\"\nto = \"c\"\nafer = \"y\"",
@@ -60,16 +60,16 @@ fn a_port_behind_an_address_says_where_it_belongs() {
     wrong(
         "[host.c]\naddress = \"192.0.2.1:5202\"",
         expect![[r#"
-        plan.toml:2:11: host.c.address: the port has a key of its own: address = "192.0.2.1" and port = 5202
-            address = "192.0.2.1:5202"
-                      ^"#]],
+            plan.toml:2:11: host.c.address: the port is a separate key; write address = "192.0.2.1" and port = 5202
+                address = "192.0.2.1:5202"
+                          ^"#]],
     );
     wrong(
         "[host.c]\naddress = \"[2001:db8::1]:5202\"",
         expect![[r#"
-        plan.toml:2:11: host.c.address: the port has a key of its own: address = "2001:db8::1" and port = 5202
-            address = "[2001:db8::1]:5202"
-                      ^"#]],
+            plan.toml:2:11: host.c.address: the port is a separate key; write address = "2001:db8::1" and port = 5202
+                address = "[2001:db8::1]:5202"
+                          ^"#]],
     );
     for right in ["2001:db8::1", "::1", "192.0.2.1", "server.example", "fe80::1%eth0"] {
         let text = format!("[host.c]\naddress = \"{right}\"");
@@ -83,7 +83,7 @@ fn values() {
     wrong(
         "[test]\nwindow = \"64 furlongs\"\nduration = \"-3s\"\nudp = 1",
         expect![[r#"
-        plan.toml:2:10: test.window: unknown unit 'furlongs' in '64 furlongs'; known are K M G T (binary), KiB MiB GiB TiB (binary), kB MB GB TB (decimal), B (example: 64K or 64KiB (65536 bytes), 1MB (1000000 bytes))
+        plan.toml:2:10: test.window: unknown unit 'furlongs' in '64 furlongs'; known units are K M G T (binary), KiB MiB GiB TiB (binary), kB MB GB TB (decimal), B (example: 64K or 64KiB (65536 bytes), 1MB (1000000 bytes))
             window = "64 furlongs"
                      ^
         plan.toml:3:12: test.duration: '-3s' is negative (example: 10 or 10s, 250ms, 2m, 1h)
@@ -109,9 +109,9 @@ fn values() {
     wrong(
         "host.c.tcp_rmem = \"1 2\"",
         expect![[r#"
-        plan.toml:1:19: host.c.tcp_rmem: '1 2' is not least, default and largest size in bytes, as "4096 131072 33554432"
-            host.c.tcp_rmem = "1 2"
-                              ^"#]],
+            plan.toml:1:19: host.c.tcp_rmem: '1 2' is not smallest, default and largest size in bytes, such as "4096 131072 33554432"
+                host.c.tcp_rmem = "1 2"
+                                  ^"#]],
     );
     wrong(
         "test.bind_address = \"here\"",
@@ -123,7 +123,7 @@ fn values() {
     wrong(
         "name = \"My Plan\"",
         expect![[r#"
-        plan.toml:1:8: name: 'My Plan' cannot be a name; use small letters, digits and hyphens, and no hyphen first
+        plan.toml:1:8: name: 'My Plan' cannot be a name; use lower-case letters, digits and hyphens, and do not begin with a hyphen
             name = "My Plan"
                    ^"#]],
     );
@@ -134,7 +134,7 @@ fn axes() {
     wrong(
         "axis.speed = [1]",
         expect![[r#"
-            plan.toml:1:6: axis 'speed' names no knob; known are affinity, bidir, bind_address, bind_device, blocks, bytes, congestion, download, dscp, duration, fq_rate, interval, ipv4, ipv6, length, link, mptcp, mss, no_delay, no_latency, no_sampling, omit, rate, read_rate, server_affinity, skip_rx_copy, source_port, streams, tos, udp, until, upload, window, zerocopy; or say what it sweeps with key = "…"
+            plan.toml:1:6: axis 'speed' does not name a knob; known are affinity, bidir, bind_address, bind_device, blocks, bytes, congestion, download, dscp, duration, fq_rate, interval, ipv4, ipv6, length, link, mptcp, mss, no_delay, no_latency, no_sampling, omit, rate, read_rate, server_affinity, skip_rx_copy, source_port, streams, tos, udp, until, upload, window, zerocopy; or give what it sweeps with key = "…"
                 axis.speed = [1]
                      ^"#]],
     );
@@ -166,23 +166,23 @@ fn ranges() {
     wrong(
         "axis.window = { from = \"1K\", to = \"1M\" }",
         expect![[r#"
-        plan.toml:1:6: axis.window: a range needs one of step, factor and points
-            axis.window = { from = "1K", to = "1M" }
-                 ^"#]],
+            plan.toml:1:6: axis.window: a range needs step, factor or points
+                axis.window = { from = "1K", to = "1M" }
+                     ^"#]],
     );
     wrong(
         "axis.window = { from = 0, to = \"1M\", factor = 2 }",
         expect![[r#"
-        plan.toml:1:47: axis.window: 0 times 2 is 0; begin above 0
-            axis.window = { from = 0, to = "1M", factor = 2 }
-                                                          ^"#]],
+            plan.toml:1:47: axis.window: a range with a factor cannot begin at 0; begin above 0
+                axis.window = { from = 0, to = "1M", factor = 2 }
+                                                              ^"#]],
     );
     wrong(
         "axis.congestion = { from = 1, to = 2, step = 1 }",
         expect![[r#"
-        plan.toml:1:6: axis.congestion: there is no range of such values; list them with values = […]
-            axis.congestion = { from = 1, to = 2, step = 1 }
-                 ^"#]],
+            plan.toml:1:6: axis.congestion: values of this kind have no range; list them with values = […]
+                axis.congestion = { from = 1, to = 2, step = 1 }
+                     ^"#]],
     );
 }
 
@@ -205,16 +205,16 @@ fn what_axes_sweep() {
     wrong(
         "axis.window = [1000]\naxis.w = { key = \"test.window\", values = [1] }",
         expect![[r#"
-        plan.toml:2:6: axis.w: axis 'window' sweeps that already; use one of them
-            axis.w = { key = "test.window", values = [1] }
-                 ^"#]],
+            plan.toml:2:6: axis.w: axis 'window' already sweeps this key; remove one of them
+                axis.w = { key = "test.window", values = [1] }
+                     ^"#]],
     );
     wrong(
         "axis.window = { values = [1000, 2000], labels = [\"one\"] }",
         expect![[r#"
-        plan.toml:1:49: axis.window.labels: 1 labels for 2 values; give each value one
-            axis.window = { values = [1000, 2000], labels = ["one"] }
-                                                            ^"#]],
+            plan.toml:1:49: axis.window.labels: 1 label(s) for 2 values; give one label for each value
+                axis.window = { values = [1000, 2000], labels = ["one"] }
+                                                                ^"#]],
     );
 }
 
@@ -223,7 +223,7 @@ fn an_axis_that_changes_nothing() {
     wrong(
         "axis.streams = [1, 2]\n[flow.x]\nfrom = \"a\"\nto = \"b\"\ntest.streams = 4",
         expect![[r#"
-            plan.toml:1:6: axis.streams: it changes nothing, since every flow sets that itself; sweep flow.NAME.KNOB
+            plan.toml:1:6: axis.streams: it has no effect, because every flow sets this knob itself; sweep flow.NAME.KNOB
                 axis.streams = [1, 2]
                      ^"#]],
     );
@@ -235,9 +235,9 @@ fn combinations() {
     wrong(
         &format!("zip = [[\"window\", \"streams\"]]\n{axes}"),
         expect![[r#"
-        plan.toml:1:8: zip: window has 2, streams has 3 values; axes that advance together have equally many
-            zip = [["window", "streams"]]
-                   ^"#]],
+            plan.toml:1:8: zip: window has 2, streams has 3 values; axes that advance together need the same number of values
+                zip = [["window", "streams"]]
+                       ^"#]],
     );
     wrong(
         &format!("zip = [[\"window\", \"stream\"]]\n{axes}"),
@@ -249,24 +249,24 @@ fn combinations() {
     wrong(
         &format!("exclude = [{{ window = 3000 }}, {{ widow = 1000 }}]\n{axes}"),
         expect![[r#"
-        plan.toml:1:23: 3000 is no value of axis 'window'; its values are 1000, 2000
-            exclude = [{ window = 3000 }, { widow = 1000 }]
-                                  ^
-        plan.toml:1:33: there is no axis 'widow'; did you mean 'window'?
-            exclude = [{ window = 3000 }, { widow = 1000 }]
-                                            ^"#]],
+            plan.toml:1:23: 3000 is not a value of axis 'window'; its values are 1000, 2000
+                exclude = [{ window = 3000 }, { widow = 1000 }]
+                                      ^
+            plan.toml:1:33: there is no axis 'widow'; did you mean 'window'?
+                exclude = [{ window = 3000 }, { widow = 1000 }]
+                                                ^"#]],
     );
     wrong(
         &format!("exclude = [{{ streams = [1, 2, 3] }}]\n{axes}"),
         expect![[r#"
-        plan.toml:1:1: exclude: every point is left out; keep at least one
+        plan.toml:1:1: exclude: this excludes every point; keep at least one
             exclude = [{ streams = [1, 2, 3] }]
             ^"#]],
     );
     wrong(
         &format!("exclude = [{{ window = 1000 }}, {{ window = 1000, streams = 2 }}]\n{axes}"),
         expect![[r#"
-        plan.toml:1:31: exclude: no point is left out by this; remove it, or correct its values
+        plan.toml:1:31: exclude: no point matches this; remove it, or correct its values
             exclude = [{ window = 1000 }, { window = 1000, streams = 2 }]
                                           ^"#]],
     );
@@ -278,21 +278,21 @@ fn flows_and_hosts() {
     wrong(
         &(flow("x", "after = \"y\"") + &flow("y", "after = \"x\"")),
         expect![[r#"
-        plan.toml:4:9: flow.x.after: these flows wait for each other; let one of them begin
-            after = "y"
-                    ^"#]],
+            plan.toml:4:9: flow.x.after: these flows wait for each other; remove `after` from one of them
+                after = "y"
+                        ^"#]],
     );
     wrong(
         &(flow("x", "cross_traffic = true") + &flow("y", "after = \"x\"")),
         expect![[r#"
-        plan.toml:8:9: flow.y.after: 'x' is cross traffic and runs until the others have ended; wait for another one
-            after = "x"
-                    ^"#]],
+            plan.toml:8:9: flow.y.after: 'x' is cross traffic and runs until the others have ended; name another flow
+                after = "x"
+                        ^"#]],
     );
     wrong(
         &flow("x", "cross_traffic = true"),
         expect![[r#"
-            plan.toml:4:17: every flow is cross traffic, so none of them ever ends; leave cross_traffic out of one
+            plan.toml:4:17: every flow is cross traffic, so none of them ends; remove cross_traffic from one
                 cross_traffic = true
                                 ^"#]],
     );
@@ -306,9 +306,9 @@ fn flows_and_hosts() {
     wrong(
         "[host.c]",
         expect![[r#"
-        plan.toml:1:1: with more than two hosts, say what is measured; add [flow.NAME] with from = "…" and to = "…"
-            [host.c]
-            ^"#]],
+            plan.toml:1:1: a plan with more than two hosts needs flows; add [flow.NAME] with from = "…" and to = "…"
+                [host.c]
+                ^"#]],
     );
     wrong(
         "[lab]\ntopology = \"tow\"",
@@ -320,9 +320,9 @@ fn flows_and_hosts() {
     wrong(
         "[lab]\ntopology = \"two\"\n[axis.rate]\nkey = \"lab.rate\"\nvalues = [\"1G\"]",
         expect![[r#"
-        plan.toml:3:7: the lab cannot be made with this: there is no parameter rate
-            [axis.rate]
-                  ^"#]],
+            plan.toml:3:7: the lab cannot be created with these values: there is no parameter rate
+                [axis.rate]
+                      ^"#]],
     );
 }
 
@@ -338,14 +338,14 @@ fn knobs_that_do_not_go_together() {
     wrong(
         "[test]\nudp = true\ncongestion = \"reno\"",
         expect![[r#"
-        plan.toml:3:1: flow a-b: --congestion: it belongs to TCP and the test is UDP; leave it or -u out
+        plan.toml:3:1: flow a-b: --congestion: it applies only to TCP, but the test uses UDP; remove it or -u
             congestion = "reno"
             ^"#]],
     );
     wrong(
         "[test]\nbytes = \"1M\"\nduration = 3",
         expect![[r#"
-        plan.toml:3:1: flow a-b: --time: it does not go together with --bytes; leave one of them out
+        plan.toml:3:1: flow a-b: --time: it cannot be combined with --bytes; remove one of them
             duration = 3
             ^"#]],
     );
@@ -356,9 +356,9 @@ fn the_command_line() {
     let set = |settings: &[&str]| try_plan("axis.window = [1, 2]", settings).unwrap_err().to_string();
     expect![[r#"
         --set host.c.mtu=9000: the plan has no host 'c'; known are a, b
-        --set nonsense: it is not of the form key=value, as test.duration=5s
-        --set repeat=3: a plan has no key 'repeat'; did you mean 'repeats'?
-        --set test.duraton=3s: there is no knob test.duraton; did you mean 'duration'?
+        --set nonsense: it does not have the form key=value, as in test.duration=5s
+        --set repeat=3: unknown key 'repeat'; did you mean 'repeats'?
+        --set test.duraton=3s: unknown knob test.duraton; did you mean 'duration'?
         --set test.window=x: test.window: 'x' does not start with a number (example: 64K or 64KiB (65536 bytes), 1MB (1000000 bytes))"#]].assert_eq(&set(&["repeat=3", "test.duraton=3s", "host.c.mtu=9000", "nonsense", "test.window=x"]));
 }
 
@@ -374,7 +374,7 @@ fn included_files() {
         read(source(&text), &[], &around).unwrap_err().to_string()
     };
     expect![[r#"
-        wrong.toml:4:1: there is no knob test.windw; did you mean 'window'?
+        wrong.toml:4:1: unknown knob test.windw; did you mean 'window'?
             windw = 3
             ^"#]]
     .assert_eq(&read("include = \"wrong.toml\""));
@@ -390,7 +390,7 @@ fn included_files() {
                   ^"#]]
     .assert_eq(&read("include = [\"missing.toml\", \"broken.toml\"]"));
     expect![[r#"
-        circle.toml:1:11: include: deeper than 8 files; does one include itself?
+        circle.toml:1:11: include: files are nested deeper than 8; check whether one includes itself
             include = "circle.toml"
                       ^"#]]
     .assert_eq(&read("include = \"circle.toml\""));
@@ -402,7 +402,7 @@ fn a_series_that_cannot_be() {
         "[flow.x]\nfrom = \"a\"\nto = \"b\"\ncross_traffic = true\nseries = { szies = \"1\", trials = 0, sizes = \"2..1\" }\n\
          test = { duration = \"1s\", window = \"64K\" }\n[flow.y]\nfrom = \"a\"\nto = \"b\"\nseries = \"all\"",
         expect![[r#"
-            plan.toml:4:17: flow.x.cross_traffic: a series ends by itself; leave one of the two out
+            plan.toml:4:17: flow.x.cross_traffic: a series ends by itself and cannot be cross traffic; remove one of the two
                 cross_traffic = true
                                 ^
             plan.toml:5:12: there is no knob flow.x.series.szies; did you mean 'sizes'?
@@ -411,7 +411,7 @@ fn a_series_that_cannot_be() {
             plan.toml:5:45: flow.x.series.sizes: '2..1': give sizes from 1 byte to 64M, the smaller one first
                 series = { szies = "1", trials = 0, sizes = "2..1" }
                                                             ^
-            plan.toml:6:10: flow.x.test.duration: a series takes none of it; see the knobs of series
+            plan.toml:6:10: flow.x.test.duration: this knob does not apply to a series; see the knobs of series
                 test = { duration = "1s", window = "64K" }
                          ^
             plan.toml:10:10: flow.y.series: 'all' is not a table such as { sizes = "1..1M", time = "10s" }
@@ -468,5 +468,5 @@ fn an_axis_of_too_many_values_and_a_plan_of_too_many_bytes_are_refused_by_number
 fn a_list_of_a_hundred_thousand_exclusions_is_refused_by_number() {
     let plan = format!("axis.streams = [1, 2]\nexclude = [{}]", "{},".repeat(100_000));
     let (_, text) = last_of_many(&plan);
-    assert_eq!(text, "exclude: 100000 tables; at most are 1000; a value may be a list of values");
+    assert_eq!(text, "exclude: 100000 tables; at most 1000 are allowed; a value may be a list of values");
 }

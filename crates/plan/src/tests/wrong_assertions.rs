@@ -23,23 +23,23 @@ fn assertions() {
     wrong(
         &with("goodput"),
         expect![[r#"
-        plan.toml:4:13: assert: nothing is compared; write a comparison such as goodput >= 0.98 ceiling
-                "goodput",
-                        ^"#]],
+            plan.toml:4:13: assert: this is not a comparison; write one such as goodput >= 0.98 ceiling
+                    "goodput",
+                            ^"#]],
     );
     wrong(
         &with("goodput >= 5ms"),
         expect![[r#"
-        plan.toml:4:17: assert: unknown unit 'ms' in '5ms'; known are k M G T with or without b/s, bit/s or bps (decimal), MB/s (8 x 10^6 bit/s), MiB/s (example: 100M, 2.5Gb/s, 80k (decimal: 1M is 1000000 bit/s))
+        plan.toml:4:17: assert: unknown unit 'ms' in '5ms'; known units are k M G T with or without b/s, bit/s or bps (decimal), MB/s (8 x 10^6 bit/s), MiB/s (example: 100M, 2.5Gb/s, 80k (decimal: 1M is 1000000 bit/s))
                 "goodput >= 5ms",
                             ^"#]],
     );
     wrong(
         &with("goodput >= rtt"),
         expect![[r#"
-        plan.toml:4:17: assert: a rate is compared with a time; compare like with like
-                "goodput >= rtt",
-                            ^"#]],
+            plan.toml:4:17: assert: a rate cannot be compared with a time; compare quantities of the same kind
+                    "goodput >= rtt",
+                                ^"#]],
     );
     wrong(
         &with("goodput + rtt > 1"),
@@ -55,23 +55,23 @@ fn words_in_assertions() {
     wrong(
         &with("verdict != unknwon"),
         expect![[r#"
-        plan.toml:4:17: assert: there is no such word as 'unknwon'; did you mean 'unknown'?
-                "verdict != unknwon",
-                            ^"#]],
+            plan.toml:4:17: assert: unknown word 'unknwon'; did you mean 'unknown'?
+                    "verdict != unknwon",
+                                ^"#]],
     );
     wrong(
         &with("verdict > link"),
         expect![[r#"
-        plan.toml:4:6: assert: words have no order; compare them with == or !=
-                "verdict > link",
-                 ^"#]],
+            plan.toml:4:6: assert: words have no order; use == or !=
+                    "verdict > link",
+                     ^"#]],
     );
     wrong(
         &with("1 < 2"),
         expect![[r#"
-        plan.toml:4:6: assert: nothing measured is compared; name a quantity such as goodput
-                "1 < 2",
-                 ^"#]],
+            plan.toml:4:6: assert: the comparison has no measured quantity; add one such as goodput
+                    "1 < 2",
+                     ^"#]],
     );
 }
 
@@ -80,9 +80,9 @@ fn other_points_and_runs() {
     wrong(
         &with("goodput >= point(streams=3).goodput"),
         expect![[r#"
-        plan.toml:4:23: assert: '3' is no value of axis 'streams'; its values are 1, 4
-                "goodput >= point(streams=3).goodput",
-                                  ^"#]],
+            plan.toml:4:23: assert: '3' is not a value of axis 'streams'; its values are 1, 4
+                    "goodput >= point(streams=3).goodput",
+                                      ^"#]],
     );
     wrong(
         &with("goodput >= point(stream=1).goodput"),
@@ -108,9 +108,9 @@ fn other_points_and_runs() {
     wrong(
         &with("loss ~ 1"),
         expect![[r#"
-        plan.toml:4:11: assert: '~' means nothing here; write a comparison such as goodput >= 0.98 ceiling
-                "loss ~ 1",
-                      ^"#]],
+            plan.toml:4:11: assert: '~' is not allowed here; write a comparison such as goodput >= 0.98 ceiling
+                    "loss ~ 1",
+                          ^"#]],
     );
 }
 
@@ -120,28 +120,28 @@ fn assertions_in_tables() {
     wrong(
         &format!("{axes}assert = [{{ that = \"loss < 1\", at = {{ streams = 3 }}, flow = \"x\" }}]"),
         expect![[r#"
-        plan.toml:3:49: 3 is no value of axis 'streams'; its values are 1, 4
-            assert = [{ that = "loss < 1", at = { streams = 3 }, flow = "x" }]
-                                                            ^
-        plan.toml:3:61: assert.flow: there is no flow 'x'; known are a-b
-            assert = [{ that = "loss < 1", at = { streams = 3 }, flow = "x" }]
-                                                                        ^"#]],
+            plan.toml:3:49: 3 is not a value of axis 'streams'; its values are 1, 4
+                assert = [{ that = "loss < 1", at = { streams = 3 }, flow = "x" }]
+                                                                ^
+            plan.toml:3:61: assert.flow: there is no flow 'x'; known are a-b
+                assert = [{ that = "loss < 1", at = { streams = 3 }, flow = "x" }]
+                                                                            ^"#]],
     );
     wrong(
         &format!("{axes}assert = [{{ at = {{ streams = 4 }} }}, 5]"),
         expect![[r#"
-        plan.toml:3:11: the assertion says nothing; add that = "goodput >= 0.98 ceiling"
-            assert = [{ at = { streams = 4 } }, 5]
-                      ^
-        plan.toml:3:37: assert: 5 is not an assertion such as "goodput >= 0.98 ceiling"
-            assert = [{ at = { streams = 4 } }, 5]
-                                                ^"#]],
+            plan.toml:3:11: the assertion has no condition; add that = "goodput >= 0.98 ceiling"
+                assert = [{ at = { streams = 4 } }, 5]
+                          ^
+            plan.toml:3:37: assert: 5 is not an assertion such as "goodput >= 0.98 ceiling"
+                assert = [{ at = { streams = 4 } }, 5]
+                                                    ^"#]],
     );
     let excluded = format!("exclude = [{{ streams = 1, window = 1000 }}]\n{axes}");
     wrong(
         &format!("{excluded}assert = [{{ that = \"loss < 1\", at = {{ streams = 1, window = 1000 }} }}]"),
         expect![[r#"
-            plan.toml:4:37: assert.at: no point of the plan is like this; correct the values, or leave it out
+            plan.toml:4:37: assert.at: no point of the plan matches; correct the values, or remove `at`
                 assert = [{ that = "loss < 1", at = { streams = 1, window = 1000 } }]
                                                     ^"#]],
     );
@@ -153,22 +153,22 @@ fn searches() {
     wrong(
         &search("pass = \"loss = 0\""),
         expect![[r#"
-        plan.toml:5:14: axis.rate.pass: write == to compare
-            pass = "loss = 0"
-                         ^"#]],
+            plan.toml:5:14: axis.rate.pass: use == to compare
+                pass = "loss = 0"
+                             ^"#]],
     );
     wrong(
         &search("pass = \"loss == 0\"\nvalues = [1]"),
         expect![[r#"
-        plan.toml:6:10: axis.rate.values: the axis is searched (pass), not swept; leave it out
-            values = [1]
-                     ^"#]],
+            plan.toml:6:10: axis.rate.values: this does not apply to an axis that is searched (pass); remove it
+                values = [1]
+                         ^"#]],
     );
     wrong(
         &search("pass = \"loss == 0\"\n[axis.length]\nfrom = 40\nto = 80\npass = \"loss == 0\""),
         expect![[r#"
-        plan.toml:6:7: axis.length: a plan searches one axis; sweep the others
-            [axis.length]
-                  ^"#]],
+            plan.toml:6:7: axis.length: a plan can search only one axis; sweep the others
+                [axis.length]
+                      ^"#]],
     );
 }

@@ -6,14 +6,15 @@ use crate::topology::{Link, Sharing, Topology};
 /// One sentence for every difference.
 pub(super) fn of(topology: &Topology) -> Vec<String> {
     let mut gaps = vec![
-        "hosts hand over single packets instead of super-frames, so that each is counted and dropped alone: it costs \
-         processor time and lowers the highest rate"
+        "hosts send single packets instead of GSO super-packets, so that each is counted and dropped \
+         individually; this costs CPU time and lowers the maximum rate"
             .to_owned(),
     ];
     for switch in &topology.switches {
         if let Some(Sharing::Dynamic { .. }) = switch.shared.map(|shared| shared.policy) {
             gaps.push(format!(
-                "switch '{}': ports do not share their buffer; each has what a single busy port could take",
+                "switch '{}': ports do not share a buffer; each port has the most that a single busy port \
+                 could use",
                 switch.name
             ));
         }
@@ -21,7 +22,8 @@ pub(super) fn of(topology: &Topology) -> Vec<String> {
     for link in &topology.links {
         if link.members > 1 {
             gaps.push(format!(
-                "link '{}': the LAG is one line of {} times the rate, so one flow gets all of it and nothing is hashed",
+                "link '{}': the LAG is a single link of {} times the rate, so one flow can use all of it \
+                 and nothing is hashed",
                 link.name, link.members
             ));
         }
@@ -37,7 +39,7 @@ pub(super) fn of(topology: &Topology) -> Vec<String> {
         }
     }
     if topology.links.iter().flat_map(|link| &link.directions).any(is_random) {
-        gaps.push("the seed is not used: every run draws other losses".to_owned());
+        gaps.push("the seed is not used: losses differ from run to run".to_owned());
     }
     gaps
 }
@@ -56,36 +58,36 @@ fn of_direction(topology: &Topology, link: &Link, direction: &LinkDirection) -> 
     let waits = direction.rate.is_some() || direction.shape.is_some();
     if delayed && waits {
         gaps.push(
-            "packets are delayed before they queue, not behind the line: a drop happens one delay later",
+            "packets are delayed before the queue, not after the line: a drop happens later by the delay",
         );
     }
     if direction.jitter.most.as_ns() > 0 && !direction.jitter.may_overtake {
         gaps.push("jitter changes the order of packets");
     }
     match direction.loss {
-        Loss::EveryNth(_) => gaps.push("no packet is lost: netem does not lose every nth"),
-        Loss::AtTimes(_) => gaps.push("no packet is lost: netem does not lose at given times"),
+        Loss::EveryNth(_) => gaps.push("no packet is lost: netem cannot drop every nth packet"),
+        Loss::AtTimes(_) => gaps.push("no packet is lost: netem cannot drop packets at given times"),
         Loss::None | Loss::Random(_) | Loss::Burst(_) => {}
     }
     if direction.reorder.probability.get() > 0.0 && delayed {
-        gaps.push("no packet is reordered: netem would let it skip the whole delay");
+        gaps.push("no packet is reordered: with netem a reordered packet would skip the whole delay");
     }
     match direction.discipline {
         Discipline::TailDrop => {}
-        _ if !waits => gaps.push("an infinitely fast line has no queue that RED or CoDel could look at"),
+        _ if !waits => gaps.push("a line of unlimited rate has no queue for RED or CoDel"),
         Discipline::Red(_) => gaps.push(
             "RED drops everything above red_max, and its weight is the power of two that tc computes from its burst",
         ),
         Discipline::CoDel(_) => gaps.push("CoDel's buffer is counted in packets, not in bytes"),
     }
     if let (Some(_), Some(_)) = (direction.shape, direction.rate) {
-        gaps.push("the shaper counts preamble and gap too, so it passes less than shape_rate in frames");
+        gaps.push("the shaper also counts preamble and gap, so it passes less than shape_rate in frames");
     }
     if direction.too_big == TooBig::Icmp && narrower(topology, link) {
-        gaps.push("a bridge drops what is too big and tells nobody");
+        gaps.push("a bridge drops packets that are too big and sends no ICMP message");
     }
     if direction.buffer.get() > u64::from(u32::MAX) {
-        gaps.push("the buffer is 4 GiB: tc counts no further");
+        gaps.push("the buffer is limited to 4 GiB, the maximum of tc");
     }
     gaps
 }

@@ -108,8 +108,8 @@ fn a_line_is_a_token_bucket_with_the_buffer_as_its_limit() {
         tc -n linerate-t-a qdisc add dev eth0 root handle 10: stab overhead 24 tbf rate 500000000bit burst 64000 limit 1048576 mpu 84 peakrate 1000000000bit mtu 2076
         tc -n linerate-t-s qdisc add dev p1 root handle 10: stab overhead 24 tbf rate 500000000bit burst 64000 limit 1048576 mpu 84 peakrate 1000000000bit mtu 2076
         tc -n linerate-t-s qdisc add dev p2 root handle 10: stab overhead 28 tbf rate 100000000bit burst 12500 limit 1048576 mpu 84
-        # hosts hand over single packets instead of super-frames, so that each is counted and dropped alone: it costs processor time and lowers the highest rate
-        # link 'a': the shaper counts preamble and gap too, so it passes less than shape_rate in frames
+        # hosts send single packets instead of GSO super-packets, so that each is counted and dropped individually; this costs CPU time and lowers the maximum rate
+        # link 'a': the shaper also counts preamble and gap, so it passes less than shape_rate in frames
     "#]],
     );
 }
@@ -119,57 +119,57 @@ fn delay_loss_policers_and_disciplines_have_their_means() {
     check(
         &read(RICH, "rich.toml", &[]).unwrap(),
         &expect![[r#"
-        ip netns add linerate-t-a
-        ip netns add linerate-t-b
-        ip netns add linerate-t-s
-        ip netns add linerate-t-t
-        ip -n linerate-t-s link add br0 type bridge stp_state 0 mcast_snooping 0
-        ip -n linerate-t-s link set br0 up
-        ip -n linerate-t-t link add br0 type bridge stp_state 0 mcast_snooping 0
-        ip -n linerate-t-t link set br0 up
-        ip link add name eth0 netns linerate-t-a type veth peer name p1 netns linerate-t-s
-        ip -n linerate-t-a link set dev eth0 mtu 1500 gso_max_segs 1 up
-        ip -n linerate-t-s link set dev p1 mtu 1500 master br0 up
-        ip link add name p2 netns linerate-t-s type veth peer name p1 netns linerate-t-t
-        ip -n linerate-t-s link set dev p2 mtu 1400 master br0 up
-        ip -n linerate-t-t link set dev p1 mtu 1400 master br0 up
-        ip link add name eth0 netns linerate-t-b type veth peer name p2 netns linerate-t-t
-        ip -n linerate-t-b link set dev eth0 mtu 1500 gso_max_segs 1 up
-        ip -n linerate-t-t link set dev p2 mtu 1500 master br0 up
-        ip -n linerate-t-a link set lo up
-        ip -n linerate-t-a address add 10.77.0.1/24 dev eth0
-        ip -n linerate-t-a address add fd77::1/64 dev eth0 nodad
-        ip -n linerate-t-b link set lo up
-        ip -n linerate-t-b address add 10.77.0.2/24 dev eth0
-        ip -n linerate-t-b address add fd77::2/64 dev eth0 nodad
-        tc -n linerate-t-a qdisc add dev eth0 root handle 1: netem limit 1000000 delay 1.500us 1000us loss gemodel 0.1% 50% 90% 0.0001% duplicate 2%
-        tc -n linerate-t-s qdisc add dev p1 root handle 1: netem limit 1000000 delay 1.500us 1000us loss gemodel 0.1% 50% 90% 0.0001% duplicate 2%
-        tc -n linerate-t-s qdisc add dev p2 clsact
-        tc -n linerate-t-s filter add dev p2 egress matchall action police rate 100000000bit burst 64000 overhead 12 conform-exceed drop/ok
-        tc -n linerate-t-s qdisc add dev p2 root handle 1: netem limit 5465 delay 1000us reorder 75%
-        tc -n linerate-t-s qdisc add dev p2 parent 1:1 handle 10: stab overhead 32 tbf rate 3000000000bit burst 375000 limit 750000 mpu 84
-        tc -n linerate-t-t qdisc add dev p1 clsact
-        tc -n linerate-t-t filter add dev p1 egress matchall action police rate 100000000bit burst 64000 overhead 12 conform-exceed drop/ok
-        tc -n linerate-t-t qdisc add dev p1 root handle 1: netem limit 117072 delay 25000us
-        tc -n linerate-t-t qdisc add dev p1 parent 1:1 handle 10: stab overhead 32 tbf rate 3000000000bit burst 375000 limit 900000 mpu 84
-        tc -n linerate-t-b qdisc add dev eth0 root handle 1: netem limit 1000000 loss random 0.01%
-        tc -n linerate-t-b qdisc add dev eth0 parent 1:1 handle 10: stab overhead 4 tbf rate 50000000bit burst 62500 limit 1048576
-        tc -n linerate-t-b qdisc add dev eth0 parent 10:1 handle 20: red limit 1048576 min 30000 max 90000 probability 0.1 burst 51 avpkt 1000 bandwidth 50000000bit ecn
-        tc -n linerate-t-t qdisc add dev p2 root handle 10: stab overhead 24 tbf rate 20000000bit burst 3076 limit 750000 mpu 84
-        tc -n linerate-t-t qdisc add dev p2 parent 10:1 handle 20: codel limit 494 target 5000us interval 100000us ecn
-        # hosts hand over single packets instead of super-frames, so that each is counted and dropped alone: it costs processor time and lowers the highest rate
-        # switch 't': ports do not share their buffer; each has what a single busy port could take
-        # link 'a': jitter changes the order of packets
-        # link 'lag': the LAG is one line of 3 times the rate, so one flow gets all of it and nothing is hashed
-        # link 'lag': a bridge drops what is too big and tells nobody
-        # link 'lag' from 't': packets are delayed before they queue, not behind the line: a drop happens one delay later
-        # link 'lag' from 't': no packet is lost: netem does not lose every nth
-        # link 'lag' from 't': no packet is reordered: netem would let it skip the whole delay
-        # link 'b' from 'b': RED drops everything above red_max, and its weight is the power of two that tc computes from its burst
-        # link 'b' from 't': no packet is lost: netem does not lose at given times
-        # link 'b' from 't': CoDel's buffer is counted in packets, not in bytes
-        # the seed is not used: every run draws other losses
-    "#]],
+            ip netns add linerate-t-a
+            ip netns add linerate-t-b
+            ip netns add linerate-t-s
+            ip netns add linerate-t-t
+            ip -n linerate-t-s link add br0 type bridge stp_state 0 mcast_snooping 0
+            ip -n linerate-t-s link set br0 up
+            ip -n linerate-t-t link add br0 type bridge stp_state 0 mcast_snooping 0
+            ip -n linerate-t-t link set br0 up
+            ip link add name eth0 netns linerate-t-a type veth peer name p1 netns linerate-t-s
+            ip -n linerate-t-a link set dev eth0 mtu 1500 gso_max_segs 1 up
+            ip -n linerate-t-s link set dev p1 mtu 1500 master br0 up
+            ip link add name p2 netns linerate-t-s type veth peer name p1 netns linerate-t-t
+            ip -n linerate-t-s link set dev p2 mtu 1400 master br0 up
+            ip -n linerate-t-t link set dev p1 mtu 1400 master br0 up
+            ip link add name eth0 netns linerate-t-b type veth peer name p2 netns linerate-t-t
+            ip -n linerate-t-b link set dev eth0 mtu 1500 gso_max_segs 1 up
+            ip -n linerate-t-t link set dev p2 mtu 1500 master br0 up
+            ip -n linerate-t-a link set lo up
+            ip -n linerate-t-a address add 10.77.0.1/24 dev eth0
+            ip -n linerate-t-a address add fd77::1/64 dev eth0 nodad
+            ip -n linerate-t-b link set lo up
+            ip -n linerate-t-b address add 10.77.0.2/24 dev eth0
+            ip -n linerate-t-b address add fd77::2/64 dev eth0 nodad
+            tc -n linerate-t-a qdisc add dev eth0 root handle 1: netem limit 1000000 delay 1.500us 1000us loss gemodel 0.1% 50% 90% 0.0001% duplicate 2%
+            tc -n linerate-t-s qdisc add dev p1 root handle 1: netem limit 1000000 delay 1.500us 1000us loss gemodel 0.1% 50% 90% 0.0001% duplicate 2%
+            tc -n linerate-t-s qdisc add dev p2 clsact
+            tc -n linerate-t-s filter add dev p2 egress matchall action police rate 100000000bit burst 64000 overhead 12 conform-exceed drop/ok
+            tc -n linerate-t-s qdisc add dev p2 root handle 1: netem limit 5465 delay 1000us reorder 75%
+            tc -n linerate-t-s qdisc add dev p2 parent 1:1 handle 10: stab overhead 32 tbf rate 3000000000bit burst 375000 limit 750000 mpu 84
+            tc -n linerate-t-t qdisc add dev p1 clsact
+            tc -n linerate-t-t filter add dev p1 egress matchall action police rate 100000000bit burst 64000 overhead 12 conform-exceed drop/ok
+            tc -n linerate-t-t qdisc add dev p1 root handle 1: netem limit 117072 delay 25000us
+            tc -n linerate-t-t qdisc add dev p1 parent 1:1 handle 10: stab overhead 32 tbf rate 3000000000bit burst 375000 limit 900000 mpu 84
+            tc -n linerate-t-b qdisc add dev eth0 root handle 1: netem limit 1000000 loss random 0.01%
+            tc -n linerate-t-b qdisc add dev eth0 parent 1:1 handle 10: stab overhead 4 tbf rate 50000000bit burst 62500 limit 1048576
+            tc -n linerate-t-b qdisc add dev eth0 parent 10:1 handle 20: red limit 1048576 min 30000 max 90000 probability 0.1 burst 51 avpkt 1000 bandwidth 50000000bit ecn
+            tc -n linerate-t-t qdisc add dev p2 root handle 10: stab overhead 24 tbf rate 20000000bit burst 3076 limit 750000 mpu 84
+            tc -n linerate-t-t qdisc add dev p2 parent 10:1 handle 20: codel limit 494 target 5000us interval 100000us ecn
+            # hosts send single packets instead of GSO super-packets, so that each is counted and dropped individually; this costs CPU time and lowers the maximum rate
+            # switch 't': ports do not share a buffer; each port has the most that a single busy port could use
+            # link 'a': jitter changes the order of packets
+            # link 'lag': the LAG is a single link of 3 times the rate, so one flow can use all of it and nothing is hashed
+            # link 'lag': a bridge drops packets that are too big and sends no ICMP message
+            # link 'lag' from 't': packets are delayed before the queue, not after the line: a drop happens later by the delay
+            # link 'lag' from 't': no packet is lost: netem cannot drop every nth packet
+            # link 'lag' from 't': no packet is reordered: with netem a reordered packet would skip the whole delay
+            # link 'b' from 'b': RED drops everything above red_max, and its weight is the power of two that tc computes from its burst
+            # link 'b' from 't': no packet is lost: netem cannot drop packets at given times
+            # link 'b' from 't': CoDel's buffer is counted in packets, not in bytes
+            # the seed is not used: losses differ from run to run
+        "#]],
     );
 }
 

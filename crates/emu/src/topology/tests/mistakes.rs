@@ -12,11 +12,11 @@ fn what_is_no_toml() {
         ("\n[host.a\n", "net.toml:2:8: not TOML: unclosed table, expected `]`; see toml.io for the syntax"),
         (
             "[host.a]\n[host.b]\n[host.a]\n",
-            "net.toml:3:7: 'a' is declared twice; give each table and key one place and one name",
+            "net.toml:3:7: 'a' is declared twice; remove one of the declarations",
         ),
         (
             "[link.a]\nrate = 1\nmtu = 1500\nrate = 2\n",
-            "net.toml:4:1: 'rate' is declared twice; give each table and key one place and one name",
+            "net.toml:4:1: 'rate' is declared twice; remove one of the declarations",
         ),
         (
             "name = x\nabout = y\n",
@@ -35,15 +35,16 @@ fn names_nodes_and_ports() {
         (
             "switch.a = {}\nlink.c.ends = [\"a\", \"s\"]\n",
             "net.toml:6:8: 'a' is a host and a switch; rename one of them\n\
-             net.toml:7:15: link.c.ends: link 'a' joins 'a' and 's' already; write one link with members = 2",
+             net.toml:7:15: link.c.ends: link 'a' already joins 'a' and 's'; use one link with members = 2",
         ),
         (
             "host.A_b = {}\nlink.c.ends = [\"A_b\", \"s\"]\n",
-            "net.toml:6:6: 'A_b' cannot be a name; use small letters, digits and hyphens, and no hyphen first",
+            "net.toml:6:6: 'A_b' cannot be a name; use lower-case letters, digits and hyphens, and do not \
+             begin with a hyphen",
         ),
         (
             "[link.a23456789-123456789-123456789-xyz]\nends = [\"s\", \"t\"]\n[switch.t]\n",
-            "net.toml:6:7: 'a23456789-123456789-123456789-xyz' has 33 letters; use at most 32",
+            "net.toml:6:7: 'a23456789-123456789-123456789-xyz' has 33 characters; use at most 32",
         ),
         (
             "host.c = {}\n",
@@ -64,19 +65,19 @@ fn names_nodes_and_ports() {
         ),
         (
             "link.c.ends = [\"s\"]\n",
-            "net.toml:6:15: link.c.ends: 1 ends are not a list of two nodes, as [\"a\", \"s\"]",
+            "net.toml:6:15: link.c.ends: 1 ends are not a list of two nodes such as [\"a\", \"s\"]",
         ),
-        ("link.c.rate = 1e9\n", "net.toml:6:6: link 'c' joins nothing; add ends = [\"…\", \"…\"]"),
+        ("link.c.rate = 1e9\n", "net.toml:6:6: link 'c' has no ends; add ends = [\"…\", \"…\"]"),
         (
             "[link.c]\nends = [\"a\", \"b\"]\n",
-            "net.toml:7:8: link.c.ends: closes a loop with 'a', 'b', and packets would run round it for ever; remove \
-             one, or write parallel lines as one link with members\n\
-             net.toml:7:9: link.c.ends: the port of host 'a' is used by link 'a' already; put a switch between\n\
-             net.toml:7:14: link.c.ends: the port of host 'b' is used by link 'b' already; put a switch between",
+            "net.toml:7:8: link.c.ends: this closes a loop with 'a', 'b', in which packets would circulate forever; remove one link, or write parallel links as one link with members\n\
+             net.toml:7:9: link.c.ends: the port of host 'a' is already used by link 'a'; put a switch between them\n\
+             net.toml:7:14: link.c.ends: the port of host 'b' is already used by link 'b'; put a switch between them",
         ),
         (
             "switch.t = {}\nlink.c.ends = [\"a\", \"t\"]\n",
-            "net.toml:7:16: link.c.ends: the port of host 'a' is used by link 'a' already; put a switch between",
+            "net.toml:7:16: link.c.ends: the port of host 'a' is already used by link 'a'; put a switch \
+             between them",
         ),
     ]);
 }
@@ -88,23 +89,23 @@ fn loops_and_parallel_links() {
     let base = PAIR.replace("switch.s = {}\n", "\n");
     assert_eq!(
         refused(&format!("{base}{}", ring.replace("{ t", "{ s = {}, t")), &[]),
-        "net.toml:9:19: link.three.ends: closes a loop with 'two', 'one', and packets would run round it for ever; \
-         remove one, or write parallel lines as one link with members"
+        "net.toml:9:19: link.three.ends: this closes a loop with 'two', 'one', in which packets would \
+         circulate forever; remove one link, or write parallel links as one link with members"
     );
     let parallel = "switch.t = {}\nlink.one.ends = [\"s\", \"t\"]\nlink.two.ends = [\"t\", \"s\"]\n";
     check(&[(
         parallel,
-        "net.toml:8:17: link.two.ends: link 'one' joins 't' and 's' already; write one link with members = 2",
+        "net.toml:8:17: link.two.ends: link 'one' already joins 't' and 's'; use one link with members = 2",
     )]);
 }
 
 #[test]
 fn an_empty_file_describes_no_network() {
-    assert_eq!(refused("", &[]), "net.toml:1:1: no host is described; add one with [host.NAME]");
+    assert_eq!(refused("", &[]), "net.toml:1:1: the topology has no host; add one with [host.NAME]");
     let error = read("[host.a]\n", "My Net.toml", &[]).unwrap_err().to_string();
     assert_eq!(
         error,
-        "My Net.toml:1:1: the network has no name, and 'My Net' cannot be one; write name = \"my-network\"\n\
+        "My Net.toml:1:1: the network has no name, and the file name 'My Net' cannot serve as one; write name = \"my-network\"\n\
          My Net.toml:1:7: no link ends at host 'a'; add one with ends = [\"a\", \"…\"] or remove it"
     );
     assert_eq!(parse(PAIR, &[]).name, "net", "the file's name");
@@ -129,11 +130,11 @@ fn unknown_keys_and_tables() {
         ),
         (
             "link.a.from.b.loss = 0.1\n",
-            "net.toml:6:13: link.a.from.b: the link ends at 'a' and 's'; write one of them",
+            "net.toml:6:13: link.a.from.b: the link joins 'a' and 's'; name one of them",
         ),
         (
             "link.a.from.s.members = 2\n",
-            "net.toml:6:15: members holds for the whole link; write it in [link.a]",
+            "net.toml:6:15: members applies to the whole link; write it in [link.a]",
         ),
         ("link.a.from.s.rat = 2\n", "net.toml:6:15: unknown key link.a.from.s.rat; did you mean 'rate'?"),
         ("link.a.from = 3\n", "net.toml:6:8: link.a.from is 3; write [link.a.from.NODE]"),
@@ -164,31 +165,33 @@ fn values_that_cannot_be() {
         ("link.a.rate = [1]\n", "net.toml:6:15: link.a.rate: a list is not a rate such as \"100M\""),
         (
             "link.a.delay = \"5 parsecs\"\n",
-            "net.toml:6:16: link.a.delay: unknown unit 'parsecs' in '5 parsecs'; known are ns us ms s m h (a bare \
-             number is seconds) (example: 10 or 10s, 250ms, 2m, 1h)",
+            "net.toml:6:16: link.a.delay: unknown unit 'parsecs' in '5 parsecs'; known units are ns us ms s \
+             m h (a bare number is seconds) (example: 10 or 10s, 250ms, 2m, 1h)",
         ),
         ("link.a.delay = \"2h\"\n", "net.toml:6:16: link.a.delay: 7200 s is above 3600 s; use less"),
         ("link.a.buffer = \"2T\"\n", "net.toml:6:17: link.a.buffer: 2 TiB is above 1 TiB; use less"),
         (
             "link.a.loss = 1.5\n",
-            "net.toml:6:15: link.a.loss: 150.0 % is above 100 %; a probability is 0 to 1, or with % 0 to 100",
+            "net.toml:6:15: link.a.loss: 150.0 % is above 100 %; write a probability as 0 to 1, or as 0 to \
+             100 with %",
         ),
         (
             "link.a.loss = \"101%\"\n",
-            "net.toml:6:15: link.a.loss: 101.0 % is above 100 %; a probability is 0 to 1, or with % 0 to 100",
+            "net.toml:6:15: link.a.loss: 101.0 % is above 100 %; write a probability as 0 to 1, or as 0 to \
+             100 with %",
         ),
         (
             "link.a.loss = inf\n",
             "net.toml:6:15: link.a.loss: 'inf' does not start with a number (example: 1% or 0.01)",
         ),
-        ("link.a.mtu = 575\n", "net.toml:6:14: link.a.mtu: 575 is no whole number from 576 to 65521"),
-        ("link.a.mtu = 65522\n", "net.toml:6:14: link.a.mtu: 65522 is no whole number from 576 to 65521"),
-        ("link.a.tags = 3\n", "net.toml:6:15: link.a.tags: 3 is no whole number from 0 to 2"),
-        ("link.a.members = 0\n", "net.toml:6:18: link.a.members: 0 is no whole number from 1 to 16"),
-        ("link.a.members = 17\n", "net.toml:6:18: link.a.members: 17 is no whole number from 1 to 16"),
+        ("link.a.mtu = 575\n", "net.toml:6:14: link.a.mtu: 575 is not a whole number from 576 to 65521"),
+        ("link.a.mtu = 65522\n", "net.toml:6:14: link.a.mtu: 65522 is not a whole number from 576 to 65521"),
+        ("link.a.tags = 3\n", "net.toml:6:15: link.a.tags: 3 is not a whole number from 0 to 2"),
+        ("link.a.members = 0\n", "net.toml:6:18: link.a.members: 0 is not a whole number from 1 to 16"),
+        ("link.a.members = 17\n", "net.toml:6:18: link.a.members: 17 is not a whole number from 1 to 16"),
         (
             "link.a.hash = []\n",
-            "net.toml:6:15: link.a.hash: an empty list chooses nothing; write a list of some of mac, ip, ports",
+            "net.toml:6:15: link.a.hash: the list is empty; write a list of some of mac, ip, ports",
         ),
         (
             "link.a.hash = [\"port\"]\n",
@@ -199,13 +202,13 @@ fn values_that_cannot_be() {
             "link.a.too_big = \"loud\"\n",
             "net.toml:6:18: link.a.too_big: 'loud' is unknown; choose from silent, icmp",
         ),
-        ("link.a.loss_every = 0\n", "net.toml:6:21: link.a.loss_every: 0 is no whole number from 1"),
+        ("link.a.loss_every = 0\n", "net.toml:6:21: link.a.loss_every: 0 is not a whole number from 1"),
         (
             "link.a.loss_times = [\"1s\", \"x\"]\n",
             "net.toml:6:21: link.a.loss_times: 'x' does not start with a number (example: 10 or 10s, 250ms, 2m, 1h)",
         ),
-        ("seed = -1\n", "net.toml:6:8: seed: -1 is no whole number from 0"),
-        ("about = \"two\\nlines\"\n", "net.toml:6:9: about: holds a control character; write one line"),
+        ("seed = -1\n", "net.toml:6:8: seed: -1 is not a whole number from 0"),
+        ("about = \"two\\nlines\"\n", "net.toml:6:9: about: contains a control character; write one line"),
     ]);
 }
 
@@ -226,7 +229,7 @@ fn values_that_do_not_go_together() {
         ),
         (
             "link.a.police_burst = 5000\n",
-            "net.toml:6:23: link.a.police_burst: means nothing without police_rate; add that or leave this out",
+            "net.toml:6:23: link.a.police_burst: has no effect without police_rate; add police_rate or remove this key",
         ),
         (
             "link.a.shape_rate = 1e6\nlink.a.shape_burst = 1000\n",
@@ -234,11 +237,12 @@ fn values_that_do_not_go_together() {
         ),
         (
             "link.a.discipline = \"red\"\nlink.a.red_min = 5000\nlink.a.red_max = 5000\n",
-            "net.toml:7:18: link.a: red_min (4.88 KiB) is not below red_max (4.88 KiB); three times as much is usual",
+            "net.toml:7:18: link.a: red_min (4.88 KiB) is not below red_max (4.88 KiB); red_max is usually \
+             three times red_min",
         ),
         (
             "link.a.red_min = 5000\n",
-            "net.toml:6:18: link.a.red_min: means nothing without discipline = \"red\"; add that or leave this out",
+            "net.toml:6:18: link.a.red_min: has no effect without discipline = \"red\"; add discipline = \"red\" or remove this key",
         ),
         (
             "link.a.discipline = \"rad\"\nlink.a.red_min = 5000\n",
@@ -246,28 +250,30 @@ fn values_that_do_not_go_together() {
         ),
         (
             "link.a.discipline = \"codel\"\nlink.a.codel_target = \"1s\"\n",
-            "net.toml:7:23: link.a: codel_target (1 s) is not below codel_interval (100 ms); 5 to 10 % of it is usual",
+            "net.toml:7:23: link.a: codel_target (1 s) is not below codel_interval (100 ms); it is usually \
+             5 to 10 % of it",
         ),
         (
             "link.a.ecn = true\n",
-            "net.toml:6:14: link.a.ecn: means nothing without discipline = \"red\" or \"codel\"; add that or leave this out",
+            "net.toml:6:14: link.a.ecn: has no effect without discipline = \"red\" or \"codel\"; add discipline = \"red\" or \"codel\" or remove this key",
         ),
         (
             "link.a.loss = 0.1\nlink.a.loss_every = 100\n",
-            "net.toml:7:8: link.a: 'loss' and 'loss_every' all say what is lost; keep one",
+            "net.toml:7:8: link.a: 'loss' and 'loss_every' are alternative loss models; keep one",
         ),
         (
             "link.a.loss_burst.to_good = 0.1\n",
-            "net.toml:6:29: link.a.loss_burst.to_good: means nothing without loss_burst.to_bad; add that or leave this out",
+            "net.toml:6:29: link.a.loss_burst.to_good: has no effect without loss_burst.to_bad; add loss_burst.to_bad or remove this key",
         ),
         (
             "link.a.mtu = 9000\n",
-            "net.toml:5:6: link.b: MTU 1500, but host 'a' sends packets of up to 9000 bytes; make them equal, or choose \
-             with too_big what larger packets meet",
+            "net.toml:5:6: link.b: MTU 1500, but host 'a' sends packets of up to 9000 bytes; make them \
+             equal, or set too_big to choose what happens to larger packets",
         ),
         (
             "link.a.mtu = 9000\nlink.a.from.s.mtu = 8000\nlink.b.mtu = 9000\n",
-            "net.toml:7:21: link.a: the MTU is 9000 from 'a' and 8000 from 's'; a link has one",
+            "net.toml:7:21: link.a: the MTU is 9000 from 'a' and 8000 from 's'; both directions of a link \
+             must have the same",
         ),
     ]);
 }
@@ -280,24 +286,24 @@ fn a_shared_buffer_holds_a_frame_for_each_port() {
     let cases = [
         (
             shared("buffer = 3035", ""),
-            "net.toml:3:23: switch.s.buffer: 3035 B is less than one frame for each port; make it at least 3036",
+            "net.toml:3:23: switch.s.buffer: 3035 B is less than one frame per port; make it at least 3036",
         ),
         (
             shared("buffer = 6071", "link.a.members = 3\n"),
-            "net.toml:3:23: switch.s.buffer: 6071 B is less than one frame for each port; make it at least 6072",
+            "net.toml:3:23: switch.s.buffer: 6071 B is less than one frame per port; make it at least 6072",
         ),
         (
             shared("alpha = 1", ""),
-            "net.toml:3:22: switch.s.alpha: means nothing without buffer; add that or leave this out",
+            "net.toml:3:22: switch.s.alpha: has no effect without buffer; add buffer or remove this key",
         ),
-        (shared("buffer = 9999, alpha = 0", ""), "net.toml:3:37: switch.s.alpha: 0 is no number above 0"),
+        (shared("buffer = 9999, alpha = 0", ""), "net.toml:3:37: switch.s.alpha: 0 is not a number above 0"),
         (
             shared("buffer = 9999, alpha = -1.5", ""),
-            "net.toml:3:37: switch.s.alpha: -1.5 is no number above 0",
+            "net.toml:3:37: switch.s.alpha: -1.5 is not a number above 0",
         ),
         (
             shared("buffer = 9999, sharing = \"static\", alpha = 2", ""),
-            "net.toml:3:57: switch.s.alpha: means nothing without sharing = \"dynamic\"; add that or leave this out",
+            "net.toml:3:57: switch.s.alpha: has no effect without sharing = \"dynamic\"; add sharing = \"dynamic\" or remove this key",
         ),
     ];
     for (text, expected) in cases {
@@ -315,34 +321,37 @@ fn addresses_are_of_one_network_and_each_is_used_once() {
     let cases = [
         (
             with("", "address = \"10.77.0.1/24\""),
-            "net.toml:2:22: host.b.address: 10.77.0.1 is host 'a' already; take another one",
+            "net.toml:2:22: host.b.address: 10.77.0.1 is already the address of host 'a'; use another one",
         ),
         (
             with("", "address = \"10.78.0.2/24\""),
-            "net.toml:2:22: host.b.address: 10.78.0.2 is in 10.78.0.0/24, but host 'a' is in 10.77.0.0/24; hosts reach \
-             each other without a router, so give all of them addresses of one network",
+            "net.toml:2:22: host.b.address: 10.78.0.2 is in 10.78.0.0/24, but host 'a' is in 10.77.0.0/24; \
+             there is no router between the hosts, so give all of them addresses of one network",
         ),
         (
             with("", "address6 = \"fd78::2/64\""),
-            "net.toml:2:23: host.b.address6: fd78::2 is in fd78::/64, but host 'a' is in fd77::/64; hosts reach \
-             each other without a router, so give all of them addresses of one network",
+            "net.toml:2:23: host.b.address6: fd78::2 is in fd78::/64, but host 'a' is in fd77::/64; there \
+             is no router between the hosts, so give all of them addresses of one network",
         ),
         (
             with("", "address = \"10.77.0.2\""),
-            "net.toml:2:22: host.b.address: '10.77.0.2' is no address with prefix length; write one as 10.77.0.1/24",
+            "net.toml:2:22: host.b.address: '10.77.0.2' is not an address with prefix length; write it like \
+             10.77.0.1/24",
         ),
         (
             with("address = \"10.77.0.0/24\"", ""),
-            "net.toml:1:22: host.a.address: 10.77.0.0/24 names a whole network, not a host; change its last number",
+            "net.toml:1:22: host.a.address: 10.77.0.0/24 is the address of a network, not of a host; change \
+             its last number",
         ),
         (
             with("sysctl = { tcp_rmem = \"1\" }", ""),
-            "net.toml:1:12: host.a.sysctl: 'tcp_rmem' is no setting below net.; write it as ipv4.tcp_rmem",
+            "net.toml:1:12: host.a.sysctl: 'tcp_rmem' is not a setting below net.; write it like \
+             ipv4.tcp_rmem",
         ),
         (
             with("congestion = \"Cubic!\"", ""),
-            "net.toml:1:25: host.a.congestion: 'Cubic!' cannot be a name; use small letters, digits and hyphens, and \
-             no hyphen first",
+            "net.toml:1:25: host.a.congestion: 'Cubic!' cannot be a name; use lower-case letters, digits \
+             and hyphens, and do not begin with a hyphen",
         ),
     ];
     for (text, expected) in cases {
@@ -355,7 +364,7 @@ fn parameters() {
     check(&[
         (
             "parameters.buffer = 5000\n",
-            "net.toml:6:12: parameter 'buffer' is not used; write \"$buffer\" where it belongs or remove it",
+            "net.toml:6:12: parameter 'buffer' is not used; use it as \"$buffer\" or remove it",
         ),
         (
             "link.a.buffer = \"$bufer\"\nlink.b.buffer = \"$buffer\"\nparameters.buffer = 5000\n",
@@ -367,7 +376,7 @@ fn parameters() {
         ),
         (
             "parameters = 5\n",
-            "net.toml:6:1: parameters is a table; write [parameters] and name = value below it",
+            "net.toml:6:1: parameters must be a table; write [parameters] and name = value below it",
         ),
         (
             "link.a.delay = \"$d\"\n[parameters]\nd = {}\n",
@@ -378,8 +387,9 @@ fn parameters() {
     // A wrong value of a parameter is reported at the position of the value.
     check(&[(
         "link.a.buffer = \"$b\"\nparameters.b = \"5Q\"\n",
-        "net.toml:7:16: link.a.buffer: unknown unit 'Q' in '5Q'; known are K M G T (binary), KiB MiB GiB TiB (binary), \
-         kB MB GB TB (decimal), B (example: 64K or 64KiB (65536 bytes), 1MB (1000000 bytes))",
+        "net.toml:7:16: link.a.buffer: unknown unit 'Q' in '5Q'; known units are K M G T (binary), KiB MiB \
+         GiB TiB (binary), kB MB GB TB (decimal), B (example: 64K or 64KiB (65536 bytes), 1MB (1000000 \
+         bytes))",
     )]);
     let text = format!(
         "{PAIR}link.a.buffer = \"$b\"\nlink.a.loss_times = [\"$t\", 2]\nparameters = {{ b = \"64MB\", t = \"1s\" }}\n"
@@ -402,8 +412,8 @@ fn all_mistakes_of_a_file_are_told_at_once() {
         "[link.c]\nends = [\"s\", \"z\"]\nrate = -5\nmtu = 5\n[host.c]\naddress = \"x\"\n",
         "net.toml:7:14: link.c.ends: no host or switch is named 'z'; known are a, b, c, s\n\
          net.toml:8:8: link.c.rate: '-5' is negative (example: 100M, 2.5Gb/s, 80k (decimal: 1M is 1000000 bit/s))\n\
-         net.toml:9:7: link.c.mtu: 5 is no whole number from 576 to 65521\n\
+         net.toml:9:7: link.c.mtu: 5 is not a whole number from 576 to 65521\n\
          net.toml:10:7: no link ends at host 'c'; add one with ends = [\"c\", \"…\"] or remove it\n\
-         net.toml:11:11: host.c.address: 'x' is no address with prefix length; write one as 10.77.0.1/24",
+         net.toml:11:11: host.c.address: 'x' is not an address with prefix length; write it like 10.77.0.1/24",
     )]);
 }

@@ -19,7 +19,7 @@ fn every_key_of_a_direction_goes_to_its_place() {
     );
     // Settings of a direction for a discipline other than its own are mistakes.
     let error = refused(&text, &[]);
-    assert!(error.contains("link.c.from.t.red_min: means nothing without discipline = \"red\""), "{error}");
+    assert!(error.contains("link.c.from.t.red_min: has no effect without discipline = \"red\""), "{error}");
     assert!(
         !error.contains("link.c.red_min"),
         "what is said for both directions holds for the other one: {error}"
@@ -154,11 +154,12 @@ fn a_setting_that_is_wrong_is_named() {
         ("link.a.dealy=1", "--set link.a.dealy=1: unknown key link.a.dealy; did you mean 'delay'?"),
         (
             "link.a.from.b.delay=1",
-            "--set link.a.from.b.delay=1: link.a.from.b: the link ends at 'a' and 's'; write one of them",
+            "--set link.a.from.b.delay=1: link.a.from.b: the link joins 'a' and 's'; name one of them",
         ),
         (
             "link.a.loss=2",
-            "--set link.a.loss=2: link.a.loss: 200.0 % is above 100 %; a probability is 0 to 1, or with % 0 to 100",
+            "--set link.a.loss=2: link.a.loss: 200.0 % is above 100 %; write a probability as 0 to 1, or as \
+             0 to 100 with %",
         ),
         (
             "buffer=10",
@@ -166,10 +167,10 @@ fn a_setting_that_is_wrong_is_named() {
         ),
         (
             "host.a.address=10.77.0.2/24",
-            "net.toml:2:6: host.b.address: 10.77.0.2 is host 'a' already; take another one",
+            "net.toml:2:6: host.b.address: 10.77.0.2 is already the address of host 'a'; use another one",
         ),
         ("link.a.rate.x=1", "--set link.a.rate.x=1: link.a.rate: a table is not a rate such as \"100M\""),
-        ("seed=many", "--set seed=many: seed: 'many' is no whole number from 0"),
+        ("seed=many", "--set seed=many: seed: 'many' is not a whole number from 0"),
     ];
     for (typed, expected) in cases {
         let text = format!("{PAIR}link.a.buffer = \"$buffer\"\nparameters.buffer = \"1MB\"\n");
@@ -219,19 +220,21 @@ fn a_running_direction_takes_live_keys_only() {
         (
             "mtu",
             "9000",
-            "mtu cannot change while the lab is up; set it in the file or with --set, and bring the lab up again",
+            "mtu cannot change while the lab is up; set it in the file or with --set, and start the lab \
+             again",
         ),
         (
             "members",
             "2",
-            "members cannot change while the lab is up; set it in the file or with --set, and bring the lab up again",
+            "members cannot change while the lab is up; set it in the file or with --set, and start the lab \
+             again",
         ),
         ("delay", "-1s", "delay: '-1s' is negative (example: 10 or 10s, 250ms, 2m, 1h)"),
         ("buffer", "1517", "buffer of 1517 B is smaller than one frame of MTU 1500; make it at least 1518"),
         (
             "red_min",
             "9000",
-            "red_min: means nothing without discipline = \"red\"; add that or leave this out",
+            "red_min: has no effect without discipline = \"red\"; add discipline = \"red\" or remove this key",
         ),
     ];
     for (key, value, expected) in cases {
@@ -248,7 +251,7 @@ fn a_change_is_for_a_link_or_one_direction_of_it() {
     assert_eq!(find("link.b"), Ok((1, &[0, 1][..])));
     assert_eq!(find("link.b.from.b"), Ok((1, &[0][..])));
     assert_eq!(find("link.b.from.s"), Ok((1, &[1][..])));
-    let form = "is not of the form link.NAME or link.NAME.from.NODE";
+    let form = "does not have the form link.NAME or link.NAME.from.NODE";
     for text in
         ["", "b", "link", "link.", "link.b.from", "link.b.from.", "link.b.to.s", "host.a", "link.b.from.s.x"]
     {

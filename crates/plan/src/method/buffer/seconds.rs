@@ -36,9 +36,10 @@ pub(super) fn table(view: &View<'_>) -> Option<MethodTable> {
     };
     Some(MethodTable {
         title: format!("Second by second: {}", view.label).into(),
-        about: "One trial, that with the goodput nearest to the median. Rate is what was acknowledged, cwnd the windows at \
-                the end of the second; the round trip is their mean over the second divided by the rate (Little's law), \
-                the queue its rise times the line's rate. The last column is what probes through the same queue saw."
+        about: "The trial whose goodput is closest to the median. Rate is the acknowledged rate, and cwnd \
+                is the sum of the windows at the end of the second. The round trip is the mean window of \
+                the second divided by the rate (Little's law), and the queue is its increase times the line \
+                rate. The last column is the round trip of probes through the same queue."
             .into(),
         columns: vec![
             column("second", None),
@@ -56,8 +57,10 @@ pub(super) fn table(view: &View<'_>) -> Option<MethodTable> {
 
 fn notes(seconds: &[Second]) -> Vec<String> {
     let omitted = seconds.iter().filter(|second| second.omitted).count();
-    let text = format!("The first {omitted} are omitted from rates, marked by *.");
-    let jumps = "A window that changed by more than 1.3 within a second implies no round trip.".to_owned();
+    let text = format!("Rates omit the first {omitted}, marked with *.");
+    let jumps = "No round trip is given where the window changed by a factor of more than 1.3 within a \
+                 second."
+        .to_owned();
     (omitted > 0).then_some(text).into_iter().chain([jumps]).collect()
 }
 
