@@ -11,12 +11,13 @@ use thiserror::Error;
 pub enum ArchiveError {
     /// There is no home directory for the archive.
     #[error(
-        "no home directory is known, so there is no place for the archive; name a file with --archive or set HOME"
+        "HOME is not set, so the location of the archive is unknown; set HOME or name a file with --archive"
     )]
     NoHome,
     /// The path of the home directory is relative.
     #[error(
-        "HOME is '{}', which is no absolute path, so the place of the archive would depend on the current folder; set HOME to your home directory or name a file with --archive",
+        "HOME is '{}', which is not an absolute path, so the location of the archive would depend on the \
+         current folder; set HOME to your home directory or name a file with --archive",
         home.display()
     )]
     RelativeHome {
@@ -24,13 +25,14 @@ pub enum ArchiveError {
         home: PathBuf,
     },
     /// This build does not support this kind of archive.
-    #[error("an archive at {url} is not in this build yet; give the path of an SQLite file")]
+    #[error("this build does not support an archive at {url}; give the path of an SQLite file")]
     Unsupported {
         /// The location as typed, without a password.
         url: String,
     },
     /// The directory of the archive cannot be created.
-    #[error("cannot make the folder {} of the archive; make it yourself or name another file with --archive", path.display())]
+    #[error("cannot create the folder {} for the archive; create it yourself or name another file with \
+             --archive", path.display())]
     Folder {
         /// The folder.
         path: PathBuf,
@@ -38,7 +40,8 @@ pub enum ArchiveError {
         source: std::io::Error,
     },
     /// The file cannot be opened.
-    #[error("cannot open the archive {}; check that it is a file that you may read and write, or name another with --archive", path.display())]
+    #[error("cannot open the archive {}; check that it is a file with read and write permission, or name \
+             another with --archive", path.display())]
     Open {
         /// The archive.
         path: PathBuf,
@@ -46,7 +49,8 @@ pub enum ArchiveError {
         source: rusqlite::Error,
     },
     /// A later version wrote the file.
-    #[error("the archive {} has format {found} and this version knows formats up to {known}; use a newer linerate or name another file with --archive", path.display())]
+    #[error("the archive {} has format {found}, and this version reads formats up to {known}; use a newer \
+             linerate or name another file with --archive", path.display())]
     Newer {
         /// The archive.
         path: PathBuf,
@@ -62,7 +66,8 @@ pub enum ArchiveError {
         path: PathBuf,
     },
     /// The file is damaged or is no database.
-    #[error("the archive {} is damaged or is no database; move it away (a new one is made) or restore it from a copy", path.display())]
+    #[error("the archive {} is damaged or is not a database; move it away (a new one is created) or restore \
+             it from a backup", path.display())]
     Corrupt {
         /// The archive.
         path: PathBuf,
@@ -70,7 +75,8 @@ pub enum ArchiveError {
         source: rusqlite::Error,
     },
     /// The disk is full.
-    #[error("no room is left for the archive {}; free some, or name a file on another disk with --archive", path.display())]
+    #[error("the disk with the archive {} is full; free some space, or name a file on another disk with \
+             --archive", path.display())]
     Full {
         /// The archive.
         path: PathBuf,
@@ -78,7 +84,8 @@ pub enum ArchiveError {
         source: rusqlite::Error,
     },
     /// The archive is read-only.
-    #[error("the archive {} may not be written; check its permissions and its folder's, or name another file with --archive", path.display())]
+    #[error("the archive {} is read-only; check its permissions and those of its folder, or name another \
+             file with --archive", path.display())]
     ReadOnly {
         /// The archive.
         path: PathBuf,
@@ -94,7 +101,7 @@ pub enum ArchiveError {
         source: rusqlite::Error,
     },
     /// Any other error of SQLite.
-    #[error("the archive {} failed; check its disk, or name another file with --archive", path.display())]
+    #[error("accessing the archive {} failed; check its disk, or name another file with --archive", path.display())]
     Sqlite {
         /// The archive.
         path: PathBuf,
@@ -102,9 +109,7 @@ pub enum ArchiveError {
         source: rusqlite::Error,
     },
     /// An event cannot be serialised.
-    #[error(
-        "event {seq} of run {run} cannot be written down; this is a defect of linerate, please report it"
-    )]
+    #[error("event {seq} of run {run} cannot be stored; this is a bug in linerate, please report it")]
     Encode {
         /// The run.
         run: String,
@@ -114,19 +119,21 @@ pub enum ArchiveError {
         source: serde_json::Error,
     },
     /// The archive could not be written for a long time, and events were dropped.
-    #[error("{events} events could not be archived in time and are lost; the log of this run has a gap")]
+    #[error("{events} events could not be archived in time and were lost; the log of this run has a gap")]
     Dropped {
         /// Number of lost events.
         events: u64,
     },
     /// No run has this prefix.
-    #[error("no run in the archive begins with '{prefix}'; `linerate history` lists them")]
+    #[error(
+        "no run in the archive has a name that begins with '{prefix}'; `linerate history` lists the runs"
+    )]
     NotFound {
         /// The name as typed.
         prefix: String,
     },
     /// Several runs have this prefix.
-    #[error("'{prefix}' is the beginning of several runs ({}); give more letters", examples.join(", "))]
+    #[error("'{prefix}' matches several runs ({}); give more characters", examples.join(", "))]
     Ambiguous {
         /// The name as typed.
         prefix: String,

@@ -185,7 +185,9 @@ impl Loopback {
             return Err(ControlError::Stopped);
         }
         let flow = log.into_record().flows.pop();
-        flow.ok_or_else(|| ControlError::Local("the loopback interface carried nothing".to_owned()))
+        flow.ok_or_else(|| {
+            ControlError::Local("nothing was transferred over the loopback interface".to_owned())
+        })
     }
 }
 

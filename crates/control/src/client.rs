@@ -284,8 +284,8 @@ impl<'g> Client<'g> {
         self.clocks = clocks;
         self.probes_over = Some(report.transport);
         if report.transport == ProbeTransport::Tcp {
-            let text = "no UDP probe came back, so latency was probed over a TCP connection of its own; \
-                        open the server's UDP port for one-way figures without head-of-line blocking";
+            let text = "no UDP probe came back, so latency was probed over a separate TCP connection; open \
+                        the server's UDP port for one-way delays without head-of-line blocking";
             log.warn(None, CaveatKind::UdpBlocked, text.to_owned());
         }
         log.note(Body::Latency { flow: None, report });

@@ -280,7 +280,7 @@ impl<S: Session> Dialogue<S> {
         self.check_flows()?;
         self.execute();
         if self.unsent.len() > MAX_UNSENT_BYTES {
-            return Err(ControlError::Local("the other end does not read what it is told".to_owned()));
+            return Err(ControlError::Local("the other end does not read its messages".to_owned()));
         }
         Ok(std::mem::take(&mut self.events))
     }

@@ -67,7 +67,7 @@ impl<D: Dialogue> Talk<D> {
         self.gather();
         result?;
         if self.unsent.len() > MAX_UNSENT_BYTES {
-            return Err(ControlError::Local("the other end does not read what it is told".to_owned()));
+            return Err(ControlError::Local("the other end does not read its messages".to_owned()));
         }
         Ok(())
     }

@@ -25,7 +25,7 @@ pub(crate) fn plan(flow: u16, direction: Direction, spec: &TestSpec, log: &Log<'
 pub(crate) fn note_end(flow: u16, host: u16, mut ended: Ended, log: &mut Log<'_>) {
     if ended.settings.mptcp == Some(false) {
         let text =
-            "MPTCP was asked and plain TCP was used: one of the kernels, or a middlebox, does not know it";
+            "plain TCP was used instead of the requested MPTCP: a kernel or a middlebox does not support it";
         ended.caveats.push(Caveat { kind: CaveatKind::MptcpFallback, text: text.into() });
     }
     log.note_from(host, Body::FlowOpened { flow, side: ended.side, settings: ended.settings });
@@ -41,6 +41,6 @@ pub(crate) fn note_end(flow: u16, host: u16, mut ended: Ended, log: &mut Log<'_>
 
 /// Adds a caveat that the run ended early.
 pub(crate) fn warn_partial(flow: u16, log: &mut Log<'_>) {
-    let text = "the run ended in the middle; the figures cover what was measured".to_owned();
+    let text = "the run was cut short; the figures cover what was measured".to_owned();
     log.warn(Some(flow), CaveatKind::Partial, text);
 }

@@ -158,7 +158,7 @@ fn spec_of(first: &TestSpec, direction: Direction, trial: &Trial) -> TestSpec {
 /// `also`.
 fn conclude(flow: u16, mut finding: Finding, runs: usize, log: &mut Log<'_>) {
     let Some(record) = log.record().flow(flow) else { return };
-    finding.text.push_str(&format!(" This rests on {runs} further run(s)."));
+    finding.text.push_str(&format!(" Based on {runs} further run(s)."));
     let before = record.verdict.iter().chain(&record.also);
     let also = before
         .filter(|known| known.rule != finding.rule && known.rule != Rule::Unexplained)
@@ -235,7 +235,7 @@ mod tests {
         });
         conclude(0, finding(Rule::Policer), 2, &mut log);
         let flow = log.record().flow(0).unwrap();
-        assert_eq!(flow.verdict.as_ref().unwrap().text, "So. This rests on 2 further run(s).");
+        assert_eq!(flow.verdict.as_ref().unwrap().text, "So. Based on 2 further run(s).");
         let beside: Vec<&Rule> = flow.also.iter().map(|finding| &finding.rule).collect();
         assert_eq!(beside, [&Rule::Bufferbloat]);
     }

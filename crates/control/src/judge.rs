@@ -209,12 +209,13 @@ fn missed(record: &RunRecord, flow: &FlowRecord) -> Option<Caveat> {
         (Some(known), _) => format!("it had reached {known}"),
         (None, steady) if steady < MIN_STEADY_INTERVALS => {
             format!(
-                "{steady} intervals after the ramp-up are too few to tell; it takes {MIN_STEADY_INTERVALS}"
+                "{steady} intervals after the ramp-up are too few for an uncertainty; \
+                 {MIN_STEADY_INTERVALS} are needed"
             )
         }
-        (None, _) => "the rate swings too much to tell how well its mean is known".to_owned(),
+        (None, _) => "the rate varies too much to determine the uncertainty of its mean".to_owned(),
     };
-    let text = format!("{ended}: {known}; give it longer with -t");
+    let text = format!("{ended}: {known}; give a longer -t");
     Some(Caveat { kind: CaveatKind::UntilMissed, text: text.into() })
 }
 

@@ -51,7 +51,8 @@ impl Budget {
             return Ok(());
         }
         Err(format!(
-            "the run needs {} of memory here, this server gives {} (--limit-memory): use fewer streams (-P), a shorter -l or a longer -i",
+            "the run needs {} of memory on the server, which grants {} (--limit-memory): use fewer streams \
+             (-P), a shorter -l or a longer -i",
             rounded(needed.get()),
             rounded(self.whole)
         ))
@@ -65,7 +66,8 @@ impl Budget {
         match self.lent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with) {
             Ok(_) => Ok(Loan { budget: Arc::clone(self), bytes }),
             Err(lent) => Err(format!(
-                "the run needs {} of memory here, and other runs have {} of the {} that this server gives (--limit-memory): try again later, or use fewer streams (-P) or a shorter -l",
+                "the run needs {} of memory on the server, but other runs use {} of the {} that it grants \
+                 (--limit-memory): try again later, or use fewer streams (-P) or a shorter -l",
                 rounded(bytes),
                 rounded(lent),
                 rounded(self.whole)
@@ -130,13 +132,13 @@ mod tests {
         let budget = Budget::new(Some(Bytes::new(100 * MIB)));
         let first = budget.reserve(Bytes::new(60 * MIB)).unwrap();
         let why = budget.reserve(Bytes::new(41 * MIB)).unwrap_err();
-        assert!(why.contains("needs 41 MiB") && why.contains("have 60 MiB of the 100 MiB"), "{why}");
+        assert!(why.contains("needs 41 MiB") && why.contains("use 60 MiB of the 100 MiB"), "{why}");
         let second = budget.reserve(Bytes::new(40 * MIB)).unwrap();
         drop((first, second));
         assert!(budget.reserve(Bytes::new(100 * MIB)).is_ok());
         for absurd in [100 * MIB + 1, u64::MAX] {
             let why = budget.reserve(Bytes::new(absurd)).unwrap_err();
-            assert!(why.contains("this server gives 100 MiB") && why.contains("-P"), "{why}");
+            assert!(why.contains("grants 100 MiB") && why.contains("-P"), "{why}");
         }
     }
 

@@ -33,13 +33,13 @@ pub trait PortObserver: fmt::Debug {
 #[non_exhaustive]
 pub enum WitnessError {
     /// It cannot be reached, or closed the connection.
-    #[error("nobody is there: {0}")]
+    #[error("no connection: {0}")]
     Gone(String),
     /// It is reachable but does not answer.
     #[error("no answer within {0}")]
     Silent(Span),
     /// Its answer is invalid.
-    #[error("its answer makes no sense: {0}")]
+    #[error("invalid answer: {0}")]
     Garbled(String),
 }
 
@@ -145,8 +145,8 @@ fn gone(error: &WitnessError, log: &mut Log<'_>) {
         return;
     }
     let text = format!(
-        "the emulated network cannot say what its ports saw: {error}; linerate lab status shows whether it lives, \
-         linerate lab up brings it back"
+        "the port counters of the emulated network could not be read: {error}; check with linerate lab \
+         status whether it is up, and start it with linerate lab up"
     );
     log.warn(None, CaveatKind::LabGone, text);
 }
@@ -155,8 +155,8 @@ fn late(late: Lateness) -> Option<(CaveatKind, String)> {
     // On any machine a frame in a thousand may be late, which does not weaken a result.
     let many = late.of.map_or(late.count > 0, |of| late.count.saturating_mul(FRAMES_PER_TOLERATED_LATE) > of);
     let text = format!(
-        "{} frames left the emulated network more than {} after their time, the worst of them by {}: the machine was \
-         too busy for it, and delays and rates may be its own; run less beside it, or emulate a slower network",
+        "{} frames left the emulated network more than {} late, the latest by {}: the machine was too busy, \
+         and delays and rates may be wrong; stop other programs, or emulate a slower network",
         late.count, late.bound, late.worst
     );
     many.then_some((CaveatKind::LabLate, text))
@@ -165,15 +165,15 @@ fn late(late: Lateness) -> Option<(CaveatKind, String)> {
 fn near_its_limit(rate: PacketRate) -> Option<(CaveatKind, String)> {
     if rate.overrun > 0 {
         let text = format!(
-            "{} packets were lost before the emulated network could take them, which no port counts: on this machine it \
-             carries about {:.0} frames/s; use larger packets or a lower rate",
+            "{} packets were lost before they entered the emulated network, and no port counts them: this \
+             machine can emulate about {:.0} frames/s; use larger packets or a lower rate",
             rate.overrun, rate.limit_pps
         );
         return Some((CaveatKind::LabPacketLimit, text));
     }
     let text = format!(
-        "up to {:.0} frames/s passed the emulated network, and on this machine it carries about {:.0}: the figure may \
-         be its own; use larger packets or a lower rate",
+        "up to {:.0} frames/s passed through the emulated network, and this machine can emulate about \
+         {:.0}: the emulation may limit the result; use larger packets or a lower rate",
         rate.max_pps, rate.limit_pps
     );
     let near = rate.limit_pps > 0.0 && rate.max_pps >= NEAR_LIMIT_SHARE * rate.limit_pps;

@@ -13,14 +13,14 @@ fn caveat(kind: CaveatKind, text: String) -> Caveat {
 
 /// The kernel copied although MSG_ZEROCOPY asked it not to.
 pub(crate) fn zerocopy_copied() -> Caveat {
-    let text = "zero-copy sending by msg had no effect: the kernel copied the bytes after all, as it does on \
+    let text = "zero-copy sending with msg had no effect: the kernel copied the bytes, as it does on \
                 loopback and on interfaces without scatter-gather";
     caveat(CaveatKind::SettingIneffective, text.to_owned())
 }
 
 /// The pumps had to copy although zero-copy was requested.
 pub(crate) fn zerocopy_refused(asked: &str, why: &str) -> Caveat {
-    let text = format!("zero-copy sending by {asked} was not possible ({why}); the sender copied");
+    let text = format!("zero-copy sending with {asked} was not possible ({why}); the sender copied the data");
     caveat(CaveatKind::SettingIneffective, text)
 }
 
@@ -50,8 +50,10 @@ fn clamped(asked: Bytes, settings: &SideSettings, sends: bool) -> Option<Caveat>
     // (socket(7)).
     (granted.get() < asked.get().saturating_mul(2)).then(|| {
         let got = Bytes::new(granted.get() / 2);
-        let text =
-            format!("the kernel gave {got} of {asked} asked as {name} buffer; raise {sysctl} on this host");
+        let text = format!(
+            "the kernel granted a {name} buffer of {got} instead of {asked}; raise {sysctl} on this \
+                     host"
+        );
         caveat(kind, text)
     })
 }
@@ -65,15 +67,14 @@ pub(crate) fn ineffective(settings: &SideSettings) -> Vec<Caveat> {
     let mss = differs(&settings.mss, |asked, got| !(*got..=got.saturating_add(MOST_OPTIONS)).contains(asked));
     let mss = mss.map(|(asked, got)| {
         let path = settings.pmtu.map(|pmtu| format!(", with a path MTU of {pmtu}")).unwrap_or_default();
-        format!("segments of {asked} bytes were asked for and carry {got}{path}")
+        format!("segments carry {got} bytes instead of the requested {asked}{path}")
     });
     let tos = differs(&settings.tos, |asked, got| asked != got).map(|(asked, got)| {
-        let ecn =
-            if asked & 3 == got & 3 { "" } else { ": its last two bits are those of congestion marking" };
-        format!("a type-of-service byte of {asked} was asked for and packets carry {got}{ecn}")
+        let ecn = if asked & 3 == got & 3 { "" } else { ": its last two bits are the ECN field" };
+        format!("packets carry the type-of-service byte {got} instead of the requested {asked}{ecn}")
     });
     let congestion = differs(&settings.congestion, |asked, got| asked != got)
-        .map(|(asked, got)| format!("congestion control {asked} was asked for and {got} is in effect"));
+        .map(|(asked, got)| format!("the congestion control is {got} instead of the requested {asked}"));
     let found = [mss, tos, congestion].into_iter().flatten();
     found.map(|text| caveat(CaveatKind::SettingIneffective, text)).collect()
 }
@@ -92,7 +93,8 @@ fn unpaced(flow: &Flow, tally: &Tally, settings: &SideSettings) -> Option<Caveat
     let paced = pace.bps() * streams * tally.elapsed.as_secs_f64() / 8.0;
     (tally.bytes.get() as f64 > 1.05 * paced + buffers).then(|| {
         let text = format!(
-            "--fq-rate {pace} had no effect: {} left this host; datagrams are paced by the queueing discipline fq only (tc qdisc replace dev INTERFACE root fq), or by -b",
+            "--fq-rate {pace} had no effect: {} left this host. Only the queueing discipline fq (tc qdisc \
+             replace dev INTERFACE root fq) or -b paces datagrams",
             tally.bitrate
         );
         caveat(CaveatKind::SettingIneffective, text)
@@ -105,7 +107,8 @@ fn all_omitted(flow: &Flow, tally: &Tally) -> Option<Caveat> {
     let nothing = !flow.writes() && flow.setup.omit > Span::ZERO && tally.bytes.get() == 0;
     (nothing && omitted.get() > 0).then(|| {
         let text = format!(
-            "-O {} left nothing to measure: all {omitted} arrived within that time; give a shorter -O, or more to send",
+            "-O {} left nothing to measure: all {omitted} arrived within that time; give a shorter -O, or \
+             send more",
             flow.setup.omit
         );
         caveat(CaveatKind::Partial, text)
@@ -125,13 +128,15 @@ pub(crate) fn at_end(
     found.extend(all_omitted(flow, tally));
     let setup = &flow.setup;
     if setup.side == Side::Receiver && setup.socket.skip_rx_copy && setup.transport != Transport::Udp {
-        let text = "the receiving kernel discarded the bytes (MSG_TRUNC) instead of copying them to the program: this \
-                    measures the stack and is no full transfer";
+        let text = "the receiving kernel discarded the bytes (MSG_TRUNC) instead of copying them to the \
+                    program: this measures the network stack, not a full transfer";
         found.push(caveat(CaveatKind::RxCopySkipped, text.to_owned()));
     }
     if let Some(cpu) = setup.affinity.filter(|_| unpinned) {
-        let text =
-            format!("CPU {cpu} is not there or not allowed: the data threads ran on any CPU; see --affinity");
+        let text = format!(
+            "CPU {cpu} does not exist or is not allowed, so the data threads ran on any CPU; \
+                     correct --affinity"
+        );
         found.push(caveat(CaveatKind::SettingIneffective, text));
     }
     if let Some(late) = sampled.late {
@@ -143,8 +148,8 @@ pub(crate) fn at_end(
     }
     if let Some(step) = sampled.stepped_ns {
         let text = format!(
-            "the wall clock of this host jumped by {:+.3} s during the flow; rates use the monotonic clock and are not \
-             affected, times of day are",
+            "the wall clock of this host jumped by {:+.3} s during the flow; rates use the monotonic clock \
+             and are not affected, but times of day are",
             step as f64 / 1e9
         );
         found.push(caveat(CaveatKind::ClockStepped, text));
@@ -161,8 +166,8 @@ fn missed_pace(flow: &Flow, tally: &Tally) -> Option<Caveat> {
     let offered = tally.bitrate.bps();
     (udp.packets > 1 && offered < 0.99 * asked).then(|| {
         let text = format!(
-            "the sender offered {} of {} asked ({:.1} %): this host or its link could not keep the pace; ask for less or for larger \
-             datagrams (-l)",
+            "the sender offered {} instead of the requested {} ({:.1} %): this host or its link is too \
+             slow; request a lower rate or larger datagrams (-l)",
             tally.bitrate,
             Bitrate::from_bps(asked).unwrap_or_default(),
             offered / asked * 100.0
@@ -175,8 +180,8 @@ fn missed_pace(flow: &Flow, tally: &Tally) -> Option<Caveat> {
 fn receiver_drops(tally: &Tally) -> Option<Caveat> {
     let drops = tally.udp.as_ref()?.socket_drops.filter(|&drops| drops > 0)?;
     let text = format!(
-        "{drops} datagrams reached this host and were dropped at the socket because the program was too slow or the \
-         receive buffer too small; they are in the loss and the network did not lose them"
+        "{drops} datagrams reached this host and were dropped at the socket because the program was too \
+         slow or the receive buffer too small; they count as lost, although the network did not lose them"
     );
     Some(caveat(CaveatKind::ReceiverDrops, text))
 }
@@ -203,7 +208,7 @@ mod tests {
         let texts = said(&settings);
         assert_eq!(texts.len(), 3, "{texts:?}");
         assert!(texts[0].contains("8960") && texts[0].contains("path MTU of 1500"), "{}", texts[0]);
-        assert!(texts[1].contains("congestion marking"), "{}", texts[1]);
+        assert!(texts[1].contains("ECN field"), "{}", texts[1]);
         // A segment larger than requested has no effect either.
         settings.mss = Effective { asked: Some(500), effective: Some(1448) };
         assert_eq!(said(&settings).len(), 3);

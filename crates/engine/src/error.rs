@@ -10,7 +10,7 @@ pub enum EngineError {
     #[error("the flow has no socket; open at least one stream")]
     NoSockets,
     /// The datagram is shorter than its header.
-    #[error("a datagram of {length} bytes cannot hold its header of {needed}; ask for longer ones with -l")]
+    #[error("a datagram of {length} bytes is too short for its header of {needed}; give a larger -l")]
     DatagramTooShort {
         /// Bytes of the datagram.
         length: usize,
@@ -18,7 +18,7 @@ pub enum EngineError {
         needed: usize,
     },
     /// A block is longer than the engine allows.
-    #[error("blocks of {length} bytes are longer than {most}; ask for shorter ones with -l")]
+    #[error("blocks of {length} bytes are longer than {most}; give a smaller -l")]
     BlockTooLong {
         /// Bytes of the block.
         length: u64,
@@ -26,7 +26,7 @@ pub enum EngineError {
         most: u64,
     },
     /// A flow has more streams than the engine serves.
-    #[error("{streams} streams in one flow are more than {most}; ask for fewer with -P")]
+    #[error("{streams} streams in one flow are more than {most}; give a smaller -P")]
     TooManyStreams {
         /// Streams of the flow.
         streams: usize,

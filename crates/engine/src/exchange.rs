@@ -270,7 +270,7 @@ fn cross(socket: &TcpStream, out: &[u8], into: &mut [u8], give_up: Mono) -> Resu
 fn check(socket: &TcpStream, interest: Interest, moved: Moved, give_up: Mono) -> Result<(), Reason> {
     let now = clock::now();
     if now >= give_up {
-        return Err(own("the peer did not take or answer the messages in time".to_owned()));
+        return Err(own("the peer did not receive or answer the messages in time".to_owned()));
     }
     if moved == Moved::Pending {
         wait_for(socket, interest, give_up.min(now + MAX_CALL_WAIT)).map_err(|error| reason(&error))?;

@@ -51,7 +51,7 @@ fn outcome(ends: &[StreamEnd], streams: usize) -> (bool, Option<String>) {
     if missing > 0 {
         return (
             false,
-            Some(format!("{missing} of {streams} streams were given up by a fault of this program")),
+            Some(format!("{missing} of {streams} streams ended because of a bug in this program")),
         );
     }
     let troubles: Vec<&StreamError> = ends.iter().filter_map(|end| end.trouble.as_ref()).collect();

@@ -15,22 +15,21 @@ const MAX_ANSWER_BYTES: u64 = 256 << 20;
 pub enum AskError {
     /// No process listens on the socket any more.
     #[error(
-        "the lab's switch does not answer; `linerate lab down` removes what it left, `linerate lab up` makes a new one"
+        "the lab's switch does not answer; `linerate lab down` removes what is left of the lab, and \
+         `linerate lab up` starts a new one"
     )]
     Gone(#[source] std::io::Error),
     /// The lab has no switch.
     #[error(
-        "the kernel carries this lab and does not change it while it runs; bring it up anew with --set, use tc in its \
-         namespaces, or leave out --backend kernel"
+        "this lab runs in the kernel and cannot be changed while it is up; start it again with --set, use \
+         tc in its namespaces, or leave out --backend kernel"
     )]
     Kernel,
     /// It refused the request.
     #[error("{0}")]
     Refused(String),
     /// Another version of linerate, or not a switch at all.
-    #[error(
-        "the lab's switch answers in a way that this linerate does not understand; was it started by another version?"
-    )]
+    #[error("the answer of the lab's switch cannot be read; another version of linerate may have started it")]
     Strange,
 }
 

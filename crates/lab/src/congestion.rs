@@ -61,8 +61,9 @@ pub(super) fn set_default(
         Err(error) if error.source.kind() == io::ErrorKind::PermissionDenied => {
             let allowed = proc::sysctl(ALLOWED).unwrap_or_default();
             notes.add(&format!(
-                "the congestion control {wanted} of host {} could not be made its default, because this system keeps it \
-                 for root (`sysctl {ALLOWED}`: {allowed}); name it to each program, or bring the lab up as root",
+                "the congestion control {wanted} could not become the default of host {}, because this \
+                 system reserves it for root (`sysctl {ALLOWED}`: {allowed}); set it in each program, or \
+                 start the lab as root",
                 host.name
             ));
             Ok(())

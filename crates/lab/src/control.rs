@@ -61,7 +61,7 @@ impl ControlState {
             }
             let answer = match serde_json::from_str::<Ask>(&line) {
                 Ok(ask) => self.answer(&ask),
-                Err(error) => Answer::Refused { why: format!("not understood: {error}") },
+                Err(error) => Answer::Refused { why: format!("unreadable request: {error}") },
             };
             let Ok(mut text) = serde_json::to_string(&answer) else { return };
             text.push('\n');

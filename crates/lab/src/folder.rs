@@ -22,7 +22,10 @@ pub struct LabName(String);
 
 /// A text that is not a name of a lab.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("\"{0}\" is no name of a lab; use 1 to 32 of a-z, 0-9 and -, with a letter or digit in front")]
+#[error(
+    "\"{0}\" is not a valid name of a lab; use 1 to 32 characters from a-z, 0-9 and -, and begin with a \
+         letter or digit"
+)]
 pub struct LabNameError(String);
 
 impl LabName {
@@ -78,14 +81,14 @@ pub fn run_dir() -> Result<PathBuf, GroundError> {
 
 /// In a folder that everybody may write to, another user could have created it first.
 fn check_ours(path: &Path, user: u32) -> Result<(), GroundError> {
-    let about = fs::symlink_metadata(path).map_err(GroundError::folder(path, "looking at the folder"))?;
+    let about = fs::symlink_metadata(path).map_err(GroundError::folder(path, "checking the folder"))?;
     let ours = about.is_dir() && about.uid() == user && about.mode() & 0o077 == 0;
     if ours { Ok(()) } else { Err(GroundError::NotOurs(path.to_owned())) }
 }
 
 fn make(path: &Path) -> Result<(), GroundError> {
     let made = DirBuilder::new().recursive(true).mode(PRIVATE_MODE).create(path);
-    made.map_err(GroundError::folder(path, "making the folder"))
+    made.map_err(GroundError::folder(path, "creating the folder"))
 }
 
 /// Folder of all labs.

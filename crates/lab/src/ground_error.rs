@@ -17,8 +17,8 @@ pub enum GroundError {
     Running(LabName),
     /// The switch of a lab of that name runs, but does not stop when requested to.
     #[error(
-        "the switch of the lab \"{lab}\" does not answer; end its process (`kill -9 {pid}`), then `linerate lab down {lab}` \
-         removes what it left"
+        "the switch of the lab \"{lab}\" does not answer; kill its process (`kill -9 {pid}`), then run \
+         `linerate lab down {lab}` to remove the lab"
     )]
     Deaf {
         /// The lab.
@@ -28,8 +28,8 @@ pub enum GroundError {
     },
     /// A namespace of another owner has the name.
     #[error(
-        "there is a network namespace \"{name}\" that is not of this lab; choose another name for the lab with --name, or \
-         remove the namespace with `ip netns delete {name}`"
+        "a network namespace \"{name}\" exists that does not belong to this lab; choose another name for \
+         the lab with --name, or remove the namespace with `ip netns delete {name}`"
     )]
     NameTaken {
         /// The name.
@@ -37,8 +37,8 @@ pub enum GroundError {
     },
     /// Root, but without the usual privileges of root.
     #[error(
-        "this process may not make network namespaces; run as root (`sudo`), and give a container CAP_SYS_ADMIN and \
-         CAP_NET_ADMIN"
+        "this process may not create network namespaces; run as root (`sudo`), and in a container grant \
+         CAP_SYS_ADMIN and CAP_NET_ADMIN"
     )]
     NotPermitted(#[source] SockError),
     /// Not root, and the system denies user namespaces to its users.
@@ -63,7 +63,10 @@ pub enum GroundError {
         source: SockError,
     },
     /// A setting of a host that the topology requests.
-    #[error("host \"{host}\": the setting {setting} is not to be had here; correct it in the topology")]
+    #[error(
+        "host \"{host}\": the setting {setting} is not available on this system; correct it in the \
+             topology"
+    )]
     Sysctl {
         /// Name of the host.
         host: String,
@@ -73,7 +76,10 @@ pub enum GroundError {
         source: SockError,
     },
     /// A congestion control that this kernel does not have.
-    #[error("host \"{host}\": this kernel has no congestion control \"{wanted}\"; it has {available}")]
+    #[error(
+        "host \"{host}\": this kernel does not have the congestion control \"{wanted}\"; available: \
+             {available}"
+    )]
     UnknownCongestion {
         /// Name of the host.
         host: String,
@@ -84,7 +90,7 @@ pub enum GroundError {
     },
     /// A name, program or setting that could not be removed; the journal is kept, and a later attempt may
     /// succeed.
-    #[error("the lab \"{lab}\": {what} could not be removed; end it by hand, or try again")]
+    #[error("the lab \"{lab}\": {what} could not be removed; remove it manually, or try again")]
     Stuck {
         /// Name of the lab.
         lab: String,
@@ -105,13 +111,15 @@ pub enum GroundError {
     },
     /// A folder that others could have created.
     #[error(
-        "{path} is open to others or not of this user; remove it, or set XDG_RUNTIME_DIR to a folder of your own",
+        "{path} is accessible to other users or belongs to another user; remove it, or set XDG_RUNTIME_DIR \
+         to a folder of your own",
         path = .0.display()
     )]
     NotOurs(PathBuf),
     /// A journal that no version of this program has written.
     #[error(
-        "{path} line {line}: not an entry that this version knows; remove the lab with the version that made it",
+        "{path} line {line}: not an entry that this version knows; remove the lab with the version that \
+         created it",
         path = .path.display()
     )]
     Journal {

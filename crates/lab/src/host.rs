@@ -64,11 +64,11 @@ pub struct HostTap {
 
 /// Marks a new namespace as this lab's, by the alias of its `lo`. Must be called inside of it.
 pub(super) fn mark(host: &str, token: &str) -> Result<(), GroundError> {
-    let lo = index_of("lo").map_err(GroundError::host(host, "looking at lo"))?;
+    let lo = index_of("lo").map_err(GroundError::host(host, "reading the state of lo"))?;
     let change = LinkChange { up: Some(true), alias: Some(token), ..LinkChange::default() };
     RoutingSocket::open()
         .and_then(|routing| routing.change(lo, &change))
-        .map_err(GroundError::host(host, "switching lo on"))
+        .map_err(GroundError::host(host, "enabling lo"))
 }
 
 /// Creates the interfaces of a host, `eth0` and so on in the order of its links, and applies its settings. Must
@@ -82,7 +82,7 @@ pub(super) fn create_interfaces(
     let host = &topology.hosts[number];
     let has_v6 = silence_v6();
     if !has_v6 {
-        notes.add("this kernel has no IPv6: hosts have IPv4 addresses only");
+        notes.add("this kernel has no IPv6, so hosts have only IPv4 addresses");
     }
     let ends = topology.links.iter().enumerate().flat_map(|(link, described)| {
         described
@@ -141,7 +141,8 @@ impl Cable<'_> {
         let tap = Tap::create(self.name)?;
         if !tap.has_udp_segments() {
             notes.add(
-                "this kernel hands over UDP packets one by one (Linux before 6.2): UDP costs the switch more",
+                "this kernel passes UDP packets one by one (Linux before 6.2), so UDP costs the switch more \
+                 CPU time",
             );
         }
         let (index, routing) = self.routing()?;
@@ -149,7 +150,8 @@ impl Cable<'_> {
             && set_speed(self.name, mbps).is_err()
         {
             notes.add(
-                "this kernel's TAP devices take no speed: programs see 10 Mb/s, whatever the line's rate is",
+                "the speed of this kernel's TAP devices cannot be set, so programs see 10 Mb/s regardless \
+                 of the line rate",
             );
         }
         let change = LinkChange {
@@ -165,12 +167,12 @@ impl Cable<'_> {
             && routing.replace_root_discipline(index, &discipline).is_err()
         {
             notes.add(
-                "this kernel has no tbf queueing discipline (sch_tbf): hosts send faster than a NIC would, and their \
-                 programs learn of a full line from losses only",
+                "this kernel has no tbf queueing discipline (sch_tbf), so hosts send faster than a NIC \
+                 would, and a full line causes losses instead of backpressure",
             );
         }
         let up = LinkChange { up: Some(true), ..LinkChange::default() };
-        routing.change(index, &up).map_err(self.failed("switching it on"))?;
+        routing.change(index, &up).map_err(self.failed("enabling the interface"))?;
         Ok(tap)
     }
 

@@ -82,7 +82,7 @@ impl Journal {
     pub(super) fn create(folder: &Path) -> Result<Self, GroundError> {
         let path = folder.join(NAME);
         let lines = journal::Journal::create(&path);
-        let lines = lines.map_err(GroundError::folder(&path, "beginning the journal"))?;
+        let lines = lines.map_err(GroundError::folder(&path, "creating the journal"))?;
         Ok(Self { lines, path })
     }
 
@@ -193,6 +193,6 @@ mod tests {
             r#"{"entry":"opening","format":2,"boot_id":"","token":"","switch_pid":1}"#.to_owned() + "\n",
         )
         .unwrap();
-        assert!(read(folder.path()).unwrap_err().to_string().contains("the version that made it"));
+        assert!(read(folder.path()).unwrap_err().to_string().contains("the version that created it"));
     }
 }

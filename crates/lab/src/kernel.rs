@@ -28,13 +28,14 @@ pub enum KernelError {
     Ground(#[from] GroundError),
     /// Only root may create it.
     #[error(
-        "--backend kernel needs root (`sudo`); linerate's own switch can do without on most systems: leave --backend out"
+        "--backend kernel needs root (`sudo`); linerate's own switch works without root on most systems: \
+         leave --backend out"
     )]
     NotRoot,
     /// A command failed.
     #[error(
-        "`{command}` failed: {why}; everything made before was removed. A kernel without this part cannot carry the \
-         topology: linerate's own switch can, without --backend kernel"
+        "`{command}` failed: {why}; everything created so far was removed. This kernel lacks a feature that \
+         the topology needs; leave out --backend kernel to use linerate's own switch"
     )]
     Refused {
         /// In shell syntax.

@@ -30,7 +30,7 @@ pub enum LabError {
     #[error(transparent)]
     System(#[from] SockError),
     /// Its control socket cannot be created.
-    #[error("the control socket of the lab cannot be made in {path}")]
+    #[error("the control socket of the lab cannot be created in {path}")]
     Control {
         /// Its folder.
         path: std::path::PathBuf,

@@ -154,15 +154,15 @@ pub(super) fn make_netns(
 ) -> Result<OwnedFd, GroundError> {
     let failed = |what| GroundError::host(node, what);
     if let Some(name) = name {
-        let Named::Free = netns::open_named(name).map_err(failed("looking at the name of its namespace"))?
+        let Named::Free = netns::open_named(name).map_err(failed("checking the name of its namespace"))?
         else {
             return Err(GroundError::NameTaken { name: name.to_owned() });
         };
         record(&Entry::Name { name: name.to_owned() })?;
     }
-    let netns = netns::create().map_err(failed("making its namespace"))?;
+    let netns = netns::create().map_err(failed("creating its namespace"))?;
     with_netns_fd(&netns, || mark(node, token)).map_err(failed("entering its namespace"))??;
-    let NetnsId { device, inode } = NetnsId::of(&netns).map_err(failed("looking at its namespace"))?;
+    let NetnsId { device, inode } = NetnsId::of(&netns).map_err(failed("checking its namespace"))?;
     record(&Entry::Namespace { name: name.map(str::to_owned), device, inode })?;
     if let Some(name) = name
         && let Err(error) = netns::pin(&netns, name)

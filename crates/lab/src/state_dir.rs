@@ -129,8 +129,13 @@ fn is_timeout(error: &io::Error) -> bool {
 fn describe_swept(swept: Swept) -> Vec<String> {
     let lab = swept.lab;
     match swept.outcome {
-        Ok(left) => std::iter::once(format!("removed what the killed lab {lab} had left"))
-            .chain(left.into_iter().map(|name| format!("left alone, because it is somebody else's: {name}")))
+        Ok(left) => std::iter::once(format!("removed the remains of the killed lab {lab}"))
+            .chain(left.into_iter().map(|name| {
+                format!(
+                    "not removed, because it belongs to another program: \
+                                                        {name}"
+                )
+            }))
             .collect(),
         Err(error) => vec![format!("the killed lab {lab} could not be removed: {error}")],
     }

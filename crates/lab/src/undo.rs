@@ -152,8 +152,10 @@ impl Clearing<'_> {
         if free {
             self.keep(format!("the namespace {name}"), netns::unpin(name));
         } else {
-            self.left
-                .push(format!("the network namespace {name} is somebody else's by now and was left alone"));
+            self.left.push(format!(
+                "the network namespace {name} now belongs to another program and was not \
+                               removed"
+            ));
         }
     }
 }

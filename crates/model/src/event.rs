@@ -254,7 +254,7 @@ impl Body {
     /// The body for event `seq` if its kind is unknown to this version or cannot be read.
     #[must_use]
     pub fn unreadable(seq: u64, why: &dyn std::fmt::Display) -> Self {
-        let text = format!("event {seq} of the log cannot be read by this version and is left out: {why}");
+        let text = format!("event {seq} of the log cannot be read by this version and is skipped: {why}");
         Self::Caveat { flow: None, caveat: Caveat { kind: CaveatKind::EventsDropped, text: text.into() } }
     }
 }

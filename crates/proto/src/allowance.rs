@@ -100,7 +100,7 @@ impl Allowance {
 
 fn take(bucket: &mut Bucket, count: u64) -> Result<(), PeerError> {
     let left = bucket.left.checked_sub(count);
-    let too_much = || PeerError::Misbehaved { what: "it says more than a measurement has to say".into() };
+    let too_much = || PeerError::Misbehaved { what: "it sends more than a measurement can contain".into() };
     bucket.left = left.ok_or_else(too_much)?;
     Ok(())
 }

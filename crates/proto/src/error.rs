@@ -9,16 +9,15 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum PeerError {
     /// The port belongs to another service.
-    #[error(
-        "the port answers as {what}, not as a linerate server; give the port of `linerate serve` with -p"
-    )]
+    #[error("{what} answers on this port, not a linerate server; give the port of `linerate serve` with -p")]
     NotOurs {
         /// The service that it appears to be.
         what: ForeignText,
     },
     /// The peer speaks another version of the protocol.
     #[error(
-        "the peer speaks protocol version {theirs}, this program {ours}; install the same version at both ends"
+        "the peer uses protocol version {theirs} and this program {ours}; install the same version at both \
+         ends"
     )]
     Version {
         /// The peer's version.
@@ -27,7 +26,7 @@ pub enum PeerError {
         ours: String,
     },
     /// The peer cannot do what the test needs.
-    #[error("the server cannot do '{what}', only {can}; install the same version there")]
+    #[error("the server does not support '{what}', only {can}; install the same version there")]
     Lacks {
         /// What the test needs.
         what: &'static str,

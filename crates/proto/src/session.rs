@@ -150,7 +150,7 @@ impl FlowOrder {
             None => spec.traffic.check_length(length)?,
             Some(sweep) if (1..=sweep.longest_message().get()).contains(&length.get()) => {}
             Some(sweep) => {
-                let trouble = format!("messages of {} were not asked for", length.exact());
+                let trouble = format!("messages of {} do not match the request", length.exact());
                 let remedy = format!("give messages of at most {}", sweep.longest_message().exact());
                 return Err(SpecError { knob: "--to", trouble, remedy });
             }

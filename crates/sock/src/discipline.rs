@@ -99,7 +99,7 @@ const KINDS: &[(&str, &[Word], Layout)] = &[
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DisciplineError {
     /// The first word is no kind of discipline.
-    #[error("'{kind}' is no queueing discipline that is set here; known are {known}")]
+    #[error("'{kind}' is not a supported queueing discipline; supported are {known}")]
     Kind {
         /// The word.
         kind: String,
@@ -107,7 +107,7 @@ pub enum DisciplineError {
         known: String,
     },
     /// A word is none of this kind's.
-    #[error("'{word}' is no word of {kind}, which takes {takes}")]
+    #[error("'{word}' is not an option of {kind}, which takes {takes}")]
     Word {
         /// The word.
         word: String,
@@ -221,10 +221,10 @@ fn options(layout: Layout, given: &[(u16, u32)]) -> Result<Option<Vec<u8>>, Disc
 
 fn needs(value: Value) -> &'static str {
     match value {
-        Value::Count | Value::Is(_) => "a whole number behind it",
-        Value::Size => "bytes behind it, as 1514 or 32k",
-        Value::Time => "a time behind it, as 5ms",
-        Value::Rate => "a rate behind it, as 100mbit, at most 34 Gb/s",
+        Value::Count | Value::Is(_) => "a whole number after it",
+        Value::Size => "a number of bytes after it, such as 1514 or 32k",
+        Value::Time => "a time after it, such as 5ms",
+        Value::Rate => "a rate after it, such as 100mbit, at most 34 Gb/s",
     }
 }
 

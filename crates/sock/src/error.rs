@@ -77,7 +77,7 @@ impl SockError {
             libc::ENFILE => "the whole system is out of open files; raise fs.file-max",
             libc::EADDRINUSE => "another program holds this port; choose another one or stop that program",
             libc::EADDRNOTAVAIL => {
-                "no interface of this host has that address, or every local port towards the peer is taken"
+                "no interface of this host has that address, or all local ports to the peer are in use"
             }
             libc::EACCES | libc::EPERM => {
                 "run as root, or give the program the capability this setting needs"
@@ -85,12 +85,18 @@ impl SockError {
             libc::ECONNREFUSED => {
                 "nothing listens on that port; start the server there, or check the port number"
             }
-            libc::ECONNRESET | libc::EPIPE => "the peer closed the connection; its own log says why",
-            libc::ENETUNREACH => "this host has no route there; check its default route and address family",
+            libc::ECONNRESET | libc::EPIPE => {
+                "the peer closed the connection; see the peer's log for the \
+                                               reason"
+            }
+            libc::ENETUNREACH => {
+                "this host has no route to the destination; check its default route and \
+                                  address family"
+            }
             libc::EHOSTUNREACH => "a router or neighbour on the path could not reach the host",
             libc::ETIMEDOUT => "no answer; a firewall may drop the packets, or the host is down",
             libc::EMSGSIZE => {
-                "the datagram is larger than the path MTU or than UDP can carry; send shorter ones"
+                "the datagram is larger than the path MTU or the maximum of UDP; send shorter ones"
             }
             libc::ENODEV => "there is no interface of that name; `ip link` lists them",
             libc::ENOBUFS | libc::ENOMEM => {

@@ -228,7 +228,7 @@ impl HostSettingRequest {
 
 /// Error for an invalid state text.
 fn no_state() -> SockError {
-    SockError::errno("put back a setting", libc::EINVAL)
+    SockError::errno("restore a setting", libc::EINVAL)
 }
 
 /// Whether this process has CAP_NET_ADMIN; tested without changing anything.
@@ -243,7 +243,7 @@ fn writable(sysctl: &'static str) -> Vec<Obstacle> {
     let refused = proc::can_set_sysctl(sysctl).err();
     let say = |error: SockError| {
         Obstacle(format!(
-            "{sysctl} may not be changed here ({}); containers often forbid it: run the agent outside",
+            "{sysctl} may not be changed here ({}); containers often forbid it: run the agent outside the container",
             error.source
         ))
     };
@@ -253,7 +253,8 @@ fn writable(sysctl: &'static str) -> Vec<Obstacle> {
 fn congestion_obstacles(wanted: &str) -> Result<Vec<Obstacle>, SockError> {
     let has = proc::sysctl(AVAILABLE).unwrap_or_default();
     if !has.split_whitespace().any(|name| name == wanted) {
-        let what = format!("its kernel has no congestion control '{wanted}' loaded; it has {has}");
+        let what =
+            format!("the congestion control '{wanted}' is not loaded in its kernel (available: {has})");
         return Ok(vec![Obstacle(format!("{what}; load it with: modprobe tcp_{wanted}"))]);
     }
     let mut found = writable(CONGESTION);
@@ -264,8 +265,8 @@ fn congestion_obstacles(wanted: &str) -> Result<Vec<Obstacle>, SockError> {
             .and_then(|scratch| netns::with_netns_fd(&scratch, || proc::set_sysctl(CONGESTION, wanted)));
         if let Ok(Err(error)) = tried {
             found.push(Obstacle(format!(
-                "congestion control '{wanted}' cannot be the default of this network namespace ({}); on the host \
-                 itself add it to the list: sysctl {ALLOWED}",
+                "congestion control '{wanted}' cannot be the default of this network namespace ({}); add it \
+                 to the list on the host itself: sysctl {ALLOWED}",
                 error.source
             )));
         }
@@ -280,7 +281,8 @@ fn buffer_obstacles(setting: HostSetting, sizes: &[u64; 3]) -> Result<Vec<Obstac
     }
     let [least, usual, largest] = sizes;
     Ok(vec![Obstacle(format!(
-        "{} = {least} {usual} {largest}: the kernel takes three sizes from 1 to {MAX_BUFFER}, none less than the one before",
+        "{} = {least} {usual} {largest}: the kernel requires three sizes from 1 to {MAX_BUFFER} in \
+         ascending order",
         setting.name()
     ))])
 }

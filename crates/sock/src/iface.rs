@@ -139,7 +139,7 @@ fn has_line_rate(kind: LinkKind, alias: Option<&str>) -> bool {
 /// # Errors
 /// `ENODEV` if this namespace has no interface with that name.
 pub fn link(name: &str) -> Result<LinkInfo, SockError> {
-    let absent = || SockError::errno("look at the interface", libc::ENODEV);
+    let absent = || SockError::errno("read the state of the interface", libc::ENODEV);
     let mut ask = Questions::about(name).ok_or_else(absent)?;
     let (index, flags, mtu) = (ask.index(), ask.flags(), ask.mtu());
     let (Some(index), Some(flags), Some(mtu)) = (index, flags, mtu) else { return Err(absent()) };

@@ -8,7 +8,7 @@
 //! not report is `None`, never 0.
 
 #[cfg(not(target_os = "linux"))]
-compile_error!("linerate runs on Linux only today; another system needs its own linerate-sock");
+compile_error!("linerate runs only on Linux; another system needs its own linerate-sock");
 
 pub mod affinity;
 pub mod batch;

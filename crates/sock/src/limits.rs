@@ -41,8 +41,8 @@ pub fn raise_open_files(needed: u64) -> Result<u64, SockError> {
         Ok(_) => Ok(needed),
         Err(error) => {
             let text = format!(
-                "{needed} files are needed and {} allowed ({}); raise the hard limit (ulimit -Hn, LimitNOFILE= of \
-                 the service) or use fewer streams",
+                "{needed} open files are needed but only {} are allowed ({}); raise the hard limit (ulimit \
+                 -Hn, LimitNOFILE= of the service) or use fewer streams",
                 now.hard, error.source
             );
             Err(SockError::new(OP, io::Error::new(io::ErrorKind::PermissionDenied, text)))

@@ -130,7 +130,7 @@ fn ask(
 /// Requests a listing. Uses its own socket, because the rest of a partly read answer would precede the next
 /// one.
 fn dump(kind: u16, body: &[u8], each: impl FnMut(u16, &[u8]) -> bool) -> Result<(), SockError> {
-    ask("ask the routing socket", &open()?, Request::new(kind, libc::NLM_F_DUMP, body), each)
+    ask("query the routing socket", &open()?, Request::new(kind, libc::NLM_F_DUMP, body), each)
 }
 
 /// Requests a change and waits until the kernel acknowledges or refuses it.
@@ -175,18 +175,13 @@ pub(crate) fn send_drops(socket: &Socket, index: u32) -> Result<u64, SockError> 
     let mut body = [0; IFINFOMSG];
     body[4..8].copy_from_slice(&index.to_ne_bytes());
     let mut found = None;
-    ask(
-        "ask for an interface's counters",
-        socket,
-        Request::new(libc::RTM_GETLINK, 0, &body),
-        |kind, body| {
-            if kind == libc::RTM_NEWLINK {
-                found = decode_send_drops(body.get(IFINFOMSG..).unwrap_or_default());
-            }
-            true
-        },
-    )?;
-    found.ok_or_else(|| SockError::errno("ask for an interface's counters", libc::EPROTO))
+    ask("query an interface's counters", socket, Request::new(libc::RTM_GETLINK, 0, &body), |kind, body| {
+        if kind == libc::RTM_NEWLINK {
+            found = decode_send_drops(body.get(IFINFOMSG..).unwrap_or_default());
+        }
+        true
+    })?;
+    found.ok_or_else(|| SockError::errno("query an interface's counters", libc::EPROTO))
 }
 
 /// `tx_dropped` of `rtnl_link_stats64` (linux/if_link.h).

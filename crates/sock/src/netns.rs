@@ -28,7 +28,7 @@ impl NetnsId {
     /// # Errors
     /// None is expected for a valid descriptor.
     pub fn of(fd: &impl AsFd) -> Result<Self, SockError> {
-        const OP: &str = "look at a network namespace";
+        const OP: &str = "read the state of a network namespace";
         let fail = |source| SockError::new(OP, source);
         let file = File::from(fd.as_fd().try_clone_to_owned().map_err(fail)?);
         file.metadata().map(|about| Self::from_metadata(&about)).map_err(fail)

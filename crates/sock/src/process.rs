@@ -41,7 +41,7 @@ impl Process {
     pub fn open(pid: u32) -> Result<Self, SockError> {
         // SAFETY: takes numbers and accesses none of our memory.
         let raw = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-        let raw = check("take hold of a process", raw as i32)?;
+        let raw = check("open a process", raw as i32)?;
         // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(raw) }))
     }

@@ -155,7 +155,7 @@ impl RoutingSocket {
 /// # Errors
 /// `ENODEV` if there is no interface with that name.
 pub fn index_of(name: &str) -> Result<u32, SockError> {
-    let absent = || SockError::errno("look at the interface", libc::ENODEV);
+    let absent = || SockError::errno("read the state of the interface", libc::ENODEV);
     Questions::about(name).and_then(|mut ask| ask.index()).ok_or_else(absent)
 }
 

@@ -128,8 +128,11 @@ pub fn set_congestion(fd: &impl AsFd, name: &str) -> Result<()> {
 fn unknown_congestion(name: &str) -> io::Error {
     let available = crate::proc::sysctl("net.ipv4.tcp_available_congestion_control");
     let text = match available {
-        Some(list) => format!("this kernel has no congestion control \"{name}\"; it has: {list}"),
-        None => format!("this kernel has no congestion control \"{name}\""),
+        Some(list) => format!(
+            "this kernel does not have the congestion control \"{name}\"; available: \
+                               {list}"
+        ),
+        None => format!("this kernel does not have the congestion control \"{name}\""),
     };
     io::Error::new(io::ErrorKind::NotFound, text)
 }

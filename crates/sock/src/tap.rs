@@ -29,19 +29,25 @@ pub struct Tap {
 #[derive(Debug, thiserror::Error)]
 pub enum TapError {
     /// The kernel's driver, or the container's device node, is missing.
-    #[error("there is no {DEVICE}; load the driver (`sudo modprobe tun`), or give the container that device")]
+    #[error(
+        "{DEVICE} does not exist; load the driver (`sudo modprobe tun`), or pass the device to the \
+             container"
+    )]
     NoDriver(#[source] io::Error),
     /// This user may not open the device file.
     #[error(
-        "{DEVICE} may not be opened; run as root (`sudo`), or open it to every user (`sudo chmod 666 {DEVICE}`; a udev \
-         rule with KERNEL==\"tun\", MODE=\"0666\" makes that last)"
+        "no permission to open {DEVICE}; run as root (`sudo`), or permit all users (`sudo chmod 666 \
+         {DEVICE}`; permanently with a udev rule KERNEL==\"tun\", MODE=\"0666\")"
     )]
     NotOpened(#[source] io::Error),
     /// This user may not create interfaces in this network namespace.
-    #[error("no interface may be made in this network namespace; run as root, or with CAP_NET_ADMIN in it")]
+    #[error(
+        "no permission to create an interface in this network namespace; run as root, or with \
+             CAP_NET_ADMIN in the namespace"
+    )]
     NotPermitted(#[source] SockError),
     /// Any other error.
-    #[error("the TAP device \"{name}\" could not be made")]
+    #[error("the TAP device \"{name}\" could not be created")]
     Refused {
         /// Name of the interface.
         name: String,

@@ -90,7 +90,7 @@ impl Merge {
             }
             _ => true,
         };
-        let what = "it tells of more intervals than there were";
+        let what = "it reports more intervals than the flow had";
         if within { Ok(()) } else { Err(PeerError::Misbehaved { what: what.into() }.into()) }
     }
 
@@ -168,8 +168,8 @@ impl Merge {
             if let Some(bytes) = byte_accounting.filter(|bytes| self.cut && bytes.never_sent_bytes.get() > 0)
             {
                 let text = format!(
-                    "{} were still in the sender's queue when the wait for the last bytes ended; the result does not \
-                     count them, a figure taken at the sender would",
+                    "{} were still in the sender's queue when the wait for the last bytes ended. The result \
+                     does not count them; a count at the sender would",
                     bytes.never_sent_bytes
                 );
                 log.warn(Some(*number), CaveatKind::DrainCut, text);

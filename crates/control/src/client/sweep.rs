@@ -228,7 +228,7 @@ fn warn_unmeasured(schedule: &Schedule, regular: bool, log: &mut Log<'_>) {
     let why = match (regular, schedule.too_slow()) {
         (false, _) => "the series ended in the middle",
         (true, true) => "a message took a second or more, so no larger ones were sent",
-        (true, false) => "the time was over; give a longer -t or fewer sizes",
+        (true, false) => "the time was up; give a longer -t or fewer sizes",
     };
     let text = format!("{} size(s) from {first} up were not measured: {why}", missing.len());
     log.warn(Some(FLOW), CaveatKind::Partial, text);

@@ -15,7 +15,8 @@ pub(super) fn one_server_one_name(test_bed: &TestBed, standings: &[Option<HostSt
         };
         let first = standings.iter().position(|other| same(&other));
         if let Some(first) = first.filter(|first| *first < at) {
-            let what = format!("it is the same server as {}; give each host one name", name(test_bed, first));
+            let what =
+                format!("it is the same server as {}; use one name for each host", name(test_bed, first));
             troubles.push(HostError { host: name(test_bed, at), what });
         }
     }
@@ -51,7 +52,7 @@ pub(super) fn group(test_bed: &TestBed, group: &Group, abouts: &[Option<&About>]
             say(String::new(), error.to_string());
         }
         if flow.after.as_ref().is_some_and(|after| !can_end(&after.flows, group)) {
-            let what = "it waits for a run that is not there, is cross traffic, or waits for it";
+            let what = "it waits for a run that does not exist, is cross traffic, or waits for it in turn";
             say(String::new(), what.to_owned());
         }
         let ends = [Some(flow.from), flow.to.host()];
@@ -70,7 +71,8 @@ pub(super) fn group(test_bed: &TestBed, group: &Group, abouts: &[Option<&About>]
                 say(
                     name(test_bed, at),
                     format!(
-                        "its kernel has no congestion control '{unknown}'; it has {has}; load it with modprobe"
+                        "its kernel does not have the congestion control '{unknown}' (available: {has}); \
+                         load it with modprobe"
                     ),
                 );
             }
@@ -79,7 +81,8 @@ pub(super) fn group(test_bed: &TestBed, group: &Group, abouts: &[Option<&About>]
                 say(
                     name(test_bed, at),
                     format!(
-                        "the run would take {length}, it allows {longest}; give a shorter -t, or it a longer --limit-time"
+                        "the run would take {length}, but the host allows {longest}; give a shorter -t, or \
+                         raise --limit-time on the host"
                     ),
                 );
             }

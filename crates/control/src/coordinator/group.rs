@@ -252,7 +252,7 @@ impl Run<'_, '_> {
                 self.start_lead.trip(exchange.back.since(exchange.sent));
                 self.hosts[at].offset.refine(exchange);
             }
-            Output::NotHeld(why) => self.host_lost(at, &format!("it gives no place in its queue: {why}")),
+            Output::NotHeld(why) => self.host_lost(at, &format!("it refuses a place in its queue: {why}")),
             Output::Accepted { job, epoch } => {
                 if let Some(flow) = self.flow_of(at, job) {
                     let epoch = self.hosts[at].offset.ours(epoch);
@@ -428,7 +428,7 @@ impl Run<'_, '_> {
                 return;
             }
             for flow in late {
-                let why = "it was not ready when the others had waited long enough";
+                let why = "it was not ready in time for the others";
                 self.stop_flow(flow, Outcome::Failed, why);
             }
             self.start = Some(self.now() + self.lead_of(0..self.flows.len()));
@@ -453,7 +453,11 @@ impl Run<'_, '_> {
             return;
         }
         for flow in 0..self.flows.len() {
-            self.stop_flow(flow, Outcome::Completed, "the runs that it was to accompany have ended");
+            self.stop_flow(
+                flow,
+                Outcome::Completed,
+                "the runs that this cross traffic belongs to have ended",
+            );
         }
     }
 }

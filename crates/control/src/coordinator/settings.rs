@@ -161,7 +161,7 @@ impl Coordinator {
         if !self.settings_hold {
             return;
         }
-        let what = "its connection was lost, and its settings were put back with it";
+        let what = "its connection was lost, so its settings were restored";
         let gone = self.hosts.iter().enumerate().filter(|(_, host)| host.ticket().is_none());
         for (at, _) in gone {
             self.unfit.entry(at).or_insert_with(|| what.to_owned());
@@ -187,7 +187,7 @@ impl Coordinator {
                 values.keys().filter(|name| *name != INTERFACE && !can.iter().any(|known| *known == **name));
             let unknown: Vec<&str> = unknown.map(String::as_str).collect();
             if !unknown.is_empty() {
-                let remedy = "start one of this version there, without --no-settings";
+                let remedy = "start an agent of this version there, without --no-settings";
                 let what = format!("its agent cannot set {}; {remedy}", unknown.join(", "));
                 troubles.push(HostError { host: name(&self.test_bed, *at), what });
             }
@@ -228,7 +228,7 @@ impl Coordinator {
                     match heard {
                         Heard::Word(Output::Held(ticket)) => self.hosts[from].keep_ticket(Some(ticket)),
                         Heard::Word(Output::NotHeld(why)) if from == at => {
-                            refused = Some(format!("it gives no place in its queue: {why}"));
+                            refused = Some(format!("it refuses a place in its queue: {why}"));
                         }
                         Heard::Gone(why) if from == at => refused = Some(why),
                         _ => {}

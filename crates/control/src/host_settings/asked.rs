@@ -46,7 +46,7 @@ pub(super) fn setting_requests(
     match netem(values) {
         Ok(None) => {}
         Ok(Some(_)) if values.contains_key("qdisc") => {
-            let why = "both are the discipline at the root of the interface; give one of them";
+            let why = "both set the root qdisc of the interface; give one of them";
             troubles.push(format!("qdisc and netem_delay or netem_loss: {why}"));
         }
         Ok(Some(netem)) => requested.push(HostSettingRequest::Discipline(netem)),
@@ -54,7 +54,7 @@ pub(super) fn setting_requests(
     }
     let unknown =
         values.keys().filter(|name| name.starts_with("netem_") && !SETTINGS.contains(&name.as_str()));
-    troubles.extend(unknown.map(|name| format!("{name}: no setting of this agent is called so")));
+    troubles.extend(unknown.map(|name| format!("{name}: this agent does not have this setting")));
     requested
         .sort_by_key(|request| HostSetting::ALL.iter().position(|setting| *setting == request.setting()));
     if troubles.is_empty() { Ok(requested) } else { Err(troubles) }
@@ -63,7 +63,7 @@ pub(super) fn setting_requests(
 fn setting_request(name: &str, value: &str) -> Result<HostSettingRequest, String> {
     let Some(setting) = HostSetting::named(name) else {
         return Err(
-            "no setting of this agent is called so; install the coordinator's version here".to_owned()
+            "this agent does not have this setting; install the coordinator's version on its host".to_owned()
         );
     };
     Ok(match setting {
@@ -77,7 +77,11 @@ fn setting_request(name: &str, value: &str) -> Result<HostSettingRequest, String
         HostSetting::TcpRmem | HostSetting::TcpWmem => {
             let sizes: Result<Vec<u64>, _> = value.split_whitespace().map(str::parse).collect();
             let sizes = sizes.ok().and_then(|sizes| <[u64; 3]>::try_from(sizes).ok());
-            let why = || "give least, default and largest size in bytes, as 4096 131072 33554432".to_owned();
+            let why = || {
+                "give the smallest, default and largest size in bytes, for example 4096 131072 \
+                          33554432"
+                    .to_owned()
+            };
             HostSettingRequest::Buffers(setting, sizes.ok_or_else(why)?)
         }
         HostSetting::RootDiscipline => {
@@ -91,7 +95,8 @@ fn netem(values: &BTreeMap<ForeignText, ForeignText>) -> Result<Option<RootDisci
     let loss: Option<Ratio> = quantity(values, NETEM_LOSS)?;
     if let Some(delay) = delay.filter(|delay| *delay > MAX_DELAY) {
         return Err(format!(
-            "{NETEM_DELAY} = {delay}: more than {MAX_DELAY} would lose the agent; give less"
+            "{NETEM_DELAY} = {delay}: more than {MAX_DELAY} would break the connection to the agent; give \
+             less"
         ));
     }
     if let Some(loss) = loss.filter(|loss| loss.get() > 1.0) {

@@ -78,7 +78,7 @@ impl PendingSetting {
 /// An error while reading or writing the journal.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum JournalError {
-    #[error("the undo journal {path}: {source}; without it no setting is changed", path = path.display())]
+    #[error("the undo journal {path}: {source}; no setting is changed without it", path = path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
@@ -86,8 +86,8 @@ pub(super) enum JournalError {
         source: io::Error,
     },
     #[error(
-        "the undo journal {path}, line {line}: {why}; the version of linerate that wrote it can put its settings back, or \
-         remove the file and put them back by hand",
+        "the undo journal {path}, line {line}: {why}; restore the settings with the version of linerate \
+         that wrote it, or restore them manually and remove the file",
         path = path.display()
     )]
     Unreadable {
@@ -160,8 +160,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Found>, JournalError> {
 
 impl Found {
     fn take(&mut self, entry: Entry) -> Result<(), String> {
-        let known =
-            |name: &str| HostSetting::named(name).ok_or_else(|| format!("no setting is called '{name}'"));
+        let known = |name: &str| HostSetting::named(name).ok_or_else(|| format!("unknown setting '{name}'"));
         match entry {
             Entry::Opening { format, .. } if format != FORMAT => {
                 return Err(format!("format {format} is not {FORMAT}"));
@@ -265,7 +264,7 @@ mod tests {
         ] {
             fs::write(&path, format!("{line}\n{strange}\n{line}\n")).unwrap();
             let error = read(&path).unwrap_err().to_string();
-            assert!(error.contains("line 2") && error.contains("by hand"), "{error}");
+            assert!(error.contains("line 2") && error.contains("manually"), "{error}");
         }
         fs::write(&path, "{\"entry\":\"opening\",\"format\":2,\"boot_id\":\"\",\"pid\":1}\n").unwrap();
         assert!(read(&path).unwrap_err().to_string().contains("format 2"));

@@ -99,7 +99,7 @@ fn without_its_journal_nothing_is_changed() {
         let journal = changes.held_journal.place.journal.clone();
         std::fs::create_dir(&journal).unwrap();
         let troubles = changes.apply(&requested(&[("mtu", "9000"), ("congestion", "reno")])).unwrap_err();
-        assert!(troubles[0].contains("without it no setting is changed"), "{troubles:?}");
+        assert!(troubles[0].contains("no setting is changed without it"), "{troubles:?}");
         assert_eq!(state(), before);
         std::fs::remove_dir(&journal).unwrap();
         changes.finish();

@@ -38,7 +38,8 @@ pub(super) fn doubts(
 fn exceeded(ceiling: &Ceiling) -> Option<Caveat> {
     let measured = Bitrate::from_bps(ceiling.bitrate_bps)?;
     let text = format!(
-        "more came through than the {measured} of {}, so that this is no ceiling and was left out: the host was busy when it was measured",
+        "the measured rate exceeds {measured}, the measured limit of {}, so this ceiling was left out: the \
+         host was probably busy when the limit was measured",
         ceiling.because
     );
     caveat(CaveatKind::CeilingDisproved, text)
@@ -47,7 +48,8 @@ fn exceeded(ceiling: &Ceiling) -> Option<Caveat> {
 /// A calibration that was exceeded by the flow.
 fn exceeded_by_flow(found: &host_limit::Disproved) -> Option<Caveat> {
     let text = format!(
-        "{} carried more than the {} of its calibration, which is no limit then: it was busy when it was calibrated; run linerate doctor --calibrate there",
+        "{} transferred more than the {} of its calibration, so that limit is not valid: the host was \
+         probably busy during calibration; run linerate doctor --calibrate there",
         found.host, found.limit
     );
     caveat(CaveatKind::CeilingDisproved, text)
@@ -56,9 +58,10 @@ fn exceeded_by_flow(found: &host_limit::Disproved) -> Option<Caveat> {
 /// The flow is close to the limits of the hosts themselves.
 fn host_limit(record: &RunRecord, flow: &FlowRecord) -> Option<Caveat> {
     let found = host_limit::limited(record, flow)?;
-    let one_side = found.unknown.map(|host| format!(" (nothing is known of {host})")).unwrap_or_default();
+    let one_side = found.unknown.map(|host| format!(" ({host} is not calibrated)")).unwrap_or_default();
     let text = format!(
-        "host-limited: {} carries {} to itself in this mode, and this is {} of that; the path may be faster than its hosts{one_side}",
+        "host-limited: the loopback rate of {} in this mode is {}, and the result is {} of it; the path may \
+         be faster than its hosts{one_side}",
         found.host, found.limit, found.share
     );
     caveat(CaveatKind::HostLimited, text)
@@ -92,7 +95,8 @@ fn busy(record: &RunRecord, flow: &FlowRecord, evidence: &Evidence) -> Option<Ca
     let (host, others) =
         busy.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, others)| *others >= BUSY_HOST_SHARE)?;
     let text = format!(
-        "other programs used {:.0} % of the processors of {}: rates and delays may be the host's; measure again while it is idle",
+        "other programs used {:.0} % of the CPU of {}: the host may have limited rates and caused delays; \
+         measure again while it is idle",
         100.0 * others,
         host.name
     );
@@ -102,14 +106,16 @@ fn busy(record: &RunRecord, flow: &FlowRecord, evidence: &Evidence) -> Option<Ca
 fn cpu(diagnosis: &Diagnosis) -> Option<Caveat> {
     let mut found = std::iter::once(&diagnosis.primary).chain(&diagnosis.also);
     let full = found.find(|finding| matches!(finding.cause, Cause::CpuSender | Cause::CpuReceiver))?;
-    let text = format!("{} A faster host may show a faster path.", full.text);
+    let text = format!("{} A faster host may measure a higher rate.", full.text);
     caveat(CaveatKind::CpuSaturated, text)
 }
 
 fn inferred(diagnosis: &Diagnosis) -> Option<Caveat> {
     let ceiling = diagnosis.expected.as_ref().filter(|ceiling| ceiling.limit == Limit::LinkInferred)?;
-    let text =
-        format!("no interface told the rate of the slowest link: {}; --link RATE states it", ceiling.because);
+    let text = format!(
+        "no interface reports the rate of the slowest link: {}; give it with --link RATE",
+        ceiling.because
+    );
     caveat(CaveatKind::LinkInferred, text)
 }
 
@@ -121,7 +127,7 @@ fn offered(record: &RunRecord, flow: &FlowRecord) -> Option<Caveat> {
     if sent.bps() >= MIN_OFFERED_SHARE * asked.bps() {
         return None;
     }
-    caveat(CaveatKind::SenderLimited, format!("{asked} were asked for and the sender offered {sent}"))
+    caveat(CaveatKind::SenderLimited, format!("the sender offered {sent} instead of the requested {asked}"))
 }
 
 /// One-way delays that are smaller than the error of the clock offset are meaningless.

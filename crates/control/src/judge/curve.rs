@@ -34,9 +34,9 @@ pub(super) fn ceiling(record: &RunRecord, flow: u16) -> Option<Ceiling> {
 
 fn both_ways(there: Ceiling, back: &Ceiling) -> Option<Ceiling> {
     let because = if there.because == back.because {
-        format!("{}, both ways together", there.because)
+        format!("{}, both directions together", there.because)
     } else {
-        format!("{}, and {} the other way", there.because, back.because)
+        format!("{}, and {} in the other direction", there.because, back.because)
     };
     let (bitrate_bps, slack_bps) = (there.bitrate_bps + back.bitrate_bps, there.slack_bps + back.slack_bps);
     Some(Ceiling { bitrate_bps, slack_bps, because: because.into(), ..there })

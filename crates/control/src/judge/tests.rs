@@ -186,7 +186,11 @@ fn an_aim_that_was_not_reached_is_said() {
     let reached = caveat.text[said.len()..].split(" %").next().unwrap().parse::<f64>().unwrap();
     assert!((0.1..5.0).contains(&reached), "{}", caveat.text);
     let few = missed_by(&until("1%"), &rates(5, &[])).unwrap();
-    assert!(few.text.contains("5 intervals after the ramp-up are too few to tell"), "{}", few.text);
+    assert!(
+        few.text.contains("5 intervals after the ramp-up are too few for an uncertainty"),
+        "{}",
+        few.text
+    );
     assert_eq!(missed_by(&until("1%"), &rates(60, &[])), None);
     assert_eq!(missed_by(&TestSpec::default(), &swinging), None, "nobody asked");
     assert!(missed_by(&until("1%"), &rates(5, &[])).is_some(), "too short to tell");

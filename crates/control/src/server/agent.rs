@@ -257,7 +257,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
                 if let Some(held) = self.place.take() {
                     held.release(self.shared);
                 }
-                let why = "the queue is full, and a host that has no place yet came; try again later";
+                let why = "the queue is full and a new host has priority; try again later";
                 self.dialogue.input(Input::NotHeld(why.to_owned()))
             }
             Turn::Later { position, wait } => {
@@ -290,7 +290,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
         match thread::spawn_scoped(self.scope, "settings", work) {
             Ok(_) => Ok(()),
             Err(error) => {
-                let troubles = vec![format!("the agent's host refuses a thread: {}", error.source)];
+                let troubles = vec![format!("the agent could not start a thread: {}", error.source)];
                 let answer = SettingsAnswer {
                     in_force: Vec::new(),
                     troubles: troubles.into_iter().map(Into::into).collect(),
@@ -305,7 +305,10 @@ impl<'scope, 'env> Service<'scope, 'env> {
         let longest = self.shared.config.longest;
         let length = expected_time(&job.spec);
         if let Some(longest) = longest.filter(|longest| length > *longest) {
-            let why = format!("the run would take {length}, the agent allows {longest}; give a shorter -t");
+            let why = format!(
+                "the run would take {length}, but the agent allows {longest}; give a shorter \
+                               -t"
+            );
             return self.dialogue.input(Input::Ended(failed(number, why)));
         }
         let loan = match reserve_memory(&job, self.shared) {
@@ -332,7 +335,7 @@ impl<'scope, 'env> Service<'scope, 'env> {
                 Ok(())
             }
             Err(error) => {
-                let why = format!("the agent's host refuses a thread: {}", error.source);
+                let why = format!("the agent could not start a thread: {}", error.source);
                 self.dialogue.input(Input::Ended(failed(number, why)))
             }
         }

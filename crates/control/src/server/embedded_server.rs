@@ -106,7 +106,7 @@ impl InboxPorts<'_> {
     /// Releases the places of an embedded server that has ended.
     fn release_all(&mut self) {
         for run in self.clients.keys().copied().collect::<Vec<_>>() {
-            self.over(run, Some("the embedded server ended in the middle of the run"));
+            self.over(run, Some("the embedded server ended during the run"));
         }
     }
 
@@ -121,7 +121,7 @@ impl InboxPorts<'_> {
         let ticket = self.shared.queue.join(address.ip(), length).map_err(|full| full.to_string())?;
         let Turn::Now { concurrent_runs } = self.shared.queue.turn(ticket) else {
             self.shared.queue.leave_for_retry(ticket);
-            return Err("another run is under way".to_owned());
+            return Err("another run is in progress".to_owned());
         };
         let name = match &planned.peer {
             Some(peer) => format!("{}: {peer}", planned.tool),

@@ -89,7 +89,7 @@ pub(super) fn serve(doors: Vec<Door>, shared: &Arc<Shared>) -> Result<(), Contro
     let for_probes = Arc::clone(shared);
     let probes = move || {
         if let Err(error) = for_probes.probes.serve(&for_probes) {
-            tracing::error!(%error, "latency is not probed over TCP any more");
+            tracing::error!(%error, "latency probing over TCP has stopped");
         }
     };
     threads.push(thread::spawn("probes", probes)?);
@@ -266,7 +266,7 @@ impl Front {
     /// connections wait in the kernel.
     fn rest_without_files(&mut self, error: &std::io::Error) {
         if let Some((_, oldest)) = self.pending.pop_first() {
-            oldest.reject("this server is out of open files; try again later");
+            oldest.reject("this server has reached its limit of open files; try again later");
         }
         self.paused = Some(clock::now() + ACCEPT_BACKOFF);
         self.watch_gates(Interest::ERROR);
@@ -313,7 +313,7 @@ impl Front {
 
     fn reject(&mut self, pending: PendingConnection, exhausted: Exhausted) {
         let Exhausted { group, taken } = exhausted;
-        let why = format!("too many clients: {taken} from {group} are here already; try again later");
+        let why = format!("too many clients: {taken} from {group} are already connected; try again later");
         self.report_too_many(pending.peer, &why);
         pending.reject(&why);
     }
@@ -384,7 +384,7 @@ impl Front {
         if self.pending.values().map(|pending| pending.said.len()).sum::<usize>() > MAX_PENDING_BYTES
             && let Some(pending) = self.pending.remove(&token)
         {
-            let why = "too many clients say a long greeting slowly; try again later";
+            let why = "too many clients are sending a long greeting slowly; try again later";
             self.report_too_many(pending.peer, why);
             pending.reject(why);
         }

@@ -88,7 +88,7 @@ impl PendingConnection {
             };
             let room = buffer.get_mut(..most.min(READ_BYTES)).unwrap_or_default();
             match self.connection.read(room) {
-                Ok(0) => return Err("closed before it said what it wants".to_owned()),
+                Ok(0) => return Err("connection closed before the greeting was complete".to_owned()),
                 Ok(count) => self.said.extend_from_slice(room.get(..count).unwrap_or_default()),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Heard::More),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -112,7 +112,7 @@ impl PendingConnection {
             Err(PeerError::Version { theirs, ours }) => {
                 // Our preface contains our version, so the other end can report the mismatch.
                 self.send(&Preface::CONTROL.encode());
-                return Err(format!("protocol version {theirs}, this server speaks {ours}"));
+                return Err(format!("protocol version {theirs}, but this server uses {ours}"));
             }
             Err(_) => false,
         };

@@ -71,7 +71,7 @@ pub(super) struct Full(pub(super) usize);
 
 impl std::fmt::Display for Full {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} clients are here already, the limit of this server", self.0)
+        write!(f, "{} clients are already connected, the limit of this server", self.0)
     }
 }
 

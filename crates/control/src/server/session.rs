@@ -39,7 +39,7 @@ pub(super) fn serve(connection: TcpStream, peer: SocketAddr, said: &[u8], shared
     let result = Run::begin(connection, peer, shared).and_then(|mut run| {
         // Even if a run panics, its place is released and its client is informed.
         let life = catch_unwind(AssertUnwindSafe(|| run.start(said).and_then(|()| run.serve())));
-        let failed = || ControlError::Local("it failed in the middle of the run".to_owned());
+        let failed = || ControlError::Local("it failed during the run".to_owned());
         let result = life.unwrap_or_else(|_| Err(failed()));
         if let Err(error) = &result {
             let _ = catch_unwind(AssertUnwindSafe(|| run.send_reason(error)));
@@ -65,7 +65,7 @@ const MAX_IDLE_WHILE_OTHERS_WAIT: Duration = Duration::from_secs(5);
 
 const RUN_TOO_LONG: &str = "the run took longer than this server allows (--limit-time)";
 const RUN_OVERSTAYED: &str =
-    "others wait, and the run measured nothing for 5 s, or took 5 s more than expected";
+    "other clients are waiting, and the run measured nothing for 5 s or took 5 s longer than expected";
 
 /// When a run that begins now is expected to end; unknown for tests that are limited by bytes or blocks.
 fn expected_end(spec: &TestSpec, now: Mono) -> Option<Mono> {
@@ -74,7 +74,7 @@ fn expected_end(spec: &TestSpec, now: Mono) -> Option<Mono> {
 }
 
 /// The message to a client that was displaced by another host.
-const DISPLACED: &str = "this server is full, and a host that has no place yet came; try again later";
+const DISPLACED: &str = "this server is full and a new host has priority; try again later";
 
 enum Served {
     Measured,
@@ -236,11 +236,13 @@ impl<'a> Run<'a> {
         let length = expected_time(&hello.spec);
         let place = hello.ticket.map(|ticket| self.shared.passes.place(&ticket));
         if place == Some(None) {
-            return self.refuse("the place that the coordinator of this run held here is gone".to_owned());
+            return self.refuse(
+                "the queue place that the coordinator held for this run no longer exists".to_owned(),
+            );
         }
         if let Some(longest) = config.longest.filter(|longest| length > *longest) {
             return self.refuse(format!(
-                "the run would take {length}, this server allows {longest}; give a shorter -t"
+                "the run would take {length}, but this server allows {longest}; give a shorter -t"
             ));
         }
         let needed = memory::needed(&hello.spec, false)?;
@@ -252,7 +254,10 @@ impl<'a> Run<'a> {
         let in_use = limits::files_in_use().unwrap_or(EXTRA_FILES);
         let files = u64::from(traffic.streams) * flows_at_once + in_use + EXTRA_FILES;
         if let Err(error) = limits::raise_open_files(files) {
-            return self.refuse(format!("too few open files there: {}", ControlError::from(error)));
+            return self.refuse(format!(
+                "the server's limit of open files is too low: {}",
+                ControlError::from(error)
+            ));
         }
         let mut cookie = [0; 16];
         getrandom::fill(&mut cookie)
@@ -373,7 +378,7 @@ impl<'a> Run<'a> {
         if guest.is_none_or(|ticket| self.shared.passes.place(&ticket).is_some()) {
             return Ok(());
         }
-        let why = "the coordinator of this run is gone".to_owned();
+        let why = "the coordinator of this run has disconnected".to_owned();
         let ended = self.dialogue.input(Input::FlowsFailed(why));
         self.dialogue.flush_at_end();
         ended

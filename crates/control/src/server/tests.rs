@@ -209,7 +209,7 @@ fn one_port_serves_natives_and_others_one_at_a_time() {
         |event| if let ServerEvent::Begun { name, .. } = event { Some(name.into_string()) } else { None };
     assert_eq!(server.wait_for(begun), "echo");
     // A second run of the protocol is refused, and a native client waits.
-    assert_eq!(answer(&mut server.send(b"echo:run")), "another run is under way");
+    assert_eq!(answer(&mut server.send(b"echo:run")), "another run is in progress");
     std::thread::scope(|scope| {
         let native = scope.spawn(|| server.measure());
         assert_eq!(
@@ -311,7 +311,7 @@ fn an_embedded_server_that_dies_is_replaced_and_its_run_is_over() {
     drop(server.send(b"echo:die"));
     let why =
         server.wait_for(|event| if let ServerEvent::Ended { trouble, .. } = event { trouble } else { None });
-    assert!(why.contains("ended in the middle"), "{why}");
+    assert!(why.contains("ended during the run"), "{why}");
     // Clients that arrive meanwhile wait for the next embedded server.
     assert_eq!(answer(&mut server.send(b"echo:again")), "echo:again");
 }
@@ -326,7 +326,7 @@ fn a_run_that_panics_gives_its_place_back_and_its_client_reads_so() {
         }
     });
     let why = server.try_to_measure().unwrap_err();
-    assert!(why.contains("failed in the middle"), "{why}");
+    assert!(why.contains("failed during the run"), "{why}");
     // The client hears of it before its place is free.
     server.wait_for(|event| matches!(event, ServerEvent::Ended { .. }).then_some(()));
     assert_eq!(server.measure().outcome, Some(Outcome::Completed));

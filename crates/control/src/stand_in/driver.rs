@@ -285,7 +285,7 @@ impl<'a> Driver<'a> {
         self.runs.end(self.interrupted);
         for run in std::mem::take(&mut self.admitted).into_keys() {
             if let Some(ports) = &mut self.ports {
-                ports.over(run, Some("the stand-in ended in the middle of the run"));
+                ports.over(run, Some("the stand-in ended during the run"));
             }
         }
     }

@@ -274,7 +274,7 @@ impl schemars::JsonSchema for Readings {
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
             "type": "object",
-            "description": "values by metric name; names, units and definitions stand in the metric reference",
+            "description": "values by metric name; the metric reference has names, units and definitions",
             "additionalProperties": { "type": "number" }
         })
     }

@@ -104,8 +104,8 @@ impl TestSpec {
         for group in exclusive {
             let mut given = group.iter().filter(|(given, _)| *given).map(|(_, knob)| *knob);
             if let (Some(knob), Some(other)) = (given.next(), given.next()) {
-                let trouble = format!("it does not go together with {other}");
-                return Err(SpecError { knob, trouble, remedy: "leave one of them out".to_owned() });
+                let trouble = format!("it cannot be combined with {other}");
+                return Err(SpecError { knob, trouble, remedy: "remove one of them".to_owned() });
             }
         }
         Ok(())

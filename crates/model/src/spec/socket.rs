@@ -146,13 +146,13 @@ impl SocketKnobs {
                 (traffic.read_rate.is_some(), "--read-rate"),
             ] {
                 if given {
-                    return fail(knob, "it belongs to TCP and the test is UDP", "leave it or -u out");
+                    return fail(knob, "it applies only to TCP, but the test uses UDP", "remove it or -u");
                 }
             }
         }
         let family = self.bind_address.map(|a| a.is_ipv4());
         if (self.ipv4 && family == Some(false)) || (self.ipv6 && family == Some(true)) {
-            return fail("--bind", "the address is of the other IP version", "leave -4 or -6 out");
+            return fail("--bind", "the address has the other IP version", "remove -4 or -6");
         }
         Ok(())
     }
@@ -167,7 +167,7 @@ fn parse_tos(text: &str) -> Result<u8, String> {
     } else {
         text.parse()
     };
-    parsed.map_err(|_| "give 0 to 255, as 184, 0xb8 or 0270".to_owned())
+    parsed.map_err(|_| "give 0 to 255, for example 184, 0xb8 or 0270".to_owned())
 }
 
 #[cfg(feature = "clap")]

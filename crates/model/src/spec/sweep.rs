@@ -188,7 +188,7 @@ impl Sweep {
             Err(SpecError { knob, trouble: trouble.to_owned(), remedy: remedy.to_owned() })
         };
         if self.stream && self.bidir {
-            return fail("--stream", "messages go one way or both ways", "leave it or --bidir out");
+            return fail("--stream", "messages go in one direction or in both", "remove it or --bidir");
         }
         if let Some(SizeList(sizes)) = &self.sizes {
             if sizes.is_empty() || sizes.len() > MAX_SIZES {
@@ -217,10 +217,10 @@ impl Sweep {
             return fail("--until", "the share is out of range", "give 0.01% to 50%");
         }
         if traffic.udp || traffic.streams != 1 {
-            return fail("sweep", "messages go over one TCP connection", "leave -u and -P out");
+            return fail("sweep", "a series uses one TCP connection", "remove -u and -P");
         }
         if socket.zerocopy.is_some() || socket.skip_rx_copy {
-            let remedy = "leave --zerocopy and --skip-rx-copy out";
+            let remedy = "remove --zerocopy and --skip-rx-copy";
             return fail("sweep", "every message is copied to and from the program", remedy);
         }
         Ok(())
@@ -243,7 +243,7 @@ impl fmt::Display for SizeListError {
         match self {
             Self::Size(error) => error.fmt(f),
             Self::Range(part) => write!(f, "'{part}': give sizes from 1 byte to 64M, the smaller one first"),
-            Self::Count(count) => write!(f, "{count} sizes, at most {MAX_SIZES} are measured"),
+            Self::Count(count) => write!(f, "{count} sizes; at most {MAX_SIZES} are allowed"),
         }
     }
 }

@@ -311,7 +311,7 @@ impl Traffic {
         if fits {
             return Ok(());
         }
-        let trouble = format!("a flow of blocks of {} was not asked for", length.exact());
+        let trouble = format!("a flow with blocks of {} does not match the request", length.exact());
         let remedy = format!("give blocks of at most {}", self.longest_block().exact());
         Err(SpecError { knob: "--length", trouble, remedy })
     }
@@ -348,7 +348,11 @@ impl Traffic {
             return fail("--length", "the length is out of range", remedy);
         }
         if self.udp && self.length.is_some_and(|l| l.get() < *DATAGRAM_BYTES.start()) {
-            return fail("--length", "a datagram carries a 32-byte header of ours", "give 32 to 65507 bytes");
+            return fail(
+                "--length",
+                "every datagram contains a 32-byte header of linerate",
+                "give 32 to 65507 bytes",
+            );
         }
         if self.read_rate.is_some_and(|r| r.bps() < 8.0) {
             return fail("--read-rate", "the rate is too small", "give at least 8 bit/s");

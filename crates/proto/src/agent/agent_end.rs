@@ -126,14 +126,14 @@ impl AgentEnd {
 
     fn hello(&mut self, now: Timestamp, versions: [u8; 2], name: &str, nonce: &str) -> Result<(), PeerError> {
         if self.token.is_none() {
-            let why = "this server is no agent; start it with: linerate serve --agent-token-file FILE";
+            let why = "this server is not an agent; start it with: linerate serve --agent-token-file FILE";
             return self.reject(now, why);
         }
         if !(versions[0]..=versions[1]).contains(&VERSION) {
             let [lowest, highest] = versions;
             let why = format!(
-                "the agent speaks version {VERSION} of the agent protocol, the coordinator {lowest} to {highest}; \
-                 install the same version of linerate on both"
+                "the agent uses version {VERSION} of the agent protocol and the coordinator {lowest} to \
+                 {highest}; install the same version of linerate on both"
             );
             return self.reject(now, &why);
         }
@@ -150,11 +150,11 @@ impl AgentEnd {
 
     fn proof(&mut self, now: Timestamp, proof: &str) -> Result<(), PeerError> {
         if !self.token.as_ref().is_some_and(|token| token.is_coordinators(proof, &self.nonces)) {
-            let why = "the token is another one than the agent's; give the same file on both hosts";
+            let why = "the token differs from the agent's; use the same token file on both hosts";
             return self.reject(now, why);
         }
         self.link.trust(now);
-        self.link.begin_step(now, "looking at this host", ABOUT);
+        self.link.begin_step(now, "collecting facts about this host", ABOUT);
         self.state = State::Known;
         self.link.put(Output::Known { name: self.name.clone().into() });
         Ok(())
@@ -183,7 +183,7 @@ impl AgentEnd {
             }
             Message::Hold { expected_ns } if expected_ns > MAX_HOLD => {
                 return Err(misbehaved(format!(
-                    "it asked for a place for {expected_ns}, at most {MAX_HOLD} can be"
+                    "it requested a place for {expected_ns}; the maximum is {MAX_HOLD}"
                 )));
             }
             Message::Hold { expected_ns } if self.place == Reservation::Free => {
@@ -219,23 +219,25 @@ impl AgentEnd {
     /// change only while the coordinator holds the place, and between its runs.
     fn ask_settings(&mut self, now: Timestamp, request: SettingsRequest) -> Result<(), PeerError> {
         if self.settings.is_some() {
-            return Err(misbehaved("it asked about settings twice at once".to_owned()));
+            return Err(misbehaved(
+                "it sent a second request about settings before the first was answered".to_owned(),
+            ));
         }
         let order = match &request {
             SettingsRequest::Check(order) => Some(order),
             SettingsRequest::Apply(order) if self.place == Reservation::Held => Some(order),
             SettingsRequest::Apply(_) => {
-                return Err(misbehaved("it asked for settings without a place in the queue".to_owned()));
+                return Err(misbehaved("it requested settings without a place in the queue".to_owned()));
             }
             SettingsRequest::Restore => None,
         };
         let changes = !matches!(request, SettingsRequest::Check(_));
         if changes && !self.jobs.is_empty() {
-            return Err(misbehaved("it asked for settings while its runs are under way".to_owned()));
+            return Err(misbehaved("it requested settings while its runs are in progress".to_owned()));
         }
         if order.is_some_and(|order| order.values.len() > MAX_SETTINGS || order.towards.len() > MAX_SETTINGS)
         {
-            return Err(misbehaved(format!("it asked for more than {MAX_SETTINGS} settings")));
+            return Err(misbehaved(format!("it requested more than {MAX_SETTINGS} settings")));
         }
         self.settings = Some(now + SETTING);
         self.link.put(Output::Settings(request));
@@ -252,13 +254,16 @@ impl AgentEnd {
 
     fn prepare(&mut self, now: Timestamp, job: Box<Job>) -> Result<(), PeerError> {
         if self.settings.is_some() {
-            return Err(misbehaved("it asked for a job while settings are being changed".to_owned()));
+            return Err(misbehaved("it requested a job while settings are being changed".to_owned()));
         }
         if self.place != Reservation::Held {
-            return Err(misbehaved("it asked for a job without a place in the queue".to_owned()));
+            return Err(misbehaved("it requested a job without a place in the queue".to_owned()));
         }
         if self.jobs.len() >= MAX_JOBS || self.last_job.is_some_and(|last| job.job <= last) {
-            return Err(misbehaved(format!("job {} is one too many, or had its number before", job.job)));
+            return Err(misbehaved(format!(
+                "job {} exceeds the number of jobs, or its number was used before",
+                job.job
+            )));
         }
         self.last_job = Some(job.job);
         if let Err(error) = job.spec.check() {
@@ -371,7 +376,7 @@ impl Dialogue for AgentEnd {
             told if self.state == State::Serving => self.program_input(now, told)?,
             _ => {
                 return Err(PeerError::Local {
-                    why: "a word at the wrong time reached the agent".to_owned(),
+                    why: "a message reached the agent at the wrong time".to_owned(),
                 });
             }
         }

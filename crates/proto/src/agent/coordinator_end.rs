@@ -32,7 +32,7 @@ const SETTING: Span = Span::from_secs(70);
 
 /// The step before the first answer, with the likely mistake.
 const GREETING_WAIT: &str =
-    "waiting for the agent's greeting; is it the port of `linerate serve --agent-token-file`?";
+    "waiting for the agent's greeting; check that it is the port of `linerate serve --agent-token-file`";
 
 /// The coordinator's end of the dialogue.
 #[derive(Debug)]
@@ -179,7 +179,9 @@ impl CoordinatorEnd {
             Message::Waiting(_) | Message::Held { .. } | Message::NotHeld { .. } => {}
             Message::Settings(answer) => {
                 if self.settings.take().is_none() {
-                    return Err(misbehaved("it told of settings that nobody asked for".to_owned()));
+                    return Err(misbehaved(
+                        "it answered a request for settings that was not made".to_owned(),
+                    ));
                 }
                 self.link.put(Output::SettingsDone(answer));
             }
@@ -197,7 +199,7 @@ impl CoordinatorEnd {
             }
             Message::Event { job, host, at_ns, body } => {
                 if !self.jobs.contains_key(&job) {
-                    return Err(misbehaved(format!("an event of job {job}, which is none")));
+                    return Err(misbehaved(format!("an event of job {job}, which does not exist")));
                 }
                 let body = serde_json::from_value(body)
                     .unwrap_or_else(|error| Body::unreadable(self.events, &error));
@@ -206,7 +208,7 @@ impl CoordinatorEnd {
             }
             Message::Ended { job, outcome, reason } => {
                 if self.jobs.remove(&job).is_none() {
-                    return Err(misbehaved(format!("it ended job {job}, which is none")));
+                    return Err(misbehaved(format!("it ended job {job}, which does not exist")));
                 }
                 self.link.measuring(now, self.jobs.len());
                 self.link.put(Output::Ended(JobEnd { job, outcome, reason }));
@@ -298,7 +300,11 @@ impl CoordinatorEnd {
                 *step = JobState::Ending(now + END_TIMEOUT);
                 Message::Stop { job }
             }
-            _ => return Err(PeerError::Local { why: "an agent's word reached the coordinator".to_owned() }),
+            _ => {
+                return Err(PeerError::Local {
+                    why: "a message of an agent's role reached the coordinator".to_owned(),
+                });
+            }
         };
         self.link.send(now, &message)
     }

@@ -115,7 +115,9 @@ impl Link {
         match &self.start {
             Some(held) if !held.is_empty() => PeerError::NotOurs { what: looks_like(held).into() },
             Some(_) => PeerError::NotOurs {
-                what: "a service that closes without a word, as a linerate server without agents does".into(),
+                what: "a service that closes the connection without a reply, as a linerate server without \
+                       agents does"
+                    .into(),
             },
             None => self.watch.closed(),
         }

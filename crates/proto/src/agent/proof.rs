@@ -30,11 +30,15 @@ pub struct Token(Vec<u8>);
 pub enum TokenError {
     /// Too short to be secret.
     #[error(
-        "the token has {0} characters, at least {MIN_TOKEN_CHARS} are needed; make one with: head -c 24 /dev/urandom | base64"
+        "the token has {0} characters, but at least {MIN_TOKEN_CHARS} are needed; create one with: head -c \
+         24 /dev/urandom | base64"
     )]
     Short(usize),
     /// Too long to be a token.
-    #[error("the token has {0} characters, {MAX_TOKEN_CHARS} are allowed; is it the right file?")]
+    #[error(
+        "the token has {0} characters, but at most {MAX_TOKEN_CHARS} are allowed; check that it is the \
+             right file"
+    )]
     Long(usize),
 }
 

@@ -78,7 +78,7 @@ fn settings_and_runs_are_never_under_way_at_once() {
     let mut pair = Pair::at_work();
     pair.ask(Input::Prepare(job(1)));
     let error = refused(&mut pair, Input::Settings(apply()));
-    assert!(error.contains("runs are under way"), "{error}");
+    assert!(error.contains("its runs are in progress"), "{error}");
     let mut pair = Pair::at_work();
     pair.ask(Input::Settings(apply()));
     let error = refused(&mut pair, Input::Prepare(job(1)));
@@ -109,7 +109,7 @@ fn an_answer_that_nobody_asked_for_ends_the_dialogue_and_a_late_word_is_passed_o
     let text = br#"{"type":"settings","in_force":[],"troubles":[]}"#;
     let bytes = [&u32::try_from(text.len()).unwrap().to_be_bytes()[..], text].concat();
     let error = pair.coordinator.input(pair.now, Input::Bytes(&bytes)).unwrap_err();
-    assert!(error.to_string().contains("nobody asked"), "{error}");
+    assert!(error.to_string().contains("that was not made"), "{error}");
 }
 
 #[test]

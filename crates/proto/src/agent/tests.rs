@@ -369,7 +369,7 @@ fn a_job_needs_a_place_and_a_new_number_and_a_specification_that_can_be() {
     assert!(end.outcome == Outcome::Failed && end.reason.as_ref().unwrap().contains("--set-mss"), "{end:?}");
     assert!(pair.asked.is_empty(), "the agent's program never heard of it");
     pair.coordinator.input(pair.now, Input::Prepare(job(1))).unwrap();
-    assert!(pair.settle().unwrap_err().to_string().contains("had its number before"));
+    assert!(pair.settle().unwrap_err().to_string().contains("its number was used before"));
 }
 
 #[test]

@@ -14,7 +14,8 @@ use crate::session::{FlowOrder, Hello, Input, Output, Session, Trial, Welcome};
 const ANSWER_TIMEOUT: Span = Span::from_secs(5);
 
 /// The step before the first answer, with the likely mistake.
-const GREETING_WAIT: &str = "waiting for the server's greeting; is it the port of `linerate serve`?";
+const GREETING_WAIT: &str = "waiting for the server's greeting; check that it is the port of `linerate \
+                             serve`";
 
 /// The client's end of the dialogue.
 #[derive(Debug)]
@@ -125,7 +126,7 @@ impl ClientSession {
     fn stop_when_running(&mut self, now: Timestamp) -> Result<(), PeerError> {
         if self.stop && self.state == State::Running {
             self.link.send(now, &Message::Stop)?;
-            self.link.begin_step(now, "waiting for the end of what was stopped", STOP_TIMEOUT + self.drain);
+            self.link.begin_step(now, "waiting for the stopped flows to end", STOP_TIMEOUT + self.drain);
             self.link.put(Output::StopWriting);
         }
         Ok(())
@@ -238,7 +239,7 @@ impl ClientSession {
                 }
                 self.link.put(Output::PeerTrial(count));
             }
-            other => return Err(misbehaved(&format!("'{}' while data move", name(&other)))),
+            other => return Err(misbehaved(&format!("'{}' while data is transferred", name(&other)))),
         }
         Ok(())
     }

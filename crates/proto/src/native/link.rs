@@ -140,7 +140,9 @@ impl Link {
         match &self.preface {
             // A few bytes and a close: some services answer unknown input like this.
             Some(held) if !held.is_empty() => PeerError::NotOurs { what: looks_like(held).into() },
-            Some(_) => PeerError::NotOurs { what: "a service that closes without a word".into() },
+            Some(_) => {
+                PeerError::NotOurs { what: "a service that closes the connection without a reply".into() }
+            }
             None => self.watch.closed(),
         }
     }

@@ -36,17 +36,17 @@ impl Phases {
         if phases.get(self.begun) != Some(&directions) {
             let number = self.begun + 1;
             return Err(misbehaved(format!(
-                "phase {number} of {} flow(s) that were not asked for",
+                "phase {number} of {} flow(s) that were not requested",
                 asked.len()
             )));
         }
         let mut orders = Vec::with_capacity(asked.len());
         for AskedFlow { flow, direction, length_bytes } in asked {
             if !self.numbers.insert(*flow) {
-                return Err(misbehaved(format!("two flows of number {flow}")));
+                return Err(misbehaved(format!("two flows with number {flow}")));
             }
             let order = FlowOrder::new(&self.spec, *flow, *direction, *length_bytes);
-            orders.push(order.map_err(|error| misbehaved(format!("it asked for what cannot be: {error}")))?);
+            orders.push(order.map_err(|error| misbehaved(format!("invalid request: {error}")))?);
         }
         self.begun += 1;
         Ok(orders)
@@ -108,7 +108,7 @@ impl Phase {
         if self.flows.iter().any(|order| order.flow() == flow) {
             return Ok(());
         }
-        Err(PeerError::Misbehaved { what: format!("it spoke of flow {flow}, which there is not").into() })
+        Err(PeerError::Misbehaved { what: format!("it named flow {flow}, which does not exist").into() })
     }
 
     /// Whether the sender of this flow has not reported its end yet.
@@ -159,7 +159,7 @@ impl Phase {
         if self.peer_running.remove(&flow) {
             Ok(())
         } else {
-            Err(PeerError::Misbehaved { what: format!("it ended flow {flow}, which does not run").into() })
+            Err(PeerError::Misbehaved { what: format!("it ended flow {flow}, which is not running").into() })
         }
     }
 

@@ -96,7 +96,7 @@ impl ServerSession {
 
     fn hello(&mut self, now: Timestamp, message: Message) -> Result<(), PeerError> {
         let Message::Hello { versions, host, spec, ticket, .. } = message else {
-            return Err(misbehaved("it did not say hello first"));
+            return Err(misbehaved("its first message was not hello"));
         };
         if !(versions[0]..=versions[1]).contains(&VERSION) {
             self.link.send(now, &Message::Refused { why: format!("version {VERSION}").into() })?;
@@ -107,7 +107,7 @@ impl ServerSession {
             Ok(spec) => spec,
             Err(error) => {
                 self.link.send(now, &Message::Refused { why: error.to_string().into() })?;
-                return Err(misbehaved(&format!("it asked for what cannot be: {error}")));
+                return Err(misbehaved(&format!("invalid request: {error}")));
             }
         };
         self.phases = Phases::of(spec.clone());
@@ -181,7 +181,7 @@ impl ServerSession {
                 self.link.put(Output::PeerEnded(ended));
                 self.finish_phase(now);
             }
-            other => return Err(misbehaved(&format!("'{}' while data move", name(&other)))),
+            other => return Err(misbehaved(&format!("'{}' while data is transferred", name(&other)))),
         }
         Ok(())
     }
@@ -196,7 +196,7 @@ impl ServerSession {
     fn begin_trial(&mut self, trial: Trial) -> Result<(), PeerError> {
         let sound = self.phases.spec().sweep.as_ref().is_some_and(|series| trial.is_sound(series));
         if !sound || self.trial.is_some() {
-            return Err(misbehaved("a trial that cannot be"));
+            return Err(misbehaved("an invalid trial"));
         }
         self.trial = Some(trial.trial);
         self.link.begin_untimed_step("exchanging messages");
@@ -240,9 +240,7 @@ impl Session for ServerSession {
                 self.link.put(Output::Done);
             }
             Input::FlowsOpen if self.state != State::Opening => {
-                return Err(PeerError::Local {
-                    why: "data sockets were opened that nobody awaits".to_owned(),
-                });
+                return Err(PeerError::Local { why: "unexpected data sockets were opened".to_owned() });
             }
             Input::FlowsOpen => {
                 self.phase.local_opened();
@@ -263,7 +261,9 @@ impl Session for ServerSession {
                 self.link.send(now, &Message::TrialCounted(count))?;
             }
             Input::TrialCounted(_) => {
-                return Err(PeerError::Local { why: "a trial was counted that does not run".to_owned() });
+                return Err(PeerError::Local {
+                    why: "counts arrived for a trial that is not running".to_owned(),
+                });
             }
             Input::Alive => self.link.alive(now),
             Input::SenderDone { flow } => {
@@ -281,7 +281,9 @@ impl Session for ServerSession {
                 return Err(PeerError::Local { why: "the server was stopped".to_owned() });
             }
             Input::Measure(_) | Input::Finish | Input::Trial(_) => {
-                return Err(PeerError::Local { why: "a client's wish reached a server".to_owned() });
+                return Err(PeerError::Local {
+                    why: "a message of a client's role reached a server".to_owned(),
+                });
             }
         }
         Ok(())

@@ -26,7 +26,7 @@ fn belongs(setting: HostSetting, feature: &str) -> bool {
 }
 
 fn failed(source: io::Error) -> SockError {
-    SockError::new("switch offloads of the interface", source)
+    SockError::new("change offloads of the interface", source)
 }
 
 fn ask(interface: &str) -> Result<(Questions, Vec<Feature>), SockError> {
@@ -101,14 +101,12 @@ pub(super) fn obstacles(interface: &str, setting: HostSetting, on: bool) -> Resu
     let is = ours.iter().any(|feature| feature.active);
     if !can && is != on {
         let state = if is { "on" } else { "off" };
-        say(format!(
-            "the NIC does not let it be switched, it is {state} for good; leave it as it is, or take another NIC"
-        ));
+        say(format!("the NIC has it fixed to {state}; leave it as it is, or use another NIC"));
     }
     let needs_gathering = matches!(setting, HostSetting::Tso | HostSetting::Gso) && on;
     let gathers = features.iter().any(|feature| feature.name == SCATTER_GATHER && feature.active);
     if needs_gathering && !gathers {
-        say(format!("it needs scatter-gather, which is off; switch that on: ethtool -K {interface} sg on"));
+        say(format!("it needs scatter-gather, which is off; enable it with: ethtool -K {interface} sg on"));
     }
     Ok(found)
 }

@@ -113,15 +113,16 @@ pub(super) fn obstacles(interface: &str, wanted: &RootDiscipline) -> Result<Vec<
     let mut found = Vec::new();
     let mut say = |what: String| found.push(Obstacle(format!("qdisc of {interface}: {what}")));
     if let Some(why) = why_lost(index)? {
-        say(format!("{why}; change it by hand, or leave qdisc out"));
+        say(format!("{why}; change it manually, or leave qdisc out"));
     }
     if let Some(error) = try_out(wanted) {
         let kind = wanted.kind;
         let what = match error.raw_os_error() {
             Some(libc::ENOENT) => format!(
-                "its kernel has no discipline {kind}; load it with: modprobe sch_{kind}, or take a kernel that has it"
+                "its kernel does not have the qdisc {kind}; load it with: modprobe sch_{kind}, or use a \
+                 kernel that has it"
             ),
-            _ => format!("its kernel refuses this {kind}: {}", error.source),
+            _ => format!("its kernel rejects this {kind}: {}", error.source),
         };
         say(what);
     }
@@ -138,16 +139,13 @@ fn why_lost(index: u32) -> Result<Option<String>, SockError> {
     let kind = &root.kind;
     let below = |found: &&FoundDiscipline| !found.is_root() && found.parent != INGRESS;
     Ok(if !RESTORABLE_KINDS.contains(&kind.as_str()) {
-        Some(format!("the {kind} that is configured there could not be put back wholly"))
+        Some(format!("the configured {kind} could not be restored completely"))
     } else if let Some(child) = all.iter().find(below) {
-        Some(format!(
-            "the {kind} that is configured there holds a {}, which could not be put back",
-            child.kind
-        ))
+        Some(format!("the configured {kind} contains a {}, which could not be restored", child.kind))
     } else if root.sizes {
-        Some(format!("the {kind} that is configured there has a table of sizes, which could not be put back"))
+        Some(format!("the configured {kind} has a size table, which could not be restored"))
     } else if netlink::has_filters(index, root.handle)? {
-        Some(format!("the {kind} that is configured there has filters, which could not be put back"))
+        Some(format!("the configured {kind} has filters, which could not be restored"))
     } else {
         None
     })

@@ -33,7 +33,7 @@ pub fn path_of(name: &str) -> Result<PathBuf, SockError> {
     if matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None)) {
         return Ok(Path::new(FOLDER).join(name));
     }
-    let text = format!("\"{name}\" is no name of a network namespace");
+    let text = format!("\"{name}\" is not a valid name of a network namespace");
     Err(SockError::new("name a network namespace", io::Error::new(io::ErrorKind::InvalidInput, text)))
 }
 
@@ -72,7 +72,7 @@ pub fn pin(fd: &impl AsFd, name: &str) -> Result<(), SockError> {
     prepare_folder()?;
     // The file is only a mount point, which needs no access rights.
     let place = OpenOptions::new().write(true).create_new(true).mode(0o000).open(&path);
-    place.map_err(|source| SockError::new("take a name for a network namespace", source))?;
+    place.map_err(|source| SockError::new("reserve a name for a network namespace", source))?;
     let source = format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd());
     bind(Path::new(&source), &path).inspect_err(|_| {
         // The first error is the more informative one.
@@ -124,7 +124,7 @@ fn prepare_folder() -> Result<(), SockError> {
 /// `NotFound` if there is no such name, `EPERM` without `CAP_SYS_ADMIN`.
 pub fn enter(name: &str) -> Result<(), SockError> {
     let file = File::open(path_of(name)?).map_err(|source| {
-        let text = format!("\"{name}\": {source} (`ip netns list` shows those there are)");
+        let text = format!("\"{name}\": {source} (`ip netns list` shows the existing ones)");
         SockError::new("enter a network namespace", io::Error::new(source.kind(), text))
     })?;
     enter_fd(&file)

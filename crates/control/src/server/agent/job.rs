@@ -88,7 +88,7 @@ pub(super) fn carry_out(
             JobEnd { job: number, outcome, reason }
         }
         Ok(Err(error)) => failed(number, error.to_string()),
-        Err(_) => failed(number, "the agent failed in the middle of the run".to_owned()),
+        Err(_) => failed(number, "the agent failed during the run".to_owned()),
     };
     letters.put(Letter::Ended(end));
 }

@@ -117,7 +117,7 @@ fn interface(order: &SettingsOrder, local: Option<IpAddr>) -> Result<String, Str
         match way {
             Ok(Some(link)) => found.push((link.name, host.to_string())),
             Ok(None) => return Err(format!("{host} has no address; {remedy}")),
-            Err(error) => return Err(format!("no way to {host}: {}; {remedy}", error.source)),
+            Err(error) => return Err(format!("no route to {host}: {}; {remedy}", error.source)),
         }
     }
     if let (true, Some(local)) = (found.is_empty(), local) {
@@ -125,9 +125,17 @@ fn interface(order: &SettingsOrder, local: Option<IpAddr>) -> Result<String, Str
             iface::of_local_address(local).map_err(|error| format!("{error}: {}; {remedy}", error.source))?;
         return Ok(link.name);
     }
-    let Some((first, host)) = found.first() else { return Err(format!("no host to measure with; {remedy}")) };
+    let Some((first, host)) = found.first() else {
+        return Err(format!(
+            "there is no other host to find the \
+                                                                       interface; {remedy}"
+        ));
+    };
     match found.iter().find(|(name, _)| name != first) {
         None => Ok(first.clone()),
-        Some((other, far)) => Err(format!("{host} is reached by {first} and {far} by {other}; {remedy}")),
+        Some((other, far)) => Err(format!(
+            "{host} is reached through {first} and {far} through {other}; \
+                                           {remedy}"
+        )),
     }
 }

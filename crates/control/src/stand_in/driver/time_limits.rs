@@ -50,9 +50,12 @@ impl Admitted {
         match self.expected_end {
             // Within its announced duration a client may be silent.
             Some(end) if now < end => None,
-            Some(end) if now >= end + MAX_OVERTIME => Some("it takes longer than it said, and others wait"),
+            Some(end) if now >= end + MAX_OVERTIME => Some(
+                "it takes longer than announced, and other \
+                                                            clients are waiting",
+            ),
             _ if self.exchanging => None,
-            _ => silent().then_some("it says nothing, and others wait"),
+            _ => silent().then_some("it is silent, and other clients are waiting"),
         }
     }
 }
@@ -203,7 +206,7 @@ mod tests {
     #[test]
     fn a_run_is_ended_once() {
         let mut ended = run(None);
-        ended.ended_for = Some("it says nothing, and others wait");
+        ended.ended_for = Some("it is silent, and other clients are waiting");
         assert_eq!(makes_room(&mut ended, |_| false), None);
     }
 }

@@ -65,7 +65,7 @@ fn a_ticket_that_nobody_gave_out_is_refused() {
     let mut answer = Vec::new();
     client.read_to_end(&mut answer).unwrap();
     let answer = String::from_utf8_lossy(&answer).into_owned();
-    assert!(answer.contains("refused") && answer.contains("the coordinator of this run held"), "{answer}");
+    assert!(answer.contains("refused") && answer.contains("the coordinator held for this run"), "{answer}");
 }
 
 /// A coordinator that only holds a place and whose connection can be dropped.
@@ -112,7 +112,7 @@ fn who_is_measured_in_a_coordinators_place_leaves_with_it() {
     };
     hear("\"welcome\"");
     drop(coordinator);
-    hear("the coordinator of this run is gone");
+    hear("the coordinator of this run has disconnected");
     // The next client is measured.
     assert_eq!(unknown_client(&server).outcome, Some(Outcome::Completed));
 }

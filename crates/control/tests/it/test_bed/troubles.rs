@@ -39,9 +39,9 @@ fn what_a_host_cannot_do_and_one_server_under_two_names_are_told_too() {
     let troubles = carry_out(test_bed([&a, &b]), &group(vec![long, flow(0, 9, 100)])).unwrap_err();
     let told: Vec<String> = troubles.iter().map(ToString::to_string).collect();
     for (at, words) in [
-        (0, "a: flow 1: its kernel has no congestion control 'of_tomorrow'"),
-        (1, "b: flow 1: its kernel has no congestion control"),
-        (2, "b: flow 1: the run would take 7 s, it allows 4 s"),
+        (0, "a: flow 1: its kernel does not have the congestion control 'of_tomorrow'"),
+        (1, "b: flow 1: its kernel does not have the congestion control"),
+        (2, "b: flow 1: the run would take 7 s, but the host allows 4 s"),
         (3, "flow 2: host number 9"),
     ] {
         assert!(told[at].starts_with(words), "{at}: {told:?}");

@@ -77,11 +77,11 @@ fn a_flow_that_the_greeting_did_not_ask_for_is_refused() {
         (&udp, &[(0, up, 65_508)], "65508B"),
         (&udp, &[(0, up, 31)], "31B"),
         (&upload, &[], "0 flow(s)"),
-        (&upload, &[(0, down, 1)], "not asked for"),
+        (&upload, &[(0, down, 1)], "not requested"),
         (&upload, &[(0, up, 1), (1, up, 1)], "2 flow(s)"),
         (&bidir, &[(0, up, 1)], "1 flow(s)"),
-        (&bidir, &[(7, up, 1), (7, down, 1)], "two flows of number 7"),
-        (&bidir, &[(0, up, 1), (1, down, u64::MAX)], "not asked for"),
+        (&bidir, &[(7, up, 1), (7, down, 1)], "two flows with number 7"),
+        (&bidir, &[(0, up, 1), (1, down, u64::MAX)], "does not match the request"),
     ];
     for (spec, flows, why) in cases {
         let mut server = Server::of(spec);
@@ -151,7 +151,7 @@ fn a_flood_of_any_word_ends_the_dialogue_and_asks_for_little() {
             }
             assert!(heard < 10_000, "{word} goes on");
         };
-        assert!(error.to_string().contains("more than a measurement has to say"), "{error}");
+        assert!(error.to_string().contains("more than a measurement can contain"), "{error}");
         assert!(asked <= 1, "{word} had {asked} things done");
     }
 }
@@ -169,7 +169,7 @@ fn a_word_about_a_flow_that_there_is_not_is_refused() {
         json!({"type": "sender_done", "flow": 65_535}),
     ] {
         let error = Server::running().hear(&word).unwrap_err();
-        assert!(error.to_string().contains("which there is not"), "{error}");
+        assert!(error.to_string().contains("which does not exist"), "{error}");
     }
 }
 
