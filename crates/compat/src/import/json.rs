@@ -108,7 +108,7 @@ impl Parser<'_> {
 
     fn broken<T>(&self, why: &str) -> Result<T, Broken> {
         let why = match self.peek() {
-            None => format!("the document breaks off: {why}"),
+            None => format!("the document is incomplete: {why}"),
             Some(_) => why.to_owned(),
         };
         // Columns count characters.
@@ -136,7 +136,7 @@ impl Parser<'_> {
         node.line = self.line;
         self.values += 1;
         if self.values > MAX_VALUES {
-            return self.broken(&format!("it has more than {MAX_VALUES} values; what follows is left out"));
+            return self.broken(&format!("it has more than {MAX_VALUES} values; the rest is ignored"));
         }
         match self.peek() {
             // Every program indents nested objects, so a brace in the first column begins the next document.
@@ -158,7 +158,7 @@ impl Parser<'_> {
 
     fn enter(&mut self) -> Result<(), Broken> {
         if self.depth >= MAX_DEPTH {
-            return self.broken("it is nested deeper than any result");
+            return self.broken("it is nested too deeply for a result");
         }
         self.depth += 1;
         self.at += 1;
@@ -252,7 +252,7 @@ impl Parser<'_> {
                 Some(b'\\') => end += 2,
                 Some(b'\n') | None => {
                     self.at = end.min(bytes.len());
-                    return self.broken("a text without its end");
+                    return self.broken("a text has no closing quote");
                 }
                 Some(_) => end += 1,
             }
@@ -278,7 +278,7 @@ impl Parser<'_> {
         if length == rest.len() {
             // The value may have been cut off.
             self.at += length;
-            return self.broken("a value without its end");
+            return self.broken("a value has no end");
         }
         let value = match word {
             "true" => Value::Flag(true),
@@ -288,7 +288,7 @@ impl Parser<'_> {
                 Value::Number(number.to_owned())
             }
             other if super::number::is_no_number(other) => Value::Number(other.to_owned()),
-            _ => return self.broken("this is no value"),
+            _ => return self.broken("this is not a value"),
         };
         self.at += length;
         Ok(value)
@@ -326,7 +326,7 @@ mod tests {
         let document = parse(text, 1);
         let broken = document.broken.unwrap();
         assert_eq!((broken.line, broken.column), (3, 13));
-        assert!(broken.why.contains("breaks off"), "{}", broken.why);
+        assert!(broken.why.contains("incomplete"), "{}", broken.why);
         let a = document.root.get("a").unwrap();
         assert_eq!(a.get("b").unwrap().count(), Some(1));
         // 34 may be the beginning of 345.

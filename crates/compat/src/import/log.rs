@@ -123,9 +123,10 @@ fn origin(reading: &Reading, test: &ForeignTest, from: &Imported) -> String {
         None => "",
     };
     let time =
-        if test.started_at.is_none() { "; it tells no date, so that of the file stands here" } else { "" };
+        if test.started_at.is_none() { "; it contains no date, so the date of the file is used" } else { "" };
     format!(
-        "imported from a result of {}{version}{end} ({}{line}): nothing of it was measured by linerate, and nothing checked{time}",
+        "imported from a result of {}{version}{end} ({}{line}): linerate neither measured nor checked these \
+         figures{time}",
         reading.tool, from.file
     )
 }
@@ -357,9 +358,9 @@ impl<'a> Flow<'a> {
     /// The caveat if the figures of this flow are worth less than those of a measurement.
     fn weakness(&self) -> Option<Caveat> {
         let text = if self.whole(Side::Receiver).is_empty() && !self.whole(Side::Sender).is_empty() {
-            "the file has only the count of the sender: what arrived is not known".to_owned()
+            "the file has only the sender's count, so the received amount is not known".to_owned()
         } else if self.whole(Side::Receiver).iter().any(|claim| claim.side.is_none()) {
-            "the file does not tell whose count it is; it stands as the receiver's".to_owned()
+            "the file does not state which end counted; it is treated as the receiver's count".to_owned()
         } else {
             return None;
         };
@@ -452,7 +453,7 @@ mod tests {
         let record = record("ttcp/pcattcp-transmit.txt");
         let flow = &record.flows[0];
         assert_eq!((flow.bitrate(), flow.sender.as_ref().unwrap().bytes.get()), (None, 16_777_216));
-        assert!(flow.caveats.iter().any(|caveat| caveat.text.contains("what arrived is not known")));
+        assert!(flow.caveats.iter().any(|caveat| caveat.text.contains("the received amount is not known")));
         assert_eq!(record.start.as_ref().unwrap().started_at, "2026-01-01T00:00:00Z");
     }
 

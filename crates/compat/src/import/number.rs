@@ -49,7 +49,7 @@ pub(crate) fn number(text: &str, three: bool) -> Result<Printed, String> {
         return Err(format!("a number of {} characters is out of range", text.len()));
     }
     if is_no_number(text) {
-        return Err(format!("\"{text}\" is not a number: the program divided by nothing"));
+        return Err(format!("\"{text}\" is not a number: the program divided by zero"));
     }
     let wrong = || format!("\"{}\" is not a number", shown(text));
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -68,7 +68,7 @@ pub(crate) fn number(text: &str, three: bool) -> Result<Printed, String> {
     }
     let thousands = places.len() == 3 && (1..=3).contains(&whole.len()) && whole != "0";
     if mantissa.contains(',') && thousands && !three {
-        return Err(format!("\"{text}\" has a comma that may be a decimal one or part thousands"));
+        return Err(format!("\"{text}\" has a comma that may be a decimal or a thousands separator"));
     }
     let sign = if text.starts_with('-') { "-" } else { "" };
     let value: f64 = format!("{sign}{whole}.{places}0e{power}").parse().map_err(|_| wrong())?;

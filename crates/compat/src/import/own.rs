@@ -116,7 +116,7 @@ impl Log {
             Err(error) => {
                 // The line number of the error relates to a text of one line, and it has a column only if that is not JSON.
                 let column = Some(error.column() as u32).filter(|column| *column > 0);
-                parsed.unread(line, column, format!("no event of a log: {error}"));
+                parsed.unread(line, column, format!("not an event of a log: {error}"));
                 return;
             }
         };

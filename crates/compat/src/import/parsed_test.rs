@@ -54,8 +54,11 @@ impl ParsedTest {
             } else {
                 if !std::mem::replace(&mut self.tests_left_out, true) {
                     let line = test.claims.first().map_or(0, |claim| claim.line);
-                    let why = format!("at most {MAX_TESTS} tests of a file are read, not those from here on");
-                    self.unread(line, None, format!("{why}; cut it into pieces"));
+                    let why = format!(
+                        "only the first {MAX_TESTS} tests of a file are read; the rest from \
+                                       here on is ignored"
+                    );
+                    self.unread(line, None, format!("{why}; split the file"));
                 }
             }
         }
@@ -83,9 +86,10 @@ impl ParsedTest {
             if self.intervals > MAX_INTERVALS {
                 if self.intervals == MAX_INTERVALS + 1 {
                     let why = format!(
-                        "at most {MAX_INTERVALS} intervals of a file are read, not those from here on"
+                        "only the first {MAX_INTERVALS} intervals of a file are read; the rest from here on \
+                         is ignored"
                     );
-                    self.unread(claim.line, None, format!("{why}; cut it into pieces"));
+                    self.unread(claim.line, None, format!("{why}; split the file"));
                 }
                 return;
             }
@@ -98,7 +102,7 @@ impl ParsedTest {
         if remarks.len() < MAX_REMARKS {
             remarks.push(Unread { line, column, why: why.into() });
         } else if remarks.len() == MAX_REMARKS {
-            remarks.push(Unread { line, column, why: "from here on more could not be read".into() });
+            remarks.push(Unread { line, column, why: "further lines from here on could not be read".into() });
         }
     }
 
@@ -152,7 +156,7 @@ mod tests {
         assert_eq!(reading.tests[0].claims.len(), MAX_INTERVALS + 1);
         assert_eq!(reading.tests[0].claims.last().unwrap().scope, Scope::Total);
         assert_eq!(reading.unread.len(), 1);
-        assert!(reading.unread[0].why.contains("at most 100000 intervals"), "{:?}", reading.unread[0]);
+        assert!(reading.unread[0].why.contains("only the first 100000 intervals"), "{:?}", reading.unread[0]);
     }
 
     #[test]

@@ -168,7 +168,7 @@ fn is_document(line: &str, at: usize) -> bool {
 impl Scan {
     fn line(&mut self, raw: &str, number: u32) {
         if raw.len() > MAX_LINE {
-            let why = format!("a line of {} bytes is longer than any of a result", raw.len());
+            let why = format!("a line of {} bytes is too long for a result", raw.len());
             self.strange.unread(number, None, why);
             return;
         }
@@ -198,11 +198,7 @@ impl Scan {
         }
         let units = ["bits/sec", "ytes/sec", " Mbps", "KB/sec", "MB/sec", " MB/s", "Gbps"];
         if units.iter().any(|unit| line.text.contains(unit)) && !line.text.contains("CPU") {
-            self.strange.unread(
-                line.number,
-                None,
-                "this looks like a figure, but of no program that is known",
-            );
+            self.strange.unread(line.number, None, "this looks like a figure, but not of a known program");
         }
     }
 
@@ -225,7 +221,7 @@ impl Scan {
         let Some(tool) = tool else {
             match &document.broken {
                 Some(broken) => self.strange.unread(broken.line, Some(broken.column), broken.why.clone()),
-                None => self.strange.unread(root.line, None, "a JSON document of no program that is known"),
+                None => self.strange.unread(root.line, None, "a JSON document, but not of a known program"),
             }
             return;
         };

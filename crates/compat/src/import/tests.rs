@@ -267,7 +267,7 @@ fn strange_texts_say_where_they_are_strange() {
 #[test]
 fn huge_and_deep_texts_end_soon() {
     let digits = "9".repeat(10 << 20);
-    assert!(read(&digits, None).unwrap_err().why.contains("longer"));
+    assert!(read(&digits, None).unwrap_err().why.contains("too long"));
     for piece in
         ["[", "{\"start\":", "{\"a\":[", "[  5] ", "ttcp-t: ", "\r", "{\n", "<ntttcps version=\"", "\u{1b}["]
     {

@@ -307,8 +307,9 @@ impl Client {
             self.due = None;
             match self.stage {
                 ClientState::Detecting => {
-                    self.queue
-                        .print_error("the server does not answer to peer detection: going on\n".to_owned());
+                    self.queue.print_error(
+                        "the server does not answer the peer detection; continuing\n".to_owned(),
+                    );
                     self.start(now);
                 }
                 ClientState::Calling if self.calls < MAX_CALLS => self.call(now),

@@ -176,7 +176,8 @@ impl Half {
         self.show_interval(queue, now, now);
         if now.since(self.alive.0) >= IDLE[usize::from(self.load.udp)] && !self.cut {
             self.cut = true;
-            self.trouble = Some("nothing has come or gone for too long: the other end is gone".to_owned());
+            self.trouble =
+                Some("no data was sent or received for too long: the other end has disappeared".to_owned());
             let how = if self.load.sends { Stop::Abort } else { Stop::AtOnce };
             queue.put(Output::Stop { flow: self.load.flow, how });
         }

@@ -18,7 +18,7 @@ const MAX_LINE_BYTES: usize = 1023;
 
 /// The key cannot be used: the text is not a PEM key, or one of another kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("this is no RSA key in PEM, or one with a passphrase; give one made by \"openssl genrsa\"")]
+#[error("this is not an RSA key in PEM, or it has a passphrase; give a key created by \"openssl genrsa\"")]
 pub struct BadKey;
 
 /// The credentials of a client.

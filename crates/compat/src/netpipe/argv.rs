@@ -118,19 +118,28 @@ pub struct Usage {
 const USAGE: &str = "
  NETPIPE USAGE \n
   NPtcp [OPTIONS]           wait for the transmitter
-  NPtcp -h HOST [OPTIONS]   measure the way to the receiver; both take the same options
+  NPtcp -h \
+                     HOST [OPTIONS]   measure the path to the receiver; give both ends the same options
 
-  -l SIZE   first message size [1]        -u SIZE   last one [10000000]
-  -p N      also N bytes below and above each size, 0 for none [3]
-  -n N      messages of every trial, instead of as many as fill a tenth of a second
-  -s        one direction only            -2        both directions at once
+  \
+                     -l SIZE   first message size [1]        -u SIZE   last one [10000000]
+  -p N      also \
+                     N bytes below and above each size, 0 for none [3]
+  -n N      messages per trial, \
+                     instead of as many as take a tenth of a second
+  -s        one direction only            \
+                     -2        both directions at once
   -r        a new connection for every trial
-  -I        messages from memory that no cache holds
-  -i        look at every byte instead of the clock
+  -I        \
+                     messages from memory that no cache holds
+  -i        check every byte instead of \
+                     measuring time
   -b BYTES  send and receive buffers      -P PORT   port [5002]
-  -o FILE   where the points go [np.out]  -O N[,M]  offsets of the buffers
+  -o \
+                     FILE   output file of the points [np.out]  -O N[,M]  offsets of the buffers
 
- -a, -A and -B are not there: TCP as everybody has it, one message at a time.
+ -a, -A \
+                     and -B are not supported: this is plain TCP with one message at a time.
 
 ";
 

@@ -108,7 +108,7 @@ impl Receiver {
         };
         running.early.extend_from_slice(bytes);
         if running.early.len() > MAX_EARLY_BYTES {
-            running.series.fail("NetPIPE: the peer does not speak NetPIPE\n", 3);
+            running.series.fail("NetPIPE: the peer is not NetPIPE\n", 3);
         }
     }
 

@@ -29,7 +29,7 @@ const MAX_FAILED_CONNECTIONS: u32 = 20;
 const NEAR_END_SHARE: f64 = 0.9;
 
 pub(super) const OTHER_MODE: &str =
-    "NetPIPE: the peer speaks another mode: give both ends the same -s -2 -i -I -r -l -u -p and -n\n";
+    "NetPIPE: the peer uses another mode: give both ends the same -s -2 -i -I -r -l -u -p and -n\n";
 
 /// ECONNRESET.
 const RESET: i32 = 104;
@@ -202,7 +202,8 @@ impl Series {
         let patience = self.exchange.as_ref().map_or(Span::ZERO, |exchange| exchange.patience);
         if now.since(self.asked_at) >= patience {
             let text = format!(
-                "NetPIPE: no answer within {patience}: the peer is gone, or the path slower than expected\n"
+                "NetPIPE: no answer within {patience}: the peer has disappeared, or the path is slower than \
+                 expected\n"
             );
             self.outputs.push_back(Output::Complain(text));
             return self.fail(OTHER_MODE, 3);

@@ -29,30 +29,49 @@ const HELP: i32 = 23;
 
 const USAGE: &str = "Usage: ntttcp -r[ADDRESS] | -s[ADDRESS] [OPTIONS]
 
-  -r, --receiver [ADDRESS]   receive; listen on this address
+  -r, --receiver [ADDRESS]   \
+                     receive; listen on this address
   -s, --sender [ADDRESS]     send to this address
-  -m N,CPU,ADDRESS           N ports with one thread each, on this CPU (* for any), to this address
-  -P N                       data ports [16]
-  -n N                       sender: threads for each port [4]
-  -l N                       sender: connections for each thread [1]
-  -p PORT                    first data port [5001]; the one below is for the sync connection
-  -f[PORT]                   sender: source ports from this one on [25001]
+  -m \
+                     N,CPU,ADDRESS           N ports with one thread each, on this CPU (* for any), to this \
+                     address
+  -P N                       number of data ports [16]
+  -n N                       \
+                     sender: threads per port [4]
+  -l N                       sender: connections per \
+                     thread [1]
+  -p PORT                    first data port [5001]; the one below is for \
+                     the sync connection
+  -f[PORT]                   sender: source ports from this one on \
+                     [25001]
   -a ADDRESS                 sender: source address
-  -t SECONDS                 measured time [60]; 0 has no end
-  -W, -C SECONDS             warm-up before it, cool-down after it
-  -b BYTES                   bytes of a read or write (K, M, G are binary)
-  -B RATE                    sender: bit rate of all connections together (K, M, G are decimal)
+  -t SECONDS                 \
+                     measured time [60]; 0 for no limit
+  -W, -C SECONDS             warm-up before and \
+                     cool-down after the measured time
+  -b BYTES                   bytes of a read or \
+                     write (K, M, G are binary)
+  -B RATE                    sender: bit rate of all \
+                     connections together (K, M, G are decimal)
   -u                         datagrams
-  -6                         IPv6
+  -6                         \
+                     IPv6
   -N                         no sync connection, on both sides
-  -M / -L                    receiver: wait for several senders / sender: the last of them
-  -H                         receiver: begin anew after each test
-  -e                         receiver: use epoll (always so here)
-  -V, -Q                     more lines, or none while it runs
-  -x, -j, -O FILE            result as XML, as JSON, lines of the console
-      --no-delay, --fq-rate-limit RATE
-      --show-tcp-retrans, --show-nic-packets INTERFACE, --show-dev-interrupts NAME
-      --windows              first of all: the dialogue and the options of NTttcp for Windows
+  -M / -L                    \
+                     receiver: wait for several senders / sender: this is the last one
+  -H                         \
+                     receiver: start again after each test
+  -e                         receiver: use epoll \
+                     (always used)
+  -V, -Q                     more output, or none during the test
+  -x, \
+                     -j, -O FILE            save the result as XML or JSON, or the console output
+      \
+                     --no-delay, --fq-rate-limit RATE
+      --show-tcp-retrans, --show-nic-packets \
+                     INTERFACE, --show-dev-interrupts NAME
+      --windows              as the first \
+                     option: protocol and options of NTttcp for Windows
 ";
 
 /// Parses the arguments after the program's name.
@@ -180,7 +199,7 @@ fn mapping(value: &str, options: &mut Options) -> Result<(), Usage> {
 }
 
 fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, Usage> {
-    value.parse().map_err(|_| wrong(&format!("'{value}' is no value for -{name}")))
+    value.parse().map_err(|_| wrong(&format!("'{value}' is not a value for -{name}")))
 }
 
 /// Parses a number with an optional K, M or G of this base.
@@ -192,11 +211,11 @@ fn scaled(name: &str, value: &str, base: f64) -> Result<f64, Usage> {
         "K" => 1,
         "M" => 2,
         "G" => 3,
-        _ => return Err(wrong(&format!("'{value}' is no value for -{name}: units are K, M and G"))),
+        _ => return Err(wrong(&format!("'{value}' is not a value for -{name}: units are K, M and G"))),
     };
     let count: f64 = number(name, digits)?;
     if !count.is_finite() || count < 0.0 {
-        return Err(wrong(&format!("'{value}' is no value for -{name}")));
+        return Err(wrong(&format!("'{value}' is not a value for -{name}")));
     }
     Ok(count * base.powi(power))
 }
@@ -213,14 +232,14 @@ fn checked(options: Options) -> Result<Options, Usage> {
         return Err(wrong(&format!("{streams} connections are more than {MAX_STREAMS}")));
     }
     if options.base < 2 || options.base.checked_add(options.ports - 1).is_none() {
-        return Err(wrong(&format!("no {} ports begin at {}", options.ports, options.base)));
+        return Err(wrong(&format!("the {} ports from {} on exceed 65535", options.ports, options.base)));
     }
     if options.role == Role::Sender && options.address.is_none() {
         return Err(wrong("a sender needs the receiver's address: -s ADDRESS or -m N,CPU,ADDRESS"));
     }
     let longest = [options.seconds, options.omit, options.cooldown].into_iter().max();
     if longest.is_some_and(|seconds| seconds > 1 << 28) {
-        return Err(wrong("a time of more than eight years is no test"));
+        return Err(wrong("the test time is limited to eight years"));
     }
     Ok(options)
 }

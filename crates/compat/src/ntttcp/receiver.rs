@@ -311,7 +311,7 @@ impl Receiver {
     fn finish(&mut self, now: Timestamp) {
         if let Some(run) = self.run.take() {
             run.report(now, &self.options, &mut self.console);
-            let trouble = run.was_broken_off().then(|| "the test was broken off".to_owned());
+            let trouble = run.was_broken_off().then(|| "the test was aborted".to_owned());
             self.console.outputs.extend(run.release_flows());
             self.next_flow = run.next_flow();
             self.console.outputs.push_back(Output::RunOver { run: run.run, trouble });

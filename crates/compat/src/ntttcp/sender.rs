@@ -183,7 +183,13 @@ impl Sender {
                     self.deadline = None;
                 }
                 END => self.fail(now, "receiver refused to start the test"),
-                _ => self.fail(now, &format!("receiver answered {number}, which is no answer to a start")),
+                _ => self.fail(
+                    now,
+                    &format!(
+                        "receiver answered {number}, which is not a valid answer to a \
+                                              start"
+                    ),
+                ),
             },
             // A receiver answers the last of several senders twice.
             _ => {}
@@ -310,7 +316,7 @@ impl Sender {
         }
         self.console.outputs.push_back(Output::Close { link: SYNC });
         if self.planned {
-            let trouble = (self.code != 0).then(|| "the test was broken off".to_owned());
+            let trouble = (self.code != 0).then(|| "the test was aborted".to_owned());
             self.console.outputs.push_back(Output::RunOver { run: RUN, trouble });
         }
         self.console.outputs.push_back(Output::Exit(self.code));

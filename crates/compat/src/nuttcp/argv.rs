@@ -176,7 +176,7 @@ impl Reading {
                 return Err(Invocation::Mistake(text));
             }
             'm' => {
-                let text = "nuttcp: multicast is not supported; leave -m out\n".to_owned();
+                let text = "nuttcp: multicast is not supported; remove -m\n".to_owned();
                 return Err(Invocation::Mistake(text));
             }
             'j' => client.jitter = 4,
@@ -295,7 +295,10 @@ impl Reading {
         host.clone_into(&mut self.client.host);
         if let Some(data) = data {
             let Ok(address) = data.parse() else {
-                return mistake(format!("nuttcp: the data host {data} is no address; give one, not a name"));
+                return mistake(format!(
+                    "nuttcp: the data host {data} is not an IP address; give an address \
+                                        instead of a name"
+                ));
             };
             self.client.data_host = Some(address);
         }
@@ -340,7 +343,7 @@ impl Reading {
             _ => {}
         }
         if client.stdio && (client.udp || streams > 1) {
-            return mistake("nuttcp: -s works with one stream over TCP; leave -u and -N out".to_owned());
+            return mistake("nuttcp: -s works only with one TCP stream; remove -u and -N".to_owned());
         }
         let time = client.request(None).timeout;
         if time > Span::ZERO && client.interval >= time {

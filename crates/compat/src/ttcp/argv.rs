@@ -171,10 +171,10 @@ fn checked(mut settings: Settings) -> Result<Settings, Refusal> {
         return Err(wrong("-p 0: give 1 to 65535"));
     }
     if settings.reversed && settings.udp {
-        return Err(wrong("-S and -C turn a connection round: leave -u out"));
+        return Err(wrong("-S and -C reverse the connection setup: remove -u"));
     }
     if settings.byte_rate.is_some_and(|rate| rate < 1000) {
-        return Err(wrong("-L: below 1000 bytes per second nothing would be sent"));
+        return Err(wrong("-L: give at least 1000 bytes per second"));
     }
     if settings.connects() && settings.host.is_none() {
         return Err(usage(settings.line));
@@ -199,10 +199,9 @@ fn usage(line: Line) -> Refusal {
              -P, -S   show progress, show the running rate\n"
         }
         Line::Pcattcp => {
-            "  -s       toggle: standard input to standard output instead of pattern to nowhere\n  \
-             -c       send for ever, or receive again and again\n  \
-             -R       receive TCP and UDP, any number at once\n  \
-             -w MS    pause before each write\n  -L RATE  send at most so many bytes per second\n"
+            "  -s       toggle: standard input to standard output instead of pattern to nowhere\n  -c       \
+             send forever, or receive repeatedly\n  -R       receive TCP and UDP, any number at once\n  -w \
+             MS    pause before each write\n  -L RATE  send at most RATE bytes per second\n"
         }
     };
     let defaults = Settings::of(line);

@@ -38,7 +38,7 @@ impl Csv {
             return false;
         }
         if ![PLAIN, DATAGRAMS].contains(&fields.len()) || !fields[6].contains('-') {
-            let why = "9 or 14 values were expected; a locale with decimal commas makes others of them";
+            let why = "9 or 14 values were expected; the locale may use decimal commas";
             self.parsed.unread(line.number, None, why);
             return true;
         }
@@ -66,7 +66,7 @@ impl Csv {
             self.parsed.unread(
                 line.number,
                 line.column(fields[6]),
-                "begin and end of an interval were expected",
+                "start and end of an interval were expected",
             );
             return;
         };

@@ -249,7 +249,7 @@ fn peer_detection_waits_for_the_answer_and_not_for_ever() {
     let mut hosts = VirtualHosts::new(Box::new(client), Box::new(crate::ttcp::Ttcp::new(sink)));
     hosts.run(20);
     assert_eq!(hosts.hosts[0].exit, Some(0));
-    assert!(hosts.hosts[0].err.contains("does not answer to peer detection"));
+    assert!(hosts.hosts[0].err.contains("does not answer the peer detection"));
 }
 
 #[test]

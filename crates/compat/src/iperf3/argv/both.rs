@@ -14,7 +14,7 @@ fn nothing(_: &mut ParsedSettings, _: &str) -> Result<(), Iperf3Error> {
 }
 
 pub(super) const OPTIONS: &[Opt] = &[
-    Opt::both("port", "port of the server, control and data", |d, v| {
+    Opt::both("port", "server port for control and data", |d, v| {
         d.settings.common.port = port(v)?;
         Ok(())
     })
@@ -33,7 +33,7 @@ pub(super) const OPTIONS: &[Opt] = &[
     })
     .short('i')
     .value("SECONDS"),
-    Opt::both("pidfile", "write the process number to a file", |d, v| {
+    Opt::both("pidfile", "write the process ID to a file", |d, v| {
         d.settings.common.pidfile = Some(v.into());
         Ok(())
     })
@@ -54,7 +54,7 @@ pub(super) const OPTIONS: &[Opt] = &[
     })
     .short('A')
     .value("N[,M]"),
-    Opt::both("bind", "local address, perhaps with an interface", |d, v| {
+    Opt::both("bind", "local address, optionally with an interface", |d, v| {
         let (host, device) = host_and_device(v);
         d.settings.common.bind = Some(host);
         d.settings.common.bind_dev = device.or(d.settings.common.bind_dev.take());
@@ -77,18 +77,18 @@ pub(super) const OPTIONS: &[Opt] = &[
         Ok(())
     })
     .short('J'),
-    Opt::both("json-stream", "one JSON object a line, as things happen", |d, _| {
+    Opt::both("json-stream", "one JSON object per line, as events happen", |d, _| {
         d.settings.common.json = true;
         d.settings.common.json_stream = true;
         Ok(())
     }),
-    Opt::both("json-stream-full-output", "as --json-stream, and the whole object at the end", |d, _| {
+    Opt::both("json-stream-full-output", "like --json-stream, plus the whole object at the end", |d, _| {
         d.settings.common.json = true;
         d.settings.common.json_stream = true;
         d.settings.common.json_stream_full_output = true;
         Ok(())
     }),
-    Opt::both("logfile", "append everything to a file", |d, v| {
+    Opt::both("logfile", "append all output to a file", |d, v| {
         d.settings.common.logfile = Some(v.into());
         Ok(())
     })
@@ -102,13 +102,13 @@ pub(super) const OPTIONS: &[Opt] = &[
         Ok(())
     })
     .perhaps("FORMAT"),
-    Opt::both("rcv-timeout", "give up after so long without data (default 120000)", |d, v| {
+    Opt::both("rcv-timeout", "receive timeout: give up after N ms without data (default 120000)", |d, v| {
         d.settings.common.rcv_timeout = milliseconds(v, 100, Number::RCV_TIMEOUT)?;
         d.rcv_timeout = true;
         Ok(())
     })
     .value("MS"),
-    Opt::both("snd-timeout", "give up when data stay unacknowledged so long", |d, v| {
+    Opt::both("snd-timeout", "send timeout: give up if data is unacknowledged for N ms", |d, v| {
         let timeout = milliseconds(v, 0, Number::SND_TIMEOUT)?;
         d.settings.common.snd_timeout = Some(timeout).filter(|timeout| *timeout > Span::default());
         Ok(())
@@ -119,7 +119,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         Ok(())
     })
     .perhaps("IDLE/INTERVAL/COUNT"),
-    Opt::both("mptcp", "Multipath TCP (a server takes it anyway)", |d, _| {
+    Opt::both("mptcp", "Multipath TCP (a server always accepts it)", |d, _| {
         d.settings.client.mptcp = true;
         Ok(())
     })
@@ -143,12 +143,12 @@ pub(super) const OPTIONS: &[Opt] = &[
         Ok(())
     })
     .short('6'),
-    Opt::both("xbind", "SCTP only, which this program has not", |_, _| {
+    Opt::both("xbind", "SCTP only, not supported by this program", |_, _| {
         Err(Iperf3Error::new(Number::NO_SCTP))
     })
     .short('X')
     .value("NAME"),
-    Opt::both("use-pkcs1-padding", "passwords as iperf3 before 3.17 encrypts them", |d, _| {
+    Opt::both("use-pkcs1-padding", "encrypt passwords like iperf3 before 3.17", |d, _| {
         d.settings.common.pkcs1_padding = true;
         Ok(())
     }),

@@ -7,7 +7,7 @@ use super::values::{dscp, flow_label, host_and_device, port, rated, sized, split
 use crate::iperf3::errors::{Iperf3Error, Number};
 
 pub(super) const OPTIONS: &[Opt] = &[
-    Opt::both("client", "be a client of this server", |d, v| {
+    Opt::both("client", "run as a client of this server", |d, v| {
         let (host, device) = host_and_device(v);
         d.settings.host = Some(host);
         d.settings.common.bind_dev = device.or(d.settings.common.bind_dev.take());
@@ -15,19 +15,19 @@ pub(super) const OPTIONS: &[Opt] = &[
     })
     .short('c')
     .value("HOST[%DEVICE]"),
-    Opt::client("sctp", "SCTP, which this program has not", |_, _| Err(Iperf3Error::new(Number::NO_SCTP))),
+    Opt::client("sctp", "SCTP, not supported by this program", |_, _| Err(Iperf3Error::new(Number::NO_SCTP))),
     Opt::client("nstreams", "SCTP only", |_, _| Err(Iperf3Error::new(Number::NO_SCTP))).value("N"),
     Opt::client("udp", "UDP instead of TCP", |d, _| {
         d.settings.client.udp = true;
         Ok(())
     })
     .short('u'),
-    Opt::client("connect-timeout", "give up connecting after so long", |d, v| {
+    Opt::client("connect-timeout", "connect timeout, ms", |d, v| {
         d.settings.client.connect_timeout = Some(Span::from_ms(sized(v)?)).filter(|time| time.as_ns() > 0);
         Ok(())
     })
     .value("MS"),
-    Opt::client("bitrate", "rate of each stream, blocks that leave together", |d, v| {
+    Opt::client("bitrate", "rate of each stream, and number of blocks per burst", |d, v| {
         let (rate, burst) = split_rate(v)?;
         d.bitrate = Some(rate);
         d.settings.client.burst = burst.map(|burst| within(burst, 1, 1000, Number::BURST)).transpose()?;
@@ -38,14 +38,14 @@ pub(super) const OPTIONS: &[Opt] = &[
     .value("RATE[/BLOCKS]"),
     Opt::client(
         "pacing-timer",
-        "tick of the pacing, within which blocks leave together (default 1000)",
+        "pacing timer interval, us; blocks due in it are sent together (default 1000)",
         |d, v| {
             d.settings.client.pacing_timer_us = sized(v)?;
             Ok(())
         },
     )
     .value("US"),
-    Opt::client("fq-rate", "rate to which the kernel paces each stream", |d, v| {
+    Opt::client("fq-rate", "rate at which the kernel paces each stream", |d, v| {
         d.settings.client.fq_rate = rated(v)?;
         Ok(())
     })
@@ -55,19 +55,19 @@ pub(super) const OPTIONS: &[Opt] = &[
         d.settings.common.warnings.push("Warning:  --no-fq-socket-pacing is deprecated".to_owned());
         Ok(())
     }),
-    Opt::client("time", "seconds of the test, 0 for no end (default 10)", |d, v| {
+    Opt::client("time", "duration of the test in seconds, 0 for no limit (default 10)", |d, v| {
         d.time = Some(within(v, 0, 86_400, Number::DURATION)?);
         Ok(())
     })
     .short('t')
     .value("SECONDS"),
-    Opt::client("bytes", "end after so many bytes", |d, v| {
+    Opt::client("bytes", "end after N bytes", |d, v| {
         d.bytes = Some(sized(v)?).filter(|bytes| *bytes > 0);
         Ok(())
     })
     .short('n')
     .value("SIZE"),
-    Opt::client("blockcount", "end after so many blocks or datagrams", |d, v| {
+    Opt::client("blockcount", "end after N blocks or datagrams", |d, v| {
         d.blocks = Some(sized(v)?).filter(|blocks| *blocks > 0);
         Ok(())
     })
@@ -128,33 +128,33 @@ pub(super) const OPTIONS: &[Opt] = &[
         Ok(())
     })
     .short('N'),
-    Opt::client("tos", "type of service, 0 to 255", |d, v| {
+    Opt::client("tos", "type-of-service byte, 0 to 255", |d, v| {
         d.settings.client.tos = tos(v)?;
         Ok(())
     })
     .short('S')
     .value("N"),
-    Opt::client("dscp", "code point, 0 to 63 or a name such as af11, cs5, ef", |d, v| {
+    Opt::client("dscp", "DSCP, 0 to 63 or a name such as af11, cs5, ef", |d, v| {
         d.settings.client.tos = dscp(v)?;
         Ok(())
     })
     .value("N"),
-    Opt::client("flowlabel", "flow label of IPv6", |d, v| {
+    Opt::client("flowlabel", "IPv6 flow label", |d, v| {
         d.settings.client.flow_label = Some(flow_label(v)?);
         Ok(())
     })
     .short('L')
     .value("N"),
-    Opt::client("zerocopy", "give the kernel a file instead of a buffer", |d, _| {
+    Opt::client("zerocopy", "zero-copy: send from a file instead of a buffer", |d, _| {
         d.settings.client.zerocopy = true;
         Ok(())
     })
     .short('Z'),
-    Opt::client("skip-rx-copy", "receivers do not copy what arrives", |d, _| {
+    Opt::client("skip-rx-copy", "do not copy received data to the program", |d, _| {
         d.settings.client.skip_rx_copy = true;
         Ok(())
     }),
-    Opt::client("omit", "seconds left out at the start", |d, v| {
+    Opt::client("omit", "seconds to omit at the start", |d, v| {
         d.settings.client.omit = within(v, 0, 600, Number::OMIT)?;
         Ok(())
     })
@@ -175,11 +175,11 @@ pub(super) const OPTIONS: &[Opt] = &[
         d.settings.client.get_server_output = true;
         Ok(())
     }),
-    Opt::client("udp-counters-64bit", "datagram numbers of 8 bytes", |d, _| {
+    Opt::client("udp-counters-64bit", "64-bit datagram counters", |d, _| {
         d.settings.client.udp_counters_64bit = true;
         Ok(())
     }),
-    Opt::client("gsro", "datagrams in bundles", |d, _| {
+    Opt::client("gsro", "send datagrams in batches (GSO)", |d, _| {
         d.settings.client.gsro = true;
         Ok(())
     }),
@@ -191,12 +191,12 @@ pub(super) const OPTIONS: &[Opt] = &[
         d.settings.client.dont_fragment = true;
         Ok(())
     }),
-    Opt::client("username", "log in (password: IPERF3_PASSWORD, or asked for)", |d, v| {
+    Opt::client("username", "user name (password from IPERF3_PASSWORD, or prompted)", |d, v| {
         d.settings.client.username = Some(v.to_owned());
         Ok(())
     })
     .value("NAME"),
-    Opt::client("rsa-public-key-path", "key of the server (PEM)", |d, v| {
+    Opt::client("rsa-public-key-path", "public key of the server (PEM)", |d, v| {
         d.settings.client.rsa_public_key = Some(v.into());
         Ok(())
     })

@@ -22,20 +22,24 @@ pub(super) const OPTIONS: &[Opt] = &[
         Ok(())
     })
     .short('1'),
-    Opt::server("idle-timeout", "listen anew (with -1: end) after so long without a client", |d, v| {
+    Opt::server("idle-timeout", "listen again (with -1: end) after N seconds without a client", |d, v| {
         let seconds = within(v, 1, 86_400, Number::SERVER_IDLE)?;
         d.settings.server.idle_timeout = Some(Span::from_secs(seconds.into()));
         Ok(())
     })
     .value("SECONDS"),
-    Opt::server("server-bitrate-limit", "highest rate of a test, over a time (default 5 s)", |d, v| {
-        let (limit, interval) = split_rate(v)?;
-        d.settings.server.bitrate_limit = Some(limit).filter(|limit| *limit > 0);
-        if let Some(interval) = interval {
-            d.settings.server.bitrate_limit_interval = seconds(interval, Number::RATE_INTERVAL)?;
-        }
-        Ok(())
-    })
+    Opt::server(
+        "server-bitrate-limit",
+        "highest rate of a test, averaged over a time (default 5 s)",
+        |d, v| {
+            let (limit, interval) = split_rate(v)?;
+            d.settings.server.bitrate_limit = Some(limit).filter(|limit| *limit > 0);
+            if let Some(interval) = interval {
+                d.settings.server.bitrate_limit_interval = seconds(interval, Number::RATE_INTERVAL)?;
+            }
+            Ok(())
+        },
+    )
     .value("RATE[/SECONDS]"),
     Opt::server("server-max-duration", "longest test", |d, v| {
         let seconds = within(v, 0, 86_400, Number::DURATION)?;
@@ -43,17 +47,17 @@ pub(super) const OPTIONS: &[Opt] = &[
         Ok(())
     })
     .value("SECONDS"),
-    Opt::server("rsa-private-key-path", "key that opens passwords (PEM)", |d, v| {
+    Opt::server("rsa-private-key-path", "private key that decrypts passwords (PEM)", |d, v| {
         d.settings.server.rsa_private_key = Some(v.into());
         Ok(())
     })
     .value("FILE"),
-    Opt::server("authorized-users-path", "users and digests of their passwords", |d, v| {
+    Opt::server("authorized-users-path", "file of users and their password hashes", |d, v| {
         d.settings.server.authorized_users = Some(v.into());
         Ok(())
     })
     .value("FILE"),
-    Opt::server("time-skew-threshold", "most that the clocks may differ (default 10)", |d, v| {
+    Opt::server("time-skew-threshold", "largest clock difference in seconds (default 10)", |d, v| {
         let seconds = within(v, 1, u32::MAX, Number::SKEW_THRESHOLD)?;
         d.settings.server.time_skew_threshold = Span::from_secs(seconds.into());
         Ok(())

@@ -83,7 +83,7 @@ impl ServerCommand {
                 'V' => return Self::Print(format!("Netperf version {VERSION}\n")),
                 'p' => match option.value.parse() {
                     Ok(port) => options.port = port,
-                    Err(_) => return Self::Mistake(format!("netserver: '{}' is no port\n", option.value)),
+                    Err(_) => return Self::Mistake(format!("netserver: '{}' is not a port\n", option.value)),
                 },
                 'L' => {
                     let (address, family) = option.value.split_once(',').unwrap_or((&option.value, ""));

@@ -480,7 +480,7 @@ fn command_lines_are_those_of_netserver() {
         ("-h", "\nUsage: netserver [options]"),
         ("-q", "netserver: invalid option -- 'q'\n"),
         ("-p", "netserver: option requires an argument -- 'p'\n"),
-        ("-p 70000", "netserver: '70000' is no port\n"),
+        ("-p 70000", "netserver: '70000' is not a port\n"),
         ("-L nowhere", "netserver: -L takes an IP address here"),
     ] {
         let ServerCommand::Mistake(text) = parse(line) else { panic!("{line}") };

@@ -51,7 +51,7 @@ impl Xml {
         let mut rest = line.text;
         while let Some((_, from)) = rest.split_once('<') {
             let Some((tag, after)) = from.split_once('>') else {
-                parsed.unread(line.number, line.column(from), "an element without its end");
+                parsed.unread(line.number, line.column(from), "an element has no end tag");
                 return false;
             };
             let (text, _) = after.split_once('<').unwrap_or((after, ""));
@@ -110,7 +110,7 @@ impl Xml {
     /// Ends the test, complete or not.
     pub(super) fn finish(mut self, whole: bool, parsed: &mut ParsedTest) {
         if !whole {
-            let why = "the document that begins here breaks off before its end";
+            let why = "the document that begins here is incomplete";
             parsed.unread(self.first_line, None, why);
         }
         for claim in [std::mem::take(&mut self.claim), std::mem::take(&mut self.totals)] {

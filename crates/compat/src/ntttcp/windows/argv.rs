@@ -47,9 +47,7 @@ pub(in crate::ntttcp) fn parse(arguments: &[OsString]) -> Result<Options, Usage>
                 }
             }
             _ => {
-                return Err(wrong(&format!(
-                    "{word} is not an option of the Windows tool that is spoken here"
-                )));
+                return Err(wrong(&format!("{word} is not a supported option of the Windows tool")));
             }
         }
     }
@@ -64,7 +62,7 @@ fn mapping(value: &str, options: &mut Options) -> Result<(), Usage> {
         return Err(wrong(&format!("-m takes threads,cpu,address, not '{value}'")));
     };
     if options.address.as_deref().is_some_and(|other| other != *address) {
-        return Err(wrong("all tuples of -m must name one address: give each receiver a sender of its own"));
+        return Err(wrong("all tuples of -m must have the same address: use one sender per receiver"));
     }
     let threads: u16 = number("-m", threads)?;
     options.ports = options.ports.saturating_add(threads);
@@ -84,13 +82,13 @@ fn checked(mut options: Options, mut windows: Windows) -> Result<Options, Usage>
     let highest = u32::from(options.base) + u32::from(options.ports) + u32::from(super::TOKEN_PORTS);
     if options.base == 0 || highest > u32::from(u16::MAX) {
         return Err(wrong(&format!(
-            "no {} ports and those of their tokens begin at {}",
+            "the {} ports from {} on and those of their tokens exceed 65535",
             options.ports, options.base
         )));
     }
     let seconds = [options.seconds, options.omit, options.cooldown];
     if seconds.iter().any(|seconds| *seconds > 1 << 28) {
-        return Err(wrong("a time of more than eight years is no test"));
+        return Err(wrong("the test time is limited to eight years"));
     }
     if options.seconds == 0 {
         windows.buffers = Some(windows.buffers.unwrap_or(BUFFERS).max(1));
@@ -102,5 +100,5 @@ fn checked(mut options: Options, mut windows: Windows) -> Result<Options, Usage>
 }
 
 fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, Usage> {
-    value.parse().map_err(|_| wrong(&format!("'{value}' is no value for {name}")))
+    value.parse().map_err(|_| wrong(&format!("'{value}' is not a value for {name}")))
 }

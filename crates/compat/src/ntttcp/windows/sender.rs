@@ -252,7 +252,7 @@ impl WindowsSender {
             self.console.outputs.push_back(Output::Close { link });
         }
         if self.planned {
-            let trouble = (self.code != 0).then(|| "the test was broken off".to_owned());
+            let trouble = (self.code != 0).then(|| "the test was aborted".to_owned());
             self.console.outputs.push_back(Output::RunOver { run: RUN, trouble });
         }
         self.console.outputs.push_back(Output::Exit(self.code));
