@@ -17,7 +17,9 @@ use crate::ports::during;
 
 /// A table that could not be written.
 #[derive(Debug, Error)]
-#[error("cannot write the table; check that its reader still runs and its disk has room")]
+#[error(
+    "cannot write the table; check that the reading program is still running and that the disk has space"
+)]
 pub struct CsvError(#[from] csv::Error);
 
 impl From<std::io::Error> for CsvError {

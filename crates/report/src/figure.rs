@@ -50,10 +50,11 @@ fn partial_text(flow: &FlowRecord) -> String {
     match (error, Figure::of(flow)) {
         (Some(trouble), _) => format!("the flow ended early: {trouble}; the figures cover what was measured"),
         (None, Some(figure)) => format!(
-            "the receiver's final count is missing; the figures are its last ones, {:.1} s after its first read",
+            "the receiver's final count is missing; the figures are its last sample, {:.1} s after its \
+             first read",
             figure.elapsed.as_secs_f64()
         ),
-        (None, None) => "no count of the receiver was seen before the flow ended".to_owned(),
+        (None, None) => "the receiver reported no count before the flow ended".to_owned(),
     }
 }
 

@@ -32,7 +32,7 @@ pub fn report(record: &RunRecord) -> String {
         out += &match &flow.verdict {
             Some(verdict) => format!("**{}**\n", escaped(&verdict.text)),
             None if series => table(&sizes::table(flow).texts()),
-            None => "Not judged: the flow ended before there was enough to judge by.\n".to_owned(),
+            None => "Not judged: the flow ended before there was enough data.\n".to_owned(),
         };
         let facts = if series { sizes::facts(flow) } else { details(flow) };
         if !facts.is_empty() {

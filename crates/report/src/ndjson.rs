@@ -13,10 +13,13 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum NdjsonError {
     /// Writing failed.
-    #[error("cannot write the event log; check that its reader still runs and its disk has room")]
+    #[error(
+        "cannot write the event log; check that the reading program is still running and that the disk \
+             has space"
+    )]
     Write(#[source] std::io::Error),
     /// A line is not an event.
-    #[error("line {line} of the event log is no event; give a file written by --json-stream or export")]
+    #[error("line {line} of the event log is not an event; give a file written by --json-stream or export")]
     Line {
         /// Line number, from 1.
         line: usize,

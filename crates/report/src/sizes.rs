@@ -29,7 +29,7 @@ pub(crate) fn time_words(record: &RunRecord) -> &'static str {
         Some(MessageMode::Stream) => "time of one message at the receiver",
         Some(MessageMode::Both) => "time of one message each way",
         Some(MessageMode::PingPong) => "half the round trip of one message",
-        None => "time of one message, as its program counts",
+        None => "time of one message, as counted by the program",
     }
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn lines(record: &RunRecord, view: &View) -> Vec<String> {
         lines.push(String::new());
         let name = flow.plan.name.to_string();
         if flow.sizes.is_empty() {
-            lines.extend(labelled(&name, "no size was measured.", Ink::Plain, view));
+            lines.extend(labelled(&name, "no size was measured", Ink::Plain, view));
             continue;
         }
         lines.extend(labelled(&name, &extent(record, flow), Ink::Plain, view));
@@ -61,7 +61,7 @@ fn ink_of(label: &str) -> Ink {
 fn extent(record: &RunRecord, flow: &FlowRecord) -> String {
     let ends = flow.sizes.first().zip(flow.sizes.last());
     let ends = ends.map(|(first, last)| format!(" from {} to {}", first.message_bytes, last.message_bytes));
-    format!("{} sizes{}; times are {}", flow.sizes.len(), ends.unwrap_or_default(), time_words(record))
+    format!("{} sizes{}; times: {}", flow.sizes.len(), ends.unwrap_or_default(), time_words(record))
 }
 
 /// Summary of a series, as label and text.
@@ -73,7 +73,7 @@ pub(crate) fn facts(flow: &FlowRecord) -> Vec<(&'static str, String)> {
     }
     facts.extend(buffered_fact(flow));
     if flow.sizes.iter().any(|point| point.median.is_some() && point.interval.is_none()) {
-        let text = "none where fewer than six trials were made: their median has no interval at 95 %";
+        let text = "none for sizes with fewer than six trials: their median has no 95 % interval";
         facts.push(("interval", text.to_owned()));
     }
     facts.extend(details(flow));
@@ -86,11 +86,11 @@ fn curve_facts(curve: &SizeCurve) -> Vec<(&'static str, String)> {
         ("highest", format!("{} at {}", curve.peak, curve.peak_bytes)),
     ];
     if let Some(size) = curve.saturation_bytes {
-        facts.push(("saturated", format!("from {size} on: every larger size has nine tenths of that")));
+        facts.push(("saturated", format!("from {size} on: all larger sizes reach 90 % of the highest rate")));
     }
     if let Some(fit) = &curve.fit {
         let text = format!(
-            "start-up {}, then {}; half of that at {} (Hockney; the worst size is {} off)",
+            "start-up {}, then {}; half of that rate at {} (Hockney; largest deviation of a size {})",
             fit.startup,
             fit.asymptotic,
             fit.half_performance_bytes,
@@ -106,7 +106,7 @@ fn ceiling_fact(flow: &FlowRecord, curve: &SizeCurve) -> Option<(&'static str, S
     let ceiling = flow.ceiling.as_ref()?;
     let rate = Bitrate::from_bps(ceiling.bitrate_bps)?;
     let share = CeilingShare::of(curve.peak, ceiling).map_or_else(
-        || "; the highest rate is above it: one of the two is wrong".to_owned(),
+        || "; the highest rate is above it, so one of the two is wrong".to_owned(),
         |share| format!("; the highest rate is {share} of it"),
     );
     Some(("ceiling", format!("{rate}: {}{share}", ceiling.because)))
@@ -121,8 +121,8 @@ fn buffered_fact(flow: &FlowRecord) -> Option<(&'static str, String)> {
         count => format!("{count} sizes from {} to {}", first.message_bytes, last.message_bytes),
     };
     let text = format!(
-        "{sizes} went faster than the path sustains: a buffer or a cache on the way took the messages, so these rates are \
-         not the path's"
+        "{sizes} exceeded the sustained rate of the path: a buffer or a cache on the path absorbed the \
+         messages, so these are not rates of the path"
     );
     Some(("buffered", text))
 }

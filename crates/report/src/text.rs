@@ -212,13 +212,15 @@ fn ending(record: &RunRecord, view: &View) -> Vec<String> {
         Some(Outcome::Completed) => None,
         Some(Outcome::Interrupted) => Some(format!("interrupted{reason}")),
         Some(Outcome::Failed) => Some(format!("failed{reason}")),
-        None => Some("not finished: the log has no end, so the run goes on or was killed".to_owned()),
+        None => {
+            Some("not finished: the log has no end; the run is still in progress or was killed".to_owned())
+        }
     };
     if let Some(word) = word {
         lines.extend(wrap(&word, view.columns()).iter().map(|line| view.ink(Ink::Warning, line)));
     }
     if let Some(kept) = &view.kept {
-        lines.push(view.ink(Ink::Faint, &format!("kept as {kept} (linerate show {kept})")));
+        lines.push(view.ink(Ink::Faint, &format!("archived as {kept} (linerate show {kept})")));
     }
     lines
 }

@@ -19,7 +19,7 @@ pub(crate) fn verdict(flow: &FlowRecord, view: &View) -> Vec<String> {
     let said = match &flow.verdict {
         Some(verdict) => verdict.text.as_str(),
         None if imported(flow) => "not judged: it was not measured here.",
-        None => "not judged: the flow ended before there was enough to judge by.",
+        None => "not judged: the flow ended before there was enough data.",
     };
     let mut lines = labelled(&flow.plan.name, said, ink_of(flow), view);
     for (label, text) in details(flow) {
@@ -80,7 +80,7 @@ fn follow_up(asked: &FollowUp) -> String {
 fn sent(flow: &FlowRecord) -> Option<String> {
     let sender = flow.sender.as_ref().filter(|_| imported(flow) && flow.receiver.is_none())?;
     let (bytes, seconds) = (sender.bytes, sender.elapsed.as_secs_f64());
-    Some(format!("{} sent, {bytes} in {seconds:.2} s by its own count", sender.bitrate))
+    Some(format!("{} sent, {bytes} in {seconds:.2} s by the sender's count", sender.bitrate))
 }
 
 fn detail(label: &str, text: &str, view: &View) -> Vec<String> {
@@ -129,7 +129,7 @@ pub(crate) fn ceilings(flow: &FlowRecord) -> Vec<(String, String)> {
         rows.push((ceiling.bitrate_bps, words));
     }
     if rows.is_empty() {
-        let words = "no ceiling is known: neither a link's rate nor a window, a loss or a core.";
+        let words = "no ceiling is known, because no link rate, window, loss or CPU load was measured.";
         return vec![(ABSENT.to_owned(), words.to_owned())];
     }
     let measured = Figure::of(flow).filter(|figure| !figure.impossible).and_then(|figure| figure.bitrate);
@@ -181,7 +181,7 @@ fn uncertainty(flow: &FlowRecord) -> Option<String> {
 /// Explains the extension of the upper end of the interval, if it is visible.
 fn overhead(known: &Uncertainty) -> Option<String> {
     let overhead = known.overhead_bps.filter(|overhead| overhead.bps() > 0.1 * known.expanded_bps.bps())?;
-    Some(format!("probes and control used {overhead} of the path"))
+    Some(format!("probes and the control connection used {overhead} of the path"))
 }
 
 /// All contributions, largest first, as standard uncertainties.

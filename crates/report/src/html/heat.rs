@@ -41,7 +41,7 @@ fn one(matrix: &Matrix) -> Markup {
     html! {
         figure.heat {
             figcaption { (matrix.title) ", from " (in_unit(Some("bit/s"), low)) " to " (in_unit(Some("bit/s"), high))
-                "; the stronger the colour the higher" }
+                "; a stronger colour means a higher value" }
             div.wide {
                 table {
                     thead { tr {
@@ -147,7 +147,7 @@ fn between_hosts(plan: &Summaries<'_>) -> Vec<Matrix> {
                 plan.record.labels(&point.id).iter().map(|(a, v)| format!(", {a} {v}")).collect();
             matrices.push(Matrix {
                 title: format!(
-                    "{QUANTITY} from host to host, flows between the same two added{}",
+                    "{QUANTITY} from host to host, summed over flows between the same two hosts{}",
                     labels.concat()
                 ),
                 corner: "from / to".to_owned(),

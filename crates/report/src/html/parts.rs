@@ -22,7 +22,7 @@ impl Figures {
         let markup = html! {
             figure.chart data-chart=(number) {
                 figcaption { (chart.title) }
-                div.plot { noscript { "This chart is drawn by the page's script, which is switched off here." } }
+                div.plot { noscript { "The script of the page draws this chart, but scripts are disabled." } }
             }
         };
         self.0.push(chart);
@@ -99,7 +99,7 @@ pub(super) fn ending(outcome: Option<linerate_model::Outcome>, reason: Option<&s
         Some(Completed) => return html! {},
         Some(Interrupted) => "interrupted; the figures cover what was measured",
         Some(Failed) => "failed; the figures cover what was measured",
-        None => "not finished: the log has no end, so it goes on or was killed",
+        None => "not finished: the log has no end; the run is still in progress or was killed",
     };
     html! { p.warn { "⚠ " (word) @if let Some(reason) = reason { ": " (reason.to_string()) } } }
 }

@@ -24,12 +24,15 @@ pub(super) fn section(record: &PlanRecord, place: SectionLink<'_>, figures: &mut
         (judgements(record))
         (ending(record.outcome, record.reason.as_deref()))
         (caveat_list(&record.caveats))
-        @if record.resumed > 0 { p { "Interrupted and taken up again: " (record.resumed) " times." } }
+        @if record.resumed > 0 { p { "Interrupted and resumed: " (record.resumed) " times." } }
         (results(&plan))
         (found(record))
         @for table in &record.tables { (method_table(table)) (figures.place(curve(table))) }
         @for chart in sweep::charts(&plan) { (figures.place(Some(chart))) }
-        @if most_lines(record) { p.faint { "Curves are drawn for the first " (MAX_LINES) " combinations of the other axes; the table has all." } }
+        @if most_lines(record) { p.faint { "Curves are drawn for the first " (MAX_LINES) " combinations of \
+                                                                                          the other axes; \
+                                                                                          the table has all \
+                                                                                          of them." } }
         (heat::markup(&plan))
         @if !record.trials.is_empty() { (trials(record, place)) }
         @if let Some(start) = &record.start { (provenance(record, start)) }
@@ -57,11 +60,11 @@ fn judgements(record: &PlanRecord) -> Markup {
     let all = record.judgements.len();
     html! {
         @if all == 0 {
-            div.verdict { p.said { "The plan claims nothing that could hold or fail, or ended before it was judged." } }
+            div.verdict { p.said { "The plan has no assertions, or ended before they were checked." } }
         } @else {
             div.verdict.confirmed[fail.is_empty()].bad[!fail.is_empty()] {
                 p.figure { strong { @if fail.is_empty() { "✓ every assertion holds" } @else { "✗ " (fail.len()) " of " (plural(all as u64, "judgement")) " do not hold" } } }
-                p.said { "What was not measured does not hold." }
+                p.said { "An assertion about a value that was not measured fails." }
             }
             @if !fail.is_empty() {
                 div.wide { table {
@@ -90,7 +93,7 @@ fn judgements(record: &PlanRecord) -> Markup {
 fn results(plan: &Summaries<'_>) -> Markup {
     let Some(start) = &plan.record.start else { return html! {} };
     if plan.quantities.is_empty() {
-        return html! { p { "No point was summed up." } };
+        return html! { p { "No point has results." } };
     }
     let axes = start.axes.iter().map(|axis| axis.name.to_string());
     let words = plan.quantities.iter().map(|quantity| quantity.to_string().replace('_', " "));
@@ -100,7 +103,7 @@ fn results(plan: &Summaries<'_>) -> Markup {
         .iter()
         .flat_map(|point| plan.flows.iter().copied().filter_map(|flow| row(plan, &point.id, flow)));
     let rows: Vec<Vec<String>> = std::iter::once(heads).chain(rows).collect();
-    plain_table(&rows, "Results: the median over the trials, and its interval where there are enough of them")
+    plain_table(&rows, "Results: median over the trials, with its interval if there are enough trials")
 }
 
 fn row(plan: &Summaries<'_>, id: &str, flow: FlowWay<'_>) -> Option<Vec<String>> {
@@ -185,7 +188,8 @@ fn found(record: &PlanRecord) -> Markup {
     let heads = ["point", "repeat", "largest value that passed"];
     let rows: Vec<Vec<String>> = std::iter::once(heads.map(str::to_owned).to_vec()).chain(rows).collect();
     let claim = record.start.as_ref().and_then(|start| start.search.as_deref()).unwrap_or_default();
-    html! { @if rows.len() > 1 { (plain_table(&rows, &format!("Search for the largest value at which holds: {claim}"))) } }
+    html! { @if rows.len() > 1 { (plain_table(&rows, &format!("Search for the largest value for which this \
+    holds: {claim}"))) } }
 }
 
 fn trials(record: &PlanRecord, place: SectionLink<'_>) -> Markup {
@@ -232,7 +236,7 @@ fn provenance(record: &PlanRecord, start: &PlanStart) -> Markup {
         ("world".to_owned(), start.world.name().to_owned()),
         ("topology".to_owned(), start.topology.as_deref().unwrap_or_default().to_owned()),
         (
-            "set from outside".to_owned(),
+            "set on the command line".to_owned(),
             start.set.iter().map(ForeignLines::one_line).collect::<Vec<_>>().join(", "),
         ),
         ("repeats".to_owned(), start.repeats.to_string()),

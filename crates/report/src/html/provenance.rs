@@ -25,7 +25,7 @@ pub(super) fn markup(record: &RunRecord) -> Markup {
         }
         @if let Some(start) = &record.start {
             details {
-                summary { "What was asked, as JSON" }
+                summary { "Specification as JSON" }
                 pre { (serde_json::to_string_pretty(&start.spec).unwrap_or_default()) }
             }
         }

@@ -31,7 +31,7 @@ pub(super) fn chart(record: &RunRecord) -> Option<Chart> {
     let lines: Vec<Line> = reports(record).into_iter().map(|(label, report)| line(label, report)).collect();
     let x = Axis { label: "round-trip time of probes".to_owned(), unit: "ns".to_owned(), log: true };
     let y = Axis {
-        label: "share of probes that took at most as long".to_owned(),
+        label: "share of probes that took at most this time".to_owned(),
         unit: "ratio".to_owned(),
         log: false,
     };

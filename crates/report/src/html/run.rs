@@ -60,7 +60,8 @@ fn verdict(flow: &FlowRecord) -> Markup {
             @if let Some(figure) = figure {
                 p.figure {
                     @if impossible {
-                        s { (or_absent(figure.bitrate)) } " impossible: more than the path can carry, or than was sent"
+                        s { (or_absent(figure.bitrate)) } " impossible: more than the path can carry, or \
+                                                           more than was sent"
                     } @else {
                         strong { (or_absent(figure.bitrate)) }
                     }
@@ -77,7 +78,7 @@ fn verdict(flow: &FlowRecord) -> Markup {
                 },
                 None if !flow.sizes.is_empty() => { (pairs(&owned(sizes::facts(flow)))) },
                 None if imported(flow) => p.said { "Not judged: it was not measured here." },
-                None => p.said { "Not judged: the flow ended before there was enough to judge by." },
+                None => p.said { "Not judged: the flow ended before there was enough data." },
             }
             (caveat_list(&caveats(flow)))
         }
@@ -104,9 +105,9 @@ fn processors(record: &RunRecord) -> Markup {
             ])
         })
     });
-    let heads = ["processors", "time of the program", "for each GB", "host busy"];
+    let heads = ["processors", "CPU time of the program", "per GB", "host busy"];
     let rows: Vec<Vec<String>> = std::iter::once(heads.map(str::to_owned).to_vec()).chain(rows).collect();
-    html! { @if rows.len() > 1 { (plain_table(&rows, "Processor time for each gigabyte (10^9 bytes) of payload")) } }
+    html! { @if rows.len() > 1 { (plain_table(&rows, "CPU time per gigabyte (10^9 bytes) of payload")) } }
 }
 
 fn per_gigabyte(seconds: f64, bytes: Bytes) -> String {
@@ -125,7 +126,7 @@ fn evidence(record: &RunRecord, series: bool) -> Markup {
                 (pairs(&owned(details(flow))))
                 @if !flow.ceilings.is_empty() {
                     div.wide { table {
-                        caption { "Every known limit, smallest first" }
+                        caption { "All known limits, smallest first" }
                         thead { tr { th.number scope="col" { "rate" } th scope="col" { "limit" } } }
                         tbody { @for (rate, words) in ceilings(flow) {
                             tr { td.number { (rate) } td { (words.to_string().replace("<-", "←")) } }
@@ -134,7 +135,7 @@ fn evidence(record: &RunRecord, series: bool) -> Markup {
                 }
                 @if !flow.steps.is_empty() {
                     div.wide { table {
-                        caption { "What was counted on the way to the wire and back" }
+                        caption { "Byte counts from the sending to the receiving program" }
                         thead { tr { th.number scope="col" { "bytes" } th.number scope="col" { "not explained" } th scope="col" { "point" } } }
                         tbody { @for [bytes, off, words] in steps(flow) {
                             tr { td.number { (bytes) } td.number { (off) } td { (words.to_string().replace("<-", "←")) } }
@@ -155,7 +156,8 @@ fn interval_tables(record: &RunRecord) -> Markup {
                 @if flow.samples.len() > MAX_SAMPLES {
                     p { (flow.samples.len()) " samples; they are in the event log below, and linerate export --format csv makes a table of them." }
                 } @else {
-                    (plain_table(&interval_rows(record, flow), "Merged intervals; the sender counts what it gave to its kernel"))
+                    (plain_table(&interval_rows(record, flow), "Merged intervals; the sender counts bytes \
+                                                                written to the socket"))
                 }
             }
         }

@@ -36,19 +36,19 @@ fn layout() -> [(&'static str, &'static str, Vec<Wanted>); 6] {
     use Style::{Bars, Steps};
     let rate = vec![
         wanted(Receiver, &flow::BITRATE, "received", Steps),
-        wanted(Sender, &flow::BITRATE, "given to the sender's kernel", Steps),
+        wanted(Sender, &flow::BITRATE, "written to the sender's socket", Steps),
     ];
     let repair = vec![
         wanted(Sender, &tcp::RETRANSMITS, "sent again", Bars),
         wanted(Receiver, &loss::LOST, "lost", Bars),
     ];
     let windows = vec![
-        wanted(Sender, &tcp::CWND, "cwnd, what may be in flight", Style::Line),
-        wanted(Sender, &tcp::SND_WND, "rwnd, what the receiver offers", Style::Line),
+        wanted(Sender, &tcp::CWND, "cwnd, limit of bytes in flight", Style::Line),
+        wanted(Sender, &tcp::SND_WND, "rwnd, advertised by the receiver", Style::Line),
     ];
     let times = vec![
         wanted(Sender, &tcp::SRTT, "smoothed round-trip time", Style::Line),
-        wanted(Sender, &tcp::MIN_RTT, "smallest so far", Style::Line),
+        wanted(Sender, &tcp::MIN_RTT, "minimum so far", Style::Line),
         wanted(Receiver, &loss::JITTER, "jitter", Style::Line),
     ];
     let queues = vec![
@@ -67,7 +67,7 @@ fn layout() -> [(&'static str, &'static str, Vec<Wanted>); 6] {
         ("windows", "bytes", windows),
         ("round-trip time and jitter", "ns", times),
         ("waiting data", "bytes", queues),
-        ("busy share of processors", "ratio", processors),
+        ("busy share of the CPUs", "ratio", processors),
     ]
 }
 

@@ -12,8 +12,8 @@ use super::summaries::{FlowWay, Summaries};
 const PANELS: [(&str, &[&str], &str); 7] = [
     ("goodput", &["ceiling", "window_rate"], "goodput"),
     ("rtt_p95", &[], "round-trip time under load, 95th percentile"),
-    ("retransmits", &[], "segments sent again"),
-    ("loss", &[], "datagrams lost, share"),
+    ("retransmits", &[], "retransmitted segments"),
+    ("loss", &[], "share of lost datagrams"),
     ("jitter", &[], "jitter"),
     ("cpu_sender", &[], "busy share of the sending host"),
     ("cpu_receiver", &[], "busy share of the receiving host"),

@@ -48,7 +48,7 @@ fn the_verdict_comes_first_and_is_readable_without_the_script() {
         "caveat: </strong>bbr was asked for",
         "Results, counted at the receiver",
         "data-chart=\"0\"",
-        "Every known limit",
+        "All known limits",
         "Linux 6.1.0",
         "id=\"charts\"",
         "id=\"log-0\"",
@@ -101,7 +101,7 @@ fn the_chart_has_every_panel_that_was_measured_with_unit_ceiling_and_caveat() {
             ("segments or datagrams in an interval", "1"),
             ("windows", "bytes"),
             ("round-trip time and jitter", "ns"),
-            ("busy share of processors", "ratio"),
+            ("busy share of the CPUs", "ratio"),
         ]
     );
     let rate = &upload["panels"][0];
@@ -183,7 +183,7 @@ fn a_plan_says_first_what_does_not_hold_and_links_to_its_runs() {
         "1 of 8 judgements do not hold",
         "<th scope=\"row\">full</th>",
         "window 64 KiB, delay 50 ms",
-        "Results: the median over the trials",
+        "Results: median over the trials",
         "data-chart=\"0\"",
         "goodput, ab, upload, from 10.00 Mb/s to 940.0 Mb/s",
         "href=\"#run-0\"",
@@ -204,7 +204,7 @@ fn a_plan_has_the_tables_of_its_method_with_their_intervals_and_notes() {
     let plan = Plan { record: &record, events: &events, left_out: &[] };
     let page = page(Some(&plan), &[], &ASSETS);
     let order = [
-        "Results: the median over the trials",
+        "Results: median over the trials",
         "<h3>Throughput (26.1)</h3>",
         "<th class=\"number\" scope=\"col\">rate</th>",
         "81274 frames/s (81000 to 81274)",

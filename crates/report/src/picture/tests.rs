@@ -53,7 +53,7 @@ fn a_run_has_its_rates_over_time_and_its_latency_together_or_one_by_one() {
         let there: Vec<&&str> = titles.iter().filter(|title| one.contains(**title)).collect();
         assert_eq!(there, [title]);
     }
-    assert!(all.contains("received") && all.contains("busy share of processors"), "{all}");
+    assert!(all.contains("received") && all.contains("busy share of the CPUs"), "{all}");
     assert_eq!(pictures.svg(Some(titles.len())), None);
 }
 

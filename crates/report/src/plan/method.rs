@@ -121,7 +121,7 @@ pub(crate) mod tests {
 
               A host with software sends.
 
-            This plan is unfinished: it runs, or was killed.
+            This plan is unfinished: it is still running, or was killed.
         "#]]
         .assert_eq(&page);
     }
@@ -142,7 +142,7 @@ pub(crate) mod tests {
 
             - A host with software sends.
 
-            - This plan is unfinished: it runs, or was killed.
+            - This plan is unfinished: it is still running, or was killed.
 
         "#]].assert_eq(section);
     }

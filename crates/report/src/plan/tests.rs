@@ -122,7 +122,7 @@ fn record() -> PlanRecord {
             direction: Direction::Upload,
             holds,
             found: (!holds)
-                .then(|| "found 940.0 Mb/s, which is not >= 941.0 Mb/s".to_owned())
+                .then(|| "found 940.0 Mb/s, but required >= 941.0 Mb/s".to_owned())
                 .map(Into::into),
         })
     };
@@ -150,21 +150,21 @@ fn a_plan_on_a_page() {
         1460      1460   941.3 Mb/s (941.2 to 941.4)   941.3 Mb/s (941.2 to 941.4)   0 / 3      100.0 %   link
         8960      1448                    940.0 Mb/s                    940.0 Mb/s   0 / 3      100.0 %   link      1 failed
 
-        Rates are medians of the trials; in brackets the range of the trials.
-        Segments were smaller than asked (8960 asked, 1448 used): jumbo frames were not in effect; raise the MTU of hosts and
-        switch.
+        Rates are medians of the trials, with the range of the trials in brackets.
+        Segments were smaller than requested (8960 requested, 1448 used): jumbo frames were not in effect; raise the MTU of
+        hosts and switch.
         Flows started at most 400 us late.
 
         Assertions
           FAILS: goodput >= 941M (1 of 2 hold)
-          at mss=8960, cd upload: found 940.0 Mb/s, which is not >= 941.0 Mb/s
+          at mss=8960, cd upload: found 940.0 Mb/s, but required >= 941.0 Mb/s
 
         Missing
           mss=8960, trial 2: ab: b: it is gone?; cd: b: it is gone?
 
         This plan is not complete: some trials came to nothing.
 
-        kept as f00d; show it again with: linerate show f00d; go on with: linerate run --resume f00d
+        archived as f00d; show it again with: linerate show f00d; resume it with: linerate run --resume f00d
     "#]].assert_eq(&text(&record(), &view));
 }
 

@@ -47,13 +47,16 @@ pub fn text(record: &PlanRecord, view: &View) -> String {
     }
     if left_out {
         line(Ink::Plain, "", 0);
-        line(Ink::Faint, "Columns that did not fit are in --json and in reports.", 0);
+        line(Ink::Faint, "Columns that did not fit are in the output of --json and in reports.", 0);
     }
     if let Some(kept) = &view.kept {
         let unfinished = record.outcome.is_none_or(|outcome| outcome != Outcome::Completed);
-        let again =
-            if unfinished { format!("; go on with: linerate run --resume {kept}") } else { String::new() };
-        out += &format!("\nkept as {kept}; show it again with: linerate show {kept}{again}\n");
+        let again = if unfinished {
+            format!("; resume it with: linerate run --resume {kept}")
+        } else {
+            String::new()
+        };
+        out += &format!("\narchived as {kept}; show it again with: linerate show {kept}{again}\n");
     }
     out
 }
@@ -126,11 +129,11 @@ fn notes(record: &PlanRecord) -> Vec<Remark> {
     if rates().next().is_some() {
         let intervals = rates().all(|one| one.interval.is_some());
         let what = if intervals {
-            "its interval (95 % or more, no distribution assumed)"
+            "the interval (95 % or more, no distribution assumed)"
         } else {
             "the range of the trials"
         };
-        notes.push((Ink::Faint, format!("Rates are medians of the trials; in brackets {what}.")));
+        notes.push((Ink::Faint, format!("Rates are medians of the trials, with {what} in brackets.")));
     }
     notes.extend(segments(record).map(|text| (Ink::Warning, text)));
     notes.extend(start_error(record).map(|text| (Ink::Faint, text)));
@@ -152,13 +155,13 @@ fn segments(record: &PlanRecord) -> Option<String> {
         }
     }
     let told: Vec<String> =
-        seen.iter().map(|(asked, used)| format!("{asked:.0} asked, {used:.0} used")).collect();
+        seen.iter().map(|(asked, used)| format!("{asked:.0} requested, {used:.0} used")).collect();
     let jumbo = if seen.iter().any(|(asked, _)| *asked > 1460.0) {
         ": jumbo frames were not in effect; raise the MTU of hosts and switch"
     } else {
         ""
     };
-    (!told.is_empty()).then(|| format!("Segments were smaller than asked ({}){jumbo}.", told.join("; ")))
+    (!told.is_empty()).then(|| format!("Segments were smaller than requested ({}){jumbo}.", told.join("; ")))
 }
 
 /// The largest error of a synchronised start.
@@ -171,7 +174,8 @@ fn start_error(record: &PlanRecord) -> Option<String> {
         of.filter_map(PointSummary::largest).max_by(f64::total_cmp)
     };
     let late = figure(Some("ns"), worst("start_error")?);
-    let clock = worst("clock_error").map(|error| format!(", clocks known to {}", figure(Some("ns"), error)));
+    let clock = worst("clock_error")
+        .map(|error| format!(", with clock errors of at most {}", figure(Some("ns"), error)));
     Some(format!("Flows started at most {late} late{}.", clock.unwrap_or_default()))
 }
 
@@ -227,7 +231,7 @@ fn ending(record: &PlanRecord) -> Vec<Remark> {
         (Some(Outcome::Completed), _) => return Vec::new(),
         (Some(Outcome::Interrupted), reason) => ("interrupted", reason),
         (Some(Outcome::Failed), reason) => ("not complete", reason),
-        (None, reason) => ("unfinished: it runs, or was killed", reason),
+        (None, reason) => ("unfinished: it is still running, or was killed", reason),
     };
     let reason = text.1.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
     vec![(Ink::Warning, format!("This plan is {}{reason}.", text.0))]

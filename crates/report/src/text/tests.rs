@@ -47,7 +47,7 @@ fn both_directions_over_a_full_link() {
                           settings  1 stream, window 4 MiB asked (granted 8 MiB send, 6 MiB receive), MSS 1448, congestion
                                     control cubic (asked bbr)
 
-            kept as 7f3a (linerate show 7f3a)
+            archived as 7f3a (linerate show 7f3a)
         "#]],
     );
 }
@@ -72,7 +72,7 @@ fn a_narrow_page_stacks_the_columns() {
 
             Verdict
               download    not judged: the flow ended before
-                          there was enough to judge by.
+                          there was enough data.
                           settings  1 stream, window 4 MiB
                                     asked (granted 8 MiB
                                     send, 6 MiB receive),
@@ -81,12 +81,12 @@ fn a_narrow_page_stacks_the_columns() {
                                     bbr)
 
             Caveats
-              download    no count of the receiver was seen
+              download    the receiver reported no count
                           before the flow ended
 
-            not finished: the log has no end, so the run
-            goes on or was killed
-            kept as 7f3a (linerate show 7f3a)
+            not finished: the log has no end; the run is
+            still in progress or was killed
+            archived as 7f3a (linerate show 7f3a)
         "#]],
     );
 }
@@ -97,25 +97,25 @@ fn a_run_in_the_lab_shows_the_ports_that_carried_something() {
         &runs::lab_run(),
         100,
         &expect![[r#"
-        linerate 0.1.0   laptop (10.0.0.1) -> server (10.0.0.2)   eth0, 1 Gb/s, MTU 1500   lab
-        2026-11-21T10:00:00Z
+            linerate 0.1.0   laptop (10.0.0.1) -> server (10.0.0.2)   eth0, 1 Gb/s, MTU 1500   lab
+            2026-11-21T10:00:00Z
 
-                       bitrate   of ceiling   received   cpu here / there
-        upload      941.0 Mb/s       99.9 %   1.10 GiB           - / 12 %
+                           bitrate   of ceiling   received   cpu here / there
+            upload      941.0 Mb/s       99.9 %   1.10 GiB           - / 12 %
 
-        port   during         rate      busy   packets   dropped   largest queue
-        s>b    upload   1.000 Gb/s   100.0 %    162702       160      488.28 KiB
-        s>a    upload   20.00 Mb/s     2.0 %      3243         0        9.77 KiB
+            port   during         rate      busy   packets   dropped   largest queue
+            s>b    upload   1.000 Gb/s   100.0 %    162702       160      488.28 KiB
+            s>a    upload   20.00 Mb/s     2.0 %      3243         0        9.77 KiB
 
-        Verdict
-          upload      not judged: the flow ended before there was enough to judge by.
-                      ceiling   941.5 Mb/s: 1000BASE-T, MTU 1500, IPv4, TCP timestamps
+            Verdict
+              upload      not judged: the flow ended before there was enough data.
+                          ceiling   941.5 Mb/s: 1000BASE-T, MTU 1500, IPv4, TCP timestamps
 
-        Caveats
-          upload      3 packets left late
+            Caveats
+              upload      3 packets left late
 
-        kept as 7f3a (linerate show 7f3a)
-    "#]],
+            archived as 7f3a (linerate show 7f3a)
+        "#]],
     );
 }
 
@@ -132,11 +132,11 @@ fn datagrams_show_loss_and_jitter() {
             upload      1.000 Mb/s   1.19 MiB   25/10000 (0.2 %)   54.7 us        12 % / 12 %
 
             Verdict
-              upload      not judged: the flow ended before there was enough to judge by.
+              upload      not judged: the flow ended before there was enough data.
                           settings  1 stream, window 4 MiB asked (granted 8 MiB send, - receive),
                                     datagrams of 1448 bytes, 44 per send call, TOS 184
 
-            kept as 7f3a (linerate show 7f3a)
+            archived as 7f3a (linerate show 7f3a)
         "#]],
     );
 }
@@ -155,16 +155,16 @@ fn a_killed_run_shows_what_was_counted() {
             upload               -            -
 
             Verdict
-              download    not judged: the flow ended before there was enough to judge by.
-              upload      not judged: the flow ended before there was enough to judge by.
+              download    not judged: the flow ended before there was enough data.
+              upload      not judged: the flow ended before there was enough data.
 
             Caveats
-              download    the receiver's final count is missing; the figures are its last ones, 2.5 s
-                          after its first read
-              upload      no count of the receiver was seen before the flow ended
+              download    the receiver's final count is missing; the figures are its last sample,
+                          2.5 s after its first read
+              upload      the receiver reported no count before the flow ended
 
-            not finished: the log has no end, so the run goes on or was killed
-            kept as 7f3a (linerate show 7f3a)
+            not finished: the log has no end; the run is still in progress or was killed
+            archived as 7f3a (linerate show 7f3a)
         "#]],
     );
 }
@@ -182,12 +182,12 @@ fn an_impossible_figure_is_never_printed_plainly() {
             download    impossible: 1.200 Gb/s   1.40 GiB           12 % / -
 
             Verdict
-              download    not judged: the flow ended before there was enough to judge by.
+              download    not judged: the flow ended before there was enough data.
                           figure    impossible: it exceeds what the path can carry, or the sender's
                                     own count.
                           ceiling   941.5 Mb/s: 1000BASE-T, MTU 1500, IPv4, TCP timestamps
 
-            kept as 7f3a (linerate show 7f3a)
+            archived as 7f3a (linerate show 7f3a)
         "#]],
     );
 }
@@ -200,9 +200,9 @@ fn an_empty_log_is_a_text_all_the_same() {
         &expect![[r#"
             linerate
 
-            not finished: the log has no end, so the
-            run goes on or was killed
-            kept as 7f3a (linerate show 7f3a)
+            not finished: the log has no end; the
+            run is still in progress or was killed
+            archived as 7f3a (linerate show 7f3a)
         "#]],
     );
 }
@@ -241,13 +241,13 @@ fn a_series_shows_what_it_comes_to_and_a_row_for_each_size() {
         linerate 0.1.0   laptop (10.0.0.1) -> server (10.0.0.2)   eth0, 1 Gb/s, MTU 1500
         2026-11-21T10:00:00Z
 
-          ping-pong   9 sizes from 1 B to 64 KiB; times are half the round trip of one message
+          ping-pong   9 sizes from 1 B to 64 KiB; times: half the round trip of one message
           latency     20.0 us for 1 B
           highest     6.129 Gb/s at 64 KiB
-          saturated   from 64 KiB on: every larger size has nine tenths of that
-          line        start-up 20 us, then 8.000 Gb/s; half of that at 19.53 KiB (Hockney; the worst size is
-                      1 % off)
-          interval    none where fewer than six trials were made: their median has no interval at 95 %
+          saturated   from 64 KiB on: all larger sizes reach 90 % of the highest rate
+          line        start-up 20 us, then 8.000 Gb/s; half of that rate at 19.53 KiB (Hockney; largest
+                      deviation of a size 1 %)
+          interval    none for sizes with fewer than six trials: their median has no 95 % interval
           settings    1 stream, window 4 MiB asked (granted 8 MiB send, - receive), MSS 1448, congestion
                       control cubic (asked bbr)
 
@@ -327,7 +327,7 @@ fn the_overhead_of_the_run_raises_the_upper_end_and_is_named() {
     };
     let raised = page(overhead(2e6));
     assert!(raised.contains("941.4 Mb/s (941.0 to 943.8)"), "{raised}");
-    assert!(raised.contains("in 10 batches; probes and control used 2.000 Mb/s of the path"), "{raised}");
+    assert!(raised.contains("in 10 batches; probes and the control connection used"), "{raised}");
     // 5 % of the half-width is not reported.
     assert!(!page(overhead(1.9e4)).contains("probes and control"));
 }
@@ -337,14 +337,14 @@ fn a_question_that_further_runs_answered_stands_with_its_runs_below_the_verdict(
     let mut record = RunRecord::fold(&runs::tcp_run());
     record.flows[1].follow_ups.push(linerate_model::FollowUp {
         question: "sizes".into(),
-        because: "full segments vanish: above which size?".into(),
+        because: "full-size segments are lost: from which size on?".into(),
         runs: vec!["0123456789abcdef".into(), "fedcba9876543210".into()],
-        answer: "packets of 1400 bytes pass, those of 1401 vanish".into(),
+        answer: "packets of 1400 bytes pass, packets of 1401 bytes are lost".into(),
         evidence: std::collections::BTreeMap::new(),
     });
     let view = View { width: 200, colour: false, kept: None, explain: false };
-    let line = "              follow-up full segments vanish: above which size? packets of 1400 bytes pass, those of \
-                1401 vanish (runs 01234567, fedcba98)";
+    let line = "              follow-up full-size segments are lost: from which size on? packets of 1400 \
+                bytes pass, packets of 1401 bytes are lost (runs 01234567, fedcba98)";
     let page = text(&record, &view);
     assert_eq!(page.lines().filter(|found| *found == line).count(), 1, "{page}");
     assert!(!text(&RunRecord::fold(&runs::tcp_run()), &view).contains("follow-up"));
