@@ -15,16 +15,16 @@ SKIPPED = $${CARGO_TARGET_DIR:-target}/tmp/skipped.txt
 HEADING = @printf '\n== %s\n'
 
 help:
-	@echo "make build   the release binary, target/release/linerate"
-	@echo "make ui      the charts of reports: checks, tests and builds ui/"
+	@echo "make build   build the release binary, target/release/linerate"
+	@echo "make ui      check, test and build the charts of reports (ui/)"
 	@echo "make demo    measure this machine over loopback, archive the run, write a report"
-	@echo "make test    everything that must hold before a change is taken"
-	@echo "make kills   as root: SIGKILL to a plan's coordinator, agents and lab at TIMES moments, by lot from SEED on"
-	@echo "make hostile SESSIONS peers that ask for what cannot be, drawn from SEED on, against server, client and agent"
+	@echo "make test    all checks and tests that a change must pass"
+	@echo "make kills   as root: SIGKILL to a plan's coordinator, agents and lab TIMES times at random moments, starting with SEED"
+	@echo "make hostile SESSIONS hostile peers against server, client and agent, random from SEED on"
 	@echo "make bench   compare with the installed peers"
 	@echo "make fmt     format the code"
-	@echo "make fuzz    look for new cases: properties at random, arbitrary bytes into every decoder"
-	@echo "make doc     the documentation of every room, target/doc"
+	@echo "make fuzz    search for new failures: random property tests, arbitrary bytes into every decoder"
+	@echo "make doc     the documentation of all crates, target/doc"
 
 build:
 	cargo build --release
@@ -37,7 +37,7 @@ demo:
 	@scripts/demo.sh
 
 test:
-	$(HEADING) 'what the tests need'
+	$(HEADING) 'requirements of the tests'
 	@scripts/test-deps.sh
 	$(HEADING) 'front end'
 	@scripts/ui.sh
@@ -52,7 +52,7 @@ test:
 	$(HEADING) 'tests'
 	@rm -f $(SKIPPED)
 	@$(SIGNALS) cargo test --workspace --no-fail-fast
-	$(HEADING) 'noise into every decoder'
+	$(HEADING) 'random bytes into every decoder'
 	@cargo test --manifest-path fuzz/Cargo.toml
 	$(HEADING) 'tests that need root, network namespaces or other programs'
 	@cargo xtask skips

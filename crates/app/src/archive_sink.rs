@@ -37,7 +37,7 @@ impl ArchiveSink {
                 Some(Self { recorder: Recorder::new(archive), broken: false, foreign_client: None })
             }
             Err(error) => {
-                print::warning(format!("this run is not archived: {}", describe(&error)));
+                print::warning(format!("this run was not archived: {}", describe(&error)));
                 None
             }
         }
@@ -48,7 +48,7 @@ impl ArchiveSink {
         if !self.broken
             && let Err(error) = self.recorder.flush()
         {
-            print::warning(format!("the end of this run is not archived: {}", describe(&error)));
+            print::warning(format!("the end of this run was not archived: {}", describe(&error)));
             self.broken = true;
         }
         !self.broken
@@ -59,13 +59,13 @@ impl Sink for ArchiveSink {
     fn on(&mut self, event: &Event) -> Result<(), String> {
         self.recorder.on(event).map_err(|error| {
             self.broken = true;
-            format!("this run is not archived: {}", describe(&error))
+            format!("this run was not archived: {}", describe(&error))
         })?;
         if matches!(event.body, Body::RunEnded { .. })
             && let Some((run, limits)) = self.foreign_client.take()
             && let Err(error) = self.recorder.store_mut().admit_unknown_client(&run, &limits)
         {
-            print::warning(format!("the limits of the archive are not kept: {}", describe(&error)));
+            print::warning(format!("old runs could not be removed from the archive: {}", describe(&error)));
         }
         Ok(())
     }

@@ -6,7 +6,9 @@ const SCRIPT: &str = include_str!(concat!(env!("OUT_DIR"), "/report.js"));
 const STYLE: &str = include_str!(concat!(env!("OUT_DIR"), "/report.css"));
 
 /// Error message of a program built without the front end.
-pub(crate) const MISSING: &str = "this linerate was built without its front end, which the page needs; in its sources type `make ui` (with Node.js 20.19 or newer), then build it again; --format markdown needs neither";
+pub(crate) const MISSING: &str = "this linerate was built without the front end, which the page needs; run \
+                                  `make ui` in the source tree (with Node.js 20.19 or newer) and build \
+                                  again, or use --format markdown";
 
 /// Script and style sheet; absent if they were not built.
 pub(crate) fn assets() -> Option<Assets<'static>> {

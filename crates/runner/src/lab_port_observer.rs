@@ -58,7 +58,7 @@ impl LabPortObserver {
                 read => read.map_err(|error| socket_error(&error, ""))?,
             };
             if read == 0 {
-                return Err(WitnessError::Gone("it left before its answer was complete".to_owned()));
+                return Err(WitnessError::Gone("it disconnected before its answer was complete".to_owned()));
             }
             let fresh = &piece[..read];
             let end = fresh.iter().position(|byte| *byte == b'\n');

@@ -37,7 +37,10 @@ pub(crate) fn history(args: &HistoryArgs) -> Exit {
         && since.parse::<jiff::Timestamp>().is_err()
         && since.parse::<jiff::civil::Date>().is_err()
     {
-        print::error(format!("--since {since}: give a day as 2026-05-01 or a time as 2026-05-01T12:00:00Z"));
+        print::error(format!(
+            "--since {since}: give a day such as 2026-05-01 or a time such as \
+                              2026-05-01T12:00:00Z"
+        ));
         return Exit::Usage;
     }
     let listed = archive(&args.archive).and_then(|archive| {
@@ -143,7 +146,7 @@ pub(crate) fn show(args: &ShowArgs) -> Exit {
             view.kept = Some(name);
             view.explain = args.explain;
             if args.point.is_some() {
-                print::error(format!("run {} is no plan, so it has no points; leave --point out", args.run));
+                print::error(format!("run {} is not a plan, so it has no points; remove --point", args.run));
                 return Exit::Usage;
             }
             let record = RunRecord::fold(&events);
@@ -188,7 +191,10 @@ fn points_of<'r>(plan: &'r PlanRecord, typed: &str) -> Result<Vec<&'r str>, Stri
     }
     let wanted: Vec<(&str, &str)> = typed.split(',').filter_map(|part| part.split_once('=')).collect();
     if wanted.len() != typed.split(',').count() {
-        return Err(format!("--point {typed}: give the name of a point, or values as streams=5,length=64K"));
+        return Err(format!(
+            "--point {typed}: give the name of a point, or values such as \
+                            streams=5,length=64K"
+        ));
     }
     let is = |point: &&PlanPoint| {
         let labels = plan.labels(&point.id);

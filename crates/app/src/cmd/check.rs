@@ -178,7 +178,7 @@ impl CheckArgs {
 pub(crate) fn run(args: &CheckArgs) -> Exit {
     let claim = typed::claim(args);
     if claim.is_none() && args.files.is_empty() {
-        print::error("nothing to check: give a FILE, - for standard input, or a figure as --rate 941M");
+        print::error("nothing to check: give a FILE, - for standard input, or a figure such as --rate 941M");
         return Exit::Usage;
     }
     let context = args.path.context();

@@ -65,7 +65,7 @@ fn compared(args: &CompareArgs) -> Result<Compared, LoadError> {
     let (base, others, pairing) = match &args.axis {
         Some(axis) => {
             let [plan] = &args.runs[..] else {
-                let why = "--axis compares values within one plan that was carried out; name one run";
+                let why = "--axis compares the values of an axis within one run of a plan; name one run";
                 return Err(LoadError::Usage(why.to_owned()));
             };
             let record = loader.plan(plan)?;
@@ -79,7 +79,7 @@ fn compared(args: &CompareArgs) -> Result<Compared, LoadError> {
                 args.runs.iter().map(|typed| loader.candidate(typed)).collect::<Result<Vec<_>, _>>()?;
             if all.len() < 2 {
                 let why =
-                    "one configuration is compared with nothing; name at least two, or --axis of a plan";
+                    "a comparison needs at least two configurations; name two, or give --axis of a plan";
                 return Err(LoadError::Usage(why.to_owned()));
             }
             let base = all.remove(0);
@@ -87,12 +87,12 @@ fn compared(args: &CompareArgs) -> Result<Compared, LoadError> {
         }
     };
     if let Some(empty) = std::iter::once(&base).chain(&others).find(|one| one.is_empty()) {
-        return Err(LoadError::Input(format!("{}: nothing was measured in it", empty.name)));
+        return Err(LoadError::Input(format!("{}: the run has no results", empty.name)));
     }
     let table = compare_with_base(&base, &others, &wanted, pairing);
     if table.rows.is_empty() {
         return Err(LoadError::Input(format!(
-            "{} and what it is compared with have no figure in common: other flows, or other points",
+            "{} and the other configuration have no quantity in common: their flows or points differ",
             base.name
         )));
     }

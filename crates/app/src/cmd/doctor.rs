@@ -123,7 +123,11 @@ pub(crate) fn run(args: &DoctorArgs) -> Exit {
     match route {
         Ok(_) => printed,
         Err(error) => {
-            print::error(format!("no way to {}: {}", args.host.as_deref().unwrap_or_default(), error.source));
+            print::error(format!(
+                "no route to {}: {}",
+                args.host.as_deref().unwrap_or_default(),
+                error.source
+            ));
             Exit::Failed
         }
     }
@@ -139,9 +143,9 @@ fn restore(folder: Option<&Path>) -> Exit {
         }
     };
     if restored == Restored::default() {
-        print::note("no agent has left a changed setting on this host");
+        print::note("no agent has left changed settings on this host");
     }
-    restored.put_back.iter().for_each(|setting| print::note(format!("put back {setting}")));
+    restored.put_back.iter().for_each(|setting| print::note(format!("restored {setting}")));
     restored.left.iter().for_each(print::error);
     if restored.left.is_empty() { Exit::Done } else { Exit::Failed }
 }
@@ -205,12 +209,13 @@ fn print_json(
 fn text(mut page: Page, sections: &[Section], features: &[Feature], target: Target, verbose: bool) -> String {
     let checks = || sections.iter().flat_map(|section| &section.checks);
     let count = |status| checks().filter(|check| check.status == status).count();
-    let bdp = target.bdp().map_or_else(String::new, |bdp| format!(", which holds {bdp}"));
+    let bdp = target.bdp().map_or_else(String::new, |bdp| format!("with a BDP of {bdp}"));
     page.remark(
         0,
         Ink::Plain,
         &format!(
-            "{} good, {} to note, {} bad, judged for one flow of {} over {}{bdp}; --link and --rtt change the path.",
+            "{} good, {} to note, {} bad, for one flow of {} over {}{bdp}; change the path with --link and \
+             --rtt.",
             count(Status::Good),
             count(Status::Note),
             count(Status::Bad),

@@ -84,7 +84,8 @@ fn of_file(path: &Path, file: &str, tool: Option<&str>) -> Result<(Vec<Found>, V
     let text = text(&bytes);
     if let Some(line) = prose(&text).filter(|_| tool.is_none()) {
         return Err(format!(
-            "line {line}: this is prose, and results in it are its examples; copy a measured one into a file of its own, or name its program with --tool"
+            "line {line}: this is prose that contains results as examples; copy a measured result into a \
+             separate file, or name the program with --tool"
         ));
     }
     let readings = read(&text, tool).map_err(|error| error.to_string())?;
@@ -188,7 +189,7 @@ fn contents(path: &Path) -> io::Result<(Vec<u8>, String)> {
 fn read_bounded(from: impl Read, bytes: &mut Vec<u8>) -> io::Result<()> {
     from.take(MAX_FILE_BYTES + 1).read_to_end(bytes)?;
     if bytes.len() as u64 > MAX_FILE_BYTES {
-        let why = format!("it has more than {} MiB; cut it into pieces", MAX_FILE_BYTES >> 20);
+        let why = format!("it is larger than {} MiB; split it", MAX_FILE_BYTES >> 20);
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
     }
     Ok(())
@@ -207,7 +208,7 @@ fn lines(runs: &[Found], archive: &SqliteArchive) -> Result<String, ArchiveError
     for found in runs {
         let record = RunRecord::fold(&found.events);
         let kept = archive.short_name(&found.events[0].run)?;
-        let how = if found.known { "was there already as" } else { "imported as" };
+        let how = if found.known { "was already archived as" } else { "imported as" };
         let version = found.version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
         let line = format!("{}: {}{version} {how} {kept}: {}", found.file, found.tool, figures(&record));
         text += &one_line(&line);

@@ -30,7 +30,7 @@ const MIN_BARE_BPS: f64 = 1e6;
 pub(super) fn with_rate_unit(text: &str) -> Result<(), String> {
     let plain: Option<f64> = text.trim().parse().ok();
     match plain.filter(|bps| bps.is_finite() && *bps > 0.0 && *bps < MIN_BARE_BPS) {
-        Some(_) => Err(format!("'{0}' has no unit; give b/s, k, M, G or T with it, as {0}M", text.trim())),
+        Some(_) => Err(format!("'{0}' has no unit; add b/s, k, M, G or T, for example {0}M", text.trim())),
         None => Ok(()),
     }
 }
@@ -43,17 +43,17 @@ pub(super) fn link_rate(text: &str) -> Result<Bitrate, String> {
 
 fn rate_of_any_size(text: &str) -> Result<Bitrate, String> {
     let rate: Bitrate = above_zero(text)?;
-    if rate.bps() <= MAX_RATE_BPS { Ok(rate) } else { Err("no link is faster than 1000T".to_owned()) }
+    if rate.bps() <= MAX_RATE_BPS { Ok(rate) } else { Err("give at most 1000T".to_owned()) }
 }
 
 /// A round-trip time.
 pub(super) fn round_trip(text: &str) -> Result<Span, String> {
     let plain: Option<f64> = text.trim().parse().ok();
     if plain.is_some_and(|seconds| seconds.is_finite() && seconds > 0.0) {
-        return Err(format!("'{0}' has no unit; give ns, us, ms or s with it, as {0}ms", text.trim()));
+        return Err(format!("'{0}' has no unit; add ns, us, ms or s, for example {0}ms", text.trim()));
     }
     let rtt: Span = above_zero(text)?;
-    if rtt <= MAX_RTT { Ok(rtt) } else { Err("no round trip is longer than 1h".to_owned()) }
+    if rtt <= MAX_RTT { Ok(rtt) } else { Err("give at most 1h".to_owned()) }
 }
 
 /// A ratio below 1.
@@ -68,7 +68,7 @@ const MAX_PATH_KM: f64 = 1e6;
 /// A distance in kilometres.
 pub(super) fn kilometres(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix("km").unwrap_or(text).trim();
-    let value: f64 = number.parse().map_err(|_| format!("'{text}' is no number of kilometres"))?;
+    let value: f64 = number.parse().map_err(|_| format!("'{text}' is not a number of kilometres"))?;
     if value > 0.0 && value <= MAX_PATH_KM { Ok(value) } else { Err("give 0 to 1000000 km".to_owned()) }
 }
 
@@ -78,10 +78,13 @@ pub(super) fn processor(text: &str) -> Result<Cpu, String> {
     let (clock, packet, byte, cores) = match parts[..] {
         [clock, packet, byte] => (clock, packet, byte, "1"),
         [clock, packet, byte, cores] => (clock, packet, byte, cores),
-        _ => return Err("give clock, cycles for a packet and for a byte, as 3G:10000:2".to_owned()),
+        _ => {
+            return Err("give the clock rate and the cycles per packet and per byte, for example 3G:10000:2"
+                .to_owned());
+        }
     };
     let cycles = |text: &str| {
-        let value: f64 = text.parse().map_err(|_| format!("'{text}' is no number of cycles"))?;
+        let value: f64 = text.parse().map_err(|_| format!("'{text}' is not a number of cycles"))?;
         if (0.0..1e12).contains(&value) { Ok(value) } else { Err("cycles cannot be negative".to_owned()) }
     };
     let cores = cores.parse().ok().filter(|cores| *cores > 0).ok_or("give at least one core")?;
@@ -94,12 +97,15 @@ pub(super) fn processor(text: &str) -> Result<Cpu, String> {
     if cpu.cycles_per_packet + cpu.cycles_per_byte > 0.0 {
         return Ok(cpu);
     }
-    Err("a packet must cost something".to_owned())
+    Err("the cycles per packet must be above zero".to_owned())
 }
 
 /// Capacity of a slot, bit/s, from `8G:4`: transfers per second of each lane, and number of lanes.
 pub(super) fn slot(text: &str) -> Result<f64, String> {
-    let (transfers, lanes) = text.split_once(':').ok_or("give transfers per second and lanes, as 8G:4")?;
+    let (transfers, lanes) = text.split_once(':').ok_or(
+        "give transfers per second and lanes, for example \
+                                                         8G:4",
+    )?;
     let lanes: u32 = lanes.trim_start_matches('x').parse().map_err(|_| format!("'{lanes}' lanes"))?;
     let transfers = scaled(transfers.strip_suffix("T/s").unwrap_or(transfers))?;
     host::pcie_rate_bps(transfers, f64::from(lanes)).ok_or_else(|| "give at least one lane".to_owned())

@@ -93,7 +93,7 @@ pub(super) fn too_long(plan: &Plan, estimate: &Estimate, given: Option<Span>) ->
     let whose = if given.is_some() { "--max-time" } else { "max_time of the plan" };
     (estimate.time > limit).then(|| {
         format!(
-            "plan {} would take {}, and {whose} is {}; raise that, or leave points or repeats out",
+            "plan {} would take {}, but {whose} is {}; raise that limit, or remove points or repeats",
             plan.name,
             estimated_time(estimate),
             long_time(limit)
@@ -107,7 +107,7 @@ fn list(json: bool) -> Exit {
     }
     let view = terminal::stdout_view();
     let mut page = Page::new(view.width, view.colour);
-    page.heading("Plans that come along (linerate plan NAME says what one does; --show prints the file)");
+    page.heading("Bundled plans (linerate plan NAME describes one; --show prints the file)");
     let width = bundled().iter().map(|known| known.name.len()).max().unwrap_or(0);
     for known in bundled() {
         page.row(&[(Ink::Strong, known.name), (Ink::Plain, known.about)], &[width]);

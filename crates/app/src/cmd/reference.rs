@@ -33,9 +33,9 @@ pub(super) fn man(names: &[String]) -> Exit {
             let known: Vec<&str> = shown(command).map(Command::get_name).collect();
             let whose = command.get_bin_name().unwrap_or("linerate");
             print::error(if known.is_empty() {
-                format!("{whose} has no commands of its own; leave '{name}' out")
+                format!("{whose} has no subcommands; remove '{name}'")
             } else {
-                format!("{whose} has no command named '{name}'; there are {}", known.join(", "))
+                format!("{whose} has no command named '{name}'; the commands are {}", known.join(", "))
             });
             return Exit::Usage;
         };
@@ -90,9 +90,7 @@ pub(super) fn cli() -> Exit {
 
 fn metrics_page() -> String {
     let mut text = String::from(
-        "# Metrics\n\nEvery quantity that a sample may hold, in the form of RFC 1242 section 2. A quantity that was \
-         not measured is absent. Counters are amounts per interval, and intervals add; gauges are states at the end \
-         of an interval. The metrics of a port are those of an emulated network. Written by `cargo xtask gen`.\n",
+        "# Metrics\n\nAll quantities that a sample can contain, in the form of RFC 1242 section 2. A quantity that was not measured is absent. Counters are amounts per interval, which can be added; gauges are values at the end of an interval. Port metrics exist only in an emulated network. This page is written by `cargo xtask gen`.\n",
     );
     for entry in CATALOGUE.iter().flat_map(|entries| entries.iter()) {
         describe(&mut text, entry);
@@ -110,7 +108,7 @@ fn describe(text: &mut String, entry: &Entry) {
     let better = match entry.better {
         Better::Higher => "higher is better",
         Better::Lower => "lower is better",
-        Better::Neither => "explains, does not judge",
+        Better::Neither => "explains other metrics; neither direction is better",
     };
     let unit = if entry.unit == "1" { "count" } else { entry.unit };
     let (definition, remarks) = paragraphs(entry.doc);
@@ -144,7 +142,7 @@ fn cli_page(program: Command) -> String {
     let mut program = plain(program);
     program.build();
     let mut text = String::from(
-        "# Command line\n\nWhat `--help` says, of every command. Written by `cargo xtask gen`.\n",
+        "# Command line\n\nThe `--help` text of every command. This page is written by `cargo xtask gen`.\n",
     );
     describe_command(&mut text, &mut program);
     text

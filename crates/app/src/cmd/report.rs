@@ -40,7 +40,7 @@ pub(crate) fn run(args: &ReportArgs) -> Exit {
     let (short, page) = match loaded {
         Ok(Some(loaded)) => loaded,
         Ok(None) => {
-            print::error("a plan brings its own runs along; give its name alone, or names of runs only");
+            print::error("a plan includes its own runs; give either the name of a plan or names of runs");
             return Exit::Usage;
         }
         Err(error) => return failed(&error),

@@ -36,7 +36,7 @@ pub(crate) fn run(args: &ServeArgs) -> Exit {
     let settings = agent_token.as_ref().and_then(|_| args.run.settings());
     if let Some(folder) = &settings {
         match restore_leftovers(folder) {
-            Ok(restored) => print_restored(&restored, "left over by an agent that was killed: "),
+            Ok(restored) => print_restored(&restored, "left by a killed agent: "),
             Err(error) => print::warning(error),
         }
     }
@@ -130,13 +130,13 @@ fn print_event(event: &ServerEvent, own: u16) {
         }),
         ServerEvent::Begun { client, name } => print::note(format!("{} ({name}): measuring", plain(*client))),
         ServerEvent::Waiting { client, position } => {
-            print::note(format!("{}: waiting, position {position}", plain(*client)))
+            print::note(format!("{}: waiting in the queue, position {position}", plain(*client)))
         }
         ServerEvent::Held { client, name } => {
-            print::note(format!("{} ({name}): coordinating, others wait", plain(*client)));
+            print::note(format!("{} ({name}): coordinator connected; other clients wait", plain(*client)));
         }
         ServerEvent::Asked { client, target } => {
-            print::note(format!("{}: has a run measured from here to {target}", plain(*client)));
+            print::note(format!("{}: coordinates a run from this host to {target}", plain(*client)));
         }
         ServerEvent::SettingsChanged { client, in_force } => {
             let one = |setting: &SettingInForce| {
@@ -144,8 +144,8 @@ fn print_event(event: &ServerEvent, own: u16) {
                 format!("{}{of}: {}, before {}", setting.setting, setting.now, setting.found)
             };
             let all: Vec<String> = in_force.iter().map(one).collect();
-            let all = if all.is_empty() { "no setting is changed".to_owned() } else { all.join("; ") };
-            print::note(format!("{}: settings for its runs: {all}", plain(*client)));
+            let all = if all.is_empty() { "no setting".to_owned() } else { all.join("; ") };
+            print::note(format!("{}: settings changed for its runs: {all}", plain(*client)));
         }
         ServerEvent::SettingsRestored { client, restored } => {
             print_restored(restored, &format!("{}: ", plain(*client)))
@@ -154,19 +154,18 @@ fn print_event(event: &ServerEvent, own: u16) {
         ServerEvent::Ended { client, trouble: Some(why) } => {
             print::note(format!("{}: {why}", plain(*client)))
         }
-        ServerEvent::Foreign { client, why } => {
-            print::note(format!("{}: turned away: {why}", plain(*client)))
-        }
+        ServerEvent::Foreign { client, why } => print::note(format!("{}: refused: {why}", plain(*client))),
         ServerEvent::OutOfFiles { why, allowed } => print::warning(format!(
-            "{why}: this server may have {allowed} open files, and who comes waits until some are closed; raise the limit \
-             (ulimit -n, LimitNOFILE= of a service), or let fewer in (--limit-clients)"
+            "{why}: this server may have {allowed} open files, and new clients wait until some are closed; \
+             raise the limit (ulimit -n, LimitNOFILE= of a service), or admit fewer clients \
+             (--limit-clients)"
         )),
         _ => {}
     }
 }
 
 pub(super) fn print_restored(restored: &Restored, head: &str) {
-    restored.put_back.iter().for_each(|setting| print::note(format!("{head}put back {setting}")));
+    restored.put_back.iter().for_each(|setting| print::note(format!("{head}restored {setting}")));
     restored.left.iter().for_each(|why| print::warning(format!("{head}{why}")));
 }
 

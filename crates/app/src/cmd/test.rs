@@ -68,12 +68,12 @@ fn print(args: &TestArgs, record: &RunRecord, events: &[Event], kept: Option<Str
 /// Errors in values that only concern this end, which a server does not check.
 fn local_error(spec: &TestSpec) -> Option<String> {
     if spec.host.link == Some(Bitrate::ZERO) {
-        return Some("--link: a link carries more than nothing; give its rate as 1G".to_owned());
+        return Some("--link: the rate must be above zero; give it like 1G".to_owned());
     }
     let first = u32::from(spec.socket.source_port?);
     let at_once = spec.traffic.phases().iter().map(Vec::len).max().unwrap_or(1) as u32;
     let last = first + spec.traffic.streams * at_once - 1;
     (first == 0 || last > u32::from(u16::MAX)).then(|| {
-        format!("--cport: the streams would take the ports {first} to {last}; ports go from 1 to 65535")
+        format!("--cport: the streams would need the ports {first} to {last}, but ports end at 65535")
     })
 }

@@ -55,7 +55,9 @@ fn who_has_another_token_or_asks_no_agent_is_told_so() {
     let (from, to) = (agent(&token), Server::start(&[]));
     let other = folder.file("other");
     std::fs::write(&other, "a secret that nobody shares").unwrap();
-    for (agent, file, words) in [(&from, &other, "the token is another one"), (&to, &token, "is no agent")] {
+    for (agent, file, words) in
+        [(&from, &other, "the token differs from the agent's"), (&to, &token, "is not an agent")]
+    {
         let done = Process::start(test_from(agent, to.port, file, &["-t", "1", "--json"])).finish(NOTICE);
         assert_eq!(done.code, Some(1), "{done:?}");
         assert!(done.stderr.contains(words), "{done:?}");

@@ -162,7 +162,7 @@ fn a_slower_link_is_suspected_by_its_figure() {
 fn text_names_ceiling_cause_and_remedy_without_colour() {
     let output = run(&format!("check --rate 966.5M {PATH}"));
     let text = output.stdout;
-    for part in ["impossible", "949.285 Mb/s", "an MTU of at least 2291 bytes", "1 possible"] {
+    for part in ["impossible", "949.285 Mb/s", "an effective MTU of at least 2291 bytes", "1 possible"] {
         assert!(text.contains(part), "{part} in\n{text}");
     }
     assert!(!text.contains('\u{1b}'));

@@ -62,7 +62,7 @@ fn a_run_of_the_archive_stands_beside_a_file() {
     result(&place, "one", 900.0);
     let run = place.json(&["import", "--json", "one"])["runs"][0]["id"].as_str().unwrap().to_owned();
     let text = place.run(&["compare", &run, "one"]).stdout;
-    assert!(text.contains("1 and 1 repeats can show nothing; measure at least 4 and 4"), "{text}");
+    assert!(text.contains("1 and 1 repeats are too few; measure at least 4 of each"), "{text}");
     let gone = place.run(&["compare", &run, "ffff"]);
     assert_eq!(gone.code, Some(1), "{}", gone.stderr);
     assert!(gone.stderr.contains("ffff"), "{}", gone.stderr);
@@ -91,5 +91,5 @@ fn what_cannot_be_compared_is_named() {
     let run = import["runs"][0]["id"].as_str().unwrap();
     let output = place.run(&["compare", run, "--axis", "window"]);
     assert_eq!(output.code, Some(2));
-    assert!(output.stderr.contains("no plan"), "{}", output.stderr);
+    assert!(output.stderr.contains("not a run of a plan"), "{}", output.stderr);
 }

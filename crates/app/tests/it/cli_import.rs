@@ -11,7 +11,7 @@ fn a_file_becomes_a_run_once() {
     assert_eq!(first["runs"].as_array().unwrap().len(), 1, "{first}");
     assert_eq!((&first["runs"][0]["new"], &first["runs"][0]["tool"]), (&true.into(), &"iperf3".into()));
     let again = place.run(&["import", "iperf3/v321-udp-loss.json"]);
-    assert!(again.stdout.contains("was there already as"), "{}", again.stdout);
+    assert!(again.stdout.contains("was already archived as"), "{}", again.stdout);
     let listed = place.json(&["history", "--json"]);
     assert_eq!(listed["runs"].as_array().unwrap().len(), 1, "{listed}");
     assert_eq!(listed["runs"][0]["started_at"], "2026-11-21T19:26:43Z");

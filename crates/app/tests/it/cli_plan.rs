@@ -48,7 +48,7 @@ fn a_mistake_is_shown_with_its_line_and_as_a_document() {
     assert_eq!((output.code, output.stdout), (Some(2), String::new()));
     let said = output.stderr;
     assert!(
-        said.contains(&format!("{name}:4:1: there is no knob test.widnow; did you mean 'window'?")),
+        said.contains(&format!("{name}:4:1: unknown knob test.widnow; did you mean 'window'?")),
         "{said}"
     );
     assert!(said.contains("\n    widnow = \"64K\"\n    ^\n"), "{said}");
@@ -64,7 +64,7 @@ fn a_plan_that_takes_too_long_is_refused_with_its_estimate() {
     let output = plan(&["window-sweep", "--max-time", "10m"]);
     assert_eq!(output.code, Some(2));
     let said = output.stderr;
-    assert!(said.contains("would take 24 min, and --max-time is 10 min"), "{said}");
+    assert!(said.contains("would take 24 min, but --max-time is 10 min"), "{said}");
     assert!(plan(&["window-sweep", "--max-time", "1h"]).code == Some(0));
     let own = plan(&["window-sweep", "--set", "max_time=10m"]);
     assert!(own.stderr.contains("max_time of the plan"), "{}", own.stderr);

@@ -124,5 +124,5 @@ fn a_plan_brings_its_runs_along_and_says_which_are_gone() {
     assert!(places.is_sorted(), "{places:?}");
     let both = place.run(&["report", "plan-run", &run, "-o", "both.html"]);
     assert_eq!(both.code, Some(2), "{}", said(&both));
-    assert!(said(&both).contains("give its name alone"));
+    assert!(said(&both).contains("give either the name of a plan"));
 }

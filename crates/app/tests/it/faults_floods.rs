@@ -142,7 +142,7 @@ fn who_holds_the_server_and_measures_nothing_makes_room_for_another_host() {
     let done = measured(server.port, &["--bind", &OTHER.to_string()]);
     assert_eq!(done.code, Some(0), "{done:?}");
     let why = message(&mut idle)["why"].clone();
-    assert!(why.as_str().unwrap().contains("others wait"), "{why}");
+    assert!(why.as_str().unwrap().contains("other clients are waiting"), "{why}");
     heartbeats.join().unwrap();
 }
 
@@ -158,11 +158,11 @@ fn a_full_queue_makes_room_for_a_host_that_has_no_place() {
     };
     let (_at_work, mut in_line) = (join("welcome"), join("busy"));
     let done = measured(server.port, &[]);
-    assert!(done.stderr.contains("2 clients are here already"), "{done:?}");
+    assert!(done.stderr.contains("2 clients are already connected"), "{done:?}");
     let done = measured(server.port, &["--bind", &OTHER.to_string()]);
     assert_eq!(done.code, Some(0), "{done:?}");
     let why = message(&mut in_line)["why"].clone();
-    assert!(why.as_str().unwrap().contains("a host that has no place yet"), "{why}");
+    assert!(why.as_str().unwrap().contains("a new host has priority"), "{why}");
 }
 
 /// A run without a measurement: its control connection and cookie.
@@ -246,7 +246,7 @@ fn a_client_with_64_descriptors_measures_one_stream() {
     let inner = test("127.0.0.1", server.port, &["-t", "1", "-P", "200", "--json"]);
     let done = Process::start(started_by("prlimit", &["--nofile=64"], &inner)).finish(TIMEOUT);
     assert_eq!(done.code, Some(1), "{done:?}");
-    assert!(done.stderr.contains("64 allowed") && done.stderr.contains("ulimit -Hn"), "{done:?}");
+    assert!(done.stderr.contains("only 64 are allowed") && done.stderr.contains("ulimit -Hn"), "{done:?}");
 }
 
 #[test]

@@ -198,7 +198,7 @@ fn a_host_that_is_none_is_refused() {
 fn what_this_host_does_not_have_is_named() {
     let server = Server::start(&[]);
     for (option, value, remedy) in
-        [("--congestion", "cubicc", "it has: "), ("--bind-dev", "no-such-device0", "`ip link` lists them")]
+        [("--congestion", "cubicc", "available: "), ("--bind-dev", "no-such-device0", "`ip link` lists them")]
     {
         let done = ended(test("127.0.0.1", server.port, &SMALL), &[option, value]);
         assert_eq!(done.code, Some(1), "{option}: {done:?}");
@@ -234,7 +234,7 @@ fn a_client_with_too_few_files_says_how_to_raise_the_limit() {
     let many = test("127.0.0.1", server.port, &["-t", "1", "-P", "500", "-b", "10k"]);
     let done = Process::start(with_few_files(&many, 64)).finish(AT_ONCE);
     assert_eq!(done.code, Some(1), "{done:?}");
-    assert!(done.stderr.contains("64 allowed") && done.stderr.contains("ulimit -Hn"), "{done:?}");
+    assert!(done.stderr.contains("only 64 are allowed") && done.stderr.contains("ulimit -Hn"), "{done:?}");
     let ended = server.await_events("ended", 1);
     assert!(ended["error"].as_str().unwrap().contains("ulimit"), "the server hears why: {ended}");
 }
@@ -248,7 +248,7 @@ fn a_server_with_too_few_files_says_how_to_raise_the_limit() {
     let done = Process::start(many).finish(AT_ONCE);
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.stderr.contains("server"), "who is short of files: {done:?}");
-    assert!(done.stderr.contains("64 allowed") && done.stderr.contains("ulimit -Hn"), "{done:?}");
+    assert!(done.stderr.contains("only 64 are allowed") && done.stderr.contains("ulimit -Hn"), "{done:?}");
     // A test that fits the limit succeeds.
     let done = ended(test("127.0.0.1", server.port, &SMALL), &[]);
     assert_eq!(done.code, Some(0), "{done:?}");
@@ -260,7 +260,7 @@ fn not_archived(archive: &str) {
     let done = ended(test("127.0.0.1", server.port, &SMALL), &["--archive", archive]);
     assert_eq!(done.code, Some(0), "{archive}: {done:?}");
     assert!(done.stdout.contains("Verdict"), "{archive}: {done:?}");
-    assert!(!done.stdout.contains("kept as"), "{archive}: {done:?}");
+    assert!(!done.stdout.contains("archived as"), "{archive}: {done:?}");
     assert!(done.stderr.contains("warning:") && done.stderr.contains("not archived"), "{archive}: {done:?}");
     let shown = told(&["show", "--archive", archive]);
     assert_eq!(shown.code, Some(1), "{archive}: {shown:?}");
@@ -398,6 +398,6 @@ fn a_home_that_is_no_absolute_path_is_refused_by_name() {
     command.env_remove("LINERATE_ARCHIVE").env_remove("XDG_DATA_HOME");
     let done = Process::start(command).finish(AT_ONCE);
     assert_eq!(done.code, Some(1), "{done:?}");
-    assert!(done.stderr.contains("HOME is 'relative', which is no absolute path"), "{done:?}");
+    assert!(done.stderr.contains("HOME is 'relative', which is not an absolute path"), "{done:?}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is made there");
 }

@@ -56,7 +56,7 @@ fn the_service_behind_a_wrong_port_is_named() {
         ("a TLS server", b"", b"\x15\x03\x01\x00\x02\x02\x46"),
         ("a mail or FTP server", b"220 mail.example.org ESMTP\r\n", b""),
         ("an iperf3 server", b"", b"\x09"),
-        ("closes without a word", b"", b""),
+        ("closes the connection without a reply", b"", b""),
     ];
     at_once(services, |(name, first, answer)| {
         let done = client_of(first, answer);
@@ -95,7 +95,7 @@ fn a_service_that_says_nothing_is_given_up() {
 fn a_server_of_another_version_is_told_with_both_versions() {
     let done = client_of(b"LINERATE\x09\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", b"");
     assert_eq!(done.code, Some(1), "{done:?}");
-    assert!(done.stderr.contains("protocol version 9, this program 2"), "{done:?}");
+    assert!(done.stderr.contains("protocol version 9 and this program 2"), "{done:?}");
     assert!(done.stderr.contains("same version at both ends"), "{done:?}");
 }
 

@@ -29,7 +29,7 @@ fn a_mistake_in_a_topology_is_named_with_its_place_and_what_to_do() {
         (
             format!("{a}{b}{joint}{}", link("c", ["t", "a"], "")),
             "12:14",
-            ["host 'a' is used", "put a switch"],
+            ["host 'a' is already used", "put a switch"],
         ),
         (with("rate = \"-1G\"\n"), "7:8", ["negative", "example: 100M"]),
         (with("rate = \"fast\"\n"), "7:8", ["'fast'", "100M"]),

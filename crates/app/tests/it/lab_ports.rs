@@ -171,7 +171,7 @@ fn a_switch_that_never_comes_to_an_end_is_a_caveat() {
 #[test]
 fn nonsense_is_a_caveat() {
     let switch = ControlSocket::new(|_, mut stream| stream.write_all(b"\xff{]\n").unwrap());
-    assert!(switch.download_without_ports().contains("makes no sense"));
+    assert!(switch.download_without_ports().contains("invalid answer"));
     let switch = ControlSocket::new(|_, mut stream| stream.write_all(b"{\"error\":\"not now\"}\n").unwrap());
     assert!(switch.download_without_ports().contains("missing field `ports`"));
 }
@@ -179,7 +179,7 @@ fn nonsense_is_a_caveat() {
 #[test]
 fn a_switch_that_leaves_in_the_middle_is_a_caveat() {
     let switch = ControlSocket::new(|_, mut stream| stream.write_all(b"{\"ports\":[").unwrap());
-    assert!(switch.download_without_ports().contains("left before its answer was complete"));
+    assert!(switch.download_without_ports().contains("disconnected before its answer was complete"));
 }
 
 #[test]

@@ -141,7 +141,7 @@ fn an_assertion_that_fails_is_told_with_what_was_found_and_ends_with_3() {
     let done = bed.run(&[]);
     assert_eq!(done.code, Some(3), "{done:?}");
     assert!(
-        done.stdout.contains("FAILS: goodput >= 1G") && done.stdout.contains("is not >= 1.000 Gb/s"),
+        done.stdout.contains("FAILS: goodput >= 1G") && done.stdout.contains("but required >= 1.000 Gb/s"),
         "{done:?}"
     );
 }
@@ -156,7 +156,7 @@ fn what_cannot_be_is_refused_before_anything_is_measured() {
     let wrong = "host.b.port=".to_owned() + &silent;
     for (args, words) in [
         (["--set", &wrong].as_slice(), "b: "),
-        (&["--set", "test.congestion=nonesuch"], "no congestion control 'nonesuch'"),
+        (&["--set", "test.congestion=nonesuch"], "does not have the congestion control 'nonesuch'"),
         (&["--max-time", "1"], "--max-time"),
         (&["--set", "host.a.congestion=nonesuch"], "nonesuch"),
         (&["--world", "lab"], "--topology"),
@@ -249,7 +249,7 @@ fn an_interrupted_plan_prints_what_it_has_and_goes_on_by_its_name_alone() {
     let running = Process::start(bed.run_command(&["--set", "test.duration=0.4"]));
     bed.agents[1].await_events("begun", 2);
     let second = bed.run(&["--resume"]);
-    assert!(second.code == Some(2) && second.stderr.contains("by another process"), "{second:?}");
+    assert!(second.code == Some(2) && second.stderr.contains("in another process"), "{second:?}");
     signal(running.pid(), "INT");
     let done = running.finish(TIMEOUT);
     assert_eq!(done.code, Some(130), "{done:?}");

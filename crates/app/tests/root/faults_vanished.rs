@@ -71,7 +71,7 @@ fn leave_silent(program: &str, args: &[&str]) {
     assert_eq!(done.code, Some(0), "after {program} {args:?}: {done:?}, {}", server.stderr());
     let ended = server.await_events("ended", 1);
     assert!(
-        ended["error"].as_str().unwrap_or_default().contains("others wait"),
+        ended["error"].as_str().unwrap_or_default().contains("other clients are waiting"),
         "{program} {args:?}: {ended}"
     );
 }

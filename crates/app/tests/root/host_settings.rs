@@ -133,8 +133,8 @@ fn what_cannot_be_is_told_of_all_hosts_before_anything_is_changed() {
         ];
         let troubles = said(&coordinator.check_settings(&wanted, &NO_STOP));
         for words in [
-            "a: mtu 70000 of veth0: the NIC takes 68 to 65535",
-            "a: its kernel has no congestion control",
+            "a: mtu 70000 of veth0: the NIC accepts 68 to 65535",
+            "a: the congestion control 'carrier-pigeon' is not loaded in its kernel",
             "a: lro of veth0",
             "b: interface eth7",
         ] {
@@ -250,7 +250,7 @@ fn the_settings_of_an_agent_that_is_killed_are_put_back_at_once_by_its_guardian(
         signals.iter().for_each(|name| agent.signal(name));
         // `finish` also waits for the guardian, which shares its stderr.
         let told = agent.finish(TIMEOUT).stderr;
-        assert!(told.contains("the agent was killed: put back mtu of veth0"), "{told}");
+        assert!(told.contains("the agent was killed: restored mtu of veth0"), "{told}");
         drop(child);
         eventually("all is as before", || (pair.state() == before && pair.is_clean()).then_some(()));
         pair.start("a");
@@ -286,7 +286,7 @@ fn an_agent_killed_at_any_moment_puts_the_hosts_settings_back_at_its_next_start(
         assert_eq!(pair.state(), before, "round {round}");
         assert!(pair.is_clean(), "round {round}");
         if changed {
-            let words = "left over by an agent that was killed: put back";
+            let words = "left by a killed agent: restored";
             eventually("it says so", || pair.agents["a"].stderr().contains(words).then_some(()));
         }
     }
@@ -316,7 +316,7 @@ fn an_agent_that_is_stopped_puts_back_first_and_what_a_killed_one_left_can_be_pu
                 let done = Process::start(pair.command("a", &args)).finish(TIMEOUT);
                 assert!(done.code == Some(0) && done.stderr.contains(words), "{done:?}");
             };
-            restore("put back mtu of veth0: 3000, before 1500");
+            restore("restored mtu of veth0: 3000, before 1500");
             restore("no agent has left");
         }
         eventually("all is as before", || (pair.state() == before && pair.is_clean()).then_some(()));

@@ -263,7 +263,7 @@ fn ends_with_different_options_do_not_wait_for_ever() {
         let receiver = receiving.finish(TIMEOUT);
         let said = transmitter.stderr.clone() + &receiver.stderr;
         assert!(
-            said.contains("the peer speaks another mode"),
+            said.contains("the peer uses another mode"),
             "{to_transmitter:?} {transmitter:?} {receiver:?}"
         );
         assert!(transmitter.code == Some(3) || receiver.code == Some(3), "{transmitter:?} {receiver:?}");

@@ -40,7 +40,7 @@ fn a_lab_of_the_kernel_is_used_like_any_other_and_goes_without_a_trace() {
 
     let set = lab.set("link.a", &["delay=1ms"]);
     assert_eq!(set.code, Some(1), "{set:?}");
-    assert!(set.stderr.contains("the kernel carries"), "{set:?}");
+    assert!(set.stderr.contains("runs in the kernel"), "{set:?}");
     let again = up(&lab, "pair", &[]);
     let own = lab.try_up("pair", &[]);
     for refused in [again, own] {
@@ -89,7 +89,7 @@ fn delay_is_the_kernels_netem_or_it_is_missing_and_named() {
         assert_eq!(lab.down().code, Some(0));
     } else {
         assert_eq!(done.code, Some(1), "{done:?}");
-        assert!(done.stderr.contains("netem") && done.stderr.contains("without --backend"), "{done:?}");
+        assert!(done.stderr.contains("netem") && done.stderr.contains("leave out --backend"), "{done:?}");
     }
     assert_eq!(lab.traces(), Vec::<String>::new());
 }

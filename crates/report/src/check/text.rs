@@ -41,7 +41,7 @@ fn described(context: &Context) -> Option<String> {
     parts.extend(context.loss.and_then(Ratio::new).map(|loss| format!("loss of {loss}")));
     parts.extend(context.streams.map(|streams| format!("{streams} stream(s)")));
     parts.extend(context.distance_m.map(|metres| format!("{:.0} km", metres / 1000.0)));
-    (!parts.is_empty()).then(|| format!("Path as stated: {}.", parts.join(", ")))
+    (!parts.is_empty()).then(|| format!("Stated path: {}.", parts.join(", ")))
 }
 
 fn one_input(page: &mut Page, input: &Judgements, all: bool) {
@@ -56,7 +56,7 @@ fn one_input(page: &mut Page, input: &Judgements, all: bool) {
     }
     if input.readings.is_empty() {
         page.heading(&plain(&input.name));
-        page.remark(2, Ink::Faint, "nothing in it");
+        page.remark(2, Ink::Faint, "no results in the file");
     }
 }
 
@@ -89,7 +89,8 @@ fn one_test(page: &mut Page, judged: &JudgedTest, all: bool) {
         }
     }
     if hidden.0 > 0 {
-        let text = format!("{} more lines, {} figures: all possible; --all shows them", hidden.0, hidden.1);
+        let text =
+            format!("{} more lines with {} figures, all possible; --all shows them", hidden.0, hidden.1);
         page.remark(2, Ink::Faint, &text);
     }
     if let Some(error) = &judged.test.error {
@@ -212,7 +213,7 @@ mod tests {
             "impossible",
             "exceeds the 949.285 Mb/s that the link carries",
             "applied once too often",
-            "2 more lines, 4 figures: all possible",
+            "2 more lines with 4 figures, all possible",
             "1 impossible, 5 possible",
         ] {
             assert!(page.contains(part), "{part} in\n{page}");
@@ -224,7 +225,7 @@ mod tests {
     fn a_known_ceiling_is_named() {
         let page = shown(&of_rate(941.48e6, 1e4, "941.48M"), false);
         assert!(
-            page.contains("Exactly the 941.482 Mb/s that a full link carries (1000BASE-T, MTU 1500, IPv4,"),
+            page.contains("Exactly the 941.482 Mb/s of a full link (1000BASE-T, MTU 1500, IPv4,"),
             "{page}"
         );
         assert!(page.contains("1 figure: 1 exactly at a ceiling."), "{page}");

@@ -19,7 +19,7 @@ pub fn text(mut page: Page, compared: &Compared, all: bool) -> String {
     for (number, other) in others.iter().enumerate() {
         for difference in table.differences.iter().filter(|difference| difference.candidate == number) {
             let text = format!(
-                "{}, {}: {}, not {} as before",
+                "{}, {}: {} instead of {}",
                 other.name, difference.what, difference.other, difference.base
             );
             page.remark(2, Ink::Warning, &text);
@@ -110,7 +110,7 @@ fn outcome(row: &Row) -> (Ink, String) {
         Outcome::NotShown => (Ink::Faint, format!("no difference shown: {by}, {p}")),
         Outcome::BelowNoise => {
             let least = row.dimension.show(comparison.resolution);
-            (Ink::Faint, format!("no difference shown: {by}, and the figures show none below {least}"))
+            (Ink::Faint, format!("no difference shown: {by}, and the figures cannot show one below {least}"))
         }
         Outcome::Dependent => {
             (Ink::Warning, format!("no difference shown: {by}, {p}{}", dependent(comparison)))
@@ -131,7 +131,7 @@ fn dependent(comparison: &Comparison) -> String {
     match comparison.dependence {
         Some(found) => {
             let all = comparison.pairs.unwrap_or(comparison.base.repeats + comparison.other.repeats);
-            format!("; the repeats are not independent: {all} count as {:.1}", found.counts_as)
+            format!("; the repeats are not independent: {all} are worth {:.1}", found.counts_as)
         }
         None if comparison.is_independence_unknown() => "; too few repeats to test independence".to_owned(),
         None => String::new(),
@@ -159,9 +159,9 @@ fn change(row: &Row, comparison: &Comparison) -> String {
 
 fn too_few(comparison: &Comparison) -> String {
     match comparison.pairs {
-        Some(pairs) => format!("{pairs} pairs can show nothing; measure at least 6"),
+        Some(pairs) => format!("{pairs} pairs are too few; measure at least 6"),
         None => format!(
-            "{} and {} repeats can show nothing; measure at least 4 and 4",
+            "{} and {} repeats are too few; measure at least 4 of each",
             comparison.base.repeats, comparison.other.repeats
         ),
     }
@@ -190,19 +190,27 @@ fn summary(page: &mut Page, compared: &Compared, shown: usize) {
     page.heading(&format!("Of {} comparisons {}.", rows.len(), parts.join(", ")));
     let few = rows.iter().filter(|row| row.comparison.outcome == Outcome::TooFew).count();
     if few == rows.len() {
-        page.remark(2, Ink::Plain, "So few repeats show no difference, however large it looks: repeat each configuration, best in turn.");
+        page.remark(
+            2,
+            Ink::Plain,
+            "This number of repeats is too small to show a difference of any size: \
+                                    repeat each configuration, preferably in turn.",
+        );
     } else if rows.len() > 1 {
-        let text = "A difference is shown where chance explains it in less than 5 % of cases, all comparisons together, and the figures are fine enough to show it.";
+        let text = "A difference counts as shown if the probability of chance is below 5 %, over all \
+                    comparisons together, and the difference exceeds the resolution of the figures.";
         page.remark(2, Ink::Faint, text);
     }
     if rows.iter().any(|row| row.comparison.dependence.is_some()) {
-        let text = "Repeats follow from the ones before them, so they tell less than their number says: measure both configurations in turn, with pauses, or for longer.";
+        let text = "Repeats depend on the previous ones and are worth less than their number: measure both \
+                    configurations in turn, with pauses, or for longer.";
         page.remark(2, Ink::Warning, text);
     }
     if rows.iter().any(|row| is_shown(row) && row.comparison.is_independence_unknown()) {
         let text = format!(
-            "Below {MIN_REPEATS_FOR_DEPENDENCE} repeats of each nobody can tell whether they follow from the ones before them; if they do, a \
-             difference is shown too easily: measure both configurations in turn, with pauses."
+            "With fewer than {MIN_REPEATS_FOR_DEPENDENCE} repeats of each, their independence cannot be \
+             tested. If repeats depend on the previous ones, a difference may be shown wrongly: measure \
+             both configurations in turn, with pauses."
         );
         page.remark(2, Ink::Warning, &text);
     }

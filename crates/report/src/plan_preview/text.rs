@@ -23,7 +23,7 @@ pub fn describe(page: &mut Page, plan: &Plan, estimate: &Estimate) {
         plan.assertions.iter().for_each(|one| assertion(page, one));
     }
     for text in &plan.left_out {
-        page.remark(0, Ink::Warning, &format!("{text}: left out, --set took its points away"));
+        page.remark(0, Ink::Warning, &format!("{text}: skipped, because --set removed its points"));
     }
     points(page, plan);
 }
@@ -94,7 +94,7 @@ fn hosts(page: &mut Page, plan: &Plan) {
         page.remark(
             0,
             Ink::Faint,
-            &format!("The lab is that of: linerate lab up {}{}", lab.topology, set.concat()),
+            &format!("The lab is started as with: linerate lab up {}{}", lab.topology, set.concat()),
         );
     }
 }
@@ -105,13 +105,13 @@ fn flows(page: &mut Page, plan: &Plan) {
     let slots = plan.schedule(&point);
     let width = plan.flows.iter().map(|flow| flow.name.len()).max().unwrap_or(0);
     for (flow, slot) in plan.flows.iter().zip(&slots) {
-        let end = slot.end.map_or_else(|| "until all is sent".to_owned(), |end| format!("to {end}"));
+        let end = slot.end.map_or_else(|| "until everything is sent".to_owned(), |end| format!("to {end}"));
         let cross_traffic = if flow.cross_traffic { ", as cross traffic" } else { "" };
         let text = format!("{} to {}, from {} {end}{cross_traffic}", flow.from, flow.to, slot.start);
         page.row(&[(Ink::Strong, &flow.name), (Ink::Plain, &text)], &[width]);
     }
     if plan.grid.len() > 1 {
-        page.remark(0, Ink::Faint, "Times are those of the first point, from the beginning of a trial.");
+        page.remark(0, Ink::Faint, "Times are for the first point, from the start of a trial.");
     }
 }
 
@@ -131,7 +131,7 @@ fn axes(page: &mut Page, plan: &Plan) {
     if let Some(search) = &plan.search {
         let confirm = search.confirm.map(|time| format!(", confirmed for {time}")).unwrap_or_default();
         let text = format!(
-            "{}: the largest from {} to {} for which {}, to {}{confirm}",
+            "{}: search from {} to {} for the largest value with {}, within {}{confirm}",
             targets(&search.targets),
             search.low,
             search.high,

@@ -17,7 +17,7 @@ pub(super) fn observations(seen: PortHistory) -> Result<PortObservations, Witnes
         let mut last_end = 0;
         for interval in of_port {
             if interval.start_ns < last_end || interval.end_ns <= interval.start_ns {
-                let text = format!("the intervals of port {name} are not one after the other");
+                let text = format!("the intervals of port {name} are not consecutive");
                 return Err(WitnessError::Garbled(text));
             }
             last_end = interval.end_ns;

@@ -34,7 +34,7 @@ pub(super) fn long_fat_line(bed: &TestBed) -> Result<Vec<Readings>, String> {
     let retransmits = run.number("/sender/retransmits")?;
     let cores = std::mem::take(&mut meter.cores);
     let rate = format!(
-        "behind the first {} s; switch {:.2} of a core, {}; {dropped} packets dropped in slow start and later, {retransmits} retransmitted",
+        "after the first {} s; switch {:.2} of a core, {}; {dropped} packets dropped in slow start and later, {retransmits} retransmitted",
         omit.as_secs(),
         Spread::of(cores.clone()).map_or(f64::NAN, |seen| seen.median()),
         kept_up(&status["keeping_up"]),

@@ -32,7 +32,7 @@ fn limited(from: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(io::Error::other("it is larger than 256 MiB; cut it into pieces"));
+        return Err(io::Error::other("it is larger than 256 MiB; split it"));
     }
     Ok(bytes)
 }

@@ -67,9 +67,9 @@ pub(super) fn count(text: &str) -> Result<Typed, String> {
         "k" | "K" => 1e3,
         "M" => 1e6,
         "G" => 1e9,
-        _ => return Err(format!("'{text}' is no number of things {EXAMPLE}")),
+        _ => return Err(format!("'{text}' is not a count {EXAMPLE}")),
     };
-    let value: f64 = number.parse().map_err(|_| format!("'{text}' is no number of things {EXAMPLE}"))?;
+    let value: f64 = number.parse().map_err(|_| format!("'{text}' is not a count {EXAMPLE}"))?;
     let value = value * factor;
     if value > 1e18 {
         return Err(format!("'{text}' is too large {EXAMPLE}"));

@@ -70,7 +70,7 @@ impl<F: Fn() -> Result<SqliteArchive, ArchiveError>> Loader<F> {
                 Ok(Candidate::of_plan(name.to_owned(), plan, &runs))
             }
             _ => Err(LoadError::Usage(format!(
-                "{typed}: a plan that was carried out has its repeats in itself; name it alone"
+                "{typed}: a run of a plan already contains its repeats; name it alone"
             ))),
         }
     }

@@ -11,11 +11,11 @@ pub(super) fn section(facts: &Facts) -> Section {
     let limit = |name: &'static str| facts.sysctls.get(name).and_then(|value| value.parse::<u64>().ok());
     let mut checks = Vec::new();
     if let Some(packets) = limit("net.core.netdev_max_backlog") {
-        let text = format!("packets may wait for a processor; none of {processed} was dropped since boot");
+        let text = format!("packets that can wait for a CPU; none of {processed} was dropped since boot");
         let mut check = Check::good("net.core.netdev_max_backlog", format!("{packets} packets"), text);
         if dropped > 0 {
             let text =
-                format!("{dropped} packets were dropped since boot because a processor's queue was full");
+                format!("{dropped} packets were dropped since boot because the queue of a CPU was full");
             let command =
                 format!("sysctl -w net.core.netdev_max_backlog={}", packets.max(1000).saturating_mul(4));
             check = check.but(Status::Note, text).remedy(command);
@@ -23,12 +23,11 @@ pub(super) fn section(facts: &Facts) -> Section {
         checks.push(check);
     }
     if let Some(packets) = limit("net.core.netdev_budget") {
-        let text = "packets taken in one go; it sufficed";
+        let text = "packets per processing round; always enough since boot";
         let mut check = Check::good("net.core.netdev_budget", format!("{packets} packets"), text);
         // The budget is used up occasionally under any load; more than once in a thousand packets is a problem.
         if squeezed > processed / 1000 {
-            let text =
-                format!("it ended {squeezed} times since boot with packets left: the processor is late");
+            let text = format!("it was exhausted {squeezed} times since boot: the CPU is too slow");
             let command = format!("sysctl -w net.core.netdev_budget={}", packets.saturating_mul(2));
             check = check.but(Status::Note, text).remedy(command);
         }

@@ -29,7 +29,7 @@ pub(super) fn measure(stop: &AtomicBool) -> Result<Calibration, ControlError> {
     match calibration::save(&found) {
         Ok(path) => print::note(format!("kept in {}", path.display())),
         Err(error) => {
-            return Err(ControlError::Local(format!("the calibration could not be kept: {error}")));
+            return Err(ControlError::Local(format!("the calibration could not be saved: {error}")));
         }
     }
     Ok(found)
@@ -41,7 +41,7 @@ pub(super) fn section(found: Option<&Calibration>) -> Section {
 }
 
 fn checks(found: Option<&Calibration>) -> Vec<Check> {
-    const REASON: &str = "results say how well they are known, and whether the host was the limit";
+    const REASON: &str = "results then state their uncertainty and whether the host was the limit";
     let Some(found) = found else {
         let check = Check::good("calibration", "none", REASON);
         return vec![check.but(Status::Note, format!("not measured yet; {REASON}")).remedy(REMEDY)];
@@ -50,7 +50,10 @@ fn checks(found: Option<&Calibration>) -> Vec<Check> {
     let check = Check::good("calibration", when, REASON);
     let changes = found.outdated_by(&host_info(None));
     if !changes.is_empty() {
-        let text = format!("this host has changed since ({}): its limits are not used", changes.join(", "));
+        let text = format!(
+            "this host has changed since the calibration ({}): its limits are not used",
+            changes.join(", ")
+        );
         return vec![check.but(Status::Note, text).remedy(REMEDY)];
     }
     let mut checks = vec![check];
@@ -58,11 +61,11 @@ fn checks(found: Option<&Calibration>) -> Vec<Check> {
     checks.extend(grain(found));
     checks.extend(found.pacing.map(|pacing| {
         let value = format!("{} off {}", pacing.error, pacing.asked_bps);
-        Check::good("calibration.pacing", value, "how far an offered rate is from the one asked for")
+        Check::good("calibration.pacing", value, "deviation of the offered rate from the requested rate")
     }));
     checks.extend(found.memory_copy.iter().map(|copy| {
         let id = format!("calibration.copy.{}", copy.block_bytes.get());
-        let text = "no transfer that copies blocks of this size can be faster on one core";
+        let text = "upper limit on one core for transfers that copy blocks of this size";
         Check::good(id, copy.bitrate_bps.to_string(), text)
     }));
     checks
@@ -72,21 +75,17 @@ fn loopback(mode: &LoopbackRate) -> Check {
     let way = mode.method.as_ref().map(|way| format!("_{way}")).unwrap_or_default();
     let id = format!("calibration.{}{way}.{}", mode.transport.name(), mode.streams);
     let value = format!("{} in blocks of {}", mode.bitrate_bps, mode.length_bytes);
-    Check::good(id, value, "what this host carries to itself, both ends on its processors")
+    Check::good(id, value, "rate over loopback, with both ends on this host")
 }
 
 fn grain(found: &Calibration) -> Vec<Check> {
     let wake_up = found.wake_up.map(|late| {
         let value = format!("median {}, 99 % within {}", late.p50_ns, late.p99_ns);
-        Check::good(
-            "calibration.wake_up",
-            value,
-            "how late a thread wakes from a wait: the error of every time",
-        )
+        Check::good("calibration.wake_up", value, "wake-up latency of a thread: the error of every time")
     });
     let calls = [
-        ("calibration.syscall", found.syscall, "what a system call costs that does nothing"),
-        ("calibration.clock_read", found.clock_read, "what a look at the clock costs"),
+        ("calibration.syscall", found.syscall, "cost of an empty system call"),
+        ("calibration.clock_read", found.clock_read, "cost of reading the clock"),
     ];
     let calls =
         calls.into_iter().filter_map(|(id, time, text)| Some(Check::good(id, time?.to_string(), text)));

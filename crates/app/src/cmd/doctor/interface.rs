@@ -37,19 +37,21 @@ pub(super) fn route(route: &Route) -> Section {
     let mut checks = vec![
         Check::good("route.address", route.peer.to_string(), format!("{} resolves to it", route.host)),
         Check::good("route.source", route.source.to_string(), "packets to it come from this address"),
-        Check::good("route.interface", &link.name, format!("and leave through this interface: {speed}")),
+        Check::good("route.interface", &link.name, format!("and are sent through this interface: {speed}")),
     ];
     if !link.running {
         let check = Check::good("route.carrier", "no carrier", "");
-        checks.push(check.but(Status::Bad, "nothing can leave through an interface without a carrier"));
+        checks.push(check.but(Status::Bad, "an interface without a carrier cannot send"));
     }
     if let Some(known) = route.path_mtu {
-        let check =
-            Check::good("route.mtu", format!("{known} B"), "largest packet on the path, as far as known");
-        let text = format!(
-            "a router on the path has asked for packets smaller than the {} B of {}",
-            link.mtu, link.name
+        let check = Check::good(
+            "route.mtu",
+            format!("{known} B"),
+            "largest packet on the path, as far as the \
+                                                            kernel knows",
         );
+        let text =
+            format!("a router on the path reported a smaller MTU than the {} B of {}", link.mtu, link.name);
         checks.push(if known < link.mtu { check.but(Status::Note, text) } else { check });
     }
     Section { title: format!("Way to {}", route.host), checks }
@@ -82,11 +84,11 @@ fn kind(link: &LinkInfo) -> String {
 }
 
 fn carrier(link: &LinkInfo) -> Check {
-    let check = Check::good(id(link, "carrier"), "yes", "the other end is there");
+    let check = Check::good(id(link, "carrier"), "yes", "the link has a carrier");
     if link.running {
         return check;
     }
-    let text = "switched on, but the other end is missing: cable, transceiver or the peer's port";
+    let text = "enabled but without a carrier: check the cable, the transceiver and the peer's port";
     Check { value: "no".to_owned(), ..check.but(Status::Note, text) }
 }
 
@@ -97,9 +99,9 @@ fn speed(link: &LinkInfo) -> Check {
     let check = Check::good(id(link, "speed"), value, "line rate");
     match link.speed_bps {
         None => check
-            .but(Status::Note, "the driver does not tell the line rate, so results have no ceiling from it"),
+            .but(Status::Note, "the driver does not report the line rate, so results have no link ceiling"),
         Some(bps) if bps <= TWO_PAIRS_BPS => {
-            let text = "Gigabit ports fall back to this on a cable with two good pairs";
+            let text = "gigabit ports fall back to this rate on a cable with only two good pairs";
             check.but(Status::Note, text).remedy(format!("ethtool -s {} autoneg on", link.name))
         }
         Some(_) => check,
@@ -107,11 +109,11 @@ fn speed(link: &LinkInfo) -> Check {
 }
 
 fn duplex(link: &LinkInfo) -> Option<Check> {
-    let check = Check::good(id(link, "duplex"), "full", "both directions at once");
+    let check = Check::good(id(link, "duplex"), "full", "both directions at the same time");
     if link.full_duplex? {
         return Some(check);
     }
-    let text = "sending and receiving collide; usually one end negotiates and the other is set by hand";
+    let text = "sending and receiving collide; usually one end negotiates and the other has a fixed setting";
     let check = Check { value: "half".to_owned(), ..check.but(Status::Bad, text) };
     Some(check.remedy(format!("ethtool -s {} autoneg on", link.name)))
 }
@@ -120,11 +122,11 @@ fn mtu(link: &LinkInfo) -> Check {
     let check = Check::good(id(link, "mtu"), format!("{} B", link.mtu), "largest packet");
     let remedy = format!("ip link set {} mtu {ETHERNET_MTU}", link.name);
     if link.mtu < IPV6_MTU {
-        return check.but(Status::Bad, "below 1280 IPv6 does not work at all").remedy(remedy);
+        return check.but(Status::Bad, "IPv6 does not work below 1280").remedy(remedy);
     }
     if link.mtu < ETHERNET_MTU {
         return check
-            .but(Status::Note, "headers take a larger share than on plain Ethernet; right for a tunnel");
+            .but(Status::Note, "headers have a larger share than on plain Ethernet; expected for a tunnel");
     }
     check
 }
@@ -135,18 +137,18 @@ fn offloads(link: &LinkInfo) -> Vec<Check> {
     // Only a NIC can do these; a virtual interface passes GSO packets on.
     let card = matches!(link.kind, LinkKind::Physical | LinkKind::Paravirtual);
     let settings = [
-        ("tso", found.tso.filter(|_| card), "the NIC cuts segments"),
-        ("gso", found.gso, "segments are cut as late as possible"),
-        ("gro", found.gro, "received segments are joined early"),
-        ("tx", found.tx_checksum.filter(|_| card), "the NIC adds checksums"),
-        ("rx", found.rx_checksum.filter(|_| card), "the NIC checks checksums"),
+        ("tso", found.tso.filter(|_| card), "the NIC segments TCP data"),
+        ("gso", found.gso, "the kernel segments data as late as possible"),
+        ("gro", found.gro, "received segments are merged early"),
+        ("tx", found.tx_checksum.filter(|_| card), "the NIC computes checksums"),
+        ("rx", found.rx_checksum.filter(|_| card), "the NIC verifies checksums"),
     ];
     let judge = |(name, on, good): (&str, Option<bool>, &str)| {
         let check = Check::good(id(link, name), "on", good);
         if on? {
             return Some(check);
         }
-        let text = "the processor does this for every packet, which costs rate above about 1 Gb/s";
+        let text = "the CPU does this for every packet, which reduces the rate above about 1 Gb/s";
         let check = Check { value: "off".to_owned(), ..check.but(Status::Note, text) };
         Some(check.remedy(format!("ethtool -K {} {name} on", link.name)))
     };
@@ -155,12 +157,13 @@ fn offloads(link: &LinkInfo) -> Vec<Check> {
 
 fn discipline(link: &LinkInfo) -> Option<Check> {
     let name = link.discipline.as_deref()?;
-    let check = Check::good(id(link, "qdisc"), name, "nothing here delays or drops on purpose");
+    let check =
+        Check::good(id(link, "qdisc"), name, "this qdisc does not delay or drop packets deliberately");
     let remove = format!("tc qdisc del dev {} root", link.name);
     Some(match name {
-        "netem" => check.but(Status::Bad, "an emulator delays or drops packets on purpose").remedy(remove),
+        "netem" => check.but(Status::Bad, "netem delays or drops packets deliberately").remedy(remove),
         "tbf" | "htb" | "hfsc" | "cbq" => {
-            check.but(Status::Bad, "a shaper may hold the rate below that of the line").remedy(remove)
+            check.but(Status::Bad, "a shaper may limit the rate to less than the line rate").remedy(remove)
         }
         "pfifo_fast" | "pfifo" | "bfifo" => {
             let text = "one queue for all flows: a bulk flow delays the others, and UDP is not paced";
@@ -175,16 +178,16 @@ fn errors(interface: &Interface) -> Option<Check> {
     let link = &interface.link;
     let (errors, dropped) = (received.errors + sent.errors, received.dropped + sent.dropped);
     let value = format!("{errors} errors, {dropped} drops");
-    let check = Check::good(id(link, "errors"), value, "since the interface was made");
+    let check = Check::good(id(link, "errors"), value, "since the interface was created");
     if errors > 0 {
-        let text =
-            "damaged frames come from cables, transceivers or unequal duplex; tests should not add to them";
+        let text = "damaged frames come from cables, transceivers or a duplex mismatch; the count should not grow \
+             during tests";
         return Some(check.but(Status::Note, text).remedy(format!("ethtool -S {}", link.name)));
     }
     // A few packets of unknown protocols are dropped on every host.
     if dropped.saturating_mul(1000) > received.packets + sent.packets {
-        let text =
-            "more than one packet in a thousand was dropped on this host: rings or processors too small";
+        let text = "more than one packet in a thousand was dropped on this host: the rings are too small or the \
+             CPU is too slow";
         return Some(check.but(Status::Note, text).remedy(format!("ethtool -S {}", link.name)));
     }
     Some(check)
@@ -196,12 +199,11 @@ fn receive_queues(interface: &Interface, cores: usize) -> Option<Check> {
         return None;
     }
     let queues = interface.card.receive_queues?;
-    let check =
-        Check::good(id(link, "queues"), queues.to_string(), "receive queues, each served by one processor");
+    let check = Check::good(id(link, "queues"), queues.to_string(), "receive queues, each served by one CPU");
     if queues > 1 || cores == 1 || link.speed_bps.is_none_or(|speed| speed < FAST_BPS) {
         return Some(check);
     }
-    let text = "one processor takes in everything, whatever the number of flows";
+    let text = "one CPU receives all packets, regardless of the number of flows";
     Some(check.but(Status::Note, text).remedy(format!("ethtool -L {} combined {cores}", link.name)))
 }
 

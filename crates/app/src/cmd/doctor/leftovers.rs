@@ -18,13 +18,14 @@ fn check(left: &Leftovers, at: usize, setting: &str) -> Check {
     let process = left.pid.map_or_else(|| "an agent".to_owned(), |pid| format!("an agent (process {pid})"));
     let check = Check::good(format!("agent.setting.{}", at + 1), setting, "");
     if left.is_alive {
-        let text =
-            format!("{process} has changed it for a coordinator, and puts it back when that one is done");
+        let text = format!(
+            "{process} changed it for a coordinator and will restore it when the coordinator is done"
+        );
         return check.but(Status::Note, text);
     }
     let text = format!(
-        "{process} changed it and was killed before it could put it back; the next `linerate serve` with an agent token \
-         puts it back, or:"
+        "{process} changed it and was killed before it could restore it; the next `linerate serve` with an \
+         agent token restores it, or run:"
     );
     check.but(Status::Bad, text).remedy(REMEDY)
 }

@@ -33,25 +33,29 @@ pub(super) fn section(machine: &Machine) -> Section {
 }
 
 fn cores(machine: &Machine) -> Check {
-    let check = Check::good("cpu.cores", machine.cores.to_string(), "pumps and interrupts do not share one");
+    let check = Check::good(
+        "cpu.cores",
+        machine.cores.to_string(),
+        "data threads and interrupts need not \
+                                                                     share a CPU",
+    );
     if let Some(usable) = machine.usable_cores.filter(|usable| *usable < machine.cores) {
         let value = format!("{usable} of {}", machine.cores);
-        let text = "this process may use only some of the processors (taskset, cgroup or container)";
+        let text = "this process may use only some of the CPUs (taskset, cgroup or container)";
         return Check { value, ..check.but(Status::Note, text) };
     }
     if machine.cores == 1 {
-        return check.but(Status::Note, "sending, receiving and interrupts share one processor");
+        return check.but(Status::Note, "sending, receiving and interrupts share one CPU");
     }
     check
 }
 
 fn load(machine: &Machine) -> Option<Check> {
     let load = machine.load?;
-    let value = format!("{load:.2} on {} processors", machine.cores);
-    let check = Check::good("cpu.load", value, "other programs leave the processors to the test");
+    let value = format!("{load:.2} on {} CPUs", machine.cores);
+    let check = Check::good("cpu.load", value, "other programs leave the CPUs to the test");
     if load > MAX_LOAD_PER_CPU * machine.cores as f64 {
-        let text =
-            "other programs use the processors, so results may be those of a busy host: end them, or wait";
+        let text = "other programs use the CPUs, which may limit results: stop them, or wait";
         return Some(check.but(Status::Note, text).remedy("ps aux --sort=-%cpu | head"));
     }
     Some(check)
@@ -59,26 +63,26 @@ fn load(machine: &Machine) -> Option<Check> {
 
 fn governor(machine: &Machine) -> Option<Check> {
     let names: Vec<&str> = machine.governors.iter().map(String::as_str).collect();
-    let check = Check::good("cpu.governor", names.join(", "), "the clock follows the load");
+    let check = Check::good("cpu.governor", names.join(", "), "the CPU clock follows the load");
     if names.is_empty() {
         return None;
     }
     if names.iter().all(|name| matches!(*name, "performance" | "schedutil")) {
         return Some(check);
     }
-    let text = "the clock may stay low or rise late, so that short tests come out slower than long ones";
+    let text = "the CPU clock may stay low or rise late, which makes short tests slower than long ones";
     Some(check.but(Status::Note, text).remedy("cpupower frequency-set -g performance"))
 }
 
 fn hypervisor(machine: &Machine) -> Option<Check> {
     let taken = machine.steal_share.and_then(Ratio::new);
     if !machine.is_virtual? {
-        return Some(Check::good("cpu.hypervisor", "none", "no other machine takes processor time"));
+        return Some(Check::good("cpu.hypervisor", "none", "no other virtual machine takes CPU time"));
     }
-    let value = taken.map_or_else(|| "yes".to_owned(), |taken| format!("yes, took {taken}"));
-    let check = Check::good("cpu.hypervisor", value, "share of processor time taken since boot is small");
+    let value = taken.map_or_else(|| "yes".to_owned(), |taken| format!("yes, steal time {taken}"));
+    let check = Check::good("cpu.hypervisor", value, "share of CPU time stolen since boot is small");
     if taken.is_some_and(|taken| taken.get() > MAX_STEAL_SHARE) {
-        let text = "other machines take processor time, so results vary with what they do";
+        let text = "other virtual machines take CPU time, so results vary with their load";
         return Some(check.but(Status::Note, text));
     }
     Some(check)
@@ -86,14 +90,14 @@ fn hypervisor(machine: &Machine) -> Option<Check> {
 
 fn clock_source(machine: &Machine) -> Option<Check> {
     let source = machine.clock_source.as_deref()?;
-    let check = Check::good("clock.source", source, "a reading costs some ten nanoseconds");
+    let check = Check::good("clock.source", source, "reading the clock costs about ten nanoseconds");
     if matches!(source, "hpet" | "acpi_pm" | "pit" | "jiffies" | "refined-jiffies") {
-        let text = "a reading costs a microsecond or more, on every packet that is stamped";
+        let text = "reading the clock costs a microsecond or more, for every timestamped packet";
         let command = "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource";
         return Some(check.but(Status::Bad, text).remedy(command));
     }
     if source == "xen" {
-        let text = "a reading is a call into the kernel";
+        let text = "reading the clock is a system call";
         let command = "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource";
         return Some(check.but(Status::Note, text).remedy(command));
     }
@@ -102,11 +106,16 @@ fn clock_source(machine: &Machine) -> Option<Check> {
 
 fn resolution(machine: &Machine) -> Check {
     let found = machine.clock_resolution;
-    let check = Check::good("clock.resolution", Span::from(found).to_string(), "delays are told apart");
+    let check = Check::good(
+        "clock.resolution",
+        Span::from(found).to_string(),
+        "resolution of measured \
+                                                                                delays",
+    );
     if found > Duration::from_micros(1) {
         return check.but(
             Status::Bad,
-            "delays below this cannot be told apart; the kernel lacks CONFIG_HIGH_RES_TIMERS",
+            "delays below this cannot be distinguished; the kernel lacks CONFIG_HIGH_RES_TIMERS",
         );
     }
     check
@@ -117,8 +126,8 @@ fn slack(machine: &Machine) -> Option<Check> {
     let check =
         Check::good("clock.timer_slack", Span::from(found).to_string(), "sleeping threads wake in time");
     if found > Duration::from_micros(100) {
-        let text = "the kernel may wake sleeping threads so much late, which paced sending feels; linerate's own \
-                    pacing threads ask for less";
+        let text = "the kernel may wake sleeping threads late by this time, which disturbs paced sending; \
+                    linerate's own pacing threads set a smaller slack";
         return Some(check.but(Status::Note, text));
     }
     Some(check)
@@ -130,18 +139,24 @@ fn memory(machine: &Machine) -> Option<Check> {
     let value = format!("{available} free of {total}");
     let check = Check::good("memory", value, "room for socket buffers");
     if available < MIN_FREE_MEMORY {
-        return Some(check.but(Status::Note, "socket buffers of fast flows may not fit: end other programs"));
+        return Some(
+            check.but(Status::Note, "socket buffers of fast flows may not fit: stop other programs"),
+        );
     }
     Some(check)
 }
 
 fn files(machine: &Machine) -> Option<Check> {
     let limit = machine.open_files?;
-    let check =
-        Check::good("limits.open_files", format!("{} now", limit.hard), "raised as far as a test needs");
+    let check = Check::good(
+        "limits.open_files",
+        format!("{} now", limit.hard),
+        "raised automatically to what a \
+                                                                         test needs",
+    );
     let check = Check { value: format!("{}, at most {}", limit.soft, limit.hard), ..check };
     if limit.hard < MIN_OPEN_FILES {
-        let text = "each stream takes one; tests of many streams are refused";
+        let text = "each stream needs one; tests with many streams are refused";
         return Some(check.but(Status::Note, text).remedy("ulimit -Hn 1048576"));
     }
     Some(check)

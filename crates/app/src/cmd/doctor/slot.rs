@@ -15,13 +15,15 @@ pub(super) fn check(slot: PcieLink, link: &LinkInfo) -> Option<Check> {
     let usable = host::pcie_rate_bps(slot.transfers_per_second, f64::from(slot.lanes))?;
     let usable = Bitrate::from_bps(usable)?;
     let value = format!("{} lanes of {} GT/s", slot.lanes, slot.transfers_per_second / 1e9);
-    let text = format!("the slot carries about {usable} each way");
+    let text = format!("the slot carries about {usable} in each direction");
     let check = Check::good(format!("{}.pcie", link.name), value, text);
     if link.speed_bps.is_none_or(|speed| usable.bps() >= speed as f64 * SLOT_HEADROOM) {
         return Some(check);
     }
-    let text =
-        format!("the slot carries about {usable} each way: too little for the line rate; use a wider slot");
+    let text = format!(
+        "the slot carries about {usable} in each direction, less than the line rate; use a wider \
+                 slot"
+    );
     Some(check.but(Status::Bad, text))
 }
 

@@ -56,8 +56,8 @@ pub(super) fn windows(facts: &Facts, target: Target) -> Section {
         ("net.ipv4.tcp_wmem", LinuxBuffer::Send, "window of a sending flow"),
     ];
     let asked = [
-        ("net.core.rmem_max", "receive buffer that a program may ask for (-w, and UDP)"),
-        ("net.core.wmem_max", "send buffer that a program may ask for (-w, and UDP)"),
+        ("net.core.rmem_max", "largest receive buffer that a program can request (-w, and UDP)"),
+        ("net.core.wmem_max", "largest send buffer that a program can request (-w, and UDP)"),
     ];
     let mut checks: Vec<Check> = Vec::new();
     checks.extend(autotuned.into_iter().filter_map(|buffer| autotuned_buffer(facts, target, buffer)));
@@ -82,7 +82,10 @@ fn autotuned_buffer(
         return Some(check);
     }
     let needed = ((LinuxBuffer::BUFFER_PER_WINDOW * bdp.get() as f64) as u64).checked_next_power_of_two()?;
-    let text = format!("{what} stays below {window}, so one flow gets at most {rate} over {}", target.rtt);
+    let text = format!(
+        "{what} is limited to less than {window}, so one flow gets at most {rate} over {}",
+        target.rtt
+    );
     let command = format!("sysctl -w {name}='{least} {first} {needed}'");
     Some(check.but(Status::Bad, text).remedy(command))
 }
@@ -94,7 +97,7 @@ fn askable_buffer(facts: &Facts, target: Target, name: &'static str, what: &str)
     if limit >= bdp {
         return Some(check);
     }
-    let text = format!("largest {what}; a test that asks for the {bdp} of the path gets less");
+    let text = format!("{what}; it is smaller than the BDP of the path, {bdp}");
     let command = format!("sysctl -w {name}={}", bdp.get().checked_next_power_of_two()?);
     Some(check.but(Status::Note, text).remedy(command))
 }
@@ -121,43 +124,44 @@ const BOOLEAN_SYSCTLS: [BooleanSysctl; 6] = [
         wanted: &["1"],
         good: "windows may exceed 64 KiB",
         otherwise: Status::Bad,
-        wrong: "no window exceeds 64 KiB, on whichever side this is off: 25 Mb/s over 21 ms",
+        wrong: "windows cannot exceed 64 KiB if this is off on either side: 25 Mb/s over 21 ms",
     },
     BooleanSysctl {
         name: "net.ipv4.tcp_timestamps",
         wanted: &["1", "2"],
-        good: "round trips are measured on every segment; costs 12 bytes in each",
+        good: "round trips are measured on every segment; costs 12 bytes per segment",
         otherwise: Status::Note,
-        wrong: "round trips are measured once per window, and old segments are not told from new ones at high rates",
+        wrong: "round trips are measured only once per window, and at high rates old segments cannot be \
+                distinguished from new ones",
     },
     BooleanSysctl {
         name: "net.ipv4.tcp_sack",
         wanted: &["1"],
         good: "several losses in one window are repaired in one round trip",
         otherwise: Status::Bad,
-        wrong: "each loss in a window costs a round trip of its own, or a timeout",
+        wrong: "each loss in a window costs a separate round trip, or a timeout",
     },
     BooleanSysctl {
         name: "net.ipv4.tcp_moderate_rcvbuf",
         wanted: &["1"],
         good: "receive windows grow with the path",
         otherwise: Status::Bad,
-        wrong: "receive windows stay at the middle number of tcp_rmem, whatever its last one allows",
+        wrong: "receive windows stay at the middle value of tcp_rmem, whatever its last value allows",
     },
     BooleanSysctl {
         name: "net.ipv4.tcp_mtu_probing",
         wanted: &["1", "2"],
-        good: "paths that drop large packets in silence are noticed",
+        good: "MTU black holes on the path are detected",
         otherwise: Status::Note,
         wrong: "on a path with a smaller MTU whose ICMP messages are filtered, connections open and then hang",
     },
     BooleanSysctl {
         name: "net.ipv4.tcp_no_metrics_save",
         wanted: &["1"],
-        good: "every test starts without memory of the one before",
+        good: "tests are independent of earlier ones",
         otherwise: Status::Note,
-        wrong: "a new connection begins with what earlier ones to the same host found, so that repeated tests are not \
-                independent",
+        wrong: "a new connection starts with metrics of earlier ones to the same host, so repeated tests \
+                are not independent",
     },
 ];
 
@@ -187,18 +191,18 @@ fn congestion(sysctls: &BTreeMap<&str, String>) -> Option<Check> {
     if chosen != "reno" {
         return Some(check);
     }
-    let text = "after a loss it grows by a segment per round trip: minutes on a fast long path";
+    let text = "after a loss it grows by one segment per round trip, which takes minutes on a fast long path";
     Some(check.but(Status::Note, text).remedy(format!("sysctl -w {NAME}=cubic")))
 }
 
 fn discipline(sysctls: &BTreeMap<&str, String>) -> Option<Check> {
     const NAME: &str = "net.core.default_qdisc";
     let chosen = sysctls.get(NAME)?;
-    let check = Check::good(NAME, chosen, "flows share new interfaces fairly");
+    let check = Check::good(NAME, chosen, "on new interfaces, flows share the line fairly");
     match chosen.as_str() {
         "fq" | "fq_codel" | "cake" => Some(check),
         _ => {
-            let text = "flows wait in one queue, and UDP sockets are not paced by the kernel";
+            let text = "all flows share one queue, and the kernel does not pace UDP sockets";
             Some(check.but(Status::Note, text).remedy(format!("sysctl -w {NAME}=fq")))
         }
     }

@@ -28,7 +28,7 @@ pub(super) fn between<T: Copy + PartialOrd + 'static>(
         };
         let (low, high) = (parse(low)?, parse(high)?);
         if low > high {
-            return Err("the range ends before it begins; give the smaller value first".to_owned());
+            return Err("the end of the range is below its start; give the smaller value first".to_owned());
         }
         Ok(Between { low, high })
     }

@@ -25,7 +25,7 @@ pub(super) fn amount(text: &str) -> Result<Bytes, String> {
 
 /// Parses `8h:2TB`; for `value_parser`.
 pub(super) fn parse_wanted(text: &str) -> Result<Wanted, String> {
-    let (time, bytes) = text.split_once(':').ok_or("give a time and an amount, as 8h:2TB")?;
+    let (time, bytes) = text.split_once(':').ok_or("give a time and an amount, for example 8h:2TB")?;
     let time: Span = time.parse().map_err(|error: linerate_units::ParseError| error.to_string())?;
     let bytes = Bytes::nearest(bytes).map_err(|error| error.to_string())?;
     if time == Span::ZERO || bytes == Bytes::default() {

@@ -23,7 +23,7 @@ pub(super) fn text(mut page: Page, answers: &[Answer]) -> String {
     if answers.len() > 1 {
         page.heading("Ranges");
         let all = format!(
-            "{} combinations of the ends of what was given as a range: each value from the smallest to the largest.",
+            "Ranges of values: computed from {} combinations of the ends of the given ranges.",
             answers.len()
         );
         page.remark(2, Ink::Plain, &all);
@@ -43,7 +43,11 @@ fn sheet(answer: &Answer) -> Sheet {
     questions::asked(&mut page, answer);
     if !answer.has_rtt && !envelope.path.udp {
         page.heading("Not asked");
-        page.remark(2, "Windows, slow start and loss follow from the round trip: give --rtt, as --rtt 20ms.");
+        page.remark(
+            2,
+            "Windows, slow start and loss depend on the round trip: give it, for example with \
+                        --rtt 20ms.",
+        );
     }
     page
 }
@@ -56,8 +60,8 @@ fn described(first: &Answer, answers: &[Answer]) -> String {
     let round = over(|answer| time(answer.envelope.path.rtt_s));
     parts.extend(first.has_rtt.then(|| format!("round trip {round}")));
     parts.push(match (path.udp, path.streams) {
-        (true, 1) => "one flow of UDP".to_owned(),
-        (true, streams) => format!("{streams} flows of UDP"),
+        (true, 1) => "one UDP flow".to_owned(),
+        (true, streams) => format!("{streams} UDP flows"),
         (false, 1) => format!("one connection with {}", path.congestion.name()),
         (false, streams) => format!("{streams} connections with {}", path.congestion.name()),
     });
@@ -82,7 +86,7 @@ fn ceilings(page: &mut Sheet, envelope: &Envelope) {
             Limit::Application => "If more were offered".to_owned(),
             limit => format!("Without the {}", limit.words()),
         };
-        let sentence = format!("{if_not} it would be {}: {}.", rate(next.bitrate_bps), reason(next));
+        let sentence = format!("{if_not} the limit would be {}: {}.", rate(next.bitrate_bps), reason(next));
         page.remark(2, &sentence);
     }
 }
@@ -99,16 +103,19 @@ fn rates(page: &mut Sheet, envelope: &Envelope) {
     page.row("L2 frames", rate(rates.frame_bps), &format!("{} with FCS", whole(frames.frame_bytes)));
     page.row("L3 packets", rate(rates.packet_bps), &whole(frames.packet_bytes));
     page.row("L4 payload", rate(rates.payload_bps), &whole(frames.payload_bytes));
-    let interval =
-        format!("one every {}, {} of silence between", time(frames.interval_s), time(frames.gap_s));
+    let interval = format!(
+        "one every {}, with an idle gap of {} between frames",
+        time(frames.interval_s),
+        time(frames.gap_s)
+    );
     page.row("frames per second", number(frames.per_second, 0), &interval);
 }
 
 fn acknowledgements(page: &mut Sheet, found: &Acknowledgements) {
-    let rate_of = "per second, one for two segments; kernels that merge segments send fewer";
+    let rate_of = "per second, one per two segments; kernels that merge received segments send fewer";
     page.row("acknowledgements", number(found.per_second, 0), rate_of);
-    page.row("the other way", rate(found.bitrate_bps), "that they take at most, L1");
-    let both = "payload each way when both ways are full";
+    page.row("reverse path", rate(found.bitrate_bps), "at most for acknowledgements, L1");
+    let both = "payload in each direction when both directions are full";
     found.both_ways_bps.iter().for_each(|bps| page.row("both ways", rate(*bps), both));
 }
 
@@ -119,21 +126,20 @@ fn windows(page: &mut Sheet, envelope: &Envelope) {
     page.row("BDP on the wire", size(needs.bdp_wire_bytes), &exact(needs.bdp_wire_bytes));
     page.row("BDP of payload", size(needs.bdp_payload_bytes), &exact(needs.bdp_payload_bytes));
     let each = if envelope.path.streams > 1 { " for each connection" } else { "" };
-    let room = format!("{}{each}, with room for bursts of acknowledgements", exact(needs.window_bytes));
+    let room = format!("{}{each}, including room for bursts of acknowledgements", exact(needs.window_bytes));
     page.row("window", size(needs.window_bytes), &room);
     match needs.window_shift {
         Some(shift) => {
-            page.row("window shift", number(f64::from(shift), 0), "of both ends, fixed when they connect")
+            page.row("window shift", number(f64::from(shift), 0), "of both ends, fixed at connection setup")
         }
         None => page.row(
             "window shift",
             Shown::new(f64::INFINITY, "none"),
-            "no TCP window is that large: use more streams",
+            "TCP windows cannot be that large: use more streams",
         ),
     }
-    let command = |name: &str, end: &str, bytes: f64| {
-        format!("last number of {name} of the {end}: {:.0}", bytes.ceil())
-    };
+    let command =
+        |name: &str, end: &str, bytes: f64| format!("last value of {name} at the {end}: {:.0}", bytes.ceil());
     page.row(
         "receive buffer",
         size(needs.rmem_bytes),
@@ -152,9 +158,9 @@ fn start(page: &mut Sheet, envelope: &Envelope) {
     page.row("to", rate(envelope.binding.bitrate_bps), "what binds");
     let rounds = format!("{:.0} round trips, from 10 segments", startup.rounds);
     page.row("duration", time(startup.duration_s), &rounds);
-    page.row("time lost", time(startup.lost_s), "against the full rate from the first moment");
+    page.row("time lost", time(startup.lost_s), "compared with the full rate from the start");
     page.row("to be omitted", time(startup.omit_s), "-O, so that the result is the steady rate");
-    let length = "-t, for which slow start costs 1 % when nothing is omitted";
+    let length = "-t, with which slow start costs 1 % if nothing is omitted";
     page.row("test length", time(startup.length_for_one_percent_s), length);
 }
 
@@ -171,17 +177,20 @@ fn loss(page: &mut Sheet, envelope: &Envelope) {
     let marked = |control: Congestion, text: &str| {
         if control == congestion { format!("{text} (this one)") } else { text.to_owned() }
     };
-    let reno = marked(Congestion::Reno, "until the full rate is back after one loss, without a buffer");
+    let reno = marked(Congestion::Reno, "until the rate recovers from one loss, without a buffer");
     page.row("recovery of reno", time(budget.reno_recovery_s), &reno);
     page.row("recovery of cubic", time(budget.cubic_recovery_s), &marked(Congestion::Cubic, "the same"));
     match budget.buffer_bytes {
-        Some(bytes) => {
-            page.row("buffer", size(bytes), "before the link, which keeps it full through one loss")
-        }
+        Some(bytes) => page.row(
+            "buffer",
+            size(bytes),
+            "in front of the link, which keeps the link full during \
+                                             recovery from one loss",
+        ),
         None => page.row(
             "recovery of bbr",
             Shown::new(f64::INFINITY, "none"),
-            "not applicable: it does not answer to a single loss",
+            "not applicable: bbr does not react to a single loss",
         ),
     }
     if let Some(found) = &envelope.loss_models {
@@ -202,7 +211,11 @@ fn models(page: &mut Sheet, envelope: &Envelope, models: &LossModels) {
     model(page, "PFTK", models.pftk_bps, "the same with delayed acknowledgements and timeouts");
     model(page, "CUBIC", models.cubic_bps, "one connection of cubic");
     if models.mathis_bps.is_none() {
-        page.remark(2, "Mathis and CUBIC know no timeouts, which rule above a loss of 2 %.");
+        page.remark(
+            2,
+            "The models of Mathis and CUBIC do not include timeouts, which dominate above 2 % \
+                        loss.",
+        );
     }
 }
 
@@ -271,7 +284,7 @@ mod tests {
     fn the_binding_ceiling_is_marked_and_what_follows_it_named() {
         let page = page("--link 1G --rtt 21ms --window 65535 --loss 1e-6 -C reno");
         assert!(page.contains("> receiver window       24.97 Mb/s"), "{page}");
-        assert!(page.contains("Without the receiver window it would be 675.6 Mb/s"), "{page}");
+        assert!(page.contains("Without the receiver window the limit would be 675.6 Mb/s"), "{page}");
         assert_eq!(page.matches('>').count(), 1);
     }
 
@@ -336,7 +349,7 @@ mod tests {
                 agrees(&line, answer);
             }
             let shown = text(Page::new(80, false), &answers);
-            for nonsense in [" 0 s of silence", "every 0 s", "NaN", "inf"] {
+            for nonsense in [" gap of 0 s", "every 0 s", "NaN", "inf"] {
                 prop_assert!(!shown.contains(nonsense), "{line}: {nonsense} in\n{shown}");
             }
             let row = |name: &str| {

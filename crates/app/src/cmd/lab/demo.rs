@@ -27,7 +27,7 @@ pub(super) fn run(place: &PlaceArgs) -> Exit {
     };
     let mut exit = measure(&lab).unwrap_or_else(LabError::report);
     match lab.down() {
-        Ok(_) => print::note("\nthe lab is down, nothing is left of it"),
+        Ok(_) => print::note("\nthe lab is down and completely removed"),
         Err(error) => exit = LabError::failed(error).report(),
     }
     signals.which().map_or(exit, Exit::Interrupted)
@@ -46,11 +46,11 @@ fn measure(lab: &LabHandle) -> Result<Exit, LabError> {
     print::note("measuring from a to b: linerate test b -t 3\n");
     let done = on(lab, "a", &["test", "b", "-t", "3"])?
         .status()
-        .map_err(|error| LabError::failed(format!("the client cannot be started: {error}")))?;
+        .map_err(|error| LabError::failed(format!("the client could not be started: {error}")))?;
     server.end();
     if let Ok(now) = lab.status(ANSWER_TIMEOUT) {
         let view = terminal::stdout_view();
-        print::note("\nwhat the switch saw: linerate lab status");
+        print::note("\nwhat the switch counted: linerate lab status");
         page::print(status::text(&now, view.width, view.colour).as_bytes());
     }
     Ok(if done.success() { Exit::Done } else { Exit::Failed })
@@ -75,13 +75,13 @@ impl Server {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .map_err(|error| LabError::failed(format!("the server cannot be started: {error}")))?;
+            .map_err(|error| LabError::failed(format!("the server could not be started: {error}")))?;
         let out = child.stdout.take();
         let server = Self(child);
         let mut line = String::new();
         let read = out.map(|out| BufReader::new(out).read_line(&mut line));
         if !matches!(read, Some(Ok(1..))) {
-            return Err(LabError::failed("the server on host b ended before it listened"));
+            return Err(LabError::failed("the server on host b ended before it was listening"));
         }
         Ok(server)
     }

@@ -26,7 +26,7 @@ pub(super) fn run(args: &DownArgs) -> Exit {
         match lab.down() {
             Ok(left) => {
                 for name in left {
-                    print::warning(format!("left alone, because it is somebody else's: {name}"));
+                    print::warning(format!("not removed, because it belongs to another program: {name}"));
                 }
                 print::note(format!("{} is down", lab.name()));
             }

@@ -42,7 +42,10 @@ pub(super) fn run(json: bool, place: &PlaceArgs) -> Exit {
     }
     let view = terminal::stdout_view();
     let mut page = Page::new(view.width, view.colour);
-    page.heading("Topologies that come along (linerate lab up NAME; linerate lab show NAME prints the file)");
+    page.heading(
+        "Bundled topologies (linerate lab up NAME starts one; linerate lab show NAME prints the \
+                  file)",
+    );
     let width = topologies.iter().map(|known| known.name.len()).max().unwrap_or(0);
     for known in &topologies {
         page.row(&[(Ink::Strong, known.name), (Ink::Plain, known.about)], &[width]);
@@ -52,7 +55,7 @@ pub(super) fn run(json: bool, place: &PlaceArgs) -> Exit {
         page.remark(0, Ink::Faint, "none is up");
     }
     for lab in &labs {
-        let how = if lab.up { "up" } else { "killed; `linerate lab down` removes what it left" };
+        let how = if lab.up { "up" } else { "killed; `linerate lab down` removes what is left of it" };
         page.row(&[(Ink::Strong, &lab.name), (Ink::Plain, how)], &[width]);
     }
     page::print(page.into_text().as_bytes())

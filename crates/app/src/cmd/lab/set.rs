@@ -15,8 +15,7 @@ pub(super) fn run(args: &SetArgs) -> Exit {
     let mut changes = Vec::new();
     for change in &args.changes {
         let Some((key, value)) = change.split_once('=') else {
-            return LabError::usage(format!("{change:?}: give it as KEY=VALUE, for example delay=25ms"))
-                .report();
+            return LabError::usage(format!("{change:?}: write KEY=VALUE, for example delay=25ms")).report();
         };
         changes.push((key.trim().to_owned(), value.trim().to_owned()));
     }
@@ -25,7 +24,8 @@ pub(super) fn run(args: &SetArgs) -> Exit {
         Err(trouble) => return trouble.report(),
     };
     if lab.status(ANSWER_TIMEOUT).is_ok_and(|status| status.pid.is_none()) {
-        let text = "the kernel carries this lab, and it cannot be changed while it is up; bring it up again with --set";
+        let text = "this lab runs in the kernel and cannot be changed while it is up; start it again with \
+                    --set";
         return LabError::failed(text).report();
     }
     match lab.ask(&Ask::Set { target: args.target.clone(), changes }, ANSWER_TIMEOUT) {

@@ -93,7 +93,7 @@ pub(super) fn text(status: &Status, columns: usize, colour: bool) -> String {
         page.remark(
             0,
             Ink::Plain,
-            "the kernel carries this lab; its counters: ip netns exec NAMESPACE tc -s qdisc",
+            "this lab runs in the kernel; show its counters with: ip netns exec NAMESPACE tc -s qdisc",
         );
     }
     for note in &status.notes {
@@ -186,7 +186,7 @@ fn keeping_up(page: &mut Page, status: &Status) {
         0,
         Ink::Plain,
         &format!(
-            "{} packets in, {} made, {} out, {} dropped, {} filtered, {} on the way{}",
+            "{} packets in, {} duplicated, {} out, {} dropped, {} filtered, {} in transit{}",
             packets.entered,
             packets.made,
             packets.delivered,
@@ -196,7 +196,7 @@ fn keeping_up(page: &mut Page, status: &Status) {
             if packets.balanced() {
                 ""
             } else {
-                ": the packet counts do not balance, which is a fault of linerate"
+                ": the packet counts do not balance, which is a bug in linerate"
             },
         ),
     );
@@ -205,7 +205,7 @@ fn keeping_up(page: &mut Page, status: &Status) {
         0,
         Ink::Plain,
         &format!(
-            "{:.0} % of a core; frames handed over {} (half of them), {} (99 in 100), {} (worst) after their time",
+            "{:.0} % of a core; frames delivered late by {} (median), {} (99th percentile), {} (maximum)",
             keeping.cpu * 100.0,
             late(keeping.late_p50_ns),
             late(keeping.late_p99_ns),
@@ -214,7 +214,8 @@ fn keeping_up(page: &mut Page, status: &Status) {
     );
     if keeping.late * 1000 > keeping.frames {
         let text = format!(
-            "{} of {} frames were more than {} late: figures of this lab are doubtful; give it a core of its own, or less to carry",
+            "{} of {} frames were more than {} late: figures from this lab are doubtful; give the switch a \
+             core of its own, or reduce the load",
             keeping.late,
             keeping.frames,
             late(keeping.bound_ns)
@@ -223,7 +224,7 @@ fn keeping_up(page: &mut Page, status: &Status) {
     }
     for (count, what) in [
         (keeping.overrun, "packets were dropped by the kernel before the switch could read them"),
-        (keeping.malformed, "frames were not understood and not carried"),
+        (keeping.malformed, "frames could not be parsed and were not forwarded"),
         (keeping.refused, "packets reached a host whose interface is down"),
     ] {
         if count > 0 {

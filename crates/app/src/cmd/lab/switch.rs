@@ -92,7 +92,7 @@ fn carry(lab: Lab, tied: bool) -> Exit {
             stopper.stop();
         };
         if let Err(error) = linerate_sock::thread::spawn("tie", watch) {
-            send_status(&SwitchStatus::Failed(format!("cannot watch over the lab: {}", error.source)));
+            send_status(&SwitchStatus::Failed(format!("cannot monitor the lab: {}", error.source)));
             return Exit::Failed;
         }
     }

@@ -59,14 +59,15 @@ pub(in crate::cmd) struct Source {
 /// The bundled topology with this name, or the file of this name.
 pub(in crate::cmd) fn find(name: &str) -> Result<Source, LabError> {
     if let Some(bundled) = topology::bundled().iter().find(|bundled| bundled.name == name) {
-        return Ok(Source { file: format!("{name} (comes along)"), text: bundled.text.to_owned() });
+        return Ok(Source { file: format!("{name} (bundled)"), text: bundled.text.to_owned() });
     }
     match std::fs::read_to_string(name) {
         Ok(text) => Ok(Source { file: name.to_owned(), text }),
         Err(error) if Path::new(name).extension().is_none() && !name.contains('/') => {
             let known: Vec<&str> = topology::bundled().iter().map(|bundled| bundled.name).collect();
             Err(LabError::usage(format!(
-                "no topology {name:?} comes along, and as a file it cannot be read ({error}); those that come along: {}",
+                "there is no bundled topology {name:?}, and no file of that name can be read ({error}); \
+                 bundled: {}",
                 known.join(", ")
             )))
         }
@@ -116,9 +117,9 @@ fn choose(mut labs: Vec<LabHandle>, name: Option<&str>) -> Result<LabHandle, Lab
         return Ok(labs.swap_remove(found));
     }
     Err(LabError::failed(match (name, names.as_slice()) {
-        (_, []) => "no lab is up; bring one up with: linerate lab up pair".to_owned(),
-        (Some(name), names) => format!("no lab {name:?} is up; those that are: {}", names.join(", ")),
-        (None, names) => format!("several labs are up, say which: {}", names.join(", ")),
+        (_, []) => "no lab is up; start one with: linerate lab up pair".to_owned(),
+        (Some(name), names) => format!("no lab {name:?} is up; running labs: {}", names.join(", ")),
+        (None, names) => format!("several labs are up; name one of: {}", names.join(", ")),
     }))
 }
 

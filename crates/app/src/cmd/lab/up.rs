@@ -44,7 +44,8 @@ fn bring_up(args: &UpArgs) -> Result<Exit, LabError> {
     if let [first, .., last] = hosts.as_slice() {
         let lab = lab.name();
         print::note(format!(
-            "\nup; now for example:\n  linerate lab exec --lab {lab} {last} -- linerate serve &\n  linerate lab exec --lab {lab} {first} -- linerate test {last}\n  linerate lab down {lab}"
+            "\nup; next, for example:\n  linerate lab exec --lab {lab} {last} -- linerate serve &\n  \
+             linerate lab exec --lab {lab} {first} -- linerate test {last}\n  linerate lab down {lab}"
         ));
     }
     Ok(printed)
@@ -108,7 +109,7 @@ fn start_as(
         .stdout(Stdio::piped())
         .stderr(log)
         .spawn()
-        .map_err(|error| LabError::failed(format!("the switch cannot be started: {error}")))?;
+        .map_err(|error| LabError::failed(format!("the switch could not be started: {error}")))?;
     let assignment = Assignment { file: source.file.clone(), text: source.text.clone(), set: set.to_vec() };
     match read_status(&mut child, &assignment) {
         Some(SwitchStatus::Ready) => {}
@@ -120,9 +121,9 @@ fn start_as(
         None => {
             let ended = child.wait().map(|status| format!(" ({status})")).unwrap_or_default();
             let log = lab.log();
-            let trouble = format!("the switch ended before the network stood{ended}");
+            let trouble = format!("the switch ended before the network was ready{ended}");
             if std::fs::metadata(&log).is_ok_and(|about| about.len() > 0) {
-                return Err(LabError::failed(format!("{trouble}; what it said is in {}", log.display())));
+                return Err(LabError::failed(format!("{trouble}; its output is in {}", log.display())));
             }
             lab.remove_log();
             return Err(LabError::failed(trouble));

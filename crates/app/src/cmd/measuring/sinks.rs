@@ -45,7 +45,7 @@ impl Screen {
                 self.rows = None;
                 Ok(())
             }
-            other => other.map_err(|error| format!("rows could not be printed: {error}")),
+            other => other.map_err(|error| format!("intervals could not be printed: {error}")),
         }
     }
 }
@@ -86,7 +86,7 @@ impl Stream {
     /// Whether everything was written until the reader closed the pipe; prints an error if not.
     pub(in crate::cmd) fn end(&self) -> bool {
         if self.broken {
-            print::error("the event log could not be printed to its end");
+            print::error("the end of the event log could not be printed");
         }
         !self.broken
     }

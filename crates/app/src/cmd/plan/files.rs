@@ -8,14 +8,15 @@ use linerate_plan::{Source, Surroundings, bundled};
 /// The bundled plan with this name, or the file of this name.
 pub(in crate::cmd) fn find(name: &str) -> Result<Source, String> {
     if let Some(known) = bundled().iter().find(|known| known.name == name) {
-        return Ok(Source { name: format!("{name} (comes along)"), text: known.text.to_owned() });
+        return Ok(Source { name: format!("{name} (bundled)"), text: known.text.to_owned() });
     }
     match std::fs::read_to_string(name) {
         Ok(text) => Ok(Source { name: name.to_owned(), text }),
         Err(error) if Path::new(name).extension().is_none() && !name.contains('/') => {
             let known: Vec<&str> = bundled().iter().map(|known| known.name).collect();
             Err(format!(
-                "no plan {name:?} comes along, and as a file it cannot be read ({error}); those that come along: {}",
+                "there is no bundled plan {name:?}, and no file of that name can be read ({error}); \
+                 bundled: {}",
                 known.join(", ")
             ))
         }
@@ -33,7 +34,7 @@ pub(in crate::cmd) fn topology(name: &str, relative_to: &str) -> Result<Source, 
     }
     Files.include(name, relative_to).map_err(|error| {
         let known: Vec<&str> = topology::bundled().iter().map(|known| known.name).collect();
-        format!("no topology {name:?} comes along ({}), and {error}", known.join(", "))
+        format!("there is no bundled topology {name:?} ({}), and {error}", known.join(", "))
     })
 }
 
@@ -89,7 +90,7 @@ mod tests {
         let unknown = wrong("lab.set.link.b.dely=5ms");
         assert!(unknown.contains("did you mean 'delay'?"), "{unknown}");
         let missing = wrong("lab.topology=long-hall");
-        assert!(missing.contains("no topology \"long-hall\" comes along (pair, "), "{missing}");
+        assert!(missing.contains("there is no bundled topology \"long-hall\" (pair, "), "{missing}");
     }
 
     #[test]

@@ -18,9 +18,8 @@ impl Claim {
             Ok(held) => Ok(Self(Some(held))),
             Err(error) if error.kind() == ErrorKind::AddrInUse => {
                 let short: String = run.chars().take(8).collect();
-                let text = format!(
-                    "run {short} is being carried out by another process; wait for its end, or stop it"
-                );
+                let text =
+                    format!("run {short} is in progress in another process; wait until it ends, or stop it");
                 Err(RunError::usage(text))
             }
             // A system without abstract sockets has no other process that could hold one.

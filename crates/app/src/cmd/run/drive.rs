@@ -195,7 +195,7 @@ impl Drive<'_> {
         let (outcome, reason) = match (stopped, trouble, missing) {
             (true, ..) => (Outcome::Interrupted, Some("stopped by a signal".to_owned())),
             (_, Some(trouble), _) => (Outcome::Failed, Some(trouble)),
-            (_, None, true) => (Outcome::Failed, Some("some trials came to nothing".to_owned())),
+            (_, None, true) => (Outcome::Failed, Some("some trials failed".to_owned())),
             (_, None, false) => (Outcome::Completed, None),
         };
         log.note(Body::RunEnded { outcome, reason: reason.map(Into::into) });
@@ -277,13 +277,16 @@ impl Drive<'_> {
             let Some(privilege) = privilege else { continue };
             if privilege.host.linerate != env!("CARGO_PKG_VERSION") {
                 let (theirs, ours) = (&privilege.host.linerate, env!("CARGO_PKG_VERSION"));
-                let text =
-                    format!("{name} has linerate {theirs}, this is {ours}; give all hosts the same version");
+                let text = format!(
+                    "{name} has linerate {theirs}, but this is {ours}; install the same version on \
+                             all hosts"
+                );
                 doubts.push((CaveatKind::ConcurrentRun, text));
             }
             if privilege.offset_error > COARSE_CLOCK {
                 let text = format!(
-                    "the clock of {name} is known only within {}: its flows may start that much apart from others",
+                    "the clock of {name} is known only within {}: its flows may start earlier or later than \
+                     others by that much",
                     privilege.offset_error
                 );
                 doubts.push((CaveatKind::OffsetUncertain, text));

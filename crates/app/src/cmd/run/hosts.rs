@@ -10,8 +10,8 @@ use super::{RunArgs, RunError};
 /// The hosts that the flows use, in the order of the plan.
 pub(super) fn hosts(args: &RunArgs, plan: &Plan) -> Result<Vec<HostRef>, RunError> {
     let Some(file) = &args.agent_token_file else {
-        let text = "the hosts ask for a token; start `linerate serve --agent-token-file FILE` on each of them and give \
-                    the same file here";
+        let text = "the hosts require a token; start `linerate serve --agent-token-file FILE` on each of \
+                    them and give the same file here";
         return Err(RunError::usage(text));
     };
     let token: Token = read_token(file).map_err(RunError::usage)?;

@@ -143,7 +143,7 @@ impl Up {
     fn start_agents(&mut self, names: &[String]) -> Result<Vec<HostRef>, RunError> {
         if self.status.rootless {
             return Err(RunError::failed(
-                "plans in the lab need root: a network without root lives where a coordinator cannot reach it",
+                "plans in the lab need root: a coordinator cannot reach the network of a lab without root",
             ));
         }
         for host in names {
@@ -217,7 +217,7 @@ fn namespace(host: &HostStatus) -> Result<OwnedFd, RunError> {
 fn secret() -> Result<String, RunError> {
     let mut bytes = [0; 24];
     getrandom::fill(&mut bytes)
-        .map_err(|error| RunError::failed(format!("this system has no random numbers: {error}")))?;
+        .map_err(|error| RunError::failed(format!("this system cannot provide random numbers: {error}")))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
@@ -271,7 +271,10 @@ impl Agent {
         let read = self.child.stdout.take().map(|out| BufReader::new(out).read_line(&mut line));
         match read {
             Some(Ok(1..)) => Ok(()),
-            _ => Err(RunError::failed(format!("the agent on host {} ended before it listened", self.host))),
+            _ => Err(RunError::failed(format!(
+                "the agent on host {} ended before it was listening",
+                self.host
+            ))),
         }
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn prepare(args: &RunArgs) -> Result<Prepared, RunError> {
         (plan, resume) => (plan.as_deref(), resume.as_deref()),
     };
     if name == Some("") {
-        return Err(RunError::usage("--resume: name the plan, or the run that shall go on"));
+        return Err(RunError::usage("--resume: name the plan, or the run to resume"));
     }
     let (source, named) = match (name, name.map(find)) {
         // A plan whose file is elsewhere or deleted is still in the archive.
@@ -114,7 +114,10 @@ fn from_log(record: &PlanRecord) -> Result<(Source, Vec<Source>), RunError> {
     let source =
         |file: &PlanFile| Source { name: file.name.to_string(), text: file.text.as_str().to_owned() };
     let Some((first, rest)) = files.split_first() else {
-        return Err(RunError::usage(format!("run {} is no plan that could go on", record.run)));
+        return Err(RunError::usage(format!(
+            "run {} is not a run of a plan, so it cannot be resumed",
+            record.run
+        )));
     };
     Ok((source(first), rest.iter().map(source).collect()))
 }
@@ -144,7 +147,10 @@ fn archive(args: &RunArgs) -> Result<SqliteArchive, RunError> {
 fn record_of(args: &RunArgs, run: &str) -> Result<PlanRecord, RunError> {
     let record = PlanRecord::fold(&archive(args)?.events(run).map_err(RunError::usage)?);
     if record.start.is_none() {
-        return Err(RunError::usage(format!("run {run} is no plan; linerate history lists the plans")));
+        return Err(RunError::usage(format!(
+            "run {run} is not a run of a plan; linerate history lists the \
+                                            plans"
+        )));
     }
     Ok(record)
 }
@@ -155,9 +161,8 @@ fn newest_unfinished(args: &RunArgs, plan: &str) -> Result<PlanRecord, RunError>
     let runs = archive.runs(&filter).map_err(RunError::failed)?;
     let unfinished = runs.iter().find(|run| run.outcome != Some(Outcome::Completed));
     let Some(run) = unfinished else {
-        let text = format!(
-            "no unfinished run of the plan {plan} is in the archive; leave --resume out to begin one"
-        );
+        let text =
+            format!("the archive has no unfinished run of the plan {plan}; remove --resume to start one");
         return Err(RunError::usage(text));
     };
     Ok(PlanRecord::fold(&archive.events(&run.id).map_err(RunError::failed)?))
@@ -174,7 +179,8 @@ fn world(args: &RunArgs, plan: &Plan, before: Option<&PlanRecord>) -> Result<Wor
     let asked = args.world.map(World::from).or(args.topology.is_some().then_some(World::Lab));
     let world = asked.or(began).unwrap_or_else(by_itself);
     if let Some(began) = began.filter(|began| *began != world) {
-        let text = format!("the run was begun with --world {}, and goes on only there", began.name());
+        let text =
+            format!("the run was started with --world {} and can only be resumed with it", began.name());
         return Err(RunError::usage(text));
     }
     match world {
@@ -190,7 +196,8 @@ fn world(args: &RunArgs, plan: &Plan, before: Option<&PlanRecord>) -> Result<Wor
         _ => {
             if let Some(host) = nowhere {
                 let text = format!(
-                    "host {} has no address; give --set host.{}.address=…, or measure in the lab with --world {}",
+                    "host {} has no address; give --set host.{}.address=…, or run the plan in the lab with \
+                     --world {}",
                     host.name,
                     host.name,
                     <WorldName as clap::ValueEnum>::to_possible_value(&WorldName::Lab)
@@ -200,8 +207,9 @@ fn world(args: &RunArgs, plan: &Plan, before: Option<&PlanRecord>) -> Result<Wor
                 return Err(RunError::usage(text));
             }
             if let Some(axis) = lab_axis(plan) {
-                let text =
-                    format!("axis '{axis}' changes the emulated network; use --world lab, or take it away");
+                let text = format!(
+                    "axis '{axis}' changes the emulated network; use --world lab, or remove the axis"
+                );
                 return Err(RunError::usage(text));
             }
         }
@@ -238,7 +246,7 @@ fn others(args: &RunArgs, plan: &Plan) -> Result<BTreeMap<String, PlanRecord>, R
                 .map_err(|error| RunError::usage(format!("run(\"{name}\") of an assertion: {error}")))?,
         );
         if record.start.is_none() {
-            return Err(RunError::usage(format!("run(\"{name}\") of an assertion is no plan")));
+            return Err(RunError::usage(format!("run(\"{name}\") of an assertion is not a run of a plan")));
         }
         found.insert(name.to_owned(), record);
     }

@@ -16,7 +16,7 @@ impl Drive<'_> {
     fn wanted_settings(&self, point: &Point) -> Result<Wanted, RunError> {
         let of_host = |(host, settings): (&String, &BTreeMap<String, linerate_plan::SettingValue>)| {
             let at = self.names.iter().position(|name| name == host).ok_or_else(|| {
-                RunError::usage(format!("the plan sets something on host {host}, which no flow uses"))
+                RunError::usage(format!("the plan has settings for host {host}, which no flow uses"))
             })?;
             let mut values: BTreeMap<String, String> =
                 settings.iter().map(|(key, value)| (key.clone(), value.to_string())).collect();

@@ -25,13 +25,13 @@ pub(crate) struct InstallLinksArgs {
 pub(crate) fn install(args: &InstallLinksArgs) -> Exit {
     let known: Vec<&str> = TOOLS.iter().flat_map(|tool| tool.names).copied().collect();
     if let Some(unknown) = args.only.iter().find(|name| !known.contains(&name.as_str())) {
-        print::error(format!("no tool is called '{unknown}'; there are {}", known.join(", ")));
+        print::error(format!("unknown tool '{unknown}'; the tools are {}", known.join(", ")));
         return Exit::Usage;
     }
     let program = match std::env::current_exe() {
         Ok(program) => program,
         Err(error) => {
-            print::error(format!("this program does not find itself: {error}"));
+            print::error(format!("this program cannot find its own executable: {error}"));
             return Exit::Failed;
         }
     };
@@ -40,7 +40,7 @@ pub(crate) fn install(args: &InstallLinksArgs) -> Exit {
         let link = args.folder.join(name);
         match make(&program, &link) {
             Ok(true) => lines += &format!("{} -> {}\n", link.display(), program.display()),
-            Ok(false) => lines += &format!("{} is there already\n", link.display()),
+            Ok(false) => lines += &format!("{} already exists\n", link.display()),
             Err(trouble) => {
                 print::error(trouble);
                 exit = Exit::Failed;
@@ -61,8 +61,11 @@ fn make(program: &Path, link: &Path) -> Result<bool, String> {
             if std::fs::read_link(link).is_ok_and(|target| target == program) {
                 return Ok(false);
             }
-            Err(format!("{} exists and is not ours; move it away, or name another folder", link.display()))
+            Err(format!(
+                "{} exists and was not created by linerate; move it away, or name another folder",
+                link.display()
+            ))
         }
-        Err(error) => Err(format!("{} cannot be made: {error}", link.display())),
+        Err(error) => Err(format!("{} cannot be created: {error}", link.display())),
     }
 }

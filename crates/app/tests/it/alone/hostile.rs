@@ -258,7 +258,7 @@ fn blocks_longer_than_the_greeting_asked_for_do_not_take_the_server_down() {
         peer.send(&prepare(0, "upload", length)).unwrap();
         let _data = peer.side(Connection::Data, 0, 0);
         let failed = peer.receive("failed").unwrap();
-        assert!(failed["why"].as_str().unwrap().contains("not asked for"), "{failed}");
+        assert!(failed["why"].as_str().unwrap().contains("does not match the request"), "{failed}");
         assert!(server.running(), "{}", server.stderr());
     }
     let done = Process::start(test("127.0.0.1", server.port, &["-t", "0.2", "-b", "20M"])).finish(TIMEOUT);
@@ -276,7 +276,10 @@ fn a_client_that_floods_its_server_is_named_and_costs_no_memory() {
     // Until the server closes.
     while peer.raw(&many).is_ok() {}
     let ended = server.await_events("ended", 2);
-    assert!(ended["error"].as_str().unwrap().contains("says more than a measurement has to say"), "{ended}");
+    assert!(
+        ended["error"].as_str().unwrap().contains("sends more than a measurement can contain"),
+        "{ended}"
+    );
     let kept = server.resident_bytes().saturating_sub(memory);
     assert!(kept <= KEPT_BYTES, "{kept} bytes");
 }
@@ -306,7 +309,7 @@ fn a_server_that_floods_its_client_is_named() {
         let port = talking_server(word);
         let done = Process::start(test("127.0.0.1", port, &["-t", "1", "--upload"])).finish(TIMEOUT);
         assert_eq!(done.code, Some(1), "{done:?}");
-        assert!(done.stderr.contains("says more than a measurement has to say"), "{done:?}");
+        assert!(done.stderr.contains("sends more than a measurement can contain"), "{done:?}");
     }
 }
 
@@ -316,9 +319,7 @@ fn a_run_that_needs_more_memory_than_the_server_gives_is_refused_by_name() {
     let large = ["-P", "8", "-l", "64M", "-t", "0.2"];
     let done = Process::start(test("127.0.0.1", server.port, &large)).finish(TIMEOUT);
     assert_eq!(done.code, Some(1), "{done:?}");
-    for words in
-        ["the server refused", "this server gives 64 MiB (--limit-memory)", "fewer streams", "shorter -l"]
-    {
+    for words in ["the server refused", "grants 64 MiB (--limit-memory)", "fewer streams", "shorter -l"] {
         assert!(done.stderr.contains(words), "{words}: {done:?}");
     }
     let small = ["-P", "2", "-t", "0.2", "-b", "20M"];

@@ -33,53 +33,65 @@ fn need(page: &mut Sheet, asked: &Need) {
     page.row("rate needed", rate(asked.required_bps), &what);
     let verdict = if asked.fits { "of the time: it fits" } else { "of the time: does not fit" };
     page.row("utilisation", share(asked.utilisation), verdict);
-    page.row("time taken", time(asked.takes_s), "at the rate that binds");
+    page.row("time taken", time(asked.takes_s), "at the binding rate");
     let minute = Shown::new(asked.seconds_per_minute, format!("{:.1} s", asked.seconds_per_minute));
-    page.row("of each minute", minute, "there are 60 s in it");
+    page.row("of each minute", minute, "60 s are available");
 }
 
 fn target(page: &mut Sheet, asked: &Target) {
-    let verdict = if asked.fits { "below what binds" } else { "above what binds: it cannot be reached" };
+    let verdict = if asked.fits {
+        "below the binding rate"
+    } else {
+        "above the binding rate: it cannot be \
+                                                                     reached"
+    };
     page.row("target", rate(asked.bitrate_bps), verdict);
     page.row("in flight for it", size(asked.needs.window_bytes), "of each connection");
     match asked.needs.window_shift {
         Some(shift) => page.row("its shift", number(f64::from(shift), 0), "of both ends"),
         None => page.row("its shift", Shown::new(f64::INFINITY, "none"), "use more streams"),
     }
-    page.row("its tcp_rmem", size(asked.needs.rmem_bytes), "last number, at the receiver");
-    page.row("its tcp_wmem", size(asked.needs.wmem_bytes), "last number, at the sender");
+    page.row("its tcp_rmem", size(asked.needs.rmem_bytes), "last value, at the receiver");
+    page.row("its tcp_wmem", size(asked.needs.wmem_bytes), "last value, at the sender");
     page.row("its loss", share(asked.loss.allowed), "of the packets, at most");
 }
 
 fn lag(page: &mut Sheet, streams: u32, asked: &LagQuestion) {
-    let members = format!("all {} members together", asked.links);
+    let members = format!("all {} member links together", asked.links);
     page.row("LAG", rate(asked.all_bps), &members);
-    let mean = format!("in the mean of {streams} stream(s), as a hash spreads them");
+    let mean = format!("on average for {streams} stream(s), hashed onto the member links");
     page.row("expected", rate(asked.expected_bps), &mean);
     page.row("members in use", share(asked.used_share), "in the mean");
+    asked.no_collision.iter().for_each(|p| {
+        page.row(
+            "no collision",
+            share(*p),
+            "probability that no two streams share a member \
+                                                           link",
+        )
+    });
     asked
-        .no_collision
+        .all_on_one
         .iter()
-        .for_each(|p| page.row("no collision", share(*p), "probability that no two streams share one"));
-    asked.all_on_one.iter().for_each(|p| page.row("all on one", share(*p), "probability"));
+        .for_each(|p| page.row("all streams on one member link", share(*p), "probability"));
     asked
         .fullest
         .iter()
-        .for_each(|load| page.row("fullest member", number(*load, 2), "streams on it, in the mean"));
+        .for_each(|load| page.row("fullest member", number(*load, 2), "streams on it, on average"));
     asked
         .slowest_bps
         .iter()
         .for_each(|bps| page.row("slowest stream", rate(*bps), "there, if the link limits it"));
     asked.streams_for_all.iter().for_each(|count| {
-        page.row("streams for all", number(*count, 1), "in the mean, until every member has one")
+        page.row("streams for all", number(*count, 1), "on average, until every member link has a stream")
     });
 }
 
 fn distance(page: &mut Sheet, asked: &Distance) {
     page.row("light in fibre", time(asked.light_s), "the shortest round trip over that distance");
     let stretch = |ratio: f64| match ratio {
-        ratio if ratio < 1.0 => "of it: faster than light, so distance or round trip is wrong",
-        ratio if ratio > 3.0 => "times that: the way is a detour, or equipment delays",
+        ratio if ratio < 1.0 => "of that: faster than light, so the distance or the round trip is wrong",
+        ratio if ratio > 3.0 => "times that: the path takes detours, or devices add delay",
         _ => "times that",
     };
     asked.stretch.iter().for_each(|ratio| page.row("round trip", number(*ratio, 2), stretch(*ratio)));
@@ -87,13 +99,13 @@ fn distance(page: &mut Sheet, asked: &Distance) {
     asked
         .land_speed_bit_m_per_s
         .iter()
-        .for_each(|value| page.row("land speed", speed(*value), "rate that binds times distance"));
+        .for_each(|value| page.row("land speed", speed(*value), "binding rate times distance"));
 }
 
 fn transfer(page: &mut Sheet, asked: &Transfer) {
     let what = Bytes::new(asked.bytes);
     let at_best = format!("{what} at the rate of the full link");
-    let with_start = format!("{what} with slow start, then at the rate that binds");
+    let with_start = format!("{what} with slow start, then at the binding rate");
     asked.ideal_s.iter().for_each(|seconds| page.row("ideal transfer", time(*seconds), &at_best));
     asked.expected_s.iter().for_each(|seconds| page.row("transfer", time(*seconds), &with_start));
 }
@@ -105,7 +117,7 @@ fn offered(page: &mut Sheet, udp: bool, asked: &Offered) {
     });
     page.row("offered", rate(asked.bitrate_bps), &part);
     let Some(excess) = asked.excess_ratio.filter(|excess| *excess > 0.0) else { return };
-    let fate = if udp { "lost, or kept back by the sender's own link" } else { "waits at the sender" };
+    let fate = if udp { "lost, or held back by the sender's own link" } else { "waits at the sender" };
     page.row("too much", share(excess), fate);
 }
 
