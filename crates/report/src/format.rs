@@ -162,7 +162,7 @@ pub enum FormatError {
     #[error(transparent)]
     Json(#[from] serde_json::Error),
     /// There is no chart.
-    #[error("there is nothing to draw: no rate over time, no latency and no curve was measured")]
+    #[error("there is nothing to draw: the run has no rate over time, no latency and no curve")]
     NothingToDraw,
     /// A page needs a script and a style sheet.
     #[error("this program has no front end, which a page needs")]

@@ -245,7 +245,7 @@ fn export_pictures(args: &ExportArgs, pictures: &Pictures) -> Exit {
     if let Some(chart) = args.chart.filter(|chart| *chart == 0 || *chart > titles.len()) {
         print::error(match titles.is_empty() {
             true => FormatError::NothingToDraw.to_string(),
-            false => format!("--chart {chart}: there are {}: {}", titles.len(), titles.join("; ")),
+            false => format!("--chart {chart}: the page has {}: {}", titles.len(), titles.join("; ")),
         });
         return Exit::Usage;
     }
@@ -273,7 +273,7 @@ fn write_out(args: &ExportArgs, bytes: &[u8]) -> Exit {
 
 pub(crate) fn export(args: &ExportArgs) -> Exit {
     if args.chart.is_some() && args.format != Format::Svg {
-        print::error("--chart goes with --format svg; other formats have no charts to choose from");
+        print::error("--chart requires --format svg; other formats have no charts");
         return Exit::Usage;
     }
     if args.format == Format::Html {
