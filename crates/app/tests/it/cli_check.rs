@@ -137,7 +137,7 @@ fn bad_values_are_refused_by_name() {
         ("--rate 1M --distance 1000", "--rtt"),
         ("--rate 1M --streams 0", "--streams"),
         ("--rate 1M --udp --mss 1448", "--mss"),
-        ("--rate 1M --tool netperf", "--tool"),
+        ("--rate 1M --tool qperf", "--tool"),
         ("--rate 1M --counted-by nobody", "--counted-by"),
     ];
     for (flags, named) in table {

@@ -59,7 +59,7 @@ fn what_cannot_be_read_is_named_with_its_line_and_the_rest_is_kept() {
     assert_eq!(output.code, Some(1));
     let words = output.stderr;
     assert!(words.contains("-: line 2: ") && words.contains("no such file: it cannot be read"), "{words}");
-    assert_eq!(place.run(&["import", "--tool", "netperf", "-"]).code, Some(2));
+    assert_eq!(place.run(&["import", "--tool", "qperf", "-"]).code, Some(2));
     assert_eq!(place.run(&["import"]).code, Some(2));
 }
 
