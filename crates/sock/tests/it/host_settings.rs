@@ -136,7 +136,7 @@ fn offloads_are_switched_and_put_back_feature_by_feature() {
     assert_eq!(host.ask("ethtool -k v0"), before);
     // A veth has no LRO: it is already off and cannot be turned on.
     assert_eq!(host.obstacles(&HostSettingRequest::Offload(HostSetting::Lro, false)), "");
-    assert!(host.obstacles(&HostSettingRequest::Offload(HostSetting::Lro, true)).contains("off for good"));
+    assert!(host.obstacles(&HostSettingRequest::Offload(HostSetting::Lro, true)).contains("fixed to off"));
     host.ask("ethtool -K v0 sg off");
     assert!(host.obstacles(&HostSettingRequest::Offload(HostSetting::Tso, true)).contains("sg on"));
     let refused = host.run(|| HostSettingRequest::Offload(HostSetting::Tso, true).set("v0", ""));
@@ -207,7 +207,7 @@ fn the_discipline_of_the_kernel_comes_back_and_so_does_a_configured_one() {
     }
     host.ask("tc qdisc replace dev v0 root handle 8001: tbf rate 100mbit burst 32kb limit 100kb");
     host.ask("tc qdisc replace dev v0 parent 8001: handle 8002: pfifo limit 5");
-    assert!(host.obstacles(&parse("pfifo")).contains("holds a pfifo"));
+    assert!(host.obstacles(&parse("pfifo")).contains("contains a pfifo"));
     host.ask("tc qdisc del dev v0 root");
     host.ask("tc qdisc replace dev v0 root handle 8001: htb");
     assert!(host.obstacles(&parse("pfifo")).contains("htb"));
