@@ -63,6 +63,21 @@ pub struct Request<'a> {
     pub stop: &'a AtomicBool,
 }
 
+impl Request<'_> {
+    /// The first event of the run's log.
+    #[must_use]
+    pub fn run_started(&self) -> Body {
+        Body::RunStarted(RunStart {
+            schema: EVENT_SCHEMA.into(),
+            started_at: self.started_at.clone().into(),
+            world: self.world,
+            linerate: env!("CARGO_PKG_VERSION").into(),
+            target: self.host.clone().into(),
+            spec: self.spec.clone(),
+        })
+    }
+}
+
 /// Makes a run and writes its log. The last event of the log always states how the run ended.
 ///
 /// # Errors
@@ -78,7 +93,7 @@ pub(crate) fn measure_then(
     log: &mut Log<'_>,
     then: &mut dyn FnMut(&mut Log<'_>),
 ) -> Result<Outcome, ControlError> {
-    begin(request, log);
+    log.note(request.run_started());
     let result = carry_out(request, None, log);
     if matches!(result, Ok(Outcome::Completed)) {
         then(log);
@@ -92,20 +107,9 @@ pub(crate) fn measure_with(
     gate: Option<&PhaseGate>,
     log: &mut Log<'_>,
 ) -> Result<Outcome, ControlError> {
-    begin(request, log);
+    log.note(request.run_started());
     let result = carry_out(request, gate, log);
     end(request, result, log)
-}
-
-fn begin(request: &Request<'_>, log: &mut Log<'_>) {
-    log.note(Body::RunStarted(RunStart {
-        schema: EVENT_SCHEMA.into(),
-        started_at: request.started_at.clone().into(),
-        world: request.world,
-        linerate: env!("CARGO_PKG_VERSION").into(),
-        target: request.host.clone().into(),
-        spec: request.spec.clone(),
-    }));
 }
 
 fn carry_out(

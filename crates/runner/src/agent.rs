@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use linerate_control::{ControlError, FlowJob, Group, HostRef, Log, Request, Target, TestBed, run_group};
-use linerate_model::{Body, EVENT_SCHEMA, Outcome, RunStart};
+use linerate_model::{Body, Outcome};
 use linerate_units::Span;
 
 /// Has the agent run the test; its events become the log.
@@ -45,14 +45,7 @@ pub(super) fn measure(
 
 /// A test that could not start is still logged as a run, with the reason.
 fn not_begun(request: &Request<'_>, outcome: Outcome, reason: String, log: &mut Log<'_>) -> ControlError {
-    log.note(Body::RunStarted(RunStart {
-        schema: EVENT_SCHEMA.into(),
-        started_at: request.started_at.clone().into(),
-        world: request.world,
-        linerate: env!("CARGO_PKG_VERSION").into(),
-        target: request.host.clone().into(),
-        spec: request.spec.clone(),
-    }));
+    log.note(request.run_started());
     log.note(Body::RunEnded { outcome, reason: Some(reason.clone().into()) });
     ControlError::Local(reason)
 }

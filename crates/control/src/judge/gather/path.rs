@@ -117,13 +117,13 @@ impl View<'_> {
 
     /// Packets dropped by the ports of an emulated network during the measured part.
     pub(super) fn ports(&self) -> Vec<Port> {
-        let beside = |port: &&PortRecord| port.flows.contains(&self.flow.plan.flow);
+        let passed = |port: &&PortRecord| port.flows.contains(&self.flow.plan.flow);
         let counted = |port: &PortRecord| {
             let inside = port.samples.iter().filter(|sample| !sample.outside);
             let dropped: u64 = inside.filter_map(|sample| sample.readings.get(port::DROPPED)).sum();
             Port { name: port.port.to_string(), dropped: dropped as f64 }
         };
-        self.record.ports.iter().filter(beside).map(counted).collect()
+        self.record.ports.iter().filter(passed).map(counted).collect()
     }
 }
 
