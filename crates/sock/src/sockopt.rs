@@ -336,13 +336,28 @@ pub fn set_timestamping(fd: &impl AsFd, wanted: Timestamping) -> Result<()> {
 /// # Errors
 /// The descriptor is not a socket, or the kernel is older than 4.12.
 pub fn dropped(fd: &impl AsFd) -> Result<u32> {
+    const SK_MEMINFO_DROPS: usize = 8;
+    memory_info(fd, SK_MEMINFO_DROPS)
+}
+
+/// Memory of everything that this socket has received and the program has not read, bytes: with the kernel's own
+/// data of each packet, and with TCP segments that wait for a missing one.
+///
+/// # Errors
+/// The descriptor is not a socket, or the kernel is older than 4.12.
+pub fn receive_memory(fd: &impl AsFd) -> Result<u32> {
+    const SK_MEMINFO_RMEM_ALLOC: usize = 0;
+    memory_info(fd, SK_MEMINFO_RMEM_ALLOC)
+}
+
+/// One value of SO_MEMINFO, by its number in include/uapi/linux/sock_diag.h.
+fn memory_info(fd: &impl AsFd, number: usize) -> Result<u32> {
     const OP: &str = "read SO_MEMINFO";
     const SO_MEMINFO: i32 = 55;
-    const DROPS_AT: usize = 32;
     let mut buffer = [0; 64];
-    let counters = get_bytes(OP, fd, SOL_SOCKET, SO_MEMINFO, &mut buffer)?;
-    let drops = counters.get(DROPS_AT..).and_then(|rest| rest.first_chunk());
-    drops.map(|bytes| u32::from_ne_bytes(*bytes)).ok_or_else(|| SockError::errno(OP, libc::ENOPROTOOPT))
+    let values = get_bytes(OP, fd, SOL_SOCKET, SO_MEMINFO, &mut buffer)?;
+    let value = values.get(number * size_of::<u32>()..).and_then(|rest| rest.first_chunk());
+    value.map(|bytes| u32::from_ne_bytes(*bytes)).ok_or_else(|| SockError::errno(OP, libc::ENOPROTOOPT))
 }
 
 /// The pending error of this socket, if any; reading clears it.

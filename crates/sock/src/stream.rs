@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::SockError;
 use crate::call::{retry, set};
+use crate::cmsg::{self, Ancillary};
 
 /// Outcome of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,6 +119,40 @@ pub fn discard(fd: &impl AsFd, most: usize) -> Result<Moved, SockError> {
     });
     outcome_of_reading(result, most)
 }
+
+/// Receives into `buffer` as [`recv`] does. Also returns when the last of these bytes arrived at this host,
+/// nanoseconds of the realtime clock, if the socket has [`crate::sockopt::set_timestamping`] for received packets
+/// and the kernel had enabled it by then.
+///
+/// # Errors
+/// The connection was reset.
+pub fn recv_stamped(fd: &impl AsFd, buffer: &mut [u8]) -> Result<(Moved, Option<u64>), SockError> {
+    let length = buffer.len();
+    let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: length };
+    let mut control = [0u64; STAMP_WORDS];
+    // SAFETY: all zero is a valid msghdr: null pointers with length 0.
+    let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+    header.msg_iov = &raw mut part;
+    header.msg_iovlen = 1;
+    header.msg_control = control.as_mut_ptr().cast();
+    let raw = fd.as_fd().as_raw_fd();
+    let result = retry("receive", || {
+        header.msg_controllen = size_of_val(&control) as _;
+        // SAFETY: the header points to `part`, which describes `buffer`, and to `control`; all are alive and
+        // exclusively ours, and the kernel writes at most their lengths.
+        unsafe { libc::recvmsg(raw, &raw mut header, 0) }
+    });
+    let moved = outcome_of_reading(result, length)?;
+    let mut bytes = [0; STAMP_WORDS * size_of::<u64>()];
+    for (target, word) in bytes.chunks_exact_mut(size_of::<u64>()).zip(control) {
+        target.copy_from_slice(&word.to_ne_bytes());
+    }
+    let stamp = Ancillary::parse(cmsg::filled(&bytes, header.msg_controllen)).arrived_at_ns;
+    Ok((moved, stamp.filter(|_| moved.bytes() > 0)))
+}
+
+/// Room for the control message of a timestamp (three `timespec`s and a header), and as much again.
+const STAMP_WORDS: usize = 16;
 
 /// How long a blocking receive waits before it returns [`Moved::Pending`]; `None` waits forever.
 ///
