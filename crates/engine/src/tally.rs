@@ -28,6 +28,7 @@ pub(crate) fn assemble(flow: &Flow, mut ends: Vec<StreamEnd>, retransmits: Optio
         tail_bytes: Bytes::new(counts.total - counts.omitted - counts.inside),
         total_bytes: Bytes::new(counts.total),
         elapsed,
+        arrival_times: counts.calls > 0 && counts.stamped == counts.calls,
         bitrate: Bitrate::of(Bytes::new(counts.inside - first), elapsed).unwrap_or_default(),
         queued_bytes: queued.map(Bytes::new),
         retransmits: retransmits.map(|all| all.iter().sum()),

@@ -30,6 +30,9 @@ pub struct Tally {
     /// From the first to the last read (or write) in the measured part.
     #[serde(rename = "elapsed_ns")]
     pub elapsed: Span,
+    /// Whether all times of reads are when the kernel received the bytes, instead of when the program read them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub arrival_times: bool,
     /// Goodput in the measured part.
     #[serde(rename = "bitrate_bps")]
     pub bitrate: Bitrate,

@@ -6,10 +6,10 @@ use std::time::Duration;
 use linerate_model::flow::EndMark;
 use linerate_sock::batch::RecvBatch;
 use linerate_sock::poll::{Events, Interest, Poller};
-use linerate_sock::sockopt::{Timestamping, set_timestamping};
 use linerate_sock::stream::{set_nonblocking, set_recv_timeout};
 use linerate_sock::{Mono, SockError, clock, sockopt};
 
+use super::arrival_times::ArrivalTimes;
 use super::{PumpEnd, StreamEnd, StreamError};
 use crate::arrivals::Arrivals;
 use crate::counters::Meter;
@@ -20,8 +20,6 @@ use crate::transit::TransitPen;
 /// After an order to stop, the stream ends when nothing has arrived for this long: what was on the way has
 /// arrived.
 const STOP_SILENCE: Duration = Duration::from_millis(200);
-/// Older receive timestamps are ignored: the clock was probably set in between.
-const CREDIBLE_NS: u64 = 1_000_000_000;
 /// Messages per call.
 const MESSAGES: usize = 8;
 /// Buffer for one message: merged datagrams take up to 64 KiB.
@@ -42,8 +40,9 @@ pub(crate) fn prepare(flow: &Flow, socket: &UdpSocket) -> Result<bool, SockError
             let _ = sockopt::force_rcv_buf(socket, BUFFER);
         }
     }
-    // Without timestamps the stream begins when the program reads the first datagram.
-    let _ = set_timestamping(socket, Timestamping { receive: true, ..Timestamping::default() });
+    // For the first datagram, which may arrive before its pump runs. Without timestamps the stream begins when the
+    // program reads it.
+    let _ = ArrivalTimes::new(socket, true);
     // Without the drop counter, drops at the socket are indistinguishable from other losses; they count as lost
     // in both cases.
     let _ = sockopt::set_drop_counter(socket, true);
@@ -59,6 +58,7 @@ struct DatagramStream<'f> {
     end: StreamEnd,
     socket: &'f UdpSocket,
     meter: Meter<'f>,
+    times: ArrivalTimes,
     reader: Reader,
     arrivals: Arrivals,
     transit: Option<TransitPen<'f>>,
@@ -96,6 +96,7 @@ impl StreamSet<'_> {
         let wall_ns = slot.transit.as_ref().map(|_| clock::wall_ns());
         let mut bytes = 0;
         let mut first: Option<Origin> = None;
+        let mut last_stamp_ns = None;
         'batch: for message in self.batch.iter() {
             if let Some(count) = message.ancillary.dropped {
                 slot.arrivals.dropped(count, message.segments());
@@ -112,9 +113,10 @@ impl StreamSet<'_> {
                         slot.arrivals.sequence.arrive(stamp.seq);
                         slot.arrivals.jitter.arrive(stamp.sent_ns, now.as_ns());
                         bytes += datagram.len() as u64;
+                        last_stamp_ns = message.ancillary.arrived_at_ns;
                         if slot.meter.is_new() && first.is_none() {
-                            let stamp_ns = message.ancillary.arrived_at_ns;
-                            first = Some(Origin { stamp_ns, bytes: datagram.len() as u64 });
+                            let arrived = message.ancillary.arrived_at_ns.and_then(clock::arrival);
+                            first = Some(Origin { arrived, bytes: datagram.len() as u64 });
                         }
                         if let (Some(transit), Some(wall_ns)) = (&mut slot.transit, wall_ns) {
                             transit.arrive(stamp.sent_ns, wall_ns, datagram.len() as u64);
@@ -136,14 +138,14 @@ impl StreamSet<'_> {
             slot.end.bytes += bytes;
             self.last_arrival = now;
             if let Some(first) = first {
-                let (at, first_bytes) = first.moment(now, clock::wall_ns(), bytes);
+                let (at, first_bytes) = first.moment(now, bytes);
                 if slot.meter.begin(at, first_bytes) {
                     self.flow.control.notify_begun();
                 }
-                // Only the first timestamp is needed; more would cost time for each datagram.
-                let _ = set_timestamping(slot.socket, Timestamping::default());
             }
-            slot.meter.count(now, bytes);
+            let arrived = slot.times.of_read(now, last_stamp_ns);
+            slot.meter.count_read(now, arrived, bytes);
+            slot.times.after(slot.socket, now, bytes);
         }
         slot.end.mark.is_none()
     }
@@ -152,23 +154,19 @@ impl StreamSet<'_> {
 /// The first datagram of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Origin {
-    /// When the kernel received it from the driver, on the realtime clock; absent without a timestamp.
-    stamp_ns: Option<u64>,
+    /// When the kernel received it from the driver; absent without a credible timestamp.
+    arrived: Option<Mono>,
     bytes: u64,
 }
 
 impl Origin {
-    /// When the stream began, and the bytes that had arrived by then.
+    /// When the stream began, and the bytes that had arrived by then, if the first read returned `read_bytes` at
+    /// `now`.
     ///
     /// A program that reads late finds many datagrams waiting. They arrived one after the other, so time is
-    /// counted from the kernel's timestamp of the first one. If the clock was set in between, the first read
-    /// begins the stream.
-    fn moment(self, now: Mono, wall_ns: u64, read_bytes: u64) -> (Mono, u64) {
-        let age = self.stamp_ns.and_then(|stamp| wall_ns.checked_sub(stamp)).filter(|age| *age < CREDIBLE_NS);
-        match age.and_then(|age| now.0.checked_sub(age)) {
-            Some(at) => (Mono(at), self.bytes),
-            None => (now, read_bytes),
-        }
+    /// counted from the kernel's timestamp of the first one. Without one, the first read begins the stream.
+    fn moment(self, now: Mono, read_bytes: u64) -> (Mono, u64) {
+        self.arrived.map_or((now, read_bytes), |at| (at, self.bytes))
     }
 }
 
@@ -192,10 +190,12 @@ impl DatagramStream<'_> {
 pub(crate) fn read(flow: &Flow, pump: usize, batch: RecvBatch) -> PumpEnd {
     let setup = &flow.setup;
     let slots = flow.plan.streams_of(pump).filter_map(|stream| {
+        let socket = flow.sockets.udp(stream)?;
         Some(DatagramStream {
             end: StreamEnd { stream, ..StreamEnd::default() },
-            socket: flow.sockets.udp(stream)?,
+            socket,
             meter: flow.meter(stream),
+            times: ArrivalTimes::new(socket, true),
             reader: Reader::new(setup.stamp, setup.tag, setup.datagram_length()),
             arrivals: Arrivals::new(),
             transit: flow.transits.get(stream).map(TransitPen::new),
@@ -210,6 +210,7 @@ pub(crate) fn read(flow: &Flow, pump: usize, batch: RecvBatch) -> PumpEnd {
         }
     }
     for slot in &stream_set.slots {
+        slot.times.end(slot.socket);
         flow.stream_ended(&slot.meter, slot.end.trouble.as_ref());
     }
     PumpEnd { streams: stream_set.slots.into_iter().map(|slot| slot.end).collect(), ..PumpEnd::default() }
@@ -274,15 +275,11 @@ mod tests {
 
     #[test]
     fn a_stream_begins_where_the_kernel_had_its_first_datagram() {
-        let (now, wall) = (Mono(50_000_000), 9_000_000_000);
-        let late = Origin { stamp_ns: Some(wall - 17_000_000), bytes: 1448 };
+        let now = Mono(50_000_000);
         // Read 17 ms late, with 200 datagrams waiting: they arrived during these 17 ms and not all at once.
-        assert_eq!(late.moment(now, wall, 200 * 1448), (Mono(33_000_000), 1448));
-        for stamp_ns in [None, Some(wall + 1), Some(wall - 2_000_000_000)] {
-            let untold = Origin { stamp_ns, bytes: 1448 };
-            assert_eq!(untold.moment(now, wall, 200 * 1448), (now, 200 * 1448));
-        }
-        // The timestamp is older than the start of the monotonic clock.
-        assert_eq!(late.moment(Mono(5), wall, 9), (Mono(5), 9));
+        let late = Origin { arrived: Some(Mono(33_000_000)), bytes: 1448 };
+        assert_eq!(late.moment(now, 200 * 1448), (Mono(33_000_000), 1448));
+        let unknown = Origin { arrived: None, bytes: 1448 };
+        assert_eq!(unknown.moment(now, 200 * 1448), (now, 200 * 1448));
     }
 }

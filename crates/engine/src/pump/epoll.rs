@@ -10,6 +10,7 @@ use linerate_sock::stream::{recv, send, set_nonblocking};
 use linerate_sock::{Mono, Moved, SockError, clock, queues};
 use linerate_units::Bitrate;
 
+use super::arrival_times::ArrivalTimes;
 use super::feed::Drain;
 use super::{PumpEnd, PumpGuard, StreamEnd, StreamError, queued};
 use crate::counters::Meter;
@@ -39,6 +40,7 @@ struct EpollStream<'f> {
     end: StreamEnd,
     socket: &'f TcpStream,
     meter: Meter<'f>,
+    times: ArrivalTimes,
     left: u64,
     phase: Phase,
 }
@@ -57,7 +59,14 @@ struct StreamSet<'f> {
 }
 
 impl<'f> StreamSet<'f> {
-    fn new(flow: &'f Flow, pump: usize, rate: Option<Bitrate>, ready: Interest) -> Result<Self, SockError> {
+    /// `stamped`: whether the arrival of slow streams is timestamped.
+    fn new(
+        flow: &'f Flow,
+        pump: usize,
+        rate: Option<Bitrate>,
+        ready: Interest,
+        stamped: bool,
+    ) -> Result<Self, SockError> {
         let interest = if rate.is_some() { Interest::ERROR } else { ready };
         let poller = Poller::new()?;
         let mut slots = Vec::new();
@@ -66,7 +75,8 @@ impl<'f> StreamSet<'f> {
             poller.add(socket, slots.len() as u64, interest)?;
             let end = StreamEnd { stream, ..StreamEnd::default() };
             let (meter, left) = (flow.meter(stream), flow.plan.share(&flow.setup, stream));
-            slots.push(EpollStream { end, socket, meter, left, phase: Phase::Open });
+            let times = ArrivalTimes::new(socket, stamped);
+            slots.push(EpollStream { end, socket, meter, times, left, phase: Phase::Open });
         }
         Ok(Self {
             open: slots.len(),
@@ -113,6 +123,7 @@ impl<'f> StreamSet<'f> {
             Phase::Ended => return,
         }
         slot.phase = Phase::Ended;
+        slot.times.end(slot.socket);
         self.flow.stream_ended(&slot.meter, trouble.as_ref());
         slot.end.trouble = trouble;
         // Fails only for a socket that is no longer registered.
@@ -156,14 +167,22 @@ impl<'f> StreamSet<'f> {
 
     fn read_once(&mut self, index: usize, drain: &mut Drain) {
         let slot = &mut self.slots[index];
-        match drain.recv(slot.socket, self.chunk) {
+        let taken = if slot.times.are_on() {
+            drain.recv_stamped(slot.socket, self.chunk)
+        } else {
+            drain.recv(slot.socket, self.chunk).map(|moved| (moved, None))
+        };
+        let (taken, stamp_ns) = taken.map_or_else(|error| (Err(error), None), |(moved, at)| (Ok(moved), at));
+        match taken {
             Ok(Moved::Bytes(bytes)) => {
                 let (now, bytes) = (clock::now(), bytes as u64);
+                let arrived = slot.times.of_read(now, stamp_ns);
                 slot.end.bytes += bytes;
-                if slot.meter.is_new() && slot.meter.begin(now, bytes) {
+                if slot.meter.is_new() && slot.meter.begin(arrived.unwrap_or(now), bytes) {
                     self.flow.control.notify_begun();
                 }
-                slot.meter.count(now, bytes);
+                slot.meter.count_read(now, arrived, bytes);
+                slot.times.after(slot.socket, now, bytes);
                 if self.pace.is_none() && self.paced() {
                     self.pace = self.flow.setup.read_rate.and_then(|rate| Schedule::new(now, rate));
                 }
@@ -205,7 +224,7 @@ impl<'f> StreamSet<'f> {
 
 /// Writes each stream up to its limit, half-closes it and waits until the peer closes it too.
 pub(crate) fn write(flow: &Flow, pump: usize, guard: &mut PumpGuard<'_>, block: &[u8]) -> PumpEnd {
-    let mut stream_set = match StreamSet::new(flow, pump, flow.setup.offered, Interest::WRITE) {
+    let mut stream_set = match StreamSet::new(flow, pump, flow.setup.offered, Interest::WRITE, false) {
         Ok(stream_set) => stream_set,
         Err(error) => return failed(flow, pump, error),
     };
@@ -265,7 +284,9 @@ pub(crate) fn write(flow: &Flow, pump: usize, guard: &mut PumpGuard<'_>, block: 
 
 /// Reads each stream until the peer has half-closed it, and closes it.
 pub(crate) fn read(flow: &Flow, pump: usize, mut drain: Drain) -> PumpEnd {
-    let mut stream_set = match StreamSet::new(flow, pump, flow.setup.read_rate, Interest::READ) {
+    // What waits for a reader with a limited rate arrived long before.
+    let stamped = flow.setup.read_rate.is_none() && !drain.discards();
+    let mut stream_set = match StreamSet::new(flow, pump, flow.setup.read_rate, Interest::READ, stamped) {
         Ok(stream_set) => stream_set,
         Err(error) => return failed(flow, pump, error),
     };

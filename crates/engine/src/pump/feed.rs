@@ -200,6 +200,22 @@ impl Drain {
         &self.buffer[..kept]
     }
 
+    /// Whether the bytes are removed from the queue without being copied.
+    pub(crate) const fn discards(&self) -> bool {
+        self.discard
+    }
+
+    /// Takes at most `most` bytes and returns when the kernel received the last of them, nanoseconds of the
+    /// realtime clock. Only for a drain that does not discard.
+    pub(crate) fn recv_stamped(
+        &mut self,
+        fd: &impl AsFd,
+        most: usize,
+    ) -> Result<(Moved, Option<u64>), SockError> {
+        let length = self.buffer.len().min(most);
+        stream::recv_stamped(fd, &mut self.buffer[..length])
+    }
+
     /// Takes at most `most` bytes.
     #[inline]
     pub(crate) fn recv(&mut self, fd: &impl AsFd, most: usize) -> Result<Moved, SockError> {

@@ -3,6 +3,7 @@
 //! Each turn of their loops makes the call, reads the clock, adds to the pump's own counters and checks for
 //! orders. It takes no lock, allocates nothing and formats no text.
 
+mod arrival_times;
 pub(crate) mod blocks;
 pub(crate) mod datagram_recv;
 pub(crate) mod datagram_send;

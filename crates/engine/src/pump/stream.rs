@@ -8,6 +8,7 @@ use linerate_sock::poll::Interest;
 use linerate_sock::stream::{recv, set_nonblocking, set_recv_timeout, set_send_timeout};
 use linerate_sock::{Mono, Moved, SockError, clock, queues};
 
+use super::arrival_times::ArrivalTimes;
 use super::feed::{Drain, Feed};
 use super::low_water::LowWater;
 use super::notes::Reader;
@@ -128,6 +129,8 @@ fn empty(
     // A reader with a limited rate wakes up by its schedule and needs no mark.
     let most = if flow.setup.read_rate.is_some() { 0 } else { flow.plan.block };
     let mut low_water = LowWater::new(socket, most, flow.control.max_wait());
+    // What waits for a reader with a limited rate arrived long before.
+    let mut times = ArrivalTimes::new(socket, flow.setup.read_rate.is_none() && !drain.discards());
     let (mut taken, mut now) = (0, Mono::default());
     let mut notes = flow.setup.note.map(|note| Reader::new(note, flow.plan.block));
     let mut blocks = flow.block_reader(stream);
@@ -136,17 +139,23 @@ fn empty(
             let due = Schedule::due(pace, taken);
             flow.control.sleep_until(due, |control| !control.reads_out() && !control.aborted());
         }
-        let moved = drain.recv(socket, chunk)?;
+        let (moved, stamp_ns) = if times.are_on() {
+            drain.recv_stamped(socket, chunk)?
+        } else {
+            (drain.recv(socket, chunk)?, None)
+        };
         now = clock::now();
         match moved {
             Moved::Bytes(bytes) => {
+                let arrived = times.of_read(now, stamp_ns);
                 if meter.is_new() {
                     pace = flow.setup.read_rate.and_then(|rate| Schedule::new(now, rate));
-                    if meter.begin(now, bytes as u64) {
+                    if meter.begin(arrived.unwrap_or(now), bytes as u64) {
                         flow.control.notify_begun();
                     }
                 }
-                meter.count(now, bytes as u64);
+                meter.count_read(now, arrived, bytes as u64);
+                times.after(socket, now, bytes as u64);
                 taken += bytes as u64;
                 if let Some(notes) = &mut notes {
                     notes.see(drain.taken(bytes), meter);
@@ -163,5 +172,6 @@ fn empty(
             Moved::Closed => return Ok(()),
         }
     }
+    times.end(socket);
     flow.told_ending()
 }

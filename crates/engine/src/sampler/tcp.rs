@@ -17,6 +17,7 @@ pub(crate) struct TcpState {
     infos: Vec<TcpInfo>,
     snd_queue: Option<u64>,
     rcv_queue: Option<u64>,
+    rcv_memory: Option<u64>,
     snd_buf: Option<u64>,
     rcv_buf: Option<u64>,
 }
@@ -29,6 +30,10 @@ impl TcpState {
             infos: watched.iter().filter_map(|stream| tcp_info(stream).ok()).collect(),
             snd_queue: watched.iter().map(|stream| queues::unacknowledged(stream).ok()).sum(),
             rcv_queue: watched.iter().map(|stream| queues::readable(stream).ok()).sum(),
+            rcv_memory: watched
+                .iter()
+                .map(|stream| sockopt::receive_memory(stream).ok().map(u64::from))
+                .sum(),
             snd_buf: watched.iter().map(|stream| sockopt::snd_buf(stream).ok()).sum(),
             rcv_buf: watched.iter().map(|stream| sockopt::rcv_buf(stream).ok()).sum(),
         }
@@ -121,6 +126,8 @@ impl TcpState {
         out.put_some(tcp::OUT_OF_ORDER, self.grown(earlier, |info| info.rcv_ooopack.map(u64::from)));
         out.put_some(tcp::RCV_BUF, self.rcv_buf.map(Bytes::new));
         out.put_some(queue::RCV, self.rcv_queue.map(Bytes::new));
+        let held = self.rcv_memory.filter(|_| self.rcv_queue == Some(0));
+        out.put_some(queue::RCV_HELD, held.map(Bytes::new));
         // Half of the buffer is for payload, the other half for the kernel's bookkeeping (tcp_adv_win_scale 1).
         let share =
             self.rcv_queue.zip(self.rcv_buf).map(|(queued, buffer)| queued as f64 * 2.0 / buffer as f64);

@@ -18,7 +18,8 @@ metrics! {
     /// Discussion: bytes per call show whether the program or the kernel determines the pace.
     CALLS: u64 = "flow.calls", Counter, Neither, "own definition";
 
-    /// Time from the receiver's last read to the end of the interval.
+    /// Time from the receiver's last read to the end of the interval; for slow streams from the arrival of the last
+    /// byte that was read.
     /// Discussion: the bytes of an interval, divided by the time between the last reads of two intervals, give a
     /// rate that does not depend on where between two reads the interval ends.
     LAST_DATA: Span = "flow.last_data", Gauge, Neither, "as tcpi_last_data_recv of Linux tcp_info, for reads";
