@@ -16,7 +16,8 @@ mod uncertainty;
 use std::collections::BTreeMap;
 
 use linerate_model::metrics::flow::{BYTES, LAST_DATA};
-use linerate_model::{Body, Caveat, CaveatKind, FlowRecord, RunRecord, Side, Steady, TestSpec};
+use linerate_model::metrics::queue::RCV_HELD;
+use linerate_model::{Body, Caveat, CaveatKind, FlowRecord, RunRecord, Sample, Side, Steady, TestSpec};
 use linerate_theory::stats::series::weighted_batch_means;
 use linerate_theory::stats::until;
 use linerate_theory::{accounting, diagnose, ramp};
@@ -29,6 +30,8 @@ use crate::log::Log;
 
 /// A mean over fewer intervals would depend on single reads.
 const MIN_STEADY_INTERVALS: usize = 10;
+/// Most intervals that are merged because a segment is missing at their ends: with frequent losses one always is.
+const MAX_MERGED: usize = 5;
 /// Coverage probability of the interval of the steady mean.
 const COVERAGE: f64 = 0.95;
 
@@ -98,18 +101,25 @@ pub(crate) fn intervals(flow: &FlowRecord) -> Vec<f64> {
 }
 
 /// The number of ramp intervals, and the rates of the intervals after the ramp, without a last interval that
-/// the end of the measured part shortens.
+/// the end of the measured part shortens. As the receiver's time, it ends with a read: what waits for a
+/// retransmission then is read too late to count.
 fn steady_intervals(flow: &FlowRecord) -> (usize, Vec<f64>) {
     let mut all = intervals(flow);
     let whole = flow.measured_samples_of(Side::Receiver).map(|s| s.span().as_ns()).max().unwrap_or(0);
-    let last = flow.measured_samples_of(Side::Receiver).last().map_or(0, |s| s.span().as_ns());
+    let last = flow.measured_samples_of(Side::Receiver).last().map_or(Span::ZERO, until_last_read);
     // An interval more than a tenth shorter than the longest is the rest of the measured part.
-    if (last as f64) < 0.9 * whole as f64 {
+    if (last.as_ns() as f64) < 0.9 * whole as f64 {
         all.pop();
     }
     let ramp = ramp::find(&all).unwrap_or(0);
     let steady = all.split_off(ramp.min(all.len()));
     (ramp, steady)
+}
+
+/// The length of a receiver's interval until its last read; its whole length if it has no time of a read.
+fn until_last_read(sample: &Sample) -> Span {
+    let idle = sample.readings.get(LAST_DATA).unwrap_or(Span::ZERO);
+    Span::from_ns(sample.span().as_ns().saturating_sub(idle.as_ns()))
 }
 
 /// Everything after the ramp, including the rest at the end of the measured part: number of ramp intervals,
@@ -123,18 +133,30 @@ fn after_ramp(flow: &FlowRecord) -> (usize, Vec<f64>, Vec<f64>) {
 /// Rates of the receiver's intervals from `first` on, bit/s, and the length of each, s.
 ///
 /// An interval lasts from the last read of the one before to its own last read, so that neither whole reads nor a
-/// late tick change its rate. An interval without a read belongs to the next one.
+/// late tick change its rate. An interval without a read belongs to the next one, and so does one in which a single
+/// slow stream still waits for a missing segment: its last read may be a retransmission, and what arrived before it
+/// is not counted yet.
 fn received_from(flow: &FlowRecord, first: usize) -> (Vec<f64>, Vec<f64>) {
     // The measured time begins with the first read.
     let mut excluded = flow.receiver.as_ref().map_or(0, |tally| tally.first_read_bytes.get());
     let (mut from, mut bytes_held) = (None, 0_u64);
-    let mut found = Vec::new();
-    for sample in flow.measured_samples_of(Side::Receiver) {
+    let mut found: Vec<Option<(f64, Span)>> = Vec::new();
+    let single = flow.plan.streams == 1 && flow.receiver.as_ref().is_some_and(|tally| tally.arrival_times);
+    let mut samples = flow.measured_samples_of(Side::Receiver).peekable();
+    while let Some(sample) = samples.next() {
         let Some((bytes, idle)) = sample.readings.get(BYTES).zip(sample.readings.get(LAST_DATA)) else {
             found.push(sample.bitrate().map(|rate| (rate.bps(), sample.span())));
             continue;
         };
         let start = from.unwrap_or(sample.start_ns);
+        let waits = single && sample.readings.get(RCV_HELD).is_some_and(|held| held.get() > 0);
+        let merged = found.iter().rev().take_while(|interval| interval.is_none()).count();
+        if waits && merged < MAX_MERGED && samples.peek().is_some() {
+            bytes_held = bytes_held.saturating_add(bytes.get());
+            from = Some(start);
+            found.push(None);
+            continue;
+        }
         let end = Timestamp::from_ns(sample.end_ns.as_ns().saturating_sub(idle.as_ns())).max(start);
         bytes_held = bytes_held.saturating_add(bytes.get());
         let rate = Bitrate::of(Bytes::new(bytes_held.saturating_sub(excluded)), end.since(start));

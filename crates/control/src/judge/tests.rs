@@ -1,4 +1,5 @@
-use linerate_model::metrics::flow::{BITRATE, BYTES, LAST_DATA};
+use linerate_model::metrics::flow::{BITRATE, BYTES, CALLS, LAST_DATA};
+use linerate_model::metrics::queue::RCV_HELD;
 use linerate_model::{
     Direction, Event, FlowPlan, HostInfo, InterfaceCounts, KernelCounts, QdiscCounts, Readings, RunStart,
     Sample, Tally, TestSpec, Transport, UdpTally, World,
@@ -156,6 +157,57 @@ proptest! {
         let stated = flow.bitrate().unwrap().bps();
         prop_assert!((mean / stated - 1.0).abs() < 1e-6, "{mean} {stated}");
     }
+}
+
+#[test]
+fn what_waits_for_a_retransmission_belongs_to_the_interval_in_which_it_is_read() {
+    // From 940 ms on everything waits for two missing segments; the first of them comes at 995 ms, alone.
+    let ticks: Vec<u64> = (1..=30).map(|number| number * 100_000_000).collect();
+    let mut record = read_in_steps(1448, 1_000_000, 940_000_000..1_050_000_000, &ticks);
+    let samples: Vec<&mut Sample> = record.flows[0].samples.iter_mut().collect();
+    for (number, sample) in samples.into_iter().enumerate() {
+        let moved = 1448 * u64::from(number == 9);
+        let (bytes, idle) = (sample.readings.get(BYTES).unwrap(), sample.readings.get(LAST_DATA).unwrap());
+        sample.readings.put(BYTES, Bytes::new(bytes.get() + moved));
+        sample.readings.put(LAST_DATA, if number == 9 { Span::from_ms(5) } else { idle });
+        let held = if number == 9 { 54 * 2304 } else { 0 };
+        sample.readings.put(RCV_HELD, Bytes::new(held));
+        if number == 10 {
+            sample.readings.put(BYTES, Bytes::new(bytes.get() - 1448));
+        }
+    }
+    let spread = |record: &RunRecord| {
+        let (rates, _) = received_from(record.flow(0).unwrap(), 0);
+        rates.iter().map(|rate| (rate / 11.584e6 - 1.0).abs()).fold(0.0, f64::max)
+    };
+    assert!(spread(&record) > 0.3, "{}", spread(&record));
+    record.flows[0].receiver.as_mut().unwrap().arrival_times = true;
+    assert!(spread(&record) < 1e-9, "{}", spread(&record));
+    assert_eq!(received_from(record.flow(0).unwrap(), 0).0.len(), 29);
+}
+
+#[test]
+fn a_hole_at_the_end_is_no_slow_interval() {
+    // 2 Mb/s for three seconds; what arrives in the last 60 ms waits for a retransmission.
+    let ticks: Vec<u64> = (1..=30).map(|number| number * 100_000_000).collect();
+    let whole = read_in_steps(1448, 1_000_000, 0..0, &ticks);
+    let (_, rates) = steady_intervals(whole.flow(0).unwrap());
+    assert_eq!(rates.len(), 30);
+    let holed = read_in_steps(1448, 1_000_000, 2_940_000_000..3_001_000_000, &ticks);
+    let (_, rates) = steady_intervals(holed.flow(0).unwrap());
+    assert_eq!(rates.len(), 29);
+    assert!(rates[1..].iter().all(|rate| (rate / 11.584e6 - 1.0).abs() < 0.011), "{rates:?}");
+}
+
+#[test]
+fn times_of_arrival_leave_nothing_unread_at_the_ends() {
+    let ticks: Vec<u64> = (1..=100).map(|number| number * 100_000_000).collect();
+    let mut record = read_in_steps(4 * 1448, 24_000_000, 0..0, &ticks);
+    record.flows[0].receiver.as_mut().unwrap().readings.put(CALLS, 417);
+    let by_reads = half_width(&record);
+    record.flows[0].receiver.as_mut().unwrap().arrival_times = true;
+    let by_arrivals = half_width(&record);
+    assert!(by_arrivals < by_reads / 5.0, "{by_arrivals} {by_reads}");
 }
 
 fn until(share: &str) -> TestSpec {

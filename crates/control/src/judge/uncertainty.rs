@@ -2,6 +2,7 @@
 
 use linerate_model::metrics::flow::{CALLS, LAST_DATA};
 use linerate_model::metrics::host::TICK_LATENESS;
+use linerate_model::metrics::queue::RCV_HELD;
 use linerate_model::metrics::tcp::{BYTES_ACKED, DELIVERED, RETRANSMITS, SND_MSS};
 use linerate_model::{CaveatKind, FlowRecord, RunRecord, Sample, Side, Uncertainty};
 use linerate_theory::ramp;
@@ -41,6 +42,11 @@ fn observed(record: &RunRecord, flow: &FlowRecord) -> Option<Observed> {
         by_sender,
         ramped: ramp > 0,
         unread_bytes: unread_bytes(flow, calibrated),
+        arrival_times: has_arrival_times(flow),
+        held_bytes: flow
+            .measured_samples_of(Side::Receiver)
+            .last()
+            .and_then(|sample| Some(sample.readings.get(RCV_HELD)?.get() as f64)),
         burst_bytes: burst(record, flow),
         unaccounted_bytes: flow
             .byte_accounting
@@ -100,6 +106,11 @@ fn begins_and_ends_with_reads(flow: &FlowRecord) -> bool {
     first && flow.measured_samples_of(Side::Receiver).all(|sample| sample.readings.get(LAST_DATA).is_some())
 }
 
+/// Whether these reads have the times at which the kernel received their bytes.
+fn has_arrival_times(flow: &FlowRecord) -> bool {
+    begins_and_ends_with_reads(flow) && flow.receiver.as_ref().is_some_and(|tally| tally.arrival_times)
+}
+
 fn mean_read_bytes(flow: &FlowRecord) -> Option<f64> {
     let tally = flow.receiver.as_ref()?;
     let calls = tally.readings.get(CALLS).filter(|calls| *calls > 0)?;
@@ -107,11 +118,14 @@ fn mean_read_bytes(flow: &FlowRecord) -> Option<f64> {
 }
 
 /// Bytes that may have arrived unnoticed at the moments between which the receiver counts: a read. If these are
-/// moments of reads, and the reads take all that has arrived, then it is only what arrives until a late thread
+/// the kernel's times of arrival, there are none. If these are moments of reads, and the reads take all that has arrived, then it is only what arrives until a late thread
 /// has read the clock.
 fn unread_bytes(flow: &FlowRecord, calibrated: Option<Span>) -> Option<f64> {
     /// Reads that fill less of their buffer than this, on average, take all that has arrived.
     const FULL_SHARE: f64 = 0.5;
+    if has_arrival_times(flow) {
+        return None;
+    }
     let read = mean_read_bytes(flow)?;
     let buffer = flow.receiver_settings.as_ref().map(|settings| settings.length.get() as f64);
     let takes_all = buffer.is_some_and(|buffer| read < FULL_SHARE * buffer);

@@ -47,6 +47,11 @@ pub struct Observed {
     /// Bytes of each stream that may have arrived without being counted at the moments between which the
     /// receiver counts.
     pub unread_bytes: Option<f64>,
+    /// Whether the time begins and ends with arrivals that the kernel timestamped, so that late reads move no bytes
+    /// over its ends.
+    pub arrival_times: bool,
+    /// Bytes that had arrived at the end and waited for a missing segment, at most.
+    pub held_bytes: Option<f64>,
     /// Mean size of a read, bytes: data is acknowledged in units of this size.
     pub mean_read_bytes: Option<f64>,
     /// Bytes that the sender sends at once if it waits between bursts, so that they arrive together.
@@ -237,10 +242,11 @@ fn delivered(observed: &Observed, elapsed: f64, received: Option<&Spread>) -> Op
 
 /// Bits that an interval may have too much or too little at its two ends together, as a standard deviation:
 /// whole reads, or late reads if they are clearly more. The reads of a steady sender are regular, which makes
-/// them look up to twice as late as they are.
+/// them look up to twice as late as they are. If the ends are timestamped arrivals, nothing was late: bytes that
+/// neighbours exchange then waited in the kernel for a retransmission, and arrived.
 fn moved_bits(observed: &Observed, late_bits: f64) -> f64 {
     let (grain, late) = (difference(grain_bytes(observed)) * 8.0, late_bits * 2_f64.sqrt());
-    if late > 2.0 * grain { late } else { grain }
+    if late > 2.0 * grain && !observed.arrival_times { late } else { grain }
 }
 
 /// Data that is read late in one interval counts in the next one. So neighbours deviate in opposite directions,
@@ -300,11 +306,13 @@ fn edges(observed: &Observed, varied: &Spread, rate: f64, elapsed: f64) -> Optio
 }
 
 /// Bits that were delivered but not read at the end because earlier data was missing, combined with the usual
-/// variation of this difference, as a standard deviation. Absent if the sender reported nothing, and for one
-/// stream: its time ends with its last read, which reads everything.
+/// variation of this difference, as a standard deviation. Absent if the sender reported nothing. Of one stream the
+/// receiver's kernel says what waits. Usually nothing counts, as its time ends with its last read; but that read may
+/// be a retransmission, with more missing after it.
 fn held_back_bits(observed: &Observed, elapsed: f64) -> Option<f64> {
     if observed.streams <= 1.0 {
-        return None;
+        let held = observed.held_bytes.filter(|_| observed.arrival_times).and_then(positive)?;
+        return finite(rectangular(held) * 8.0);
     }
     let (received, delivered) = (&observed.steady_bps, &observed.delivered_bps);
     let count = received.len().min(delivered.len());
@@ -414,6 +422,19 @@ mod tests {
         near(standard(&found, Source::RampUp).unwrap(), 41.5e6 / 3_f64.sqrt());
         assert!(found.expanded_bps.bps() > 41.5e6, "the steady rate is inside");
         assert_eq!(standard(&budget(&Observed { ramped: false, ..ramped }).unwrap(), Source::RampUp), None);
+    }
+
+    #[test]
+    fn what_waited_for_a_retransmission_is_no_late_read_at_the_ends() {
+        let mut steady_bps = vec![941.5e6; 100];
+        (steady_bps[50], steady_bps[51]) = (700e6, 1183e6);
+        let by_reads = Observed { steady_bps, unread_bytes: None, ..gigabit() };
+        assert!(standard(&budget(&by_reads).unwrap(), Source::Edges).is_some());
+        let by_arrivals = Observed { arrival_times: true, ..by_reads };
+        let left = standard(&budget(&by_arrivals).unwrap(), Source::Edges).unwrap_or_default();
+        assert!(left < 1.0, "{left} is not the rounding of a mean");
+        let held = budget(&Observed { held_bytes: Some(30_000.0), ..by_arrivals }).unwrap();
+        near(standard(&held, Source::Edges).unwrap(), 30_000.0 * 8.0 / 10.0 / 3_f64.sqrt());
     }
 
     #[test]
