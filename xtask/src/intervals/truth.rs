@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use linerate_sock::netns::with_netns;
+use linerate_sock::priority::Urgent;
 use linerate_sock::{clock, iface};
 use linerate_theory::stats::series;
 
@@ -45,6 +46,8 @@ impl Watch {
         let (flag, namespace) = (Arc::clone(&stop), router.to_owned());
         let watch = move || {
             let look = || {
+                // The reference must not be late on a busy machine. It sleeps nearly all of the time.
+                let _urgent = Urgent::claim().ok();
                 let mut looks = Vec::new();
                 let mut next = clock::now();
                 while !flag.load(Ordering::Relaxed) {
