@@ -28,6 +28,7 @@ pub mod ntttcp;
 pub mod nuttcp;
 mod refusal;
 pub mod stand_in;
+mod tos;
 pub mod ttcp;
 #[cfg(test)]
 mod virtual_hosts;
