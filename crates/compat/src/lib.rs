@@ -27,6 +27,7 @@ pub mod netpipe;
 pub mod ntttcp;
 pub mod nuttcp;
 mod refusal;
+mod sessions;
 pub mod stand_in;
 mod tos;
 pub mod ttcp;

@@ -1,14 +1,15 @@
 //! The server: a listener, and a session for each client.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use linerate_model::ForeignText;
 use linerate_units::Timestamp;
 
 use super::argv::ServerOptions;
-use super::session::Session;
+use super::session::NetperfSession;
 use crate::EmbeddedServerConfig;
+use crate::sessions::Sessions;
 use crate::stand_in::{Input, Link, LinkOptions, Output, StandIn};
 
 /// The listener of the control port.
@@ -21,8 +22,7 @@ const MAX_SESSIONS: u16 = 400;
 #[derive(Debug)]
 pub struct NetperfServer {
     options: ServerOptions,
-    /// Keyed by the number that determines their link, flow and runs.
-    sessions: BTreeMap<u16, Session>,
+    sessions: Sessions<NetperfSession>,
     out: VecDeque<Output>,
     over: bool,
 }
@@ -31,7 +31,7 @@ impl NetperfServer {
     /// Creates a server for a command line.
     #[must_use]
     pub fn new(options: ServerOptions) -> Self {
-        Self { options, sessions: BTreeMap::new(), out: VecDeque::new(), over: false }
+        Self { options, sessions: Sessions::default(), out: VecDeque::new(), over: false }
     }
 
     /// Creates the server for a port that is shared with other protocols.
@@ -52,20 +52,12 @@ impl NetperfServer {
     }
 
     fn accept(&mut self, now: Timestamp, link: Link, peer: Option<SocketAddr>) {
-        let Some(number) = (0..MAX_SESSIONS).find(|number| !self.sessions.contains_key(number)) else {
+        let Some(number) = self.sessions.free_number(MAX_SESSIONS) else {
             return self.out.push_back(Output::Close { link });
         };
         let passphrase = self.options.passphrase.as_deref().map(ForeignText::new);
-        let session = Session::new(now, link, peer, number, MAX_SESSIONS, passphrase);
+        let session = NetperfSession::new(now, link, peer, number, MAX_SESSIONS, passphrase);
         self.sessions.insert(number, session);
-    }
-
-    /// Collects the outputs of the sessions and removes finished ones.
-    fn collect(&mut self) {
-        for session in self.sessions.values_mut() {
-            self.out.extend(std::iter::from_fn(|| session.output()));
-        }
-        self.sessions.retain(|_, session| !session.is_over());
     }
 
     fn exit(&mut self, code: i32) {
@@ -93,19 +85,13 @@ impl StandIn for NetperfServer {
             }
             Input::Accepted { listener: LISTENER, link, opened } => self.accept(now, *link, opened.remote),
             Input::Signal(number) => {
-                self.sessions.values_mut().for_each(|session| session.end(Some("interrupted")));
-                self.collect();
+                self.sessions.end_all(|session| session.end(Some("interrupted")));
+                self.sessions.collect(&mut self.out);
                 return self.exit(128 + number);
             }
-            _ => {
-                for session in self.sessions.values_mut() {
-                    if session.input(now, &input) {
-                        break;
-                    }
-                }
-            }
+            _ => self.sessions.input(now, &input),
         }
-        self.collect();
+        self.sessions.collect(&mut self.out);
     }
 
     fn output(&mut self) -> Option<Output> {
@@ -113,6 +99,6 @@ impl StandIn for NetperfServer {
     }
 
     fn deadline(&self) -> Option<Timestamp> {
-        self.sessions.values().filter_map(Session::deadline).min()
+        self.sessions.deadline()
     }
 }

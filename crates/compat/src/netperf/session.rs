@@ -10,6 +10,7 @@ use super::cpu;
 use super::terms::{check, grace, link_options, planned, response, task};
 use super::transactions::Responder;
 use super::wire::{MESSAGE_BYTES, Message, Protocol, Request, Results, flag, kind};
+use crate::sessions::Session;
 use crate::stand_in::{
     FlowCounts, FlowId, HostCounts, Input, Link, Opened, Output, Reason, RunId, Stop, StreamCounts,
 };
@@ -81,7 +82,7 @@ struct Test {
 
 /// One client of a server.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct NetperfSession {
     control: Link,
     peer: Option<SocketAddr>,
     /// The link of its port for data.
@@ -100,7 +101,7 @@ pub(super) struct Session {
     out: VecDeque<Output>,
 }
 
-impl Session {
+impl NetperfSession {
     /// A session with this number of at most `sessions`, whose data port has the link `own`.
     pub(super) fn new(
         now: Timestamp,
@@ -126,69 +127,6 @@ impl Session {
             reading: None,
             out: VecDeque::new(),
         }
-    }
-
-    pub(super) fn output(&mut self) -> Option<Output> {
-        self.out.pop_front()
-    }
-
-    pub(super) fn is_over(&self) -> bool {
-        self.phase == Phase::Over
-    }
-
-    pub(super) fn deadline(&self) -> Option<Timestamp> {
-        [self.due, self.next_look].into_iter().flatten().min()
-    }
-
-    /// Handles an input that may concern this session; true if it concerns only this session.
-    pub(super) fn input(&mut self, now: Timestamp, input: &Input<'_>) -> bool {
-        match input {
-            Input::Bytes { link, bytes } if *link == self.control => self.received(now, bytes),
-            Input::Closed { link, reason } if *link == self.control => {
-                let why = reason.as_ref().map_or("the client has left", |reason| reason.text.as_str());
-                self.end(Some(why));
-            }
-            Input::Admitted { run } if *run == self.run => self.admitted(),
-            Input::Refused { run, .. } if *run == self.run => {
-                self.test = None;
-                self.fail(now, EBUSY);
-            }
-            Input::Opened { link, opened } if *link == self.own => self.opened(now, opened),
-            Input::NotOpened { link, reason } if *link == self.own => self.cannot(now, reason),
-            Input::Accepted { listener, link, .. } if *listener == self.own => self.accepted(now, *link),
-            Input::Bytes { link, bytes } if self.answers(*link) => self.request_bytes(now, *link, bytes),
-            Input::Sent { link } if self.answers(*link) => {
-                if let Some(test) = &mut self.test {
-                    test.responder.sent(*link, &mut self.out);
-                }
-            }
-            Input::Closed { link, .. } if self.answers(*link) => self.data_closed(now, *link),
-            Input::Datagram { link, from, bytes } if *link == self.own => self.datagram(now, *from, bytes),
-            Input::NotStarted { flow, .. } if *flow == self.flow && self.phase == Phase::Draining => {
-                self.drained();
-            }
-            Input::Ended { counts } if counts.flow == self.flow && self.phase == Phase::Draining => {
-                self.drained();
-            }
-            Input::NotStarted { flow, reason } if *flow == self.flow && self.is_streaming() => {
-                self.cannot(now, reason);
-            }
-            Input::Written { flow } if *flow == self.flow => self.stop(now, Stop::Regularly),
-            Input::Ended { counts } if counts.flow == self.flow && self.is_streaming() => {
-                self.flow_ended(now, counts);
-            }
-            Input::Host(counts) if self.reading.is_some() => self.host_read(now, counts),
-            Input::Counts { flows, .. } => {
-                self.check_activity(now, flows);
-                return false;
-            }
-            Input::Tick => {
-                self.tick(now);
-                return false;
-            }
-            _ => return false,
-        }
-        true
     }
 
     fn is_streaming(&self) -> bool {
@@ -604,5 +542,69 @@ impl Session {
             test.trouble = Some("the client did not open the data connection".to_owned());
         }
         self.finish(now, beyond);
+    }
+}
+
+impl Session for NetperfSession {
+    fn output(&mut self) -> Option<Output> {
+        self.out.pop_front()
+    }
+
+    fn is_over(&self) -> bool {
+        self.phase == Phase::Over
+    }
+
+    fn deadline(&self) -> Option<Timestamp> {
+        [self.due, self.next_look].into_iter().flatten().min()
+    }
+
+    fn input(&mut self, now: Timestamp, input: &Input<'_>) -> bool {
+        match input {
+            Input::Bytes { link, bytes } if *link == self.control => self.received(now, bytes),
+            Input::Closed { link, reason } if *link == self.control => {
+                let why = reason.as_ref().map_or("the client has left", |reason| reason.text.as_str());
+                self.end(Some(why));
+            }
+            Input::Admitted { run } if *run == self.run => self.admitted(),
+            Input::Refused { run, .. } if *run == self.run => {
+                self.test = None;
+                self.fail(now, EBUSY);
+            }
+            Input::Opened { link, opened } if *link == self.own => self.opened(now, opened),
+            Input::NotOpened { link, reason } if *link == self.own => self.cannot(now, reason),
+            Input::Accepted { listener, link, .. } if *listener == self.own => self.accepted(now, *link),
+            Input::Bytes { link, bytes } if self.answers(*link) => self.request_bytes(now, *link, bytes),
+            Input::Sent { link } if self.answers(*link) => {
+                if let Some(test) = &mut self.test {
+                    test.responder.sent(*link, &mut self.out);
+                }
+            }
+            Input::Closed { link, .. } if self.answers(*link) => self.data_closed(now, *link),
+            Input::Datagram { link, from, bytes } if *link == self.own => self.datagram(now, *from, bytes),
+            Input::NotStarted { flow, .. } if *flow == self.flow && self.phase == Phase::Draining => {
+                self.drained();
+            }
+            Input::Ended { counts } if counts.flow == self.flow && self.phase == Phase::Draining => {
+                self.drained();
+            }
+            Input::NotStarted { flow, reason } if *flow == self.flow && self.is_streaming() => {
+                self.cannot(now, reason);
+            }
+            Input::Written { flow } if *flow == self.flow => self.stop(now, Stop::Regularly),
+            Input::Ended { counts } if counts.flow == self.flow && self.is_streaming() => {
+                self.flow_ended(now, counts);
+            }
+            Input::Host(counts) if self.reading.is_some() => self.host_read(now, counts),
+            Input::Counts { flows, .. } => {
+                self.check_activity(now, flows);
+                return false;
+            }
+            Input::Tick => {
+                self.tick(now);
+                return false;
+            }
+            _ => return false,
+        }
+        true
     }
 }

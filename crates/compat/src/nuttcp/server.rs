@@ -1,14 +1,15 @@
 //! The server: a listener, and a session for each client.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use linerate_units::Timestamp;
 
 use super::MAX_STREAMS;
 use super::options::ServerOptions;
-use super::session::Session;
+use super::session::NuttcpSession;
 use super::wire::Version;
 use crate::EmbeddedServerConfig;
+use crate::sessions::Sessions;
 use crate::stand_in::{Input, Link, LinkOptions, Output, RunId, StandIn};
 
 /// The listener on the control port.
@@ -21,8 +22,7 @@ const MAX_SESSIONS: u16 = 400;
 #[derive(Debug)]
 pub struct NuttcpServer {
     options: ServerOptions,
-    /// Keyed by the index that determines their link and flow numbers.
-    sessions: BTreeMap<u16, Session>,
+    sessions: Sessions<NuttcpSession>,
     next_run: RunId,
     out: VecDeque<Output>,
     over: bool,
@@ -32,7 +32,7 @@ impl NuttcpServer {
     /// Creates a server for a command line.
     #[must_use]
     pub fn new(options: ServerOptions) -> Self {
-        Self { options, sessions: BTreeMap::new(), next_run: 0, out: VecDeque::new(), over: false }
+        Self { options, sessions: Sessions::default(), next_run: 0, out: VecDeque::new(), over: false }
     }
 
     /// Creates the server for a port that is shared with other protocols.
@@ -56,28 +56,22 @@ impl NuttcpServer {
 
     fn accept(&mut self, now: Timestamp, link: Link, peer: Option<std::net::SocketAddr>) {
         let most = if self.options.one_shot { 1 } else { MAX_SESSIONS };
-        let Some(place) = (0..most).find(|place| !self.sessions.contains_key(place)) else {
+        let Some(number) = self.sessions.free_number(most) else {
             self.out.push_back(Output::Close { link });
             return;
         };
-        let base = 1 + u32::from(place) * u32::from(MAX_STREAMS);
+        let base = 1 + u32::from(number) * u32::from(MAX_STREAMS);
         let run = self.next_run;
         self.next_run = self.next_run.wrapping_add(1);
-        self.sessions.insert(place, Session::new(now, link, peer, base, place, run));
+        let session = NuttcpSession::new(now, self.options.clone(), link, peer, base, number, run);
+        self.sessions.insert(number, session);
     }
 
-    /// Collects the outputs of the sessions and removes finished ones.
+    /// Collects the outputs of the sessions; a server for one client ends with it.
     fn collect(&mut self) {
-        let mut ended = None;
-        for session in self.sessions.values_mut() {
-            self.out.extend(std::iter::from_fn(|| session.output()));
-            if session.is_over() {
-                ended = Some(session.complete);
-            }
-        }
-        self.sessions.retain(|_, session| !session.is_over());
-        if let Some(complete) = ended.filter(|_| self.options.one_shot) {
-            self.exit(i32::from(!complete));
+        let ended = self.sessions.collect(&mut self.out).pop();
+        if let Some(session) = ended.filter(|_| self.options.one_shot) {
+            self.exit(i32::from(!session.complete));
         }
     }
 
@@ -106,25 +100,11 @@ impl StandIn for NuttcpServer {
             }
             Input::Accepted { listener: LISTENER, link, opened } => self.accept(now, *link, opened.remote),
             Input::Signal(number) => {
-                for session in self.sessions.values_mut() {
-                    session.end(Some("interrupted".to_owned()));
-                }
+                self.sessions.end_all(|session| session.end(Some("interrupted".to_owned())));
                 self.collect();
                 self.exit(128 + number);
             }
-            // These concern all sessions; the counts requested by one also serve the others.
-            Input::Tick | Input::Counts { .. } => {
-                for session in self.sessions.values_mut() {
-                    session.input(now, &self.options, &input);
-                }
-            }
-            _ => {
-                for session in self.sessions.values_mut() {
-                    if session.input(now, &self.options, &input) {
-                        break;
-                    }
-                }
-            }
+            _ => self.sessions.input(now, &input),
         }
         self.collect();
     }
@@ -134,6 +114,6 @@ impl StandIn for NuttcpServer {
     }
 
     fn deadline(&self) -> Option<Timestamp> {
-        self.sessions.values().filter_map(Session::deadline).min()
+        self.sessions.deadline()
     }
 }

@@ -12,6 +12,7 @@ use super::report::{count_lines, prefix, setup_lines};
 use super::summary;
 use super::transfer::{Failure, Transfer, TransferEvent};
 use super::wire::{Format, LINE_LIMIT, Lines, Request, Version};
+use crate::sessions::Session;
 use crate::stand_in::{FlowId, Input, Link, Output, Reason, RunId};
 
 /// Timeout for the greeting and for the request of a client.
@@ -37,7 +38,8 @@ enum Phase {
 
 /// One client of a server.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct NuttcpSession {
+    options: ServerOptions,
     control: Link,
     peer: Option<SocketAddr>,
     phase: Phase,
@@ -59,10 +61,11 @@ pub(super) struct Session {
     out: VecDeque<Output>,
 }
 
-impl Session {
+impl NuttcpSession {
     /// A session whose own links have numbers from `base` on.
     pub(super) fn new(
         now: Timestamp,
+        options: ServerOptions,
         control: Link,
         peer: Option<SocketAddr>,
         base: u32,
@@ -70,6 +73,7 @@ impl Session {
         run: RunId,
     ) -> Self {
         Self {
+            options,
             control,
             peer,
             phase: Phase::Greeting,
@@ -87,49 +91,6 @@ impl Session {
             complete: false,
             out: VecDeque::new(),
         }
-    }
-
-    pub(super) fn output(&mut self) -> Option<Output> {
-        self.out.pop_front()
-    }
-
-    pub(super) fn is_over(&self) -> bool {
-        self.phase == Phase::Over
-    }
-
-    pub(super) fn deadline(&self) -> Option<Timestamp> {
-        [self.due, self.transfer.as_ref().and_then(Transfer::deadline)].into_iter().flatten().min()
-    }
-
-    /// Handles an input that may concern this session; true if it does.
-    pub(super) fn input(&mut self, now: Timestamp, options: &ServerOptions, input: &Input<'_>) -> bool {
-        let mine = match input {
-            Input::Bytes { link, bytes } if *link == self.control => {
-                self.bytes(now, options, bytes);
-                true
-            }
-            Input::Closed { link, .. } if *link == self.control => {
-                self.closed(now);
-                true
-            }
-            Input::Admitted { run } if *run == self.run => {
-                self.admitted();
-                true
-            }
-            Input::Refused { run, why } if *run == self.run => {
-                self.asked = false;
-                let role = prefix(!self.request.trans, None);
-                self.refuse(&format!("{role}v{}: {why}", Version::REPORTED));
-                true
-            }
-            Input::Tick => {
-                self.tick(now);
-                false
-            }
-            _ => self.transfer.as_mut().is_some_and(|transfer| transfer.input(now, input, &mut self.out)),
-        };
-        self.handle_events(now);
-        mine
     }
 
     fn send_line(&mut self, text: &str) {
@@ -171,7 +132,7 @@ impl Session {
         (self.phase, self.due) = (Phase::Over, None);
     }
 
-    fn bytes(&mut self, now: Timestamp, options: &ServerOptions, bytes: &[u8]) {
+    fn bytes(&mut self, now: Timestamp, bytes: &[u8]) {
         if matches!(self.phase, Phase::Testing | Phase::Over) {
             // Any further input of a client means that it wants to end the test.
             self.client_leaves(now);
@@ -181,7 +142,7 @@ impl Session {
         while let Some(line) = self.lines.pull() {
             match self.phase {
                 Phase::Greeting => self.greeting_received(now, &line),
-                Phase::Request => self.requested(now, options, &line),
+                Phase::Request => self.requested(now, &line),
                 _ => return,
             }
         }
@@ -203,7 +164,7 @@ impl Session {
         self.due = Some(now + REQUEST_TIMEOUT);
     }
 
-    fn requested(&mut self, now: Timestamp, options: &ServerOptions, line: &str) {
+    fn requested(&mut self, now: Timestamp, line: &str) {
         let ours = Version::REPORTED;
         let Some(request) = Request::decode(line) else {
             let words = format!(
@@ -219,10 +180,11 @@ impl Session {
             return self.refuse("doesn't allow traceroute");
         }
         let role = prefix(!self.request.trans, None);
-        let terms = match Terms::of_request(&self.request, options.control_port) {
+        let terms = match Terms::of_request(&self.request, self.options.control_port) {
             Ok(terms) => terms,
             Err(words) => return self.refuse(&format!("{role}v{ours}: {words}")),
         };
+        let options = &self.options;
         let stdio = options.stdio && !terms.udp && terms.streams == 1;
         let (ipv4, ipv6) = (options.ipv4, options.ipv6);
         let terms =
@@ -369,5 +331,49 @@ impl Session {
         if let Some(transfer) = &mut self.transfer {
             transfer.tick(now, &mut self.out);
         }
+    }
+}
+
+impl Session for NuttcpSession {
+    fn output(&mut self) -> Option<Output> {
+        self.out.pop_front()
+    }
+
+    fn is_over(&self) -> bool {
+        self.phase == Phase::Over
+    }
+
+    fn deadline(&self) -> Option<Timestamp> {
+        [self.due, self.transfer.as_ref().and_then(Transfer::deadline)].into_iter().flatten().min()
+    }
+
+    fn input(&mut self, now: Timestamp, input: &Input<'_>) -> bool {
+        let mine = match input {
+            Input::Bytes { link, bytes } if *link == self.control => {
+                self.bytes(now, bytes);
+                true
+            }
+            Input::Closed { link, .. } if *link == self.control => {
+                self.closed(now);
+                true
+            }
+            Input::Admitted { run } if *run == self.run => {
+                self.admitted();
+                true
+            }
+            Input::Refused { run, why } if *run == self.run => {
+                self.asked = false;
+                let role = prefix(!self.request.trans, None);
+                self.refuse(&format!("{role}v{}: {why}", Version::REPORTED));
+                true
+            }
+            Input::Tick => {
+                self.tick(now);
+                false
+            }
+            _ => self.transfer.as_mut().is_some_and(|transfer| transfer.input(now, input, &mut self.out)),
+        };
+        self.handle_events(now);
+        mine
     }
 }
