@@ -35,6 +35,8 @@ pub struct SocketOptions {
     pub user_timeout: Option<Duration>,
     /// Forbid fragmentation.
     pub dont_fragment: bool,
+    /// Reach only hosts of the own networks (SO_DONTROUTE).
+    pub dont_route: bool,
     /// Share the local port with other sockets.
     pub reuse_port: bool,
     /// Exclude IPv4 on a socket bound to `::`.
@@ -160,6 +162,9 @@ impl SocketOptions {
         }
         if self.dont_fragment {
             sockopt::set_dont_fragment(fd, true)?;
+        }
+        if self.dont_route {
+            sockopt::set_dont_route(fd, true)?;
         }
         if self.reuse_port {
             sockopt::set_reuse_port(fd, true)?;

@@ -34,6 +34,8 @@ switches! {
     set_reuse_address: SOL_SOCKET, libc::SO_REUSEADDR, "set SO_REUSEADDR";
     /// Allows several sockets of one user to share an address and port.
     set_reuse_port: SOL_SOCKET, libc::SO_REUSEPORT, "set SO_REUSEPORT";
+    /// Reaches only hosts of the own networks, without routers.
+    set_dont_route: SOL_SOCKET, libc::SO_DONTROUTE, "set SO_DONTROUTE";
     /// Sends small segments at once (disables Nagle's algorithm, RFC 896).
     set_no_delay: IPPROTO_TCP, libc::TCP_NODELAY, "set TCP_NODELAY";
     /// Disables delayed acknowledgements for a while; the kernel may enable them again.

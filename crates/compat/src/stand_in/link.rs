@@ -34,6 +34,8 @@ pub struct LinkOptions {
     pub no_delay: bool,
     /// Forbid fragmentation.
     pub dont_fragment: bool,
+    /// Send only to hosts of the own networks, not through routers (SO_DONTROUTE).
+    pub dont_route: bool,
     /// Flow label of IPv6.
     pub flow_label: Option<u32>,
     /// Timeout for unacknowledged data (TCP_USER_TIMEOUT).

@@ -70,6 +70,7 @@ pub(super) fn socket_options(options: &LinkOptions) -> SocketOptions {
         max_pacing_rate: None,
         user_timeout: options.user_timeout.map(Span::as_duration),
         dont_fragment: options.dont_fragment,
+        dont_route: options.dont_route,
         reuse_port: false,
         only_v6: options.ipv6,
         flow_label: options.flow_label,
