@@ -31,7 +31,7 @@ pub use host::{cmsg, errqueue, proc, tcp_info};
 pub use iperf3::{iperf3_client, iperf3_params, iperf3_results, iperf3_server};
 pub use log::{event_log, spec};
 pub use native::{native_datagram, native_framer, native_preface};
-pub use netperf::netperf;
+pub use netperf::{netperf, netperf_client};
 pub use netpipe::netpipe;
 pub use ntttcp::ntttcp;
 pub use nuttcp::{nuttcp_argv, nuttcp_client, nuttcp_lines, nuttcp_server};
@@ -60,6 +60,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "native_server", run: native_server, seeds: seeds::server_dialogues },
     Target { name: "agent", run: agent, seeds: agent::seeds },
     Target { name: "netperf", run: netperf, seeds: netperf::seeds },
+    Target { name: "netperf_client", run: netperf_client, seeds: netperf::client_seeds },
     Target { name: "netpipe", run: netpipe, seeds: netpipe::seeds },
     Target { name: "ntttcp", run: ntttcp, seeds: ntttcp::seeds },
     Target { name: "iperf3_params", run: iperf3_params, seeds: iperf3::messages },

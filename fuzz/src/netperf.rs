@@ -1,10 +1,11 @@
 //! netperf: its messages, its command lines, and the stand-ins with a peer that sends messages of the right size.
 
 use linerate_compat::netperf::{
-    MESSAGE_BYTES, Message, NetperfServer, Request, Response, Results, ServerCommand, ServerOptions,
+    ClientCommand, MESSAGE_BYTES, Message, NetperfClient, NetperfServer, Request, Response, Results,
+    ServerCommand, ServerOptions, Surroundings,
 };
 use linerate_compat::stand_in::{Input, Output, StandIn};
-use linerate_units::Timestamp;
+use linerate_units::{Span, Timestamp};
 
 use crate::noisy_host::{self, Boxed};
 use crate::tool;
@@ -33,14 +34,82 @@ fn run(first: u8, script: &[u8]) -> bool {
     false
 }
 
+/// Command lines of clients.
+const COMMANDS: [&str; 10] = [
+    "-t TCP_STREAM -D 0.1 -c -C",
+    "-t TCP_MAERTS -D 0.1 -P 0 -- -k all",
+    "-t TCP_RR -D 0.1 -v 2 -- -r 3,5 -b 3",
+    "-t TCP_CRR -v 2 -c",
+    "-t TCP_RR -l -100 -- -o all",
+    "-t TCP_STREAM -i 5,3 -I 95,5 -l 1 -- -O all",
+    "-t omni -s 1 -Z secret -- -d rr -c",
+    "-t TCP_STREAM -l 0 -v 0 -C",
+    "-t UDP_STREAM -D 0.1 -- -m 100 -R 1",
+    "-t UDP_RR -D 0.1 -- -e 1 -b 4 -o MEAN_LATENCY;COMMAND_LINE",
+];
+
+fn parse(line: &str) -> ClientCommand {
+    let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+    let read = |name: &str, most: usize| match name.len() {
+        0..5 => Ok(name.bytes().cycle().take(most.min(100)).collect()),
+        _ => Err(std::io::ErrorKind::NotFound.into()),
+    };
+    ClientCommand::parse(&words, &Surroundings { wall: Span::from_secs(1 << 30), seed: 1, read: &read })
+}
+
+/// The client: the first byte selects the command line, the rest is the script, and a command line too.
+pub fn netperf_client(bytes: &[u8]) {
+    let Some((first, script)) = bytes.split_first() else { return };
+    if let ClientCommand::Test(options) = parse(&String::from_utf8_lossy(script)) {
+        assert!(!options.host().is_empty());
+    }
+    play_client(*first, script);
+}
+
+/// Whether a run was completed, as far as the host knows.
+fn play_client(first: u8, script: &[u8]) -> bool {
+    let command = usize::from(first) % COMMANDS.len();
+    let ClientCommand::Test(options) = parse(COMMANDS[command]) else { return false };
+    let client: Box<dyn StandIn> = Box::new(WholeMessages { inner: Box::new(NetperfClient::new(*options)) });
+    if command < 8 {
+        return noisy_host::play(Boxed(client), script);
+    }
+    // The host with datagrams.
+    tool::play(client, script);
+    false
+}
+
+/// Whole tests: the control connection and the sizes of buffers, the agreement, data, and the counts.
+pub(crate) fn client_seeds() -> Vec<Vec<u8>> {
+    let mut seeds: Vec<Vec<u8>> = COMMANDS.iter().map(|line| [b"\0", line.as_bytes()].concat()).collect();
+    for (command, transcript) in (0..).zip(TRANSCRIPTS.iter().cycle().take(COMMANDS.len())) {
+        let said = said(transcript, "S ");
+        let [response, results] = &said[..] else { continue };
+        // The real server leaves the type of its counts in another byte order.
+        let results = [&[0, 0, 0, 99], &results[4..results.len().min(110)]].concat();
+        let say = |bytes: &[u8]| [&[3, 0, bytes.len() as u8], bytes].concat();
+        let opened = [0, 0, 0, 0];
+        let stream = [0, 0, 8, 1, 0, 9, 10, 8, 0, 0, 8, 1, 5, 4, 1];
+        let transactions =
+            [0, 0, 3, 1, 5, 1, 1, 1, 1, 1, 4, 1, 0, 0, 3, 1, 5, 1, 1, 1, 1, 1, 10, 20, 4, 1, 0, 0, 4, 1];
+        for data in [&stream[..], &transactions[..]] {
+            let end = say(&results);
+            seeds.push([&[command][..], &opened, &[10, 1], &say(response), &[10, 1], data, &end].concat());
+        }
+    }
+    seeds
+}
+
 fn messages(bytes: &[u8]) {
     let message = whole(bytes);
     // Only a text can be too long: bytes that are no text become longer when they are decoded.
     let request = Request::decode(&message);
     let again = Request::decode(&request.encode());
     assert!(request.congestion.starts_with(again.congestion.as_str()), "a text may only be cut");
+    assert!(request.fill_file.starts_with(again.fill_file.as_str()), "a text may only be cut");
     assert_eq!(Request::decode(&again.encode()), again, "a text is cut once");
-    assert_eq!(Request { congestion: request.congestion.clone(), ..again }, request, "a request must survive");
+    let (congestion, fill_file) = (request.congestion.clone(), request.fill_file.clone());
+    assert_eq!(Request { congestion, fill_file, ..again }, request, "a request must survive");
     let response = Response::decode(&message);
     assert_eq!(Response::decode(&response.encode()), response, "a response must survive");
     let results = Results::decode(&message);
@@ -138,5 +207,14 @@ mod tests {
             seeds().into_iter().filter(|seed| seed.starts_with(&[0, 0, 0, 2])).collect();
         let complete = tests.iter().filter(|seed| run(seed[0], &seed[1..])).count();
         assert!(complete >= 6, "{complete} of {}", tests.len());
+    }
+
+    #[test]
+    fn the_seeds_of_the_client_are_whole_tests() {
+        let complete = |command: u8| {
+            client_seeds().iter().any(|seed| seed[0] == command && play_client(command, &seed[1..]))
+        };
+        let completed: Vec<u8> = (0..8).filter(|command| complete(*command)).collect();
+        assert!(completed.len() >= 6, "{completed:?}");
     }
 }

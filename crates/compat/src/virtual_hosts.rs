@@ -12,7 +12,8 @@ use linerate_model::{Side, SideSettings};
 use linerate_units::{Span, Timestamp};
 
 use crate::stand_in::{
-    Cpu, FlowCounts, FlowId, FlowTask, Input, Link, LinkOptions, Opened, Output, Reason, StandIn, Transport,
+    Cpu, FlowCounts, FlowId, FlowTask, HostCounts, Input, Link, LinkOptions, Opened, Output, Reason, StandIn,
+    Transport,
 };
 use engine::Flow;
 use virtual_link::{VirtualLink, address, opened};
@@ -177,6 +178,7 @@ impl VirtualHosts {
             Output::Connect { link, port, to, options } => self.connect(host, link, port, to, &options),
             Output::Listen { link, port, options } => {
                 let udp = options.transport == Transport::Udp;
+                let port = if port == 0 { self.hosts[host].free_port() } else { port };
                 let local = address(host, port);
                 let taken =
                     self.hosts[host].links.values().any(|wire| wire.udp == udp && wire.local == local);
@@ -221,6 +223,13 @@ impl VirtualHosts {
             Output::Stop { flow, how } => self.stop(host, flow, how),
             Output::Forget { flow } => drop(self.hosts[host].flows.remove(&flow)),
             Output::Look => self.look(host),
+            Output::LookHost { .. } => {
+                // Half of the time of four cores is used.
+                let used = self.now.as_ns() / 1_000_000;
+                let cpu = Some([used, 0, used, 2 * used, 0, 0, 0, 0]);
+                let counts = HostCounts { cpu, cores: Some(4), ..HostCounts::default() };
+                self.hosts[host].tool.input(self.now, Input::Host(&counts));
+            }
             Output::RunOver { trouble, .. } => self.hosts[host].runs.push(trouble),
             Output::Print(text) => self.hosts[host].out.push_str(&text),
             Output::Complain(text) => self.hosts[host].err.push_str(&text),
@@ -260,8 +269,7 @@ impl VirtualHosts {
         let udp = options.transport == Transport::Udp;
         let peer = to.unwrap_or_else(|| address(1 - host, port));
         let peer_host = usize::from(peer.ip() == address(1, 0).ip());
-        let local = address(host, options.local_port.unwrap_or(self.hosts[host].next_port));
-        self.hosts[host].next_port += 1;
+        let local = address(host, options.local_port.unwrap_or_else(|| self.hosts[host].free_port()));
         self.hosts[host].links.insert(link, VirtualLink::new(udp, local, Some(peer)));
         if udp {
             return self.later(Span::ZERO, host, HostEvent::Opened(link, opened(local, Some(peer))));
@@ -398,6 +406,12 @@ impl Host {
             next_accepted: Link::FIRST_ACCEPTED.0,
             next_port: 40_000,
         }
+    }
+
+    fn free_port(&mut self) -> u16 {
+        let port = self.next_port;
+        self.next_port += 1;
+        port
     }
 
     fn accept(&mut self, wire: VirtualLink) -> Link {

@@ -9,12 +9,19 @@
 //! The facts come from captures of netperf 2.7.0 (`fixtures/transcripts/netperf`) and from its source, which
 //! defines the messages. No code of netperf is used.
 //!
-//! Streams are flows of the engine. Transactions (TCP_RR, TCP_CRR, UDP_RR) are answered by the stand-in itself,
-//! one message at a time, so they cost more CPU time than in the original.
+//! Streams are flows of the engine. Transactions (TCP_RR, TCP_CRR, UDP_RR) are asked and answered by the
+//! stand-ins themselves, one message at a time, so they cost more CPU time than in the original.
 
 mod argv;
+mod client;
+mod confidence;
 mod cpu;
+mod figures;
+mod latencies;
+mod options;
 pub(crate) mod read;
+mod report;
+mod selectors;
 mod server;
 mod session;
 mod terms;
@@ -24,7 +31,9 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-pub use argv::{ServerCommand, ServerOptions};
+pub use argv::{ClientCommand, ReadFile, ServerCommand, ServerOptions, Surroundings};
+pub use client::NetperfClient;
+pub use options::ClientOptions;
 pub use server::NetperfServer;
 pub use wire::{HostCpu, MESSAGE_BYTES, Message, Protocol, Request, Response, Results, Roles};
 

@@ -21,6 +21,14 @@ const RESULT_CONGESTION_AT: usize = 27 * 4 + 160;
 /// Bytes of the name of a congestion control algorithm, with a zero at its end.
 const CONGESTION_BYTES: usize = 16;
 
+/// Where the name of the server's fill file is in the data of a request, and its bytes with a zero at its end.
+const FILL_FILE_AT: usize = REQUEST_TEXTS_AT + CONGESTION_BYTES;
+const FILL_FILE_BYTES: usize = 32;
+
+/// Where a request names the processor to which netserver binds itself, and the value for none.
+const AFFINITY: std::ops::Range<usize> = 4..DATA_AT;
+const NO_AFFINITY: u32 = u32::MAX;
+
 /// The types of messages.
 pub(super) mod kind {
     pub(in super::super) const DEBUG_ON: u32 = 1;
@@ -80,6 +88,14 @@ impl Message {
         let mut bytes = vec![0; MESSAGE_BYTES];
         bytes[..4].copy_from_slice(&kind.to_be_bytes());
         Self { bytes }
+    }
+
+    /// A request of a client, which leaves the choice of processors to the server's system.
+    #[must_use]
+    pub fn request(kind: u32) -> Self {
+        let mut message = Self::new(kind);
+        message.bytes[AFFINITY].copy_from_slice(&NO_AFFINITY.to_be_bytes());
+        message
     }
 
     /// Takes the first message off a buffer; absent if it is incomplete.
@@ -210,6 +226,7 @@ pub(super) mod flag {
     pub(in super::super) const CONNECT: u32 = 0x4;
     pub(in super::super) const MEASURE_CPU: u32 = 0x8;
     pub(in super::super) const ROUTED: u32 = 0x20;
+    pub(in super::super) const KEEP_ALIVE: u32 = 0x8000_0000;
 }
 
 /// The transport of a test.
@@ -263,6 +280,8 @@ pub struct Request {
     pub tos: Option<u32>,
     /// Congestion control algorithm; empty for the default.
     pub congestion: ForeignText,
+    /// A file on the server with which it fills its buffers; empty for none.
+    pub fill_file: ForeignText,
 }
 
 impl Default for Request {
@@ -286,6 +305,7 @@ impl Default for Request {
             client_port: 0,
             tos: None,
             congestion: ForeignText::default(),
+            fill_file: ForeignText::default(),
         }
     }
 }
@@ -328,13 +348,14 @@ impl Request {
             client_port: u16::try_from(message.word(25)).unwrap_or(0),
             tos: message.asked(37),
             congestion: message.text(REQUEST_TEXTS_AT, CONGESTION_BYTES),
+            fill_file: message.text(FILL_FILE_AT, FILL_FILE_BYTES),
         }
     }
 
     /// Encodes the request.
     #[must_use]
     pub fn encode(&self) -> Message {
-        let mut message = Message::new(kind::TEST);
+        let mut message = Message::request(kind::TEST);
         let (protocol, socket_type) = match self.protocol {
             Protocol::Tcp => (TCP, 1),
             Protocol::Udp => (UDP, 2),
@@ -367,6 +388,7 @@ impl Request {
         message.set(36, u32::MAX);
         message.set_asked(37, self.tos);
         message.set_text(REQUEST_TEXTS_AT, CONGESTION_BYTES, &self.congestion);
+        message.set_text(FILL_FILE_AT, FILL_FILE_BYTES, &self.fill_file);
         message
     }
 
@@ -488,6 +510,8 @@ pub struct Results {
     pub cpu: Option<HostCpu>,
     /// Number of cores; 0 if CPU time was not measured.
     pub cores: u32,
+    /// Number and busy share in percent of the busiest core; 0 and 0 if the server does not know it.
+    pub peak: (u32, f32),
     /// Segments that the server has retransmitted; absent if it does not know.
     pub retransmits: Option<u32>,
     /// Congestion control algorithm; empty if it was not requested.
@@ -517,6 +541,7 @@ impl Results {
             elapsed: message.float(10),
             cpu: (message.word(19) > 0).then_some(cpu),
             cores: message.word(19),
+            peak: (message.word(20), message.float(21)),
             retransmits: message.asked(26),
             congestion: message.text(RESULT_CONGESTION_AT, CONGESTION_BYTES),
         }
@@ -541,6 +566,8 @@ impl Results {
             message.set(18, PROC_STAT);
             message.set(19, self.cores);
         }
+        message.set(20, self.peak.0);
+        message.set(21, self.peak.1.to_bits());
         message.set_asked(26, self.retransmits);
         message.set_text(RESULT_CONGESTION_AT, CONGESTION_BYTES, &self.congestion);
         message

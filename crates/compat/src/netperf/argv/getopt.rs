@@ -24,6 +24,23 @@ impl<'a> Getopt<'a> {
         Self { letters, arguments, at: 0, within: 0 }
     }
 
+    /// The same arguments after an option `--`, with other options.
+    pub(super) fn continued(self, letters: &'static str) -> Self {
+        Self { letters, ..self }
+    }
+
+    /// The next argument as the value of the option that was just read, for options whose value is optional.
+    pub(super) fn optional(&mut self, is_value: impl FnOnce(&str) -> bool) -> Option<&'a str> {
+        let value = self.arguments.get(self.at).filter(|next| self.within == 0 && is_value(next))?;
+        self.at += 1;
+        Some(value)
+    }
+
+    /// The first argument that is no option.
+    pub(super) fn rest(&self) -> Option<&'a str> {
+        self.arguments.get(self.at).map(String::as_str)
+    }
+
     /// The next option; absent at the first argument that is none.
     ///
     /// # Errors
