@@ -58,7 +58,7 @@ test:
 	@cargo xtask skips
 	@if [ "$$(id -u)" -eq 0 ]; then $(SIGNALS) cargo test --workspace --no-fail-fast -- --ignored; \
 	else echo 'not run: start make test as root to run them'; fi
-	$(HEADING) 'tests that were skipped because the machine was busy'
+	$(HEADING) 'tests that were skipped: the machine was busy, or a program is missing'
 	@if [ -s $(SKIPPED) ]; then cat $(SKIPPED); else echo none; fi
 
 # `make test` runs a few of these. TIMES=1 SEED=number repeats one, with the number from the failure message.

@@ -53,6 +53,8 @@ pub(crate) enum Command {
     Ttcp(ToolArgs),
     /// Replace NetPIPE (NPtcp)
     Netpipe(ToolArgs),
+    /// Replace netperf, the client
+    Netperf(ToolArgs),
     /// Replace the server of netperf (netserver)
     Netserver(ToolArgs),
     /// Replace NTttcp

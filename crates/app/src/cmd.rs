@@ -57,6 +57,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Iperf(given) => stand_in::run("iperf", &given),
         Command::Ttcp(given) => stand_in::run("ttcp", &given),
         Command::Netpipe(given) => stand_in::run("NPtcp", &given),
+        Command::Netperf(given) => stand_in::run("netperf", &given),
         Command::Netserver(given) => stand_in::run("netserver", &given),
         Command::Ntttcp(given) => stand_in::run("ntttcp", &given),
         Command::InstallLinks(args) => stand_in::install(&args),

@@ -10,11 +10,18 @@ use crate::{args, cmd, exit, print};
 
 /// Runs a command line. Under the name of a tool with a stand-in, it runs the stand-in.
 pub fn main(argv: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let argv: Vec<OsString> = argv.into_iter().collect();
+    let mut argv: Vec<OsString> = argv.into_iter().collect();
     if let Some((name, arguments)) = argv.split_first()
         && let Some(tool) = cmd::Tool::called(name)
     {
         return tool.run(&name.to_string_lossy(), arguments).into();
+    }
+    // The parser would take a tool's own `--` if nothing comes before it.
+    if let [_, name, first, ..] = &argv[..]
+        && first == "--"
+        && cmd::Tool::called(name).is_some()
+    {
+        argv.insert(2, "--".into());
     }
     match args::Cli::try_parse_from(argv) {
         Ok(cli) => cmd::run(cli).into(),

@@ -52,6 +52,7 @@ const TOOLS: &[Tool] = &[
     Tool { names: &["nuttcp"], prepare: nuttcp::prepare },
     Tool { names: &["NPtcp", "netpipe"], prepare: netpipe::prepare },
     Tool { names: &["ntttcp"], prepare: ntttcp::prepare },
+    Tool { names: &["netperf"], prepare: netperf::prepare_client },
     Tool { names: &["netserver"], prepare: netperf::prepare_server },
 ];
 

@@ -21,6 +21,7 @@ mod cli_import;
 mod cli_plan;
 mod cli_reference;
 mod cli_report;
+mod cli_tools;
 mod earlier_versions;
 mod faults_clock;
 mod faults_floods;

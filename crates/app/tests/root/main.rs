@@ -21,6 +21,7 @@ mod interop_iperf3_forms;
 mod interop_iperf3_login;
 mod interop_iperf3_loss;
 mod interop_iperf3_server;
+mod interop_netperf;
 mod interop_netpipe;
 mod interop_nuttcp;
 mod interop_nuttcp_faults;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
 use std::time::Duration;
 
 use linerate_sock::proc::cpu::ThreadTimes;
@@ -57,21 +56,17 @@ fn others() -> f64 {
     used.as_secs_f64() / WINDOW.as_secs_f64() / processors
 }
 
-/// Whether the machine is idle, for a test that requires it. Otherwise prints that, even if the output of tests
-/// is captured, and records it for `make test` to count.
+/// Whether the machine is idle, for a test that requires it. Otherwise records that it was skipped.
 pub(crate) fn is_idle(test: &str) -> bool {
     super::take_turn();
     let others = others();
     if others <= ALLOWED {
         return true;
     }
-    let line = format!(
-        "skipped: {test}: other programs use {:.0} % of the processors, and this needs an idle machine\n",
+    let why = format!(
+        "other programs use {:.0} % of the processors, and this needs an idle machine",
         others * 100.0
     );
-    std::io::stderr().write_all(line.as_bytes()).unwrap();
-    let file = concat!(env!("CARGO_TARGET_TMPDIR"), "/skipped.txt");
-    let mut list = fs::OpenOptions::new().create(true).append(true).open(file).unwrap();
-    list.write_all(line.as_bytes()).unwrap();
+    super::skipped(test, &why);
     false
 }

@@ -20,6 +20,7 @@ mod relay;
 mod rng;
 mod server;
 mod shape;
+mod skipped;
 pub(crate) mod tampering;
 mod test_dir;
 mod tool;
@@ -44,8 +45,9 @@ pub(crate) use relay::Relay;
 pub(crate) use rng::{Rng, repetitions};
 pub(crate) use server::Server;
 pub(crate) use shape::shape;
+pub(crate) use skipped::skipped;
 pub(crate) use test_dir::{TestDir, fixtures};
-pub(crate) use tool::{IPERF, NETPIPE, NUTTCP, Program, TTCP, Tool, before, form};
+pub(crate) use tool::{IPERF, NETPERF, NETPIPE, NETSERVER, NUTTCP, Program, TTCP, Tool, before, form};
 pub(crate) use turn::{at_once, take_turn};
 
 use std::path::PathBuf;

@@ -27,8 +27,16 @@ pub(crate) const NUTTCP: Tool = Tool { program: "nuttcp", stand_in: "nuttcp" };
 pub(crate) const NETPIPE: Tool = Tool { program: "NPtcp", stand_in: "netpipe" };
 pub(crate) const TTCP: Tool = Tool { program: "ttcp", stand_in: "ttcp" };
 pub(crate) const IPERF: Tool = Tool { program: "iperf", stand_in: "iperf" };
+pub(crate) const NETPERF: Tool = Tool { program: "netperf", stand_in: "netperf" };
+pub(crate) const NETSERVER: Tool = Tool { program: "netserver", stand_in: "netserver" };
 
 impl Tool {
+    /// Whether the real program is in PATH.
+    pub(crate) fn is_installed(self) -> bool {
+        let folders = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&folders).any(|folder| folder.join(self.program).is_file())
+    }
+
     /// Its command line.
     pub(crate) fn command(self, whose: Program, on: &Netns, args: &[&str]) -> Command {
         match whose {
