@@ -424,3 +424,18 @@ fn an_endless_test_ends_with_an_interrupt() {
     assert_eq!(host.exit, Some(130));
     assert!(host.outputs.iter().any(|o| matches!(o, Output::RunOver { trouble: Some(_), .. })));
 }
+
+#[test]
+fn datagrams_stay_away_from_routers_unless_they_are_allowed() {
+    for (line, kept) in
+        [("-t UDP_STREAM", true), ("-t UDP_STREAM -- -R 1", false), ("-t UDP_RR", false), ("-- -R 0", true)]
+    {
+        let mut host = Host::connected(line, Span::ZERO, UDP_BUFFERS);
+        let request = Request::decode(&host.request());
+        assert_eq!(request.has(crate::netperf::wire::flag::ROUTED), !kept, "{line}");
+        host.answer(agreement((212_992, 212_992)).encode());
+        assert!(matches!(host.next(), Output::Plan(_)));
+        let Output::Connect { options, .. } = host.next() else { panic!() };
+        assert_eq!(options.dont_route, kept, "{line}");
+    }
+}

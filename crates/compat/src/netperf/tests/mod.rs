@@ -2,6 +2,7 @@ mod argv;
 mod client;
 mod pairs;
 mod read;
+mod report;
 mod server;
 mod wire;
 
