@@ -12,6 +12,7 @@ mod journal;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -84,8 +85,8 @@ pub trait Guardians: Send + Sync + std::fmt::Debug {
     /// then exit.
     ///
     /// # Errors
-    /// Why it could not be started.
-    fn start(&self) -> Result<Box<dyn Guardian>, String>;
+    /// It could not be started.
+    fn start(&self) -> io::Result<Box<dyn Guardian>>;
 }
 
 /// A process that waits for the end of this one. It exits when this is dropped.

@@ -58,7 +58,7 @@ pub(super) struct OwnGuardians {
 }
 
 impl Guardians for OwnGuardians {
-    fn start(&self) -> Result<Box<dyn Guardian>, String> {
+    fn start(&self) -> io::Result<Box<dyn Guardian>> {
         // The running program, even if its file has been replaced since.
         let child = Command::new("/proc/self/exe")
             .arg(NAME)
@@ -66,7 +66,7 @@ impl Guardians for OwnGuardians {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn();
-        child.map(|child| Box::new(Running(child)) as Box<dyn Guardian>).map_err(|error| error.to_string())
+        child.map(|child| Box::new(Running(child)) as Box<dyn Guardian>)
     }
 }
 
