@@ -43,7 +43,7 @@ pub use follow_up::{FollowUpRun, investigate};
 pub use host::host_info;
 pub use host_settings::{Guardian, Guardians, Leftovers, Restored, SETTINGS, leftovers, restore_leftovers};
 pub use judge::evidence;
-pub use log::{Log, Sink};
+pub use log::{Log, Sink, SinkError};
 pub use plan_log::PlanLog;
 pub use port_observer::{Lateness, PacketRate, PortInterval, PortObservations, PortObserver, WitnessError};
 pub use server::{ClassicPort, Policy, Server, ServerConfig, ServerEvent, ServerHandle};

@@ -1,5 +1,7 @@
 //! The client's event log: numbers the events, folds them into the record, and passes them to the sinks.
 
+use std::error::Error;
+
 use linerate_model::{Body, Caveat, CaveatKind, Event, RunRecord};
 use linerate_sock::{Mono, clock};
 use linerate_units::Timestamp;
@@ -10,22 +12,34 @@ pub trait Sink {
     /// Takes one event.
     ///
     /// # Errors
-    /// Why this sink cannot take any more events, as text for the user.
-    fn on(&mut self, event: &Event) -> Result<(), String>;
+    /// This sink cannot take any more events.
+    fn on(&mut self, event: &Event) -> Result<(), SinkError>;
+}
 
-    /// The caveat to add when the sink has failed.
-    fn failed(&self) -> CaveatKind {
-        CaveatKind::EventsDropped
+/// Why a sink cannot take any more events.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+pub struct SinkError {
+    /// What the run lacks from now on.
+    pub kind: CaveatKind,
+    /// What failed, such as "the event log could not be printed".
+    pub what: &'static str,
+    /// Why.
+    pub source: Box<dyn Error + Send + Sync>,
+}
+
+impl SinkError {
+    /// The caveat that the log gets: what failed, and why.
+    #[must_use]
+    pub fn caveat(&self) -> Caveat {
+        let cause = self.source.source().map(|cause| format!(" ({cause})")).unwrap_or_default();
+        Caveat { kind: self.kind, text: format!("{}: {}{cause}", self.what, self.source).into() }
     }
 }
 
 impl<S: Sink + ?Sized> Sink for &mut S {
-    fn on(&mut self, event: &Event) -> Result<(), String> {
+    fn on(&mut self, event: &Event) -> Result<(), SinkError> {
         (**self).on(event)
-    }
-
-    fn failed(&self) -> CaveatKind {
-        (**self).failed()
     }
 }
 
@@ -108,8 +122,8 @@ impl<'a> Log<'a> {
         let mut failures = Vec::new();
         for slot in &mut self.sinks {
             let Some(sink) = slot else { continue };
-            if let Err(why) = sink.on(&event) {
-                failures.push(Caveat { kind: sink.failed(), text: why.into() });
+            if let Err(error) = sink.on(&event) {
+                failures.push(error.caveat());
                 *slot = None;
             }
         }
@@ -121,5 +135,41 @@ impl<'a> Log<'a> {
     /// Adds a caveat.
     pub fn warn(&mut self, flow: Option<u16>, kind: CaveatKind, text: String) {
         self.note(Body::Caveat { flow, caveat: Caveat { kind, text: text.into() } });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sink on a full disk: it takes one event.
+    #[derive(Default)]
+    struct Full(Vec<u64>);
+
+    impl Sink for Full {
+        fn on(&mut self, event: &Event) -> Result<(), SinkError> {
+            self.0.push(event.seq);
+            let full = std::io::Error::new(std::io::ErrorKind::StorageFull, "the disk is full");
+            match self.0.len() {
+                1 => Ok(()),
+                _ => Err(SinkError {
+                    kind: CaveatKind::NotArchived,
+                    what: "this run was not archived",
+                    source: full.into(),
+                }),
+            }
+        }
+    }
+
+    #[test]
+    fn a_sink_that_fails_is_left_out_and_the_run_says_what_it_lacks() {
+        let mut full = Full::default();
+        let mut log = Log::new("r".to_owned(), vec![&mut full]);
+        (0..4).for_each(|_| log.note(Body::PlanResumed));
+        let record = log.into_record();
+        let [caveat] = &record.caveats[..] else { panic!("{:?}", record.caveats) };
+        assert_eq!(caveat.kind, CaveatKind::NotArchived);
+        assert_eq!(&*caveat.text, "this run was not archived: the disk is full");
+        assert_eq!(full.0, [0, 1]);
     }
 }

@@ -1,6 +1,6 @@
 //! The event log of a plan, in addition to the logs of its runs.
 
-use linerate_model::{Body, Caveat, Event, PlanRecord};
+use linerate_model::{Body, Event, PlanRecord};
 use linerate_sock::{Mono, clock};
 use linerate_units::{Span, Timestamp};
 
@@ -77,8 +77,8 @@ impl<'a> PlanLog<'a> {
         let mut failures = Vec::new();
         for slot in &mut self.sinks {
             let Some(sink) = slot else { continue };
-            if let Err(text) = sink.on(&event) {
-                failures.push(Caveat { kind: sink.failed(), text: text.into() });
+            if let Err(error) = sink.on(&event) {
+                failures.push(error.caveat());
                 *slot = None;
             }
         }

@@ -30,6 +30,7 @@
 //! - [`CancelToken`] ends a test early. What was measured until then is kept.
 
 mod agent;
+mod archive_sink;
 pub mod calibration;
 mod cancel;
 mod error;
@@ -39,6 +40,7 @@ mod measurement;
 mod naming;
 mod run;
 
+pub use archive_sink::{ArchiveSink, ArchiveWarning, archive_at};
 pub use cancel::CancelToken;
 pub use error::RunnerError;
 pub use lab_port_observer::LabPortObserver;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use linerate_control::{ControlError, Server, ServerConfig, ServerHandle, Sink};
+use linerate_control::{ControlError, Server, ServerConfig, ServerHandle, Sink, SinkError};
 use linerate_model::{Event, RunRecord, TestSpec};
 
 use crate::{CancelToken, Measurement, RunnerError};
@@ -42,7 +42,7 @@ pub fn serve(addresses: Vec<SocketAddr>) -> Result<(), ControlError> {
 struct Listener<'a>(&'a mut dyn FnMut(&Event));
 
 impl Sink for Listener<'_> {
-    fn on(&mut self, event: &Event) -> Result<(), String> {
+    fn on(&mut self, event: &Event) -> Result<(), SinkError> {
         (self.0)(event);
         Ok(())
     }

@@ -27,7 +27,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // Summarizes the trials of a point, and decides when there are enough.
     ("plan", &["units", "model", "config", "theory"]),
     // Carries out tests for any caller: no flags, no printing, and none of compat or report.
-    ("runner", &["units", "model", "theory", "sock", "control", "lab"]),
+    ("runner", &["units", "model", "theory", "sock", "control", "archive", "lab"]),
     (
         "app",
         &[

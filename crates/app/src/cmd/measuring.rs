@@ -11,11 +11,10 @@ use linerate_report::Format;
 use linerate_runner::{FollowUps, LabPortObserver, Measurement, target};
 
 use super::format;
-use crate::archive_sink::ArchiveSink;
 use crate::args::{ArchiveArgs, Investigation, OutputArgs};
 use crate::exit::Exit;
 use crate::signals::Signals;
-use crate::{calibration, front_end, print, terminal};
+use crate::{archive_sink, calibration, front_end, print, terminal};
 pub(super) use from::agent;
 use sinks::{Screen, Stream, Whole};
 
@@ -71,7 +70,7 @@ pub(super) fn run(
         lab: LabPortObserver::from_environment(),
         ..measurement
     };
-    let mut archive = ArchiveSink::open(wish.archive.archive.as_deref());
+    let mut archive = archive_sink::open(wish.archive.archive.as_deref());
     let mut screen = Screen::new(wish.output);
     let mut stream = wish.output.json_stream.then(Stream::default);
     let mut whole = wish.keep_log.then(Whole::default);
@@ -85,12 +84,12 @@ pub(super) fn run(
         if told {
             print::live(&question.because);
         }
-        let sink = ArchiveSink::open(wish.archive.archive.as_deref());
+        let sink = archive_sink::open(wish.archive.archive.as_deref());
         Some(sink.map(|sink| Box::new(sink) as Box<dyn Sink>).into_iter().collect())
     });
     let record = measured.record;
     screen.end();
-    let kept = archive.as_mut().is_some_and(ArchiveSink::close).then_some(id);
+    let kept = archive.as_mut().is_some_and(archive_sink::close).then_some(id);
     for caveat in record.caveats.iter().filter(|c| c.kind == linerate_model::CaveatKind::NotArchived) {
         print::warning(&caveat.text);
     }

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use linerate_compat::stand_in::Planned;
-use linerate_control::{LogStore, Server, ServerConfig, ServerHandle, Sink, StoredRun};
+use linerate_control::{LogStore, Server, ServerConfig, ServerHandle, Sink, SinkError, StoredRun};
 use linerate_model::{CaveatKind, Event, Outcome, RunRecord, Side};
 
 /// Forwards the events of all runs, one run after another.
@@ -20,8 +20,12 @@ impl LogStore for Log {
 }
 
 impl Sink for Log {
-    fn on(&mut self, event: &Event) -> Result<(), String> {
-        self.0.send(event.clone()).map_err(|error| error.to_string())
+    fn on(&mut self, event: &Event) -> Result<(), SinkError> {
+        self.0.send(event.clone()).map_err(|error| SinkError {
+            kind: CaveatKind::EventsDropped,
+            what: "the test does not listen",
+            source: error.into(),
+        })
     }
 }
 

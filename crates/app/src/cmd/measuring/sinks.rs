@@ -1,9 +1,10 @@
 //! Destinations of the events while a test runs.
 
+use std::error::Error;
 use std::io::{ErrorKind, Write};
 
-use linerate_control::Sink;
-use linerate_model::Event;
+use linerate_control::{Sink, SinkError};
+use linerate_model::{CaveatKind, Event};
 use linerate_report::{IntervalRows, Live, View, ndjson};
 
 use crate::args::OutputArgs;
@@ -35,7 +36,7 @@ impl Screen {
     }
 
     /// Prints the rows that are due; stops without an error when the pipe is closed.
-    fn print(&mut self, lines: &[String]) -> Result<(), String> {
+    fn print(&mut self, lines: &[String]) -> Result<(), SinkError> {
         self.end();
         let mut out = std::io::stdout().lock();
         // Flush, as the reader of a pipe may follow the rows live.
@@ -45,13 +46,13 @@ impl Screen {
                 self.rows = None;
                 Ok(())
             }
-            other => other.map_err(|error| format!("intervals could not be printed: {error}")),
+            other => other.map_err(|error| lost("intervals could not be printed", error)),
         }
     }
 }
 
 impl Sink for Screen {
-    fn on(&mut self, event: &Event) -> Result<(), String> {
+    fn on(&mut self, event: &Event) -> Result<(), SinkError> {
         if let Some(rows) = &mut self.rows {
             let lines = rows.on(event);
             if !lines.is_empty() {
@@ -74,6 +75,12 @@ impl Sink for Screen {
     }
 }
 
+const NOT_PRINTED: &str = "the event log could not be printed";
+
+fn lost(what: &'static str, error: impl Into<Box<dyn Error + Send + Sync>>) -> SinkError {
+    SinkError { kind: CaveatKind::EventsDropped, what, source: error.into() }
+}
+
 /// The event log on stdout.
 #[derive(Debug, Default)]
 pub(in crate::cmd) struct Stream {
@@ -93,12 +100,12 @@ impl Stream {
 }
 
 impl Sink for Stream {
-    fn on(&mut self, event: &Event) -> Result<(), String> {
+    fn on(&mut self, event: &Event) -> Result<(), SinkError> {
         if self.closed {
             return Ok(());
         }
         let mut line = Vec::new();
-        ndjson::write(event, &mut line).map_err(|error| error.to_string())?;
+        ndjson::write(event, &mut line).map_err(|error| lost(NOT_PRINTED, error))?;
         let mut out = std::io::stdout().lock();
         match out.write_all(&line).and_then(|()| out.flush()) {
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {
@@ -107,7 +114,7 @@ impl Sink for Stream {
             }
             Err(error) => {
                 self.broken = true;
-                Err(format!("the event log could not be printed: {error}"))
+                Err(lost(NOT_PRINTED, error))
             }
             Ok(()) => Ok(()),
         }
@@ -119,7 +126,7 @@ impl Sink for Stream {
 pub(super) struct Whole(pub(super) Vec<Event>);
 
 impl Sink for Whole {
-    fn on(&mut self, event: &Event) -> Result<(), String> {
+    fn on(&mut self, event: &Event) -> Result<(), SinkError> {
         self.0.push(event.clone());
         Ok(())
     }

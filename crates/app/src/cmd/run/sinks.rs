@@ -3,24 +3,21 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use linerate_control::Sink;
-use linerate_model::{CaveatKind, Event};
+use linerate_control::{Sink, SinkError};
+use linerate_model::Event;
+use linerate_runner::ArchiveSink;
 
 use super::super::measuring::sinks::Stream;
 use super::RunArgs;
-use crate::archive_sink::ArchiveSink;
+use crate::archive_sink;
 
 /// A sink shared by several logs.
 #[derive(Debug)]
 struct Shared<S>(Rc<RefCell<S>>);
 
 impl<S: Sink> Sink for Shared<S> {
-    fn on(&mut self, event: &Event) -> Result<(), String> {
+    fn on(&mut self, event: &Event) -> Result<(), SinkError> {
         self.0.borrow_mut().on(event)
-    }
-
-    fn failed(&self) -> CaveatKind {
-        self.0.borrow().failed()
     }
 }
 
@@ -32,7 +29,7 @@ pub(super) struct Sinks {
 
 impl Sinks {
     pub(super) fn open(args: &RunArgs) -> Self {
-        let archive = ArchiveSink::open(args.archive.archive.as_deref());
+        let archive = archive_sink::open(args.archive.archive.as_deref());
         Self {
             archive: archive.map(|sink| Rc::new(RefCell::new(sink))),
             stream: args.json_stream.then(|| Rc::new(RefCell::new(Stream::default()))),
@@ -49,7 +46,7 @@ impl Sinks {
 
     /// Writes the pending events; whether everything is in the archive.
     pub(super) fn close(&self) -> bool {
-        self.archive.as_ref().is_some_and(|archive| archive.borrow_mut().close())
+        self.archive.as_ref().is_some_and(|archive| archive_sink::close(&mut archive.borrow_mut()))
     }
 
     /// Whether everything was written to stdout until its reader closed the pipe.

@@ -4,10 +4,9 @@ use linerate_compat::stand_in::Planned;
 use linerate_control::{LogStore, Sink, StoredRun};
 use linerate_model::Calibration;
 
-use crate::archive_sink::ArchiveSink;
 use crate::args::ArchiveLimits;
-use crate::{calibration, print};
-use linerate_runner::{now, run_name};
+use crate::{archive_sink, calibration, print};
+use linerate_runner::{ArchiveSink, now, run_name};
 
 /// The environment variable with the location of the archive.
 const ARCHIVE: &str = "LINERATE_ARCHIVE";
@@ -43,10 +42,12 @@ impl LogStore for ArchiveKeeper {
     fn open(&self, _: &Planned) -> Option<StoredRun> {
         let name = run_name().map_err(print::warning).ok()?;
         let location = self.location.as_deref();
-        let sink = match &self.foreign_clients {
-            Some(limits) => ArchiveSink::open_for_unknown_client(location, &name, &limits.now())?,
-            None => ArchiveSink::open(location)?,
-        };
+        let sink = archive_sink::or_warning(match &self.foreign_clients {
+            Some(limits) => {
+                ArchiveSink::open_for_unknown_client(location, &name, limits.now(), print::warning)
+            }
+            None => ArchiveSink::open(location),
+        })?;
         let sinks: Vec<Box<dyn Sink>> = vec![Box::new(sink)];
         Some(StoredRun { name, started_at: now(), sinks, calibration: self.calibration.clone() })
     }

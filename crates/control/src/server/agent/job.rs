@@ -13,7 +13,7 @@ use super::failed;
 use crate::Request;
 use crate::client::{PhaseGate, measure_with};
 use crate::error::ControlError;
-use crate::log::{Log, Sink};
+use crate::log::{Log, Sink, SinkError};
 use crate::port_observer::PortObserver;
 use crate::server::ServerConfig;
 use crate::server::registry::locked;
@@ -99,7 +99,7 @@ struct JobReporter<'a> {
 }
 
 impl Sink for JobReporter<'_> {
-    fn on(&mut self, event: &Event) -> Result<(), String> {
+    fn on(&mut self, event: &Event) -> Result<(), SinkError> {
         if !matches!(event.body, Body::RunStarted(_) | Body::RunEnded { .. }) {
             let (host, at, body) = (event.host, event.at, event.body.clone());
             self.letters.put(Letter::Event(Box::new(JobEvent { job: self.job, host, at, body })));

@@ -11,8 +11,8 @@ use linerate_compat::stand_in::{Input, LinkOptions, Output, Planned, StandIn, Tr
 use linerate_model::{Event, World};
 use linerate_units::Timestamp;
 
-use crate::Sink;
 use crate::stand_in::{Interrupts, Invocation, LogStore, StoredRun, drive};
+use crate::{Sink, SinkError};
 
 /// Exit code of a script that waits for too long; it then panics.
 const NOTHING_HAPPENS: i32 = 99;
@@ -124,7 +124,7 @@ impl LogStore for Memory {
 }
 
 impl Sink for Memory {
-    fn on(&mut self, event: &Event) -> Result<(), String> {
+    fn on(&mut self, event: &Event) -> Result<(), SinkError> {
         self.0.lock().unwrap().push(event.clone());
         Ok(())
     }

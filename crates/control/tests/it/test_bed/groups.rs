@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use linerate_control::{
-    After, Coordinator, FlowJob, Group, Log, RunEvent, ServerConfig, ServerEvent, Sink, run_group,
+    After, Coordinator, FlowJob, Group, Log, RunEvent, ServerConfig, ServerEvent, Sink, SinkError, run_group,
 };
 use linerate_model::{Body, CaveatKind, Event, Outcome};
 use linerate_units::{Span, Timestamp};
@@ -196,7 +196,7 @@ fn events_of_all_runs_come_with_the_time_of_the_coordinator() {
 struct Order(Vec<(u64, Timestamp)>);
 
 impl Sink for Order {
-    fn on(&mut self, event: &Event) -> Result<(), String> {
+    fn on(&mut self, event: &Event) -> Result<(), SinkError> {
         self.0.push((event.seq, event.at));
         Ok(())
     }
