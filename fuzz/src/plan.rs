@@ -1,23 +1,27 @@
 //! A plan file, and what it expands to.
 
 use linerate_emu::topology::{self, Override};
-use linerate_plan::{Measured, Quantity, Results, Scope, Source, Surroundings, bundled, judge, read};
+use linerate_plan::{
+    Measured, Quantity, Results, Scope, Source, Surroundings, SurroundingsError, bundled, judge, read,
+};
 
 /// No other file, and the bundled topologies.
 struct Around;
 
 impl Surroundings for Around {
-    fn include(&self, name: &str, _: &str) -> Result<Source, String> {
-        Err(format!("there is no file {name}"))
+    fn include(&self, name: &str, _: &str) -> Result<Source, SurroundingsError> {
+        let source = std::io::ErrorKind::NotFound.into();
+        Err(SurroundingsError::File { file: name.to_owned(), source })
     }
 
-    fn hosts(&self, name: &str, set: &[(&str, &str)], _: &str) -> Result<Vec<String>, String> {
+    fn hosts(&self, name: &str, set: &[(&str, &str)], _: &str) -> Result<Vec<String>, SurroundingsError> {
         let known = topology::bundled().iter().find(|known| known.name == name);
-        let text = known.ok_or_else(|| format!("there is no topology {name}"))?.text;
+        let wrong = |why: String| SurroundingsError::Network(why.into());
+        let text = known.ok_or_else(|| wrong(format!("there is no topology {name}")))?.text;
         let settings: Result<Vec<Override>, _> =
             set.iter().map(|(key, value)| format!("{key}={value}").parse()).collect();
-        let settings = settings.map_err(|error| error.to_string())?;
-        let network = topology::read(text, name, &settings).map_err(|error| error.to_string())?;
+        let settings = settings.map_err(|error| wrong(error.to_string()))?;
+        let network = topology::read(text, name, &settings).map_err(|error| wrong(error.to_string()))?;
         Ok(network.hosts.into_iter().map(|host| host.name).collect())
     }
 }

@@ -1,6 +1,8 @@
 //! The files of a plan: the plan, its includes, and settings of the command line.
 
 use std::collections::{BTreeSet, HashMap};
+use std::error::Error;
+use std::io;
 
 use linerate_config::{Content, Entry, Mistakes, SourcePosition, Table, Value, hint, parse};
 
@@ -13,14 +15,56 @@ pub trait Surroundings {
     /// The text of the file `name`, which the plan file `relative_to` includes, with its name for messages.
     ///
     /// # Errors
-    /// Why it cannot be read.
-    fn include(&self, name: &str, relative_to: &str) -> Result<Source, String>;
+    /// It cannot be read.
+    fn include(&self, name: &str, relative_to: &str) -> Result<Source, SurroundingsError>;
 
     /// The hosts of a topology with these keys set.
     ///
     /// # Errors
-    /// Why there is no such network.
-    fn hosts(&self, topology: &str, set: &[(&str, &str)], relative_to: &str) -> Result<Vec<String>, String>;
+    /// There is no such network.
+    fn hosts(
+        &self,
+        topology: &str,
+        set: &[(&str, &str)],
+        relative_to: &str,
+    ) -> Result<Vec<String>, SurroundingsError>;
+}
+
+/// Why something that a plan refers to cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SurroundingsError {
+    /// A file cannot be read.
+    #[error("{file} cannot be read")]
+    File {
+        /// The file.
+        file: String,
+        /// Error of the operating system.
+        source: io::Error,
+    },
+    /// A topology is neither bundled nor a file that can be read.
+    #[error("there is no bundled topology {topology:?} ({}), and {file} cannot be read", bundled.join(", "))]
+    Topology {
+        /// The topology, as the plan names it.
+        topology: String,
+        /// The bundled ones.
+        bundled: Vec<&'static str>,
+        /// The file.
+        file: String,
+        /// Error of the operating system.
+        source: io::Error,
+    },
+    /// The topology does not describe a network with these keys, in one line.
+    #[error(transparent)]
+    Network(Box<dyn Error + Send + Sync>),
+}
+
+/// An error and its cause in one line, for the list of mistakes.
+pub(crate) fn with_cause(error: &SurroundingsError) -> String {
+    match error.source() {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
 }
 
 /// Deeper includes are circular.
@@ -78,8 +122,8 @@ fn add(
                 Some(below) => underlay(&mut document, below),
                 None => sound = false,
             },
-            Err(text) => {
-                mistakes.add(&entry.value.at, format!("include: {text}"));
+            Err(error) => {
+                mistakes.add(&entry.value.at, format!("include: {}", with_cause(&error)));
                 sound = false;
             }
         }

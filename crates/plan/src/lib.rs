@@ -47,7 +47,7 @@ pub use compare::{
     values_of_axis,
 };
 pub use error::{PlanError, PlanMistake, Source};
-pub use include::Surroundings;
+pub use include::{Surroundings, SurroundingsError};
 pub use kind::SettingValue;
 pub use linerate_config::Bundled;
 pub use linerate_theory::compare::Pairing;

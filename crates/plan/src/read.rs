@@ -261,12 +261,12 @@ impl<'r> Reader<'r> {
         let relative_to = self.sources.first().map_or("", |source| source.name.as_str());
         match self.around.hosts(&lab.topology, &set, relative_to) {
             Ok(hosts) => hosts,
-            Err(text) => {
+            Err(error) => {
                 let place = self
                     .document
                     .find("lab.topology")
                     .map_or(&SourcePosition::START, |entry| &entry.value.at);
-                self.mistakes.add(place, format!("lab: {text}"));
+                self.mistakes.add(place, format!("lab: {}", include::with_cause(&error)));
                 Vec::new()
             }
         }

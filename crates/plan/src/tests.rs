@@ -11,24 +11,26 @@ mod mistakes;
 mod times;
 mod wrong_assertions;
 
-use crate::{Plan, PlanError, Source, Surroundings, read};
+use crate::{Plan, PlanError, Source, Surroundings, SurroundingsError, read};
 
 /// Files that can be included, and a topology `two` with the hosts `a` and `b` and a parameter `buffer`.
 pub(crate) struct Around(pub(crate) &'static [(&'static str, &'static str)]);
 
 impl Surroundings for Around {
-    fn include(&self, name: &str, relative_to: &str) -> Result<Source, String> {
+    fn include(&self, name: &str, relative_to: &str) -> Result<Source, SurroundingsError> {
         let found = self.0.iter().find(|(known, _)| *known == name);
         let source = |text: &str| Source { name: name.to_owned(), text: text.to_owned() };
-        found
-            .map(|(_, text)| source(text))
-            .ok_or_else(|| format!("{name} is not there, next to {relative_to}"))
+        found.map(|(_, text)| source(text)).ok_or_else(|| SurroundingsError::File {
+            file: format!("{name} next to {relative_to}"),
+            source: std::io::Error::other("it is not there"),
+        })
     }
 
-    fn hosts(&self, topology: &str, set: &[(&str, &str)], _: &str) -> Result<Vec<String>, String> {
+    fn hosts(&self, topology: &str, set: &[(&str, &str)], _: &str) -> Result<Vec<String>, SurroundingsError> {
+        let wrong = |text: String| Err(SurroundingsError::Network(text.into()));
         match set.iter().find(|(key, _)| *key != "buffer") {
-            _ if topology != "two" => Err(format!("there is no topology {topology}")),
-            Some((key, _)) => Err(format!("there is no parameter {key}")),
+            _ if topology != "two" => wrong(format!("there is no topology {topology}")),
+            Some((key, _)) => wrong(format!("there is no parameter {key}")),
             None => Ok(["a", "b"].map(str::to_owned).to_vec()),
         }
     }

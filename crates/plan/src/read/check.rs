@@ -6,6 +6,7 @@ use linerate_config::SourcePosition;
 
 use super::Reader;
 use crate::axis::Target;
+use crate::include::with_cause;
 use crate::order::MAX_TRIALS;
 use crate::plan::Plan;
 
@@ -91,14 +92,15 @@ impl Reader<'_> {
             let set: Vec<(&str, &str)> =
                 lab.set.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
             let relative_to = self.sources.first().map_or("", |source| source.name.as_str());
-            if let Err(text) = self.around.hosts(&lab.topology, &set, relative_to) {
+            if let Err(error) = self.around.hosts(&lab.topology, &set, relative_to) {
                 let swept = |axis: &&crate::axis::Axis| {
                     axis.targets.iter().any(|target| matches!(target, Target::Lab(_)))
                 };
                 let axis = plan.axes.iter().find(swept).map(|axis| format!("axis.{}", axis.name));
                 let entry = axis.and_then(|path| self.document.find(&path));
                 let place = entry.map_or(SourcePosition::START, |entry| entry.at.clone());
-                self.mistakes.add(&place, format!("the lab cannot be created with these values: {text}"));
+                let why = with_cause(&error);
+                self.mistakes.add(&place, format!("the lab cannot be created with these values: {why}"));
                 return;
             }
         }

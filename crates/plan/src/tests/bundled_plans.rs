@@ -1,16 +1,16 @@
 //! Tests of the bundled plans.
 
-use crate::{Source, Surroundings, bundled, read, schema};
+use crate::{Source, Surroundings, SurroundingsError, bundled, read, schema};
 
 /// The topologies of the bundled plans have these hosts. Settings of topologies are tested elsewhere.
 struct Hosts;
 
 impl Surroundings for Hosts {
-    fn include(&self, name: &str, _: &str) -> Result<Source, String> {
-        Err(format!("no bundled plan includes {name}"))
+    fn include(&self, name: &str, _: &str) -> Result<Source, SurroundingsError> {
+        panic!("no bundled plan includes {name}")
     }
 
-    fn hosts(&self, topology: &str, _: &[(&str, &str)], _: &str) -> Result<Vec<String>, String> {
+    fn hosts(&self, topology: &str, _: &[(&str, &str)], _: &str) -> Result<Vec<String>, SurroundingsError> {
         let count = if ["gigabit-switch-4", "science-dmz"].contains(&topology) { 4 } else { 2 };
         Ok(["a", "b", "c", "d"][..count].iter().map(|name| (*name).to_owned()).collect())
     }

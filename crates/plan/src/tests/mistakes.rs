@@ -379,7 +379,7 @@ fn included_files() {
             ^"#]]
     .assert_eq(&read("include = \"wrong.toml\""));
     expect![[r#"
-        plan.toml:1:11: include: missing.toml is not there, next to plan.toml
+        plan.toml:1:11: include: missing.toml next to plan.toml cannot be read: it is not there
             include = ["missing.toml", "broken.toml"]
                       ^
         broken.toml:1:5: not TOML: extra `=`, expected nothing; see toml.io for the syntax

@@ -1,9 +1,11 @@
 //! The files of a plan.
 
+use std::error::Error;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
-use linerate_emu::topology::{self, Override};
-use linerate_plan::{Source, Surroundings, bundled};
+use linerate_emu::topology::{self, Override, TopologyError};
+use linerate_plan::{Source, Surroundings, SurroundingsError, bundled};
 
 /// The bundled plan with this name, or the file of this name.
 pub(in crate::cmd) fn find(name: &str) -> Result<Source, String> {
@@ -27,14 +29,16 @@ pub(in crate::cmd) fn find(name: &str) -> Result<Source, String> {
 /// Files next to a plan, and bundled topologies.
 pub(in crate::cmd) struct Files;
 
-/// The bundled topology with this name, or the file of this name next to a plan; or why there is none.
-pub(in crate::cmd) fn topology(name: &str, relative_to: &str) -> Result<Source, String> {
+/// The bundled topology with this name, or the file of this name next to a plan.
+pub(in crate::cmd) fn topology(name: &str, relative_to: &str) -> Result<Source, SurroundingsError> {
     if let Some(known) = topology::bundled().iter().find(|known| known.name == name) {
         return Ok(Source { name: name.to_owned(), text: known.text.to_owned() });
     }
-    Files.include(name, relative_to).map_err(|error| {
-        let known: Vec<&str> = topology::bundled().iter().map(|known| known.name).collect();
-        format!("there is no bundled topology {name:?} ({}), and {error}", known.join(", "))
+    read_next_to(name, relative_to).map_err(|(file, source)| SurroundingsError::Topology {
+        topology: name.to_owned(),
+        bundled: topology::bundled().iter().map(|known| known.name).collect(),
+        file,
+        source,
     })
 }
 
@@ -43,22 +47,46 @@ fn resolve(name: &str, relative_to: &str) -> PathBuf {
     Path::new(relative_to).parent().map_or_else(|| PathBuf::from(name), |folder| folder.join(name))
 }
 
+/// The file `name` in the folder of `relative_to`; its path with the error if it cannot be read.
+fn read_next_to(name: &str, relative_to: &str) -> Result<Source, (String, std::io::Error)> {
+    let path = resolve(name, relative_to);
+    let shown = path.display().to_string();
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(Source { name: shown, text }),
+        Err(error) => Err((shown, error)),
+    }
+}
+
+/// The mistakes of a topology in one line, with settings named as those of a plan.
+#[derive(Debug)]
+struct InOneLine(TopologyError);
+
+impl fmt::Display for InOneLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.to_string().replace('\n', "; ").replace("--set ", "setting "))
+    }
+}
+
+impl Error for InOneLine {}
+
 impl Surroundings for Files {
-    fn include(&self, name: &str, relative_to: &str) -> Result<Source, String> {
-        let path = resolve(name, relative_to);
-        let shown = path.display().to_string();
-        let text =
-            std::fs::read_to_string(&path).map_err(|error| format!("{shown} cannot be read: {error}"))?;
-        Ok(Source { name: shown, text })
+    fn include(&self, name: &str, relative_to: &str) -> Result<Source, SurroundingsError> {
+        read_next_to(name, relative_to).map_err(|(file, source)| SurroundingsError::File { file, source })
     }
 
-    fn hosts(&self, name: &str, set: &[(&str, &str)], relative_to: &str) -> Result<Vec<String>, String> {
+    fn hosts(
+        &self,
+        name: &str,
+        set: &[(&str, &str)],
+        relative_to: &str,
+    ) -> Result<Vec<String>, SurroundingsError> {
         let Source { name: file, text } = topology(name, relative_to)?;
         let typed = set.iter().map(|(key, value)| format!("{key}={value}").parse());
-        let settings: Vec<Override> =
-            typed.collect::<Result<_, _>>().map_err(|error: topology::OverrideError| error.to_string())?;
+        let settings: Vec<Override> = typed
+            .collect::<Result<_, _>>()
+            .map_err(|error: topology::OverrideError| SurroundingsError::Network(Box::new(error)))?;
         let network = topology::read(&text, &file, &settings)
-            .map_err(|error| error.to_string().replace('\n', "; ").replace("--set ", "setting "))?;
+            .map_err(|error| SurroundingsError::Network(Box::new(InOneLine(error))))?;
         Ok(network.hosts.into_iter().map(|host| host.name).collect())
     }
 }

@@ -1,6 +1,7 @@
 //! Emulated networks: created for the plan, with an agent on every host that it uses, and removed in whichever
 //! way the plan ends.
 
+use std::error::Error;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
@@ -89,7 +90,10 @@ impl LabWorld {
     }
 
     fn bring_up(&self, lab: &Lab) -> Result<Up, RunError> {
-        let found = topology(&lab.topology, &self.relative_to).map_err(RunError::usage)?;
+        let found = topology(&lab.topology, &self.relative_to).map_err(|error| {
+            let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+            RunError::usage(format!("{error}{cause}"))
+        })?;
         let source = Source { file: found.name, text: found.text };
         let set: Vec<String> = lab.set.iter().map(|(key, value)| format!("{key}={value}")).collect();
         // Remove a network of that name that is still running, after --keep-lab or from a killed run that is

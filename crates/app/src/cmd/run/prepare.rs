@@ -5,7 +5,7 @@ use std::path::Path;
 
 use linerate_archive::{Filter, SqliteArchive, Store};
 use linerate_model::{Outcome, PlanFile, PlanRecord, World};
-use linerate_plan::{Plan, Source, Surroundings, read};
+use linerate_plan::{Plan, Source, Surroundings, SurroundingsError, read};
 
 use super::super::archived;
 use super::super::measuring::file_error;
@@ -128,13 +128,18 @@ struct Around {
 }
 
 impl Surroundings for Around {
-    fn include(&self, name: &str, relative_to: &str) -> Result<Source, String> {
+    fn include(&self, name: &str, relative_to: &str) -> Result<Source, SurroundingsError> {
         let shown = Path::new(relative_to).parent().map_or_else(|| name.into(), |folder| folder.join(name));
         let kept = self.kept.iter().find(|file| Path::new(&file.name) == shown);
         kept.map_or_else(|| Files.include(name, relative_to), |file| Ok(file.clone()))
     }
 
-    fn hosts(&self, topology: &str, set: &[(&str, &str)], relative_to: &str) -> Result<Vec<String>, String> {
+    fn hosts(
+        &self,
+        topology: &str,
+        set: &[(&str, &str)],
+        relative_to: &str,
+    ) -> Result<Vec<String>, SurroundingsError> {
         Files.hosts(topology, set, relative_to)
     }
 }
