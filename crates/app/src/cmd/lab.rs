@@ -5,12 +5,13 @@ mod down;
 mod exec;
 mod kernel;
 mod list;
+mod programs;
 mod set;
 mod show;
 mod status;
 mod switch;
-pub(super) mod topology;
-pub(super) mod up;
+mod topology;
+mod up;
 
 use std::path::PathBuf;
 
@@ -18,6 +19,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use linerate_units::Span;
 
 use crate::exit::Exit;
+pub(super) use programs::OwnPrograms;
 
 #[derive(Debug, Args)]
 pub(crate) struct LabArgs {

@@ -7,6 +7,7 @@ use linerate_plan::{Estimate, Plan, PlanError, bundled, read};
 use linerate_report::plan_preview::{
     BundledPlans, PlanMistakes, PlanPreview, describe, estimated_time, long_time,
 };
+use linerate_runner::find_plan;
 use linerate_units::Span;
 
 use super::page::{self, Ink, Page};
@@ -37,7 +38,7 @@ pub(crate) struct PlanArgs {
 /// Executes the command.
 pub(crate) fn run(args: &PlanArgs) -> Exit {
     let Some(name) = &args.plan else { return list(args.json) };
-    let source = match files::find(name) {
+    let source = match find_plan(name) {
         Ok(source) => source,
         Err(trouble) => {
             print::error(trouble);

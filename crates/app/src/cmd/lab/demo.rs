@@ -1,12 +1,13 @@
 //! `linerate lab demo`: a complete example, from creating to removing a lab.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use linerate_lab::LabHandle;
 
 use super::super::page;
+use super::programs::on_host;
 use super::topology::{LabError, find, lab_name};
 use super::{PlaceArgs, status, up};
 use crate::exit::Exit;
@@ -44,8 +45,8 @@ fn bring_up(place: &PlaceArgs) -> Result<LabHandle, LabError> {
 fn measure(lab: &LabHandle) -> Result<Exit, LabError> {
     let mut server = Server::start(lab)?;
     print::note("measuring from a to b: linerate test b -t 3\n");
-    let done = on(lab, "a", &["test", "b", "-t", "3"])?
-        .status()
+    let done = on_host(lab, "a", ["test", "b", "-t", "3"])
+        .and_then(|mut client| client.status())
         .map_err(|error| LabError::failed(format!("the client could not be started: {error}")))?;
     server.end();
     if let Ok(now) = lab.status(ANSWER_TIMEOUT) {
@@ -56,25 +57,14 @@ fn measure(lab: &LabHandle) -> Result<Exit, LabError> {
     Ok(if done.success() { Exit::Done } else { Exit::Failed })
 }
 
-/// This program, on a host of the lab.
-fn on(lab: &LabHandle, host: &str, args: &[&str]) -> Result<Command, LabError> {
-    let program = std::env::current_exe().map_err(LabError::failed)?;
-    let mut command = Command::new(&program);
-    command.args(["lab", "exec", "--run-dir"]).arg(lab.run_dir()).args(["--lab", lab.name(), host, "--"]);
-    command.arg(program).args(args);
-    Ok(command)
-}
-
 /// A server on host b, terminated on drop.
 struct Server(Child);
 
 impl Server {
     /// Starts it and waits until it listens.
     fn start(lab: &LabHandle) -> Result<Self, LabError> {
-        let mut child = on(lab, "b", &["serve", "--json"])?
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
+        let mut child = on_host(lab, "b", ["serve", "--json"])
+            .and_then(|mut server| server.stdout(Stdio::piped()).stderr(Stdio::null()).spawn())
             .map_err(|error| LabError::failed(format!("the server could not be started: {error}")))?;
         let out = child.stdout.take();
         let server = Self(child);

@@ -1,9 +1,10 @@
 //! Finds topologies and labs, and reports errors in them.
 
-use std::path::Path;
-
-use linerate_emu::topology::{self, Override, Topology};
+use linerate_emu::topology::Topology;
 use linerate_lab::{LabHandle, LabName, StateDir};
+use linerate_plan::Source;
+use linerate_runner::find_topology;
+use linerate_runner::lab::read_topology;
 
 use super::{PlaceArgs, WhichLab};
 use crate::exit::Exit;
@@ -35,7 +36,7 @@ impl LabError {
     }
 
     /// Prints the message.
-    pub(super) fn report(self) -> Exit {
+    pub(in crate::cmd) fn report(self) -> Exit {
         // A file may have several errors, one per line.
         for line in self.text.lines() {
             print::error(line);
@@ -45,41 +46,18 @@ impl LabError {
 }
 
 /// A name for a lab.
-pub(in crate::cmd) fn lab_name(text: &str) -> Result<LabName, LabError> {
+pub(super) fn lab_name(text: &str) -> Result<LabName, LabError> {
     text.parse().map_err(LabError::usage)
 }
 
-/// The text of a topology, and its name in messages.
-#[derive(Debug)]
-pub(in crate::cmd) struct Source {
-    pub(in crate::cmd) file: String,
-    pub(in crate::cmd) text: String,
-}
-
 /// The bundled topology with this name, or the file of this name.
-pub(in crate::cmd) fn find(name: &str) -> Result<Source, LabError> {
-    if let Some(bundled) = topology::bundled().iter().find(|bundled| bundled.name == name) {
-        return Ok(Source { file: format!("{name} (bundled)"), text: bundled.text.to_owned() });
-    }
-    match std::fs::read_to_string(name) {
-        Ok(text) => Ok(Source { file: name.to_owned(), text }),
-        Err(error) if Path::new(name).extension().is_none() && !name.contains('/') => {
-            let known: Vec<&str> = topology::bundled().iter().map(|bundled| bundled.name).collect();
-            Err(LabError::usage(format!(
-                "there is no bundled topology {name:?}, and no file of that name can be read ({error}); \
-                 bundled: {}",
-                known.join(", ")
-            )))
-        }
-        Err(error) => Err(LabError::usage(format!("the topology file {name} cannot be read: {error}"))),
-    }
+pub(super) fn find(name: &str) -> Result<Source, LabError> {
+    find_topology(name).map_err(LabError::usage)
 }
 
 /// Parses the topology and applies `--set`.
 pub(super) fn read(source: &Source, set: &[String]) -> Result<Topology, LabError> {
-    let overrides: Vec<Override> =
-        set.iter().map(|text| text.parse()).collect::<Result<_, _>>().map_err(LabError::usage)?;
-    topology::read(&source.text, &source.file, &overrides).map_err(LabError::usage)
+    read_topology(source, set).map_err(LabError::usage)
 }
 
 impl PlaceArgs {
@@ -101,7 +79,7 @@ impl PlaceArgs {
 }
 
 impl WhichLab {
-    pub(in crate::cmd) fn find(&self) -> Result<LabHandle, LabError> {
+    pub(super) fn find(&self) -> Result<LabHandle, LabError> {
         self.place.lab(self.name.as_deref())
     }
 }
@@ -128,11 +106,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_topology_is_one_that_comes_along_or_a_file() {
-        assert!(find("pair").unwrap().text.contains("[link."));
+    fn a_topology_that_is_not_there_or_a_wrong_setting_is_a_wrong_command_line() {
         let unknown = find("pear").unwrap_err();
         assert!(unknown.exit == Exit::Usage && unknown.text.contains("science-dmz"), "{}", unknown.text);
-        assert!(find("./no/such.toml").unwrap_err().text.contains("cannot be read"));
-        assert!(read(&find("pair").unwrap(), &["nonsense".into()]).is_err());
+        assert!(read(&find("pair").unwrap(), &["nonsense".into()]).is_err_and(|why| why.exit == Exit::Usage));
     }
 }

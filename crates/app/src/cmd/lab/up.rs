@@ -1,21 +1,17 @@
 //! `linerate lab up`.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
-
 use linerate_emu::topology::Topology;
 use linerate_lab::control_protocol::Status;
 use linerate_lab::{LabHandle, LabName, StateDir};
+use linerate_plan::Source;
+use linerate_runner::lab;
 
 use super::super::page;
-use super::switch::{Assignment, SwitchStatus};
-use super::topology::{LabError, Source, find, lab_name, read};
+use super::programs::OwnPrograms;
+use super::topology::{LabError, find, lab_name, read};
 use super::{Backend, UpArgs, kernel, status};
 use crate::exit::Exit;
 use crate::{print, terminal};
-
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) fn run(args: &UpArgs) -> Exit {
     match bring_up(args) {
@@ -51,95 +47,17 @@ fn bring_up(args: &UpArgs) -> Result<Exit, LabError> {
     Ok(printed)
 }
 
-/// Starts the switch of a lab in a new process and waits until the network is up.
-pub(in crate::cmd) fn start(
+/// Removes the remains of killed labs, so that their names are free, and brings up a lab.
+pub(super) fn start(
     source: &Source,
     set: &[String],
     name: &LabName,
     place: &StateDir,
 ) -> Result<(LabHandle, Status), LabError> {
-    let (lab, status, _) = start_as(false, source, set, name, place)?;
-    Ok((lab, status))
-}
-
-/// As [`start`]. The lab ends when this process ends in any way, or when the returned tie is dropped.
-pub(in crate::cmd) fn start_tied(
-    source: &Source,
-    set: &[String],
-    name: &LabName,
-    place: &StateDir,
-) -> Result<(LabHandle, Status, Tie), LabError> {
-    let (lab, status, child) = start_as(true, source, set, name, place)?;
-    Ok((lab, status, Tie(child)))
-}
-
-/// Keeps a tied lab alive.
-#[derive(Debug)]
-pub(in crate::cmd) struct Tie(Child);
-
-impl Drop for Tie {
-    fn drop(&mut self) {
-        drop(self.0.stdout.take());
-        // The switch removes everything before it ends.
-        let _ = self.0.wait();
-    }
-}
-
-fn start_as(
-    tied: bool,
-    source: &Source,
-    set: &[String],
-    name: &LabName,
-    place: &StateDir,
-) -> Result<(LabHandle, Status, Child), LabError> {
-    // Remove the remains of a killed lab first, so that its names are free.
     for text in place.sweep().map_err(LabError::failed)? {
         print::note(text);
     }
-    let lab = place.lab(name.clone());
-    let log = place.log(name).map_err(LabError::failed)?;
-    let program = std::env::current_exe().map_err(LabError::failed)?;
-    let mut child = Command::new(program)
-        .args(["lab", "switch", "--name", name.as_str(), "--run-dir"])
-        .arg(place.run_dir())
-        .args(tied.then_some("--tied"))
-        // Waiting frames use much memory; large pages make copying cheaper.
-        .env("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(log)
-        .spawn()
-        .map_err(|error| LabError::failed(format!("the switch could not be started: {error}")))?;
-    let assignment = Assignment { file: source.file.clone(), text: source.text.clone(), set: set.to_vec() };
-    match read_status(&mut child, &assignment) {
-        Some(SwitchStatus::Ready) => {}
-        Some(SwitchStatus::Failed(why)) => {
-            let _ = child.wait();
-            lab.remove_log();
-            return Err(LabError::failed(why));
-        }
-        None => {
-            let ended = child.wait().map(|status| format!(" ({status})")).unwrap_or_default();
-            let log = lab.log();
-            let trouble = format!("the switch ended before the network was ready{ended}");
-            if std::fs::metadata(&log).is_ok_and(|about| about.len() > 0) {
-                return Err(LabError::failed(format!("{trouble}; its output is in {}", log.display())));
-            }
-            lab.remove_log();
-            return Err(LabError::failed(trouble));
-        }
-    }
-    let status = lab.status(ANSWER_TIMEOUT).map_err(LabError::failed)?;
-    Ok((lab, status, child))
-}
-
-fn read_status(child: &mut Child, assignment: &Assignment) -> Option<SwitchStatus> {
-    let text = serde_json::to_string(assignment).ok()?;
-    child.stdin.take()?.write_all(text.as_bytes()).ok()?;
-    let mut line = String::new();
-    // The switch writes a single line. The pipe must stay open after that, as a tied lab ends with it.
-    BufReader::new(child.stdout.as_mut()?).read_line(&mut line).ok()?;
-    serde_json::from_str(&line).ok()
+    lab::start(&OwnPrograms, source, set, name, place).map_err(LabError::failed)
 }
 
 /// Description of what `up` would create.

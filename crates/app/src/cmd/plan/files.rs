@@ -1,30 +1,11 @@
-//! The files of a plan.
+//! What a plan refers to: files next to it, and topologies.
 
 use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use linerate_emu::topology::{self, Override, TopologyError};
-use linerate_plan::{Source, Surroundings, SurroundingsError, bundled};
-
-/// The bundled plan with this name, or the file of this name.
-pub(in crate::cmd) fn find(name: &str) -> Result<Source, String> {
-    if let Some(known) = bundled().iter().find(|known| known.name == name) {
-        return Ok(Source { name: format!("{name} (bundled)"), text: known.text.to_owned() });
-    }
-    match std::fs::read_to_string(name) {
-        Ok(text) => Ok(Source { name: name.to_owned(), text }),
-        Err(error) if Path::new(name).extension().is_none() && !name.contains('/') => {
-            let known: Vec<&str> = bundled().iter().map(|known| known.name).collect();
-            Err(format!(
-                "there is no bundled plan {name:?}, and no file of that name can be read ({error}); \
-                 bundled: {}",
-                known.join(", ")
-            ))
-        }
-        Err(error) => Err(format!("the plan file {name} cannot be read: {error}")),
-    }
-}
+use linerate_plan::{Source, Surroundings, SurroundingsError};
 
 /// Files next to a plan, and bundled topologies.
 pub(in crate::cmd) struct Files;
@@ -94,7 +75,8 @@ impl Surroundings for Files {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_plan::read;
+    use linerate_plan::{bundled, read};
+    use linerate_runner::find_plan as find;
 
     #[test]
     fn every_bundled_plan_reads_with_the_topologies_that_come_along() {
@@ -102,12 +84,6 @@ mod tests {
             let plan = read(find(known.name).unwrap(), &[], &Files).unwrap_or_else(|error| panic!("{error}"));
             assert!(plan.estimate().is_ok_and(|estimate| estimate.trials > 0), "{}", known.name);
         }
-    }
-
-    #[test]
-    fn a_plan_is_one_that_comes_along_or_a_file() {
-        assert!(find("sweep").unwrap_err().contains("window-sweep"));
-        assert!(find("./no/such.toml").unwrap_err().contains("cannot be read"));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,9 +16,9 @@ use linerate_lab::control_protocol::{Ask, HostStatus, Status};
 use linerate_lab::{LabHandle, LabName, StateDir};
 use linerate_plan::{Lab, Plan};
 use linerate_proto::agent::Token;
+use linerate_runner::lab::{LabPrograms, Tie, start, start_tied};
 
-use super::super::lab::topology::{Source, lab_name};
-use super::super::lab::up::{Tie, start, start_tied};
+use super::super::lab::OwnPrograms;
 use super::super::plan::files::topology;
 use super::{RunArgs, RunError};
 use crate::print;
@@ -58,8 +58,7 @@ impl LabWorld {
         let short: String = run.chars().take(8).collect();
         Ok(Self {
             place: args.place.open().map_err(|trouble| RunError::failed(trouble.into_text()))?,
-            name: lab_name(&format!("plan-{short}"))
-                .map_err(|trouble| RunError::failed(trouble.into_text()))?,
+            name: format!("plan-{short}").parse().map_err(RunError::failed)?,
             hosts: plan.used_hosts().map(|host| host.name.clone()).collect(),
             relative_to: plan.files.first().map(|file| file.name.clone()).unwrap_or_default(),
             keep: args.keep_lab,
@@ -90,11 +89,10 @@ impl LabWorld {
     }
 
     fn bring_up(&self, lab: &Lab) -> Result<Up, RunError> {
-        let found = topology(&lab.topology, &self.relative_to).map_err(|error| {
+        let source = topology(&lab.topology, &self.relative_to).map_err(|error| {
             let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
             RunError::usage(format!("{error}{cause}"))
         })?;
-        let source = Source { file: found.name, text: found.text };
         let set: Vec<String> = lab.set.iter().map(|(key, value)| format!("{key}={value}")).collect();
         // Remove a network of that name that is still running, after --keep-lab or from a killed run that is
         // resumed.
@@ -104,9 +102,14 @@ impl LabWorld {
         }
         let secret = secret()?;
         let token = Token::new(&secret).map_err(RunError::failed)?;
+        // Remove the remains of a killed lab first, so that its names are free.
+        for text in self.place.sweep().map_err(RunError::failed)? {
+            print::note(text);
+        }
+        let (ours, name, place) = (&OwnPrograms, &self.name, &self.place);
         let started = match self.keep {
-            true => start(&source, &set, &self.name, &self.place).map(|(lab, status)| (lab, status, None)),
-            false => start_tied(&source, &set, &self.name, &self.place)
+            true => start(ours, &source, &set, name, place).map(|(lab, status)| (lab, status, None)),
+            false => start_tied(ours, &source, &set, name, place)
                 .map(|(lab, status, tie)| (lab, status, Some(tie))),
         };
         let (handle, status, tie) = started.map_err(|trouble| {
@@ -116,7 +119,7 @@ impl LabWorld {
             if std::fs::metadata(lab.log()).is_ok_and(|about| about.len() == 0) {
                 lab.remove_log();
             }
-            RunError::failed(trouble.into_text())
+            RunError::failed(trouble)
         })?;
         Ok(Up { agents: Vec::new(), lab: lab.clone(), handle, status, secret, token, tie })
     }
@@ -234,26 +237,9 @@ struct Agent {
 impl Agent {
     fn start(lab: &LabHandle, host: &str, secret: &str) -> Result<Self, RunError> {
         let failed = |error| RunError::failed(format!("the agent on host {host} cannot be started: {error}"));
-        let program = std::env::current_exe().map_err(RunError::failed)?;
-        let mut child = Command::new(&program)
-            .args(["lab", "exec", "--run-dir"])
-            .arg(lab.run_dir())
-            .args(["--lab", lab.name(), host, "--"])
-            .arg(&program)
-            .args([
-                "serve",
-                "--json",
-                "--port",
-                &PORT.to_string(),
-                "--archive",
-                ":memory:",
-                // The token is not in a file, which a killed coordinator could not remove.
-                "--agent-token-file",
-                "/dev/stdin",
-                "--run-dir",
-            ])
-            // Its journal is in the lab's folder: the settings that it changes disappear with the host.
-            .arg(lab.folder())
+        let mut child = OwnPrograms
+            .agent(lab, host, PORT)
+            .map_err(failed)?
             // In its own process group, as the coordinator still needs its agents after Ctrl-C.
             .process_group(0)
             .stdin(Stdio::piped())

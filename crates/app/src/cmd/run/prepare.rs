@@ -6,10 +6,11 @@ use std::path::Path;
 use linerate_archive::{Filter, SqliteArchive, Store};
 use linerate_model::{Outcome, PlanFile, PlanRecord, World};
 use linerate_plan::{Plan, Source, Surroundings, SurroundingsError, read};
+use linerate_runner::find_plan;
 
 use super::super::archived;
 use super::super::measuring::file_error;
-use super::super::plan::files::{Files, find};
+use super::super::plan::files::Files;
 use super::super::plan::too_long;
 use super::{RunArgs, RunError, WorldName};
 
@@ -41,7 +42,7 @@ pub(super) fn prepare(args: &RunArgs) -> Result<Prepared, RunError> {
     if name == Some("") {
         return Err(RunError::usage("--resume: name the plan, or the run to resume"));
     }
-    let (source, named) = match (name, name.map(find)) {
+    let (source, named) = match (name, name.map(find_plan)) {
         // A plan whose file is elsewhere or deleted is still in the archive.
         (Some(name), Some(Err(_))) if args.plan.is_none() => (None, Some(newest_unfinished(args, name)?)),
         (_, found) => (found.transpose().map_err(RunError::usage)?, None),
