@@ -43,6 +43,7 @@ pub use follow_up::{FollowUpRun, investigate};
 pub use host::host_info;
 pub use host_settings::{Guardian, Guardians, Leftovers, Restored, SETTINGS, leftovers, restore_leftovers};
 pub use judge::evidence;
+pub use linerate_proto::agent::{Token, TokenError};
 pub use log::{Log, Sink, SinkError};
 pub use plan_log::PlanLog;
 pub use port_observer::{Lateness, PacketRate, PortInterval, PortObservations, PortObserver, WitnessError};

@@ -2,10 +2,12 @@
 //!
 //! A lab needs processes besides that of the caller: one switch, and for a plan an agent on every host. They are
 //! roles of the caller's program, which [`LabPrograms`] starts: the switch calls [`Switch::create`] and
-//! [`Switch::run`]. [`start()`] brings up a network that outlives its caller,
+//! [`Switch::run`], an agent [`serve_on_host`]. [`start()`] brings up a network that outlives its caller,
 //! [`start_tied`] one that ends with it in any case.
 
+mod agent;
 mod error;
+mod plan_network;
 mod start;
 mod switch;
 
@@ -13,9 +15,11 @@ use std::fmt::Debug;
 use std::io;
 use std::process::Command;
 
-use linerate_lab::LabHandle;
+use linerate_lab::{LabHandle, StateDir};
 
+pub use agent::serve_on_host;
 pub use error::{LabRunError, TopologyMistakes};
+pub(crate) use plan_network::PlanNetwork;
 pub use start::{Tie, read_topology, start, start_tied};
 pub use switch::{Switch, refuse};
 
@@ -28,11 +32,22 @@ pub trait LabPrograms: Debug {
     /// There is no such program.
     fn switch(&self, lab: &LabHandle, tied: bool) -> io::Result<Command>;
 
-    /// The command of a process that is an agent at this port of a host of the lab: it
+    /// The command of a process that is an agent at this port of a host of the lab, as [`serve_on_host`] is: it
     /// reads its token from standard input, and writes a line to standard output as soon as it listens. It is
     /// killed at the end of the plan.
     ///
     /// # Errors
     /// There is no such program.
     fn agent(&self, lab: &LabHandle, host: &str, port: u16) -> io::Result<Command>;
+}
+
+/// How the emulated network of a plan is created.
+#[derive(Debug)]
+pub struct LabSetup<'a> {
+    /// The folder with the state of labs.
+    pub state: StateDir,
+    /// Starts the switch and the agents.
+    pub programs: &'a dyn LabPrograms,
+    /// Whether the network stays after the plan.
+    pub keep: bool,
 }

@@ -38,6 +38,12 @@ impl LabPortObserver {
         Some(Self { socket: socket.into() })
     }
 
+    /// The switch whose control socket is at this path.
+    #[must_use]
+    pub fn at(socket: PathBuf) -> Self {
+        Self { socket }
+    }
+
     /// Sends one line and reads one line, within [`ANSWER_TIMEOUT`].
     fn ask(&self, question: &str) -> Result<Vec<u8>, WitnessError> {
         let deadline = clock::now() + ANSWER_TIMEOUT.as_duration();

@@ -40,6 +40,7 @@ mod lab_port_observer;
 mod loopback;
 mod measurement;
 mod naming;
+pub mod plan;
 mod run;
 
 pub use archive_sink::{ArchiveSink, ArchiveWarning, archive_at};

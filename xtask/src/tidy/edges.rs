@@ -26,8 +26,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("config", &[]),
     // Summarizes the trials of a point, and decides when there are enough.
     ("plan", &["units", "model", "config", "theory"]),
-    // Carries out tests for any caller, also in an emulated network, whose topology it reads: no flags, no printing,
-    // and none of compat or report.
+    // Carries out tests and plans for any caller, also in an emulated network, whose topology it reads: no flags, no
+    // printing, and none of compat or report.
     ("runner", &["units", "model", "theory", "sock", "control", "plan", "archive", "emu", "lab"]),
     (
         "app",

@@ -20,6 +20,7 @@ use linerate_units::Span;
 
 use crate::exit::Exit;
 pub(super) use programs::OwnPrograms;
+pub(super) use topology::LabError;
 
 #[derive(Debug, Args)]
 pub(crate) struct LabArgs {

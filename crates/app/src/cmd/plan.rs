@@ -1,20 +1,18 @@
 //! `linerate plan`: checks a plan and shows what it would do.
 
-pub(super) mod files;
-
 use clap::Args;
-use linerate_plan::{Estimate, Plan, PlanError, bundled, read};
+use linerate_plan::{PlanError, bundled, read};
 use linerate_report::plan_preview::{
     BundledPlans, PlanMistakes, PlanPreview, describe, estimated_time, long_time,
 };
 use linerate_runner::find_plan;
+use linerate_runner::plan::{PlanFiles, TooLong};
 use linerate_units::Span;
 
 use super::page::{self, Ink, Page};
 use crate::exit::Exit;
 use crate::print;
 use crate::terminal;
-use files::Files;
 
 #[derive(Debug, Args)]
 pub(crate) struct PlanArgs {
@@ -48,7 +46,7 @@ pub(crate) fn run(args: &PlanArgs) -> Exit {
     if args.show {
         return page::print(source.text.as_bytes());
     }
-    let plan = match read(source, &args.set, &Files) {
+    let plan = match read(source, &args.set, &PlanFiles) {
         Ok(plan) => plan,
         Err(error) => {
             if args.json {
@@ -67,8 +65,8 @@ pub(crate) fn run(args: &PlanArgs) -> Exit {
             return Exit::Usage;
         }
     };
-    if let Some(trouble) = too_long(&plan, &estimate, args.max_time) {
-        print::error(trouble);
+    if let Err(error) = TooLong::check(&plan, &estimate, args.max_time) {
+        print::error(too_long(&error));
         return Exit::Usage;
     }
     if args.json {
@@ -88,18 +86,15 @@ pub(super) fn print_mistakes(error: &PlanError) {
     }
 }
 
-/// The error if the plan takes longer than allowed.
-pub(super) fn too_long(plan: &Plan, estimate: &Estimate, given: Option<Span>) -> Option<String> {
-    let limit = given.or(plan.max_time)?;
-    let whose = if given.is_some() { "--max-time" } else { "max_time of the plan" };
-    (estimate.time > limit).then(|| {
-        format!(
-            "plan {} would take {}, but {whose} is {}; raise that limit, or remove points or repeats",
-            plan.name,
-            estimated_time(estimate),
-            long_time(limit)
-        )
-    })
+/// The error for a plan that takes longer than allowed.
+pub(super) fn too_long(found: &TooLong) -> String {
+    let whose = if found.by_plan { "max_time of the plan" } else { "--max-time" };
+    format!(
+        "plan {} would take {}, but {whose} is {}; raise that limit, or remove points or repeats",
+        found.plan,
+        estimated_time(&found.estimate),
+        long_time(found.limit)
+    )
 }
 
 fn list(json: bool) -> Exit {

@@ -1,27 +1,29 @@
 //! `linerate run`: runs a plan, on real hosts or in an emulated network.
 
-mod claim;
-mod drive;
-mod hosts;
-mod lab;
 pub(super) mod outcome;
-mod prepare;
 mod screen;
-mod settings;
-mod sinks;
-mod trial;
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use linerate_model::World;
+use linerate_archive::Store;
+use linerate_control::Sink;
+use linerate_model::{Outcome, World};
+use linerate_runner::lab::LabSetup;
+use linerate_runner::plan::{PlanRequest, PlanRunError, PlanWorld, PreparedPlan, Resume};
 use linerate_units::Span;
 
-use super::lab::PlaceArgs;
+use super::archived;
+use super::lab::{LabError, OwnPrograms, PlaceArgs};
+use super::measuring::file_error;
+use super::measuring::sinks::Stream;
+use super::plan::{print_mistakes, too_long};
+use super::token::read_token;
 use crate::args::ArchiveArgs;
 use crate::exit::Exit;
-use crate::print;
 use crate::signals::Signals;
+use crate::{archive_sink, print};
+use screen::Screen;
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
@@ -88,51 +90,102 @@ impl From<WorldName> for World {
     }
 }
 
-/// Why a plan cannot be run, and the exit code.
-#[derive(Debug)]
-struct RunError {
-    lines: Vec<String>,
-    exit: Exit,
-}
-
-impl RunError {
-    /// An error in the plan or a host: nothing was measured.
-    #[expect(clippy::needless_pass_by_value, reason = "so that map_err can name it")]
-    fn usage(text: impl ToString) -> Self {
-        Self { lines: vec![text.to_string()], exit: Exit::Usage }
-    }
-
-    /// A failure during execution.
-    #[expect(clippy::needless_pass_by_value, reason = "so that map_err can name it")]
-    fn failed(text: impl ToString) -> Self {
-        Self { lines: vec![text.to_string()], exit: Exit::Failed }
-    }
-
-    fn text(&self) -> String {
-        self.lines.join("; ")
-    }
-
-    fn report(self) -> Exit {
-        for line in self.lines.iter().flat_map(|line| line.lines()) {
-            // Lines quoted from a plan follow their message.
-            if line.starts_with("    ") { print::note(line) } else { print::error(line) }
-        }
-        self.exit
-    }
-}
+/// Extensions of report files. A new format needs an extension here.
+const REPORTS: &str = ".html, .json, .csv, .md, .txt or .svg";
 
 /// Executes the command.
 pub(crate) fn run(args: &RunArgs) -> Exit {
-    let prepared = match prepare::prepare(args) {
+    if let Some(trouble) = args.report.as_deref().and_then(|file| file_error("--report", file, REPORTS)) {
+        print::error(trouble);
+        return Exit::Usage;
+    }
+    if args.plan.as_deref().or(args.resume.as_deref()) == Some("") {
+        print::error("--resume: name the plan, or the run to resume");
+        return Exit::Usage;
+    }
+    let archive = || archived::archive(&args.archive).map(|found| Box::new(found) as Box<dyn Store>);
+    let request = PlanRequest {
+        plan: args.plan.as_deref(),
+        resume: args.resume.as_deref().map(|named| match (&args.plan, named) {
+            (Some(_), "") => Resume::Newest,
+            (Some(_), run) => Resume::Run(run),
+            (None, named) => Resume::named(named),
+        }),
+        world: args.world.map(World::from),
+        topology: args.topology.as_deref(),
+        set: &args.set,
+        max_time: args.max_time,
+        archive: Some(&archive),
+    };
+    let prepared = match request.prepare() {
         Ok(prepared) => prepared,
-        Err(trouble) => return trouble.report(),
+        Err(error) => return report(&error),
     };
     let Ok(signals) = Signals::catch() else {
         print::error("cannot catch signals");
         return Exit::Failed;
     };
-    match drive::drive(args, &prepared, &signals) {
-        Ok(exit) => exit,
-        Err(trouble) => signals.which().map_or_else(|| trouble.report(), Exit::Interrupted),
+    let world = match world(args, prepared.world()) {
+        Ok(world) => world,
+        Err(exit) => return exit,
+    };
+    carry_out(args, &prepared, world, &signals)
+}
+
+/// The hosts or the lab to carry out the plan in; prints an error if they are not available.
+fn world(args: &RunArgs, world: World) -> Result<PlanWorld<'static>, Exit> {
+    if world == World::Lab {
+        let state = args.place.open().map_err(LabError::report)?;
+        return Ok(PlanWorld::Lab(LabSetup { state, programs: &OwnPrograms, keep: args.keep_lab }));
     }
+    let without = || {
+        "the hosts require a token; start `linerate serve --agent-token-file FILE` on each of them and give the \
+         same file here"
+            .to_owned()
+    };
+    let token = args.agent_token_file.as_deref().ok_or_else(without).and_then(read_token);
+    token.map(PlanWorld::Hosts).map_err(|trouble| {
+        print::error(trouble);
+        Exit::Usage
+    })
+}
+
+/// Carries out the plan, prints the result, and returns the exit code.
+fn carry_out(args: &RunArgs, prepared: &PreparedPlan<'_>, world: PlanWorld<'_>, signals: &Signals) -> Exit {
+    let mut archive = archive_sink::open(args.archive.archive.as_deref());
+    let mut stream = args.json_stream.then(Stream::default);
+    let mut sinks: Vec<&mut dyn Sink> = Vec::new();
+    sinks.extend(archive.as_mut().map(|sink| sink as &mut dyn Sink));
+    sinks.extend(stream.as_mut().map(|sink| sink as &mut dyn Sink));
+    let mut screen = Screen::new(args.quiet || args.json || args.json_stream);
+    let ran = prepared.run(world, &signals.cancel(), sinks, &mut screen);
+    screen.end();
+    let record = match ran {
+        Ok(record) => record,
+        Err(error) => return signals.which().map_or_else(|| report(&error), Exit::Interrupted),
+    };
+    let kept = archive.as_mut().is_some_and(archive_sink::close);
+    let kept = kept.then(|| record.run.chars().take(8).collect());
+    let printed = outcome::print(args, &record, kept);
+    let streamed = stream.is_none_or(|stream| stream.end());
+    match (record.outcome, printed) {
+        (Some(Outcome::Interrupted), _) => Exit::Interrupted(signals.which().unwrap_or(2)),
+        (Some(Outcome::Completed), Exit::Done) if !streamed => Exit::Failed,
+        (Some(Outcome::Completed), Exit::Done) if record.judgements.iter().any(|one| !one.holds) => {
+            Exit::Broken
+        }
+        (Some(Outcome::Completed), exit) => exit,
+        _ => Exit::Failed,
+    }
+}
+
+/// Prints why a plan was not carried out, and returns the exit code.
+fn report(error: &PlanRunError) -> Exit {
+    match error {
+        PlanRunError::Hosts(troubles) if !troubles.is_empty() => troubles.iter().for_each(print::error),
+        PlanRunError::Plan(error) => print_mistakes(error),
+        PlanRunError::TooLong(error) => print::error(too_long(error)),
+        error => error.to_string().lines().for_each(print::error),
+    }
+    if error.needs_correction() { Exit::Usage } else { Exit::Failed }
 }

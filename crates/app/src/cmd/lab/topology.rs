@@ -31,7 +31,7 @@ impl LabError {
     }
 
     /// The message alone, to pass it to another process.
-    pub(in crate::cmd) fn into_text(self) -> String {
+    pub(super) fn into_text(self) -> String {
         self.text
     }
 

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use linerate_control::RunEvent;
 use linerate_model::foreign_text::one_line;
-use linerate_model::{Body, Direction, Outcome, PlanRecord};
-use linerate_plan::{Figures, Plan, PlanProgress, Task, TrialFigures};
+use linerate_model::{Body, Direction, Outcome};
+use linerate_plan::{Figures, PlanProgress, TrialFigures};
 use linerate_report::plan_preview::long_time;
+use linerate_runner::plan::{PlanNotice, PlanObserver, TrialBegin, TrialResult};
 use linerate_sock::{Mono, clock};
 use linerate_units::{Bitrate, Bytes, Span};
 
@@ -48,42 +49,6 @@ impl Screen {
         }
     }
 
-    pub(super) fn begin_trial(&mut self, task: &Task, plan: &Plan, privilege: PlanProgress, elapsed: Span) {
-        let step = task.step.as_ref().map(|step| format!(" {}", step.value)).unwrap_or_default();
-        let repeat =
-            if plan.largest_repeats() > 1 { format!(" trial {}", task.repeat) } else { String::new() };
-        self.place = format!("{}{step}{repeat}", task.point.label());
-        self.flows = plan
-            .flows
-            .iter()
-            .map(|flow| Flow { name: flow.name.clone(), last: (Bytes::new(0), Span::ZERO), rate: None })
-            .collect();
-        let full = BAR_WIDTH * privilege.done / privilege.of.max(1);
-        let bar = format!("{}{}", "#".repeat(full), "-".repeat(BAR_WIDTH.saturating_sub(full)));
-        let count = format!("{}/{}", privilege.done + 1, privilege.of);
-        self.head = match self.watched {
-            true => format!("[{bar}] {count}, {} left", long_time(left(privilege, elapsed))),
-            false => count,
-        };
-        self.show(true);
-    }
-
-    /// Processes an event of a run.
-    pub(super) fn take_event(&mut self, told: &RunEvent<'_>) {
-        let Body::Progress { bytes, elapsed, .. } = told.body else { return };
-        let Some(flow) = self.flows.get_mut(told.flow) else { return };
-        let (before, then) = flow.last;
-        if *elapsed < then {
-            // Another direction has started.
-            flow.last = (Bytes::new(0), Span::ZERO);
-        } else if elapsed.saturating_sub(then) >= Span::from_ms(200) {
-            let more = Bytes::new(bytes.get().saturating_sub(before.get()));
-            flow.rate = Bitrate::of(more, elapsed.saturating_sub(then));
-            flow.last = (*bytes, *elapsed);
-        }
-        self.show(false);
-    }
-
     fn show(&mut self, now: bool) {
         if self.silent || !self.watched || (!now && !self.next.has_passed()) {
             return;
@@ -98,7 +63,7 @@ impl Screen {
     }
 
     /// Results of the flows of a trial: the goodput of each flow over the trial.
-    pub(super) fn results(&self, figures: &TrialFigures) -> Vec<String> {
+    fn results(&self, figures: &TrialFigures) -> Vec<String> {
         let of_flow = |(flow, figures): (&Flow, &Option<Figures>)| {
             let rates: Vec<(Direction, Bitrate)> = figures.as_ref()?.goodputs().collect();
             let told: Vec<String> = match &rates[..] {
@@ -110,19 +75,65 @@ impl Screen {
         self.flows.iter().zip(figures).filter_map(of_flow).collect()
     }
 
-    /// Ends a trial: prints one line for it unless a live line is shown.
-    pub(super) fn end_trial(&mut self, task: &Task, record: &PlanRecord, results: &[String]) {
+    /// Removes the live line.
+    pub(super) fn end(&mut self) {
+        if std::mem::take(&mut self.shown) {
+            print::live("");
+        }
+    }
+}
+
+impl PlanObserver for Screen {
+    fn trial_begins(&mut self, trial: &TrialBegin<'_>) {
+        let TrialBegin { task, plan, progress, elapsed } = *trial;
+        let step = task.step.as_ref().map(|step| format!(" {}", step.value)).unwrap_or_default();
+        let repeat =
+            if plan.largest_repeats() > 1 { format!(" trial {}", task.repeat) } else { String::new() };
+        self.place = format!("{}{step}{repeat}", task.point.label());
+        self.flows = plan
+            .flows
+            .iter()
+            .map(|flow| Flow { name: flow.name.clone(), last: (Bytes::new(0), Span::ZERO), rate: None })
+            .collect();
+        let full = BAR_WIDTH * progress.done / progress.of.max(1);
+        let bar = format!("{}{}", "#".repeat(full), "-".repeat(BAR_WIDTH.saturating_sub(full)));
+        let count = format!("{}/{}", progress.done + 1, progress.of);
+        self.head = match self.watched {
+            true => format!("[{bar}] {count}, {} left", long_time(left(progress, elapsed))),
+            false => count,
+        };
+        self.show(true);
+    }
+
+    fn run_event(&mut self, told: &RunEvent<'_>) {
+        let Body::Progress { bytes, elapsed, .. } = told.body else { return };
+        let Some(flow) = self.flows.get_mut(told.flow) else { return };
+        let (before, then) = flow.last;
+        if *elapsed < then {
+            // Another direction has started.
+            flow.last = (Bytes::new(0), Span::ZERO);
+        } else if elapsed.saturating_sub(then) >= Span::from_ms(200) {
+            let more = Bytes::new(bytes.get().saturating_sub(before.get()));
+            flow.rate = Bitrate::of(more, elapsed.saturating_sub(then));
+            flow.last = (*bytes, *elapsed);
+        }
+        self.show(false);
+    }
+
+    /// Prints one line for the trial unless a live line is shown.
+    fn trial_ends(&mut self, ended: &TrialResult<'_>) {
         if self.silent || self.watched {
             return;
         }
-        let Some(trial) = record.trials.last() else { return };
+        let Some(trial) = ended.record.trials.last() else { return };
         let failed: Vec<String> = trial
             .runs
             .iter()
             .filter(|run| run.outcome != Outcome::Completed)
             .map(|run| format!("{}: {}", run.flow, run.reason.as_deref().unwrap_or("not completed")))
             .collect();
-        let how = match (&task.step, failed.as_slice()) {
+        let results = self.results(ended.figures);
+        let how = match (&ended.task.step, failed.as_slice()) {
             (_, [_, ..]) => failed.join("; "),
             (Some(_), _) if trial.step.as_ref().is_some_and(|step| step.passed) => "passed".to_owned(),
             (Some(_), _) => "did not pass".to_owned(),
@@ -132,10 +143,14 @@ impl Screen {
         print::note(one_line(&format!("{}  {}: {how}", self.head, self.place)));
     }
 
-    /// Removes the live line.
-    pub(super) fn end(&mut self) {
-        if std::mem::take(&mut self.shown) {
-            print::live("");
+    fn notice(&mut self, notice: &PlanNotice) {
+        self.end();
+        match notice {
+            PlanNotice::KilledLab(_) => print::note(notice),
+            PlanNotice::LabKept(name) => {
+                print::note(format!("the lab {name} stays up; remove it with: linerate lab down {name}"));
+            }
+            _ => print::warning(notice),
         }
     }
 }

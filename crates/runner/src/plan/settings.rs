@@ -4,20 +4,19 @@ use std::collections::BTreeMap;
 
 use linerate_plan::Point;
 
-use super::RunError;
-use super::drive::{Drive, host_errors};
-use crate::print;
+use super::drive::Drive;
+use super::error::PlanRunError;
+use super::observer::PlanNotice;
 
 /// Settings that the hosts should have, by their index in the test bed.
 type Wanted = Vec<(usize, BTreeMap<String, String>)>;
 
-impl Drive<'_> {
+impl Drive<'_, '_> {
     /// The settings of a point for each host. Settings that it does not mention are restored.
-    fn wanted_settings(&self, point: &Point) -> Result<Wanted, RunError> {
+    fn wanted_settings(&self, point: &Point) -> Result<Wanted, PlanRunError> {
         let of_host = |(host, settings): (&String, &BTreeMap<String, linerate_plan::SettingValue>)| {
-            let at = self.names.iter().position(|name| name == host).ok_or_else(|| {
-                RunError::usage(format!("the plan has settings for host {host}, which no flow uses"))
-            })?;
+            let at = self.names.iter().position(|name| name == host);
+            let at = at.ok_or_else(|| PlanRunError::UnusedHost(host.clone()))?;
             let mut values: BTreeMap<String, String> =
                 settings.iter().map(|(key, value)| (key.clone(), value.to_string())).collect();
             let known = self.prepared.plan.hosts.iter().find(|known| known.name == *host);
@@ -31,10 +30,10 @@ impl Drive<'_> {
 
     /// Checks before any change that all hosts can apply the settings of all points; true if the plan changes
     /// any.
-    pub(super) fn check_settings(&mut self) -> Result<bool, RunError> {
+    pub(super) fn check_settings(&mut self) -> Result<bool, PlanRunError> {
         let mut asked: Vec<Wanted> = Vec::new();
         for number in 0..self.prepared.plan.grid.len() {
-            let point = self.prepared.plan.point(number).map_err(RunError::usage)?;
+            let point = self.prepared.plan.point(number)?;
             let wanted = self.wanted_settings(&point)?;
             if !wanted.is_empty() && !asked.contains(&wanted) {
                 asked.push(wanted);
@@ -43,32 +42,32 @@ impl Drive<'_> {
         let Some(coordinator) = &mut self.coordinator else { return Ok(false) };
         let mut troubles = Vec::new();
         for wanted in &asked {
-            for trouble in coordinator.check_settings(wanted, self.signals.stop()) {
+            for trouble in coordinator.check_settings(wanted, self.cancel.flag()) {
                 if !troubles.contains(&trouble) {
                     troubles.push(trouble);
                 }
             }
         }
-        if troubles.is_empty() { Ok(!asked.is_empty()) } else { Err(host_errors(&troubles)) }
+        if troubles.is_empty() { Ok(!asked.is_empty()) } else { Err(PlanRunError::Hosts(troubles)) }
     }
 
     /// Applies the settings of a point, and restores those of earlier points that it does not mention. A host
     /// that is gone or refuses fails its own flows.
-    pub(super) fn apply_settings(&mut self, point: &Point) -> Result<(), RunError> {
+    pub(super) fn apply_settings(&mut self, point: &Point) -> Result<(), PlanRunError> {
         if !self.sets_hosts {
             return Ok(());
         }
         let wanted = self.wanted_settings(point)?;
         let Some(coordinator) = &mut self.coordinator else { return Ok(()) };
-        let applied = coordinator.apply_where_possible(&wanted, self.signals.stop());
-        applied.map(drop).map_err(|troubles| host_errors(&troubles))
+        let applied = coordinator.apply_where_possible(&wanted, self.cancel.flag());
+        applied.map(drop).map_err(PlanRunError::Hosts)
     }
 
     /// Restores all settings.
     pub(super) fn restore_settings(&mut self) {
         if let Some(coordinator) = &mut self.coordinator {
             for trouble in coordinator.restore_settings() {
-                print::warning(trouble);
+                self.observer.notice(&PlanNotice::SettingLeft(trouble));
             }
         }
     }

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 
-use super::RunError;
+use super::error::PlanRunError;
 
 /// The exclusive right to continue a run. It ends with this process, in any case.
 #[derive(Debug)]
@@ -12,15 +12,12 @@ pub(super) struct Claim(#[expect(dead_code, reason = "held, not used")] Option<U
 
 impl Claim {
     /// Claims a run by binding an abstract socket, which is exclusive on this machine and leaves no file.
-    pub(super) fn acquire(run: &str) -> Result<Self, RunError> {
+    pub(super) fn acquire(run: &str) -> Result<Self, PlanRunError> {
         let name = SocketAddr::from_abstract_name(format!("linerate-plan-{run}"));
         match name.and_then(|name| UnixListener::bind_addr(&name)) {
             Ok(held) => Ok(Self(Some(held))),
             Err(error) if error.kind() == ErrorKind::AddrInUse => {
-                let short: String = run.chars().take(8).collect();
-                let text =
-                    format!("run {short} is in progress in another process; wait until it ends, or stop it");
-                Err(RunError::usage(text))
+                Err(PlanRunError::InProgress { run: run.to_owned() })
             }
             // A system without abstract sockets has no other process that could hold one.
             Err(_) => Ok(Self(None)),
@@ -37,7 +34,7 @@ mod tests {
         let run = format!("{:016x}", std::process::id());
         let held = Claim::acquire(&run).unwrap();
         let refused = Claim::acquire(&run).unwrap_err();
-        assert!(refused.text().contains("another process"), "{refused:?}");
+        assert!(refused.to_string().contains("another process"), "{refused:?}");
         drop(held);
         assert!(Claim::acquire(&run).is_ok());
     }

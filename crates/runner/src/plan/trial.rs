@@ -5,13 +5,15 @@ use linerate_model::{Body, EVENT_SCHEMA, GroupPlace, Outcome, PlanPlace, RunStar
 use linerate_plan::{Figures, Task, TrialFigures, counts};
 use linerate_units::Span;
 
-use super::drive::{Drive, host_errors};
-use linerate_runner::{now, run_name};
+use super::drive::Drive;
+use super::error::PlanRunError;
+use super::observer::TrialBegin;
+use crate::{now, run_name};
 
 /// How much longer cross traffic lasts than the flows that it accompanies.
 const BACKGROUND_MARGIN: Span = Span::from_secs(30);
 
-impl Drive<'_> {
+impl Drive<'_, '_> {
     pub(super) fn group(&self, task: &Task, run: &str) -> Group {
         let plan = &self.prepared.plan;
         let at = |name: &str| self.names.iter().position(|known| known == name).unwrap_or(usize::MAX);
@@ -66,23 +68,26 @@ impl Drive<'_> {
     pub(super) fn trial(&mut self, task: &Task, plan_log: &PlanLog<'_>) -> (Vec<TrialRun>, TrialFigures) {
         let group = self.group(task, plan_log.run());
         let next = self.following(task).map(|task| self.group(&task, plan_log.run()));
-        self.screen.begin_trial(task, &self.prepared.plan, self.scheduler.progress(), plan_log.elapsed());
+        self.observer.trial_begins(&TrialBegin {
+            task,
+            plan: &self.prepared.plan,
+            progress: self.scheduler.progress(),
+            elapsed: plan_log.elapsed(),
+        });
         // Without random numbers, the position in the plan's log makes the name unique.
         let at = plan_log.record().events;
         let name = |flow| run_name().unwrap_or_else(|_| format!("{}{at:08x}{flow:04x}", plan_log.run()));
         let names: Vec<String> = (0..group.flows.len()).map(name).collect();
         let mut logs: Vec<Log<'_>> =
             names.iter().map(|name| Log::owning(name.clone(), self.sinks.for_a_log())).collect();
-        let (screen, signals) = (&mut self.screen, self.signals);
-        let mut on = |told: &RunEvent<'_>| screen.take_event(told);
+        let (observer, stop) = (&mut *self.observer, self.cancel.flag());
+        let mut on = |event: &RunEvent<'_>| observer.run_event(event);
         let ran = match &mut self.coordinator {
-            Some(coordinator) => {
-                coordinator.run_before(&group, next.as_ref(), &mut logs, signals.stop(), &mut on)
-            }
+            Some(coordinator) => coordinator.run_before(&group, next.as_ref(), &mut logs, stop, &mut on),
             None => Err(Vec::new()),
         };
         let ends = ran.unwrap_or_else(|troubles| {
-            let why = host_errors(&troubles).text();
+            let why = PlanRunError::Hosts(troubles).to_string();
             logs.iter_mut().zip(&group.flows).map(|(log, job)| not_begun(log, job, &group, &why)).collect()
         });
         let mut runs = Vec::new();

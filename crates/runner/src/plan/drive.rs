@@ -1,27 +1,24 @@
 //! Execution of a plan from its first trial to its last.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use linerate_archive::Store;
-use linerate_control::{Coordinator, HostError as HostTrouble, HostRef, PlanLog, TestBed};
+use linerate_control::{Coordinator, HostError, HostRef, PlanLog, Sink, TestBed, Token};
 use linerate_model::{
     Body, Caveat, CaveatKind, MethodTable, Outcome, PlanRecord, RunRecord, TrialEnd, World,
 };
-use linerate_plan::{Figures, Opening, PlanScheduler, Point, Task, TrialFigures, counts, judgements, tables};
+use linerate_plan::{
+    Figures, Opening, Plan, PlanScheduler, Point, Task, TrialFigures, counts, judgements, tables,
+};
 use linerate_sock::clock;
 use linerate_units::Span;
 
 use super::claim::Claim;
-use super::lab::LabWorld;
-use super::prepare::Prepared;
-use super::screen::Screen;
-use super::sinks::Sinks;
-use super::{RunArgs, RunError, hosts, outcome};
-use crate::exit::Exit;
-use crate::print;
-use crate::signals::Signals;
-use linerate_runner::{now, run_name};
+use super::error::{PlanRunError, WorldError};
+use super::observer::{PlanNotice, PlanObserver, TrialResult};
+use super::prepare::PreparedPlan;
+use super::sinks::SharedSinks;
+use crate::lab::{LabSetup, PlanNetwork};
+use crate::{CancelToken, now, run_name};
 
 /// Number of consecutive trials without any measurement after which the plan ends, as the hosts are probably
 /// gone.
@@ -30,97 +27,124 @@ const MAX_EMPTY_TRIALS: u32 = 3;
 /// Clock error above which a synchronized start is doubtful.
 const COARSE_CLOCK: Span = Span::from_ms(1);
 
-/// Interval of checks for a signal during a pause.
+/// Interval of checks for a cancellation during a pause.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
+/// Where a plan is carried out.
+#[derive(Debug)]
+pub enum PlanWorld<'a> {
+    /// On the hosts at the addresses in the plan, whose agents have this token.
+    Hosts(Token),
+    /// In an emulated network that is created for it.
+    Lab(LabSetup<'a>),
+}
+
 /// How the hosts are reached.
-enum HostsSource {
+enum HostsSource<'a> {
     Hosts(Vec<HostRef>),
-    Lab(Box<LabWorld>),
+    Lab(Box<PlanNetwork<'a>>),
 }
 
 /// A running plan.
-pub(super) struct Drive<'a> {
-    args: &'a RunArgs,
-    pub(super) prepared: &'a Prepared,
-    pub(super) signals: &'a Signals,
-    pub(super) sinks: &'a Sinks,
+pub(super) struct Drive<'a, 's> {
+    pub(super) prepared: &'a PreparedPlan<'a>,
+    pub(super) cancel: &'a CancelToken,
+    pub(super) sinks: &'a SharedSinks<'s>,
+    pub(super) observer: &'a mut dyn PlanObserver,
     pub(super) scheduler: PlanScheduler<'a>,
-    place: HostsSource,
+    place: HostsSource<'a>,
     pub(super) coordinator: Option<Coordinator>,
     /// Names of the test bed's hosts, in its order.
     pub(super) names: Vec<String>,
-    pub(super) screen: Screen,
     in_vain: u32,
     /// Whether the plan changes settings of hosts.
     pub(super) sets_hosts: bool,
 }
 
-/// Runs the plan, prints the result, and returns the exit code.
-pub(super) fn drive(args: &RunArgs, prepared: &Prepared, signals: &Signals) -> Result<Exit, RunError> {
-    let record = match &prepared.before {
-        Some(record) => record.clone(),
-        None => PlanRecord { run: run_name().map_err(RunError::failed)?.into(), ..PlanRecord::default() },
-    };
-    let _claim = Claim::acquire(&record.run)?;
-    let sinks = Sinks::open(args);
-    let mut drive = Drive {
-        args,
-        prepared,
-        signals,
-        sinks: &sinks,
-        scheduler: scheduler(args, prepared)?,
-        place: match prepared.world {
-            World::Lab => HostsSource::Lab(Box::new(LabWorld::new(args, &prepared.plan, &record.run)?)),
-            _ => HostsSource::Hosts(hosts::hosts(args, &prepared.plan)?),
-        },
-        coordinator: None,
-        names: prepared.plan.used_hosts().map(|host| host.name.clone()).collect(),
-        screen: Screen::new(args.quiet || args.json || args.json_stream),
-        in_vain: 0,
-        sets_hosts: false,
-    };
-    let mut outlets = sinks.for_a_log();
-    let outlets = outlets.iter_mut().map(|sink| &mut **sink as &mut dyn linerate_control::Sink).collect();
-    let mut log = PlanLog::resume(record, outlets);
-    let ended = drive.carry_out(&mut log);
-    drive.end();
-    ended?;
-    let record = log.into_record();
-    let kept = sinks.close().then(|| record.run.chars().take(8).collect());
-    let printed = outcome::print(args, &record, kept);
-    Ok(match (record.outcome, printed) {
-        (Some(Outcome::Interrupted), _) => Exit::Interrupted(signals.which().unwrap_or(2)),
-        (Some(Outcome::Completed), Exit::Done) if !sinks.streamed() => Exit::Failed,
-        (Some(Outcome::Completed), Exit::Done) if record.judgements.iter().any(|one| !one.holds) => {
-            Exit::Broken
-        }
-        (Some(Outcome::Completed), exit) => exit,
-        _ => Exit::Failed,
-    })
-}
-
-fn scheduler<'a>(args: &RunArgs, prepared: &'a Prepared) -> Result<PlanScheduler<'a>, RunError> {
-    let Some(record) = &prepared.before else {
-        return PlanScheduler::new(&prepared.plan).map_err(RunError::usage);
-    };
-    let archive = super::super::archived::archive(&args.archive).map_err(RunError::failed)?;
-    let mut figures = |trial: &TrialEnd| -> TrialFigures {
-        let of_flow = |flow: &linerate_plan::Flow| {
-            let run = trial.runs.iter().find(|run| run.flow == flow.name).filter(|run| counts(run))?;
-            let events = archive.events(&run.run).ok()?;
-            Some(Figures::of(&RunRecord::fold(&events)))
+impl PreparedPlan<'_> {
+    /// Carries out the plan and returns its record, from the first trial that is not yet done to the last one. Its
+    /// outcome says whether all of them were measured. Every sink gets each event of the plan and of its runs as
+    /// it happens, on the calling thread, which blocks until the plan is over and what it created is removed. Any
+    /// thread may cancel the token to end early; [`super::PlanRequest::resume`] continues later.
+    ///
+    /// # Errors
+    /// The plan could not begin, or its results could not be computed. Failures of trials are in the record.
+    pub fn run(
+        &self,
+        world: PlanWorld<'_>,
+        cancel: &CancelToken,
+        sinks: Vec<&mut dyn Sink>,
+        observer: &mut dyn PlanObserver,
+    ) -> Result<PlanRecord, PlanRunError> {
+        let record = match &self.before {
+            Some(record) => record.clone(),
+            None => PlanRecord { run: run_name()?.into(), ..PlanRecord::default() },
         };
-        prepared.plan.flows.iter().map(of_flow).collect()
-    };
-    PlanScheduler::resume(&prepared.plan, record, &mut figures).map_err(RunError::usage)
+        let _claim = Claim::acquire(&record.run)?;
+        let sinks = SharedSinks::new(sinks);
+        let mut drive = Drive {
+            prepared: self,
+            cancel,
+            sinks: &sinks,
+            observer,
+            scheduler: self.scheduler()?,
+            place: match (self.world, world) {
+                (World::Lab, PlanWorld::Lab(setup)) => {
+                    HostsSource::Lab(Box::new(PlanNetwork::new(setup, &self.plan, &record.run)?))
+                }
+                (World::Hosts, PlanWorld::Hosts(token)) => HostsSource::Hosts(hosts(&self.plan, &token)),
+                (prepared, _) => return Err(WorldError::Prepared(prepared).into()),
+            },
+            coordinator: None,
+            names: self.plan.used_hosts().map(|host| host.name.clone()).collect(),
+            in_vain: 0,
+            sets_hosts: false,
+        };
+        let mut outlets = sinks.for_a_log();
+        let outlets = outlets.iter_mut().map(|sink| &mut **sink as &mut dyn Sink).collect();
+        let mut log = PlanLog::resume(record, outlets);
+        let ended = drive.carry_out(&mut log);
+        drive.end();
+        ended?;
+        Ok(log.into_record())
+    }
+
+    fn scheduler(&self) -> Result<PlanScheduler<'_>, PlanRunError> {
+        let Some(record) = &self.before else { return Ok(PlanScheduler::new(&self.plan)?) };
+        let open = self.archive.ok_or(PlanRunError::NoArchive)?;
+        let archive = open().map_err(PlanRunError::Archive)?;
+        let mut figures = |trial: &TrialEnd| -> TrialFigures {
+            let of_flow = |flow: &linerate_plan::Flow| {
+                let run = trial.runs.iter().find(|run| run.flow == flow.name).filter(|run| counts(run))?;
+                let events = archive.events(&run.run).ok()?;
+                Some(Figures::of(&RunRecord::fold(&events)))
+            };
+            self.plan.flows.iter().map(of_flow).collect()
+        };
+        Ok(PlanScheduler::resume(&self.plan, record, &mut figures)?)
+    }
 }
 
-impl Drive<'_> {
+/// The hosts that the flows use, in the order of the plan.
+fn hosts(plan: &Plan, token: &Token) -> Vec<HostRef> {
+    let host = |host: &linerate_plan::Host| {
+        Some(HostRef {
+            name: host.name.clone(),
+            address: host.address.clone()?,
+            port: Some(host.port),
+            test_address: None,
+            token: token.clone(),
+            netns: None,
+        })
+    };
+    plan.used_hosts().filter_map(host).collect()
+}
+
+impl Drive<'_, '_> {
     /// Runs the remaining trials. Returns only errors from before the start of the log; later ones are in the
     /// log.
-    fn carry_out(&mut self, log: &mut PlanLog<'_>) -> Result<(), RunError> {
-        let mut task = self.scheduler.next_task().map_err(RunError::usage)?;
+    fn carry_out(&mut self, log: &mut PlanLog<'_>) -> Result<(), PlanRunError> {
+        let mut task = self.scheduler.next_task()?;
         let mut doubts = Vec::new();
         if let Some(first) = &task {
             self.make_ready(&first.point)?;
@@ -129,8 +153,9 @@ impl Drive<'_> {
         }
         self.open(log)?;
         for (kind, text) in doubts {
-            print::warning(&text);
-            log.note(Body::Caveat { flow: None, caveat: Caveat { kind, text: text.into() } });
+            let caveat = Caveat { kind, text: text.into() };
+            log.note(Body::Caveat { flow: None, caveat: caveat.clone() });
+            self.observer.notice(&PlanNotice::Caveat(caveat));
         }
         let mut trouble = None;
         let mut first = true;
@@ -139,27 +164,26 @@ impl Drive<'_> {
                 break;
             }
             if let Err(why) = self.make_ready(&next.point).and_then(|()| self.apply_settings(&next.point)) {
-                trouble = Some(why.text());
+                trouble = Some(why.to_string());
                 break;
             }
             let (runs, figures) = self.trial(&next, log);
             let nothing = !runs.iter().any(counts);
             self.in_vain = if nothing { self.in_vain + 1 } else { 0 };
-            let results = self.screen.results(&figures);
-            for body in self.scheduler.done(&next, runs, figures) {
+            for body in self.scheduler.done(&next, runs, figures.clone()) {
                 log.note(body);
             }
-            self.screen.end_trial(&next, log.record(), &results);
+            self.observer.trial_ends(&TrialResult { task: &next, figures: &figures, record: log.record() });
             if self.in_vain >= MAX_EMPTY_TRIALS && !self.is_stopped() {
                 trouble = Some(format!("nothing was measured in {MAX_EMPTY_TRIALS} trials in a row"));
                 break;
             }
-            task = self.scheduler.next_task().map_err(RunError::usage)?;
+            task = self.scheduler.next_task()?;
         }
         self.close(log, trouble)
     }
 
-    fn open(&self, log: &mut PlanLog<'_>) -> Result<(), RunError> {
+    fn open(&self, log: &mut PlanLog<'_>) -> Result<(), PlanRunError> {
         let resumes = log.record().start.clone();
         let opening = Opening {
             started_at: resumes.as_ref().map_or_else(now, |start| start.started_at.to_string()),
@@ -167,7 +191,7 @@ impl Drive<'_> {
             linerate: env!("CARGO_PKG_VERSION").to_owned(),
             set: self.prepared.set.clone(),
         };
-        let start = self.prepared.plan.open(opening).map_err(RunError::usage)?;
+        let start = self.prepared.plan.open(opening)?;
         if resumes.is_some() {
             log.note(Body::PlanResumed);
         }
@@ -178,8 +202,8 @@ impl Drive<'_> {
     }
 
     /// Computes the results of all points and ends the log.
-    fn close(&mut self, log: &mut PlanLog<'_>, trouble: Option<String>) -> Result<(), RunError> {
-        let summaries = self.scheduler.sum().map_err(RunError::usage)?;
+    fn close(&mut self, log: &mut PlanLog<'_>, trouble: Option<String>) -> Result<(), PlanRunError> {
+        let summaries = self.scheduler.sum()?;
         let missing = self.scheduler.is_missing_any();
         let stopped = self.is_stopped() && missing;
         let judged = match stopped {
@@ -204,21 +228,21 @@ impl Drive<'_> {
 
     /// The results as tables of the plan's method.
     fn tables(&self, record: &PlanRecord) -> Vec<MethodTable> {
-        let archive = super::super::archived::archive(&self.args.archive).ok();
+        let archive = self.prepared.archive.and_then(|open| open().ok());
         let find = |run: &str| Some(RunRecord::fold(&archive.as_ref()?.events(run).ok()?));
         tables(&self.prepared.plan, record, &find)
     }
 
     fn is_stopped(&self) -> bool {
-        self.signals.stop().load(Ordering::Relaxed)
+        self.cancel.is_cancelled()
     }
 
-    /// Waits between two trials; false if a signal arrived.
+    /// Waits between two trials; false if the plan was cancelled.
     fn pause(&mut self) -> bool {
         if self.sets_hosts
             && let Some(coordinator) = &mut self.coordinator
         {
-            coordinator.wait(self.prepared.plan.pause, self.signals.stop());
+            coordinator.wait(self.prepared.plan.pause, self.cancel.flag());
             return !self.is_stopped();
         }
         // Lets the servers measure other clients meanwhile.
@@ -234,34 +258,34 @@ impl Drive<'_> {
     }
 
     /// Configures the network as the point requires, and connects to its hosts.
-    fn make_ready(&mut self, point: &Point) -> Result<(), RunError> {
+    fn make_ready(&mut self, point: &Point) -> Result<(), PlanRunError> {
         let fresh = match (&mut self.place, &point.lab) {
             (HostsSource::Lab(world), Some(lab)) => {
                 let coordinator = &mut self.coordinator;
-                world.reconfigure_for(lab, &mut || {
+                let mut leave = || {
                     if let Some(old) = coordinator.take() {
                         old.finish();
                     }
-                })?
+                };
+                world.reconfigure_for(lab, &mut leave, self.observer)?
             }
             (HostsSource::Hosts(hosts), _) if self.coordinator.is_none() => Some(hosts.clone()),
             _ => None,
         };
         let Some(hosts) = fresh else { return Ok(()) };
         let bed = TestBed { name: format!("plan {}", self.prepared.plan.name), hosts };
-        let connected =
-            Coordinator::connect(bed, self.signals.stop()).map_err(|troubles| host_errors(&troubles))?;
+        let connected = Coordinator::connect(bed, self.cancel.flag()).map_err(PlanRunError::Hosts)?;
         self.coordinator = Some(connected);
         Ok(())
     }
 
     /// Checks before the first packet that the hosts support everything in the plan; returns what makes its
     /// results doubtful.
-    fn check(&self) -> Result<Vec<(CaveatKind, String)>, RunError> {
+    fn check(&self) -> Result<Vec<(CaveatKind, String)>, PlanRunError> {
         let Some(coordinator) = &self.coordinator else { return Ok(Vec::new()) };
-        let mut troubles: Vec<HostTrouble> = Vec::new();
+        let mut troubles: Vec<HostError> = Vec::new();
         for number in 0..self.prepared.plan.grid.len() {
-            let point = self.prepared.plan.point(number).map_err(RunError::usage)?;
+            let point = self.prepared.plan.point(number)?;
             let task = Task { point, repeat: 1, step: None };
             for trouble in coordinator.check(&self.group(&task, "")) {
                 if !troubles.contains(&trouble) {
@@ -270,7 +294,7 @@ impl Drive<'_> {
             }
         }
         if !troubles.is_empty() {
-            return Err(host_errors(&troubles));
+            return Err(PlanRunError::Hosts(troubles));
         }
         let mut doubts = Vec::new();
         for (privilege, name) in coordinator.standings().iter().zip(&self.names) {
@@ -297,21 +321,12 @@ impl Drive<'_> {
 
     /// Restores settings, disconnects and removes the emulated network.
     fn end(mut self) {
-        self.screen.end();
         self.restore_settings();
         if let Some(coordinator) = self.coordinator.take() {
             coordinator.finish();
         }
-        if let HostsSource::Lab(world) = self.place {
-            world.end();
+        if let HostsSource::Lab(network) = self.place {
+            network.end(self.observer);
         }
     }
-}
-
-pub(super) fn host_errors(troubles: &[HostTrouble]) -> RunError {
-    let mut lines: Vec<String> = troubles.iter().map(ToString::to_string).collect();
-    if lines.is_empty() {
-        lines.push("no host is connected".to_owned());
-    }
-    RunError { lines, exit: Exit::Usage }
 }

@@ -8,10 +8,11 @@ use linerate_emu::topology::{self, Override, TopologyError};
 use linerate_plan::{Source, Surroundings, SurroundingsError};
 
 /// Files next to a plan, and bundled topologies.
-pub(in crate::cmd) struct Files;
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PlanFiles;
 
 /// The bundled topology with this name, or the file of this name next to a plan.
-pub(in crate::cmd) fn topology(name: &str, relative_to: &str) -> Result<Source, SurroundingsError> {
+pub(crate) fn topology_of_plan(name: &str, relative_to: &str) -> Result<Source, SurroundingsError> {
     if let Some(known) = topology::bundled().iter().find(|known| known.name == name) {
         return Ok(Source { name: name.to_owned(), text: known.text.to_owned() });
     }
@@ -24,7 +25,7 @@ pub(in crate::cmd) fn topology(name: &str, relative_to: &str) -> Result<Source, 
 }
 
 /// Path of `name` in the folder of the file `relative_to`.
-fn resolve(name: &str, relative_to: &str) -> PathBuf {
+pub(super) fn resolve(name: &str, relative_to: &str) -> PathBuf {
     Path::new(relative_to).parent().map_or_else(|| PathBuf::from(name), |folder| folder.join(name))
 }
 
@@ -50,7 +51,7 @@ impl fmt::Display for InOneLine {
 
 impl Error for InOneLine {}
 
-impl Surroundings for Files {
+impl Surroundings for PlanFiles {
     fn include(&self, name: &str, relative_to: &str) -> Result<Source, SurroundingsError> {
         read_next_to(name, relative_to).map_err(|(file, source)| SurroundingsError::File { file, source })
     }
@@ -61,7 +62,7 @@ impl Surroundings for Files {
         set: &[(&str, &str)],
         relative_to: &str,
     ) -> Result<Vec<String>, SurroundingsError> {
-        let Source { name: file, text } = topology(name, relative_to)?;
+        let Source { name: file, text } = topology_of_plan(name, relative_to)?;
         let typed = set.iter().map(|(key, value)| format!("{key}={value}").parse());
         let settings: Vec<Override> = typed
             .collect::<Result<_, _>>()
@@ -75,13 +76,14 @@ impl Surroundings for Files {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::find_plan;
     use linerate_plan::{bundled, read};
-    use linerate_runner::find_plan as find;
 
     #[test]
     fn every_bundled_plan_reads_with_the_topologies_that_come_along() {
         for known in bundled() {
-            let plan = read(find(known.name).unwrap(), &[], &Files).unwrap_or_else(|error| panic!("{error}"));
+            let plan = read(find_plan(known.name).unwrap(), &[], &PlanFiles)
+                .unwrap_or_else(|error| panic!("{error}"));
             assert!(plan.estimate().is_ok_and(|estimate| estimate.trials > 0), "{}", known.name);
         }
     }
@@ -89,12 +91,13 @@ mod tests {
     #[test]
     fn a_lab_that_cannot_be_is_refused_with_the_reason() {
         let wrong = |set: &str| {
-            read(find("window-sweep").unwrap(), &[set.to_owned()], &Files).unwrap_err().to_string()
+            read(find_plan("window-sweep").unwrap(), &[set.to_owned()], &PlanFiles).unwrap_err().to_string()
         };
         let unknown = wrong("lab.set.link.b.dely=5ms");
         assert!(unknown.contains("did you mean 'delay'?"), "{unknown}");
         let missing = wrong("lab.topology=long-hall");
         assert!(missing.contains("there is no bundled topology \"long-hall\" (pair, "), "{missing}");
+        assert!(missing.contains("long-hall cannot be read: No such file"), "{missing}");
     }
 
     #[test]

@@ -1,0 +1,142 @@
+//! Plans between two agents in this process.
+
+use std::path::PathBuf;
+
+use linerate_archive::{ArchiveError, Store};
+use linerate_control::{Sink, SinkError, Token};
+use linerate_model::{Body, Event, Outcome, PlanRecord, World};
+use linerate_runner::plan::{
+    PlanObserver, PlanRequest, PlanRunError, PlanWorld, Resume, TrialBegin, TrialResult, WorldError,
+};
+use linerate_runner::{ArchiveSink, CancelToken, Loopback, archive_at};
+use tempfile::TempDir;
+
+/// Two agents, and a plan of two points between them.
+struct TestBed {
+    folder: TempDir,
+    token: Token,
+    plan: String,
+    _agents: [Loopback; 2],
+}
+
+impl TestBed {
+    fn start() -> Self {
+        let token = Token::new("known to the agents and to this test").unwrap();
+        let agents = [(); 2].map(|()| Loopback::agent(token.clone()).unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("two-points.toml");
+        let host = |agent: &Loopback| format!("{{ address = \"127.0.0.1\", port = {} }}", agent.port());
+        let text = format!(
+            "pause = \"0s\"\nhost.a = {}\nhost.b = {}\nflow.x = {{ from = \"a\", to = \"b\" }}\n\
+             test.duration = \"200ms\"\naxis.streams = [1, 2]\n",
+            host(&agents[0]),
+            host(&agents[1])
+        );
+        std::fs::write(&path, text).unwrap();
+        Self { plan: path.display().to_string(), folder, token, _agents: agents }
+    }
+
+    fn archive(&self) -> PathBuf {
+        self.folder.path().join("archive.sqlite")
+    }
+
+    fn open(&self) -> Result<Box<dyn Store>, ArchiveError> {
+        archive_at(self.archive().to_str()).map(|found| Box::new(found) as Box<dyn Store>)
+    }
+
+    fn world(&self) -> PlanWorld<'static> {
+        PlanWorld::Hosts(self.token.clone())
+    }
+}
+
+/// Counts trials, and cancels the plan after the first one if it has a token.
+#[derive(Default)]
+struct Follow {
+    begun: usize,
+    ended: usize,
+    measured: usize,
+    events: usize,
+    cancel: Option<CancelToken>,
+}
+
+impl PlanObserver for Follow {
+    fn trial_begins(&mut self, trial: &TrialBegin<'_>) {
+        assert_eq!((trial.progress.done, trial.progress.of), (self.begun, 2));
+        self.begun += 1;
+    }
+
+    fn run_event(&mut self, _: &linerate_control::RunEvent<'_>) {
+        self.events += 1;
+    }
+
+    fn trial_ends(&mut self, trial: &TrialResult<'_>) {
+        self.ended += 1;
+        self.measured += trial.figures.iter().flatten().filter(|flow| flow.goodputs().count() == 2).count();
+        assert_eq!(trial.record.trials.last().unwrap().point, trial.task.point.id.to_string());
+        self.cancel.iter().for_each(CancelToken::cancel);
+    }
+}
+
+#[derive(Default)]
+struct Whole(Vec<Event>);
+
+impl Sink for Whole {
+    fn on(&mut self, event: &Event) -> Result<(), SinkError> {
+        self.0.push(event.clone());
+        Ok(())
+    }
+}
+
+#[test]
+fn every_trial_is_reported_and_every_event_of_the_plan_and_its_runs_goes_to_the_sink() {
+    let bed = TestBed::start();
+    let plan = PlanRequest { plan: Some(&bed.plan), ..PlanRequest::default() }.prepare().unwrap();
+    assert_eq!(plan.world(), World::Hosts);
+    let (mut whole, mut follow) = (Whole::default(), Follow::default());
+    let record = plan.run(bed.world(), &CancelToken::new(), vec![&mut whole], &mut follow).unwrap();
+    assert_eq!(record.outcome, Some(Outcome::Completed), "{record:?}");
+    assert_eq!((follow.begun, follow.ended, follow.measured), (2, 2, 2));
+    assert!(follow.events > 0);
+    let of = |run: &str| -> Vec<Event> { whole.0.iter().filter(|event| event.run == run).cloned().collect() };
+    assert_eq!(PlanRecord::fold(&of(&record.run)), record);
+    for run in record.trials.iter().flat_map(|trial| &trial.runs) {
+        let last = of(&run.run).pop().unwrap();
+        assert!(matches!(last.body, Body::RunEnded { outcome: Outcome::Completed, .. }), "{last:?}");
+    }
+}
+
+#[test]
+fn a_cancelled_plan_is_resumed_from_the_archive_and_measures_only_what_is_missing() {
+    let bed = TestBed::start();
+    let cancel = CancelToken::new();
+    let mut follow = Follow { cancel: Some(cancel.clone()), ..Follow::default() };
+    let mut archive = ArchiveSink::open(bed.archive().to_str()).unwrap();
+    let plan = PlanRequest { plan: Some(&bed.plan), ..PlanRequest::default() }.prepare().unwrap();
+    let first = plan.run(bed.world(), &cancel, vec![&mut archive], &mut follow).unwrap();
+    assert_eq!((first.outcome, first.trials.len()), (Some(Outcome::Interrupted), 1));
+    assert!(archive.close().unwrap());
+
+    // The plan is in the log, so its file is not needed any more.
+    std::fs::remove_file(&bed.plan).unwrap();
+    let open = || bed.open();
+    let resume = Some(Resume::Run(&first.run));
+    let plan = PlanRequest { resume, archive: Some(&open), ..PlanRequest::default() }.prepare().unwrap();
+    let mut follow = Follow { begun: 1, ..Follow::default() };
+    let second = plan.run(bed.world(), &CancelToken::new(), vec![&mut archive], &mut follow).unwrap();
+    assert_eq!((second.outcome, second.trials.len()), (Some(Outcome::Completed), 2));
+    assert_eq!((second.run, second.resumed, follow.ended), (first.run, 1, 1));
+}
+
+#[test]
+fn a_plan_does_not_begin_in_another_world_than_it_was_prepared_for_or_without_its_hosts() {
+    let bed = TestBed::start();
+    let plan = PlanRequest { plan: Some(&bed.plan), ..PlanRequest::default() };
+    let refused = PlanRequest { world: Some(World::Lab), ..plan }.prepare().unwrap_err();
+    assert!(matches!(refused, PlanRunError::World(WorldError::NoLab)), "{refused}");
+    let stranger = Token::new("not known to the agents of this test").unwrap();
+    let ran =
+        plan.prepare().unwrap().run(PlanWorld::Hosts(stranger), &CancelToken::new(), Vec::new(), &mut ());
+    let refused = ran.unwrap_err();
+    assert!(matches!(&refused, PlanRunError::Hosts(hosts) if hosts.len() == 2), "{refused}");
+    assert!(refused.needs_correction());
+}
