@@ -7,6 +7,7 @@
 pub mod check;
 pub mod compare;
 pub mod csv;
+pub mod envelope;
 mod figure;
 pub mod format;
 mod history;

@@ -1,26 +1,21 @@
 //! `linerate envelope`: what a described path can carry, and what it needs for that.
 
-mod answer;
-mod between;
-mod bounds;
-mod questions;
-mod sheet;
-mod text;
-
+use linerate_report::envelope::{EnvelopeDocument, text};
 use linerate_theory::encapsulation::Encapsulation;
-use linerate_theory::envelope::{Congestion, Cpu, Hosts, Path, PathError};
+use linerate_theory::envelope::{
+    ArrivingBurst, Congestion, Cpu, Hosts, Path, PathDescription, PathError, Questions, TransferDeadline,
+    ValueRange, answers,
+};
 use linerate_theory::framing::IpVersion;
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
 use super::page::{self, Page};
 use super::path_values::{
-    above_zero, congestion, kilometres, link_rate, probability, processor, round_trip, slot, tunnel,
+    above_zero, amount, between, congestion, deadline, kilometres, link_rate, probability, processor,
+    round_trip, slot, tunnel,
 };
 use crate::exit::Exit;
 use crate::{print, terminal};
-use answer::Answer;
-use between::{Between, between, combined};
-use questions::{Wanted, amount, parse_wanted};
 
 // `allow_hyphen_values`: a negative number is then an option's value, so that the error message names the
 // option.
@@ -30,17 +25,17 @@ use questions::{Wanted, amount, parse_wanted};
 pub(crate) struct EnvelopeArgs {
     /// Rate of the slowest link, such as 1G, or a range such as 1G..10G; for a LAG, the rate of one member link
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = between(link_rate), help_heading = "Path")]
-    link: Between<Bitrate>,
+    link: ValueRange<Bitrate>,
     /// MTU of the link, below any tunnel
     #[arg(long, value_name = "BYTES", allow_hyphen_values = true, default_value_t = 1500,
           value_parser = clap::value_parser!(u32).range(68..=65_535), help_heading = "Path")]
     mtu: u32,
     /// Round-trip time without queueing, such as 21ms or 20ms..25ms; required for windows, slow start and loss
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = between(round_trip), help_heading = "Path")]
-    rtt: Option<Between<Span>>,
+    rtt: Option<ValueRange<Span>>,
     /// Loss probability per packet, such as 0.0001, 0.01% or 0..0.01%
     #[arg(long, value_name = "RATIO", allow_hyphen_values = true, value_parser = between(probability), requires = "rtt", help_heading = "Path")]
-    loss: Option<Between<Ratio>>,
+    loss: Option<ValueRange<Ratio>>,
     /// IPv6 instead of IPv4
     #[arg(short = '6', long, help_heading = "Path")]
     ipv6: bool,
@@ -95,10 +90,10 @@ pub(crate) struct EnvelopeArgs {
     pcie: Option<f64>,
     /// Rate of the slower disk, such as 500MB/s or 400MB/s..600MB/s, working in parallel with the network
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = between(above_zero::<Bitrate>), help_heading = "Hosts")]
-    disk: Option<Between<Bitrate>>,
+    disk: Option<ValueRange<Bitrate>>,
     /// Check whether an amount of data can be transferred in a time, such as 8h:2TB
-    #[arg(long, value_name = "TIME:BYTES", allow_hyphen_values = true, value_parser = parse_wanted, help_heading = "Questions")]
-    need: Option<Wanted>,
+    #[arg(long, value_name = "TIME:BYTES", allow_hyphen_values = true, value_parser = deadline, help_heading = "Questions")]
+    need: Option<TransferDeadline>,
     /// Compute windows, buffers and losses for this payload per second instead of the full link
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = link_rate, requires = "rtt",
           conflicts_with = "udp", help_heading = "Questions")]
@@ -123,16 +118,15 @@ pub(crate) struct EnvelopeArgs {
 
 /// Computes and prints the envelope.
 pub(crate) fn run(args: &EnvelopeArgs) -> Exit {
-    let answers: Result<Vec<Answer>, Fault> = paths(args).iter().map(|path| Answer::to(args, path)).collect();
-    let answers = match answers {
+    let answers = match answers(&args.path(), &args.questions()) {
         Ok(answers) => answers,
         Err(error) => {
-            print::error(error);
+            print::error(format!("{}: {error}", argument(&error)));
             return Exit::Usage;
         }
     };
     if args.json {
-        return match bounds::document(&answers) {
+        return match EnvelopeDocument::of(&answers) {
             Ok(document) => page::print_json(&document),
             Err(error) => {
                 print::error(format!("the document could not be written as JSON: {error}"));
@@ -141,15 +135,7 @@ pub(crate) fn run(args: &EnvelopeArgs) -> Exit {
         };
     }
     let view = terminal::stdout_view();
-    page::print(text::text(Page::new(view.width, view.colour), &answers).as_bytes())
-}
-
-/// A contradictory description, with the argument that causes it.
-#[derive(Debug, PartialEq, thiserror::Error)]
-#[error("{argument}: {source}", argument = argument(source))]
-struct Fault {
-    #[from]
-    source: PathError,
+    page::print(text(Page::new(view.width, view.colour), &answers).as_bytes())
 }
 
 /// The argument that causes an error.
@@ -158,7 +144,7 @@ fn argument(error: &PathError) -> &'static str {
         PathError::Link => "--link",
         PathError::Mtu { .. } => "--mtu",
         PathError::Fragments { .. } => "--length",
-        PathError::RoundTrip => "--rtt",
+        PathError::RoundTrip | PathError::UnknownRoundTrip => "--rtt",
         PathError::Loss(_) => "--loss",
         PathError::Buffer => "--window, --rmem or --wmem",
         PathError::Offered => "--offered",
@@ -169,55 +155,45 @@ fn argument(error: &PathError) -> &'static str {
     }
 }
 
-/// The described path, or one for each combination of the ends of ranges, starting with all lower ends.
-fn paths(args: &EnvelopeArgs) -> Vec<Path> {
-    let all =
-        combined(vec![path(args)], &args.link.ends(), |path, link| Path { link_bps: link.bps(), ..path });
-    let all = or_same(all, args.rtt, |path, rtt| Path { rtt_s: rtt.as_secs_f64(), ..path });
-    let lost = |loss: Ratio| Some(loss.get()).filter(|loss| *loss > 0.0);
-    let all = or_same(all, args.loss, |path, loss| Path { loss: lost(loss), ..path });
-    or_same(all, args.disk, |path, disk| {
-        let hosts = Hosts { disk_bps: Some(disk.bps()), ..path.hosts };
-        Path { hosts, ..path }
-    })
-}
-
-fn or_same<T: Copy + PartialEq>(
-    all: Vec<Path>,
-    range: Option<Between<T>>,
-    with: impl Fn(Path, T) -> Path,
-) -> Vec<Path> {
-    match range {
-        Some(range) => combined(all, &range.ends(), with),
-        None => all,
+impl EnvelopeArgs {
+    fn path(&self) -> PathDescription {
+        let bytes = |bytes: Bytes| bytes.get() as f64;
+        let exact = Path {
+            mtu_bytes: f64::from(self.mtu),
+            ip_version: if self.ipv6 { IpVersion::V6 } else { IpVersion::V4 },
+            timestamps: !self.no_timestamps,
+            tags: self.vlan,
+            encapsulation: self.encap,
+            rmem_max_bytes: self.rmem.map(bytes),
+            wmem_max_bytes: self.wmem.map(bytes),
+            window_bytes: self.window.map(bytes),
+            streams: self.streams,
+            lag_links: self.lag.unwrap_or(1),
+            congestion: self.congestion,
+            udp: self.udp,
+            datagram_bytes: self.length.map(bytes),
+            offered_bps: self.offered.map(Bitrate::bps),
+            hosts: Hosts { cpu: self.cpu, bus_bps: self.pcie, disk_bps: None },
+            ..Path::gigabit()
+        };
+        PathDescription { exact, link: self.link, rtt: self.rtt, loss: self.loss, disk: self.disk }
     }
-}
 
-/// The parts of the path that cannot be ranges.
-fn path(args: &EnvelopeArgs) -> Path {
-    let bytes = |bytes: Bytes| bytes.get() as f64;
-    Path {
-        mtu_bytes: f64::from(args.mtu),
-        ip_version: if args.ipv6 { IpVersion::V6 } else { IpVersion::V4 },
-        timestamps: !args.no_timestamps,
-        tags: args.vlan,
-        encapsulation: args.encap,
-        rmem_max_bytes: args.rmem.map(bytes),
-        wmem_max_bytes: args.wmem.map(bytes),
-        window_bytes: args.window.map(bytes),
-        streams: args.streams,
-        lag_links: args.lag.unwrap_or(1),
-        congestion: args.congestion,
-        udp: args.udp,
-        datagram_bytes: args.length.map(bytes),
-        offered_bps: args.offered.map(Bitrate::bps),
-        hosts: Hosts { cpu: args.cpu, bus_bps: args.pcie, disk_bps: None },
-        ..Path::gigabit()
+    fn questions(&self) -> Questions {
+        let burst = self.burst.zip(self.burst_rate);
+        Questions {
+            transfer: self.transfer,
+            burst: burst.map(|(bytes, rate)| ArrivingBurst { bytes, rate }),
+            need: self.need,
+            target: self.target,
+            lag: self.lag.is_some(),
+            distance_km: self.distance,
+        }
     }
 }
 
 #[cfg(test)]
-pub(in crate::cmd::envelope) mod tests {
+mod tests {
     use super::*;
     use clap::Parser;
 
@@ -228,18 +204,13 @@ pub(in crate::cmd::envelope) mod tests {
     }
 
     /// The arguments as typed, without the program's name.
-    pub(in crate::cmd::envelope) fn typed(line: &str) -> EnvelopeArgs {
+    fn typed(line: &str) -> EnvelopeArgs {
         Alone::try_parse_from(std::iter::once("envelope").chain(line.split_whitespace())).unwrap().args
     }
 
     #[test]
-    fn no_loss_is_no_ceiling() {
-        assert_eq!(paths(&typed("--link 1G --rtt 1ms --loss 0"))[0].loss, None);
-    }
-
-    #[test]
-    fn ranges_have_an_answer_for_each_of_their_ends() {
-        let found = paths(&typed("--link 1G --rtt 20ms..25ms --loss 0..1e-4 --disk 60MB/s"));
+    fn a_range_of_losses_begins_with_none() {
+        let found = typed("--link 1G --rtt 20ms..25ms --loss 0..1e-4 --disk 60MB/s").path().corners();
         let seen: Vec<_> = found.iter().map(|path| (path.rtt_s, path.loss, path.hosts.disk_bps)).collect();
         let disk = Some(480e6);
         let wanted =
@@ -248,14 +219,23 @@ pub(in crate::cmd::envelope) mod tests {
     }
 
     #[test]
+    fn a_lag_of_one_link_is_a_question_and_no_lag_is_none() {
+        let asked = |line: &str| (typed(line).path().exact.lag_links, typed(line).questions().lag);
+        assert_eq!(asked("--link 1G"), (1, false));
+        assert_eq!(asked("--link 1G --lag 1"), (1, true));
+        assert_eq!(asked("--link 1G --lag 4"), (4, true));
+    }
+
+    #[test]
     fn a_fault_names_its_argument() {
-        for (line, argument) in [
-            ("--link 1G --mtu 68 --encap vxlan6", "--mtu: an MTU of 68"),
-            ("--link 1G -u -6 -l 1472", "--length: datagrams of 1472 bytes need packets of 1520 bytes"),
+        for (line, named) in [
+            ("--link 1G --mtu 68 --encap vxlan6", "--mtu"),
+            ("--link 1G -u -6 -l 1472", "--length"),
+            ("--link 1G --rtt 1ms --loss 30% -C bbr", "--loss"),
         ] {
             let args = typed(line);
-            let error = Answer::to(&args, &paths(&args)[0]).unwrap_err();
-            assert!(error.to_string().starts_with(argument), "{error}");
+            let error = answers(&args.path(), &args.questions()).unwrap_err();
+            assert_eq!(argument(&error), named, "{error}");
         }
     }
 }

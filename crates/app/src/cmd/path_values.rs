@@ -5,9 +5,9 @@ use std::str::FromStr;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use linerate_theory::encapsulation::Encapsulation;
-use linerate_theory::envelope::{Congestion, Cpu};
+use linerate_theory::envelope::{Congestion, Cpu, TransferDeadline, ValueRange};
 use linerate_theory::host;
-use linerate_units::{Bitrate, ParseError, Ratio, Span};
+use linerate_units::{Bitrate, Bytes, ParseError, Ratio, Span};
 
 /// Faster than any link in the foreseeable future; above it, products of rate and time would overflow.
 const MAX_RATE_BPS: f64 = 1e15;
@@ -70,6 +70,37 @@ pub(super) fn kilometres(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix("km").unwrap_or(text).trim();
     let value: f64 = number.parse().map_err(|_| format!("'{text}' is not a number of kilometres"))?;
     if value > 0.0 && value <= MAX_PATH_KM { Ok(value) } else { Err("give 0 to 1000000 km".to_owned()) }
+}
+
+/// Separator of the two ends of a range.
+const RANGE_SEPARATOR: &str = "..";
+
+/// Parses `20ms` or `20ms..25ms` with `parse` for each end; for `value_parser`.
+pub(super) fn between<T: Copy + PartialOrd + 'static>(
+    parse: fn(&str) -> Result<T, String>,
+) -> impl Fn(&str) -> Result<ValueRange<T>, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let Some((low, high)) = text.split_once(RANGE_SEPARATOR) else { return parse(text).map(Into::into) };
+        ValueRange::between(parse(low)?, parse(high)?)
+            .ok_or_else(|| "the end of the range is below its start; give the smaller value first".to_owned())
+    }
+}
+
+/// A printed amount, such as `6.57GiB`.
+pub(super) fn amount(text: &str) -> Result<Bytes, String> {
+    let bytes = Bytes::nearest(text).map_err(|error| error.to_string())?;
+    if bytes == Bytes::default() { Err("it must be above zero".to_owned()) } else { Ok(bytes) }
+}
+
+/// An amount of data in a time, such as `8h:2TB`.
+pub(super) fn deadline(text: &str) -> Result<TransferDeadline, String> {
+    let (time, bytes) = text.split_once(':').ok_or("give a time and an amount, for example 8h:2TB")?;
+    let within: Span = time.parse().map_err(|error: ParseError| error.to_string())?;
+    let bytes = Bytes::nearest(bytes).map_err(|error| error.to_string())?;
+    if within == Span::ZERO || bytes == Bytes::default() {
+        return Err("time and amount must be above zero".to_owned());
+    }
+    Ok(TransferDeadline { bytes, within })
 }
 
 /// A CPU with the costs of a packet, such as `3G:10000:2` or `3G:10000:2:4`.
@@ -172,6 +203,27 @@ mod tests {
         assert_eq!(kilometres("16346 km"), Ok(16_346.0));
         for wrong in ["0", "-1", "far", "NaN", "1e99", "inf"] {
             assert!(kilometres(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_range_has_two_ends_and_a_value_one() {
+        let read = between(round_trip);
+        assert_eq!(read("21ms").unwrap().ends(), [Span::from_ms(21)]);
+        assert_eq!(read("20ms..25ms").unwrap().ends(), [Span::from_ms(20), Span::from_ms(25)]);
+        assert_eq!(read("20ms..20ms").unwrap().ends().len(), 1);
+        for wrong in ["25ms..20ms", "20ms..", "..20ms", "20ms...25ms", "20ms..0", "20ms..2h"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_deadline_has_a_time_and_an_amount() {
+        let wanted =
+            TransferDeadline { bytes: Bytes::new(2_000_000_000_000), within: Span::from_secs(8 * 3600) };
+        assert_eq!(deadline("8h:2TB"), Ok(wanted));
+        for wrong in ["8h", "8h:", ":2TB", "0s:1B", "8h:0", "8 bells:1B"] {
+            assert!(deadline(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -1,16 +1,51 @@
 //! The envelope of a described path: its ceilings, the resources that it needs, and how long to test it.
+//!
+//! [`envelope()`] is for one exact path. [`answers`] is for a path that is known only in ranges, and answers
+//! further questions:
+//!
+//! ```
+//! use linerate_model::Limit;
+//! use linerate_theory::envelope::{Path, PathDescription, Questions, ValueRange, answers};
+//! use linerate_units::{Bitrate, Bytes, Span};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let path = PathDescription {
+//!     exact: Path { window_bytes: Some(65_535.0), ..Path::gigabit() },
+//!     rtt: ValueRange::between(Span::from_ms(20), Span::from_ms(25)),
+//!     ..PathDescription::of_link("1G".parse::<Bitrate>()?)
+//! };
+//! let questions = Questions { transfer: Some(Bytes::new(1_000_000_000)), ..Questions::default() };
+//! for answer in answers(&path, &questions)? {
+//!     // 65535 bytes each round trip: 26.2 Mb/s over 20 ms, and 21.0 Mb/s over 25 ms.
+//!     assert_eq!(answer.envelope.binding.limit, Limit::ReceiverWindow);
+//!     println!("{:?}, {:?}", answer.envelope.binding, answer.transfer);
+//! }
+//! # Ok(())
+//! # }
+//! ```
 
+mod answer;
 mod ceilings;
+mod description;
 mod hosts;
 mod loss;
 mod path;
+mod questions;
+mod range;
 
 use linerate_model::Ceiling;
 use serde::Serialize;
 
+pub use self::answer::{BurstAnswer, EnvelopeAnswer, OfferedAnswer, TransferAnswer, answers};
+pub use self::description::PathDescription;
 pub use self::hosts::{Cpu, Hosts};
 pub use self::loss::{LossBudget, LossModels};
 pub use self::path::{Congestion, Path, PathError};
+pub use self::questions::{
+    Acknowledgements, ArrivingBurst, DeadlineAnswer, DistanceAnswer, LagAnswer, Questions, TargetAnswer,
+    TransferDeadline,
+};
+pub use self::range::ValueRange;
 use crate::bdp::LinuxBuffer;
 use crate::framing::{self, Headers};
 use crate::sender_error::length_for_bias_s;

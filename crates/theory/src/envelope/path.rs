@@ -166,6 +166,9 @@ pub enum PathError {
     /// The RTT is not above zero.
     #[error("the round trip must be above zero; give it as 20ms")]
     RoundTrip,
+    /// The RTT is unknown, but something depends on it.
+    #[error("windows, buffers, loss and a target limit a path only over a round trip; give it as 20ms")]
+    UnknownRoundTrip,
     /// The loss is not a probability.
     #[error("a loss of {0} is not a probability between 0 and 1; write one loss in ten thousand as 0.0001")]
     Loss(f64),

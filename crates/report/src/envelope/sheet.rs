@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::super::page::{Ink, Page};
+use crate::page::{Ink, Page};
 
 /// Width of the name column, and the minimum width of the value column.
 const NAME: usize = 22;

@@ -1,14 +1,16 @@
 //! Answers to the questions besides the ceilings.
 
+use linerate_theory::envelope::{
+    BurstAnswer, DeadlineAnswer, DistanceAnswer, EnvelopeAnswer, LagAnswer, OfferedAnswer, TargetAnswer,
+    TransferAnswer,
+};
 use linerate_units::Bytes;
 
-use super::super::answer::{Answer, Burst, Offered, Transfer};
-use super::super::questions::{Distance, LagQuestion, Need, Target};
 use super::super::sheet::{Sheet, Shown};
 use super::{number, rate, share, size, time};
 
 /// All answers.
-pub(super) fn asked(page: &mut Sheet, answer: &Answer) {
+pub(super) fn asked(page: &mut Sheet, answer: &EnvelopeAnswer) {
     let path = &answer.envelope.path;
     let any = answer.transfer.is_some() || answer.offered.is_some() || answer.burst.is_some();
     if any
@@ -28,7 +30,7 @@ pub(super) fn asked(page: &mut Sheet, answer: &Answer) {
     answer.distance.iter().for_each(|asked| distance(page, asked));
 }
 
-fn need(page: &mut Sheet, asked: &Need) {
+fn need(page: &mut Sheet, asked: &DeadlineAnswer) {
     let what = format!("for {} in {}", Bytes::new(asked.bytes), time(asked.within_s));
     page.row("rate needed", rate(asked.required_bps), &what);
     let verdict = if asked.fits { "of the time: it fits" } else { "of the time: does not fit" };
@@ -38,7 +40,7 @@ fn need(page: &mut Sheet, asked: &Need) {
     page.row("of each minute", minute, "60 s are available");
 }
 
-fn target(page: &mut Sheet, asked: &Target) {
+fn target(page: &mut Sheet, asked: &TargetAnswer) {
     let verdict = if asked.fits {
         "below the binding rate"
     } else {
@@ -56,7 +58,7 @@ fn target(page: &mut Sheet, asked: &Target) {
     page.row("its loss", share(asked.loss.allowed), "of the packets, at most");
 }
 
-fn lag(page: &mut Sheet, streams: u32, asked: &LagQuestion) {
+fn lag(page: &mut Sheet, streams: u32, asked: &LagAnswer) {
     let members = format!("all {} member links together", asked.links);
     page.row("LAG", rate(asked.all_bps), &members);
     let mean = format!("on average for {streams} stream(s), hashed onto the member links");
@@ -87,7 +89,7 @@ fn lag(page: &mut Sheet, streams: u32, asked: &LagQuestion) {
     });
 }
 
-fn distance(page: &mut Sheet, asked: &Distance) {
+fn distance(page: &mut Sheet, asked: &DistanceAnswer) {
     page.row("light in fibre", time(asked.light_s), "the shortest round trip over that distance");
     let stretch = |ratio: f64| match ratio {
         ratio if ratio < 1.0 => "of that: faster than light, so the distance or the round trip is wrong",
@@ -102,7 +104,7 @@ fn distance(page: &mut Sheet, asked: &Distance) {
         .for_each(|value| page.row("land speed", speed(*value), "binding rate times distance"));
 }
 
-fn transfer(page: &mut Sheet, asked: &Transfer) {
+fn transfer(page: &mut Sheet, asked: &TransferAnswer) {
     let what = Bytes::new(asked.bytes);
     let at_best = format!("{what} at the rate of the full link");
     let with_start = format!("{what} with slow start, then at the binding rate");
@@ -110,7 +112,7 @@ fn transfer(page: &mut Sheet, asked: &Transfer) {
     asked.expected_s.iter().for_each(|seconds| page.row("transfer", time(*seconds), &with_start));
 }
 
-fn offered(page: &mut Sheet, udp: bool, asked: &Offered) {
+fn offered(page: &mut Sheet, udp: bool, asked: &OfferedAnswer) {
     let part = asked.carried_bps.map_or_else(String::new, |carried| {
         let part = asked.share.map_or_else(|| "more than".to_owned(), |part| format!("{part} of"));
         format!("{part} the {} that fit", rate(carried))
@@ -121,7 +123,7 @@ fn offered(page: &mut Sheet, udp: bool, asked: &Offered) {
     page.row("too much", share(excess), fate);
 }
 
-fn burst(page: &mut Sheet, asked: &Burst) {
+fn burst(page: &mut Sheet, asked: &BurstAnswer) {
     let Some((queue, delay)) = asked.queue_bytes.zip(asked.delay_s) else { return };
     let what = format!(
         "of {} that arrive at {}; the last byte waits {}",

@@ -1,21 +1,22 @@
 //! The envelope for a terminal.
 
 mod questions;
+#[cfg(test)]
+mod tests;
 
 use linerate_model::{Ceiling, Limit};
-use linerate_theory::envelope::{Congestion, Envelope, LossModels};
+use linerate_theory::envelope::{Acknowledgements, Congestion, Envelope, EnvelopeAnswer, LossModels};
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
-use super::super::page::{Ink, Page};
-use super::answer::Answer;
-use super::questions::Acknowledgements;
 use super::sheet::{BINDING, BINDS, Sheet, Shown};
+use crate::page::{Ink, Page};
 
 /// The loss above which models without timeouts do not apply.
 const MAX_MODEL_LOSS: f64 = 0.02;
 
 /// The whole answer, or several that are merged to ranges.
-pub(super) fn text(mut page: Page, answers: &[Answer]) -> String {
+#[must_use]
+pub fn text(mut page: Page, answers: &[EnvelopeAnswer]) -> String {
     let sheets: Vec<Sheet> = answers.iter().map(sheet).collect();
     let Some(first) = answers.first() else { return page.into_text() };
     page.remark(0, Ink::Plain, &described(first, answers));
@@ -31,7 +32,7 @@ pub(super) fn text(mut page: Page, answers: &[Answer]) -> String {
     page.into_text()
 }
 
-fn sheet(answer: &Answer) -> Sheet {
+fn sheet(answer: &EnvelopeAnswer) -> Sheet {
     let envelope = &answer.envelope;
     let mut page = Sheet::default();
     ceilings(&mut page, envelope);
@@ -53,8 +54,8 @@ fn sheet(answer: &Answer) -> Sheet {
 }
 
 /// The path in one line.
-fn described(first: &Answer, answers: &[Answer]) -> String {
-    let over = |value: fn(&Answer) -> Shown| Shown::over(answers.iter().map(value));
+fn described(first: &EnvelopeAnswer, answers: &[EnvelopeAnswer]) -> String {
+    let over = |value: fn(&EnvelopeAnswer) -> Shown| Shown::over(answers.iter().map(value));
     let path = &first.envelope.path;
     let mut parts = vec![format!("Link of {}", over(|answer| rate(answer.envelope.path.link_bps)))];
     let round = over(|answer| time(answer.envelope.path.rtt_s));
@@ -265,169 +266,4 @@ pub(super) fn share(ratio: f64) -> Shown {
 /// A plain number.
 pub(super) fn number(value: f64, decimals: usize) -> Shown {
     Shown::new(value, format!("{value:.decimals$}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::tests::typed;
-    use super::*;
-    use proptest::prelude::*;
-
-    fn page(line: &str) -> String {
-        let args = typed(line);
-        let answers: Vec<Answer> =
-            super::super::paths(&args).iter().map(|path| Answer::to(&args, path).unwrap()).collect();
-        text(Page::new(80, false), &answers)
-    }
-
-    #[test]
-    fn the_binding_ceiling_is_marked_and_what_follows_it_named() {
-        let page = page("--link 1G --rtt 21ms --window 65535 --loss 1e-6 -C reno");
-        assert!(page.contains("> receiver window       24.97 Mb/s"), "{page}");
-        assert!(page.contains("Without the receiver window the limit would be 675.6 Mb/s"), "{page}");
-        assert_eq!(page.matches('>').count(), 1);
-    }
-
-    #[test]
-    fn bbr_has_no_loss_ceiling_and_says_so() {
-        let page = page("--link 1G --rtt 21ms --loss 1e-4 -C bbr");
-        assert!(page.contains("not applicable"), "{page}");
-        assert!(page.contains("> link"), "{page}");
-    }
-
-    #[test]
-    fn nothing_stands_beyond_eighty_columns() {
-        for line in [
-            "--link 1G",
-            "--link 400G --rtt 300ms --loss 1e-9 -P 16 --rmem 6M --wmem 4M --transfer 1T --offered 1T",
-            "--link 10M -u -l 18 --rtt 1h --burst 1G --burst-rate 1000T",
-            "--link 1000T --rtt 1h --mtu 68 --transfer 16000000000G",
-            "--link 1G..10G --rtt 20ms..25ms --loss 1e-6..1e-4 --need 8h:2TB --lag 4 -P 8 --distance 1000",
-            "--link 10G --rtt 300ms --target 9.9G -C reno --distance 20000",
-            "--link 1G --cpu 3G:10000:2 --pcie 8G:4 --disk 50MB/s..100MB/s --need 1s:1T",
-        ] {
-            for shown in page(line).lines() {
-                assert!(shown.chars().count() <= 80, "{line}: {shown}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_range_makes_ranges_of_what_depends_on_it() {
-        let page = page("--link 1G --rtt 20ms..25ms --window 65535 --distance 1000");
-        assert!(page.starts_with("Link of 1.000 Gb/s, round trip 20 ms .. 25 ms, one connection"), "{page}");
-        // 65535 * 8 over 25 and over 20 ms.
-        assert!(page.contains("> receiver window       20.97 Mb/s .. 26.21 Mb/s"), "{page}");
-        assert!(page.contains("    link                  941.5 Mb/s\n"), "{page}");
-        assert!(page.contains("2 combinations"), "{page}");
-    }
-
-    #[test]
-    fn what_does_not_fit_says_how_much_of_each_minute_it_would_take() {
-        let tight = page("--link 1G --need 1s:235370611");
-        assert!(tight.contains("does not fit") && tight.contains("120.0 s"), "{tight}");
-        let fits = page("--link 1G --need 8h:2TB");
-        assert!(fits.contains("59.0 %") && !fits.contains("does not fit"), "{fits}");
-    }
-
-    #[test]
-    fn what_is_offered_beyond_the_path_is_no_share_of_it() {
-        let beyond = page("--link 1G -u --offered 1914.174M");
-        assert!(beyond.contains("more than the 957.1 Mb/s that fit"), "{beyond}");
-        let within = page("--link 1G -u --offered 95.7087M");
-        assert!(within.contains("10.0 % of the 957.1 Mb/s that fit"), "{within}");
-    }
-
-    proptest! {
-        /// No line contradicts another one, for any path that can be described.
-        #[test]
-        fn no_page_contradicts_itself(line in description()) {
-            let args = typed(&line);
-            let answers: Vec<Answer> =
-                super::super::paths(&args).iter().map(|path| Answer::to(&args, path).unwrap()).collect();
-            for answer in &answers {
-                agrees(&line, answer);
-            }
-            let shown = text(Page::new(80, false), &answers);
-            for nonsense in [" gap of 0 s", "every 0 s", "NaN", "inf"] {
-                prop_assert!(!shown.contains(nonsense), "{line}: {nonsense} in\n{shown}");
-            }
-            let row = |name: &str| {
-                let found = shown.lines().find(|row| row.trim_start().starts_with(name)).unwrap_or_default();
-                found.trim_start()[name.len()..].trim_start().chars().take(10).collect::<String>()
-            };
-            prop_assert_ne!(row("L1 wire"), row("L4 payload"), "{}: {}", line, shown);
-            // Every ceiling of every end of a range is on the page.
-            for ceiling in answers.iter().flat_map(|answer| &answer.envelope.ceilings) {
-                prop_assert!(shown.contains(&ceiling.limit.words()), "{line}: {} in\n{shown}", ceiling.limit);
-            }
-        }
-    }
-
-    /// Invariants between the figures of an answer.
-    fn agrees(line: &str, answer: &Answer) {
-        let envelope = &answer.envelope;
-        let binding = envelope.binding.bitrate_bps;
-        let close = 1.0 + 1e-9;
-        assert!(
-            envelope.ceilings.iter().all(|one| binding <= one.bitrate_bps * close),
-            "{line}: {envelope:#?}"
-        );
-        assert!(binding <= envelope.at_most_bps() * close, "{line}: {envelope:#?}");
-        if let Some(lost) = envelope.path.loss.filter(|lost| *lost > 1e-3) {
-            assert!(binding <= envelope.at_most_bps() * (1.0 - lost) * close, "{line}: {envelope:#?}");
-        }
-        // Within the allowed loss, the loss ceiling permits the full link rate.
-        if let (Some(lost), Some(budget)) = (envelope.path.loss, &envelope.loss)
-            && let Some(ceiling) = envelope.ceilings.iter().find(|one| one.limit == Limit::Loss)
-            && lost < budget.allowed
-        {
-            let full = envelope.at_most_bps() * (1.0 - lost);
-            assert!(ceiling.bitrate_bps * close >= full, "{line}: {lost} is allowed: {envelope:#?}");
-        }
-        if let Some(transfer) = &answer.transfer
-            && let (Some(ideal), Some(expected)) = (transfer.ideal_s, transfer.expected_s)
-        {
-            assert!(ideal <= expected * close, "{line}: {transfer:?}");
-        }
-        if let Some(need) = &answer.need {
-            assert_eq!(need.fits, need.takes_s <= need.within_s * close, "{line}: {need:?}");
-            assert!(!need.fits || need.required_bps <= binding * close, "{line}: {need:?} over {binding}");
-        }
-        if let Some(lag) = &answer.lag {
-            assert!(lag.expected_bps <= lag.all_bps * close, "{line}: {lag:?}");
-            assert!((lag.expected_bps / binding - 1.0).abs() < 1e-9 || lag.expected_bps <= binding * close);
-        }
-        if let Some(target) = &answer.target {
-            assert_eq!(target.fits, target.bitrate_bps <= binding, "{line}: {target:?}");
-        }
-    }
-
-    /// A command line that describes a path, over all orders of magnitude.
-    fn description() -> impl Strategy<Value = String> {
-        let link = (0.0..15.0_f64).prop_map(|power| format!("{}b/s", 10f64.powf(power).floor()));
-        let rtt = (0.0..12.5_f64).prop_map(|power| format!("{}ns", 10f64.powf(power).floor()));
-        let loss = prop_oneof![
-            Just(String::new()),
-            (-9.0..-0.01_f64).prop_map(|power| format!(" --loss {:.12}", 10f64.powf(power))),
-            (-9.0..-0.01_f64).prop_map(|power| format!(" --loss 0..{:.12}", 10f64.powf(power))),
-        ];
-        let control = prop_oneof![Just("reno"), Just("cubic")];
-        let flow =
-            (1_u32..64, prop_oneof![Just(String::new()), (1_u32..16).prop_map(|n| format!(" --lag {n}"))]);
-        let mtu = prop_oneof![Just(1500_u32), 100..65_535_u32];
-        let window =
-            prop_oneof![Just(String::new()), (1_u64..1 << 32).prop_map(|bytes| format!(" -w {bytes}"))];
-        let asked = prop_oneof![
-            Just(String::new()),
-            (1_u64..1 << 40).prop_map(|bytes| format!(" -n {bytes}")),
-            (1_u64..100_000, 1_u64..1 << 40).prop_map(|(time, bytes)| format!(" --need {time}s:{bytes}")),
-            (0.0..15.0_f64).prop_map(|power| format!(" --target {}b/s", 10f64.powf(power).floor())),
-        ];
-        (link, rtt, loss, control, flow, mtu, window, asked).prop_map(
-            |(link, rtt, loss, control, (streams, lag), mtu, window, asked)| {
-                format!("--link {link} --rtt {rtt}{loss} -C {control} -P {streams}{lag} --mtu {mtu}{window}{asked}")
-            },
-        )
-    }
 }

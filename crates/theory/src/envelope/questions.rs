@@ -1,64 +1,78 @@
 //! Questions about a path besides its ceilings: transfers in a given time, LAGs, distances.
 
 use linerate_model::Limit;
-use linerate_theory::envelope::{Envelope, LossBudget, Needs};
-use linerate_theory::{conversion, framing, host, lag, sender_error};
 use linerate_units::{Bitrate, Bytes, Span};
 use serde::Serialize;
+
+use super::{Envelope, LossBudget, Needs};
+use crate::{conversion, framing, host, lag, sender_error};
 
 /// Segments acknowledged by each ACK. Source: RFC 5681 §4.2.
 const SEGMENTS_PER_ACK: f64 = 2.0;
 const SECONDS_PER_MINUTE: f64 = 60.0;
 
-/// An amount of data in a time, such as `8h:2TB`.
+/// What to compute about a path besides its ceilings. By default, nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Questions {
+    /// How long a transfer of this amount takes.
+    pub transfer: Option<Bytes>,
+    /// Which queue a burst causes before the link.
+    pub burst: Option<ArrivingBurst>,
+    /// Whether an amount can be transferred in a time.
+    pub need: Option<TransferDeadline>,
+    /// Which windows, buffers and loss a payload per second needs.
+    pub target: Option<Bitrate>,
+    /// How the streams use the links of the LAG.
+    pub lag: bool,
+    /// What a path of this length implies, km.
+    pub distance_km: Option<f64>,
+}
+
+/// A burst that arrives at the link.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Wanted {
-    time: Span,
-    bytes: Bytes,
+pub struct ArrivingBurst {
+    /// Its size.
+    pub bytes: Bytes,
+    /// The rate at which it arrives.
+    pub rate: Bitrate,
 }
 
-/// Parses a printed amount, such as `6.57GiB`; for `value_parser`.
-pub(super) fn amount(text: &str) -> Result<Bytes, String> {
-    let bytes = Bytes::nearest(text).map_err(|error| error.to_string())?;
-    if bytes == Bytes::default() { Err("it must be above zero".to_owned()) } else { Ok(bytes) }
-}
-
-/// Parses `8h:2TB`; for `value_parser`.
-pub(super) fn parse_wanted(text: &str) -> Result<Wanted, String> {
-    let (time, bytes) = text.split_once(':').ok_or("give a time and an amount, for example 8h:2TB")?;
-    let time: Span = time.parse().map_err(|error: linerate_units::ParseError| error.to_string())?;
-    let bytes = Bytes::nearest(bytes).map_err(|error| error.to_string())?;
-    if time == Span::ZERO || bytes == Bytes::default() {
-        return Err("time and amount must be above zero".to_owned());
-    }
-    Ok(Wanted { time, bytes })
+/// An amount of data in a time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TransferDeadline {
+    /// The amount.
+    pub bytes: Bytes,
+    /// The available time.
+    pub within: Span,
 }
 
 /// Whether the path can transfer an amount in a time.
 #[derive(Debug, PartialEq, Serialize)]
-pub(super) struct Need {
-    pub(super) bytes: u64,
+pub struct DeadlineAnswer {
+    /// The amount.
+    pub bytes: u64,
     /// Available time, s.
-    pub(super) within_s: f64,
+    pub within_s: f64,
     /// Required rate, bit/s.
-    pub(super) required_bps: f64,
+    pub required_bps: f64,
     /// Transfer time, s; includes slow start if the round-trip time is known.
-    pub(super) takes_s: f64,
+    pub takes_s: f64,
     /// Transfer time divided by the available time; it does not fit above 1.
-    pub(super) utilisation: f64,
-    pub(super) fits: bool,
+    pub utilisation: f64,
+    /// Whether the available time is enough.
+    pub fits: bool,
     /// Seconds of each minute that it needs; impossible above 60.
-    pub(super) seconds_per_minute: f64,
+    pub seconds_per_minute: f64,
 }
 
-impl Need {
-    pub(super) fn of(envelope: &Envelope, wanted: Wanted, has_rtt: bool) -> Option<Self> {
-        let (bytes, within_s) = (wanted.bytes.get() as f64, wanted.time.as_secs_f64());
+impl DeadlineAnswer {
+    pub(super) fn of(envelope: &Envelope, deadline: TransferDeadline, has_rtt: bool) -> Option<Self> {
+        let (bytes, within_s) = (deadline.bytes.get() as f64, deadline.within.as_secs_f64());
         let at_rate = conversion::transfer_time_s(bytes, envelope.binding.bitrate_bps);
         let takes_s = envelope.transfer_time_s(bytes).filter(|_| has_rtt).or(at_rate)?;
         let utilisation = host::utilisation(takes_s, within_s)?;
         Some(Self {
-            bytes: wanted.bytes.get(),
+            bytes: deadline.bytes.get(),
             within_s,
             required_bps: conversion::average_rate_bps(bytes, within_s)?,
             takes_s,
@@ -71,16 +85,18 @@ impl Need {
 
 /// The requirements of a rate, and the loss that it tolerates.
 #[derive(Debug, PartialEq, Serialize)]
-pub(super) struct Target {
+pub struct TargetAnswer {
     /// Payload per second over all connections.
-    pub(super) bitrate_bps: f64,
+    pub bitrate_bps: f64,
     /// Whether the binding ceiling permits it.
-    pub(super) fits: bool,
-    pub(super) needs: Needs,
-    pub(super) loss: LossBudget,
+    pub fits: bool,
+    /// Windows and buffers.
+    pub needs: Needs,
+    /// Tolerable loss.
+    pub loss: LossBudget,
 }
 
-impl Target {
+impl TargetAnswer {
     pub(super) fn of(envelope: &Envelope, rate: Bitrate) -> Option<Self> {
         let (needs, loss) = envelope.for_target(rate.bps())?;
         let fits = rate.bps() <= envelope.binding.bitrate_bps;
@@ -90,29 +106,31 @@ impl Target {
 
 /// Effect of a LAG, whose member links are selected by a hash of each stream.
 #[derive(Debug, PartialEq, Serialize)]
-pub(super) struct LagQuestion {
-    pub(super) links: u32,
+pub struct LagAnswer {
+    /// Number of member links.
+    pub links: u32,
     /// Capacity of all member links together, bit/s.
-    pub(super) all_bps: f64,
+    pub all_bps: f64,
     /// Mean rate of the streams if nothing else limits them, bit/s.
-    pub(super) expected_bps: f64,
+    pub expected_bps: f64,
     /// Share of the member links that at least one stream uses.
-    pub(super) used_share: f64,
+    pub used_share: f64,
     /// Probability that no two streams share a member link.
-    pub(super) no_collision: Option<f64>,
+    pub no_collision: Option<f64>,
     /// Probability that all streams share one.
-    pub(super) all_on_one: Option<f64>,
+    pub all_on_one: Option<f64>,
     /// Mean number of streams on the member link with the most; absent above 256.
-    pub(super) fullest: Option<f64>,
+    pub fullest: Option<f64>,
     /// Rate of the slowest stream there, bit/s.
-    pub(super) slowest_bps: Option<f64>,
+    pub slowest_bps: Option<f64>,
     /// Mean number of streams until every member link has one.
-    pub(super) streams_for_all: Option<f64>,
+    pub streams_for_all: Option<f64>,
 }
 
-impl LagQuestion {
-    pub(super) fn of(envelope: &Envelope, links: u32) -> Option<Self> {
-        let (streams, member_bps) = (envelope.path.streams, envelope.rates.payload_bps);
+impl LagAnswer {
+    pub(super) fn of(envelope: &Envelope) -> Option<Self> {
+        let (streams, links) = (envelope.path.streams, envelope.path.lag_links);
+        let member_bps = envelope.rates.payload_bps;
         let used_share = lag::used_share(f64::from(streams), f64::from(links))?;
         let all_bps = member_bps * f64::from(links);
         // Other limits of the streams also apply over a LAG.
@@ -136,17 +154,18 @@ impl LagQuestion {
 
 /// What a distance implies for the round-trip time and the rate.
 #[derive(Debug, PartialEq, Serialize)]
-pub(super) struct Distance {
-    pub(super) metres: f64,
+pub struct DistanceAnswer {
+    /// The distance.
+    pub metres: f64,
     /// Shortest possible round-trip time in fibre, s.
-    pub(super) light_s: f64,
+    pub light_s: f64,
     /// Round-trip time divided by the shortest possible one; below 1 it is impossible.
-    pub(super) stretch: Option<f64>,
+    pub stretch: Option<f64>,
     /// The binding rate times the distance, bit·m/s, as in Internet2's Land Speed Record.
-    pub(super) land_speed_bit_m_per_s: Option<f64>,
+    pub land_speed_bit_m_per_s: Option<f64>,
 }
 
-impl Distance {
+impl DistanceAnswer {
     pub(super) fn of(envelope: &Envelope, kilometres: f64, has_rtt: bool) -> Option<Self> {
         let metres = kilometres * 1e3;
         let speed = sender_error::signal_speed_m_per_s(sender_error::FIBRE_INDEX)?;
@@ -163,12 +182,13 @@ impl Distance {
 /// Upper bound of the load of acknowledgements on the reverse direction at full link rate; kernels that merge
 /// segments send fewer.
 #[derive(Debug, PartialEq, Serialize)]
-pub(super) struct Acknowledgements {
-    pub(super) per_second: f64,
+pub struct Acknowledgements {
+    /// Their number per second.
+    pub per_second: f64,
     /// On the wire of the reverse direction, bit/s.
-    pub(super) bitrate_bps: f64,
+    pub bitrate_bps: f64,
     /// Payload of each direction when both are full, bit/s.
-    pub(super) both_ways_bps: Option<f64>,
+    pub both_ways_bps: Option<f64>,
 }
 
 impl Acknowledgements {
@@ -195,12 +215,11 @@ impl Acknowledgements {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::typed;
+    use super::super::{Path, envelope};
     use super::*;
 
-    fn envelope(line: &str) -> Envelope {
-        let args = typed(line);
-        linerate_theory::envelope::envelope(&super::super::paths(&args)[0]).unwrap()
+    fn long_fat() -> Path {
+        Path { rtt_s: 0.021, ..Path::gigabit() }
     }
 
     fn close(got: f64, want: f64) {
@@ -209,51 +228,53 @@ mod tests {
 
     #[test]
     fn a_transfer_that_does_not_fit_takes_more_than_a_minute_of_each() {
-        let gigabit = envelope("--link 1G");
-        let need = |text: &str| Need::of(&gigabit, parse_wanted(text).unwrap(), false).unwrap();
+        let gigabit = envelope(&Path::gigabit()).unwrap();
+        let need = |bytes: u64, within: Span| {
+            let deadline = TransferDeadline { bytes: Bytes::new(bytes), within };
+            DeadlineAnswer::of(&gigabit, deadline, false).unwrap()
+        };
         // 2 TB in 8 h are 555.6 Mb/s of 941.482.
-        let found = need("8h:2TB");
+        let found = need(2_000_000_000_000, Span::from_secs(8 * 3600));
         assert!(found.fits);
         close(found.required_bps, 555.5556e6);
         close(found.utilisation, 0.590086);
         close(found.seconds_per_minute, 35.4052);
-        let found = need("1s:235370611");
+        let found = need(235_370_611, Span::from_secs(1));
         assert!(!found.fits);
         close(found.seconds_per_minute, 120.0);
-        for wrong in ["8h", "8h:", ":2TB", "0s:1B", "8h:0", "8 bells:1B"] {
-            assert!(parse_wanted(wrong).is_err(), "{wrong}");
-        }
     }
 
     #[test]
     fn eight_streams_on_four_links_use_nine_tenths_of_them() {
-        let found = LagQuestion::of(&envelope("--link 1G -P 8"), 4).unwrap();
+        let lag = |path: Path| LagAnswer::of(&envelope(&path).unwrap()).unwrap();
+        let found = lag(Path { streams: 8, lag_links: 4, ..Path::gigabit() });
         close(found.used_share, 0.899_887);
         close(found.expected_bps, 0.899_887 * 4.0 * 941.482_445e6);
         close(found.fullest.unwrap(), 3.538_086);
         close(found.slowest_bps.unwrap(), 941.482_445e6 / 3.538_086);
         close(found.streams_for_all.unwrap(), 8.3333);
         assert_eq!(found.no_collision, Some(0.0));
-        let windowed = envelope("--link 1G -P 8 --rtt 21ms --window 65535");
-        close(LagQuestion::of(&windowed, 4).unwrap().expected_bps, 8.0 * 24.965_714e6);
+        let windowed = lag(Path { streams: 8, lag_links: 4, window_bytes: Some(65_535.0), ..long_fat() });
+        close(windowed.expected_bps, 8.0 * 24.965_714e6);
     }
 
     #[test]
     fn a_distance_has_a_shortest_round_trip_and_a_land_speed() {
-        let path = envelope("--link 1G --rtt 21ms");
-        let found = Distance::of(&path, 1000.0, true).unwrap();
+        let path = envelope(&long_fat()).unwrap();
+        let found = DistanceAnswer::of(&path, 1000.0, true).unwrap();
         close(found.light_s, 9.7948e-3);
         close(found.stretch.unwrap(), 2.144);
         close(found.land_speed_bit_m_per_s.unwrap(), 941.482_445e6 * 1e6);
-        assert_eq!(Distance::of(&path, 1000.0, false).unwrap().stretch, None);
+        assert_eq!(DistanceAnswer::of(&path, 1000.0, false).unwrap().stretch, None);
     }
 
     #[test]
     fn a_gigabit_has_forty_thousand_acknowledgements_a_second() {
-        let found = Acknowledgements::of(&envelope("--link 1G")).unwrap();
+        let found = Acknowledgements::of(&envelope(&Path::gigabit()).unwrap()).unwrap();
         close(found.per_second, 40_637.19);
         close(found.bitrate_bps, 29.2588e6);
         close(found.both_ways_bps.unwrap(), 941.482_445e6 * (1.0 - 0.028_427));
-        assert_eq!(Acknowledgements::of(&envelope("--link 1G -u")), None);
+        let udp = envelope(&Path { udp: true, ..Path::gigabit() }).unwrap();
+        assert_eq!(Acknowledgements::of(&udp), None);
     }
 }
