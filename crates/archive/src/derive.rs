@@ -4,10 +4,8 @@
 use std::collections::BTreeMap;
 
 use linerate_model::metrics::{self, Kind};
-use linerate_model::{Readings, RunRecord, Side};
+use linerate_model::{FlowHead, Readings, RunRecord, Side};
 use linerate_units::Span;
-
-use crate::FlowHead;
 
 /// One number about one flow.
 #[derive(Debug, Clone, PartialEq)]

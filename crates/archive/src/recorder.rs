@@ -131,8 +131,8 @@ impl<S: Store> Drop for Recorder<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Filter, RunHead};
-    use linerate_model::{Outcome, PlanPlace, RunStart, TestSpec, TrialEnd, World};
+    use crate::Filter;
+    use linerate_model::{Outcome, PlanPlace, RunHead, RunStart, TestSpec, TrialEnd, World};
     use linerate_units::Bytes;
     use std::path::PathBuf;
 

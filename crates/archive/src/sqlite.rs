@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use linerate_model::{Body, Event, ForeignText, GroupPlace, RunRecord, Sample};
+use linerate_model::{Body, Event, FlowHead, ForeignText, GroupPlace, RunHead, RunRecord, Sample};
 use linerate_units::{Bitrate, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, named_params, params};
 use serde::Deserialize;
@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::ArchiveError;
 use crate::derive::{self, serialised_name};
 use crate::migrate::{migrate, prepare};
-use crate::store::{Filter, FlowHead, ForeignRunLimits, RunHead, Store};
+use crate::store::{Filter, ForeignRunLimits, Store};
 
 /// How long a statement waits for another process's lock. Transactions take milliseconds, and events queue up
 /// during the wait.

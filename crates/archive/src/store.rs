@@ -1,7 +1,6 @@
 //! The interface of an archive, whatever its storage.
 
-use linerate_model::{Event, ForeignText, Outcome};
-use linerate_units::Bitrate;
+use linerate_model::{Event, RunHead};
 
 use crate::ArchiveError;
 
@@ -78,48 +77,4 @@ pub struct ForeignRunLimits {
     pub oldest: String,
     /// A run without an end that started later than this may be active, and is kept.
     pub under_way: String,
-}
-
-/// A run in a list.
-#[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
-pub struct RunHead {
-    /// Its name.
-    pub id: ForeignText,
-    /// Wall-clock time of its start, RFC 3339; absent if the start of the log is lost.
-    pub started_at: Option<ForeignText>,
-    /// The server as typed; for a plan, its name.
-    pub target: Option<ForeignText>,
-    /// Whether this is an executed plan, whose trials are runs of their own.
-    pub is_plan: bool,
-    /// The plan's run that contains it.
-    pub part_of: Option<ForeignText>,
-    /// Where it ran.
-    pub world: Option<ForeignText>,
-    /// Version of linerate.
-    pub linerate: Option<ForeignText>,
-    /// How it ended; absent while it runs and if it was killed.
-    pub outcome: Option<Outcome>,
-    /// Number of events in its log.
-    pub event_count: u64,
-    /// Its flows.
-    pub flows: Vec<FlowHead>,
-}
-
-/// A flow in a list.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct FlowHead {
-    /// Number of the flow in its run.
-    pub flow: u16,
-    /// Its name for users.
-    pub name: ForeignText,
-    /// Direction, seen from the client, by its name in results.
-    pub direction: ForeignText,
-    /// Transport, by its name in results.
-    pub transport: ForeignText,
-    /// Goodput at the receiver; absent if not measured.
-    pub bitrate: Option<Bitrate>,
-    /// Cause of the verdict, by its name in results; absent without a verdict.
-    pub cause: Option<ForeignText>,
 }

@@ -366,3 +366,15 @@ pub enum Outcome {
     /// It could not be finished; the figures cover what was measured.
     Failed,
 }
+
+impl Outcome {
+    /// The name used in results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Interrupted => "interrupted",
+            Self::Failed => "failed",
+        }
+    }
+}

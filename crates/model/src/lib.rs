@@ -30,6 +30,7 @@ mod names;
 mod plan_run;
 mod port;
 mod record;
+mod run_head;
 mod settings;
 mod size;
 pub mod sniff;
@@ -54,10 +55,11 @@ pub use metrics::{CATALOGUE, Readings, Sample, Side, Value};
 pub use names::UnknownName;
 pub use plan_run::{
     PlanAxis, PlanFile, PlanFlow, PlanHost, PlanJudgement, PlanPlace, PlanPoint, PlanRecord, PlanStart,
-    PlanValue, PointSummary, SearchEnd, SearchStep, SummaryInterval, TrialEnd, TrialRun,
+    PlanValue, PointSelectorError, PointSummary, SearchEnd, SearchStep, SummaryInterval, TrialEnd, TrialRun,
 };
 pub use port::{PortRecord, PortSample};
 pub use record::{FlowRecord, RunRecord};
+pub use run_head::{FlowHead, RunHead};
 pub use settings::{Effective, SideSettings};
 pub use size::{SizeCurve, SizeFit, SizePoint, TimeInterval};
 pub use spec::{

@@ -3,6 +3,8 @@
 //! The log of a plan lists its points once, then every trial with the runs it made, one per flow. After the
 //! last trial come the summaries. The runs are stored in the archive like any others.
 
+mod point_selector;
+
 use std::collections::BTreeMap;
 
 use linerate_units::{Span, Timestamp};
@@ -13,6 +15,7 @@ use crate::event::{Body, Event, Outcome, World};
 use crate::foreign_text::{ForeignLines, ForeignText};
 use crate::method::MethodTable;
 use crate::spec::Direction;
+pub use point_selector::PointSelectorError;
 
 /// The start of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -32,7 +32,7 @@ pub mod text;
 mod text_flow;
 
 pub use format::{FORMATS, Format, FormatError};
-pub use history::{RunRow, history_table};
+pub use history::{HistoryDocument, RunRow, history_table};
 pub use json::{RESULT_SCHEMA, ResultDocument, document};
 pub use layout::View;
 pub use live::Live;

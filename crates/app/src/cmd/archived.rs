@@ -1,9 +1,9 @@
 //! `linerate history`, `show` and `export`.
 
-use linerate_archive::{ArchiveError, Filter, RunHead, SqliteArchive, Store, default_path, open};
-use linerate_model::{Body, Event, Outcome, PlanPoint, PlanRecord, RunRecord};
+use linerate_archive::{ArchiveError, Filter, SqliteArchive, Store, default_path, open};
+use linerate_model::{Body, Event, PlanRecord, RunHead, RunRecord};
 use linerate_report::picture::Pictures;
-use linerate_report::{Format, FormatError, RunRow, View, history_table};
+use linerate_report::{Format, FormatError, HistoryDocument, RunRow, View, history_table};
 
 use super::{format, page};
 use crate::args::{ArchiveArgs, ExportArgs, HistoryArgs, ReportArgs, ShowArgs};
@@ -51,47 +51,14 @@ pub(crate) fn history(args: &HistoryArgs) -> Exit {
     });
     match listed {
         Err(error) => failed(&error),
-        Ok((runs, _)) if args.json => {
-            let list: Vec<_> = runs.iter().map(json_row).collect();
-            let list = serde_json::json!({ "schema": "linerate.history/1", "runs": list });
-            page::print(format!("{list}\n").as_bytes())
-        }
+        Ok((runs, _)) if args.json => page::print_json_line(&HistoryDocument::new(&runs)),
         Ok((_, rows)) => page::print(history_table(&rows, &terminal::stdout_view()).as_bytes()),
     }
 }
 
 fn rows(run: &RunHead, archive: &SqliteArchive) -> Result<Vec<RunRow>, ArchiveError> {
-    let row = RunRow {
-        run: archive.short_name(&run.id)?.into(),
-        started_at: run.started_at.as_deref().map(short_time).unwrap_or_default().into(),
-        target: shown_target(run).into(),
-        outcome: run.outcome.map(|outcome| outcome_name(outcome).into()),
-        ..RunRow::default()
-    };
-    if run.flows.is_empty() {
-        return Ok(vec![row]);
-    }
-    let of_flow = |flow: &linerate_archive::FlowHead| RunRow {
-        flow: flow.name.to_string().into(),
-        bitrate: flow.bitrate,
-        cause: flow.cause.clone(),
-        ..row.clone()
-    };
-    Ok(run.flows.iter().map(of_flow).collect())
-}
-
-/// The server, or the name of the plan.
-fn shown_target(run: &RunHead) -> String {
-    let target = run.target.clone().unwrap_or_default();
-    if run.is_plan { format!("plan {target}") } else { target.into() }
-}
-
-fn outcome_name(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Completed => "completed",
-        Outcome::Interrupted => "interrupted",
-        Outcome::Failed => "failed",
-    }
+    let started_at = run.started_at.as_deref().map(short_time).unwrap_or_default();
+    Ok(RunRow::of(run, &archive.short_name(&run.id)?, &started_at))
 }
 
 /// A time to the second, in the local time zone.
@@ -100,24 +67,6 @@ fn short_time(text: &str) -> String {
         Ok(time) => time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
         Err(_) => text.to_owned(),
     }
-}
-
-fn json_row(run: &RunHead) -> serde_json::Value {
-    let flows: Vec<_> = run
-        .flows
-        .iter()
-        .map(|flow| {
-            serde_json::json!({
-                "name": flow.name, "direction": flow.direction, "transport": flow.transport,
-                "bitrate_bps": flow.bitrate.map(linerate_units::Bitrate::bps), "cause": flow.cause,
-            })
-        })
-        .collect();
-    serde_json::json!({
-        "id": run.id, "started_at": run.started_at, "target": run.target, "linerate": run.linerate,
-        "world": run.world, "outcome": run.outcome.map(outcome_name), "events": run.event_count, "flows": flows,
-        "kind": if run.is_plan { "plan" } else { "test" }, "part_of": run.part_of,
-    })
 }
 
 /// A run's log and its short name.
@@ -166,49 +115,18 @@ fn show_plan(args: &ShowArgs, plan: &PlanRecord, view: &View) -> Exit {
             false => page::print(linerate_report::plan::text(plan, view).as_bytes()),
         };
     };
-    let points = match points_of(plan, point) {
+    let points = match plan.select_points(point) {
         Ok(points) => points,
-        Err(trouble) => {
-            print::error(trouble);
+        Err(error) => {
+            print::error(format!("--point {point}: {error}"));
             return Exit::Usage;
         }
     };
     match runs_of(&args.archive, plan, &points) {
         Err(error) => failed(&error),
-        Ok((runs, _)) if args.json => {
-            let list: Vec<_> = runs.iter().map(json_row).collect();
-            page::print_json(&serde_json::json!({ "schema": "linerate.history/1", "runs": list }))
-        }
+        Ok((runs, _)) if args.json => page::print_json(&HistoryDocument::new(&runs)),
         Ok((_, rows)) => page::print(history_table(&rows, &terminal::stdout_view()).as_bytes()),
     }
-}
-
-/// The selected points: one by its name, or all with these values, such as `streams=5,length=64K`.
-fn points_of<'r>(plan: &'r PlanRecord, typed: &str) -> Result<Vec<&'r str>, String> {
-    let points = plan.start.as_ref().map(|start| start.points.as_slice()).unwrap_or_default();
-    if let Some(known) = points.iter().find(|point| point.id == typed) {
-        return Ok(vec![&known.id]);
-    }
-    let wanted: Vec<(&str, &str)> = typed.split(',').filter_map(|part| part.split_once('=')).collect();
-    if wanted.len() != typed.split(',').count() {
-        return Err(format!(
-            "--point {typed}: give the name of a point, or values such as \
-                            streams=5,length=64K"
-        ));
-    }
-    let is = |point: &&PlanPoint| {
-        let labels = plan.labels(&point.id);
-        wanted.iter().all(|(axis, value)| {
-            labels.iter().any(|(name, label)| name == &axis.trim() && label == &value.trim())
-        })
-    };
-    let found: Vec<&str> = points.iter().filter(is).map(|point| point.id.as_str()).collect();
-    if found.is_empty() {
-        return Err(format!(
-            "--point {typed}: no point of the plan has these values; linerate show lists them"
-        ));
-    }
-    Ok(found)
 }
 
 /// The runs of these points, in the order of the trials.

@@ -30,7 +30,16 @@ pub(super) fn print(text: &[u8]) -> Exit {
 
 /// Writes a JSON document to stdout, as [`print`] does.
 pub(super) fn print_json(document: &impl serde::Serialize) -> Exit {
-    match serde_json::to_string_pretty(document) {
+    print_json_text(serde_json::to_string_pretty(document))
+}
+
+/// The same on one line.
+pub(super) fn print_json_line(document: &impl serde::Serialize) -> Exit {
+    print_json_text(serde_json::to_string(document))
+}
+
+fn print_json_text(text: serde_json::Result<String>) -> Exit {
+    match text {
         Ok(text) => print(format!("{text}\n").as_bytes()),
         Err(error) => {
             print::error(format!("the document could not be written as JSON: {error}"));

@@ -108,3 +108,28 @@ fn events_of_a_plan_survive_the_archive() {
         assert_eq!(serde_json::from_str::<Body>(&text).unwrap(), body, "{text}");
     }
 }
+
+#[test]
+fn points_are_selected_by_name_or_by_their_values() {
+    let mut start = start();
+    start.points = [("00000000000000ff", 1), ("0000000000000001", 0)]
+        .map(|(id, window)| PlanPoint { id: id.into(), values: vec![window, 0] })
+        .into();
+    let record = PlanRecord { start: Some(start), ..PlanRecord::default() };
+    let select = |selector| record.select_points(selector);
+    assert_eq!(select("0000000000000001"), Ok(vec!["0000000000000001"]));
+    assert_eq!(select("window=default"), Ok(vec!["00000000000000ff"]));
+    assert_eq!(select("streams = 5, window=64 KiB"), Ok(vec!["0000000000000001"]));
+    assert_eq!(select("streams=5"), Ok(vec!["00000000000000ff", "0000000000000001"]));
+    for (selector, error) in [
+        ("00ff", PointSelectorError::Form),
+        ("", PointSelectorError::Form),
+        ("window=default,5", PointSelectorError::Form),
+        ("window=1K", PointSelectorError::NoSuchPoint),
+        ("streams=5,window=5", PointSelectorError::NoSuchPoint),
+        ("length=64K", PointSelectorError::NoSuchPoint),
+    ] {
+        assert_eq!(select(selector), Err(error), "{selector}");
+    }
+    assert_eq!(PlanRecord::default().select_points("streams=5"), Err(PointSelectorError::NoSuchPoint));
+}
