@@ -1,15 +1,21 @@
 //! Result files of other programs.
 
 use linerate_model::import::{Reading, Scope};
-use linerate_compat::import::{Imported, bodies, name, read, text};
+use linerate_compat::import::{Imported, read, runs, text};
 
-/// Reads any file; every reading refers to a place in the file and can be converted to a log.
+/// Reads any file; every reading refers to a place in the file, and every run has a log with an id of ours.
 pub fn foreign_results(bytes: &[u8]) {
     let text = text(bytes);
     let Ok(readings) = read(&text, None) else { return };
     let lines = text.split('\n').count() as u32;
     for reading in &readings {
         check(reading, lines);
+    }
+    // Prose is refused unless the program is named.
+    let Ok(imported) = runs(&text, None, &Imported::default()) else { return };
+    for run in &imported.runs {
+        assert_eq!(run.run.len(), 16);
+        assert!(!run.events.is_empty() && run.events.iter().all(|event| event.run == run.run));
     }
 }
 
@@ -25,8 +31,6 @@ fn check(reading: &Reading, lines: u32) {
                 assert!(figure.value.is_finite() && figure.step >= 0.0, "{figure:?}");
             }
         }
-        assert_eq!(name(reading, test, 0).len(), 16);
-        assert!(bodies(reading, test, &Imported::default()).len() >= 2);
     }
 }
 

@@ -14,6 +14,7 @@ pub(crate) mod number;
 mod own;
 pub(crate) mod parsed_test;
 mod prose;
+mod runs;
 mod scan;
 #[cfg(test)]
 mod tests;
@@ -23,8 +24,8 @@ use std::fmt;
 
 use linerate_model::import::Reading;
 
-pub use log::{Imported, bodies, name, run_name};
-pub use prose::prose;
+pub use log::Imported;
+pub use runs::{ImportedRun, ImportedRuns, runs};
 
 /// A text that no parser recognizes.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,6 +12,7 @@ mod figure;
 pub mod format;
 mod history;
 pub mod html;
+pub mod import;
 pub mod intervals;
 pub mod json;
 mod layout;

@@ -31,8 +31,7 @@ pub struct Imported {
 ///
 /// # Source
 /// SHA-1 (RFC 3174), cut to 64 bits
-#[must_use]
-pub fn name(reading: &Reading, test: &ForeignTest, twin: u32) -> String {
+pub(super) fn name(reading: &Reading, test: &ForeignTest, twin: u32) -> String {
     let mut said = format!(
         "{}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{twin}\n",
         reading.tool, reading.version, test.started_at, test.target, test.written_by, test.error
@@ -49,8 +48,7 @@ pub fn name(reading: &Reading, test: &ForeignTest, twin: u32) -> String {
 
 /// The run id for another log: unchanged if it has the form of ours, else 16 hexadecimal digits derived from
 /// it, the same on every import.
-#[must_use]
-pub fn run_name(told: &str) -> String {
+pub(super) fn run_name(told: &str) -> String {
     let ours = told.len() == 16 && told.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     if ours { told.to_owned() } else { digits_of(told) }
 }
@@ -65,8 +63,7 @@ fn digits_of(said: &str) -> String {
 }
 
 /// The events for a test, in order, each with its time from the start of the test.
-#[must_use]
-pub fn bodies(reading: &Reading, test: &ForeignTest, from: &Imported) -> Vec<(Timestamp, Body)> {
+pub(super) fn bodies(reading: &Reading, test: &ForeignTest, from: &Imported) -> Vec<(Timestamp, Body)> {
     let mut log = vec![(Timestamp::START, Body::RunStarted(start(test, from)))];
     let caveat = Caveat { kind: CaveatKind::Imported, text: origin(reading, test, from).into() };
     let ways = directions(test);

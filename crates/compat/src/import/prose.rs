@@ -8,8 +8,7 @@ const MIN_SENTENCES_WITH_CODE_BLOCK: usize = 3;
 const MIN_SENTENCES: usize = 10;
 
 /// Line number, from 1, of the first sentence of a text that is prose; absent for the output of a program.
-#[must_use]
-pub fn prose(text: &str) -> Option<u32> {
+pub(super) fn prose(text: &str) -> Option<u32> {
     let (mut sentences, mut others, mut first, mut fenced, mut fences) = (0, 0, None, false, 0);
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.trim();

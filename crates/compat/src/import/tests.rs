@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use linerate_model::import::{Claim, ForeignTest, Quantity, Scope};
 use linerate_model::metrics::Side;
 
+use super::log::name;
 use super::*;
 
 fn folder() -> PathBuf {

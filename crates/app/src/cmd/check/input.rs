@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use linerate_compat::import;
 use linerate_report::check::Input;
 
 /// Largest file to read, bytes.
@@ -19,7 +20,7 @@ fn read(path: &Path, tool: Option<&str>) -> Input {
     let name = if standard { "standard input".to_owned() } else { path.display().to_string() };
     let bytes = if standard { limited(io::stdin().lock()) } else { File::open(path).and_then(limited) };
     let outcome = match bytes {
-        Ok(bytes) => linerate_compat::import::read(&text(&bytes), tool).map_err(|error| error.to_string()),
+        Ok(bytes) => import::read(&import::text(&bytes), tool).map_err(|error| error.to_string()),
         Err(error) => Err(format!("it could not be read: {error}")),
     };
     match outcome {
@@ -37,33 +38,9 @@ fn limited(from: impl Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The text of a file: UTF-8, or UTF-16 with a byte order mark as Windows programs write it. Other encodings
-/// are decoded lossily.
-fn text(bytes: &[u8]) -> String {
-    let wide = |number: fn([u8; 2]) -> u16, bytes: &[u8]| {
-        let units: Vec<u16> = bytes.chunks_exact(2).map(|pair| number([pair[0], pair[1]])).collect();
-        String::from_utf16_lossy(&units)
-    };
-    match bytes {
-        [0xff, 0xfe, rest @ ..] => wide(u16::from_le_bytes, rest),
-        [0xfe, 0xff, rest @ ..] => wide(u16::from_be_bytes, rest),
-        [0xef, 0xbb, 0xbf, rest @ ..] => String::from_utf8_lossy(rest).into_owned(),
-        bytes => String::from_utf8_lossy(bytes).into_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn texts_of_windows_are_read() {
-        assert_eq!(text(b"941 Mbit/s"), "941 Mbit/s");
-        assert_eq!(text(b"\xef\xbb\xbf941"), "941");
-        assert_eq!(text(b"\xff\xfe9\x004\x001\x00"), "941");
-        assert_eq!(text(b"\xfe\xff\x009\x004\x001"), "941");
-        assert_eq!(text(b"941 \xb5s"), "941 \u{fffd}s");
-    }
 
     #[test]
     fn what_cannot_be_read_stops_nothing() {
