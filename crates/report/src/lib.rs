@@ -15,6 +15,7 @@ pub mod html;
 pub mod import;
 pub mod intervals;
 pub mod json;
+pub mod lab_status;
 mod layout;
 pub mod live;
 pub mod markdown;
